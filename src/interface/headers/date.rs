@@ -1,0 +1,47 @@
+//! `Date` (DAT-1): an RFC 7231 IMF-fixdate; the obsolete RFC 850 and asctime forms are refused.
+
+use crate::clock::Timestamp;
+
+/// Reads an IMF-fixdate such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+///
+/// `httpdate` reads all three forms of the RFC and forgives some slips, so what it read is written again and must be
+/// what was sent, to the byte: that is exactly the full-date form, with its own weekday and GMT.
+pub fn parse(value: &[u8]) -> Option<Timestamp> {
+    let text = std::str::from_utf8(value).ok()?;
+    let time = httpdate::parse_http_date(text).ok()?;
+    (httpdate::fmt_http_date(time) == text).then(|| Timestamp::from(time))
+}
+
+/// A moment as an IMF-fixdate.
+pub fn format(at: Timestamp) -> String {
+    httpdate::fmt_http_date(at.system_time())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        assert_eq!(parse(b"Sun, 06 Nov 1994 08:49:37 GMT"), Some(Timestamp::from_unix(784_111_777)));
+        let bad = [
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun Nov  6 08:49:37 1994",
+            "Mon, 06 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 08:49:37 UTC",
+            "Sun, 06 Nov 1994 08:49:37 +0000",
+            "Sun, 6 Nov 1994 08:49:37 GMT",
+            "sun, 06 nov 1994 08:49:37 gmt",
+            "Sun, 06 Nov 1994 08:49:37",
+            "Sun, 31 Feb 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 24:00:00 GMT",
+            "1994-11-06T08:49:37Z",
+            "",
+            "784111777",
+        ];
+        for bad in bad {
+            assert_eq!(parse(bad.as_bytes()), None, "{bad}");
+        }
+        assert_eq!(format(Timestamp::from_unix(784_111_777)), "Sun, 06 Nov 1994 08:49:37 GMT");
+    }
+}

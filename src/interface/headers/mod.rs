@@ -1,0 +1,164 @@
+//! The interface's header table as data, and one file per header with rules of its own.
+//!
+//! The table decides what may stand once (HDR-15) and what is forwarded (FWD-2): a header that is not in it does not
+//! reach the core.
+
+/// `Accept` (HTTP-5).
+pub mod accept;
+/// `Connection` (FWD-2).
+pub mod connection;
+/// `Content-Type` and `Content-Encoding` (HTTP-4).
+pub mod content;
+/// `Date` (DAT-1).
+pub mod date;
+/// `Digest` (DIG-1).
+pub mod digest;
+/// `X-Request-ID` and `TPP-Session-ID` (HDR-7).
+pub mod identifier;
+/// `Signature` (SIG-2, SIG-3, SIG-6).
+pub mod signature;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// A header of the interface's table (§Common request headers), of the content, or of the signature.
+#[derive(Debug)]
+pub struct Header {
+    /// The name as `http` compares it.
+    pub name: HeaderName,
+    /// The name as the interface writes it.
+    pub written: &'static str,
+    /// May it stand only once (HDR-15)?
+    pub once: bool,
+    /// Does the sandbox operation D take it (HDR-3)?
+    pub on_sandbox: bool,
+    /// Is its value personal? Then it is never repeated in an answer, a log or a metric.
+    pub personal: bool,
+}
+
+macro_rules! headers {
+    ($($(#[$doc:meta])* $name:ident = $lower:literal $written:literal $($flag:ident)*;)+) => {
+        $($(#[$doc])* #[doc = concat!("`", $written, "`")]
+        pub static $name: Header = Header {
+            name: HeaderName::from_static($lower),
+            written: $written,
+            once: has(&[$(stringify!($flag)),*], b'o'),
+            on_sandbox: has(&[$(stringify!($flag)),*], b's'),
+            personal: has(&[$(stringify!($flag)),*], b'p'),
+        };)+
+
+        /// Every header that may reach the core (FWD-2), apart from the gateway's own.
+        pub static TABLE: &[&Header] = &[$(&$name),+];
+    };
+}
+
+/// Whether one of `flags` starts with `initial`: the macro's flags are `once`, `sandbox` and `personal`.
+const fn has(flags: &[&str], initial: u8) -> bool {
+    let mut rest = flags;
+    while let [flag, tail @ ..] = rest {
+        if let [first, ..] = flag.as_bytes()
+            && *first == initial
+        {
+            return true;
+        }
+        rest = tail;
+    }
+    false
+}
+
+headers! {
+    X_ACCEPT_FIX = "x-accept-fix" "x-accept-fix";
+    ACCEPT = "accept" "Accept" sandbox;
+    ACCEPT_CHARSET = "accept-charset" "Accept-Charset" sandbox;
+    ACCEPT_ENCODING = "accept-encoding" "Accept-Encoding" sandbox;
+    ACCEPT_LANGUAGE = "accept-language" "Accept-Language" sandbox;
+    HOST = "host" "Host" once sandbox;
+    X_REQUEST_ID = "x-request-id" "X-Request-ID" once sandbox;
+    TPP_SESSION_ID = "tpp-session-id" "TPP-Session-ID" once;
+    TPP_REDIRECT_URI = "tpp-redirect-uri" "TPP-Redirect-URI" once;
+    TPP_REDIRECT_PREFERRED = "tpp-redirect-preferred" "TPP-Redirect-Preferred" once;
+    TPP_BRAND_LOGGING_INFORMATION = "tpp-brand-logging-information" "TPP-Brand-Logging-Information";
+    DATE = "date" "Date" once sandbox;
+    DIGEST = "digest" "Digest" once sandbox;
+    TPP_SIGNATURE_CERTIFICATE = "tpp-signature-certificate" "TPP-Signature-Certificate" once sandbox;
+    SIGNATURE = "signature" "Signature" once sandbox;
+    PSU_ID = "psu-id" "PSU-ID" once personal;
+    X_PSU_IDENTITY = "x-psu-identity" "X-PSU-IDENTITY" once personal;
+    PSU_CORPORATE_ID = "psu-corporate-id" "PSU-Corporate-ID" once personal;
+    PSU_CONTEXT = "psu-context" "PSU-Context" once;
+    PSU_IP_ADDRESS = "psu-ip-address" "PSU-IP-Address" once personal;
+    PSU_IP_PORT = "psu-ip-port" "PSU-IP-Port" personal;
+    PSU_USER_AGENT = "psu-user-agent" "PSU-User-Agent" personal;
+    PSU_ACCEPT = "psu-accept" "PSU-Accept";
+    PSU_ACCEPT_CHARSET = "psu-accept-charset" "PSU-Accept-Charset";
+    PSU_ACCEPT_ENCODING = "psu-accept-encoding" "PSU-Accept-Encoding";
+    PSU_ACCEPT_LANGUAGE = "psu-accept-language" "PSU-Accept-Language";
+    PSU_HTTP_METHOD = "psu-http-method" "PSU-HTTP-Method";
+    PSU_DEVICE_ID = "psu-device-id" "PSU-Device-ID" personal;
+    PSU_GEO_LOCATION = "psu-geo-location" "PSU-Geo-Location" personal;
+    CONTENT_TYPE = "content-type" "Content-Type" once sandbox;
+    CONTENT_ENCODING = "content-encoding" "Content-Encoding" once sandbox;
+    CONTENT_LANGUAGE = "content-language" "Content-Language" sandbox;
+    TRACEPARENT = "traceparent" "traceparent" sandbox;
+}
+
+/// The headers that must be signed where they are in the request (SIG-7).
+pub static SIGNED: [&Header; 6] = [&DATE, &DIGEST, &X_REQUEST_ID, &PSU_ID, &PSU_CORPORATE_ID, &TPP_REDIRECT_URI];
+
+impl Header {
+    /// The first value in `headers`.
+    pub fn get<'a>(&self, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
+        headers.get(&self.name)
+    }
+
+    /// The first value that is not blank: an empty value counts as missing (HDR-5).
+    pub fn get_filled<'a>(&self, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
+        self.get(headers).filter(|value| !trim(value.as_bytes()).is_empty())
+    }
+
+    /// How often it stands in `headers`.
+    pub fn count(&self, headers: &HeaderMap) -> usize {
+        headers.get_all(&self.name).iter().count()
+    }
+}
+
+/// The header of the table with this name, in any letter case.
+pub fn find(name: &str) -> Option<&'static Header> {
+    TABLE.iter().copied().find(|header| header.name.as_str().eq_ignore_ascii_case(name))
+}
+
+/// A value without the white space around it (RFC 9110, section 5.5: SP and HTAB).
+pub fn trim(value: &[u8]) -> &[u8] {
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let mut rest = value;
+    while let [first, tail @ ..] = rest
+        && blank(first)
+    {
+        rest = tail;
+    }
+    while let [head @ .., last] = rest
+        && blank(last)
+    {
+        rest = head;
+    }
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_follows_the_rules() {
+        // HDR-15 names sixteen headers that may stand once.
+        assert_eq!(TABLE.iter().filter(|header| header.once).count(), 16);
+        assert!(TABLE.iter().all(|header| header.name.as_str().eq_ignore_ascii_case(header.written)));
+        assert!(X_PSU_IDENTITY.personal && !X_PSU_IDENTITY.on_sandbox && SIGNATURE.on_sandbox && SIGNATURE.once);
+        assert_eq!(find("PSU-Id").map(|header| header.written), Some("PSU-ID"));
+    }
+
+    #[test]
+    fn white_space_around_a_value_does_not_count() {
+        assert_eq!(trim(b" \t a b\t "), b"a b");
+        assert_eq!(trim(b" \t "), b"");
+    }
+}

@@ -1,0 +1,314 @@
+//! The catalogue (HTTP-11): every operation of the interface as data.
+//!
+//! An [`Operation`] says where it stands, who may call it, which headers and body it takes, what it needs of the PSU
+//! and who answers it. The checks read this; none of them knows a path. A deployment may change paths and add
+//! operations in a file (`config` reads it); the rules for those are enforced by [`Catalogue::new`].
+
+mod builtin;
+mod tree;
+
+pub use builtin::{PAYMENT_PRODUCTS, operations as builtin};
+
+use super::{headers::Header, path::Target};
+use http::Method;
+use std::{collections::HashMap, sync::Arc};
+use tree::Tree;
+
+/// One operation of the interface.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// The stable name: the metric label, the log field, Gateway-Operation.
+    pub name: String,
+    /// The method.
+    pub method: Method,
+    /// The path with its parameters in braces, as in `/v1/accounts/{id}/balances`.
+    pub path: String,
+    /// Where it exists (HTTP-1).
+    pub environments: Environments,
+    /// The PSD2 role that it needs (CRT-5).
+    pub role: Role,
+    /// The headers that it requires, Date, TPP-Signature-Certificate and Signature apart, which all do.
+    pub required: Vec<Required>,
+    /// Which headers reach the core (HDR-3).
+    pub takes: Takes,
+    /// What body it takes (HTTP-8).
+    pub body: Body,
+    /// What it needs of the PSU (SCA-8).
+    pub sca: Sca,
+    /// Whether calls without the PSU are limited (QUO-1 to QUO-3).
+    pub quota: Quota,
+    /// The group by which it is routed (FWD-3).
+    pub group: String,
+    /// Who answers it (SCA-20).
+    pub answered_by: AnsweredBy,
+}
+
+/// The environments of the interface (§What the service does). One process serves one (CRT-9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Environment {
+    /// Real PSU data and real transactions.
+    Production,
+    /// Fake users and simulated transactions.
+    Sandbox,
+}
+
+impl Environment {
+    /// The name in the configuration, in answers and upstream.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Production => "production",
+            Self::Sandbox => "sandbox",
+        }
+    }
+}
+
+macro_rules! named {
+    ($(#[$doc:meta])* $kind:ident { $($(#[$vdoc:meta])* $variant:ident = $name:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $kind { $($(#[$vdoc])* $variant),+ }
+
+        impl $kind {
+            /// Every variant with its name in a catalogue file.
+            pub const NAMES: &'static [(&'static str, Self)] = &[$(($name, Self::$variant)),+];
+
+            /// The name in a catalogue file.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+        }
+    };
+}
+
+named! {
+    /// Where an operation exists.
+    Environments {
+        /// In both environments.
+        Both = "both",
+        /// In the sandbox only: mock data.
+        SandboxOnly = "sandbox",
+    }
+}
+
+named! {
+    /// The PSD2 role that an operation needs (CRT-5).
+    Role {
+        /// PSP_AI
+        AccountInformation = "PSP_AI",
+        /// PSP_PI
+        PaymentInitiation = "PSP_PI",
+        /// PSP_AI or PSP_PI
+        Either = "either",
+    }
+}
+
+named! {
+    /// Which headers of the table an operation takes.
+    Takes {
+        /// All of them.
+        Whole = "whole",
+        /// Content negotiation, Host, X-Request-ID and the signature's only; others are dropped (HDR-3).
+        Signing = "signing",
+    }
+}
+
+named! {
+    /// What body an operation takes (HTTP-8).
+    Body {
+        /// None; an empty JSON object passes.
+        None = "none",
+        /// JSON, with a Digest (DIG-2).
+        Json = "json",
+        /// Any, and none of it is looked at.
+        Ignored = "ignored",
+    }
+}
+
+named! {
+    /// What an operation needs of the PSU (SCA-8).
+    Sca {
+        /// Nothing.
+        None = "none",
+        /// A PSU-ID bound to the TPP, or X-PSU-IDENTITY on initiation.
+        Identified = "identified",
+        /// A live consent, and a session where the PSU is present and old history is asked for.
+        Consent = "consent",
+    }
+}
+
+named! {
+    /// Whether calls without the PSU are limited.
+    Quota {
+        /// They are not.
+        None = "none",
+        /// Four in 24 hours for each TPP, PSU and account (QUO-1 to QUO-3).
+        FourInADay = "four-in-a-day",
+    }
+}
+
+named! {
+    /// Who answers an operation.
+    AnsweredBy {
+        /// The core.
+        Upstream = "upstream",
+        /// The gateway itself (SCA-20).
+        Gateway = "gateway",
+    }
+}
+
+/// Headers that an operation requires: all of these, or one of two.
+#[derive(Clone, Copy, Debug)]
+pub enum Required {
+    /// This header.
+    One(&'static Header),
+    /// One of the two (HDR-1: on B X-PSU-IDENTITY may stand for PSU-ID).
+    Either(&'static Header, &'static Header),
+}
+
+/// What the catalogue says to a method and a path.
+#[derive(Debug)]
+pub enum Lookup<'a> {
+    /// The operation.
+    Found(&'a Arc<Operation>),
+    /// The path is known, the method is not (HTTP-2): the methods that it has, as the value of Allow.
+    OtherMethods(String),
+    /// The path names a payment product that does not exist (HTTP-3).
+    UnknownProduct,
+    /// No operation (HTTP-1).
+    Unknown,
+}
+
+/// The operations of one environment, found by method and path.
+#[derive(Debug)]
+pub struct Catalogue {
+    operations: Vec<Arc<Operation>>,
+    tree: Tree,
+}
+
+/// Why an operation cannot stand in a catalogue. It names the operation by its place in the list.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct CatalogueFault {
+    /// Which of the operations given to [`Catalogue::new`].
+    pub index: usize,
+    /// What is wrong, and what would pass.
+    pub text: String,
+}
+
+impl Catalogue {
+    /// Builds the catalogue of an environment: operations that it does not have are left out (HTTP-1).
+    ///
+    /// # Errors
+    /// Every operation that cannot stand: a name or a method and path that another has, a path that cannot be read.
+    pub fn new(environment: Environment, operations: Vec<Operation>) -> Result<Self, Vec<CatalogueFault>> {
+        let mut catalogue = Self { operations: Vec::new(), tree: Tree::default() };
+        let mut faults = Vec::new();
+        let mut names = HashMap::new();
+        for (index, operation) in operations.into_iter().enumerate() {
+            if names.insert(operation.name.clone(), index).is_some() {
+                faults.push(CatalogueFault { index, text: format!("an operation named {} stands in the catalogue already", operation.name) });
+            } else if let Err(text) = catalogue.insert(environment, operation) {
+                faults.push(CatalogueFault { index, text });
+            }
+        }
+        if faults.is_empty() { Ok(catalogue) } else { Err(faults) }
+    }
+
+    /// Finds the operation of a method and a path. Literal segments win over parameters, segment by segment.
+    pub fn find(&self, method: &Method, target: &Target<'_>) -> Lookup<'_> {
+        self.tree.find(method, target).resolve(&self.operations)
+    }
+
+    /// Every operation.
+    pub fn operations(&self) -> &[Arc<Operation>] {
+        &self.operations
+    }
+
+    fn insert(&mut self, environment: Environment, operation: Operation) -> Result<(), String> {
+        let exists = environment == Environment::Sandbox || operation.environments == Environments::Both;
+        // An operation of another environment is checked all the same: a file that is wrong is wrong everywhere.
+        let index = exists.then_some(self.operations.len());
+        self.tree.insert(&operation.method, &operation.path, index)?;
+        if exists {
+            self.operations.push(Arc::new(operation));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(environment: Environment, method: &str, path: &str) -> String {
+        let catalogue = Catalogue::new(environment, builtin()).unwrap();
+        let target = Target::parse(path.as_bytes()).unwrap();
+        match catalogue.find(&method.parse().unwrap(), &target) {
+            Lookup::Found(operation) => operation.name.clone(),
+            Lookup::OtherMethods(allow) => format!("405 {allow}"),
+            Lookup::UnknownProduct => "product".into(),
+            Lookup::Unknown => "404".into(),
+        }
+    }
+
+    #[test]
+    fn operations_are_found() {
+        let table = [
+            ("GET", "/v1/accounts", "account-list"),
+            ("GET", "/v1/accounts?x=y", "account-list"),
+            ("GET", "/v1/accounts/42/transactions", "transaction-list"),
+            ("GET", "/v1/accounts/42/transactions/a%20b", "transaction-details"),
+            ("POST", "/v1/payments/norwegian-cross-border-credit-transfers", "cross-border-payment-create"),
+            ("POST", "/v1/payments/norwegian-domestic-credit-transfers", "payment-create"),
+            ("GET", "/v1/payments/norwegian-cross-border-credit-transfers/7/status", "payment-status"),
+            ("GET", "/v1/payments/instant-norwegian-credit-transfers-straks/fee-information", "fee-information"),
+            ("GET", "/v1/payments/norwegian-domestic-credit-transfers/fee-information", "payment-read"),
+            ("POST", "/v1/payments/norwegian-domestic-credit-transfers/7/authorisations", "payment-authorise"),
+            ("POST", "/v1/payments/gold-bars", "product"),
+            ("GET", "/v1/payments/gold-bars/7/status", "product"),
+            ("DELETE", "/v1/accounts", "405 GET"),
+            ("GET", "/v1/payments/norwegian-cross-border-credit-transfers", "405 POST"),
+            ("PUT", "/v1/sandbox/accounts/1/transactions", "405 GET, POST"),
+            ("GET", "/v1/sandbox/accounts/1/transactions", "sandbox-transaction-list"),
+            ("GET", "/v1/Accounts", "404"),
+            ("GET", "/v2/accounts", "404"),
+            ("GET", "/v1/accounts/42/transactions/7/8", "404"),
+        ];
+        for (method, path, expected) in table {
+            assert_eq!(find(Environment::Sandbox, method, path), expected, "{method} {path}");
+        }
+    }
+
+    /// HTTP-1: a sandbox path does not exist in production.
+    #[test]
+    fn production_has_no_sandbox() {
+        for operation in builtin().iter().filter(|operation| operation.path.starts_with("/v1/sandbox")) {
+            let path = operation.path.replace(['{', '}'], "");
+            assert_eq!(find(Environment::Production, operation.method.as_str(), &path), "404");
+        }
+        assert_eq!(find(Environment::Production, "GET", "/v1/accounts"), "account-list");
+    }
+
+    #[test]
+    fn wrong_operations_are_all_reported() {
+        let mut operations = builtin();
+        let count = operations.len();
+        let mut add = |name: &str, path: &str| {
+            let mut operation = operations[0].clone();
+            operation.name = name.into();
+            operation.path = path.into();
+            operations.push(operation);
+        };
+        add("account-list", "/v1/new");
+        add("same-place", "/v1/users");
+        add("open-brace", "/v1/{id");
+        add("trailing", "/v1/a/");
+        add("relative", "v1");
+        add("encoded", "/v1/%61");
+        add("other-parameter-name", "/v1/accounts/{other}/cards");
+        operations[count + 1].method = Method::GET;
+        let faults = Catalogue::new(Environment::Production, operations).unwrap_err();
+        let indices: Vec<_> = faults.iter().map(|fault| fault.index - count).collect();
+        assert_eq!(indices, [0, 1, 2, 3, 4, 5], "{faults:?}");
+    }
+}

@@ -1,0 +1,275 @@
+//! Why a request was refused: one closed table of reasons, and the refusal that carries one.
+//!
+//! The slug of a [`Reason`] is the member `reason` of the answer, the label of the metric, the field of the log line
+//! and the heading in the docs: one name, everywhere. Slugs never change. What the caller reads ([`Fault`]) and what
+//! only the operator reads ([`Refusal::operator`]) are different fields.
+
+use super::Code;
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $variant:ident = ($status:literal, $code:ident, $slug:literal, $title:literal),)+) => {
+        /// Why a request is not answered by the upstream. The order is that of the rules.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Reason { $($(#[$doc])* $variant),+ }
+
+        impl Reason {
+            /// Every reason, in the order of the rules.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The HTTP status of the answer.
+            pub const fn status(self) -> u16 {
+                match self { $(Self::$variant => $status),+ }
+            }
+
+            /// The interface's code for it (ERR-3).
+            pub const fn code(self) -> Code {
+                match self { $(Self::$variant => Code::$code),+ }
+            }
+
+            /// The stable name.
+            pub const fn slug(self) -> &'static str {
+                match self { $(Self::$variant => $slug),+ }
+            }
+
+            /// One sentence for the caller.
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$variant => $title),+ }
+            }
+
+            /// Where the reason stands in [`Reason::ALL`].
+            pub fn index(self) -> usize {
+                Self::ALL.iter().position(|reason| *reason == self).unwrap_or_default()
+            }
+        }
+    };
+}
+
+reasons! {
+    /// HTTP-1
+    OperationUnknown = (404, NotFound, "operation-unknown", "There is no such operation in this environment."),
+    /// HTTP-2
+    MethodNotAllowed = (405, BadRequest, "method-not-allowed", "The operation does not have this method; Allow lists those that it has."),
+    /// HTTP-3
+    ProductUnknown = (404, ProductUnknown, "product-unknown", "There is no such payment product."),
+    /// HTTP-4
+    MediaTypeUnsupported = (415, FormatError, "media-type-unsupported", "The body must be JSON in UTF-8, without a content coding."),
+    /// HTTP-5
+    NotAcceptable = (406, FormatError, "not-acceptable", "The answers of this interface are JSON, which the Accept header excludes."),
+    /// HTTP-6
+    BodyTooLarge = (413, BadRequest, "body-too-large", "The body is larger than this operation accepts."),
+    /// HTTP-7, HTTP-10, FWD-2
+    MalformedRequest = (400, BadRequest, "malformed-request", "The request is not well-formed HTTP, or it is ambiguous."),
+    /// HTTP-8
+    BodyUnexpected = (400, FormatError, "body-unexpected", "This operation takes no body."),
+    /// The part of HTTP-9 that concerns bodies: one that does not arrive in time.
+    RequestTimeout = (408, BadRequest, "request-timeout", "The body did not arrive in time."),
+    /// HDR-1, HDR-2, HDR-3, HDR-5, DIG-2
+    HeaderMissing = (400, HttpHeaderRequired, "header-missing", "A header that this operation requires is missing."),
+    /// HDR-5, HDR-7, DAT-1
+    HeaderMalformed = (400, FormatError, "header-malformed", "A header does not have the form that the interface gives it."),
+    /// HDR-15
+    HeaderDuplicated = (400, FormatError, "header-duplicated", "A header that may stand once stands more than once."),
+    /// SIG-1
+    SignatureMissing = (400, HttpHeaderRequired, "signature-missing", "Every request must be signed; the Signature header is missing."),
+    /// SIG-2, SIG-6
+    SignatureMalformed = (400, FormatError, "signature-malformed", "The Signature header does not have the form that the interface gives it."),
+    /// SIG-3, SIG-4
+    SignatureKeyMismatch = (400, FormatError, "signature-key-mismatch", "keyId does not name the certificate in TPP-Signature-Certificate."),
+    /// SIG-5
+    SignatureAlgorithmUnsupported = (400, FormatError, "signature-algorithm-unsupported", "The algorithm of a signature is rsa-sha256."),
+    /// SIG-7, SIG-14
+    SignatureCoverage = (400, FormatError, "signature-coverage", "A header that must be signed is not in the list of signed headers."),
+    /// SIG-9
+    SignatureMismatch = (400, FormatError, "signature-mismatch", "The signature does not verify over the request with the certificate's key."),
+    /// DAT-2
+    DateSkewed = (400, FormatError, "date-skewed", "The Date header deviates too far from the gateway's clock."),
+    /// DIG-1
+    DigestMismatch = (400, FormatError, "digest-mismatch", "The Digest header is not the digest of the body as it was received."),
+    /// DIG-1
+    DigestUnsupported = (400, FormatError, "digest-unsupported", "The Digest header names neither SHA-256 nor SHA-512."),
+    /// CRT-1, CRT-10
+    CertificateMalformed = (400, FormatError, "certificate-malformed", "TPP-Signature-Certificate cannot be read as a certificate."),
+    /// CRT-2, CRT-9, CRT-10
+    CertificateUntrusted = (403, Forbidden, "certificate-untrusted", "The certificate does not chain to a trust anchor of this environment."),
+    /// CRT-2
+    CertificateExpired = (403, Forbidden, "certificate-expired", "The certificate, or one above it, has expired."),
+    /// CRT-2
+    CertificateNotYetValid = (403, Forbidden, "certificate-not-yet-valid", "The certificate, or one above it, is not valid yet."),
+    /// SIG-5
+    CertificateWeak = (403, Forbidden, "certificate-weak", "The certificate's key is not RSA of 2048 to 4096 bits with an accepted exponent."),
+    /// CRT-3
+    CertificateWrongType = (403, Forbidden, "certificate-wrong-type", "The certificate is not a qualified certificate for electronic seals or for website authentication."),
+    /// CRT-4
+    CertificateNotPsd2 = (403, Forbidden, "certificate-not-psd2", "The certificate does not carry a PSD2 identity (ETSI TS 119 495)."),
+    /// CRT-5
+    RoleMissing = (403, Forbidden, "role-missing", "The certificate lacks the PSD2 role that this operation needs."),
+    /// ERR-6: the upstream's error answer was not JSON.
+    UpstreamError = (502, SystemError, "upstream-error", "The service answered with an error."),
+    /// ERR-4
+    UpstreamUnreachable = (502, SystemError, "upstream-unreachable", "The service behind the gateway cannot be reached."),
+    /// ERR-4
+    UpstreamTimeout = (504, SystemError, "upstream-timeout", "The service behind the gateway did not answer in time."),
+    /// ERR-4: too many connections, or the gateway is draining.
+    Overloaded = (503, SystemError, "overloaded", "The gateway is busy; try again."),
+    /// ERR-4
+    Internal = (500, SystemError, "internal", "The gateway failed."),
+}
+
+/// Where in a request a fault was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The request as a whole: its line, its framing.
+    Request,
+    /// A header, by the name that the interface gives it.
+    Header(&'static str),
+    /// The body, or a member of it.
+    Body,
+}
+
+/// One thing found wrong: what was found and what would pass. It is shown to the caller, so it repeats no value that
+/// could be personal or secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Why it is wrong.
+    pub reason: Reason,
+    /// Where it stands.
+    pub place: Place,
+    /// What was found and what would pass.
+    pub text: String,
+}
+
+impl Fault {
+    /// A fault in a header.
+    pub fn header(reason: Reason, header: &'static str, text: impl Into<String>) -> Self {
+        Self { reason, place: Place::Header(header), text: text.into() }
+    }
+
+    /// A fault in the request as a whole.
+    pub fn request(reason: Reason, text: impl Into<String>) -> Self {
+        Self { reason, place: Place::Request, text: text.into() }
+    }
+
+    /// A fault in the body.
+    pub fn body(reason: Reason, text: impl Into<String>) -> Self {
+        Self { reason, place: Place::Body, text: text.into() }
+    }
+}
+
+/// A request is refused. [`Refusal::reason`] decides the answer; the faults tell the caller what to change.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    reason: Reason,
+    faults: Vec<Fault>,
+    operator: Option<String>,
+    extra: Option<Box<Extra>>,
+}
+
+/// What few refusals carry.
+#[derive(Clone, Debug, Default)]
+struct Extra {
+    allow: Option<String>,
+    signing_string: Option<String>,
+    status: Option<u16>,
+}
+
+impl Refusal {
+    /// A refusal whose title says it all.
+    pub const fn new(reason: Reason) -> Self {
+        Self { reason, faults: Vec::new(), operator: None, extra: None }
+    }
+
+    /// A refusal for everything found wrong at one stage, in the order of the rules: the first decides (ERR-1).
+    /// `None` where nothing was found.
+    pub fn of(faults: Vec<Fault>) -> Option<Self> {
+        let reason = faults.first()?.reason;
+        Some(Self { reason, faults, operator: None, extra: None })
+    }
+
+    /// What only the operator reads: it goes to the log, never to the caller.
+    pub fn for_operator(mut self, text: impl Into<String>) -> Self {
+        self.operator = Some(text.into());
+        self
+    }
+
+    /// The methods that the path has (HTTP-2), as the value of Allow.
+    pub fn allowing(mut self, methods: String) -> Self {
+        self.extra_mut().allow = Some(methods);
+        self
+    }
+
+    /// The signing string that the gateway built (SIG-13), without personal values.
+    pub fn with_signing_string(mut self, text: String) -> Self {
+        self.extra_mut().signing_string = Some(text);
+        self
+    }
+
+    /// The status of an upstream's answer that is replaced (ERR-6).
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.extra_mut().status = Some(status);
+        self
+    }
+
+    /// Why.
+    pub const fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// The HTTP status of the answer.
+    pub fn status(&self) -> u16 {
+        self.extra.as_ref().and_then(|extra| extra.status).unwrap_or_else(|| self.reason.status())
+    }
+
+    /// Everything found wrong, in the order of the rules.
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    /// What only the operator reads.
+    pub fn operator(&self) -> Option<&str> {
+        self.operator.as_deref()
+    }
+
+    /// The methods that the path has (HTTP-2).
+    pub fn allow(&self) -> Option<&str> {
+        self.extra.as_ref()?.allow.as_deref()
+    }
+
+    /// The signing string that the gateway built (SIG-13).
+    pub fn signing_string(&self) -> Option<&str> {
+        self.extra.as_ref()?.signing_string.as_deref()
+    }
+
+    fn extra_mut(&mut self) -> &mut Extra {
+        self.extra.get_or_insert_default()
+    }
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Self { reason: fault.reason, faults: vec![fault], operator: None, extra: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn slugs_are_unique_and_stable_in_form() {
+        let slugs: HashSet<_> = Reason::ALL.iter().map(|reason| reason.slug()).collect();
+        assert_eq!(slugs.len(), Reason::ALL.len());
+        assert!(slugs.iter().all(|slug| slug.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')));
+    }
+
+    #[test]
+    fn the_first_fault_decides() {
+        let faults = vec![
+            Fault::header(Reason::HeaderMissing, "X-Request-ID", "missing"),
+            Fault::header(Reason::SignatureMissing, "Signature", "missing"),
+        ];
+        let refusal = Refusal::of(faults).unwrap();
+        assert_eq!(refusal.reason(), Reason::HeaderMissing);
+        assert_eq!(refusal.faults().len(), 2);
+    }
+}

@@ -1,0 +1,19 @@
+//! Portvakt: a reverse-proxy security gateway for a bank's PSD2 interface.
+//!
+//! It terminates TLS, proves who is calling and that they may, and hands the core only requests that hold. The
+//! modules below stand in the order in which they build on each other; dependencies point upwards only:
+//! `gateway`, `control` and `tools` use `config`, which uses `admission`, which uses `trust` and `state`, which use
+//! `interface`.
+//!
+//! What always holds:
+//! - nothing reaches an upstream that [`admission::admit`] did not admit: forwarding takes an
+//!   [`admission::Admitted`], and only `admit` makes one;
+//! - a request is judged by one [`admission::Snapshot`], never by a mixture of two;
+//! - `interface` does no I/O, reads no clock and does not know pingora, and only `gateway` knows pingora;
+//! - bytes from outside never panic, and no personal data is logged, counted or repeated in an error.
+
+/// Time as a value: the only place that reads the machine's clocks.
+pub mod clock;
+/// The interface as data and pure rules.
+pub mod interface;
+
