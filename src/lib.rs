@@ -17,3 +17,20 @@ pub mod clock;
 /// The interface as data and pure rules.
 pub mod interface;
 
+/// Certificate to TPP: decoding, names, chain, QcStatements.
+pub mod trust;
+
+/// What outlives a request.
+pub mod state;
+
+/// The pipeline: one file per check, evidence that cannot be forged.
+pub mod admission;
+
+/// The configuration file as written, its faults, and the ready objects.
+pub mod config;
+
+
+
+/// What a person runs by hand: a TPP's side of the interface.
+pub mod tools;
+

@@ -1,2 +1,52 @@
-//! x
-fn main(){}
+//! `portvakt-sandbox`: what a developer needs beside the gateway, a PKI and a core to stand behind it.
+//!
+//! Invariant: it is a program apart. It uses the gateway's library only as an outsider could, and no gateway that is deployed holds it.
+//! Deliberately not here: anything that judges a request.
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use time::OffsetDateTime;
+
+mod core;
+mod mint;
+mod pki;
+#[cfg(test)]
+mod pki_tests;
+
+/// Tools for developing against the gateway.
+#[derive(Debug, Parser)]
+#[command(name = "portvakt-sandbox", version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make a development PKI: trust anchors, a TLS server certificate, TPP certificates, right and broken ones.
+    Pki {
+        /// The folder to fill. A complete PKI that is there already is kept.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+        /// Make it anew even so.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Run a small core that answers every operation of the interface with a plausible example.
+    Core(core::CoreArgs),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Pki { out, force } => mint::run(&out, force, OffsetDateTime::now_utc()),
+        Command::Core(args) => core::run(&args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => {
+            eprintln!("portvakt-sandbox: {fault}");
+            ExitCode::FAILURE
+        }
+    }
+}

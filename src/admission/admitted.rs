@@ -1,0 +1,150 @@
+//! The sum of all evidence: the only thing that can be forwarded.
+
+use super::{Claim, Grant, Head, IntactBody, Judged, Signed, Timely, Tpp};
+use crate::interface::{
+    Reason, headers,
+    operations::{Environment, Operation, Takes},
+};
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method};
+use std::{net::SocketAddr, sync::Arc};
+
+/// A request that may be forwarded. It owns everything that goes upstream: nothing is read from the request again.
+#[must_use]
+#[derive(Debug)]
+pub struct Admitted {
+    operation: Arc<Operation>,
+    environment: Environment,
+    method: Method,
+    target: Box<[u8]>,
+    host: Box<[u8]>,
+    peer: Option<SocketAddr>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    psu_present: bool,
+    body: Bytes,
+    date: Judged<Timely>,
+    tpp: Judged<Tpp>,
+    signed: Judged<Signed>,
+    intact: Judged<IntactBody>,
+    grant: Judged<Grant>,
+    claim: Judged<Claim>,
+}
+
+impl Admitted {
+    /// Called by [`admit`](super::admit), and by nothing else.
+    #[allow(clippy::too_many_arguments, reason = "this is the one place where all evidence comes together")]
+    pub(super) fn new(
+        head: &Head<'_>,
+        operation: Arc<Operation>,
+        environment: Environment,
+        body: Bytes,
+        date: Judged<Timely>,
+        tpp: Judged<Tpp>,
+        signed: Judged<Signed>,
+        intact: Judged<IntactBody>,
+        grant: Judged<Grant>,
+        claim: Judged<Claim>,
+    ) -> Self {
+        Self {
+            method: head.method.clone(),
+            target: head.target.into(),
+            host: head.host().unwrap_or_default().into(),
+            peer: head.peer,
+            headers: forwarded_headers(head, operation.takes),
+            psu_present: head.says_psu_present() && operation.takes == Takes::Whole,
+            operation,
+            environment,
+            body,
+            date,
+            tpp,
+            signed,
+            intact,
+            grant,
+            claim,
+        }
+    }
+
+    /// The operation.
+    pub fn operation(&self) -> &Operation {
+        &self.operation
+    }
+
+    /// The environment.
+    pub const fn environment(&self) -> Environment {
+        self.environment
+    }
+
+    /// The method.
+    pub const fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// Path and query, byte for byte as received and signed (HTTP-10).
+    pub fn target(&self) -> &[u8] {
+        &self.target
+    }
+
+    /// The host that was asked for.
+    pub fn host(&self) -> &[u8] {
+        &self.host
+    }
+
+    /// Who sent it.
+    pub const fn peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
+    /// The headers of the table that came with the request, Host apart (FWD-2).
+    pub fn headers(&self) -> &[(HeaderName, HeaderValue)] {
+        &self.headers
+    }
+
+    /// The body, byte for byte as received and signed (PAY-15).
+    pub const fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// Whether the caller says that the PSU is present.
+    pub const fn psu_present(&self) -> bool {
+        self.psu_present
+    }
+
+    /// The TPP, where its certificate and its signature both hold: a certificate alone says nothing of the caller.
+    pub const fn tpp(&self) -> Option<&Tpp> {
+        match (&self.tpp, &self.signed, &self.intact) {
+            (Judged::Held(tpp), Judged::Held(_), Judged::Held(_)) => Some(tpp),
+            _ => None,
+        }
+    }
+
+    /// The signature.
+    pub const fn signed(&self) -> Option<&Signed> {
+        self.signed.held()
+    }
+
+    /// The permission to read the PSU's data.
+    pub const fn grant(&self) -> Option<&Grant> {
+        self.grant.held()
+    }
+
+    /// The first use of the request id and the call that it takes of the quota.
+    pub const fn claim(&self) -> Option<&Claim> {
+        self.claim.held()
+    }
+
+    /// The reasons that were observed and not refused (FWD-6).
+    pub fn waived(&self) -> impl Iterator<Item = Reason> + '_ {
+        let waived = [self.date.waived(), self.tpp.waived(), self.signed.waived(), self.intact.waived()];
+        waived.into_iter().flatten().map(crate::interface::Refusal::reason)
+    }
+}
+
+/// FWD-2: the table is the allow-list. HDR-3: sandbox operations take fewer.
+fn forwarded_headers(head: &Head<'_>, takes: Takes) -> Vec<(HeaderName, HeaderValue)> {
+    let mut forwarded = Vec::with_capacity(head.headers.len());
+    let taken = |header: &&&headers::Header| header.name != headers::HOST.name && (takes == Takes::Whole || header.on_sandbox);
+    for header in headers::TABLE.iter().filter(taken) {
+        forwarded.extend(head.headers.get_all(&header.name).iter().map(|value| (header.name.clone(), value.clone())));
+    }
+    forwarded
+}

@@ -1,0 +1,81 @@
+//! The body, read whole before any byte goes upstream (HTTP-6, HTTP-8), and its digest (DIG-1, DIG-2).
+
+use super::{BodyFault, Head, Incoming, Policy, envelope};
+use crate::interface::{
+    Fault, Reason, Refusal,
+    headers::{self, digest, digest::DigestFault},
+    operations::{Body, Operation},
+};
+use bytes::Bytes;
+
+/// The body is the one whose digest the request carries, where it carries one.
+#[must_use]
+#[derive(Debug)]
+pub struct IntactBody {
+    bytes: Bytes,
+}
+
+impl IntactBody {
+    /// The body as it was received.
+    pub const fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+}
+
+/// Reads the body. It is called once the signature holds: nothing is buffered for a caller who did not sign.
+pub(super) async fn read(body: &mut impl Incoming, operation: &Operation, policy: &Policy) -> Result<Bytes, Refusal> {
+    let bytes = body.read(policy.body_limit).await.map_err(|fault| refuse(fault, policy))?;
+    if operation.body == Body::None && !is_empty_json(&bytes) {
+        let text = format!("{} takes no body; send none, or an empty JSON object", operation.name);
+        return Err(Fault::body(Reason::BodyUnexpected, text).into());
+    }
+    Ok(bytes)
+}
+
+pub(super) fn digest(head: &Head<'_>, bytes: &Bytes) -> Result<IntactBody, Refusal> {
+    let intact = || IntactBody { bytes: bytes.clone() };
+    let Some(value) = headers::DIGEST.get(head.headers) else { return Ok(intact()) };
+    let fault = |reason, text: String| Refusal::from(Fault::header(reason, headers::DIGEST.written, text));
+    match digest::check(headers::trim(value.as_bytes()), bytes) {
+        Ok(()) => Ok(intact()),
+        Err(DigestFault::Unsupported) => Err(fault(Reason::DigestUnsupported, "name SHA-256 or SHA-512, as in SHA-256=<base64 of the hash>".into())),
+        Err(DigestFault::Malformed(algorithm)) => {
+            Err(fault(Reason::DigestMismatch, format!("what stands after {}= is not the base64 of such a hash", algorithm.name())))
+        }
+        Err(DigestFault::Mismatch(algorithm)) => {
+            let text = format!("it is not the {} of the {} bytes that were received; digest the body exactly as it is sent", algorithm.name(), bytes.len());
+            Err(fault(Reason::DigestMismatch, text))
+        }
+    }
+}
+
+/// HTTP-8: no bytes, or `{}`.
+fn is_empty_json(bytes: &[u8]) -> bool {
+    let inner = bytes.trim_ascii().strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}"));
+    bytes.is_empty() || inner.is_some_and(|inner| inner.trim_ascii().is_empty())
+}
+
+fn refuse(fault: BodyFault, policy: &Policy) -> Refusal {
+    match fault {
+        BodyFault::TooLarge => envelope::too_large(policy).into(),
+        BodyFault::TooSlow => Refusal::new(Reason::RequestTimeout),
+        BodyFault::Broken(why) => {
+            Refusal::from(Fault::body(Reason::MalformedRequest, "the body is framed wrongly or broke off")).for_operator(why)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_json() {
+        for empty in ["", "{}", " { } ", "{\r\n}"] {
+            assert!(is_empty_json(empty.as_bytes()), "{empty:?}");
+        }
+        for other in [" ", "{", "}", "[]", "{\"a\":1}", "null", "{}{}"] {
+            assert!(!is_empty_json(other.as_bytes()), "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The Date header against the clock (DAT-2).
+
+use super::envelope::Envelope;
+use crate::{
+    clock::Timestamp,
+    interface::{Fault, Reason, Refusal, headers},
+};
+
+/// §Limits: clock deviation of the Date header, in seconds. 60 is accepted, 61 is not.
+const MAX_DEVIATION: u64 = 60;
+
+/// The Date header is the present's.
+#[must_use]
+#[derive(Debug)]
+pub struct Timely {
+    date: Timestamp,
+}
+
+impl Timely {
+    /// The Date header.
+    pub const fn date(&self) -> Timestamp {
+        self.date
+    }
+}
+
+pub(super) fn judge(envelope: &Envelope, now: Timestamp) -> Result<Timely, Refusal> {
+    let date = envelope.date();
+    let deviation = date.distance(now);
+    if deviation <= MAX_DEVIATION {
+        return Ok(Timely { date });
+    }
+    let direction = if date < now { "behind" } else { "ahead of" };
+    let text = format!("it is {deviation} s {direction} the gateway's clock, which the Date of this answer shows; at most {MAX_DEVIATION} s pass");
+    Err(Fault::header(Reason::DateSkewed, headers::DATE.written, text).into())
+}

@@ -1,0 +1,110 @@
+//! A request's head, borrowed from wherever it was received.
+
+use crate::{
+    interface::{Fault, Reason, headers},
+    trust::Slot,
+};
+use http::{HeaderMap, Method, header};
+use std::net::SocketAddr;
+
+/// Everything of a request that stands before its body.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// Path and query exactly as received.
+    pub target: &'a [u8],
+    /// The headers.
+    pub headers: &'a HeaderMap,
+    /// `:authority`, over HTTP/2.
+    pub authority: Option<&'a str>,
+    /// How the request was framed.
+    pub framing: Framing<'a>,
+    /// Who sent it.
+    pub peer: Option<SocketAddr>,
+    /// The last certificate of the connection that it came on.
+    pub slot: Option<&'a Slot>,
+}
+
+/// How a request was framed.
+#[derive(Clone, Copy, Debug)]
+pub enum Framing<'a> {
+    /// As text, with lines (HTTP/1.1).
+    Lines {
+        /// The head as it was received, from the request line to the empty line.
+        raw: &'a [u8],
+        /// The HTTP layer percent-encoded bytes of the target, which then is not as it was received (HTTP-10).
+        target_rewritten: bool,
+    },
+    /// In frames (HTTP/2), where most of HTTP-7 cannot happen.
+    Frames,
+}
+
+impl Head<'_> {
+    /// Whether the caller says that the PSU is present: PSU-IP-Address is filled.
+    pub fn says_psu_present(&self) -> bool {
+        headers::PSU_IP_ADDRESS.get_filled(self.headers).is_some()
+    }
+
+    /// Whether the request names its host, as a header or as `:authority`.
+    pub fn host(&self) -> Option<&[u8]> {
+        let header = || headers::HOST.get(self.headers).map(|value| headers::trim(value.as_bytes()));
+        self.authority.map(str::as_bytes).or_else(header).filter(|host| !host.is_empty())
+    }
+
+    /// What two servers could read in two ways (HTTP-7).
+    pub(super) fn ambiguity(&self) -> Option<Fault> {
+        let ambiguous = |text: &str| Some(Fault::request(Reason::MalformedRequest, text));
+        if self.host().is_none() || headers::HOST.count(self.headers) > 1 {
+            return ambiguous("exactly one Host is required");
+        }
+        if self.headers.get_all(header::CONTENT_LENGTH).iter().count() > 1 {
+            return ambiguous("Content-Length stands more than once");
+        }
+        let mut codings = self.headers.get_all(header::TRANSFER_ENCODING).iter();
+        let coding = codings.next();
+        if coding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked")) || codings.next().is_some() {
+            return ambiguous("Transfer-Encoding may only be: chunked");
+        }
+        match self.framing {
+            Framing::Lines { target_rewritten: true, .. } => ambiguous("the request target holds bytes that must be percent-encoded"),
+            Framing::Lines { raw, .. } if !ends_lines_properly(raw) => ambiguous("a line of the head ends in a bare CR or LF, or is folded"),
+            Framing::Lines { raw, .. } if coding.is_some() && names_content_length(raw) => {
+                ambiguous("Content-Length and Transfer-Encoding exclude each other")
+            }
+            Framing::Lines { .. } | Framing::Frames => None,
+        }
+    }
+}
+
+/// Every LF follows a CR, every CR comes before an LF, and no line starts with white space.
+fn ends_lines_properly(raw: &[u8]) -> bool {
+    let mut ends = 0_usize;
+    let proper = memchr::memchr_iter(b'\n', raw).all(|at| {
+        ends = ends.saturating_add(1);
+        let before = at.checked_sub(1).and_then(|before| raw.get(before));
+        let after = at.checked_add(1).and_then(|after| raw.get(after));
+        before == Some(&b'\r') && !matches!(after, Some(b' ' | b'\t'))
+    });
+    proper && memchr::memchr_iter(b'\r', raw).count() == ends
+}
+
+/// The HTTP layer takes Content-Length away beside Transfer-Encoding; only the head as received still has it.
+fn names_content_length(raw: &[u8]) -> bool {
+    raw.split(|byte| *byte == b'\n').any(|line| line.get(..14).is_some_and(|name| name.eq_ignore_ascii_case(b"content-length")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines() {
+        assert!(ends_lines_properly(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+        for bad in [&b"GET / HTTP/1.1\nHost: a\r\n\r\n"[..], b"GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n"] {
+            assert!(!ends_lines_properly(bad));
+        }
+        assert!(names_content_length(b"POST / HTTP/1.1\r\ncontent-Length: 5\r\n\r\n"));
+        assert!(!names_content_length(b"POST / HTTP/1.1\r\nX-Content-Length: 5\r\n\r\n"));
+    }
+}

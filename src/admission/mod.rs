@@ -1,0 +1,129 @@
+//! The pipeline: what a request must pass before any byte of it reaches an upstream.
+//!
+//! ```text
+//! match ─ envelope ─ date ─ certificate ─ signature ─ body+digest ─ payload ─ SCA ─ claim ─ forward
+//! path,   headers,   ±60 s  who is it?    did they    is it what    (the next issues' work:
+//! method  framing           which role?   say it?     they signed?   not judged yet)
+//! ```
+//!
+//! Cheap checks come first, nothing is buffered for a caller who did not sign, and [`admit`] reads like that line.
+//! Each stage is a plain function in a file of its own: it takes the evidence of the stages before it and returns its
+//! own. To add a stage: write its file, give it a [`Stage`], call it from `admit`, keep its evidence in [`Admitted`].
+//!
+//! Evidence cannot be forged: its fields are private, its one constructor stands where it is earned, and it is not
+//! `Clone`. This does not compile:
+//!
+//! ```compile_fail,E0451
+//! use portvakt::admission::Signed;
+//! let forged = Signed { headers: String::new() };
+//! ```
+//!
+//! while looking at evidence does:
+//!
+//! ```
+//! use portvakt::admission::Signed;
+//! fn covers(signed: &Signed) -> &str { signed.headers() }
+//! ```
+//!
+//! Nor can an [`Admitted`] be built by hand:
+//!
+//! ```compile_fail,E0451
+//! use portvakt::admission::{Admitted, Judged, Signed};
+//! fn forge(signed: Judged<Signed>, earned: Admitted) -> Admitted { Admitted { signed, ..earned } }
+//! ```
+//!
+//! it is what `admit` gives:
+//!
+//! ```
+//! use portvakt::{admission::{self, Admitted, Head, Record, Snapshot}, interface::Refusal, state::Store};
+//! async fn earn(head: &Head<'_>, world: &Snapshot, store: &Store, record: &mut Record) -> Result<Admitted, Refusal> {
+//!     admission::admit(head, &mut bytes::Bytes::new(), world, store, record).await
+//! }
+//! ```
+
+/// What is judged: a request's head.
+mod head;
+/// What is judged: a body that can be read once.
+mod incoming;
+
+/// The world that a request is judged by.
+mod snapshot;
+
+/// What a judgement gives.
+mod evidence;
+/// What was judged, found and measured on one request.
+mod record;
+
+/// Path and method (HTTP-1 to HTTP-3, HTTP-10).
+mod matching;
+
+/// Framing and headers (HTTP-4 to HTTP-7, HDR-*, FWD-2).
+mod envelope;
+
+/// The Date header against the clock (DAT-2).
+mod date;
+
+/// Who is it, and in which role (CRT-1 to CRT-5)?
+mod certificate;
+
+/// Did they say it (SIG-*)?
+mod signature;
+
+/// Is the body what they signed (HTTP-6, HTTP-8, DIG-1)?
+mod body;
+
+/// The sum of all evidence.
+mod admitted;
+
+pub use admitted::Admitted;
+pub use body::IntactBody;
+pub use certificate::Tpp;
+pub use date::Timely;
+pub use evidence::{Claim, Grant, Judged, NotJudged, Unbuilt, Waiver};
+pub use head::{Framing, Head};
+pub use incoming::{Announced, BodyFault, Incoming};
+pub use record::{Check, Outcome, Record, Stage, Verdict};
+pub use signature::Signed;
+pub use snapshot::{Policy, Snapshot};
+
+use crate::{interface::Refusal, state::Store};
+
+/// Judges a request by the world, from top to bottom.
+///
+/// `record` collects each check with its verdict and its time, whether the request is admitted or not.
+///
+/// # Errors
+/// The first stage that refuses decides; its [`Refusal`] holds everything that this stage found wrong.
+pub async fn admit(
+    head: &Head<'_>,
+    body: &mut impl Incoming,
+    world: &Snapshot,
+    store: &Store,
+    record: &mut Record,
+) -> Result<Admitted, Refusal> {
+    let policy = &world.policy;
+    let at = record.received();
+
+    let operation = matching::find(head, &world.catalogue);
+    let operation = record.matched(operation)?;
+    let envelope = envelope::check(head, body.announced(), &operation, policy);
+    let envelope = record.held(Stage::Envelope, envelope)?;
+
+    let date = record.judge(Stage::Date, policy, date::judge(&envelope, at))?;
+    let tpp = certificate::identify(head, &operation, &world.trust, at);
+    let tpp = record.judge(Stage::Certificate, policy, tpp)?;
+    record.identified(&tpp);
+    let signed = match &tpp {
+        Judged::Held(tpp) => record.judge(Stage::Signature, policy, signature::verify(head, tpp, policy))?,
+        _ => record.skip(Stage::Signature),
+    };
+
+    let bytes = body::read(body, &operation, policy).await;
+    let bytes = record.held(Stage::Body, bytes)?;
+    let intact = record.judge(Stage::Digest, policy, body::digest(head, &bytes))?;
+
+    let grant = Judged::<Grant>::unbuilt(Unbuilt::Sca);
+    let claim = store.claim();
+
+    Ok(Admitted::new(head, operation, policy.environment, bytes, date, tpp, signed, intact, grant, claim))
+}

@@ -1,0 +1,199 @@
+//! What was judged, found and measured on one request: the one source of the log line and the metrics.
+//!
+//! It holds no personal data: no header value but X-Request-ID, no path, no body.
+
+use super::{Judged, Policy, Tpp};
+use crate::{
+    clock::{Clock, Stopwatch, Timestamp},
+    interface::{Reason, Refusal, operations::Operation},
+    trust::Certificate,
+};
+use std::{sync::Arc, time::Duration};
+
+macro_rules! stages {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
+        /// A check of the pipeline, in its order.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Stage { $($(#[$doc])* $variant),+ }
+
+        impl Stage {
+            /// Every stage, in the order of the pipeline.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The name in logs.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+        }
+    };
+}
+
+stages! {
+    /// Path and method.
+    Match = "match",
+    /// Framing and headers.
+    Envelope = "envelope",
+    /// The Date header.
+    Date = "date",
+    /// The certificate and its role.
+    Certificate = "certificate",
+    /// The signature.
+    Signature = "signature",
+    /// The body, read whole.
+    Body = "body",
+    /// The digest of the body.
+    Digest = "digest",
+}
+
+/// One check on one request.
+#[derive(Clone, Copy, Debug)]
+pub struct Check {
+    /// Which.
+    pub stage: Stage,
+    /// What came of it.
+    pub verdict: Verdict,
+    /// What it cost.
+    pub took: Duration,
+}
+
+/// What came of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds.
+    Held,
+    /// It does not hold.
+    Refused(Reason),
+    /// It does not hold and was let pass (FWD-6).
+    Waived(Reason),
+    /// It had nothing to judge by.
+    Skipped,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was forwarded, and this status of the upstream went back.
+    Forwarded(u16),
+    /// The gateway refused it.
+    Refused(Reason),
+    /// It was admitted, but the upstream or the gateway failed it.
+    Failed(Reason),
+    /// The client went away before it had an answer.
+    Abandoned,
+}
+
+/// Everything worth knowing of one request.
+#[derive(Debug)]
+pub struct Record {
+    clock: Clock,
+    received: Timestamp,
+    watch: Stopwatch,
+    lap: Stopwatch,
+    checks: Vec<Check>,
+    operation: Option<Arc<Operation>>,
+    certificate: Option<Arc<Certificate>>,
+}
+
+impl Record {
+    /// Opens the record of a request whose head has just been received.
+    pub fn open(clock: &Clock) -> Self {
+        let watch = Stopwatch::start();
+        Self {
+            clock: clock.clone(),
+            received: clock.now(),
+            watch,
+            lap: watch,
+            checks: Vec::with_capacity(Stage::ALL.len()),
+            operation: None,
+            certificate: None,
+        }
+    }
+
+    /// When the head was received: what the request is judged as of.
+    pub const fn received(&self) -> Timestamp {
+        self.received
+    }
+
+    /// What time it is now: after the body, time has passed.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The time since the head was received.
+    pub fn elapsed(&self) -> Duration {
+        self.watch.elapsed()
+    }
+
+    /// Each check that was made, in order.
+    pub fn checks(&self) -> &[Check] {
+        &self.checks
+    }
+
+    /// What all checks cost together, reading the body included.
+    pub fn judging(&self) -> Duration {
+        self.checks.iter().map(|check| check.took).sum()
+    }
+
+    /// The operation, where the path named one.
+    pub fn operation(&self) -> Option<&Operation> {
+        self.operation.as_deref()
+    }
+
+    /// The TPP's identity, once its certificate was judged. Until a signature verified it is only what the caller
+    /// shows: certificates are public.
+    pub fn tpp_id(&self) -> Option<&str> {
+        self.certificate.as_ref().map(|certificate| certificate.tpp_id())
+    }
+
+    /// Whether this check was made and holds.
+    pub fn holds(&self, stage: Stage) -> bool {
+        self.checks.iter().any(|check| check.stage == stage && check.verdict == Verdict::Held)
+    }
+
+    pub(super) fn matched(&mut self, found: Result<Arc<Operation>, Refusal>) -> Result<Arc<Operation>, Refusal> {
+        let operation = self.held(Stage::Match, found)?;
+        self.operation = Some(Arc::clone(&operation));
+        Ok(operation)
+    }
+
+    pub(super) fn identified(&mut self, tpp: &Judged<Tpp>) {
+        self.certificate = tpp.held().map(|tpp| Arc::clone(tpp.certificate()));
+    }
+
+    /// Notes a check that is never waived, because nothing after it could be judged without it.
+    pub(super) fn held<T>(&mut self, stage: Stage, result: Result<T, Refusal>) -> Result<T, Refusal> {
+        self.note(stage, result.as_ref().err().map_or(Verdict::Held, |refusal| Verdict::Refused(refusal.reason())));
+        result
+    }
+
+    /// Notes a check, and lets its refusal pass where the policy observes it.
+    pub(super) fn judge<T>(&mut self, stage: Stage, policy: &Policy, result: Result<T, Refusal>) -> Result<Judged<T>, Refusal> {
+        match result {
+            Ok(evidence) => {
+                self.note(stage, Verdict::Held);
+                Ok(Judged::Held(evidence))
+            }
+            Err(refusal) => match policy.waiver(&refusal) {
+                Some(waiver) => {
+                    self.note(stage, Verdict::Waived(refusal.reason()));
+                    Ok(Judged::Waived(refusal, waiver))
+                }
+                None => {
+                    self.note(stage, Verdict::Refused(refusal.reason()));
+                    Err(refusal)
+                }
+            },
+        }
+    }
+
+    /// Notes a check that had nothing to judge by.
+    pub(super) fn skip<T>(&mut self, stage: Stage) -> Judged<T> {
+        self.note(stage, Verdict::Skipped);
+        Judged::without_evidence()
+    }
+
+    fn note(&mut self, stage: Stage, verdict: Verdict) {
+        let took = self.lap.lap();
+        self.checks.push(Check { stage, verdict, took });
+    }
+}

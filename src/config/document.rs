@@ -1,0 +1,387 @@
+//! A YAML file as a tree in which everything knows its line and column.
+//!
+//! serde stops at the first error; an operator wants all of them. So YAML is deserialised into this tree, which accepts any value,
+//! and the tree is walked ([`Section`]) by the code that knows what belongs where. Invariants: scalars keep the text that was
+//! written (`NO` stays `NO` and `0600` stays `0600`, whatever YAML takes them for); a key that stands twice in a mapping is always a
+//! fault; nesting, aliases and size are bounded while parsing, so a file cannot take the process down. Deliberately not here: what
+//! the keys mean, reading files from disk, merge keys (`<<` is an unknown key like any other).
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_saphyr::localizer::Localizer;
+use serde_saphyr::options::DuplicateKeyPolicy;
+use serde_saphyr::{Error, Location, MessageFormatter, UserMessageFormatter};
+
+use super::fault::{Fault, Faults, Inspection, Place};
+use super::section::Section;
+use super::tree::{Content, Node, STANDS_TWICE};
+
+/// The longest file that is read, in bytes. A full configuration is some 20 KiB; one of 1 MiB is a wrong file.
+const MAX_FILE_BYTES: usize = 1024 * 1024;
+
+/// A YAML file that could be parsed, with a position for every key and value.
+///
+/// ```
+/// use std::net::SocketAddr;
+/// use std::time::Duration;
+/// use portvakt::config::{Document, Inspection};
+///
+/// let text = "
+/// listener:
+///   adress: 127.0.0.1:8443
+///   header_timeout: 90
+/// ";
+/// let inspection = Inspection::new();
+/// let document = Document::read("gateway.yaml", text).unwrap();
+/// let mut root = document.root(&inspection);
+/// let mut listener = root.section("listener");
+/// let address = listener.required("address").and_then(|v| v.parse::<SocketAddr>("an address such as 0.0.0.0:8443"));
+/// let header_timeout = listener
+///     .optional("header_timeout")
+///     .and_then(|v| v.duration(Duration::from_secs(1)..=Duration::from_secs(60)))
+///     .unwrap_or(Duration::from_secs(10));
+/// listener.finish();
+/// root.finish();
+///
+/// let built = address.map(|address| (address, header_timeout));
+/// assert_eq!(inspection.conclude("gateway.yaml", built).unwrap_err().to_string(), "\
+/// gateway.yaml:2:1: listener.address: missing key
+/// gateway.yaml:3:3: listener.adress: unknown key; did you mean \"address\"?
+/// gateway.yaml:4:19: listener.header_timeout: found 90; expected a duration with its unit (ms, s, m, h), from 1s to 1m");
+/// ```
+pub struct Document {
+    file: Arc<str>,
+    root: Node,
+    /// A duplicate that the parser saw. The walk finds it again, save where the parser compares keys as numbers (`1` and `0x1`).
+    duplicate: Option<Fault>,
+}
+
+impl Document {
+    /// Parses a file. `file` is its name as faults will show it, `text` its content.
+    ///
+    /// # Errors
+    ///
+    /// One fault, with its position, if the file is not YAML, holds several documents, is longer than 1 MiB, or goes beyond
+    /// serde-saphyr's default budget (64 levels; 250 000 nodes and 64 MiB of scalars, those behind aliases counted each time).
+    pub fn read(file: &str, text: &str) -> Result<Self, Faults> {
+        let start = Place::start_of(file);
+        let file = Arc::clone(&start.file);
+        if text.len() > MAX_FILE_BYTES {
+            return Err(Fault {
+                place: start,
+                text: format!("longer than {MAX_FILE_BYTES} bytes"),
+            }
+            .into());
+        }
+        // Byte offsets are those of the text without its byte order mark.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let (root, duplicate) = match Node::parse(text, DuplicateKeyPolicy::Error) {
+            Ok(root) => (root, None),
+            // Read again, with every entry let through, so that the other faults of the file are found as well.
+            Err(error) if matches!(error, Error::DuplicateMappingKey { .. }) => {
+                let root = Node::parse(text, DuplicateKeyPolicy::LastWins)
+                    .map_err(|error| syntax(&start, &error))?;
+                (
+                    root,
+                    Some(Fault {
+                        text: STANDS_TWICE.to_owned(),
+                        ..syntax(&start, &error)
+                    }),
+                )
+            }
+            Err(error) => return Err(syntax(&start, &error).into()),
+        };
+        Ok(Self {
+            file,
+            root,
+            duplicate,
+        })
+    }
+
+    /// The root, which must be a mapping. An empty file is a fault, and then lacks all that is required.
+    ///
+    /// Keys that stand twice are reported here, for the whole file, whether or not anyone asks for them.
+    pub fn root<'a>(&'a self, inspection: &'a Inspection) -> Section<'a> {
+        let place = Place::start_of(Arc::clone(&self.file));
+        if matches!(self.root.content, Content::Null) {
+            inspection.report(place.clone(), "the file is empty");
+        }
+        let before = inspection.count();
+        self.root.report_keys(&place, inspection);
+        if let Some(fault) = self
+            .duplicate
+            .as_ref()
+            .filter(|_| inspection.count() == before)
+        {
+            inspection.report(fault.place.clone(), fault.text.clone());
+        }
+        Section::of(&self.root, place, inspection)
+    }
+}
+
+impl fmt::Debug for Document {
+    /// The file's name only: somebody may have written a secret where none belongs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Document")
+            .field("file", &self.file)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The parser's error as a fault. Its message carries the position, which a fault shows already.
+fn syntax(start: &Place, error: &Error) -> Fault {
+    struct WithoutPosition;
+    impl Localizer for WithoutPosition {
+        fn attach_location<'b>(&self, base: Cow<'b, str>, _: Location) -> Cow<'b, str> {
+            base
+        }
+    }
+    let mut place = start.clone();
+    if let Some(location) = error.location().filter(|location| location.line() > 0) {
+        place.line = location.line();
+        place.column = location.column().max(1);
+    }
+    let text = UserMessageFormatter
+        .with_localizer(&WithoutPosition)
+        .format_message(error.without_snippet())
+        .into_owned();
+    Fault { place, text }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use super::*;
+
+    /// The faults of a file whose root is asked for `a`, `b`, and the list `c`.
+    fn faults(text: &str) -> String {
+        let inspection = Inspection::new();
+        match Document::read("f", text) {
+            Err(faults) => inspection.absorb(faults),
+            Ok(document) => {
+                let mut root = document.root(&inspection);
+                root.optional("a");
+                root.optional("b");
+                root.optional_list("c");
+                root.finish();
+            }
+        }
+        inspection
+            .finish()
+            .err()
+            .map_or_else(String::new, |faults| faults.to_string())
+    }
+
+    #[test]
+    fn what_is_no_mapping_is_refused() {
+        for (text, expected) in [
+            ("a: 1\n", ""),
+            ("\u{feff}a: 1\n", ""),
+            ("", "f:1:1: the file is empty"),
+            ("# only a comment\n", "f:1:1: the file is empty"),
+            ("---\n", "f:1:1: the file is empty"),
+            ("- a\n", "f:1:1: found a list; expected a mapping of keys"),
+            (
+                "  text\n",
+                "f:1:3: found \"text\"; expected a mapping of keys",
+            ),
+            (
+                "? [x, y]\n: 1\n~: 2\nb: 3\n",
+                "f:1:3: a key must be a word\nf:3:1: a key must be a word",
+            ),
+            (
+                "<<: {a: 1}\n",
+                "f:1:1: \"<<\": unknown key; merge keys are not supported, write the keys out",
+            ),
+        ] {
+            assert_eq!(faults(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_yaml_is_one_fault_with_its_position() {
+        for (text, position) in [
+            ("a: 1\nb: [1, 2\n", "f:2:4: unclosed"),
+            ("a: 1\n\tb: 2\n", "f:1:4: "),
+            ("a: \"open\n", "f:2:1: "),
+            ("a: 1\n---\na: 2\n", "f:3:1: only single YAML document"),
+            ("a: *nobody\n", "f:1:4: "),
+            ("a: &x [*x]\n", "f:1:8: Recursive"),
+            ("a: !custom 1\n", "f:1:12: unsupported tag"),
+        ] {
+            let found = faults(text);
+            assert!(
+                found.starts_with(position) && found.lines().count() == 1,
+                "{text:?}: {found}"
+            );
+            assert!(
+                !found.contains("at line "),
+                "the position is said once: {found}"
+            );
+        }
+    }
+
+    #[test]
+    fn keys_that_stand_twice_are_reported_all_and_with_the_rest() {
+        for (text, expected) in [
+            ("a: 1\na: 2\n", "f:2:1: a: this key stands twice"),
+            ("a: 1\n'a': 2\n", "f:2:1: a: this key stands twice"),
+            (
+                "a: {x: 1, y: {z: 1, z: 2}}\n",
+                "f:1:21: a.y.z: this key stands twice",
+            ),
+            (
+                "c:\n  - p: 1\n    p: 2\n",
+                "f:3:5: c[0].p: this key stands twice",
+            ),
+            (
+                "a: 1\na: 2\nb: 3\nb: 4\nd: 5\nb: 6\n",
+                "f:2:1: a: this key stands twice\nf:4:1: b: this key stands twice\nf:5:1: d: unknown key; did you mean \"a\"?\n\
+                 f:6:1: b: this key stands twice",
+            ),
+            ("a: {1: x, 0x1: y}\n", "f:1:11: this key stands twice"),
+            ("a: {1: x, 1: y}\n", "f:1:11: this key stands twice"),
+            ("a: {1: x, 01: y}\nb: 2\n", ""),
+        ] {
+            assert_eq!(faults(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn scalars_stay_as_written() {
+        let text = "a: [NO, 0600, 1e3, 1_000, 0x1F, .inf, 127.0.0.1:8443, 'it''s', \"\\u0041\", true , ~, 2026-01-01]\n\
+                    b: &n 007 # agent\nc: [*n]\n";
+        let inspection = Inspection::new();
+        let document = Document::read("f", text).unwrap();
+        let mut root = document.root(&inspection);
+        let texts: Vec<_> = root
+            .list("a")
+            .unwrap()
+            .iter()
+            .map(|value| (value.place().column, value.as_str()))
+            .collect();
+        assert_eq!(
+            texts,
+            [
+                (5, Some("NO")),
+                (9, Some("0600")),
+                (15, Some("1e3")),
+                (20, Some("1_000")),
+                (27, Some("0x1F")),
+                (33, Some(".inf")),
+                (39, Some("127.0.0.1:8443")),
+                (55, Some("it's")),
+                (64, Some("A")),
+                (74, Some("true")),
+                (81, None),
+                (84, Some("2026-01-01")),
+            ]
+        );
+        assert_eq!(root.required("b").unwrap().as_str(), Some("007"));
+        let alias = root.list("c").unwrap().remove(0);
+        assert_eq!(
+            (alias.as_str(), alias.place().line, alias.place().column),
+            (Some("007"), 3, 5)
+        );
+        assert_eq!(
+            inspection.finish().unwrap_err().to_string(),
+            "f:1:81: a[10]: found nothing; expected text"
+        );
+    }
+
+    #[test]
+    fn columns_count_characters_and_survive_line_endings_of_windows() {
+        assert_eq!(
+            faults("a: 'æøå' # 🔑\r\nß: 1\r\n"),
+            "f:2:1: \"ß\": unknown key; did you mean \"a\"?"
+        );
+        let inspection = Inspection::new();
+        let document = Document::read("f", "a: {'æøå🔑': 12}\r\nb: 70\r\n").unwrap();
+        let mut root = document.root(&inspection);
+        let (_, value) = root.section("a").entries().remove(0);
+        assert_eq!((value.place().column, value.as_str()), (13, Some("12")));
+        assert_eq!(root.required("b").unwrap().as_str(), Some("70"));
+    }
+
+    #[test]
+    fn deep_nesting_is_refused() {
+        for text in [
+            format!("a: {}1{}", "[".repeat(40), "]".repeat(40)),
+            format!("a: {}1{}", "{x: ".repeat(40), "}".repeat(40)),
+        ] {
+            assert_eq!(faults(&text), "");
+        }
+        let mut block = String::new();
+        for depth in 0..1_000 {
+            writeln!(block, "{}a:", " ".repeat(depth)).unwrap();
+        }
+        for text in [
+            format!("a: {}", "[".repeat(100_000)),
+            format!("a: {}1{}", "[".repeat(80), "]".repeat(80)),
+            format!("a: {}1{}", "{x: ".repeat(5_000), "}".repeat(5_000)),
+            format!("a: {}", "- ".repeat(50_000)),
+            block,
+        ] {
+            let found = faults(&text);
+            assert!(
+                found.starts_with("f:") && found.lines().count() == 1 && found.len() < 200,
+                "{found}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_alias_bomb_is_refused() {
+        let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
+        for level in 1..10 {
+            let alias = format!("*a{}", level - 1);
+            writeln!(bomb, "a{level}: &a{level} [{}]", vec![alias; 9].join(", ")).unwrap();
+        }
+        let found = faults(&bomb);
+        assert!(
+            found.starts_with("f:") && found.lines().count() == 1,
+            "{found}"
+        );
+
+        let long = format!(
+            "a: &a {}\nc: [{}]\n",
+            "x".repeat(100_000),
+            vec!["*a"; 5_000].join(", ")
+        );
+        let found = faults(&long);
+        assert!(
+            found.starts_with("f:") && found.lines().count() == 1,
+            "{found}"
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_too_long_is_refused() {
+        assert_eq!(
+            faults(&format!("a: {}", "x".repeat(MAX_FILE_BYTES - 3))),
+            ""
+        );
+        assert_eq!(
+            faults(&format!("a: {}", "x".repeat(MAX_FILE_BYTES - 2))),
+            "f:1:1: longer than 1048576 bytes"
+        );
+    }
+
+    #[test]
+    fn a_long_key_is_shortened() {
+        let found = faults(&format!("{}: 1\n", "k".repeat(900)));
+        assert_eq!(
+            found,
+            format!("f:1:1: \"{}…\": unknown key", "k".repeat(60))
+        );
+    }
+
+    #[test]
+    fn a_document_does_not_show_what_it_holds() {
+        let document = Document::read("f", "token: hunter2").unwrap();
+        assert!(!format!("{document:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,116 @@
+//! A secret that the configuration points to.
+//!
+//! Invariant: neither `Debug` nor `Display` shows a single byte of it, not even its length. Deliberately not here: wiping memory
+//! (the process that holds the secret could be read anyway) and comparison (tokens are compared in constant time by whoever holds them).
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The longest secret file that is read, in bytes: a PEM chain with its key stays well below, a wrong file (a log, a device) does not.
+const MAX_SECRET_BYTES: u64 = 64 * 1024;
+
+/// Bytes that must not be shown: a bearer token, a key.
+#[derive(Clone)]
+pub struct Secret(Vec<u8>);
+
+impl Secret {
+    /// Holds these bytes.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        Self(bytes.into())
+    }
+
+    /// Reads a secret from a file, every byte of it.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, is empty, or is longer than 64 KiB.
+    pub fn read(path: &Path) -> io::Result<Self> {
+        let mut bytes = Vec::new();
+        File::open(path)?
+            .take(MAX_SECRET_BYTES + 1)
+            .read_to_end(&mut bytes)?;
+        if bytes.is_empty() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the file is empty",
+            ));
+        }
+        if u64::try_from(bytes.len()).map_or(true, |length| length > MAX_SECRET_BYTES) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the file is longer than 64 KiB",
+            ));
+        }
+        Ok(Self(bytes))
+    }
+
+    /// The bytes as they are in the file. For binary keys: no line ending is cut off.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The secret as text, without the one line ending that editors and `echo` leave behind. `None` if it is not UTF-8.
+    pub fn text(&self) -> Option<&str> {
+        let text = std::str::from_utf8(&self.0).ok()?;
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        Some(text.strip_suffix('\r').unwrap_or(text))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_prints_as_stars() {
+        let secret = Secret::new("hunter2");
+        assert_eq!(
+            format!("{secret} {secret:?} {secret:#?} {:?}", Some(&secret)),
+            "*** *** *** Some(***)"
+        );
+    }
+
+    #[test]
+    fn text_loses_one_line_ending_and_bytes_lose_none() {
+        for (raw, text) in [
+            ("a b\n", "a b"),
+            ("a\r\n", "a"),
+            ("a\n\n", "a\n"),
+            ("a", "a"),
+        ] {
+            let secret = Secret::new(raw);
+            assert_eq!(secret.text(), Some(text));
+            assert_eq!(secret.bytes(), raw.as_bytes());
+        }
+        assert_eq!(Secret::new([0xff, 0x0a]).text(), None);
+    }
+
+    #[test]
+    fn files_are_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        assert_eq!(
+            Secret::read(&path).unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
+        for (length, held) in [(0, false), (1, true), (65_536, true), (65_537, false)] {
+            std::fs::write(&path, vec![b'x'; length]).unwrap();
+            assert_eq!(Secret::read(&path).is_ok(), held, "{length}");
+        }
+        assert!(Secret::read(folder.path()).is_err());
+    }
+}

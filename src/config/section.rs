@@ -1,0 +1,439 @@
+//! Asking a mapping for its keys.
+//!
+//! Invariant: after [`Section::finish`], every key of the mapping was asked for or has been reported. A key that is ignored silently
+//! is a setting that an operator believes in. Deliberately not here: what values look like ([`Value`]) and defaults (`unwrap_or` at
+//! the call site says them best: a value that is bad has been reported, so what stands in for it never comes into use).
+
+use super::fault::{Inspection, Place, nearest};
+use super::tree::{Content, Entry, Node, element_path, key_path};
+use super::value::Value;
+
+/// A mapping being read. Sections that are absent, or no mapping, have been reported; they answer `None` to everything, without
+/// another word, so that the call site needs no branches.
+#[must_use = "end with finish(), or unknown keys go unnoticed"]
+pub struct Section<'a> {
+    inspection: &'a Inspection,
+    place: Place,
+    entries: Option<&'a [Entry]>,
+    asked: Vec<&'static str>,
+    open: bool,
+}
+
+impl<'a> Section<'a> {
+    /// The mapping in `node`; anything but a mapping is reported. Nothing at all is an empty mapping: its keys are commented out.
+    pub(super) fn of(node: &'a Node, place: Place, inspection: &'a Inspection) -> Self {
+        let entries = match &node.content {
+            Content::Mapping(entries) => Some(entries.as_slice()),
+            Content::Null => Some([].as_slice()),
+            Content::Typed(_) | Content::Text(_) | Content::List(_) => {
+                // The fault is in the value, but a section's own place is its key's: that is where a missing key is to be added.
+                let value = Value::new(node, place.path.clone(), &place, inspection);
+                inspection.report(
+                    value.place().clone(),
+                    format!("found {}; expected a mapping of keys", value.found()),
+                );
+                None
+            }
+        };
+        Self {
+            inspection,
+            place,
+            entries,
+            asked: Vec::new(),
+            open: false,
+        }
+    }
+
+    fn absent(place: Place, inspection: &'a Inspection) -> Self {
+        Self {
+            inspection,
+            place,
+            entries: None,
+            asked: Vec::new(),
+            open: false,
+        }
+    }
+
+    /// Where the section stands: its key, or the item of a list, or the start of the file.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The value of a key that must be there; if it is not, that is reported.
+    pub fn required(&mut self, key: &'static str) -> Option<Value<'a>> {
+        let found = self.optional(key);
+        if found.is_none() {
+            self.report_missing(key);
+        }
+        found
+    }
+
+    /// The value of a key that may be left out. A key without a value (`key:`) counts as there, and its value as wrong.
+    pub fn optional(&mut self, key: &'static str) -> Option<Value<'a>> {
+        self.entry(key).map(|entry| self.value(entry, key))
+    }
+
+    /// A mapping that must be there.
+    pub fn section(&mut self, key: &'static str) -> Section<'a> {
+        self.optional_section(key).unwrap_or_else(|| {
+            self.report_missing(key);
+            Section::absent(self.place_of(key), self.inspection)
+        })
+    }
+
+    /// A mapping that may be left out. A key with nothing below it is an empty section, not a missing one.
+    pub fn optional_section(&mut self, key: &'static str) -> Option<Section<'a>> {
+        let entry = self.entry(key)?;
+        let place = entry
+            .key
+            .place(&self.place.file, key_path(&self.place.path, key));
+        Some(Section::of(&entry.value, place, self.inspection))
+    }
+
+    /// The elements of a list that must be there, though it may be empty. `None` only after a fault.
+    pub fn list(&mut self, key: &'static str) -> Option<Vec<Value<'a>>> {
+        self.required(key)?.as_list()
+    }
+
+    /// The elements of a list; none if the key is left out. `None` only after a fault.
+    pub fn optional_list(&mut self, key: &'static str) -> Option<Vec<Value<'a>>> {
+        self.optional(key)
+            .map_or_else(|| Some(Vec::new()), |value| value.as_list())
+    }
+
+    /// All entries, key and value, in the order written: for a mapping whose keys are the operator's. No key is unknown then.
+    pub fn entries(&mut self) -> Vec<(Value<'a>, Value<'a>)> {
+        self.open = true;
+        self.entries
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|entry| {
+                let name = entry.name()?;
+                let path = key_path(&self.place.path, name);
+                let key = Value::new(&entry.key, path, &self.place, self.inspection);
+                Some((key, self.value(entry, name)))
+            })
+            .collect()
+    }
+
+    /// Whether the key is there, whatever its value. The key counts as asked for.
+    pub fn has(&mut self, key: &'static str) -> bool {
+        self.entry(key).is_some()
+    }
+
+    /// Says that `key` is the fault, or the section if there is no such key.
+    pub fn fault(&self, key: &str, text: impl Into<String>) {
+        self.inspection.report(self.place_of(key), text);
+    }
+
+    /// Where `key` stands; where it would belong, if it is not there. For faults that show later.
+    pub fn place_of(&self, key: &str) -> Place {
+        let path = key_path(&self.place.path, key);
+        match self.find(key) {
+            Some(entry) => entry.key.place(&self.place.file, path),
+            None => Place {
+                path,
+                ..self.place.clone()
+            },
+        }
+    }
+
+    /// Reports every key that nobody asked for, with the nearest one that somebody did.
+    pub fn finish(self) {
+        if self.open {
+            return;
+        }
+        for entry in self.entries.unwrap_or_default() {
+            let Some(name) = entry.name().filter(|name| !self.asked.contains(name)) else {
+                continue;
+            };
+            let place = entry
+                .key
+                .place(&self.place.file, key_path(&self.place.path, name));
+            let text = match nearest(name, self.asked.iter().copied()) {
+                _ if name == "<<" => {
+                    "unknown key; merge keys are not supported, write the keys out".to_owned()
+                }
+                Some(known) => format!("unknown key; did you mean \"{known}\"?"),
+                None => "unknown key".to_owned(),
+            };
+            self.inspection.report(place, text);
+        }
+    }
+
+    fn entry(&mut self, key: &'static str) -> Option<&'a Entry> {
+        if !self.asked.contains(&key) {
+            self.asked.push(key);
+        }
+        self.find(key)
+    }
+
+    fn find(&self, key: &str) -> Option<&'a Entry> {
+        self.entries?.iter().find(|entry| entry.name() == Some(key))
+    }
+
+    fn value(&self, entry: &'a Entry, key: &str) -> Value<'a> {
+        Value::new(
+            &entry.value,
+            key_path(&self.place.path, key),
+            &self.place,
+            self.inspection,
+        )
+    }
+
+    fn report_missing(&self, key: &str) {
+        if self.entries.is_some() {
+            self.inspection.report(self.place_of(key), "missing key");
+        }
+    }
+}
+
+impl<'a> Value<'a> {
+    /// The value as a section; what is no mapping is reported.
+    pub fn as_section(&self) -> Section<'a> {
+        Section::of(self.node(), self.place().clone(), self.inspection())
+    }
+
+    /// The elements of a list, in order. Nothing (`key:`) is an empty list; a lone value is no list, and reported.
+    pub fn as_list(&self) -> Option<Vec<Value<'a>>> {
+        let items = match &self.node().content {
+            Content::List(items) => items.as_slice(),
+            Content::Null => &[],
+            Content::Typed(_) | Content::Text(_) | Content::Mapping(_) => {
+                return self.refuse("a list");
+            }
+        };
+        let element = |(index, item)| {
+            Value::new(
+                item,
+                element_path(&self.place().path, index),
+                self.place(),
+                self.inspection(),
+            )
+        };
+        Some(items.iter().enumerate().map(element).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::time::Duration;
+
+    use super::super::document::Document;
+    use super::*;
+
+    #[derive(Clone, Debug, PartialEq)]
+    enum Environment {
+        Production,
+        Sandbox,
+    }
+
+    const ENVIRONMENTS: [(&str, Environment); 2] = [
+        ("production", Environment::Production),
+        ("sandbox", Environment::Sandbox),
+    ];
+
+    fn check(text: &str, read: impl FnOnce(&mut Section<'_>), expected: &[&str]) {
+        let inspection = Inspection::new();
+        let document = Document::read("f", text).unwrap();
+        let mut root = document.root(&inspection);
+        read(&mut root);
+        root.finish();
+        let found = inspection
+            .finish()
+            .err()
+            .map_or_else(String::new, |faults| faults.to_string());
+        assert_eq!(found.lines().collect::<Vec<_>>(), expected, "{text}");
+    }
+
+    #[test]
+    fn every_fault_of_a_file_is_a_line() {
+        let text = "\
+environment: prodution
+listener:
+  adress: 127.0.0.1:8443
+  port: 70000
+  header_timeout: 90
+  tls: yes
+body:
+  limit: 2MiB
+anchors:
+  - folder: certs
+    role: [qwac]
+  - folder:
+  - certs
+upstream: http://core
+upstream: http://other
+";
+        let seconds = Duration::from_secs(1)..=Duration::from_secs(60);
+        let read = |root: &mut Section<'_>| {
+            root.required("environment")
+                .and_then(|v| v.one_of(&ENVIRONMENTS));
+            let mut listener = root.section("listener");
+            listener
+                .required("address")
+                .and_then(|v| v.parse::<SocketAddr>("an address"));
+            listener
+                .optional("port")
+                .and_then(|v| v.integer::<u16>(1..=65_535));
+            listener
+                .optional("header_timeout")
+                .and_then(|v| v.duration(seconds));
+            listener.optional("tls").and_then(|v| v.boolean());
+            listener.finish();
+            let mut body = root.section("body");
+            body.required("limit").and_then(|v| v.size(1024..=64 << 10));
+            body.finish();
+            for anchor in root.list("anchors").unwrap() {
+                let mut anchor = anchor.as_section();
+                anchor
+                    .required("folder")
+                    .and_then(|v| v.as_str().map(str::to_owned));
+                anchor
+                    .optional("role")
+                    .and_then(|v| v.as_str().map(str::to_owned));
+                anchor.finish();
+            }
+            root.required("upstream");
+        };
+        check(
+            text,
+            read,
+            &[
+                "f:1:14: environment: found \"prodution\"; expected one of \"production\", \"sandbox\"; did you mean \"production\"?",
+                "f:2:1: listener.address: missing key",
+                "f:3:3: listener.adress: unknown key; did you mean \"address\"?",
+                "f:4:9: listener.port: found 70000; expected a whole number from 1 to 65535",
+                "f:5:19: listener.header_timeout: found 90; expected a duration with its unit (ms, s, m, h), from 1s to 1m",
+                "f:6:8: listener.tls: found \"yes\"; expected true or false",
+                "f:8:10: body.limit: found \"2MiB\"; expected a size in bytes, KiB, MiB or GiB, from 1KiB to 64KiB",
+                "f:11:11: anchors[0].role: found a list; expected text",
+                "f:12:11: anchors[1].folder: found nothing; expected text",
+                "f:13:5: anchors[2]: found \"certs\"; expected a mapping of keys",
+                "f:15:1: upstream: this key stands twice",
+            ],
+        );
+    }
+
+    #[test]
+    fn unknown_keys_are_reported_with_the_nearest_known_one() {
+        let text =
+            "certificate-policy: strict\nbody: {}\nbodyy: 1\nsomething_else: 2\n\"a\\nb\": 3\n";
+        let read = |root: &mut Section<'_>| {
+            root.optional("certificate_policy");
+            root.optional_section("body").unwrap().finish();
+        };
+        check(
+            text,
+            read,
+            &[
+                "f:1:1: certificate-policy: unknown key; did you mean \"certificate_policy\"?",
+                "f:3:1: bodyy: unknown key; did you mean \"body\"?",
+                "f:4:1: something_else: unknown key",
+                "f:5:1: \"a\\nb\": unknown key",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_section_that_is_absent_or_no_mapping_is_one_fault() {
+        let read = |root: &mut Section<'_>| {
+            let mut listener = root.section("listener");
+            let mut tls = listener.section("tls");
+            assert!(tls.required("certificate").is_none());
+            assert!(tls.list("names").is_none());
+            tls.finish();
+            assert!(listener.optional_section("h2").is_none());
+            listener.finish();
+        };
+        check("{}", read, &["f:1:1: listener: missing key"]);
+        check(
+            "listener: on\n",
+            read,
+            &["f:1:11: listener: found \"on\"; expected a mapping of keys"],
+        );
+        check(
+            "listener: {tls: [1]}\n",
+            read,
+            &["f:1:17: listener.tls: found a list; expected a mapping of keys"],
+        );
+        check("listener:\n", read, &["f:1:1: listener.tls: missing key"]);
+        let missing = [
+            "f:2:3: listener.tls.certificate: missing key",
+            "f:2:3: listener.tls.names: missing key",
+        ];
+        check("listener:\n  tls:\n", read, &missing);
+    }
+
+    #[test]
+    fn an_empty_file_lacks_what_is_required() {
+        let read = |root: &mut Section<'_>| assert!(root.required("environment").is_none());
+        check(
+            "",
+            read,
+            &[
+                "f:1:1: the file is empty",
+                "f:1:1: environment: missing key",
+            ],
+        );
+    }
+
+    #[test]
+    fn lists() {
+        let read = |root: &mut Section<'_>| {
+            let ports = |values: Option<Vec<Value<'_>>>| {
+                values.map(|values| {
+                    values
+                        .iter()
+                        .map(|value| value.integer::<u16>(1..=9))
+                        .collect::<Vec<_>>()
+                })
+            };
+            assert_eq!(ports(root.list("a")), Some(vec![Some(1), None, Some(3)]));
+            assert_eq!(ports(root.optional_list("b")), Some(vec![]));
+            assert_eq!(ports(root.optional_list("c")), Some(vec![]));
+            assert_eq!(ports(root.list("d")), None);
+            assert_eq!(ports(root.list("e")), None);
+        };
+        let faults = [
+            "f:1:1: e: missing key",
+            "f:1:8: a[1]: found \"2\"; expected a whole number from 1 to 9",
+            "f:3:4: d: found 4; expected a list",
+        ];
+        check("a: [1, '2', 3]\nc:\nd: 4\n", read, &faults);
+    }
+
+    #[test]
+    fn a_mapping_whose_keys_are_the_operators() {
+        let read = |root: &mut Section<'_>| {
+            let mut rates = root.section("rates");
+            for (key, value) in rates.entries() {
+                key.parse::<SocketAddr>("an address");
+                value.integer::<u32>(1..=10);
+            }
+            rates.finish();
+        };
+        let faults = [
+            "f:2:3: rates.\"::1\": found \"::1\"; expected an address (invalid socket address syntax)",
+            "f:3:17: rates.\"[::1]:1\": found 11; expected a whole number from 1 to 10",
+        ];
+        check("rates:\n  '::1': 1\n  '[::1]:1':    11\n", read, &faults);
+    }
+
+    #[test]
+    fn faults_of_the_callers_own() {
+        let read = |root: &mut Section<'_>| {
+            assert!(root.has("from") && !root.has("step"));
+            root.required("to").unwrap().fault("is before \"from\"");
+            root.fault("step", "is needed with \"from\"");
+            root.fault("from", "is after \"to\"");
+        };
+        let faults = [
+            "f:1:1: from: is after \"to\"",
+            "f:1:1: step: is needed with \"from\"",
+            "f:2:5: to: is before \"from\"",
+        ];
+        check("from: 2\nto: 1\n", read, &faults);
+    }
+}

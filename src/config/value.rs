@@ -1,0 +1,440 @@
+//! Reading one value: from the text that was written to the type that the gateway runs on.
+//!
+//! Every reader returns `None` only after it has reported what was found and what would be accepted. Invariant: nothing is guessed.
+//! Durations have units, numbers have one spelling, booleans are `true` and `false`, and a quoted number is a string. Deliberately
+//! not here: whether a path exists or an address can be bound.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::amount::{SIZE_UNITS, TIME_UNITS, is_decimal, measured, show_duration, show_size};
+use super::fault::{Inspection, Place, nearest, shortened};
+use super::secret::Secret;
+use super::tree::{Content, Node};
+
+/// One value of a configuration file, not yet understood.
+#[derive(Clone)]
+pub struct Value<'a> {
+    node: &'a Node,
+    place: Place,
+    inspection: &'a Inspection,
+}
+
+impl<'a> Value<'a> {
+    pub(super) fn new(
+        node: &'a Node,
+        path: String,
+        parent: &Place,
+        inspection: &'a Inspection,
+    ) -> Self {
+        Self {
+            node,
+            place: node.place(&parent.file, path),
+            inspection,
+        }
+    }
+
+    pub(super) fn node(&self) -> &'a Node {
+        self.node
+    }
+
+    pub(super) fn inspection(&self) -> &'a Inspection {
+        self.inspection
+    }
+
+    /// Where the value stands, for faults that show later.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Reports a fault of this value.
+    pub fn fault(&self, text: impl Into<String>) {
+        self.inspection.report(self.place.clone(), text);
+    }
+
+    /// Whether the value is a mapping, where several shapes are accepted.
+    pub fn is_section(&self) -> bool {
+        matches!(self.node.content, Content::Mapping(_))
+    }
+
+    /// Whether the value is a list, where several shapes are accepted.
+    pub fn is_list(&self) -> bool {
+        matches!(self.node.content, Content::List(_))
+    }
+
+    /// Text exactly as written: `NO`, `0600` and `1e3` are what they say, quoted or not. The empty string is refused.
+    pub fn as_str(&self) -> Option<&'a str> {
+        self.scalar()
+            .filter(|text| !text.is_empty())
+            .or_else(|| self.refuse("text"))
+    }
+
+    /// Any type that parses from text. `expected` completes "expected …": `an address such as 0.0.0.0:8443`.
+    pub fn parse<T: FromStr<Err: Display>>(&self, expected: &str) -> Option<T> {
+        let Some(text) = self.scalar() else {
+            return self.refuse(expected);
+        };
+        match text.parse() {
+            Ok(value) => Some(value),
+            Err(error) => self.refuse(&format!("{expected} ({error})")),
+        }
+    }
+
+    /// One of a few words, spelled exactly so.
+    pub fn one_of<T: Clone>(&self, choices: &[(&str, T)]) -> Option<T> {
+        let found = self.scalar();
+        if let Some((_, value)) = choices.iter().find(|(word, _)| Some(*word) == found) {
+            return Some(value.clone());
+        }
+        let words: Vec<String> = choices
+            .iter()
+            .map(|(word, _)| format!("\"{word}\""))
+            .collect();
+        let hint = found
+            .and_then(|found| nearest(found, choices.iter().map(|(word, _)| *word)))
+            .map_or_else(String::new, |word| format!("; did you mean \"{word}\"?"));
+        self.refuse(&format!("one of {}{hint}", words.join(", ")))
+    }
+
+    /// A whole number in decimal, without quotes, leading zeros, `_`, `+` or an exponent, within `range`.
+    pub fn integer<T: FromStr + PartialOrd + Display>(
+        &self,
+        range: RangeInclusive<T>,
+    ) -> Option<T> {
+        let number = match &self.node.content {
+            Content::Typed(text) if is_decimal(text) => text.parse().ok(),
+            _ => None,
+        };
+        number.filter(|number| range.contains(number)).or_else(|| {
+            self.refuse(&format!(
+                "a whole number from {} to {}",
+                range.start(),
+                range.end()
+            ))
+        })
+    }
+
+    /// `true` or `false`, without quotes. `yes`, `on` and the like are refused: they are strings in YAML 1.2 and were not in 1.1.
+    pub fn boolean(&self) -> Option<bool> {
+        match &self.node.content {
+            Content::Typed(text) if text == "true" => Some(true),
+            Content::Typed(text) if text == "false" => Some(false),
+            _ => self.refuse("true or false"),
+        }
+    }
+
+    /// A duration in one unit: `250ms`, `60s`, `15m`, `24h`. There is none without a unit, not even `0`.
+    pub fn duration(&self, range: RangeInclusive<Duration>) -> Option<Duration> {
+        self.scalar()
+            .and_then(|text| measured(text, &TIME_UNITS))
+            .map(Duration::from_millis)
+            .filter(|duration| range.contains(duration))
+            .or_else(|| {
+                let (from, to) = (show_duration(*range.start()), show_duration(*range.end()));
+                self.refuse(&format!(
+                    "a duration with its unit (ms, s, m, h), from {from} to {to}"
+                ))
+            })
+    }
+
+    /// A size in bytes: `16384`, `64KiB`, `1MiB`, `2GiB`.
+    pub fn size(&self, range: RangeInclusive<u64>) -> Option<u64> {
+        self.scalar()
+            .and_then(|text| measured(text, &SIZE_UNITS))
+            .filter(|size| range.contains(size))
+            .or_else(|| {
+                let (from, to) = (show_size(*range.start()), show_size(*range.end()));
+                self.refuse(&format!(
+                    "a size in bytes, KiB, MiB or GiB, from {from} to {to}"
+                ))
+            })
+    }
+
+    /// A path, taken from `relative_to` (the folder of the file that names it) if it is not absolute. The disk is not looked at.
+    pub fn path(&self, relative_to: &Path) -> Option<PathBuf> {
+        self.scalar()
+            .filter(|text| !text.trim().is_empty() && !text.contains('\0'))
+            .map(|text| relative_to.join(text))
+            .or_else(|| self.refuse("a path"))
+    }
+
+    /// A secret, read from the file that `{file: path}` names. Secrets written into the configuration are refused and not repeated.
+    pub fn secret(&self, relative_to: &Path) -> Option<Secret> {
+        if !self.is_section() {
+            self.fault("a secret does not belong in this file; expected {file: path}");
+            return None;
+        }
+        let mut section = self.as_section();
+        let file = section.required("file");
+        section.finish();
+        let file = file?;
+        let path = file.path(relative_to)?;
+        Secret::read(&path)
+            .map_err(|error| file.fault(format!("{}: {error}", path.display())))
+            .ok()
+    }
+
+    /// Reports that the value is not what was `expected`.
+    pub(super) fn refuse<T>(&self, expected: &str) -> Option<T> {
+        self.fault(format!("found {}; expected {expected}", self.found()));
+        None
+    }
+
+    /// The value for a fault: short, on one line, with quotes where it is a string.
+    pub(super) fn found(&self) -> String {
+        match &self.node.content {
+            Content::Null => "nothing".to_owned(),
+            Content::List(_) => "a list".to_owned(),
+            Content::Mapping(_) => "a mapping".to_owned(),
+            Content::Typed(text) => shortened(text).escape_debug().to_string(),
+            Content::Text(text) => format!("{:?}", shortened(text)),
+        }
+    }
+
+    fn scalar(&self) -> Option<&'a str> {
+        match &self.node.content {
+            Content::Typed(text) | Content::Text(text) => Some(text),
+            Content::Null | Content::List(_) | Content::Mapping(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+    use std::net::SocketAddr;
+
+    use super::super::document::Document;
+    use super::*;
+
+    /// Reads `v: <text>` and gives the value, or the text of the only fault.
+    fn read<T: Debug>(
+        text: &str,
+        reader: impl FnOnce(&Value<'_>) -> Option<T>,
+    ) -> Result<T, String> {
+        let inspection = Inspection::new();
+        let document = Document::read("f", &format!("v: {text}\n")).unwrap();
+        let value = document
+            .root(&inspection)
+            .required("v")
+            .and_then(|value| reader(&value));
+        inspection.conclude("f", value).map_err(|faults| {
+            assert_eq!(faults.iter().count(), 1, "{faults}");
+            faults.iter().next().unwrap().text.clone()
+        })
+    }
+
+    fn check<T: Debug + PartialEq>(
+        reader: impl Fn(&Value<'_>) -> Option<T>,
+        expected: &str,
+        cases: &[(&str, Option<T>)],
+    ) {
+        for (text, value) in cases {
+            match (read(text, &reader), value) {
+                (Ok(found), Some(value)) => assert_eq!(found, *value, "{text}"),
+                (Err(fault), None) => assert!(
+                    fault.starts_with("found ") && fault.ends_with(expected),
+                    "{text}: {fault}"
+                ),
+                (found, _) => panic!("{text}: {found:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn integers() {
+        let cases = [
+            ("1", Some(1)),
+            ("65535", Some(65_535)),
+            ("0", None),
+            ("65536", None),
+            ("-1", None),
+            ("99999999999999999999999999", None),
+            ("'80'", None),
+            ("080", None),
+            ("+80", None),
+            ("0x50", None),
+            ("8_0", None),
+            ("80.0", None),
+            ("8e1", None),
+            ("true", None),
+            ("", None),
+            ("[80]", None),
+        ];
+        check(
+            |v| v.integer::<u16>(1..=65_535),
+            "; expected a whole number from 1 to 65535",
+            &cases,
+        );
+        check(
+            |v| v.integer(-5..=5),
+            "from -5 to 5",
+            &[
+                ("-5", Some(-5)),
+                ("0", Some(0)),
+                ("-0", Some(0)),
+                ("-6", None),
+                ("-05", None),
+            ],
+        );
+    }
+
+    #[test]
+    fn booleans() {
+        let cases = [
+            ("true", Some(true)),
+            ("false", Some(false)),
+            ("True", None),
+            ("yes", None),
+            ("NO", None),
+            ("on", None),
+            ("1", None),
+            ("'true'", None),
+            ("~", None),
+        ];
+        check(|v| v.boolean(), "; expected true or false", &cases);
+    }
+
+    #[test]
+    fn durations() {
+        let range = Duration::from_millis(250)..=Duration::from_secs(86_400);
+        let cases = [
+            ("250ms", Some(Duration::from_millis(250))),
+            ("60s", Some(Duration::from_secs(60))),
+            ("'15m'", Some(Duration::from_secs(900))),
+            ("24h", Some(Duration::from_secs(86_400))),
+            ("249ms", None),
+            ("86401s", None),
+            ("60", None),
+            ("0", None),
+            ("60 s", None),
+            ("1h30m", None),
+            ("1.5h", None),
+            ("1d", None),
+            ("060s", None),
+            ("-1s", None),
+            ("s", None),
+            ("60S", None),
+            ("99999999999999999999h", None),
+            ("9999999999999999999h", None),
+            ("{s: 1}", None),
+        ];
+        check(
+            |v| v.duration(range.clone()),
+            "; expected a duration with its unit (ms, s, m, h), from 250ms to 24h",
+            &cases,
+        );
+        assert!(read("0ms", |v| v.duration(Duration::ZERO..=Duration::MAX)).is_ok());
+    }
+
+    #[test]
+    fn sizes() {
+        let cases = [
+            ("16384", Some(16_384)),
+            ("64KiB", Some(65_536)),
+            ("1MiB", Some(1_048_576)),
+            ("1GiB", Some(1 << 30)),
+            ("0", None),
+            ("2GiB", None),
+            ("64KB", None),
+            ("64k", None),
+            ("64 KiB", None),
+            ("0x10", None),
+            ("1.5MiB", None),
+            ("99999999999GiB", None),
+            ("KiB", None),
+            ("", None),
+        ];
+        check(
+            |v| v.size(1..=1 << 30),
+            "; expected a size in bytes, KiB, MiB or GiB, from 1 to 1GiB",
+            &cases,
+        );
+    }
+
+    #[test]
+    fn words_and_addresses() {
+        let fault = read("Prod", |v| v.one_of(&[("production", 1), ("sandbox", 2)])).unwrap_err();
+        assert_eq!(
+            fault,
+            "found \"Prod\"; expected one of \"production\", \"sandbox\""
+        );
+        assert_eq!(
+            read("sandbox", |v| v
+                .one_of(&[("production", 1), ("sandbox", 2)])),
+            Ok(2)
+        );
+        let address = |v: &Value<'_>| v.parse::<SocketAddr>("an address such as 0.0.0.0:8443");
+        assert_eq!(
+            read("127.0.0.1:8443", address),
+            Ok(SocketAddr::from(([127, 0, 0, 1], 8443)))
+        );
+        let fault = read("localhost", address).unwrap_err();
+        assert_eq!(
+            fault,
+            "found \"localhost\"; expected an address such as 0.0.0.0:8443 (invalid socket address syntax)"
+        );
+        assert_eq!(
+            read("''", |v| v.as_str().map(str::to_owned)).unwrap_err(),
+            "found \"\"; expected text"
+        );
+    }
+
+    #[test]
+    fn faults_repeat_little_and_nothing_that_steers_a_terminal() {
+        let fault = read(&format!("'{}'", "å".repeat(500)), |v| v.boolean()).unwrap_err();
+        assert_eq!(
+            fault,
+            format!("found \"{}…\"; expected true or false", "å".repeat(60))
+        );
+        assert_eq!(
+            read("\"\\e[2J\\n\"", |v| v.boolean()).unwrap_err(),
+            "found \"\\u{1b}[2J\\n\"; expected true or false"
+        );
+    }
+
+    #[test]
+    fn paths_are_taken_from_the_files_folder() {
+        let path = |v: &Value<'_>| v.path(Path::new("/etc/portvakt"));
+        assert_eq!(
+            read("certs/x.pem", path),
+            Ok(PathBuf::from("/etc/portvakt/certs/x.pem"))
+        );
+        assert_eq!(read("/run/x.pem", path), Ok(PathBuf::from("/run/x.pem")));
+        for text in ["", "''", "' '", "\"a\\0b\"", "[a]"] {
+            assert!(
+                read(text, path).unwrap_err().ends_with("; expected a path"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn secrets_come_from_files_and_are_not_repeated() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("token"), "hunter2\n").unwrap();
+        let secret = |v: &Value<'_>| v.secret(folder.path());
+        assert_eq!(
+            read("{file: token}", secret).unwrap().text(),
+            Some("hunter2")
+        );
+        assert!(
+            read("{file: nothing}", secret)
+                .unwrap_err()
+                .contains("nothing: ")
+        );
+        assert_eq!(
+            read("{file: }", secret).unwrap_err(),
+            "found nothing; expected a path"
+        );
+        for text in ["hunter2", "123456", "[hunter2]", ""] {
+            assert_eq!(
+                read(text, secret).unwrap_err(),
+                "a secret does not belong in this file; expected {file: path}"
+            );
+        }
+    }
+}

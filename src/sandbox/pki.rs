@@ -1,0 +1,336 @@
+//! The development PKI: certificate authorities, eIDAS leaf certificates and TLS server certificates, made on the spot.
+//!
+//! Invariant: what a specification says is what the certificate holds, wrong or right, so that a test can break one fact at a time.
+//! It stands alone (rcgen, time and std only), because the integration tests include this very file.
+//! Deliberately not here: files and folders (`mint` writes those), SHA-1 signatures (rcgen has none), certificates for any real use.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    reason = "this file is part of three programs, and each uses another part of it"
+)]
+
+// The path is written out because the integration tests include this file by a path of their own.
+#[path = "pki/der.rs"]
+mod der;
+#[path = "pki/spec.rs"]
+mod spec;
+
+pub use self::der::{der, der_oid, der_sequence, der_utf8};
+pub use self::spec::{
+    CaSpec, Extension, Key, LeafSpec, ORGANIZATION_IDENTIFIER, QC_STATEMENTS, QcType, Role,
+};
+pub use rcgen::{ExtendedKeyUsagePurpose, KeyUsagePurpose};
+
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, CertificateRevocationListParams,
+    CrlDistributionPoint, CustomExtension, DistinguishedName, DnType, DnValue, IsCa, Issuer,
+    KeyIdMethod, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, PublicKeyData,
+    RevokedCertParams, RsaKeySize, SanType, SerialNumber, SignatureAlgorithm,
+};
+use std::hash::{BuildHasher, Hasher};
+use std::{collections::hash_map::RandomState, fmt};
+use time::OffsetDateTime;
+
+/// A certificate with its private key.
+#[derive(Clone)]
+pub struct Issued {
+    /// The certificate, DER.
+    pub der: Vec<u8>,
+    /// The certificate, PEM.
+    pub pem: String,
+    /// The private key, PEM: PKCS#8 where it was generated here, else as it was given.
+    pub key_pem: String,
+}
+
+impl fmt::Debug for Issued {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Issued")
+            .field("pem", &self.pem)
+            .field("key_pem", &"***")
+            .finish()
+    }
+}
+
+/// A certificate authority that can issue: a root or an issuing CA.
+pub struct Ca {
+    certificate: Certificate,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Ca {
+    /// A self-signed root.
+    pub fn root(spec: &CaSpec) -> Result<Self, PkiFault> {
+        let (params, key) = (ca_params(spec)?, ca_key(&spec.key)?);
+        let certificate = params.self_signed(&key)?;
+        Ok(Self {
+            certificate,
+            issuer: Issuer::new(params, key),
+        })
+    }
+
+    /// A CA below this one.
+    pub fn issue_ca(&self, spec: &CaSpec) -> Result<Self, PkiFault> {
+        let (params, key) = (ca_params(spec)?, ca_key(&spec.key)?);
+        let certificate = params.signed_by(&key, &self.issuer)?;
+        Ok(Self {
+            certificate,
+            issuer: Issuer::new(params, key),
+        })
+    }
+
+    /// An eIDAS leaf, exactly as the specification says.
+    pub fn issue(&self, spec: &LeafSpec) -> Result<Issued, PkiFault> {
+        self.certify(&leaf_params(spec)?, &spec.key)
+    }
+
+    /// A TLS server certificate for `localhost` and `127.0.0.1`.
+    pub fn issue_server(
+        &self,
+        key: &Key,
+        not_before: OffsetDateTime,
+        not_after: OffsetDateTime,
+    ) -> Result<Issued, PkiFault> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "localhost");
+        params.subject_alt_names = vec![
+            SanType::DnsName("localhost".try_into()?),
+            SanType::IpAddress(std::net::Ipv4Addr::LOCALHOST.into()),
+        ];
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        (params.not_before, params.not_after) = (not_before, not_after);
+        params.is_ca = IsCa::ExplicitNoCa;
+        params.use_authority_key_identifier_extension = true;
+        params.serial_number = Some(drawn_serial());
+        self.certify(&params, key)
+    }
+
+    /// A CRL of this CA, DER, that revokes the given serial numbers (as in [`LeafSpec::serial`]) as of `this_update` (CRT-6).
+    pub fn crl(
+        &self,
+        revoked: &[Vec<u8>],
+        this_update: OffsetDateTime,
+        next_update: OffsetDateTime,
+    ) -> Result<Vec<u8>, PkiFault> {
+        let revoked_certs = revoked.iter().map(|serial| RevokedCertParams {
+            serial_number: SerialNumber::from(serial.clone()),
+            revocation_time: this_update,
+            reason_code: None,
+            invalidity_date: None,
+        });
+        let params = CertificateRevocationListParams {
+            this_update,
+            next_update,
+            crl_number: SerialNumber::from(1_u64),
+            issuing_distribution_point: None,
+            revoked_certs: revoked_certs.collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        Ok(params.signed_by(&self.issuer)?.der().to_vec())
+    }
+
+    /// The CA's own certificate, DER.
+    pub fn der(&self) -> &[u8] {
+        self.certificate.der()
+    }
+
+    /// The CA's own certificate, PEM.
+    pub fn pem(&self) -> String {
+        self.certificate.pem()
+    }
+
+    fn certify(&self, params: &CertificateParams, key: &Key) -> Result<Issued, PkiFault> {
+        let (certificate, key_pem) = match key {
+            Key::RsaPem(pem) => (
+                params.signed_by(
+                    &GivenRsa(der::rsa_public_key(pem).ok_or(PkiFault::Key)?),
+                    &self.issuer,
+                )?,
+                pem.clone(),
+            ),
+            _ => {
+                let pair = ca_key(key)?;
+                (params.signed_by(&pair, &self.issuer)?, pair.serialize_pem())
+            }
+        };
+        Ok(Issued {
+            der: certificate.der().to_vec(),
+            pem: certificate.pem(),
+            key_pem,
+        })
+    }
+}
+
+/// Why a certificate could not be made.
+#[derive(Debug)]
+pub enum PkiFault {
+    /// rcgen refused the parameters or the key.
+    Certificate(rcgen::Error),
+    /// The given key is no RSA private key in PEM.
+    Key,
+}
+
+impl fmt::Display for PkiFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Certificate(fault) => write!(f, "the certificate cannot be made: {fault}"),
+            Self::Key => f.write_str("the given key is no RSA private key in PEM"),
+        }
+    }
+}
+
+impl std::error::Error for PkiFault {}
+
+impl From<rcgen::Error> for PkiFault {
+    fn from(fault: rcgen::Error) -> Self {
+        Self::Certificate(fault)
+    }
+}
+
+fn ca_params(spec: &CaSpec) -> Result<CertificateParams, PkiFault> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = name(
+        &spec.country,
+        &spec.organization,
+        spec.organization_identifier.as_deref(),
+        &spec.common_name,
+    )?;
+    params.is_ca = IsCa::Ca(spec.path_length.map_or(
+        BasicConstraints::Unconstrained,
+        BasicConstraints::Constrained,
+    ));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    (params.not_before, params.not_after) = (spec.not_before, spec.not_after);
+    params.use_authority_key_identifier_extension = true;
+    params.serial_number = Some(drawn_serial());
+    Ok(params)
+}
+
+fn leaf_params(spec: &LeafSpec) -> Result<CertificateParams, PkiFault> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = name(
+        &spec.country,
+        &spec.organization,
+        spec.organization_identifier.as_deref(),
+        &spec.common_name,
+    )?;
+    params.is_ca = if spec.is_ca {
+        IsCa::Ca(BasicConstraints::Unconstrained)
+    } else {
+        IsCa::ExplicitNoCa
+    };
+    params.key_usages.clone_from(&spec.key_usages);
+    params
+        .extended_key_usages
+        .clone_from(&spec.extended_key_usages);
+    (params.not_before, params.not_after) = (spec.not_before, spec.not_after);
+    params.use_authority_key_identifier_extension = true;
+    params.serial_number = Some(
+        spec.serial
+            .clone()
+            .map_or_else(drawn_serial, SerialNumber::from),
+    );
+    if !spec.crl_urls.is_empty() {
+        params.crl_distribution_points = vec![CrlDistributionPoint {
+            uris: spec.crl_urls.clone(),
+        }];
+    }
+    params.custom_extensions = qc_statements(spec).into_iter().collect();
+    for extra in &spec.extra_extensions {
+        let mut extension = CustomExtension::from_oid_content(&extra.oid, extra.content.clone());
+        extension.set_criticality(extra.critical);
+        params.custom_extensions.push(extension);
+    }
+    Ok(params)
+}
+
+/// C, O, organizationIdentifier and CN, in that order. The country is a PrintableString, as RFC 5280 wants it.
+fn name(
+    country: &str,
+    organization: &str,
+    identifier: Option<&str>,
+    common_name: &str,
+) -> Result<DistinguishedName, PkiFault> {
+    let mut name = DistinguishedName::new();
+    name.push(
+        DnType::CountryName,
+        DnValue::PrintableString(country.try_into()?),
+    );
+    name.push(DnType::OrganizationName, organization);
+    if let Some(identifier) = identifier {
+        name.push(
+            DnType::CustomDnType(ORGANIZATION_IDENTIFIER.to_vec()),
+            identifier,
+        );
+    }
+    name.push(DnType::CommonName, common_name);
+    Ok(name)
+}
+
+fn qc_statements(spec: &LeafSpec) -> Option<CustomExtension> {
+    let mut statements = Vec::new();
+    if spec.qc_compliance {
+        statements.push(der_sequence(&[der_oid(&[0, 4, 0, 1862, 1, 1])]));
+    }
+    if let Some(qc_type) = spec.qc_type {
+        let arc = match qc_type {
+            QcType::Esign => 1,
+            QcType::Eseal => 2,
+            QcType::Web => 3,
+        };
+        let types = der_sequence(&[der_oid(&[0, 4, 0, 1862, 1, 6, arc])]);
+        statements.push(der_sequence(&[der_oid(&[0, 4, 0, 1862, 1, 6]), types]));
+    }
+    if let Some(roles) = &spec.roles {
+        statements.push(psd2_statement(roles, &spec.nca_name, &spec.nca_id));
+    }
+    (!statements.is_empty())
+        .then(|| CustomExtension::from_oid_content(&QC_STATEMENTS, der_sequence(&statements)))
+}
+
+fn psd2_statement(roles: &[Role], nca_name: &str, nca_id: &str) -> Vec<u8> {
+    let roles: Vec<Vec<u8>> = roles
+        .iter()
+        .map(|role| {
+            let (arc, name) = role.last_arc_and_name();
+            der_sequence(&[der_oid(&[0, 4, 0, 19495, 1, arc]), der_utf8(name)])
+        })
+        .collect();
+    let info = der_sequence(&[der_sequence(&roles), der_utf8(nca_name), der_utf8(nca_id)]);
+    der_sequence(&[der_oid(&[0, 4, 0, 19495, 2]), info])
+}
+
+/// Sixteen bytes that differ between certificates. Development serials need be distinct, not unpredictable.
+fn drawn_serial() -> SerialNumber {
+    let half = || RandomState::new().build_hasher().finish();
+    let number = (u128::from(half()) << 64 | u128::from(half())) >> 1;
+    SerialNumber::from(number.to_be_bytes().to_vec())
+}
+
+fn ca_key(key: &Key) -> Result<KeyPair, PkiFault> {
+    Ok(match key {
+        Key::Rsa2048 => KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)?,
+        Key::Rsa3072 => KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_3072)?,
+        Key::Rsa4096 => KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_4096)?,
+        Key::EcP256 => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?,
+        Key::RsaPem(pem) => KeyPair::from_pem_and_sign_algo(pem, &PKCS_RSA_SHA256)?,
+    })
+}
+
+/// The public half of a given RSA key. The leaf never signs here, so a key that aws-lc would refuse can be certified all the same.
+struct GivenRsa(Vec<u8>);
+
+impl PublicKeyData for GivenRsa {
+    fn der_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn algorithm(&self) -> &'static SignatureAlgorithm {
+        &PKCS_RSA_SHA256
+    }
+}

@@ -1,0 +1,110 @@
+//! Who signs: a TPP's certificate and its private key.
+//!
+//! Invariant: certificate and key are of one pair, and the key never prints.
+//! Deliberately not checked: whether the certificate is any good. A broken one can be shown to the gateway too.
+
+use super::TppFault;
+use crate::trust::name::Name;
+use base64::prelude::{BASE64_STANDARD, Engine};
+use rsa::RsaPrivateKey;
+use rsa::pkcs1::DecodeRsaPrivateKey;
+use rsa::pkcs1v15::SigningKey;
+use rsa::pkcs8::{DecodePrivateKey, DecodePublicKey};
+use rsa::sha2::Sha256;
+use rsa::signature::{SignatureEncoding, Signer};
+use std::fmt;
+use std::path::Path;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// A TPP that can sign: certificate, key, and how the certificate is named in a keyId.
+pub struct TppIdentity {
+    certificate: Vec<u8>,
+    key_id: String,
+    key: SigningKey<Sha256>,
+}
+
+impl TppIdentity {
+    /// Reads a certificate and a private key from PEM files.
+    pub fn from_pem_files(certificate: &Path, key: &Path) -> Result<Self, TppFault> {
+        Self::from_pem(&read_text(certificate)?, &read_text(key)?)
+    }
+
+    /// Reads the first certificate and the private key (RSA; PKCS#8 or PKCS#1, not encrypted) of two PEM texts.
+    pub fn from_pem(certificate: &str, key: &str) -> Result<Self, TppFault> {
+        let (_, pem) = x509_parser::pem::parse_x509_pem(certificate.as_bytes())
+            .map_err(|_| TppFault::Certificate)?;
+        let (_, parsed) =
+            X509Certificate::from_der(&pem.contents).map_err(|_| TppFault::Certificate)?;
+        let key = RsaPrivateKey::from_pkcs8_pem(key)
+            .or_else(|_| RsaPrivateKey::from_pkcs1_pem(key))
+            .map_err(|_| TppFault::Key)?;
+        let public = rsa::RsaPublicKey::from_public_key_der(parsed.public_key().raw);
+        if public.is_ok_and(|public| public != key.to_public_key()) {
+            return Err(TppFault::KeyMismatch);
+        }
+        let issuer = Name::from_der(parsed.issuer().as_raw()).map_err(|_| TppFault::Issuer)?;
+        Ok(Self {
+            key_id: format!("SN={},CA={issuer}", serial_hex(parsed.raw_serial())),
+            certificate: pem.contents.clone(),
+            key: SigningKey::new(key),
+        })
+    }
+
+    /// The keyId of the certificate, `SN=<serial in upper-case hexadecimal>,CA=<issuer per RFC 2253>` (SIG-3, SIG-4).
+    pub fn key_id(&self) -> &str {
+        &self.key_id
+    }
+
+    /// The value of TPP-Signature-Certificate: base64 of the DER certificate (CRT-1).
+    pub fn certificate_header(&self) -> String {
+        BASE64_STANDARD.encode(&self.certificate)
+    }
+
+    /// The base64 of the PKCS#1 v1.5 RSA-SHA256 signature over `signing_string` (SIG-9).
+    pub fn signature(&self, signing_string: &str) -> Result<String, TppFault> {
+        let signature = self.key.try_sign(signing_string.as_bytes());
+        Ok(BASE64_STANDARD.encode(signature.map_err(|_| TppFault::Signing)?.to_bytes()))
+    }
+}
+
+impl fmt::Debug for TppIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TppIdentity")
+            .field("key_id", &self.key_id)
+            .field("key", &"***")
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whole bytes, as OpenSSL prints them, without the zero bytes that only keep the number positive.
+fn serial_hex(raw: &[u8]) -> String {
+    let digits: String = raw
+        .iter()
+        .skip_while(|byte| **byte == 0)
+        .map(|byte| format!("{byte:02X}"))
+        .collect();
+    if digits.is_empty() {
+        "00".to_owned()
+    } else {
+        digits
+    }
+}
+
+fn read_text(path: &Path) -> Result<String, TppFault> {
+    std::fs::read_to_string(path).map_err(|source| TppFault::File {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::serial_hex;
+
+    #[test]
+    fn serials_are_whole_bytes_in_upper_case() {
+        assert_eq!(serial_hex(&[0, 0x8a, 0x01]), "8A01");
+        assert_eq!(serial_hex(&[0x0a]), "0A");
+        assert_eq!(serial_hex(&[0]), "00");
+    }
+}

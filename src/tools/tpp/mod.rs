@@ -1,0 +1,25 @@
+//! `portvakt tpp sign | call`: a TPP on the command line, and the signing that tests and benchmarks use.
+//!
+//! Invariant: what is signed is what is sent, byte for byte; where a client would rewrite it, it is refused instead.
+//! Deliberately not here: anything that the gateway judges by. This is the other side, and it can be told to do wrong (`--sign-only`).
+
+mod call;
+mod command;
+mod curl;
+mod fault;
+mod identity;
+mod sign;
+
+pub use self::call::{Answer, CallOptions, call};
+pub use self::command::{CallArgs, RequestArgs, TppCommand, run};
+pub use self::fault::TppFault;
+pub use self::identity::TppIdentity;
+pub use self::sign::{SIGNED_HEADERS, SignOptions, SignedRequest, Unsigned, sign};
+
+/// The development PKI, for the tests of this module.
+#[cfg(all(test, feature = "sandbox"))]
+#[path = "../../sandbox/pki.rs"]
+pub mod pki;
+
+#[cfg(all(test, feature = "sandbox"))]
+mod tests;

@@ -1,0 +1,254 @@
+//! A request signed as the interface asks: §Request signing, rules SIG-2 to SIG-9, DIG-1, DAT-1 and CRT-1.
+//!
+//! Invariant: the signature holds for the request as it is returned. Whoever alters it afterwards, as tests do, does so on purpose.
+//! Deliberately not shared with the gateway: two programs that agree only through the specification check one another.
+
+use super::{TppFault, TppIdentity};
+use base64::prelude::{BASE64_STANDARD, Engine};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use uuid::Uuid;
+
+/// The headers that are signed where the request has them, in the order used here (SIG-7).
+pub const SIGNED_HEADERS: [&str; 6] = [
+    "date",
+    "digest",
+    "x-request-id",
+    "psu-id",
+    "psu-corporate-id",
+    "tpp-redirect-uri",
+];
+
+/// The first second that a Date header cannot hold: the year 10000, in seconds since 1970.
+const YEAR_10000: u64 = 253_402_300_800;
+
+/// A request before it is signed.
+#[derive(Clone, Debug, Default)]
+pub struct Unsigned {
+    /// The method, in upper case.
+    pub method: String,
+    /// Path and query as they shall go over the wire.
+    pub target: String,
+    /// Headers, name and value. Date, Digest, X-Request-ID and TPP-Signature-Certificate are kept where they are given.
+    pub headers: Vec<(String, String)>,
+    /// The body, if any; an empty one is one.
+    pub body: Option<Vec<u8>>,
+}
+
+/// How to sign.
+#[derive(Clone, Debug)]
+pub struct SignOptions {
+    /// The moment that the Date header names.
+    pub date: SystemTime,
+    /// The names to sign, in this order, in the request or not; `None`: `(request-target)` and what is there of [`SIGNED_HEADERS`].
+    pub headers: Option<Vec<String>>,
+    /// Whether a request without X-Request-ID gets one, a random UUID.
+    pub add_request_id: bool,
+    /// Another keyId than the certificate's own, to try spellings (SIG-4).
+    pub key_id: Option<String>,
+}
+
+impl SignOptions {
+    /// Sign as the interface asks, at this time.
+    pub fn at(date: SystemTime) -> Self {
+        Self {
+            date,
+            headers: None,
+            add_request_id: true,
+            key_id: None,
+        }
+    }
+}
+
+/// A request that can be sent. Its fields are public so that a test can alter it after signing.
+#[derive(Clone)]
+pub struct SignedRequest {
+    /// The method.
+    pub method: String,
+    /// Path and query.
+    pub target: String,
+    /// All headers, those that signing added at the end.
+    pub headers: Vec<(String, String)>,
+    /// The body, if any.
+    pub body: Option<Vec<u8>>,
+    /// What was signed (SIG-8).
+    pub signing_string: String,
+}
+
+/// Prints no body and no header values: they may hold a PSU's data.
+impl fmt::Debug for SignedRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("SignedRequest")
+            .field("method", &self.method)
+            .field("target", &self.target)
+            .field("headers", &names)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SignedRequest {
+    /// The value of the first header of this name, in any letter case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        find(&self.headers, name)
+    }
+
+    /// Puts `value` in the place of the header of this name, wherever and however often it stood.
+    pub fn set_header(&mut self, name: &str, value: &str) {
+        self.remove_header(name);
+        self.headers.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Takes every header of this name away.
+    pub fn remove_header(&mut self, name: &str) {
+        self.headers
+            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+    }
+}
+
+/// Signs a request: adds Date, X-Request-ID, Digest (of a body), TPP-Signature-Certificate and Signature.
+///
+/// An earlier Signature is replaced. A name in `options.headers` that the request does not have is signed as empty: that is a
+/// request which the gateway must refuse (SIG-6).
+///
+/// # Errors
+/// [`TppFault::Method`], [`TppFault::Target`] and [`TppFault::Header`] for what cannot stand in a request, [`TppFault::Date`] and
+/// [`TppFault::Signing`].
+pub fn sign(
+    identity: &TppIdentity,
+    request: Unsigned,
+    options: &SignOptions,
+) -> Result<SignedRequest, TppFault> {
+    check(&request)?;
+    let Unsigned {
+        method,
+        target,
+        mut headers,
+        body,
+    } = request;
+    headers.retain(|(name, _)| !name.eq_ignore_ascii_case("signature"));
+    complete(&mut headers, identity, body.as_deref(), options)?;
+    let names = options.headers.clone().unwrap_or_else(|| present(&headers));
+    let signing_string = signing_string(&names, &method, &target, &headers);
+    let key_id = options.key_id.as_deref().unwrap_or(identity.key_id());
+    let signature = identity.signature(&signing_string)?;
+    headers.push((
+        "Signature".to_owned(),
+        signature_header(key_id, &names, &signature),
+    ));
+    Ok(SignedRequest {
+        method,
+        target,
+        headers,
+        body,
+        signing_string,
+    })
+}
+
+fn check(request: &Unsigned) -> Result<(), TppFault> {
+    let token = |text: &str| !text.is_empty() && text.bytes().all(is_token);
+    if !token(&request.method) {
+        return Err(TppFault::Method(request.method.clone()));
+    }
+    let visible = request.target.bytes().all(|byte| byte.is_ascii_graphic());
+    if !request.target.starts_with('/') || !visible || request.target.contains('#') {
+        return Err(TppFault::Target(request.target.clone()));
+    }
+    for (name, value) in &request.headers {
+        if !token(name) || value.bytes().any(|byte| byte.is_ascii_control()) {
+            return Err(TppFault::Header(name.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// RFC 9110 section 5.6.2.
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// Adds what signing needs and the caller did not give.
+fn complete(
+    headers: &mut Vec<(String, String)>,
+    identity: &TppIdentity,
+    body: Option<&[u8]>,
+    options: &SignOptions,
+) -> Result<(), TppFault> {
+    let mut add = |name: &str, value: String| {
+        if find(headers, name).is_none() {
+            headers.push((name.to_owned(), value));
+        }
+    };
+    add("Date", imf_fixdate(options.date)?);
+    if options.add_request_id {
+        add("X-Request-ID", Uuid::new_v4().to_string());
+    }
+    if let Some(body) = body {
+        let digest = BASE64_STANDARD.encode(Sha256::digest(body));
+        add("Digest", format!("SHA-256={digest}"));
+    }
+    add("TPP-Signature-Certificate", identity.certificate_header());
+    Ok(())
+}
+
+/// RFC 7231 IMF-fixdate (DAT-1).
+fn imf_fixdate(date: SystemTime) -> Result<String, TppFault> {
+    let end = UNIX_EPOCH + Duration::from_secs(YEAR_10000);
+    if date < UNIX_EPOCH || date >= end {
+        return Err(TppFault::Date);
+    }
+    Ok(httpdate::fmt_http_date(date))
+}
+
+fn present(headers: &[(String, String)]) -> Vec<String> {
+    let there = SIGNED_HEADERS
+        .iter()
+        .filter(|name| find(headers, name).is_some());
+    std::iter::once(&"(request-target)")
+        .chain(there)
+        .map(|name| (*name).to_owned())
+        .collect()
+}
+
+/// SIG-8: `name: value` per line, lower-case names, a repeated header joined with `, `.
+fn signing_string(
+    names: &[String],
+    method: &str,
+    target: &str,
+    headers: &[(String, String)],
+) -> String {
+    let line = |name: &String| {
+        let name = name.to_ascii_lowercase();
+        if name == "(request-target)" {
+            return format!("{name}: {} {target}", method.to_ascii_lowercase());
+        }
+        let values: Vec<&str> = headers
+            .iter()
+            .filter(|(known, _)| known.eq_ignore_ascii_case(&name))
+            .map(|(_, value)| value.trim_matches([' ', '\t']))
+            .collect();
+        format!("{name}: {}", values.join(", "))
+    };
+    names.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The four parts (SIG-2), as an RFC 2047 encoded word where an issuer's name is not ASCII (§Request signing 9).
+fn signature_header(key_id: &str, names: &[String], signature: &str) -> String {
+    let plain = format!(
+        "keyId=\"{key_id}\",algorithm=\"rsa-sha256\",headers=\"{}\",signature=\"{signature}\"",
+        names.join(" ")
+    );
+    if plain.is_ascii() {
+        plain
+    } else {
+        format!("=?utf-8?B?{}?=", BASE64_STANDARD.encode(plain))
+    }
+}
+
+fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    headers
+        .iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.as_str())
+}

@@ -1,0 +1,108 @@
+//! Chains to a trust anchor (CRT-2, CRT-10), built and verified by OpenSSL: it knows all of RFC 5280, directoryName
+//! constraints too.
+//!
+//! OpenSSL decides signatures, constraints, key usage and unknown critical extensions. Validity is left to us: a
+//! chain is remembered, and each of its members is judged at the time of every request.
+
+use super::{CertificateFault, Validity};
+use crate::clock::Timestamp;
+use openssl::{
+    asn1::{Asn1Time, Asn1TimeRef},
+    error::ErrorStack,
+    stack::Stack,
+    x509::{
+        X509, X509Ref, X509StoreContext,
+        store::{X509Store, X509StoreBuilder},
+        verify::{X509VerifyFlags, X509VerifyParam},
+    },
+};
+
+/// The security level at which RSA and DSA keys under 2048 bits, MD5 and SHA-1 fail (CRT-10; SSL_CTX_set_security_level).
+const SECURITY_LEVEL: i32 = 2;
+
+/// Longer chains than this are not built; eIDAS chains have two to four members.
+const MAX_DEPTH: i32 = 8;
+
+/// The trust anchors of an environment (CRT-9) and the intermediates that it knows.
+pub struct Anchors {
+    store: X509Store,
+    intermediates: Vec<X509>,
+    count: usize,
+}
+
+impl std::fmt::Debug for Anchors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Anchors").field("anchors", &self.count).field("intermediates", &self.intermediates.len()).finish()
+    }
+}
+
+impl Anchors {
+    /// Anchors, which are trusted, and intermediates, which are not: they only help to find the way.
+    ///
+    /// # Errors
+    /// What OpenSSL says.
+    pub fn new(anchors: Vec<X509>, intermediates: Vec<X509>) -> Result<Self, ErrorStack> {
+        let mut parameters = X509VerifyParam::new()?;
+        // A trusted list names the CA that issues, not its root: an anchor need not be self-signed.
+        parameters.set_flags(X509VerifyFlags::PARTIAL_CHAIN | X509VerifyFlags::NO_CHECK_TIME)?;
+        parameters.set_auth_level(SECURITY_LEVEL);
+        parameters.set_depth(MAX_DEPTH);
+        let mut store = X509StoreBuilder::new()?;
+        store.set_param(&parameters)?;
+        let count = anchors.len();
+        for anchor in anchors {
+            store.add_cert(anchor)?;
+        }
+        Ok(Self { store: store.build(), intermediates, count })
+    }
+
+    /// Chains a certificate (DER) to an anchor, with the help of an untrusted pool, and gives the validity of every
+    /// member, the certificate's own first.
+    ///
+    /// # Errors
+    /// [`CertificateFault::Malformed`] or [`CertificateFault::Untrusted`]. Validity is not judged here, but an
+    /// intermediate that is not valid at `now` is used only where no other leads to an anchor.
+    pub fn chain(&self, leaf: &[u8], pool: &[Vec<u8>], now: Timestamp) -> Result<Vec<Validity>, CertificateFault> {
+        let unreadable = |_| CertificateFault::Malformed("it is not a DER certificate that OpenSSL reads");
+        let leaf = X509::from_der(leaf).map_err(unreadable)?;
+        let pool = pool.iter().map(|der| X509::from_der(der).map_err(unreadable)).collect::<Result<Vec<_>, _>>()?;
+        let way = || pool.iter().chain(&self.intermediates);
+        let valid = way().filter(|certificate| validity(certificate).is_ok_and(|validity| validity.contains(now)));
+        match self.verify(&leaf, valid) {
+            Err(CertificateFault::Untrusted(_)) => self.verify(&leaf, way()),
+            verdict => verdict,
+        }
+    }
+
+    fn verify<'a>(&self, leaf: &X509Ref, pool: impl Iterator<Item = &'a X509>) -> Result<Vec<Validity>, CertificateFault> {
+        let failed = |error: ErrorStack| CertificateFault::Untrusted(format!("OpenSSL failed: {error}"));
+        let mut untrusted = Stack::new().map_err(failed)?;
+        for certificate in pool {
+            untrusted.push(certificate.clone()).map_err(failed)?;
+        }
+        let mut context = X509StoreContext::new().map_err(failed)?;
+        let verdict = context.init(&self.store, leaf, &untrusted, |context| {
+            if context.verify_cert()? {
+                let members = context.chain().map(|chain| chain.iter().map(validity).collect::<Result<Vec<_>, _>>());
+                return members.transpose().map(Option::unwrap_or_default).map(Ok);
+            }
+            Ok(Err(format!("{} (at depth {})", context.error().error_string(), context.error_depth())))
+        });
+        match verdict.map_err(failed)? {
+            Ok(members) if !members.is_empty() => Ok(members),
+            Ok(_) => Err(CertificateFault::Untrusted("OpenSSL gave no chain".into())),
+            Err(why) => Err(CertificateFault::Untrusted(why)),
+        }
+    }
+}
+
+fn validity(certificate: &X509Ref) -> Result<Validity, ErrorStack> {
+    Ok(Validity { not_before: timestamp(certificate.not_before())?, not_after: timestamp(certificate.not_after())? })
+}
+
+/// A time before 1970 is the epoch: nothing is judged that far back.
+fn timestamp(time: &Asn1TimeRef) -> Result<Timestamp, ErrorStack> {
+    let since = Asn1Time::from_unix(0)?.diff(time)?;
+    let seconds = i64::from(since.days).saturating_mul(86_400).saturating_add(i64::from(since.secs));
+    Ok(Timestamp::from_unix(u64::try_from(seconds).unwrap_or_default()))
+}

@@ -1,0 +1,99 @@
+//! From the bytes of TPP-Signature-Certificate to DER (CRT-1).
+//!
+//! The interface says base64 of the certificate. Real clients also send base64 of a PEM text, a PEM text on one line
+//! or with spaces for its newlines, and percent-encoded PEM. Only a PEM text may hold more than one certificate: the
+//! first is the TPP's, the rest are an untrusted pool (CRT-10).
+
+use super::CertificateFault;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use percent_encoding::percent_decode;
+use std::borrow::Cow;
+
+/// A chain of certificates has rarely more than four members.
+const MAX_CERTIFICATES: usize = 8;
+
+const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
+const END: &str = "-----END CERTIFICATE-----";
+
+/// What the header holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Presented {
+    /// The TPP's certificate, DER.
+    pub leaf: Vec<u8>,
+    /// Certificates that came with it, DER: nobody vouches for them.
+    pub pool: Vec<Vec<u8>>,
+}
+
+/// Reads the header's value.
+///
+/// # Errors
+/// [`CertificateFault::Malformed`].
+pub fn decode(value: &[u8]) -> Result<Presented, CertificateFault> {
+    let value: Cow<'_, [u8]> = if value.contains(&b'%') { percent_decode(value).into() } else { value.into() };
+    if is_pem(&value) {
+        return decode_pem(&value);
+    }
+    let bytes = STANDARD.decode(value.trim_ascii()).map_err(|_| CertificateFault::Malformed("it is neither base64 nor PEM"))?;
+    if is_pem(&bytes) { decode_pem(&bytes) } else { Ok(Presented { leaf: bytes, pool: Vec::new() }) }
+}
+
+fn is_pem(text: &[u8]) -> bool {
+    text.windows(BEGIN.len()).any(|window| window == BEGIN.as_bytes())
+}
+
+fn decode_pem(text: &[u8]) -> Result<Presented, CertificateFault> {
+    let text = String::from_utf8_lossy(text);
+    let mut certificates = Vec::new();
+    for block in text.split(BEGIN).skip(1) {
+        let (content, _) = block.split_once(END).ok_or(CertificateFault::Malformed("the PEM text has no END line"))?;
+        if certificates.len() == MAX_CERTIFICATES {
+            return Err(CertificateFault::Malformed("the PEM text holds more than 8 certificates"));
+        }
+        let base64: String = content.chars().filter(|character| !character.is_ascii_whitespace()).collect();
+        certificates.push(STANDARD.decode(base64).map_err(|_| CertificateFault::Malformed("the PEM text does not hold base64"))?);
+    }
+    let mut certificates = certificates.into_iter();
+    let leaf = certificates.next().ok_or(CertificateFault::Malformed("the PEM text holds no certificate"))?;
+    Ok(Presented { leaf, pool: certificates.collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+    /// Bytes whose base64 holds `+` and `/`.
+    const DER: [u8; 6] = [0xfb, 0xff, 0xfe, 0xfb, 0xef, 0xbe];
+
+    #[test]
+    fn spellings_of_one_certificate() {
+        let base64 = STANDARD.encode(DER);
+        assert!(base64.contains('+') && base64.contains('/'));
+        let (first, second) = base64.split_at(4);
+        let pem = format!("{BEGIN}\n{first}\n{second}\n{END}\n");
+        let spellings = [
+            base64.clone(),
+            STANDARD.encode(&pem),
+            pem.replace('\n', ""),
+            pem.replace('\n', " "),
+            pem.replace('\n', "\r\n"),
+            utf8_percent_encode(&pem, NON_ALPHANUMERIC).to_string(),
+            // A `+` must stay a `+`: this is percent-encoding, not a form.
+            pem.replace('\n', "%0A"),
+            utf8_percent_encode(&base64, NON_ALPHANUMERIC).to_string(),
+            format!("subject=CN = x issuer=CN = y {}", pem.replace('\n', " ")),
+        ];
+        for spelling in spellings {
+            assert_eq!(decode(spelling.as_bytes()), Ok(Presented { leaf: DER.to_vec(), pool: vec![] }), "{spelling}");
+        }
+        let chain = format!("{pem}{}", pem.replace(first, "AAAA"));
+        assert_eq!(decode(chain.as_bytes()).unwrap().pool.len(), 1);
+    }
+
+    #[test]
+    fn what_is_no_certificate() {
+        for bad in ["%%%", "not base64!", BEGIN, "AAA", &format!("{BEGIN}&&&{END}"), &format!("{BEGIN}AAAA{END}").repeat(9)] {
+            assert!(matches!(decode(bad.as_bytes()), Err(CertificateFault::Malformed(_))), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Certificate to TPP: from the bytes of TPP-Signature-Certificate to what is known of the one who sent it.
+//!
+//! Only facts are cached here: what the certificate says and to which anchor it chains. Whether it is valid now and
+//! whether its roles suffice is judged on every request, in admission (CRT-12).
+
+/// From a header's bytes to DER (CRT-1).
+pub mod decode;
+/// Distinguished names, compared as names (SIG-4).
+pub mod name;
+/// QcStatements and the PSD2 statement (CRT-3, CRT-4).
+pub mod qc;
+
+/// Chains to a trust anchor (CRT-2, CRT-10).
+pub mod chain;
+
+/// What a certificate says.
+pub mod certificate;
+
+pub use certificate::{Certificate, Roles, Validity};
+pub use chain::Anchors;
+
+use crate::clock::Timestamp;
+use moka::sync::Cache;
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// Why a certificate does not identify a TPP. The texts are the operator's; what the caller reads is the reason's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CertificateFault {
+    /// CRT-1, CRT-10: it cannot be read.
+    #[error("{0}")]
+    Malformed(&'static str),
+    /// SIG-5: its key is not accepted.
+    #[error("{0}")]
+    Weak(String),
+    /// CRT-2, CRT-9, CRT-10: it does not chain to an anchor.
+    #[error("{0}")]
+    Untrusted(String),
+    /// CRT-2: it, or one above it, has expired.
+    #[error("expired at {}", .0.unix())]
+    Expired(Timestamp),
+    /// CRT-2: it, or one above it, is not valid yet.
+    #[error("not valid before {}", .0.unix())]
+    NotYetValid(Timestamp),
+    /// CRT-3: it is no eIDAS certificate of an accepted type.
+    #[error("{0}")]
+    WrongType(&'static str),
+    /// CRT-4: it carries no PSD2 identity.
+    #[error("{0}")]
+    NotPsd2(&'static str),
+}
+
+/// How many TPP certificates are kept ready. A country has a few hundred TPPs; one more costs a chain.
+const CERTIFICATES_KEPT: u64 = 10_000;
+
+/// Everything by which certificates are judged, and the certificates that chained to it.
+#[derive(Debug)]
+pub struct Trust {
+    anchors: Anchors,
+    known: Cache<Box<[u8]>, Arc<Certificate>>,
+    /// Tells certificates that were judged by these anchors from those of a Trust before a reload (CRT-12).
+    generation: u64,
+}
+
+impl Trust {
+    /// Trust in these anchors.
+    pub fn new(anchors: Anchors) -> Self {
+        static GENERATION: AtomicU64 = AtomicU64::new(0);
+        Self { anchors, known: Cache::new(CERTIFICATES_KEPT), generation: GENERATION.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// The certificate in a header's value, chained to an anchor and valid at `now` (CRT-1 to CRT-4, CRT-10).
+    ///
+    /// The connection's slot is looked at first, then the cache; only a certificate that is new costs a chain.
+    ///
+    /// # Errors
+    /// The first fault, in the order of the rules.
+    pub fn identify(&self, presented: &[u8], slot: Option<&Slot>, now: Timestamp) -> Result<Arc<Certificate>, CertificateFault> {
+        if let Some(slot) = slot {
+            if let Some(certificate) = slot.get(presented, self.generation)
+                && certificate.judge_validity(now).is_ok()
+            {
+                return Ok(certificate);
+            }
+            let certificate = self.look_up(presented, now)?;
+            slot.put(&certificate);
+            return Ok(certificate);
+        }
+        self.look_up(presented, now)
+    }
+
+    fn look_up(&self, presented: &[u8], now: Timestamp) -> Result<Arc<Certificate>, CertificateFault> {
+        // One that is not valid any more is chained anew: another path to an anchor may hold.
+        if let Some(certificate) = self.known.get(presented).filter(|certificate| certificate.judge_validity(now).is_ok()) {
+            return Ok(certificate);
+        }
+        let certificate = Arc::new(Certificate::judge(presented, &self.anchors, self.generation, now)?);
+        self.known.insert(presented.into(), Arc::clone(&certificate));
+        Ok(certificate)
+    }
+}
+
+/// The last certificate that a connection showed. A TPP shows the same one again and again: comparing it byte by byte
+/// costs a tenth of looking it up.
+#[derive(Debug, Default)]
+pub struct Slot(Mutex<Option<Arc<Certificate>>>);
+
+impl Slot {
+    fn get(&self, presented: &[u8], generation: u64) -> Option<Arc<Certificate>> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.as_ref().filter(|certificate| certificate.is(presented, generation)).cloned()
+    }
+
+    fn put(&self, certificate: &Arc<Certificate>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(certificate));
+    }
+}
