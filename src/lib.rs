@@ -29,8 +29,16 @@ pub mod admission;
 /// The configuration file as written, its faults, and the ready objects.
 pub mod config;
 
+/// The listener and the way to the upstream: the only place that knows pingora.
+pub mod gateway;
 
+/// The internal listener: metrics, liveness, readiness.
+pub mod control;
+/// Takes records of requests; gives metrics and the access log.
+pub mod telemetry;
 
 /// What a person runs by hand: a TPP's side of the interface.
 pub mod tools;
 
+/// The command line.
+pub mod cli;

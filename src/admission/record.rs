@@ -69,6 +69,16 @@ pub enum Verdict {
     Skipped,
 }
 
+impl Verdict {
+    /// The reason that was let pass.
+    pub const fn waived(self) -> Option<Reason> {
+        match self {
+            Self::Waived(reason) => Some(reason),
+            Self::Held | Self::Refused(_) | Self::Skipped => None,
+        }
+    }
+}
+
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -135,14 +145,14 @@ impl Record {
     }
 
     /// The operation, where the path named one.
-    pub fn operation(&self) -> Option<&Operation> {
-        self.operation.as_deref()
+    pub const fn operation(&self) -> Option<&Arc<Operation>> {
+        self.operation.as_ref()
     }
 
-    /// The TPP's identity, once its certificate was judged. Until a signature verified it is only what the caller
-    /// shows: certificates are public.
-    pub fn tpp_id(&self) -> Option<&str> {
-        self.certificate.as_ref().map(|certificate| certificate.tpp_id())
+    /// The TPP's certificate, once it was judged. Until a signature verified it is only what the caller shows:
+    /// certificates are public.
+    pub const fn certificate(&self) -> Option<&Arc<Certificate>> {
+        self.certificate.as_ref()
     }
 
     /// Whether this check was made and holds.

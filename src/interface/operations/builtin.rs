@@ -133,28 +133,31 @@ fn sandbox() -> Vec<Operation> {
 }
 
 fn get(name: &str, path: &str, group: &str, role: Role) -> Operation {
-    added(name, Method::GET, path, group, role)
+    Operation::added(name, Method::GET, path, group, role)
 }
 
 fn post(name: &str, path: &str, group: &str, role: Role) -> Operation {
-    added(name, Method::POST, path, group, role)
+    Operation::added(name, Method::POST, path, group, role)
 }
 
-/// An operation with what every one gets that says nothing else: HDR-5 and a signature, which an operator's own
-/// operations cannot switch off (HTTP-11).
-pub(super) fn added(name: &str, method: Method, path: &str, group: &str, role: Role) -> Operation {
-    Operation {
-        name: name.into(),
-        method,
-        path: path.into(),
-        environments: Environments::Both,
-        role,
-        required: COMMON.to_vec(),
-        takes: Takes::Whole,
-        body: Body::None,
-        sca: Sca::None,
-        quota: Quota::None,
-        group: group.into(),
-        answered_by: AnsweredBy::Upstream,
+impl Operation {
+    /// An operation with what every one gets that says nothing else: HDR-5 and a signature, which an operator's own
+    /// operations cannot switch off (HTTP-11). It stands in both environments, takes no body, needs nothing of the
+    /// PSU, is not limited, and is answered by the core.
+    pub fn added(name: &str, method: Method, path: &str, group: &str, role: Role) -> Self {
+        Self {
+            name: name.into(),
+            method,
+            path: path.into(),
+            environments: Environments::Both,
+            role,
+            required: COMMON.to_vec(),
+            takes: Takes::Whole,
+            body: Body::None,
+            sca: Sca::None,
+            quota: Quota::None,
+            group: group.into(),
+            answered_by: AnsweredBy::Upstream,
+        }
     }
 }

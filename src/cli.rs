@@ -1,0 +1,94 @@
+//! The command line.
+
+use crate::{
+    clock::Clock,
+    config::{Faults, Settings},
+    gateway,
+    tools::tpp::{self, TppCommand},
+};
+use clap::{Parser, Subcommand};
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
+use tracing::Level;
+
+/// The status for a configuration that cannot be used.
+const BAD_CONFIGURATION: u8 = 2;
+
+/// A security gateway for PSD2 interfaces.
+#[derive(Debug, Parser)]
+#[command(name = "portvakt", version, about)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the gateway. SIGTERM stops it when requests under way are finished.
+    Serve {
+        /// The configuration.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+    /// Check a configuration and every file that it names. Ends with 0, or with 2 and every fault.
+    Check {
+        /// The configuration.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+    /// Be a TPP: sign a request as one does, and send it.
+    #[command(subcommand)]
+    Tpp(TppCommand),
+}
+
+/// Runs what the command line asks for. The process's cryptography must have been chosen before.
+pub fn run(cli: &Cli) -> ExitCode {
+    match &cli.command {
+        Command::Serve { config } => match Settings::load(config) {
+            Ok(settings) => serve(settings),
+            Err(faults) => bad_configuration(&faults),
+        },
+        Command::Check { config } => match Settings::load(config) {
+            Ok(settings) => say(&format!("{}: good ({} operations)", config.display(), settings.snapshot.catalogue.operations().len())),
+            Err(faults) => bad_configuration(&faults),
+        },
+        Command::Tpp(command) => match tpp::run(command, Clock::System.now().system_time(), &mut io::stdout()) {
+            Ok(status) => status,
+            Err(fault) => fail(&fault),
+        },
+    }
+}
+
+fn serve(settings: Settings) -> ExitCode {
+    log_to_standard_error(settings.log.level);
+    tracing::info!(address = %settings.listener.address, control = %settings.control.address, "starting");
+    match gateway::serve(settings) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => fail(&fault),
+    }
+}
+
+/// Events go to standard error; standard output is the access log's.
+fn log_to_standard_error(level: Level) {
+    tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).init();
+}
+
+fn bad_configuration(faults: &Faults) -> ExitCode {
+    let _ = writeln!(io::stderr(), "{faults}");
+    ExitCode::from(BAD_CONFIGURATION)
+}
+
+fn say(text: &str) -> ExitCode {
+    match writeln!(io::stdout(), "{text}") {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn fail(fault: &dyn std::error::Error) -> ExitCode {
+    let _ = writeln!(io::stderr(), "portvakt: {fault}");
+    ExitCode::FAILURE
+}

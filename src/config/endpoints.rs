@@ -1,0 +1,192 @@
+//! The addresses of a gateway: where it is called, where it is steered, and whom it calls.
+//!
+//! Invariant: the three do not meet (a gateway that is its own upstream would call itself without end), and the control listener is
+//! reached from the machine itself only. Deliberately not here: binding and connecting.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::sign::CertifiedKey;
+
+use super::pem;
+use super::section::Section;
+use super::value::Value;
+
+/// The public listener.
+#[derive(Debug)]
+pub struct Listener {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The certificate chain that it shows and the key that fits it, both read from PEM files.
+    pub identity: Arc<CertifiedKey>,
+    /// Threads that serve requests. Default `auto`: as many as the machine runs at once.
+    pub threads: usize,
+    /// Connections that are open at once; more are closed. Default 10 000.
+    pub max_connections: usize,
+    /// How long a body may take, from the head's end. Default 10 s.
+    pub body_timeout: Duration,
+    /// How long a connection may stay open between requests. Default 60 s.
+    pub keepalive: Duration,
+}
+
+/// The internal listener: readiness, metrics, reload.
+#[derive(Clone, Debug)]
+pub struct Control {
+    /// Where it listens: loopback only. Default 127.0.0.1:9100.
+    pub address: SocketAddr,
+}
+
+/// The core that admitted requests go to.
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    /// Its address. Never a name: that would be resolved, blocking, on every request.
+    pub address: SocketAddr,
+    /// How long a connection may take to be made. Default 1 s.
+    pub connect_timeout: Duration,
+    /// How long an answer may take, and each pause in it. Default 30 s.
+    pub read_timeout: Duration,
+    /// How long an unused connection is kept. Default 60 s.
+    pub idle_timeout: Duration,
+}
+
+impl Listener {
+    /// The address alone: the other endpoints are compared with it even if the rest of the section is wrong.
+    pub(super) fn address(section: &mut Section<'_>) -> Option<SocketAddr> {
+        let value = section.required("address")?;
+        value.parse("an IP address and a port, such as 0.0.0.0:8443")
+    }
+
+    pub(super) fn read(
+        mut section: Section<'_>,
+        address: Option<SocketAddr>,
+        base: &Path,
+    ) -> Option<Self> {
+        let identity = identity(&mut section, base);
+        let threads = section
+            .optional("threads")
+            .and_then(|value| threads(&value));
+        let max_connections = section
+            .optional("max_connections")
+            .and_then(|value| value.integer(1..=1_000_000));
+        let body_timeout = duration(&mut section, "body_timeout", 100, 60_000);
+        let keepalive = duration(&mut section, "keepalive", 1_000, 3_600_000);
+        section.finish();
+        Some(Self {
+            address: address?,
+            identity: identity?,
+            threads: threads.unwrap_or_else(machine_threads),
+            max_connections: max_connections.unwrap_or(10_000),
+            body_timeout: body_timeout.unwrap_or(Duration::from_secs(10)),
+            keepalive: keepalive.unwrap_or(Duration::from_secs(60)),
+        })
+    }
+}
+
+impl Control {
+    /// Reads the section, which may be left out. `listener` is the address that is taken already.
+    pub(super) fn read(root: &mut Section<'_>, listener: Option<SocketAddr>) -> Self {
+        let mut section = root.optional_section("control");
+        let value = section
+            .as_mut()
+            .and_then(|section| section.optional("address"));
+        let written = value.as_ref().and_then(|value| {
+            value.parse::<SocketAddr>("a loopback address and a port, such as 127.0.0.1:9100")
+        });
+        let address = written.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 9_100)));
+        let mut faults = Vec::new();
+        // It answers whoever reaches it, so nobody else may.
+        if !address.ip().is_loopback() {
+            faults.push(format!(
+                "{address} can be reached from other machines, and whoever reaches this listener is answered; use 127.0.0.1 or [::1]"
+            ));
+        }
+        if let Some(listener) = listener.filter(|listener| meet(*listener, address)) {
+            faults.push(format!("{address} is taken by the listener ({listener})"));
+        }
+        for fault in faults {
+            match &value {
+                Some(value) => value.fault(fault),
+                None => root.fault("control", fault),
+            }
+        }
+        if let Some(section) = section {
+            section.finish();
+        }
+        Self { address }
+    }
+}
+
+impl Upstream {
+    /// `own` are the gateway's addresses.
+    pub(super) fn read(mut section: Section<'_>, own: [Option<SocketAddr>; 2]) -> Option<Self> {
+        let value = section.required("address");
+        let address = value.as_ref().and_then(|value| {
+            value.parse::<SocketAddr>(
+                "an IP address and a port, such as 127.0.0.1:8080; a host name would be looked up for every request",
+            )
+        });
+        if let (Some(value), Some(address)) = (&value, address) {
+            if address.port() == 0 || address.ip().is_unspecified() {
+                value.fault(format!("{address} is no address that can be called"));
+            }
+            if own.into_iter().flatten().any(|own| meet(own, address)) {
+                value.fault(format!("{address} is the gateway's own"));
+            }
+        }
+        let connect_timeout = duration(&mut section, "connect_timeout", 10, 30_000);
+        let read_timeout = duration(&mut section, "read_timeout", 100, 300_000);
+        let idle_timeout = duration(&mut section, "idle_timeout", 1_000, 3_600_000);
+        section.finish();
+        Some(Self {
+            address: address?,
+            connect_timeout: connect_timeout.unwrap_or(Duration::from_secs(1)),
+            read_timeout: read_timeout.unwrap_or(Duration::from_secs(30)),
+            idle_timeout: idle_timeout.unwrap_or(Duration::from_secs(60)),
+        })
+    }
+}
+
+/// The TLS identity: both files are read and judged, and only then put together.
+fn identity(section: &mut Section<'_>, base: &Path) -> Option<Arc<CertifiedKey>> {
+    let certificate = section.required("certificate");
+    let chain = certificate.and_then(|value| {
+        let found = pem::certificates(&value.path(base)?);
+        found.map_err(|text| value.fault(text)).ok()
+    });
+    let key = section.required("key");
+    let signing_key = key.as_ref().and_then(|value| {
+        let found = pem::private_key(&value.path(base)?);
+        found.map_err(|text| value.fault(text)).ok()
+    });
+    let identity = pem::identity(&chain?, signing_key?);
+    identity
+        .map_err(|text| section.fault("key", text))
+        .ok()
+        .map(Arc::new)
+}
+
+fn threads(value: &Value<'_>) -> Option<usize> {
+    if value.as_str() == Some("auto") {
+        return Some(machine_threads());
+    }
+    value.integer(1..=1_024)
+}
+
+fn machine_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// A duration between two bounds in milliseconds.
+fn duration(section: &mut Section<'_>, key: &'static str, from: u64, to: u64) -> Option<Duration> {
+    section
+        .optional(key)?
+        .duration(Duration::from_millis(from)..=Duration::from_millis(to))
+}
+
+/// Whether both addresses cannot be bound at once, or lead to the same socket. The unspecified address stands for the loopback's too.
+fn meet(bound: SocketAddr, other: SocketAddr) -> bool {
+    let covers = bound.ip() == other.ip() || bound.ip().is_unspecified() && other.ip().is_loopback();
+    bound.port() == other.port() && covers
+}

@@ -1,0 +1,130 @@
+//! Certificates and keys from files in PEM.
+//!
+//! Invariants: reading is bounded; a file that stands in a folder of certificates and holds none is a fault, for somebody believes in
+//! it; no key's byte is ever repeated. Deliberately not here: whether a certificate is valid now, or fit for its use.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use openssl::error::ErrorStack;
+use openssl::x509::X509;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::{CertifiedKey, SigningKey};
+use rustls::{Error, InconsistentKeys};
+
+use super::secret::Secret;
+
+/// The longest file that is read, in bytes: the bundle of every root that a browser knows has some 250 KiB.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
+
+/// Reads a file, or says why it cannot be read.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let unreadable = |error| format!("{} cannot be read: {error}", path.display());
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(unreadable)?;
+    match u64::try_from(bytes.len()) {
+        Ok(length) if length <= MAX_FILE_BYTES => Ok(bytes),
+        _ => Err(format!(
+            "{} is longer than {MAX_FILE_BYTES} bytes",
+            path.display()
+        )),
+    }
+}
+
+/// The certificates of a file, in its order: at least one.
+pub(super) fn certificates(path: &Path) -> Result<Vec<X509>, String> {
+    let found = X509::stack_from_pem(&read(path)?).map_err(|error| {
+        let reason = reason(&error);
+        format!(
+            "{} holds a certificate that cannot be read ({reason})",
+            path.display()
+        )
+    })?;
+    if found.is_empty() {
+        return Err(format!(
+            "{} holds no certificate; expected PEM, -----BEGIN CERTIFICATE-----",
+            path.display()
+        ));
+    }
+    Ok(found)
+}
+
+/// The certificates of every file in a folder, and each thing that is wrong there. Hidden entries are left alone: editors and mounted
+/// secrets (`..data`) keep them.
+pub(super) fn folder(path: &Path) -> (Vec<X509>, Vec<String>) {
+    let mut found = Vec::new();
+    let mut faults = Vec::new();
+    match visible_entries(path) {
+        Ok(entries) => {
+            for entry in entries {
+                match certificates(&entry) {
+                    Ok(certificates) => found.extend(certificates),
+                    Err(fault) => faults.push(fault),
+                }
+            }
+        }
+        Err(error) => faults.push(format!(
+            "{} is no folder that can be read: {error}",
+            path.display()
+        )),
+    }
+    (found, faults)
+}
+
+/// What a TLS server shows, as rustls wants it. The key fits the certificate.
+pub(super) fn identity(chain: &[X509], key: Arc<dyn SigningKey>) -> Result<CertifiedKey, String> {
+    let chain = chain
+        .iter()
+        .map(|certificate| certificate.to_der().map(CertificateDer::from))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| reason(&error))?;
+    let identity = CertifiedKey::new(chain, key);
+    match identity.keys_match() {
+        // rustls cannot tell for every kind of key. The first handshake will.
+        Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(identity),
+        Err(Error::InconsistentKeys(_)) => Err("the key is not that of the certificate".to_owned()),
+        Err(error) => Err(format!("the certificate is not one that TLS takes: {error}")),
+    }
+}
+
+/// The private key of a file: PKCS#8, PKCS#1 or SEC1, without a passphrase.
+pub(super) fn private_key(path: &Path) -> Result<Arc<dyn SigningKey>, String> {
+    let shown = path.display();
+    let secret = Secret::read(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
+    let key = PrivateKeyDer::from_pem_slice(secret.bytes())
+        .map_err(|_| format!("{shown} holds no private key in PEM without a passphrase"))?;
+    provider()
+        .key_provider
+        .load_private_key(key)
+        .map_err(|error| format!("{shown} holds a key that TLS does not take: {error}"))
+}
+
+/// The provider that the whole process uses. Named, and not the process's default, so that loading depends on no order of start.
+fn provider() -> CryptoProvider {
+    rustls::crypto::aws_lc_rs::default_provider()
+}
+
+fn visible_entries(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut entries = Vec::new();
+    for entry in folder.read_dir()? {
+        let entry = entry?;
+        if !entry.file_name().as_encoded_bytes().starts_with(b".") {
+            entries.push(entry.path());
+        }
+    }
+    // The order of a folder is the file system's; ours is the same everywhere.
+    entries.sort();
+    Ok(entries)
+}
+
+/// OpenSSL's last word, without its function names and source lines.
+pub(super) fn reason(error: &ErrorStack) -> String {
+    let last = error.errors().last().and_then(openssl::error::Error::reason);
+    last.unwrap_or("OpenSSL gives no reason").to_owned()
+}

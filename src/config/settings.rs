@@ -1,0 +1,273 @@
+//! The configuration as the gateway runs on it.
+//!
+//! Invariant: [`Settings`] that exist can be started: each address is one that may be used, the key fits the certificate, the snapshot
+//! is built, and no file has to be read again. A deployment reloads by loading anew. Deliberately not here: keys that no code heeds yet,
+//! such as upstreams by group (FWD-3) or what an unbuilt stage would need.
+
+use std::path::{Path, PathBuf};
+
+use http::HeaderName;
+use openssl::x509::X509;
+use tracing::Level;
+
+use super::document::Document;
+use super::endpoints::{Control, Listener, Upstream};
+use super::fault::{Fault, Faults, Inspection, Place};
+use super::section::Section;
+use super::value::Value;
+use super::{operations, pem};
+use crate::admission::{Policy, Snapshot, Unbuilt};
+use crate::interface::operations::{Catalogue, Environment, builtin};
+use crate::trust::{Anchors, Trust};
+
+/// Everything that a gateway is started with.
+///
+/// `Debug` shows no key: rustls names a key's algorithm only.
+#[derive(Debug)]
+pub struct Settings {
+    /// `system` of every error body (ERR-1). Default `portvakt`.
+    pub system: String,
+    /// Where TPPs call.
+    pub listener: Listener,
+    /// Where the bank's own services call.
+    pub control: Control,
+    /// The core.
+    pub upstream: Upstream,
+    /// What requests are judged by: policy, catalogue and trust, ready.
+    pub snapshot: Snapshot,
+    /// The folders that the snapshot's trust was read from, for people to read.
+    pub trust: TrustFiles,
+    /// The catalogue file that the snapshot's catalogue was read from (HTTP-11). None by default.
+    pub operations: Option<PathBuf>,
+    /// What is logged.
+    pub log: Log,
+}
+
+/// Where trust comes from. Every file in these folders holds certificates in PEM (CRT-9).
+#[derive(Clone, Debug)]
+pub struct TrustFiles {
+    /// The folder of trust anchors.
+    pub anchors: PathBuf,
+    /// The folder of intermediates, which only help to find the way to an anchor. None by default.
+    pub intermediates: Option<PathBuf>,
+}
+
+/// What is logged.
+#[derive(Clone, Debug)]
+pub struct Log {
+    /// Whether every request has a line. Default true.
+    pub access: bool,
+    /// The least severe events that are logged. Default `info`.
+    pub level: Level,
+}
+
+impl Settings {
+    /// Loads a configuration file and every file that it names, by paths that are relative to its folder.
+    ///
+    /// # Errors
+    /// Every fault of all those files, in their order.
+    pub fn load(path: &Path) -> Result<Self, Faults> {
+        let file = path.display().to_string();
+        let text = read_text(path).map_err(|text| Fault {
+            place: Place::start_of(file.as_str()),
+            text,
+        })?;
+        Self::parse(&file, &text, path.parent().unwrap_or(Path::new("")))
+    }
+
+    /// Reads a configuration: `file_name` is its name in faults, `text` its content, `base` the folder that its paths are relative to.
+    ///
+    /// # Errors
+    /// Every fault of it and of the files that it names.
+    pub fn parse(file_name: &str, text: &str, base: &Path) -> Result<Self, Faults> {
+        let document = Document::read(file_name, text)?;
+        let inspection = Inspection::new();
+        let settings = settings(document.root(&inspection), &inspection, base);
+        inspection.conclude(file_name, settings)
+    }
+}
+
+fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Option<Settings> {
+    let environment = root
+        .required("environment")
+        .and_then(|value| environment(&value));
+    let system = root.optional("system").and_then(|value| system(&value));
+    let policy = policy(&mut root, environment.unwrap_or(Environment::Sandbox));
+    let mut section = root.section("listener");
+    let address = Listener::address(&mut section);
+    let listener = Listener::read(section, address, base);
+    let control = Control::read(&mut root, address);
+    let upstream = Upstream::read(root.section("upstream"), [address, Some(control.address)]);
+    let trust = trust(root.section("trust"), inspection, base);
+    let (operations, catalogue) = catalogue(&mut root, policy.environment, inspection, base);
+    let log = log(root.optional_section("log"));
+    root.finish();
+    let (files, trust) = trust?;
+    Some(Settings {
+        system: system.unwrap_or("portvakt").to_owned(),
+        listener: listener?,
+        control,
+        upstream: upstream?,
+        snapshot: Snapshot {
+            policy,
+            catalogue: catalogue?,
+            trust,
+        },
+        trust: files,
+        operations,
+        log,
+    })
+}
+
+/// The environment (CRT-9). No stub fails open: production is refused while anything is not built.
+fn environment(value: &Value<'_>) -> Option<Environment> {
+    let names = [Environment::Production, Environment::Sandbox]
+        .map(|environment| (environment.name(), environment));
+    let environment = value.one_of(&names)?;
+    if environment == Environment::Production && !Unbuilt::ALL.is_empty() {
+        let missing: Vec<_> = Unbuilt::ALL.iter().map(|unbuilt| unbuilt.name()).collect();
+        value.fault(format!(
+            "production needs every check, and this version does not have: {}; only the sandbox can be served",
+            missing.join(", ")
+        ));
+    }
+    Some(environment)
+}
+
+/// It stands in every error body, so it is short and plain.
+fn system<'a>(value: &Value<'a>) -> Option<&'a str> {
+    let text = value.as_str()?;
+    if text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Some(text);
+    }
+    value.refuse("a name of at most 64 visible ASCII characters")
+}
+
+fn policy(root: &mut Section<'_>, environment: Environment) -> Policy {
+    let mut policy = Policy::new(environment);
+    let most = u64::try_from(Policy::MAX_BODY).unwrap_or(u64::MAX);
+    if let Some(limit) = root
+        .optional("body_limit")
+        .and_then(|value| value.size(1..=most))
+    {
+        policy.body_limit = usize::try_from(limit).unwrap_or(Policy::MAX_BODY);
+    }
+    if let Some(mut signing) = root.optional_section("signing") {
+        let names = signing.optional_list("require").unwrap_or_default();
+        let names = names.iter().filter_map(signed_name).map(str::to_owned);
+        policy.also_signed = names.collect();
+        signing.finish();
+    }
+    policy
+}
+
+/// A name as a signature's list of headers has it (SIG-14).
+fn signed_name<'a>(value: &Value<'a>) -> Option<&'a str> {
+    let text = value.as_str()?;
+    if text == "signature" {
+        value.fault("a signature cannot sign itself: every request would be refused");
+        return None;
+    }
+    let header = HeaderName::from_bytes(text.as_bytes());
+    if text == "(request-target)" || header.is_ok_and(|header| header.as_str() == text) {
+        return Some(text);
+    }
+    value.refuse("a header's name in lower case, or \"(request-target)\"")
+}
+
+fn trust(
+    mut section: Section<'_>,
+    inspection: &Inspection,
+    base: &Path,
+) -> Option<(TrustFiles, Trust)> {
+    let anchors = section.required("anchors");
+    let anchors = anchors.and_then(|value| folder(&value, base, Contents::Needed));
+    let intermediates = section.optional("intermediates");
+    let intermediates = intermediates.and_then(|value| folder(&value, base, Contents::MayBeEmpty));
+    let place = section.place_of("anchors");
+    section.finish();
+    let (path, found) = anchors?;
+    let (other_path, others) = intermediates.unzip();
+    let files = TrustFiles {
+        anchors: path,
+        intermediates: other_path,
+    };
+    let anchors = Anchors::new(found, others.unwrap_or_default());
+    let anchors = anchors.map_err(|error| inspection.report(place, pem::reason(&error)));
+    Some((files, Trust::new(anchors.ok()?)))
+}
+
+/// Whether a folder may hold nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Contents {
+    Needed,
+    MayBeEmpty,
+}
+
+/// The certificates of the folder that a key names.
+fn folder(value: &Value<'_>, base: &Path, contents: Contents) -> Option<(PathBuf, Vec<X509>)> {
+    let path = value.path(base)?;
+    let (found, faults) = pem::folder(&path);
+    if found.is_empty() && faults.is_empty() && contents == Contents::Needed {
+        let path = path.display();
+        value.fault(format!(
+            "{path} holds no certificate: without a trust anchor no TPP is known"
+        ));
+    }
+    for fault in faults {
+        value.fault(fault);
+    }
+    Some((path, found))
+}
+
+/// The catalogue (HTTP-11): the interface's, with what the operator's file changes.
+fn catalogue(
+    root: &mut Section<'_>,
+    environment: Environment,
+    inspection: &Inspection,
+    base: &Path,
+) -> (Option<PathBuf>, Option<Catalogue>) {
+    let Some(value) = root.optional("operations") else {
+        let catalogue = Catalogue::new(environment, builtin());
+        // Not to be seen: the built-in operations are tested to stand beside each other.
+        let catalogue = catalogue.map_err(|faults| {
+            faults.into_iter().for_each(|fault| root.fault("operations", fault.text));
+        });
+        return (None, catalogue.ok());
+    };
+    let path = value.path(base);
+    let catalogue = path.as_ref().and_then(|path| {
+        let text = read_text(path).map_err(|text| value.fault(text)).ok()?;
+        operations::read(&path.display().to_string(), &text, environment, inspection)
+    });
+    (path, catalogue)
+}
+
+fn log(section: Option<Section<'_>>) -> Log {
+    let default = Log {
+        access: true,
+        level: Level::INFO,
+    };
+    let Some(mut section) = section else {
+        return default;
+    };
+    let access = section.optional("access").and_then(|value| value.boolean());
+    let level = section.optional("level").and_then(|value| {
+        value.one_of(&[
+            ("error", Level::ERROR),
+            ("warn", Level::WARN),
+            ("info", Level::INFO),
+            ("debug", Level::DEBUG),
+            ("trace", Level::TRACE),
+        ])
+    });
+    section.finish();
+    Log {
+        access: access.unwrap_or(default.access),
+        level: level.unwrap_or(default.level),
+    }
+}
+
+fn read_text(path: &Path) -> Result<String, String> {
+    String::from_utf8(pem::read(path)?).map_err(|_| format!("{} is not UTF-8", path.display()))
+}

@@ -1,0 +1,83 @@
+//! The body of a request, read once, whole, and kept by pingora so that it can be sent upstream again.
+
+use crate::{
+    admission::{Announced, BodyFault, Incoming},
+    interface::headers,
+};
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_LENGTH, EXPECT};
+use pingora::{Error, ErrorType, protocols::http::ServerSession, proxy::Session};
+use std::time::Duration;
+
+/// A body that is still on its way.
+pub(super) struct DownstreamBody<'a> {
+    session: &'a mut Session,
+    announced: Announced,
+    time_limit: Duration,
+}
+
+impl<'a> DownstreamBody<'a> {
+    /// The body must arrive within `time_limit`, however slowly it trickles.
+    pub(super) fn new(session: &'a mut Session, time_limit: Duration) -> Self {
+        let announced = announced(session);
+        Self { session, announced, time_limit }
+    }
+
+    async fn read_whole(&mut self, limit: usize) -> Result<Bytes, BodyFault> {
+        let session: &mut ServerSession = self.session.as_mut();
+        if session.get_header(EXPECT).is_some() {
+            session.write_continue_response().await.map_err(|error| broken(&error))?;
+        }
+        session.enable_retry_buffering();
+        let mut first = Bytes::new();
+        let mut joined = BytesMut::new();
+        while let Some(chunk) = session.read_request_body().await.map_err(|error| fault(&error))? {
+            if first.len().saturating_add(joined.len()).saturating_add(chunk.len()) > limit {
+                return Err(BodyFault::TooLarge);
+            }
+            if first.is_empty() && joined.is_empty() {
+                first = chunk;
+            } else {
+                joined.extend_from_slice(&std::mem::take(&mut first));
+                joined.extend_from_slice(&chunk);
+            }
+        }
+        let body = if joined.is_empty() { first } else { joined.freeze() };
+        // pingora sends what it kept. Should it ever keep less than was checked, nothing may go upstream.
+        if !body.is_empty() && session.get_retry_buffer().is_none_or(|kept| kept.len() != body.len()) {
+            return Err(BodyFault::Broken("the proxy did not keep the whole body".into()));
+        }
+        Ok(body)
+    }
+}
+
+impl Incoming for DownstreamBody<'_> {
+    fn announced(&self) -> Announced {
+        self.announced
+    }
+
+    async fn read(&mut self, limit: usize) -> Result<Bytes, BodyFault> {
+        if self.announced == Announced::Nothing {
+            return Ok(Bytes::new());
+        }
+        tokio::time::timeout(self.time_limit, self.read_whole(limit)).await.unwrap_or(Err(BodyFault::TooSlow))
+    }
+}
+
+/// What the head says of the body.
+pub(super) fn announced(session: &mut Session) -> Announced {
+    if session.as_mut().is_body_empty() {
+        return Announced::Nothing;
+    }
+    let length = session.req_header().headers.get(CONTENT_LENGTH);
+    let length = length.and_then(|length| std::str::from_utf8(headers::trim(length.as_bytes())).ok()?.parse().ok());
+    length.map_or(Announced::Unknown, Announced::Length)
+}
+
+fn fault(error: &Error) -> BodyFault {
+    if matches!(error.etype(), ErrorType::ReadTimedout) { BodyFault::TooSlow } else { broken(error) }
+}
+
+fn broken(error: &Error) -> BodyFault {
+    BodyFault::Broken(error.etype().as_str().to_owned())
+}

@@ -1,0 +1,45 @@
+//! The listener and the way to the upstream: the only place that knows pingora.
+//!
+//! ```text
+//! accept ─ TLS ─ door ─ head ─ request_filter ─ upstream_peer ─ upstream_request_filter ─ request_body_filter
+//!                │              │                └──────────── guarded by Admitted ─────────────────────┘
+//!                limit, slot    admission::admit                                       response_filter, logging
+//! ```
+//!
+//! A refused request ends in `request_filter`. The three doors after it borrow the [`Admitted`](crate::admission::Admitted)
+//! that `admit` left in the exchange, or fail: should a filter ever let another request go on, no connection is opened
+//! for it. What goes upstream is written by [`forward::upstream_head`], which takes nothing else:
+//!
+//! ```compile_fail,E0308
+//! use portvakt::gateway::forward;
+//! fn smuggle(head: &pingora::http::RequestHeader) { let _ = forward::upstream_head(head); }
+//! ```
+//!
+//! ```
+//! use portvakt::{admission::Admitted, gateway::forward};
+//! fn pass(admitted: &Admitted) { let _ = forward::upstream_head(admitted); }
+//! ```
+
+/// TLS: the gateway's own certificate, and what is kept per connection.
+mod tls;
+
+/// The door in front of HTTP: the limit on connections, and a watch on what the HTTP layer answers by itself.
+mod door;
+
+/// The life of one request.
+mod proxy;
+
+/// The body of a request, read once.
+mod body;
+
+/// The head that goes upstream.
+pub mod forward;
+
+/// Answers of the gateway itself.
+mod respond;
+
+/// Starting and stopping.
+mod server;
+
+pub use proxy::{Exchange, Gate, World};
+pub use server::{Running, StartFault, serve, start};

@@ -1,0 +1,161 @@
+//! Answers of the gateway itself (ERR-1 to ERR-5, ERR-7).
+
+use crate::{
+    clock::Timestamp,
+    interface::{Fault, Place, Reason, Refusal, headers::date, operations::Operation},
+};
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, header};
+use pingora::{Error, ErrorType, Result, http::ResponseHeader, proxy::Session};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// X-Request-ID, which goes back as it came (ERR-5).
+pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// tppMessages' `text` (§Message object).
+const MAX_TEXT: usize = 512;
+
+/// How long a client may go on sending a body that nobody waits for, before its connection is closed.
+const DRAIN_TIME: Duration = Duration::from_secs(2);
+
+/// How much of such a body is taken in. Closing a connection with bytes unread would take the answer away too.
+const DRAIN_BYTES: usize = 256 * 1024;
+
+/// What an answer needs to know of the request and the gateway.
+pub(super) struct Setting<'a> {
+    /// ERR-1's `system`.
+    pub(super) system: &'a str,
+    /// The operation, where the request named one.
+    pub(super) operation: Option<&'a Operation>,
+    /// The request's X-Request-ID.
+    pub(super) request_id: Option<&'a HeaderValue>,
+    /// The gateway's time.
+    pub(super) now: Timestamp,
+}
+
+/// Answers a request with a refusal. The connection stays open where the request was read to its end.
+pub(super) async fn refuse(session: &mut Session, refusal: &Refusal, setting: &Setting<'_>) -> Result<()> {
+    let body = Bytes::from(body(refusal, setting).to_string());
+    let head = head(refusal, setting, body.len())?;
+    let unread = !session.as_mut().is_body_done();
+    if unread {
+        session.set_keepalive(None);
+    }
+    session.write_response_header(Box::new(head), false).await?;
+    session.write_response_body(Some(body), true).await?;
+    if unread {
+        drain(session).await;
+    }
+    Ok(())
+}
+
+/// The headers that every answer carries, the upstream's too (ERR-5, ERR-7).
+pub(super) fn seal(head: &mut ResponseHeader, setting: &Setting<'_>) -> Result<()> {
+    head.insert_header(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))?;
+    if !head.headers.contains_key(header::DATE) {
+        head.insert_header(header::DATE, date::format(setting.now))?;
+    }
+    if let Some(id) = setting.request_id {
+        head.insert_header(X_REQUEST_ID, id.clone())?;
+    }
+    Ok(())
+}
+
+fn head(refusal: &Refusal, setting: &Setting<'_>, length: usize) -> Result<ResponseHeader> {
+    let mut head = ResponseHeader::build_no_case(refusal.status(), Some(8))?;
+    head.insert_header(header::CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"))?;
+    head.insert_header(header::CONTENT_LENGTH, length)?;
+    if let Some(allow) = refusal.allow() {
+        head.insert_header(header::ALLOW, allow)?;
+    }
+    if refusal.status() == 503 {
+        head.insert_header(header::RETRY_AFTER, HeaderValue::from_static("1"))?;
+    }
+    seal(&mut head, setting)?;
+    Ok(head)
+}
+
+/// ERR-1.
+fn body(refusal: &Refusal, setting: &Setting<'_>) -> Value {
+    let reason = refusal.reason();
+    let mut body = Map::new();
+    body.insert("id".into(), json!(uuid::Uuid::new_v4().to_string()));
+    body.insert("system".into(), json!(setting.system));
+    body.insert("status".into(), json!(refusal.status()));
+    body.insert("code".into(), json!(code(refusal)));
+    body.insert("message".into(), json!(reason.title()));
+    body.insert("reason".into(), json!(reason.slug()));
+    if !refusal.faults().is_empty() || refusal.status() == 400 {
+        body.insert("faults".into(), faults(refusal).map(|found| fault(&found)).collect());
+    }
+    if let Some(signing_string) = refusal.signing_string() {
+        body.insert("signingString".into(), json!(signing_string));
+    }
+    if setting.operation.is_some_and(|operation| matches!(operation.group.as_str(), "payments" | "signing-baskets")) {
+        body.insert("tppMessages".into(), faults(refusal).map(|found| message(&found)).collect());
+    }
+    Value::Object(body)
+}
+
+/// ERR-6: an upstream's error that is replaced keeps its status, and the code follows that.
+fn code(refusal: &Refusal) -> &'static str {
+    match (refusal.reason(), refusal.status()) {
+        (Reason::UpstreamError, 403) => "FORBIDDEN",
+        (Reason::UpstreamError, 404) => "RESOURCE_UNKNOWN",
+        (Reason::UpstreamError, 409) => "CONFLICT",
+        (Reason::UpstreamError, 400..500) => "BAD_REQUEST",
+        (reason, _) => reason.code().as_str(),
+    }
+}
+
+/// The faults, or where the title says it all, the title.
+fn faults(refusal: &Refusal) -> impl Iterator<Item = Fault> {
+    let title = refusal.faults().is_empty().then(|| Fault::request(refusal.reason(), refusal.reason().title()));
+    refusal.faults().iter().cloned().chain(title)
+}
+
+fn fault(fault: &Fault) -> Value {
+    let mut value = json!({ "reason": fault.reason.slug(), "text": fault.text });
+    if let (Place::Header(name), Some(members)) = (&fault.place, value.as_object_mut()) {
+        members.insert("header".into(), json!(name));
+    }
+    value
+}
+
+/// §Message object.
+fn message(fault: &Fault) -> Value {
+    let text: String = fault.text.chars().take(MAX_TEXT).collect();
+    let mut value = json!({ "category": "ERROR", "code": fault.reason.code().as_str(), "text": text });
+    if let (Place::Header(name), Some(members)) = (&fault.place, value.as_object_mut()) {
+        members.insert("path".into(), json!(name));
+    }
+    value
+}
+
+/// Takes in what the client still sends, within bounds.
+async fn drain(session: &mut Session) {
+    let reading = async {
+        let mut taken = 0_usize;
+        while taken < DRAIN_BYTES {
+            let Ok(Some(chunk)) = session.as_mut().read_request_body().await else { return };
+            taken = taken.saturating_add(chunk.len());
+        }
+    };
+    let _ = tokio::time::timeout(DRAIN_TIME, reading).await;
+}
+
+/// ERR-4: what a failure of the proxy is to the caller. None where there is nobody left to answer.
+pub(super) fn failure(error: &Error) -> Option<Refusal> {
+    use pingora::ErrorSource::{Downstream, Upstream};
+    let reason = match (error.esource(), error.etype()) {
+        (Downstream, _) => return None,
+        (_, ErrorType::ReadTimedout | ErrorType::WriteTimedout) => Reason::UpstreamTimeout,
+        (Upstream, _) => Reason::UpstreamUnreachable,
+        (_, ErrorType::ConnectTimedout | ErrorType::ConnectRefused | ErrorType::ConnectNoRoute | ErrorType::ConnectError) => {
+            Reason::UpstreamUnreachable
+        }
+        _ => Reason::Internal,
+    };
+    Some(Refusal::new(reason).for_operator(error.etype().as_str()))
+}

@@ -1,0 +1,179 @@
+//! Starting and stopping.
+
+use super::{
+    door::Door,
+    proxy::{Gate, World},
+    tls,
+};
+use crate::{
+    clock::{Clock, Stopwatch},
+    config::Settings,
+    control,
+    state::Store,
+    telemetry::Telemetry,
+};
+use async_trait::async_trait;
+use pingora::{
+    apps::HttpServerOptions,
+    protocols::http::v2::server::{H2Options, default_h2_options},
+    proxy::http_proxy,
+    server::{
+        RunArgs, Server, ShutdownSignal, ShutdownSignalWatch,
+        configuration::{Opt, ServerConf},
+    },
+    services::{background::background_service, listening::Service},
+};
+use std::{
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::Arc,
+    thread::JoinHandle,
+    time::Duration,
+};
+use tokio::sync::watch;
+
+/// How long a gateway that is told to stop says so in /readyz before it stops listening: balancers look now and then.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// How long requests under way may take to finish.
+const FINISH: Duration = Duration::from_secs(30);
+
+/// How long a gateway may take to listen.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+
+/// HTTP/2: the headers of one request. A certificate and a signature take 3 to 6 KiB.
+const H2_MAX_HEADER_LIST: u32 = 32 * 1024;
+
+/// HTTP/2: requests at once on one connection.
+const H2_MAX_STREAMS: u32 = 64;
+
+/// Why a gateway does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartFault {
+    /// The address of a listener cannot be used.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, std::io::Error),
+    /// The proxy failed.
+    #[error("the proxy failed to start: {0}")]
+    Proxy(String),
+}
+
+/// Runs a gateway until the process is told to stop: SIGTERM finishes what is under way, SIGINT does not.
+///
+/// # Errors
+/// Why it does not start.
+pub fn serve(settings: Settings) -> Result<(), StartFault> {
+    let server = prepare(settings, Clock::System, GRACE, FINISH)?;
+    server.run(RunArgs::default());
+    Ok(())
+}
+
+/// Starts a gateway in this process, and returns when it listens.
+///
+/// # Errors
+/// Why it does not start.
+pub fn start(settings: Settings, clock: Clock) -> Result<Running, StartFault> {
+    let (address, control) = (settings.listener.address, settings.control.address);
+    let server = prepare(settings, clock, Duration::ZERO, Duration::ZERO)?;
+    let (stop, stopped) = watch::channel(false);
+    let thread = std::thread::spawn(move || server.run(RunArgs { shutdown_signal: Box::new(Told(stopped)) }));
+    let running = Running { address, control, stop, thread: Some(thread) };
+    let waiting = Stopwatch::start();
+    while [address, control].iter().any(|address| TcpStream::connect(address).is_err()) {
+        if waiting.elapsed() > READY_WITHIN || running.thread.as_ref().is_none_or(JoinHandle::is_finished) {
+            return Err(StartFault::Proxy(format!("it does not listen on {address} and {control}")));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(running)
+}
+
+/// A gateway that runs in this process. Dropping it stops it.
+#[derive(Debug)]
+pub struct Running {
+    address: SocketAddr,
+    control: SocketAddr,
+    stop: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Where it listens to TPPs.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where it listens to operators.
+    pub const fn control(&self) -> SocketAddr {
+        self.control
+    }
+
+    /// Stops it at once.
+    pub fn stop(self) {}
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.stop.send(true);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Stops when told, not by a signal.
+struct Told(watch::Receiver<bool>);
+
+#[async_trait]
+impl ShutdownSignalWatch for Told {
+    async fn recv(&self) -> ShutdownSignal {
+        let _ = self.0.clone().wait_for(|stop| *stop).await;
+        ShutdownSignal::FastShutdown
+    }
+}
+
+fn prepare(settings: Settings, clock: Clock, grace: Duration, finish: Duration) -> Result<Server, StartFault> {
+    // pingora ends the process where it cannot listen; asking first gives a sentence.
+    for address in [settings.listener.address, settings.control.address] {
+        TcpListener::bind(address).map_err(|error| StartFault::Listen(address, error))?;
+    }
+    let fault = |error: Box<pingora::Error>| StartFault::Proxy(error.to_string());
+    let telemetry = Arc::new(Telemetry::new(settings.log.access));
+    let Settings { system, listener, control, upstream, snapshot, .. } = settings;
+    let mut server = Server::new_with_opt_and_conf(Some(Opt::default()), server_conf(listener.threads, grace, finish));
+    server.bootstrap();
+
+    let world = World::new(snapshot, &telemetry);
+    let gate = Gate::new(world, Store::default(), clock, Arc::clone(&telemetry), system, &listener, &upstream);
+    let mut proxy = http_proxy(&server.configuration, gate);
+    proxy.server_options = Some(server_options(listener.keepalive));
+    proxy.h2_options = Some(h2_options());
+    let door = Door::new(proxy, listener.max_connections, Arc::clone(&telemetry));
+    let mut service = Service::new("gateway".into(), door);
+    service.add_tls_with_settings(&listener.address.to_string(), None, tls::settings(listener.identity).map_err(fault)?);
+    server.add_service(service);
+    server.add_service(background_service("control", control::Listener::new(control.address, telemetry)));
+    Ok(server)
+}
+
+fn server_conf(threads: usize, grace: Duration, finish: Duration) -> ServerConf {
+    ServerConf {
+        threads,
+        grace_period_seconds: Some(grace.as_secs()),
+        graceful_shutdown_timeout_seconds: Some(finish.as_secs()),
+        upstream_keepalive_pool_size: 512,
+        max_retries: 2,
+        ..ServerConf::default()
+    }
+}
+
+fn server_options(keepalive: Duration) -> HttpServerOptions {
+    let mut options = HttpServerOptions::default();
+    options.h2_idle_timeout = Some(keepalive);
+    options
+}
+
+fn h2_options() -> H2Options {
+    let mut options = default_h2_options();
+    options.max_header_list_size(H2_MAX_HEADER_LIST).max_concurrent_streams(H2_MAX_STREAMS);
+    options
+}

@@ -1,0 +1,42 @@
+//! TLS (TLS-1): rustls on aws-lc-rs, 1.2 and 1.3, with HTTP/2 and HTTP/1.1 by ALPN (TLS-2).
+
+use super::door::Connection;
+use async_trait::async_trait;
+use pingora::{
+    Result,
+    listeners::{TlsAccept, tls::TlsSettings},
+    protocols::tls::TlsRef,
+};
+use rustls::{
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+use std::{any::Any, sync::Arc};
+
+/// What the listener speaks.
+pub(super) fn settings(identity: Arc<CertifiedKey>) -> Result<TlsSettings> {
+    let mut settings = TlsSettings::with_callbacks(Box::new(Greeter))?;
+    settings.set_cert_resolver(Arc::new(Identity(identity)));
+    settings.enable_h2();
+    Ok(settings)
+}
+
+/// The one certificate of the gateway.
+#[derive(Debug)]
+struct Identity(Arc<CertifiedKey>);
+
+impl ResolvesServerCert for Identity {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0))
+    }
+}
+
+/// Gives each connection a place for what is known of it.
+struct Greeter;
+
+#[async_trait]
+impl TlsAccept for Greeter {
+    async fn handshake_complete_callback(&self, _tls: &TlsRef) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(Arc::new(Connection::default()))
+    }
+}

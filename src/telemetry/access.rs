@@ -1,0 +1,131 @@
+//! The access log: one line of JSON for each request, on standard output.
+//!
+//! No path, no query, no body and no header value but X-Request-ID stands in it: nothing personal.
+
+use super::Finished;
+use crate::{
+    admission::{Check, Outcome},
+    clock::Timestamp,
+    interface::{Reason, headers, operations::Operation},
+    trust::Certificate,
+};
+use http::HeaderValue;
+use serde_json::{Map, Value, json};
+use std::{
+    io::{self, Write},
+    sync::{
+        Arc,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+/// Lines that may wait to be written.
+const QUEUE: usize = 8 * 1024;
+
+#[derive(Debug)]
+pub(super) struct AccessLog {
+    queue: Option<SyncSender<Line>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl AccessLog {
+    pub(super) fn to_standard_output() -> Self {
+        let (queue, lines) = sync_channel(QUEUE);
+        let writer = std::thread::spawn(move || write_all(&lines, &mut io::stdout()));
+        Self { queue: Some(queue), writer: Some(writer) }
+    }
+
+    /// Queues a line. False where it was dropped.
+    pub(super) fn write(&self, finished: &Finished<'_>) -> bool {
+        self.queue.as_ref().is_some_and(|queue| queue.try_send(Line::of(finished)).is_ok())
+    }
+}
+
+/// The last lines are written before the process ends.
+impl Drop for AccessLog {
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+/// Writes lines as they come, and flushes when none waits. Where standard output is gone, there is nobody to tell.
+fn write_all(lines: &Receiver<Line>, output: &mut impl Write) {
+    let mut output = io::BufWriter::new(output);
+    while let Ok(line) = lines.recv() {
+        let mut next = Some(line);
+        while let Some(line) = next {
+            let _ = writeln!(output, "{}", line.to_json());
+            next = lines.try_recv().ok();
+        }
+        let _ = output.flush();
+    }
+}
+
+/// What stands in a line, taken on the request's time and written on the log's.
+#[derive(Debug)]
+struct Line {
+    at: Timestamp,
+    request_id: Option<HeaderValue>,
+    operation: Option<Arc<Operation>>,
+    certificate: Option<Arc<Certificate>>,
+    outcome: Outcome,
+    status: Option<u16>,
+    checks: Vec<Check>,
+    upstream: Option<Duration>,
+    whole: Duration,
+    operator: Option<String>,
+}
+
+impl Line {
+    fn of(finished: &Finished<'_>) -> Self {
+        let record = finished.record;
+        Self {
+            at: finished.at,
+            request_id: finished.request_id.cloned(),
+            operation: record.operation().cloned(),
+            certificate: record.certificate().cloned(),
+            outcome: finished.outcome,
+            status: finished.status,
+            checks: record.checks().to_vec(),
+            upstream: finished.upstream,
+            whole: record.elapsed(),
+            operator: finished.operator.map(str::to_owned),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let (outcome, reason) = match self.outcome {
+            Outcome::Forwarded(_) => ("forwarded", None),
+            Outcome::Refused(reason) => ("refused", Some(reason)),
+            Outcome::Failed(reason) => ("failed", Some(reason)),
+            Outcome::Abandoned => ("abandoned", None),
+        };
+        let id = self.request_id.as_ref().map(|id| String::from_utf8_lossy(headers::trim(id.as_bytes())));
+        let took: Map<_, _> = self.checks.iter().map(|check| (check.stage.name().into(), json!(check.took.as_micros()))).collect();
+        let mut line = json!({
+            "time": self.at.unix(),
+            "request_id": id,
+            "operation": self.operation.as_ref().map(|operation| &operation.name),
+            "tpp": self.certificate.as_ref().map(|certificate| certificate.tpp_id()),
+            "outcome": outcome,
+            "reason": reason.map(Reason::slug),
+            "status": self.status,
+            "whole_us": self.whole.as_micros(),
+            "upstream_us": self.upstream.map(|took| took.as_micros()),
+            "checks_us": took,
+        });
+        let observed: Vec<_> = self.checks.iter().filter_map(|check| check.verdict.waived()).map(Reason::slug).collect();
+        if !observed.is_empty() {
+            line["observed"] = json!(observed);
+        }
+        if let Some(operator) = &self.operator {
+            line["operator"] = json!(operator);
+        }
+        line
+    }
+}

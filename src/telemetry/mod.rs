@@ -1,0 +1,83 @@
+//! Takes records of requests; gives metrics and the access log.
+//!
+//! Nothing here looks up a label or formats a line on a request's own time: handles are resolved when a snapshot is
+//! taken into use, lines are written by a thread of their own, and where it cannot keep up, lines are dropped and
+//! counted rather than requests held up.
+
+mod access;
+mod metrics;
+
+pub use metrics::Handles;
+
+use crate::{
+    admission::{Outcome, Record},
+    clock::Timestamp,
+    interface::operations::Catalogue,
+};
+use access::AccessLog;
+use http::HeaderValue;
+use metrics::Metrics;
+use std::time::Duration;
+
+/// A request that has ended.
+#[derive(Debug)]
+pub struct Finished<'a> {
+    /// What was judged.
+    pub record: &'a Record,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The status that was sent, where one was.
+    pub status: Option<u16>,
+    /// X-Request-ID, where it is well-formed.
+    pub request_id: Option<&'a HeaderValue>,
+    /// What only the operator reads.
+    pub operator: Option<&'a str>,
+    /// From choosing the upstream to the head of its answer.
+    pub upstream: Option<Duration>,
+    /// When it ended.
+    pub at: Timestamp,
+}
+
+/// Metrics and access log of one gateway.
+#[derive(Debug)]
+pub struct Telemetry {
+    metrics: Metrics,
+    access: Option<AccessLog>,
+}
+
+impl Telemetry {
+    /// With or without an access log on standard output.
+    pub fn new(access: bool) -> Self {
+        Self { metrics: Metrics::new(), access: access.then(AccessLog::to_standard_output) }
+    }
+
+    /// The handles for a catalogue's operations.
+    pub fn handles(&self, catalogue: &Catalogue) -> Handles {
+        self.metrics.handles(catalogue)
+    }
+
+    /// Takes a request that has ended.
+    pub fn take(&self, handles: &Handles, finished: Finished<'_>) {
+        handles.count(&finished);
+        if let Some(access) = &self.access
+            && !access.write(&finished)
+        {
+            self.metrics.line_dropped();
+        }
+    }
+
+    /// Counts a request that the HTTP layer refused by itself (HTTP-7).
+    pub fn refused_by_http(&self) {
+        self.metrics.refused_by_http();
+    }
+
+    /// Counts a connection beyond the limit.
+    pub fn connection_turned_away(&self) {
+        self.metrics.connection_turned_away();
+    }
+
+    /// Everything, in Prometheus' text format.
+    pub fn metrics(&self) -> String {
+        self.metrics.text()
+    }
+}
