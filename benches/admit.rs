@@ -1,2 +1,218 @@
-//! x
-fn main(){}
+//! What `admit` costs for a warm request: the whole, and the RSA verification alone beside it in the same run.
+//!
+//! `make bench` runs it. Before the figures it prints the heap allocations of one warm request.
+#![allow(missing_docs, reason = "criterion's macros make undocumented items")]
+
+#[path = "../src/sandbox/pki.rs"]
+mod pki;
+
+use bytes::Bytes;
+use criterion::{Criterion, criterion_group, criterion_main};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use openssl::x509::X509;
+use portvakt::{
+    admission::{self, Framing, Head, Policy, Record, Snapshot},
+    clock::{Clock, Timestamp},
+    interface::operations::{Catalogue, Environment, builtin},
+    state::Store,
+    tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
+    trust::{Anchors, Slot, Trust},
+};
+use std::hint::black_box;
+
+/// Every request is judged as of this second: 2026-01-01T00:00:00Z.
+const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
+
+/// A request as `admit` sees it, with everything that it is judged by.
+struct Warm {
+    world: Snapshot,
+    slot: Slot,
+    clock: Clock,
+    method: Method,
+    target: String,
+    headers: HeaderMap,
+    raw: Vec<u8>,
+    body: Bytes,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Warm {
+    fn new(identity: &TppIdentity, issuing: &pki::Ca, request: Unsigned) -> Self {
+        let signed = sign(identity, request, &SignOptions::at(NOW.system_time())).unwrap();
+        let anchors =
+            Anchors::new(vec![X509::from_der(issuing.der()).unwrap()], Vec::new()).unwrap();
+        let warm = Self {
+            world: Snapshot {
+                policy: Policy::new(Environment::Sandbox),
+                catalogue: Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
+                trust: Trust::new(anchors),
+            },
+            slot: Slot::default(),
+            clock: Clock::standing(NOW),
+            method: signed.method.parse().unwrap(),
+            headers: headers(&signed),
+            raw: raw(&signed),
+            body: signed.body.clone().unwrap_or_default().into(),
+            target: signed.target,
+            runtime: tokio::runtime::Builder::new_current_thread()
+                .build()
+                .unwrap(),
+        };
+        warm.admit();
+        warm
+    }
+
+    fn admit(&self) {
+        let head = Head {
+            method: &self.method,
+            target: self.target.as_bytes(),
+            headers: &self.headers,
+            authority: None,
+            framing: Framing::Lines {
+                raw: &self.raw,
+                target_rewritten: false,
+            },
+            peer: None,
+            slot: Some(&self.slot),
+        };
+        let mut record = Record::open(&self.clock);
+        let mut body = self.body.clone();
+        let admitted = self.runtime.block_on(admission::admit(
+            &head,
+            &mut body,
+            &self.world,
+            &Store::default(),
+            &mut record,
+        ));
+        let _ = black_box(admitted.expect("a good request"));
+    }
+}
+
+fn headers(signed: &SignedRequest) -> HeaderMap {
+    let pairs = signed.headers.iter();
+    pairs
+        .map(|(name, value)| {
+            (
+                HeaderName::from_bytes(name.as_bytes()).unwrap(),
+                HeaderValue::from_str(value).unwrap(),
+            )
+        })
+        .collect()
+}
+
+fn raw(signed: &SignedRequest) -> Vec<u8> {
+    let lines: String = signed
+        .headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
+    format!(
+        "{} {} HTTP/1.1\r\n{lines}\r\n",
+        signed.method, signed.target
+    )
+    .into_bytes()
+}
+
+fn request(method: &str, target: &str, extra: &[(&str, &str)], body: Option<Vec<u8>>) -> Unsigned {
+    let common = [
+        ("Host", "bank.example"),
+        ("Accept", "application/json"),
+        ("TPP-Redirect-URI", "https://tpp.example/callback"),
+        ("TPP-Session-ID", "5f0c3f8e-session"),
+        ("PSU-ID", "7a3d5112-3e37-4b8f-8b8b-601a8122ea32"),
+        ("PSU-IP-Address", "192.0.2.10"),
+    ];
+    let headers = common
+        .iter()
+        .chain(extra)
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    Unsigned {
+        method: method.into(),
+        target: target.into(),
+        headers,
+        body,
+    }
+}
+
+fn bench(criterion: &mut Criterion) {
+    let root = pki::Ca::root(&pki::CaSpec::development_root()).unwrap();
+    let issuing = root.issue_ca(&pki::CaSpec::default()).unwrap();
+    let tpp = issuing.issue(&pki::LeafSpec::default()).unwrap();
+    let identity = TppIdentity::from_pem(&tpp.pem, &tpp.key_pem).unwrap();
+    let get = Warm::new(
+        &identity,
+        &issuing,
+        request(
+            "GET",
+            "/v1/accounts/4711/transactions?bookingStatus=both",
+            &[],
+            None,
+        ),
+    );
+    let json = [
+        ("Content-Type", "application/json"),
+        ("x-accept-fix", "amount-as-string"),
+    ];
+    let payment = format!(
+        r#"{{"remittanceInformationUnstructured":"{}"}}"#,
+        "x".repeat(980)
+    )
+    .into_bytes();
+    let post = Warm::new(
+        &identity,
+        &issuing,
+        request(
+            "POST",
+            "/v1/payments/norwegian-cross-border-credit-transfers",
+            &json,
+            Some(payment),
+        ),
+    );
+
+    for (name, warm) in [("signed GET", &get), ("POST of 1 KB", &post)] {
+        let counted = allocation_counter::measure(|| warm.admit());
+        println!(
+            "{name}: {} allocations, {} bytes",
+            counted.count_total, counted.bytes_total
+        );
+    }
+    let mut group = criterion.benchmark_group("admit");
+    group.bench_function("signed GET, warm", |bencher| bencher.iter(|| get.admit()));
+    group.bench_function("POST of 1 KB, warm", |bencher| {
+        bencher.iter(|| post.admit())
+    });
+    group.bench_function("RSA-2048 verification alone", |bencher| {
+        let certificate = get
+            .world
+            .trust
+            .identify(tpp_header(&get), None, NOW)
+            .unwrap();
+        let message = vec![b'x'; 300];
+        let signature = signature_over(&tpp.key_pem, &message);
+        bencher.iter(|| {
+            certificate
+                .key()
+                .verify_sig(black_box(&message), black_box(&signature))
+                .unwrap()
+        });
+    });
+    group.finish();
+}
+
+fn tpp_header(warm: &Warm) -> &[u8] {
+    warm.headers
+        .get("tpp-signature-certificate")
+        .unwrap()
+        .as_bytes()
+}
+
+fn signature_over(key_pem: &str, message: &[u8]) -> Vec<u8> {
+    let key = openssl::pkey::PKey::private_key_from_pem(key_pem.as_bytes()).unwrap();
+    let mut signer =
+        openssl::sign::Signer::new(openssl::hash::MessageDigest::sha256(), &key).unwrap();
+    signer.sign_oneshot_to_vec(message).unwrap()
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);

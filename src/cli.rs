@@ -52,10 +52,18 @@ pub fn run(cli: &Cli) -> ExitCode {
             Err(faults) => bad_configuration(&faults),
         },
         Command::Check { config } => match Settings::load(config) {
-            Ok(settings) => say(&format!("{}: good ({} operations)", config.display(), settings.snapshot.catalogue.operations().len())),
+            Ok(settings) => say(&format!(
+                "{}: good ({} operations)",
+                config.display(),
+                settings.snapshot.catalogue.operations().len()
+            )),
             Err(faults) => bad_configuration(&faults),
         },
-        Command::Tpp(command) => match tpp::run(command, Clock::System.now().system_time(), &mut io::stdout()) {
+        Command::Tpp(command) => match tpp::run(
+            command,
+            Clock::System.now().system_time(),
+            &mut io::stdout(),
+        ) {
             Ok(status) => status,
             Err(fault) => fail(&fault),
         },
@@ -73,7 +81,10 @@ fn serve(settings: Settings) -> ExitCode {
 
 /// Events go to standard error; standard output is the access log's.
 fn log_to_standard_error(level: Level) {
-    tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(io::stderr)
+        .init();
 }
 
 fn bad_configuration(faults: &Faults) -> ExitCode {

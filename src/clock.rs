@@ -42,7 +42,10 @@ impl Timestamp {
 impl From<SystemTime> for Timestamp {
     /// Cut to the whole second; a time before the epoch is the epoch.
     fn from(time: SystemTime) -> Self {
-        Self(time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+        Self(
+            time.duration_since(UNIX_EPOCH)
+                .map_or(0, |since| since.as_secs()),
+        )
     }
 }
 
@@ -70,7 +73,10 @@ impl Clock {
     }
 
     /// What time it is.
-    #[allow(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads the clock"
+    )]
     pub fn now(&self) -> Timestamp {
         match self {
             Self::System => SystemTime::now().into(),
@@ -85,7 +91,10 @@ pub struct Stopwatch(Instant);
 
 impl Stopwatch {
     /// Starts measuring.
-    #[allow(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads the clock"
+    )]
     pub fn start() -> Self {
         Self(Instant::now())
     }

@@ -12,33 +12,33 @@
 //! - `interface` does no I/O, reads no clock and does not know pingora, and only `gateway` knows pingora;
 //! - bytes from outside never panic, and no personal data is logged, counted or repeated in an error.
 
-/// Time as a value: the only place that reads the machine's clocks.
+// Time as a value: the only place that reads the machine's clocks.
 pub mod clock;
-/// The interface as data and pure rules.
+// The interface as data and pure rules.
 pub mod interface;
 
-/// Certificate to TPP: decoding, names, chain, QcStatements.
+// Certificate to TPP: decoding, names, chain, QcStatements.
 pub mod trust;
 
-/// What outlives a request.
+// What outlives a request.
 pub mod state;
 
-/// The pipeline: one file per check, evidence that cannot be forged.
+// The pipeline: one file per check, evidence that cannot be forged.
 pub mod admission;
 
-/// The configuration file as written, its faults, and the ready objects.
+// The configuration file as written, its faults, and the ready objects.
 pub mod config;
 
-/// The listener and the way to the upstream: the only place that knows pingora.
+// The listener and the way to the upstream: the only place that knows pingora.
 pub mod gateway;
 
-/// The internal listener: metrics, liveness, readiness.
+// The internal listener: metrics, liveness, readiness.
 pub mod control;
-/// Takes records of requests; gives metrics and the access log.
+// Takes records of requests; gives metrics and the access log.
 pub mod telemetry;
 
-/// What a person runs by hand: a TPP's side of the interface.
+// What a person runs by hand: a TPP's side of the interface.
 pub mod tools;
 
-/// The command line.
+// The command line.
 pub mod cli;

@@ -1,6 +1,6 @@
 //! The sum of all evidence: the only thing that can be forwarded.
 
-use super::{Claim, Grant, Head, IntactBody, Judged, Signed, Timely, Tpp};
+use super::{Claim, Entitled, Grant, Head, IntactBody, Judged, Signed, Timely, Tpp};
 use crate::interface::{
     Reason, headers,
     operations::{Environment, Operation, Takes},
@@ -22,28 +22,29 @@ pub struct Admitted {
     headers: Vec<(HeaderName, HeaderValue)>,
     psu_present: bool,
     body: Bytes,
-    date: Judged<Timely>,
-    tpp: Judged<Tpp>,
-    signed: Judged<Signed>,
-    intact: Judged<IntactBody>,
-    grant: Judged<Grant>,
-    claim: Judged<Claim>,
+    evidence: Evidence,
+}
+
+/// What the stages found, one for each.
+#[derive(Debug)]
+pub(super) struct Evidence {
+    pub(super) date: Judged<Timely>,
+    pub(super) tpp: Judged<Tpp>,
+    pub(super) entitled: Judged<Entitled>,
+    pub(super) signed: Judged<Signed>,
+    pub(super) intact: Judged<IntactBody>,
+    pub(super) grant: Judged<Grant>,
+    pub(super) claim: Judged<Claim>,
 }
 
 impl Admitted {
     /// Called by [`admit`](super::admit), and by nothing else.
-    #[allow(clippy::too_many_arguments, reason = "this is the one place where all evidence comes together")]
     pub(super) fn new(
         head: &Head<'_>,
         operation: Arc<Operation>,
         environment: Environment,
         body: Bytes,
-        date: Judged<Timely>,
-        tpp: Judged<Tpp>,
-        signed: Judged<Signed>,
-        intact: Judged<IntactBody>,
-        grant: Judged<Grant>,
-        claim: Judged<Claim>,
+        evidence: Evidence,
     ) -> Self {
         Self {
             method: head.method.clone(),
@@ -55,12 +56,7 @@ impl Admitted {
             operation,
             environment,
             body,
-            date,
-            tpp,
-            signed,
-            intact,
-            grant,
-            claim,
+            evidence,
         }
     }
 
@@ -111,7 +107,11 @@ impl Admitted {
 
     /// The TPP, where its certificate and its signature both hold: a certificate alone says nothing of the caller.
     pub const fn tpp(&self) -> Option<&Tpp> {
-        match (&self.tpp, &self.signed, &self.intact) {
+        match (
+            &self.evidence.tpp,
+            &self.evidence.signed,
+            &self.evidence.intact,
+        ) {
             (Judged::Held(tpp), Judged::Held(_), Judged::Held(_)) => Some(tpp),
             _ => None,
         }
@@ -119,32 +119,56 @@ impl Admitted {
 
     /// The signature.
     pub const fn signed(&self) -> Option<&Signed> {
-        self.signed.held()
+        self.evidence.signed.held()
     }
 
     /// The permission to read the PSU's data.
     pub const fn grant(&self) -> Option<&Grant> {
-        self.grant.held()
+        self.evidence.grant.held()
     }
 
     /// The first use of the request id and the call that it takes of the quota.
     pub const fn claim(&self) -> Option<&Claim> {
-        self.claim.held()
+        self.evidence.claim.held()
     }
 
     /// The reasons that were observed and not refused (FWD-6).
     pub fn waived(&self) -> impl Iterator<Item = Reason> + '_ {
-        let waived = [self.date.waived(), self.tpp.waived(), self.signed.waived(), self.intact.waived()];
-        waived.into_iter().flatten().map(crate::interface::Refusal::reason)
+        let Evidence {
+            date,
+            tpp,
+            entitled,
+            signed,
+            intact,
+            grant,
+            claim,
+        } = &self.evidence;
+        let early = [
+            date.waived(),
+            tpp.waived(),
+            entitled.waived(),
+            signed.waived(),
+        ];
+        let waived = early
+            .into_iter()
+            .chain([intact.waived(), grant.waived(), claim.waived()]);
+        waived.flatten().map(crate::interface::Refusal::reason)
     }
 }
 
 /// FWD-2: the table is the allow-list. HDR-3: sandbox operations take fewer.
 fn forwarded_headers(head: &Head<'_>, takes: Takes) -> Vec<(HeaderName, HeaderValue)> {
     let mut forwarded = Vec::with_capacity(head.headers.len());
-    let taken = |header: &&&headers::Header| header.name != headers::HOST.name && (takes == Takes::Whole || header.on_sandbox);
+    let taken = |header: &&&headers::Header| {
+        header.name != headers::HOST.name && (takes == Takes::Whole || header.on_sandbox)
+    };
     for header in headers::TABLE.iter().filter(taken) {
-        forwarded.extend(head.headers.get_all(&header.name).iter().map(|value| (header.name.clone(), value.clone())));
+        forwarded.extend(
+            head.headers
+                .get_all(&header.name)
+                .iter()
+                .map(|value| (header.name.clone(), value.clone())),
+        );
     }
     forwarded
 }

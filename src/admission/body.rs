@@ -23,27 +23,53 @@ impl IntactBody {
 }
 
 /// Reads the body. It is called once the signature holds: nothing is buffered for a caller who did not sign.
-pub(super) async fn read(body: &mut impl Incoming, operation: &Operation, policy: &Policy) -> Result<Bytes, Refusal> {
-    let bytes = body.read(policy.body_limit).await.map_err(|fault| refuse(fault, policy))?;
+pub(super) async fn read(
+    body: &mut impl Incoming,
+    operation: &Operation,
+    policy: &Policy,
+) -> Result<Bytes, Refusal> {
+    let bytes = body
+        .read(policy.body_limit)
+        .await
+        .map_err(|fault| refuse(fault, policy))?;
     if operation.body == Body::None && !is_empty_json(&bytes) {
-        let text = format!("{} takes no body; send none, or an empty JSON object", operation.name);
+        let text = format!(
+            "{} takes no body; send none, or an empty JSON object",
+            operation.name
+        );
         return Err(Fault::body(Reason::BodyUnexpected, text).into());
     }
     Ok(bytes)
 }
 
 pub(super) fn digest(head: &Head<'_>, bytes: &Bytes) -> Result<IntactBody, Refusal> {
-    let intact = || IntactBody { bytes: bytes.clone() };
-    let Some(value) = headers::DIGEST.get(head.headers) else { return Ok(intact()) };
-    let fault = |reason, text: String| Refusal::from(Fault::header(reason, headers::DIGEST.written, text));
+    let intact = || IntactBody {
+        bytes: bytes.clone(),
+    };
+    let Some(value) = headers::DIGEST.get(head.headers) else {
+        return Ok(intact());
+    };
+    let fault =
+        |reason, text: String| Refusal::from(Fault::header(reason, headers::DIGEST.written, text));
     match digest::check(headers::trim(value.as_bytes()), bytes) {
         Ok(()) => Ok(intact()),
-        Err(DigestFault::Unsupported) => Err(fault(Reason::DigestUnsupported, "name SHA-256 or SHA-512, as in SHA-256=<base64 of the hash>".into())),
-        Err(DigestFault::Malformed(algorithm)) => {
-            Err(fault(Reason::DigestMismatch, format!("what stands after {}= is not the base64 of such a hash", algorithm.name())))
-        }
+        Err(DigestFault::Unsupported) => Err(fault(
+            Reason::DigestUnsupported,
+            "name SHA-256 or SHA-512, as in SHA-256=<base64 of the hash>".into(),
+        )),
+        Err(DigestFault::Malformed(algorithm)) => Err(fault(
+            Reason::DigestMismatch,
+            format!(
+                "what stands after {}= is not the base64 of such a hash",
+                algorithm.name()
+            ),
+        )),
         Err(DigestFault::Mismatch(algorithm)) => {
-            let text = format!("it is not the {} of the {} bytes that were received; digest the body exactly as it is sent", algorithm.name(), bytes.len());
+            let text = format!(
+                "it is not the {} of the {} bytes that were received; digest the body exactly as it is sent",
+                algorithm.name(),
+                bytes.len()
+            );
             Err(fault(Reason::DigestMismatch, text))
         }
     }
@@ -51,7 +77,10 @@ pub(super) fn digest(head: &Head<'_>, bytes: &Bytes) -> Result<IntactBody, Refus
 
 /// HTTP-8: no bytes, or `{}`.
 fn is_empty_json(bytes: &[u8]) -> bool {
-    let inner = bytes.trim_ascii().strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}"));
+    let inner = bytes
+        .trim_ascii()
+        .strip_prefix(b"{")
+        .and_then(|rest| rest.strip_suffix(b"}"));
     bytes.is_empty() || inner.is_some_and(|inner| inner.trim_ascii().is_empty())
 }
 
@@ -59,9 +88,11 @@ fn refuse(fault: BodyFault, policy: &Policy) -> Refusal {
     match fault {
         BodyFault::TooLarge => envelope::too_large(policy).into(),
         BodyFault::TooSlow => Refusal::new(Reason::RequestTimeout),
-        BodyFault::Broken(why) => {
-            Refusal::from(Fault::body(Reason::MalformedRequest, "the body is framed wrongly or broke off")).for_operator(why)
-        }
+        BodyFault::Broken(why) => Refusal::from(Fault::body(
+            Reason::MalformedRequest,
+            "the body is framed wrongly or broke off",
+        ))
+        .for_operator(why),
     }
 }
 

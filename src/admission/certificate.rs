@@ -1,18 +1,14 @@
-//! Who is it, and in which role (CRT-1 to CRT-5, CRT-9, CRT-10)?
+//! Who is it (CRT-1 to CRT-4, CRT-9, CRT-10)?
 
 use super::Head;
 use crate::{
     clock::Timestamp,
-    interface::{
-        Fault, Reason, Refusal, headers,
-        operations::{Operation, Role},
-    },
-    trust::{Certificate, CertificateFault, Roles, Trust},
+    interface::{Fault, Reason, Refusal, headers},
+    trust::{Certificate, CertificateFault, Trust},
 };
 use std::sync::Arc;
 
-/// The caller shows the certificate of a TPP that has the role which the operation needs. That the caller *is* this
-/// TPP only the signature shows.
+/// The caller shows a TPP's certificate. That the caller *is* this TPP only the signature shows.
 #[must_use]
 #[derive(Debug)]
 pub struct Tpp {
@@ -26,47 +22,41 @@ impl Tpp {
     }
 }
 
-pub(super) fn identify(head: &Head<'_>, operation: &Operation, trust: &Trust, now: Timestamp) -> Result<Tpp, Refusal> {
-    let presented = headers::TPP_SIGNATURE_CERTIFICATE.get(head.headers).map(|value| headers::trim(value.as_bytes())).unwrap_or_default();
-    let certificate = trust.identify(presented, head.slot, now).map_err(|fault| refuse(&fault))?;
-    if !suffices(certificate.roles(), operation.role) {
-        let text = format!("its roles are {}; {} needs {}", certificate.roles(), operation.name, needed(operation.role));
-        return Err(fault(Reason::RoleMissing, text).into());
-    }
+pub(super) fn identify(head: &Head<'_>, trust: &Trust, now: Timestamp) -> Result<Tpp, Refusal> {
+    let presented = headers::TPP_SIGNATURE_CERTIFICATE
+        .get(head.headers)
+        .map(|value| headers::trim(value.as_bytes()))
+        .unwrap_or_default();
+    let certificate = trust
+        .identify(presented, head.slot, now)
+        .map_err(|fault| refuse(&fault))?;
     Ok(Tpp { certificate })
-}
-
-/// CRT-5.
-const fn suffices(roles: Roles, needed: Role) -> bool {
-    match needed {
-        Role::AccountInformation => roles.account_information(),
-        Role::PaymentInitiation => roles.payment_initiation(),
-        Role::Either => roles.account_information() || roles.payment_initiation(),
-    }
-}
-
-const fn needed(role: Role) -> &'static str {
-    match role {
-        Role::AccountInformation => "PSP_AI",
-        Role::PaymentInitiation => "PSP_PI",
-        Role::Either => "PSP_AI or PSP_PI",
-    }
 }
 
 fn refuse(found: &CertificateFault) -> Refusal {
     let (reason, text) = match found {
-        CertificateFault::Malformed(why) => (Reason::CertificateMalformed, format!("{why}; send the base64 of the DER certificate, and nothing else")),
-        CertificateFault::Weak(why) => (Reason::CertificateWeak, format!("{why}; RSA of 2048 to 4096 bits with an odd exponent of 65537 to 2^32 passes")),
+        CertificateFault::Malformed(why) => (
+            Reason::CertificateMalformed,
+            format!("{why}; send the base64 of the DER certificate, and nothing else"),
+        ),
+        CertificateFault::Weak(why) => (
+            Reason::CertificateWeak,
+            format!("{why}; RSA of 2048 to 4096 bits with an odd exponent of 65537 to 2^32 passes"),
+        ),
         // What OpenSSL says of a chain is the operator's: it can tell of our anchors.
-        CertificateFault::Untrusted(why) => return Refusal::new(Reason::CertificateUntrusted).for_operator(why.clone()),
-        CertificateFault::Expired(at) => (Reason::CertificateExpired, format!("it ended at {}", headers::date::format(*at))),
-        CertificateFault::NotYetValid(at) => (Reason::CertificateNotYetValid, format!("it begins at {}", headers::date::format(*at))),
+        CertificateFault::Untrusted(why) => {
+            return Refusal::new(Reason::CertificateUntrusted).for_operator(why.clone());
+        }
+        CertificateFault::Expired(at) => (
+            Reason::CertificateExpired,
+            format!("it ended at {}", headers::date::format(*at)),
+        ),
+        CertificateFault::NotYetValid(at) => (
+            Reason::CertificateNotYetValid,
+            format!("it begins at {}", headers::date::format(*at)),
+        ),
         CertificateFault::WrongType(why) => (Reason::CertificateWrongType, (*why).to_owned()),
         CertificateFault::NotPsd2(why) => (Reason::CertificateNotPsd2, (*why).to_owned()),
     };
-    fault(reason, text).into()
-}
-
-fn fault(reason: Reason, text: String) -> Fault {
-    Fault::header(reason, headers::TPP_SIGNATURE_CERTIFICATE.written, text)
+    Fault::header(reason, headers::TPP_SIGNATURE_CERTIFICATE.written, text).into()
 }

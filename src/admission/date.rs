@@ -30,6 +30,8 @@ pub(super) fn judge(envelope: &Envelope, now: Timestamp) -> Result<Timely, Refus
         return Ok(Timely { date });
     }
     let direction = if date < now { "behind" } else { "ahead of" };
-    let text = format!("it is {deviation} s {direction} the gateway's clock, which the Date of this answer shows; at most {MAX_DEVIATION} s pass");
+    let text = format!(
+        "it is {deviation} s {direction} the gateway's clock, which the Date of this answer shows; at most {MAX_DEVIATION} s pass"
+    );
     Err(Fault::header(Reason::DateSkewed, headers::DATE.written, text).into())
 }

@@ -82,12 +82,16 @@ unbuilt! {
 impl<T> Judged<T> {
     /// A stage that is not built.
     pub const fn unbuilt(stage: Unbuilt) -> Self {
-        Self::NotJudged(NotJudged { why: Why::Unbuilt(stage) })
+        Self::NotJudged(NotJudged {
+            why: Why::Unbuilt(stage),
+        })
     }
 
     /// A stage whose input is missing.
     pub(super) const fn without_evidence() -> Self {
-        Self::NotJudged(NotJudged { why: Why::NoEvidence })
+        Self::NotJudged(NotJudged {
+            why: Why::NoEvidence,
+        })
     }
 
     /// The evidence, where it holds.

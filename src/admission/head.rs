@@ -48,8 +48,15 @@ impl Head<'_> {
 
     /// Whether the request names its host, as a header or as `:authority`.
     pub fn host(&self) -> Option<&[u8]> {
-        let header = || headers::HOST.get(self.headers).map(|value| headers::trim(value.as_bytes()));
-        self.authority.map(str::as_bytes).or_else(header).filter(|host| !host.is_empty())
+        let header = || {
+            headers::HOST
+                .get(self.headers)
+                .map(|value| headers::trim(value.as_bytes()))
+        };
+        self.authority
+            .map(str::as_bytes)
+            .or_else(header)
+            .filter(|host| !host.is_empty())
     }
 
     /// What two servers could read in two ways (HTTP-7).
@@ -63,12 +70,19 @@ impl Head<'_> {
         }
         let mut codings = self.headers.get_all(header::TRANSFER_ENCODING).iter();
         let coding = codings.next();
-        if coding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked")) || codings.next().is_some() {
+        if coding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
+            || codings.next().is_some()
+        {
             return ambiguous("Transfer-Encoding may only be: chunked");
         }
         match self.framing {
-            Framing::Lines { target_rewritten: true, .. } => ambiguous("the request target holds bytes that must be percent-encoded"),
-            Framing::Lines { raw, .. } if !ends_lines_properly(raw) => ambiguous("a line of the head ends in a bare CR or LF, or is folded"),
+            Framing::Lines {
+                target_rewritten: true,
+                ..
+            } => ambiguous("the request target holds bytes that must be percent-encoded"),
+            Framing::Lines { raw, .. } if !ends_lines_properly(raw) => {
+                ambiguous("a line of the head ends in a bare CR or LF, or is folded")
+            }
             Framing::Lines { raw, .. } if coding.is_some() && names_content_length(raw) => {
                 ambiguous("Content-Length and Transfer-Encoding exclude each other")
             }
@@ -91,7 +105,10 @@ fn ends_lines_properly(raw: &[u8]) -> bool {
 
 /// The HTTP layer takes Content-Length away beside Transfer-Encoding; only the head as received still has it.
 fn names_content_length(raw: &[u8]) -> bool {
-    raw.split(|byte| *byte == b'\n').any(|line| line.get(..14).is_some_and(|name| name.eq_ignore_ascii_case(b"content-length")))
+    raw.split(|byte| *byte == b'\n').any(|line| {
+        line.get(..14)
+            .is_some_and(|name| name.eq_ignore_ascii_case(b"content-length"))
+    })
 }
 
 #[cfg(test)]
@@ -101,10 +118,18 @@ mod tests {
     #[test]
     fn lines() {
         assert!(ends_lines_properly(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
-        for bad in [&b"GET / HTTP/1.1\nHost: a\r\n\r\n"[..], b"GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n"] {
+        for bad in [
+            &b"GET / HTTP/1.1\nHost: a\r\n\r\n"[..],
+            b"GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n",
+        ] {
             assert!(!ends_lines_properly(bad));
         }
-        assert!(names_content_length(b"POST / HTTP/1.1\r\ncontent-Length: 5\r\n\r\n"));
-        assert!(!names_content_length(b"POST / HTTP/1.1\r\nX-Content-Length: 5\r\n\r\n"));
+        assert!(names_content_length(
+            b"POST / HTTP/1.1\r\ncontent-Length: 5\r\n\r\n"
+        ));
+        assert!(!names_content_length(
+            b"POST / HTTP/1.1\r\nX-Content-Length: 5\r\n\r\n"
+        ));
     }
 }

@@ -44,6 +44,10 @@ impl Incoming for Bytes {
     }
 
     async fn read(&mut self, limit: usize) -> Result<Bytes, BodyFault> {
-        if self.len() > limit { Err(BodyFault::TooLarge) } else { Ok(std::mem::take(self)) }
+        if self.len() > limit {
+            Err(BodyFault::TooLarge)
+        } else {
+            Ok(std::mem::take(self))
+        }
     }
 }

@@ -13,7 +13,8 @@ pub(super) fn find(head: &Head<'_>, catalogue: &Catalogue) -> Result<Arc<Operati
     if let Some(fault) = head.ambiguity() {
         return Err(fault.into());
     }
-    let target = Target::parse(head.target).map_err(|text| Fault::request(Reason::MalformedRequest, text))?;
+    let target = Target::parse(head.target)
+        .map_err(|text| Fault::request(Reason::MalformedRequest, text))?;
     match catalogue.find(head.method, &target) {
         Lookup::Found(operation) => Ok(Arc::clone(operation)),
         Lookup::OtherMethods(allow) => Err(Refusal::new(Reason::MethodNotAllowed).allowing(allow)),

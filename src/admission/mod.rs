@@ -1,9 +1,10 @@
 //! The pipeline: what a request must pass before any byte of it reaches an upstream.
 //!
 //! ```text
-//! match ─ envelope ─ date ─ certificate ─ signature ─ body+digest ─ payload ─ SCA ─ claim ─ forward
-//! path,   headers,   ±60 s  who is it?    did they    is it what    (the next issues' work:
-//! method  framing           which role?   say it?     they signed?   not judged yet)
+//! match ─ envelope ─ date ─ certificate ─ role ─ signature ─ body+digest ─ payload ─ SCA ─ claim ─ forward
+//! path,   headers    ±60 s  who is it?    may    did they    is it what    (not built yet: they yield
+//! method,                                 they?  say it?     they signed?   NotJudged, and say so)
+//! framing
 //! ```
 //!
 //! Cheap checks come first, nothing is buffered for a caller who did not sign, and [`admit`] reads like that line.
@@ -28,8 +29,8 @@
 //! Nor can an [`Admitted`] be built by hand:
 //!
 //! ```compile_fail,E0451
-//! use portvakt::admission::{Admitted, Judged, Signed};
-//! fn forge(signed: Judged<Signed>, earned: Admitted) -> Admitted { Admitted { signed, ..earned } }
+//! use portvakt::admission::Admitted;
+//! fn forge(body: bytes::Bytes, earned: Admitted) -> Admitted { Admitted { body, ..earned } }
 //! ```
 //!
 //! it is what `admit` gives:
@@ -41,38 +42,41 @@
 //! }
 //! ```
 
-/// What is judged: a request's head.
+// What is judged: a request's head.
 mod head;
-/// What is judged: a body that can be read once.
+// What is judged: a body that can be read once.
 mod incoming;
 
-/// The world that a request is judged by.
+// The world that a request is judged by.
 mod snapshot;
 
-/// What a judgement gives.
+// What a judgement gives.
 mod evidence;
-/// What was judged, found and measured on one request.
+// What was judged, found and measured on one request.
 mod record;
 
-/// Path and method (HTTP-1 to HTTP-3, HTTP-10).
+// Path and method (HTTP-1 to HTTP-3, HTTP-10).
 mod matching;
 
-/// Framing and headers (HTTP-4 to HTTP-7, HDR-*, FWD-2).
+// Framing and headers (HTTP-4 to HTTP-7, HDR-*, FWD-2).
 mod envelope;
 
-/// The Date header against the clock (DAT-2).
+// The Date header against the clock (DAT-2).
 mod date;
 
-/// Who is it, and in which role (CRT-1 to CRT-5)?
+// Who is it (CRT-1 to CRT-4)?
 mod certificate;
 
-/// Did they say it (SIG-*)?
+// May they ask for this (CRT-5)?
+mod role;
+
+// Did they say it (SIG-*)?
 mod signature;
 
-/// Is the body what they signed (HTTP-6, HTTP-8, DIG-1)?
+// Is the body what they signed (HTTP-6, HTTP-8, DIG-1)?
 mod body;
 
-/// The sum of all evidence.
+// The sum of all evidence.
 mod admitted;
 
 pub use admitted::Admitted;
@@ -83,10 +87,12 @@ pub use evidence::{Claim, Grant, Judged, NotJudged, Unbuilt, Waiver};
 pub use head::{Framing, Head};
 pub use incoming::{Announced, BodyFault, Incoming};
 pub use record::{Check, Outcome, Record, Stage, Verdict};
+pub use role::Entitled;
 pub use signature::Signed;
 pub use snapshot::{Policy, Snapshot};
 
 use crate::{interface::Refusal, state::Store};
+use admitted::Evidence;
 
 /// Judges a request by the world, from top to bottom.
 ///
@@ -110,12 +116,22 @@ pub async fn admit(
     let envelope = record.held(Stage::Envelope, envelope)?;
 
     let date = record.judge(Stage::Date, policy, date::judge(&envelope, at))?;
-    let tpp = certificate::identify(head, &operation, &world.trust, at);
-    let tpp = record.judge(Stage::Certificate, policy, tpp)?;
+    let tpp = record.judge(
+        Stage::Certificate,
+        policy,
+        certificate::identify(head, &world.trust, at),
+    )?;
     record.identified(&tpp);
-    let signed = match &tpp {
-        Judged::Held(tpp) => record.judge(Stage::Signature, policy, signature::verify(head, tpp, policy))?,
-        _ => record.skip(Stage::Signature),
+    let (entitled, signed) = match &tpp {
+        Judged::Held(tpp) => (
+            record.judge(Stage::Role, policy, role::judge(tpp, &operation))?,
+            record.judge(
+                Stage::Signature,
+                policy,
+                signature::verify(head, tpp, policy),
+            )?,
+        ),
+        _ => (record.skip(Stage::Role), record.skip(Stage::Signature)),
     };
 
     let bytes = body::read(body, &operation, policy).await;
@@ -125,5 +141,20 @@ pub async fn admit(
     let grant = Judged::<Grant>::unbuilt(Unbuilt::Sca);
     let claim = store.claim();
 
-    Ok(Admitted::new(head, operation, policy.environment, bytes, date, tpp, signed, intact, grant, claim))
+    let evidence = Evidence {
+        date,
+        tpp,
+        entitled,
+        signed,
+        intact,
+        grant,
+        claim,
+    };
+    Ok(Admitted::new(
+        head,
+        operation,
+        policy.environment,
+        bytes,
+        evidence,
+    ))
 }

@@ -35,8 +35,10 @@ stages! {
     Envelope = "envelope",
     /// The Date header.
     Date = "date",
-    /// The certificate and its role.
+    /// The certificate.
     Certificate = "certificate",
+    /// The role that it carries.
+    Role = "role",
     /// The signature.
     Signature = "signature",
     /// The body, read whole.
@@ -157,10 +159,15 @@ impl Record {
 
     /// Whether this check was made and holds.
     pub fn holds(&self, stage: Stage) -> bool {
-        self.checks.iter().any(|check| check.stage == stage && check.verdict == Verdict::Held)
+        self.checks
+            .iter()
+            .any(|check| check.stage == stage && check.verdict == Verdict::Held)
     }
 
-    pub(super) fn matched(&mut self, found: Result<Arc<Operation>, Refusal>) -> Result<Arc<Operation>, Refusal> {
+    pub(super) fn matched(
+        &mut self,
+        found: Result<Arc<Operation>, Refusal>,
+    ) -> Result<Arc<Operation>, Refusal> {
         let operation = self.held(Stage::Match, found)?;
         self.operation = Some(Arc::clone(&operation));
         Ok(operation)
@@ -171,13 +178,28 @@ impl Record {
     }
 
     /// Notes a check that is never waived, because nothing after it could be judged without it.
-    pub(super) fn held<T>(&mut self, stage: Stage, result: Result<T, Refusal>) -> Result<T, Refusal> {
-        self.note(stage, result.as_ref().err().map_or(Verdict::Held, |refusal| Verdict::Refused(refusal.reason())));
+    pub(super) fn held<T>(
+        &mut self,
+        stage: Stage,
+        result: Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        self.note(
+            stage,
+            result
+                .as_ref()
+                .err()
+                .map_or(Verdict::Held, |refusal| Verdict::Refused(refusal.reason())),
+        );
         result
     }
 
     /// Notes a check, and lets its refusal pass where the policy observes it.
-    pub(super) fn judge<T>(&mut self, stage: Stage, policy: &Policy, result: Result<T, Refusal>) -> Result<Judged<T>, Refusal> {
+    pub(super) fn judge<T>(
+        &mut self,
+        stage: Stage,
+        policy: &Policy,
+        result: Result<T, Refusal>,
+    ) -> Result<Judged<T>, Refusal> {
         match result {
             Ok(evidence) => {
                 self.note(stage, Verdict::Held);
@@ -204,6 +226,10 @@ impl Record {
 
     fn note(&mut self, stage: Stage, verdict: Verdict) {
         let took = self.lap.lap();
-        self.checks.push(Check { stage, verdict, took });
+        self.checks.push(Check {
+            stage,
+            verdict,
+            took,
+        });
     }
 }

@@ -35,14 +35,20 @@ impl Signed {
 }
 
 pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, policy: &Policy) -> Result<Signed, Refusal> {
-    let value = headers::SIGNATURE.get(head.headers).map(HeaderValue::as_bytes).unwrap_or_default();
-    let signature = Signature::parse(value).map_err(|malformed| fault(Reason::SignatureMalformed, malformed.to_string()))?;
+    let value = headers::SIGNATURE
+        .get(head.headers)
+        .map(HeaderValue::as_bytes)
+        .unwrap_or_default();
+    let signature = Signature::parse(value)
+        .map_err(|malformed| fault(Reason::SignatureMalformed, malformed.to_string()))?;
     if let Some(refusal) = Refusal::of(faults(head, tpp, policy, &signature)) {
         return Err(refusal);
     }
     let signing_string = signing_string(head, &signature, HeaderValues::All);
     if verifies(tpp, &signature, &signing_string) {
-        return Ok(Signed { headers: signature.headers.join(" ").to_ascii_lowercase() });
+        return Ok(Signed {
+            headers: signature.headers.join(" ").to_ascii_lowercase(),
+        });
     }
     let text = "it does not verify over the signing string that the gateway built from the request and the list in headers";
     let refusal = Refusal::from(fault(Reason::SignatureMismatch, text.into()));
@@ -61,32 +67,59 @@ fn faults(head: &Head<'_>, tpp: &Tpp, policy: &Policy, signature: &Signature<'_>
     let mut faults = Vec::new();
     let certificate = tpp.certificate();
     if !certificate.has_serial(signature.serial) {
-        let text = format!("keyId must name the certificate's serial number, in hexadecimal: SN={}", certificate.serial_hex());
+        let text = format!(
+            "keyId must name the certificate's serial number, in hexadecimal: SN={}",
+            certificate.serial_hex()
+        );
         faults.push(fault(Reason::SignatureKeyMismatch, text));
     }
     if let Err(mismatch) = certificate.has_issuer(signature.issuer) {
-        let text = format!("keyId must name the certificate's issuer: CA={}; {mismatch}", certificate.issuer());
+        let text = format!(
+            "keyId must name the certificate's issuer: CA={}; {mismatch}",
+            certificate.issuer()
+        );
         faults.push(fault(Reason::SignatureKeyMismatch, text));
     }
     if !signature.algorithm.eq_ignore_ascii_case(b"rsa-sha256") {
-        faults.push(fault(Reason::SignatureAlgorithmUnsupported, "algorithm must be rsa-sha256".into()));
+        faults.push(fault(
+            Reason::SignatureAlgorithmUnsupported,
+            "algorithm must be rsa-sha256".into(),
+        ));
     }
-    let absent: Vec<_> = signature.headers.iter().filter(|name| !is_present(head, name)).copied().collect();
+    let absent: Vec<_> = signature
+        .headers
+        .iter()
+        .filter(|name| !is_present(head, name))
+        .copied()
+        .collect();
     if !absent.is_empty() {
-        let text = format!("headers lists {}, which the request does not have", absent.join(", "));
+        let text = format!(
+            "headers lists {}, which the request does not have",
+            absent.join(", ")
+        );
         faults.push(fault(Reason::SignatureMalformed, text));
     }
-    let must = headers::SIGNED.iter().map(|header| header.name.as_str()).chain(policy.also_signed.iter().map(String::as_str));
-    let left_out: Vec<_> = must.filter(|name| is_present(head, name) && !signature.lists(name)).collect();
+    let must = headers::SIGNED
+        .iter()
+        .map(|header| header.name.as_str())
+        .chain(policy.also_signed.iter().map(String::as_str));
+    let left_out: Vec<_> = must
+        .filter(|name| is_present(head, name) && !signature.lists(name))
+        .collect();
     if !left_out.is_empty() {
-        let text = format!("headers leaves out {}: what is in the request must be signed", left_out.join(", "));
+        let text = format!(
+            "headers leaves out {}: what is in the request must be signed",
+            left_out.join(", ")
+        );
         faults.push(fault(Reason::SignatureCoverage, text));
     }
     faults
 }
 
 fn is_present(head: &Head<'_>, name: &str) -> bool {
-    name == REQUEST_TARGET || head.headers.contains_key(name) || name.eq_ignore_ascii_case("host") && head.host().is_some()
+    name == REQUEST_TARGET
+        || head.headers.contains_key(name)
+        || name.eq_ignore_ascii_case("host") && head.host().is_some()
 }
 
 /// Whose values stand in a signing string.
@@ -106,10 +139,17 @@ fn signing_string(head: &Head<'_>, signature: &Signature<'_>, values: HeaderValu
         text.extend(name.bytes().map(|byte| byte.to_ascii_lowercase()));
         text.extend_from_slice(b": ");
         if *name == REQUEST_TARGET {
-            text.extend(head.method.as_str().bytes().map(|byte| byte.to_ascii_lowercase()));
+            text.extend(
+                head.method
+                    .as_str()
+                    .bytes()
+                    .map(|byte| byte.to_ascii_lowercase()),
+            );
             text.push(b' ');
             text.extend_from_slice(head.target);
-        } else if values == HeaderValues::WithoutPersonal && headers::find(name).is_none_or(|header| header.personal) {
+        } else if values == HeaderValues::WithoutPersonal
+            && headers::find(name).is_none_or(|header| header.personal)
+        {
             text.extend_from_slice(b"(not repeated here)");
         } else {
             append_value(head, name, &mut text);
@@ -133,8 +173,16 @@ fn append_value(head: &Head<'_>, name: &str, text: &mut Vec<u8>) {
 /// SIG-9: canonical base64, and the padding of PKCS#1 v1.5 checked strictly (SIG-5).
 fn verifies(tpp: &Tpp, signature: &Signature<'_>, signing_string: &[u8]) -> bool {
     let mut bytes = [0_u8; MAX_SIGNATURE];
-    let decoded = STANDARD.decode_slice(signature.signature, &mut bytes).ok().and_then(|length| bytes.get(..length));
-    decoded.is_some_and(|bytes| tpp.certificate().key().verify_sig(signing_string, bytes).is_ok())
+    let decoded = STANDARD
+        .decode_slice(signature.signature, &mut bytes)
+        .ok()
+        .and_then(|length| bytes.get(..length));
+    decoded.is_some_and(|bytes| {
+        tpp.certificate()
+            .key()
+            .verify_sig(signing_string, bytes)
+            .is_ok()
+    })
 }
 
 fn fault(reason: Reason, text: String) -> Fault {

@@ -37,7 +37,12 @@ pub struct Policy {
 impl Policy {
     /// The policy of an environment with every default.
     pub const fn new(environment: Environment) -> Self {
-        Self { environment, body_limit: Self::MAX_BODY, also_signed: Vec::new(), observed: Vec::new() }
+        Self {
+            environment,
+            body_limit: Self::MAX_BODY,
+            also_signed: Vec::new(),
+            observed: Vec::new(),
+        }
     }
 
     /// The largest body limit there is, 64 KiB: what the proxy can keep and send again (HTTP-6).

@@ -160,15 +160,14 @@ fn identity(section: &mut Section<'_>, base: &Path) -> Option<Arc<CertifiedKey>>
         let found = pem::private_key(&value.path(base)?);
         found.map_err(|text| value.fault(text)).ok()
     });
-    let identity = pem::identity(&chain?, signing_key?);
-    identity
-        .map_err(|text| section.fault("key", text))
+    pem::identity(&chain?, signing_key?)
+        .map_err(|text| key.map(|value| value.fault(text)))
         .ok()
         .map(Arc::new)
 }
 
 fn threads(value: &Value<'_>) -> Option<usize> {
-    if value.as_str() == Some("auto") {
+    if value.is("auto") {
         return Some(machine_threads());
     }
     value.integer(1..=1_024)
@@ -187,6 +186,7 @@ fn duration(section: &mut Section<'_>, key: &'static str, from: u64, to: u64) ->
 
 /// Whether both addresses cannot be bound at once, or lead to the same socket. The unspecified address stands for the loopback's too.
 fn meet(bound: SocketAddr, other: SocketAddr) -> bool {
-    let covers = bound.ip() == other.ip() || bound.ip().is_unspecified() && other.ip().is_loopback();
+    let covers =
+        bound.ip() == other.ip() || bound.ip().is_unspecified() && other.ip().is_loopback();
     bound.port() == other.port() && covers
 }

@@ -1,16 +1,16 @@
 //! From the file that an operator writes to the objects that the gateway runs on.
 //!
-//! There are two worlds, and one step between them. The raw one is YAML in which everything knows its line: a [`Document`] is walked
-//! [`Section`] by [`Section`], [`Value`] by [`Value`], and whatever is wrong goes to one [`Inspection`]. The ready one is [`Settings`]:
+//! There are two worlds, and one step between them. The raw one is YAML in which everything knows its line: a `Document` is walked
+//! `Section` by `Section`, `Value` by `Value`, and whatever is wrong goes to one `Inspection`. The ready one is `Settings`:
 //! addresses, durations, a TLS identity whose key fits its certificate, a `Snapshot` to judge requests by. Invariants: every fault of
 //! the file, and of each file that it names, is reported at once with file, line and column; an unknown key is a fault; and what was
 //! loaded can be started without looking at the disk again. Deliberately not here: binding addresses, the time (whether a certificate
 //! has expired is judged where it is used), and the moment of a reload (`gateway` loads anew and takes the new snapshot whole).
 
-/// What is wrong, and where.
+// What is wrong, and where.
 mod fault;
 
-/// The file as written: a tree with positions, and how it is asked.
+// The file as written: a tree with positions, and how it is asked.
 mod amount;
 mod document;
 mod secret;
@@ -18,7 +18,7 @@ mod section;
 mod tree;
 mod value;
 
-/// The files that it names, and the ready objects.
+// The files that it names, and the ready objects.
 mod endpoints;
 mod operations;
 mod pem;

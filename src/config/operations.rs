@@ -73,8 +73,14 @@ pub(super) fn read(
     Catalogue::new(environment, untouched)
         .map_err(|faults| {
             for fault in faults {
-                let place = fault.index.checked_sub(first).and_then(|index| places.get(index));
-                inspection.report(place.cloned().unwrap_or_else(|| Place::start_of(file)), fault.text);
+                let place = fault
+                    .index
+                    .checked_sub(first)
+                    .and_then(|index| places.get(index));
+                inspection.report(
+                    place.cloned().unwrap_or_else(|| Place::start_of(file)),
+                    fault.text,
+                );
             }
         })
         .ok()
@@ -89,7 +95,10 @@ fn judge_environment(entry: &Entry, inspection: &Inspection) {
     {
         inspection.report(
             entry.place.clone(),
-            format!("{} exists in production too, and paths below {SANDBOX_PATHS} do not (HTTP-1)", operation.name),
+            format!(
+                "{} exists in production too, and paths below {SANDBOX_PATHS} do not (HTTP-1)",
+                operation.name
+            ),
         );
     }
 }
@@ -196,9 +205,7 @@ fn choice<T: Clone>(
     key: &'static str,
     names: &[(&str, T)],
 ) -> Option<T> {
-    section
-        .optional(key)
-        .and_then(|value| value.one_of(names))
+    section.optional(key).and_then(|value| value.one_of(names))
 }
 
 /// Keys by which one could hope to switch off what every operation has (HTTP-11).
@@ -279,16 +286,37 @@ operations:
 ";
         let sandbox = load(Environment::Sandbox, text).unwrap();
         let cards = find(&sandbox, "GET", "/v1/cards").unwrap();
-        let plain = Operation::added("card-list", Method::GET, "/v1/cards", "other", Role::AccountInformation);
+        let plain = Operation::added(
+            "card-list",
+            Method::GET,
+            "/v1/cards",
+            "other",
+            Role::AccountInformation,
+        );
         assert_eq!(format!("{cards:?}"), format!("{plain:?}"));
         assert_eq!(cards.required.len(), 2);
         let block = find(&sandbox, "PUT", "/v1/cards/7/block").unwrap();
-        assert_eq!((block.sca, block.body, block.quota), (Sca::Consent, Body::Json, Quota::FourInADay));
-        assert_eq!((block.group.as_str(), block.takes, block.required.len()), ("cards", Takes::Whole, 2));
+        assert_eq!(
+            (block.sca, block.body, block.quota),
+            (Sca::Consent, Body::Json, Quota::FourInADay)
+        );
+        assert_eq!(
+            (block.group.as_str(), block.takes, block.required.len()),
+            ("cards", Takes::Whole, 2)
+        );
         let agreements = find(&sandbox, "GET", "/v1/corporate/agreements").unwrap();
-        assert_eq!((agreements.name.as_str(), agreements.group.as_str()), ("agreement-list", "corporate"));
-        assert_eq!((agreements.answered_by, agreements.sca), (AnsweredBy::Gateway, Sca::Identified));
-        assert_eq!(find(&sandbox, "GET", "/v1/agreements").unwrap().name, "agreement-summary");
+        assert_eq!(
+            (agreements.name.as_str(), agreements.group.as_str()),
+            ("agreement-list", "corporate")
+        );
+        assert_eq!(
+            (agreements.answered_by, agreements.sca),
+            (AnsweredBy::Gateway, Sca::Identified)
+        );
+        assert_eq!(
+            find(&sandbox, "GET", "/v1/agreements").unwrap().name,
+            "agreement-summary"
+        );
         let production = load(Environment::Production, text).unwrap();
         assert!(find(&production, "PUT", "/v1/cards/7/block").is_none());
         assert!(find(&production, "GET", "/v1/cards").is_some());
@@ -299,7 +327,7 @@ operations:
         let text = "\
 operations:
   - {name: Card List, method: get, path: /v1/cards, role: AISP}
-  - {name: card-read, path: /v1/cards/{id}}
+  - {name: card-read, path: '/v1/cards/{id}'}
   - {name: a, method: GET, path: /v1/a, role: either, signed: false, required: [], quotas: none}
   - {name: account-list, method: POST, path: /v1/my-accounts}
   - {name: account-list, path: /v1/other}
@@ -327,9 +355,9 @@ oprations: []
             "o.yaml:8:34: operations[6].path: the path /v1/b/ is not one that a request could have: the path has an empty segment: a doubled or trailing slash",
             "o.yaml:9:34: operations[7].path: the path /v1/agreements/{ is not one that a request could have: a parameter is a whole segment, as in /v1/accounts/{id}",
             "o.yaml:10:34: operations[8].path: c exists in production too, and paths below /v1/sandbox do not (HTTP-1)",
-            "o.yaml:11:24: operations[9].method: found \"TRACE\"; expected one of \"GET\", \"POST\", \"PUT\", \"DELETE\"",
-            "o.yaml:11:37: operations[9].path: found a list; expected text",
-            "o.yaml:11:60: operations[9].sca: found \"maybe\"; expected one of \"none\", \"identified\", \"consent\"",
+            "o.yaml:11:23: operations[9].method: found \"TRACE\"; expected one of \"GET\", \"POST\", \"PUT\", \"DELETE\"",
+            "o.yaml:11:36: operations[9].path: found a list; expected text",
+            "o.yaml:11:59: operations[9].sca: found \"maybe\"; expected one of \"none\", \"identified\", \"consent\"",
             "o.yaml:12:5: operations[10]: found \"card\"; expected a mapping of keys",
             "o.yaml:13:1: oprations: unknown key; did you mean \"operations\"?",
         ];
@@ -340,8 +368,16 @@ oprations: []
     #[test]
     fn the_culprit_of_a_collision_is_the_path_that_was_written() {
         let text = "operations:\n- {name: x, method: GET, path: /v1/users, role: either}\n- {name: user-register, group: other}\n";
-        assert!(load(Environment::Sandbox, text).unwrap_err().starts_with("o.yaml:2:32: operations[0].path: "));
+        assert!(
+            load(Environment::Sandbox, text)
+                .unwrap_err()
+                .starts_with("o.yaml:2:32: operations[0].path: ")
+        );
         let text = "operations:\n- {name: agreement-list, path: /v1/users}\n";
-        assert!(load(Environment::Sandbox, text).unwrap_err().starts_with("o.yaml:2:32: operations[0].path: "));
+        assert!(
+            load(Environment::Sandbox, text)
+                .unwrap_err()
+                .starts_with("o.yaml:2:32: operations[0].path: ")
+        );
     }
 }

@@ -89,7 +89,9 @@ pub(super) fn identity(chain: &[X509], key: Arc<dyn SigningKey>) -> Result<Certi
         // rustls cannot tell for every kind of key. The first handshake will.
         Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(identity),
         Err(Error::InconsistentKeys(_)) => Err("the key is not that of the certificate".to_owned()),
-        Err(error) => Err(format!("the certificate is not one that TLS takes: {error}")),
+        Err(error) => Err(format!(
+            "the certificate is not one that TLS takes: {error}"
+        )),
     }
 }
 
@@ -125,6 +127,9 @@ fn visible_entries(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 
 /// OpenSSL's last word, without its function names and source lines.
 pub(super) fn reason(error: &ErrorStack) -> String {
-    let last = error.errors().last().and_then(openssl::error::Error::reason);
+    let last = error
+        .errors()
+        .last()
+        .and_then(openssl::error::Error::reason);
     last.unwrap_or("OpenSSL gives no reason").to_owned()
 }

@@ -231,7 +231,9 @@ fn catalogue(
         let catalogue = Catalogue::new(environment, builtin());
         // Not to be seen: the built-in operations are tested to stand beside each other.
         let catalogue = catalogue.map_err(|faults| {
-            faults.into_iter().for_each(|fault| root.fault("operations", fault.text));
+            faults
+                .into_iter()
+                .for_each(|fault| root.fault("operations", fault.text));
         });
         return (None, catalogue.ok());
     };

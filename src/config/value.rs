@@ -65,6 +65,11 @@ impl<'a> Value<'a> {
         matches!(self.node.content, Content::List(_))
     }
 
+    /// Whether the value is exactly this word, where a word may stand in the place of a number.
+    pub(super) fn is(&self, word: &str) -> bool {
+        self.scalar() == Some(word)
+    }
+
     /// Text exactly as written: `NO`, `0600` and `1e3` are what they say, quoted or not. The empty string is refused.
     pub fn as_str(&self) -> Option<&'a str> {
         self.scalar()

@@ -40,7 +40,9 @@ impl BackgroundService for Listener {
             .with_state((shutdown.clone(), Arc::clone(&self.telemetry)));
         let listener = match TcpListener::bind(self.address).await {
             Ok(listener) => listener,
-            Err(error) => return tracing::error!(address = %self.address, %error, "the control listener cannot listen"),
+            Err(error) => {
+                return tracing::error!(address = %self.address, %error, "the control listener cannot listen");
+            }
         };
         let stopped = async {
             tokio::select! {
@@ -48,7 +50,10 @@ impl BackgroundService for Listener {
                 () = ignore_hangup() => {}
             }
         };
-        if let Err(error) = axum::serve(listener, routes).with_graceful_shutdown(stopped).await {
+        if let Err(error) = axum::serve(listener, routes)
+            .with_graceful_shutdown(stopped)
+            .await
+        {
             tracing::error!(%error, "the control listener failed");
         }
     }
@@ -60,12 +65,25 @@ type Shared = (ShutdownWatch, Arc<Telemetry>);
 async fn ready(State((shutdown, _)): State<Shared>) -> impl IntoResponse {
     let ready = !*shutdown.borrow();
     let unbuilt: Vec<_> = Unbuilt::ALL.iter().map(|stage| stage.name()).collect();
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(json!({ "ready": ready, "notJudged": unbuilt })))
+    let status = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    (
+        status,
+        Json(json!({ "ready": ready, "notJudged": unbuilt })),
+    )
 }
 
 async fn metrics(State((_, telemetry)): State<Shared>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], telemetry.metrics())
+    (
+        [(
+            header::CONTENT_TYPE,
+            "text/plain; version=0.0.4; charset=utf-8",
+        )],
+        telemetry.metrics(),
+    )
 }
 
 async fn stopped(mut shutdown: ShutdownWatch) {
@@ -77,7 +95,9 @@ async fn ignore_hangup() {
     match unix::signal(unix::SignalKind::hangup()) {
         Ok(mut hangups) => {
             while hangups.recv().await.is_some() {
-                tracing::warn!("SIGHUP: nothing is reloaded in this version; restart to change the configuration");
+                tracing::warn!(
+                    "SIGHUP: nothing is reloaded in this version; restart to change the configuration"
+                );
             }
         }
         Err(error) => tracing::error!(%error, "SIGHUP cannot be caught"),

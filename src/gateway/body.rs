@@ -20,19 +20,35 @@ impl<'a> DownstreamBody<'a> {
     /// The body must arrive within `time_limit`, however slowly it trickles.
     pub(super) fn new(session: &'a mut Session, time_limit: Duration) -> Self {
         let announced = announced(session);
-        Self { session, announced, time_limit }
+        Self {
+            session,
+            announced,
+            time_limit,
+        }
     }
 
     async fn read_whole(&mut self, limit: usize) -> Result<Bytes, BodyFault> {
         let session: &mut ServerSession = self.session.as_mut();
         if session.get_header(EXPECT).is_some() {
-            session.write_continue_response().await.map_err(|error| broken(&error))?;
+            session
+                .write_continue_response()
+                .await
+                .map_err(|error| broken(&error))?;
         }
         session.enable_retry_buffering();
         let mut first = Bytes::new();
         let mut joined = BytesMut::new();
-        while let Some(chunk) = session.read_request_body().await.map_err(|error| fault(&error))? {
-            if first.len().saturating_add(joined.len()).saturating_add(chunk.len()) > limit {
+        while let Some(chunk) = session
+            .read_request_body()
+            .await
+            .map_err(|error| fault(&error))?
+        {
+            if first
+                .len()
+                .saturating_add(joined.len())
+                .saturating_add(chunk.len())
+                > limit
+            {
                 return Err(BodyFault::TooLarge);
             }
             if first.is_empty() && joined.is_empty() {
@@ -42,10 +58,20 @@ impl<'a> DownstreamBody<'a> {
                 joined.extend_from_slice(&chunk);
             }
         }
-        let body = if joined.is_empty() { first } else { joined.freeze() };
+        let body = if joined.is_empty() {
+            first
+        } else {
+            joined.freeze()
+        };
         // pingora sends what it kept. Should it ever keep less than was checked, nothing may go upstream.
-        if !body.is_empty() && session.get_retry_buffer().is_none_or(|kept| kept.len() != body.len()) {
-            return Err(BodyFault::Broken("the proxy did not keep the whole body".into()));
+        if !body.is_empty()
+            && session
+                .get_retry_buffer()
+                .is_none_or(|kept| kept.len() != body.len())
+        {
+            return Err(BodyFault::Broken(
+                "the proxy did not keep the whole body".into(),
+            ));
         }
         Ok(body)
     }
@@ -60,7 +86,9 @@ impl Incoming for DownstreamBody<'_> {
         if self.announced == Announced::Nothing {
             return Ok(Bytes::new());
         }
-        tokio::time::timeout(self.time_limit, self.read_whole(limit)).await.unwrap_or(Err(BodyFault::TooSlow))
+        tokio::time::timeout(self.time_limit, self.read_whole(limit))
+            .await
+            .unwrap_or(Err(BodyFault::TooSlow))
     }
 }
 
@@ -70,12 +98,21 @@ pub(super) fn announced(session: &mut Session) -> Announced {
         return Announced::Nothing;
     }
     let length = session.req_header().headers.get(CONTENT_LENGTH);
-    let length = length.and_then(|length| std::str::from_utf8(headers::trim(length.as_bytes())).ok()?.parse().ok());
+    let length = length.and_then(|length| {
+        std::str::from_utf8(headers::trim(length.as_bytes()))
+            .ok()?
+            .parse()
+            .ok()
+    });
     length.map_or(Announced::Unknown, Announced::Length)
 }
 
 fn fault(error: &Error) -> BodyFault {
-    if matches!(error.etype(), ErrorType::ReadTimedout) { BodyFault::TooSlow } else { broken(error) }
+    if matches!(error.etype(), ErrorType::ReadTimedout) {
+        BodyFault::TooSlow
+    } else {
+        broken(error)
+    }
 }
 
 fn broken(error: &Error) -> BodyFault {

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use pingora::{
     apps::{HttpServerApp, ServerApp},
     protocols::{
-        ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream, TimingDigest,
-        UniqueID, UniqueIDType,
+        ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl,
+        Stream, TimingDigest, UniqueID, UniqueIDType,
         raw_connect::ProxyDigest,
         tls::{SslDigest, TlsRef},
     },
@@ -66,13 +66,21 @@ pub(super) struct Door<A> {
 
 impl<A> Door<A> {
     pub(super) fn new(http: A, max_connections: usize, telemetry: Arc<Telemetry>) -> Self {
-        Self { http: Arc::new(http), free: Arc::new(Semaphore::new(max_connections)), telemetry }
+        Self {
+            http: Arc::new(http),
+            free: Arc::new(Semaphore::new(max_connections)),
+            telemetry,
+        }
     }
 }
 
 #[async_trait]
 impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Door<A> {
-    async fn process_new(self: &Arc<Self>, stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
+    async fn process_new(
+        self: &Arc<Self>,
+        stream: Stream,
+        shutdown: &ShutdownWatch,
+    ) -> Option<Stream> {
         let Ok(_place) = Arc::clone(&self.free).try_acquire_owned() else {
             self.telemetry.connection_turned_away();
             return None;
@@ -81,9 +89,17 @@ impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Door<A> {
         if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
             return self.http.process_new(stream, shutdown).await;
         }
-        let watched = Watched { inner: stream, digest: Arc::clone(&digest), line: RequestLine::default() };
+        let watched = Watched {
+            inner: stream,
+            digest: Arc::clone(&digest),
+            line: RequestLine::default(),
+        };
         let rest = self.http.process_new(Box::new(watched), shutdown).await;
-        if digest.extension.get::<Connection>().is_some_and(|connection| connection.answered_by_http.load(Ordering::Relaxed)) {
+        if digest
+            .extension
+            .get::<Connection>()
+            .is_some_and(|connection| connection.answered_by_http.load(Ordering::Relaxed))
+        {
             self.telemetry.refused_by_http();
         }
         rest
@@ -108,7 +124,8 @@ impl Watched {
     }
 
     fn is_idle(&self) -> bool {
-        self.connection().is_some_and(|connection| !connection.busy.load(Ordering::Relaxed))
+        self.connection()
+            .is_some_and(|connection| !connection.busy.load(Ordering::Relaxed))
     }
 
     fn has_read(&mut self, bytes: &[u8]) {
@@ -165,7 +182,11 @@ impl RequestLine {
 }
 
 impl AsyncRead for Watched {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let result = ready!(Pin::new(&mut self.inner).poll_read(cx, buf));
         if let Some(bytes) = buf.filled().get(before..).filter(|bytes| !bytes.is_empty()) {
@@ -176,12 +197,20 @@ impl AsyncRead for Watched {
 }
 
 impl AsyncWrite for Watched {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.has_written();
         Pin::new(&mut self.inner).poll_write(cx, buf)
     }
 
-    fn poll_write_vectored(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bufs: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         self.has_written();
         Pin::new(&mut self.inner).poll_write_vectored(cx, bufs)
     }
@@ -267,10 +296,16 @@ mod tests {
     fn odd_bytes_of_a_request_line() {
         let odd = |chunks: &[&str]| {
             let mut line = RequestLine::default();
-            chunks.iter().any(|chunk| line.reads_odd_bytes(chunk.as_bytes()))
+            chunks
+                .iter()
+                .any(|chunk| line.reads_odd_bytes(chunk.as_bytes()))
         };
         assert!(!odd(&["GET /v1/a%20b HTTP/1.1\r\nX: æ b c\r\n\r\n"]));
-        assert!(!odd(&["\r\n\r\nGET /v1 ", "HTTP/1.1\r", "\nHost: a b c d\r\n"]));
+        assert!(!odd(&[
+            "\r\n\r\nGET /v1 ",
+            "HTTP/1.1\r",
+            "\nHost: a b c d\r\n"
+        ]));
         assert!(odd(&["GET /v1/a b HTTP/1.1\r\n"]));
         assert!(odd(&["GET /v1/\u{e6} HTTP/1.1\r\n"]));
         assert!(odd(&["GET /v1/", "\u{7f} HTTP/1.1\r\n"]));

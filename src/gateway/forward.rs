@@ -29,7 +29,11 @@ const NAME_ENCODING: &AsciiSet = &CONTROLS.add(b'%');
 /// A value that is no header value: a fault of the gateway, since every one was checked.
 pub fn upstream_head(admitted: &Admitted) -> Result<Box<RequestHeader>> {
     let passed = admitted.headers();
-    let mut head = RequestHeader::build_no_case(admitted.method().clone(), admitted.target(), Some(passed.len().saturating_add(14)))?;
+    let mut head = RequestHeader::build_no_case(
+        admitted.method().clone(),
+        admitted.target(),
+        Some(passed.len().saturating_add(14)),
+    )?;
     head.set_version(Version::HTTP_11);
     head.insert_header(header::HOST, admitted.host())?;
     for (name, value) in passed {
@@ -47,17 +51,30 @@ pub fn upstream_head(admitted: &Admitted) -> Result<Box<RequestHeader>> {
 
 /// FWD-1. What rests on a check that does not hold is left out (FWD-6).
 fn insert_established(admitted: &Admitted, head: &mut RequestHeader) -> Result<()> {
-    head.insert_header(ENVIRONMENT, HeaderValue::from_static(admitted.environment().name()))?;
+    head.insert_header(
+        ENVIRONMENT,
+        HeaderValue::from_static(admitted.environment().name()),
+    )?;
     head.insert_header(OPERATION, admitted.operation().name.as_str())?;
-    if let Some(id) = admitted.headers().iter().find(|(name, _)| *name == headers::X_REQUEST_ID.name) {
+    if let Some(id) = admitted
+        .headers()
+        .iter()
+        .find(|(name, _)| *name == headers::X_REQUEST_ID.name)
+    {
         head.insert_header(REQUEST_ID, id.1.clone())?;
     }
     if let Some(tpp) = admitted.tpp() {
         let certificate = tpp.certificate();
         head.insert_header(TPP_ID, certificate.tpp_id())?;
-        head.insert_header(TPP_NAME, utf8_percent_encode(certificate.tpp_name(), NAME_ENCODING).to_string())?;
+        head.insert_header(
+            TPP_NAME,
+            utf8_percent_encode(certificate.tpp_name(), NAME_ENCODING).to_string(),
+        )?;
         head.insert_header(TPP_ROLES, certificate.roles().to_string())?;
-        head.insert_header(PSU_PRESENT, HeaderValue::from_static(if admitted.psu_present() { "yes" } else { "no" }))?;
+        head.insert_header(
+            PSU_PRESENT,
+            HeaderValue::from_static(if admitted.psu_present() { "yes" } else { "no" }),
+        )?;
     }
     if !Unbuilt::ALL.is_empty() {
         head.insert_header(NOT_JUDGED, HeaderValue::from_static(Unbuilt::HEADER))?;

@@ -20,25 +20,25 @@
 //! fn pass(admitted: &Admitted) { let _ = forward::upstream_head(admitted); }
 //! ```
 
-/// TLS: the gateway's own certificate, and what is kept per connection.
+// TLS: the gateway's own certificate, and what is kept per connection.
 mod tls;
 
-/// The door in front of HTTP: the limit on connections, and a watch on what the HTTP layer answers by itself.
+// The door in front of HTTP: the limit on connections, and a watch on what the HTTP layer answers by itself.
 mod door;
 
-/// The life of one request.
+// The life of one request.
 mod proxy;
 
-/// The body of a request, read once.
+// The body of a request, read once.
 mod body;
 
-/// The head that goes upstream.
+// The head that goes upstream.
 pub mod forward;
 
-/// Answers of the gateway itself.
+// Answers of the gateway itself.
 mod respond;
 
-/// Starting and stopping.
+// Starting and stopping.
 mod server;
 
 pub use proxy::{Exchange, Gate, World};

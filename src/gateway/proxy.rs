@@ -20,11 +20,7 @@ use crate::{
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{
-    HeaderValue, Method, header,
-    request::Parts,
-    uri::Authority,
-};
+use http::{HeaderValue, Method, header, request::Parts, uri::Authority};
 use pingora::{
     Error, ErrorType, Result,
     http::{RequestHeader, ResponseHeader},
@@ -107,9 +103,18 @@ impl Gate {
     }
 
     /// Judges the request that a session has brought.
-    async fn judge(&self, session: &mut Session, exchange: &mut Exchange) -> std::result::Result<Admitted, Refusal> {
-        let digest = session.digest().and_then(|digest| digest.ssl_digest.clone());
-        let arrival = Arrival::of(session, digest.as_deref().and_then(|digest| digest.extension.get()));
+    async fn judge(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+    ) -> std::result::Result<Admitted, Refusal> {
+        let digest = session
+            .digest()
+            .and_then(|digest| digest.ssl_digest.clone());
+        let arrival = Arrival::of(
+            session,
+            digest.as_deref().and_then(|digest| digest.extension.get()),
+        );
         let world = &exchange.world.snapshot;
         let record = &mut exchange.record;
         if body::announced(session) == Announced::Nothing {
@@ -155,9 +160,14 @@ struct Arrival<'a> {
 impl<'a> Arrival<'a> {
     fn of(session: &Session, connection: Option<&'a Connection>) -> Self {
         Self {
-            raw: session.as_http1().map(|http1| http1.get_headers_raw_bytes()),
+            raw: session
+                .as_http1()
+                .map(|http1| http1.get_headers_raw_bytes()),
             target_rewritten: connection.is_some_and(Connection::begin_request),
-            peer: session.client_addr().and_then(|address| address.as_inet()).copied(),
+            peer: session
+                .client_addr()
+                .and_then(|address| address.as_inet())
+                .copied(),
             connection,
         }
     }
@@ -167,9 +177,16 @@ impl<'a> Arrival<'a> {
             method: &received.method,
             target,
             headers: &received.headers,
-            authority: received.uri.authority().filter(|_| self.raw.is_none()).map(Authority::as_str),
+            authority: received
+                .uri
+                .authority()
+                .filter(|_| self.raw.is_none())
+                .map(Authority::as_str),
             framing: match &self.raw {
-                Some(raw) => Framing::Lines { raw, target_rewritten: self.target_rewritten },
+                Some(raw) => Framing::Lines {
+                    raw,
+                    target_rewritten: self.target_rewritten,
+                },
                 None => Framing::Frames,
             },
             peer: self.peer,
@@ -181,7 +198,9 @@ impl<'a> Arrival<'a> {
 impl Exchange {
     /// The guard of the doors to the upstream: without an admission there is no way through.
     fn admitted(&self) -> Result<&Admitted> {
-        self.admitted.as_ref().ok_or_else(|| Error::explain(ErrorType::InternalError, "the request was not admitted"))
+        self.admitted
+            .as_ref()
+            .ok_or_else(|| Error::explain(ErrorType::InternalError, "the request was not admitted"))
     }
 }
 
@@ -206,10 +225,16 @@ impl ProxyHttp for Gate {
     /// None: pingora's own would compress, and cost every request a look.
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
-    async fn early_request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
+    async fn early_request_filter(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
         session.set_keepalive(Some(self.keepalive));
         let id = headers::X_REQUEST_ID.get(&session.req_header().headers);
-        exchange.request_id = id.filter(|id| identifier::is_valid(headers::trim(id.as_bytes()))).cloned();
+        exchange.request_id = id
+            .filter(|id| identifier::is_valid(headers::trim(id.as_bytes())))
+            .cloned();
         Ok(())
     }
 
@@ -227,18 +252,33 @@ impl ProxyHttp for Gate {
         }
     }
 
-    async fn upstream_peer(&self, _session: &mut Session, exchange: &mut Exchange) -> Result<Box<HttpPeer>> {
+    async fn upstream_peer(
+        &self,
+        _session: &mut Session,
+        exchange: &mut Exchange,
+    ) -> Result<Box<HttpPeer>> {
         exchange.admitted()?;
         exchange.upstream = Some(Stopwatch::start());
         Ok(Box::new(self.peer.clone()))
     }
 
-    async fn upstream_request_filter(&self, _session: &mut Session, head: &mut RequestHeader, exchange: &mut Exchange) -> Result<()> {
+    async fn upstream_request_filter(
+        &self,
+        _session: &mut Session,
+        head: &mut RequestHeader,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
         *head = *forward::upstream_head(exchange.admitted()?)?;
         Ok(())
     }
 
-    async fn request_body_filter(&self, _session: &mut Session, body: &mut Option<Bytes>, end: bool, exchange: &mut Exchange) -> Result<()> {
+    async fn request_body_filter(
+        &self,
+        _session: &mut Session,
+        body: &mut Option<Bytes>,
+        end: bool,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
         let admitted = exchange.admitted()?.body();
         if end {
             *body = (!admitted.is_empty()).then(|| admitted.clone());
@@ -249,7 +289,14 @@ impl ProxyHttp for Gate {
     }
 
     /// A request is sent a second time only where that can do no harm (FWD-3).
-    fn error_while_proxy(&self, _peer: &HttpPeer, session: &mut Session, mut error: Box<Error>, _exchange: &mut Exchange, reused: bool) -> Box<Error> {
+    fn error_while_proxy(
+        &self,
+        _peer: &HttpPeer,
+        session: &mut Session,
+        mut error: Box<Error>,
+        _exchange: &mut Exchange,
+        reused: bool,
+    ) -> Box<Error> {
         if is_safe(&session.req_header().method) {
             error.retry.decide_reuse(reused);
         } else {
@@ -258,7 +305,12 @@ impl ProxyHttp for Gate {
         error
     }
 
-    async fn response_filter(&self, _session: &mut Session, head: &mut ResponseHeader, exchange: &mut Exchange) -> Result<()> {
+    async fn response_filter(
+        &self,
+        _session: &mut Session,
+        head: &mut ResponseHeader,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
         if head.status.is_informational() {
             return Ok(());
         }
@@ -266,50 +318,78 @@ impl ProxyHttp for Gate {
         let status = head.status.as_u16();
         if status >= 400 && !says_json(head) {
             exchange.replaced = Some(status);
-            return Err(Error::explain(ErrorType::HTTPStatus(status), "the upstream's error is not JSON"));
+            return Err(Error::explain(
+                ErrorType::HTTPStatus(status),
+                "the upstream's error is not JSON",
+            ));
         }
         exchange.outcome = Some(Outcome::Forwarded(status));
-        for name in [header::SERVER, header::VIA, header::HeaderName::from_static("x-powered-by")] {
+        for name in [
+            header::SERVER,
+            header::VIA,
+            header::HeaderName::from_static("x-powered-by"),
+        ] {
             head.remove_header(&name);
         }
         respond::seal(head, &self.setting(exchange))
     }
 
-    async fn fail_to_proxy(&self, session: &mut Session, error: &Error, exchange: &mut Exchange) -> FailToProxy {
-        let replaced = exchange.replaced.map(|status| Refusal::new(Reason::UpstreamError).with_status(status));
+    async fn fail_to_proxy(
+        &self,
+        session: &mut Session,
+        error: &Error,
+        exchange: &mut Exchange,
+    ) -> FailToProxy {
+        let replaced = exchange
+            .replaced
+            .map(|status| Refusal::new(Reason::UpstreamError).with_status(status));
         let Some(refusal) = replaced.or_else(|| respond::failure(error)) else {
             exchange.outcome = Some(Outcome::Abandoned);
-            return FailToProxy { error_code: 0, can_reuse_downstream: false };
+            return FailToProxy {
+                error_code: 0,
+                can_reuse_downstream: false,
+            };
         };
         exchange.outcome = Some(Outcome::Failed(refusal.reason()));
         // Once an answer has begun, a second one would only garble it: the connection ends.
-        let begun = session.response_written().is_some_and(|head| !head.status.is_informational());
+        let begun = session
+            .response_written()
+            .is_some_and(|head| !head.status.is_informational());
         if !begun {
             self.refuse(session, exchange, &refusal).await;
         }
-        FailToProxy { error_code: refusal.status(), can_reuse_downstream: !begun }
+        FailToProxy {
+            error_code: refusal.status(),
+            can_reuse_downstream: !begun,
+        }
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, exchange: &mut Exchange) {
-        let digest = session.digest().and_then(|digest| digest.ssl_digest.as_ref());
+        let digest = session
+            .digest()
+            .and_then(|digest| digest.ssl_digest.as_ref());
         if let Some(connection) = digest.and_then(|digest| digest.extension.get::<Connection>()) {
             connection.end_request();
         }
-        let cut_off = error.is_some() && matches!(exchange.outcome, Some(Outcome::Forwarded(_)) | None);
+        let cut_off =
+            error.is_some() && matches!(exchange.outcome, Some(Outcome::Forwarded(_)) | None);
         let outcome = match exchange.outcome {
             Some(outcome) if !cut_off => outcome,
             _ => Outcome::Abandoned,
         };
         let status = session.response_written().map(|head| head.status.as_u16());
-        self.telemetry.take(&exchange.world.handles, crate::telemetry::Finished {
-            record: &exchange.record,
-            outcome,
-            status,
-            request_id: exchange.request_id.as_ref(),
-            operator: exchange.operator.as_deref(),
-            upstream: exchange.upstream_took,
-            at: self.clock.now(),
-        });
+        self.telemetry.take(
+            &exchange.world.handles,
+            crate::telemetry::Finished {
+                record: &exchange.record,
+                outcome,
+                status,
+                request_id: exchange.request_id.as_ref(),
+                operator: exchange.operator.as_deref(),
+                upstream: exchange.upstream_took,
+                at: self.clock.now(),
+            },
+        );
     }
 
     /// pingora would log every client that goes away; the access log has it.
@@ -320,7 +400,10 @@ impl ProxyHttp for Gate {
 
 /// ERR-6.
 fn says_json(head: &ResponseHeader) -> bool {
-    let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = head
+        .headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| content::is_json(kind.split(';').next().unwrap_or_default()))
 }
 

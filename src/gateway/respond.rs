@@ -35,7 +35,11 @@ pub(super) struct Setting<'a> {
 }
 
 /// Answers a request with a refusal. The connection stays open where the request was read to its end.
-pub(super) async fn refuse(session: &mut Session, refusal: &Refusal, setting: &Setting<'_>) -> Result<()> {
+pub(super) async fn refuse(
+    session: &mut Session,
+    refusal: &Refusal,
+    setting: &Setting<'_>,
+) -> Result<()> {
     let body = Bytes::from(body(refusal, setting).to_string());
     let head = head(refusal, setting, body.len())?;
     let unread = !session.as_mut().is_body_done();
@@ -64,7 +68,10 @@ pub(super) fn seal(head: &mut ResponseHeader, setting: &Setting<'_>) -> Result<(
 
 fn head(refusal: &Refusal, setting: &Setting<'_>, length: usize) -> Result<ResponseHeader> {
     let mut head = ResponseHeader::build_no_case(refusal.status(), Some(8))?;
-    head.insert_header(header::CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"))?;
+    head.insert_header(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json; charset=utf-8"),
+    )?;
     head.insert_header(header::CONTENT_LENGTH, length)?;
     if let Some(allow) = refusal.allow() {
         head.insert_header(header::ALLOW, allow)?;
@@ -87,13 +94,22 @@ fn body(refusal: &Refusal, setting: &Setting<'_>) -> Value {
     body.insert("message".into(), json!(reason.title()));
     body.insert("reason".into(), json!(reason.slug()));
     if !refusal.faults().is_empty() || refusal.status() == 400 {
-        body.insert("faults".into(), faults(refusal).map(|found| fault(&found)).collect());
+        body.insert(
+            "faults".into(),
+            faults(refusal).map(|found| fault(&found)).collect(),
+        );
     }
     if let Some(signing_string) = refusal.signing_string() {
         body.insert("signingString".into(), json!(signing_string));
     }
-    if setting.operation.is_some_and(|operation| matches!(operation.group.as_str(), "payments" | "signing-baskets")) {
-        body.insert("tppMessages".into(), faults(refusal).map(|found| message(&found)).collect());
+    if setting
+        .operation
+        .is_some_and(|operation| matches!(operation.group.as_str(), "payments" | "signing-baskets"))
+    {
+        body.insert(
+            "tppMessages".into(),
+            faults(refusal).map(|found| message(&found)).collect(),
+        );
     }
     Value::Object(body)
 }
@@ -111,7 +127,10 @@ fn code(refusal: &Refusal) -> &'static str {
 
 /// The faults, or where the title says it all, the title.
 fn faults(refusal: &Refusal) -> impl Iterator<Item = Fault> {
-    let title = refusal.faults().is_empty().then(|| Fault::request(refusal.reason(), refusal.reason().title()));
+    let title = refusal
+        .faults()
+        .is_empty()
+        .then(|| Fault::request(refusal.reason(), refusal.reason().title()));
     refusal.faults().iter().cloned().chain(title)
 }
 
@@ -126,7 +145,8 @@ fn fault(fault: &Fault) -> Value {
 /// §Message object.
 fn message(fault: &Fault) -> Value {
     let text: String = fault.text.chars().take(MAX_TEXT).collect();
-    let mut value = json!({ "category": "ERROR", "code": fault.reason.code().as_str(), "text": text });
+    let mut value =
+        json!({ "category": "ERROR", "code": fault.reason.code().as_str(), "text": text });
     if let (Place::Header(name), Some(members)) = (&fault.place, value.as_object_mut()) {
         members.insert("path".into(), json!(name));
     }
@@ -138,7 +158,9 @@ async fn drain(session: &mut Session) {
     let reading = async {
         let mut taken = 0_usize;
         while taken < DRAIN_BYTES {
-            let Ok(Some(chunk)) = session.as_mut().read_request_body().await else { return };
+            let Ok(Some(chunk)) = session.as_mut().read_request_body().await else {
+                return;
+            };
             taken = taken.saturating_add(chunk.len());
         }
     };
@@ -152,9 +174,13 @@ pub(super) fn failure(error: &Error) -> Option<Refusal> {
         (Downstream, _) => return None,
         (_, ErrorType::ReadTimedout | ErrorType::WriteTimedout) => Reason::UpstreamTimeout,
         (Upstream, _) => Reason::UpstreamUnreachable,
-        (_, ErrorType::ConnectTimedout | ErrorType::ConnectRefused | ErrorType::ConnectNoRoute | ErrorType::ConnectError) => {
-            Reason::UpstreamUnreachable
-        }
+        (
+            _,
+            ErrorType::ConnectTimedout
+            | ErrorType::ConnectRefused
+            | ErrorType::ConnectNoRoute
+            | ErrorType::ConnectError,
+        ) => Reason::UpstreamUnreachable,
         _ => Reason::Internal,
     };
     Some(Refusal::new(reason).for_operator(error.etype().as_str()))

@@ -75,12 +75,28 @@ pub fn start(settings: Settings, clock: Clock) -> Result<Running, StartFault> {
     let (address, control) = (settings.listener.address, settings.control.address);
     let server = prepare(settings, clock, Duration::ZERO, Duration::ZERO)?;
     let (stop, stopped) = watch::channel(false);
-    let thread = std::thread::spawn(move || server.run(RunArgs { shutdown_signal: Box::new(Told(stopped)) }));
-    let running = Running { address, control, stop, thread: Some(thread) };
+    let thread = std::thread::spawn(move || {
+        server.run(RunArgs {
+            shutdown_signal: Box::new(Told(stopped)),
+        })
+    });
+    let running = Running {
+        address,
+        control,
+        stop,
+        thread: Some(thread),
+    };
     let waiting = Stopwatch::start();
-    while [address, control].iter().any(|address| TcpStream::connect(address).is_err()) {
-        if waiting.elapsed() > READY_WITHIN || running.thread.as_ref().is_none_or(JoinHandle::is_finished) {
-            return Err(StartFault::Proxy(format!("it does not listen on {address} and {control}")));
+    while [address, control]
+        .iter()
+        .any(|address| TcpStream::connect(address).is_err())
+    {
+        if waiting.elapsed() > READY_WITHIN
+            || running.thread.as_ref().is_none_or(JoinHandle::is_finished)
+        {
+            return Err(StartFault::Proxy(format!(
+                "it does not listen on {address} and {control}"
+            )));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -131,27 +147,57 @@ impl ShutdownSignalWatch for Told {
     }
 }
 
-fn prepare(settings: Settings, clock: Clock, grace: Duration, finish: Duration) -> Result<Server, StartFault> {
+fn prepare(
+    settings: Settings,
+    clock: Clock,
+    grace: Duration,
+    finish: Duration,
+) -> Result<Server, StartFault> {
     // pingora ends the process where it cannot listen; asking first gives a sentence.
     for address in [settings.listener.address, settings.control.address] {
         TcpListener::bind(address).map_err(|error| StartFault::Listen(address, error))?;
     }
     let fault = |error: Box<pingora::Error>| StartFault::Proxy(error.to_string());
     let telemetry = Arc::new(Telemetry::new(settings.log.access));
-    let Settings { system, listener, control, upstream, snapshot, .. } = settings;
-    let mut server = Server::new_with_opt_and_conf(Some(Opt::default()), server_conf(listener.threads, grace, finish));
+    let Settings {
+        system,
+        listener,
+        control,
+        upstream,
+        snapshot,
+        ..
+    } = settings;
+    let mut server = Server::new_with_opt_and_conf(
+        Some(Opt::default()),
+        server_conf(listener.threads, grace, finish),
+    );
     server.bootstrap();
 
     let world = World::new(snapshot, &telemetry);
-    let gate = Gate::new(world, Store::default(), clock, Arc::clone(&telemetry), system, &listener, &upstream);
+    let gate = Gate::new(
+        world,
+        Store::default(),
+        clock,
+        Arc::clone(&telemetry),
+        system,
+        &listener,
+        &upstream,
+    );
     let mut proxy = http_proxy(&server.configuration, gate);
     proxy.server_options = Some(server_options(listener.keepalive));
     proxy.h2_options = Some(h2_options());
     let door = Door::new(proxy, listener.max_connections, Arc::clone(&telemetry));
     let mut service = Service::new("gateway".into(), door);
-    service.add_tls_with_settings(&listener.address.to_string(), None, tls::settings(listener.identity).map_err(fault)?);
+    service.add_tls_with_settings(
+        &listener.address.to_string(),
+        None,
+        tls::settings(listener.identity).map_err(fault)?,
+    );
     server.add_service(service);
-    server.add_service(background_service("control", control::Listener::new(control.address, telemetry)));
+    server.add_service(background_service(
+        "control",
+        control::Listener::new(control.address, telemetry),
+    ));
     Ok(server)
 }
 
@@ -174,6 +220,8 @@ fn server_options(keepalive: Duration) -> HttpServerOptions {
 
 fn h2_options() -> H2Options {
     let mut options = default_h2_options();
-    options.max_header_list_size(H2_MAX_HEADER_LIST).max_concurrent_streams(H2_MAX_STREAMS);
+    options
+        .max_header_list_size(H2_MAX_HEADER_LIST)
+        .max_concurrent_streams(H2_MAX_STREAMS);
     options
 }

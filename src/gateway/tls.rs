@@ -36,7 +36,10 @@ struct Greeter;
 
 #[async_trait]
 impl TlsAccept for Greeter {
-    async fn handshake_complete_callback(&self, _tls: &TlsRef) -> Option<Arc<dyn Any + Send + Sync>> {
+    async fn handshake_complete_callback(
+        &self,
+        _tls: &TlsRef,
+    ) -> Option<Arc<dyn Any + Send + Sync>> {
         Some(Arc::new(Connection::default()))
     }
 }

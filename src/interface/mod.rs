@@ -3,17 +3,17 @@
 //!
 //! Nothing here does I/O, reads a clock or knows the proxy; every function can be tested with a value.
 
-/// The closed vocabulary of error codes.
+// The closed vocabulary of error codes.
 pub mod code;
-/// Every reason for a refusal, and the refusal itself.
+// Every reason for a refusal, and the refusal itself.
 pub mod reason;
 
-/// The catalogue of operations.
+// The catalogue of operations.
 pub mod operations;
-/// Paths: what may stand in one, and how one is found in the catalogue.
+// Paths: what may stand in one, and how one is found in the catalogue.
 pub mod path;
 
-/// The interface's header table, and one file per header with rules of its own.
+// The interface's header table, and one file per header with rules of its own.
 pub mod headers;
 
 pub use code::Code;

@@ -20,13 +20,19 @@ impl<'a> Target<'a> {
     /// # Errors
     /// What is wrong with it (HTTP-10), as a sentence for the caller.
     pub fn parse(raw: &'a [u8]) -> Result<Self, &'static str> {
-        let text = std::str::from_utf8(raw).map_err(|_| "the request target holds bytes outside visible ASCII; percent-encode them")?;
+        let text = std::str::from_utf8(raw).map_err(
+            |_| "the request target holds bytes outside visible ASCII; percent-encode them",
+        )?;
         let (path, query) = match text.split_once('?') {
             Some((path, query)) => (path, Some(query)),
             None => (text, None),
         };
         check_path(path)?;
-        if query.is_some_and(|query| !query.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')) {
+        if query.is_some_and(|query| {
+            !query
+                .bytes()
+                .all(|byte| byte.is_ascii_graphic() && byte != b'#')
+        }) {
             return Err("the query holds a character that must be percent-encoded");
         }
         Ok(Self { path, query })
@@ -87,14 +93,19 @@ fn check_segment(segment: &str) -> Result<(), &'static str> {
 }
 
 fn check_escape(high: Option<u8>, low: Option<u8>) -> Result<(), &'static str> {
-    let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16)).and_then(|digit| u8::try_from(digit).ok());
+    let digit = |byte: Option<u8>| {
+        byte.and_then(|byte| char::from(byte).to_digit(16))
+            .and_then(|digit| u8::try_from(digit).ok())
+    };
     let (Some(high), Some(low)) = (digit(high), digit(low)) else {
         return Err("the path holds an invalid percent-encoding");
     };
     match high << 4 | low {
         b'/' | b'\\' => Err("the path holds an encoded slash or backslash"),
         byte if byte.is_ascii_control() => Err("the path holds an encoded control character"),
-        byte if is_unreserved(byte) => Err("the path percent-encodes a character that needs no encoding"),
+        byte if is_unreserved(byte) => {
+            Err("the path percent-encodes a character that needs no encoding")
+        }
         _ => Ok(()),
     }
 }
@@ -110,13 +121,44 @@ mod tests {
 
     #[test]
     fn paths() {
-        for good in ["/v1/accounts", "/v1/accounts/a%20b", "/v1/a:b@c,(d)", "/v1/accounts?x=%2e%2e/..;y&&", "/v1/%C3%A6", "/v1/..."] {
+        for good in [
+            "/v1/accounts",
+            "/v1/accounts/a%20b",
+            "/v1/a:b@c,(d)",
+            "/v1/accounts?x=%2e%2e/..;y&&",
+            "/v1/%C3%A6",
+            "/v1/...",
+        ] {
             assert!(Target::parse(good.as_bytes()).is_ok(), "{good}");
         }
         let bad = [
-            "", "v1", "*", "https://a/v1", "/", "/v1/", "/v1//accounts", "/v1/./a", "/v1/../a", "/v1/a%2Fb", "/v1/a%5cb", "/v1/a\\b",
-            "/v1/a;b", "/v1/a%00", "/v1/a%7f", "/v1/a%", "/v1/a%4", "/v1/a%zz", "/v1/%61", "/v1/%2e%2e/a", "/v1/%C3", "/v1/a#b", "/v1/a?b#c",
-            "/v1/a b", "/v1/æ", "/v1/a?b c", "/v1/<",
+            "",
+            "v1",
+            "*",
+            "https://a/v1",
+            "/",
+            "/v1/",
+            "/v1//accounts",
+            "/v1/./a",
+            "/v1/../a",
+            "/v1/a%2Fb",
+            "/v1/a%5cb",
+            "/v1/a\\b",
+            "/v1/a;b",
+            "/v1/a%00",
+            "/v1/a%7f",
+            "/v1/a%",
+            "/v1/a%4",
+            "/v1/a%zz",
+            "/v1/%61",
+            "/v1/%2e%2e/a",
+            "/v1/%C3",
+            "/v1/a#b",
+            "/v1/a?b#c",
+            "/v1/a b",
+            "/v1/æ",
+            "/v1/a?b c",
+            "/v1/<",
         ];
         for bad in bad {
             assert!(Target::parse(bad.as_bytes()).is_err(), "{bad}");
@@ -128,7 +170,10 @@ mod tests {
     fn ids_are_decoded() {
         assert_eq!(decode("a%20b"), "a b");
         let target = Target::parse(b"/v1/accounts/a%20b?x").unwrap();
-        assert_eq!(target.segments().collect::<Vec<_>>(), ["v1", "accounts", "a%20b"]);
+        assert_eq!(
+            target.segments().collect::<Vec<_>>(),
+            ["v1", "accounts", "a%20b"]
+        );
         assert_eq!(target.query(), Some("x"));
     }
 }

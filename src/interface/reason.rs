@@ -141,17 +141,29 @@ pub struct Fault {
 impl Fault {
     /// A fault in a header.
     pub fn header(reason: Reason, header: &'static str, text: impl Into<String>) -> Self {
-        Self { reason, place: Place::Header(header), text: text.into() }
+        Self {
+            reason,
+            place: Place::Header(header),
+            text: text.into(),
+        }
     }
 
     /// A fault in the request as a whole.
     pub fn request(reason: Reason, text: impl Into<String>) -> Self {
-        Self { reason, place: Place::Request, text: text.into() }
+        Self {
+            reason,
+            place: Place::Request,
+            text: text.into(),
+        }
     }
 
     /// A fault in the body.
     pub fn body(reason: Reason, text: impl Into<String>) -> Self {
-        Self { reason, place: Place::Body, text: text.into() }
+        Self {
+            reason,
+            place: Place::Body,
+            text: text.into(),
+        }
     }
 }
 
@@ -175,14 +187,24 @@ struct Extra {
 impl Refusal {
     /// A refusal whose title says it all.
     pub const fn new(reason: Reason) -> Self {
-        Self { reason, faults: Vec::new(), operator: None, extra: None }
+        Self {
+            reason,
+            faults: Vec::new(),
+            operator: None,
+            extra: None,
+        }
     }
 
     /// A refusal for everything found wrong at one stage, in the order of the rules: the first decides (ERR-1).
     /// `None` where nothing was found.
     pub fn of(faults: Vec<Fault>) -> Option<Self> {
         let reason = faults.first()?.reason;
-        Some(Self { reason, faults, operator: None, extra: None })
+        Some(Self {
+            reason,
+            faults,
+            operator: None,
+            extra: None,
+        })
     }
 
     /// What only the operator reads: it goes to the log, never to the caller.
@@ -216,7 +238,10 @@ impl Refusal {
 
     /// The HTTP status of the answer.
     pub fn status(&self) -> u16 {
-        self.extra.as_ref().and_then(|extra| extra.status).unwrap_or_else(|| self.reason.status())
+        self.extra
+            .as_ref()
+            .and_then(|extra| extra.status)
+            .unwrap_or_else(|| self.reason.status())
     }
 
     /// Everything found wrong, in the order of the rules.
@@ -246,7 +271,12 @@ impl Refusal {
 
 impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Self {
-        Self { reason: fault.reason, faults: vec![fault], operator: None, extra: None }
+        Self {
+            reason: fault.reason,
+            faults: vec![fault],
+            operator: None,
+            extra: None,
+        }
     }
 }
 
@@ -259,7 +289,10 @@ mod tests {
     fn slugs_are_unique_and_stable_in_form() {
         let slugs: HashSet<_> = Reason::ALL.iter().map(|reason| reason.slug()).collect();
         assert_eq!(slugs.len(), Reason::ALL.len());
-        assert!(slugs.iter().all(|slug| slug.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')));
+        assert!(slugs.iter().all(|slug| {
+            slug.bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        }));
     }
 
     #[test]

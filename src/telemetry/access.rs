@@ -34,12 +34,17 @@ impl AccessLog {
     pub(super) fn to_standard_output() -> Self {
         let (queue, lines) = sync_channel(QUEUE);
         let writer = std::thread::spawn(move || write_all(&lines, &mut io::stdout()));
-        Self { queue: Some(queue), writer: Some(writer) }
+        Self {
+            queue: Some(queue),
+            writer: Some(writer),
+        }
     }
 
     /// Queues a line. False where it was dropped.
     pub(super) fn write(&self, finished: &Finished<'_>) -> bool {
-        self.queue.as_ref().is_some_and(|queue| queue.try_send(Line::of(finished)).is_ok())
+        self.queue
+            .as_ref()
+            .is_some_and(|queue| queue.try_send(Line::of(finished)).is_ok())
     }
 }
 
@@ -105,8 +110,15 @@ impl Line {
             Outcome::Failed(reason) => ("failed", Some(reason)),
             Outcome::Abandoned => ("abandoned", None),
         };
-        let id = self.request_id.as_ref().map(|id| String::from_utf8_lossy(headers::trim(id.as_bytes())));
-        let took: Map<_, _> = self.checks.iter().map(|check| (check.stage.name().into(), json!(check.took.as_micros()))).collect();
+        let id = self
+            .request_id
+            .as_ref()
+            .map(|id| String::from_utf8_lossy(headers::trim(id.as_bytes())));
+        let took: Map<_, _> = self
+            .checks
+            .iter()
+            .map(|check| (check.stage.name().into(), json!(check.took.as_micros())))
+            .collect();
         let mut line = json!({
             "time": self.at.unix(),
             "request_id": id,
@@ -119,7 +131,12 @@ impl Line {
             "upstream_us": self.upstream.map(|took| took.as_micros()),
             "checks_us": took,
         });
-        let observed: Vec<_> = self.checks.iter().filter_map(|check| check.verdict.waived()).map(Reason::slug).collect();
+        let observed: Vec<_> = self
+            .checks
+            .iter()
+            .filter_map(|check| check.verdict.waived())
+            .map(Reason::slug)
+            .collect();
         if !observed.is_empty() {
             line["observed"] = json!(observed);
         }

@@ -11,10 +11,12 @@ use crate::{
     },
 };
 use prometheus::{
-    Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry, TextEncoder,
+    Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
+    TextEncoder,
 };
 use std::{
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 /// The label of a request whose path named no operation.
@@ -24,10 +26,14 @@ const NO_OPERATION: &str = "none";
 const NO_REASON: &str = "none";
 
 /// In seconds: from the cost of a refusal to a core that takes its time.
-const WHOLE_BUCKETS: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+const WHOLE_BUCKETS: &[f64] = &[
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+];
 
 /// In seconds: a warm signature takes 15 µs, a new certificate 300.
-const CHECK_BUCKETS: &[f64] = &[0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.01, 0.1, 1.0, 10.0];
+const CHECK_BUCKETS: &[f64] = &[
+    0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.01, 0.1, 1.0, 10.0,
+];
 
 #[derive(Debug)]
 pub(super) struct Metrics {
@@ -45,25 +51,56 @@ impl Metrics {
     pub(super) fn new() -> Self {
         let metrics = Self {
             registry: Registry::new(),
-            requests: counters("portvakt_requests_total", "Requests by operation, outcome and reason.", &["operation", "outcome", "reason"]),
-            whole: histograms("portvakt_request_seconds", "From a request's head to the end of its answer.", WHOLE_BUCKETS),
-            checks: histograms("portvakt_check_seconds", "All checks of a request, waiting for its body included.", CHECK_BUCKETS),
-            upstream: histograms("portvakt_upstream_seconds", "From choosing the upstream to the head of its answer.", WHOLE_BUCKETS),
-            lines_dropped: counter("portvakt_access_lines_dropped_total", "Access log lines that were dropped because the log could not keep up."),
-            turned_away: counter("portvakt_connections_turned_away_total", "Connections closed because max_connections were open."),
+            requests: counters(
+                "portvakt_requests_total",
+                "Requests by operation, outcome and reason.",
+                &["operation", "outcome", "reason"],
+            ),
+            whole: histograms(
+                "portvakt_request_seconds",
+                "From a request's head to the end of its answer.",
+                WHOLE_BUCKETS,
+            ),
+            checks: histograms(
+                "portvakt_check_seconds",
+                "All checks of a request, waiting for its body included.",
+                CHECK_BUCKETS,
+            ),
+            upstream: histograms(
+                "portvakt_upstream_seconds",
+                "From choosing the upstream to the head of its answer.",
+                WHOLE_BUCKETS,
+            ),
+            lines_dropped: counter(
+                "portvakt_access_lines_dropped_total",
+                "Access log lines that were dropped because the log could not keep up.",
+            ),
+            turned_away: counter(
+                "portvakt_connections_turned_away_total",
+                "Connections closed because max_connections were open.",
+            ),
         };
         metrics.register();
         metrics
     }
 
     pub(super) fn handles(&self, catalogue: &Catalogue) -> Handles {
-        let known = catalogue.operations().iter().map(|operation| (Some(Arc::clone(operation)), operation.name.as_str()));
+        let known = catalogue
+            .operations()
+            .iter()
+            .map(|operation| (Some(Arc::clone(operation)), operation.name.as_str()));
         let all = known.chain([(None, NO_OPERATION)]);
-        Handles { operations: all.map(|(operation, label)| (operation, self.operation(label))).collect() }
+        Handles {
+            operations: all
+                .map(|(operation, label)| (operation, self.operation(label)))
+                .collect(),
+        }
     }
 
     pub(super) fn refused_by_http(&self) {
-        self.requests.with_label_values(&[NO_OPERATION, "refused", Reason::MalformedRequest.slug()]).inc();
+        self.requests
+            .with_label_values(&[NO_OPERATION, "refused", Reason::MalformedRequest.slug()])
+            .inc();
     }
 
     pub(super) fn connection_turned_away(&self) {
@@ -83,14 +120,15 @@ impl Metrics {
     }
 
     fn operation(&self, label: &str) -> OperationHandles {
-        let handle = |histograms: &HistogramVec| histograms.with_label_values(&[label]);
         OperationHandles {
             label: label.to_owned(),
             requests: self.requests.clone(),
-            counters: std::iter::repeat_with(OnceLock::new).take(OUTCOMES.len().saturating_mul(REASONS)).collect(),
-            whole: handle(&self.whole),
-            checks: handle(&self.checks),
-            upstream: handle(&self.upstream),
+            counters: std::iter::repeat_with(OnceLock::new)
+                .take(OUTCOMES.len().saturating_mul(REASONS))
+                .collect(),
+            whole: Lazy::of(&self.whole),
+            checks: Lazy::of(&self.checks),
+            upstream: Lazy::of(&self.upstream),
         }
     }
 
@@ -123,9 +161,31 @@ struct OperationHandles {
     requests: IntCounterVec,
     /// By outcome and reason, resolved at the first use: most never occur.
     counters: Vec<OnceLock<IntCounter>>,
-    whole: Histogram,
-    checks: Histogram,
-    upstream: Histogram,
+    whole: Lazy,
+    checks: Lazy,
+    upstream: Lazy,
+}
+
+/// A histogram that begins with its first observation: /metrics shows what occurs.
+#[derive(Debug)]
+struct Lazy {
+    histograms: HistogramVec,
+    handle: OnceLock<Histogram>,
+}
+
+impl Lazy {
+    fn of(histograms: &HistogramVec) -> Self {
+        Self {
+            histograms: histograms.clone(),
+            handle: OnceLock::new(),
+        }
+    }
+
+    fn observe(&self, operation: &str, took: Duration) {
+        self.handle
+            .get_or_init(|| self.histograms.with_label_values(&[operation]))
+            .observe(took.as_secs_f64());
+    }
 }
 
 /// The label of each outcome.
@@ -138,7 +198,9 @@ impl Handles {
     pub(super) fn count(&self, finished: &Finished<'_>) {
         let operation = finished.record.operation().map(Arc::as_ptr);
         let same = |known: &Option<Arc<Operation>>| known.as_ref().map(Arc::as_ptr) == operation;
-        let Some((_, handles)) = self.operations.iter().find(|(known, _)| same(known)) else { return };
+        let Some((_, handles)) = self.operations.iter().find(|(known, _)| same(known)) else {
+            return;
+        };
         handles.count(finished);
     }
 }
@@ -152,29 +214,53 @@ impl OperationHandles {
             Outcome::Abandoned => (3, None),
         };
         let index = reason.map_or(0, |reason| reason.index().saturating_add(1));
-        let labels = || [self.label.as_str(), OUTCOMES.get(outcome).copied().unwrap_or_default(), reason.map_or(NO_REASON, Reason::slug)];
-        if let Some(counter) = self.counters.get(outcome.saturating_mul(REASONS).saturating_add(index)) {
-            counter.get_or_init(|| self.requests.with_label_values(&labels())).inc();
+        let labels = || {
+            [
+                self.label.as_str(),
+                OUTCOMES.get(outcome).copied().unwrap_or_default(),
+                reason.map_or(NO_REASON, Reason::slug),
+            ]
+        };
+        if let Some(counter) = self
+            .counters
+            .get(outcome.saturating_mul(REASONS).saturating_add(index))
+        {
+            counter
+                .get_or_init(|| self.requests.with_label_values(&labels()))
+                .inc();
         }
-        self.whole.observe(finished.record.elapsed().as_secs_f64());
-        self.checks.observe(finished.record.judging().as_secs_f64());
+        self.whole.observe(&self.label, finished.record.elapsed());
+        self.checks.observe(&self.label, finished.record.judging());
         if let Some(upstream) = finished.upstream {
-            self.upstream.observe(upstream.as_secs_f64());
+            self.upstream.observe(&self.label, upstream);
         }
     }
 }
 
-#[allow(clippy::expect_used, reason = "the names and labels are constants, and every test starts with them")]
+#[allow(
+    clippy::expect_used,
+    reason = "the names and labels are constants, and every test starts with them"
+)]
 fn counters(name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
     IntCounterVec::new(Opts::new(name, help), labels).expect("a valid metric")
 }
 
-#[allow(clippy::expect_used, reason = "the names are constants, and every test starts with them")]
+#[allow(
+    clippy::expect_used,
+    reason = "the names are constants, and every test starts with them"
+)]
 fn counter(name: &str, help: &str) -> IntCounter {
     IntCounter::new(name, help).expect("a valid metric")
 }
 
-#[allow(clippy::expect_used, reason = "the names and labels are constants, and every test starts with them")]
+#[allow(
+    clippy::expect_used,
+    reason = "the names and labels are constants, and every test starts with them"
+)]
 fn histograms(name: &str, help: &str, buckets: &[f64]) -> HistogramVec {
-    HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets.to_vec()), &["operation"]).expect("a valid metric")
+    HistogramVec::new(
+        HistogramOpts::new(name, help).buckets(buckets.to_vec()),
+        &["operation"],
+    )
+    .expect("a valid metric")
 }

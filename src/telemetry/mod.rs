@@ -48,7 +48,10 @@ pub struct Telemetry {
 impl Telemetry {
     /// With or without an access log on standard output.
     pub fn new(access: bool) -> Self {
-        Self { metrics: Metrics::new(), access: access.then(AccessLog::to_standard_output) }
+        Self {
+            metrics: Metrics::new(),
+            access: access.then(AccessLog::to_standard_output),
+        }
     }
 
     /// The handles for a catalogue's operations.

@@ -61,22 +61,32 @@ impl Validity {
 
 impl Certificate {
     /// Judges a header's value by the anchors: the cheap checks first, the chain when only it is left.
-    pub(super) fn judge(presented: &[u8], anchors: &Anchors, generation: u64, now: Timestamp) -> Result<Self, CertificateFault> {
+    pub(super) fn judge(
+        presented: &[u8],
+        anchors: &Anchors,
+        generation: u64,
+        now: Timestamp,
+    ) -> Result<Self, CertificateFault> {
         let decoded = decode::decode(presented)?;
         let certificate = parse(&decoded.leaf)?;
         let key = signing_key(&certificate)?;
         if certificate.is_ca() {
-            return Err(CertificateFault::Untrusted("it is the certificate of a CA".into()));
+            return Err(CertificateFault::Untrusted(
+                "it is the certificate of a CA".into(),
+            ));
         }
         let validity = anchors.chain(&decoded.leaf, &decoded.pool, now)?;
         judge_validity(&validity, now)?;
         let statements = statements(&certificate)?;
         judge_type(&certificate, &statements)?;
-        let psd2 = statements.psd2.ok_or(CertificateFault::NotPsd2("it has no PSD2 statement"))?;
+        let psd2 = statements
+            .psd2
+            .ok_or(CertificateFault::NotPsd2("it has no PSD2 statement"))?;
         if psd2.roles.is_empty() {
             return Err(CertificateFault::NotPsd2("its PSD2 statement has no role"));
         }
-        let issuer = Name::from_der(certificate.issuer().as_raw()).map_err(|_| CertificateFault::Malformed("its issuer name cannot be read"))?;
+        let issuer = Name::from_der(certificate.issuer().as_raw())
+            .map_err(|_| CertificateFault::Malformed("its issuer name cannot be read"))?;
         Ok(Self {
             presented: presented.into(),
             generation,
@@ -119,7 +129,10 @@ impl Certificate {
 
     /// The serial number in upper-case hexadecimal, as keyId should have it (SIG-3).
     pub fn serial_hex(&self) -> String {
-        self.serial.iter().map(|byte| format!("{byte:02X}")).collect()
+        self.serial
+            .iter()
+            .map(|byte| format!("{byte:02X}"))
+            .collect()
     }
 
     /// The key that signatures are verified with.
@@ -138,7 +151,11 @@ impl Certificate {
     /// Whether hexadecimal digits name this certificate's serial number (SIG-3); leading zeros and case don't matter.
     pub fn has_serial(&self, hex: &[u8]) -> bool {
         let digits = |byte: &u8| char::from(*byte).to_digit(16);
-        let own = self.serial.iter().flat_map(|byte| [u32::from(byte >> 4), u32::from(byte & 15)]).skip_while(|digit| *digit == 0);
+        let own = self
+            .serial
+            .iter()
+            .flat_map(|byte| [u32::from(byte >> 4), u32::from(byte & 15)])
+            .skip_while(|digit| *digit == 0);
         let given = hex.iter().map(digits).skip_while(|digit| *digit == Some(0));
         given.eq(own.map(Some))
     }
@@ -148,7 +165,11 @@ impl Certificate {
     /// # Errors
     /// Where the names differ.
     pub fn has_issuer(&self, spelling: &[u8]) -> Result<(), super::name::NameMismatch> {
-        if self.spelling.get().is_some_and(|known| **known == *spelling) {
+        if self
+            .spelling
+            .get()
+            .is_some_and(|known| **known == *spelling)
+        {
             return Ok(());
         }
         self.issuer.compare(spelling)?;
@@ -167,11 +188,16 @@ impl Certificate {
 pub struct Roles(u8);
 
 impl Roles {
-    const NAMES: [(u8, &'static str); 4] = [(1, "PSP_AS"), (2, "PSP_PI"), (3, "PSP_AI"), (4, "PSP_IC")];
+    const NAMES: [(u8, &'static str); 4] =
+        [(1, "PSP_AS"), (2, "PSP_PI"), (3, "PSP_AI"), (4, "PSP_IC")];
 
     /// These and the role with this number; other numbers mean nothing to this interface.
     pub fn with(self, number: u8) -> Self {
-        if Self::NAMES.iter().any(|(known, _)| *known == number) { Self(self.0 | 1 << number) } else { self }
+        if Self::NAMES.iter().any(|(known, _)| *known == number) {
+            Self(self.0 | 1 << number)
+        } else {
+            self
+        }
     }
 
     /// Whether there is none.
@@ -192,18 +218,23 @@ impl Roles {
 
 impl fmt::Display for Roles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let held = Self::NAMES.iter().filter(|(number, _)| self.0 & 1 << number != 0);
+        let held = Self::NAMES
+            .iter()
+            .filter(|(number, _)| self.0 & 1 << number != 0);
         f.write_str(&held.map(|(_, name)| *name).collect::<Vec<_>>().join(","))
     }
 }
 
 fn parse(der: &[u8]) -> Result<X509Certificate<'_>, CertificateFault> {
-    let (rest, certificate) = X509Certificate::from_der(der).map_err(|_| CertificateFault::Malformed("it is not a DER certificate"))?;
+    let (rest, certificate) = X509Certificate::from_der(der)
+        .map_err(|_| CertificateFault::Malformed("it is not a DER certificate"))?;
     if !rest.is_empty() {
         return Err(CertificateFault::Malformed("bytes follow the certificate"));
     }
     if certificate.signature_algorithm != certificate.tbs_certificate.signature {
-        return Err(CertificateFault::Malformed("its two signature algorithms differ"));
+        return Err(CertificateFault::Malformed(
+            "its two signature algorithms differ",
+        ));
     }
     Ok(certificate)
 }
@@ -211,31 +242,52 @@ fn parse(der: &[u8]) -> Result<X509Certificate<'_>, CertificateFault> {
 /// SIG-5. Size and exponent are looked at before any arithmetic: a key can be made that costs a thousand verifications.
 fn signing_key(certificate: &X509Certificate<'_>) -> Result<ParsedPublicKey, CertificateFault> {
     let weak = |why: &str| CertificateFault::Weak(why.into());
-    let key = RsaPublicKey::from_public_key_der(certificate.public_key().raw).map_err(|_| weak("its key is not RSA of 2048 to 4096 bits"))?;
+    let key = RsaPublicKey::from_public_key_der(certificate.public_key().raw)
+        .map_err(|_| weak("its key is not RSA of 2048 to 4096 bits"))?;
     let bits = key.n().bits();
     let exponent = u64::from_str_radix(&key.e().to_str_radix(10), 10).unwrap_or_default();
     if !KEY_BITS.contains(&bits) || !EXPONENTS.contains(&exponent) || exponent % 2 == 0 {
-        return Err(CertificateFault::Weak(format!("its RSA key has {bits} bits and the exponent {exponent}")));
+        return Err(CertificateFault::Weak(format!(
+            "its RSA key has {bits} bits and the exponent {exponent}"
+        )));
     }
-    ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, certificate.public_key().raw).map_err(|_| weak("its key cannot be used"))
+    ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, certificate.public_key().raw)
+        .map_err(|_| weak("its key cannot be used"))
 }
 
 fn statements(certificate: &X509Certificate<'_>) -> Result<Statements, CertificateFault> {
-    let extension = certificate.extensions().iter().find(|extension| extension.oid.to_id_string() == super::qc::EXTENSION);
-    extension.map_or(Err(CertificateFault::WrongType("it has no QcStatements")), |extension| Statements::parse(extension.value))
+    let extension = certificate
+        .extensions()
+        .iter()
+        .find(|extension| extension.oid.to_id_string() == super::qc::EXTENSION);
+    extension.map_or(
+        Err(CertificateFault::WrongType("it has no QcStatements")),
+        |extension| Statements::parse(extension.value),
+    )
 }
 
 /// CRT-3.
-fn judge_type(certificate: &X509Certificate<'_>, statements: &Statements) -> Result<(), CertificateFault> {
+fn judge_type(
+    certificate: &X509Certificate<'_>,
+    statements: &Statements,
+) -> Result<(), CertificateFault> {
     if !statements.qualified {
         return Err(CertificateFault::WrongType("it does not say QcCompliance"));
     }
     if !statements.eseal && !statements.web {
-        return Err(CertificateFault::WrongType("its QcType is neither eseal nor web"));
+        return Err(CertificateFault::WrongType(
+            "its QcType is neither eseal nor web",
+        ));
     }
-    let usage = certificate.key_usage().ok().flatten().map(|usage| usage.value);
+    let usage = certificate
+        .key_usage()
+        .ok()
+        .flatten()
+        .map(|usage| usage.value);
     if !usage.is_some_and(|usage| usage.digital_signature() || usage.non_repudiation()) {
-        return Err(CertificateFault::WrongType("its key usage has neither digitalSignature nor nonRepudiation"));
+        return Err(CertificateFault::WrongType(
+            "its key usage has neither digitalSignature nor nonRepudiation",
+        ));
     }
     Ok(())
 }
@@ -244,26 +296,54 @@ fn judge_type(certificate: &X509Certificate<'_>, statements: &Statements) -> Res
 fn tpp_id(certificate: &X509Certificate<'_>) -> Result<String, CertificateFault> {
     let mut attributes = certificate.subject().iter_by_oid(&ORGANIZATION_IDENTIFIER);
     let missing = CertificateFault::NotPsd2("its subject has no organizationIdentifier");
-    let identifier = attributes.next().and_then(|attribute| attribute.as_str().ok()).ok_or(missing)?.trim().to_uppercase();
-    if is_psd2_identifier(&identifier) { Ok(identifier) } else { Err(CertificateFault::NotPsd2("its organizationIdentifier is not PSD<country>-<NCA>-<id>")) }
+    let identifier = attributes
+        .next()
+        .and_then(|attribute| attribute.as_str().ok())
+        .ok_or(missing)?
+        .trim()
+        .to_uppercase();
+    if is_psd2_identifier(&identifier) {
+        Ok(identifier)
+    } else {
+        Err(CertificateFault::NotPsd2(
+            "its organizationIdentifier is not PSD<country>-<NCA>-<id>",
+        ))
+    }
 }
 
 fn is_psd2_identifier(identifier: &str) -> bool {
-    let Some((country, rest)) = identifier.strip_prefix("PSD").and_then(|rest| rest.split_once('-')) else { return false };
-    let Some((nca, id)) = rest.split_once('-') else { return false };
+    let Some((country, rest)) = identifier
+        .strip_prefix("PSD")
+        .and_then(|rest| rest.split_once('-'))
+    else {
+        return false;
+    };
+    let Some((nca, id)) = rest.split_once('-') else {
+        return false;
+    };
     let letters = |text: &str| text.bytes().all(|byte| byte.is_ascii_uppercase());
-    country.len() == 2 && letters(country) && (2..=8).contains(&nca.len()) && letters(nca) && !id.is_empty() && id.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+    country.len() == 2
+        && letters(country)
+        && (2..=8).contains(&nca.len())
+        && letters(nca)
+        && !id.is_empty()
+        && id.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
 fn tpp_name(certificate: &X509Certificate<'_>) -> String {
     let subject = certificate.subject();
-    let name = subject.iter_organization().chain(subject.iter_common_name()).find_map(|attribute| attribute.as_str().ok());
+    let name = subject
+        .iter_organization()
+        .chain(subject.iter_common_name())
+        .find_map(|attribute| attribute.as_str().ok());
     name.unwrap_or_default().to_owned()
 }
 
 fn judge_validity(members: &[Validity], now: Timestamp) -> Result<(), CertificateFault> {
     match members.iter().find(|validity| !validity.contains(now)) {
-        Some(validity) if now < validity.not_before => Err(CertificateFault::NotYetValid(validity.not_before)),
+        Some(validity) if now < validity.not_before => {
+            Err(CertificateFault::NotYetValid(validity.not_before))
+        }
         Some(validity) => Err(CertificateFault::Expired(validity.not_after)),
         None => Ok(()),
     }
@@ -282,10 +362,24 @@ mod tests {
 
     #[test]
     fn identities() {
-        for good in ["PSDNO-FSA-123456", "PSDFI-FINFSA-29884997", "PSDDE-BAFIN-A B"] {
+        for good in [
+            "PSDNO-FSA-123456",
+            "PSDFI-FINFSA-29884997",
+            "PSDDE-BAFIN-A B",
+        ] {
             assert!(is_psd2_identifier(good), "{good}");
         }
-        for bad in ["PSDNO-FSA", "PSDNO-FSA-", "PSDNOR-FSA-1", "NTRNO-123456", "PSD12-FSA-1", "PSDNO-F-1", "PSDNO-FIN_FSA-1", "", "PSDNO-FSA-\u{e6}"] {
+        for bad in [
+            "PSDNO-FSA",
+            "PSDNO-FSA-",
+            "PSDNOR-FSA-1",
+            "NTRNO-123456",
+            "PSD12-FSA-1",
+            "PSDNO-F-1",
+            "PSDNO-FIN_FSA-1",
+            "",
+            "PSDNO-FSA-\u{e6}",
+        ] {
             assert!(!is_psd2_identifier(bad), "{bad}");
         }
     }

@@ -32,7 +32,10 @@ pub struct Anchors {
 
 impl std::fmt::Debug for Anchors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Anchors").field("anchors", &self.count).field("intermediates", &self.intermediates.len()).finish()
+        f.debug_struct("Anchors")
+            .field("anchors", &self.count)
+            .field("intermediates", &self.intermediates.len())
+            .finish()
     }
 }
 
@@ -53,7 +56,11 @@ impl Anchors {
         for anchor in anchors {
             store.add_cert(anchor)?;
         }
-        Ok(Self { store: store.build(), intermediates, count })
+        Ok(Self {
+            store: store.build(),
+            intermediates,
+            count,
+        })
     }
 
     /// Chains a certificate (DER) to an anchor, with the help of an untrusted pool, and gives the validity of every
@@ -62,20 +69,36 @@ impl Anchors {
     /// # Errors
     /// [`CertificateFault::Malformed`] or [`CertificateFault::Untrusted`]. Validity is not judged here, but an
     /// intermediate that is not valid at `now` is used only where no other leads to an anchor.
-    pub fn chain(&self, leaf: &[u8], pool: &[Vec<u8>], now: Timestamp) -> Result<Vec<Validity>, CertificateFault> {
-        let unreadable = |_| CertificateFault::Malformed("it is not a DER certificate that OpenSSL reads");
+    pub fn chain(
+        &self,
+        leaf: &[u8],
+        pool: &[Vec<u8>],
+        now: Timestamp,
+    ) -> Result<Vec<Validity>, CertificateFault> {
+        let unreadable =
+            |_| CertificateFault::Malformed("it is not a DER certificate that OpenSSL reads");
         let leaf = X509::from_der(leaf).map_err(unreadable)?;
-        let pool = pool.iter().map(|der| X509::from_der(der).map_err(unreadable)).collect::<Result<Vec<_>, _>>()?;
+        let pool = pool
+            .iter()
+            .map(|der| X509::from_der(der).map_err(unreadable))
+            .collect::<Result<Vec<_>, _>>()?;
         let way = || pool.iter().chain(&self.intermediates);
-        let valid = way().filter(|certificate| validity(certificate).is_ok_and(|validity| validity.contains(now)));
+        let valid = way().filter(|certificate| {
+            validity(certificate).is_ok_and(|validity| validity.contains(now))
+        });
         match self.verify(&leaf, valid) {
             Err(CertificateFault::Untrusted(_)) => self.verify(&leaf, way()),
             verdict => verdict,
         }
     }
 
-    fn verify<'a>(&self, leaf: &X509Ref, pool: impl Iterator<Item = &'a X509>) -> Result<Vec<Validity>, CertificateFault> {
-        let failed = |error: ErrorStack| CertificateFault::Untrusted(format!("OpenSSL failed: {error}"));
+    fn verify<'a>(
+        &self,
+        leaf: &X509Ref,
+        pool: impl Iterator<Item = &'a X509>,
+    ) -> Result<Vec<Validity>, CertificateFault> {
+        let failed =
+            |error: ErrorStack| CertificateFault::Untrusted(format!("OpenSSL failed: {error}"));
         let mut untrusted = Stack::new().map_err(failed)?;
         for certificate in pool {
             untrusted.push(certificate.clone()).map_err(failed)?;
@@ -83,10 +106,16 @@ impl Anchors {
         let mut context = X509StoreContext::new().map_err(failed)?;
         let verdict = context.init(&self.store, leaf, &untrusted, |context| {
             if context.verify_cert()? {
-                let members = context.chain().map(|chain| chain.iter().map(validity).collect::<Result<Vec<_>, _>>());
+                let members = context
+                    .chain()
+                    .map(|chain| chain.iter().map(validity).collect::<Result<Vec<_>, _>>());
                 return members.transpose().map(Option::unwrap_or_default).map(Ok);
             }
-            Ok(Err(format!("{} (at depth {})", context.error().error_string(), context.error_depth())))
+            Ok(Err(format!(
+                "{} (at depth {})",
+                context.error().error_string(),
+                context.error_depth()
+            )))
         });
         match verdict.map_err(failed)? {
             Ok(members) if !members.is_empty() => Ok(members),
@@ -97,12 +126,19 @@ impl Anchors {
 }
 
 fn validity(certificate: &X509Ref) -> Result<Validity, ErrorStack> {
-    Ok(Validity { not_before: timestamp(certificate.not_before())?, not_after: timestamp(certificate.not_after())? })
+    Ok(Validity {
+        not_before: timestamp(certificate.not_before())?,
+        not_after: timestamp(certificate.not_after())?,
+    })
 }
 
 /// A time before 1970 is the epoch: nothing is judged that far back.
 fn timestamp(time: &Asn1TimeRef) -> Result<Timestamp, ErrorStack> {
     let since = Asn1Time::from_unix(0)?.diff(time)?;
-    let seconds = i64::from(since.days).saturating_mul(86_400).saturating_add(i64::from(since.secs));
-    Ok(Timestamp::from_unix(u64::try_from(seconds).unwrap_or_default()))
+    let seconds = i64::from(since.days)
+        .saturating_mul(86_400)
+        .saturating_add(i64::from(since.secs));
+    Ok(Timestamp::from_unix(
+        u64::try_from(seconds).unwrap_or_default(),
+    ))
 }

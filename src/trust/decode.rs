@@ -29,32 +29,62 @@ pub struct Presented {
 /// # Errors
 /// [`CertificateFault::Malformed`].
 pub fn decode(value: &[u8]) -> Result<Presented, CertificateFault> {
-    let value: Cow<'_, [u8]> = if value.contains(&b'%') { percent_decode(value).into() } else { value.into() };
+    let value: Cow<'_, [u8]> = if value.contains(&b'%') {
+        percent_decode(value).into()
+    } else {
+        value.into()
+    };
     if is_pem(&value) {
         return decode_pem(&value);
     }
-    let bytes = STANDARD.decode(value.trim_ascii()).map_err(|_| CertificateFault::Malformed("it is neither base64 nor PEM"))?;
-    if is_pem(&bytes) { decode_pem(&bytes) } else { Ok(Presented { leaf: bytes, pool: Vec::new() }) }
+    let bytes = STANDARD
+        .decode(value.trim_ascii())
+        .map_err(|_| CertificateFault::Malformed("it is neither base64 nor PEM"))?;
+    if is_pem(&bytes) {
+        decode_pem(&bytes)
+    } else {
+        Ok(Presented {
+            leaf: bytes,
+            pool: Vec::new(),
+        })
+    }
 }
 
 fn is_pem(text: &[u8]) -> bool {
-    text.windows(BEGIN.len()).any(|window| window == BEGIN.as_bytes())
+    text.windows(BEGIN.len())
+        .any(|window| window == BEGIN.as_bytes())
 }
 
 fn decode_pem(text: &[u8]) -> Result<Presented, CertificateFault> {
     let text = String::from_utf8_lossy(text);
     let mut certificates = Vec::new();
     for block in text.split(BEGIN).skip(1) {
-        let (content, _) = block.split_once(END).ok_or(CertificateFault::Malformed("the PEM text has no END line"))?;
+        let (content, _) = block
+            .split_once(END)
+            .ok_or(CertificateFault::Malformed("the PEM text has no END line"))?;
         if certificates.len() == MAX_CERTIFICATES {
-            return Err(CertificateFault::Malformed("the PEM text holds more than 8 certificates"));
+            return Err(CertificateFault::Malformed(
+                "the PEM text holds more than 8 certificates",
+            ));
         }
-        let base64: String = content.chars().filter(|character| !character.is_ascii_whitespace()).collect();
-        certificates.push(STANDARD.decode(base64).map_err(|_| CertificateFault::Malformed("the PEM text does not hold base64"))?);
+        let base64: String = content
+            .chars()
+            .filter(|character| !character.is_ascii_whitespace())
+            .collect();
+        certificates.push(
+            STANDARD
+                .decode(base64)
+                .map_err(|_| CertificateFault::Malformed("the PEM text does not hold base64"))?,
+        );
     }
     let mut certificates = certificates.into_iter();
-    let leaf = certificates.next().ok_or(CertificateFault::Malformed("the PEM text holds no certificate"))?;
-    Ok(Presented { leaf, pool: certificates.collect() })
+    let leaf = certificates.next().ok_or(CertificateFault::Malformed(
+        "the PEM text holds no certificate",
+    ))?;
+    Ok(Presented {
+        leaf,
+        pool: certificates.collect(),
+    })
 }
 
 #[cfg(test)]
@@ -84,7 +114,14 @@ mod tests {
             format!("subject=CN = x issuer=CN = y {}", pem.replace('\n', " ")),
         ];
         for spelling in spellings {
-            assert_eq!(decode(spelling.as_bytes()), Ok(Presented { leaf: DER.to_vec(), pool: vec![] }), "{spelling}");
+            assert_eq!(
+                decode(spelling.as_bytes()),
+                Ok(Presented {
+                    leaf: DER.to_vec(),
+                    pool: vec![]
+                }),
+                "{spelling}"
+            );
         }
         let chain = format!("{pem}{}", pem.replace(first, "AAAA"));
         assert_eq!(decode(chain.as_bytes()).unwrap().pool.len(), 1);
@@ -92,8 +129,18 @@ mod tests {
 
     #[test]
     fn what_is_no_certificate() {
-        for bad in ["%%%", "not base64!", BEGIN, "AAA", &format!("{BEGIN}&&&{END}"), &format!("{BEGIN}AAAA{END}").repeat(9)] {
-            assert!(matches!(decode(bad.as_bytes()), Err(CertificateFault::Malformed(_))), "{bad}");
+        for bad in [
+            "%%%",
+            "not base64!",
+            BEGIN,
+            "AAA",
+            &format!("{BEGIN}&&&{END}"),
+            &format!("{BEGIN}AAAA{END}").repeat(9),
+        ] {
+            assert!(
+                matches!(decode(bad.as_bytes()), Err(CertificateFault::Malformed(_))),
+                "{bad}"
+            );
         }
     }
 }

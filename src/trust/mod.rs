@@ -3,17 +3,17 @@
 //! Only facts are cached here: what the certificate says and to which anchor it chains. Whether it is valid now and
 //! whether its roles suffice is judged on every request, in admission (CRT-12).
 
-/// From a header's bytes to DER (CRT-1).
+// From a header's bytes to DER (CRT-1).
 pub mod decode;
-/// Distinguished names, compared as names (SIG-4).
+// Distinguished names, compared as names (SIG-4).
 pub mod name;
-/// QcStatements and the PSD2 statement (CRT-3, CRT-4).
+// QcStatements and the PSD2 statement (CRT-3, CRT-4).
 pub mod qc;
 
-/// Chains to a trust anchor (CRT-2, CRT-10).
+// Chains to a trust anchor (CRT-2, CRT-10).
 pub mod chain;
 
-/// What a certificate says.
+// What a certificate says.
 pub mod certificate;
 
 pub use certificate::{Certificate, Roles, Validity};
@@ -68,7 +68,11 @@ impl Trust {
     /// Trust in these anchors.
     pub fn new(anchors: Anchors) -> Self {
         static GENERATION: AtomicU64 = AtomicU64::new(0);
-        Self { anchors, known: Cache::new(CERTIFICATES_KEPT), generation: GENERATION.fetch_add(1, Ordering::Relaxed) }
+        Self {
+            anchors,
+            known: Cache::new(CERTIFICATES_KEPT),
+            generation: GENERATION.fetch_add(1, Ordering::Relaxed),
+        }
     }
 
     /// The certificate in a header's value, chained to an anchor and valid at `now` (CRT-1 to CRT-4, CRT-10).
@@ -77,7 +81,12 @@ impl Trust {
     ///
     /// # Errors
     /// The first fault, in the order of the rules.
-    pub fn identify(&self, presented: &[u8], slot: Option<&Slot>, now: Timestamp) -> Result<Arc<Certificate>, CertificateFault> {
+    pub fn identify(
+        &self,
+        presented: &[u8],
+        slot: Option<&Slot>,
+        now: Timestamp,
+    ) -> Result<Arc<Certificate>, CertificateFault> {
         if let Some(slot) = slot {
             if let Some(certificate) = slot.get(presented, self.generation)
                 && certificate.judge_validity(now).is_ok()
@@ -91,13 +100,27 @@ impl Trust {
         self.look_up(presented, now)
     }
 
-    fn look_up(&self, presented: &[u8], now: Timestamp) -> Result<Arc<Certificate>, CertificateFault> {
+    fn look_up(
+        &self,
+        presented: &[u8],
+        now: Timestamp,
+    ) -> Result<Arc<Certificate>, CertificateFault> {
         // One that is not valid any more is chained anew: another path to an anchor may hold.
-        if let Some(certificate) = self.known.get(presented).filter(|certificate| certificate.judge_validity(now).is_ok()) {
+        if let Some(certificate) = self
+            .known
+            .get(presented)
+            .filter(|certificate| certificate.judge_validity(now).is_ok())
+        {
             return Ok(certificate);
         }
-        let certificate = Arc::new(Certificate::judge(presented, &self.anchors, self.generation, now)?);
-        self.known.insert(presented.into(), Arc::clone(&certificate));
+        let certificate = Arc::new(Certificate::judge(
+            presented,
+            &self.anchors,
+            self.generation,
+            now,
+        )?);
+        self.known
+            .insert(presented.into(), Arc::clone(&certificate));
         Ok(certificate)
     }
 }
@@ -110,7 +133,9 @@ pub struct Slot(Mutex<Option<Arc<Certificate>>>);
 impl Slot {
     fn get(&self, presented: &[u8], generation: u64) -> Option<Arc<Certificate>> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        held.as_ref().filter(|certificate| certificate.is(presented, generation)).cloned()
+        held.as_ref()
+            .filter(|certificate| certificate.is(presented, generation))
+            .cloned()
     }
 
     fn put(&self, certificate: &Arc<Certificate>) {

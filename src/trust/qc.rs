@@ -51,7 +51,9 @@ impl Statements {
     /// # Errors
     /// [`CertificateFault::NotPsd2`] where it is not the DER that the standards describe.
     pub fn parse(extension: &[u8]) -> Result<Self, CertificateFault> {
-        read(extension).ok_or(CertificateFault::NotPsd2("its QcStatements are not those of ETSI EN 319 412-5 and TS 119 495"))
+        read(extension).ok_or(CertificateFault::NotPsd2(
+            "its QcStatements are not those of ETSI EN 319 412-5 and TS 119 495",
+        ))
     }
 }
 
@@ -65,7 +67,9 @@ fn read(extension: &[u8]) -> Option<Statements> {
             QC_TYPE => {
                 let mut types = Der(statement.take(SEQUENCE)?);
                 while !types.is_empty() {
-                    let [.., kind] = types.take(OID)?.strip_prefix(QC_TYPE)? else { return None };
+                    let [.., kind] = types.take(OID)?.strip_prefix(QC_TYPE)? else {
+                        return None;
+                    };
                     found.eseal |= *kind == 2;
                     found.web |= *kind == 3;
                 }
@@ -87,8 +91,16 @@ fn psd2(mut statement: Der<'_>) -> Option<Psd2> {
         }
         role.take(UTF8_STRING)?;
     }
-    let mut text = || String::from_utf8(statement.take(UTF8_STRING)?.to_vec()).ok().filter(|text| !text.trim().is_empty());
-    Some(Psd2 { roles, nca_name: text()?, nca_id: text()? })
+    let mut text = || {
+        String::from_utf8(statement.take(UTF8_STRING)?.to_vec())
+            .ok()
+            .filter(|text| !text.trim().is_empty())
+    };
+    Some(Psd2 {
+        roles,
+        nca_name: text()?,
+        nca_id: text()?,
+    })
 }
 
 /// The rest of a run of DER values.
@@ -114,7 +126,9 @@ impl<'a> Der<'a> {
         let (length, rest) = match (*first, rest) {
             (short @ 0..=0x7f, rest) => (usize::from(short), rest),
             (0x81, [length, rest @ ..]) if *length >= 0x80 => (usize::from(*length), rest),
-            (0x82, [high, low, rest @ ..]) if *high > 0 => (usize::from(u16::from_be_bytes([*high, *low])), rest),
+            (0x82, [high, low, rest @ ..]) if *high > 0 => {
+                (usize::from(u16::from_be_bytes([*high, *low])), rest)
+            }
             _ => return None,
         };
         let (content, rest) = rest.split_at_checked(length)?;
@@ -132,19 +146,36 @@ mod tests {
     }
 
     fn statement(role: u8, nca: &str) -> Vec<u8> {
-        let role = tlv(SEQUENCE, &[tlv(OID, &[ROLE, &[role]].concat()), tlv(UTF8_STRING, b"PSP_XX")].concat());
-        let psd2 = [tlv(SEQUENCE, &role), tlv(UTF8_STRING, b"Finanstilsynet"), tlv(UTF8_STRING, nca.as_bytes())].concat();
+        let role = tlv(
+            SEQUENCE,
+            &[
+                tlv(OID, &[ROLE, &[role]].concat()),
+                tlv(UTF8_STRING, b"PSP_XX"),
+            ]
+            .concat(),
+        );
+        let psd2 = [
+            tlv(SEQUENCE, &role),
+            tlv(UTF8_STRING, b"Finanstilsynet"),
+            tlv(UTF8_STRING, nca.as_bytes()),
+        ]
+        .concat();
         tlv(SEQUENCE, &[tlv(OID, PSD2), tlv(SEQUENCE, &psd2)].concat())
     }
 
     fn eseal() -> Vec<u8> {
         let kind = tlv(SEQUENCE, &tlv(OID, &[QC_TYPE, &[2]].concat()));
-        [tlv(SEQUENCE, &tlv(OID, QC_COMPLIANCE)), tlv(SEQUENCE, &[tlv(OID, QC_TYPE), kind].concat())].concat()
+        [
+            tlv(SEQUENCE, &tlv(OID, QC_COMPLIANCE)),
+            tlv(SEQUENCE, &[tlv(OID, QC_TYPE), kind].concat()),
+        ]
+        .concat()
     }
 
     #[test]
     fn a_seal_of_an_account_information_provider() {
-        let statements = Statements::parse(&tlv(SEQUENCE, &[eseal(), statement(3, "NO-FSA")].concat())).unwrap();
+        let statements =
+            Statements::parse(&tlv(SEQUENCE, &[eseal(), statement(3, "NO-FSA")].concat())).unwrap();
         assert!(statements.qualified && statements.eseal && !statements.web);
         let psd2 = statements.psd2.unwrap();
         assert_eq!(psd2.nca_id, "NO-FSA");
@@ -157,7 +188,15 @@ mod tests {
         let trailing = [&good[..], &[0]].concat();
         let without_outer = statement(3, "NO-FSA");
         let no_nca = tlv(SEQUENCE, &statement(3, " "));
-        for bad in [&trailing[..], &without_outer, &no_nca, &[], &[0x30], &[0x30, 0x81, 0x01, 0x00], &[0x30, 0x84, 1, 1, 1, 1]] {
+        for bad in [
+            &trailing[..],
+            &without_outer,
+            &no_nca,
+            &[],
+            &[0x30],
+            &[0x30, 0x81, 0x01, 0x00],
+            &[0x30, 0x84, 1, 1, 1, 1],
+        ] {
             assert!(Statements::parse(bad).is_err(), "{bad:02x?}");
         }
         for cut in 1..good.len() {

@@ -8,10 +8,15 @@ pub fn allows_json(headers: &HeaderMap) -> bool {
     let mut verdict: Option<(Precision, bool)> = None;
     let mut ranges = 0_usize;
     for value in headers.get_all(http::header::ACCEPT) {
-        for range in String::from_utf8_lossy(value.as_bytes()).split(',').filter(|range| !range.trim().is_empty()) {
+        for range in String::from_utf8_lossy(value.as_bytes())
+            .split(',')
+            .filter(|range| !range.trim().is_empty())
+        {
             ranges += 1;
             if let Some((precision, allowed)) = judge(range)
-                && verdict.is_none_or(|(best, was)| precision > best || precision == best && allowed && !was)
+                && verdict.is_none_or(|(best, was)| {
+                    precision > best || precision == best && allowed && !was
+                })
             {
                 verdict = Some((precision, allowed));
             }
@@ -38,7 +43,9 @@ fn judge(range: &str) -> Option<(Precision, bool)> {
         _ if media.starts_with("application/") && media.ends_with("+json") => Precision::Json,
         _ => return None,
     };
-    let weight = parts.filter_map(|part| part.split_once('=')).find(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
+    let weight = parts
+        .filter_map(|part| part.split_once('='))
+        .find(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
     let excluded = weight.is_some_and(|(_, value)| value.trim().parse() == Ok(0.0_f32));
     Some((precision, !excluded))
 }

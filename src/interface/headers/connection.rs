@@ -10,7 +10,11 @@ pub fn refused_nomination(headers: &HeaderMap) -> Option<String> {
         .iter()
         .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
         .map(|token| String::from_utf8_lossy(super::trim(token)).to_ascii_lowercase())
-        .find(|name| super::find(name).is_some() || name.starts_with("content-") || name.starts_with("gateway-"))
+        .find(|name| {
+            super::find(name).is_some()
+                || name.starts_with("content-")
+                || name.starts_with("gateway-")
+        })
 }
 
 #[cfg(test)]

@@ -2,19 +2,31 @@
 
 /// Whether a Content-Type is JSON in UTF-8: `application/json` or `application/*+json`, with no charset but UTF-8.
 pub fn is_utf8_json(content_type: &[u8]) -> bool {
-    let Ok(text) = std::str::from_utf8(content_type) else { return false };
+    let Ok(text) = std::str::from_utf8(content_type) else {
+        return false;
+    };
     let mut parts = text.split(';').map(str::trim);
     let media = parts.next().unwrap_or_default();
-    is_json(media) && parts.filter(|part| !part.is_empty()).all(is_harmless_parameter)
+    is_json(media)
+        && parts
+            .filter(|part| !part.is_empty())
+            .all(is_harmless_parameter)
 }
 
 /// Whether a media type without parameters is JSON (RFC 8259, RFC 6839).
 pub fn is_json(media: &str) -> bool {
     let media = media.trim();
-    let Some((kind, subtype)) = media.split_once('/') else { return false };
-    let suffix = subtype.len().checked_sub(5).and_then(|at| subtype.get(at..));
+    let Some((kind, subtype)) = media.split_once('/') else {
+        return false;
+    };
+    let suffix = subtype
+        .len()
+        .checked_sub(5)
+        .and_then(|at| subtype.get(at..));
     kind.eq_ignore_ascii_case("application")
-        && (subtype.eq_ignore_ascii_case("json") || subtype.len() > 5 && suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case("+json")))
+        && (subtype.eq_ignore_ascii_case("json")
+            || subtype.len() > 5
+                && suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case("+json")))
 }
 
 /// Whether a Content-Encoding says that there is none.

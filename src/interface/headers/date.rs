@@ -23,7 +23,10 @@ mod tests {
 
     #[test]
     fn dates() {
-        assert_eq!(parse(b"Sun, 06 Nov 1994 08:49:37 GMT"), Some(Timestamp::from_unix(784_111_777)));
+        assert_eq!(
+            parse(b"Sun, 06 Nov 1994 08:49:37 GMT"),
+            Some(Timestamp::from_unix(784_111_777))
+        );
         let bad = [
             "Sunday, 06-Nov-94 08:49:37 GMT",
             "Sun Nov  6 08:49:37 1994",
@@ -42,6 +45,9 @@ mod tests {
         for bad in bad {
             assert_eq!(parse(bad.as_bytes()), None, "{bad}");
         }
-        assert_eq!(format(Timestamp::from_unix(784_111_777)), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(
+            format(Timestamp::from_unix(784_111_777)),
+            "Sun, 06 Nov 1994 08:49:37 GMT"
+        );
     }
 }

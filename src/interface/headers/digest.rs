@@ -34,14 +34,20 @@ impl Algorithm {
     }
 
     fn named(name: &[u8]) -> Option<Self> {
-        [Self::Sha256, Self::Sha512].into_iter().find(|algorithm| name.eq_ignore_ascii_case(algorithm.name().as_bytes()))
+        [Self::Sha256, Self::Sha512]
+            .into_iter()
+            .find(|algorithm| name.eq_ignore_ascii_case(algorithm.name().as_bytes()))
     }
 
     /// Compares a listed value with the body's hash, as bytes: base64 of a hash may start with a zero byte.
     fn check(self, listed: &[u8], hashes: &Hashes<'_>) -> Result<(), DigestFault> {
         let hash: &[u8] = match self {
-            Self::Sha256 => hashes.sha256.get_or_init(|| Sha256::digest(hashes.body).into()),
-            Self::Sha512 => hashes.sha512.get_or_init(|| Sha512::digest(hashes.body).into()),
+            Self::Sha256 => hashes
+                .sha256
+                .get_or_init(|| Sha256::digest(hashes.body).into()),
+            Self::Sha512 => hashes
+                .sha512
+                .get_or_init(|| Sha512::digest(hashes.body).into()),
         };
         let mut decoded = [0_u8; 66];
         match STANDARD.decode_slice(listed, &mut decoded) {
@@ -65,17 +71,28 @@ struct Hashes<'a> {
 /// # Errors
 /// The first fault.
 pub fn check(header: &[u8], body: &[u8]) -> Result<(), DigestFault> {
-    let hashes = Hashes { body, sha256: OnceCell::new(), sha512: OnceCell::new() };
+    let hashes = Hashes {
+        body,
+        sha256: OnceCell::new(),
+        sha512: OnceCell::new(),
+    };
     let mut known = false;
     for instance in header.split(|byte| *byte == b',').map(super::trim) {
         let mut halves = instance.splitn(2, |byte| *byte == b'=');
-        let (name, value) = (halves.next().unwrap_or_default(), halves.next().unwrap_or_default());
+        let (name, value) = (
+            halves.next().unwrap_or_default(),
+            halves.next().unwrap_or_default(),
+        );
         if let Some(algorithm) = Algorithm::named(name) {
             known = true;
             algorithm.check(value, &hashes)?;
         }
     }
-    if known { Ok(()) } else { Err(DigestFault::Unsupported) }
+    if known {
+        Ok(())
+    } else {
+        Err(DigestFault::Unsupported)
+    }
 }
 
 /// The Digest header of a body, with SHA-256.
@@ -96,18 +113,42 @@ mod tests {
         let with_unknown = format!("MD5=abc, {sha512}");
         let table: [(&str, &[u8], Result<(), DigestFault>); 12] = [
             (NOTHING, b"", Ok(())),
-            (NOTHING, b"{}", Err(DigestFault::Mismatch(Algorithm::Sha256))),
+            (
+                NOTHING,
+                b"{}",
+                Err(DigestFault::Mismatch(Algorithm::Sha256)),
+            ),
             (&sha512, b"{}", Ok(())),
             (&both, b"{}", Ok(())),
-            (&one_wrong, b"{}", Err(DigestFault::Mismatch(Algorithm::Sha256))),
+            (
+                &one_wrong,
+                b"{}",
+                Err(DigestFault::Mismatch(Algorithm::Sha256)),
+            ),
             (&with_unknown, b"{}", Ok(())),
             ("MD5=abc", b"", Err(DigestFault::Unsupported)),
             ("", b"", Err(DigestFault::Unsupported)),
-            ("SHA-256=", b"", Err(DigestFault::Malformed(Algorithm::Sha256))),
-            ("SHA-256=47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU", b"", Err(DigestFault::Malformed(Algorithm::Sha256))),
+            (
+                "SHA-256=",
+                b"",
+                Err(DigestFault::Malformed(Algorithm::Sha256)),
+            ),
+            (
+                "SHA-256=47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU",
+                b"",
+                Err(DigestFault::Malformed(Algorithm::Sha256)),
+            ),
             // Hashes that start with a zero byte or end in other bytes that a careless reader drops.
-            ("SHA-256=/+aYMXhHOyScUgJvw5jbKzdrntfqfdjwhestzCAfJ9c=", br#"{"paymentIds":["00000293"]}"#, Ok(())),
-            ("SHA-256=AD/AvoCElcv5VSjx6ZTTqutga8m3ltRBZLlLNcEXskk=", br#"{"paymentIds":["00000699"]}"#, Ok(())),
+            (
+                "SHA-256=/+aYMXhHOyScUgJvw5jbKzdrntfqfdjwhestzCAfJ9c=",
+                br#"{"paymentIds":["00000293"]}"#,
+                Ok(()),
+            ),
+            (
+                "SHA-256=AD/AvoCElcv5VSjx6ZTTqutga8m3ltRBZLlLNcEXskk=",
+                br#"{"paymentIds":["00000699"]}"#,
+                Ok(()),
+            ),
         ];
         for (header, body, expected) in table {
             assert_eq!(check(header.as_bytes(), body), expected, "{header}");

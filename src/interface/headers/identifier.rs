@@ -14,7 +14,17 @@ mod tests {
 
     #[test]
     fn identifiers() {
-        assert!(is_valid(b"a") && is_valid(&[b'~'; 128]) && is_valid(b"0192f0c1-5a5b-7def-8000-1234567890ab"));
-        assert!(!is_valid(b"") && !is_valid(&[b'a'; 129]) && !is_valid(b"a b") && !is_valid("ø".as_bytes()) && !is_valid(b"\x7f"));
+        assert!(
+            is_valid(b"a")
+                && is_valid(&[b'~'; 128])
+                && is_valid(b"0192f0c1-5a5b-7def-8000-1234567890ab")
+        );
+        assert!(
+            !is_valid(b"")
+                && !is_valid(&[b'a'; 129])
+                && !is_valid(b"a b")
+                && !is_valid("ø".as_bytes())
+                && !is_valid(b"\x7f")
+        );
     }
 }

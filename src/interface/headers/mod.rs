@@ -3,19 +3,19 @@
 //! The table decides what may stand once (HDR-15) and what is forwarded (FWD-2): a header that is not in it does not
 //! reach the core.
 
-/// `Accept` (HTTP-5).
+// `Accept` (HTTP-5).
 pub mod accept;
-/// `Connection` (FWD-2).
+// `Connection` (FWD-2).
 pub mod connection;
-/// `Content-Type` and `Content-Encoding` (HTTP-4).
+// `Content-Type` and `Content-Encoding` (HTTP-4).
 pub mod content;
-/// `Date` (DAT-1).
+// `Date` (DAT-1).
 pub mod date;
-/// `Digest` (DIG-1).
+// `Digest` (DIG-1).
 pub mod digest;
-/// `X-Request-ID` and `TPP-Session-ID` (HDR-7).
+// `X-Request-ID` and `TPP-Session-ID` (HDR-7).
 pub mod identifier;
-/// `Signature` (SIG-2, SIG-3, SIG-6).
+// `Signature` (SIG-2, SIG-3, SIG-6).
 pub mod signature;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -102,7 +102,14 @@ headers! {
 }
 
 /// The headers that must be signed where they are in the request (SIG-7).
-pub static SIGNED: [&Header; 6] = [&DATE, &DIGEST, &X_REQUEST_ID, &PSU_ID, &PSU_CORPORATE_ID, &TPP_REDIRECT_URI];
+pub static SIGNED: [&Header; 6] = [
+    &DATE,
+    &DIGEST,
+    &X_REQUEST_ID,
+    &PSU_ID,
+    &PSU_CORPORATE_ID,
+    &TPP_REDIRECT_URI,
+];
 
 impl Header {
     /// The first value in `headers`.
@@ -112,7 +119,8 @@ impl Header {
 
     /// The first value that is not blank: an empty value counts as missing (HDR-5).
     pub fn get_filled<'a>(&self, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
-        self.get(headers).filter(|value| !trim(value.as_bytes()).is_empty())
+        self.get(headers)
+            .filter(|value| !trim(value.as_bytes()).is_empty())
     }
 
     /// How often it stands in `headers`.
@@ -123,7 +131,10 @@ impl Header {
 
 /// The header of the table with this name, in any letter case.
 pub fn find(name: &str) -> Option<&'static Header> {
-    TABLE.iter().copied().find(|header| header.name.as_str().eq_ignore_ascii_case(name))
+    TABLE
+        .iter()
+        .copied()
+        .find(|header| header.name.as_str().eq_ignore_ascii_case(name))
 }
 
 /// A value without the white space around it (RFC 9110, section 5.5: SP and HTAB).
@@ -151,8 +162,17 @@ mod tests {
     fn the_table_follows_the_rules() {
         // HDR-15 names sixteen headers that may stand once.
         assert_eq!(TABLE.iter().filter(|header| header.once).count(), 16);
-        assert!(TABLE.iter().all(|header| header.name.as_str().eq_ignore_ascii_case(header.written)));
-        assert!(X_PSU_IDENTITY.personal && !X_PSU_IDENTITY.on_sandbox && SIGNATURE.on_sandbox && SIGNATURE.once);
+        assert!(
+            TABLE
+                .iter()
+                .all(|header| header.name.as_str().eq_ignore_ascii_case(header.written))
+        );
+        assert!(
+            X_PSU_IDENTITY.personal
+                && !X_PSU_IDENTITY.on_sandbox
+                && SIGNATURE.on_sandbox
+                && SIGNATURE.once
+        );
         assert_eq!(find("PSU-Id").map(|header| header.written), Some("PSU-ID"));
     }
 

@@ -29,7 +29,9 @@ pub struct Signature<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureFault {
     /// Not `key="value"` joined by commas.
-    #[error("the header must be keyId=\"…\",algorithm=\"…\",headers=\"…\",signature=\"…\"; it cannot be read from byte {0} on")]
+    #[error(
+        "the header must be keyId=\"…\",algorithm=\"…\",headers=\"…\",signature=\"…\"; it cannot be read from byte {0} on"
+    )]
     Unreadable(usize),
     /// A parameter outside the four.
     #[error("the header has a parameter other than keyId, algorithm, headers and signature")]
@@ -67,12 +69,20 @@ impl<'a> Signature<'a> {
     pub fn parse(value: &'a [u8]) -> Result<Self, SignatureFault> {
         let [key_id, algorithm, headers, signature] = parameters(value)?;
         let (serial, issuer) = key_id_parts(key_id).ok_or(SignatureFault::KeyId)?;
-        Ok(Self { serial, issuer, algorithm, headers: listed(headers)?, signature })
+        Ok(Self {
+            serial,
+            issuer,
+            algorithm,
+            headers: listed(headers)?,
+            signature,
+        })
     }
 
     /// Whether a name, given in lower case, is listed.
     pub fn lists(&self, name: &str) -> bool {
-        self.headers.iter().any(|listed| listed.eq_ignore_ascii_case(name))
+        self.headers
+            .iter()
+            .any(|listed| listed.eq_ignore_ascii_case(name))
     }
 }
 
@@ -80,15 +90,29 @@ impl<'a> Signature<'a> {
 fn parameters(value: &[u8]) -> Result<[&[u8]; 4], SignatureFault> {
     let mut found: [Option<&[u8]>; 4] = [None; 4];
     let mut rest = trim(value);
-    let unreadable = |rest: &[u8]| SignatureFault::Unreadable(value.len().saturating_sub(rest.len()));
+    let unreadable =
+        |rest: &[u8]| SignatureFault::Unreadable(value.len().saturating_sub(rest.len()));
     loop {
         let (name, after) = split_once(rest, b"=\"").ok_or_else(|| unreadable(rest))?;
-        let index = PARAMETERS.iter().position(|known| known.as_bytes() == name).ok_or(match name {
-            _ if name.is_empty() || !name.iter().all(u8::is_ascii_alphanumeric) => unreadable(rest),
-            _ => SignatureFault::Unknown,
-        })?;
-        let (content, after) = if index == 0 { end_of_key_id(after) } else { split_once(after, b"\"") }.ok_or_else(|| unreadable(after))?;
-        let (slot, known) = found.get_mut(index).zip(PARAMETERS.get(index)).ok_or(SignatureFault::Unknown)?;
+        let index = PARAMETERS
+            .iter()
+            .position(|known| known.as_bytes() == name)
+            .ok_or(match name {
+                _ if name.is_empty() || !name.iter().all(u8::is_ascii_alphanumeric) => {
+                    unreadable(rest)
+                }
+                _ => SignatureFault::Unknown,
+            })?;
+        let (content, after) = if index == 0 {
+            end_of_key_id(after)
+        } else {
+            split_once(after, b"\"")
+        }
+        .ok_or_else(|| unreadable(after))?;
+        let (slot, known) = found
+            .get_mut(index)
+            .zip(PARAMETERS.get(index))
+            .ok_or(SignatureFault::Unknown)?;
         if slot.replace(content).is_some() {
             return Err(SignatureFault::Doubled(known));
         }
@@ -99,9 +123,20 @@ fn parameters(value: &[u8]) -> Result<[&[u8]; 4], SignatureFault> {
             None => return Err(unreadable(rest)),
         }
     }
-    let [Some(key_id), Some(algorithm), Some(headers), Some(signature)] = found else {
-        let missing = PARAMETERS.iter().zip(found).find(|(_, found)| found.is_none());
-        return Err(SignatureFault::Missing(missing.map_or("", |(name, _)| name)));
+    let [
+        Some(key_id),
+        Some(algorithm),
+        Some(headers),
+        Some(signature),
+    ] = found
+    else {
+        let missing = PARAMETERS
+            .iter()
+            .zip(found)
+            .find(|(_, found)| found.is_none());
+        return Err(SignatureFault::Missing(
+            missing.map_or("", |(name, _)| name),
+        ));
     };
     Ok([key_id, algorithm, headers, signature])
 }
@@ -112,11 +147,15 @@ fn end_of_key_id(value: &[u8]) -> Option<(&[u8], &[u8])> {
         None => trim(after).is_empty(),
         Some(next) => {
             let next = trim(next);
-            PARAMETERS.iter().any(|name| next.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"=\"")))
+            PARAMETERS.iter().any(|name| {
+                next.strip_prefix(name.as_bytes())
+                    .is_some_and(|rest| rest.starts_with(b"=\""))
+            })
         }
     };
     let quotes = value.iter().enumerate().filter(|(_, byte)| **byte == b'"');
-    let splits = quotes.filter_map(|(at, _)| Some((value.get(..at)?, value.get(at.checked_add(1)?..)?)));
+    let splits =
+        quotes.filter_map(|(at, _)| Some((value.get(..at)?, value.get(at.checked_add(1)?..)?)));
     splits.into_iter().find(|(_, after)| ends(after))
 }
 
@@ -124,30 +163,47 @@ fn key_id_parts(key_id: &[u8]) -> Option<(&[u8], &[u8])> {
     let (serial, after) = split_once(key_id.strip_prefix(b"SN=")?, b",")?;
     let issuer = trim(after).strip_prefix(b"CA=")?;
     let serial = trim(serial);
-    (!serial.is_empty() && serial.iter().all(u8::is_ascii_hexdigit) && !issuer.is_empty()).then_some((serial, issuer))
+    (!serial.is_empty() && serial.iter().all(u8::is_ascii_hexdigit) && !issuer.is_empty())
+        .then_some((serial, issuer))
 }
 
 fn listed(list: &[u8]) -> Result<Vec<&str>, SignatureFault> {
     let list = std::str::from_utf8(list).map_err(|_| SignatureFault::List)?;
     let mut names: Vec<&str> = Vec::with_capacity(12);
     for name in list.split(' ').filter(|name| !name.is_empty()) {
-        if name != "(request-target)" && !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)) {
+        if name != "(request-target)"
+            && !name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+        {
             return Err(SignatureFault::List);
         }
         if names.len() == MAX_LISTED {
             return Err(SignatureFault::TooMany);
         }
-        if names.iter().any(|earlier| earlier.eq_ignore_ascii_case(name)) {
+        if names
+            .iter()
+            .any(|earlier| earlier.eq_ignore_ascii_case(name))
+        {
             return Err(SignatureFault::Repeated);
         }
         names.push(name);
     }
-    if names.is_empty() { Err(SignatureFault::List) } else { Ok(names) }
+    if names.is_empty() {
+        Err(SignatureFault::List)
+    } else {
+        Ok(names)
+    }
 }
 
 fn split_once<'a>(value: &'a [u8], separator: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let at = value.windows(separator.len()).position(|window| window == separator)?;
-    Some((value.get(..at)?, value.get(at.checked_add(separator.len())?..)?))
+    let at = value
+        .windows(separator.len())
+        .position(|window| window == separator)?;
+    Some((
+        value.get(..at)?,
+        value.get(at.checked_add(separator.len())?..)?,
+    ))
 }
 
 #[cfg(test)]
@@ -161,7 +217,10 @@ mod tests {
     #[test]
     fn the_four_parts_in_any_order() {
         let expected = parse(r#"keyId="SN=1A,CA=CN=x",algorithm="rsa-sha256",headers="date x-request-id",signature="AA==""#).unwrap();
-        assert_eq!((expected.serial, expected.issuer), (&b"1A"[..], &b"CN=x"[..]));
+        assert_eq!(
+            (expected.serial, expected.issuer),
+            (&b"1A"[..], &b"CN=x"[..])
+        );
         assert_eq!(expected.headers, ["date", "x-request-id"]);
         assert!(expected.lists("x-request-id") && !expected.lists("digest"));
         let same = [
@@ -187,30 +246,77 @@ mod tests {
         let table = [
             ("", Unreadable(0)),
             ("keyId", Unreadable(0)),
-            (r#"keyId=SN=1A,CA=x,algorithm="a",headers="date",signature="A""#, Unreadable(0)),
-            (r#"keyId="SN=1,CA=x",algorithm="a",headers="date""#, Missing("signature")),
-            (r#"keyId="SN=1,CA=x",algorithm="a",headers="date",signature="A",signature="A""#, Doubled("signature")),
-            (r#"keyId="SN=1,CA=x",algorithm="a",headers="date",signature="A",created="1""#, Unknown),
-            (r#"keyId="SN=1,CA=x",algorithm="a",headers="date",signature="A",""#, Unreadable(61)),
-            (r#"keyid="SN=1,CA=x",algorithm="a",headers="date",signature="A""#, Unknown),
-            (r#"keyId="CA=x,SN=1",algorithm="a",headers="date",signature="A""#, KeyId),
-            (r#"keyId="SN=1x,CA=x",algorithm="a",headers="date",signature="A""#, KeyId),
-            (r#"keyId="SN=,CA=x",algorithm="a",headers="date",signature="A""#, KeyId),
-            (r#"keyId="SN=1,CA=",algorithm="a",headers="date",signature="A""#, KeyId),
-            (r#"keyId="SN=1,CA=x",algorithm="a",headers="",signature="A""#, List),
-            (r#"keyId="SN=1,CA=x",algorithm="a",headers="date,digest",signature="A""#, List),
-            (r#"keyId="SN=1,CA=x",algorithm="a",headers="date Date",signature="A""#, Repeated),
+            (
+                r#"keyId=SN=1A,CA=x,algorithm="a",headers="date",signature="A""#,
+                Unreadable(0),
+            ),
+            (
+                r#"keyId="SN=1,CA=x",algorithm="a",headers="date""#,
+                Missing("signature"),
+            ),
+            (
+                r#"keyId="SN=1,CA=x",algorithm="a",headers="date",signature="A",signature="A""#,
+                Doubled("signature"),
+            ),
+            (
+                r#"keyId="SN=1,CA=x",algorithm="a",headers="date",signature="A",created="1""#,
+                Unknown,
+            ),
+            (
+                r#"keyId="SN=1,CA=x",algorithm="a",headers="date",signature="A",""#,
+                Unreadable(61),
+            ),
+            (
+                r#"keyid="SN=1,CA=x",algorithm="a",headers="date",signature="A""#,
+                Unknown,
+            ),
+            (
+                r#"keyId="CA=x,SN=1",algorithm="a",headers="date",signature="A""#,
+                KeyId,
+            ),
+            (
+                r#"keyId="SN=1x,CA=x",algorithm="a",headers="date",signature="A""#,
+                KeyId,
+            ),
+            (
+                r#"keyId="SN=,CA=x",algorithm="a",headers="date",signature="A""#,
+                KeyId,
+            ),
+            (
+                r#"keyId="SN=1,CA=",algorithm="a",headers="date",signature="A""#,
+                KeyId,
+            ),
+            (
+                r#"keyId="SN=1,CA=x",algorithm="a",headers="",signature="A""#,
+                List,
+            ),
+            (
+                r#"keyId="SN=1,CA=x",algorithm="a",headers="date,digest",signature="A""#,
+                List,
+            ),
+            (
+                r#"keyId="SN=1,CA=x",algorithm="a",headers="date Date",signature="A""#,
+                Repeated,
+            ),
         ];
         for (text, fault) in table {
             assert_eq!(parse(text), Err(fault), "{text}");
         }
-        let many = (0..100).map(|n| format!("h{n}")).collect::<Vec<_>>().join(" ");
-        assert_eq!(parse(&format!(r#"keyId="SN=1,CA=x",algorithm="a",headers="{many}",signature="A""#)), Err(TooMany));
+        let many = (0..100)
+            .map(|n| format!("h{n}"))
+            .collect::<Vec<_>>()
+            .join(" ");
+        assert_eq!(
+            parse(&format!(
+                r#"keyId="SN=1,CA=x",algorithm="a",headers="{many}",signature="A""#
+            )),
+            Err(TooMany)
+        );
     }
 
     #[test]
     fn long_nonsense_ends_quickly() {
-        for filler in ["\"", "keyId=\"", ",", "=\"", "\"," ] {
+        for filler in ["\"", "keyId=\"", ",", "=\"", "\","] {
             let _ = parse(&filler.repeat(4_000));
             let _ = parse(&format!("keyId=\"{}", filler.repeat(4_000)));
         }

@@ -2,19 +2,29 @@
 
 use super::{AnsweredBy, Body, Environments, Operation, Quota, Required, Role, Sca, Takes};
 use crate::interface::headers::{
-    DIGEST, Header, PSU_ID, PSU_IP_ADDRESS, TPP_REDIRECT_URI, TPP_SESSION_ID, X_ACCEPT_FIX, X_PSU_IDENTITY, X_REQUEST_ID,
+    DIGEST, Header, PSU_ID, PSU_IP_ADDRESS, TPP_REDIRECT_URI, TPP_SESSION_ID, X_ACCEPT_FIX,
+    X_PSU_IDENTITY, X_REQUEST_ID,
 };
 use http::Method;
 
 /// The payment products (§Other operations mentioned).
-pub const PAYMENT_PRODUCTS: [&str; 3] =
-    ["norwegian-domestic-credit-transfers", "norwegian-cross-border-credit-transfers", "instant-norwegian-credit-transfers-straks"];
+pub const PAYMENT_PRODUCTS: [&str; 3] = [
+    "norwegian-domestic-credit-transfers",
+    "norwegian-cross-border-credit-transfers",
+    "instant-norwegian-credit-transfers-straks",
+];
 
 /// HDR-5: what every operation requires.
 const COMMON: &[Required] = &[one(&X_REQUEST_ID), one(&TPP_REDIRECT_URI)];
 /// HDR-1, signing basket creation (A).
-const A: &[Required] =
-    &[one(&X_ACCEPT_FIX), one(&X_REQUEST_ID), one(&TPP_SESSION_ID), one(&TPP_REDIRECT_URI), one(&PSU_IP_ADDRESS), one(&PSU_ID)];
+const A: &[Required] = &[
+    one(&X_ACCEPT_FIX),
+    one(&X_REQUEST_ID),
+    one(&TPP_SESSION_ID),
+    one(&TPP_REDIRECT_URI),
+    one(&PSU_IP_ADDRESS),
+    one(&PSU_ID),
+];
 /// HDR-1 and HDR-2, cross-border payment creation (B).
 const B: &[Required] = &[
     one(&X_ACCEPT_FIX),
@@ -26,8 +36,12 @@ const B: &[Required] = &[
     one(&DIGEST),
 ];
 /// HDR-5, payment initiation of the other products.
-const INITIATION: &[Required] =
-    &[one(&X_REQUEST_ID), one(&TPP_REDIRECT_URI), one(&PSU_IP_ADDRESS), Required::Either(&PSU_ID, &X_PSU_IDENTITY)];
+const INITIATION: &[Required] = &[
+    one(&X_REQUEST_ID),
+    one(&TPP_REDIRECT_URI),
+    one(&PSU_IP_ADDRESS),
+    Required::Either(&PSU_ID, &X_PSU_IDENTITY),
+];
 /// HDR-4: transaction details (C) require nothing but a signature.
 const C: &[Required] = &[];
 /// HDR-3: sandbox operations (D).
@@ -48,13 +62,28 @@ pub fn operations() -> Vec<Operation> {
 }
 
 fn accounts() -> Vec<Operation> {
-    let account = |name, path| Operation { sca: Sca::Consent, ..get(name, path, "accounts", Role::AccountInformation) };
-    let limited = |operation| Operation { quota: Quota::FourInADay, ..operation };
+    let account = |name, path| Operation {
+        sca: Sca::Consent,
+        ..get(name, path, "accounts", Role::AccountInformation)
+    };
+    let limited = |operation| Operation {
+        quota: Quota::FourInADay,
+        ..operation
+    };
     vec![
         account("account-list", "/v1/accounts"),
         limited(account("balance-list", "/v1/accounts/{id}/balances")),
-        limited(account("transaction-list", "/v1/accounts/{id}/transactions")),
-        Operation { required: C.to_vec(), ..limited(account("transaction-details", "/v1/accounts/{id}/transactions/{transactionId}")) },
+        limited(account(
+            "transaction-list",
+            "/v1/accounts/{id}/transactions",
+        )),
+        Operation {
+            required: C.to_vec(),
+            ..limited(account(
+                "transaction-details",
+                "/v1/accounts/{id}/transactions/{transactionId}",
+            ))
+        },
     ]
 }
 
@@ -67,12 +96,34 @@ fn payments() -> Vec<Operation> {
         ..post(name, path, "payments", Role::PaymentInitiation)
     };
     vec![
-        create("cross-border-payment-create", "/v1/payments/norwegian-cross-border-credit-transfers", B),
-        create("payment-create", "/v1/payments/{payment-product}", INITIATION),
-        read("fee-information", "/v1/payments/instant-norwegian-credit-transfers-straks/fee-information"),
-        read("payment-read", "/v1/payments/{payment-product}/{payment-id}"),
-        read("payment-status", "/v1/payments/{payment-product}/{payment-id}/status"),
-        post("payment-authorise", "/v1/payments/{payment-product}/{payment-id}/authorisations", "payments", Role::PaymentInitiation),
+        create(
+            "cross-border-payment-create",
+            "/v1/payments/norwegian-cross-border-credit-transfers",
+            B,
+        ),
+        create(
+            "payment-create",
+            "/v1/payments/{payment-product}",
+            INITIATION,
+        ),
+        read(
+            "fee-information",
+            "/v1/payments/instant-norwegian-credit-transfers-straks/fee-information",
+        ),
+        read(
+            "payment-read",
+            "/v1/payments/{payment-product}/{payment-id}",
+        ),
+        read(
+            "payment-status",
+            "/v1/payments/{payment-product}/{payment-id}/status",
+        ),
+        post(
+            "payment-authorise",
+            "/v1/payments/{payment-product}/{payment-id}/authorisations",
+            "payments",
+            Role::PaymentInitiation,
+        ),
     ]
 }
 
@@ -83,11 +134,21 @@ fn baskets() -> Vec<Operation> {
             required: A.to_vec(),
             body: Body::Json,
             sca: Sca::Identified,
-            ..post("basket-create", "/v1/signing-baskets", "signing-baskets", Role::PaymentInitiation)
+            ..post(
+                "basket-create",
+                "/v1/signing-baskets",
+                "signing-baskets",
+                Role::PaymentInitiation,
+            )
         },
         read("basket-read", "/v1/signing-baskets/{basket-id}"),
         read("basket-status", "/v1/signing-baskets/{basket-id}/status"),
-        post("basket-authorise", "/v1/signing-baskets/{basket-id}/authorisations", "signing-baskets", Role::PaymentInitiation),
+        post(
+            "basket-authorise",
+            "/v1/signing-baskets/{basket-id}/authorisations",
+            "signing-baskets",
+            Role::PaymentInitiation,
+        ),
     ]
 }
 
@@ -99,10 +160,30 @@ fn psu() -> Vec<Operation> {
         answered_by: AnsweredBy::Gateway,
         ..post(name, path, "consents", Role::AccountInformation)
     };
-    let contact = |name, method, body| Operation { method, body, ..get(name, "/v1/tpp/contact", "tpp", Role::Either) };
+    let contact = |name, method, body| Operation {
+        method,
+        body,
+        ..get(name, "/v1/tpp/contact", "tpp", Role::Either)
+    };
     vec![
-        Operation { answered_by: AnsweredBy::Gateway, ..get("user-register", "/v1/users", "users", Role::PaymentInitiation) },
-        Operation { sca: Sca::Identified, ..get("agreement-list", "/v1/agreements", "agreements", Role::Either) },
+        Operation {
+            answered_by: AnsweredBy::Gateway,
+            ..get(
+                "user-register",
+                "/v1/users",
+                "users",
+                Role::PaymentInitiation,
+            )
+        },
+        Operation {
+            sca: Sca::Identified,
+            ..get(
+                "agreement-list",
+                "/v1/agreements",
+                "agreements",
+                Role::Either,
+            )
+        },
         consent("consent-create", "/v1/consents"),
         consent("bank-offered-consent-create", "/v1/bank-offered-consents"),
         contact("tpp-contact-read", Method::GET, Body::None),
@@ -120,15 +201,45 @@ fn sandbox() -> Vec<Operation> {
         ..operation
     };
     let read = |name, path| mock(get(name, path, "sandbox", Role::Either));
-    let write = |name, method, path| mock(Operation { method, body: Body::Json, ..get(name, path, "sandbox", Role::Either) });
+    let write = |name, method, path| {
+        mock(Operation {
+            method,
+            body: Body::Json,
+            ..get(name, path, "sandbox", Role::Either)
+        })
+    };
     vec![
-        mock(post("sandbox-initialise", "/v1/sandbox/initialisation", "sandbox", Role::Either)),
+        mock(post(
+            "sandbox-initialise",
+            "/v1/sandbox/initialisation",
+            "sandbox",
+            Role::Either,
+        )),
         read("sandbox-customer-list", "/v1/sandbox/customers"),
-        write("sandbox-account-create", Method::POST, "/v1/sandbox/accounts"),
-        read("sandbox-transaction-list", "/v1/sandbox/accounts/{mockAccountId}/transactions"),
-        write("sandbox-card-transaction-create", Method::POST, "/v1/sandbox/accounts/{mockCardAccountId}/transactions"),
-        write("sandbox-balance-update", Method::PUT, "/v1/sandbox/accounts/{mockAccountId}/balances"),
-        write("sandbox-card-balance-update", Method::PUT, "/v1/sandbox/card-accounts/{mockCardAccountId}/balances"),
+        write(
+            "sandbox-account-create",
+            Method::POST,
+            "/v1/sandbox/accounts",
+        ),
+        read(
+            "sandbox-transaction-list",
+            "/v1/sandbox/accounts/{mockAccountId}/transactions",
+        ),
+        write(
+            "sandbox-card-transaction-create",
+            Method::POST,
+            "/v1/sandbox/accounts/{mockCardAccountId}/transactions",
+        ),
+        write(
+            "sandbox-balance-update",
+            Method::PUT,
+            "/v1/sandbox/accounts/{mockAccountId}/balances",
+        ),
+        write(
+            "sandbox-card-balance-update",
+            Method::PUT,
+            "/v1/sandbox/card-accounts/{mockCardAccountId}/balances",
+        ),
     ]
 }
 

@@ -200,18 +200,34 @@ impl Catalogue {
     ///
     /// # Errors
     /// Every operation that cannot stand: a name or a method and path that another has, a path that cannot be read.
-    pub fn new(environment: Environment, operations: Vec<Operation>) -> Result<Self, Vec<CatalogueFault>> {
-        let mut catalogue = Self { operations: Vec::new(), tree: Tree::default() };
+    pub fn new(
+        environment: Environment,
+        operations: Vec<Operation>,
+    ) -> Result<Self, Vec<CatalogueFault>> {
+        let mut catalogue = Self {
+            operations: Vec::new(),
+            tree: Tree::default(),
+        };
         let mut faults = Vec::new();
         let mut names = HashMap::new();
         for (index, operation) in operations.into_iter().enumerate() {
             if names.insert(operation.name.clone(), index).is_some() {
-                faults.push(CatalogueFault { index, text: format!("an operation named {} stands in the catalogue already", operation.name) });
+                faults.push(CatalogueFault {
+                    index,
+                    text: format!(
+                        "an operation named {} stands in the catalogue already",
+                        operation.name
+                    ),
+                });
             } else if let Err(text) = catalogue.insert(environment, operation) {
                 faults.push(CatalogueFault { index, text });
             }
         }
-        if faults.is_empty() { Ok(catalogue) } else { Err(faults) }
+        if faults.is_empty() {
+            Ok(catalogue)
+        } else {
+            Err(faults)
+        }
     }
 
     /// Finds the operation of a method and a path. Literal segments win over parameters, segment by segment.
@@ -225,10 +241,12 @@ impl Catalogue {
     }
 
     fn insert(&mut self, environment: Environment, operation: Operation) -> Result<(), String> {
-        let exists = environment == Environment::Sandbox || operation.environments == Environments::Both;
+        let exists =
+            environment == Environment::Sandbox || operation.environments == Environments::Both;
         // An operation of another environment is checked all the same: a file that is wrong is wrong everywhere.
         let index = exists.then_some(self.operations.len());
-        self.tree.insert(&operation.method, &operation.path, index)?;
+        self.tree
+            .insert(&operation.method, &operation.path, index)?;
         if exists {
             self.operations.push(Arc::new(operation));
         }
@@ -257,36 +275,89 @@ mod tests {
             ("GET", "/v1/accounts", "account-list"),
             ("GET", "/v1/accounts?x=y", "account-list"),
             ("GET", "/v1/accounts/42/transactions", "transaction-list"),
-            ("GET", "/v1/accounts/42/transactions/a%20b", "transaction-details"),
-            ("POST", "/v1/payments/norwegian-cross-border-credit-transfers", "cross-border-payment-create"),
-            ("POST", "/v1/payments/norwegian-domestic-credit-transfers", "payment-create"),
-            ("GET", "/v1/payments/norwegian-cross-border-credit-transfers/7/status", "payment-status"),
-            ("GET", "/v1/payments/instant-norwegian-credit-transfers-straks/fee-information", "fee-information"),
-            ("GET", "/v1/payments/norwegian-domestic-credit-transfers/fee-information", "payment-read"),
-            ("POST", "/v1/payments/norwegian-domestic-credit-transfers/7/authorisations", "payment-authorise"),
+            (
+                "GET",
+                "/v1/accounts/42/transactions/a%20b",
+                "transaction-details",
+            ),
+            (
+                "POST",
+                "/v1/payments/norwegian-cross-border-credit-transfers",
+                "cross-border-payment-create",
+            ),
+            (
+                "POST",
+                "/v1/payments/norwegian-domestic-credit-transfers",
+                "payment-create",
+            ),
+            (
+                "GET",
+                "/v1/payments/norwegian-cross-border-credit-transfers/7/status",
+                "payment-status",
+            ),
+            (
+                "GET",
+                "/v1/payments/instant-norwegian-credit-transfers-straks/fee-information",
+                "fee-information",
+            ),
+            (
+                "GET",
+                "/v1/payments/norwegian-domestic-credit-transfers/fee-information",
+                "payment-read",
+            ),
+            (
+                "POST",
+                "/v1/payments/norwegian-domestic-credit-transfers/7/authorisations",
+                "payment-authorise",
+            ),
             ("POST", "/v1/payments/gold-bars", "product"),
             ("GET", "/v1/payments/gold-bars/7/status", "product"),
             ("DELETE", "/v1/accounts", "405 GET"),
-            ("GET", "/v1/payments/norwegian-cross-border-credit-transfers", "405 POST"),
-            ("PUT", "/v1/sandbox/accounts/1/transactions", "405 GET, POST"),
-            ("GET", "/v1/sandbox/accounts/1/transactions", "sandbox-transaction-list"),
+            (
+                "GET",
+                "/v1/payments/norwegian-cross-border-credit-transfers",
+                "405 POST",
+            ),
+            (
+                "PUT",
+                "/v1/sandbox/accounts/1/transactions",
+                "405 GET, POST",
+            ),
+            (
+                "GET",
+                "/v1/sandbox/accounts/1/transactions",
+                "sandbox-transaction-list",
+            ),
             ("GET", "/v1/Accounts", "404"),
             ("GET", "/v2/accounts", "404"),
             ("GET", "/v1/accounts/42/transactions/7/8", "404"),
         ];
         for (method, path, expected) in table {
-            assert_eq!(find(Environment::Sandbox, method, path), expected, "{method} {path}");
+            assert_eq!(
+                find(Environment::Sandbox, method, path),
+                expected,
+                "{method} {path}"
+            );
         }
     }
 
     /// HTTP-1: a sandbox path does not exist in production.
     #[test]
     fn production_has_no_sandbox() {
-        for operation in builtin().iter().filter(|operation| operation.path.starts_with("/v1/sandbox")) {
+        for operation in builtin()
+            .iter()
+            .filter(|operation| operation.path.starts_with("/v1/sandbox"))
+        {
             let path = operation.path.replace(['{', '}'], "");
-            assert_eq!(find(Environment::Production, operation.method.as_str(), &path), "404");
+            assert_eq!(
+                find(Environment::Production, operation.method.as_str(), &path),
+                "404"
+            );
         }
-        assert_eq!(find(Environment::Production, "GET", "/v1/accounts"), "account-list");
+        assert_eq!(
+            find(Environment::Production, "GET", "/v1/accounts"),
+            "account-list"
+        );
     }
 
     #[test]

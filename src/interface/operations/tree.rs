@@ -28,11 +28,18 @@ pub(super) struct Search<'a> {
 
 impl Tree {
     /// Adds an operation.
-    pub(super) fn insert(&mut self, method: &Method, template: &str, operation: Option<usize>) -> Result<(), String> {
+    pub(super) fn insert(
+        &mut self,
+        method: &Method,
+        template: &str,
+        operation: Option<usize>,
+    ) -> Result<(), String> {
         check_template(template)?;
         let node = path::segments(template).fold(self, Self::child);
         if node.methods.iter().any(|(known, _)| known == method) {
-            return Err(format!("{method} {template} stands in the catalogue already"));
+            return Err(format!(
+                "{method} {template} stands in the catalogue already"
+            ));
         }
         node.methods.push((method.clone(), operation));
         Ok(())
@@ -52,11 +59,18 @@ impl Tree {
         if segment.starts_with('{') {
             return self.parameter.get_or_insert_default();
         }
-        let at = self.literals.iter().position(|(literal, _)| literal == segment).unwrap_or_else(|| {
-            self.literals.push((segment.to_owned(), Self::default()));
-            self.literals.len().saturating_sub(1)
-        });
-        #[allow(clippy::indexing_slicing, reason = "the position was just found or made")]
+        let at = self
+            .literals
+            .iter()
+            .position(|(literal, _)| literal == segment)
+            .unwrap_or_else(|| {
+                self.literals.push((segment.to_owned(), Self::default()));
+                self.literals.len().saturating_sub(1)
+            });
+        #[allow(
+            clippy::indexing_slicing,
+            reason = "the position was just found or made"
+        )]
         &mut self.literals[at].1
     }
 
@@ -66,16 +80,27 @@ impl Tree {
         let [segment, rest @ ..] = segments else {
             return self.end(method, search);
         };
-        let literal = self.literals.iter().find(|(literal, _)| literal == *segment).map(|(_, node)| node);
+        let literal = self
+            .literals
+            .iter()
+            .find(|(literal, _)| literal == *segment)
+            .map(|(_, node)| node);
         let known_product = PAYMENT_PRODUCTS.contains(segment);
         let product = self.product.as_deref().filter(|_| known_product);
-        for node in [literal, product, self.parameter.as_deref()].into_iter().flatten() {
+        for node in [literal, product, self.parameter.as_deref()]
+            .into_iter()
+            .flatten()
+        {
             node.walk(method, rest, search);
             if search.found.is_some() {
                 return;
             }
         }
-        search.unknown_product |= !known_product && self.product.as_ref().is_some_and(|node| node.leads_somewhere(rest));
+        search.unknown_product |= !known_product
+            && self
+                .product
+                .as_ref()
+                .is_some_and(|node| node.leads_somewhere(rest));
     }
 
     fn end<'a>(&'a self, method: &Method, search: &mut Search<'a>) {
@@ -116,10 +141,16 @@ impl Search<'_> {
 
 /// A template is a path as a request may have it, with whole segments in braces for parameters.
 fn check_template(template: &str) -> Result<(), String> {
-    let wrong = |why: &str| Err(format!("the path {template} is not one that a request could have: {why}"));
+    let wrong = |why: &str| {
+        Err(format!(
+            "the path {template} is not one that a request could have: {why}"
+        ))
+    };
     let mut plain = String::with_capacity(template.len());
     for segment in template.split('/') {
-        let parameter = segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+        let parameter = segment
+            .strip_prefix('{')
+            .and_then(|rest| rest.strip_suffix('}'));
         let literal = parameter.unwrap_or(segment);
         if literal.contains(['{', '}', '?']) || parameter == Some("") {
             return wrong("a parameter is a whole segment, as in /v1/accounts/{id}");

@@ -44,7 +44,11 @@ impl TppIdentity {
         }
         let issuer = Name::from_der(parsed.issuer().as_raw()).map_err(|_| TppFault::Issuer)?;
         Ok(Self {
-            key_id: format!("SN={},CA={issuer}", serial_hex(parsed.raw_serial())),
+            key_id: format!(
+                "SN={},CA={}",
+                serial_hex(parsed.raw_serial()),
+                in_ascii(&issuer.to_string())
+            ),
             certificate: pem.contents.clone(),
             key: SigningKey::new(key),
         })
@@ -74,6 +78,18 @@ impl fmt::Debug for TppIdentity {
             .field("key", &"***")
             .finish_non_exhaustive()
     }
+}
+
+/// Writes what is not ASCII as RFC 2253 escapes of its UTF-8 bytes: a header in ASCII survives every HTTP client.
+fn in_ascii(name: &str) -> String {
+    let escaped = |byte: u8| {
+        if byte.is_ascii() {
+            char::from(byte).to_string()
+        } else {
+            format!("\\{byte:02X}")
+        }
+    };
+    name.bytes().map(escaped).collect()
 }
 
 /// Whole bytes, as OpenSSL prints them, without the zero bytes that only keep the number positive.

@@ -1,0 +1,60 @@
+//! May a TPP of these roles ask for this operation (CRT-5)?
+
+use super::Tpp;
+use crate::{
+    interface::{
+        Fault, Reason, Refusal, headers,
+        operations::{Operation, Role},
+    },
+    trust::Roles,
+};
+
+/// The certificate has the role that the operation needs.
+#[must_use]
+#[derive(Debug)]
+pub struct Entitled {
+    role: Role,
+}
+
+impl Entitled {
+    /// The role that was needed.
+    pub const fn role(&self) -> Role {
+        self.role
+    }
+}
+
+pub(super) fn judge(tpp: &Tpp, operation: &Operation) -> Result<Entitled, Refusal> {
+    let roles = tpp.certificate().roles();
+    if suffices(roles, operation.role) {
+        return Ok(Entitled {
+            role: operation.role,
+        });
+    }
+    let text = format!(
+        "its roles are {roles}; {} needs {}",
+        operation.name,
+        needed(operation.role)
+    );
+    Err(Fault::header(
+        Reason::RoleMissing,
+        headers::TPP_SIGNATURE_CERTIFICATE.written,
+        text,
+    )
+    .into())
+}
+
+const fn suffices(roles: Roles, needed: Role) -> bool {
+    match needed {
+        Role::AccountInformation => roles.account_information(),
+        Role::PaymentInitiation => roles.payment_initiation(),
+        Role::Either => roles.account_information() || roles.payment_initiation(),
+    }
+}
+
+const fn needed(role: Role) -> &'static str {
+    match role {
+        Role::AccountInformation => "PSP_AI",
+        Role::PaymentInitiation => "PSP_PI",
+        Role::Either => "PSP_AI or PSP_PI",
+    }
+}

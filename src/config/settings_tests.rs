@@ -1,0 +1,490 @@
+//! Whole configurations: a folder with a PKI made on the spot, and a file that names what is in it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use openssl::asn1::Asn1Time;
+use openssl::bn::BigNum;
+use openssl::ec::{EcGroup, EcKey};
+use openssl::hash::MessageDigest;
+use openssl::nid::Nid;
+use openssl::pkey::PKey;
+use openssl::x509::{X509, X509Name};
+use tempfile::TempDir;
+
+use super::settings::Settings;
+use crate::admission::{Policy, Unbuilt};
+use crate::interface::operations::{Environment, builtin};
+
+const GATEWAY: &str = include_str!("../../config/gateway.yaml");
+const OPERATIONS: &str = include_str!("../../config/operations.yaml");
+
+/// What must be there, and nothing else.
+const LEAST: &str = "\
+environment: sandbox
+listener: {address: '0.0.0.0:8443', certificate: ../certs/server.pem, key: ../certs/server.key}
+upstream: {address: '10.0.0.7:8080'}
+trust: {anchors: ../certs/anchors}
+";
+
+/// A self-signed certificate and its key, both PEM.
+fn certificate(name: &str) -> (Vec<u8>, Vec<u8>) {
+    let group = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1).unwrap();
+    let key = PKey::from_ec_key(EcKey::generate(&group).unwrap()).unwrap();
+    let mut subject = X509Name::builder().unwrap();
+    subject.append_entry_by_nid(Nid::COMMONNAME, name).unwrap();
+    let subject = subject.build();
+    let mut builder = X509::builder().unwrap();
+    builder.set_version(2).unwrap();
+    let serial = BigNum::from_u32(1).unwrap().to_asn1_integer().unwrap();
+    builder.set_serial_number(&serial).unwrap();
+    builder.set_subject_name(&subject).unwrap();
+    builder.set_issuer_name(&subject).unwrap();
+    builder
+        .set_not_before(&Asn1Time::from_unix(0).unwrap())
+        .unwrap();
+    builder
+        .set_not_after(&Asn1Time::from_unix(4_000_000_000).unwrap())
+        .unwrap();
+    builder.set_pubkey(&key).unwrap();
+    builder.sign(&key, MessageDigest::sha256()).unwrap();
+    let pem = builder.build().to_pem().unwrap();
+    (pem, key.private_key_to_pem_pkcs8().unwrap())
+}
+
+/// The folders `config` and `certs` as a deployment has them.
+struct Site(TempDir);
+
+impl Site {
+    fn new() -> Self {
+        let site = Self(tempfile::tempdir().unwrap());
+        for folder in ["config", "certs", "certs/anchors", "certs/intermediates"] {
+            std::fs::create_dir(site.path().join(folder)).unwrap();
+        }
+        let (server, key) = certificate("gateway");
+        site.write("certs/server.pem", &server);
+        site.write("certs/server.key", &key);
+        site.write("certs/anchors/root.pem", &certificate("root").0);
+        site.write("certs/intermediates/issuing.pem", &certificate("issuing").0);
+        site.write("config/operations.yaml", OPERATIONS);
+        site
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn write(&self, file: &str, content: impl AsRef<[u8]>) {
+        std::fs::write(self.path().join(file), content).unwrap();
+    }
+
+    fn read(&self, text: &str) -> Result<Settings, Vec<String>> {
+        let here = format!("{}/config/", self.path().display());
+        let file = format!("{here}gateway.yaml");
+        Settings::parse(&file, text, Path::new(&here)).map_err(|faults| {
+            let faults = faults.to_string().replace(&here, "");
+            faults.lines().map(str::to_owned).collect()
+        })
+    }
+}
+
+/// Takes away the `#` of every key that is commented out; sentences have a space behind theirs.
+fn uncommented(text: &str) -> String {
+    let uncomment = |line: &str| {
+        let rest = line.trim_start();
+        let indent = " ".repeat(line.len() - rest.len());
+        match rest.strip_prefix('#').filter(|key| is_key(key)) {
+            Some(key) => format!("{indent}{key}\n"),
+            None => format!("{line}\n"),
+        }
+    };
+    text.lines().map(uncomment).collect()
+}
+
+/// `key: value`, `- key: value`, or what stands below such an item, two columns further in.
+fn is_key(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_lowercase() || c == '-') || text.starts_with("  ")
+}
+
+#[test]
+fn what_is_left_out_has_its_default() {
+    let settings = Site::new().read(LEAST).unwrap();
+    assert_eq!(settings.system, "portvakt");
+    let listener = &settings.listener;
+    assert_eq!(listener.address.to_string(), "0.0.0.0:8443");
+    assert_eq!(listener.identity.cert.len(), 1);
+    assert!(listener.threads >= 1);
+    assert_eq!(listener.max_connections, 10_000);
+    assert_eq!(listener.body_timeout, Duration::from_secs(10));
+    assert_eq!(listener.keepalive, Duration::from_secs(60));
+    assert_eq!(settings.control.address.to_string(), "127.0.0.1:9100");
+    let upstream = &settings.upstream;
+    assert_eq!(upstream.address.to_string(), "10.0.0.7:8080");
+    assert_eq!(upstream.connect_timeout, Duration::from_secs(1));
+    assert_eq!(upstream.read_timeout, Duration::from_secs(30));
+    assert_eq!(upstream.idle_timeout, Duration::from_secs(60));
+    let world = &settings.snapshot;
+    assert_eq!(world.policy.environment, Environment::Sandbox);
+    assert_eq!(world.policy.body_limit, Policy::MAX_BODY);
+    assert!(world.policy.also_signed.is_empty());
+    assert_eq!(world.catalogue.operations().len(), builtin().len());
+    assert!(settings.trust.anchors.ends_with("../certs/anchors"));
+    assert_eq!(settings.trust.intermediates, None);
+    assert_eq!(settings.operations, None);
+    assert!(settings.log.access);
+    assert_eq!(settings.log.level, tracing::Level::INFO);
+}
+
+#[test]
+fn what_is_written_is_what_runs() {
+    let text = "
+environment: sandbox
+system: my-bank
+body_limit: 16KiB
+signing: {require: [(request-target), tpp-session-id]}
+listener:
+  address: '[::1]:8443'
+  certificate: ../certs/server.pem
+  key: ../certs/server.key
+  threads: 3
+  max_connections: 20
+  body_timeout: 250ms
+  keepalive: 15m
+control: {address: '[::1]:9200'}
+upstream: {address: '[fd00::7]:8080', connect_timeout: 20ms, read_timeout: 2s, idle_timeout: 3s}
+trust: {anchors: ../certs/anchors, intermediates: ../certs/intermediates}
+operations: own.yaml
+log: {access: false, level: warn}
+";
+    let site = Site::new();
+    site.write(
+        "config/own.yaml",
+        "operations:\n- {name: card-list, method: GET, path: /v1/cards, role: PSP_AI}\n",
+    );
+    let settings = site.read(text).unwrap();
+    assert_eq!(settings.system, "my-bank");
+    let listener = &settings.listener;
+    assert_eq!((listener.threads, listener.max_connections), (3, 20));
+    assert_eq!(listener.body_timeout, Duration::from_millis(250));
+    assert_eq!(listener.keepalive, Duration::from_secs(900));
+    assert_eq!(settings.control.address.to_string(), "[::1]:9200");
+    let upstream = &settings.upstream;
+    let timeouts = [
+        upstream.connect_timeout,
+        upstream.read_timeout,
+        upstream.idle_timeout,
+    ];
+    assert_eq!(
+        timeouts.map(|timeout| timeout.as_millis()),
+        [20, 2_000, 3_000]
+    );
+    let world = &settings.snapshot;
+    assert_eq!(world.policy.body_limit, 16 * 1024);
+    assert_eq!(
+        world.policy.also_signed,
+        ["(request-target)", "tpp-session-id"]
+    );
+    assert_eq!(world.catalogue.operations().len(), builtin().len() + 1);
+    assert!(format!("{:?}", world.trust).contains("anchors: 1, intermediates: 1"));
+    assert!(settings.operations.unwrap().ends_with("own.yaml"));
+    assert!(!settings.log.access);
+    assert_eq!(settings.log.level, tracing::Level::WARN);
+}
+
+#[test]
+fn the_example_runs_and_shows_the_true_defaults() {
+    /// Everything but what differs from one load to the next: the cache of known TPPs.
+    fn shown(settings: &Settings) -> String {
+        let Settings {
+            system,
+            listener,
+            control,
+            upstream,
+            snapshot,
+            trust,
+            operations,
+            log,
+        } = settings;
+        format!(
+            "{system} {listener:?} {control:?} {upstream:?} {:?} {trust:?} {operations:?} {log:?}",
+            snapshot.policy
+        )
+    }
+    let site = Site::new();
+    site.write("config/gateway.yaml", GATEWAY);
+    let written = Settings::load(&site.path().join("config/gateway.yaml")).unwrap();
+    let all = uncommented(GATEWAY);
+    let spelled_out = site.read(&all).unwrap();
+    assert_eq!(shown(&written), shown(&spelled_out));
+    assert_eq!(written.listener.address.to_string(), "127.0.0.1:8443");
+    assert_eq!(written.upstream.address.to_string(), "127.0.0.1:8080");
+    let keys = |text: &str| {
+        text.lines()
+            .filter(|line| is_key(line.trim_start()))
+            .count()
+    };
+    let commented_out = keys(&all) - keys(GATEWAY);
+    assert_eq!(
+        commented_out, 13,
+        "every optional key whose default is shown"
+    );
+}
+
+#[test]
+fn the_examples_of_the_catalogue_file_are_right() {
+    let site = Site::new();
+    site.write("config/operations.yaml", uncommented(OPERATIONS));
+    let settings = site.read(GATEWAY).unwrap();
+    let operations = settings.snapshot.catalogue.operations();
+    assert_eq!(operations.len(), builtin().len() + 1);
+    assert!(
+        operations
+            .iter()
+            .any(|operation| operation.path == "/v1/corporate/agreements")
+    );
+}
+
+/// CRT-9: no stub fails open.
+#[test]
+fn production_is_refused_while_anything_is_not_built() {
+    let text = LEAST.replace("sandbox", "production");
+    let outcome = Site::new().read(&text);
+    if Unbuilt::ALL.is_empty() {
+        assert_eq!(
+            outcome.unwrap().snapshot.policy.environment,
+            Environment::Production
+        );
+        return;
+    }
+    let faults = outcome.unwrap_err();
+    let names: Vec<_> = Unbuilt::ALL.iter().map(|unbuilt| unbuilt.name()).collect();
+    let expected = format!(
+        "gateway.yaml:1:14: environment: production needs every check, and this version does not have: {}; only the sandbox can be served",
+        names.join(", ")
+    );
+    assert_eq!(faults, [expected]);
+}
+
+#[test]
+fn every_fault_of_every_file_is_reported_at_once() {
+    let text = "\
+environment: sandbox
+system: my bank
+body_limit: 65KiB
+signing: {require: [Digest, signature]}
+listener:
+  address: localhost:8443
+  certificate: ../certs/server.pem
+  key: ../certs/other.key
+  threads: many
+  body_timeout: 10
+control: {address: '0.0.0.0:9100'}
+upstream: {address: 'core:8080', pool: 9}
+trust: {anchors: ../certs/nowhere, intermediates: ../certs/intermediates}
+operations: operations.yaml
+log: {level: loud}
+";
+    let site = Site::new();
+    site.write("certs/other.key", certificate("other").1);
+    site.write("certs/intermediates/notes.txt", "to be renewed in May");
+    site.write(
+        "config/operations.yaml",
+        "operations:\n- {name: x, method: GET, path: /v1/users, role: either}\n- {name: user-register, rolle: either}\n",
+    );
+    let expected = [
+        "gateway.yaml:2:9: system: found \"my bank\"; expected a name of at most 64 visible ASCII characters",
+        "gateway.yaml:3:13: body_limit: found \"65KiB\"; expected a size in bytes, KiB, MiB or GiB, from 1 to 64KiB",
+        "gateway.yaml:4:21: signing.require[0]: found \"Digest\"; expected a header's name in lower case, or \"(request-target)\"",
+        "gateway.yaml:4:29: signing.require[1]: a signature cannot sign itself: every request would be refused",
+        "gateway.yaml:6:12: listener.address: found \"localhost:8443\"; expected an IP address and a port, such as 0.0.0.0:8443 (invalid socket address syntax)",
+        "gateway.yaml:8:8: listener.key: the key is not that of the certificate",
+        "gateway.yaml:9:12: listener.threads: found \"many\"; expected a whole number from 1 to 1024",
+        "gateway.yaml:10:17: listener.body_timeout: found 10; expected a duration with its unit (ms, s, m, h), from 100ms to 1m",
+        "gateway.yaml:11:20: control.address: 0.0.0.0:9100 can be reached from other machines, and whoever reaches this listener is answered; use 127.0.0.1 or [::1]",
+        "gateway.yaml:12:21: upstream.address: found \"core:8080\"; expected an IP address and a port, such as 127.0.0.1:8080; a host name would be looked up for every request (invalid socket address syntax)",
+        "gateway.yaml:12:34: upstream.pool: unknown key",
+        "gateway.yaml:13:18: trust.anchors: ../certs/nowhere is no folder that can be read: No such file or directory (os error 2)",
+        "gateway.yaml:13:51: trust.intermediates: ../certs/intermediates/notes.txt holds no certificate; expected PEM, -----BEGIN CERTIFICATE-----",
+        "gateway.yaml:15:14: log.level: found \"loud\"; expected one of \"error\", \"warn\", \"info\", \"debug\", \"trace\"",
+        "operations.yaml:2:32: operations[0].path: GET /v1/users stands in the catalogue already",
+        "operations.yaml:3:25: operations[1].rolle: unknown key; did you mean \"role\"?",
+    ];
+    assert_eq!(site.read(text).unwrap_err(), expected);
+}
+
+/// A file of the site, what stands in it instead, and the beginning of the only fault.
+fn spoilt_files() -> Vec<(&'static str, Vec<u8>, String)> {
+    const CERTIFICATE: &str = "2:50: listener.certificate: ../certs/server.pem";
+    const KEY: &str = "2:76: listener.key: ../certs/server.key";
+    const NO_KEY: &[u8] = b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+    const TORN: &[u8] = b"-----BEGIN CERTIFICATE-----\n";
+    let (server, key) = certificate("gateway");
+    let broken = String::from_utf8(server.clone()).unwrap();
+    let broken = broken.replacen("MI", "!!", 1).into_bytes();
+    let half = [server.as_slice(), TORN].concat();
+    let spoilt = |file, content, place, why: &str| (file, content, format!("{place} {why}"));
+    let certificate = |content, why| spoilt("certs/server.pem", content, CERTIFICATE, why);
+    let private_key = |content, why| spoilt("certs/server.key", content, KEY, why);
+    let anchor = |content, why| {
+        spoilt(
+            "certs/anchors/a.pem",
+            content,
+            "4:18: trust.anchors: ../certs/anchors/a.pem",
+            why,
+        )
+    };
+    vec![
+        certificate(vec![], "holds no certificate"),
+        certificate(broken.clone(), "holds a certificate that cannot be read ("),
+        certificate(half, "holds a certificate that cannot be read ("),
+        certificate(vec![b'x'; 1_048_577], "is longer than 1048576 bytes"),
+        private_key(vec![], "cannot be read: the file is empty"),
+        private_key(server, "holds no private key in PEM without a passphrase"),
+        private_key(NO_KEY.to_vec(), "holds a key that TLS does not take"),
+        anchor(key, "holds no certificate"),
+        anchor(broken, "holds a certificate that cannot be read ("),
+    ]
+}
+
+#[test]
+fn files_that_are_named_are_judged_where_they_are_named() {
+    for (file, content, expected) in spoilt_files() {
+        let site = Site::new();
+        site.write(file, content);
+        let faults = site.read(LEAST).unwrap_err();
+        assert_eq!(faults.len(), 1, "{file}: {faults:?}");
+        let expected = format!("gateway.yaml:{expected}");
+        assert!(
+            faults[0].starts_with(&expected),
+            "{} is not {expected}",
+            faults[0]
+        );
+    }
+}
+
+#[test]
+fn a_folder_of_anchors_holds_certificates_only() {
+    let site = Site::new();
+    // As a mounted secret has it.
+    std::fs::create_dir(site.path().join("certs/anchors/..data")).unwrap();
+    let pair = [certificate("a").0, certificate("b").0].concat();
+    site.write("certs/anchors/pair.crt", pair);
+    let settings = site.read(LEAST).unwrap();
+    assert!(format!("{:?}", settings.snapshot.trust).contains("anchors: 3"));
+    std::fs::create_dir(site.path().join("certs/anchors/old")).unwrap();
+    let faults = site.read(LEAST).unwrap_err();
+    assert!(
+        faults[0].contains("../certs/anchors/old cannot be read: "),
+        "{faults:?}"
+    );
+    let site = Site::new();
+    std::fs::remove_file(site.path().join("certs/anchors/root.pem")).unwrap();
+    let faults = site.read(LEAST).unwrap_err();
+    assert_eq!(
+        faults,
+        [
+            "gateway.yaml:4:18: trust.anchors: ../certs/anchors holds no certificate: without a trust anchor no TPP is known"
+        ]
+    );
+    // Intermediates may be none.
+    let site = Site::new();
+    std::fs::remove_file(site.path().join("certs/intermediates/issuing.pem")).unwrap();
+    assert!(site.read(GATEWAY).is_ok());
+}
+
+#[test]
+fn addresses_do_not_meet() {
+    let site = Site::new();
+    let cases = [
+        (
+            "0.0.0.0:9100",
+            "10.0.0.7:8080",
+            "1:1: control: 127.0.0.1:9100 is taken by the listener (0.0.0.0:9100)",
+        ),
+        (
+            "127.0.0.1:9100",
+            "10.0.0.7:8080",
+            "1:1: control: 127.0.0.1:9100 is taken by the listener (127.0.0.1:9100)",
+        ),
+        (
+            "0.0.0.0:8443",
+            "127.0.0.1:8443",
+            "3:21: upstream.address: 127.0.0.1:8443 is the gateway's own",
+        ),
+        (
+            "0.0.0.0:8443",
+            "127.0.0.1:9100",
+            "3:21: upstream.address: 127.0.0.1:9100 is the gateway's own",
+        ),
+        (
+            "0.0.0.0:8443",
+            "0.0.0.0:80",
+            "3:21: upstream.address: 0.0.0.0:80 is no address that can be called",
+        ),
+        (
+            "0.0.0.0:8443",
+            "127.0.0.1:0",
+            "3:21: upstream.address: 127.0.0.1:0 is no address that can be called",
+        ),
+    ];
+    for (listener, upstream, expected) in cases {
+        let text = LEAST
+            .replace("0.0.0.0:8443", listener)
+            .replace("10.0.0.7:8080", upstream);
+        assert_eq!(
+            site.read(&text).unwrap_err(),
+            [format!("gateway.yaml:{expected}")]
+        );
+    }
+    let text = LEAST.replace("10.0.0.7:8080", "10.0.0.7:8443");
+    assert!(
+        site.read(&text).is_ok(),
+        "another machine's port is its own"
+    );
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named() {
+    let site = Site::new();
+    let faults = Settings::load(Path::new("nowhere.yaml")).unwrap_err();
+    assert_eq!(
+        faults.to_string(),
+        "nowhere.yaml:1:1: nowhere.yaml cannot be read: No such file or directory (os error 2)"
+    );
+    let text = format!("{LEAST}operations: nowhere.yaml\n");
+    assert_eq!(
+        site.read(&text).unwrap_err(),
+        [
+            "gateway.yaml:5:13: operations: nowhere.yaml cannot be read: No such file or directory (os error 2)"
+        ]
+    );
+    site.write("config/latin1.yaml", b"# \xe6\noperations: []\n");
+    let text = format!("{LEAST}operations: latin1.yaml\n");
+    assert_eq!(
+        site.read(&text).unwrap_err(),
+        ["gateway.yaml:5:13: operations: latin1.yaml is not UTF-8"]
+    );
+    site.write("config/torn.yaml", "operations: [\n");
+    let text = format!("{LEAST}operations: torn.yaml\nlogs: {{}}\n");
+    let faults = site.read(&text).unwrap_err();
+    assert_eq!(
+        faults[0],
+        "gateway.yaml:6:1: logs: unknown key; did you mean \"log\"?"
+    );
+    assert!(faults[1].starts_with("torn.yaml:1:13: "), "{faults:?}");
+}
+
+#[test]
+fn no_key_is_shown() {
+    let site = Site::new();
+    let settings = site.read(LEAST).unwrap();
+    let shown = format!("{settings:?}");
+    let pem = std::fs::read_to_string(site.path().join("certs/server.key")).unwrap();
+    let der = PKey::private_key_from_pem(pem.as_bytes()).unwrap();
+    let secret = der.ec_key().unwrap().private_key().to_vec();
+    let as_list = format!("{secret:?}");
+    assert!(!shown.contains(as_list.trim_matches(['[', ']'])));
+    let as_hex: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert!(!shown.to_lowercase().contains(&as_hex));
+    assert!(pem.lines().all(|line| !shown.contains(line)));
+}
