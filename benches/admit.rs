@@ -2,6 +2,13 @@
 //!
 //! `make bench` runs it. Before the figures it prints the heap allocations of one warm request.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::too_many_lines,
+    reason = "a benchmark fails by panicking, and prints what it found"
+)]
 
 #[path = "../src/sandbox/pki.rs"]
 mod pki;

@@ -4,7 +4,7 @@ use crate::{
     interface::{Fault, Reason, headers},
     trust::Slot,
 };
-use http::{HeaderMap, Method, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 use std::net::SocketAddr;
 
 /// Everything of a request that stands before its body.
@@ -65,8 +65,13 @@ impl Head<'_> {
         if self.host().is_none() || headers::HOST.count(self.headers) > 1 {
             return ambiguous("exactly one Host is required");
         }
-        if self.headers.get_all(header::CONTENT_LENGTH).iter().count() > 1 {
-            return ambiguous("Content-Length stands more than once");
+        let mut lengths = self.headers.get_all(header::CONTENT_LENGTH).iter();
+        let is_number = |length: &HeaderValue| {
+            let digits = headers::trim(length.as_bytes());
+            !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+        };
+        if lengths.next().is_some_and(|length| !is_number(length)) || lengths.next().is_some() {
+            return ambiguous("Content-Length must be one number");
         }
         let mut codings = self.headers.get_all(header::TRANSFER_ENCODING).iter();
         let coding = codings.next();
@@ -80,6 +85,9 @@ impl Head<'_> {
                 target_rewritten: true,
                 ..
             } => ambiguous("the request target holds bytes that must be percent-encoded"),
+            Framing::Lines { raw, .. } if !starts_with_target(raw, self.target) => {
+                ambiguous("the request target is not one that a server takes as it is")
+            }
             Framing::Lines { raw, .. } if !ends_lines_properly(raw) => {
                 ambiguous("a line of the head ends in a bare CR or LF, or is folded")
             }
@@ -89,6 +97,13 @@ impl Head<'_> {
             Framing::Lines { .. } | Framing::Frames => None,
         }
     }
+}
+
+/// Whether the request line holds this target: the HTTP layer drops a fragment, and may change what else it likes.
+fn starts_with_target(raw: &[u8], target: &[u8]) -> bool {
+    let after_method = memchr::memchr(b' ', raw).and_then(|at| raw.get(at.checked_add(1)?..));
+    let after_target = after_method.and_then(|rest| rest.strip_prefix(target));
+    after_target.is_some_and(|rest| rest.starts_with(b" "))
 }
 
 /// Every LF follows a CR, every CR comes before an LF, and no line starts with white space.
@@ -114,6 +129,14 @@ fn names_content_length(raw: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn request_lines() {
+        assert!(starts_with_target(b"GET /v1/a?b HTTP/1.1\r\n", b"/v1/a?b"));
+        for bad in [&b"GET /v1/a?b#c HTTP/1.1\r\n"[..], b"GET  /v1/a?b HTTP/1.1\r\n", b"", b"GET /v1/a?b"] {
+            assert!(!starts_with_target(bad, b"/v1/a?b"));
+        }
+    }
 
     #[test]
     fn lines() {

@@ -41,5 +41,5 @@ mod respond;
 // Starting and stopping.
 mod server;
 
-pub use proxy::{Exchange, Gate, World};
+pub use proxy::{Exchange, Gate, GateSettings, World};
 pub use server::{Running, StartFault, serve, start};

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     admission::{self, Admitted, Announced, Framing, Head, Outcome, Record, Snapshot},
     clock::{Clock, Stopwatch},
-    config::{Listener, Upstream},
+    config::Upstream,
     interface::{
         Reason, Refusal,
         headers::{self, content, identifier},
@@ -52,10 +52,21 @@ pub struct Gate {
     store: Store,
     clock: Clock,
     telemetry: Arc<Telemetry>,
-    system: String,
-    keepalive: u64,
-    body_time_limit: Duration,
+    settings: GateSettings,
     peer: HttpPeer,
+}
+
+/// What a gate is told.
+#[derive(Clone, Debug)]
+pub struct GateSettings {
+    /// ERR-1's `system`.
+    pub system: String,
+    /// How long a connection is kept open between two requests, in whole seconds.
+    pub keepalive: Duration,
+    /// How long a body may take to arrive.
+    pub body_timeout: Duration,
+    /// Where admitted requests go.
+    pub upstream: Upstream,
 }
 
 /// What is known of the request that is on its way.
@@ -80,10 +91,9 @@ impl Gate {
         store: Store,
         clock: Clock,
         telemetry: Arc<Telemetry>,
-        system: String,
-        listener: &Listener,
-        upstream: &Upstream,
+        settings: GateSettings,
     ) -> Self {
+        let upstream = &settings.upstream;
         let mut peer = HttpPeer::new(upstream.address, false, String::new());
         peer.options.connection_timeout = Some(upstream.connect_timeout);
         peer.options.total_connection_timeout = Some(upstream.connect_timeout);
@@ -95,9 +105,7 @@ impl Gate {
             store,
             clock,
             telemetry,
-            system,
-            keepalive: listener.keepalive.as_secs(),
-            body_time_limit: listener.body_timeout,
+            settings,
             peer,
         }
     }
@@ -127,13 +135,13 @@ impl Gate {
         let received = session.req_header().as_owned_parts();
         let target = session.req_header().raw_path().to_vec();
         let head = arrival.head(&received, &target);
-        let mut body = DownstreamBody::new(session, self.body_time_limit);
+        let mut body = DownstreamBody::new(session, self.settings.body_timeout);
         admission::admit(&head, &mut body, world, &self.store, record).await
     }
 
     fn setting<'a>(&'a self, exchange: &'a Exchange) -> Setting<'a> {
         Setting {
-            system: &self.system,
+            system: &self.settings.system,
             operation: exchange.record.operation().map(Arc::as_ref),
             request_id: exchange.request_id.as_ref(),
             now: self.clock.now(),
@@ -230,7 +238,7 @@ impl ProxyHttp for Gate {
         session: &mut Session,
         exchange: &mut Exchange,
     ) -> Result<()> {
-        session.set_keepalive(Some(self.keepalive));
+        session.set_keepalive(Some(self.settings.keepalive.as_secs()));
         let id = headers::X_REQUEST_ID.get(&session.req_header().headers);
         exchange.request_id = id
             .filter(|id| identifier::is_valid(headers::trim(id.as_bytes())))

@@ -42,13 +42,15 @@ pub(super) async fn refuse(
 ) -> Result<()> {
     let body = Bytes::from(body(refusal, setting).to_string());
     let head = head(refusal, setting, body.len())?;
+    // Where a request ends that is framed wrongly nobody knows, and one that trickles is not waited for.
+    let lost = matches!(refusal.reason(), Reason::MalformedRequest | Reason::RequestTimeout);
     let unread = !session.as_mut().is_body_done();
-    if unread {
+    if lost || unread {
         session.set_keepalive(None);
     }
     session.write_response_header(Box::new(head), false).await?;
     session.write_response_body(Some(body), true).await?;
-    if unread {
+    if unread && !lost {
         drain(session).await;
     }
     Ok(())

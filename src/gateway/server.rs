@@ -2,7 +2,7 @@
 
 use super::{
     door::Door,
-    proxy::{Gate, World},
+    proxy::{Gate, GateSettings, World},
     tls,
 };
 use crate::{
@@ -174,15 +174,13 @@ fn prepare(
     server.bootstrap();
 
     let world = World::new(snapshot, &telemetry);
-    let gate = Gate::new(
-        world,
-        Store::default(),
-        clock,
-        Arc::clone(&telemetry),
+    let gate_settings = GateSettings {
         system,
-        &listener,
-        &upstream,
-    );
+        keepalive: listener.keepalive,
+        body_timeout: listener.body_timeout,
+        upstream,
+    };
+    let gate = Gate::new(world, Store::default(), clock, Arc::clone(&telemetry), gate_settings);
     let mut proxy = http_proxy(&server.configuration, gate);
     proxy.server_options = Some(server_options(listener.keepalive));
     proxy.h2_options = Some(h2_options());

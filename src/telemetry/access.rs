@@ -131,17 +131,15 @@ impl Line {
             "upstream_us": self.upstream.map(|took| took.as_micros()),
             "checks_us": took,
         });
-        let observed: Vec<_> = self
-            .checks
-            .iter()
-            .filter_map(|check| check.verdict.waived())
-            .map(Reason::slug)
-            .collect();
-        if !observed.is_empty() {
-            line["observed"] = json!(observed);
-        }
-        if let Some(operator) = &self.operator {
-            line["operator"] = json!(operator);
+        let waived = |check: &Check| check.verdict.waived().map(Reason::slug);
+        let observed: Vec<_> = self.checks.iter().filter_map(waived).collect();
+        let rare = [
+            ("observed", (!observed.is_empty()).then(|| json!(observed))),
+            ("operator", self.operator.as_ref().map(|text| json!(text))),
+        ];
+        if let Some(members) = line.as_object_mut() {
+            let present = rare.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+            members.extend(present);
         }
         line
     }

@@ -245,7 +245,7 @@ fn signing_key(certificate: &X509Certificate<'_>) -> Result<ParsedPublicKey, Cer
     let key = RsaPublicKey::from_public_key_der(certificate.public_key().raw)
         .map_err(|_| weak("its key is not RSA of 2048 to 4096 bits"))?;
     let bits = key.n().bits();
-    let exponent = u64::from_str_radix(&key.e().to_str_radix(10), 10).unwrap_or_default();
+    let exponent = key.e().to_str_radix(10).parse::<u64>().unwrap_or_default();
     if !KEY_BITS.contains(&bits) || !EXPONENTS.contains(&exponent) || exponent % 2 == 0 {
         return Err(CertificateFault::Weak(format!(
             "its RSA key has {bits} bits and the exponent {exponent}"
