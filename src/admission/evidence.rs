@@ -127,18 +127,3 @@ impl Waiver {
         Self { _minted: () }
     }
 }
-
-/// The PSU's data may be read: consent and SCA hold (SCA-8). Nothing earns one yet.
-#[must_use]
-#[derive(Debug)]
-pub struct Grant {
-    _earned: (),
-}
-
-/// This is the first use of the request id and one of the calls that the quota allows (REP-1, QUO-5). Nothing earns
-/// one yet.
-#[must_use]
-#[derive(Debug)]
-pub struct Claim {
-    _earned: (),
-}

@@ -133,7 +133,12 @@ mod tests {
     #[test]
     fn request_lines() {
         assert!(starts_with_target(b"GET /v1/a?b HTTP/1.1\r\n", b"/v1/a?b"));
-        for bad in [&b"GET /v1/a?b#c HTTP/1.1\r\n"[..], b"GET  /v1/a?b HTTP/1.1\r\n", b"", b"GET /v1/a?b"] {
+        for bad in [
+            &b"GET /v1/a?b#c HTTP/1.1\r\n"[..],
+            b"GET  /v1/a?b HTTP/1.1\r\n",
+            b"",
+            b"GET /v1/a?b",
+        ] {
             assert!(!starts_with_target(bad, b"/v1/a?b"));
         }
     }

@@ -76,18 +76,26 @@ mod signature;
 // Is the body what they signed (HTTP-6, HTTP-8, DIG-1)?
 mod body;
 
+// May the PSU's data be read (SCA-*)?
+mod sca;
+
+// The first use, within the quota (REP-1, QUO-*)?
+mod claim;
+
 // The sum of all evidence.
 mod admitted;
 
 pub use admitted::Admitted;
 pub use body::IntactBody;
 pub use certificate::Tpp;
+pub use claim::Claim;
 pub use date::Timely;
-pub use evidence::{Claim, Grant, Judged, NotJudged, Unbuilt, Waiver};
+pub use evidence::{Judged, NotJudged, Unbuilt, Waiver};
 pub use head::{Framing, Head};
 pub use incoming::{Announced, BodyFault, Incoming};
 pub use record::{Check, Outcome, Record, Stage, Verdict};
 pub use role::Entitled;
+pub use sca::Grant;
 pub use signature::Signed;
 pub use snapshot::{Policy, Snapshot};
 
@@ -138,8 +146,8 @@ pub async fn admit(
     let bytes = record.held(Stage::Body, bytes)?;
     let intact = record.judge(Stage::Digest, policy, body::digest(head, &bytes))?;
 
-    let grant = Judged::<Grant>::unbuilt(Unbuilt::Sca);
-    let claim = store.claim();
+    let grant = sca::judge(store);
+    let claim = claim::claim(store);
 
     let evidence = Evidence {
         date,

@@ -43,7 +43,10 @@ pub(super) async fn refuse(
     let body = Bytes::from(body(refusal, setting).to_string());
     let head = head(refusal, setting, body.len())?;
     // Where a request ends that is framed wrongly nobody knows, and one that trickles is not waited for.
-    let lost = matches!(refusal.reason(), Reason::MalformedRequest | Reason::RequestTimeout);
+    let lost = matches!(
+        refusal.reason(),
+        Reason::MalformedRequest | Reason::RequestTimeout
+    );
     let unread = !session.as_mut().is_body_done();
     if lost || unread {
         session.set_keepalive(None);

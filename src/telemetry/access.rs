@@ -138,7 +138,9 @@ impl Line {
             ("operator", self.operator.as_ref().map(|text| json!(text))),
         ];
         if let Some(members) = line.as_object_mut() {
-            let present = rare.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+            let present = rare
+                .into_iter()
+                .filter_map(|(name, value)| Some((name.to_owned(), value?)));
             members.extend(present);
         }
         line
