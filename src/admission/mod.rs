@@ -166,3 +166,7 @@ pub async fn admit(
         evidence,
     ))
 }
+
+// It needs the development PKI.
+#[cfg(all(test, feature = "sandbox"))]
+mod tests;
