@@ -7,6 +7,8 @@
 pub mod code;
 // Every reason for a refusal, and the refusal itself.
 pub mod reason;
+// What each reason means and what to do.
+pub mod guide;
 
 // The catalogue of operations.
 pub mod operations;

@@ -1,0 +1,354 @@
+//! What each reason means and what to do about it: the text behind `portvakt explain REASON` and docs/refusals.md.
+//!
+//! It says more than an answer can and knows nothing of any request. A reason without a guide does not compile.
+
+use super::Reason;
+use std::fmt::Write;
+
+/// The guide to one reason.
+#[derive(Clone, Copy, Debug)]
+pub struct Guide {
+    /// The rules that it stands for.
+    pub rules: &'static str,
+    /// When it is given.
+    pub when: &'static str,
+    /// What the one who reads it does.
+    pub remedy: &'static str,
+    /// A request that gets it.
+    pub example: &'static str,
+}
+
+impl Reason {
+    /// The reason with this slug.
+    pub fn from_slug(slug: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|reason| reason.slug() == slug)
+    }
+
+    /// What it means and what to do.
+    pub const fn guide(self) -> Guide {
+        match self {
+            Self::OperationUnknown
+            | Self::MethodNotAllowed
+            | Self::ProductUnknown
+            | Self::MediaTypeUnsupported
+            | Self::NotAcceptable
+            | Self::BodyTooLarge
+            | Self::MalformedRequest
+            | Self::BodyUnexpected
+            | Self::RequestTimeout => transport(self),
+            Self::HeaderMissing
+            | Self::HeaderMalformed
+            | Self::HeaderDuplicated
+            | Self::DateSkewed
+            | Self::DigestMismatch
+            | Self::DigestUnsupported => headers(self),
+            Self::SignatureMissing
+            | Self::SignatureMalformed
+            | Self::SignatureKeyMismatch
+            | Self::SignatureAlgorithmUnsupported
+            | Self::SignatureCoverage
+            | Self::SignatureMismatch => signing(self),
+            Self::CertificateMalformed
+            | Self::CertificateUntrusted
+            | Self::CertificateExpired
+            | Self::CertificateNotYetValid
+            | Self::CertificateWeak
+            | Self::CertificateWrongType
+            | Self::CertificateNotPsd2
+            | Self::RoleMissing => certificate(self),
+            Self::UpstreamError
+            | Self::UpstreamUnreachable
+            | Self::UpstreamTimeout
+            | Self::Overloaded
+            | Self::Internal => failure(self),
+        }
+    }
+}
+
+const fn transport(reason: Reason) -> Guide {
+    match reason {
+        Reason::OperationUnknown => Guide {
+            rules: "HTTP-1",
+            when: "No operation has this path in this environment. Paths are compared in their letter case, and what stands under /v1/sandbox exists in the sandbox only.",
+            remedy: "Compare the path with the interface's list of operations, the version in front included.",
+            example: "GET /v1/account instead of GET /v1/accounts",
+        },
+        Reason::MethodNotAllowed => Guide {
+            rules: "HTTP-2",
+            when: "The path is known, but not with this method.",
+            remedy: "Use one of the methods in the Allow header of the answer.",
+            example: "DELETE /v1/accounts, which is answered with Allow: GET",
+        },
+        Reason::ProductUnknown => Guide {
+            rules: "HTTP-3",
+            when: "The payment product in the path is none of the interface's.",
+            remedy: "Use norwegian-domestic-credit-transfers, norwegian-cross-border-credit-transfers or instant-norwegian-credit-transfers-straks.",
+            example: "POST /v1/payments/sepa-credit-transfers",
+        },
+        Reason::MediaTypeUnsupported => Guide {
+            rules: "HTTP-4",
+            when: "The body is announced as something other than JSON in UTF-8, or with a content coding.",
+            remedy: "Send Content-Type: application/json, and neither another charset nor Content-Encoding.",
+            example: "Content-Type: application/xml",
+        },
+        Reason::NotAcceptable => Guide {
+            rules: "HTTP-5",
+            when: "The Accept header allows no JSON, and nothing else is ever answered.",
+            remedy: "Accept application/json, or leave the header out.",
+            example: "Accept: text/html",
+        },
+        Reason::BodyTooLarge => Guide {
+            rules: "HTTP-6",
+            when: "The body has more bytes than the limit, which the fault names.",
+            remedy: "Send a smaller body. Bodies of this interface stay far below the limit.",
+            example: "65537 bytes where 65536 pass",
+        },
+        Reason::BodyUnexpected => Guide {
+            rules: "HTTP-8",
+            when: "The operation takes no body, and the request has one other than an empty JSON object.",
+            remedy: "Send no body, or Content-Length: 0 where your client insists on a length.",
+            example: "A GET with a body",
+        },
+        Reason::RequestTimeout => Guide {
+            rules: "HTTP-9",
+            when: "The body did not arrive within the gateway's time limit.",
+            remedy: "Send the whole body at once after the head. If it keeps happening, look at the network between.",
+            example: "Content-Length: 500, after which 200 bytes follow",
+        },
+        _ => Guide {
+            rules: "HTTP-7, HTTP-10, FWD-2",
+            when: "Two servers could read the request in two ways: its framing, its path, or a Connection header that takes away what must arrive. Where the HTTP layer itself refuses, the answer has no body.",
+            remedy: "The fault says what is ambiguous. Mostly a path was put together carelessly: no empty or dot segments, no trailing slash, no percent-encoding of letters, digits and - . _ ~",
+            example: "GET /v1//accounts, or Content-Length beside Transfer-Encoding",
+        },
+    }
+}
+
+const fn headers(reason: Reason) -> Guide {
+    match reason {
+        Reason::HeaderMissing => Guide {
+            rules: "HDR-1 to HDR-5, DIG-2",
+            when: "Headers that the operation requires are missing or empty. All of them are named at once.",
+            remedy: "Add each header that the faults name.",
+            example: "A payment without PSU-IP-Address",
+        },
+        Reason::HeaderDuplicated => Guide {
+            rules: "HDR-15",
+            when: "A header stands twice that decides who asks for what.",
+            remedy: "Send it once. A proxy of your own may be adding one.",
+            example: "Two X-Request-ID headers",
+        },
+        Reason::DateSkewed => Guide {
+            rules: "DAT-2",
+            when: "The Date header is more than 60 seconds from the gateway's clock.",
+            remedy: "Compare with the Date of the answer. Synchronise the clock, and sign requests when they are sent, not before.",
+            example: "A request that waited 61 seconds in a queue",
+        },
+        Reason::DigestMismatch => Guide {
+            rules: "DIG-1",
+            when: "The Digest header is not the digest of the body that was received.",
+            remedy: "Digest exactly the bytes that are sent: nothing may format the JSON anew afterwards. The value is base64, not hexadecimal.",
+            example: "A body with a newline that the digest does not know of",
+        },
+        Reason::DigestUnsupported => Guide {
+            rules: "DIG-1",
+            when: "The Digest header names neither SHA-256 nor SHA-512.",
+            remedy: "Send Digest: SHA-256=<base64 of the hash>.",
+            example: "Digest: MD5=...",
+        },
+        _ => Guide {
+            rules: "HDR-5, HDR-7, DAT-1",
+            when: "Headers do not have the form that the interface gives them. All of them are named at once.",
+            remedy: "Each fault says what would pass.",
+            example: "Date: Sunday, 06-Nov-94 08:49:37 GMT",
+        },
+    }
+}
+
+const fn signing(reason: Reason) -> Guide {
+    match reason {
+        Reason::SignatureMissing => Guide {
+            rules: "SIG-1",
+            when: "The request has no Signature header.",
+            remedy: "Sign every request, reads too, with the key of the certificate in TPP-Signature-Certificate.",
+            example: "A GET without Signature",
+        },
+        Reason::SignatureMalformed => Guide {
+            rules: "SIG-2, SIG-6",
+            when: "The Signature header is not the four parts keyId, algorithm, headers and signature, or its list of headers is none.",
+            remedy: "Write keyId=\"SN=...,CA=...\",algorithm=\"rsa-sha256\",headers=\"...\",signature=\"...\", each part once and in quotation marks, and list only headers that the request has.",
+            example: "algorithm=rsa-sha256 without quotation marks",
+        },
+        Reason::SignatureKeyMismatch => Guide {
+            rules: "SIG-3, SIG-4",
+            when: "keyId names another certificate than the one in TPP-Signature-Certificate: by its serial number or by its issuer.",
+            remedy: "Take both from the certificate that is sent: the serial number in hexadecimal, the issuer as RFC 2253 writes it. Any spelling of the name passes; the order of its parts counts.",
+            example: "SN=<the serial number in decimal>, or CA=<the subject>",
+        },
+        Reason::SignatureAlgorithmUnsupported => Guide {
+            rules: "SIG-5",
+            when: "The algorithm is not rsa-sha256.",
+            remedy: "Sign with RSA PKCS#1 v1.5 and SHA-256, and say so: algorithm=\"rsa-sha256\".",
+            example: "algorithm=\"hs2019\"",
+        },
+        Reason::SignatureCoverage => Guide {
+            rules: "SIG-7, SIG-14",
+            when: "A header that must be signed is in the request and not in the list of signed headers.",
+            remedy: "List and sign the headers that the fault names.",
+            example: "A request with PSU-ID, and headers=\"date x-request-id\"",
+        },
+        _ => Guide {
+            rules: "SIG-9",
+            when: "The signature does not verify over the signing string that the gateway builds from the request.",
+            remedy: "Compare your signing string with the gateway's, which the sandbox sends as signingString: one `name: value` per line in the order of the list, names in lower case, single newlines, none at the end. Then look for what changed the request after it was signed.",
+            example: "A Date that the HTTP client wrote anew after signing",
+        },
+    }
+}
+
+const fn certificate(reason: Reason) -> Guide {
+    match reason {
+        Reason::CertificateMalformed => Guide {
+            rules: "CRT-1, CRT-10",
+            when: "TPP-Signature-Certificate is not a certificate in one of the accepted spellings.",
+            remedy: "Send the base64 of the DER certificate on one line, and nothing else.",
+            example: "The base64 of a key",
+        },
+        Reason::CertificateExpired => Guide {
+            rules: "CRT-2",
+            when: "The certificate, or one above it, has expired.",
+            remedy: "Renew it, and sign with the new key.",
+            example: "A certificate that ended yesterday",
+        },
+        Reason::CertificateNotYetValid => Guide {
+            rules: "CRT-2",
+            when: "The certificate, or one above it, is not valid yet.",
+            remedy: "Wait for the moment that the fault names, or use the earlier certificate until then.",
+            example: "A certificate that begins tomorrow",
+        },
+        Reason::CertificateWeak => Guide {
+            rules: "SIG-5",
+            when: "The certificate's key is not RSA with 2048 to 4096 bits and an odd exponent of 65537 to 2^32.",
+            remedy: "Order a certificate for an RSA key of 2048 bits or more.",
+            example: "An EC key, or RSA with 1024 bits",
+        },
+        Reason::CertificateWrongType => Guide {
+            rules: "CRT-3",
+            when: "The certificate is no qualified certificate for electronic seals or website authentication, or its key may not sign.",
+            remedy: "Use the QSealC, not a certificate for electronic signatures or an ordinary TLS certificate.",
+            example: "QcType esign",
+        },
+        Reason::CertificateNotPsd2 => Guide {
+            rules: "CRT-4",
+            when: "The certificate has no PSD2 statement with roles, or its organizationIdentifier is not PSD<country>-<NCA>-<id>.",
+            remedy: "Order the certificate as one for PSD2 (ETSI TS 119 495).",
+            example: "organizationIdentifier NTRNO-123456789",
+        },
+        Reason::RoleMissing => Guide {
+            rules: "CRT-5",
+            when: "The certificate lacks the role that the operation needs: PSP_AI for account information, PSP_PI for payments, baskets and the registration of a PSU.",
+            remedy: "Use a certificate with that role.",
+            example: "GET /v1/accounts with PSP_PI only",
+        },
+        _ => Guide {
+            rules: "CRT-2, CRT-9, CRT-10",
+            when: "The certificate does not chain to a trust anchor of this environment, or something in the chain forbids it: a CA flag, a weak hash, a constraint. Test certificates never pass in production.",
+            remedy: "Use a certificate of a qualified trust service provider, of this environment. If its CA is new, tell the bank: its operator sees the reason in the log.",
+            example: "A self-signed certificate",
+        },
+    }
+}
+
+const fn failure(reason: Reason) -> Guide {
+    match reason {
+        Reason::UpstreamError => Guide {
+            rules: "ERR-6",
+            when: "The service behind the gateway answered with an error that was not JSON. The status is the service's.",
+            remedy: "Do what the status says. The operator finds the cause in the service.",
+            example: "An error page in HTML",
+        },
+        Reason::UpstreamUnreachable => Guide {
+            rules: "ERR-4",
+            when: "The service behind the gateway could not be reached, or broke off.",
+            remedy: "Try again later with a new X-Request-ID. A payment that was under way may have been taken: read its status before sending it again.",
+            example: "The service is restarting",
+        },
+        Reason::UpstreamTimeout => Guide {
+            rules: "ERR-4",
+            when: "The service behind the gateway did not answer in time.",
+            remedy: "Try again later with a new X-Request-ID. A payment that was under way may have been taken: read its status before sending it again.",
+            example: "The service is overloaded",
+        },
+        Reason::Overloaded => Guide {
+            rules: "ERR-4",
+            when: "The gateway is busy or about to stop.",
+            remedy: "Try again after the seconds in Retry-After.",
+            example: "A restart",
+        },
+        _ => Guide {
+            rules: "ERR-4",
+            when: "The gateway failed.",
+            remedy: "Tell the bank, with the id of the answer and X-Request-ID.",
+            example: "A fault in the gateway",
+        },
+    }
+}
+
+/// docs/refusals.md: every reason, in the order of the rules.
+pub fn markdown() -> String {
+    let mut text = String::from(
+        "# Refusals\n\n\
+         Every reason that an answer of the gateway can give, in the order of the rules. The reason is the member `reason`\n\
+         of the answer and of each of its faults, the field `reason` of the log line and the label of the metric.\n\
+         `portvakt explain REASON` prints the same. Made from the table of reasons; `PORTVAKT_BLESS=1 make test` writes it anew.\n",
+    );
+    for reason in Reason::ALL {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\n## {}\n\n{}", reason.slug(), describe(*reason));
+    }
+    text
+}
+
+/// The guide to one reason, in Markdown.
+pub fn describe(reason: Reason) -> String {
+    let Guide {
+        rules,
+        when,
+        remedy,
+        example,
+    } = reason.guide();
+    let (status, code, title) = (reason.status(), reason.code().as_str(), reason.title());
+    format!(
+        "{title}\n\n- **Answer:** {status} `{code}` ({rules})\n- **When:** {when}\n- **What to do:** {remedy}\n- **Example:** {example}\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{env, fs, path::Path};
+
+    #[test]
+    fn docs_refusals_is_what_the_table_says() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/refusals.md");
+        if env::var_os("PORTVAKT_BLESS").is_some() {
+            fs::write(&path, markdown()).unwrap();
+        }
+        let written = fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            written == markdown(),
+            "docs/refusals.md is not what the table says: PORTVAKT_BLESS=1 make test"
+        );
+    }
+
+    #[test]
+    fn a_slug_names_its_reason() {
+        for reason in Reason::ALL {
+            assert_eq!(Reason::from_slug(reason.slug()), Some(*reason));
+        }
+        assert_eq!(Reason::from_slug("nothing"), None);
+    }
+}
