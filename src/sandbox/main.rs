@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use time::OffsetDateTime;
 
 mod core;
+mod demo;
 mod mint;
 mod pki;
 #[cfg(test)]
@@ -35,12 +36,15 @@ enum Command {
     },
     /// Run a small core that answers every operation of the interface with a plausible example.
     Core(core::CoreArgs),
+    /// Start the gateway before that core, and send it requests as a TPP would, right and broken ones.
+    Demo(demo::DemoArgs),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Pki { out, force } => mint::run(&out, force, OffsetDateTime::now_utc()),
         Command::Core(args) => core::run(&args),
+        Command::Demo(args) => demo::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

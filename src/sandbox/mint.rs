@@ -231,7 +231,7 @@ fn weak_key() -> Result<String, Box<dyn std::error::Error>> {
 }
 
 /// Whether the folder is whole and its certificates hold for at least another day.
-fn is_complete(out: &Path, now: OffsetDateTime) -> bool {
+pub(crate) fn is_complete(out: &Path, now: OffsetDateTime) -> bool {
     let lasts = |file: &str| {
         fs::read(out.join(file))
             .is_ok_and(|pem| not_after(&pem).is_some_and(|end| end > now + Duration::DAY))

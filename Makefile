@@ -1,0 +1,34 @@
+# What a developer types. `make` alone says what there is.
+#
+# One set of flags and one profile for everything that is run here: what `make demo` built, `make test` does not build again.
+CARGO_FLAGS = --features sandbox
+
+# Handed to the demo or to the benchmark: make demo ARGS=--once
+ARGS =
+
+.PHONY: help demo test check bench clean needs-build
+
+help: ## Say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: needs-build ## Build, start the gateway before a stand-in core, and call it (ARGS=--once: and stop)
+	cargo build $(CARGO_FLAGS) --bins
+	@exec "$${CARGO_TARGET_DIR:-target}/debug/portvakt-sandbox" demo --config config/gateway.yaml --certs certs $(ARGS)
+
+test: needs-build ## Run every test: units, integration, the examples in the documentation
+	cargo test $(CARGO_FLAGS)
+
+check: needs-build ## Judge without running: format, lints, documentation, dependencies
+	cargo fmt --check
+	cargo clippy $(CARGO_FLAGS) --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc $(CARGO_FLAGS) --no-deps
+	.ci/deny.sh || [ $$? -eq 75 ]
+
+bench: needs-build ## Measure what admitting a request costs
+	cargo bench $(CARGO_FLAGS) --bench admit -- $(ARGS)
+
+clean: ## Remove what was built (certs/ stays: `portvakt-sandbox pki --force` makes it anew)
+	cargo clean
+
+needs-build: ## Make sure of what the build needs beside Rust, installing it where that is allowed
+	@.ci/needs.sh

@@ -1,0 +1,264 @@
+//! `portvakt-sandbox demo`: the gateway at work in front of a stand-in core, called as a TPP calls it.
+//!
+//! Invariant: nothing is staged. Every request goes through the gateway's own TLS listener, and what the core saw is read from what
+//! the core wrote down. The two programs never outlive this one, however it ends, short of SIGKILL.
+//! Deliberately not here: how a gateway is run. It is started with the configuration that it is given, as anybody would start it.
+
+use portvakt::clock::Stopwatch;
+use portvakt::config::Settings;
+use portvakt::tools::tpp::TppFault;
+use std::io::{self, IsTerminal};
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use time::OffsetDateTime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// What is played, and what must come of it.
+mod scenes;
+
+/// One scene: sent, answered, judged.
+mod play;
+
+/// The core and the gateway as children of this program.
+mod programs;
+
+/// What the person at the terminal reads.
+mod report;
+
+use self::play::{Stage, play};
+use self::programs::{Place, Programs};
+use self::report::Report;
+
+/// How often a gateway that should stay up is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// The command line of the demo.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DemoArgs {
+    /// The gateway's configuration. Its upstream is where the stand-in core will listen.
+    #[arg(long, value_name = "FILE", default_value = "config/gateway.yaml")]
+    config: PathBuf,
+    /// The folder of the development PKI, as the configuration names it. It is made where it is not there.
+    #[arg(long, value_name = "DIR", default_value = "certs")]
+    certs: PathBuf,
+    /// Play the scenes and stop: ends with 0 where everything went as expected, with 1 otherwise.
+    #[arg(long)]
+    once: bool,
+}
+
+/// Why a demo ends early, or not well.
+#[derive(Debug, thiserror::Error)]
+enum DemoFault {
+    /// The configuration cannot be used.
+    #[error("the configuration cannot be used:\n{0}")]
+    Configuration(String),
+    /// The listener is not to be reached from this machine under the name in its certificate.
+    #[error(
+        "{} lets TPPs call {address}: for the demo, set listener.address to a loopback address, such as 127.0.0.1:8443", config.display()
+    )]
+    NotLocal {
+        /// The configuration.
+        config: PathBuf,
+        /// Its listener.
+        address: SocketAddr,
+    },
+    /// An address cannot be listened on.
+    #[error(
+        "{address} is not free ({source}). Stop what listens there, or set {key} in {} to another port", config.display()
+    )]
+    Taken {
+        /// The configuration.
+        config: PathBuf,
+        /// The key in it that names the address.
+        key: &'static str,
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The gateway's program does not stand beside this one.
+    #[error("{} is not there: build it with `cargo build --features sandbox --bins`", .0.display())]
+    NoGateway(PathBuf),
+    /// A program ended that should not have.
+    #[error("{name} ended by itself ({status}). The end of what it wrote to {}:\n{tail}", log.display())]
+    Died {
+        /// Which one.
+        name: &'static str,
+        /// How it ended.
+        status: String,
+        /// Its standard error.
+        log: PathBuf,
+        /// The last lines of that.
+        tail: String,
+    },
+    /// A program runs, but does not listen.
+    #[error("{name} does not answer on {address} after {} s; what it wrote stands in {}", waited.as_secs(), log.display())]
+    Silent {
+        /// Which one.
+        name: &'static str,
+        /// Where it should.
+        address: SocketAddr,
+        /// How long it was given.
+        waited: Duration,
+        /// Its standard error.
+        log: PathBuf,
+    },
+    /// SIGINT, SIGTERM or SIGHUP before the last scene.
+    #[error("interrupted")]
+    Interrupted,
+    /// A scene went otherwise than expected.
+    #[error("{0} of {1} scenes went otherwise than expected: see ✗ above")]
+    Unexpected(usize, usize),
+    /// A request could not be signed.
+    #[error(transparent)]
+    Tpp(#[from] TppFault),
+    /// A file, a child or the terminal failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Plays every scene; then, unless told otherwise, keeps gateway and core up until it is interrupted.
+pub(crate) fn run(args: &DemoArgs) -> Result<(), Box<dyn std::error::Error>> {
+    let mut out = io::stdout();
+    let mut report = Report::new(out.is_terminal(), &mut out);
+    report.title("Portvakt, a gateway for PSD2 interfaces: a demo\n")?;
+    prepare_certificates(&args.certs, &mut report)?;
+    let settings = Settings::load(&args.config)
+        .map_err(|faults| DemoFault::Configuration(faults.to_string()))?;
+    let (listener, control, upstream) = (
+        settings.listener.address,
+        settings.control.address,
+        settings.upstream.address,
+    );
+    check_addresses(&args.config, listener, control, upstream)?;
+    let place = Place::new(&args.config, listener, control, upstream)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    Ok(runtime.block_on(perform(args, &place, &mut report))?)
+}
+
+/// From the first program's start to its end. Leaving this function, by whatever way, ends both.
+async fn perform(args: &DemoArgs, place: &Place, report: &mut Report<'_>) -> Result<(), DemoFault> {
+    // They are caught before there is anything that could be left behind.
+    let mut interruption = Interruption::new()?;
+    let mut programs = Programs::default();
+    let failed = tokio::select! {
+        () = interruption.wait() => return Err(DemoFault::Interrupted),
+        failed = open(args, place, &mut programs, report) => failed?,
+    };
+    if !args.once {
+        report.invitation(place, &args.certs)?;
+        tokio::select! {
+            () = interruption.wait() => report.line("\nstopping the gateway and the core")?,
+            died = watch(&mut programs) => return Err(died),
+        }
+    }
+    let total = scenes::all().len();
+    match failed {
+        0 => Ok(()),
+        _ => Err(DemoFault::Unexpected(failed, total)),
+    }
+}
+
+/// Starts both programs and plays the scenes. Gives how many went otherwise than expected.
+async fn open(
+    args: &DemoArgs,
+    place: &Place,
+    programs: &mut Programs,
+    report: &mut Report<'_>,
+) -> Result<usize, DemoFault> {
+    programs.start_core(place, report).await?;
+    programs.start_gateway(place, report).await?;
+    report.cast(place)?;
+    let stage = Stage::new(place, &args.certs);
+    let scenes = scenes::all();
+    let mut failed = 0_usize;
+    for (number, scene) in (1..).zip(&scenes) {
+        let played = play(scene, &stage).await?;
+        programs.check()?;
+        failed = failed.saturating_add(usize::from(!played.went_as_expected()));
+        report.scene(number, scene, &played)?;
+    }
+    report.summary(scenes.len().saturating_sub(failed), scenes.len())?;
+    Ok(failed)
+}
+
+/// Ends when one of the programs has.
+async fn watch(programs: &mut Programs) -> DemoFault {
+    loop {
+        if let Err(died) = programs.check() {
+            return died;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+fn prepare_certificates(
+    certs: &Path,
+    report: &mut Report<'_>,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let now = OffsetDateTime::now_utc();
+    if crate::mint::is_complete(certs, now) {
+        return Ok(report.step(
+            "certificates",
+            &format!("those in {} still hold", certs.display()),
+        )?);
+    }
+    let watch = Stopwatch::start();
+    report.begin("certificates", &format!("made in {}", certs.display()))?;
+    crate::mint::write_all(certs, now)?;
+    Ok(report.end(watch.elapsed())?)
+}
+
+/// Both programs say as much, but only in their logs.
+fn check_addresses(
+    config: &Path,
+    listener: SocketAddr,
+    control: SocketAddr,
+    upstream: SocketAddr,
+) -> Result<(), DemoFault> {
+    let local = |ip: IpAddr| ip.is_loopback() || ip.is_unspecified();
+    if !local(listener.ip()) {
+        return Err(DemoFault::NotLocal {
+            config: config.to_owned(),
+            address: listener,
+        });
+    }
+    for (key, address) in [
+        ("listener.address", listener),
+        ("control.address", control),
+        ("upstream.address", upstream),
+    ] {
+        TcpListener::bind(address).map_err(|source| DemoFault::Taken {
+            config: config.to_owned(),
+            key,
+            address,
+            source,
+        })?;
+    }
+    Ok(())
+}
+
+/// Ctrl-C, a polite kill, or a terminal that is closed.
+struct Interruption([Signal; 3]);
+
+impl Interruption {
+    fn new() -> io::Result<Self> {
+        Ok(Self([
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
+        ]))
+    }
+
+    async fn wait(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+}

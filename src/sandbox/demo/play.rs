@@ -1,0 +1,223 @@
+//! One scene: signed, spoilt, sent over TLS, and compared with what the core wrote down.
+//!
+//! Invariant: what the core saw is what its journal gained between sending and answer, and scenes are played one after another.
+
+use super::DemoFault;
+use super::programs::Place;
+use super::scenes::{Expected, Scene};
+use portvakt::clock::{Clock, Stopwatch};
+use portvakt::tools::tpp::{
+    Answer, CallOptions, SignOptions, SignedRequest, TppFault, TppIdentity, call, sign,
+};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// How long the listener may be behind the control listener, which says that the gateway is ready.
+const BEHIND: Duration = Duration::from_secs(1);
+
+/// How long to wait for it between two tries.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Where scenes are played.
+#[derive(Debug)]
+pub(super) struct Stage {
+    base_url: String,
+    certs: PathBuf,
+    journal: PathBuf,
+    connecting: CallOptions,
+}
+
+impl Stage {
+    pub(super) fn new(place: &Place, certs: &Path) -> Self {
+        Self {
+            base_url: place.base_url(),
+            certs: certs.to_owned(),
+            journal: place.journal(),
+            connecting: CallOptions {
+                cacert: Some(certs.join("server-ca.pem")),
+                http2: false,
+            },
+        }
+    }
+
+    /// What the core wrote down so far, one value per request.
+    fn seen(&self) -> Result<Vec<Value>, DemoFault> {
+        let text = std::fs::read_to_string(&self.journal)?;
+        let entry = |line| serde_json::from_str(line).unwrap_or(Value::Null);
+        Ok(text.lines().map(entry).collect())
+    }
+}
+
+/// A scene that was played.
+#[derive(Debug)]
+pub(super) struct Played {
+    /// The request as it was sent.
+    pub(super) sent: SignedRequest,
+    /// The answer, or why there is none.
+    pub(super) answer: Result<Answered, String>,
+    /// What the core saw meanwhile.
+    pub(super) seen: Vec<Value>,
+    expected: Expected,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Answered {
+    /// Its HTTP status.
+    pub(super) status: u16,
+    /// Its body; null where that is no JSON.
+    pub(super) body: Value,
+}
+
+impl Answered {
+    fn of(answer: &Answer) -> Self {
+        Self {
+            status: answer.status,
+            body: serde_json::from_slice(&answer.body).unwrap_or(Value::Null),
+        }
+    }
+
+    /// A member of the body that is text.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.body.get(name)?.as_str()
+    }
+
+    /// What to change: the first fault with the header that it stands in, or where the title says it all, the title.
+    pub(super) fn first_fault(&self) -> Option<String> {
+        let Some(fault) = self.body.get("faults").and_then(|faults| faults.get(0)) else {
+            return self.text("message").map(str::to_owned);
+        };
+        let text = fault.get("text")?.as_str()?;
+        Some(match fault.get("header").and_then(Value::as_str) {
+            Some(header) => format!("{header}: {text}"),
+            None => text.to_owned(),
+        })
+    }
+}
+
+impl Played {
+    /// Whether status and reason are those of the scene, and whether the core saw what it should: the request once, or nothing.
+    pub(super) fn went_as_expected(&self) -> bool {
+        let Ok(answer) = &self.answer else {
+            return false;
+        };
+        match self.expected {
+            Expected::Forwarded(status) => {
+                answer.status == status
+                    && matches!(self.seen.as_slice(), [one] if self.is_same(one))
+            }
+            Expected::Refused(status, reason) => {
+                answer.status == status
+                    && answer.text("reason") == Some(reason)
+                    && self.seen.is_empty()
+            }
+        }
+    }
+
+    fn is_same(&self, seen: &Value) -> bool {
+        let text = |name| seen.get(name).and_then(Value::as_str);
+        text("method") == Some(self.sent.method.as_str())
+            && text("target") == Some(self.sent.target.as_str())
+    }
+}
+
+/// Plays one scene.
+pub(super) async fn play(scene: &Scene, stage: &Stage) -> Result<Played, DemoFault> {
+    let now = Clock::System.now().system_time();
+    let sent = signed(scene, stage, now)?;
+    let before = stage.seen()?.len();
+    let answer = send(&sent, stage).await;
+    let seen = stage.seen()?.split_off(before);
+    Ok(Played {
+        sent,
+        answer: answer
+            .map(|answer| Answered::of(&answer))
+            .map_err(|fault| fault.to_string()),
+        seen,
+        expected: scene.expected,
+    })
+}
+
+/// Sends once. Only where nobody listens yet is it tried again: no connection is opened merely to find out, because the gateway would
+/// log one that says nothing.
+async fn send(request: &SignedRequest, stage: &Stage) -> Result<Answer, TppFault> {
+    let waiting = Stopwatch::start();
+    loop {
+        match call(request, &stage.base_url, &stage.connecting).await {
+            Err(TppFault::Client(fault)) if fault.is_connect() && waiting.elapsed() < BEHIND => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+fn signed(scene: &Scene, stage: &Stage, now: SystemTime) -> Result<SignedRequest, DemoFault> {
+    let file = |extension| stage.certs.join(format!("{}.{extension}", scene.signer));
+    let identity = TppIdentity::from_pem_files(&file("pem"), &file("key"))?;
+    let options = SignOptions::at(now.checked_sub(scene.age).unwrap_or(now));
+    let mut request = sign(&identity, scene.request.clone(), &options)?;
+    (scene.meddle)(&mut request);
+    Ok(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn played(expected: Expected, status: u16, body: Value, seen: Vec<Value>) -> Played {
+        let sent = SignedRequest {
+            method: "GET".into(),
+            target: "/a".into(),
+            headers: Vec::new(),
+            body: None,
+            signing_string: String::new(),
+        };
+        Played {
+            sent,
+            answer: Ok(Answered { status, body }),
+            seen,
+            expected,
+        }
+    }
+
+    #[test]
+    fn a_refusal_counts_only_with_its_reason_and_an_idle_core() {
+        let expected = Expected::Refused(400, "date-skewed");
+        let body = || json!({"reason": "date-skewed"});
+        let seen = || json!({"method": "GET", "target": "/a"});
+        assert!(played(expected, 400, body(), vec![]).went_as_expected());
+        assert!(!played(expected, 403, body(), vec![]).went_as_expected());
+        assert!(!played(expected, 400, json!({"reason": "internal"}), vec![]).went_as_expected());
+        assert!(!played(expected, 400, Value::Null, vec![]).went_as_expected());
+        assert!(!played(expected, 400, body(), vec![seen()]).went_as_expected());
+    }
+
+    #[test]
+    fn a_request_counts_as_forwarded_only_where_the_core_saw_it_once() {
+        let expected = Expected::Forwarded(200);
+        let seen = || json!({"method": "GET", "target": "/a"});
+        assert!(played(expected, 200, Value::Null, vec![seen()]).went_as_expected());
+        assert!(!played(expected, 502, Value::Null, vec![seen()]).went_as_expected());
+        assert!(!played(expected, 200, Value::Null, vec![]).went_as_expected());
+        assert!(!played(expected, 200, Value::Null, vec![seen(), seen()]).went_as_expected());
+        let other = json!({"method": "GET", "target": "/b"});
+        assert!(!played(expected, 200, Value::Null, vec![other]).went_as_expected());
+    }
+
+    #[test]
+    fn the_first_fault_or_the_title() {
+        let fault = |body| Answered { status: 400, body }.first_fault();
+        let faults =
+            json!({"message": "m", "faults": [{"header": "Date", "text": "t"}, {"text": "u"}]});
+        assert_eq!(fault(faults).unwrap(), "Date: t");
+        assert_eq!(
+            fault(json!({"message": "m", "faults": [{"text": "u"}]})).unwrap(),
+            "u"
+        );
+        assert_eq!(fault(json!({"message": "m"})).unwrap(), "m");
+        assert_eq!(fault(Value::Null), None);
+    }
+}

@@ -1,0 +1,284 @@
+//! The stand-in core and the gateway, each a child of this program.
+//!
+//! Invariant: a [`Program`] that is dropped is dead and reaped, whether the demo ended well, failed or panicked.
+//! Deliberately not polite: SIGKILL is certain and at once, and a demo has nothing to finish.
+
+use super::DemoFault;
+use super::report::Report;
+use portvakt::clock::Stopwatch;
+use portvakt::tools::tpp::{CallOptions, SignedRequest, call};
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use uuid::Uuid;
+
+/// How long a program may take to listen: some hundred times what it takes on an idle machine.
+const READY_WITHIN: Duration = Duration::from_secs(20);
+
+/// How often it is asked.
+const ASK: Duration = Duration::from_millis(20);
+
+/// How much of a log is shown when its program dies, in lines.
+const TAIL: usize = 12;
+
+/// Where everything is: addresses, programs, logs.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// The port of the gateway's listener.
+    port: u16,
+    /// The gateway's control listener.
+    pub(super) control: SocketAddr,
+    /// The core's listener.
+    pub(super) upstream: SocketAddr,
+    /// The gateway's program.
+    pub(super) portvakt: PathBuf,
+    /// A folder of this demo alone, for what its programs write.
+    pub(super) logs: PathBuf,
+    sandbox: PathBuf,
+    config: PathBuf,
+}
+
+impl Place {
+    pub(super) fn new(
+        config: &Path,
+        listener: SocketAddr,
+        control: SocketAddr,
+        upstream: SocketAddr,
+    ) -> Result<Self, DemoFault> {
+        let sandbox = std::env::current_exe()?;
+        let portvakt = sandbox.with_file_name("portvakt");
+        if !portvakt.is_file() {
+            return Err(DemoFault::NoGateway(portvakt));
+        }
+        let name = format!("portvakt-demo-{}", Uuid::new_v4().simple());
+        let logs = std::env::temp_dir().join(name);
+        // Nobody else's: a name that is taken already is refused, not used.
+        DirBuilder::new().mode(0o700).create(&logs)?;
+        Ok(Self {
+            port: listener.port(),
+            control,
+            upstream,
+            portvakt,
+            logs,
+            sandbox,
+            config: config.to_owned(),
+        })
+    }
+
+    /// Where a TPP calls, by the name in the server's certificate.
+    pub(super) fn base_url(&self) -> String {
+        format!("https://localhost:{}", self.port)
+    }
+
+    /// One line of JSON for each request that the core saw.
+    pub(super) fn journal(&self) -> PathBuf {
+        self.logs.join("core.jsonl")
+    }
+
+    /// The gateway's access log.
+    pub(super) fn access_log(&self) -> PathBuf {
+        self.logs.join("access.jsonl")
+    }
+
+    /// The gateway's events.
+    pub(super) fn gateway_log(&self) -> PathBuf {
+        self.logs.join("gateway.log")
+    }
+}
+
+/// What runs.
+#[derive(Debug, Default)]
+pub(super) struct Programs {
+    running: Vec<Program>,
+}
+
+impl Programs {
+    /// Starts the stand-in core and waits until it listens.
+    pub(super) async fn start_core(
+        &mut self,
+        place: &Place,
+        report: &mut Report<'_>,
+    ) -> Result<(), DemoFault> {
+        let watch = Stopwatch::start();
+        report.begin("core", &format!("starts on http://{}", place.upstream))?;
+        let mut command = Command::new(&place.sandbox);
+        command
+            .args(["core", "--listen", &place.upstream.to_string(), "--log"])
+            .arg(place.journal())
+            .stdout(Stdio::null());
+        let log = place.logs.join("core.log");
+        self.running.push(Program::start("the core", command, log)?);
+        while TcpStream::connect(place.upstream).await.is_err() {
+            self.still_waiting(&watch, place.upstream).await?;
+        }
+        Ok(report.end(watch.elapsed())?)
+    }
+
+    /// Starts the gateway and waits until it says that it is ready.
+    pub(super) async fn start_gateway(
+        &mut self,
+        place: &Place,
+        report: &mut Report<'_>,
+    ) -> Result<(), DemoFault> {
+        let watch = Stopwatch::start();
+        report.begin("gateway", &format!("starts on {}", place.base_url()))?;
+        let mut command = Command::new(&place.portvakt);
+        command
+            .args(["serve", "--config"])
+            .arg(&place.config)
+            .stdout(File::create(place.access_log())?);
+        let program = Program::start("the gateway", command, place.gateway_log())?;
+        self.running.push(program);
+        while !is_ready(place).await {
+            self.still_waiting(&watch, place.control).await?;
+        }
+        Ok(report.end(watch.elapsed())?)
+    }
+
+    /// That all of them still run.
+    pub(super) fn check(&mut self) -> Result<(), DemoFault> {
+        self.running.iter_mut().try_for_each(Program::check)
+    }
+
+    /// Between two questions to the program that was started last.
+    async fn still_waiting(
+        &mut self,
+        watch: &Stopwatch,
+        address: SocketAddr,
+    ) -> Result<(), DemoFault> {
+        self.check()?;
+        match self.running.last() {
+            Some(program) if watch.elapsed() > READY_WITHIN => Err(DemoFault::Silent {
+                name: program.name,
+                address,
+                waited: READY_WITHIN,
+                log: program.log.clone(),
+            }),
+            _ => {
+                tokio::time::sleep(ASK).await;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Whether the control listener answers /readyz with 200.
+async fn is_ready(place: &Place) -> bool {
+    let question = SignedRequest {
+        method: "GET".into(),
+        target: "/readyz".into(),
+        headers: Vec::new(),
+        body: None,
+        signing_string: String::new(),
+    };
+    let base_url = format!("http://{}", place.control);
+    let answer = call(&question, &base_url, &CallOptions::default()).await;
+    answer.is_ok_and(|answer| answer.is_success())
+}
+
+/// One child.
+#[derive(Debug)]
+struct Program {
+    name: &'static str,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Program {
+    /// In a process group of its own: Ctrl-C is this program's to answer, and a child that it ended would look like one that died.
+    fn start(name: &'static str, mut command: Command, log: PathBuf) -> Result<Self, DemoFault> {
+        let child = command
+            .stdin(Stdio::null())
+            .stderr(File::create(&log)?)
+            .process_group(0)
+            .spawn()?;
+        Ok(Self { name, child, log })
+    }
+
+    fn check(&mut self) -> Result<(), DemoFault> {
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => Err(self.died(status)),
+        }
+    }
+
+    fn died(&self, status: ExitStatus) -> DemoFault {
+        DemoFault::Died {
+            name: self.name,
+            status: status.to_string(),
+            log: self.log.clone(),
+            tail: tail(&self.log).unwrap_or_else(|fault| fault.to_string()),
+        }
+    }
+}
+
+/// Both fail only where the child is gone already.
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn tail(log: &Path) -> io::Result<String> {
+    let text = String::from_utf8_lossy(&std::fs::read(log)?).into_owned();
+    let lines: Vec<&str> = text.lines().collect();
+    let from = lines.len().saturating_sub(TAIL);
+    Ok(lines.get(from..).unwrap_or_default().join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sleeper(folder: &Path) -> Program {
+        let mut command = Command::new("sleep");
+        command.arg("600");
+        Program::start("the sleeper", command, folder.join("log")).unwrap()
+    }
+
+    /// Whether the system still knows the process.
+    fn is_there(id: u32) -> bool {
+        let mut asked = Command::new("kill");
+        asked.args(["-0", &id.to_string()]).stderr(Stdio::null());
+        asked.status().unwrap().success()
+    }
+
+    #[test]
+    fn a_child_ends_with_its_guard_even_in_a_panic() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = sleeper(folder.path());
+        let id = program.child.id();
+        assert!(is_there(id));
+        let panicked = std::thread::spawn(move || {
+            let _program = program;
+            panic!("a scene that panics");
+        });
+        assert!(panicked.join().is_err());
+        assert!(!is_there(id));
+    }
+
+    #[test]
+    fn a_child_that_ends_is_reported_with_its_last_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", "seq 20 >&2; exit 3"]);
+        let mut program = Program::start("the shell", command, folder.path().join("log")).unwrap();
+        program.child.wait().unwrap();
+        let said = program.check().unwrap_err().to_string();
+        assert!(
+            said.contains("the shell ended by itself (exit status: 3)"),
+            "{said}"
+        );
+        assert!(
+            said.ends_with("\n19\n20") && !said.contains("\n8\n"),
+            "{said}"
+        );
+    }
+}

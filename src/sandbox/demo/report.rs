@@ -1,0 +1,327 @@
+//! What the person at the terminal reads.
+//!
+//! Invariant: the words are the same with and without colours, and a line is at most 80 columns wide, apart from commands to paste.
+//! Deliberately not here: a redrawn line or a cursor that moves. What is written can be kept in a file as it is.
+
+use super::play::{Answered, Played};
+use super::programs::Place;
+use super::scenes::{Expected, Scene};
+use serde_json::Value;
+use std::env;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+/// How wide a terminal is at least.
+const WIDTH: usize = 80;
+
+/// How far what belongs to a scene stands from the edge.
+const INDENT: &str = "     ";
+
+/// How far what the core saw does.
+const DEEPER: &str = "       ";
+
+/// Writes the demo's story.
+pub(super) struct Report<'a> {
+    out: &'a mut dyn Write,
+    colours: bool,
+    in_line: bool,
+}
+
+/// What a colour is for.
+#[derive(Clone, Copy)]
+enum Ink {
+    Good,
+    Bad,
+    Title,
+    Faint,
+}
+
+impl<'a> Report<'a> {
+    /// In colours where a person looks on who did not say otherwise (no-color.org).
+    pub(super) fn new(is_terminal: bool, out: &'a mut dyn Write) -> Self {
+        let refused = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
+        Self {
+            out,
+            colours: is_terminal && !refused && !dumb,
+            in_line: false,
+        }
+    }
+
+    pub(super) fn line(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.out, "{text}")
+    }
+
+    pub(super) fn title(&mut self, text: &str) -> io::Result<()> {
+        let text = self.inked(Ink::Title, text);
+        self.line(&text)
+    }
+
+    /// Something that takes a moment begins; [`Report::end`] says that it is done.
+    pub(super) fn begin(&mut self, what: &str, how: &str) -> io::Result<()> {
+        write!(self.out, "  {what:<13}{how} ... ")?;
+        self.in_line = true;
+        self.out.flush()
+    }
+
+    pub(super) fn end(&mut self, took: Duration) -> io::Result<()> {
+        self.in_line = false;
+        self.line(&format!("done, {} ms", took.as_millis()))
+    }
+
+    /// Something that took no time.
+    pub(super) fn step(&mut self, what: &str, how: &str) -> io::Result<()> {
+        self.line(&format!("  {what:<13}{how}"))
+    }
+
+    /// Where the programs write, once they run.
+    pub(super) fn cast(&mut self, place: &Place) -> io::Result<()> {
+        self.step("access log", &place.access_log().display().to_string())?;
+        self.step("events", &place.gateway_log().display().to_string())?;
+        self.step("core's log", &place.journal().display().to_string())?;
+        self.line("")
+    }
+
+    /// A scene: its heading, the request, the answer, and what the core saw.
+    pub(super) fn scene(
+        &mut self,
+        number: usize,
+        scene: &Scene,
+        played: &Played,
+    ) -> io::Result<()> {
+        let good = played.went_as_expected();
+        let mark = match good {
+            true => self.inked(Ink::Good, "✓"),
+            false => self.inked(Ink::Bad, "✗"),
+        };
+        let title = self.inked(Ink::Title, scene.title);
+        self.line(&format!("{number:>2} {mark} {title}"))?;
+        self.faint(INDENT, &request(scene, played))?;
+        match &played.answer {
+            Err(fault) => self.paragraph(INDENT, &format!("← no answer: {fault}"))?,
+            Ok(answer) => self.answer(answer, played)?,
+        }
+        if !good {
+            let text = self.inked(Ink::Bad, &expectation(scene.expected));
+            self.line(&format!("{INDENT}{text}"))?;
+        }
+        self.line("")
+    }
+
+    /// First what the core saw, where it saw something: that is the order of events.
+    fn answer(&mut self, answer: &Answered, played: &Played) -> io::Result<()> {
+        played.seen.iter().try_for_each(|seen| self.seen(seen))?;
+        match answer.text("reason") {
+            Some(reason) => {
+                let code = answer.text("code").unwrap_or("without a code");
+                self.line(&format!("{INDENT}← {} {code}, {reason}", answer.status))?;
+                self.paragraph(DEEPER, &answer.first_fault().unwrap_or_default())?;
+            }
+            None => {
+                let start = format!("{INDENT}← {} ", answer.status);
+                let body = match &answer.body {
+                    Value::Null => "with a body that is no JSON".to_owned(),
+                    body => abbreviated(&body.to_string(), room_after(&start)),
+                };
+                self.line(&format!("{start}{body}"))?;
+            }
+        }
+        if played.seen.is_empty() {
+            self.line(&format!("{INDENT}the core saw nothing"))?;
+        }
+        Ok(())
+    }
+
+    /// The request as the core wrote it down: its target, what the gateway says of it, and what it was signed with.
+    fn seen(&mut self, seen: &Value) -> io::Result<()> {
+        let text = |name| seen.get(name).and_then(Value::as_str).unwrap_or("?");
+        self.line(&format!("{INDENT}the core saw"))?;
+        self.line(&format!("{DEEPER}{} {}", text("method"), text("target")))?;
+        let mut others = 0_usize;
+        for (name, value) in headers(seen) {
+            let start = format!("{DEEPER}{name}: ");
+            if is_long(name) {
+                let value = abbreviated(value, room_after(&start));
+                self.line(&format!("{start}{value}"))?;
+            } else if name.starts_with("gateway-") {
+                self.paragraph(DEEPER, &format!("{name}: {value}"))?;
+            } else {
+                others = others.saturating_add(1);
+            }
+        }
+        self.faint(DEEPER, &format!("and {others} other headers"))
+    }
+
+    pub(super) fn summary(&mut self, good: usize, all: usize) -> io::Result<()> {
+        let ink = if good == all { Ink::Good } else { Ink::Bad };
+        let text = self.inked(ink, &format!("demo: {good} of {all} as expected"));
+        self.line(&text)
+    }
+
+    /// How to try it oneself. Commands are ready to be pasted from where the demo was started.
+    pub(super) fn invitation(&mut self, place: &Place, certs: &Path) -> io::Result<()> {
+        let portvakt = from_here(&place.portvakt);
+        let call = |option: &str, target: &str| {
+            format!(
+                "{portvakt} tpp call {option}\\\n  --cert {0}/tpp-both.pem --key {0}/tpp-both.key --cacert {0}/server-ca.pem \\\n  GET {1}{target}",
+                certs.display(),
+                place.base_url(),
+            )
+        };
+        self.title("\nThe gateway and the core stay up. Be a TPP:")?;
+        self.line(&format!("\n{}", call("", "/v1/accounts")))?;
+        self.title("\nThe same as a curl command (its date holds for a minute):")?;
+        self.line(&format!("\n{}", call("--curl ", "/v1/accounts")))?;
+        self.title("\nWhat the gateway counted:")?;
+        self.line(&format!("\ncurl -s http://{}/metrics", place.control))?;
+        self.title("\nCtrl-C stops both.")
+    }
+
+    fn faint(&mut self, indent: &str, text: &str) -> io::Result<()> {
+        for line in wrapped(text, WIDTH.saturating_sub(indent.len())) {
+            let line = self.inked(Ink::Faint, &line);
+            self.line(&format!("{indent}{line}"))?;
+        }
+        Ok(())
+    }
+
+    fn paragraph(&mut self, indent: &str, text: &str) -> io::Result<()> {
+        wrapped(text, WIDTH.saturating_sub(indent.len()))
+            .iter()
+            .try_for_each(|line| self.line(&format!("{indent}{line}")))
+    }
+
+    fn inked(&self, ink: Ink, text: &str) -> String {
+        if !self.colours {
+            return text.to_owned();
+        }
+        // SGR codes of ECMA-48.
+        let code = match ink {
+            Ink::Good => "32",
+            Ink::Bad => "31",
+            Ink::Title => "1",
+            Ink::Faint => "2",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+}
+
+/// A fault that comes in the middle of a line shall have one of its own.
+impl Drop for Report<'_> {
+    fn drop(&mut self) {
+        if self.in_line {
+            let _ = writeln!(self.out);
+        }
+    }
+}
+
+/// The request in short.
+fn request(scene: &Scene, played: &Played) -> String {
+    let sent = &played.sent;
+    format!("→ {} {}, {}.pem", sent.method, sent.target, scene.signer)
+}
+
+fn expectation(expected: Expected) -> String {
+    match expected {
+        Expected::Forwarded(status) => {
+            format!("expected: {status}, and the core to see the request once")
+        }
+        Expected::Refused(status, reason) => {
+            format!("expected: {status}, {reason}, and the core to see nothing")
+        }
+    }
+}
+
+fn headers(seen: &Value) -> impl Iterator<Item = (&str, &str)> {
+    let pairs = seen.get("headers").and_then(Value::as_array);
+    pairs
+        .into_iter()
+        .flatten()
+        .filter_map(|pair| Some((pair.get(0)?.as_str()?, pair.get(1)?.as_str()?)))
+}
+
+/// Kilobytes of base64, whose beginning tells all there is to see.
+fn is_long(name: &str) -> bool {
+    matches!(name, "tpp-signature-certificate" | "signature")
+}
+
+/// How many characters there are to the edge.
+fn room_after(start: &str) -> usize {
+    WIDTH.saturating_sub(start.chars().count())
+}
+
+/// At most `room` characters: the beginning, and how many there are.
+fn abbreviated(text: &str, room: usize) -> String {
+    let length = text.chars().count();
+    if length <= room {
+        return text.to_owned();
+    }
+    let rest = format!("... ({length} characters)");
+    let start: String = text.chars().take(room.saturating_sub(rest.len())).collect();
+    start + &rest
+}
+
+/// Lines of at most `width` characters, apart from words that are longer than that.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        let fits = line.chars().count() + 1 + word.chars().count() <= width;
+        if !line.is_empty() && !fits {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.extend(Some(line).filter(|line| !line.is_empty()));
+    lines
+}
+
+/// The path as it is typed from the folder that the demo was started in.
+fn from_here(path: &Path) -> String {
+    let here = env::current_dir().unwrap_or_default();
+    match path.strip_prefix(here) {
+        Ok(below) => format!("./{}", below.display()),
+        Err(_) => path.display().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_values_are_abbreviated_to_the_room_there_is() {
+        assert_eq!(abbreviated("abc", 3), "abc");
+        let long = "æ".repeat(1_000);
+        let short = abbreviated(&long, 40);
+        assert_eq!(short.chars().count(), 40);
+        assert!(short.ends_with("... (1000 characters)"), "{short}");
+    }
+
+    #[test]
+    fn words_are_wrapped_and_none_is_lost() {
+        assert_eq!(wrapped("a bb ccc d", 4), ["a bb", "ccc", "d"]);
+        assert_eq!(wrapped("abcdef g", 4), ["abcdef", "g"]);
+        assert!(wrapped(" ", 4).is_empty());
+    }
+
+    #[test]
+    fn an_open_line_is_closed_and_nothing_is_coloured_in_a_file() {
+        let mut out = Vec::new();
+        let mut report = Report::new(false, &mut out);
+        report.begin("core", "starts").unwrap();
+        report.end(Duration::from_millis(2)).unwrap();
+        report.summary(1, 2).unwrap();
+        report.begin("gateway", "starts").unwrap();
+        drop(report);
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(
+            text,
+            "  core         starts ... done, 2 ms\ndemo: 1 of 2 as expected\n  gateway      starts ... \n"
+        );
+    }
+}

@@ -1,0 +1,267 @@
+//! The scenes as a table: a request, how it is spoilt, and what must come of it.
+//!
+//! Invariant: each spoilt request is right but for the one thing in its title, so that its refusal proves that one check.
+//! Deliberately written out here and not taken from the gateway: statuses and reasons are what a TPP's developer may rely on.
+
+use portvakt::tools::tpp::{SignedRequest, Unsigned};
+use std::time::Duration;
+
+/// An address for documentation, RFC 5737.
+const PSU_ADDRESS: &str = "192.0.2.10";
+
+/// A PSU that nobody is.
+const PSU: &str = "5b0b0f8e-0c2c-4d0e-9b55-3f1f4f0a7a11";
+
+/// Where the PSU would come back to.
+const REDIRECT_URI: &str = "https://tpp.example/callback";
+
+/// One more byte than HTTP-6 lets through.
+const ONE_BYTE_TOO_MANY: usize = 64 * 1024 + 1;
+
+/// A payment that is above the limit of 100 000 NOK and says what such a payment must say (§Payment creation request).
+const PAYMENT: &str = concat!(
+    r#"{"instructedAmount":{"amount":"150000.00","currency":"NOK"},"#,
+    r#""creditorName":"Werkzeugbau Muster GmbH","#,
+    r#""creditorAccount":{"iban":"DE89370400440532013000","currency":"EUR"},"#,
+    r#""creditorAddress":{"street":"Musterweg","buildingNumber":"1","city":"Berlin","country":"DE"},"#,
+    r#""debtorAccount":{"iban":"NO9386011117947","currency":"NOK"},"#,
+    r#""remittanceInformationUnstructured":"Faktura 4711","#,
+    r#""regulatoryReportingCode":"14","regulatoryReportingInformation":"Machine tools"}"#,
+);
+
+/// What must come of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// The core sees it, once, and answers with this status.
+    Forwarded(u16),
+    /// The gateway answers with this status and reason, and the core sees nothing.
+    Refused(u16, &'static str),
+}
+
+/// A request, and what must come of it.
+#[derive(Debug)]
+pub(super) struct Scene {
+    /// One line that says what is special about it.
+    pub(super) title: &'static str,
+    /// Who signs it: the name of a certificate of the development PKI.
+    pub(super) signer: &'static str,
+    /// What is signed.
+    pub(super) request: Unsigned,
+    /// How long ago.
+    pub(super) age: Duration,
+    /// What happens to it between signing and sending.
+    pub(super) meddle: fn(&mut SignedRequest),
+    /// What must come of it.
+    pub(super) expected: Expected,
+}
+
+/// All of them, in the order of the gateway's checks as far as that makes a story.
+pub(super) fn all() -> Vec<Scene> {
+    let mut scenes = vec![
+        scene(
+            "A signed request for accounts",
+            accounts(),
+            Expected::Forwarded(200),
+        ),
+        scene(
+            "A signed cross-border payment",
+            payment(PAYMENT.into()),
+            Expected::Forwarded(201),
+        ),
+    ];
+    scenes.extend(spoilt_on_the_way());
+    scenes.extend(spoilt_by_the_caller());
+    scenes
+}
+
+/// Signed well, and changed before it arrived.
+fn spoilt_on_the_way() -> [Scene; 5] {
+    [
+        Scene {
+            meddle: |request| request.remove_header("Signature"),
+            ..refused(
+                "A request without a signature",
+                accounts(),
+                400,
+                "signature-missing",
+            )
+        },
+        Scene {
+            age: Duration::from_secs(61),
+            ..refused(
+                "A request that was signed 61 seconds ago",
+                accounts(),
+                400,
+                "date-skewed",
+            )
+        },
+        Scene {
+            meddle: raise_the_amount,
+            ..refused(
+                "A payment whose amount was raised on the way",
+                payment(PAYMENT.into()),
+                400,
+                "digest-mismatch",
+            )
+        },
+        Scene {
+            meddle: |request| {
+                request.set_header("TPP-Redirect-URI", "https://thief.example/callback")
+            },
+            ..refused(
+                "A signed header that was changed on the way",
+                accounts(),
+                400,
+                "signature-mismatch",
+            )
+        },
+        Scene {
+            meddle: |request| request.set_header("PSU-ID", PSU),
+            ..refused(
+                "A PSU-ID that was slipped in and is not signed",
+                accounts(),
+                400,
+                "signature-coverage",
+            )
+        },
+    ]
+}
+
+/// Sent as it was signed, by somebody who may not, or for something that is not.
+fn spoilt_by_the_caller() -> [Scene; 5] {
+    [
+        Scene {
+            signer: "foreign",
+            ..refused(
+                "A certificate from somebody else's CA",
+                accounts(),
+                403,
+                "certificate-untrusted",
+            )
+        },
+        Scene {
+            signer: "expired",
+            ..refused(
+                "A certificate that expired yesterday",
+                accounts(),
+                403,
+                "certificate-expired",
+            )
+        },
+        Scene {
+            signer: "tpp-pisp",
+            ..refused(
+                "Accounts for a TPP that may only pay",
+                accounts(),
+                403,
+                "role-missing",
+            )
+        },
+        refused(
+            "An operation that there is not",
+            get("/v1/cards"),
+            404,
+            "operation-unknown",
+        ),
+        refused(
+            "A body of 65537 bytes, one too many",
+            payment(padded()),
+            413,
+            "body-too-large",
+        ),
+    ]
+}
+
+fn scene(title: &'static str, request: Unsigned, expected: Expected) -> Scene {
+    Scene {
+        title,
+        signer: "tpp-both",
+        request,
+        age: Duration::ZERO,
+        meddle: |_| {},
+        expected,
+    }
+}
+
+fn refused(title: &'static str, request: Unsigned, status: u16, reason: &'static str) -> Scene {
+    scene(title, request, Expected::Refused(status, reason))
+}
+
+fn accounts() -> Unsigned {
+    get("/v1/accounts")
+}
+
+/// With the headers that nearly every operation requires (HDR-5).
+fn get(target: &str) -> Unsigned {
+    Unsigned {
+        method: "GET".into(),
+        target: target.into(),
+        headers: headers(&[]),
+        body: None,
+    }
+}
+
+/// With the headers that a cross-border payment requires (HDR-1, HDR-2).
+fn payment(body: Vec<u8>) -> Unsigned {
+    Unsigned {
+        method: "POST".into(),
+        target: "/v1/payments/norwegian-cross-border-credit-transfers".into(),
+        headers: headers(&[
+            ("Content-Type", "application/json"),
+            ("x-accept-fix", "amount-as-string"),
+            ("TPP-Session-ID", "demo-session"),
+            ("PSU-ID", PSU),
+        ]),
+        body: Some(body),
+    }
+}
+
+fn headers(more: &[(&str, &str)]) -> Vec<(String, String)> {
+    [
+        ("TPP-Redirect-URI", REDIRECT_URI),
+        ("PSU-IP-Address", PSU_ADDRESS),
+    ]
+    .iter()
+    .chain(more)
+    .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+    .collect()
+}
+
+/// White space is as good as anything: the body is refused before it is read as JSON.
+fn padded() -> Vec<u8> {
+    let mut body = PAYMENT.as_bytes().to_vec();
+    body.resize(ONE_BYTE_TOO_MANY, b' ');
+    body
+}
+
+/// Keeps the length, so that only the digest can tell.
+fn raise_the_amount(request: &mut SignedRequest) {
+    request.body = Some(PAYMENT.replace("150000.00", "950000.00").into_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use portvakt::interface::Reason;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_refusal_is_one_that_the_gateway_knows_and_no_two_are_the_same() {
+        let mut reasons = HashSet::new();
+        for scene in all() {
+            if let Expected::Refused(status, slug) = scene.expected {
+                let known = Reason::ALL.iter().find(|reason| reason.slug() == slug);
+                assert_eq!(known.map(|reason| reason.status()), Some(status), "{slug}");
+                assert!(reasons.insert(slug), "{slug}");
+            }
+        }
+        assert_eq!(reasons.len(), 10);
+    }
+
+    #[test]
+    fn the_payment_is_json_and_its_amount_can_be_raised() {
+        let payment: serde_json::Value = serde_json::from_str(PAYMENT).unwrap();
+        assert_eq!(payment["instructedAmount"]["amount"], "150000.00");
+        assert_eq!(padded().len(), 65_537);
+    }
+}
