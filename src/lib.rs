@@ -42,3 +42,8 @@ pub mod tools;
 
 // The command line.
 pub mod cli;
+
+// The development PKI, which the tests of several modules need: the very file of the sandbox.
+#[cfg(all(test, feature = "sandbox"))]
+#[path = "sandbox/pki.rs"]
+mod development_pki;

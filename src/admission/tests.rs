@@ -1,8 +1,15 @@
 //! The pipeline without a listener: what observe mode lets pass, and what may then not be believed (FWD-6's types).
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::too_many_lines,
+    reason = "a test fails by panicking, and a table is as long as its cases"
+)]
+
 use super::{Admitted, Framing, Head, Policy, Record, Snapshot, Stage, Verdict, admit};
 use crate::{
     clock::{Clock, Timestamp},
+    development_pki as pki,
     interface::{
         Reason, Refusal,
         operations::{Catalogue, Environment, builtin},
@@ -14,9 +21,6 @@ use crate::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use openssl::x509::X509;
-
-#[path = "../sandbox/pki.rs"]
-mod pki;
 
 const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
 

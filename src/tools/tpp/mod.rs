@@ -16,10 +16,5 @@ pub use self::fault::TppFault;
 pub use self::identity::TppIdentity;
 pub use self::sign::{SIGNED_HEADERS, SignOptions, SignedRequest, Unsigned, sign};
 
-/// The development PKI, for the tests of this module.
-#[cfg(all(test, feature = "sandbox"))]
-#[path = "../../sandbox/pki.rs"]
-pub mod pki;
-
 #[cfg(all(test, feature = "sandbox"))]
 mod tests;

@@ -1,7 +1,13 @@
 //! Signing and the command line, with certificates made on the spot and the signature verified by OpenSSL.
 
-use super::pki::{Ca, CaSpec, Issued, Key, LeafSpec};
+#![allow(
+    clippy::unwrap_used,
+    clippy::too_many_lines,
+    reason = "a test fails by panicking, and a table is as long as its cases"
+)]
+
 use super::{SignOptions, TppCommand, TppFault, TppIdentity, Unsigned, run, sign};
+use crate::development_pki::{Ca, CaSpec, Issued, Key, LeafSpec};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use clap::Parser;
 use openssl::hash::MessageDigest;
