@@ -14,16 +14,16 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What is played, and what must come of it.
+// What is played, and what must come of it.
 mod scenes;
 
-/// One scene: sent, answered, judged.
+// One scene: sent, answered, judged.
 mod play;
 
-/// The core and the gateway as children of this program.
+// The core and the gateway as children of this program.
 mod programs;
 
-/// What the person at the terminal reads.
+// What the person at the terminal reads.
 mod report;
 
 use self::play::{Stage, play};
