@@ -8,7 +8,7 @@
 //!
 //! A refused request ends in `request_filter`. The three doors after it borrow the [`Admitted`](crate::admission::Admitted)
 //! that `admit` left in the exchange, or fail: should a filter ever let another request go on, no connection is opened
-//! for it. What goes upstream is written by [`forward::upstream_head`], which takes nothing else:
+//! for it (SIG-11). What goes upstream is written by [`forward::upstream_head`], which takes nothing else:
 //!
 //! ```compile_fail,E0308
 //! use portvakt::gateway::forward;

@@ -5,7 +5,7 @@ use crate::{
     interface::{Fault, Place, Reason, Refusal, headers::date, operations::Operation},
 };
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderName, HeaderValue, Method, header};
 use pingora::{Error, ErrorType, Result, http::ResponseHeader, proxy::Session};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -51,8 +51,14 @@ pub(super) async fn refuse(
     if lost || unread {
         session.set_keepalive(None);
     }
-    session.write_response_header(Box::new(head), false).await?;
-    session.write_response_body(Some(body), true).await?;
+    // HTTP/2 would send the body of an answer to HEAD, which has none.
+    let bodiless = session.req_header().method == Method::HEAD;
+    session
+        .write_response_header(Box::new(head), bodiless)
+        .await?;
+    if !bodiless {
+        session.write_response_body(Some(body), true).await?;
+    }
     if unread && !lost {
         drain(session).await;
     }
