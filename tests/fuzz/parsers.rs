@@ -1,0 +1,186 @@
+//! What holds of every parser of outside bytes, whatever the bytes are: it ends, it does not panic, and what it accepts
+//! reads back as itself.
+//!
+//! The property tests (tests/it/properties.rs) call these with bytes that are nearly right, the fuzz targets beside this
+//! file with bytes that find their own way.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use portvakt::{
+    admission::{Framing, Head, Policy, Record, Snapshot, admit},
+    clock::{Clock, Timestamp},
+    interface::{
+        headers::{
+            accept, accept_fix, choices, connection, content, date, digest, encoded_word, identifier, network, redirect_uri, signature::Signature,
+            uuid_form,
+        },
+        operations::{Catalogue, Environment, builtin},
+        path::{self, Target},
+    },
+    state::Store,
+    trust::{Anchors, Trust, decode, name::Name, qc::Statements},
+};
+use std::sync::LazyLock;
+
+/// A target, by its name.
+pub type Parser = fn(&[u8]);
+
+/// Every target.
+pub const ALL: [(&str, Parser); 10] = [
+    ("signature", signature),
+    ("encoded_word", encoded_words),
+    ("name", names),
+    ("digest", digests),
+    ("date", dates),
+    ("certificate", certificates),
+    ("qc_statements", qc_statements),
+    ("target", targets),
+    ("header", headers),
+    ("request", requests),
+];
+
+/// Signature (SIG-2, SIG-3, SIG-6): what is read can be written and read again.
+pub fn signature(bytes: &[u8]) {
+    let Ok(read) = Signature::parse(bytes) else { return };
+    let text = [
+        b"keyId=\"SN=",
+        read.serial,
+        b",CA=",
+        read.issuer,
+        b"\",algorithm=\"",
+        read.algorithm,
+        b"\",headers=\"",
+        read.headers.join(" ").as_bytes(),
+        b"\",signature=\"",
+        read.signature,
+        b"\"",
+    ]
+    .concat();
+    assert_eq!(Signature::parse(&text).as_ref(), Ok(&read));
+    assert!(read.headers.iter().all(|name| read.lists(&name.to_ascii_lowercase())));
+}
+
+/// Encoded words (SIG-10): decoded once, never longer than they were, and otherwise left as they are.
+pub fn encoded_words(bytes: &[u8]) {
+    if let Ok(decoded) = encoded_word::decode(bytes) {
+        assert!(decoded.len() <= bytes.len() * 2);
+        if !bytes.starts_with(b"=?") {
+            assert_eq!(decoded.trim_ascii(), bytes.trim_ascii());
+        }
+    }
+}
+
+/// Names (SIG-4): as DER and as text. A name is spelled by what it prints.
+pub fn names(bytes: &[u8]) {
+    static KNOWN: LazyLock<Name> = LazyLock::new(|| Name::from_der(KNOWN_DER).unwrap());
+    let _ = KNOWN.compare(bytes);
+    if let Ok(name) = Name::from_der(bytes) {
+        let text = name.to_string();
+        if text.len() <= 4096 {
+            assert!(name.compare(text.as_bytes()).is_ok(), "{text}");
+        }
+    }
+}
+
+/// C=NO, O=Bank, CN=a
+const KNOWN_DER: &[u8] = b"\x30\x28\x31\x0b\x30\x09\x06\x03\x55\x04\x06\x13\x02NO\
+    \x31\x0d\x30\x0b\x06\x03\x55\x04\x0a\x0c\x04Bank\x31\x0a\x30\x08\x06\x03\x55\x04\x03\x0c\x01a";
+
+/// Digest (DIG-1): a header that fits one body fits no other.
+pub fn digests(bytes: &[u8]) {
+    if digest::check(bytes, b"{}").is_ok() {
+        assert!(digest::check(bytes, b"[]").is_err());
+    }
+    assert!(digest::check(digest::sha256(bytes).as_bytes(), bytes).is_ok());
+}
+
+/// Date (DAT-1): there is one way to write a date.
+pub fn dates(bytes: &[u8]) {
+    if let Some(date) = date::parse(bytes) {
+        assert_eq!(date::format(date).as_bytes(), bytes);
+    }
+}
+
+/// The certificate header (CRT-1), and a certificate that nobody trusts.
+pub fn certificates(bytes: &[u8]) {
+    if let Ok(presented) = decode::decode(bytes) {
+        let again = decode::decode(STANDARD.encode(&presented.leaf).as_bytes());
+        assert!(again.is_ok_and(|again| presented.leaf.starts_with(b"-----") || again.leaf == presented.leaf));
+    }
+    assert!(WORLD.trust.identify(bytes, None, NOW).is_err());
+    assert!(WORLD.trust.identify(STANDARD.encode(bytes).as_bytes(), None, NOW).is_err());
+}
+
+/// QcStatements (CRT-3, CRT-4): a PSD2 statement names its authority.
+pub fn qc_statements(bytes: &[u8]) {
+    if let Ok(Some(psd2)) = Statements::parse(bytes).map(|statements| statements.psd2) {
+        assert!(!psd2.nca_id.is_empty() && !psd2.nca_name.is_empty());
+    }
+}
+
+/// Request targets (HTTP-10): what passes has no segment that two servers could read in two ways.
+pub fn targets(bytes: &[u8]) {
+    let Ok(target) = Target::parse(bytes) else { return };
+    for segment in target.segments() {
+        let decoded = path::decode(segment);
+        assert!(!matches!(&*decoded, "" | "." | "..") && !decoded.contains(['/', '\\']) && !segment.contains(';'));
+    }
+    let _ = WORLD.catalogue.find(&Method::GET, &target);
+}
+
+/// Every other header with rules of its own.
+pub fn headers(bytes: &[u8]) {
+    for environment in [Environment::Production, Environment::Sandbox] {
+        if let Ok(uri) = redirect_uri::parse(bytes, environment) {
+            assert!(uri.as_str().is_ascii() && !uri.host().is_empty() && bytes.len() <= 2000);
+        }
+    }
+    if let Some(id) = uuid_form::parse(bytes) {
+        let upper = bytes.to_ascii_uppercase();
+        assert_eq!(uuid_form::parse(&upper), Some(id));
+    }
+    if let Some(port) = network::port(bytes) {
+        assert!(port > 0);
+    }
+    let _ = (network::address(bytes), network::is_location(bytes), choices::context(bytes), choices::redirect_preferred(bytes));
+    let _ = (choices::is_psu_method(bytes), accept_fix::parse([bytes]).is_ok(), identifier::is_valid(bytes), content::is_utf8_json(bytes));
+    let Ok(value) = HeaderValue::from_bytes(bytes) else { return };
+    let map = HeaderMap::from_iter([(http::header::ACCEPT, value.clone()), (http::header::CONNECTION, value)]);
+    let _ = (accept::allows_json(&map), connection::refused_nomination(&map));
+}
+
+/// A whole request, as lines: nothing that a stranger sends is admitted.
+pub fn requests(bytes: &[u8]) {
+    let (head, body) = bytes.windows(4).position(|end| end == b"\r\n\r\n").map_or((bytes, &[][..]), |at| bytes.split_at(at + 4));
+    let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let mut words = lines.next().unwrap_or_default().split(|byte| *byte == b' ');
+    let Ok(method) = Method::from_bytes(words.next().unwrap_or_default()) else { return };
+    let target = words.next().unwrap_or_default();
+    let mut map = HeaderMap::new();
+    for line in lines {
+        let mut halves = line.splitn(2, |byte| *byte == b':');
+        let name = HeaderName::from_bytes(halves.next().unwrap_or_default());
+        let value = HeaderValue::from_bytes(halves.next().unwrap_or_default().trim_ascii());
+        if let (Ok(name), Ok(value)) = (name, value) {
+            map.append(name, value);
+        }
+    }
+    let framing = Framing::Lines { raw: head, target_rewritten: false };
+    let head = Head { method: &method, target, headers: &map, authority: None, framing, peer: None, slot: None };
+    let mut record = Record::open(&Clock::standing(NOW));
+    let mut body = Bytes::copy_from_slice(body);
+    assert!(RUNTIME.block_on(admit(&head, &mut body, &WORLD, &Store::default(), &mut record)).is_err());
+}
+
+/// The second as of which everything is judged.
+pub const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
+
+/// A world without an anchor.
+static WORLD: LazyLock<Snapshot> = LazyLock::new(|| Snapshot {
+    policy: Policy::new(Environment::Sandbox),
+    catalogue: Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
+    trust: Trust::new(Anchors::new(Vec::new(), Vec::new()).unwrap()),
+});
+
+static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| tokio::runtime::Builder::new_current_thread().build().unwrap());

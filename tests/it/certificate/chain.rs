@@ -1,0 +1,455 @@
+//! Chains to a trust anchor: CRT-2, CRT-10.
+
+use super::{leaf, shared_key, showing};
+use crate::harness::{
+    Call, Forged, Gate, Tpp, accepted,
+    pki::{Ca, CaSpec, Extension, LeafSpec, der, der_sequence},
+    refused, resigned, world,
+};
+use openssl::{base64::encode_block, hash::MessageDigest};
+use portvakt::clock::{Clock, Timestamp};
+use std::sync::{Arc, LazyLock};
+use time::macros::datetime;
+
+//= CRT-2 accepted
+#[test]
+fn chains_to_an_anchor() {
+    let gate = Gate::start();
+    accepted(&gate, &Call::accounts());
+    // Straight from the anchor.
+    let direct = Tpp::of(world().root.issue(&world().leaf()).unwrap());
+    accepted(&gate, &Call::accounts().by(&direct));
+    // The CA that issues is itself the anchor, as trusted lists have it.
+    let gate = Gate::builder()
+        .file("anchors/root.pem", world().issuing.pem())
+        .start();
+    accepted(&gate, &Call::accounts());
+}
+
+//= CRT-2 refused
+#[test]
+fn chains_to_somebody_else() {
+    let gate = Gate::start();
+    let foreign = Ca::root(&CaSpec {
+        key: shared_key(),
+        common_name: "Somebody Else".into(),
+        ..CaSpec::development_root()
+    })
+    .unwrap();
+    let tpp = Tpp::of(foreign.issue(&world().leaf()).unwrap());
+    refused(
+        &gate,
+        &Call::accounts().by(&tpp),
+        403,
+        "FORBIDDEN",
+        "certificate-untrusted",
+    );
+    // The names of the CA that is trusted, but another key.
+    let twin = Ca::root(&CaSpec {
+        key: shared_key(),
+        common_name: "Portvakt Test CA G1".into(),
+        organization: "Portvakt Test CA, AS".into(),
+        ..CaSpec::default()
+    })
+    .unwrap();
+    let tpp = Tpp::of(twin.issue(&world().leaf()).unwrap());
+    let answer = refused(
+        &gate,
+        &Call::accounts().by(&tpp),
+        403,
+        "FORBIDDEN",
+        "certificate-untrusted",
+    );
+    // What OpenSSL says of the chain is the operator's.
+    assert!(
+        !String::from_utf8_lossy(&answer.body)
+            .to_lowercase()
+            .contains("issuer certificate")
+    );
+    // One byte of the signature.
+    let mut der = world().both.issued.der.clone();
+    *der.last_mut().unwrap() ^= 1;
+    refused(
+        &gate,
+        &showing(Call::accounts(), &encode_block(&der)),
+        403,
+        "FORBIDDEN",
+        "certificate-untrusted",
+    );
+    // A gateway that does not know the CA between.
+    let gate = Gate::builder()
+        .file("intermediates/issuing.pem", world().tls_ca.pem())
+        .start();
+    refused(
+        &gate,
+        &Call::accounts(),
+        403,
+        "FORBIDDEN",
+        "certificate-untrusted",
+    );
+}
+
+//= CRT-2 accepted
+//= CRT-2 refused
+#[test]
+fn validity_is_judged_at_each_request() {
+    let at = |time: time::OffsetDateTime| {
+        Timestamp::from_unix(u64::try_from(time.unix_timestamp()).unwrap())
+    };
+    let (first, last) = (
+        datetime!(2026-03-01 12:00 UTC),
+        datetime!(2026-09-01 12:00 UTC),
+    );
+    let clock = Clock::standing(at(datetime!(2026-06-01 12:00 UTC)));
+    let gate = Gate::builder().clock(&clock).start();
+    let call = Call::accounts().by(&world().issue(&LeafSpec {
+        not_before: first,
+        not_after: last,
+        ..world().leaf()
+    }));
+    let second = time::Duration::SECOND;
+    let (early, late) = ("certificate-not-yet-valid", "certificate-expired");
+    // It is known to the gateway after the first request; that changes nothing.
+    let moments = [
+        (first, None),
+        (first - second, Some(early)),
+        (first, None),
+        (last, None),
+        (last + second, Some(late)),
+        (first - second, Some(early)),
+        (last, None),
+    ];
+    for (moment, reason) in moments {
+        clock.set(at(moment));
+        match reason {
+            Some(reason) => drop(refused(&gate, &call, 403, "FORBIDDEN", reason)),
+            None => drop(accepted(&gate, &call)),
+        }
+    }
+}
+
+/// A CA below the root that no gateway knows: it comes with the request, with whatever flaw its certificate has.
+static BETWEEN: LazyLock<Ca> = LazyLock::new(|| {
+    let spec = CaSpec {
+        common_name: "Between".into(),
+        key: shared_key(),
+        path_length: None,
+        ..CaSpec::default()
+    };
+    world().root.issue_ca(&spec).unwrap()
+});
+
+/// A TPP with a certificate of [`BETWEEN`], shown as a PEM chain with this certificate of the CA after its own.
+fn through(flaw: &Forged) -> Call {
+    static TPP: LazyLock<Arc<Tpp>> =
+        LazyLock::new(|| Tpp::of(BETWEEN.issue(&world().leaf()).unwrap()));
+    let twin = flaw.twin_of(&BETWEEN, &world().root, &world().root_key);
+    chain(Call::accounts().by(&TPP), &[&TPP.issued.pem, &twin])
+}
+
+fn chain(call: Call, pems: &[&str]) -> Call {
+    showing(call, &encode_block(pems.concat().as_bytes()))
+}
+
+/// A critical extension that nobody knows.
+fn unknown() -> (&'static str, bool, Vec<u8>) {
+    ("1.2.3.4.5", true, vec![0x05, 0x00])
+}
+
+/// nameConstraints: only subjects of this country.
+fn only_in(country: &str) -> Option<(&'static str, bool, Vec<u8>)> {
+    let attribute = der_sequence(&[
+        vec![0x06, 0x03, 0x55, 0x04, 0x06],
+        der(0x13, country.as_bytes()),
+    ]);
+    let name = der_sequence(&[der(0x31, &attribute)]);
+    let permitted = der(0xa0, &der_sequence(&[der(0xa4, &name)]));
+    Some(("2.5.29.30", true, der_sequence(&[permitted])))
+}
+
+//= CRT-2 accepted
+//= CRT-10 accepted
+#[test]
+fn a_ca_that_comes_with_the_request() {
+    let gate = Gate::start();
+    accepted(&gate, &through(&Forged::default()));
+    accepted(
+        &gate,
+        &through(&Forged {
+            path_length: Some(0),
+            ..Forged::default()
+        }),
+    );
+    accepted(
+        &gate,
+        &through(&Forged {
+            extension: only_in("NO"),
+            ..Forged::default()
+        }),
+    );
+}
+
+//= CRT-2 refused
+#[test]
+fn a_ca_with_a_flaw() {
+    let gate = Gate::start();
+    let flaws = [
+        (
+            "no CA",
+            Forged {
+                is_ca: false,
+                ..Forged::default()
+            },
+        ),
+        (
+            "no keyCertSign",
+            Forged {
+                may_sign: false,
+                ..Forged::default()
+            },
+        ),
+        (
+            "an unknown critical extension",
+            Forged {
+                extension: Some(unknown()),
+                ..Forged::default()
+            },
+        ),
+        (
+            "a name constraint",
+            Forged {
+                extension: only_in("SE"),
+                ..Forged::default()
+            },
+        ),
+    ];
+    for (what, flaw) in flaws {
+        println!("{what}");
+        refused(
+            &gate,
+            &through(&flaw),
+            403,
+            "FORBIDDEN",
+            "certificate-untrusted",
+        );
+    }
+    let past = Forged {
+        validity: ("20150101000000Z", "20200101000000Z"),
+        ..Forged::default()
+    };
+    refused(
+        &gate,
+        &through(&past),
+        403,
+        "FORBIDDEN",
+        "certificate-expired",
+    );
+    let future = Forged {
+        validity: ("20440101000000Z", "20450101000000Z"),
+        ..Forged::default()
+    };
+    refused(
+        &gate,
+        &through(&future),
+        403,
+        "FORBIDDEN",
+        "certificate-not-yet-valid",
+    );
+}
+
+//= CRT-2 refused
+#[test]
+fn a_chain_that_is_longer_than_it_may_be() {
+    // The issuing CA may have no CA below it.
+    let below = world()
+        .issuing
+        .issue_ca(&CaSpec {
+            common_name: "Below".into(),
+            key: shared_key(),
+            ..CaSpec::default()
+        })
+        .unwrap();
+    let tpp = Tpp::of(below.issue(&world().leaf()).unwrap());
+    let call = chain(Call::accounts().by(&tpp), &[&tpp.issued.pem, &below.pem()]);
+    refused(
+        &Gate::start(),
+        &call,
+        403,
+        "FORBIDDEN",
+        "certificate-untrusted",
+    );
+}
+
+//= CRT-2 refused
+#[test]
+fn a_leaf_with_an_unknown_critical_extension() {
+    let gate = Gate::start();
+    let extension = |critical| Extension {
+        oid: vec![1, 2, 3, 4, 5],
+        critical,
+        content: vec![0x05, 0x00],
+    };
+    accepted(
+        &gate,
+        &leaf(|spec| spec.extra_extensions = vec![extension(false)]),
+    );
+    refused(
+        &gate,
+        &leaf(|spec| spec.extra_extensions = vec![extension(true)]),
+        403,
+        "FORBIDDEN",
+        "certificate-untrusted",
+    );
+    // The poison of a pre-certificate (RFC 6962, section 3.1).
+    let poison = Extension {
+        oid: vec![1, 3, 6, 1, 4, 1, 11129, 2, 4, 3],
+        critical: true,
+        content: vec![0x05, 0x00],
+    };
+    refused(
+        &gate,
+        &leaf(|spec| spec.extra_extensions = vec![poison]),
+        403,
+        "FORBIDDEN",
+        "certificate-untrusted",
+    );
+}
+
+/// The good leaf, its algorithms set and signed again.
+fn relabelled(inner: u8, outer: u8) -> Call {
+    let der = resigned(&world().both.issued.der, &world().issuing_key, inner, outer);
+    showing(Call::accounts(), &encode_block(&der))
+}
+
+const SHA256: u8 = 11;
+const SHA1: u8 = 5;
+const MD5: u8 = 4;
+
+//= CRT-10 accepted
+//= CRT-10 refused
+#[test]
+fn weak_signatures_below_the_anchor() {
+    let gate = Gate::start();
+    accepted(&gate, &relabelled(SHA256, SHA256));
+    refused(
+        &gate,
+        &relabelled(SHA1, SHA1),
+        403,
+        "FORBIDDEN",
+        "certificate-untrusted",
+    );
+    refused(
+        &gate,
+        &relabelled(MD5, MD5),
+        403,
+        "FORBIDDEN",
+        "certificate-untrusted",
+    );
+    for digest in [MessageDigest::sha1(), MessageDigest::md5()] {
+        refused(
+            &gate,
+            &through(&Forged {
+                digest,
+                ..Forged::default()
+            }),
+            403,
+            "FORBIDDEN",
+            "certificate-untrusted",
+        );
+    }
+    // The anchor's own is nobody's proof.
+    let anchor = resigned(world().root.der(), &world().root_key, SHA1, SHA1);
+    let pem = openssl::x509::X509::from_der(&anchor)
+        .unwrap()
+        .to_pem()
+        .unwrap();
+    accepted(
+        &Gate::builder().file("anchors/root.pem", pem).start(),
+        &Call::accounts(),
+    );
+}
+
+//= CRT-10 refused
+#[test]
+fn two_signature_algorithms() {
+    let gate = Gate::start();
+    refused(
+        &gate,
+        &relabelled(SHA1, SHA256),
+        400,
+        "FORMAT_ERROR",
+        "certificate-malformed",
+    );
+    refused(
+        &gate,
+        &relabelled(SHA256, SHA1),
+        400,
+        "FORMAT_ERROR",
+        "certificate-malformed",
+    );
+}
+
+//= CRT-10 refused
+#[test]
+fn a_leaf_that_is_a_ca() {
+    let gate = Gate::start();
+    refused(
+        &gate,
+        &leaf(|spec| spec.is_ca = true),
+        403,
+        "FORBIDDEN",
+        "certificate-untrusted",
+    );
+}
+
+//= CRT-10 refused
+#[test]
+fn what_follows_a_certificate() {
+    let gate = Gate::start();
+    let der = &world().both.issued.der;
+    for rest in [&b"\0"[..], b"\n", der] {
+        let call = showing(Call::accounts(), &encode_block(&[der, rest].concat()));
+        refused(&gate, &call, 400, "FORMAT_ERROR", "certificate-malformed");
+    }
+}
+
+//= CRT-10 accepted
+//= CRT-10 refused
+#[test]
+fn a_pem_chain() {
+    let gate = Gate::start();
+    let (aisp, both) = (&world().aisp.issued.pem, &world().both.issued.pem);
+    // The first is judged.
+    for passage in accepted(
+        &gate,
+        &chain(
+            Call::accounts().by(&world().aisp),
+            &[aisp, both, &world().issuing.pem()],
+        ),
+    ) {
+        assert_eq!(
+            passage.seen.header("gateway-tpp-id"),
+            Some("PSDNO-FSA-111111")
+        );
+    }
+    refused(
+        &gate,
+        &chain(Call::accounts(), &[&world().issuing.pem(), both]),
+        403,
+        "FORBIDDEN",
+        "certificate-untrusted",
+    );
+    // The rest is nobody's anchor.
+    let foreign = Ca::root(&CaSpec {
+        key: shared_key(),
+        common_name: "Somebody Else".into(),
+        ..CaSpec::development_root()
+    })
+    .unwrap();
+    let tpp = Tpp::of(foreign.issue(&world().leaf()).unwrap());
+    let call = chain(
+        Call::accounts().by(&tpp),
+        &[&tpp.issued.pem, &foreign.pem(), &world().root.pem()],
+    );
+    refused(&gate, &call, 403, "FORBIDDEN", "certificate-untrusted");
+}

@@ -1,0 +1,262 @@
+//! Requests as recipes: signed anew each time they are sent, so that each has a Date of its gate's clock and an X-Request-ID of its own.
+
+use super::world::{Tpp, world};
+use portvakt::{
+    clock::Timestamp,
+    tools::tpp::{SignOptions, SignedRequest, Unsigned, sign},
+};
+use std::sync::Arc;
+
+/// What a request goes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2.
+    Http2,
+}
+
+impl Protocol {
+    /// Both (TLS-2).
+    pub(crate) const ALL: [Self; 2] = [Self::Http1, Self::Http2];
+}
+
+/// How a body is framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// With Content-Length.
+    Length,
+    /// Chunked; over HTTP/2 without Content-Length.
+    Chunked,
+}
+
+/// A request, signed.
+#[derive(Clone)]
+pub(crate) struct Sealed {
+    /// Everything but Host's place and the framing.
+    pub(crate) request: SignedRequest,
+    /// The framing.
+    pub(crate) framing: Framing,
+    /// Over HTTP/2: Host headers beside `:authority`.
+    pub(crate) also_host: Vec<String>,
+}
+
+type Alteration = Arc<dyn Fn(&mut SignedRequest) + Send + Sync>;
+
+/// A request to be made.
+#[derive(Clone)]
+pub(crate) struct Call {
+    tpp: Arc<Tpp>,
+    unsigned: Unsigned,
+    signed: Option<Vec<String>>,
+    key_id: Option<String>,
+    request_id: bool,
+    seconds_off: i64,
+    framing: Framing,
+    protocols: Vec<Protocol>,
+    also_host: Vec<String>,
+    alterations: Vec<Alteration>,
+}
+
+/// Where the PSU goes back to.
+const REDIRECT: (&str, &str) = ("TPP-Redirect-URI", "https://tpp.example/back");
+/// The PSU is there.
+const PSU_IP: (&str, &str) = ("PSU-IP-Address", "192.0.2.7");
+/// Who the PSU is.
+const PSU_ID: (&str, &str) = ("PSU-ID", "0192f0c1-5a5b-7def-8000-1234567890ab");
+
+impl Call {
+    /// Any request with Host and nothing else.
+    pub(crate) fn bare(method: &str, target: &str) -> Self {
+        let headers = vec![("Host".to_owned(), "localhost".to_owned())];
+        Self {
+            tpp: Arc::clone(&world().both),
+            unsigned: Unsigned {
+                method: method.into(),
+                target: target.into(),
+                headers,
+                body: None,
+            },
+            signed: None,
+            key_id: None,
+            request_id: true,
+            seconds_off: 0,
+            framing: Framing::Length,
+            protocols: Protocol::ALL.to_vec(),
+            also_host: Vec::new(),
+            alterations: Vec::new(),
+        }
+    }
+
+    /// An operation that requires what every one does (HDR-5).
+    pub(crate) fn new(method: &str, target: &str) -> Self {
+        Self::bare(method, target).with(REDIRECT.0, REDIRECT.1)
+    }
+
+    /// The account list.
+    pub(crate) fn accounts() -> Self {
+        Self::new("GET", "/v1/accounts")
+    }
+
+    /// The initiation of a domestic payment.
+    pub(crate) fn payment() -> Self {
+        let body = r#"{"instructedAmount":{"amount":"1.00","currency":"NOK"}}"#;
+        let call = Self::new("POST", "/v1/payments/norwegian-domestic-credit-transfers");
+        call.with(PSU_IP.0, PSU_IP.1)
+            .with(PSU_ID.0, PSU_ID.1)
+            .json(body)
+    }
+
+    /// The creation of a cross-border payment (B).
+    pub(crate) fn cross_border() -> Self {
+        let call = Self::payment().at("/v1/payments/norwegian-cross-border-credit-transfers");
+        call.with("x-accept-fix", "amount-as-string")
+            .with("TPP-Session-ID", "session-1")
+    }
+
+    /// The creation of a signing basket (A).
+    pub(crate) fn basket() -> Self {
+        Self::cross_border()
+            .at("/v1/signing-baskets")
+            .json(r#"{"paymentIds":["1"]}"#)
+    }
+
+    /// Transaction details (C), with none of the headers of the table.
+    pub(crate) fn details() -> Self {
+        Self {
+            request_id: false,
+            ..Self::bare("GET", "/v1/accounts/42/transactions/7")
+        }
+    }
+
+    /// The sandbox's account transactions (D).
+    pub(crate) fn sandbox_transactions() -> Self {
+        Self::bare("GET", "/v1/sandbox/accounts/42/transactions")
+    }
+
+    /// Another target.
+    pub(crate) fn at(mut self, target: &str) -> Self {
+        self.unsigned.target = target.into();
+        self
+    }
+
+    /// Another TPP.
+    pub(crate) fn by(mut self, tpp: &Arc<Tpp>) -> Self {
+        self.tpp = Arc::clone(tpp);
+        self
+    }
+
+    /// A header in the place of those of its name.
+    pub(crate) fn with(self, name: &str, value: &str) -> Self {
+        self.without(name).also(name, value)
+    }
+
+    /// One more header, whatever stands there.
+    pub(crate) fn also(mut self, name: &str, value: &str) -> Self {
+        self.unsigned.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Without the headers of a name. X-Request-ID is not added either then.
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.unsigned
+            .headers
+            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self.request_id &= !name.eq_ignore_ascii_case("x-request-id");
+        self
+    }
+
+    /// A JSON body.
+    pub(crate) fn json(self, body: &str) -> Self {
+        self.with("Content-Type", "application/json")
+            .body(body.as_bytes())
+    }
+
+    /// A body of any kind.
+    pub(crate) fn body(mut self, body: &[u8]) -> Self {
+        self.unsigned.body = Some(body.into());
+        self
+    }
+
+    /// A body in chunks; over HTTP/2 without its length.
+    pub(crate) fn chunked(mut self) -> Self {
+        self.framing = Framing::Chunked;
+        self
+    }
+
+    /// What is signed, in order.
+    pub(crate) fn signing(mut self, names: &[&str]) -> Self {
+        self.signed = Some(names.iter().map(|name| (*name).to_owned()).collect());
+        self
+    }
+
+    /// Another keyId than the certificate's.
+    pub(crate) fn key_id(mut self, key_id: &str) -> Self {
+        self.key_id = Some(key_id.into());
+        self
+    }
+
+    /// A Date that is so many seconds off.
+    pub(crate) fn off_by(mut self, seconds: i64) -> Self {
+        self.seconds_off = seconds;
+        self
+    }
+
+    /// For what the other protocol cannot express.
+    pub(crate) fn only(mut self, protocol: Protocol) -> Self {
+        self.protocols = vec![protocol];
+        self
+    }
+
+    /// Over HTTP/2 only: a Host header beside `:authority`.
+    pub(crate) fn also_host(mut self, host: &str) -> Self {
+        self.also_host.push(host.into());
+        self.only(Protocol::Http2)
+    }
+
+    /// Changes the request after it was signed.
+    pub(crate) fn altered(
+        mut self,
+        alteration: impl Fn(&mut SignedRequest) + Send + Sync + 'static,
+    ) -> Self {
+        self.alterations.push(Arc::new(alteration));
+        self
+    }
+
+    /// Changes the Signature header after signing.
+    pub(crate) fn signature(
+        self,
+        alteration: impl Fn(&str) -> String + Send + Sync + 'static,
+    ) -> Self {
+        self.altered(move |request| {
+            let signature = alteration(request.header("signature").unwrap());
+            request.set_header("Signature", &signature);
+        })
+    }
+
+    /// What it goes over.
+    pub(crate) fn protocols(&self) -> &[Protocol] {
+        &self.protocols
+    }
+
+    /// The request, signed as of `now`.
+    pub(crate) fn seal(&self, now: Timestamp) -> Sealed {
+        let date =
+            Timestamp::from_unix(now.unix().saturating_add_signed(self.seconds_off)).system_time();
+        let options = SignOptions {
+            headers: self.signed.clone(),
+            add_request_id: self.request_id,
+            key_id: self.key_id.clone(),
+            ..SignOptions::at(date)
+        };
+        let mut request = sign(&self.tpp.identity, self.unsigned.clone(), &options).unwrap();
+        for alteration in &self.alterations {
+            alteration(&mut request);
+        }
+        Sealed {
+            request,
+            framing: self.framing,
+            also_host: self.also_host.clone(),
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! A gateway with an upstream behind it, both on ports of their own, both stopped when the gate is dropped.
+
+use super::{
+    call::{Call, Protocol, Sealed},
+    h1::Connection,
+    h2,
+    upstream::Upstream,
+    wire::{Answer, Wire},
+    world::{World, world},
+};
+use portvakt::{
+    clock::{Clock, Timestamp},
+    config::Settings,
+    gateway::{self, Running},
+};
+use std::{
+    fs,
+    io::Write,
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::atomic::{AtomicU16, Ordering},
+};
+use tempfile::TempDir;
+
+/// A running gateway.
+pub(crate) struct Gate {
+    running: Option<Running>,
+    address: SocketAddr,
+    control: SocketAddr,
+    upstream: Upstream,
+    clock: Clock,
+    world: &'static World,
+    _folder: TempDir,
+}
+
+/// A gateway to be started.
+pub(crate) struct GateBuilder {
+    environment: &'static str,
+    world: &'static World,
+    clock: Clock,
+    listener: String,
+    upstream: String,
+    root: String,
+    files: Vec<(String, Vec<u8>)>,
+}
+
+impl Gate {
+    /// A gateway with every default.
+    pub(crate) fn start() -> Self {
+        Self::builder().start()
+    }
+
+    /// A gateway that differs in something.
+    pub(crate) fn builder() -> GateBuilder {
+        GateBuilder {
+            environment: "sandbox",
+            world: world(),
+            clock: Clock::System,
+            listener: String::new(),
+            upstream: String::new(),
+            root: String::new(),
+            files: Vec::new(),
+        }
+    }
+
+    /// Where TPPs call.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The upstream.
+    pub(crate) const fn upstream(&self) -> &Upstream {
+        &self.upstream
+    }
+
+    /// The gateway's time.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The PKI that it trusts.
+    pub(crate) const fn world(&self) -> &'static World {
+        self.world
+    }
+
+    /// Signs a call by the gate's clock.
+    pub(crate) fn seal(&self, call: &Call) -> Sealed {
+        call.seal(self.now())
+    }
+
+    /// Signs a call and sends it over one protocol.
+    pub(crate) fn send(&self, call: &Call, protocol: Protocol) -> Answer {
+        self.send_sealed(&self.seal(call), protocol)
+            .unwrap_or_else(|fault| panic!("{protocol:?}: {fault}"))
+    }
+
+    /// Sends a request as it is, on a connection of its own.
+    pub(crate) fn send_sealed(
+        &self,
+        sealed: &Sealed,
+        protocol: Protocol,
+    ) -> Result<Answer, String> {
+        match protocol {
+            Protocol::Http1 => Connection::open(self)
+                .exchange(sealed)
+                .map_err(|fault| fault.to_string()),
+            Protocol::Http2 => h2::exchange(self, sealed),
+        }
+    }
+
+    /// Asks the control listener.
+    pub(crate) fn control(&self, path: &str) -> Answer {
+        let mut wire = Wire::new(TcpStream::connect(self.control).unwrap());
+        write!(
+            wire.stream,
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        )
+        .unwrap();
+        wire.answer("GET").unwrap()
+    }
+
+    /// The sum of all samples of a metric that have these labels.
+    pub(crate) fn metric(&self, name: &str, labels: &[&str]) -> f64 {
+        let text = String::from_utf8(self.control("/metrics").body).unwrap();
+        let samples = text.lines().filter(|line| {
+            line.starts_with(name) && labels.iter().all(|label| line.contains(label))
+        });
+        samples
+            .map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap())
+            .sum()
+    }
+
+    /// Stops the gateway, so that whatever it had still under way is over.
+    pub(crate) fn stop(&mut self) {
+        self.running.take();
+    }
+}
+
+impl GateBuilder {
+    /// Another PKI.
+    pub(crate) const fn world(mut self, world: &'static World) -> Self {
+        self.world = world;
+        self
+    }
+
+    /// Another clock.
+    pub(crate) fn clock(mut self, clock: &Clock) -> Self {
+        self.clock = clock.clone();
+        self
+    }
+
+    /// Another environment.
+    pub(crate) const fn environment(mut self, environment: &'static str) -> Self {
+        self.environment = environment;
+        self
+    }
+
+    /// A line of the section `listener`.
+    pub(crate) fn listener(mut self, line: &str) -> Self {
+        self.listener.push_str(&format!("  {line}\n"));
+        self
+    }
+
+    /// A line of the section `upstream`.
+    pub(crate) fn upstream(mut self, line: &str) -> Self {
+        self.upstream.push_str(&format!("  {line}\n"));
+        self
+    }
+
+    /// A line outside all sections.
+    pub(crate) fn line(mut self, line: &str) -> Self {
+        self.root.push_str(&format!("{line}\n"));
+        self
+    }
+
+    /// A file in the configuration's folder; one of the PKI's files gives way to it.
+    pub(crate) fn file(mut self, name: &str, content: impl Into<Vec<u8>>) -> Self {
+        self.files.push((name.into(), content.into()));
+        self
+    }
+
+    /// Starts it.
+    pub(crate) fn start(self) -> Gate {
+        self.try_start().unwrap_or_else(|fault| panic!("{fault}"))
+    }
+
+    /// Starts it, or says why not.
+    pub(crate) fn try_start(self) -> Result<Gate, String> {
+        // As main does, first thing.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let folder = TempDir::new().unwrap();
+        self.world.write(folder.path());
+        for (name, content) in &self.files {
+            fs::write(folder.path().join(name), content).unwrap();
+        }
+        let upstream = Upstream::start();
+        let settings = Settings::parse(
+            "gateway.yaml",
+            &self.yaml(upstream.address()),
+            folder.path(),
+        );
+        let settings = settings.map_err(|faults| faults.to_string())?;
+        let running =
+            gateway::start(settings, self.clock.clone()).map_err(|fault| fault.to_string())?;
+        let (address, control) = (running.address(), running.control());
+        Ok(Gate {
+            running: Some(running),
+            address,
+            control,
+            upstream,
+            clock: self.clock,
+            world: self.world,
+            _folder: folder,
+        })
+    }
+
+    fn yaml(&self, core: SocketAddr) -> String {
+        let Self {
+            environment,
+            listener,
+            upstream,
+            root,
+            ..
+        } = self;
+        let (address, control) = (free_address(), free_address());
+        format!(
+            "environment: {environment}\n\
+             listener:\n  address: {address}\n  certificate: server.pem\n  key: server.key\n  threads: 1\n{listener}\
+             control:\n  address: {control}\n\
+             upstream:\n  address: {core}\n{upstream}\
+             trust:\n  anchors: anchors\n  intermediates: intermediates\n\
+             log:\n  access: false\n{root}"
+        )
+    }
+}
+
+/// A loopback address that nobody listens on. The kernel hands out ports above 32 767 to connections of its own choice, so that one
+/// found by binding port 0 could be taken before the gateway binds it: these are below.
+fn free_address() -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 20_000 + u16::try_from(std::process::id() % 100).unwrap() * 100;
+    loop {
+        let port = 20_000 + (first - 20_000 + NEXT.fetch_add(1, Ordering::Relaxed)) % 12_000;
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
+}

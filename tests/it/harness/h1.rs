@@ -1,0 +1,160 @@
+//! A client that speaks HTTP/1.1 over TLS with OpenSSL, so that any byte and any version of TLS can be sent.
+
+use super::{
+    call::{Framing, Sealed},
+    gate::Gate,
+    wire::{Answer, Wire},
+    world::World,
+};
+use openssl::{
+    ssl::{SslConnector, SslMethod, SslStream, SslVersion},
+    x509::{X509, store::X509StoreBuilder},
+};
+use std::{
+    io::{self, Write},
+    net::{SocketAddr, TcpStream},
+    time::Duration,
+};
+
+/// How long anything may take. Nothing in these tests takes seconds; a machine under load may.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How to shake hands.
+#[derive(Clone, Copy)]
+pub(crate) struct Tls {
+    /// The one version that is offered; `None` offers 1.2 and 1.3.
+    pub(crate) only: Option<SslVersion>,
+    /// The protocols that ALPN offers, in its own encoding; empty for none.
+    pub(crate) alpn: &'static [u8],
+}
+
+impl Default for Tls {
+    fn default() -> Self {
+        Self {
+            only: None,
+            alpn: b"\x08http/1.1",
+        }
+    }
+}
+
+/// A connection to the gateway, its certificate verified.
+pub(crate) struct Connection {
+    wire: Wire<SslStream<TcpStream>>,
+}
+
+impl Connection {
+    /// Connects.
+    pub(crate) fn open(gate: &Gate) -> Self {
+        Self::shake(gate.address(), gate.world(), Tls::default()).unwrap()
+    }
+
+    /// Connects in a given way, or says why the handshake failed.
+    pub(crate) fn shake(address: SocketAddr, world: &World, tls: Tls) -> Result<Self, String> {
+        let mut builder = SslConnector::builder(SslMethod::tls_client()).unwrap();
+        if let Some(version) = tls.only {
+            // OpenSSL itself offers TLS 1.0 and 1.1 at this level only; what is tested is the gateway.
+            builder.set_security_level(0);
+            builder.set_cipher_list("ALL:@SECLEVEL=0").unwrap();
+            builder.set_min_proto_version(Some(version)).unwrap();
+            builder.set_max_proto_version(Some(version)).unwrap();
+        }
+        if !tls.alpn.is_empty() {
+            builder.set_alpn_protos(tls.alpn).unwrap();
+        }
+        let mut store = X509StoreBuilder::new().unwrap();
+        store
+            .add_cert(X509::from_pem(world.tls_ca.pem().as_bytes()).unwrap())
+            .unwrap();
+        builder.set_cert_store(store.build());
+        let stream = TcpStream::connect(address).map_err(|fault| fault.to_string())?;
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let stream = builder
+            .build()
+            .connect("localhost", stream)
+            .map_err(|fault| fault.to_string())?;
+        Ok(Self {
+            wire: Wire::new(stream),
+        })
+    }
+
+    /// The version of TLS.
+    pub(crate) fn version(&self) -> &'static str {
+        self.wire.stream.ssl().version_str()
+    }
+
+    /// The protocol that ALPN chose.
+    pub(crate) fn alpn(&self) -> Option<&[u8]> {
+        self.wire.stream.ssl().selected_alpn_protocol()
+    }
+
+    /// Sends bytes as they are.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.wire.stream.write_all(bytes)?;
+        self.wire.stream.flush()
+    }
+
+    /// Reads the next answer; the method tells whether it has a body.
+    pub(crate) fn answer(&mut self, method: &str) -> io::Result<Answer> {
+        self.wire.answer(method)
+    }
+
+    /// Reads until the gateway closes, and gives what came: nothing, where the connection was done with.
+    pub(crate) fn rest(&mut self) -> Vec<u8> {
+        self.wire.rest()
+    }
+
+    /// Sends a request and reads its answer. The gateway may answer and close before it has read all: then the answer counts.
+    pub(crate) fn exchange(&mut self, sealed: &Sealed) -> io::Result<Answer> {
+        let sent = self.send(&render(sealed));
+        match self.answer(&sealed.request.method) {
+            Ok(answer) => Ok(answer),
+            Err(fault) => Err(sent.err().unwrap_or(fault)),
+        }
+    }
+}
+
+/// A request as bytes.
+pub(crate) fn render(sealed: &Sealed) -> Vec<u8> {
+    let mut bytes = render_head(sealed);
+    bytes.extend(match (&sealed.request.body, sealed.framing) {
+        (Some(body), Framing::Length) => body.clone(),
+        (Some(body), Framing::Chunked) => chunked(body),
+        (None, _) => Vec::new(),
+    });
+    bytes
+}
+
+/// The head of a request, with its framing.
+pub(crate) fn render_head(sealed: &Sealed) -> Vec<u8> {
+    let request = &sealed.request;
+    let mut head = format!("{} {} HTTP/1.1\r\n", request.method, request.target);
+    for (name, value) in &request.headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    match (&request.body, sealed.framing) {
+        (Some(body), Framing::Length) => {
+            head.push_str(&format!("Content-Length: {}\r\n", body.len()))
+        }
+        (Some(_), Framing::Chunked) => head.push_str("Transfer-Encoding: chunked\r\n"),
+        (None, _) => {}
+    }
+    head.push_str("\r\n");
+    head.into_bytes()
+}
+
+/// A body in chunks of awkward sizes.
+pub(crate) fn chunked(body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for part in body.chunks(7_919) {
+        bytes.extend(chunk(part));
+    }
+    bytes.extend_from_slice(b"0\r\n\r\n");
+    bytes
+}
+
+/// One chunk.
+pub(crate) fn chunk(part: &[u8]) -> Vec<u8> {
+    [format!("{:x}\r\n", part.len()).as_bytes(), part, b"\r\n"].concat()
+}

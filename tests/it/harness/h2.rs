@@ -1,0 +1,132 @@
+//! A client that speaks HTTP/2 over TLS with the `h2` crate.
+
+use super::{
+    call::{Framing, Sealed},
+    gate::Gate,
+    wire::Answer,
+};
+use bytes::Bytes;
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, ServerName},
+};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
+use tokio::{net::TcpStream, runtime::Runtime};
+use tokio_rustls::TlsConnector;
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap()
+});
+
+/// How long one exchange may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Sends a request on a connection of its own and reads its answer.
+pub(crate) fn exchange(gate: &Gate, sealed: &Sealed) -> Result<Answer, String> {
+    let within = async { tokio::time::timeout(PATIENCE, talk(gate, sealed)).await };
+    RUNTIME
+        .block_on(within)
+        .map_err(|_| "no answer over HTTP/2".to_owned())?
+}
+
+async fn talk(gate: &Gate, sealed: &Sealed) -> Result<Answer, String> {
+    let say = |fault: &dyn std::fmt::Display| fault.to_string();
+    let stream = TcpStream::connect(gate.address())
+        .await
+        .map_err(|fault| say(&fault))?;
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = connector(gate)
+        .connect(name, stream)
+        .await
+        .map_err(|fault| say(&fault))?;
+    assert_eq!(
+        stream.get_ref().1.alpn_protocol(),
+        Some(&b"h2"[..]),
+        "the gateway chose another protocol than HTTP/2"
+    );
+    let (mut sender, connection) = ::h2::client::handshake(stream)
+        .await
+        .map_err(|fault| say(&fault))?;
+    let driver = tokio::spawn(connection);
+    let body = sealed.request.body.clone().unwrap_or_default();
+    let (answer, mut stream) = sender
+        .send_request(request(sealed), body.is_empty())
+        .map_err(|fault| say(&fault))?;
+    if !body.is_empty() {
+        // The gateway may have answered and reset the stream before all was sent: the answer counts then.
+        let _ = stream.send_data(Bytes::from(body), true);
+    }
+    let answer = answer.await.map_err(|fault| say(&fault))?;
+    let (parts, mut incoming) = answer.into_parts();
+    let mut body = Vec::new();
+    while let Some(bytes) = incoming.data().await {
+        let bytes = bytes.map_err(|fault| say(&fault))?;
+        let _ = incoming.flow_control().release_capacity(bytes.len());
+        body.extend_from_slice(&bytes);
+    }
+    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let headers = parts
+        .headers
+        .iter()
+        .map(|(name, value)| (name.to_string(), text(value)))
+        .collect();
+    driver.abort();
+    Ok(Answer {
+        status: parts.status.as_u16(),
+        headers,
+        body,
+    })
+}
+
+/// Host becomes `:authority`, as every client does it.
+fn request(sealed: &Sealed) -> http::Request<()> {
+    let request = &sealed.request;
+    let authority = request.header("host").unwrap_or("localhost");
+    let uri = http::Uri::builder()
+        .scheme("https")
+        .authority(authority)
+        .path_and_query(request.target.as_str())
+        .build();
+    let mut builder = http::Request::builder()
+        .method(request.method.as_str())
+        .uri(uri.unwrap())
+        .version(http::Version::HTTP_2);
+    for (name, value) in request
+        .headers
+        .iter()
+        .filter(|(name, _)| !name.eq_ignore_ascii_case("host"))
+    {
+        builder = builder.header(
+            name.as_str(),
+            http::HeaderValue::from_bytes(value.as_bytes()).unwrap(),
+        );
+    }
+    if let (Some(body), Framing::Length) = (&request.body, sealed.framing) {
+        builder = builder.header("content-length", body.len());
+    }
+    for value in &sealed.also_host {
+        builder = builder.header("host", value.as_str());
+    }
+    builder.body(()).unwrap()
+}
+
+fn connector(gate: &Gate) -> TlsConnector {
+    let mut roots = RootCertStore::empty();
+    roots
+        .add(CertificateDer::from(gate.world().tls_ca.der().to_vec()))
+        .unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap();
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    TlsConnector::from(Arc::new(config))
+}

@@ -1,0 +1,197 @@
+//! What must hold of an answer, and of the upstream behind the gateway.
+
+use super::{
+    call::{Call, Protocol},
+    gate::Gate,
+    upstream::Seen,
+    wire::Answer,
+};
+use portvakt::{interface::Code, tools::tpp::SignedRequest};
+use serde_json::Value;
+
+/// A request that went through, seen from both sides.
+pub(crate) struct Passage {
+    /// What it went over.
+    pub(crate) protocol: Protocol,
+    /// What was sent.
+    pub(crate) request: SignedRequest,
+    /// What the upstream received.
+    pub(crate) seen: Seen,
+    /// What came back.
+    pub(crate) answer: Answer,
+}
+
+/// The call is answered 2xx, and the upstream saw exactly this request, once: method, target and body are those that were sent.
+pub(crate) fn accepted(gate: &Gate, call: &Call) -> Vec<Passage> {
+    call.protocols()
+        .iter()
+        .map(|protocol| passes(gate, call, *protocol))
+        .collect()
+}
+
+fn passes(gate: &Gate, call: &Call, protocol: Protocol) -> Passage {
+    gate.upstream().take();
+    let sealed = gate.seal(call);
+    let request = sealed.request.clone();
+    let answer = gate
+        .send_sealed(&sealed, protocol)
+        .unwrap_or_else(|fault| panic!("{protocol:?}: {fault}"));
+    let what = format!("{} {} over {protocol:?}", request.method, request.target);
+    assert!(
+        (200..300).contains(&answer.status),
+        "{what}: {} {}",
+        answer.status,
+        String::from_utf8_lossy(&answer.body)
+    );
+    let mut seen = gate.upstream().take();
+    assert_eq!(
+        seen.len(),
+        1,
+        "{what}: the upstream saw {} requests",
+        seen.len()
+    );
+    let seen = seen.remove(0);
+    assert_eq!(
+        (&seen.method, &seen.target),
+        (&request.method, &request.target),
+        "{what}"
+    );
+    assert!(
+        seen.whole && seen.body == request.body.clone().unwrap_or_default(),
+        "{what}: the body that the upstream saw is another"
+    );
+    Passage {
+        protocol,
+        request,
+        seen,
+        answer,
+    }
+}
+
+/// The call is answered with this error, over each protocol with the same one, and the upstream saw nothing of it. The first answer.
+pub(crate) fn refused(gate: &Gate, call: &Call, status: u16, code: &str, reason: &str) -> Answer {
+    let answers: Vec<_> = call
+        .protocols()
+        .iter()
+        .map(|protocol| stops(gate, call, *protocol, (status, code, reason)))
+        .collect();
+    for answer in &answers[1..] {
+        assert_eq!(
+            told(answer),
+            told(&answers[0]),
+            "TLS-2: another answer over another protocol"
+        );
+    }
+    answers[0].clone()
+}
+
+fn stops(
+    gate: &Gate,
+    call: &Call,
+    protocol: Protocol,
+    (status, code, reason): (u16, &str, &str),
+) -> Answer {
+    gate.upstream().take();
+    let connections = gate.upstream().connections();
+    let sealed = gate.seal(call);
+    let answer = gate
+        .send_sealed(&sealed, protocol)
+        .unwrap_or_else(|fault| panic!("{protocol:?}: {fault}"));
+    let what = format!(
+        "{} {} over {protocol:?}",
+        sealed.request.method, sealed.request.target
+    );
+    check_error(&what, &answer, status, code, reason);
+    let id = sealed.request.header("x-request-id").unwrap_or_default();
+    if (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) {
+        assert_eq!(
+            answer.header("x-request-id"),
+            Some(id),
+            "{what}: X-Request-ID (ERR-5)"
+        );
+    }
+    assert!(
+        gate.upstream().take().is_empty(),
+        "{what}: the upstream saw the request"
+    );
+    assert_eq!(
+        gate.upstream().connections(),
+        connections,
+        "{what}: a connection was opened to the upstream"
+    );
+    answer
+}
+
+/// An error answer of the gateway (ERR-1, ERR-3, ERR-5, ERR-7).
+pub(crate) fn check_error(what: &str, answer: &Answer, status: u16, code: &str, reason: &str) {
+    let shown = String::from_utf8_lossy(&answer.body).into_owned();
+    let json: Value = serde_json::from_slice(&answer.body)
+        .unwrap_or_else(|fault| panic!("{what}: {} {fault}: {shown}", answer.status));
+    let found = (
+        answer.status,
+        json["code"].as_str().unwrap_or_default(),
+        json["reason"].as_str().unwrap_or_default(),
+    );
+    assert_eq!(found, (status, code, reason), "{what}: {shown}");
+    assert!(
+        json["id"].as_str().is_some_and(|id| !id.is_empty()),
+        "{what}: id in {shown}"
+    );
+    assert!(
+        json["system"]
+            .as_str()
+            .is_some_and(|system| !system.is_empty()),
+        "{what}: system in {shown}"
+    );
+    assert!(
+        json["message"]
+            .as_str()
+            .is_some_and(|message| !message.is_empty()),
+        "{what}: message in {shown}"
+    );
+    assert_eq!(json["status"], status, "{what}: status in {shown}");
+    assert!(
+        Code::ALL.iter().any(|known| known.as_str() == code),
+        "{what}: {code} is no code of the interface (ERR-3)"
+    );
+    if status == 400 {
+        let faults = json["faults"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{what}: faults in {shown}"));
+        assert_eq!(
+            faults[0]["reason"], reason,
+            "{what}: the first fault decides: {shown}"
+        );
+        assert!(
+            faults
+                .iter()
+                .all(|fault| fault["text"].as_str().is_some_and(|text| !text.is_empty())),
+            "{what}: {shown}"
+        );
+    }
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/json; charset=utf-8"),
+        "{what}: Content-Type"
+    );
+    assert_eq!(
+        answer.header("cache-control"),
+        Some("no-store"),
+        "{what}: Cache-Control (ERR-7)"
+    );
+    let date = answer
+        .header("date")
+        .unwrap_or_else(|| panic!("{what}: Date (ERR-5)"));
+    assert!(
+        portvakt::interface::headers::date::parse(date.as_bytes()).is_some(),
+        "{what}: Date is {date}"
+    );
+}
+
+/// What an error says, apart from what differs each time.
+fn told(answer: &Answer) -> Value {
+    let mut json = answer.json();
+    json["id"].take();
+    json["signingString"].take();
+    json
+}

@@ -1,0 +1,35 @@
+//! The world around a gateway.
+//!
+//! A test starts a [`Gate`] (gateway and upstream, on ports of their own), makes a [`Call`] (a request as a recipe, signed anew each
+//! time it is sent) and hands both to [`accepted`] or [`refused`], which look at both ends of the gateway.
+
+/// Requests as recipes.
+mod call;
+/// Certificates that no CA should make, made by editing good ones.
+mod forge;
+/// A gateway with an upstream behind it.
+mod gate;
+/// A client that speaks HTTP/1.1 over TLS, byte by byte.
+mod h1;
+/// A client that speaks HTTP/2 over TLS.
+mod h2;
+/// What must hold of an answer and of the upstream.
+mod judge;
+/// The development PKI, the very file that the sandbox uses.
+#[path = "../../../src/sandbox/pki.rs"]
+pub(crate) mod pki;
+/// The upstream that records.
+mod upstream;
+/// HTTP/1.1 messages off a stream.
+mod wire;
+/// Authorities and TPPs.
+mod world;
+
+pub(crate) use call::{Call, Protocol};
+pub(crate) use forge::{Forged, resigned};
+pub(crate) use gate::Gate;
+pub(crate) use h1::{Connection, Tls, chunk, chunked, render, render_head};
+pub(crate) use judge::{accepted, check_error, refused};
+pub(crate) use upstream::{Reply, Upstream};
+pub(crate) use wire::Answer;
+pub(crate) use world::{Tpp, World, rsa_key, world};

@@ -1,0 +1,248 @@
+//! The upstream: an HTTP/1.1 server of its own that records every connection, every request and every byte, and answers what it is told.
+
+use super::wire::{Unframed, Wire, find, parse_head};
+use std::{
+    fmt,
+    io::Write,
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    sync::{Arc, Condvar, Mutex},
+    thread,
+    time::Duration,
+};
+
+/// A request as the upstream received it.
+#[derive(Clone)]
+pub(crate) struct Seen {
+    /// The method.
+    pub(crate) method: String,
+    /// Path and query.
+    pub(crate) target: String,
+    /// The headers in order.
+    pub(crate) headers: Vec<(String, String)>,
+    /// The body.
+    pub(crate) body: Vec<u8>,
+    /// Whether the body came to its end.
+    pub(crate) whole: bool,
+}
+
+/// Without values: a certificate fills a screen.
+impl fmt::Debug for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {} {:?} and {} bytes",
+            self.method,
+            self.target,
+            self.names(),
+            self.body.len()
+        )
+    }
+}
+
+impl Seen {
+    /// The first value of a header.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        find(&self.headers, name)
+    }
+
+    /// The names of all headers, in lower case.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.headers
+            .iter()
+            .map(|(name, _)| name.to_ascii_lowercase())
+            .collect()
+    }
+}
+
+/// What the upstream answers.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    /// Status, headers and a body with its length.
+    Answer(u16, Vec<(String, String)>, Vec<u8>),
+    /// The connection is closed without an answer.
+    Close,
+    /// Nothing, until the upstream stops.
+    Silence,
+    /// These bytes, then the connection is closed.
+    Raw(Vec<u8>),
+}
+
+impl Reply {
+    /// A JSON answer.
+    pub(crate) fn json(status: u16, body: &str) -> Self {
+        Self::Answer(
+            status,
+            vec![("Content-Type".into(), "application/json".into())],
+            body.into(),
+        )
+    }
+
+    /// The same with one more header.
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        if let Self::Answer(_, headers, _) = &mut self {
+            headers.push((name.into(), value.into()));
+        }
+        self
+    }
+}
+
+/// The running server. It stops when it is dropped.
+pub(crate) struct Upstream {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    stopped: Condvar,
+}
+
+struct State {
+    reply: Reply,
+    stop: bool,
+    open: Vec<TcpStream>,
+    connections: usize,
+    seen: Vec<Seen>,
+}
+
+impl Upstream {
+    /// Starts an upstream that answers `200 {}` to everything.
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = State {
+            reply: Reply::json(200, "{}"),
+            stop: false,
+            open: Vec::new(),
+            connections: 0,
+            seen: Vec::new(),
+        };
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            stopped: Condvar::new(),
+        });
+        let accepting = Arc::clone(&shared);
+        thread::spawn(move || accept(&listener, &accepting));
+        Self { address, shared }
+    }
+
+    /// Where it listens.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it answers from now on.
+    pub(crate) fn reply(&self, reply: Reply) {
+        self.shared.state.lock().unwrap().reply = reply;
+    }
+
+    /// How many connections were opened so far.
+    pub(crate) fn connections(&self) -> usize {
+        self.shared.state.lock().unwrap().connections
+    }
+
+    /// The requests since the last time this was asked.
+    pub(crate) fn take(&self) -> Vec<Seen> {
+        std::mem::take(&mut self.shared.state.lock().unwrap().seen)
+    }
+
+    /// Whether no connection was ever opened.
+    pub(crate) fn saw_nothing(&self) -> bool {
+        let state = self.shared.state.lock().unwrap();
+        state.connections == 0 && state.seen.is_empty()
+    }
+
+    /// Closes the port and every connection.
+    pub(crate) fn stop(&self) {
+        let open = {
+            let mut state = self.shared.state.lock().unwrap();
+            state.stop = true;
+            std::mem::take(&mut state.open)
+        };
+        self.shared.stopped.notify_all();
+        for connection in open {
+            let _ = connection.shutdown(Shutdown::Both);
+        }
+        // The accepting thread looks at `stop` when a connection comes.
+        let _ = TcpStream::connect(self.address);
+        while TcpStream::connect(self.address).is_ok() {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    for connection in listener.incoming() {
+        let Ok(connection) = connection else { continue };
+        let mut state = shared.state.lock().unwrap();
+        if state.stop {
+            return;
+        }
+        state.connections += 1;
+        state.open.push(connection.try_clone().unwrap());
+        drop(state);
+        let shared = Arc::clone(shared);
+        thread::spawn(move || serve(connection, &shared));
+    }
+}
+
+fn serve(connection: TcpStream, shared: &Shared) {
+    let mut wire = Wire::new(connection);
+    while let Ok(Some(head)) = wire.head() {
+        let (line, headers) = parse_head(&head);
+        let mut parts = line.split(' ').map(str::to_owned);
+        let (method, target) = (
+            parts.next().unwrap_or_default(),
+            parts.next().unwrap_or_default(),
+        );
+        // A request that breaks off is one that was seen, too: its body is what came of it.
+        let body = wire.body(&headers, Unframed::IsEmpty);
+        let whole = body.is_ok();
+        let seen = Seen {
+            method,
+            target,
+            headers,
+            body: body.unwrap_or_default(),
+            whole,
+        };
+        let reply = {
+            let mut state = shared.state.lock().unwrap();
+            state.seen.push(seen);
+            state.reply.clone()
+        };
+        if !whole || !answer(&mut wire.stream, &reply, shared) {
+            break;
+        }
+    }
+    let _ = wire.stream.shutdown(Shutdown::Both);
+}
+
+/// `false` where the connection ends with it.
+fn answer(stream: &mut TcpStream, reply: &Reply, shared: &Shared) -> bool {
+    match reply {
+        Reply::Answer(status, headers, body) => {
+            let mut bytes = format!("HTTP/1.1 {status} Answer\r\n");
+            for (name, value) in headers {
+                bytes.push_str(&format!("{name}: {value}\r\n"));
+            }
+            bytes.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+            stream.write_all(&[bytes.as_bytes(), body].concat()).is_ok()
+        }
+        Reply::Raw(bytes) => {
+            let _ = stream.write_all(bytes);
+            false
+        }
+        Reply::Close => false,
+        Reply::Silence => {
+            let state = shared.state.lock().unwrap();
+            drop(shared.stopped.wait_while(state, |state| !state.stop));
+            false
+        }
+    }
+}

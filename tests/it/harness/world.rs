@@ -1,0 +1,176 @@
+//! Authorities and TPPs, minted once for the whole binary.
+
+use super::pki::{Ca, CaSpec, Issued, Key, LeafSpec, Role};
+use openssl::{pkey::PKey, rsa::Rsa};
+use portvakt::tools::tpp::TppIdentity;
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, LazyLock},
+};
+use time::{OffsetDateTime, macros::datetime};
+
+/// A TPP: its certificate, and who signs with it.
+pub(crate) struct Tpp {
+    /// Certificate and key.
+    pub(crate) issued: Issued,
+    /// The signer.
+    pub(crate) identity: TppIdentity,
+}
+
+impl Tpp {
+    /// The TPP that signs with the key of an issued certificate.
+    pub(crate) fn of(issued: Issued) -> Arc<Self> {
+        let identity = TppIdentity::from_pem(&issued.pem, &issued.key_pem).unwrap();
+        Arc::new(Self { issued, identity })
+    }
+
+    /// The TPP that shows this certificate, whoever's it is, and signs with this key.
+    pub(crate) fn showing(der: Vec<u8>, key_pem: &str) -> Arc<Self> {
+        let pem = to_pem(&der);
+        let identity = TppIdentity::from_pem(&pem, key_pem).unwrap();
+        Arc::new(Self {
+            issued: Issued {
+                der,
+                pem,
+                key_pem: key_pem.to_owned(),
+            },
+            identity,
+        })
+    }
+}
+
+/// A PKI: who may issue, who did, and the gateway's own TLS certificate.
+pub(crate) struct World {
+    /// The trust anchor.
+    pub(crate) root: Ca,
+    /// Its key, PEM.
+    pub(crate) root_key: String,
+    /// The CA below it that issues to TPPs.
+    pub(crate) issuing: Ca,
+    /// Its key, PEM.
+    pub(crate) issuing_key: String,
+    /// What TLS clients trust.
+    pub(crate) tls_ca: Ca,
+    /// The gateway's certificate for `localhost`.
+    pub(crate) server: Issued,
+    /// The key of every TPP that needs none of its own, PEM.
+    pub(crate) tpp_key: String,
+    /// A TPP with both roles.
+    pub(crate) both: Arc<Tpp>,
+    /// A TPP with the role PSP_AI.
+    pub(crate) aisp: Arc<Tpp>,
+    /// A TPP with the role PSP_PI.
+    pub(crate) pisp: Arc<Tpp>,
+}
+
+/// The PKI of all gates that name no other.
+pub(crate) fn world() -> &'static World {
+    static WORLD: LazyLock<World> = LazyLock::new(World::mint);
+    &WORLD
+}
+
+/// The name of the issuing CA. It is ASCII, so that keyId needs no encoded word (SIG-10), and has a comma, so that it needs an escape.
+pub(crate) fn issuing_spec(key: &str) -> CaSpec {
+    CaSpec {
+        common_name: "Portvakt Test CA G1".into(),
+        organization: "Portvakt Test CA, AS".into(),
+        key: Key::RsaPem(key.into()),
+        ..CaSpec::default()
+    }
+}
+
+impl World {
+    /// A PKI that has nothing in common with any other but its names.
+    pub(crate) fn mint() -> Self {
+        let (root_key, issuing_key, tpp_key) = (rsa_key(2048), rsa_key(2048), rsa_key(2048));
+        let root = Ca::root(&CaSpec {
+            key: Key::RsaPem(root_key.clone()),
+            ..CaSpec::development_root()
+        })
+        .unwrap();
+        let issuing = root.issue_ca(&issuing_spec(&issuing_key)).unwrap();
+        let tls_ca = Ca::root(&CaSpec {
+            common_name: "Portvakt Test TLS".into(),
+            key: Key::EcP256,
+            ..CaSpec::development_root()
+        })
+        .unwrap();
+        let (from, to): (OffsetDateTime, OffsetDateTime) = (
+            datetime!(2020-01-01 0:00 UTC),
+            datetime!(2045-01-01 0:00 UTC),
+        );
+        let server = tls_ca.issue_server(&Key::EcP256, from, to).unwrap();
+        let issue = |identifier: &str, roles: &[Role]| {
+            let spec = LeafSpec {
+                organization_identifier: Some(identifier.into()),
+                roles: Some(roles.to_vec()),
+                key: Key::RsaPem(tpp_key.clone()),
+                ..LeafSpec::default()
+            };
+            Tpp::of(issuing.issue(&spec).unwrap())
+        };
+        let both = issue(
+            "PSDNO-FSA-123456",
+            &[Role::PaymentInitiation, Role::AccountInformation],
+        );
+        let aisp = issue("PSDNO-FSA-111111", &[Role::AccountInformation]);
+        let pisp = issue("PSDNO-FSA-222222", &[Role::PaymentInitiation]);
+        Self {
+            root,
+            root_key,
+            issuing,
+            issuing_key,
+            tls_ca,
+            server,
+            tpp_key,
+            both,
+            aisp,
+            pisp,
+        }
+    }
+
+    /// A leaf that is right in every respect, with the shared key: change what the test is about.
+    pub(crate) fn leaf(&self) -> LeafSpec {
+        LeafSpec {
+            key: Key::RsaPem(self.tpp_key.clone()),
+            ..LeafSpec::default()
+        }
+    }
+
+    /// Issues a certificate to a TPP.
+    pub(crate) fn issue(&self, spec: &LeafSpec) -> Arc<Tpp> {
+        Tpp::of(self.issuing.issue(spec).unwrap())
+    }
+
+    /// Writes what a gateway reads: `anchors/`, `intermediates/`, `server.pem` and `server.key`.
+    pub(super) fn write(&self, folder: &Path) {
+        for name in ["anchors", "intermediates"] {
+            fs::create_dir_all(folder.join(name)).unwrap();
+        }
+        fs::write(folder.join("anchors/root.pem"), self.root.pem()).unwrap();
+        fs::write(folder.join("intermediates/issuing.pem"), self.issuing.pem()).unwrap();
+        fs::write(folder.join("server.pem"), &self.server.pem).unwrap();
+        fs::write(folder.join("server.key"), &self.server.key_pem).unwrap();
+    }
+}
+
+/// A new RSA key, PKCS#8 PEM.
+pub(crate) fn rsa_key(bits: u32) -> String {
+    let key = PKey::from_rsa(Rsa::generate(bits).unwrap()).unwrap();
+    String::from_utf8(key.private_key_to_pem_pkcs8().unwrap()).unwrap()
+}
+
+/// A certificate as PEM.
+pub(super) fn to_pem(der: &[u8]) -> String {
+    let base64 = openssl::base64::encode_block(der);
+    let lines: Vec<_> = base64
+        .as_bytes()
+        .chunks(64)
+        .map(|line| std::str::from_utf8(line).unwrap())
+        .collect();
+    format!(
+        "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n",
+        lines.join("\n")
+    )
+}

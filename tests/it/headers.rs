@@ -1,0 +1,524 @@
+//! Which headers an operation requires and what they may look like: HDR-1 to HDR-7, HDR-15.
+
+use crate::harness::{Answer, Call, Gate, Protocol, accepted, refused};
+
+/// A well-formed UUID that names nobody.
+const UUID: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
+
+/// The headers that the faults of an answer name, in their order.
+fn named(answer: &Answer, reason: &str) -> Vec<String> {
+    let json = answer.json();
+    let faults = json["faults"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|fault| fault["reason"] == reason);
+    faults
+        .map(|fault| fault["header"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}
+
+/// Leaving this header out, or empty, is refused and named. Over HTTP/2 too, and whether or not it was signed.
+fn required(gate: &Gate, call: &Call, header: &str) {
+    let empty = call.clone().altered({
+        let header = header.to_owned();
+        move |request| request.set_header(&header, " ")
+    });
+    let absent = call.clone().altered({
+        let header = header.to_owned();
+        move |request| request.remove_header(&header)
+    });
+    for call in [absent, empty] {
+        let answer = refused(gate, &call, 400, "HTTP_HEADER_REQUIRED", "header-missing");
+        assert_eq!(named(&answer, "header-missing"), [header]);
+    }
+}
+
+//= HDR-1 accepted
+#[test]
+fn what_a_and_b_require_is_enough() {
+    let gate = Gate::start();
+    accepted(&gate, &Call::basket());
+    accepted(&gate, &Call::cross_border());
+    // On B X-PSU-IDENTITY may stand for PSU-ID.
+    accepted(
+        &gate,
+        &Call::cross_border()
+            .without("PSU-ID")
+            .with("X-PSU-IDENTITY", "01010112345")
+            .with("PSU-Context", "PRIVATE"),
+    );
+}
+
+//= HDR-1 refused
+#[test]
+fn each_header_that_a_and_b_require() {
+    let gate = Gate::start();
+    let headers = [
+        "x-accept-fix",
+        "X-Request-ID",
+        "TPP-Session-ID",
+        "TPP-Redirect-URI",
+        "TPP-Signature-Certificate",
+        "PSU-IP-Address",
+        "PSU-ID",
+    ];
+    for call in [Call::basket(), Call::cross_border()] {
+        for header in headers {
+            required(&gate, &call, header);
+        }
+        let unsigned = call.altered(|request| request.remove_header("Signature"));
+        let answer = refused(
+            &gate,
+            &unsigned,
+            400,
+            "HTTP_HEADER_REQUIRED",
+            "signature-missing",
+        );
+        assert_eq!(named(&answer, "signature-missing"), ["Signature"]);
+    }
+    // On A it may not.
+    let identity = Call::basket()
+        .without("PSU-ID")
+        .with("X-PSU-IDENTITY", "01010112345");
+    refused(
+        &gate,
+        &identity,
+        400,
+        "HTTP_HEADER_REQUIRED",
+        "header-missing",
+    );
+}
+
+//= HDR-2 accepted
+//= HDR-2 refused
+#[test]
+fn b_requires_digest() {
+    let gate = Gate::start();
+    accepted(&gate, &Call::cross_border());
+    required(&gate, &Call::cross_border(), "Digest");
+    // Not because of the body: without one, too.
+    let empty = Call::cross_border().altered(|request| {
+        request.body = None;
+        request.remove_header("Digest");
+    });
+    refused(&gate, &empty, 400, "HTTP_HEADER_REQUIRED", "header-missing");
+}
+
+//= HDR-3 accepted
+#[test]
+fn d_takes_no_other_header() {
+    let gate = Gate::start();
+    accepted(&gate, &Call::sandbox_transactions());
+    let dropped = [
+        ("x-accept-fix", "amount-as-string"),
+        ("TPP-Session-ID", "a session with spaces"),
+        ("TPP-Redirect-URI", ""),
+        ("TPP-Redirect-Preferred", "maybe"),
+        ("TPP-Brand-Logging-Information", "brand"),
+        ("PSU-ID", "nobody"),
+        ("X-PSU-IDENTITY", "01010112345"),
+        ("PSU-Corporate-ID", UUID),
+        ("PSU-Context", "PRIVATE"),
+        ("PSU-IP-Address", "192.0.2.7"),
+        ("PSU-IP-Port", "70000"),
+        ("PSU-User-Agent", "agent"),
+        ("PSU-Accept", "a"),
+        ("PSU-Accept-Charset", "a"),
+        ("PSU-Accept-Encoding", "a"),
+        ("PSU-Accept-Language", "a"),
+        ("PSU-HTTP-Method", "a"),
+        ("PSU-Device-ID", "a"),
+        ("PSU-Geo-Location", "a"),
+    ];
+    // Twice each: what is dropped is not judged either.
+    let call = dropped
+        .iter()
+        .fold(Call::sandbox_transactions(), |call, (name, value)| {
+            call.also(name, value).also(name, value)
+        });
+    for passage in accepted(&gate, &call.with("Accept-Language", "nb")) {
+        for (name, _) in dropped {
+            assert_eq!(passage.seen.header(name), None);
+        }
+        for kept in [
+            "accept-language",
+            "x-request-id",
+            "tpp-signature-certificate",
+            "signature",
+            "date",
+            "host",
+        ] {
+            assert!(passage.seen.header(kept).is_some(), "{kept}");
+        }
+        assert_eq!(
+            passage.seen.header("gateway-psu-present"),
+            Some("no"),
+            "nothing is established from a header that was dropped"
+        );
+    }
+}
+
+//= HDR-3 refused
+#[test]
+fn each_header_that_d_requires() {
+    let gate = Gate::start();
+    required(&gate, &Call::sandbox_transactions(), "X-Request-ID");
+    required(
+        &gate,
+        &Call::sandbox_transactions(),
+        "TPP-Signature-Certificate",
+    );
+    let unsigned =
+        Call::sandbox_transactions().altered(|request| request.remove_header("Signature"));
+    refused(
+        &gate,
+        &unsigned,
+        400,
+        "HTTP_HEADER_REQUIRED",
+        "signature-missing",
+    );
+}
+
+//= HDR-4 accepted
+#[test]
+fn c_requires_nothing_but_a_signature() {
+    let gate = Gate::start();
+    for passage in accepted(&gate, &Call::details()) {
+        assert_eq!(passage.request.header("x-request-id"), None);
+        assert_eq!(passage.seen.header("x-request-id"), None);
+    }
+    required(&gate, &Call::details(), "TPP-Signature-Certificate");
+    required(&gate, &Call::details(), "Date");
+    let unsigned = Call::details().altered(|request| request.remove_header("Signature"));
+    refused(
+        &gate,
+        &unsigned,
+        400,
+        "HTTP_HEADER_REQUIRED",
+        "signature-missing",
+    );
+}
+
+/// Every operation that is none of A to D: method, target, whether it is a payment's initiation, its body.
+const OTHERS: [(&str, &str, bool, Option<&str>); 19] = [
+    ("GET", "/v1/accounts", false, None),
+    ("GET", "/v1/accounts/42/balances", false, None),
+    ("GET", "/v1/accounts/42/transactions", false, None),
+    (
+        "POST",
+        "/v1/payments/norwegian-domestic-credit-transfers",
+        true,
+        Some("{}"),
+    ),
+    (
+        "POST",
+        "/v1/payments/instant-norwegian-credit-transfers-straks",
+        true,
+        Some("{}"),
+    ),
+    (
+        "GET",
+        "/v1/payments/instant-norwegian-credit-transfers-straks/fee-information",
+        false,
+        None,
+    ),
+    (
+        "GET",
+        "/v1/payments/norwegian-cross-border-credit-transfers/7",
+        false,
+        None,
+    ),
+    (
+        "GET",
+        "/v1/payments/norwegian-cross-border-credit-transfers/7/status",
+        false,
+        None,
+    ),
+    (
+        "POST",
+        "/v1/payments/norwegian-cross-border-credit-transfers/7/authorisations",
+        false,
+        None,
+    ),
+    ("GET", "/v1/signing-baskets/7", false, None),
+    ("GET", "/v1/signing-baskets/7/status", false, None),
+    ("POST", "/v1/signing-baskets/7/authorisations", false, None),
+    ("GET", "/v1/users", false, None),
+    ("GET", "/v1/agreements", false, None),
+    ("POST", "/v1/consents", false, None),
+    ("POST", "/v1/bank-offered-consents", false, None),
+    ("GET", "/v1/tpp/contact", false, None),
+    ("PUT", "/v1/tpp/contact", false, Some("{}")),
+    ("GET", "/v1/accounts/42/balances?x=y", false, None),
+];
+
+/// The sandbox's own, D apart.
+const SANDBOX: [(&str, &str, Option<&str>); 6] = [
+    ("POST", "/v1/sandbox/initialisation", None),
+    ("GET", "/v1/sandbox/customers", None),
+    ("POST", "/v1/sandbox/accounts", Some("{}")),
+    ("POST", "/v1/sandbox/accounts/42/transactions", Some("{}")),
+    ("PUT", "/v1/sandbox/accounts/42/balances", Some("{}")),
+    ("PUT", "/v1/sandbox/card-accounts/42/balances", Some("{}")),
+];
+
+fn other((method, target, initiation, body): (&str, &str, bool, Option<&str>)) -> Call {
+    let call = body.into_iter().fold(Call::new(method, target), Call::json);
+    if initiation {
+        call.with("PSU-IP-Address", "192.0.2.7")
+            .with("PSU-ID", UUID)
+    } else {
+        call
+    }
+}
+
+//= HDR-5 accepted
+#[test]
+fn what_every_other_operation_requires_is_enough() {
+    let gate = Gate::start();
+    for case in OTHERS {
+        accepted(&gate, &other(case));
+    }
+    for (method, target, body) in SANDBOX {
+        accepted(
+            &gate,
+            &body
+                .into_iter()
+                .fold(Call::bare(method, target), Call::json),
+        );
+    }
+    let identity = Call::payment()
+        .without("PSU-ID")
+        .with("X-PSU-IDENTITY", "01010112345")
+        .with("PSU-Context", "PRIVATE");
+    accepted(&gate, &identity);
+}
+
+//= HDR-5 refused
+#[test]
+fn each_header_that_every_other_operation_requires() {
+    let gate = Gate::start();
+    for case in OTHERS {
+        required(&gate, &other(case), "X-Request-ID");
+        required(&gate, &other(case), "TPP-Redirect-URI");
+        if case.2 {
+            required(&gate, &other(case), "PSU-IP-Address");
+            required(&gate, &other(case), "PSU-ID");
+        }
+    }
+    for (method, target, body) in SANDBOX {
+        required(
+            &gate,
+            &body
+                .into_iter()
+                .fold(Call::bare(method, target), Call::json),
+            "X-Request-ID",
+        );
+    }
+}
+
+//= HDR-5 refused
+#[test]
+fn an_empty_value_where_none_is_required() {
+    let gate = Gate::start();
+    for header in [
+        "TPP-Session-ID",
+        "PSU-ID",
+        "PSU-Context",
+        "PSU-IP-Address",
+        "PSU-Geo-Location",
+        "x-accept-fix",
+        "Digest",
+        "Content-Language",
+    ] {
+        let answer = refused(
+            &gate,
+            &Call::accounts().with(header, ""),
+            400,
+            "FORMAT_ERROR",
+            "header-malformed",
+        );
+        assert_eq!(named(&answer, "header-malformed"), [header]);
+    }
+    refused(
+        &gate,
+        &Call::details().with("X-Request-ID", ""),
+        400,
+        "FORMAT_ERROR",
+        "header-malformed",
+    );
+}
+
+//= HDR-6 accepted
+#[test]
+fn everything_that_is_wrong_comes_in_one_answer() {
+    let gate = Gate::start();
+    let call = Call::cross_border().altered(|request| {
+        for header in [
+            "X-Request-ID",
+            "TPP-Redirect-URI",
+            "PSU-ID",
+            "Digest",
+            "Signature",
+        ] {
+            request.remove_header(header);
+        }
+        request.set_header("TPP-Session-ID", "a b");
+        request.set_header("Date", "yesterday");
+        request.set_header("PSU-Corporate-ID", "");
+        request
+            .headers
+            .push(("PSU-Context".into(), "PRIVATE".into()));
+        request
+            .headers
+            .push(("PSU-Context".into(), "PRIVATE".into()));
+    });
+    let answer = refused(&gate, &call, 400, "HTTP_HEADER_REQUIRED", "header-missing");
+    let mut missing = named(&answer, "header-missing");
+    missing.sort();
+    assert_eq!(
+        missing,
+        ["Digest", "PSU-ID", "TPP-Redirect-URI", "X-Request-ID"]
+    );
+    let mut malformed = named(&answer, "header-malformed");
+    malformed.sort();
+    assert_eq!(malformed, ["Date", "PSU-Corporate-ID", "TPP-Session-ID"]);
+    assert_eq!(named(&answer, "header-duplicated"), ["PSU-Context"]);
+    assert_eq!(named(&answer, "signature-missing"), ["Signature"]);
+    assert_eq!(answer.json()["faults"].as_array().unwrap().len(), 9);
+}
+
+//= HDR-7 accepted
+#[test]
+fn identifiers() {
+    let gate = Gate::start();
+    let longest = "~".repeat(128);
+    for id in [
+        "1",
+        "0192f0c1-5a5b-7def-8000-1234567890ab",
+        "{not:a/UUID}",
+        &longest,
+    ] {
+        for passage in accepted(
+            &gate,
+            &Call::accounts()
+                .with("X-Request-ID", id)
+                .with("TPP-Session-ID", id),
+        ) {
+            assert_eq!(passage.seen.header("x-request-id"), Some(id));
+            assert_eq!(passage.seen.header("tpp-session-id"), Some(id));
+        }
+    }
+}
+
+//= HDR-7 refused
+#[test]
+fn what_is_no_identifier() {
+    let gate = Gate::start();
+    let too_long = "~".repeat(129);
+    for id in [too_long.as_str(), "a b", "a\tb", "\u{f8}"] {
+        for header in ["X-Request-ID", "TPP-Session-ID"] {
+            // A tab cannot be signed by the signer; it is refused before the signature is looked at.
+            let value = id.to_owned();
+            let call =
+                Call::cross_border().altered(move |request| request.set_header(header, &value));
+            let answer = refused(&gate, &call, 400, "FORMAT_ERROR", "header-malformed");
+            assert_eq!(named(&answer, "header-malformed"), [header], "{id}");
+        }
+    }
+}
+
+/// The security headers, Host apart, with a value that each may have.
+const ONCE: [(&str, &str); 15] = [
+    ("Date", ""),
+    ("Digest", ""),
+    ("Signature", ""),
+    ("TPP-Signature-Certificate", ""),
+    ("X-Request-ID", ""),
+    ("PSU-ID", ""),
+    ("PSU-Corporate-ID", UUID),
+    ("X-PSU-IDENTITY", "01010112345"),
+    ("PSU-Context", "CORPORATE"),
+    ("TPP-Session-ID", ""),
+    ("TPP-Redirect-URI", ""),
+    ("TPP-Redirect-Preferred", "true"),
+    ("PSU-IP-Address", ""),
+    ("Content-Type", ""),
+    ("Content-Encoding", "identity"),
+];
+
+//= HDR-15 accepted
+#[test]
+fn each_security_header_once_and_others_twice() {
+    let gate = Gate::start();
+    let call = ONCE
+        .iter()
+        .filter(|(_, value)| !value.is_empty())
+        .fold(Call::cross_border(), |call, (name, value)| {
+            call.with(name, value)
+        });
+    for passage in accepted(&gate, &call) {
+        for (name, _) in ONCE {
+            assert!(passage.seen.header(name).is_some(), "{name}");
+        }
+    }
+    for passage in accepted(
+        &gate,
+        &Call::accounts()
+            .also("PSU-Accept", "a")
+            .also("PSU-Accept", "b"),
+    ) {
+        let both: Vec<_> = passage
+            .seen
+            .headers
+            .iter()
+            .filter(|(name, _)| name.eq_ignore_ascii_case("psu-accept"))
+            .map(|(_, value)| value.as_str())
+            .collect();
+        assert_eq!(both, ["a", "b"]);
+    }
+}
+
+//= HDR-15 refused
+#[test]
+fn a_security_header_that_stands_twice() {
+    let gate = Gate::start();
+    for (name, value) in ONCE {
+        for same in [true, false] {
+            let call = if value.is_empty() {
+                Call::cross_border()
+            } else {
+                Call::cross_border().with(name, value)
+            };
+            let call = call.altered(move |request| {
+                let first = request.header(name).unwrap().to_owned();
+                let second = if same { first } else { format!("{first}x") };
+                request.headers.push((name.to_ascii_lowercase(), second));
+            });
+            let answer = refused(&gate, &call, 400, "FORMAT_ERROR", "header-duplicated");
+            assert_eq!(named(&answer, "header-duplicated"), [name]);
+        }
+    }
+}
+
+/// Host twice is ambiguous framing before it is a header that stands twice (HTTP-7).
+//= HDR-15 refused
+#[test]
+fn host_twice() {
+    let gate = Gate::start();
+    let twice = Call::accounts()
+        .altered(|request| request.headers.push(("host".into(), "localhost".into())));
+    assert_eq!(gate.send(&twice, Protocol::Http1).status, 400);
+    assert_eq!(
+        gate.send(
+            &Call::accounts()
+                .also_host("localhost")
+                .also_host("localhost"),
+            Protocol::Http2
+        )
+        .status,
+        400
+    );
+    assert!(gate.upstream().saw_nothing());
+}

@@ -1,0 +1,134 @@
+//! Requests that others signed: OpenSSL's command line, Java, Python and npm, each with the issuer's name as it prints
+//! it, through the real listener (SIG-2 to SIG-10).
+//!
+//! A signer that this machine does not have is skipped, and says so. Libraries are fetched once into the target folder.
+
+use crate::harness::{Call, Gate, Protocol, Tpp, pki, world};
+use portvakt::tools::tpp::SignedRequest;
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{Arc, LazyLock},
+};
+
+/// A TPP whose issuer's name is as awkward as real ones, its files, and a gate that knows its CA.
+struct Awkward {
+    gate: Gate,
+    tpp: Arc<Tpp>,
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+static AWKWARD: LazyLock<Awkward> = LazyLock::new(|| {
+    let ca = world().root.issue_ca(&pki::CaSpec::default()).unwrap();
+    let issued = ca.issue(&pki::LeafSpec::default()).unwrap();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("awkward");
+    fs::create_dir_all(&folder).unwrap();
+    let (certificate, key) = (folder.join("tpp.pem"), folder.join("tpp.key"));
+    fs::write(&certificate, &issued.pem).unwrap();
+    fs::write(&key, &issued.key_pem).unwrap();
+    let gate = Gate::builder().file("intermediates/awkward.pem", ca.pem()).start();
+    Awkward { gate, tpp: Tpp::of(issued), certificate, key }
+});
+
+//= SIG-2 accepted
+//= SIG-3 accepted
+//= SIG-4 accepted
+//= SIG-8 accepted
+//= SIG-9 accepted
+#[test]
+fn openssl_on_the_command_line() {
+    accepts("openssl", Some(Command::new("sh")), "sign.sh", 4);
+}
+
+//= SIG-4 accepted
+//= SIG-10 accepted
+#[test]
+fn java() {
+    accepts("java", found("javac").map(|_| Command::new("java")), "Sign.java", 4);
+}
+
+//= SIG-4 accepted
+#[test]
+fn python() {
+    accepts("python", python_with_libraries(), "sign.py", 2);
+}
+
+//= SIG-4 accepted
+#[test]
+fn npm() {
+    accepts("npm", node_with_libraries(), "sign.js", 1);
+}
+
+/// Has a program sign a GET and a POST, in each of its variants, and sends them over both protocols.
+fn accepts(name: &str, program: Option<Command>, script: &str, variants: usize) {
+    let Some(mut program) = program else {
+        return println!("skipped: {name} cannot be had on this machine");
+    };
+    let awkward = &*AWKWARD;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/signers").join(script);
+    program.arg(script).arg(&awkward.certificate).arg(&awkward.key);
+    for call in [Call::accounts(), Call::cross_border()] {
+        let sealed = awkward.gate.seal(&call.by(&awkward.tpp));
+        let signatures = run(&mut program, &sealed.request);
+        assert!(signatures.len() >= variants, "{name}: {signatures:?}");
+        for (variant, signature) in signatures {
+            for protocol in Protocol::ALL {
+                let mut sealed = sealed.clone();
+                sealed.request.set_header("Signature", &signature);
+                let answer = awkward.gate.send_sealed(&sealed, protocol).unwrap();
+                let said = String::from_utf8_lossy(&answer.body).into_owned();
+                assert_eq!(answer.status, 200, "{name}, {variant}, {protocol:?}: {signature}\n{said}");
+            }
+        }
+    }
+}
+
+/// Gives the lines to be signed to a program, and takes its variants of the Signature header.
+fn run(program: &mut Command, request: &SignedRequest) -> Vec<(String, String)> {
+    let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(request.signing_string.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{program:?}");
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let pairs = lines.lines().filter_map(|line| line.split_once('\t'));
+    pairs.map(|(variant, signature)| (variant.to_owned(), signature.to_owned())).collect()
+}
+
+/// A virtual environment with the libraries that TPPs use.
+fn python_with_libraries() -> Option<Command> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
+    let python = folder.join("bin/python");
+    if !python.exists() {
+        succeeds(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+    }
+    let imports = || Command::new(&python).args(["-c", "import cryptography, httpsig"]).stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+    if !imports() {
+        succeeds(Command::new(&python).args(["-m", "pip", "install", "--quiet", "setuptools<81", "cryptography", "httpsig"]))?;
+    }
+    imports().then(|| Command::new(python))
+}
+
+/// Node with http-signature.
+fn node_with_libraries() -> Option<Command> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("node");
+    found("node")?;
+    if !folder.join("node_modules/http-signature").exists() {
+        fs::create_dir_all(&folder).ok()?;
+        succeeds(Command::new("npm").args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]).arg(&folder).arg("http-signature@1"))?;
+    }
+    let mut node = Command::new("node");
+    node.env("NODE_PATH", folder.join("node_modules"));
+    Some(node)
+}
+
+fn found(program: &str) -> Option<()> {
+    succeeds(Command::new("sh").args(["-c", &format!("command -v {program}")]))
+}
+
+fn succeeds(command: &mut Command) -> Option<()> {
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null());
+    quiet.status().ok()?.success().then_some(())
+}

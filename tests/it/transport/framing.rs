@@ -1,0 +1,302 @@
+//! Requests that two servers could read in two ways never reach an upstream: HTTP-7.
+
+use crate::harness::{
+    Call, Connection, Gate, Protocol, accepted, check_error, chunked, render, render_head,
+};
+
+/// Who refuses: pingora by itself, with an empty 400, or the gateway, with an error body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Http,
+    Gateway,
+}
+
+//= HTTP-7 accepted
+#[test]
+fn plain_framing() {
+    let gate = Gate::start();
+    accepted(&gate, &Call::payment());
+    accepted(&gate, &Call::payment().chunked());
+    // Names and the coding in any letter case, and white space around a value.
+    let shouted = |head: &str| {
+        head.replace(
+            "Transfer-Encoding: chunked",
+            "TRANSFER-ENCODING:   Chunked  ",
+        )
+    };
+    let sealed = gate.seal(&Call::payment().chunked());
+    let mut connection = Connection::open(&gate);
+    connection
+        .send(shouted(&text(render_head(&sealed))).as_bytes())
+        .unwrap();
+    connection
+        .send(&chunked(sealed.request.body.as_deref().unwrap()))
+        .unwrap();
+    assert_eq!(connection.answer("POST").unwrap().status, 200);
+}
+
+//= HTTP-7 refused
+#[test]
+fn ambiguous_heads() {
+    use By::{Gateway, Http};
+    let gate = Gate::start();
+    type Edit = fn(&str) -> String;
+    let table: [(&str, By, Edit); 19] = [
+        ("Content-Length beside Transfer-Encoding", Gateway, |head| {
+            after_line(head, "Transfer-Encoding: chunked")
+        }),
+        ("Transfer-Encoding before Content-Length", Gateway, |head| {
+            before_headers(head, "Transfer-Encoding: chunked")
+        }),
+        ("differing Content-Lengths", Http, |head| {
+            after_line(head, "Content-Length: 7")
+        }),
+        ("the same Content-Length twice", Gateway, |head| {
+            after_line(head, &line(head, "Content-Length"))
+        }),
+        ("a Content-Length with a sign", Http, |head| {
+            head.replace("Content-Length: ", "Content-Length: +")
+        }),
+        ("a list of Content-Lengths", Gateway, |head| {
+            head.replace(&line(head, "Content-Length"), "Content-Length: 55, 55")
+        }),
+        ("Transfer-Encoding: identity", Http, |head| {
+            head.replace(&line(head, "Content-Length"), "Transfer-Encoding: identity")
+        }),
+        ("Transfer-Encoding: gzip, chunked", Gateway, |head| {
+            head.replace(
+                &line(head, "Content-Length"),
+                "Transfer-Encoding: gzip, chunked",
+            )
+        }),
+        ("Transfer-Encoding: chunked, chunked", Gateway, |head| {
+            head.replace(
+                &line(head, "Content-Length"),
+                "Transfer-Encoding: chunked, chunked",
+            )
+        }),
+        ("Transfer-Encoding: xchunked", Http, |head| {
+            head.replace(&line(head, "Content-Length"), "Transfer-Encoding: xchunked")
+        }),
+        ("two Transfer-Encodings", Gateway, |head| {
+            head.replace(
+                &line(head, "Content-Length"),
+                "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+            )
+        }),
+        ("a folded header", Http, |head| {
+            after_line(head, "X-Folded: a\r\n b")
+        }),
+        ("a bare LF", Gateway, |head| {
+            head.replacen("\r\nTPP-Redirect-URI", "\nTPP-Redirect-URI", 1)
+        }),
+        ("a bare CR in a value", Http, |head| {
+            after_line(head, "X-Bare: a\rb")
+        }),
+        ("space before a colon", Http, |head| {
+            head.replacen("PSU-ID:", "PSU-ID :", 1)
+        }),
+        ("no Host", Gateway, |head| {
+            head.replacen("Host: localhost\r\n", "", 1)
+        }),
+        ("an empty Host", Gateway, |head| {
+            head.replacen("Host: localhost\r\n", "Host: \r\n", 1)
+        }),
+        ("two Hosts", Http, |head| {
+            head.replacen(
+                "Host: localhost\r\n",
+                "Host: localhost\r\nHost: other\r\n",
+                1,
+            )
+        }),
+        ("the same Host twice", Http, |head| {
+            head.replacen(
+                "Host: localhost\r\n",
+                "Host: localhost\r\nHost: localhost\r\n",
+                1,
+            )
+        }),
+    ];
+    let mut wrong = Vec::new();
+    for (what, by, edit) in table {
+        let counted = counted(&gate);
+        let sealed = gate.seal(&Call::payment());
+        let head = text(render_head(&sealed));
+        let edited = edit(&head);
+        assert_ne!(edited, head, "{what}");
+        let mut connection = Connection::open(&gate);
+        connection
+            .send(
+                &[
+                    edited.as_bytes(),
+                    &chunked(sealed.request.body.as_deref().unwrap()),
+                ]
+                .concat(),
+            )
+            .unwrap();
+        let answer = match connection.answer("POST") {
+            Ok(answer) => answer,
+            Err(fault) => {
+                wrong.push(format!("{what}: {fault}"));
+                continue;
+            }
+        };
+        let found = if answer.body.is_empty() {
+            Http
+        } else {
+            Gateway
+        };
+        if answer.status != 400 || found != by {
+            wrong.push(format!(
+                "{what}: {} {found:?} {}",
+                answer.status,
+                String::from_utf8_lossy(&answer.body)
+            ));
+        } else if by == Gateway {
+            check_error(what, &answer, 400, "BAD_REQUEST", "malformed-request");
+        }
+        if !connection.rest().is_empty() {
+            wrong.push(format!("{what}: more than one answer"));
+        }
+        if self::counted(&gate) != counted + 1.0 {
+            wrong.push(format!(
+                "{what}: counted {} times",
+                self::counted(&gate) - counted
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(gate.upstream().saw_nothing());
+}
+
+//= HTTP-7 refused
+#[test]
+fn a_smuggled_request_is_not_a_second_one() {
+    let gate = Gate::start();
+    let smuggled = render(&gate.seal(&Call::accounts()));
+    let sealed = gate.seal(&Call::payment().json(""));
+    let head = after_line(&text(render_head(&sealed)), "Transfer-Encoding: chunked");
+    let mut connection = Connection::open(&gate);
+    connection
+        .send(&[head.as_bytes(), b"0\r\n\r\n", &smuggled].concat())
+        .unwrap();
+    check_error(
+        "the first request",
+        &connection.answer("POST").unwrap(),
+        400,
+        "BAD_REQUEST",
+        "malformed-request",
+    );
+    assert!(
+        connection.rest().is_empty(),
+        "the connection is closed and the second request unanswered"
+    );
+    assert!(gate.upstream().saw_nothing());
+}
+
+//= HTTP-7 refused
+#[test]
+fn bodies_that_break_off() {
+    let gate = Gate::start();
+    for body in [
+        "zz\r\n{}\r\n0\r\n\r\n",
+        "-2\r\n{}\r\n0\r\n\r\n",
+        "2\r\n{}0\r\n\r\n",
+        "2\r\n{}xx0\r\n\r\n",
+        "fffffffffffffffff\r\n",
+    ] {
+        let head = render_head(&gate.seal(&Call::payment().chunked()));
+        let mut connection = Connection::open(&gate);
+        connection.send(&[&head, body.as_bytes()].concat()).unwrap();
+        check_error(
+            body,
+            &connection.answer("POST").unwrap(),
+            400,
+            "BAD_REQUEST",
+            "malformed-request",
+        );
+        assert!(
+            connection.rest().is_empty(),
+            "{body:?}: the connection is closed"
+        );
+    }
+    assert!(gate.upstream().saw_nothing());
+}
+
+/// Over HTTP/2 frames decide where a request ends, so little is left to be ambiguous.
+//= HTTP-7 refused
+#[test]
+fn ambiguous_frames() {
+    let gate = Gate::start();
+    // The HTTP layer answers these by itself.
+    for call in [
+        Call::accounts().also_host("other.example"),
+        Call::accounts()
+            .also_host("localhost")
+            .also_host("localhost"),
+    ] {
+        assert_eq!(gate.send(&call, Protocol::Http2).status, 400);
+    }
+    // A length that is not that of the frames: HTTP/2 itself resets the stream (RFC 9113, section 8.1.1).
+    for length in ["3", "99"] {
+        let call = Call::payment().chunked().with("Content-Length", length);
+        let outcome = gate.send_sealed(&gate.seal(&call), Protocol::Http2);
+        assert!(
+            outcome.as_ref().is_err() || outcome.as_ref().is_ok_and(|answer| answer.status == 400),
+            "{outcome:?}"
+        );
+    }
+    assert!(gate.upstream().saw_nothing());
+}
+
+/// A Host that says what `:authority` says is only a second way to say it.
+//= HTTP-7 accepted
+#[test]
+fn a_host_beside_the_same_authority() {
+    accepted(&Gate::start(), &Call::accounts().also_host("localhost"));
+}
+
+//= HTTP-7 refused
+#[test]
+fn a_slow_body_is_cut_off() {
+    let gate = Gate::builder().listener("body_timeout: 300ms").start();
+    let sealed = gate.seal(&Call::payment());
+    let mut connection = Connection::open(&gate);
+    connection.send(&render_head(&sealed)).unwrap();
+    connection.send(b"{").unwrap();
+    check_error(
+        "a slow body",
+        &connection.answer("POST").unwrap(),
+        408,
+        "BAD_REQUEST",
+        "request-timeout",
+    );
+    assert!(gate.upstream().saw_nothing());
+}
+
+/// Requests that were counted as malformed, whoever refused them.
+fn counted(gate: &Gate) -> f64 {
+    gate.metric("portvakt_requests_total", &["reason=\"malformed-request\""])
+}
+
+fn text(head: Vec<u8>) -> String {
+    String::from_utf8(head).unwrap()
+}
+
+/// The line of a header.
+fn line(head: &str, name: &str) -> String {
+    head.split("\r\n")
+        .find(|line| line.starts_with(name))
+        .unwrap()
+        .to_owned()
+}
+
+/// One more header at the end.
+fn after_line(head: &str, added: &str) -> String {
+    format!("{}{added}\r\n\r\n", head.strip_suffix("\r\n").unwrap())
+}
+
+/// One more header at the beginning.
+fn before_headers(head: &str, added: &str) -> String {
+    head.replacen("\r\n", &format!("\r\n{added}\r\n"), 1)
+}
