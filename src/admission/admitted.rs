@@ -1,8 +1,9 @@
 //! The sum of all evidence: the only thing that can be forwarded.
 
-use super::{Claim, Entitled, Grant, Head, IntactBody, Judged, Signed, Timely, Tpp};
+use super::{Claim, Entitled, Grant, Head, IntactBody, Judged, Redirectable, Signed, Timely, Tpp};
 use crate::interface::{
-    Reason, headers,
+    Reason,
+    headers::{self, accept_fix::Fixes},
     operations::{Environment, Operation, Takes},
 };
 use bytes::Bytes;
@@ -32,6 +33,7 @@ pub(super) struct Evidence {
     pub(super) tpp: Judged<Tpp>,
     pub(super) entitled: Judged<Entitled>,
     pub(super) signed: Judged<Signed>,
+    pub(super) redirectable: Judged<Redirectable>,
     pub(super) intact: Judged<IntactBody>,
     pub(super) grant: Judged<Grant>,
     pub(super) claim: Judged<Claim>,
@@ -43,6 +45,7 @@ impl Admitted {
         head: &Head<'_>,
         operation: Arc<Operation>,
         environment: Environment,
+        fixes: Fixes,
         body: Bytes,
         evidence: Evidence,
     ) -> Self {
@@ -51,7 +54,7 @@ impl Admitted {
             target: head.target.into(),
             host: head.host().unwrap_or_default().into(),
             peer: head.peer,
-            headers: forwarded_headers(head, operation.takes),
+            headers: forwarded_headers(head, operation.takes, fixes),
             psu_present: head.says_psu_present() && operation.takes == Takes::Whole,
             operation,
             environment,
@@ -90,7 +93,8 @@ impl Admitted {
         self.peer
     }
 
-    /// The headers of the table that came with the request, Host apart (FWD-2).
+    /// The headers of the table that came with the request, Host apart (FWD-2); x-accept-fix lists what is on for the
+    /// request, whether it came or not (HDR-16).
     pub fn headers(&self) -> &[(HeaderName, HeaderValue)] {
         &self.headers
     }
@@ -139,6 +143,7 @@ impl Admitted {
             tpp,
             entitled,
             signed,
+            redirectable,
             intact,
             grant,
             claim,
@@ -148,6 +153,7 @@ impl Admitted {
             tpp.waived(),
             entitled.waived(),
             signed.waived(),
+            redirectable.waived(),
         ];
         let waived = early
             .into_iter()
@@ -156,12 +162,20 @@ impl Admitted {
     }
 }
 
-/// FWD-2: the table is the allow-list. HDR-3: sandbox operations take fewer.
-fn forwarded_headers(head: &Head<'_>, takes: Takes) -> Vec<(HeaderName, HeaderValue)> {
-    let mut forwarded = Vec::with_capacity(head.headers.len());
+/// FWD-2: the table is the allow-list. HDR-3: sandbox operations take fewer. HDR-16: x-accept-fix is written anew.
+fn forwarded_headers(
+    head: &Head<'_>,
+    takes: Takes,
+    fixes: Fixes,
+) -> Vec<(HeaderName, HeaderValue)> {
+    let mut forwarded = Vec::with_capacity(head.headers.len().saturating_add(1));
+    let rewritten = [&headers::HOST.name, &headers::X_ACCEPT_FIX.name];
     let taken = |header: &&&headers::Header| {
-        header.name != headers::HOST.name && (takes == Takes::Whole || header.on_sandbox)
+        !rewritten.contains(&&header.name) && (takes == Takes::Whole || header.on_sandbox)
     };
+    if let Some(fixes) = fixes.header_value().filter(|_| takes == Takes::Whole) {
+        forwarded.push((headers::X_ACCEPT_FIX.name.clone(), fixes));
+    }
     for header in headers::TABLE.iter().filter(taken) {
         forwarded.extend(
             head.headers

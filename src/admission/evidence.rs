@@ -61,8 +61,6 @@ macro_rules! unbuilt {
 }
 
 unbuilt! {
-    /// HDR-8 to HDR-16, SIG-10: the forms of the remaining headers.
-    Headers = "headers",
     /// QUO-12: general rates.
     Rate = "rate",
     /// CRT-6, CRT-11: revocation.

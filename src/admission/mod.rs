@@ -73,6 +73,9 @@ mod role;
 // Did they say it (SIG-*)?
 mod signature;
 
+// May they have PSUs redirected there (HDR-8)?
+mod redirect;
+
 // Is the body what they signed (HTTP-6, HTTP-8, DIG-1)?
 mod body;
 
@@ -94,12 +97,16 @@ pub use evidence::{Judged, NotJudged, Unbuilt, Waiver};
 pub use head::{Framing, Head};
 pub use incoming::{Announced, BodyFault, Incoming};
 pub use record::{Check, Outcome, Record, Stage, Verdict};
+pub use redirect::Redirectable;
 pub use role::Entitled;
 pub use sca::Grant;
 pub use signature::Signed;
 pub use snapshot::{Policy, Snapshot};
 
-use crate::{interface::Refusal, state::Store};
+use crate::{
+    interface::{Refusal, headers::accept_fix},
+    state::Store,
+};
 use admitted::Evidence;
 
 /// Judges a request by the world, from top to bottom.
@@ -141,6 +148,14 @@ pub async fn admit(
         ),
         _ => (record.skip(Stage::Role), record.skip(Stage::Signature)),
     };
+    let redirectable = match (&tpp, &signed) {
+        (Judged::Held(tpp), Judged::Held(_)) => record.judge(
+            Stage::Redirect,
+            policy,
+            redirect::judge(head, tpp, &operation, policy),
+        )?,
+        _ => record.skip(Stage::Redirect),
+    };
 
     let bytes = body::read(body, &operation, policy).await;
     let bytes = record.held(Stage::Body, bytes)?;
@@ -154,17 +169,15 @@ pub async fn admit(
         tpp,
         entitled,
         signed,
+        redirectable,
         intact,
         grant,
         claim,
     };
-    Ok(Admitted::new(
-        head,
-        operation,
-        policy.environment,
-        bytes,
-        evidence,
-    ))
+    let fixes = accept_fix::resolve(envelope.fixes(), at);
+    let admitted = Admitted::new(head, operation, policy.environment, fixes, bytes, evidence);
+    record.admitted(envelope.fixes(), &admitted);
+    Ok(admitted)
 }
 
 // It needs the development PKI.

@@ -2,10 +2,10 @@
 //!
 //! It holds no personal data: no header value but X-Request-ID, no path, no body.
 
-use super::{Judged, Policy, Tpp};
+use super::{Admitted, Judged, Policy, Tpp};
 use crate::{
     clock::{Clock, Stopwatch, Timestamp},
-    interface::{Reason, Refusal, operations::Operation},
+    interface::{Reason, Refusal, headers::accept_fix::Fixes, operations::Operation},
     trust::Certificate,
 };
 use std::{sync::Arc, time::Duration};
@@ -41,6 +41,8 @@ stages! {
     Role = "role",
     /// The signature.
     Signature = "signature",
+    /// The host that TPP-Redirect-URI names.
+    Redirect = "redirect",
     /// The body, read whole.
     Body = "body",
     /// The digest of the body.
@@ -104,6 +106,8 @@ pub struct Record {
     checks: Vec<Check>,
     operation: Option<Arc<Operation>>,
     certificate: Option<Arc<Certificate>>,
+    named_fixes: Fixes,
+    unsigned_target: bool,
 }
 
 impl Record {
@@ -118,6 +122,8 @@ impl Record {
             checks: Vec::with_capacity(Stage::ALL.len()),
             operation: None,
             certificate: None,
+            named_fixes: Fixes::default(),
+            unsigned_target: false,
         }
     }
 
@@ -157,6 +163,20 @@ impl Record {
         self.certificate.as_ref()
     }
 
+    /// The fixes that an admitted request named (HDR-16).
+    pub const fn named_fixes(&self) -> Fixes {
+        self.named_fixes
+    }
+
+    /// The TPP of an admitted request that left its (request-target) unsigned (SIG-15). Its signature verified: nobody
+    /// else can be counted under its name.
+    pub fn left_target_unsigned(&self) -> Option<&str> {
+        let certificate = self.certificate.as_ref();
+        certificate
+            .filter(|_| self.unsigned_target)
+            .map(|certificate| certificate.tpp_id())
+    }
+
     /// Whether this check was made and holds.
     pub fn holds(&self, stage: Stage) -> bool {
         self.checks
@@ -175,6 +195,15 @@ impl Record {
 
     pub(super) fn identified(&mut self, tpp: &Judged<Tpp>) {
         self.certificate = tpp.held().map(|tpp| Arc::clone(tpp.certificate()));
+    }
+
+    /// Notes what is counted of a request that was admitted.
+    pub(super) fn admitted(&mut self, named_fixes: Fixes, admitted: &Admitted) {
+        self.named_fixes = named_fixes;
+        self.unsigned_target = admitted.tpp().is_some()
+            && admitted
+                .signed()
+                .is_some_and(|signed| !signed.covers_request_target());
     }
 
     /// Notes a check that is never waived, because nothing after it could be judged without it.

@@ -1,9 +1,9 @@
-//! Did they say it (SIG-2 to SIG-9, SIG-13, SIG-14)?
+//! Did they say it (SIG-2 to SIG-10, SIG-13, SIG-14)?
 
 use super::{Head, Policy, Tpp};
 use crate::interface::{
     Fault, Reason, Refusal,
-    headers::{self, signature::Signature},
+    headers::{self, encoded_word, signature::Signature},
     operations::Environment,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -39,8 +39,9 @@ pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, policy: &Policy) -> Result<Sign
         .get(head.headers)
         .map(HeaderValue::as_bytes)
         .unwrap_or_default();
-    let signature = Signature::parse(value)
-        .map_err(|malformed| fault(Reason::SignatureMalformed, malformed.to_string()))?;
+    let malformed = |text: String| fault(Reason::SignatureMalformed, text);
+    let value = encoded_word::decode(value).map_err(|why| malformed(why.to_string()))?;
+    let signature = Signature::parse(&value).map_err(|why| malformed(why.to_string()))?;
     if let Some(refusal) = Refusal::of(faults(head, tpp, policy, &signature)) {
         return Err(refusal);
     }

@@ -4,10 +4,12 @@ use super::Waiver;
 use crate::{
     interface::{
         Reason, Refusal,
+        headers::identity::IdentityForm,
         operations::{Catalogue, Environment},
     },
     trust::Trust,
 };
+use std::collections::BTreeMap;
 
 /// Everything that a judgement depends on, the request and the time apart. It is taken once per request and replaced
 /// whole.
@@ -30,6 +32,11 @@ pub struct Policy {
     pub body_limit: usize,
     /// What must be signed besides SIG-7's headers, in lower case (SIG-14).
     pub also_signed: Vec<String>,
+    /// How X-PSU-IDENTITY is written (HDR-12).
+    pub identity: IdentityForm,
+    /// The hosts that a TPP may name in TPP-Redirect-URI, by its identity in capitals; a TPP that is not here may name
+    /// any (HDR-8).
+    pub redirect_hosts: BTreeMap<String, Vec<String>>,
     /// The reasons that are observed and not refused (FWD-6).
     pub(crate) observed: Vec<Reason>,
 }
@@ -41,6 +48,8 @@ impl Policy {
             environment,
             body_limit: Self::MAX_BODY,
             also_signed: Vec::new(),
+            identity: IdentityForm::NORWEGIAN,
+            redirect_hosts: BTreeMap::new(),
             observed: Vec::new(),
         }
     }

@@ -18,6 +18,7 @@ use crate::{
     tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
     trust::{Anchors, Trust},
 };
+use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use openssl::x509::X509;
@@ -26,6 +27,11 @@ const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
 
 /// A signed request, and the anchor above its certificate.
 fn signed() -> (SignedRequest, X509) {
+    signed_with(&[], &SignOptions::at(NOW.system_time()))
+}
+
+/// The same with more headers, signed so.
+fn signed_with(more: &[(&str, &str)], options: &SignOptions) -> (SignedRequest, X509) {
     let root = pki::Ca::root(&pki::CaSpec::development_root()).unwrap();
     let tpp = root.issue(&pki::LeafSpec::default()).unwrap();
     let identity = TppIdentity::from_pem(&tpp.pem, &tpp.key_pem).unwrap();
@@ -34,11 +40,13 @@ fn signed() -> (SignedRequest, X509) {
         method: "GET".into(),
         target: "/v1/accounts".into(),
         headers: headers
-            .map(|(name, value)| (name.into(), value.into()))
-            .to_vec(),
+            .iter()
+            .chain(more)
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect(),
         body: None,
     };
-    let signed = sign(&identity, request, &SignOptions::at(NOW.system_time())).unwrap();
+    let signed = sign(&identity, request, options).unwrap();
     (signed, X509::from_der(root.der()).unwrap())
 }
 
@@ -51,6 +59,16 @@ fn judge(
 ) -> (Result<Admitted, Refusal>, Record) {
     let mut policy = Policy::new(Environment::Sandbox);
     policy.observed = observed.to_vec();
+    judge_by(signed, anchor, late, policy)
+}
+
+/// Judges a request by a policy.
+fn judge_by(
+    signed: &SignedRequest,
+    anchor: Option<X509>,
+    late: u64,
+    policy: Policy,
+) -> (Result<Admitted, Refusal>, Record) {
     let world = Snapshot {
         policy,
         catalogue: Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
@@ -143,7 +161,10 @@ fn nothing_is_believed_that_rests_on_an_observed_certificate() {
         .iter()
         .filter(|check| check.verdict == Verdict::Skipped)
         .map(|check| check.stage);
-    assert_eq!(skipped.collect::<Vec<_>>(), [Stage::Role, Stage::Signature]);
+    assert_eq!(
+        skipped.collect::<Vec<_>>(),
+        [Stage::Role, Stage::Signature, Stage::Redirect]
+    );
 }
 
 #[test]
@@ -160,4 +181,123 @@ fn nothing_is_believed_that_rests_on_an_observed_signature() {
         admitted.waived().collect::<Vec<_>>(),
         [Reason::SignatureMismatch]
     );
+}
+
+/// What a TPP may name in TPP-Redirect-URI, where the operator says so.
+fn judge_with_hosts(tpp: &str, host: &str) -> Result<Admitted, Refusal> {
+    let (signed, anchor) = signed();
+    let mut policy = Policy::new(Environment::Sandbox);
+    policy
+        .redirect_hosts
+        .insert(tpp.into(), vec!["other.example".into(), host.into()]);
+    judge_by(&signed, Some(anchor), 0, policy).0
+}
+
+//= HDR-8 accepted
+#[test]
+fn a_tpp_names_a_host_of_its_own() {
+    assert!(judge_with_hosts("PSDNO-FSA-123456", "TPP.example").is_ok());
+    assert!(judge_with_hosts("PSDNO-FSA-1", "evil.example").is_ok());
+}
+
+//= HDR-8 refused
+#[test]
+fn a_tpp_names_a_host_that_is_not_its_own() {
+    let refusal = judge_with_hosts("PSDNO-FSA-123456", "evil.example").unwrap_err();
+    assert_eq!(refusal.reason(), Reason::HeaderMalformed);
+    let text = &refusal.faults()[0].text;
+    assert!(text.contains("other.example, evil.example"), "{text}");
+}
+
+/// Whoever cannot sign as a TPP does not learn which hosts it has registered.
+#[test]
+fn hosts_are_judged_after_the_signature() {
+    let (mut signed, anchor) = signed();
+    signed.set_header("TPP-Redirect-URI", "https://elsewhere.example/");
+    let mut policy = Policy::new(Environment::Sandbox);
+    let hosts = vec!["other.example".into()];
+    policy
+        .redirect_hosts
+        .insert("PSDNO-FSA-123456".into(), hosts);
+    let (verdict, _) = judge_by(&signed, Some(anchor), 0, policy);
+    assert_eq!(verdict.unwrap_err().reason(), Reason::SignatureMismatch);
+}
+
+//= SIG-10 accepted
+#[test]
+fn a_signature_in_encoded_words() {
+    let (mut signed, anchor) = signed();
+    let plain = signed.header("Signature").unwrap().to_owned();
+    let word = |part: &[u8]| format!("=?utf-8?B?{}?=", STANDARD.encode(part));
+    let folded: Vec<_> = plain.as_bytes().chunks(45).map(word).collect();
+    for value in [word(plain.as_bytes()), folded.join(" ")] {
+        signed.set_header("Signature", &value);
+        let (verdict, _) = judge(&signed, Some(anchor.clone()), 0, &[]);
+        assert!(verdict.unwrap().tpp().is_some(), "{value}");
+    }
+}
+
+//= SIG-10 refused
+#[test]
+fn a_signature_in_words_that_cannot_be_decoded_or_are_encoded_twice() {
+    let (mut signed, anchor) = signed();
+    let plain = signed.header("Signature").unwrap().to_owned();
+    let word = |text: &str| format!("=?utf-8?B?{}?=", STANDARD.encode(text));
+    let twice = word(&word(&plain));
+    for value in [twice, format!("{} x", word(&plain)), "=?x?B??=".into()] {
+        signed.set_header("Signature", &value);
+        let (verdict, _) = judge(&signed, Some(anchor.clone()), 0, &[]);
+        let refusal = verdict.unwrap_err();
+        assert_eq!(refusal.reason(), Reason::SignatureMalformed, "{value}");
+    }
+}
+
+//= SIG-15 accepted
+#[test]
+fn a_request_target_that_is_not_signed_is_counted_under_its_tpp() {
+    let (covered, anchor) = signed();
+    let (verdict, record) = judge(&covered, Some(anchor), 0, &[]);
+    assert!(verdict.is_ok() && record.left_target_unsigned().is_none());
+    let mut options = SignOptions::at(NOW.system_time());
+    options.headers = Some(vec![
+        "Date".into(),
+        "tpp-redirect-uri".into(),
+        "x-request-id".into(),
+    ]);
+    let (uncovered, anchor) = signed_with(&[], &options);
+    let (verdict, record) = judge(&uncovered, Some(anchor), 0, &[]);
+    let admitted = verdict.unwrap();
+    assert_eq!(
+        admitted.signed().unwrap().headers(),
+        "date tpp-redirect-uri x-request-id"
+    );
+    assert_eq!(record.left_target_unsigned(), Some("PSDNO-FSA-123456"));
+}
+
+//= HDR-16 accepted
+#[test]
+fn what_is_on_goes_upstream_whether_named_or_not() {
+    let options = SignOptions::at(NOW.system_time());
+    let longer = ("x-accept-fix", "longer-names");
+    let table = [
+        (vec![], [false; 4]),
+        (vec![longer], [false, false, true, false]),
+    ];
+    for (more, named) in table {
+        let (signed, anchor) = signed_with(&more, &options);
+        let (verdict, record) = judge(&signed, Some(anchor), 0, &[]);
+        let admitted = verdict.unwrap();
+        let sent = admitted.headers().iter();
+        let sent: Vec<_> = sent
+            .filter(|(name, _)| name == "x-accept-fix")
+            .map(|(_, value)| value.to_str().unwrap())
+            .collect();
+        assert_eq!(
+            sent,
+            [
+                "amount-as-string,cardaccount-switch-originalamount-and-transactionamount,longer-names,cash-account-type-iso"
+            ]
+        );
+        assert_eq!(record.named_fixes().flags(), &named);
+    }
 }

@@ -22,6 +22,7 @@ mod value;
 mod endpoints;
 mod operations;
 mod pem;
+mod policy;
 mod settings;
 #[cfg(test)]
 mod settings_tests;

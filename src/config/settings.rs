@@ -6,7 +6,6 @@
 
 use std::path::{Path, PathBuf};
 
-use http::HeaderName;
 use openssl::x509::X509;
 use tracing::Level;
 
@@ -15,8 +14,8 @@ use super::endpoints::{Control, Listener, Upstream};
 use super::fault::{Fault, Faults, Inspection, Place};
 use super::section::Section;
 use super::value::Value;
-use super::{operations, pem};
-use crate::admission::{Policy, Snapshot, Unbuilt};
+use super::{operations, pem, policy};
+use crate::admission::{Snapshot, Unbuilt};
 use crate::interface::operations::{Catalogue, Environment, builtin};
 use crate::trust::{Anchors, Trust};
 
@@ -92,7 +91,7 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
         .required("environment")
         .and_then(|value| environment(&value));
     let system = root.optional("system").and_then(|value| system(&value));
-    let policy = policy(&mut root, environment.unwrap_or(Environment::Sandbox));
+    let policy = policy::read(&mut root, environment.unwrap_or(Environment::Sandbox));
     let mut section = root.section("listener");
     let address = Listener::address(&mut section);
     let listener = Listener::read(section, address, base);
@@ -141,38 +140,6 @@ fn system<'a>(value: &Value<'a>) -> Option<&'a str> {
         return Some(text);
     }
     value.refuse("a name of at most 64 visible ASCII characters")
-}
-
-fn policy(root: &mut Section<'_>, environment: Environment) -> Policy {
-    let mut policy = Policy::new(environment);
-    let most = u64::try_from(Policy::MAX_BODY).unwrap_or(u64::MAX);
-    if let Some(limit) = root
-        .optional("body_limit")
-        .and_then(|value| value.size(1..=most))
-    {
-        policy.body_limit = usize::try_from(limit).unwrap_or(Policy::MAX_BODY);
-    }
-    if let Some(mut signing) = root.optional_section("signing") {
-        let names = signing.optional_list("require").unwrap_or_default();
-        let names = names.iter().filter_map(signed_name).map(str::to_owned);
-        policy.also_signed = names.collect();
-        signing.finish();
-    }
-    policy
-}
-
-/// A name as a signature's list of headers has it (SIG-14).
-fn signed_name<'a>(value: &Value<'a>) -> Option<&'a str> {
-    let text = value.as_str()?;
-    if text == "signature" {
-        value.fault("a signature cannot sign itself: every request would be refused");
-        return None;
-    }
-    let header = HeaderName::from_bytes(text.as_bytes());
-    if text == "(request-target)" || header.is_ok_and(|header| header.as_str() == text) {
-        return Some(text);
-    }
-    value.refuse("a header's name in lower case, or \"(request-target)\"")
 }
 
 fn trust(

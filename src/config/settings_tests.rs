@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use super::settings::Settings;
 use crate::admission::{Policy, Unbuilt};
+use crate::interface::headers::identity::IdentityForm;
 use crate::interface::operations::{Environment, builtin};
 
 const GATEWAY: &str = include_str!("../../config/gateway.yaml");
@@ -127,6 +128,8 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(world.policy.environment, Environment::Sandbox);
     assert_eq!(world.policy.body_limit, Policy::MAX_BODY);
     assert!(world.policy.also_signed.is_empty());
+    assert_eq!(world.policy.identity, IdentityForm::NORWEGIAN);
+    assert!(world.policy.redirect_hosts.is_empty());
     assert_eq!(world.catalogue.operations().len(), builtin().len());
     assert!(settings.trust.anchors.ends_with("../certs/anchors"));
     assert_eq!(settings.trust.intermediates, None);
@@ -142,6 +145,8 @@ environment: sandbox
 system: my-bank
 body_limit: 16KiB
 signing: {require: [(request-target), tpp-session-id]}
+psu_identity: {digits: 12}
+redirect_hosts: {psdno-fsa-123: [tpp.example, '[2001:db8::7]']}
 listener:
   address: '[::1]:8443'
   certificate: ../certs/server.pem
@@ -184,6 +189,11 @@ log: {access: false, level: warn}
         world.policy.also_signed,
         ["(request-target)", "tpp-session-id"]
     );
+    assert_eq!(world.policy.identity.digits(), 12);
+    assert_eq!(
+        world.policy.redirect_hosts["PSDNO-FSA-123"],
+        ["tpp.example", "[2001:db8::7]"]
+    );
     assert_eq!(world.catalogue.operations().len(), builtin().len() + 1);
     assert!(format!("{:?}", world.trust).contains("anchors: 1, intermediates: 1"));
     assert!(settings.operations.unwrap().ends_with("own.yaml"));
@@ -225,7 +235,7 @@ fn the_example_runs_and_shows_the_true_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 13,
+        commented_out, 15,
         "every optional key whose default is shown"
     );
 }
@@ -263,6 +273,35 @@ fn production_is_refused_while_anything_is_not_built() {
         names.join(", ")
     );
     assert_eq!(faults, [expected]);
+}
+
+#[test]
+fn hosts_and_forms_are_judged_where_they_are_written() {
+    let text = format!(
+        "{LEAST}\
+psu_identity: {{digits: 5, pattern: x}}
+redirect_hosts:
+  PSDNO-FSA-1: []
+  PSDNO-FSA-2: tpp.example
+  PSDNO-FSA-3: [tpp.example, 'https://tpp.example', tpp.example:443, '::1', '*.tpp.example']
+  psdno-fsa-3: [tpp.example]
+"
+    );
+    let host =
+        "expected a host as a URI names it, without scheme, port and path, such as tpp.example";
+    let hosts = "gateway.yaml:9:";
+    let expected = [
+        "gateway.yaml:5:24: psu_identity.digits: found 5; expected a whole number from 6 to 20".to_owned(),
+        "gateway.yaml:5:27: psu_identity.pattern: unknown key".to_owned(),
+        "gateway.yaml:7:16: redirect_hosts.PSDNO-FSA-1: expected at least one host; leave the TPP out to let it name any".to_owned(),
+        "gateway.yaml:8:16: redirect_hosts.PSDNO-FSA-2: found \"tpp.example\"; expected a list".to_owned(),
+        format!("{hosts}30: redirect_hosts.PSDNO-FSA-3[1]: found \"https://tpp.example\"; {host}"),
+        format!("{hosts}53: redirect_hosts.PSDNO-FSA-3[2]: found \"tpp.example:443\"; {host}"),
+        format!("{hosts}70: redirect_hosts.PSDNO-FSA-3[3]: found \"::1\"; {host}"),
+        format!("{hosts}77: redirect_hosts.PSDNO-FSA-3[4]: found \"*.tpp.example\"; {host}"),
+        "gateway.yaml:10:3: redirect_hosts.psdno-fsa-3: this TPP stands here already, in other letters".to_owned(),
+    ];
+    assert_eq!(Site::new().read(&text).unwrap_err(), expected);
 }
 
 #[test]

@@ -16,6 +16,7 @@ const TPP_ROLES: HeaderName = HeaderName::from_static("gateway-tpp-roles");
 const ENVIRONMENT: HeaderName = HeaderName::from_static("gateway-environment");
 const OPERATION: HeaderName = HeaderName::from_static("gateway-operation");
 const REQUEST_ID: HeaderName = HeaderName::from_static("gateway-request-id");
+const SIGNED_HEADERS: HeaderName = HeaderName::from_static("gateway-signed-headers");
 const PSU_PRESENT: HeaderName = HeaderName::from_static("gateway-psu-present");
 const NOT_JUDGED: HeaderName = HeaderName::from_static("gateway-not-judged");
 const OBSERVED: HeaderName = HeaderName::from_static("gateway-observed");
@@ -32,7 +33,7 @@ pub fn upstream_head(admitted: &Admitted) -> Result<Box<RequestHeader>> {
     let mut head = RequestHeader::build_no_case(
         admitted.method().clone(),
         admitted.target(),
-        Some(passed.len().saturating_add(14)),
+        Some(passed.len().saturating_add(15)),
     )?;
     head.set_version(Version::HTTP_11);
     head.insert_header(header::HOST, admitted.host())?;
@@ -49,7 +50,7 @@ pub fn upstream_head(admitted: &Admitted) -> Result<Box<RequestHeader>> {
     Ok(Box::new(head))
 }
 
-/// FWD-1. What rests on a check that does not hold is left out (FWD-6).
+/// FWD-1, SIG-15. What rests on a check that does not hold is left out (FWD-6).
 fn insert_established(admitted: &Admitted, head: &mut RequestHeader) -> Result<()> {
     head.insert_header(
         ENVIRONMENT,
@@ -75,6 +76,10 @@ fn insert_established(admitted: &Admitted, head: &mut RequestHeader) -> Result<(
             PSU_PRESENT,
             HeaderValue::from_static(if admitted.psu_present() { "yes" } else { "no" }),
         )?;
+    }
+    // SIG-15. The list vouches for Digest too, so it goes with the body's integrity: all that stands behind `tpp`.
+    if let Some(signed) = admitted.signed().filter(|_| admitted.tpp().is_some()) {
+        head.insert_header(SIGNED_HEADERS, signed.headers())?;
     }
     if !Unbuilt::ALL.is_empty() {
         head.insert_header(NOT_JUDGED, HeaderValue::from_static(Unbuilt::HEADER))?;

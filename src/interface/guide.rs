@@ -41,6 +41,7 @@ impl Reason {
             | Self::RequestTimeout => transport(self),
             Self::HeaderMissing
             | Self::HeaderMalformed
+            | Self::CorporateIdMissing
             | Self::HeaderDuplicated
             | Self::DateSkewed
             | Self::DigestMismatch
@@ -130,10 +131,16 @@ const fn transport(reason: Reason) -> Guide {
 const fn headers(reason: Reason) -> Guide {
     match reason {
         Reason::HeaderMissing => Guide {
-            rules: "HDR-1 to HDR-5, DIG-2",
+            rules: "HDR-1 to HDR-5, HDR-13, DIG-2",
             when: "Headers that the operation requires are missing or empty. All of them are named at once.",
             remedy: "Add each header that the faults name.",
             example: "A payment without PSU-IP-Address",
+        },
+        Reason::CorporateIdMissing => Guide {
+            rules: "HDR-14",
+            when: "PSU-Context is CORPORATE and PSU-ID is sent, but PSU-Corporate-ID is not, so that it is open for which corporation the PSU acts.",
+            remedy: "Send the psu-corporate-id that came with the redirect after SCA; GET /v1/agreements lists the PSU's agreements.",
+            example: "GET /v1/accounts with PSU-ID and PSU-Context: CORPORATE only",
         },
         Reason::HeaderDuplicated => Guide {
             rules: "HDR-15",
@@ -160,7 +167,7 @@ const fn headers(reason: Reason) -> Guide {
             example: "Digest: MD5=...",
         },
         _ => Guide {
-            rules: "HDR-5, HDR-7, DAT-1",
+            rules: "HDR-5, HDR-7 to HDR-12, HDR-14, HDR-16, DAT-1",
             when: "Headers do not have the form that the interface gives them. All of them are named at once.",
             remedy: "Each fault says what would pass.",
             example: "Date: Sunday, 06-Nov-94 08:49:37 GMT",
@@ -177,8 +184,8 @@ const fn signing(reason: Reason) -> Guide {
             example: "A GET without Signature",
         },
         Reason::SignatureMalformed => Guide {
-            rules: "SIG-2, SIG-6",
-            when: "The Signature header is not the four parts keyId, algorithm, headers and signature, or its list of headers is none.",
+            rules: "SIG-2, SIG-6, SIG-10",
+            when: "The Signature header is not the four parts keyId, algorithm, headers and signature, or its list of headers is none. Where it is RFC 2047 encoded words, they cannot be decoded.",
             remedy: "Write keyId=\"SN=...,CA=...\",algorithm=\"rsa-sha256\",headers=\"...\",signature=\"...\", each part once and in quotation marks, and list only headers that the request has.",
             example: "algorithm=rsa-sha256 without quotation marks",
         },

@@ -63,15 +63,17 @@ reasons! {
     BodyUnexpected = (400, FormatError, "body-unexpected", "This operation takes no body."),
     /// The part of HTTP-9 that concerns bodies: one that does not arrive in time.
     RequestTimeout = (408, BadRequest, "request-timeout", "The body did not arrive in time."),
-    /// HDR-1, HDR-2, HDR-3, HDR-5, DIG-2
+    /// HDR-1, HDR-2, HDR-3, HDR-5, HDR-13, DIG-2
     HeaderMissing = (400, HttpHeaderRequired, "header-missing", "A header that this operation requires is missing."),
-    /// HDR-5, HDR-7, DAT-1
+    /// HDR-5, HDR-7 to HDR-12, HDR-14, HDR-16, DAT-1
     HeaderMalformed = (400, FormatError, "header-malformed", "A header does not have the form that the interface gives it."),
+    /// HDR-14
+    CorporateIdMissing = (400, HttpHeaderRequired, "corporate-id-missing", "A request in a corporate context must name the corporate agreement."),
     /// HDR-15
     HeaderDuplicated = (400, FormatError, "header-duplicated", "A header that may stand once stands more than once."),
     /// SIG-1
     SignatureMissing = (400, HttpHeaderRequired, "signature-missing", "Every request must be signed; the Signature header is missing."),
-    /// SIG-2, SIG-6
+    /// SIG-2, SIG-6, SIG-10
     SignatureMalformed = (400, FormatError, "signature-malformed", "The Signature header does not have the form that the interface gives it."),
     /// SIG-3, SIG-4
     SignatureKeyMismatch = (400, FormatError, "signature-key-mismatch", "keyId does not name the certificate in TPP-Signature-Certificate."),

@@ -1,12 +1,14 @@
 //! Metrics, for Prometheus.
 //!
-//! Labels are closed sets: the catalogue's operations, the outcomes, the reasons. No value of a request becomes one.
+//! Labels are closed sets: the catalogue's operations, the outcomes, the reasons, the fixes, and TPPs that proved who
+//! they are, up to a number. No other value of a request becomes one.
 
-use super::Finished;
+use super::{Finished, per_tpp::PerTpp};
 use crate::{
-    admission::Outcome,
+    admission::{Outcome, Record},
     interface::{
         Reason,
+        headers::accept_fix,
         operations::{Catalogue, Operation},
     },
 };
@@ -42,6 +44,10 @@ pub(super) struct Metrics {
     whole: HistogramVec,
     checks: HistogramVec,
     upstream: HistogramVec,
+    accept_fix: IntCounterVec,
+    /// By fix, in the order of the table.
+    fixes: [IntCounter; accept_fix::COUNT],
+    unsigned_target: PerTpp,
     lines_dropped: IntCounter,
     turned_away: IntCounter,
 }
@@ -49,7 +55,20 @@ pub(super) struct Metrics {
 impl Metrics {
     /// A registry of its own for each gateway: two in one process do not mix.
     pub(super) fn new() -> Self {
+        let accept_fix = counters(
+            "portvakt_accept_fix_total",
+            "Admitted requests that named a fix in x-accept-fix.",
+            &["fix"],
+        );
+        let unsigned_target = counters(
+            "portvakt_unsigned_target_total",
+            "Admitted requests whose signature does not cover (request-target), by TPP.",
+            &["tpp"],
+        );
         let metrics = Self {
+            fixes: accept_fix::TABLE.map(|fix| accept_fix.with_label_values(&[fix.name])),
+            accept_fix,
+            unsigned_target: PerTpp::new(unsigned_target),
             registry: Registry::new(),
             requests: counters(
                 "portvakt_requests_total",
@@ -97,6 +116,18 @@ impl Metrics {
         }
     }
 
+    /// What is counted of admitted requests only (HDR-16, SIG-15).
+    pub(super) fn count_admitted(&self, record: &Record) {
+        let named = record.named_fixes();
+        let counted = self.fixes.iter().zip(named.flags());
+        for (counter, _) in counted.filter(|(_, named)| **named) {
+            counter.inc();
+        }
+        if let Some(tpp) = record.left_target_unsigned() {
+            self.unsigned_target.count(tpp);
+        }
+    }
+
     pub(super) fn refused_by_http(&self) {
         self.requests
             .with_label_values(&[NO_OPERATION, "refused", Reason::MalformedRequest.slug()])
@@ -133,11 +164,13 @@ impl Metrics {
     }
 
     fn register(&self) {
-        let all: [Box<dyn prometheus::core::Collector>; 6] = [
+        let all: [Box<dyn prometheus::core::Collector>; 8] = [
             Box::new(self.requests.clone()),
             Box::new(self.whole.clone()),
             Box::new(self.checks.clone()),
             Box::new(self.upstream.clone()),
+            Box::new(self.accept_fix.clone()),
+            Box::new(self.unsigned_target.counters().clone()),
             Box::new(self.lines_dropped.clone()),
             Box::new(self.turned_away.clone()),
         ];

@@ -6,6 +6,7 @@
 
 mod access;
 mod metrics;
+mod per_tpp;
 
 pub use metrics::Handles;
 
@@ -62,6 +63,7 @@ impl Telemetry {
     /// Takes a request that has ended.
     pub fn take(&self, handles: &Handles, finished: Finished<'_>) {
         handles.count(&finished);
+        self.metrics.count_admitted(finished.record);
         if let Some(access) = &self.access
             && !access.write(&finished)
         {

@@ -13,9 +13,8 @@ use std::{
 
 /// Rules that are not built yet, whole families by their prefix.
 const OPEN: &[&str] = &[
-    "TLS-3", "HTTP-9", "HDR-8", "HDR-9", "HDR-10", "HDR-11", "HDR-12", "HDR-13", "HDR-14",
-    "HDR-16", "SIG-10", "SIG-12", "SIG-15", "REP-", "CRT-6", "CRT-7", "CRT-8", "CRT-11", "CRT-12",
-    "SCA-", "QUO-", "QRY-", "PAY-", "FWD-3", "FWD-4", "FWD-5", "FWD-6", "SBX-",
+    "TLS-3", "HTTP-9", "SIG-12", "REP-", "CRT-6", "CRT-7", "CRT-8", "CRT-11", "CRT-12", "SCA-",
+    "QUO-", "QRY-", "PAY-", "FWD-3", "FWD-4", "FWD-5", "FWD-6", "SBX-",
 ];
 
 #[derive(serde::Deserialize)]

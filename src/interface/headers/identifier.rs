@@ -3,6 +3,9 @@
 /// HDR-7.
 pub const MAX_LENGTH: usize = 128;
 
+/// What passes, for a fault.
+pub const EXPECTED: &str = "it must be 1 to 128 visible ASCII characters without a space";
+
 /// Whether a value has the form of an identifier.
 pub fn is_valid(value: &[u8]) -> bool {
     (1..=MAX_LENGTH).contains(&value.len()) && value.iter().all(u8::is_ascii_graphic)
@@ -14,6 +17,7 @@ mod tests {
 
     #[test]
     fn identifiers() {
+        assert!(EXPECTED.contains(&format!("1 to {MAX_LENGTH} ")));
         assert!(
             is_valid(b"a")
                 && is_valid(&[b'~'; 128])

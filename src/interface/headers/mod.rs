@@ -5,6 +5,10 @@
 
 // `Accept` (HTTP-5).
 pub mod accept;
+// `x-accept-fix` (HDR-16).
+pub mod accept_fix;
+// `PSU-Context`, `TPP-Redirect-Preferred` and `PSU-HTTP-Method` (HDR-10).
+pub mod choices;
 // `Connection` (FWD-2).
 pub mod connection;
 // `Content-Type` and `Content-Encoding` (HTTP-4).
@@ -13,10 +17,20 @@ pub mod content;
 pub mod date;
 // `Digest` (DIG-1).
 pub mod digest;
+// RFC 2047 encoded words around a Signature (SIG-10).
+pub mod encoded_word;
 // `X-Request-ID` and `TPP-Session-ID` (HDR-7).
 pub mod identifier;
+// `X-PSU-IDENTITY` (HDR-12).
+pub mod identity;
+// `PSU-IP-Address`, `PSU-IP-Port` and `PSU-Geo-Location` (HDR-11).
+pub mod network;
+// `TPP-Redirect-URI` (HDR-8).
+pub mod redirect_uri;
 // `Signature` (SIG-2, SIG-3, SIG-6).
 pub mod signature;
+// `PSU-ID`, `PSU-Corporate-ID` and `PSU-Device-ID` (HDR-9).
+pub mod uuid_form;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -121,6 +135,14 @@ impl Header {
     pub fn get_filled<'a>(&self, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
         self.get(headers)
             .filter(|value| !trim(value.as_bytes()).is_empty())
+    }
+
+    /// The values that are judged by their form, without the white space around them: every one, or only the first of
+    /// a header that may stand once, since which of two would count nobody can say (HDR-15 refuses both).
+    pub fn values<'a>(&self, headers: &'a HeaderMap) -> impl Iterator<Item = &'a [u8]> {
+        let most = if self.once { 1 } else { usize::MAX };
+        let values = headers.get_all(&self.name).into_iter().take(most);
+        values.map(|value| trim(value.as_bytes()))
     }
 
     /// How often it stands in `headers`.

@@ -1,6 +1,8 @@
 //! The operations that the interface names, with the paths of HTTP-11 where it shows none.
 
-use super::{AnsweredBy, Body, Environments, Operation, Quota, Required, Role, Sca, Takes};
+use super::{
+    Agreement, AnsweredBy, Body, Environments, Operation, Quota, Required, Role, Sca, Takes,
+};
 use crate::interface::headers::{
     DIGEST, Header, PSU_ID, PSU_IP_ADDRESS, TPP_REDIRECT_URI, TPP_SESSION_ID, X_ACCEPT_FIX,
     X_PSU_IDENTITY, X_REQUEST_ID,
@@ -157,6 +159,7 @@ fn baskets() -> Vec<Operation> {
 fn psu() -> Vec<Operation> {
     let consent = |name, path| Operation {
         body: Body::Ignored,
+        agreement: Agreement::Open,
         answered_by: AnsweredBy::Gateway,
         ..post(name, path, "consents", Role::AccountInformation)
     };
@@ -167,6 +170,7 @@ fn psu() -> Vec<Operation> {
     };
     vec![
         Operation {
+            agreement: Agreement::Open,
             answered_by: AnsweredBy::Gateway,
             ..get(
                 "user-register",
@@ -177,6 +181,7 @@ fn psu() -> Vec<Operation> {
         },
         Operation {
             sca: Sca::Identified,
+            agreement: Agreement::Open,
             ..get(
                 "agreement-list",
                 "/v1/agreements",
@@ -267,6 +272,7 @@ impl Operation {
             body: Body::None,
             sca: Sca::None,
             quota: Quota::None,
+            agreement: Agreement::Named,
             group: group.into(),
             answered_by: AnsweredBy::Upstream,
         }

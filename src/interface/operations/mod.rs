@@ -9,7 +9,10 @@ mod tree;
 
 pub use builtin::{PAYMENT_PRODUCTS, operations as builtin};
 
-use super::{headers::Header, path::Target};
+use super::{
+    headers::{Header, PSU_ID, X_PSU_IDENTITY},
+    path::Target,
+};
 use http::Method;
 use std::{collections::HashMap, sync::Arc};
 use tree::Tree;
@@ -37,6 +40,8 @@ pub struct Operation {
     pub sca: Sca,
     /// Whether calls without the PSU are limited (QUO-1 to QUO-3).
     pub quota: Quota,
+    /// Whether a request in a corporate context must name the agreement (HDR-14).
+    pub agreement: Agreement,
     /// The group by which it is routed (FWD-3).
     pub group: String,
     /// Who answers it (SCA-20).
@@ -136,6 +141,16 @@ named! {
     }
 }
 
+/// Whether a request in a corporate context must name the corporate agreement (HDR-14). It is no group's matter: a
+/// deployment may route an operation with another group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agreement {
+    /// It must.
+    Named,
+    /// It need not: agreements, registration and consent are where the PSU chooses one.
+    Open,
+}
+
 named! {
     /// Whether calls without the PSU are limited.
     Quota {
@@ -163,6 +178,16 @@ pub enum Required {
     One(&'static Header),
     /// One of the two (HDR-1: on B X-PSU-IDENTITY may stand for PSU-ID).
     Either(&'static Header, &'static Header),
+}
+
+impl Operation {
+    /// Whether it initiates a payment: only there X-PSU-IDENTITY may stand for PSU-ID (HDR-12).
+    pub fn is_initiation(&self) -> bool {
+        self.required.iter().any(|required| {
+            matches!(required, Required::Either(one, other)
+                if one.name == PSU_ID.name && other.name == X_PSU_IDENTITY.name)
+        })
+    }
 }
 
 /// What the catalogue says to a method and a path.
@@ -339,6 +364,31 @@ mod tests {
                 "{method} {path}"
             );
         }
+    }
+
+    /// HDR-12, HDR-14.
+    #[test]
+    fn what_initiates_payments_and_where_no_agreement_is_named() {
+        let names = |holds: fn(&Operation) -> bool| {
+            let operations = builtin().into_iter();
+            operations
+                .filter(holds)
+                .map(|operation| operation.name)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            names(Operation::is_initiation),
+            ["cross-border-payment-create", "payment-create"]
+        );
+        assert_eq!(
+            names(|operation| operation.agreement == Agreement::Open),
+            [
+                "user-register",
+                "agreement-list",
+                "consent-create",
+                "bank-offered-consent-create"
+            ]
+        );
     }
 
     /// HTTP-1: a sandbox path does not exist in production.

@@ -1,0 +1,62 @@
+//! The body as the head announces it, and the answer that the caller accepts (HTTP-4 to HTTP-6).
+
+use super::super::{Announced, Head, Policy};
+use crate::interface::{
+    Fault, Reason,
+    headers::{self, accept, content},
+    operations::{Body, Operation},
+};
+
+pub(super) fn judge(
+    head: &Head<'_>,
+    body: Announced,
+    operation: &Operation,
+    policy: &Policy,
+    faults: &mut Vec<Fault>,
+) {
+    if body != Announced::Nothing && operation.body != Body::Ignored {
+        media_type(head, faults);
+    }
+    if !accept::allows_json(head.headers) {
+        faults.push(Fault::header(
+            Reason::NotAcceptable,
+            headers::ACCEPT.written,
+            "it excludes application/json; accept that or leave it out",
+        ));
+    }
+    if let Announced::Length(length) = body
+        && usize::try_from(length).map_or(true, |length| length > policy.body_limit)
+    {
+        faults.push(too_large(policy));
+    }
+}
+
+/// HTTP-6, also where a body shows its size only as it comes.
+pub(in crate::admission) fn too_large(policy: &Policy) -> Fault {
+    Fault::body(
+        Reason::BodyTooLarge,
+        format!("a body may have {} bytes", policy.body_limit),
+    )
+}
+
+/// HTTP-4.
+fn media_type(head: &Head<'_>, faults: &mut Vec<Fault>) {
+    let kind = headers::CONTENT_TYPE.get(head.headers);
+    if kind.is_some_and(|kind| !content::is_utf8_json(kind.as_bytes())) {
+        let text = "send application/json, or application/*+json, with no charset but utf-8";
+        faults.push(Fault::header(
+            Reason::MediaTypeUnsupported,
+            headers::CONTENT_TYPE.written,
+            text,
+        ));
+    }
+    let coding = headers::CONTENT_ENCODING.get(head.headers);
+    if coding.is_some_and(|coding| !content::is_identity(coding.as_bytes())) {
+        let text = "send the body without a content coding";
+        faults.push(Fault::header(
+            Reason::MediaTypeUnsupported,
+            headers::CONTENT_ENCODING.written,
+            text,
+        ));
+    }
+}

@@ -1,0 +1,103 @@
+//! Headers (HTTP-4 to HTTP-6, HDR-1 to HDR-16, SIG-1, DAT-1, DIG-2, FWD-2): everything that is wrong with them comes in
+//! one answer, in the order of the rules (HDR-6).
+//!
+//! Each rule is a function that adds what it finds; [`check`] calls them in the order of the rules, and what it gives
+//! is what later stages read of the headers. Not here: what needs to know the TPP (redirect hosts) or the PSU's consents
+//! (the rest of HDR-14).
+
+// The body as announced, and Accept (HTTP-4 to HTTP-6).
+mod content;
+// The form of each header (HDR-7 to HDR-12, HDR-15, HDR-16, DAT-1).
+mod forms;
+// What must be there (HDR-1 to HDR-5, HDR-13, HDR-14, DIG-2).
+mod required;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use content::too_large;
+
+use super::{Announced, Head, Policy};
+use crate::{
+    clock::Timestamp,
+    interface::{
+        Fault, Place, Reason, Refusal,
+        headers::{self, Header, accept_fix::Fixes, connection},
+        operations::{Operation, Takes},
+    },
+};
+
+/// The headers have the form that the interface gives them.
+#[must_use]
+#[derive(Debug)]
+pub(super) struct Envelope {
+    date: Timestamp,
+    fixes: Fixes,
+}
+
+impl Envelope {
+    /// The Date header (DAT-1).
+    pub(super) const fn date(&self) -> Timestamp {
+        self.date
+    }
+
+    /// The fixes that the request names (HDR-16).
+    pub(super) const fn fixes(&self) -> Fixes {
+        self.fixes
+    }
+}
+
+pub(super) fn check(
+    head: &Head<'_>,
+    body: Announced,
+    operation: &Operation,
+    policy: &Policy,
+) -> Result<Envelope, Refusal> {
+    let mut faults = Vec::new();
+    content::judge(head, body, operation, policy, &mut faults);
+    required::missing(head, body, operation, &mut faults);
+    required::blank(head, operation, &mut faults);
+    forms::judge(head, operation, policy, &mut faults);
+    required::context(head, operation, &mut faults);
+    required::agreement(head, operation, &mut faults);
+    forms::duplicates(head, operation, &mut faults);
+    let fixes = forms::fixes(head, operation, &mut faults);
+    unsigned(head, &mut faults);
+    let date = forms::date(head, &mut faults);
+    nominations(head, &mut faults);
+    match (Refusal::of(faults), date) {
+        (None, Some(date)) => Ok(Envelope { date, fixes }),
+        (Some(refusal), _) => Err(refusal),
+        // A date that cannot be read is always a fault; should that ever change, nothing passes by it.
+        (None, None) => Err(Refusal::new(Reason::HeaderMissing)),
+    }
+}
+
+/// SIG-1.
+fn unsigned(head: &Head<'_>, faults: &mut Vec<Fault>) {
+    if headers::SIGNATURE.get_filled(head.headers).is_none() {
+        let text = "missing: sign the request with the key of the certificate in TPP-Signature-Certificate";
+        faults.push(Fault::header(
+            Reason::SignatureMissing,
+            headers::SIGNATURE.written,
+            text,
+        ));
+    }
+}
+
+/// FWD-2.
+fn nominations(head: &Head<'_>, faults: &mut Vec<Fault>) {
+    if let Some(name) = connection::refused_nomination(head.headers) {
+        let text = format!("it nominates {name}, which must reach the service");
+        faults.push(Fault::header(Reason::MalformedRequest, "Connection", text));
+    }
+}
+
+/// HDR-3: what an operation does not take is dropped, not judged.
+fn is_taken(operation: &Operation, header: &Header) -> bool {
+    operation.takes == Takes::Whole || header.on_sandbox
+}
+
+fn is_about(fault: &Fault, header: &Header) -> bool {
+    fault.place == Place::Header(header.written)
+}

@@ -1,0 +1,166 @@
+//! Headers that must be there (HDR-1 to HDR-5, HDR-13, HDR-14, DIG-2).
+
+use super::{
+    super::{Announced, Head},
+    is_about, is_taken,
+};
+use crate::interface::{
+    Fault, Reason,
+    headers::{
+        self, Header,
+        choices::{self, Context},
+    },
+    operations::{Agreement, Body, Operation, Required, Takes},
+};
+
+/// HDR-1 to HDR-5, and DIG-2. Signature is SIG-1's, which names its absence more exactly.
+pub(super) fn missing(
+    head: &Head<'_>,
+    body: Announced,
+    operation: &Operation,
+    faults: &mut Vec<Fault>,
+) {
+    let absent = |header: &Header| is_absent(head, header);
+    let mut report = |header: &Header, text: &str| {
+        faults.push(Fault::header(Reason::HeaderMissing, header.written, text))
+    };
+    for required in &operation.required {
+        match required {
+            Required::One(header) if absent(header) => {
+                report(header, "missing or empty: this operation requires it")
+            }
+            Required::Either(one, other) if absent(one) && absent(other) => {
+                report(
+                    one,
+                    &format!(
+                        "missing or empty: this operation requires it, or {} in its place",
+                        other.written
+                    ),
+                );
+            }
+            Required::One(_) | Required::Either(..) => {}
+        }
+    }
+    if absent(&headers::TPP_SIGNATURE_CERTIFICATE) {
+        report(
+            &headers::TPP_SIGNATURE_CERTIFICATE,
+            "missing or empty: send the base64 of the certificate that the request is signed with",
+        );
+    }
+    if absent(&headers::DATE) {
+        report(
+            &headers::DATE,
+            "missing or empty: every request carries the date and signs it",
+        );
+    }
+    if absent(&headers::DIGEST)
+        && operation.body == Body::Json
+        && body != Announced::Nothing
+        && !requires_digest(operation)
+    {
+        report(
+            &headers::DIGEST,
+            "missing or empty: a request with a body carries its SHA-256",
+        );
+    }
+}
+
+/// HDR-5: where a header is not required, an empty value is malformed. Content negotiation is HTTP's own, where an
+/// empty value means something.
+pub(super) fn blank(head: &Head<'_>, operation: &Operation, faults: &mut Vec<Fault>) {
+    for header in headers::TABLE
+        .iter()
+        .filter(|header| is_taken(operation, header))
+    {
+        let negotiates = header.name.as_str().starts_with("accept");
+        if header.values(head.headers).any(<[u8]>::is_empty)
+            && !negotiates
+            && !faults.iter().any(|fault| is_about(fault, header))
+            && !is_required_later(head, operation, header)
+        {
+            faults.push(Fault::header(
+                Reason::HeaderMalformed,
+                header.written,
+                "empty: give it a value or leave it out",
+            ));
+        }
+    }
+}
+
+/// HDR-13.
+pub(super) fn context(head: &Head<'_>, operation: &Operation, faults: &mut Vec<Fault>) {
+    if requires_context(head, operation) && is_absent(head, &headers::PSU_CONTEXT) {
+        faults.push(Fault::header(
+            Reason::HeaderMissing,
+            headers::PSU_CONTEXT.written,
+            "missing or empty: a payment with X-PSU-IDENTITY and without PSU-ID requires it",
+        ));
+    }
+}
+
+/// HDR-14, as far as the request alone tells. That a PSU whose only consents are corporate must name the agreement even
+/// without PSU-Context needs the PSU's binding: it is judged with SCA, after the signature, so that nothing leaks.
+///
+/// What is the reason where PRIVATE stands beside a corporate id? Nothing is missing: one header contradicts the other,
+/// so the corporate id is malformed for this request. That holds without a PSU-ID too, which changes nothing about the
+/// contradiction.
+pub(super) fn agreement(head: &Head<'_>, operation: &Operation, faults: &mut Vec<Fault>) {
+    let header = &headers::PSU_CORPORATE_ID;
+    if requires_agreement(head, operation) && is_absent(head, header) {
+        faults.push(Fault::header(
+            Reason::CorporateIdMissing,
+            header.written,
+            "missing or empty: with a PSU-ID, PSU-Context CORPORATE requires it",
+        ));
+    }
+    if names_agreement(operation)
+        && context_of(head) == Some(Context::Private)
+        && !is_absent(head, header)
+    {
+        faults.push(Fault::header(
+            Reason::HeaderMalformed,
+            header.written,
+            "PSU-Context PRIVATE excludes it: leave one of the two out",
+        ));
+    }
+}
+
+fn is_absent(head: &Head<'_>, header: &Header) -> bool {
+    header.get_filled(head.headers).is_none()
+}
+
+fn requires_digest(operation: &Operation) -> bool {
+    operation.required.iter().any(
+        |required| matches!(required, Required::One(header) if header.name == headers::DIGEST.name),
+    )
+}
+
+/// Whether a header's absence is reported by a rule further down, so that an empty one counts as missing there.
+fn is_required_later(head: &Head<'_>, operation: &Operation, header: &Header) -> bool {
+    header.name == headers::SIGNATURE.name
+        || header.name == headers::PSU_CONTEXT.name && requires_context(head, operation)
+        || header.name == headers::PSU_CORPORATE_ID.name && requires_agreement(head, operation)
+}
+
+/// HDR-13: single SCA initiation.
+fn requires_context(head: &Head<'_>, operation: &Operation) -> bool {
+    operation.is_initiation()
+        && !is_absent(head, &headers::X_PSU_IDENTITY)
+        && is_absent(head, &headers::PSU_ID)
+}
+
+fn requires_agreement(head: &Head<'_>, operation: &Operation) -> bool {
+    names_agreement(operation)
+        && context_of(head) == Some(Context::Corporate)
+        && !is_absent(head, &headers::PSU_ID)
+}
+
+/// HDR-14's exceptions, and HDR-3's operations, which take neither header.
+fn names_agreement(operation: &Operation) -> bool {
+    operation.agreement == Agreement::Named && operation.takes == Takes::Whole
+}
+
+fn context_of(head: &Head<'_>) -> Option<Context> {
+    let value = headers::PSU_CONTEXT.get(head.headers)?;
+    choices::context(headers::trim(value.as_bytes()))
+}

@@ -1,0 +1,41 @@
+//! May this TPP have PSUs redirected to this host (HDR-8, redirect_hosts)?
+
+use super::{Head, Policy, Tpp};
+use crate::interface::{
+    Fault, Reason, Refusal,
+    headers::{self, redirect_uri},
+    operations::{Operation, Takes},
+};
+
+/// TPP-Redirect-URI, where it stands, names a host that the operator lets this TPP name. Its form is the envelope's.
+#[must_use]
+#[derive(Debug)]
+pub struct Redirectable {
+    _judged: (),
+}
+
+/// Called once the signature holds: a certificate alone does not say who asks.
+pub(super) fn judge(
+    head: &Head<'_>,
+    tpp: &Tpp,
+    operation: &Operation,
+    policy: &Policy,
+) -> Result<Redirectable, Refusal> {
+    let header = &headers::TPP_REDIRECT_URI;
+    let listed = policy.redirect_hosts.get(tpp.certificate().tpp_id());
+    let named = header
+        .get_filled(head.headers)
+        .filter(|_| operation.takes == Takes::Whole);
+    let (Some(hosts), Some(named)) = (listed, named) else {
+        return Ok(Redirectable { _judged: () });
+    };
+    let uri = redirect_uri::parse(headers::trim(named.as_bytes()), policy.environment);
+    if uri.is_ok_and(|uri| uri.is_at_one_of(hosts)) {
+        return Ok(Redirectable { _judged: () });
+    }
+    let text = format!(
+        "its host is not one of those that this TPP has registered: {}",
+        hosts.join(", ")
+    );
+    Err(Fault::header(Reason::HeaderMalformed, header.written, text).into())
+}

@@ -1,0 +1,88 @@
+//! What requests are judged by, as far as it is a matter of values: limits, what must be signed, forms, hosts.
+//!
+//! Invariant: a [`Policy`] holds only values that requests can be judged by; a host that no TPP-Redirect-URI could name
+//! is reported here, at start, and not found by a TPP. Deliberately not here: trust and the catalogue.
+
+use std::collections::BTreeMap;
+
+use http::HeaderName;
+
+use super::section::Section;
+use super::value::Value;
+use crate::admission::Policy;
+use crate::interface::headers::{identity::IdentityForm, redirect_uri};
+use crate::interface::operations::Environment;
+
+/// Reads the keys of the root that make a policy.
+pub(super) fn read(root: &mut Section<'_>, environment: Environment) -> Policy {
+    let mut policy = Policy::new(environment);
+    let most = u64::try_from(Policy::MAX_BODY).unwrap_or(u64::MAX);
+    if let Some(limit) = root
+        .optional("body_limit")
+        .and_then(|value| value.size(1..=most))
+    {
+        policy.body_limit = usize::try_from(limit).unwrap_or(Policy::MAX_BODY);
+    }
+    if let Some(mut signing) = root.optional_section("signing") {
+        let names = signing.optional_list("require").unwrap_or_default();
+        let names = names.iter().filter_map(signed_name).map(str::to_owned);
+        policy.also_signed = names.collect();
+        signing.finish();
+    }
+    if let Some(mut identity) = root.optional_section("psu_identity") {
+        let digits = identity.optional("digits");
+        let range = IdentityForm::LEAST..=IdentityForm::MOST;
+        let form = digits
+            .and_then(|value| value.integer(range))
+            .and_then(IdentityForm::of_digits);
+        policy.identity = form.unwrap_or(policy.identity);
+        identity.finish();
+    }
+    if let Some(section) = root.optional_section("redirect_hosts") {
+        policy.redirect_hosts = redirect_hosts(section);
+    }
+    policy
+}
+
+/// A name as a signature's list of headers has it (SIG-14).
+fn signed_name<'a>(value: &Value<'a>) -> Option<&'a str> {
+    let text = value.as_str()?;
+    if text == "signature" {
+        value.fault("a signature cannot sign itself: every request would be refused");
+        return None;
+    }
+    let header = HeaderName::from_bytes(text.as_bytes());
+    if text == "(request-target)" || header.is_ok_and(|header| header.as_str() == text) {
+        return Some(text);
+    }
+    value.refuse("a header's name in lower case, or \"(request-target)\"")
+}
+
+/// The hosts that TPPs may name in TPP-Redirect-URI (HDR-8), by identity. An identity is compared as CRT-4 keeps it,
+/// in capitals.
+fn redirect_hosts(mut section: Section<'_>) -> BTreeMap<String, Vec<String>> {
+    let mut all = BTreeMap::new();
+    for (key, value) in section.entries() {
+        let Some(tpp) = key.as_str() else { continue };
+        let Some(hosts) = value.as_list() else {
+            continue;
+        };
+        if hosts.is_empty() {
+            value.fault("expected at least one host; leave the TPP out to let it name any");
+        }
+        let hosts = hosts.iter().filter_map(host).map(str::to_owned).collect();
+        if all.insert(tpp.trim().to_uppercase(), hosts).is_some() {
+            key.fault("this TPP stands here already, in other letters");
+        }
+    }
+    section.finish();
+    all
+}
+
+fn host<'a>(value: &Value<'a>) -> Option<&'a str> {
+    let text = value.as_str()?;
+    if redirect_uri::is_host(text) {
+        return Some(text);
+    }
+    value.refuse("a host as a URI names it, without scheme, port and path, such as tpp.example")
+}

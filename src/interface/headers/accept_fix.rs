@@ -1,0 +1,209 @@
+//! `x-accept-fix` (HDR-16): breaking changes that a TPP asks for early, by the names of the versioning table.
+//!
+//! When has a default date passed? The table has days without a time zone. A fix is on from the first second of its
+//! day in UTC, whether it is named or not: nothing hangs on the hours, and the moment is the same in every process.
+
+use crate::clock::Timestamp;
+use http::HeaderValue;
+use std::sync::LazyLock;
+
+/// A breaking change of the versioning table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fix {
+    /// Its name in the header. Names are compared as written: they are identifiers, not words.
+    pub name: &'static str,
+    /// From when on it is on for everybody ("Made default").
+    pub default_from: Timestamp,
+}
+
+/// How many fixes there are.
+pub const COUNT: usize = 4;
+
+/// Every fix, in the order of the versioning table (§Versioning 2).
+pub static TABLE: [Fix; COUNT] = [
+    // 01-Aug-2020
+    fix("amount-as-string", 1_596_240_000),
+    // 13-Nov-2024
+    fix(
+        "cardaccount-switch-originalamount-and-transactionamount",
+        1_731_456_000,
+    ),
+    // 01-Oct-2024
+    fix("longer-names", 1_727_740_800),
+    // 13-Nov-2024
+    fix("cash-account-type-iso", 1_731_456_000),
+];
+
+const fn fix(name: &'static str, default_from: u64) -> Fix {
+    Fix {
+        name,
+        default_from: Timestamp::from_unix(default_from),
+    }
+}
+
+/// A set of fixes of the [`TABLE`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fixes([bool; COUNT]);
+
+/// The header does not name fixes of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it must name fixes, separated by commas; those that exist are {}", Fixes::ALL.joined(", "))]
+pub struct UnknownFix;
+
+/// Reads the header's values: a list that stands in several headers is one list (RFC 9110, section 5.3), and an empty
+/// element of it means nothing (section 5.6.1). No header at all names no fix.
+///
+/// # Errors
+/// A name that is not in the table, or a header without one.
+pub fn parse<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Result<Fixes, UnknownFix> {
+    let mut named = Fixes::default();
+    for value in values {
+        let mut elements = value
+            .split(|byte| *byte == b',')
+            .map(super::trim)
+            .filter(|element| !element.is_empty())
+            .peekable();
+        if elements.peek().is_none() {
+            return Err(UnknownFix);
+        }
+        for element in elements {
+            *named.flag_mut(element).ok_or(UnknownFix)? = true;
+        }
+    }
+    Ok(named)
+}
+
+/// What is on for a request: what it names, and what is on for everybody as of `now`.
+pub fn resolve(named: Fixes, now: Timestamp) -> Fixes {
+    let mut on = named;
+    for (fix, flag) in TABLE.iter().zip(&mut on.0) {
+        *flag |= fix.default_from <= now;
+    }
+    on
+}
+
+impl Fixes {
+    const ALL: Self = Self([true; COUNT]);
+
+    /// Whether each fix of the [`TABLE`] is in the set, in its order.
+    pub const fn flags(&self) -> &[bool; COUNT] {
+        &self.0
+    }
+
+    /// The set as the core reads it: the names in the order of the table, with commas between them. None where it is
+    /// empty.
+    pub fn header_value(&self) -> Option<HeaderValue> {
+        // Once all default dates have passed, every request has this one.
+        static ALL: LazyLock<Option<HeaderValue>> = LazyLock::new(|| Fixes::ALL.written());
+        if *self == Self::ALL {
+            ALL.clone()
+        } else {
+            self.written()
+        }
+    }
+
+    fn written(&self) -> Option<HeaderValue> {
+        let names = self.joined(",");
+        (!names.is_empty()).then(|| HeaderValue::try_from(names).ok())?
+    }
+
+    fn joined(&self, separator: &str) -> String {
+        let on = TABLE.iter().zip(&self.0).filter(|(_, flag)| **flag);
+        let names: Vec<_> = on.map(|(fix, _)| fix.name).collect();
+        names.join(separator)
+    }
+
+    fn flag_mut(&mut self, name: &[u8]) -> Option<&mut bool> {
+        let mut all = TABLE.iter().zip(&mut self.0);
+        all.find(|(fix, _)| fix.name.as_bytes() == name)
+            .map(|(_, flag)| flag)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::headers::date;
+
+    const BEFORE_ALL: Timestamp = Timestamp::from_unix(1_500_000_000);
+    const AFTER_ALL: Timestamp = Timestamp::from_unix(1_800_000_000);
+
+    fn named(values: &[&str]) -> Result<String, UnknownFix> {
+        let fixes = parse(values.iter().map(|value| value.as_bytes()))?;
+        Ok(fixes.joined(" "))
+    }
+
+    #[test]
+    fn the_dates_are_those_of_the_interface() {
+        let dates = TABLE.map(|fix| date::format(fix.default_from));
+        let expected = [
+            "Sat, 01 Aug 2020 00:00:00 GMT",
+            "Wed, 13 Nov 2024 00:00:00 GMT",
+            "Tue, 01 Oct 2024 00:00:00 GMT",
+            "Wed, 13 Nov 2024 00:00:00 GMT",
+        ];
+        assert_eq!(dates, expected);
+    }
+
+    //= HDR-16 accepted
+    #[test]
+    fn lists_of_names() {
+        const TWO: &str = "amount-as-string longer-names";
+        let table: [(&[&str], &str); 7] = [
+            (&[], ""),
+            (&["longer-names"], "longer-names"),
+            (&["longer-names,amount-as-string"], TWO),
+            (&[" longer-names ,\tamount-as-string "], TWO),
+            (&["longer-names", "amount-as-string"], TWO),
+            (&["longer-names,longer-names"], "longer-names"),
+            (&[",longer-names,,"], "longer-names"),
+        ];
+        for (values, expected) in table {
+            assert_eq!(named(values).as_deref(), Ok(expected), "{values:?}");
+        }
+    }
+
+    //= HDR-16 refused
+    #[test]
+    fn other_names() {
+        let table: [&[&str]; 8] = [
+            &["amount-as-number"],
+            &["Amount-As-String"],
+            &["amount-as-string;q=1"],
+            &["amount-as-string longer-names"],
+            &["amount-as-string,unknown"],
+            &["amount-as-string", "unknown"],
+            &["amount-as-string", ""],
+            &[" , "],
+        ];
+        for values in table {
+            assert_eq!(named(values), Err(UnknownFix), "{values:?}");
+        }
+        let text = UnknownFix.to_string();
+        assert!(TABLE.iter().all(|fix| text.contains(fix.name)), "{text}");
+    }
+
+    #[test]
+    fn a_default_date_that_has_passed_turns_a_fix_on() {
+        let none = Fixes::default();
+        let longer = parse([&b"longer-names"[..]]).unwrap();
+        assert_eq!(resolve(longer, BEFORE_ALL), longer);
+        assert_eq!(resolve(none, BEFORE_ALL), none);
+        assert_eq!(resolve(none, AFTER_ALL), Fixes::ALL);
+        let day = TABLE[2].default_from.unix();
+        let on = |at| resolve(none, Timestamp::from_unix(at)).joined(" ");
+        assert_eq!(on(day - 1), "amount-as-string");
+        assert_eq!(on(day), "amount-as-string longer-names");
+    }
+
+    #[test]
+    fn what_goes_upstream_is_in_the_order_of_the_table() {
+        let two = parse([&b"longer-names, amount-as-string"[..]]).unwrap();
+        assert_eq!(two.header_value().unwrap(), "amount-as-string,longer-names");
+        assert_eq!(
+            Fixes::ALL.header_value().unwrap(),
+            "amount-as-string,cardaccount-switch-originalamount-and-transactionamount,longer-names,cash-account-type-iso"
+        );
+        assert_eq!(Fixes::default().header_value(), None);
+    }
+}

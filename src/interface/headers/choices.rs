@@ -1,0 +1,93 @@
+//! `PSU-Context`, `TPP-Redirect-Preferred` and `PSU-HTTP-Method` (HDR-10): one of a few words each.
+//!
+//! Does letter case matter? The interface writes each word in one spelling, HTTP's methods are case-sensitive
+//! (RFC 9110, section 9.1), and the core gets the header as it was received: a `private` that the gateway read as
+//! PRIVATE and the core as nothing would be two contexts for one request. So the words pass as they are written only.
+
+/// The context that a PSU acts in (§Corporate context).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// A private person.
+    Private,
+    /// A representative of a corporation.
+    Corporate,
+}
+
+/// What passes as PSU-Context, for a fault.
+pub const EXPECTED_CONTEXT: &str = "it must be PRIVATE or CORPORATE, in capitals";
+/// What passes as TPP-Redirect-Preferred, for a fault.
+pub const EXPECTED_PREFERRED: &str = "it must be true or false, in small letters";
+/// What passes as PSU-HTTP-Method, for a fault.
+pub const EXPECTED_METHOD: &str = "it must be GET, POST, PUT, PATCH or DELETE, in capitals";
+
+/// Reads PSU-Context.
+pub const fn context(value: &[u8]) -> Option<Context> {
+    match value {
+        b"PRIVATE" => Some(Context::Private),
+        b"CORPORATE" => Some(Context::Corporate),
+        _ => None,
+    }
+}
+
+/// Reads TPP-Redirect-Preferred.
+pub const fn redirect_preferred(value: &[u8]) -> Option<bool> {
+    match value {
+        b"true" => Some(true),
+        b"false" => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether a value is one of PSU-HTTP-Method's.
+pub const fn is_psu_method(value: &[u8]) -> bool {
+    matches!(value, b"GET" | b"POST" | b"PUT" | b"PATCH" | b"DELETE")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    //= HDR-10 accepted
+    #[test]
+    fn the_words() {
+        assert_eq!(context(b"PRIVATE"), Some(Context::Private));
+        assert_eq!(context(b"CORPORATE"), Some(Context::Corporate));
+        assert_eq!(redirect_preferred(b"true"), Some(true));
+        assert_eq!(redirect_preferred(b"false"), Some(false));
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+            assert!(is_psu_method(method.as_bytes()), "{method}");
+        }
+    }
+
+    //= HDR-10 refused
+    #[test]
+    fn other_words() {
+        let contexts = [
+            "",
+            "private",
+            "Corporate",
+            "BUSINESS",
+            "PRIVATE,CORPORATE",
+            "PRIVATE ",
+        ];
+        for word in contexts {
+            assert_eq!(context(word.as_bytes()), None, "{word}");
+        }
+        for word in ["", "True", "FALSE", "1", "0", "yes", "?0", "\"true\""] {
+            assert_eq!(redirect_preferred(word.as_bytes()), None, "{word}");
+        }
+        let methods = [
+            "",
+            "get",
+            "HEAD",
+            "OPTIONS",
+            "TRACE",
+            "CONNECT",
+            "GET, POST",
+            "GETT",
+        ];
+        for word in methods {
+            assert!(!is_psu_method(word.as_bytes()), "{word}");
+        }
+    }
+}

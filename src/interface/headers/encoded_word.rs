@@ -1,0 +1,215 @@
+//! A Signature as RFC 2047 encoded words (SIG-10): `=?utf-8?B?…?=`, one word or several with white space between them.
+//!
+//! Clients do this where the issuer's name in keyId is not ASCII (§Request signing 9), and Java's MimeUtility folds
+//! what it makes into words of 75 characters. The whole value is encoded or nothing of it: words with anything beside
+//! them are refused. It is decoded once; what comes out is read as a Signature, even if it looks like a word again.
+//!
+//! Why our own reader? Mail readers make the best of everything: they keep what they cannot decode, guess at charsets
+//! and let words stand in running text. A signature that two readers read in two ways is what is to be kept out, and
+//! two charsets and two encodings are little to read exactly.
+//!
+//! What is more lenient than RFC 2047: a word may be longer than 75 characters, since clients put a whole Signature
+//! into one, and a character may be split over two words, since clients cut bytes; what all words give together must
+//! be right.
+
+use super::trim;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use std::borrow::Cow;
+
+/// The longest value that is decoded: as much as a head may have in sum by default (HTTP-9).
+pub const MAX_LENGTH: usize = 16 * 1024;
+
+/// Why a value that starts as an encoded word cannot be decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EncodedFault {
+    /// More than [`MAX_LENGTH`] bytes.
+    #[error("the encoded words have more than {MAX_LENGTH} bytes")]
+    TooLong,
+    /// Not words with white space between them.
+    #[error(
+        "the header starts as an RFC 2047 encoded word, so all of it must be such words, =?utf-8?B?…?=, with white space between them"
+    )]
+    Form,
+    /// Another charset.
+    #[error("the charset of an encoded word must be utf-8 or iso-8859-1")]
+    Charset,
+    /// An encoding other than B and Q.
+    #[error("the encoding of an encoded word must be B or Q")]
+    Encoding,
+    /// What stands in a word is not of its encoding.
+    #[error(
+        "an encoded word cannot be decoded: B is base64 with its padding, Q has =XX for a byte"
+    )]
+    Text,
+    /// What the words say is not UTF-8.
+    #[error("the encoded words name utf-8, and what they hold is not")]
+    NotUtf8,
+}
+
+/// The value in UTF-8, decoded where it is encoded words; what does not start as one is given back as it is, trimmed.
+///
+/// # Errors
+/// A value that starts as an encoded word and is not, as a whole, encoded words (SIG-10).
+pub fn decode(value: &[u8]) -> Result<Cow<'_, [u8]>, EncodedFault> {
+    let value = trim(value);
+    if !value.starts_with(b"=?") {
+        return Ok(Cow::Borrowed(value));
+    }
+    if value.len() > MAX_LENGTH {
+        return Err(EncodedFault::TooLong);
+    }
+    let mut decoded = Vec::with_capacity(value.len());
+    let words = value.split(|byte| matches!(byte, b' ' | b'\t'));
+    for word in words.filter(|word| !word.is_empty()) {
+        append(word, &mut decoded)?;
+    }
+    match std::str::from_utf8(&decoded) {
+        Ok(_) => Ok(Cow::Owned(decoded)),
+        Err(_) => Err(EncodedFault::NotUtf8),
+    }
+}
+
+/// Appends what one word says, in UTF-8.
+fn append(word: &[u8], decoded: &mut Vec<u8>) -> Result<(), EncodedFault> {
+    let inner = word
+        .strip_prefix(b"=?")
+        .and_then(|rest| rest.strip_suffix(b"?="))
+        .ok_or(EncodedFault::Form)?;
+    let mut parts = inner.split(|byte| *byte == b'?');
+    let (Some(charset), Some(encoding), Some(text), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(EncodedFault::Form);
+    };
+    let is_latin1 = charset.eq_ignore_ascii_case(b"iso-8859-1");
+    if !is_latin1 && !charset.eq_ignore_ascii_case(b"utf-8") {
+        return Err(EncodedFault::Charset);
+    }
+    let bytes = match encoding {
+        b"B" | b"b" => STANDARD.decode(text).map_err(|_| EncodedFault::Text)?,
+        b"Q" | b"q" => from_q(text).ok_or(EncodedFault::Text)?,
+        _ => return Err(EncodedFault::Encoding),
+    };
+    if is_latin1 {
+        // The first 256 characters of Unicode are those of ISO 8859-1.
+        let text: String = bytes.into_iter().map(char::from).collect();
+        decoded.extend(text.bytes());
+    } else {
+        decoded.extend(bytes);
+    }
+    Ok(())
+}
+
+/// RFC 2047, section 4.2: `_` is a space, `=XX` a byte, and every other visible character itself. Small hexadecimal
+/// digits pass: the section says "should" of capitals.
+fn from_q(text: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.iter();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'_' => b' ',
+            b'=' => hex_digit(*rest.next()?)? << 4 | hex_digit(*rest.next()?)?,
+            _ if byte.is_ascii_graphic() => *byte,
+            _ => return None,
+        });
+    }
+    Some(bytes)
+}
+
+fn hex_digit(digit: u8) -> Option<u8> {
+    let value = char::from(digit).to_digit(16)?;
+    u8::try_from(value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: &str) -> Result<String, EncodedFault> {
+        decode(value.as_bytes()).map(|decoded| String::from_utf8(decoded.into_owned()).unwrap())
+    }
+
+    //= SIG-10 accepted
+    #[test]
+    fn words() {
+        let table = [
+            ("=?utf-8?B?YWJj?=", "abc"),
+            ("=?UTF-8?b?YWJj?=", "abc"),
+            ("  =?utf-8?B?YWJj?=\t", "abc"),
+            ("=?utf-8?Q?a=62_c=3F=3f?=", "ab c??"),
+            ("=?Utf-8?q?a,\"b\"?=", "a,\"b\""),
+            ("=?utf-8?B?cMOl?=", "p\u{e5}"),
+            ("=?iso-8859-1?B?cOU=?=", "p\u{e5}"),
+            ("=?ISO-8859-1?Q?p=E5?=", "p\u{e5}"),
+            ("=?utf-8?B?YQ==?= =?utf-8?B?Yg==?=", "ab"),
+            (
+                "=?utf-8?B?YQ==?=  \t =?iso-8859-1?Q?=E5?= =?utf-8?Q?b?=",
+                "a\u{e5}b",
+            ),
+            // A character that is split over two words.
+            ("=?utf-8?Q?=C3?= =?utf-8?Q?=A5?=", "\u{e5}"),
+            ("=?utf-8?B??=", ""),
+            // Decoded once.
+            ("=?utf-8?B?PT91dGYtOD9CP1lXSmo/PQ==?=", "=?utf-8?B?YWJj?="),
+        ];
+        for (value, expected) in table {
+            assert_eq!(text(value).as_deref(), Ok(expected), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_encoded_is_borrowed() {
+        let plain = br#"keyId="SN=1,CA=x",algorithm="rsa-sha256""#;
+        for value in [&plain[..], b"=x", b"", b"a =?utf-8?B?YWJj?="] {
+            assert!(matches!(decode(value), Ok(Cow::Borrowed(same)) if same == value));
+        }
+    }
+
+    //= SIG-10 refused
+    #[test]
+    fn what_is_no_word() {
+        use EncodedFault::*;
+        let table = [
+            ("=?", Form),
+            ("=?=", Form),
+            ("=??=", Form),
+            ("=?utf-8?B?=", Form),
+            ("=?utf-8?B?YWJj", Form),
+            ("=?utf-8?B?YWJj?", Form),
+            ("=?utf-8?B?YWJj?==?utf-8?B?YWJj?=", Form),
+            ("=?utf-8?B?YWJj?=,=?utf-8?B?YWJj?=", Form),
+            ("=?utf-8?B?YWJj?= abc", Form),
+            ("=?utf-8?B?YWJj?=abc", Form),
+            ("=?utf-8?Q?a b?=", Form),
+            ("=?utf-8?Q?a?b?=", Form),
+            ("=?us-ascii?B?YWJj?=", Charset),
+            ("=?utf-16?B?YWJj?=", Charset),
+            ("=?iso-8859-15?B?YWJj?=", Charset),
+            ("=?utf-8*en?B?YWJj?=", Charset),
+            ("=??B?YWJj?=", Charset),
+            ("=?utf-8?X?YWJj?=", Encoding),
+            ("=?utf-8??YWJj?=", Encoding),
+            ("=?utf-8?B?YW-j?=", Text),
+            ("=?utf-8?B?YWI?=", Text),
+            ("=?utf-8?B?YWJ=?=", Text),
+            ("=?utf-8?Q?a=?=", Text),
+            ("=?utf-8?Q?a=6?=", Text),
+            ("=?utf-8?Q?a=zz?=", Text),
+            ("=?utf-8?Q?\u{e5}?=", Text),
+            ("=?utf-8?Q?=E5?=", NotUtf8),
+            ("=?utf-8?Q?=C3?=", NotUtf8),
+        ];
+        for (value, fault) in table {
+            assert_eq!(text(value), Err(fault), "{value}");
+        }
+        let long = format!("=?utf-8?Q?{}?=", "a".repeat(MAX_LENGTH));
+        assert_eq!(text(&long), Err(TooLong));
+    }
+
+    #[test]
+    fn long_nonsense_ends_quickly() {
+        for filler in ["=?", "?=", " ", "=?utf-8?B?YQ==?= ", "="] {
+            let _ = decode(format!("=?utf-8?Q?{}", filler.repeat(900)).as_bytes());
+        }
+    }
+}

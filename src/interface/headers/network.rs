@@ -1,0 +1,180 @@
+//! `PSU-IP-Address`, `PSU-IP-Port` and `PSU-Geo-Location` (HDR-11): where the PSU's request to the TPP came from.
+//!
+//! The values are the TPP's word. What is judged is their form, so that what the core counts and compares is an
+//! address, a port and a place; whether they are true nobody here can tell.
+
+use std::net::IpAddr;
+
+/// What passes as PSU-IP-Address, for a fault.
+pub const EXPECTED_ADDRESS: &str =
+    "it must be one IPv4 or IPv6 address, without brackets, port or zone";
+/// What passes as PSU-IP-Port, for a fault.
+pub const EXPECTED_PORT: &str = "it must be a number from 1 to 65535, without leading zeros";
+/// What passes as PSU-Geo-Location, for a fault.
+pub const EXPECTED_LOCATION: &str = "it must be GEO:<latitude>,<longitude> in decimal degrees, -90 to 90 and -180 to 180, as in GEO:59.91,10.75";
+
+/// Reads PSU-IP-Address. An IPv4 address has four decimal parts without leading zeros, which some read as octal.
+pub fn address(value: &[u8]) -> Option<IpAddr> {
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+/// Reads PSU-IP-Port.
+///
+/// Do leading zeros pass? A port is written without them everywhere, and a reader that takes them for octal finds
+/// another port: they do not. That also keeps out 0.
+pub fn port(value: &[u8]) -> Option<u16> {
+    if value.starts_with(b"0") || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+/// Whether a value is a place: `GEO:`, in capitals as the interface writes it, then latitude and longitude with `,` or
+/// `;` between them. A degree is one to three digits, a `-` before them where it is negative, and a fraction behind a
+/// point where it has one; there is no `+`, no exponent and no white space.
+pub fn is_location(value: &[u8]) -> bool {
+    let Some(place) = value.strip_prefix(b"GEO:") else {
+        return false;
+    };
+    let mut parts = place.split(|byte| matches!(byte, b',' | b';'));
+    let (latitude, longitude) = (parts.next(), parts.next());
+    latitude.is_some_and(|degrees| is_within(degrees, 90))
+        && longitude.is_some_and(|degrees| is_within(degrees, 180))
+        && parts.next().is_none()
+}
+
+/// Whether a decimal lies between `-limit` and `limit`. It is judged by its digits: a float would round
+/// 90.00000000000000000001 to 90.
+fn is_within(degrees: &[u8], limit: u16) -> bool {
+    let magnitude = degrees.strip_prefix(b"-").unwrap_or(degrees);
+    let mut halves = magnitude.splitn(2, |byte| *byte == b'.');
+    let (whole, fraction) = (halves.next().unwrap_or_default(), halves.next());
+    let are_digits =
+        |digits: &[u8]| !digits.is_empty() && digits.iter().all(|digit| digit.is_ascii_digit());
+    if whole.len() > 3 || !are_digits(whole) || fraction.is_some_and(|digits| !are_digits(digits)) {
+        return false;
+    }
+    let whole = whole.iter().fold(0_u16, |sum, digit| {
+        let digit = u16::from(digit.saturating_sub(b'0'));
+        sum.saturating_mul(10).saturating_add(digit)
+    });
+    let is_whole = || fraction.is_none_or(|digits| digits.iter().all(|digit| *digit == b'0'));
+    whole < limit || whole == limit && is_whole()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    //= HDR-11 accepted
+    #[test]
+    fn what_passes() {
+        let addresses = [
+            "192.0.2.7",
+            "0.0.0.0",
+            "255.255.255.255",
+            "2001:db8::7",
+            "2001:DB8:0:0:0:0:0:7",
+            "::",
+            "::ffff:192.0.2.7",
+        ];
+        for value in addresses {
+            assert!(address(value.as_bytes()).is_some(), "{value}");
+        }
+        for (value, number) in [("1", 1), ("80", 80), ("65535", u16::MAX)] {
+            assert_eq!(port(value.as_bytes()), Some(number));
+        }
+        let places = [
+            "GEO:59.91,10.75",
+            "GEO:59.91;10.75",
+            "GEO:-33.865143;151.209900",
+            "GEO:0,0",
+            "GEO:-0.0,-0.0",
+            "GEO:90,180",
+            "GEO:-90.000,-180.0",
+            "GEO:089.9,009.5",
+            "GEO:89.99999999999999999999,179.99999999999999999999",
+        ];
+        for value in places {
+            assert!(is_location(value.as_bytes()), "{value}");
+        }
+    }
+
+    //= HDR-11 refused
+    #[test]
+    fn other_addresses_and_ports() {
+        let addresses = [
+            "",
+            "192.0.2",
+            "192.0.2.256",
+            "192.0.2.07",
+            "192.0.2.7:443",
+            "192.0.2.7/32",
+            "192.0.2.7, 192.0.2.8",
+            "0xc0.0.2.7",
+            "3221225991",
+            "[2001:db8::7]",
+            "fe80::1%eth0",
+            "2001:db8::7::1",
+            "tpp.example",
+            "localhost",
+            "192.0.2.7 ",
+        ];
+        for value in addresses {
+            assert_eq!(address(value.as_bytes()), None, "{value}");
+        }
+        assert_eq!(address(b"\xff"), None);
+        let ports = [
+            "",
+            "0",
+            "00",
+            "080",
+            "65536",
+            "99999999999",
+            "-1",
+            "+80",
+            "80.0",
+            "0x50",
+            " 80",
+            "8 0",
+        ];
+        for value in ports {
+            assert_eq!(port(value.as_bytes()), None, "{value}");
+        }
+    }
+
+    //= HDR-11 refused
+    #[test]
+    fn other_places() {
+        let places = [
+            "",
+            "GEO:",
+            "59.91,10.75",
+            "geo:59.91,10.75",
+            "GEO:59.91",
+            "GEO:59.91,",
+            "GEO:,10.75",
+            "GEO:59.91,10.75,3",
+            "GEO:59.91, 10.75",
+            "GEO: 59.91,10.75",
+            "GEO:+59.91,10.75",
+            "GEO:--59.91,10.75",
+            "GEO:-,10.75",
+            "GEO:59.,10.75",
+            "GEO:.91,10.75",
+            "GEO:59.9.1,10.75",
+            "GEO:5e1,10.75",
+            "GEO:NaN,inf",
+            "GEO:90.00000000000000000001,0",
+            "GEO:-91,0",
+            "GEO:0,180.1",
+            "GEO:0,-181",
+            "GEO:0,999",
+            "GEO:0059,10",
+        ];
+        for value in places {
+            assert!(!is_location(value.as_bytes()), "{value}");
+        }
+        assert!(!is_location(&[b'9'; 100_000]) && port(&[b'9'; 100_000]).is_none());
+    }
+}

@@ -1,0 +1,255 @@
+//! `TPP-Redirect-URI` (HDR-8): where the PSU's browser goes after SCA.
+//!
+//! Invariant: a [`RedirectUri`] holds only characters that RFC 3986 allows, so a browser finds the same host in it as
+//! the gateway does: no `\`, no user-info, no percent-encoded host. Nothing is normalised: SCA sends the browser to the
+//! URI as it was signed. Whether the host is one that this TPP may name is judged in admission, once the TPP is known.
+//!
+//! Why not `http::Uri`? It reads request targets: it drops a fragment without a word, lets `"`, `{` and bytes above
+//! ASCII stand in a path, and does not look into the brackets of an IPv6 host.
+//!
+//! Which parameter names are taken? The redirect adds its own parameters to the URI's query (§Events), so a name that
+//! the TPP's server could read as one of those is refused. Servers differ in how they read names, hence: names are
+//! percent-decoded once, with `+` for a space; spaces around them do not count, nor what follows a `[` or a NUL (PHP);
+//! `;` separates as `&` does (older servers); letter case does not matter (ASP.NET). A TPP that meets this by chance
+//! can rename its parameter; a PSU that is taken for another cannot be helped.
+
+#[cfg(test)]
+mod tests;
+
+use crate::interface::operations::Environment;
+use percent_encoding::percent_decode;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// HDR-8: the most characters of a URI.
+pub const MAX_LENGTH: usize = 2_000;
+
+/// The parameters that a redirect adds (§Events).
+const TAKEN: [&str; 8] = [
+    "psu-id",
+    "psu-corporate-id",
+    "tpp-session-id",
+    "context",
+    "system",
+    "status",
+    "code",
+    "message",
+];
+
+/// The longest host name (RFC 1035, section 2.3.4, without the dots that end it on the wire).
+const MAX_HOST: usize = 253;
+/// The longest label of one (the same section).
+const MAX_LABEL: usize = 63;
+
+/// A URI that a PSU may be redirected to, borrowed from the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RedirectUri<'a> {
+    text: &'a str,
+    host: &'a str,
+    query: Option<&'a str>,
+}
+
+/// Why a TPP-Redirect-URI is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RedirectFault {
+    /// More than [`MAX_LENGTH`] characters.
+    #[error("it must have at most {MAX_LENGTH} characters")]
+    TooLong,
+    /// A character that no URI has there, or a percent sign without two hexadecimal digits.
+    #[error("character {0} of it may not stand there as it is (RFC 3986): percent-encode it")]
+    Character(usize),
+    /// Not an https URI with an authority; an http one is for loopback hosts of the sandbox.
+    #[error("it must be an absolute URI that starts with https://")]
+    Scheme,
+    /// No host, or none that a browser and the gateway would read alike.
+    #[error(
+        "it must name a host: a domain name in ASCII, an IPv4 address, or an IPv6 address in brackets"
+    )]
+    Host,
+    /// A port that is no number up to 65535.
+    #[error("its port must be a number up to 65535")]
+    Port,
+    /// `user@` before the host.
+    #[error("it may not name a user before its host")]
+    UserInfo,
+    /// `#fragment`.
+    #[error("it may not have a fragment: what stands behind # does not reach your server")]
+    Fragment,
+    /// A parameter of the redirect's own.
+    #[error("its query may not have a parameter {0}, which the redirect adds itself")]
+    Parameter(&'static str),
+}
+
+/// Reads the header's value, trimmed.
+///
+/// # Errors
+/// The first fault (HDR-8).
+pub fn parse(value: &[u8], environment: Environment) -> Result<RedirectUri<'_>, RedirectFault> {
+    if value.len() > MAX_LENGTH {
+        return Err(RedirectFault::TooLong);
+    }
+    let text = characters(value)?;
+    let (scheme, rest) = text.split_once("://").ok_or(RedirectFault::Scheme)?;
+    let (authority, query) = split_authority(rest);
+    if authority.contains('@') {
+        return Err(RedirectFault::UserInfo);
+    }
+    let (host, port) = split_port(authority);
+    // RFC 3986, section 3.1: a scheme's letter case does not matter.
+    let is_accepted = match scheme.to_ascii_lowercase().as_str() {
+        "https" => true,
+        "http" => environment == Environment::Sandbox && is_loopback(host),
+        _ => false,
+    };
+    if !is_accepted {
+        return Err(RedirectFault::Scheme);
+    }
+    if !is_host(host) {
+        return Err(RedirectFault::Host);
+    }
+    if port.is_some_and(|port| !is_port(port)) {
+        return Err(RedirectFault::Port);
+    }
+    match query.and_then(taken_parameter) {
+        Some(taken) => Err(RedirectFault::Parameter(taken)),
+        None => Ok(RedirectUri { text, host, query }),
+    }
+}
+
+impl<'a> RedirectUri<'a> {
+    /// The whole URI, as it was signed.
+    pub const fn as_str(&self) -> &'a str {
+        self.text
+    }
+
+    /// The host, as written: a domain name, an IPv4 address, or an IPv6 address in its brackets.
+    pub const fn host(&self) -> &'a str {
+        self.host
+    }
+
+    /// The query, without its question mark, where there is one.
+    pub const fn query(&self) -> Option<&'a str> {
+        self.query
+    }
+
+    /// Whether the host is one of those that a TPP may name (redirect_hosts). Letter case does not matter; an IPv6
+    /// address is compared as written.
+    pub fn is_at_one_of(&self, hosts: &[String]) -> bool {
+        hosts
+            .iter()
+            .any(|host| host.eq_ignore_ascii_case(self.host))
+    }
+}
+
+/// Whether a text is a host as a URI names it: a domain name, an IPv4 address, or an IPv6 address in brackets.
+///
+/// RFC 3986 would also let percent-encoding and punctuation stand in a name. No DNS name has either, and browsers
+/// decode the one and differ over the other, so neither passes. A name that ends in a number is an IPv4 address to a
+/// browser, however it is written (`127.1`, `1.0x7f`), so it must be one here too.
+pub fn is_host(host: &str) -> bool {
+    if let Some(address) = bracketed(host) {
+        return address.parse::<Ipv6Addr>().is_ok();
+    }
+    let name = host.strip_suffix('.').unwrap_or(host);
+    if name.rsplit('.').next().is_some_and(is_number) {
+        return host.parse::<Ipv4Addr>().is_ok();
+    }
+    name.len() <= MAX_HOST && name.split('.').all(is_label)
+}
+
+fn is_label(label: &str) -> bool {
+    (1..=MAX_LABEL).contains(&label.len())
+        && label
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+/// What a browser takes for a number at the end of a host (WHATWG URL, "ends in a number checker").
+fn is_number(label: &str) -> bool {
+    let hexadecimal = label
+        .strip_prefix("0x")
+        .or_else(|| label.strip_prefix("0X"));
+    match hexadecimal {
+        Some(digits) => digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        None => !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit()),
+    }
+}
+
+fn bracketed(host: &str) -> Option<&str> {
+    host.strip_prefix('[')?.strip_suffix(']')
+}
+
+/// `localhost`, 127.0.0.0/8 or ::1: hosts that no one but the PSU's own machine answers for.
+fn is_loopback(host: &str) -> bool {
+    let is_ipv6 = |address: &str| {
+        address
+            .parse::<Ipv6Addr>()
+            .is_ok_and(|address| address.is_loopback())
+    };
+    host.eq_ignore_ascii_case("localhost")
+        || host
+            .parse::<Ipv4Addr>()
+            .is_ok_and(|address| address.is_loopback())
+        || bracketed(host).is_some_and(is_ipv6)
+}
+
+/// The value as text, if every byte may stand in a URI (RFC 3986, section 2). Brackets may stand around a host only:
+/// here nowhere behind it, and [`is_host`] lets them stand nowhere else in it.
+fn characters(value: &[u8]) -> Result<&str, RedirectFault> {
+    let mut slashes = 0_usize;
+    let mut before_path = true;
+    for (at, byte) in value.iter().enumerate() {
+        let next = at.saturating_add(1);
+        let fits = match byte {
+            b'#' => return Err(RedirectFault::Fragment),
+            b'%' => value
+                .get(next..next.saturating_add(2))
+                .is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)),
+            b'[' | b']' => before_path,
+            _ => byte.is_ascii_alphanumeric() || b"-._~:/?@!$&'()*+,;=".contains(byte),
+        };
+        if !fits {
+            return Err(RedirectFault::Character(next));
+        }
+        slashes = slashes.saturating_add(usize::from(*byte == b'/'));
+        before_path = before_path && slashes <= 2 && *byte != b'?';
+    }
+    std::str::from_utf8(value).map_err(|_| RedirectFault::Character(1))
+}
+
+/// What stands behind `://`, as authority and query.
+fn split_authority(rest: &str) -> (&str, Option<&str>) {
+    let (before_query, query) = match rest.split_once('?') {
+        Some((before, query)) => (before, Some(query)),
+        None => (rest, None),
+    };
+    let authority = before_query
+        .split_once('/')
+        .map_or(before_query, |(authority, _)| authority);
+    (authority, query)
+}
+
+/// The host and what stands behind its colon; the colons of an IPv6 address stand in brackets.
+fn split_port(authority: &str) -> (&str, Option<&str>) {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, Some(port)),
+        _ => (authority, None),
+    }
+}
+
+/// RFC 3986, section 3.2.3: digits, or none.
+fn is_port(port: &str) -> bool {
+    port.is_empty() || port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()
+}
+
+/// The first parameter of a query that a redirect adds itself.
+fn taken_parameter(query: &str) -> Option<&'static str> {
+    query.split(['&', ';']).find_map(|parameter| {
+        let name = parameter.split('=').next().unwrap_or_default();
+        let spaced = name.replace('+', " ");
+        let decoded = percent_decode(spaced.as_bytes()).decode_utf8_lossy();
+        let read = decoded.split(['[', '\0']).next().unwrap_or_default().trim();
+        TAKEN
+            .into_iter()
+            .find(|taken| taken.eq_ignore_ascii_case(read))
+    })
+}
