@@ -68,9 +68,8 @@ pub(super) async fn refuse(
 /// The headers that every answer carries, the upstream's too (ERR-5, ERR-7).
 pub(super) fn seal(head: &mut ResponseHeader, setting: &Setting<'_>) -> Result<()> {
     head.insert_header(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))?;
-    if !head.headers.contains_key(header::DATE) {
-        head.insert_header(header::DATE, date::format(setting.now))?;
-    }
+    // The gateway's own, also where the upstream has one: it is the clock that Date headers are judged by (DAT-2).
+    head.insert_header(header::DATE, date::format(setting.now))?;
     if let Some(id) = setting.request_id {
         head.insert_header(X_REQUEST_ID, id.clone())?;
     }

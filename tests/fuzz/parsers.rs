@@ -12,8 +12,8 @@ use portvakt::{
     clock::{Clock, Timestamp},
     interface::{
         headers::{
-            accept, accept_fix, choices, connection, content, date, digest, encoded_word, identifier, network, redirect_uri, signature::Signature,
-            uuid_form,
+            accept, accept_fix, choices, connection, content, date, digest, encoded_word,
+            identifier, network, redirect_uri, signature::Signature, uuid_form,
         },
         operations::{Catalogue, Environment, builtin},
         path::{self, Target},
@@ -42,7 +42,9 @@ pub const ALL: [(&str, Parser); 10] = [
 
 /// Signature (SIG-2, SIG-3, SIG-6): what is read can be written and read again.
 pub fn signature(bytes: &[u8]) {
-    let Ok(read) = Signature::parse(bytes) else { return };
+    let Ok(read) = Signature::parse(bytes) else {
+        return;
+    };
     let text = [
         b"keyId=\"SN=",
         read.serial,
@@ -58,7 +60,11 @@ pub fn signature(bytes: &[u8]) {
     ]
     .concat();
     assert_eq!(Signature::parse(&text).as_ref(), Ok(&read));
-    assert!(read.headers.iter().all(|name| read.lists(&name.to_ascii_lowercase())));
+    assert!(
+        read.headers
+            .iter()
+            .all(|name| read.lists(&name.to_ascii_lowercase()))
+    );
 }
 
 /// Encoded words (SIG-10): decoded once, never longer than they were, and otherwise left as they are.
@@ -106,10 +112,17 @@ pub fn dates(bytes: &[u8]) {
 pub fn certificates(bytes: &[u8]) {
     if let Ok(presented) = decode::decode(bytes) {
         let again = decode::decode(STANDARD.encode(&presented.leaf).as_bytes());
-        assert!(again.is_ok_and(|again| presented.leaf.starts_with(b"-----") || again.leaf == presented.leaf));
+        assert!(again.is_ok_and(
+            |again| presented.leaf.starts_with(b"-----") || again.leaf == presented.leaf
+        ));
     }
     assert!(WORLD.trust.identify(bytes, None, NOW).is_err());
-    assert!(WORLD.trust.identify(STANDARD.encode(bytes).as_bytes(), None, NOW).is_err());
+    assert!(
+        WORLD
+            .trust
+            .identify(STANDARD.encode(bytes).as_bytes(), None, NOW)
+            .is_err()
+    );
 }
 
 /// QcStatements (CRT-3, CRT-4): a PSD2 statement names its authority.
@@ -121,10 +134,16 @@ pub fn qc_statements(bytes: &[u8]) {
 
 /// Request targets (HTTP-10): what passes has no segment that two servers could read in two ways.
 pub fn targets(bytes: &[u8]) {
-    let Ok(target) = Target::parse(bytes) else { return };
+    let Ok(target) = Target::parse(bytes) else {
+        return;
+    };
     for segment in target.segments() {
         let decoded = path::decode(segment);
-        assert!(!matches!(&*decoded, "" | "." | "..") && !decoded.contains(['/', '\\']) && !segment.contains(';'));
+        assert!(
+            !matches!(&*decoded, "" | "." | "..")
+                && !decoded.contains(['/', '\\'])
+                && !segment.contains(';')
+        );
     }
     let _ = WORLD.catalogue.find(&Method::GET, &target);
 }
@@ -143,19 +162,42 @@ pub fn headers(bytes: &[u8]) {
     if let Some(port) = network::port(bytes) {
         assert!(port > 0);
     }
-    let _ = (network::address(bytes), network::is_location(bytes), choices::context(bytes), choices::redirect_preferred(bytes));
-    let _ = (choices::is_psu_method(bytes), accept_fix::parse([bytes]).is_ok(), identifier::is_valid(bytes), content::is_utf8_json(bytes));
-    let Ok(value) = HeaderValue::from_bytes(bytes) else { return };
-    let map = HeaderMap::from_iter([(http::header::ACCEPT, value.clone()), (http::header::CONNECTION, value)]);
-    let _ = (accept::allows_json(&map), connection::refused_nomination(&map));
+    let _ = (
+        network::address(bytes),
+        network::is_location(bytes),
+        choices::context(bytes),
+        choices::redirect_preferred(bytes),
+    );
+    let _ = (
+        choices::is_psu_method(bytes),
+        accept_fix::parse([bytes]).is_ok(),
+        identifier::is_valid(bytes),
+        content::is_utf8_json(bytes),
+    );
+    let Ok(value) = HeaderValue::from_bytes(bytes) else {
+        return;
+    };
+    let map = HeaderMap::from_iter([
+        (http::header::ACCEPT, value.clone()),
+        (http::header::CONNECTION, value),
+    ]);
+    let _ = (
+        accept::allows_json(&map),
+        connection::refused_nomination(&map),
+    );
 }
 
 /// A whole request, as lines: nothing that a stranger sends is admitted.
 pub fn requests(bytes: &[u8]) {
-    let (head, body) = bytes.windows(4).position(|end| end == b"\r\n\r\n").map_or((bytes, &[][..]), |at| bytes.split_at(at + 4));
+    let (head, body) = bytes
+        .windows(4)
+        .position(|end| end == b"\r\n\r\n")
+        .map_or((bytes, &[][..]), |at| bytes.split_at(at + 4));
     let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     let mut words = lines.next().unwrap_or_default().split(|byte| *byte == b' ');
-    let Ok(method) = Method::from_bytes(words.next().unwrap_or_default()) else { return };
+    let Ok(method) = Method::from_bytes(words.next().unwrap_or_default()) else {
+        return;
+    };
     let target = words.next().unwrap_or_default();
     let mut map = HeaderMap::new();
     for line in lines {
@@ -166,11 +208,32 @@ pub fn requests(bytes: &[u8]) {
             map.append(name, value);
         }
     }
-    let framing = Framing::Lines { raw: head, target_rewritten: false };
-    let head = Head { method: &method, target, headers: &map, authority: None, framing, peer: None, slot: None };
+    let framing = Framing::Lines {
+        raw: head,
+        target_rewritten: false,
+    };
+    let head = Head {
+        method: &method,
+        target,
+        headers: &map,
+        authority: None,
+        framing,
+        peer: None,
+        slot: None,
+    };
     let mut record = Record::open(&Clock::standing(NOW));
     let mut body = Bytes::copy_from_slice(body);
-    assert!(RUNTIME.block_on(admit(&head, &mut body, &WORLD, &Store::default(), &mut record)).is_err());
+    assert!(
+        RUNTIME
+            .block_on(admit(
+                &head,
+                &mut body,
+                &WORLD,
+                &Store::default(),
+                &mut record
+            ))
+            .is_err()
+    );
 }
 
 /// The second as of which everything is judged.
@@ -183,4 +246,8 @@ static WORLD: LazyLock<Snapshot> = LazyLock::new(|| Snapshot {
     trust: Trust::new(Anchors::new(Vec::new(), Vec::new()).unwrap()),
 });
 
-static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| tokio::runtime::Builder::new_current_thread().build().unwrap());
+static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+});

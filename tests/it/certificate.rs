@@ -1,7 +1,9 @@
 //! Whose certificate it is, and what it allows: CRT-1, CRT-3 to CRT-5, CRT-9.
 
-/// CRT-2, CRT-10.
+/// CRT-2.
 mod chain;
+/// CRT-10.
+mod encoding;
 
 use crate::harness::{
     Call, Gate, World, accepted,

@@ -42,3 +42,12 @@ mod doors;
 
 /// The table of rules, code and tests.
 mod rules;
+
+/// Every parser of outside bytes.
+mod properties;
+
+/// Other people's signers.
+mod signers;
+
+/// Wycheproof's vectors.
+mod wycheproof;

@@ -97,7 +97,9 @@ fn seeds(parser: &str) -> Vec<Vec<u8>> {
 fn qc_statements_of(der: &[u8]) -> Vec<u8> {
     let (_, certificate) = x509_parser::parse_x509_certificate(der).unwrap();
     let extensions = certificate.extensions();
-    let found = extensions.iter().find(|extension| extension.oid.to_id_string() == portvakt::trust::qc::EXTENSION);
+    let found = extensions
+        .iter()
+        .find(|extension| extension.oid.to_id_string() == portvakt::trust::qc::EXTENSION);
     found.unwrap().value.to_vec()
 }
 
@@ -107,7 +109,11 @@ fn no_bytes_get_the_better_of_a_parser() {
         let seeds = seeds(name);
         seeds.iter().for_each(|seed| parser(seed));
         let inputs = (select(seeds), vec(changes(), 1..6));
-        let mut runner = TestRunner::new(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() });
+        let mut runner = TestRunner::new(ProptestConfig {
+            cases: 2_000,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        });
         let outcome = runner.run(&inputs, |(mut bytes, changes)| {
             changes.iter().for_each(|made| change(&mut bytes, made));
             parser(&bytes);

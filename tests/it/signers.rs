@@ -29,8 +29,15 @@ static AWKWARD: LazyLock<Awkward> = LazyLock::new(|| {
     let (certificate, key) = (folder.join("tpp.pem"), folder.join("tpp.key"));
     fs::write(&certificate, &issued.pem).unwrap();
     fs::write(&key, &issued.key_pem).unwrap();
-    let gate = Gate::builder().file("intermediates/awkward.pem", ca.pem()).start();
-    Awkward { gate, tpp: Tpp::of(issued), certificate, key }
+    let gate = Gate::builder()
+        .file("intermediates/awkward.pem", ca.pem())
+        .start();
+    Awkward {
+        gate,
+        tpp: Tpp::of(issued),
+        certificate,
+        key,
+    }
 });
 
 //= SIG-2 accepted
@@ -47,7 +54,12 @@ fn openssl_on_the_command_line() {
 //= SIG-10 accepted
 #[test]
 fn java() {
-    accepts("java", found("javac").map(|_| Command::new("java")), "Sign.java", 4);
+    accepts(
+        "java",
+        found("javac").map(|_| Command::new("java")),
+        "Sign.java",
+        4,
+    );
 }
 
 //= SIG-4 accepted
@@ -68,8 +80,13 @@ fn accepts(name: &str, program: Option<Command>, script: &str, variants: usize) 
         return println!("skipped: {name} cannot be had on this machine");
     };
     let awkward = &*AWKWARD;
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/signers").join(script);
-    program.arg(script).arg(&awkward.certificate).arg(&awkward.key);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/it/signers")
+        .join(script);
+    program
+        .arg(script)
+        .arg(&awkward.certificate)
+        .arg(&awkward.key);
     for call in [Call::accounts(), Call::cross_border()] {
         let sealed = awkward.gate.seal(&call.by(&awkward.tpp));
         let signatures = run(&mut program, &sealed.request);
@@ -80,7 +97,10 @@ fn accepts(name: &str, program: Option<Command>, script: &str, variants: usize) 
                 sealed.request.set_header("Signature", &signature);
                 let answer = awkward.gate.send_sealed(&sealed, protocol).unwrap();
                 let said = String::from_utf8_lossy(&answer.body).into_owned();
-                assert_eq!(answer.status, 200, "{name}, {variant}, {protocol:?}: {signature}\n{said}");
+                assert_eq!(
+                    answer.status, 200,
+                    "{name}, {variant}, {protocol:?}: {signature}\n{said}"
+                );
             }
         }
     }
@@ -88,13 +108,24 @@ fn accepts(name: &str, program: Option<Command>, script: &str, variants: usize) 
 
 /// Gives the lines to be signed to a program, and takes its variants of the Signature header.
 fn run(program: &mut Command, request: &SignedRequest) -> Vec<(String, String)> {
-    let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(request.signing_string.as_bytes()).unwrap();
+    let mut child = program
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(request.signing_string.as_bytes())
+        .unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{program:?}");
     let lines = String::from_utf8(output.stdout).unwrap();
     let pairs = lines.lines().filter_map(|line| line.split_once('\t'));
-    pairs.map(|(variant, signature)| (variant.to_owned(), signature.to_owned())).collect()
+    pairs
+        .map(|(variant, signature)| (variant.to_owned(), signature.to_owned()))
+        .collect()
 }
 
 /// A virtual environment with the libraries that TPPs use.
@@ -104,9 +135,23 @@ fn python_with_libraries() -> Option<Command> {
     if !python.exists() {
         succeeds(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
     }
-    let imports = || Command::new(&python).args(["-c", "import cryptography, httpsig"]).stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+    let imports = || {
+        Command::new(&python)
+            .args(["-c", "import cryptography, httpsig"])
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    };
     if !imports() {
-        succeeds(Command::new(&python).args(["-m", "pip", "install", "--quiet", "setuptools<81", "cryptography", "httpsig"]))?;
+        succeeds(Command::new(&python).args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "setuptools<81",
+            "cryptography",
+            "httpsig",
+        ]))?;
     }
     imports().then(|| Command::new(python))
 }
@@ -117,7 +162,12 @@ fn node_with_libraries() -> Option<Command> {
     found("node")?;
     if !folder.join("node_modules/http-signature").exists() {
         fs::create_dir_all(&folder).ok()?;
-        succeeds(Command::new("npm").args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]).arg(&folder).arg("http-signature@1"))?;
+        succeeds(
+            Command::new("npm")
+                .args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
+                .arg(&folder)
+                .arg("http-signature@1"),
+        )?;
     }
     let mut node = Command::new("node");
     node.env("NODE_PATH", folder.join("node_modules"));

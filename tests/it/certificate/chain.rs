@@ -1,12 +1,12 @@
-//! Chains to a trust anchor: CRT-2, CRT-10.
+//! Chains to a trust anchor: CRT-2.
 
 use super::{leaf, shared_key, showing};
 use crate::harness::{
-    Call, Forged, Gate, Tpp, accepted,
+    Call, Connection, Forged, Gate, Tpp, accepted,
     pki::{Ca, CaSpec, Extension, LeafSpec, der, der_sequence},
-    refused, resigned, world,
+    refused, world,
 };
-use openssl::{base64::encode_block, hash::MessageDigest};
+use openssl::base64::encode_block;
 use portvakt::clock::{Clock, Timestamp};
 use std::sync::{Arc, LazyLock};
 use time::macros::datetime;
@@ -128,6 +128,35 @@ fn validity_is_judged_at_each_request() {
     }
 }
 
+/// A connection remembers the certificate that it showed last; that changes nothing either.
+//= CRT-2 accepted
+//= CRT-2 refused
+#[test]
+fn validity_is_judged_at_each_request_of_a_connection() {
+    let last = datetime!(2026-09-01 12:00 UTC);
+    let end = u64::try_from(last.unix_timestamp()).unwrap();
+    let clock = Clock::standing(Timestamp::from_unix(end));
+    let gate = Gate::builder().clock(&clock).start();
+    let spec = LeafSpec {
+        not_after: last,
+        ..world().leaf()
+    };
+    let call = Call::accounts().by(&world().issue(&spec));
+    let mut connection = Connection::open(&gate);
+    for (moment, status) in [
+        (end, 200),
+        (end + 1, 403),
+        (end, 200),
+        (end, 200),
+        (end + 1, 403),
+    ] {
+        clock.set(Timestamp::from_unix(moment));
+        let answer = connection.exchange(&gate.seal(&call)).unwrap();
+        assert_eq!(answer.status, status);
+    }
+    assert_eq!(gate.upstream().take().len(), 3);
+}
+
 /// A CA below the root that no gateway knows: it comes with the request, with whatever flaw its certificate has.
 static BETWEEN: LazyLock<Ca> = LazyLock::new(|| {
     let spec = CaSpec {
@@ -140,14 +169,14 @@ static BETWEEN: LazyLock<Ca> = LazyLock::new(|| {
 });
 
 /// A TPP with a certificate of [`BETWEEN`], shown as a PEM chain with this certificate of the CA after its own.
-fn through(flaw: &Forged) -> Call {
+pub(super) fn through(flaw: &Forged) -> Call {
     static TPP: LazyLock<Arc<Tpp>> =
         LazyLock::new(|| Tpp::of(BETWEEN.issue(&world().leaf()).unwrap()));
     let twin = flaw.twin_of(&BETWEEN, &world().root, &world().root_key);
     chain(Call::accounts().by(&TPP), &[&TPP.issued.pem, &twin])
 }
 
-fn chain(call: Call, pems: &[&str]) -> Call {
+pub(super) fn chain(call: Call, pems: &[&str]) -> Call {
     showing(call, &encode_block(pems.concat().as_bytes()))
 }
 
@@ -313,143 +342,4 @@ fn a_leaf_with_an_unknown_critical_extension() {
         "FORBIDDEN",
         "certificate-untrusted",
     );
-}
-
-/// The good leaf, its algorithms set and signed again.
-fn relabelled(inner: u8, outer: u8) -> Call {
-    let der = resigned(&world().both.issued.der, &world().issuing_key, inner, outer);
-    showing(Call::accounts(), &encode_block(&der))
-}
-
-const SHA256: u8 = 11;
-const SHA1: u8 = 5;
-const MD5: u8 = 4;
-
-//= CRT-10 accepted
-//= CRT-10 refused
-#[test]
-fn weak_signatures_below_the_anchor() {
-    let gate = Gate::start();
-    accepted(&gate, &relabelled(SHA256, SHA256));
-    refused(
-        &gate,
-        &relabelled(SHA1, SHA1),
-        403,
-        "FORBIDDEN",
-        "certificate-untrusted",
-    );
-    refused(
-        &gate,
-        &relabelled(MD5, MD5),
-        403,
-        "FORBIDDEN",
-        "certificate-untrusted",
-    );
-    for digest in [MessageDigest::sha1(), MessageDigest::md5()] {
-        refused(
-            &gate,
-            &through(&Forged {
-                digest,
-                ..Forged::default()
-            }),
-            403,
-            "FORBIDDEN",
-            "certificate-untrusted",
-        );
-    }
-    // The anchor's own is nobody's proof.
-    let anchor = resigned(world().root.der(), &world().root_key, SHA1, SHA1);
-    let pem = openssl::x509::X509::from_der(&anchor)
-        .unwrap()
-        .to_pem()
-        .unwrap();
-    accepted(
-        &Gate::builder().file("anchors/root.pem", pem).start(),
-        &Call::accounts(),
-    );
-}
-
-//= CRT-10 refused
-#[test]
-fn two_signature_algorithms() {
-    let gate = Gate::start();
-    refused(
-        &gate,
-        &relabelled(SHA1, SHA256),
-        400,
-        "FORMAT_ERROR",
-        "certificate-malformed",
-    );
-    refused(
-        &gate,
-        &relabelled(SHA256, SHA1),
-        400,
-        "FORMAT_ERROR",
-        "certificate-malformed",
-    );
-}
-
-//= CRT-10 refused
-#[test]
-fn a_leaf_that_is_a_ca() {
-    let gate = Gate::start();
-    refused(
-        &gate,
-        &leaf(|spec| spec.is_ca = true),
-        403,
-        "FORBIDDEN",
-        "certificate-untrusted",
-    );
-}
-
-//= CRT-10 refused
-#[test]
-fn what_follows_a_certificate() {
-    let gate = Gate::start();
-    let der = &world().both.issued.der;
-    for rest in [&b"\0"[..], b"\n", der] {
-        let call = showing(Call::accounts(), &encode_block(&[der, rest].concat()));
-        refused(&gate, &call, 400, "FORMAT_ERROR", "certificate-malformed");
-    }
-}
-
-//= CRT-10 accepted
-//= CRT-10 refused
-#[test]
-fn a_pem_chain() {
-    let gate = Gate::start();
-    let (aisp, both) = (&world().aisp.issued.pem, &world().both.issued.pem);
-    // The first is judged.
-    for passage in accepted(
-        &gate,
-        &chain(
-            Call::accounts().by(&world().aisp),
-            &[aisp, both, &world().issuing.pem()],
-        ),
-    ) {
-        assert_eq!(
-            passage.seen.header("gateway-tpp-id"),
-            Some("PSDNO-FSA-111111")
-        );
-    }
-    refused(
-        &gate,
-        &chain(Call::accounts(), &[&world().issuing.pem(), both]),
-        403,
-        "FORBIDDEN",
-        "certificate-untrusted",
-    );
-    // The rest is nobody's anchor.
-    let foreign = Ca::root(&CaSpec {
-        key: shared_key(),
-        common_name: "Somebody Else".into(),
-        ..CaSpec::development_root()
-    })
-    .unwrap();
-    let tpp = Tpp::of(foreign.issue(&world().leaf()).unwrap());
-    let call = chain(
-        Call::accounts().by(&tpp),
-        &[&tpp.issued.pem, &foreign.pem(), &world().root.pem()],
-    );
-    refused(&gate, &call, 403, "FORBIDDEN", "certificate-untrusted");
 }

@@ -14,9 +14,8 @@ const lines = fs.readFileSync(0, 'utf8').split('\n').filter(Boolean).map((line) 
   return [line.slice(0, at), line.slice(at + 2)];
 });
 const [method, path] = Object.fromEntries(lines)['(request-target)'].split(' ');
-// Node prints one RDN per line, the certificate's first one first; RFC 2253 begins with the last.
-const escape = (rdn) => rdn.replace(/^organizationIdentifier=/, '2.5.4.97=').replace(/([,+"\\<>;])/g, '\\$1');
-const issuer = certificate.issuer.split('\n').reverse().map(escape).join(',');
+// Node prints one RDN per line, escaped, the certificate's first one first; RFC 2253 begins with the last.
+const issuer = certificate.issuer.split('\n').reverse().join(',');
 
 const headers = Object.fromEntries(lines.filter(([name]) => !name.startsWith('(')));
 const request = {

@@ -95,7 +95,9 @@ fn sixty_one_seconds_either_way() {
 //= DAT-2 accepted
 #[test]
 fn the_answer_carries_the_gateways_date() {
-    let gate = Gate::start();
+    let gate = Gate::builder()
+        .clock(&Clock::standing(Clock::System.now()))
+        .start();
     gate.upstream()
         .reply(Reply::json(200, "{}").with("Date", "Sun, 06 Nov 1994 08:49:37 GMT"));
     let passed = accepted(&gate, &Call::accounts())

@@ -302,7 +302,7 @@ fn padding_is_checked_strictly() {
         }),
         // What follows the hash is garbage.
         (false, |info, hash| {
-            [&[0, 1][..], &vec![0xff; 8], &[0], info, hash, &vec![7; 194]].concat()
+            [&[0, 1][..], &[0xff; 8], &[0], info, hash, &[7; 194]].concat()
         }),
         // The filling is not all ones.
         (false, |info, hash| {
