@@ -24,10 +24,10 @@ use portvakt::{
 use std::sync::LazyLock;
 
 /// A target, by its name.
-pub type Parser = fn(&[u8]);
+pub(crate) type Parser = fn(&[u8]);
 
 /// Every target.
-pub const ALL: [(&str, Parser); 10] = [
+pub(crate) const ALL: [(&str, Parser); 10] = [
     ("signature", signature),
     ("encoded_word", encoded_words),
     ("name", names),
@@ -41,7 +41,7 @@ pub const ALL: [(&str, Parser); 10] = [
 ];
 
 /// Signature (SIG-2, SIG-3, SIG-6): what is read can be written and read again.
-pub fn signature(bytes: &[u8]) {
+pub(crate) fn signature(bytes: &[u8]) {
     let Ok(read) = Signature::parse(bytes) else {
         return;
     };
@@ -68,7 +68,7 @@ pub fn signature(bytes: &[u8]) {
 }
 
 /// Encoded words (SIG-10): decoded once, never longer than they were, and otherwise left as they are.
-pub fn encoded_words(bytes: &[u8]) {
+pub(crate) fn encoded_words(bytes: &[u8]) {
     if let Ok(decoded) = encoded_word::decode(bytes) {
         assert!(decoded.len() <= bytes.len() * 2);
         if !bytes.starts_with(b"=?") {
@@ -78,7 +78,7 @@ pub fn encoded_words(bytes: &[u8]) {
 }
 
 /// Names (SIG-4): as DER and as text. A name is spelled by what it prints.
-pub fn names(bytes: &[u8]) {
+pub(crate) fn names(bytes: &[u8]) {
     static KNOWN: LazyLock<Name> = LazyLock::new(|| Name::from_der(KNOWN_DER).unwrap());
     let _ = KNOWN.compare(bytes);
     if let Ok(name) = Name::from_der(bytes) {
@@ -94,7 +94,7 @@ const KNOWN_DER: &[u8] = b"\x30\x28\x31\x0b\x30\x09\x06\x03\x55\x04\x06\x13\x02N
     \x31\x0d\x30\x0b\x06\x03\x55\x04\x0a\x0c\x04Bank\x31\x0a\x30\x08\x06\x03\x55\x04\x03\x0c\x01a";
 
 /// Digest (DIG-1): a header that fits one body fits no other.
-pub fn digests(bytes: &[u8]) {
+pub(crate) fn digests(bytes: &[u8]) {
     if digest::check(bytes, b"{}").is_ok() {
         assert!(digest::check(bytes, b"[]").is_err());
     }
@@ -102,14 +102,14 @@ pub fn digests(bytes: &[u8]) {
 }
 
 /// Date (DAT-1): there is one way to write a date.
-pub fn dates(bytes: &[u8]) {
+pub(crate) fn dates(bytes: &[u8]) {
     if let Some(date) = date::parse(bytes) {
         assert_eq!(date::format(date).as_bytes(), bytes);
     }
 }
 
 /// The certificate header (CRT-1), and a certificate that nobody trusts.
-pub fn certificates(bytes: &[u8]) {
+pub(crate) fn certificates(bytes: &[u8]) {
     if let Ok(presented) = decode::decode(bytes) {
         let again = decode::decode(STANDARD.encode(&presented.leaf).as_bytes());
         assert!(again.is_ok_and(
@@ -126,14 +126,14 @@ pub fn certificates(bytes: &[u8]) {
 }
 
 /// QcStatements (CRT-3, CRT-4): a PSD2 statement names its authority.
-pub fn qc_statements(bytes: &[u8]) {
+pub(crate) fn qc_statements(bytes: &[u8]) {
     if let Ok(Some(psd2)) = Statements::parse(bytes).map(|statements| statements.psd2) {
         assert!(!psd2.nca_id.is_empty() && !psd2.nca_name.is_empty());
     }
 }
 
 /// Request targets (HTTP-10): what passes has no segment that two servers could read in two ways.
-pub fn targets(bytes: &[u8]) {
+pub(crate) fn targets(bytes: &[u8]) {
     let Ok(target) = Target::parse(bytes) else {
         return;
     };
@@ -149,7 +149,7 @@ pub fn targets(bytes: &[u8]) {
 }
 
 /// Every other header with rules of its own.
-pub fn headers(bytes: &[u8]) {
+pub(crate) fn headers(bytes: &[u8]) {
     for environment in [Environment::Production, Environment::Sandbox] {
         if let Ok(uri) = redirect_uri::parse(bytes, environment) {
             assert!(uri.as_str().is_ascii() && !uri.host().is_empty() && bytes.len() <= 2000);
@@ -188,7 +188,7 @@ pub fn headers(bytes: &[u8]) {
 }
 
 /// A whole request, as lines: nothing that a stranger sends is admitted.
-pub fn requests(bytes: &[u8]) {
+pub(crate) fn requests(bytes: &[u8]) {
     let (head, body) = bytes
         .windows(4)
         .position(|end| end == b"\r\n\r\n")
@@ -237,7 +237,7 @@ pub fn requests(bytes: &[u8]) {
 }
 
 /// The second as of which everything is judged.
-pub const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
+pub(crate) const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
 
 /// A world without an anchor.
 static WORLD: LazyLock<Snapshot> = LazyLock::new(|| Snapshot {

@@ -13,6 +13,7 @@
     clippy::panic,
     clippy::as_conversions,
     clippy::too_many_lines,
+    clippy::print_stdout,
     reason = "the whole crate is a test: a panic is how it fails, and a table is as long as its cases"
 )]
 
