@@ -47,6 +47,9 @@ mod rules;
 /// Every parser of outside bytes.
 mod properties;
 
+/// Names, as others print them.
+mod names;
+
 /// Other people's signers.
 mod signers;
 
