@@ -28,12 +28,18 @@ use std::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    sync::Semaphore,
+    sync::{OwnedSemaphorePermit, Semaphore},
 };
+
+/// How many connections beyond the bound are told so before they are closed. One more is closed without a word: the
+/// bound is there to bound what strangers can hold.
+const TOLD: usize = 64;
 
 /// What is known of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Connection {
+    /// It is one too many (ERR-4).
+    excess: AtomicBool,
     /// The certificate that it showed last.
     pub(super) slot: Slot,
     /// A request's head was read and its answer is not finished.
@@ -51,6 +57,11 @@ impl Connection {
         self.target_rewritten.swap(false, Ordering::Relaxed)
     }
 
+    /// Whether it is one too many.
+    pub(super) fn is_excess(&self) -> bool {
+        self.excess.load(Ordering::Relaxed)
+    }
+
     /// The answer is finished.
     pub(super) fn end_request(&self) {
         self.busy.store(false, Ordering::Relaxed);
@@ -61,6 +72,7 @@ impl Connection {
 pub(super) struct Door<A> {
     http: Arc<A>,
     free: Arc<Semaphore>,
+    told: Arc<Semaphore>,
     telemetry: Arc<Telemetry>,
 }
 
@@ -69,8 +81,19 @@ impl<A> Door<A> {
         Self {
             http: Arc::new(http),
             free: Arc::new(Semaphore::new(max_connections)),
+            told: Arc::new(Semaphore::new(TOLD)),
             telemetry,
         }
+    }
+
+    /// A place for a connection, within the bound or among those that are told that there is none.
+    fn place(&self, connection: &Connection) -> Option<OwnedSemaphorePermit> {
+        if let Ok(place) = Arc::clone(&self.free).try_acquire_owned() {
+            return Some(place);
+        }
+        self.telemetry.connection_turned_away();
+        connection.excess.store(true, Ordering::Relaxed);
+        Arc::clone(&self.told).try_acquire_owned().ok()
     }
 }
 
@@ -81,11 +104,9 @@ impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Door<A> {
         stream: Stream,
         shutdown: &ShutdownWatch,
     ) -> Option<Stream> {
-        let Ok(_place) = Arc::clone(&self.free).try_acquire_owned() else {
-            self.telemetry.connection_turned_away();
-            return None;
-        };
         let digest = stream.get_ssl_digest()?;
+        let connection: &Connection = digest.extension.get()?;
+        let _place = self.place(connection)?;
         if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
             return self.http.process_new(stream, shutdown).await;
         }
@@ -95,11 +116,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Door<A> {
             line: RequestLine::default(),
         };
         let rest = self.http.process_new(Box::new(watched), shutdown).await;
-        if digest
-            .extension
-            .get::<Connection>()
-            .is_some_and(|connection| connection.answered_by_http.load(Ordering::Relaxed))
-        {
+        if connection.answered_by_http.load(Ordering::Relaxed) {
             self.telemetry.refused_by_http();
         }
         rest

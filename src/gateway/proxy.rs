@@ -123,6 +123,10 @@ impl Gate {
             session,
             digest.as_deref().and_then(|digest| digest.extension.get()),
         );
+        if arrival.connection.is_some_and(Connection::is_excess) {
+            session.set_keepalive(None);
+            return Err(Refusal::new(Reason::Overloaded));
+        }
         let world = &exchange.world.snapshot;
         let record = &mut exchange.record;
         if body::announced(session) == Announced::Nothing {

@@ -3,7 +3,7 @@
 /// ERR-4, ERR-6.
 mod upstream;
 
-use crate::harness::{Answer, Call, Gate, Protocol, Reply, refused};
+use crate::harness::{Answer, Call, Connection, Gate, Protocol, Reply, check_error, refused};
 use portvakt::interface::{Code, headers::date};
 use std::collections::HashSet;
 
@@ -243,4 +243,34 @@ fn an_answer_that_asks_for_sca_has_links_and_no_code() {
             (401, body.as_bytes())
         );
     }
+}
+
+//= ERR-4 accepted
+//= ERR-4 refused
+#[test]
+fn a_connection_too_many_is_told_to_come_back() {
+    let gate = Gate::builder().listener("max_connections: 1").start();
+    let mut first = Connection::open(&gate);
+    let sealed = gate.seal(&Call::accounts());
+    assert_eq!(first.exchange(&sealed).unwrap().status, 200);
+    gate.upstream().take();
+    for protocol in Protocol::ALL {
+        let answer = gate.send(&Call::accounts(), protocol);
+        check_error(
+            "the second connection",
+            &answer,
+            503,
+            "SYSTEM_ERROR",
+            "overloaded",
+        );
+        assert_eq!(answer.header("retry-after"), Some("1"));
+    }
+    assert!(gate.upstream().take().is_empty());
+    let sealed = gate.seal(&Call::accounts());
+    assert_eq!(
+        first.exchange(&sealed).unwrap().status,
+        200,
+        "the first goes on"
+    );
+    assert!(gate.metric("portvakt_connections_turned_away_total", &[]) >= 2.0);
 }
