@@ -6,7 +6,7 @@ CARGO_FLAGS = --features sandbox
 # Handed to the demo or to the benchmark: make demo ARGS=--once
 ARGS =
 
-.PHONY: help demo test check bench clean needs-build
+.PHONY: help demo test check bench clean needs-build needs-tests
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -15,7 +15,7 @@ demo: needs-build ## Build, start the gateway before a stand-in core, and call i
 	cargo build $(CARGO_FLAGS) --bins
 	@exec "$${CARGO_TARGET_DIR:-target}/debug/portvakt-sandbox" demo --config config/gateway.yaml --certs certs $(ARGS)
 
-test: needs-build ## Run every test: units, integration, the examples in the documentation
+test: needs-tests ## Run every test: units, integration, the examples in the documentation
 	cargo test $(CARGO_FLAGS)
 
 check: needs-build ## Judge without running: format, lints, documentation, dependencies
@@ -32,3 +32,6 @@ clean: ## Remove what was built (certs/ stays: `portvakt-sandbox pki --force` ma
 
 needs-build: ## Make sure of what the build needs beside Rust, installing it where that is allowed
 	@.ci/needs.sh
+
+needs-tests: ## The same for the tests, which do without what can't be had
+	@.ci/needs.sh tests

@@ -1,20 +1,24 @@
 #!/bin/sh
-# Makes sure of what the build needs beside Rust:
+# Makes sure of what the build and the tests need beside Rust.
+#
+# The build can't do without:
 #   cc               for the cryptography (aws-lc) and for linking
 #   cmake            for zlib-ng, which the proxy compresses with
 #   pkg-config and OpenSSL's headers   for judging certificate chains
+# The tests (needs.sh tests) also let others sign, and skip those that are not there:
+#   openssl, a JDK, Node with npm, Python with venv
 #
-# Where something is missing, it is installed if this is root, or sudo asks for no password, and the system has apt-get. Otherwise the
-# command to run is printed, and the end is 1.
+# Where something is missing, it is installed if this is root, or sudo asks for no password, and the system has apt-get.
+# Otherwise the command to run is printed; for the build that is the end, with 1.
 set -eu
 
 if ! command -v cargo >/dev/null; then
-    echo "Rust is not installed (no cargo in PATH). Install Rust 1.95 or later with rustup: https://rustup.rs" >&2
+    echo "Rust is not installed (no cargo in PATH). Install Rust 1.95 or later with rustup." >&2
     exit 1
 fi
 
-# Prints the Debian packages that are missing, each with a space before it.
-missing() {
+# Prints the Debian packages that the build misses, each with a space before it.
+missing_for_build() {
     command -v cc >/dev/null || printf ' gcc libc6-dev'
     command -v cmake >/dev/null || printf ' cmake'
     command -v pkg-config >/dev/null || printf ' pkg-config'
@@ -22,35 +26,46 @@ missing() {
     [ -n "${OPENSSL_DIR:-}" ] || pkg-config --exists openssl 2>/dev/null || printf ' libssl-dev'
 }
 
-packages=$(missing)
-[ -n "$packages" ] || exit 0
-
-if ! command -v apt-get >/dev/null; then
-    echo "The build needs these, by their Debian names:$packages" >&2
-    echo "Install them with this system's package manager; Fedora: sudo dnf install gcc cmake pkgconf-pkg-config openssl-devel" >&2
-    exit 1
-fi
-
-if [ "$(id -u)" -eq 0 ]; then
-    as_root=
-elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
-    as_root='sudo -n'
-else
-    echo "The build needs packages that are not installed. Run this, then try again:" >&2
-    echo "    sudo apt-get update && sudo apt-get install -y --no-install-recommends$packages" >&2
-    exit 1
-fi
-
-echo "installing what the build needs:$packages"
-# Unquoted on purpose: both are lists of words.
-# shellcheck disable=SC2086
-{
-    $as_root apt-get update
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $packages
+# The same for the tests.
+missing_for_tests() {
+    command -v openssl >/dev/null || printf ' openssl'
+    command -v javac >/dev/null || printf ' default-jdk-headless'
+    command -v npm >/dev/null || printf ' nodejs npm'
+    python3 -c 'import ensurepip, venv' 2>/dev/null || printf ' python3-venv'
 }
 
-packages=$(missing)
+# Says how to install packages on this system; nothing where it can't.
+installer() {
+    command -v apt-get >/dev/null || return 0
+    if [ "$(id -u)" -eq 0 ]; then
+        echo env
+    elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+        echo sudo -n env
+    fi
+}
+
+# install PACKAGES: false where they could not be installed.
+install() {
+    as_root=$(installer)
+    if [ -z "$as_root" ]; then
+        echo "    sudo apt-get update && sudo apt-get install -y --no-install-recommends$1" >&2
+        return 1
+    fi
+    echo "installing$1"
+    # Unquoted on purpose: both are lists of words.
+    # shellcheck disable=SC2086
+    $as_root apt-get update && $as_root DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $1
+}
+
+packages=$(missing_for_build)
 if [ -n "$packages" ]; then
-    echo "Still missing after installing:$packages" >&2
-    exit 1
+    echo "The build needs what is not installed, by its Debian names:$packages" >&2
+    install "$packages" || exit 1
+fi
+if [ "${1:-build}" = tests ]; then
+    packages=$(missing_for_tests)
+    if [ -n "$packages" ]; then
+        echo "Some tests need what is not installed, and are skipped without it:$packages" >&2
+        install "$packages" || true
+    fi
 fi
