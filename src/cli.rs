@@ -4,7 +4,11 @@ use crate::{
     clock::Clock,
     config::{Faults, Settings},
     gateway,
-    tools::tpp::{self, TppCommand},
+    tools::{
+        cert::{self, CertArgs},
+        explain::{self, ExplainArgs, ExplainFault},
+        tpp::{self, TppCommand},
+    },
 };
 use clap::{Parser, Subcommand};
 use std::{
@@ -14,8 +18,8 @@ use std::{
 };
 use tracing::Level;
 
-/// The status for a configuration that cannot be used.
-const BAD_CONFIGURATION: u8 = 2;
+/// The status for a configuration or an input that cannot be used.
+const UNUSABLE: u8 = 2;
 
 /// A security gateway for PSD2 interfaces.
 #[derive(Debug, Parser)]
@@ -39,7 +43,12 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
-    /// Be a TPP: sign a request as one does, and send it.
+    /// Say what the gateway thinks of a saved request, or what a reason means. Ends with 0 for a request that is admitted,
+    /// with 1 for one that is refused, with 2 where there is nothing to judge.
+    Explain(ExplainArgs),
+    /// Say what the gateway thinks of a certificate. Ends with 0, with 1 and every fault, or with 2 where it cannot be read.
+    Cert(CertArgs),
+    /// Be a TPP: sign a request as one does, send it, check what was saved.
     #[command(subcommand)]
     Tpp(TppCommand),
 }
@@ -59,14 +68,29 @@ pub fn run(cli: &Cli) -> ExitCode {
             )),
             Err(faults) => bad_configuration(&faults),
         },
-        Command::Tpp(command) => match tpp::run(
-            command,
-            Clock::System.now().system_time(),
-            &mut io::stdout(),
-        ) {
-            Ok(status) => status,
-            Err(fault) => fail(&fault),
-        },
+        Command::Explain(args) => {
+            match explain::run(args, Clock::System.now(), &mut io::stdout().lock()) {
+                Ok(status) => status,
+                Err(ExplainFault::Config(faults)) => bad_configuration(&faults),
+                Err(fault) => unusable(&fault),
+            }
+        }
+        Command::Cert(args) => {
+            match cert::run(args, Clock::System.now(), &mut io::stdout().lock()) {
+                Ok(status) => status,
+                Err(fault) => unusable(&fault),
+            }
+        }
+        Command::Tpp(command) => {
+            let now = Clock::System.now().system_time();
+            match tpp::run(command, now, &mut io::stdout()) {
+                Ok(status) => status,
+                Err(fault) => {
+                    fail(&fault);
+                    fault.exit_code()
+                }
+            }
+        }
     }
 }
 
@@ -89,7 +113,12 @@ fn log_to_standard_error(level: Level) {
 
 fn bad_configuration(faults: &Faults) -> ExitCode {
     let _ = writeln!(io::stderr(), "{faults}");
-    ExitCode::from(BAD_CONFIGURATION)
+    ExitCode::from(UNUSABLE)
+}
+
+fn unusable(fault: &dyn std::error::Error) -> ExitCode {
+    fail(fault);
+    ExitCode::from(UNUSABLE)
 }
 
 fn say(text: &str) -> ExitCode {

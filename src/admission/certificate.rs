@@ -3,7 +3,7 @@
 use super::Head;
 use crate::{
     clock::Timestamp,
-    interface::{Fault, Reason, Refusal, headers},
+    interface::{Fault, Refusal, headers},
     trust::{Certificate, CertificateFault, Trust},
 };
 use std::sync::Arc;
@@ -34,29 +34,23 @@ pub(super) fn identify(head: &Head<'_>, trust: &Trust, now: Timestamp) -> Result
 }
 
 fn refuse(found: &CertificateFault) -> Refusal {
-    let (reason, text) = match found {
-        CertificateFault::Malformed(why) => (
-            Reason::CertificateMalformed,
-            format!("{why}; send the base64 of the DER certificate, and nothing else"),
-        ),
-        CertificateFault::Weak(why) => (
-            Reason::CertificateWeak,
-            format!("{why}; RSA of 2048 to 4096 bits with an odd exponent of 65537 to 2^32 passes"),
-        ),
+    let text = match found {
+        CertificateFault::Malformed(why) => {
+            format!("{why}; send the base64 of the DER certificate, and nothing else")
+        }
+        CertificateFault::Weak(why) => {
+            format!("{why}; RSA of 2048 to 4096 bits with an odd exponent of 65537 to 2^32 passes")
+        }
         // What OpenSSL says of a chain is the operator's: it can tell of our anchors.
         CertificateFault::Untrusted(why) => {
-            return Refusal::new(Reason::CertificateUntrusted).for_operator(why.clone());
+            return Refusal::new(found.reason()).for_operator(why.clone());
         }
-        CertificateFault::Expired(at) => (
-            Reason::CertificateExpired,
-            format!("it ended at {}", headers::date::format(*at)),
-        ),
-        CertificateFault::NotYetValid(at) => (
-            Reason::CertificateNotYetValid,
-            format!("it begins at {}", headers::date::format(*at)),
-        ),
-        CertificateFault::WrongType(why) => (Reason::CertificateWrongType, (*why).to_owned()),
-        CertificateFault::NotPsd2(why) => (Reason::CertificateNotPsd2, (*why).to_owned()),
+        CertificateFault::Expired(at) => format!("it ended at {}", headers::date::format(*at)),
+        CertificateFault::NotYetValid(at) => {
+            format!("it begins at {}", headers::date::format(*at))
+        }
+        CertificateFault::WrongType(why) | CertificateFault::NotPsd2(why) => (*why).to_owned(),
     };
-    Fault::header(reason, headers::TPP_SIGNATURE_CERTIFICATE.written, text).into()
+    let header = headers::TPP_SIGNATURE_CERTIFICATE.written;
+    Fault::header(found.reason(), header, text).into()
 }

@@ -100,7 +100,7 @@ pub use record::{Check, Outcome, Record, Stage, Verdict};
 pub use redirect::Redirectable;
 pub use role::Entitled;
 pub use sca::Grant;
-pub use signature::Signed;
+pub use signature::{Signed, signing_string};
 pub use snapshot::{Policy, Snapshot};
 
 use crate::{

@@ -34,6 +34,16 @@ impl Signed {
     }
 }
 
+/// The signing string that the gateway builds for a request (SIG-8), whether or not its signature verifies. A listed
+/// header that the request does not have has an empty value here; [`admit`](super::admit) refuses it. `None` where the
+/// Signature header cannot be read (SIG-2, SIG-10): then nobody knows what is signed, and `admit` says why.
+pub fn signing_string(head: &Head<'_>) -> Option<Vec<u8>> {
+    let value = headers::SIGNATURE.get(head.headers)?;
+    let value = encoded_word::decode(value.as_bytes()).ok()?;
+    let signature = Signature::parse(&value).ok()?;
+    Some(written(head, &signature, HeaderValues::All))
+}
+
 pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, policy: &Policy) -> Result<Signed, Refusal> {
     let value = headers::SIGNATURE
         .get(head.headers)
@@ -45,7 +55,7 @@ pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, policy: &Policy) -> Result<Sign
     if let Some(refusal) = Refusal::of(faults(head, tpp, policy, &signature)) {
         return Err(refusal);
     }
-    let signing_string = signing_string(head, &signature, HeaderValues::All);
+    let signing_string = written(head, &signature, HeaderValues::All);
     if verifies(tpp, &signature, &signing_string) {
         return Ok(Signed {
             headers: signature.headers.join(" ").to_ascii_lowercase(),
@@ -56,7 +66,7 @@ pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, policy: &Policy) -> Result<Sign
     Err(match policy.environment {
         // SIG-13. Personal values are left out even here: no error repeats one.
         Environment::Sandbox => {
-            let shown = self::signing_string(head, &signature, HeaderValues::WithoutPersonal);
+            let shown = written(head, &signature, HeaderValues::WithoutPersonal);
             refusal.with_signing_string(String::from_utf8_lossy(&shown).into_owned())
         }
         Environment::Production => refusal,
@@ -131,7 +141,7 @@ enum HeaderValues {
 }
 
 /// The signing string (SIG-8).
-fn signing_string(head: &Head<'_>, signature: &Signature<'_>, values: HeaderValues) -> Vec<u8> {
+fn written(head: &Head<'_>, signature: &Signature<'_>, values: HeaderValues) -> Vec<u8> {
     let mut text = Vec::with_capacity(512);
     for (index, name) in signature.headers.iter().enumerate() {
         if index > 0 {

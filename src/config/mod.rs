@@ -30,6 +30,7 @@ mod settings_tests;
 pub use document::Document;
 pub use endpoints::{Control, Listener, Upstream};
 pub use fault::{Fault, Faults, Inspection, Place};
+pub(crate) use pem::folder as certificates_in;
 pub use secret::Secret;
 pub use section::Section;
 pub use settings::{Log, Settings, TrustFiles};

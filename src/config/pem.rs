@@ -57,7 +57,7 @@ pub(super) fn certificates(path: &Path) -> Result<Vec<X509>, String> {
 
 /// The certificates of every file in a folder, and each thing that is wrong there. Hidden entries are left alone: editors and mounted
 /// secrets (`..data`) keep them.
-pub(super) fn folder(path: &Path) -> (Vec<X509>, Vec<String>) {
+pub(crate) fn folder(path: &Path) -> (Vec<X509>, Vec<String>) {
     let mut found = Vec::new();
     let mut faults = Vec::new();
     match visible_entries(path) {

@@ -1,4 +1,18 @@
 //! What a person runs by hand.
 
-// A TPP's side of the interface: signing a request as a TPP does, and sending it.
+// A TPP's side of the interface: signing a request as a TPP does, sending it, checking what was saved.
 pub mod tpp;
+
+// What the gateway thinks of a request, and what its reasons mean.
+pub mod explain;
+// What the gateway thinks of a certificate.
+pub mod cert;
+
+// What the tools read: files, moments, certificates in any spelling, saved requests and answers.
+mod input;
+mod moment;
+mod presented;
+mod saved;
+
+// How the tools show bytes that a terminal would hide.
+mod visible;

@@ -4,23 +4,10 @@
 //! it chains to an anchor, it is of an accepted type and carries a PSD2 identity. It is not a permission: validity and
 //! role are judged on every request.
 
-use super::{Anchors, CertificateFault, decode, name::Name, qc::Statements};
+use super::{Anchors, CertificateFault, decode, judgement, name::Name};
 use crate::clock::Timestamp;
-use aws_lc_rs::signature::{ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256};
-use rsa::{RsaPublicKey, pkcs8::DecodePublicKey, traits::PublicKeyParts};
-use std::{fmt, ops::RangeInclusive, sync::OnceLock};
-use x509_parser::{
-    certificate::X509Certificate,
-    der_parser::{Oid, oid},
-    prelude::FromDer,
-};
-
-/// SIG-5: the sizes of RSA keys that are accepted, in bits.
-const KEY_BITS: RangeInclusive<usize> = 2048..=4096;
-/// SIG-5: the exponents that are accepted (ETSI TS 119 312); even ones are none.
-const EXPONENTS: RangeInclusive<u64> = 65_537..=1 << 32;
-
-const ORGANIZATION_IDENTIFIER: Oid<'static> = oid!(2.5.4.97);
+use aws_lc_rs::signature::ParsedPublicKey;
+use std::{fmt, sync::OnceLock};
 
 /// A certificate that chains to an anchor and identifies a TPP (CRT-1 to CRT-4).
 #[derive(Debug)]
@@ -68,33 +55,28 @@ impl Certificate {
         now: Timestamp,
     ) -> Result<Self, CertificateFault> {
         let decoded = decode::decode(presented)?;
-        let certificate = parse(&decoded.leaf)?;
-        let key = signing_key(&certificate)?;
-        if certificate.is_ca() {
-            return Err(CertificateFault::Untrusted(
-                "it is the certificate of a CA".into(),
-            ));
-        }
+        let (certificate, rest) = judgement::read(&decoded.leaf)?;
+        judgement::ends(rest)?;
+        judgement::algorithms_agree(&certificate)?;
+        let key = judgement::signing_key(&certificate)?;
+        judgement::is_no_ca(&certificate)?;
         let validity = anchors.chain(&decoded.leaf, &decoded.pool, now)?;
-        judge_validity(&validity, now)?;
-        let statements = statements(&certificate)?;
-        judge_type(&certificate, &statements)?;
-        let psd2 = statements
-            .psd2
-            .ok_or(CertificateFault::NotPsd2("it has no PSD2 statement"))?;
-        if psd2.roles.is_empty() {
-            return Err(CertificateFault::NotPsd2("its PSD2 statement has no role"));
-        }
-        let issuer = Name::from_der(certificate.issuer().as_raw())
-            .map_err(|_| CertificateFault::Malformed("its issuer name cannot be read"))?;
+        judgement::validity(&validity, now)?;
+        let statements = judgement::statements(&certificate)?;
+        judgement::qualified(&statements)?;
+        judgement::qc_type(&statements)?;
+        judgement::key_usage(&certificate)?;
+        let psd2 = judgement::psd2(&statements)?.clone();
+        judgement::roles(&psd2)?;
+        let issuer = judgement::issuer(&certificate)?;
         Ok(Self {
             presented: presented.into(),
             generation,
-            tpp_id: tpp_id(&certificate)?,
-            tpp_name: tpp_name(&certificate),
+            tpp_id: judgement::tpp_id(&certificate)?,
+            tpp_name: judgement::tpp_name(&certificate),
             roles: psd2.roles,
             nca_id: psd2.nca_id,
-            serial: without_leading_zeros(certificate.raw_serial()).to_vec(),
+            serial: judgement::without_leading_zeros(certificate.raw_serial()).to_vec(),
             issuer,
             key,
             validity,
@@ -129,10 +111,7 @@ impl Certificate {
 
     /// The serial number in upper-case hexadecimal, as keyId should have it (SIG-3).
     pub fn serial_hex(&self) -> String {
-        self.serial
-            .iter()
-            .map(|byte| format!("{byte:02X}"))
-            .collect()
+        judgement::serial_hex(&self.serial)
     }
 
     /// The key that signatures are verified with.
@@ -140,24 +119,22 @@ impl Certificate {
         &self.key
     }
 
+    /// When it and each member of its chain is valid, its own first.
+    pub fn validity(&self) -> &[Validity] {
+        &self.validity
+    }
+
     /// Whether every member of the chain is valid (CRT-2: at the moment of each request).
     ///
     /// # Errors
     /// [`CertificateFault::Expired`] or [`CertificateFault::NotYetValid`].
     pub fn judge_validity(&self, now: Timestamp) -> Result<(), CertificateFault> {
-        judge_validity(&self.validity, now)
+        judgement::validity(&self.validity, now)
     }
 
     /// Whether hexadecimal digits name this certificate's serial number (SIG-3); leading zeros and case don't matter.
     pub fn has_serial(&self, hex: &[u8]) -> bool {
-        let digits = |byte: &u8| char::from(*byte).to_digit(16);
-        let own = self
-            .serial
-            .iter()
-            .flat_map(|byte| [u32::from(byte >> 4), u32::from(byte & 15)])
-            .skip_while(|digit| *digit == 0);
-        let given = hex.iter().map(digits).skip_while(|digit| *digit == Some(0));
-        given.eq(own.map(Some))
+        judgement::is_serial(&self.serial, hex)
     }
 
     /// Whether the issuer in a keyId names this certificate's issuer (SIG-4).
@@ -225,164 +202,9 @@ impl fmt::Display for Roles {
     }
 }
 
-fn parse(der: &[u8]) -> Result<X509Certificate<'_>, CertificateFault> {
-    let (rest, certificate) = X509Certificate::from_der(der)
-        .map_err(|_| CertificateFault::Malformed("it is not a DER certificate"))?;
-    if !rest.is_empty() {
-        return Err(CertificateFault::Malformed("bytes follow the certificate"));
-    }
-    if certificate.signature_algorithm != certificate.tbs_certificate.signature {
-        return Err(CertificateFault::Malformed(
-            "its two signature algorithms differ",
-        ));
-    }
-    Ok(certificate)
-}
-
-/// SIG-5. Size and exponent are looked at before any arithmetic: a key can be made that costs a thousand verifications.
-fn signing_key(certificate: &X509Certificate<'_>) -> Result<ParsedPublicKey, CertificateFault> {
-    let weak = |why: &str| CertificateFault::Weak(why.into());
-    let key = RsaPublicKey::from_public_key_der(certificate.public_key().raw)
-        .map_err(|_| weak("its key is not RSA of 2048 to 4096 bits"))?;
-    let bits = key.n().bits();
-    let exponent = key.e().to_str_radix(10).parse::<u64>().unwrap_or_default();
-    if !KEY_BITS.contains(&bits) || !EXPONENTS.contains(&exponent) || exponent % 2 == 0 {
-        return Err(CertificateFault::Weak(format!(
-            "its RSA key has {bits} bits and the exponent {exponent}"
-        )));
-    }
-    ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, certificate.public_key().raw)
-        .map_err(|_| weak("its key cannot be used"))
-}
-
-fn statements(certificate: &X509Certificate<'_>) -> Result<Statements, CertificateFault> {
-    let extension = certificate
-        .extensions()
-        .iter()
-        .find(|extension| extension.oid.to_id_string() == super::qc::EXTENSION);
-    extension.map_or(
-        Err(CertificateFault::WrongType("it has no QcStatements")),
-        |extension| Statements::parse(extension.value),
-    )
-}
-
-/// CRT-3.
-fn judge_type(
-    certificate: &X509Certificate<'_>,
-    statements: &Statements,
-) -> Result<(), CertificateFault> {
-    if !statements.qualified {
-        return Err(CertificateFault::WrongType("it does not say QcCompliance"));
-    }
-    if !statements.eseal && !statements.web {
-        return Err(CertificateFault::WrongType(
-            "its QcType is neither eseal nor web",
-        ));
-    }
-    let usage = certificate
-        .key_usage()
-        .ok()
-        .flatten()
-        .map(|usage| usage.value);
-    if !usage.is_some_and(|usage| usage.digital_signature() || usage.non_repudiation()) {
-        return Err(CertificateFault::WrongType(
-            "its key usage has neither digitalSignature nor nonRepudiation",
-        ));
-    }
-    Ok(())
-}
-
-/// CRT-4: `PSD<country>-<NCA>-<id>`.
-fn tpp_id(certificate: &X509Certificate<'_>) -> Result<String, CertificateFault> {
-    let mut attributes = certificate.subject().iter_by_oid(&ORGANIZATION_IDENTIFIER);
-    let missing = CertificateFault::NotPsd2("its subject has no organizationIdentifier");
-    let identifier = attributes
-        .next()
-        .and_then(|attribute| attribute.as_str().ok())
-        .ok_or(missing)?
-        .trim()
-        .to_uppercase();
-    if is_psd2_identifier(&identifier) {
-        Ok(identifier)
-    } else {
-        Err(CertificateFault::NotPsd2(
-            "its organizationIdentifier is not PSD<country>-<NCA>-<id>",
-        ))
-    }
-}
-
-fn is_psd2_identifier(identifier: &str) -> bool {
-    let Some((country, rest)) = identifier
-        .strip_prefix("PSD")
-        .and_then(|rest| rest.split_once('-'))
-    else {
-        return false;
-    };
-    let Some((nca, id)) = rest.split_once('-') else {
-        return false;
-    };
-    let letters = |text: &str| text.bytes().all(|byte| byte.is_ascii_uppercase());
-    country.len() == 2
-        && letters(country)
-        && (2..=8).contains(&nca.len())
-        && letters(nca)
-        && !id.is_empty()
-        && id.bytes().all(|byte| (b' '..=b'~').contains(&byte))
-}
-
-fn tpp_name(certificate: &X509Certificate<'_>) -> String {
-    let subject = certificate.subject();
-    let name = subject
-        .iter_organization()
-        .chain(subject.iter_common_name())
-        .find_map(|attribute| attribute.as_str().ok());
-    name.unwrap_or_default().to_owned()
-}
-
-fn judge_validity(members: &[Validity], now: Timestamp) -> Result<(), CertificateFault> {
-    match members.iter().find(|validity| !validity.contains(now)) {
-        Some(validity) if now < validity.not_before => {
-            Err(CertificateFault::NotYetValid(validity.not_before))
-        }
-        Some(validity) => Err(CertificateFault::Expired(validity.not_after)),
-        None => Ok(()),
-    }
-}
-
-fn without_leading_zeros(mut bytes: &[u8]) -> &[u8] {
-    while let [0, rest @ ..] = bytes {
-        bytes = rest;
-    }
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn identities() {
-        for good in [
-            "PSDNO-FSA-123456",
-            "PSDFI-FINFSA-29884997",
-            "PSDDE-BAFIN-A B",
-        ] {
-            assert!(is_psd2_identifier(good), "{good}");
-        }
-        for bad in [
-            "PSDNO-FSA",
-            "PSDNO-FSA-",
-            "PSDNOR-FSA-1",
-            "NTRNO-123456",
-            "PSD12-FSA-1",
-            "PSDNO-F-1",
-            "PSDNO-FIN_FSA-1",
-            "",
-            "PSDNO-FSA-\u{e6}",
-        ] {
-            assert!(!is_psd2_identifier(bad), "{bad}");
-        }
-    }
 
     #[test]
     fn roles() {

@@ -75,6 +75,20 @@ impl Anchors {
         pool: &[Vec<u8>],
         now: Timestamp,
     ) -> Result<Vec<Validity>, CertificateFault> {
+        let way = self.way(leaf, pool, now)?;
+        match way.fault {
+            None => way.validity(),
+            Some(fault) => Err(fault),
+        }
+    }
+
+    /// The same, with the members, and as far as it can be built where it leads to no anchor.
+    pub(crate) fn way(
+        &self,
+        leaf: &[u8],
+        pool: &[Vec<u8>],
+        now: Timestamp,
+    ) -> Result<Way, CertificateFault> {
         let unreadable =
             |_| CertificateFault::Malformed("it is not a DER certificate that OpenSSL reads");
         let leaf = X509::from_der(leaf).map_err(unreadable)?;
@@ -86,9 +100,9 @@ impl Anchors {
         let valid = way().filter(|certificate| {
             validity(certificate).is_ok_and(|validity| validity.contains(now))
         });
-        match self.verify(&leaf, valid) {
-            Err(CertificateFault::Untrusted(_)) => self.verify(&leaf, way()),
-            verdict => verdict,
+        match self.verify(&leaf, valid)? {
+            way_of_valid if way_of_valid.fault.is_none() => Ok(way_of_valid),
+            _ => self.verify(&leaf, way()),
         }
     }
 
@@ -96,7 +110,7 @@ impl Anchors {
         &self,
         leaf: &X509Ref,
         pool: impl Iterator<Item = &'a X509>,
-    ) -> Result<Vec<Validity>, CertificateFault> {
+    ) -> Result<Way, CertificateFault> {
         let failed =
             |error: ErrorStack| CertificateFault::Untrusted(format!("OpenSSL failed: {error}"));
         let mut untrusted = Stack::new().map_err(failed)?;
@@ -104,24 +118,43 @@ impl Anchors {
             untrusted.push(certificate.clone()).map_err(failed)?;
         }
         let mut context = X509StoreContext::new().map_err(failed)?;
-        let verdict = context.init(&self.store, leaf, &untrusted, |context| {
-            if context.verify_cert()? {
-                let members = context
-                    .chain()
-                    .map(|chain| chain.iter().map(validity).collect::<Result<Vec<_>, _>>());
-                return members.transpose().map(Option::unwrap_or_default).map(Ok);
-            }
-            Ok(Err(format!(
-                "{} (at depth {})",
-                context.error().error_string(),
-                context.error_depth()
-            )))
+        let judged = context.init(&self.store, leaf, &untrusted, |context| {
+            let holds = context.verify_cert()?;
+            let fault = (!holds).then(|| {
+                let (why, depth) = (context.error().error_string(), context.error_depth());
+                CertificateFault::Untrusted(format!("{why} (at depth {depth})"))
+            });
+            let members = context
+                .chain()
+                .map(|chain| chain.iter().map(ToOwned::to_owned).collect::<Vec<_>>());
+            Ok((members.unwrap_or_default(), fault))
         });
-        match verdict.map_err(failed)? {
-            Ok(members) if !members.is_empty() => Ok(members),
-            Ok(_) => Err(CertificateFault::Untrusted("OpenSSL gave no chain".into())),
-            Err(why) => Err(CertificateFault::Untrusted(why)),
-        }
+        let (members, fault) = judged.map_err(failed)?;
+        let fault = fault.or_else(|| {
+            members
+                .is_empty()
+                .then(|| CertificateFault::Untrusted("OpenSSL gave no chain".into()))
+        });
+        Ok(Way { members, fault })
+    }
+}
+
+/// A certificate, and those above it as far as they were found.
+pub(crate) struct Way {
+    /// The certificate itself first.
+    pub(crate) members: Vec<X509>,
+    /// Why it leads to no anchor, or not by the rules.
+    pub(crate) fault: Option<CertificateFault>,
+}
+
+impl Way {
+    /// When each member is valid.
+    pub(crate) fn validity(&self) -> Result<Vec<Validity>, CertificateFault> {
+        self.members
+            .iter()
+            .map(|member| validity(member))
+            .collect::<Result<_, _>>()
+            .map_err(|error| CertificateFault::Untrusted(format!("OpenSSL failed: {error}")))
     }
 }
 

@@ -13,13 +13,16 @@ pub mod qc;
 // Chains to a trust anchor (CRT-2, CRT-10).
 pub mod chain;
 
+// One rule each, over a certificate that was read.
+pub(crate) mod judgement;
+
 // What a certificate says.
 pub mod certificate;
 
 pub use certificate::{Certificate, Roles, Validity};
 pub use chain::Anchors;
 
-use crate::clock::Timestamp;
+use crate::{clock::Timestamp, interface::Reason};
 use moka::sync::Cache;
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -52,6 +55,21 @@ pub enum CertificateFault {
     NotPsd2(&'static str),
 }
 
+impl CertificateFault {
+    /// The reason that a caller is given for it.
+    pub const fn reason(&self) -> Reason {
+        match self {
+            Self::Malformed(_) => Reason::CertificateMalformed,
+            Self::Weak(_) => Reason::CertificateWeak,
+            Self::Untrusted(_) => Reason::CertificateUntrusted,
+            Self::Expired(_) => Reason::CertificateExpired,
+            Self::NotYetValid(_) => Reason::CertificateNotYetValid,
+            Self::WrongType(_) => Reason::CertificateWrongType,
+            Self::NotPsd2(_) => Reason::CertificateNotPsd2,
+        }
+    }
+}
+
 /// How many TPP certificates are kept ready. A country has a few hundred TPPs; one more costs a chain.
 const CERTIFICATES_KEPT: u64 = 10_000;
 
@@ -73,6 +91,11 @@ impl Trust {
             known: Cache::new(CERTIFICATES_KEPT),
             generation: GENERATION.fetch_add(1, Ordering::Relaxed),
         }
+    }
+
+    /// The anchors, and none of what was remembered by them.
+    pub fn into_anchors(self) -> Anchors {
+        self.anchors
     }
 
     /// The certificate in a header's value, chained to an anchor and valid at `now` (CRT-1 to CRT-4, CRT-10).

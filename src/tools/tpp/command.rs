@@ -3,7 +3,10 @@
 //! Invariant: what it adds by itself it shows (`sign`, `--dry-run`), and `--bare` keeps it from adding.
 //! Deliberately not here: any state. PSU-ID and session are the caller's to remember.
 
-use super::{CallOptions, SignOptions, SignedRequest, TppFault, TppIdentity, Unsigned, call, sign};
+use super::{
+    CallOptions, SignOptions, SignedRequest, TppFault, TppIdentity, Unsigned, VerifyArgs, call,
+    sign, verify,
+};
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,6 +25,8 @@ pub enum TppCommand {
     Sign(RequestArgs),
     /// Sign a request and send it. Ends with 0 for a 2xx answer, with 1 otherwise.
     Call(CallArgs),
+    /// Check Digest and Signature of a saved request or answer. Ends with 0 where all holds, with 1 otherwise.
+    Verify(VerifyArgs),
 }
 
 /// What to sign, and with what.
@@ -77,7 +82,8 @@ pub struct CallArgs {
 
 /// Runs the command at the time `now` and writes to `out`.
 ///
-/// The exit code is success for `sign`, `--curl`, `--dry-run` and a 2xx answer, failure for any other answer.
+/// The exit code is success for `sign`, `--curl`, `--dry-run` and a 2xx answer, failure for any other answer; for `verify` it is
+/// success where everything holds.
 pub fn run(
     command: &TppCommand,
     now: SystemTime,
@@ -86,6 +92,7 @@ pub fn run(
     let (args, sends) = match command {
         TppCommand::Sign(args) => (args, None),
         TppCommand::Call(args) => (&args.request, Some(args).filter(|args| !args.dry_run)),
+        TppCommand::Verify(args) => return verify::run(args, out),
     };
     let (base_url, request) = signed(args, now)?;
     match sends {

@@ -2,7 +2,10 @@
 //!
 //! Invariant: no variant holds anything of a private key or of a body.
 
+use crate::tools::input::InputFault;
+use crate::tools::saved::SavedFault;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 /// Why a request could not be signed or sent.
 #[derive(Debug, thiserror::Error)]
@@ -61,9 +64,28 @@ pub enum TppFault {
         /// The most that is read, in bytes.
         limit: usize,
     },
+    /// A saved request, an answer or a certificate cannot be read.
+    #[error(transparent)]
+    Input(#[from] InputFault),
+    /// The input holds no request, or no answer.
+    #[error(transparent)]
+    Saved(#[from] SavedFault),
+    /// Neither `--cert` nor the message names a certificate, or it is none.
+    #[error("there is no certificate to verify with: {0}")]
+    NoCertificate(String),
     /// Standard input or output failed.
     #[error(transparent)]
     Terminal(#[from] std::io::Error),
+}
+
+impl TppFault {
+    /// The status of the program: 2 for an input that cannot be verified at all, 1 for everything else.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Input(_) | Self::Saved(_) | Self::NoCertificate(_) => ExitCode::from(2),
+            _ => ExitCode::FAILURE,
+        }
+    }
 }
 
 /// The fault with those beneath it: the reason of a failed connection is never the first.

@@ -81,7 +81,7 @@ impl fmt::Debug for TppIdentity {
 }
 
 /// Writes what is not ASCII as RFC 2253 escapes of its UTF-8 bytes: a header in ASCII survives every HTTP client.
-fn in_ascii(name: &str) -> String {
+pub(in crate::tools) fn in_ascii(name: &str) -> String {
     let escaped = |byte: u8| {
         if byte.is_ascii() {
             char::from(byte).to_string()

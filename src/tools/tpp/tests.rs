@@ -354,3 +354,117 @@ fn the_command_refuses_what_is_no_url_or_header() {
     let file = printed(&["sign", "-d", "@/nowhere/at/all", "POST", "https://h/a"]);
     assert!(matches!(file, Err(TppFault::File { .. })));
 }
+
+/// What `verify` prints of a file, and whether everything held.
+fn verified(kind: &str, file: &[u8], cert: Option<&str>) -> Result<(String, bool), TppFault> {
+    let folder = tempfile::tempdir().unwrap();
+    let message = folder.path().join("message");
+    let certificate = folder.path().join("cert.pem");
+    std::fs::write(&message, file).unwrap();
+    std::fs::write(&certificate, cert.unwrap_or_default()).unwrap();
+    let mut words = vec!["tpp", "verify", kind, message.to_str().unwrap()];
+    if cert.is_some() {
+        words.extend(["--cert", certificate.to_str().unwrap()]);
+    }
+    let line = VerifyLine::try_parse_from(words).unwrap();
+    let mut out = Vec::new();
+    let status = run(&line.command, moment(), &mut out)?;
+    Ok((String::from_utf8(out).unwrap(), status == ExitCode::SUCCESS))
+}
+
+#[derive(Parser)]
+struct VerifyLine {
+    #[command(subcommand)]
+    command: TppCommand,
+}
+
+#[test]
+fn a_saved_request_is_verified() {
+    let given = [("Host", "a:1"), ("PSU-ID", "p")];
+    let signed = sign(&identity(), request(&given, Some(b"{}")), &options()).unwrap();
+    let raw = |signed: &super::SignedRequest| {
+        let lines = signed
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\r\n"));
+        let lines: String = lines.collect();
+        format!(
+            "{} {} HTTP/1.1\r\n{lines}\r\n{{}}",
+            signed.method, signed.target
+        )
+    };
+    let (text, good) = verified("--request", raw(&signed).as_bytes(), None).unwrap();
+    assert!(good, "{text}");
+    assert!(text.contains("psu-id: p") && text.contains("Digest        holds"));
+    let mut bent = signed.clone();
+    bent.set_header("PSU-ID", "q");
+    let (text, good) = verified("--request", raw(&bent).as_bytes(), None).unwrap();
+    assert!(!good && text.contains("(SIG-9)"), "{text}");
+    let mut bent = signed.clone();
+    bent.set_header("PSU-Corporate-ID", "c");
+    bent.remove_header("X-Request-ID");
+    let (text, good) = verified("--request", raw(&bent).as_bytes(), None).unwrap();
+    assert!(!good && text.contains("(SIG-6)"), "{text}");
+    let (text, good) = verified(
+        "--request",
+        raw(&signed).replace("{}", "{ }").as_bytes(),
+        None,
+    )
+    .unwrap();
+    assert!(
+        !good && text.contains("(DIG-1)") && !text.contains("(SIG-9)"),
+        "{text}"
+    );
+    let stranger = issue("Another CA");
+    let (text, good) = verified("--request", raw(&signed).as_bytes(), Some(&stranger.pem)).unwrap();
+    assert!(
+        !good && text.contains("(SIG-4)") && text.contains("(SIG-9)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn sig_12_a_saved_answer_is_verified_by_the_same_rules() {
+    let body = "{\"a\":1}";
+    let digest = crate::interface::headers::digest::sha256(body.as_bytes());
+    let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+    let string = format!("date: {date}\ndigest: {digest}\nx-request-id: r");
+    let signature = identity().signature(&string).unwrap();
+    let key_id = identity().key_id().to_owned();
+    let answer = |listed: &str| {
+        format!(
+            "HTTP/1.1 200 OK\nDate: {date}\nDigest: {digest}\nX-Request-ID: r\nContent-Length: 7\nSignature: keyId=\"{key_id}\",algorithm=\"rsa-sha256\",headers=\"{listed}\",signature=\"{signature}\"\n\n{body}"
+        )
+    };
+    let good = answer("date digest x-request-id");
+    let (text, holds) = verified("--response", good.as_bytes(), Some(&ISSUED.pem)).unwrap();
+    assert!(holds, "{text}");
+    let (text, holds) = verified(
+        "--response",
+        answer("date x-request-id").as_bytes(),
+        Some(&ISSUED.pem),
+    )
+    .unwrap();
+    assert!(!holds && text.contains("(SIG-7)"), "{text}");
+    let target = answer("(request-target) date digest x-request-id");
+    let (text, holds) = verified("--response", target.as_bytes(), Some(&ISSUED.pem)).unwrap();
+    assert!(
+        !holds && text.contains("(SIG-6)"),
+        "an answer has no request target: {text}"
+    );
+    let (text, holds) =
+        verified("--response", b"HTTP/1.1 200 OK\n\n{}", Some(&ISSUED.pem)).unwrap();
+    assert!(
+        !holds && text.contains("(SIG-1)") && text.contains("nothing vouches"),
+        "{text}"
+    );
+    assert!(matches!(
+        verified("--response", good.as_bytes(), None),
+        Err(TppFault::NoCertificate(_))
+    ));
+    assert!(matches!(
+        verified("--response", b"", None),
+        Err(TppFault::Saved(_))
+    ));
+    assert!(VerifyLine::try_parse_from(["tpp", "verify"]).is_err());
+}

@@ -1,0 +1,197 @@
+//! Every fault of a certificate, in the order of the rules, each with the clause that it breaks.
+
+use crate::{
+    clock::Timestamp,
+    interface::Reason,
+    trust::{CertificateFault, chain::Way, judgement, qc::Statements},
+};
+use x509_parser::{
+    certificate::X509Certificate,
+    der_parser::{Oid, oid},
+};
+
+/// One fault.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) reason: Reason,
+    /// The rule's id in docs/rules.yaml.
+    pub(super) rule: &'static str,
+    pub(super) text: String,
+    /// What it breaks.
+    pub(super) clause: &'static str,
+}
+
+/// The extensions that path validation understands (OpenSSL's list, without those of proxies and address blocks).
+const UNDERSTOOD: [Oid<'static>; 10] = [
+    oid!(2.5.29.15), // keyUsage
+    oid!(2.5.29.17), // subjectAltName
+    oid!(2.5.29.19), // basicConstraints
+    oid!(2.5.29.30), // nameConstraints
+    oid!(2.5.29.31), // cRLDistributionPoints
+    oid!(2.5.29.32), // certificatePolicies
+    oid!(2.5.29.33), // policyMappings
+    oid!(2.5.29.36), // policyConstraints
+    oid!(2.5.29.37), // extKeyUsage
+    oid!(2.5.29.54), // inhibitAnyPolicy
+];
+
+/// Signature algorithms with MD5 or SHA-1 (CRT-10).
+const BROKEN_HASHES: [Oid<'static>; 4] = [
+    oid!(1.2.840.113549.1.1.4), // md5WithRSAEncryption
+    oid!(1.2.840.113549.1.1.5), // sha1WithRSAEncryption
+    oid!(1.2.840.10045.4.1),    // ecdsa-with-SHA1
+    oid!(1.2.840.10040.4.3),    // dsa-with-sha1
+];
+
+/// Collects faults.
+#[derive(Default)]
+struct Faults(Vec<Found>);
+
+impl Faults {
+    fn judge<T>(
+        &mut self,
+        rule: &'static str,
+        clause: &'static str,
+        result: Result<T, CertificateFault>,
+    ) -> Option<T> {
+        let fault = match result {
+            Ok(held) => return Some(held),
+            Err(fault) => fault,
+        };
+        let text = match &fault {
+            CertificateFault::Expired(at) => format!("it ended at {}", date(*at)),
+            CertificateFault::NotYetValid(at) => format!("it begins at {}", date(*at)),
+            other => other.to_string(),
+        };
+        self.0.push(Found {
+            reason: fault.reason(),
+            rule,
+            text,
+            clause,
+        });
+        None
+    }
+}
+
+/// Every fault. Whether it leads to an anchor is one only where there are anchors.
+pub(super) fn all(
+    certificate: &X509Certificate<'_>,
+    rest: &[u8],
+    way: &Way,
+    has_anchors: bool,
+    at: Timestamp,
+) -> Vec<Found> {
+    let mut found = Faults::default();
+    found.judge(
+        "CRT-10",
+        "RFC 5280 §4.1: one Certificate in DER, and nothing after it",
+        judgement::ends(rest),
+    );
+    found.judge(
+        "CRT-10",
+        "RFC 5280 §4.1.1.2: both fields hold the same algorithm",
+        judgement::algorithms_agree(certificate),
+    );
+    found.judge("SIG-4", "RFC 5280 §4.1.2.4", judgement::issuer(certificate));
+    found.judge(
+        "SIG-5",
+        "ETSI TS 119 312",
+        judgement::signing_key(certificate).map(drop),
+    );
+    found.judge(
+        "CRT-10",
+        "RFC 5280 §4.2.1.9: cA is for certificates that issue others",
+        judgement::is_no_ca(certificate),
+    );
+    found.judge("CRT-10", "ETSI TS 119 312", hash(certificate));
+    found.judge(
+        "CRT-2",
+        "RFC 5280 §4.2: a critical extension that is not recognised",
+        critical(certificate),
+    );
+    if has_anchors {
+        found.judge(
+            "CRT-2, CRT-9",
+            "RFC 5280 §6.1",
+            way.fault.clone().map_or(Ok(()), Err),
+        );
+    }
+    let members = way.validity().unwrap_or_default();
+    for (depth, member) in members.iter().enumerate() {
+        let clause = if depth == 0 {
+            "RFC 5280 §4.1.2.5"
+        } else {
+            "RFC 5280 §4.1.2.5, of a certificate above it"
+        };
+        found.judge("CRT-2", clause, judgement::validity(&[*member], at));
+    }
+    let statements = found.judge(
+        "CRT-3, CRT-4",
+        "RFC 3739 §3.2.6, ETSI EN 319 412-5, ETSI TS 119 495 §5.1",
+        judgement::statements(certificate),
+    );
+    if let Some(statements) = &statements {
+        qualified(statements, &mut found);
+    }
+    found.judge(
+        "CRT-3",
+        "RFC 5280 §4.2.1.3, ETSI EN 319 412-3",
+        judgement::key_usage(certificate),
+    );
+    if let Some(statements) = &statements {
+        let psd2 = found.judge("CRT-4", "ETSI TS 119 495 §5.1", judgement::psd2(statements));
+        if let Some(psd2) = psd2 {
+            found.judge("CRT-4", "ETSI TS 119 495 §5.2.2", judgement::roles(psd2));
+        }
+    }
+    found.judge(
+        "CRT-4",
+        "ETSI TS 119 495 §5.2.1, ETSI EN 319 412-1 §5.1.4",
+        judgement::tpp_id(certificate),
+    );
+    found.0
+}
+
+fn qualified(statements: &Statements, found: &mut Faults) {
+    found.judge(
+        "CRT-3",
+        "ETSI EN 319 412-5 §4.2.1",
+        judgement::qualified(statements),
+    );
+    found.judge(
+        "CRT-3",
+        "ETSI EN 319 412-5 §4.2.3",
+        judgement::qc_type(statements),
+    );
+}
+
+/// OpenSSL judges this along the whole chain; of the certificate itself it can be said without one.
+fn hash(certificate: &X509Certificate<'_>) -> Result<(), CertificateFault> {
+    if BROKEN_HASHES.contains(&certificate.signature_algorithm.algorithm) {
+        return Err(CertificateFault::Untrusted(
+            "it is signed with MD5 or SHA-1".into(),
+        ));
+    }
+    Ok(())
+}
+
+/// OpenSSL judges this along the whole chain too.
+fn critical(certificate: &X509Certificate<'_>) -> Result<(), CertificateFault> {
+    let unknown: Vec<_> = certificate
+        .extensions()
+        .iter()
+        .filter(|extension| extension.critical && !UNDERSTOOD.contains(&extension.oid))
+        .map(|extension| extension.oid.to_id_string())
+        .collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    Err(CertificateFault::Untrusted(format!(
+        "an extension is critical that path validation does not know: {}",
+        unknown.join(", ")
+    )))
+}
+
+fn date(at: Timestamp) -> String {
+    crate::interface::headers::date::format(at)
+}

@@ -1,0 +1,142 @@
+//! `portvakt cert`: what the gateway thinks of a certificate.
+//!
+//! Invariant: the judgements are the request path's own, one by one (`trust::judgement`, `trust::chain`); the request
+//! path stops at the first fault, and here every one of them is heard. What a rule breaks in a standard is cited where
+//! the clause is known for certain, and otherwise only the document.
+//! Deliberately not here: revocation and registers, which the gateway does not judge yet, and private keys: one that
+//! stands in the same file is never looked at.
+
+// Every fault, with what it breaks.
+mod faults;
+// What the certificate says.
+mod report;
+
+use super::{
+    input::{self, InputFault},
+    moment, presented,
+};
+use crate::{
+    clock::Timestamp,
+    config::{self, Faults, Settings},
+    trust::{Anchors, CertificateFault, judgement},
+};
+use openssl::error::ErrorStack;
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+/// Which certificate to judge, and by what.
+#[derive(Debug, clap::Args)]
+pub struct CertArgs {
+    /// The certificate: a value of TPP-Signature-Certificate in any of its spellings, PEM, or DER; - for standard input.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Judge it by the anchors of this configuration.
+    #[arg(long, value_name = "FILE", conflicts_with = "anchors")]
+    config: Option<PathBuf>,
+    /// Judge it by the anchors in this folder, PEM.
+    #[arg(long, value_name = "DIR")]
+    anchors: Option<PathBuf>,
+    /// With the help of the certificates in this folder, PEM.
+    #[arg(long, value_name = "DIR", requires = "anchors")]
+    intermediates: Option<PathBuf>,
+    /// Judge it as of this moment: '…, 06 Nov 1994 08:49:37 GMT', seconds since 1970, or RFC 3339. Default: now.
+    #[arg(long, value_name = "TIME", value_parser = moment::parse)]
+    at: Option<Timestamp>,
+}
+
+/// Why there is nothing to judge, or nothing to judge it by.
+#[derive(Debug, thiserror::Error)]
+pub enum CertFault {
+    /// The file cannot be read.
+    #[error(transparent)]
+    Input(#[from] InputFault),
+    /// The file holds no certificate.
+    #[error("{} holds no certificate: {fault} (CRT-1, certificate-malformed)", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the gateway says of it.
+        fault: CertificateFault,
+    },
+    /// The configuration cannot be used.
+    #[error("{0}")]
+    Config(Faults),
+    /// A folder of anchors or intermediates cannot be used.
+    #[error("{}", .0.join("\n"))]
+    Folder(Vec<String>),
+    /// OpenSSL does not take the anchors.
+    #[error("OpenSSL does not take the anchors: {0}")]
+    Anchors(#[from] ErrorStack),
+    /// The terminal failed.
+    #[error(transparent)]
+    Terminal(#[from] io::Error),
+}
+
+/// What a certificate is judged by.
+pub(super) enum Judges {
+    /// Anchors, and whose.
+    By(Box<Anchors>, String),
+    /// Nothing: only the way upwards is looked for.
+    Nobody(Box<Anchors>),
+}
+
+/// Judges a certificate as of `--at`, or `now`, and writes to `out`.
+///
+/// The exit code is success for one without a fault, 1 for any other.
+///
+/// # Errors
+/// [`CertFault`], for which 2 is the exit code.
+pub fn run(args: &CertArgs, now: Timestamp, out: &mut dyn Write) -> Result<ExitCode, CertFault> {
+    let at = args.at.unwrap_or(now);
+    let unreadable = |fault| CertFault::Unreadable {
+        path: args.file.clone(),
+        fault,
+    };
+    let (presented, notes) = presented::read(&input::read(&args.file)?).map_err(unreadable)?;
+    let (certificate, rest) = judgement::read(&presented.leaf).map_err(unreadable)?;
+    let judges = judges(args)?;
+    let (anchors, whose) = match &judges {
+        Judges::By(anchors, whose) => (anchors, Some(whose.as_str())),
+        Judges::Nobody(anchors) => (anchors, None),
+    };
+    let way = anchors
+        .way(&presented.leaf, &presented.pool, at)
+        .map_err(unreadable)?;
+    let faults = faults::all(&certificate, rest, &way, whose.is_some(), at);
+    for note in notes {
+        writeln!(out, "note: {note}")?;
+    }
+    report::write(&certificate, &way, whose, at, out)?;
+    report::write_faults(&faults, whose.is_some(), out)?;
+    Ok(if faults.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn judges(args: &CertArgs) -> Result<Judges, CertFault> {
+    if let Some(path) = &args.config {
+        let settings = Settings::load(path).map_err(CertFault::Config)?;
+        let whose = settings.trust.anchors.display().to_string();
+        let anchors = settings.snapshot.trust.into_anchors();
+        return Ok(Judges::By(Box::new(anchors), whose));
+    }
+    let Some(folder) = &args.anchors else {
+        let anchors = Anchors::new(Vec::new(), Vec::new())?;
+        return Ok(Judges::Nobody(Box::new(anchors)));
+    };
+    let read = |path: &Path| match config::certificates_in(path) {
+        (found, faults) if faults.is_empty() => Ok(found),
+        (_, faults) => Err(CertFault::Folder(faults)),
+    };
+    let intermediates = args.intermediates.as_deref().map(read).transpose()?;
+    let anchors = Anchors::new(read(folder)?, intermediates.unwrap_or_default())?;
+    Ok(Judges::By(Box::new(anchors), folder.display().to_string()))
+}
+
+#[cfg(all(test, feature = "sandbox"))]
+mod tests;

@@ -1,0 +1,253 @@
+//! Certificates that break one rule, and one that breaks many, made by the development PKI.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::too_many_lines,
+    reason = "a test fails by panicking, and a table is as long as its cases"
+)]
+
+use super::{CertArgs, CertFault, run};
+use crate::{
+    clock::Timestamp,
+    development_pki::{Ca, CaSpec, Extension, Key, KeyUsagePurpose, LeafSpec, QcType},
+};
+use clap::Parser;
+use std::{fs, process::ExitCode, sync::LazyLock};
+use tempfile::TempDir;
+
+/// In the validity of what the development PKI makes by default.
+const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    args: CertArgs,
+}
+
+struct World {
+    folder: TempDir,
+    issuing: Ca,
+}
+
+static WORLD: LazyLock<World> = LazyLock::new(|| {
+    let folder = TempDir::new().unwrap();
+    let root = Ca::root(&CaSpec::development_root()).unwrap();
+    let issuing = root.issue_ca(&CaSpec::default()).unwrap();
+    for (name, pem) in [("anchors", root.pem()), ("between", issuing.pem())] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+        fs::write(folder.path().join(name).join("ca.pem"), pem).unwrap();
+    }
+    World { folder, issuing }
+});
+
+/// Runs the command; gives its output and whether there was no fault.
+fn cert(name: &str, file: &[u8], words: &[&str]) -> Result<(String, bool), CertFault> {
+    let path = WORLD.folder.path().join(name);
+    fs::write(&path, file).unwrap();
+    let words = [&["cert", path.to_str().unwrap()], words].concat();
+    let line = Line::try_parse_from(words).unwrap();
+    let mut out = Vec::new();
+    let status = run(&line.args, NOW, &mut out)?;
+    Ok((String::from_utf8(out).unwrap(), status == ExitCode::SUCCESS))
+}
+
+fn judged(name: &str, spec: &LeafSpec) -> (String, bool) {
+    let (anchors, between) = (
+        WORLD.folder.path().join("anchors"),
+        WORLD.folder.path().join("between"),
+    );
+    let words = [
+        "--anchors",
+        anchors.to_str().unwrap(),
+        "--intermediates",
+        between.to_str().unwrap(),
+    ];
+    cert(name, &WORLD.issuing.issue(spec).unwrap().der, &words).unwrap()
+}
+
+/// Slugs, rules and clauses of the faults in an output.
+fn faults(text: &str) -> Vec<&str> {
+    let lines = text
+        .lines()
+        .skip_while(|line| !line.ends_with("fault:") && !line.ends_with("faults:"));
+    lines
+        .skip(1)
+        .filter(|line| line.starts_with("  "))
+        .map(str::trim)
+        .collect()
+}
+
+#[test]
+fn a_good_one_is_shown() {
+    let (text, good) = judged(
+        "good.der",
+        &LeafSpec {
+            serial: Some(vec![0xab, 0x12]),
+            ..LeafSpec::default()
+        },
+    );
+    assert!(good, "{text}");
+    for wanted in [
+        "PSDNO-FSA-123456",
+        "Eksempel Betaling AS",
+        "eseal",
+        "PSP_PI,PSP_AI",
+        "NO-FSA (Finanstilsynet)",
+        "SN=AB12\n",
+        "CA=CN=Portvakt Pr\u{f8}ve-CA G1,",
+        "CA=CN=Portvakt Pr\\C3\\B8ve-CA G1,",
+        "RSA, 2048 bits, exponent 65537",
+        "digitalSignature, nonRepudiation",
+        "sha256WithRSAEncryption",
+        "2  CN=Portvakt Development Root",
+        "an anchor of",
+        "no fault",
+        "the file is DER",
+    ] {
+        assert!(text.contains(wanted), "{wanted}\n{text}");
+    }
+}
+
+/// Bends one fact of a right certificate.
+type Bend = fn(&mut LeafSpec);
+
+#[test]
+fn one_fault_each_with_its_clause() {
+    let table: [(Bend, [&str; 2]); 9] = [
+        (
+            |spec| spec.not_after = spec.not_before + std::time::Duration::from_secs(1),
+            ["certificate-expired (CRT-2)", "RFC 5280 §4.1.2.5"],
+        ),
+        (
+            |spec| spec.not_before = spec.not_after,
+            ["certificate-not-yet-valid (CRT-2)", "RFC 5280 §4.1.2.5"],
+        ),
+        (
+            |spec| spec.qc_compliance = false,
+            ["certificate-wrong-type (CRT-3)", "ETSI EN 319 412-5 §4.2.1"],
+        ),
+        (
+            |spec| spec.qc_type = Some(QcType::Esign),
+            ["certificate-wrong-type (CRT-3)", "ETSI EN 319 412-5 §4.2.3"],
+        ),
+        (
+            |spec| spec.key_usages = vec![KeyUsagePurpose::KeyEncipherment],
+            [
+                "certificate-wrong-type (CRT-3)",
+                "RFC 5280 §4.2.1.3, ETSI EN 319 412-3",
+            ],
+        ),
+        (
+            |spec| spec.roles = None,
+            ["certificate-not-psd2 (CRT-4)", "ETSI TS 119 495 §5.1"],
+        ),
+        (
+            |spec| spec.roles = Some(Vec::new()),
+            ["certificate-not-psd2 (CRT-4)", "ETSI TS 119 495 §5.2.2"],
+        ),
+        (
+            |spec| spec.organization_identifier = Some("NTRNO-1".into()),
+            [
+                "certificate-not-psd2 (CRT-4)",
+                "ETSI TS 119 495 §5.2.1, ETSI EN 319 412-1 §5.1.4",
+            ],
+        ),
+        (
+            |spec| spec.key = Key::EcP256,
+            ["certificate-weak (SIG-5)", "ETSI TS 119 312"],
+        ),
+    ];
+    for (index, (bend, [slug, clause])) in table.into_iter().enumerate() {
+        let mut spec = LeafSpec::default();
+        bend(&mut spec);
+        let (text, good) = judged(&format!("bent-{index}.der"), &spec);
+        let found = faults(&text);
+        assert!(!good && found.len() == 3, "{text}");
+        assert_eq!([found[0], found[2]], [slug, clause], "{text}");
+    }
+}
+
+#[test]
+fn every_fault_is_heard() {
+    let spec = LeafSpec {
+        organization_identifier: None,
+        roles: None,
+        qc_compliance: false,
+        qc_type: None,
+        key_usages: Vec::new(),
+        key: Key::EcP256,
+        is_ca: true,
+        extra_extensions: vec![Extension {
+            oid: vec![1, 2, 3, 4],
+            critical: true,
+            content: vec![5, 0],
+        }],
+        ..LeafSpec::default()
+    };
+    let (text, good) = judged("many.der", &spec);
+    let found = faults(&text);
+    assert!(!good);
+    let slugs: Vec<_> = found.iter().step_by(3).copied().collect();
+    assert_eq!(
+        slugs,
+        [
+            "certificate-weak (SIG-5)",
+            "certificate-untrusted (CRT-10)",
+            "certificate-untrusted (CRT-2)",
+            "certificate-untrusted (CRT-2, CRT-9)",
+            "certificate-wrong-type (CRT-3, CRT-4)",
+            "certificate-wrong-type (CRT-3)",
+            "certificate-not-psd2 (CRT-4)",
+        ],
+        "{text}"
+    );
+    assert!(
+        text.contains("1.2.3.4") && text.contains("EC, 256 bits"),
+        "{text}"
+    );
+    assert!(text.contains("no QcStatements"), "{text}");
+}
+
+#[test]
+fn spellings_trailing_bytes_and_no_anchors() {
+    let issued = WORLD.issuing.issue(&LeafSpec::default()).unwrap();
+    let (text, good) = cert(
+        "plain.pem",
+        format!("{}{}", issued.key_pem, issued.pem).as_bytes(),
+        &[],
+    )
+    .unwrap();
+    assert!(good, "{text}");
+    assert!(
+        text.contains("not looked for")
+            && text.contains("not judged: the chain, revocation, registers")
+    );
+    assert!(!text.contains("PRIVATE KEY"));
+    let chain = format!("{}{}", issued.pem, WORLD.issuing.pem());
+    let (text, _) = cert("chain.pem", chain.as_bytes(), &[]).unwrap();
+    assert!(text.contains("1  CN=Portvakt Pr\u{f8}ve-CA G1"), "{text}");
+    let (text, good) = cert("longer.der", &[&issued.der[..], &[0]].concat(), &[]).unwrap();
+    assert!(!good);
+    assert_eq!(faults(&text)[0], "certificate-malformed (CRT-10)");
+    let at = ["--at", "2050-01-01T00:00:00Z"];
+    let (text, good) = cert("late.pem", issued.pem.as_bytes(), &at).unwrap();
+    assert!(!good && text.contains("ended 3653 days ago"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_judged() {
+    for bad in [&b"hello"[..], b"", b"AAAA", b"-----BEGIN CERTIFICATE-----"] {
+        assert!(
+            matches!(cert("bad.txt", bad, &[]), Err(CertFault::Unreadable { .. })),
+            "{bad:?}"
+        );
+    }
+    let nowhere = ["--anchors", "/nowhere"];
+    let issued = WORLD.issuing.issue(&LeafSpec::default()).unwrap();
+    assert!(matches!(
+        cert("x.der", &issued.der, &nowhere),
+        Err(CertFault::Folder(_))
+    ));
+    assert!(Line::try_parse_from(["cert", "x", "--config", "a", "--anchors", "b"]).is_err());
+}

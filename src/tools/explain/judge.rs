@@ -1,0 +1,104 @@
+//! A saved request through the pipeline, as of a moment.
+
+use crate::{
+    admission::{self, Admitted, Framing, Head, Record, Snapshot},
+    clock::{Clock, Timestamp},
+    interface::{Refusal, headers},
+    state::Store,
+    tools::saved::{SavedRequest, Wire},
+};
+use bytes::Bytes;
+use http::Method;
+use std::io;
+
+/// The moment that a request is judged as of, and whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// `--at`.
+    Asked(Timestamp),
+    /// The request's own: it is always stale when it is looked at.
+    OfRequest(Timestamp),
+    /// The present, because the request's Date cannot be read.
+    Present(Timestamp),
+}
+
+impl Moment {
+    pub(super) fn of(request: &SavedRequest, asked: Option<Timestamp>, now: Timestamp) -> Self {
+        let date = || {
+            let value = headers::DATE.get(&request.headers)?;
+            headers::date::parse(headers::trim(value.as_bytes()))
+        };
+        match (asked, date()) {
+            (Some(at), _) => Self::Asked(at),
+            (None, Some(date)) => Self::OfRequest(date),
+            (None, None) => Self::Present(now),
+        }
+    }
+
+    pub(super) const fn at(self) -> Timestamp {
+        match self {
+            Self::Asked(at) | Self::OfRequest(at) | Self::Present(at) => at,
+        }
+    }
+}
+
+/// What came of it.
+pub(super) struct Judged {
+    pub(super) moment: Moment,
+    pub(super) record: Record,
+    pub(super) verdict: Result<Admitted, Refusal>,
+    /// What the gateway would have the caller sign, where the Signature header can be read.
+    pub(super) signing_string: Option<Vec<u8>>,
+}
+
+/// Judges a request without a listener.
+///
+/// # Errors
+/// The runtime that a body is read on cannot be had.
+pub(super) fn judge(
+    request: &SavedRequest,
+    world: &Snapshot,
+    moment: Moment,
+) -> io::Result<Judged> {
+    // A saved request's method was read as one.
+    let method = request.method.parse::<Method>().unwrap_or_default();
+    let head = head(request, &method);
+    let mut record = Record::open(&Clock::standing(moment.at()));
+    let mut body = Bytes::from(request.body.clone());
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let verdict = runtime.block_on(admission::admit(
+        &head,
+        &mut body,
+        world,
+        &Store::Stateless,
+        &mut record,
+    ));
+    Ok(Judged {
+        moment,
+        record,
+        verdict,
+        signing_string: admission::signing_string(&head),
+    })
+}
+
+fn head<'a>(request: &'a SavedRequest, method: &'a Method) -> Head<'a> {
+    let (framing, authority) = match &request.wire {
+        Wire::Lines(raw) => (
+            Framing::Lines {
+                raw,
+                target_rewritten: !request.target.iter().all(u8::is_ascii_graphic),
+            },
+            None,
+        ),
+        Wire::Frames(authority) => (Framing::Frames, authority.as_deref()),
+    };
+    Head {
+        method,
+        target: &request.target,
+        headers: &request.headers,
+        authority,
+        framing,
+        peer: None,
+        slot: None,
+    }
+}

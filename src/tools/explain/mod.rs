@@ -1,0 +1,160 @@
+//! `portvakt explain`: what the gateway thinks of a request, and what a reason means.
+//!
+//! Invariant: the verdict is that of [`admission::admit`](crate::admission::admit), the very function behind the
+//! listener, over the very configuration; nothing is judged here a second time. What is shown beside a verdict is read
+//! from the request for people and decides nothing.
+//!
+//! Nothing is masked: the request is the user's own file on the user's own terminal, and a signing string with a value
+//! left out could not be compared. No private key comes near: only public certificates and requests are read. What was
+//! read from outside is shown so that it cannot move the terminal's cursor.
+//! Deliberately not here: the network. Nothing is sent, and no listener is opened.
+
+// Where the caller's signing string and the gateway's part ways.
+mod difference;
+// What was found in each check, in words.
+mod evidence;
+// Over which other string a signature verifies.
+mod guess;
+// The request through the pipeline.
+mod judge;
+// The reasons.
+mod reasons;
+// All of it on paper.
+mod report;
+
+use super::{
+    input::{self, InputFault},
+    moment,
+    saved::{self, SavedFault},
+};
+use crate::{
+    clock::Timestamp,
+    config::{Faults, Settings},
+    interface::Reason,
+};
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+/// The status for a request that the gateway refuses.
+const REFUSED: u8 = 1;
+
+/// What to explain.
+#[derive(Debug, clap::Args)]
+pub struct ExplainArgs {
+    /// Judge REQUEST by this configuration.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Judge it as of this moment: '…, 06 Nov 1994 08:49:37 GMT', seconds since 1970, or RFC 3339. Default: its own Date.
+    #[arg(long, value_name = "TIME", value_parser = moment::parse, requires = "config")]
+    at: Option<Timestamp>,
+    /// Compare the gateway's signing string with the one in this file.
+    #[arg(long, value_name = "FILE", requires = "config")]
+    theirs: Option<PathBuf>,
+    /// Which request of a trace or HAR, counted from 1. Default: the last that is signed.
+    #[arg(long, value_name = "N", requires = "config")]
+    entry: Option<usize>,
+    /// With --config a request: a file, or - for standard input, with raw HTTP/1.1, the output of curl --trace-ascii, or a
+    /// HAR. Without it a reason, such as signature-mismatch; nothing lists all reasons.
+    #[arg(value_name = "REQUEST|REASON")]
+    what: Option<String>,
+}
+
+/// Why there is nothing to explain.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainFault {
+    /// The configuration cannot be used.
+    #[error("{0}")]
+    Config(Faults),
+    /// A file cannot be read.
+    #[error(transparent)]
+    Input(#[from] InputFault),
+    /// The input holds no request.
+    #[error(transparent)]
+    Saved(#[from] SavedFault),
+    /// A word that is no reason.
+    #[error(
+        "there is no reason {word:?}; did you mean {nearest}? `portvakt explain` lists all of them"
+    )]
+    NoReason {
+        /// The word.
+        word: String,
+        /// The slug that is most like it.
+        nearest: &'static str,
+    },
+    /// A request without a configuration to judge it by.
+    #[error("{0} is a request, not a reason: name the configuration to judge it by, --config FILE")]
+    NoConfig(String),
+    /// A configuration without a request.
+    #[error("name the request to judge: a file, or - for standard input")]
+    NoRequest,
+    /// The terminal failed.
+    #[error(transparent)]
+    Terminal(#[from] io::Error),
+}
+
+/// Explains, and writes to `out`. `now` is the moment for a request without a readable Date.
+///
+/// The exit code is success for a request that is admitted and for a reason, 1 for a request that is refused.
+///
+/// # Errors
+/// [`ExplainFault`], for which 2 is the exit code.
+pub fn run(
+    args: &ExplainArgs,
+    now: Timestamp,
+    out: &mut dyn Write,
+) -> Result<ExitCode, ExplainFault> {
+    match (&args.config, args.what.as_deref()) {
+        (Some(config), Some(what)) => request(args, config, Path::new(what), now, out),
+        (Some(_), None) => Err(ExplainFault::NoRequest),
+        (None, Some(word)) => reason(word, out),
+        (None, None) => {
+            write!(out, "{}", reasons::list())?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn request(
+    args: &ExplainArgs,
+    config: &Path,
+    file: &Path,
+    now: Timestamp,
+    out: &mut dyn Write,
+) -> Result<ExitCode, ExplainFault> {
+    let theirs = args.theirs.as_deref().map(input::read).transpose()?;
+    let request = saved::request(&input::read(file)?, args.entry)?;
+    let settings = Settings::load(config).map_err(ExplainFault::Config)?;
+    let moment = judge::Moment::of(&request, args.at, now);
+    let judged = judge::judge(&request, &settings.snapshot, moment)?;
+    report::write(
+        &request,
+        &judged,
+        &settings.snapshot,
+        theirs.as_deref(),
+        out,
+    )?;
+    Ok(match judged.verdict {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(REFUSED),
+    })
+}
+
+fn reason(word: &str, out: &mut dyn Write) -> Result<ExitCode, ExplainFault> {
+    if let Some(reason) = Reason::from_slug(word) {
+        write!(out, "{}", reasons::describe(reason))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if word == "-" || Path::new(word).is_file() {
+        return Err(ExplainFault::NoConfig(word.to_owned()));
+    }
+    Err(ExplainFault::NoReason {
+        word: word.to_owned(),
+        nearest: reasons::nearest(word),
+    })
+}
+
+#[cfg(all(test, feature = "sandbox"))]
+mod tests;

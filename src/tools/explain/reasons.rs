@@ -1,0 +1,94 @@
+//! The reasons as a list, and the one that a misspelt word means.
+
+use crate::interface::{Reason, guide};
+use std::fmt::Write;
+
+/// Every reason with its status and its title, in the order of the rules.
+pub(super) fn list() -> String {
+    let mut text = String::new();
+    let width = Reason::ALL.iter().map(|reason| reason.slug().len()).max();
+    let width = width.unwrap_or_default();
+    for reason in Reason::ALL {
+        // Writing to a String does not fail.
+        let _ = writeln!(
+            text,
+            "{:width$}  {}  {}",
+            reason.slug(),
+            reason.status(),
+            reason.title()
+        );
+    }
+    text.push_str("\nportvakt explain REASON says when it is given and what to do.\n");
+    text
+}
+
+/// The guide to one reason, under its name.
+pub(super) fn describe(reason: Reason) -> String {
+    format!("{}\n\n{}", reason.slug(), guide::describe(reason))
+}
+
+/// The slug that is most like a word: one that holds it, or else the one with the fewest letters to change.
+pub(super) fn nearest(word: &str) -> &'static str {
+    let word: String = word
+        .to_ascii_lowercase()
+        .replace(['_', ' '], "-")
+        .chars()
+        .take(64)
+        .collect();
+    let slugs = || Reason::ALL.iter().map(|reason| reason.slug());
+    let holding = slugs().find(|slug| word.len() > 3 && slug.contains(&word));
+    holding
+        .or_else(|| slugs().min_by_key(|slug| distance(&word, slug)))
+        .unwrap_or_default()
+}
+
+/// How many letters must be put in, taken out or changed (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
+    for (index, letter) in one.chars().enumerate() {
+        let mut corner = index;
+        let mut left = index.saturating_add(1);
+        if let Some(first) = row.first_mut() {
+            *first = left;
+        }
+        for (cell, found) in row.iter_mut().skip(1).zip(other.chars()) {
+            let changed = corner.saturating_add(usize::from(letter != found));
+            corner = *cell;
+            left = changed
+                .min(corner.saturating_add(1))
+                .min(left.saturating_add(1));
+            *cell = left;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misspelt_words() {
+        for (word, slug) in [
+            ("signature-missmatch", "signature-mismatch"),
+            ("SIGNATURE_MISMATCH", "signature-mismatch"),
+            ("date-skew", "date-skewed"),
+            ("skewed", "date-skewed"),
+            ("certifcate-expired", "certificate-expired"),
+        ] {
+            assert_eq!(nearest(word), slug, "{word}");
+        }
+        assert!(!nearest("").is_empty() && !nearest(&"x".repeat(10_000)).is_empty());
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
+
+    #[test]
+    fn all_are_listed() {
+        let list = list();
+        assert!(
+            Reason::ALL
+                .iter()
+                .all(|reason| list.contains(reason.title()))
+        );
+    }
+}

@@ -1,0 +1,229 @@
+//! The whole explanation, top to bottom: what was read, each check, the refusal, the signing string, the comparison.
+
+use super::{
+    difference::{self, Difference},
+    evidence, guess,
+    judge::{Judged, Moment},
+};
+use crate::{
+    admission::{Snapshot, Stage, Unbuilt, Verdict},
+    interface::{Place, Reason, Refusal, headers::date},
+    tools::{
+        saved::{SavedRequest, Wire},
+        visible::{tame, visible},
+    },
+};
+use std::io::{self, Write};
+
+/// The column in which evidence begins.
+const INDENT: &str = "                        ";
+
+pub(super) fn write(
+    request: &SavedRequest,
+    judged: &Judged,
+    world: &Snapshot,
+    theirs: Option<&[u8]>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    what_was_read(request, judged.moment, world, out)?;
+    checks(request, judged, out)?;
+    match &judged.verdict {
+        Ok(admitted) => {
+            writeln!(out, "\nadmitted: it would be forwarded")?;
+            for reason in admitted.waived() {
+                writeln!(out, "  observed, not refused: {}", reason.slug())?;
+            }
+        }
+        Err(refusal) => refused(refusal, out)?,
+    }
+    not_judged(judged, out)?;
+    signing_string(judged, out)?;
+    let comparison = theirs.zip(judged.signing_string.as_deref());
+    if let Some((theirs, ours)) = comparison {
+        compared(ours, theirs, request, judged, out)?;
+    } else if theirs.is_some() {
+        writeln!(
+            out,
+            "\nthere is no signing string of the gateway's to compare with"
+        )?;
+    }
+    let mismatch = |refusal: &Refusal| refusal.reason() == Reason::SignatureMismatch;
+    if judged.verdict.as_ref().is_err_and(mismatch) {
+        for found in guess::meant(request, judged, theirs) {
+            writeln!(out, "\nfound: {found}")?;
+        }
+    }
+    Ok(())
+}
+
+fn what_was_read(
+    request: &SavedRequest,
+    moment: Moment,
+    world: &Snapshot,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let version = match request.wire {
+        Wire::Lines(_) => "HTTP/1.1",
+        Wire::Frames(_) => "HTTP/2",
+    };
+    let target = visible(&request.target);
+    writeln!(
+        out,
+        "{} {target} ({version}, from {})",
+        request.method, request.form
+    )?;
+    for note in &request.notes {
+        writeln!(out, "note: {note}")?;
+    }
+    let whose = match moment {
+        Moment::Asked(_) => "as --at says",
+        Moment::OfRequest(_) => {
+            "the request's own Date: a saved request is always stale; --at TIME chooses another moment"
+        }
+        Moment::Present(_) => "now, because the request's Date cannot be read",
+    };
+    let at = date::format(moment.at());
+    let environment = world.policy.environment.name();
+    writeln!(out, "judged for the {environment} as of {at} ({whose})\n")
+}
+
+fn checks(request: &SavedRequest, judged: &Judged, out: &mut dyn Write) -> io::Result<()> {
+    for check in judged.record.checks() {
+        let lines = match check.verdict {
+            Verdict::Held => evidence::of(check.stage, request, judged),
+            Verdict::Refused(reason) | Verdict::Waived(reason) => vec![reason.slug().to_owned()],
+            Verdict::Skipped => vec!["it had nothing to judge by".to_owned()],
+        };
+        let (name, word) = (check.stage.name(), evidence::word(check.verdict));
+        write!(out, "  {name:<12}{word:<10}")?;
+        for (index, line) in lines.iter().enumerate() {
+            if index > 0 {
+                write!(out, "{INDENT}")?;
+            }
+            writeln!(out, "{line}")?;
+        }
+    }
+    Ok(())
+}
+
+/// What the caller reads, and what only the operator does.
+fn refused(refusal: &Refusal, out: &mut dyn Write) -> io::Result<()> {
+    let reason = refusal.reason();
+    let (status, code) = (refusal.status(), reason.code().as_str());
+    writeln!(out, "\nrefused: {status} {code} {}", reason.slug())?;
+    writeln!(out, "  {}", reason.title())?;
+    for fault in refusal.faults() {
+        let place = match fault.place {
+            Place::Request => "the request",
+            Place::Header(name) => name,
+            Place::Body => "the body",
+        };
+        writeln!(
+            out,
+            "  - {place}: {} ({})",
+            tame(&fault.text),
+            fault.reason.slug()
+        )?;
+    }
+    if let Some(methods) = refusal.allow() {
+        writeln!(out, "  Allow: {methods}")?;
+    }
+    if let Some(text) = refusal.operator() {
+        writeln!(out, "  for the operator only: {}", tame(text))?;
+    }
+    writeln!(out, "  more: portvakt explain {}", reason.slug())
+}
+
+fn not_judged(judged: &Judged, out: &mut dyn Write) -> io::Result<()> {
+    let made = |stage: &Stage| {
+        judged
+            .record
+            .checks()
+            .iter()
+            .any(|check| check.stage == *stage)
+    };
+    let left: Vec<_> = Stage::ALL
+        .iter()
+        .filter(|stage| !made(stage))
+        .map(|stage| stage.name())
+        .collect();
+    if !left.is_empty() {
+        writeln!(out, "not judged after that: {}", left.join(", "))?;
+    }
+    if !Unbuilt::ALL.is_empty() {
+        writeln!(out, "not judged by this version: {}", Unbuilt::HEADER)?;
+    }
+    Ok(())
+}
+
+fn signing_string(judged: &Judged, out: &mut dyn Write) -> io::Result<()> {
+    let Some(ours) = &judged.signing_string else {
+        return writeln!(
+            out,
+            "\nno signing string: the Signature header is missing or cannot be read"
+        );
+    };
+    let lines = ours.split(|byte| *byte == b'\n');
+    let count = lines.clone().count();
+    writeln!(
+        out,
+        "\nthe signing string that the gateway builds ({} bytes, {count} lines; the newline shows as \\n, and the last line has none):",
+        ours.len()
+    )?;
+    for (index, line) in lines.enumerate() {
+        let end = if index.saturating_add(1) < count {
+            "\\n"
+        } else {
+            ""
+        };
+        writeln!(out, "  {}{end}", visible(line))?;
+    }
+    Ok(())
+}
+
+fn compared(
+    ours: &[u8],
+    theirs: &[u8],
+    request: &SavedRequest,
+    judged: &Judged,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let Some(found) = difference::first(ours, theirs) else {
+        writeln!(
+            out,
+            "\nyours is the same, byte for byte ({} bytes)",
+            ours.len()
+        )?;
+        if judged.record.holds(Stage::Signature) {
+            return Ok(());
+        }
+        return writeln!(
+            out,
+            "  so what differs is not the string: {}",
+            guess::beyond(request, judged, ours)
+        );
+    };
+    let Difference {
+        offset,
+        line,
+        column,
+        ..
+    } = found;
+    writeln!(
+        out,
+        "\nyours differs first at byte {offset} (line {line}, column {column}; {} bytes, the gateway's has {}):",
+        theirs.len(),
+        ours.len()
+    )?;
+    writeln!(out, "  the gateway's: {}{}", found.before, found.ours)?;
+    writeln!(out, "  yours:         {}{}", found.before, found.theirs)?;
+    writeln!(
+        out,
+        "                 {}^",
+        " ".repeat(found.before.chars().count())
+    )?;
+    for hint in difference::hints(ours, theirs) {
+        writeln!(out, "  hint: {hint}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,52 @@
+//! Files and standard input, within a bound.
+//!
+//! Deliberately not here: what the bytes mean.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+/// The longest input that is read, in bytes: a HAR of a long session in a browser has some tens of megabytes.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Why an input cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum InputFault {
+    /// The system said so.
+    #[error("{} cannot be read: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is longer than anything that is read here.
+    #[error("{} is longer than {MAX_BYTES} bytes", .0.display())]
+    TooLong(PathBuf),
+}
+
+/// The bytes of a file, or of standard input where the path is `-`.
+///
+/// # Errors
+/// [`InputFault`].
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, InputFault> {
+    let unreadable = |source| InputFault::Unreadable {
+        path: path.into(),
+        source,
+    };
+    let mut bytes = Vec::new();
+    let limit = MAX_BYTES.saturating_add(1);
+    let taken = if path == Path::new("-") {
+        io::stdin().lock().take(limit).read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes))
+    };
+    taken.map_err(unreadable)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length <= MAX_BYTES) {
+        Ok(bytes)
+    } else {
+        Err(InputFault::TooLong(path.into()))
+    }
+}

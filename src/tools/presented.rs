@@ -1,0 +1,79 @@
+//! A certificate from a file: what TPP-Signature-Certificate may hold, or PEM or DER as certificates are stored.
+//!
+//! The gateway's own reader decides (CRT-1); what only a file can have, and a header cannot, is noted. A private key
+//! that stands beside the certificate is never looked at.
+
+use crate::trust::decode::Presented;
+use crate::trust::{CertificateFault, decode};
+
+/// What a header line may begin with, where the whole line was saved.
+const NAME: &[u8] = b"tpp-signature-certificate:";
+
+/// Reads the certificates of a file, and notes what the gateway would not read so.
+///
+/// # Errors
+/// [`CertificateFault::Malformed`].
+pub(super) fn read(file: &[u8]) -> Result<(Presented, Vec<&'static str>), CertificateFault> {
+    let mut notes = Vec::new();
+    // DER starts with a SEQUENCE whose length takes two bytes; no base64 and no PEM has such bytes.
+    if file.starts_with(&[0x30, 0x82]) {
+        notes.push("the file is DER; the header takes its base64");
+        let leaf = file.to_vec();
+        return Ok((
+            Presented {
+                leaf,
+                pool: Vec::new(),
+            },
+            notes,
+        ));
+    }
+    let value = match file.split_at_checked(NAME.len()) {
+        Some((name, value)) if name.eq_ignore_ascii_case(NAME) => value,
+        _ => file,
+    };
+    let value = value.trim_ascii();
+    match decode::decode(value) {
+        Err(fault) => {
+            let joined: Vec<u8> = value
+                .iter()
+                .copied()
+                .filter(|byte| !byte.is_ascii_whitespace())
+                .collect();
+            let presented = decode::decode(&joined).map_err(|_| fault)?;
+            notes.push("the base64 stands on several lines; the header takes it on one");
+            Ok((presented, notes))
+        }
+        Ok(presented) => Ok((presented, notes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::{Engine, engine::general_purpose::STANDARD};
+
+    #[test]
+    fn spellings() {
+        let der = [&[0x30, 0x82, 1, 0][..], &[7; 100]].concat();
+        let base64 = STANDARD.encode(&der);
+        let lines = format!("{}\n{}\n", &base64[..64], &base64[64..]);
+        let pem = format!("-----BEGIN CERTIFICATE-----\n{lines}-----END CERTIFICATE-----\n");
+        for (file, notes) in [
+            (der.clone(), 1),
+            (base64.clone().into_bytes(), 0),
+            (format!("{base64}\n").into_bytes(), 0),
+            (
+                format!("TPP-Signature-Certificate: {base64}\r\n").into_bytes(),
+                0,
+            ),
+            (lines.into_bytes(), 1),
+            (pem.clone().into_bytes(), 0),
+            (STANDARD.encode(pem).into_bytes(), 0),
+        ] {
+            let (presented, found) = read(&file).unwrap();
+            assert_eq!((presented.leaf, found.len()), (der.clone(), notes));
+        }
+        assert!(read(b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----").is_err());
+        assert!(read(b"").is_ok_and(|(presented, _)| presented.leaf.is_empty()));
+    }
+}

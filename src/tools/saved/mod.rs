@@ -1,0 +1,165 @@
+//! A request or an answer that somebody saved: as raw HTTP/1.1, as a trace of curl's, or in a HAR.
+//!
+//! Invariant: what a reader had to assume or to repair stands in the notes, because a signature holds for bytes and not
+//! for what was meant. A reader decides nothing: a request that the gateway refuses can be read like another.
+//! Deliberately not here: `curl -v`, whose output leaves the body out.
+
+mod body;
+mod har;
+mod raw;
+mod trace;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// A request.
+#[derive(Debug)]
+pub(super) struct SavedRequest {
+    /// The form that it was saved in.
+    pub(super) form: &'static str,
+    /// The method.
+    pub(super) method: String,
+    /// Path and query.
+    pub(super) target: Vec<u8>,
+    /// How it went over the wire.
+    pub(super) wire: Wire,
+    /// The headers. Over HTTP/2 without Host, which is the authority there.
+    pub(super) headers: HeaderMap,
+    /// The body, as it was sent inside its framing.
+    pub(super) body: Vec<u8>,
+    /// What was assumed or repaired.
+    pub(super) notes: Vec<String>,
+}
+
+/// How a request went over the wire.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Wire {
+    /// As text (HTTP/1.1): the head with its empty line.
+    Lines(Vec<u8>),
+    /// In frames (HTTP/2): `:authority`.
+    Frames(Option<String>),
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct SavedResponse {
+    /// The status line.
+    pub(super) status: String,
+    /// The headers.
+    pub(super) headers: HeaderMap,
+    /// The body.
+    pub(super) body: Vec<u8>,
+    /// What was assumed or repaired.
+    pub(super) notes: Vec<String>,
+}
+
+/// Why there is nothing to judge.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SavedFault {
+    /// Nothing at all.
+    #[error("the input is empty")]
+    Empty,
+    /// Not METHOD, target and version.
+    #[error(
+        "the first line is no request line such as `GET /v1/accounts HTTP/1.1`; expected a raw HTTP/1.1 request, the output of curl --trace-ascii, or a HAR"
+    )]
+    RequestLine,
+    /// Not a status line.
+    #[error("the first line is no status line such as `HTTP/1.1 200 OK`")]
+    StatusLine,
+    /// A line of the head that is no header. The gateway's HTTP layer answers such a request by itself.
+    #[error(
+        "line {line} of the head is no header: {why}. The HTTP layer answers such a request with 400 and no body (HTTP-7)"
+    )]
+    Header {
+        /// Which line of the head, from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// No `=> Send header` in a trace.
+    #[error("the trace holds no request: no `=> Send header` with rows below it")]
+    NoRequest,
+    /// Not a HAR.
+    #[error("the input begins as JSON does but is no HAR: {0}")]
+    Har(String),
+    /// `--entry` names a request that is not there.
+    #[error("there is no request {wanted}: the input holds {found}, counted from 1")]
+    Entry {
+        /// Which was asked for.
+        wanted: usize,
+        /// How many there are.
+        found: usize,
+    },
+}
+
+/// Reads a request in whichever of the three forms it is. `entry` chooses one of several, counted from 1.
+///
+/// # Errors
+/// [`SavedFault`].
+pub(super) fn request(input: &[u8], entry: Option<usize>) -> Result<SavedRequest, SavedFault> {
+    let input = input.strip_prefix("\u{feff}".as_bytes()).unwrap_or(input);
+    match input.trim_ascii_start() {
+        [] => Err(SavedFault::Empty),
+        [b'{', ..] => har::request(input, entry),
+        _ if trace::is_trace(input) => trace::request(input, entry),
+        _ => match entry {
+            Some(wanted) if wanted != 1 => Err(SavedFault::Entry { wanted, found: 1 }),
+            _ => raw::request(input),
+        },
+    }
+}
+
+/// Reads an answer: status line, headers, body.
+///
+/// # Errors
+/// [`SavedFault`].
+pub(super) fn response(input: &[u8]) -> Result<SavedResponse, SavedFault> {
+    let input = input.strip_prefix("\u{feff}".as_bytes()).unwrap_or(input);
+    if input.trim_ascii_start().is_empty() {
+        return Err(SavedFault::Empty);
+    }
+    raw::response(input)
+}
+
+/// The one of several requests that is meant: the one asked for, else the last that is signed, else the last.
+fn choose<T>(
+    mut all: Vec<T>,
+    entry: Option<usize>,
+    is_signed: impl Fn(&T) -> bool,
+) -> Result<(T, Option<String>), SavedFault> {
+    let found = all.len();
+    let index = match entry {
+        Some(wanted) => wanted
+            .checked_sub(1)
+            .filter(|index| *index < found)
+            .ok_or(SavedFault::Entry { wanted, found })?,
+        None => all
+            .iter()
+            .rposition(is_signed)
+            .unwrap_or(found.saturating_sub(1)),
+    };
+    if index >= found {
+        return Err(SavedFault::NoRequest);
+    }
+    let note = (found > 1).then(|| {
+        let which = index.saturating_add(1);
+        format!("this is request {which} of {found}; --entry N chooses another")
+    });
+    Ok((all.swap_remove(index), note))
+}
+
+/// A header as HTTP knows it. `line` is where it stands, for the fault.
+fn header(name: &[u8], value: &[u8], line: usize) -> Result<(HeaderName, HeaderValue), SavedFault> {
+    let fault = |why| SavedFault::Header { line, why };
+    if name.ends_with(b" ") || name.ends_with(b"\t") {
+        return Err(fault("white space stands before the colon"));
+    }
+    let name = HeaderName::from_bytes(name)
+        .map_err(|_| fault("its name is not one that a header can have"))?;
+    let value = HeaderValue::from_bytes(crate::interface::headers::trim(value))
+        .map_err(|_| fault("its value holds a control character"))?;
+    Ok((name, value))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! The output of curl's `--trace-ascii`, and of `--trace`.
+//!
+//! `--trace-ascii` writes rows of up to 64 bytes with their offset in hexadecimal, ends a row at CRLF and leaves the two
+//! bytes out; what is not printable ASCII is a dot. So the offsets give every CRLF back, and nothing gives back what
+//! the dots were: that is said where it can matter. `--trace` writes every byte in hexadecimal and loses nothing.
+
+use super::{SavedFault, SavedRequest, choose, raw};
+use crate::interface::headers::{self, digest};
+
+/// A row: where it begins, and its text.
+type Row<'a> = (usize, &'a [u8]);
+
+/// What curl sent in one go.
+#[derive(Default)]
+struct Block<'a> {
+    is_head: bool,
+    /// As its first line says.
+    length: usize,
+    rows: Vec<Row<'a>>,
+}
+
+/// Whether it is a trace: curl's own lines begin with an arrow or `==`, after a time where `--trace-time` was given.
+pub(super) fn is_trace(input: &[u8]) -> bool {
+    lines(input)
+        .take(200)
+        .any(|line| sent(line).is_some() || line.starts_with(b"== Info: "))
+}
+
+pub(super) fn request(input: &[u8], entry: Option<usize>) -> Result<SavedRequest, SavedFault> {
+    let mut requests: Vec<Vec<Block<'_>>> = Vec::new();
+    for block in blocks(input) {
+        match requests.last_mut() {
+            Some(request) if !block.is_head => request.push(block),
+            _ if block.is_head && !block.rows.is_empty() => requests.push(vec![block]),
+            _ => {}
+        }
+    }
+    let is_signed = |request: &Vec<Block<'_>>| request.first().is_some_and(is_signed);
+    let (chosen, note) = choose(requests, entry, is_signed)?;
+    let mut notes = Vec::from_iter(note);
+    let mut bytes = Vec::new();
+    let mut exact = true;
+    for block in &chosen {
+        exact &= assemble(block, &mut bytes, &mut notes);
+    }
+    let mut request = raw::request(&bytes)?;
+    notes.append(&mut request.notes);
+    request.form = if exact {
+        "curl --trace"
+    } else {
+        "curl --trace-ascii"
+    };
+    request.notes = notes;
+    if !exact {
+        warn_of_dots(&mut request);
+    }
+    Ok(request)
+}
+
+fn lines(input: &[u8]) -> impl Iterator<Item = &[u8]> {
+    input
+        .split(|byte| *byte == b'\n')
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+}
+
+/// `=> Send header, 123 bytes (0x7b)` or `=> Send data, …`: whether it is a head, and the length. A time
+/// (`--trace-time`) or ids (`--trace-ids`) may stand before it.
+fn sent(line: &[u8]) -> Option<(bool, usize)> {
+    let arrow = memchr::memmem::find(line, b"=> Send ").filter(|at| *at <= 40)?;
+    if row(line).is_some() {
+        return None;
+    }
+    let rest = line.get(arrow..)?.strip_prefix(b"=> Send ")?;
+    let (is_head, rest) = match rest.strip_prefix(b"header, ") {
+        Some(rest) => (true, rest),
+        None => (false, rest.strip_prefix(b"data, ")?),
+    };
+    let digits = rest.split(|byte| *byte == b' ').next()?;
+    Some((is_head, std::str::from_utf8(digits).ok()?.parse().ok()?))
+}
+
+/// `0010: text`. An editor may have cut the space off an empty row.
+fn row(line: &[u8]) -> Option<Row<'_>> {
+    let colon = memchr::memchr(b':', line).filter(|at| (4..=8).contains(at))?;
+    let (offset, text) = line.split_at_checked(colon)?;
+    let offset = usize::from_str_radix(std::str::from_utf8(offset).ok()?, 16).ok()?;
+    match text {
+        [b':'] => Some((offset, &[])),
+        [b':', b' ', text @ ..] => Some((offset, text)),
+        _ => None,
+    }
+}
+
+fn blocks(input: &[u8]) -> Vec<Block<'_>> {
+    let mut blocks: Vec<Block<'_>> = Vec::new();
+    let mut inside = false;
+    for line in lines(input) {
+        if let Some((is_head, length)) = sent(line) {
+            inside = true;
+            blocks.push(Block {
+                is_head,
+                length,
+                rows: Vec::new(),
+            });
+        } else if let Some(row) = row(line).filter(|_| inside)
+            && let Some(block) = blocks.last_mut()
+        {
+            block.rows.push(row);
+        } else {
+            inside = false;
+        }
+    }
+    blocks
+}
+
+/// Puts the bytes of a block together. Says whether they are exact, as those of `--trace` are.
+fn assemble(block: &Block<'_>, bytes: &mut Vec<u8>, notes: &mut Vec<String>) -> bool {
+    if let Some(hex) = block
+        .rows
+        .iter()
+        .map(|(_, text)| hex_row(text))
+        .collect::<Option<Vec<_>>>()
+        .filter(|rows| !rows.is_empty())
+    {
+        bytes.extend(hex.into_iter().flatten());
+        return true;
+    }
+    let start = bytes.len();
+    let mut sound = true;
+    let ends = block.rows.iter().skip(1).map(|(offset, _)| *offset);
+    for ((offset, text), end) in block.rows.iter().zip(ends.chain([block.length])) {
+        bytes.extend_from_slice(text);
+        match end.checked_sub(offset.saturating_add(text.len())) {
+            Some(0) => {}
+            Some(2) => bytes.extend_from_slice(b"\r\n"),
+            // Spaces at the end of a row are what an editor takes away.
+            Some(gap @ (1 | 3..=64)) => {
+                sound = false;
+                let (spaces, end) = if gap == 1 {
+                    (1, &b""[..])
+                } else {
+                    (gap.saturating_sub(2), &b"\r\n"[..])
+                };
+                bytes.extend(std::iter::repeat_n(b' ', spaces));
+                bytes.extend_from_slice(end);
+            }
+            _ => sound = false,
+        }
+    }
+    if !sound || bytes.len().saturating_sub(start) != block.length {
+        let kind = if block.is_head { "header" } else { "data" };
+        notes.push(format!(
+            "the rows below `Send {kind}` do not add up to its {} bytes: the trace was changed after curl wrote it; gaps are read as spaces",
+            block.length
+        ));
+    }
+    false
+}
+
+/// `47 45 54 …` and the text beside it, as `--trace` writes: sixteen columns of three characters.
+fn hex_row(text: &[u8]) -> Option<Vec<u8>> {
+    const COLUMNS: usize = 48;
+    let columns = text.get(..COLUMNS)?;
+    let mut bytes = Vec::with_capacity(16);
+    for column in columns.chunks(3) {
+        match column {
+            b"   " => {}
+            [high, low, b' '] => {
+                let digit = |byte: &u8| char::from(*byte).to_digit(16);
+                let byte = digit(high)?.checked_mul(16)?.checked_add(digit(low)?)?;
+                bytes.push(u8::try_from(byte).ok()?);
+            }
+            _ => return None,
+        }
+    }
+    (!bytes.is_empty()).then_some(bytes)
+}
+
+fn is_signed(head: &Block<'_>) -> bool {
+    let mut bytes = Vec::new();
+    assemble(head, &mut bytes, &mut Vec::new());
+    memchr::memmem::find(&bytes.to_ascii_lowercase(), b"\r\nsignature:").is_some()
+}
+
+/// A dot may stand for a byte that decides a digest or a signature.
+fn warn_of_dots(request: &mut SavedRequest) {
+    let dots = request.body.iter().filter(|byte| **byte == b'.').count();
+    let digest = headers::DIGEST.get(&request.headers);
+    let differs = digest.is_some_and(|digest| {
+        digest::check(headers::trim(digest.as_bytes()), &request.body).is_err()
+    });
+    if dots > 0 && differs {
+        request.notes.push(format!(
+            "the body's digest does not match, and {dots} of its bytes are dots here, which --trace-ascii also writes for bytes that are not printable ASCII: use --trace instead, which keeps every byte"
+        ));
+    }
+}

@@ -1,0 +1,72 @@
+//! Bytes as a terminal can show them, so that two that differ look different.
+//!
+//! Invariant: what is shown is printable ASCII, and no two different byte strings are shown alike.
+
+use std::fmt::Write;
+
+/// `\r`, `\n`, `\t` and `\\` as these, other bytes that are not printable ASCII as `\xNN`, and a space where nothing that
+/// can be seen comes after it as `\x20`.
+pub(super) fn visible(bytes: &[u8]) -> String {
+    let mut shown = String::with_capacity(bytes.len());
+    for (index, byte) in bytes.iter().enumerate() {
+        let rest = bytes.get(index..).unwrap_or_default();
+        match byte {
+            b'\r' => shown.push_str("\\r"),
+            b'\n' => shown.push_str("\\n"),
+            b'\t' => shown.push_str("\\t"),
+            b'\\' => shown.push_str("\\\\"),
+            b' ' if ends_line(rest) => shown.push_str("\\x20"),
+            b' '..=b'~' => shown.push(char::from(*byte)),
+            other => {
+                // Writing to a String does not fail.
+                let _ = write!(shown, "\\x{other:02X}");
+            }
+        }
+    }
+    shown
+}
+
+/// Text from outside, kept from moving the cursor or colouring the terminal; letters of every script stay readable.
+pub(super) fn tame(text: &str) -> String {
+    let tamed = |letter: char| match letter {
+        // Overrides of the writing direction make text look like another.
+        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            letter.escape_unicode().to_string()
+        }
+        _ if letter.is_control() => letter.escape_default().to_string(),
+        _ => letter.to_string(),
+    };
+    text.chars().map(tamed).collect()
+}
+
+fn ends_line(rest: &[u8]) -> bool {
+    match rest {
+        [b' ', next, ..] => matches!(next, b' ' | b'\r' | b'\n'),
+        [b' '] => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_hides() {
+        let table: [(&[u8], &str); 6] = [
+            (b"date: x", "date: x"),
+            (b"a\r\nb\tc\n", "a\\r\\nb\\tc\\n"),
+            (b"a b \n", "a b\\x20\\n"),
+            (b"x ", "x\\x20"),
+            ("\u{f8}".as_bytes(), "\\xC3\\xB8"),
+            (b"\\n\x00\x1b[0m", "\\\\n\\x00\\x1B[0m"),
+        ];
+        for (bytes, shown) in table {
+            assert_eq!(visible(bytes), shown);
+        }
+        assert_eq!(
+            tame("Pr\u{f8}ve\n\u{1b}[31m\u{202e}"),
+            "Pr\u{f8}ve\\n\\u{1b}[31m\\u{202e}"
+        );
+    }
+}

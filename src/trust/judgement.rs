@@ -1,0 +1,283 @@
+//! Single judgements of a certificate that was read: one rule each, without an order of their own.
+//!
+//! The request path calls them in the order of the rules and stops at the first fault
+//! ([`Certificate::judge`](super::Certificate)); `portvakt cert` calls every one of them. So the two cannot differ
+//! about a rule. What OpenSSL judges (the chain) is not here.
+
+use super::{
+    CertificateFault, Validity,
+    name::Name,
+    qc::{self, Psd2, Statements},
+};
+use crate::clock::Timestamp;
+use aws_lc_rs::signature::{ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256};
+use rsa::{RsaPublicKey, pkcs8::DecodePublicKey, traits::PublicKeyParts};
+use std::ops::RangeInclusive;
+use x509_parser::{
+    certificate::X509Certificate,
+    der_parser::{Oid, oid},
+    prelude::FromDer,
+};
+
+/// SIG-5: the sizes of RSA keys that are accepted, in bits.
+const KEY_BITS: RangeInclusive<usize> = 2048..=4096;
+/// SIG-5: the exponents that are accepted (ETSI TS 119 312); even ones are none.
+const EXPONENTS: RangeInclusive<u64> = 65_537..=1 << 32;
+
+/// organizationIdentifier.
+pub(crate) const ORGANIZATION_IDENTIFIER: Oid<'static> = oid!(2.5.4.97);
+
+/// CRT-1. What follows the certificate comes with it: [`ends`] judges that.
+pub(crate) fn read(der: &[u8]) -> Result<(X509Certificate<'_>, &[u8]), CertificateFault> {
+    let (rest, certificate) = X509Certificate::from_der(der)
+        .map_err(|_| CertificateFault::Malformed("it is not a DER certificate"))?;
+    Ok((certificate, rest))
+}
+
+/// CRT-10: nothing follows the certificate.
+pub(crate) const fn ends(rest: &[u8]) -> Result<(), CertificateFault> {
+    if rest.is_empty() {
+        Ok(())
+    } else {
+        Err(CertificateFault::Malformed("bytes follow the certificate"))
+    }
+}
+
+/// CRT-10: inner and outer signature algorithm agree.
+pub(crate) fn algorithms_agree(certificate: &X509Certificate<'_>) -> Result<(), CertificateFault> {
+    if certificate.signature_algorithm == certificate.tbs_certificate.signature {
+        Ok(())
+    } else {
+        Err(CertificateFault::Malformed(
+            "its two signature algorithms differ",
+        ))
+    }
+}
+
+/// SIG-5. Size and exponent are looked at before any arithmetic: a key can be made that costs a thousand verifications.
+pub(crate) fn signing_key(
+    certificate: &X509Certificate<'_>,
+) -> Result<ParsedPublicKey, CertificateFault> {
+    let weak = |why: &str| CertificateFault::Weak(why.into());
+    let key = RsaPublicKey::from_public_key_der(certificate.public_key().raw)
+        .map_err(|_| weak("its key is not RSA of 2048 to 4096 bits"))?;
+    let bits = key.n().bits();
+    let exponent = key.e().to_str_radix(10).parse::<u64>().unwrap_or_default();
+    if !KEY_BITS.contains(&bits) || !EXPONENTS.contains(&exponent) || exponent % 2 == 0 {
+        return Err(CertificateFault::Weak(format!(
+            "its RSA key has {bits} bits and the exponent {exponent}"
+        )));
+    }
+    ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, certificate.public_key().raw)
+        .map_err(|_| weak("its key cannot be used"))
+}
+
+/// CRT-10: the leaf is no CA.
+pub(crate) fn is_no_ca(certificate: &X509Certificate<'_>) -> Result<(), CertificateFault> {
+    if certificate.is_ca() {
+        Err(CertificateFault::Untrusted(
+            "it is the certificate of a CA".into(),
+        ))
+    } else {
+        Ok(())
+    }
+}
+
+/// CRT-2, at a moment: of the first member of a chain that is not valid.
+pub(crate) fn validity(members: &[Validity], now: Timestamp) -> Result<(), CertificateFault> {
+    match members.iter().find(|validity| !validity.contains(now)) {
+        Some(validity) if now < validity.not_before => {
+            Err(CertificateFault::NotYetValid(validity.not_before))
+        }
+        Some(validity) => Err(CertificateFault::Expired(validity.not_after)),
+        None => Ok(()),
+    }
+}
+
+/// CRT-3, CRT-4: the QcStatements are there and can be read.
+pub(crate) fn statements(
+    certificate: &X509Certificate<'_>,
+) -> Result<Statements, CertificateFault> {
+    let extension = certificate
+        .extensions()
+        .iter()
+        .find(|extension| extension.oid.to_id_string() == qc::EXTENSION);
+    extension.map_or(
+        Err(CertificateFault::WrongType("it has no QcStatements")),
+        |extension| Statements::parse(extension.value),
+    )
+}
+
+/// CRT-3: QcCompliance.
+pub(crate) const fn qualified(statements: &Statements) -> Result<(), CertificateFault> {
+    if statements.qualified {
+        Ok(())
+    } else {
+        Err(CertificateFault::WrongType("it does not say QcCompliance"))
+    }
+}
+
+/// CRT-3: QcType eseal or web.
+pub(crate) const fn qc_type(statements: &Statements) -> Result<(), CertificateFault> {
+    if statements.eseal || statements.web {
+        Ok(())
+    } else {
+        Err(CertificateFault::WrongType(
+            "its QcType is neither eseal nor web",
+        ))
+    }
+}
+
+/// CRT-3: the key may sign.
+pub(crate) fn key_usage(certificate: &X509Certificate<'_>) -> Result<(), CertificateFault> {
+    let usage = certificate
+        .key_usage()
+        .ok()
+        .flatten()
+        .map(|usage| usage.value);
+    if usage.is_some_and(|usage| usage.digital_signature() || usage.non_repudiation()) {
+        Ok(())
+    } else {
+        Err(CertificateFault::WrongType(
+            "its key usage has neither digitalSignature nor nonRepudiation",
+        ))
+    }
+}
+
+/// CRT-4: the PSD2 statement is there.
+pub(crate) fn psd2(statements: &Statements) -> Result<&Psd2, CertificateFault> {
+    statements
+        .psd2
+        .as_ref()
+        .ok_or(CertificateFault::NotPsd2("it has no PSD2 statement"))
+}
+
+/// CRT-4: it names a role.
+pub(crate) const fn roles(psd2: &Psd2) -> Result<(), CertificateFault> {
+    if psd2.roles.is_empty() {
+        Err(CertificateFault::NotPsd2("its PSD2 statement has no role"))
+    } else {
+        Ok(())
+    }
+}
+
+/// CRT-1, SIG-4: the issuer's name can be read.
+pub(crate) fn issuer(certificate: &X509Certificate<'_>) -> Result<Name, CertificateFault> {
+    Name::from_der(certificate.issuer().as_raw())
+        .map_err(|_| CertificateFault::Malformed("its issuer name cannot be read"))
+}
+
+/// CRT-4: `PSD<country>-<NCA>-<id>`.
+pub(crate) fn tpp_id(certificate: &X509Certificate<'_>) -> Result<String, CertificateFault> {
+    let mut attributes = certificate.subject().iter_by_oid(&ORGANIZATION_IDENTIFIER);
+    let missing = CertificateFault::NotPsd2("its subject has no organizationIdentifier");
+    let identifier = attributes
+        .next()
+        .and_then(|attribute| attribute.as_str().ok())
+        .ok_or(missing)?
+        .trim()
+        .to_uppercase();
+    if is_psd2_identifier(&identifier) {
+        Ok(identifier)
+    } else {
+        Err(CertificateFault::NotPsd2(
+            "its organizationIdentifier is not PSD<country>-<NCA>-<id>",
+        ))
+    }
+}
+
+fn is_psd2_identifier(identifier: &str) -> bool {
+    let Some((country, rest)) = identifier
+        .strip_prefix("PSD")
+        .and_then(|rest| rest.split_once('-'))
+    else {
+        return false;
+    };
+    let Some((nca, id)) = rest.split_once('-') else {
+        return false;
+    };
+    let letters = |text: &str| text.bytes().all(|byte| byte.is_ascii_uppercase());
+    country.len() == 2
+        && letters(country)
+        && (2..=8).contains(&nca.len())
+        && letters(nca)
+        && !id.is_empty()
+        && id.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
+
+/// The organization, or where there is none the common name.
+pub(crate) fn tpp_name(certificate: &X509Certificate<'_>) -> String {
+    let subject = certificate.subject();
+    let name = subject
+        .iter_organization()
+        .chain(subject.iter_common_name())
+        .find_map(|attribute| attribute.as_str().ok());
+    name.unwrap_or_default().to_owned()
+}
+
+/// A serial number in upper-case hexadecimal, as keyId should have it (SIG-3): whole bytes, without leading zeros.
+pub(crate) fn serial_hex(serial: &[u8]) -> String {
+    without_leading_zeros(serial)
+        .iter()
+        .map(|byte| format!("{byte:02X}"))
+        .collect()
+}
+
+/// Whether hexadecimal digits name a serial number (SIG-3); leading zeros and letter case do not matter.
+pub(crate) fn is_serial(serial: &[u8], hex: &[u8]) -> bool {
+    let digits = |byte: &u8| char::from(*byte).to_digit(16);
+    let own = serial
+        .iter()
+        .flat_map(|byte| [u32::from(byte >> 4), u32::from(byte & 15)])
+        .skip_while(|digit| *digit == 0);
+    let given = hex.iter().map(digits).skip_while(|digit| *digit == Some(0));
+    given.eq(own.map(Some))
+}
+
+/// The bytes of a number without those that only keep it positive.
+pub(crate) fn without_leading_zeros(mut bytes: &[u8]) -> &[u8] {
+    while let [0, rest @ ..] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identities() {
+        for good in [
+            "PSDNO-FSA-123456",
+            "PSDFI-FINFSA-29884997",
+            "PSDDE-BAFIN-A B",
+        ] {
+            assert!(is_psd2_identifier(good), "{good}");
+        }
+        for bad in [
+            "PSDNO-FSA",
+            "PSDNO-FSA-",
+            "PSDNOR-FSA-1",
+            "NTRNO-123456",
+            "PSD12-FSA-1",
+            "PSDNO-F-1",
+            "PSDNO-FIN_FSA-1",
+            "",
+            "PSDNO-FSA-\u{e6}",
+        ] {
+            assert!(!is_psd2_identifier(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn serials() {
+        assert_eq!(serial_hex(&[0, 0x8a, 1]), "8A01");
+        for good in ["8A01", "8a01", "008a01"] {
+            assert!(is_serial(&[0, 0x8a, 1], good.as_bytes()), "{good}");
+        }
+        for bad in ["8A0", "35329", "8A01 ", ""] {
+            assert!(!is_serial(&[0, 0x8a, 1], bad.as_bytes()), "{bad}");
+        }
+    }
+}
