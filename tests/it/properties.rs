@@ -94,6 +94,18 @@ fn seeds(parser: &str) -> Vec<Vec<u8>> {
     }
 }
 
+/// Writes the seeds for the fuzzer, where PORTVAKT_SEEDS names a folder.
+fn keep(parser: &str, seeds: &[Vec<u8>]) {
+    let Some(folder) = std::env::var_os("PORTVAKT_SEEDS") else {
+        return;
+    };
+    let folder = std::path::Path::new(&folder).join(parser);
+    std::fs::create_dir_all(&folder).unwrap();
+    for (index, seed) in seeds.iter().enumerate() {
+        std::fs::write(folder.join(format!("seed-{index}")), seed).unwrap();
+    }
+}
+
 fn qc_statements_of(der: &[u8]) -> Vec<u8> {
     let (_, certificate) = x509_parser::parse_x509_certificate(der).unwrap();
     let extensions = certificate.extensions();
@@ -108,6 +120,7 @@ fn no_bytes_get_the_better_of_a_parser() {
     for (name, parser) in parsers::ALL {
         let seeds = seeds(name);
         seeds.iter().for_each(|seed| parser(seed));
+        keep(name, &seeds);
         let inputs = (select(seeds), vec(changes(), 1..6));
         let mut runner = TestRunner::new(ProptestConfig {
             cases: 2_000,
