@@ -12,7 +12,7 @@ use portvakt::{
     clock::{Clock, Timestamp},
     interface::{
         headers::{
-            accept, accept_fix, choices, connection, content, date, digest, encoded_word,
+            self, accept, accept_fix, choices, connection, content, date, digest, encoded_word,
             identifier, network, redirect_uri, signature::Signature, uuid_form,
         },
         operations::{Catalogue, Environment, builtin},
@@ -36,7 +36,7 @@ pub(crate) const ALL: [(&str, Parser); 10] = [
     ("certificate", certificates),
     ("qc_statements", qc_statements),
     ("target", targets),
-    ("header", headers),
+    ("header", each_header),
     ("request", requests),
 ];
 
@@ -45,6 +45,15 @@ pub(crate) fn signature(bytes: &[u8]) {
     let Ok(read) = Signature::parse(bytes) else {
         return;
     };
+    assert!(
+        read.headers
+            .iter()
+            .all(|name| read.lists(&name.to_ascii_lowercase()))
+    );
+    // Where quotation marks stand in the name, the white space that was trimmed may have kept one from ending it.
+    if read.issuer.contains(&b'"') {
+        return;
+    }
     let text = [
         b"keyId=\"SN=",
         read.serial,
@@ -60,19 +69,14 @@ pub(crate) fn signature(bytes: &[u8]) {
     ]
     .concat();
     assert_eq!(Signature::parse(&text).as_ref(), Ok(&read));
-    assert!(
-        read.headers
-            .iter()
-            .all(|name| read.lists(&name.to_ascii_lowercase()))
-    );
 }
 
 /// Encoded words (SIG-10): decoded once, never longer than they were, and otherwise left as they are.
 pub(crate) fn encoded_words(bytes: &[u8]) {
     if let Ok(decoded) = encoded_word::decode(bytes) {
         assert!(decoded.len() <= bytes.len() * 2);
-        if !bytes.starts_with(b"=?") {
-            assert_eq!(decoded.trim_ascii(), bytes.trim_ascii());
+        if !headers::trim(bytes).starts_with(b"=?") {
+            assert_eq!(&*decoded, headers::trim(bytes));
         }
     }
 }
@@ -149,7 +153,7 @@ pub(crate) fn targets(bytes: &[u8]) {
 }
 
 /// Every other header with rules of its own.
-pub(crate) fn headers(bytes: &[u8]) {
+pub(crate) fn each_header(bytes: &[u8]) {
     for environment in [Environment::Production, Environment::Sandbox] {
         if let Ok(uri) = redirect_uri::parse(bytes, environment) {
             assert!(uri.as_str().is_ascii() && !uri.host().is_empty() && bytes.len() <= 2000);

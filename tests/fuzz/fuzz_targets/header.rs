@@ -5,4 +5,4 @@
 #[allow(dead_code, reason = "each target is one of its functions")]
 mod parsers;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| parsers::headers(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| parsers::each_header(bytes));
