@@ -5,6 +5,9 @@
 
 // From a header's bytes to DER (CRT-1).
 pub mod decode;
+// The little DER that is read by hand.
+mod der;
+
 // Distinguished names, compared as names (SIG-4).
 pub mod name;
 // QcStatements and the PSD2 statement (CRT-3, CRT-4).

@@ -9,7 +9,6 @@
 //! Not here: the serial number and the rest of keyId (SIG-3), and whether the name is a trusted one. The signature proves who signed; this
 //! comparison only shows that the TPP meant the certificate that it sent.
 
-mod der;
 mod kind;
 mod reading;
 mod text;
@@ -18,7 +17,7 @@ mod value;
 use std::borrow::Cow;
 use std::fmt;
 
-use der::{Element, tag};
+use super::der::{self, Element, tag};
 use value::Value;
 
 /// The longest text that is compared, in bytes.

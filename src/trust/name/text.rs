@@ -4,9 +4,9 @@
 //! backslash. So no value, however it is escaped, can become a boundary.
 //! Not here: what a client did to the text afterwards (`reading`), and what makes two values the same (`value`).
 
-use super::der::Element;
 use super::value::Value;
 use super::{Attribute, Rdn, kind};
+use crate::trust::der::Element;
 
 /// Where the text stops being a name, in bytes from its start, and what was expected there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::der::{Element, tag};
+use crate::trust::der::{Element, tag};
 
 /// An attribute's value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

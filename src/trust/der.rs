@@ -1,7 +1,7 @@
-//! The little DER that a name needs: one element at a time, and object identifiers.
+//! The little DER that names and QcStatements need: one element at a time, and object identifiers.
 //!
 //! Invariant: an element is taken whole or not at all, nothing is allocated by a length that a stranger wrote, and nothing recurses.
-//! Not here: indefinite lengths, tags above 30 and lengths that are not minimal. They are not DER, and no name needs them.
+//! Not here: indefinite lengths, tags above 30 and lengths that are not minimal. They are not DER, or nothing here needs them.
 
 /// The universal tags that names are made of (X.690).
 pub(super) mod tag {
