@@ -212,4 +212,12 @@ mod tests {
             let _ = decode(format!("=?utf-8?Q?{}", filler.repeat(900)).as_bytes());
         }
     }
+
+    #[test]
+    fn the_length_is_bounded() {
+        let word = |length: usize| format!("=?utf-8?Q?{}?=", "a".repeat(length - 12)).into_bytes();
+        assert_eq!(MAX_LENGTH, 16_384);
+        assert!(decode(&word(MAX_LENGTH)).is_ok());
+        assert_eq!(decode(&word(MAX_LENGTH + 1)), Err(EncodedFault::TooLong));
+    }
 }
