@@ -247,6 +247,14 @@ mod tests {
             ("", Unreadable(0)),
             ("keyId", Unreadable(0)),
             (
+                r#"keyId="SN=1,CA=x",algorithm="a",headers="date",signature="A"x"#,
+                Unreadable(60),
+            ),
+            (
+                r#"algorithm="a" keyId="SN=1,CA=x",headers="date",signature="A""#,
+                Unreadable(14),
+            ),
+            (
                 r#"keyId=SN=1A,CA=x,algorithm="a",headers="date",signature="A""#,
                 Unreadable(0),
             ),
