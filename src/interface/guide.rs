@@ -1,6 +1,6 @@
 //! What each reason means and what to do about it: the text behind `portvakt explain REASON` and docs/refusals.md.
 //!
-//! It says more than an answer can and knows nothing of any request. A reason without a guide does not compile.
+//! It says more than an answer can and knows nothing of any request. A reason that stands in no group of it does not compile.
 
 use super::Reason;
 use std::fmt::Write;

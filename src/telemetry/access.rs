@@ -4,7 +4,7 @@
 
 use super::Finished;
 use crate::{
-    admission::{Check, Outcome},
+    admission::{Check, Outcome, Stage, Verdict},
     clock::Timestamp,
     interface::{Reason, headers, operations::Operation},
     trust::Certificate,
@@ -114,6 +114,15 @@ impl Line {
             .request_id
             .as_ref()
             .map(|id| String::from_utf8_lossy(headers::trim(id.as_bytes())));
+        // Certificates are public: until the signature holds, one only says whose it is, not who sent it.
+        let shown = self
+            .certificate
+            .as_ref()
+            .map(|certificate| certificate.tpp_id());
+        let signed = self
+            .checks
+            .iter()
+            .any(|check| check.stage == Stage::Signature && check.verdict == Verdict::Held);
         let took: Map<_, _> = self
             .checks
             .iter()
@@ -123,7 +132,7 @@ impl Line {
             "time": self.at.unix(),
             "request_id": id,
             "operation": self.operation.as_ref().map(|operation| &operation.name),
-            "tpp": self.certificate.as_ref().map(|certificate| certificate.tpp_id()),
+            "tpp": shown.filter(|_| signed),
             "outcome": outcome,
             "reason": reason.map(Reason::slug),
             "status": self.status,
@@ -134,6 +143,7 @@ impl Line {
         let waived = |check: &Check| check.verdict.waived().map(Reason::slug);
         let observed: Vec<_> = self.checks.iter().filter_map(waived).collect();
         let rare = [
+            ("shown_tpp", shown.filter(|_| !signed).map(|id| json!(id))),
             ("observed", (!observed.is_empty()).then(|| json!(observed))),
             ("operator", self.operator.as_ref().map(|text| json!(text))),
         ];

@@ -38,6 +38,9 @@ mod errors;
 /// FWD-*.
 mod forwarding;
 
+/// What operators see, and what nobody may.
+mod telemetry;
+
 /// The guarded doors to the upstream.
 mod doors;
 

@@ -17,7 +17,9 @@ use std::{
     fs,
     io::Write,
     net::{SocketAddr, TcpListener, TcpStream},
+    process::{Child, Command, Stdio},
     sync::atomic::{AtomicU16, Ordering},
+    time::Duration,
 };
 use tempfile::TempDir;
 
@@ -183,6 +185,41 @@ impl GateBuilder {
         self.try_start().unwrap_or_else(|fault| panic!("{fault}"))
     }
 
+    /// Starts it as a program of its own, with its access log on. Its output can be read when it was stopped.
+    pub(crate) fn start_program(self) -> (Gate, Child) {
+        let folder = TempDir::new().unwrap();
+        self.world.write(folder.path());
+        let upstream = Upstream::start();
+        let (address, control) = (free_address(), free_address());
+        let yaml = self.yaml(address, control, upstream.address());
+        let config = folder.path().join("gateway.yaml");
+        fs::write(&config, yaml.replace("access: false", "access: true")).unwrap();
+        let program = Command::new(env!("CARGO_BIN_EXE_portvakt"))
+            .args(["serve", "--config"])
+            .arg(config)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut program = program.unwrap();
+        while [address, control]
+            .iter()
+            .any(|address| TcpStream::connect(address).is_err())
+        {
+            assert_eq!(program.try_wait().unwrap(), None, "it does not start");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let gate = Gate {
+            running: None,
+            address,
+            control,
+            upstream,
+            clock: self.clock,
+            world: self.world,
+            _folder: folder,
+        };
+        (gate, program)
+    }
+
     /// Starts it, or says why not.
     pub(crate) fn try_start(self) -> Result<Gate, String> {
         // As main does, first thing.
@@ -195,7 +232,7 @@ impl GateBuilder {
         let upstream = Upstream::start();
         let settings = Settings::parse(
             "gateway.yaml",
-            &self.yaml(upstream.address()),
+            &self.yaml(free_address(), free_address(), upstream.address()),
             folder.path(),
         );
         let settings = settings.map_err(|faults| faults.to_string())?;
@@ -213,7 +250,7 @@ impl GateBuilder {
         })
     }
 
-    fn yaml(&self, core: SocketAddr) -> String {
+    fn yaml(&self, address: SocketAddr, control: SocketAddr, core: SocketAddr) -> String {
         let Self {
             environment,
             listener,
@@ -221,7 +258,6 @@ impl GateBuilder {
             root,
             ..
         } = self;
-        let (address, control) = (free_address(), free_address());
         format!(
             "environment: {environment}\n\
              listener:\n  address: {address}\n  certificate: server.pem\n  key: server.key\n  threads: 1\n{listener}\

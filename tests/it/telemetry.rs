@@ -1,0 +1,105 @@
+//! The access log and the metrics of the program itself: what they say, and that nothing personal stands in them.
+
+use crate::harness::{Call, Gate, Protocol};
+use serde_json::Value;
+use std::process::Command;
+
+/// What a request holds that no log, metric or error may repeat.
+const PERSONAL: [&str; 5] = [
+    "0192f0c1-5a5b-7def-8000-1234567890ab",
+    "0192f0c1-5a5b-7def-8000-00000000c0c0",
+    "01010112345",
+    "NO9386011117947",
+    "192.0.2.7",
+];
+
+#[test]
+fn every_request_has_a_line_and_nothing_personal_is_in_it() {
+    let (gate, program) = Gate::builder().start_program();
+    let personal = || {
+        Call::cross_border()
+            .at("/v1/payments/norwegian-cross-border-credit-transfers?account=NO9386011117947")
+            .with("PSU-Corporate-ID", PERSONAL[1])
+            .with("X-PSU-IDENTITY", PERSONAL[2])
+    };
+    let calls = [
+        (personal(), 200),
+        (personal().off_by(-61), 400),
+        (personal().without("PSU-IP-Address"), 400),
+        // The signing string is answered, with the target as the TPP sent it (SIG-13).
+        (
+            personal()
+                .at("/v1/payments/norwegian-cross-border-credit-transfers")
+                .altered(|request| request.set_header("PSU-ID", PERSONAL[1])),
+            400,
+        ),
+        (
+            personal().altered(|request| request.body = Some(b"{}".to_vec())),
+            400,
+        ),
+        (personal().with("PSU-ID", "01010112345"), 400),
+        (
+            Call::accounts().at("/v1/accounts/NO9386011117947/cards"),
+            404,
+        ),
+        (
+            Call::accounts().at("/v1/accounts/NO9386011117947/balances"),
+            200,
+        ),
+    ];
+    let mut said = String::new();
+    for (call, status) in &calls {
+        let answer = gate.send(call, Protocol::Http1);
+        assert_eq!(answer.status, *status, "{}", answer.reason());
+        said += &String::from_utf8(answer.body).unwrap();
+    }
+    said += &String::from_utf8(gate.control("/metrics").body).unwrap();
+    let id = program.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-TERM", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let output = program.wait_with_output().unwrap();
+    assert!(output.status.success(), "SIGTERM is a good end");
+    let log = String::from_utf8(output.stdout).unwrap();
+    said += &log;
+    said += &String::from_utf8(output.stderr).unwrap();
+    for value in PERSONAL {
+        assert!(!said.contains(value), "{value} is repeated");
+    }
+
+    let lines: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let told: Vec<_> = lines
+        .iter()
+        .map(|line| line["reason"].as_str().unwrap_or("-"))
+        .collect();
+    let expected = [
+        "-",
+        "date-skewed",
+        "header-missing",
+        "signature-mismatch",
+        "digest-mismatch",
+        "header-malformed",
+        "operation-unknown",
+        "-",
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(lines[0]["operation"], "cross-border-payment-create");
+    assert_eq!(
+        (&lines[0]["outcome"], &lines[0]["status"]),
+        (&Value::from("forwarded"), &Value::from(200))
+    );
+    assert!(lines[0]["checks_us"]["signature"].is_u64() && lines[0]["upstream_us"].is_u64());
+    // Whose certificate it was is known in both; that the TPP sent it, only where the signature holds.
+    assert_eq!(lines[0]["tpp"], "PSDNO-FSA-123456");
+    assert_eq!(
+        (&lines[3]["tpp"], &lines[3]["shown_tpp"]),
+        (&Value::Null, &Value::from("PSDNO-FSA-123456"))
+    );
+}
