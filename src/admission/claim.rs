@@ -15,6 +15,6 @@ pub struct Claim {
 
 pub(super) const fn claim(store: &Store) -> Judged<Claim> {
     match store {
-        Store::Stateless => Judged::unbuilt(Unbuilt::Claim),
+        Store::Stateless | Store::Kept(_) => Judged::unbuilt(Unbuilt::Claim),
     }
 }

@@ -14,6 +14,6 @@ pub struct Grant {
 
 pub(super) const fn judge(store: &Store) -> Judged<Grant> {
     match store {
-        Store::Stateless => Judged::unbuilt(Unbuilt::Sca),
+        Store::Stateless | Store::Kept(_) => Judged::unbuilt(Unbuilt::Sca),
     }
 }

@@ -1,0 +1,128 @@
+//! Keyed hashes: what stands in a store in place of a PSU-ID, an account, a session id or a request id.
+//!
+//! HMAC-SHA-256, cut to 128 bits, over the kind of the value and its parts, each with its length in front: no two
+//! different values have the same input. Without the key nobody can tell which PSU a row is about, not even by trying
+//! all national identity numbers or all UUIDs that were ever seen. Invariant: the key is never shown.
+
+use aws_lc_rs::hmac;
+use std::fmt;
+
+/// A keyed hash of a value, 128 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hash([u8; 16]);
+
+impl Hash {
+    /// A hash as it was kept.
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes to keep.
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+/// The key of a store's hashes.
+pub struct Keys(hmac::Key);
+
+impl Keys {
+    /// Keys from 32 secret bytes.
+    pub fn new(secret: &[u8; 32]) -> Self {
+        Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
+    }
+
+    /// A PSU, by the 128 bits of its PSU-ID (HDR-9), whichever TPP it belongs to (SCA-19).
+    pub fn psu(&self, psu: u128) -> Hash {
+        self.hash(b"psu", &[&psu.to_be_bytes()])
+    }
+
+    /// A corporate agreement, by the 128 bits of its PSU-Corporate-ID.
+    pub fn corporate(&self, corporate: u128) -> Hash {
+        self.hash(b"corporate", &[&corporate.to_be_bytes()])
+    }
+
+    /// A TPP-Session-ID of a TPP.
+    pub fn session(&self, tpp: &str, session: &[u8]) -> Hash {
+        self.hash(b"session", &[tpp.as_bytes(), session])
+    }
+
+    /// An account, by its percent-decoded id (QUO-15).
+    pub fn account(&self, account: &str) -> Hash {
+        self.hash(b"account", &[account.as_bytes()])
+    }
+
+    /// An X-Request-ID of a TPP (REP-1).
+    pub fn request(&self, tpp: &str, id: &[u8]) -> Hash {
+        self.hash(b"request", &[tpp.as_bytes(), id])
+    }
+
+    /// What a quota counts by (QUO-15): TPP, PSU, corporate id or none, account, operation, and for details that are
+    /// counted one by one the transaction.
+    pub fn quota(
+        &self,
+        tpp: &str,
+        psu: u128,
+        corporate: Option<u128>,
+        operation: &str,
+        resources: &[&str],
+    ) -> Hash {
+        let psu = psu.to_be_bytes();
+        let corporate = corporate.map(u128::to_be_bytes);
+        let corporate = corporate.as_ref().map_or(&[][..], |bytes| bytes);
+        let mut parts = vec![tpp.as_bytes(), &psu, corporate, operation.as_bytes()];
+        parts.extend(resources.iter().map(|resource| resource.as_bytes()));
+        self.hash(b"quota", &parts)
+    }
+
+    /// Anything else, by a kind of its own.
+    pub fn hash(&self, kind: &[u8], parts: &[&[u8]]) -> Hash {
+        let mut context = hmac::Context::with_key(&self.0);
+        for part in std::iter::once(&kind).chain(parts) {
+            let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
+            context.update(&length.to_be_bytes());
+            context.update(part);
+        }
+        let tag = context.sign();
+        let mut short = [0; 16];
+        short
+            .iter_mut()
+            .zip(tag.as_ref())
+            .for_each(|(to, from)| *to = *from);
+        Hash(short)
+    }
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Keys(***)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_values_have_different_hashes() {
+        let keys = Keys::new(&[7; 32]);
+        let hashes = [
+            keys.psu(1),
+            keys.psu(2),
+            keys.corporate(1),
+            keys.session("PSDNO-FSA-1", b"a"),
+            keys.session("PSDNO-FSA-", b"1a"),
+            keys.request("PSDNO-FSA-1", b"a"),
+            keys.account("a"),
+            keys.quota("T", 1, None, "balance-list", &["a"]),
+            keys.quota("T", 1, Some(1), "balance-list", &["a"]),
+            keys.quota("T", 1, None, "balance-list", &["a", ""]),
+            Keys::new(&[8; 32]).psu(1),
+        ];
+        for (index, hash) in hashes.iter().enumerate() {
+            assert_eq!(hashes.iter().position(|other| other == hash), Some(index));
+        }
+        assert_eq!(keys.psu(1), Keys::new(&[7; 32]).psu(1));
+        assert_eq!(format!("{keys:?}"), "Keys(***)");
+    }
+}

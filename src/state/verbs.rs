@@ -1,0 +1,179 @@
+//! What a store is asked, and what it answers.
+
+use super::Hash;
+use crate::clock::Timestamp;
+
+/// A PSU of a TPP. Both ids are in clear: the store hashes what it keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PsuRef<'a> {
+    /// The TPP's identity (CRT-4), in capitals.
+    pub tpp: &'a str,
+    /// PSU-ID.
+    pub psu: u128,
+}
+
+/// What a request needs before it is forwarded: all of it or nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// The first use of its X-Request-ID (REP-1); none where it has none.
+    pub request: Option<RequestAsked>,
+    /// One of the calls without the PSU (QUO-1 to QUO-3); none where they are not limited.
+    pub quota: Option<QuotaAsked>,
+    /// The caller's time.
+    pub now: Timestamp,
+}
+
+/// The first use of a request id.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestAsked {
+    /// [`Keys::request`](super::Keys::request).
+    pub id: Hash,
+    /// Whether the claim must survive a restart and hold across replicas: so for unsafe methods (REP-1).
+    pub durable: bool,
+}
+
+/// A call of a quota: four in any 24 hours (QUO-1).
+#[derive(Clone, Copy, Debug)]
+pub struct QuotaAsked {
+    /// [`Keys::quota`](super::Keys::quota).
+    pub key: Hash,
+    /// The page that it asks for, where later pages are counted with the call that they continue (QUO-13: `once`).
+    pub page: Option<Page>,
+}
+
+/// A page of a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    /// The request without its offset: the quota's key, the path and the rest of the query.
+    pub list: Hash,
+    /// How many entries it leaves out.
+    pub offset: u32,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub enum Decision {
+    /// All of it is taken.
+    Held(Taken),
+    /// The request id was used before, and its Date could still pass. Nothing is taken.
+    Replayed,
+    /// The quota is used up until then. Nothing is taken.
+    NextAt(Timestamp),
+}
+
+/// What a request took. [`Kept::give_back`](super::Kept::give_back) undoes it.
+#[must_use]
+#[derive(Debug)]
+pub struct Taken {
+    /// The request id that was claimed.
+    pub(super) request: Option<RequestAsked>,
+    /// The call that was counted: key and time. None where a page continued an earlier call.
+    pub(super) call: Option<(Hash, Timestamp)>,
+    /// What is left of the quota, where one was asked for.
+    pub(super) left: Option<Left>,
+}
+
+/// What is left of a quota (QUO-11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Calls that could be made now.
+    pub calls: u8,
+    /// When one more can be made than now.
+    pub next: Timestamp,
+}
+
+impl Taken {
+    /// What is left of the quota, where the request needed one of its calls.
+    pub const fn left(&self) -> Option<Left> {
+        self.left
+    }
+}
+
+/// An SCA that ended, well or not (SCA-12). It spends its token.
+#[derive(Clone, Debug)]
+pub struct Finish<'a> {
+    /// The token's own id.
+    pub token: Hash,
+    /// When the token expires; until then it is remembered as spent.
+    pub expires: Timestamp,
+    /// A hash of everything that was said of the end: the same again is no fault, something else is.
+    pub said: Hash,
+    /// What a successful SCA gives; none for one that failed.
+    pub completion: Option<Completion<'a>>,
+    /// The caller's time.
+    pub now: Timestamp,
+}
+
+/// What a completed SCA gives (SCA-4, SCA-17, SCA-18).
+#[derive(Clone, Debug)]
+pub struct Completion<'a> {
+    /// Who.
+    pub who: PsuRef<'a>,
+    /// The context: a corporate agreement, or PRIVATE.
+    pub corporate: Option<u128>,
+    /// TPP-Session-ID.
+    pub session: &'a [u8],
+    /// The accounts of the consent that was given: `None` where none was, `Some(None)` for all accounts.
+    pub consent: Option<Option<&'a [String]>>,
+}
+
+/// What came of finishing an SCA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finished {
+    /// The token is spent, and what it gives is kept.
+    Done,
+    /// It was finished before in just this way: nothing changed, no time moved.
+    Again,
+    /// It was finished before in another way: nothing changed (409).
+    Otherwise,
+    /// The PSU is bound to another TPP: nothing changed, the token is not spent (SCA-19).
+    BoundElsewhere,
+}
+
+/// A PSU that the bank knows of from elsewhere (SCA-19, SCA-21): brought in, or brought up to date. Times only move
+/// forward.
+#[derive(Clone, Debug)]
+pub struct Bind<'a> {
+    /// Who.
+    pub who: PsuRef<'a>,
+    /// The context.
+    pub corporate: Option<u128>,
+    /// The last SCA in that context.
+    pub last_sca: Timestamp,
+    /// The consent's time and accounts (`None`: all), where one stands.
+    pub consent: Option<(Timestamp, Option<&'a [String]>)>,
+}
+
+/// What came of binding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// It is bound to this TPP, now or already.
+    Here,
+    /// It is bound to another TPP: nothing changed (SCA-19).
+    Elsewhere,
+}
+
+/// What the bank takes back (SCA-13). The binding and the quota stay (SCA-18, QUO-15).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withdraw {
+    /// The consent of one context: a corporate agreement, or PRIVATE.
+    Consent(Option<u128>),
+    /// The consents of every context.
+    Consents,
+    /// The session.
+    Session,
+}
+
+/// What came of withdrawing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withdrawn {
+    /// From now on SCA is needed.
+    Done,
+    /// This TPP has no such PSU: there was nothing to withdraw.
+    Unknown,
+}
+
+/// The store cannot be reached, is full, or does not answer in time: fail closed (ERR-4). The text is the operator's.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unavailable(pub String);
