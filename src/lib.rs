@@ -2,7 +2,7 @@
 //!
 //! It terminates TLS, proves who is calling and that they may, and hands the core only requests that hold. The
 //! modules below stand in the order in which they build on each other; dependencies point upwards only:
-//! `gateway`, `control` and `tools` use `config`, which uses `admission`, which uses `trust` and `state`, which use
+//! `gateway`, `control` and `tools` use `config`, which uses `admission`, which uses `sca`, `trust` and `state`, which use
 //! `interface`.
 //!
 //! What always holds:
@@ -22,6 +22,9 @@ pub mod trust;
 
 // What outlives a request.
 pub mod state;
+
+// An SCA under way: its link, its token, its redirect.
+pub mod sca;
 
 // The pipeline: one file per check, evidence that cannot be forged.
 pub mod admission;

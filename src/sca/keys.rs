@@ -1,0 +1,373 @@
+//! The keys that seal tokens: one file, at most two keys.
+//!
+//! A line is a key: its id, eight hexadecimal digits, a space, and 32 bytes in base64. The first key seals, both open.
+//! A larger id is a younger key, so that [`rotate`](super::rotate) knows which of two keys is on its way in.
+//! Invariants: a file that others than its owner can read is refused, and a file that exists is never overwritten but
+//! by a rotation. `Debug` shows no key.
+
+use crate::clock::Timestamp;
+use aws_lc_rs::{
+    aead::{AES_256_GCM, LessSafeKey, UnboundKey},
+    rand,
+};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use std::{
+    fmt,
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write},
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+/// The bytes of a key's id.
+pub(super) const ID_LENGTH: usize = 4;
+
+/// The bytes of an AES-256 key.
+const SECRET_LENGTH: usize = 32;
+
+/// The most bytes of a key file: two lines have 108.
+const MAX_FILE: u64 = 4_096;
+
+/// Bits of a file's mode that let others than its owner in.
+const OTHERS: u32 = 0o077;
+
+/// The keys of tokens.
+pub struct TokenKeys {
+    first: Key,
+    second: Option<Key>,
+}
+
+/// One key.
+pub(super) struct Key {
+    id: [u8; ID_LENGTH],
+    secret: [u8; SECRET_LENGTH],
+    aead: LessSafeKey,
+}
+
+/// Why a key file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFault {
+    /// The file cannot be read or written.
+    #[error("{0}")]
+    File(#[from] io::Error),
+    /// Others than its owner may do something with it.
+    #[error("others than its owner may read or change it (mode {0:04o}); set it to 0600")]
+    Open(u32),
+    /// It holds none.
+    #[error("it holds no key; remove it, and the gateway makes a new one when it starts")]
+    Empty,
+    /// It holds more than two.
+    #[error(
+        "it holds more than two keys; the first seals, the second only opens, and more there are not"
+    )]
+    TooMany,
+    /// Both lines have one id.
+    #[error("both of its keys have the same id")]
+    SameId,
+    /// A line is no key. The line is not repeated.
+    #[error(
+        "line {0} is no key; expected eight hexadecimal digits in lower case, a space, and 32 bytes in base64"
+    )]
+    Line(usize),
+    /// It is far longer than two keys, or no text.
+    #[error("it is no key file: it is no text, or longer than {MAX_FILE} bytes")]
+    NotAKeyFile,
+    /// The machine gives no random numbers.
+    #[error("no random numbers can be had")]
+    Random,
+}
+
+impl TokenKeys {
+    /// Reads a key file.
+    ///
+    /// # Errors
+    /// Why it cannot be used; [`KeyFault::File`] of the kind `NotFound` where there is none yet.
+    pub fn read(path: &Path) -> Result<Self, KeyFault> {
+        let file = File::open(path)?;
+        let mode = file.metadata()?.permissions().mode() & 0o7777;
+        if mode & OTHERS != 0 {
+            return Err(KeyFault::Open(mode));
+        }
+        let mut text = String::new();
+        let read = file
+            .take(MAX_FILE.saturating_add(1))
+            .read_to_string(&mut text);
+        match read.map(u64::try_from) {
+            Ok(Ok(length)) if length <= MAX_FILE => Self::parse(&text),
+            Err(error) if error.kind() != io::ErrorKind::InvalidData => Err(error.into()),
+            _ => Err(KeyFault::NotAKeyFile),
+        }
+    }
+
+    /// Reads a key file, or makes one where there is none: mode 0600, durable when this returns. Of two that make it at
+    /// once, one does and both read it.
+    ///
+    /// # Errors
+    /// Why it cannot be used or made.
+    pub fn read_or_make(path: &Path, now: Timestamp) -> Result<Self, KeyFault> {
+        match Self::read(path) {
+            Err(KeyFault::File(error)) if error.kind() == io::ErrorKind::NotFound => {}
+            read => return read,
+        }
+        let keys = Self {
+            first: Key::make(now, None)?,
+            second: None,
+        };
+        // Linked in place when it is whole: who finds the file finds all of it.
+        let beside = keys.write_beside(path)?;
+        let linked = fs::hard_link(&beside, path);
+        fs::remove_file(&beside)?;
+        match linked {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
+            _ => sync_folder(path)?,
+        }
+        Self::read(path)
+    }
+
+    /// Reads the text of a key file.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, KeyFault> {
+        let lines = text.lines().map(str::trim_end).zip(1..);
+        let lines = lines.filter(|(line, _)| !line.is_empty());
+        let mut keys = lines.map(|(line, number)| Key::parse(line).ok_or(KeyFault::Line(number)));
+        let first = keys.next().ok_or(KeyFault::Empty)??;
+        let second = keys.next().transpose()?;
+        let others = keys.collect::<Result<Vec<_>, _>>()?;
+        if !others.is_empty() {
+            return Err(KeyFault::TooMany);
+        }
+        if second.as_ref().is_some_and(|second| second.id == first.id) {
+            return Err(KeyFault::SameId);
+        }
+        Ok(Self { first, second })
+    }
+
+    /// Puts the file in place of the one that is there, whole or not at all.
+    pub(super) fn replace(&self, path: &Path) -> Result<(), KeyFault> {
+        let beside = self.write_beside(path)?;
+        fs::rename(&beside, path)?;
+        sync_folder(path)
+    }
+
+    /// The key that seals.
+    pub(super) const fn sealing(&self) -> &Key {
+        &self.first
+    }
+
+    /// The key that only opens.
+    pub(super) const fn second(&self) -> Option<&Key> {
+        self.second.as_ref()
+    }
+
+    pub(super) fn find(&self, id: [u8; ID_LENGTH]) -> Option<&Key> {
+        self.all().find(|key| key.id == id)
+    }
+
+    /// Keys in this order.
+    pub(super) const fn of(first: Key, second: Key) -> Self {
+        Self {
+            first,
+            second: Some(second),
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Key> {
+        std::iter::once(&self.first).chain(&self.second)
+    }
+
+    /// A new file beside `path`, with these keys, on the disk when this returns.
+    fn write_beside(&self, path: &Path) -> Result<PathBuf, KeyFault> {
+        let mut random = [0; 8];
+        rand::fill(&mut random).map_err(|_| KeyFault::Random)?;
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{:016x}", u64::from_be_bytes(random)));
+        let beside = PathBuf::from(name);
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&beside)?;
+        let written = self
+            .all()
+            .try_for_each(|key| file.write_all(key.line().as_bytes()))
+            .and_then(|()| file.sync_all());
+        if let Err(error) = written {
+            let _ = fs::remove_file(&beside);
+            return Err(error.into());
+        }
+        Ok(beside)
+    }
+}
+
+impl Key {
+    /// A new key, younger than another.
+    pub(super) fn make(now: Timestamp, than: Option<&Self>) -> Result<Self, KeyFault> {
+        let mut secret = [0; SECRET_LENGTH];
+        rand::fill(&mut secret).map_err(|_| KeyFault::Random)?;
+        let now = u32::try_from(now.unix()).unwrap_or(u32::MAX);
+        let id = than.map_or(now, |than| now.max(than.age().saturating_add(1)));
+        Self::new(id.to_be_bytes(), secret).ok_or(KeyFault::Random)
+    }
+
+    /// The same key once more.
+    pub(super) fn copy(&self) -> Option<Self> {
+        Self::new(self.id, self.secret)
+    }
+
+    pub(super) const fn id(&self) -> &[u8; ID_LENGTH] {
+        &self.id
+    }
+
+    pub(super) const fn aead(&self) -> &LessSafeKey {
+        &self.aead
+    }
+
+    /// Larger for a younger key: the second it was made in, for keys that the gateway made.
+    pub(super) const fn age(&self) -> u32 {
+        u32::from_be_bytes(self.id)
+    }
+
+    fn new(id: [u8; ID_LENGTH], secret: [u8; SECRET_LENGTH]) -> Option<Self> {
+        let aead = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &secret).ok()?);
+        Some(Self { id, secret, aead })
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let (id, secret) = line.split_once(' ')?;
+        let is_id = id.len() == 2 * ID_LENGTH
+            && id
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+        let id = u32::from_str_radix(id, 16).ok().filter(|_| is_id)?;
+        let secret = BASE64_STANDARD.decode(secret).ok()?;
+        Self::new(id.to_be_bytes(), secret.try_into().ok()?)
+    }
+
+    fn line(&self) -> String {
+        let secret = BASE64_STANDARD.encode(self.secret);
+        format!("{:08x} {secret}\n", self.age())
+    }
+}
+
+impl fmt::Debug for TokenKeys {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("TokenKeys(***)")
+    }
+}
+
+/// A file's name is durable when its folder is.
+fn sync_folder(path: &Path) -> Result<(), KeyFault> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_unix(1_800_000_000);
+
+    fn line(id: &str) -> String {
+        format!("{id} {}\n", BASE64_STANDARD.encode([7; 32]))
+    }
+
+    #[test]
+    fn key_files() {
+        let good = [
+            line("00000001"),
+            line("00000001") + &line("00000002"),
+            format!("\n{}\n\n", line("deadbeef")),
+            line("00000001").replace('\n', "\r\n"),
+            line("00000001").trim().to_owned(),
+        ];
+        for text in good {
+            assert!(TokenKeys::parse(&text).is_ok(), "{text}");
+        }
+        let bad = [
+            (String::new(), "it holds no key"),
+            (line("00000001").repeat(2), "same id"),
+            (
+                line("00000001") + &line("00000002") + &line("00000003"),
+                "more than two keys",
+            ),
+            (line("0000001"), "line 1 is no key"),
+            (line("DEADBEEF"), "line 1 is no key"),
+            (line("+0000001"), "line 1 is no key"),
+            (line("00000001").replace(' ', "  "), "line 1 is no key"),
+            (line("00000001").replace("BwcH", ""), "line 1 is no key"),
+            (line("00000001").replace('=', ""), "line 1 is no key"),
+            (line("00000001") + "\nhunter2", "line 3 is no key"),
+        ];
+        for (text, expected) in bad {
+            let fault = TokenKeys::parse(&text).unwrap_err().to_string();
+            assert!(fault.contains(expected), "{text}: {fault}");
+            assert!(!fault.contains("hunter2") && !fault.contains("BwcH"));
+        }
+    }
+
+    #[test]
+    fn the_first_start_makes_a_file_that_later_starts_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token.keys");
+        let made = TokenKeys::read_or_make(&path, NOW).unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o600);
+        let text = fs::read_to_string(&path).unwrap();
+        let later = Timestamp::from_unix(NOW.unix() + 60);
+        let read = TokenKeys::read_or_make(&path, later).unwrap();
+        assert_eq!(made.sealing().secret, read.sealing().secret);
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(format!("{read:?}"), "TokenKeys(***)");
+    }
+
+    #[test]
+    fn of_many_first_starts_one_makes_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token.keys");
+        let start = || {
+            TokenKeys::read_or_make(&path, NOW)
+                .unwrap()
+                .sealing()
+                .secret
+        };
+        let secrets: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(start)).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        assert!(secrets.iter().all(|secret| *secret == secrets[0]));
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token.keys");
+        fs::write(&path, line("00000001")).unwrap();
+        for (mode, good) in [
+            (0o600, true),
+            (0o400, true),
+            (0o640, false),
+            (0o604, false),
+            (0o620, false),
+        ] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let read = TokenKeys::read_or_make(&path, NOW);
+            assert_eq!(read.is_ok(), good, "{mode:o}: {read:?}");
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(&path, "x".repeat(5_000)).unwrap();
+        let fault = TokenKeys::read(&path).unwrap_err();
+        assert!(matches!(fault, KeyFault::NotAKeyFile), "{fault}");
+        fs::write(&path, [0xff, 0xfe]).unwrap();
+        let fault = TokenKeys::read(&path).unwrap_err();
+        assert!(matches!(fault, KeyFault::NotAKeyFile), "{fault}");
+    }
+}

@@ -1,0 +1,168 @@
+//! The redirect of the PSU's browser to the TPP when an SCA has ended (§Events; SCA-10, SCA-11).
+//!
+//! Invariant: the TPP's own URI stands in front unchanged, as it was signed; what is added is percent-encoded down to
+//! RFC 3986's unreserved characters, so that no value can end a parameter or begin another. The URI has no fragment and
+//! none of these parameters, which HDR-8 saw to.
+
+use super::Pending;
+use crate::interface::Code;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use uuid::Uuid;
+
+/// Everything but RFC 3986's unreserved characters (section 2.3).
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// How an SCA failed, as the TPP is told (§Redirect after failed SCA).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure<'a> {
+    /// The system that produced the error.
+    pub system: &'a str,
+    /// HTTP status code.
+    pub status: u16,
+    /// One of the interface's codes (ERR-3).
+    pub code: Code,
+    /// Text for the TPP.
+    pub message: &'a str,
+}
+
+/// Where the browser goes after successful SCA (SCA-10). A corporate id makes the context CORPORATE.
+pub fn completed(pending: &Pending, psu: u128, corporate: Option<u128>) -> String {
+    let mut uri = Appending::to(&pending.redirect_uri);
+    uri.parameter("psu-id", &written(psu));
+    if let Some(corporate) = corporate {
+        uri.parameter("psu-corporate-id", &written(corporate));
+    }
+    uri.parameter("tpp-session-id", &pending.session);
+    let context = corporate.map_or("PRIVATE", |_| "CORPORATE");
+    uri.parameter("context", context);
+    uri.uri
+}
+
+/// Where it goes after failed SCA (SCA-11).
+pub fn failed(pending: &Pending, failure: &Failure<'_>) -> String {
+    let mut uri = Appending::to(&pending.redirect_uri);
+    uri.parameter("system", failure.system);
+    uri.parameter("status", &failure.status.to_string());
+    uri.parameter("code", failure.code.as_str());
+    uri.parameter("message", failure.message);
+    uri.uri
+}
+
+/// A UUID as it goes in PSU-ID (HDR-9).
+fn written(id: u128) -> String {
+    Uuid::from_u128(id).hyphenated().to_string()
+}
+
+/// A URI that parameters are appended to.
+struct Appending {
+    uri: String,
+    separator: &'static str,
+}
+
+impl Appending {
+    fn to(uri: &str) -> Self {
+        let separator = match uri.split_once('?') {
+            None => "?",
+            Some((_, query)) if query.is_empty() || query.ends_with('&') => "",
+            Some(_) => "&",
+        };
+        Self {
+            uri: uri.to_owned(),
+            separator,
+        }
+    }
+
+    fn parameter(&mut self, name: &str, value: &str) {
+        self.uri.push_str(self.separator);
+        self.separator = "&";
+        self.uri.push_str(name);
+        self.uri.push('=');
+        self.uri.extend(utf8_percent_encode(value, ENCODED));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::operations::Environment;
+
+    const PSU: u128 = 0x0192_f0c1_5a5b_7def_8000_1234_5678_90ab;
+    const AGREEMENT: u128 = 0xff;
+
+    fn pending(redirect_uri: &str, session: &str) -> Pending {
+        Pending {
+            environment: Environment::Sandbox,
+            tpp: "PSDNO-FSA-123456".into(),
+            session: session.into(),
+            redirect_uri: redirect_uri.into(),
+            preferred: true,
+            operation: "account-list".into(),
+            resource: None,
+            asks_consent: true,
+            context: None,
+            corporate: None,
+            psu: None,
+        }
+    }
+
+    //= SCA-10 accepted
+    #[test]
+    fn after_success() {
+        let psu = "psu-id=0192f0c1-5a5b-7def-8000-1234567890ab";
+        let table = [
+            ("https://t.example", "?"),
+            ("https://t.example/", "?"),
+            ("https://t.example/back", "?"),
+            ("https://t.example/back?", ""),
+            ("https://t.example/back?a=b", "&"),
+            ("https://t.example/back?a=b&", ""),
+            ("https://t.example/back?a=%2F+%c3%a6;x&b", "&"),
+            ("https://[::1]:8443/?q=?/@:", "&"),
+        ];
+        for (uri, separator) in table {
+            assert_eq!(
+                completed(&pending(uri, "s-1"), PSU, None),
+                format!("{uri}{separator}{psu}&tpp-session-id=s-1&context=PRIVATE")
+            );
+            assert_eq!(
+                completed(&pending(uri, "s-1"), PSU, Some(AGREEMENT)),
+                format!(
+                    "{uri}{separator}{psu}&psu-corporate-id=00000000-0000-0000-0000-0000000000ff&tpp-session-id=s-1&context=CORPORATE"
+                )
+            );
+        }
+        // Every character that a TPP-Session-ID may have (HDR-7).
+        let session: String = (b'!'..=b'~').map(char::from).collect();
+        let uri = completed(&pending("https://t.example/?a=b", &session), PSU, None);
+        let query = uri.split_once('?').unwrap().1;
+        let names: Vec<_> = query
+            .split('&')
+            .map(|pair| pair.split('=').next().unwrap())
+            .collect();
+        assert_eq!(names, ["a", "psu-id", "tpp-session-id", "context"]);
+        let value = query.split('&').nth(2).unwrap().split_once('=').unwrap().1;
+        let decoded = percent_encoding::percent_decode_str(value).decode_utf8();
+        assert_eq!(decoded.unwrap(), session);
+        assert!(!uri.contains(['"', '<', '#', ' ', '\\']), "{uri}");
+    }
+
+    //= SCA-11 accepted
+    #[test]
+    fn after_failure() {
+        let failure = Failure {
+            system: "core & co",
+            status: 400,
+            code: Code::PaymentFailed,
+            message: "Kunden avbrøt: 100 % sikkert #1?\r\n",
+        };
+        assert_eq!(
+            failed(&pending("https://t.example/back?a=b", "s"), &failure),
+            "https://t.example/back?a=b&system=core%20%26%20co&status=400&code=PAYMENT_FAILED\
+             &message=Kunden%20avbr%C3%B8t%3A%20100%20%25%20sikkert%20%231%3F%0D%0A"
+        );
+    }
+}

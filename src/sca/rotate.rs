@@ -1,0 +1,134 @@
+//! Changing the keys of tokens without a link that stops working.
+//!
+//! A key may seal only when every replica can open with it. So a rotation has two steps, and each is one run:
+//!
+//! 1. *prepare*: a new key stands second. It opens; the old one still seals. The file goes to all replicas, and they are
+//!    restarted, one after the other.
+//! 2. *switch*: the new key stands first and seals. The old one opens what is still under way. Again to all replicas.
+//!
+//! The next *prepare* drops the old key, which by then opens nothing that is alive. Which step is due shows in the file:
+//! a second key that is younger than the first is on its way in.
+
+use super::{
+    TokenKeys,
+    keys::{Key, KeyFault},
+};
+use crate::clock::Timestamp;
+use std::path::Path;
+
+/// The step that was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rotated {
+    /// A new key opens, and does not seal yet.
+    Prepared,
+    /// The new key seals, the old one opens.
+    Switched,
+}
+
+/// Does the step that is due, on the file, whole or not at all.
+///
+/// # Errors
+/// Why the file cannot be used or written.
+pub fn rotate(path: &Path, now: Timestamp) -> Result<Rotated, KeyFault> {
+    let keys = TokenKeys::read(path)?;
+    let copy = |key: &Key| key.copy().ok_or(KeyFault::Random);
+    let first = keys.sealing();
+    let (next, step) = match keys.second() {
+        Some(second) if second.age() > first.age() => (
+            TokenKeys::of(copy(second)?, copy(first)?),
+            Rotated::Switched,
+        ),
+        _ => (
+            TokenKeys::of(copy(first)?, Key::make(now, Some(first))?),
+            Rotated::Prepared,
+        ),
+    };
+    next.replace(path)?;
+    Ok(step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        interface::operations::Environment,
+        sca::{Links, Pending},
+    };
+    use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
+
+    const NOW: Timestamp = Timestamp::from_unix(1_800_000_000);
+
+    fn links(path: &Path) -> Links {
+        let keys = TokenKeys::read(path).unwrap();
+        Links::new(
+            "https://b.example",
+            Duration::from_secs(900),
+            Environment::Sandbox,
+            keys,
+        )
+    }
+
+    /// Whether what one file's replica seals, another file's replica opens.
+    fn opens(sealer: &Links, opener: &Links) -> bool {
+        let pending = Pending {
+            environment: Environment::Sandbox,
+            tpp: "T".into(),
+            session: "s".into(),
+            redirect_uri: "https://t.example".into(),
+            preferred: true,
+            operation: "o".into(),
+            resource: None,
+            asks_consent: false,
+            context: None,
+            corporate: None,
+            psu: None,
+        };
+        let link = sealer.link(&pending, NOW);
+        opener.open(link.split_once('=').unwrap().1, NOW).is_ok()
+    }
+
+    #[test]
+    fn replicas_that_are_one_step_apart_open_each_others_tokens() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token.keys");
+        // A clock that stands still makes ids no less different.
+        TokenKeys::read_or_make(&path, NOW).unwrap();
+        let mut before = links(&path);
+        for turn in 0..6 {
+            let step = rotate(&path, NOW).unwrap();
+            let expected = [Rotated::Prepared, Rotated::Switched][turn % 2];
+            assert_eq!(step, expected, "{turn}");
+            let after = links(&path);
+            assert!(opens(&before, &after) && opens(&after, &before), "{turn}");
+            before = after;
+        }
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn an_old_key_is_gone_after_the_next_rotation() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token.keys");
+        TokenKeys::read_or_make(&path, NOW).unwrap();
+        let old = links(&path);
+        for _ in 0..2 {
+            rotate(&path, NOW).unwrap();
+        }
+        assert!(opens(&old, &links(&path)));
+        rotate(&path, NOW).unwrap();
+        assert!(!opens(&old, &links(&path)));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token.keys");
+        assert!(matches!(rotate(&path, NOW), Err(KeyFault::File(_))));
+        fs::write(&path, "nonsense").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(matches!(rotate(&path, NOW), Err(KeyFault::Line(1))));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "nonsense");
+    }
+}

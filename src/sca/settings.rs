@@ -1,0 +1,83 @@
+//! How SCA is asked for, as the operator set it.
+
+use super::{KeyFault, Links, TokenKeys};
+use crate::{clock::Timestamp, interface::operations::Environment};
+use std::{path::PathBuf, time::Duration};
+
+/// The section `sca` of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScaSettings {
+    /// The bank's SCA page, which links lead to: an absolute URL without a fragment.
+    pub page: String,
+    /// The file of token keys; made at the first start.
+    pub token_keys: PathBuf,
+    /// How long a link is good. Default 15 min.
+    pub token_lifetime: Duration,
+    /// What account information with the PSU present needs (SCA-16). Default `session-when-sent`.
+    pub psu_present: PsuPresent,
+    /// What happens to a PSU-ID that no SCA gave out (SCA-19). Default `refuse`.
+    pub unknown_psu: UnknownPsu,
+}
+
+/// What account information with the PSU present needs (SCA-16).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PsuPresent {
+    /// A valid session where TPP-Session-ID is sent, else a consent.
+    #[default]
+    SessionWhenSent,
+    /// A valid session, always.
+    Session,
+    /// A consent is enough.
+    Consent,
+}
+
+/// What happens to a PSU-ID that no SCA gave out (SCA-19).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnknownPsu {
+    /// It is as good as none.
+    #[default]
+    Refuse,
+    /// It is forwarded, and bound to the TPP where the core knows it.
+    Learn {
+        /// The start of the day that learning began on: the time of the last SCA and of the consent where the core says none.
+        since: Timestamp,
+        /// The first moment at which it is over.
+        until: Timestamp,
+    },
+}
+
+impl UnknownPsu {
+    /// Since when has been learned, where learning is on now.
+    pub fn learning_since(self, now: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Learn { since, until } if now < until => Some(since),
+            Self::Learn { .. } | Self::Refuse => None,
+        }
+    }
+}
+
+impl ScaSettings {
+    /// The links of a gateway, with its token keys; they are made where there are none yet.
+    ///
+    /// # Errors
+    /// Why the file of keys cannot be used or made.
+    pub fn links(&self, environment: Environment, now: Timestamp) -> Result<Links, KeyFault> {
+        let keys = TokenKeys::read_or_make(&self.token_keys, now)?;
+        let page = self.page.as_str();
+        Ok(Links::new(page, self.token_lifetime, environment, keys))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn learning_ends() {
+        let [since, until] = [10, 20].map(Timestamp::from_unix);
+        let learn = UnknownPsu::Learn { since, until };
+        let at = |seconds| learn.learning_since(Timestamp::from_unix(seconds));
+        assert_eq!([at(0), at(19), at(20)], [Some(since), Some(since), None]);
+        assert_eq!(UnknownPsu::Refuse.learning_since(since), None);
+    }
+}
