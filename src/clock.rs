@@ -4,6 +4,7 @@
 //! of then") and lets tests stand on either side of a limit to the second.
 
 use std::{
+    fmt,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -36,6 +37,16 @@ impl Timestamp {
     /// The same moment as the standard library has it.
     pub fn system_time(self) -> SystemTime {
         UNIX_EPOCH + Duration::from_secs(self.0)
+    }
+}
+
+impl fmt::Display for Timestamp {
+    /// As RFC 3339 has it, in UTC: `2026-01-31T12:00:00Z`.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = i64::try_from(self.0).unwrap_or(i64::MAX);
+        jiff::Timestamp::from_second(seconds)
+            .unwrap_or(jiff::Timestamp::MAX)
+            .fmt(formatter)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The sum of all evidence: the only thing that can be forwarded.
 
-use super::{Claim, Entitled, Grant, Head, IntactBody, Judged, Redirectable, Signed, Timely, Tpp};
+use super::{Claim, Entitled, Grant, Head, IntactBody, Judged, Paced, Redirectable, Signed, Snapshot, Timely, Tpp, sca};
+use crate::{clock::Timestamp, sca::Links};
 use crate::interface::{
     Reason,
     headers::{self, accept_fix::Fixes},
@@ -22,6 +23,8 @@ pub struct Admitted {
     peer: Option<SocketAddr>,
     headers: Vec<(HeaderName, HeaderValue)>,
     psu_present: bool,
+    links: Option<Arc<Links>>,
+    at: Timestamp,
     body: Bytes,
     evidence: Evidence,
 }
@@ -37,6 +40,7 @@ pub(super) struct Evidence {
     pub(super) intact: Judged<IntactBody>,
     pub(super) grant: Judged<Grant>,
     pub(super) claim: Judged<Claim>,
+    pub(super) paced: [Judged<Paced>; 2],
 }
 
 impl Admitted {
@@ -44,8 +48,9 @@ impl Admitted {
     pub(super) fn new(
         head: &Head<'_>,
         operation: Arc<Operation>,
-        environment: Environment,
+        world: &Snapshot,
         fixes: Fixes,
+        at: Timestamp,
         body: Bytes,
         evidence: Evidence,
     ) -> Self {
@@ -54,10 +59,12 @@ impl Admitted {
             target: head.target.into(),
             host: head.host().unwrap_or_default().into(),
             peer: head.peer,
-            headers: forwarded_headers(head, operation.takes, fixes),
+            headers: forwarded_headers(head, operation.takes, fixes, evidence.grant.held()),
             psu_present: head.says_psu_present() && operation.takes == Takes::Whole,
             operation,
-            environment,
+            environment: world.policy.environment,
+            links: world.links.clone(),
+            at,
             body,
             evidence,
         }
@@ -131,6 +138,27 @@ impl Admitted {
         self.evidence.grant.held()
     }
 
+    /// The link by which the SCA starts that this request needs, should the core ask for one (SCA-14, SCA-21). None
+    /// without TPP-Redirect-URI, or where nobody knows who asks.
+    pub fn sca_redirect(&self) -> Option<String> {
+        let get = |header: &headers::Header| {
+            let found = self.headers.iter().find(|(name, _)| *name == header.name);
+            let value = found.map(|(_, value)| headers::trim(value.as_bytes()));
+            value.filter(|value| !value.is_empty())
+        };
+        let path = self.target.split(|byte| *byte == b'?').next()?;
+        let grant = self.grant().filter(|grant| grant.bound());
+        let pending = sca::pending(
+            get,
+            &self.operation,
+            self.environment,
+            std::str::from_utf8(path).ok()?,
+            self.tpp()?.certificate().tpp_id(),
+            grant.and_then(Grant::psu),
+        );
+        Some(self.links.as_ref()?.link(&pending?, self.at))
+    }
+
     /// The first use of the request id and the call that it takes of the quota.
     pub const fn claim(&self) -> Option<&Claim> {
         self.evidence.claim.held()
@@ -147,6 +175,7 @@ impl Admitted {
             intact,
             grant,
             claim,
+            paced: [address, of_tpp],
         } = &self.evidence;
         let early = [
             date.waived(),
@@ -157,21 +186,32 @@ impl Admitted {
         ];
         let waived = early
             .into_iter()
-            .chain([intact.waived(), grant.waived(), claim.waived()]);
+            .chain([intact.waived(), grant.waived(), claim.waived()])
+            .chain([address.waived(), of_tpp.waived()]);
         waived.flatten().map(crate::interface::Refusal::reason)
     }
 }
 
-/// FWD-2: the table is the allow-list. HDR-3: sandbox operations take fewer. HDR-16: x-accept-fix is written anew.
+/// FWD-2: the table is the allow-list. SCA-8: what is not known of the PSU stays here. HDR-3: sandbox operations take fewer. HDR-16: x-accept-fix is written anew.
 fn forwarded_headers(
     head: &Head<'_>,
     takes: Takes,
     fixes: Fixes,
+    grant: Option<&Grant>,
 ) -> Vec<(HeaderName, HeaderValue)> {
     let mut forwarded = Vec::with_capacity(head.headers.len().saturating_add(1));
     let rewritten = [&headers::HOST.name, &headers::X_ACCEPT_FIX.name];
+    // SCA-8: a PSU-ID that is not the TPP's own is never forwarded, nor an agreement that nobody gave it.
+    let unknown = |header: &headers::Header| {
+        grant.is_some_and(|grant| {
+            grant.psu().is_none() && header.name == headers::PSU_ID.name
+                || grant.corporate().is_none() && header.name == headers::PSU_CORPORATE_ID.name
+        })
+    };
     let taken = |header: &&&headers::Header| {
-        !rewritten.contains(&&header.name) && (takes == Takes::Whole || header.on_sandbox)
+        !rewritten.contains(&&header.name)
+            && (takes == Takes::Whole || header.on_sandbox)
+            && !unknown(header)
     };
     if let Some(fixes) = fixes.header_value().filter(|_| takes == Takes::Whole) {
         forwarded.push((headers::X_ACCEPT_FIX.name.clone(), fixes));

@@ -1,20 +1,120 @@
-//! Is this the first use of the request id, and one of the calls that the quota allows (REP-1, QUO-5)?
+//! Is this the first use of the request id, and one of the calls that are allowed without the PSU (REP-1, QUO-1 to
+//! QUO-7, QUO-13 to QUO-15)?
 //!
-//! Not built: no store keeps either yet.
+//! It is the last check: what is claimed here is claimed by a request that everything else lets pass (QUO-6), in one
+//! step and for good before a byte goes upstream (QUO-5). Deliberately not here: giving back, which is the gateway's
+//! once it knows what became of the request.
 
-use super::{Judged, Unbuilt};
-use crate::state::Store;
+use super::{Grant, heard::Heard, sca};
+use crate::{
+    clock::Timestamp,
+    interface::{
+        Fault, QuotaLeft, Reason, Refusal, headers,
+        operations::{Quota, Transactions},
+    },
+    state::{self, Decision, Kept, Page, QuotaAsked, RequestAsked, Taken},
+};
+use http::Method;
 
 /// The request id is used for the first time, and the call is one of those that the quota allows, both counted in one
-/// step. Nothing earns one yet.
+/// step.
 #[must_use]
 #[derive(Debug)]
 pub struct Claim {
-    _earned: (),
+    taken: Taken,
+    left: Option<QuotaLeft>,
 }
 
-pub(super) const fn claim(store: &Store) -> Judged<Claim> {
-    match store {
-        Store::Stateless | Store::Kept(_) => Judged::unbuilt(Unbuilt::Claim),
+impl Claim {
+    /// What was taken, for giving it back.
+    pub const fn taken(&self) -> &Taken {
+        &self.taken
     }
+
+    /// What is left of the quota, where the operation is limited (QUO-11).
+    pub const fn left(&self) -> Option<QuotaLeft> {
+        self.left
+    }
+}
+
+/// Claims what a request needs that is about to be forwarded.
+///
+/// # Errors
+/// The request id was used (409), the quota is used up (429), or the store is away (503). Nothing is taken then.
+pub(super) async fn take(
+    heard: &Heard<'_>,
+    grant: Option<&Grant>,
+    kept: &Kept,
+    now: Timestamp,
+) -> Result<Claim, Refusal> {
+    let asked = state::Asked {
+        request: request(heard, kept),
+        quota: grant.and_then(|grant| quota(heard, grant, kept)),
+        now,
+    };
+    match kept.commit(asked).await.map_err(sca::away)? {
+        Decision::Held(taken) => Ok(Claim {
+            left: taken.left().map(|left| QuotaLeft {
+                calls: left.calls,
+                seconds: left.next.unix().saturating_sub(now.unix()),
+            }),
+            taken,
+        }),
+        Decision::Replayed => {
+            let text = "it was used within the last two minutes, and that request was forwarded";
+            let header = headers::X_REQUEST_ID.written;
+            Err(Fault::header(Reason::RequestReplayed, header, text).into())
+        }
+        Decision::NextAt(next) => {
+            let seconds = next.unix().saturating_sub(now.unix());
+            let refusal = Refusal::new(Reason::QuotaExceeded).retry_after(seconds);
+            Err(refusal.with_quota(QuotaLeft { calls: 0, seconds }))
+        }
+    }
+}
+
+/// REP-1: safe methods are remembered by this process, others for good.
+fn request(heard: &Heard<'_>, kept: &Kept) -> Option<RequestAsked> {
+    let id = headers::X_REQUEST_ID.get_filled(heard.head.headers)?;
+    let safe = matches!(*heard.head.method, Method::GET | Method::HEAD);
+    Some(RequestAsked {
+        id: kept
+            .keys()
+            .request(heard.tpp, headers::trim(id.as_bytes())),
+        durable: !safe || heard.world.policy.replay_everywhere,
+    })
+}
+
+/// QUO-15: what is counted, and by what.
+fn quota(heard: &Heard<'_>, grant: &Grant, kept: &Kept) -> Option<QuotaAsked> {
+    let policy = &heard.world.policy.quota;
+    let operation = heard.operation;
+    let counted = !heard.says_psu_present()
+        || policy.psu_present_needs_session && grant.session().is_none();
+    let psu = grant
+        .psu()
+        .filter(|_| counted && operation.quota != Quota::None)?;
+    let each = policy.details_each && operation.transactions == Transactions::Details;
+    let ids = operation.ids(&heard.target);
+    let ids = ids.iter().take(if each { usize::MAX } else { 1 });
+    let ids: Vec<_> = ids.map(AsRef::as_ref).collect();
+    let keys = kept.keys();
+    let key = keys.quota(heard.tpp, psu, grant.corporate(), &operation.name, &ids);
+    Some(QuotaAsked {
+        key,
+        page: page(heard, key, kept),
+    })
+}
+
+/// QUO-13.
+fn page(heard: &Heard<'_>, key: state::Hash, kept: &Kept) -> Option<Page> {
+    let once = heard.world.policy.quota.pages_once
+        && heard.operation.transactions == Transactions::List;
+    let asked = heard.asked.filter(|_| once)?;
+    let offset = asked.offset().and_then(|offset| u32::try_from(offset).ok());
+    let parts = [key.as_bytes().as_slice(), asked.list()?.as_bytes()];
+    Some(Page {
+        list: kept.keys().hash(b"list", &parts),
+        offset: offset.unwrap_or_default(),
+    })
 }

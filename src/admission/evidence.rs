@@ -35,6 +35,8 @@ enum Why {
     Unbuilt(Unbuilt),
     /// What it would have judged by was itself waived or not judged.
     NoEvidence,
+    /// The request is judged without a store, so it is not to be forwarded.
+    NoStore,
 }
 
 macro_rules! unbuilt {
@@ -61,8 +63,6 @@ macro_rules! unbuilt {
 }
 
 unbuilt! {
-    /// QUO-12: general rates.
-    Rate = "rate",
     /// CRT-6, CRT-11: revocation.
     Revocation = "revocation",
     /// CRT-7: registers.
@@ -71,10 +71,6 @@ unbuilt! {
     Query = "query",
     /// PAY-*: bodies.
     Payload = "payload",
-    /// SCA-*: consent, sessions, the PSU's binding.
-    Sca = "sca",
-    /// QUO-*, REP-1: the quota and the first use of a request id.
-    Claim = "claim",
 }
 
 impl<T> Judged<T> {
@@ -90,6 +86,11 @@ impl<T> Judged<T> {
         Self::NotJudged(NotJudged {
             why: Why::NoEvidence,
         })
+    }
+
+    /// A stage that needs a store, where there is none.
+    pub(super) const fn without_store() -> Self {
+        Self::NotJudged(NotJudged { why: Why::NoStore })
     }
 
     /// The evidence, where it holds.
@@ -114,7 +115,7 @@ impl NotJudged {
     pub const fn unbuilt(self) -> Option<Unbuilt> {
         match self.why {
             Why::Unbuilt(stage) => Some(stage),
-            Why::NoEvidence => None,
+            Why::NoEvidence | Why::NoStore => None,
         }
     }
 }

@@ -8,7 +8,10 @@ use crate::interface::{
 };
 use std::sync::Arc;
 
-pub(super) fn find(head: &Head<'_>, catalogue: &Catalogue) -> Result<Arc<Operation>, Refusal> {
+pub(super) fn find<'a>(
+    head: &Head<'a>,
+    catalogue: &Catalogue,
+) -> Result<(Arc<Operation>, Target<'a>), Refusal> {
     // HTTP-7 comes before everything: nothing is read out of a request that two servers could read in two ways.
     if let Some(fault) = head.ambiguity() {
         return Err(fault.into());
@@ -16,7 +19,7 @@ pub(super) fn find(head: &Head<'_>, catalogue: &Catalogue) -> Result<Arc<Operati
     let target = Target::parse(head.target)
         .map_err(|text| Fault::request(Reason::MalformedRequest, text))?;
     match catalogue.find(head.method, &target) {
-        Lookup::Found(operation) => Ok(Arc::clone(operation)),
+        Lookup::Found(operation) => Ok((Arc::clone(operation), target)),
         Lookup::OtherMethods(allow) => Err(Refusal::new(Reason::MethodNotAllowed).allowing(allow)),
         Lookup::UnknownProduct => Err(Refusal::new(Reason::ProductUnknown)),
         Lookup::Unknown => Err(Refusal::new(Reason::OperationUnknown)),

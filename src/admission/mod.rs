@@ -1,10 +1,11 @@
 //! The pipeline: what a request must pass before any byte of it reaches an upstream.
 //!
 //! ```text
-//! match ─ envelope ─ date ─ certificate ─ role ─ signature ─ body+digest ─ payload ─ SCA ─ claim ─ forward
-//! path,   headers    ±60 s  who is it?    may    did they    is it what    (not built yet: they yield
-//! method,                                 they?  say it?     they signed?   NotJudged, and say so)
-//! framing
+//! match ─ envelope ─ date ─ rate/address ─ certificate ─ role ─ signature ─ rate/TPP ─ body+digest ─ SCA ─ claim ─ forward
+//! path,   headers    ±60 s                 who is it?    may    did they               is it what    may   first use
+//! method,                                                they?  say it?                they signed?  the   of the id,
+//! framing                                                                                            PSU's 4 per 24 h
+//!                                                                                                    data be read?
 //! ```
 //!
 //! Cheap checks come first, nothing is buffered for a caller who did not sign, and [`admit`] reads like that line.
@@ -36,8 +37,8 @@
 //! it is what `admit` gives:
 //!
 //! ```
-//! use portvakt::{admission::{self, Admitted, Head, Record, Snapshot}, interface::Refusal, state::Store};
-//! async fn earn(head: &Head<'_>, world: &Snapshot, store: &Store, record: &mut Record) -> Result<Admitted, Refusal> {
+//! use portvakt::{admission::{self, Admission, Head, Record, Snapshot}, interface::Refusal, state::Store};
+//! async fn earn(head: &Head<'_>, world: &Snapshot, store: &Store, record: &mut Record) -> Result<Admission, Refusal> {
 //!     admission::admit(head, &mut bytes::Bytes::new(), world, store, record).await
 //! }
 //! ```
@@ -79,6 +80,12 @@ mod redirect;
 // Is the body what they signed (HTTP-6, HTTP-8, DIG-1)?
 mod body;
 
+// How much comes from whom (QUO-12)?
+mod rate;
+
+// A request whose sender is known.
+mod heard;
+
 // May the PSU's data be read (SCA-*)?
 mod sca;
 
@@ -97,17 +104,33 @@ pub use evidence::{Judged, NotJudged, Unbuilt, Waiver};
 pub use head::{Framing, Head};
 pub use incoming::{Announced, BodyFault, Incoming};
 pub use record::{Check, Outcome, Record, Stage, Verdict};
+pub use rate::{Paced, RateSettings, Rates};
 pub use redirect::Redirectable;
 pub use role::Entitled;
-pub use sca::Grant;
+pub use sca::{Answer, Grant};
 pub use signature::{Signed, signing_string};
-pub use snapshot::{Policy, Snapshot};
+pub use snapshot::{Policy, QuotaPolicy, Snapshot};
 
 use crate::{
-    interface::{Refusal, headers::accept_fix},
+    interface::{Refusal, headers::accept_fix, operations::AnsweredBy},
     state::Store,
 };
 use admitted::Evidence;
+use heard::Heard;
+
+/// What becomes of a request that holds.
+#[must_use]
+#[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it is moved once, and nearly every one is forwarded"
+)]
+pub enum Admission {
+    /// It is forwarded.
+    Forward(Admitted),
+    /// The gateway answers it (SCA-20).
+    Answer(Answer),
+}
 
 /// Judges a request by the world, from top to bottom.
 ///
@@ -121,16 +144,19 @@ pub async fn admit(
     world: &Snapshot,
     store: &Store,
     record: &mut Record,
-) -> Result<Admitted, Refusal> {
+) -> Result<Admission, Refusal> {
     let policy = &world.policy;
     let at = record.received();
 
-    let operation = matching::find(head, &world.catalogue);
-    let operation = record.matched(operation)?;
+    let found = matching::find(head, &world.catalogue);
+    let (operation, target) = record.matched(found)?;
     let envelope = envelope::check(head, body.announced(), &operation, policy);
     let envelope = record.held(Stage::Envelope, envelope)?;
 
+    let asked = record.judge(Stage::Query, policy, query::judge(head, &operation))?;
     let date = record.judge(Stage::Date, policy, date::judge(&envelope, at))?;
+    let from_address = world.rates.address(head.peer);
+    let from_address = record.judge(Stage::AddressRate, policy, from_address)?;
     let tpp = record.judge(
         Stage::Certificate,
         policy,
@@ -148,24 +174,42 @@ pub async fn admit(
         ),
         _ => (record.skip(Stage::Role), record.skip(Stage::Signature)),
     };
-    let redirectable = match (&tpp, &signed) {
-        (Judged::Held(tpp), Judged::Held(_)) => record.judge(
-            Stage::Redirect,
-            policy,
-            redirect::judge(head, tpp, &operation, policy),
-        )?,
-        _ => record.skip(Stage::Redirect),
+    let (of_tpp, redirectable) = match (&tpp, &signed) {
+        (Judged::Held(tpp), Judged::Held(_)) => (
+            record.judge(Stage::TppRate, policy, world.rates.tpp(tpp.certificate().tpp_id()))?,
+            record.judge(
+                Stage::Redirect,
+                policy,
+                redirect::judge(head, tpp, &operation, policy),
+            )?,
+        ),
+        _ => (record.skip(Stage::TppRate), record.skip(Stage::Redirect)),
     };
 
     let bytes = body::read(body, &operation, policy).await;
     let bytes = record.held(Stage::Body, bytes)?;
     let intact = record.judge(Stage::Digest, policy, body::digest(head, &bytes))?;
 
-    let grant = sca::judge(store);
-    let claim = claim::claim(store);
+    let heard = match (&tpp, &signed, &intact) {
+        (Judged::Held(tpp), Judged::Held(_), Judged::Held(_)) => Some(Heard {
+            head,
+            operation: &operation,
+            target,
+            asked: asked.held(),
+            tpp: tpp.certificate().tpp_id(),
+            world,
+        }),
+        _ => None,
+    };
+    let (grant, claim) = match remember(heard, store, record).await? {
+        Remembered::Answer(answer) => return Ok(Admission::Answer(answer)),
+        Remembered::Judged(grant, claim) => (grant, claim),
+    };
 
     let evidence = Evidence {
+        asked,
         date,
+        paced: [from_address, of_tpp],
         tpp,
         entitled,
         signed,
@@ -175,9 +219,47 @@ pub async fn admit(
         claim,
     };
     let fixes = accept_fix::resolve(envelope.fixes(), at);
-    let admitted = Admitted::new(head, operation, policy.environment, fixes, bytes, evidence);
+    let admitted = Admitted::new(head, operation, world, fixes, at, bytes, evidence);
     record.admitted(envelope.fixes(), &admitted);
-    Ok(admitted)
+    Ok(Admission::Forward(admitted))
+}
+
+/// What the stages give that need the store.
+enum Remembered {
+    Answer(Answer),
+    Judged(Judged<Grant>, Judged<Claim>),
+}
+
+/// The stages that need the store. Of a request whose sender is not known no state is read or written (FWD-6).
+async fn remember(
+    heard: Option<Heard<'_>>,
+    store: &Store,
+    record: &mut Record,
+) -> Result<Remembered, Refusal> {
+    let Some(heard) = heard else {
+        return Ok(Remembered::Judged(
+            record.skip(Stage::Sca),
+            record.skip(Stage::Claim),
+        ));
+    };
+    let (Store::Kept(kept), Some(links)) = (store, &heard.world.links) else {
+        return Ok(Remembered::Judged(
+            record.without_store(Stage::Sca),
+            record.without_store(Stage::Claim),
+        ));
+    };
+    // The body took its time.
+    let now = record.now();
+    if heard.operation.answered_by == AnsweredBy::Gateway {
+        let answer = sca::answer(&heard, links, kept, now).await;
+        return record.held(Stage::Sca, answer).map(Remembered::Answer);
+    }
+    let policy = &heard.world.policy;
+    let grant = sca::judge(&heard, links, kept, now).await;
+    let grant = record.judge(Stage::Sca, policy, grant)?;
+    let claim = claim::take(&heard, grant.held(), kept, now).await;
+    let claim = record.judge(Stage::Claim, policy, claim)?;
+    Ok(Remembered::Judged(grant, claim))
 }
 
 // It needs the development PKI.

@@ -2,7 +2,7 @@
 //!
 //! It holds no personal data: no header value but X-Request-ID, no path, no body.
 
-use super::{Admitted, Judged, Policy, Tpp};
+use super::{Admitted, Grant, Judged, Policy, Tpp};
 use crate::{
     clock::{Clock, Stopwatch, Timestamp},
     interface::{Reason, Refusal, headers::accept_fix::Fixes, operations::Operation},
@@ -35,18 +35,26 @@ stages! {
     Envelope = "envelope",
     /// The Date header.
     Date = "date",
+    /// The rate of the address.
+    AddressRate = "address-rate",
     /// The certificate.
     Certificate = "certificate",
     /// The role that it carries.
     Role = "role",
     /// The signature.
     Signature = "signature",
+    /// The rate of the TPP.
+    TppRate = "tpp-rate",
     /// The host that TPP-Redirect-URI names.
     Redirect = "redirect",
     /// The body, read whole.
     Body = "body",
     /// The digest of the body.
     Digest = "digest",
+    /// The PSU's consent and session.
+    Sca = "sca",
+    /// The request id and the quota.
+    Claim = "claim",
 }
 
 /// One check on one request.
@@ -90,6 +98,8 @@ pub enum Outcome {
     Forwarded(u16),
     /// The gateway refused it.
     Refused(Reason),
+    /// The gateway answered it by itself (SCA-20).
+    Answered,
     /// It was admitted, but the upstream or the gateway failed it.
     Failed(Reason),
     /// The client went away before it had an answer.
@@ -108,6 +118,7 @@ pub struct Record {
     certificate: Option<Arc<Certificate>>,
     named_fixes: Fixes,
     unsigned_target: bool,
+    without_session: bool,
 }
 
 impl Record {
@@ -124,6 +135,7 @@ impl Record {
             certificate: None,
             named_fixes: Fixes::default(),
             unsigned_target: false,
+            without_session: false,
         }
     }
 
@@ -177,6 +189,15 @@ impl Record {
             .map(|certificate| certificate.tpp_id())
     }
 
+    /// The TPP of an admitted request that reads account information with the PSU present and without a session
+    /// (QUO-14): PSU-IP-Address alone is what the TPP says.
+    pub fn had_no_session(&self) -> Option<&str> {
+        let certificate = self.certificate.as_ref();
+        certificate
+            .filter(|_| self.without_session)
+            .map(|certificate| certificate.tpp_id())
+    }
+
     /// Whether this check was made and holds.
     pub fn holds(&self, stage: Stage) -> bool {
         self.checks
@@ -184,13 +205,13 @@ impl Record {
             .any(|check| check.stage == stage && check.verdict == Verdict::Held)
     }
 
-    pub(super) fn matched(
+    pub(super) fn matched<T>(
         &mut self,
-        found: Result<Arc<Operation>, Refusal>,
-    ) -> Result<Arc<Operation>, Refusal> {
-        let operation = self.held(Stage::Match, found)?;
-        self.operation = Some(Arc::clone(&operation));
-        Ok(operation)
+        found: Result<(Arc<Operation>, T), Refusal>,
+    ) -> Result<(Arc<Operation>, T), Refusal> {
+        let found = self.held(Stage::Match, found)?;
+        self.operation = Some(Arc::clone(&found.0));
+        Ok(found)
     }
 
     pub(super) fn identified(&mut self, tpp: &Judged<Tpp>) {
@@ -204,6 +225,7 @@ impl Record {
             && admitted
                 .signed()
                 .is_some_and(|signed| !signed.covers_request_target());
+        self.without_session = admitted.grant().is_some_and(Grant::without_session);
     }
 
     /// Notes a check that is never waived, because nothing after it could be judged without it.
@@ -245,6 +267,12 @@ impl Record {
                 }
             },
         }
+    }
+
+    /// Notes a check that had no store to judge by.
+    pub(super) fn without_store<T>(&mut self, stage: Stage) -> Judged<T> {
+        self.note(stage, Verdict::Skipped);
+        Judged::without_store()
     }
 
     /// Notes a check that had nothing to judge by.

@@ -1,19 +1,259 @@
 //! May the PSU's data be read, or the PSU's money be moved (SCA-8)?
 //!
-//! Not built: no store keeps consents and sessions yet.
+//! What an operation needs stands in the catalogue: nothing, a PSU who is known, or a consent. What is known of the PSU
+//! comes from the store; [`grant`] holds one against the other and does nothing else. A "no" is never said from memory:
+//! another process could have said "yes" since.
 
-use super::{Judged, Unbuilt};
-use crate::state::Store;
+// What is held against it.
+mod grant;
+// What an SCA would be about.
+mod pending;
 
-/// What the operation needs of the PSU holds: a binding, a consent, a session. Nothing earns one yet.
+pub(super) use pending::pending;
+
+use super::heard::Heard;
+use crate::{
+    clock::Timestamp,
+    interface::{Fault, Reason, Refusal, headers},
+    sca::Links,
+    state::{Kept, Keys, PsuRef, Unavailable},
+};
+use grant::{Lack, Need, Terms};
+use jiff::civil::Date;
+
+/// SCA-5: a session lasts an hour from its completion; it never slides. In seconds.
+pub const SESSION_LASTS: u64 = 3_600;
+
+/// SCA-7, QUO-9: an SCA is renewed after 180 days. In seconds.
+pub const SCA_LASTS: u64 = 180 * 86_400;
+
+/// QUO-10: without the PSU, details need a consent at most this old. In seconds.
+pub const DETAILS_CONSENT_LASTS: u64 = 90 * 86_400;
+
+/// QUO-8, SCA-8: how far back transactions may reach without a session. In days.
+pub const HISTORY_DAYS: i32 = 90;
+
+/// What the operation needs of the PSU holds.
 #[must_use]
 #[derive(Debug)]
 pub struct Grant {
-    _earned: (),
+    psu: Option<u128>,
+    corporate: Option<u128>,
+    bound: bool,
+    session: Option<Timestamp>,
+    last_sca: Option<Timestamp>,
+    history_from: Option<Date>,
+    without_session: bool,
 }
 
-pub(super) const fn judge(store: &Store) -> Judged<Grant> {
-    match store {
-        Store::Stateless | Store::Kept(_) => Judged::unbuilt(Unbuilt::Sca),
+impl Grant {
+    /// The PSU whose PSU-ID goes upstream.
+    pub const fn psu(&self) -> Option<u128> {
+        self.psu
     }
+
+    /// The corporate agreement whose id goes upstream (SCA-17).
+    pub const fn corporate(&self) -> Option<u128> {
+        self.corporate
+    }
+
+    /// Whether the PSU is bound to the TPP; one that is being learned is not yet (SCA-19).
+    pub const fn bound(&self) -> bool {
+        self.bound
+    }
+
+    /// When the SCA of the valid session was completed (SCA-4).
+    pub const fn session(&self) -> Option<Timestamp> {
+        self.session
+    }
+
+    /// The PSU's last SCA.
+    pub const fn last_sca(&self) -> Option<Timestamp> {
+        self.last_sca
+    }
+
+    /// The date that the transactions are to begin at (QUO-8, SCA-8).
+    pub const fn history_from(&self) -> Option<Date> {
+        self.history_from
+    }
+
+    /// Whether account information goes out with the PSU present and without a session (QUO-14).
+    pub const fn without_session(&self) -> bool {
+        self.without_session
+    }
+}
+
+/// Judges what a request asks of a PSU's data.
+///
+/// # Errors
+/// What is missing, with the link by which the PSU authenticates; or the store is away.
+pub(super) async fn judge(
+    heard: &Heard<'_>,
+    links: &Links,
+    kept: &Kept,
+    at: Timestamp,
+) -> Result<Grant, Refusal> {
+    let policy = &heard.world.policy;
+    let ids = heard.operation.ids(&heard.target);
+    let need = need(heard, ids.first().map(AsRef::as_ref), kept.keys());
+    let terms = Terms {
+        psu_present: policy.psu_present,
+        learning: policy.unknown_psu.learning_since(at).is_some(),
+        keys: kept.keys(),
+        at,
+        today: policy.today(at),
+    };
+    let refused = |lack, bound| refusal(lack, || link(heard, links, bound, at));
+    let Some(psu) = need.psu else {
+        return grant::grant(&need, None, &terms).map_err(|lack| refused(lack, false));
+    };
+    let who = PsuRef {
+        tpp: heard.tpp,
+        psu,
+    };
+    let known = kept.psu(who).await.map_err(away)?;
+    if known.is_some()
+        && let Ok(grant) = grant::grant(&need, known.as_deref(), &terms)
+    {
+        return Ok(grant);
+    }
+    // A "no" is never said from memory.
+    let known = kept.psu_now(who).await.map_err(away)?;
+    grant::grant(&need, known.as_deref(), &terms).map_err(|lack| refused(lack, known.is_some()))
+}
+
+/// What a request needs; `account` is the one in its path, decoded.
+fn need<'a>(heard: &Heard<'_>, account: Option<&'a str>, keys: &Keys) -> Need<'a> {
+    let operation = heard.operation;
+    let psu = heard.psu();
+    let session = heard.get(&headers::TPP_SESSION_ID);
+    Need {
+        sca: operation.sca,
+        agreement: operation.agreement,
+        transactions: operation.transactions,
+        psu,
+        identity: operation.is_initiation() && heard.get(&headers::X_PSU_IDENTITY).is_some(),
+        corporate: heard.uuid(&headers::PSU_CORPORATE_ID),
+        context_named: heard.get(&headers::PSU_CONTEXT).is_some(),
+        session: session
+            .filter(|_| psu.is_some())
+            .map(|id| keys.session(heard.tpp, id)),
+        account,
+        present: heard.says_psu_present(),
+        date_from: heard.asked.and_then(super::Asked::date_from),
+    }
+}
+
+/// The link by which the SCA starts that this request needs; none without TPP-Redirect-URI (SCA-9). `bound` says
+/// whether the PSU belongs to the TPP: only then it is named (SCA-12).
+fn link(heard: &Heard<'_>, links: &Links, bound: bool, at: Timestamp) -> Option<String> {
+    let pending = pending(
+        |header| heard.get(header),
+        heard.operation,
+        heard.world.policy.environment,
+        heard.target.path(),
+        heard.tpp,
+        heard.psu().filter(|_| bound),
+    )?;
+    Some(links.link(&pending, at))
+}
+
+/// ERR-4: the store is away, and nobody can say what is permitted.
+pub(super) fn away(fault: Unavailable) -> Refusal {
+    Refusal::new(Reason::StateUnavailable).for_operator(fault.0)
+}
+
+/// What a lack is answered.
+fn refusal(lack: Lack, link: impl FnOnce() -> Option<String>) -> Refusal {
+    let text = say(lack);
+    match lack {
+        Lack::CorporateId => {
+            let header = headers::PSU_CORPORATE_ID.written;
+            Fault::header(Reason::CorporateIdMissing, header, text).into()
+        }
+        Lack::PsuForHistory => Fault::query(Reason::HistoryTooOld, "dateFrom", text).into(),
+        _ => link().map_or_else(nowhere_to_return, |href| {
+            let fault = Fault::header(Reason::ScaRequired, header_of(lack), text);
+            Refusal::from(fault).with_sca_redirect(href)
+        }),
+    }
+}
+
+/// SCA-9.
+fn nowhere_to_return() -> Refusal {
+    let header = headers::TPP_REDIRECT_URI.written;
+    let text = "the PSU must authenticate, and afterwards be sent back: the header is required where SCA starts";
+    Fault::header(Reason::HeaderMissing, header, text).into()
+}
+
+const fn header_of(lack: Lack) -> &'static str {
+    match lack {
+        Lack::Session | Lack::SessionForHistory => headers::TPP_SESSION_ID.written,
+        Lack::Agreement | Lack::CorporateId => headers::PSU_CORPORATE_ID.written,
+        _ => headers::PSU_ID.written,
+    }
+}
+
+const fn say(lack: Lack) -> &'static str {
+    match lack {
+        Lack::PsuId => "there is no PSU-ID: the PSU is told apart by the one that SCA gives",
+        Lack::Binding => "it is not a PSU-ID that this bank gave to this TPP",
+        Lack::Agreement => "no SCA of this PSU gave this agreement; the link leads to one that does",
+        Lack::CorporateId => {
+            "this PSU consented for corporate agreements only: name one, or send PSU-Context"
+        }
+        Lack::Consent => "the PSU has given no consent to account information in this context, or has withdrawn it",
+        Lack::Account => "the PSU's consent does not include this account",
+        Lack::RecentSca => "the PSU last authenticated more than 180 days ago",
+        Lack::RecentConsent => {
+            "without the PSU, details need a consent that is at most 90 days old"
+        }
+        Lack::Session => {
+            "it is not the valid session of this PSU: no SCA was completed under it, an hour has passed since, or a newer one took its place"
+        }
+        Lack::SessionForHistory => {
+            "transactions of more than 90 days ago need a valid session, named in TPP-Session-ID"
+        }
+        Lack::PsuForHistory => {
+            "without PSU-IP-Address transactions reach back 90 days; name a later date, or none"
+        }
+    }
+}
+
+/// What the gateway answers by itself: the link by which an SCA starts (SCA-20).
+#[must_use]
+#[derive(Debug)]
+pub struct Answer {
+    href: String,
+}
+
+impl Answer {
+    /// scaRedirect.
+    pub fn href(&self) -> &str {
+        &self.href
+    }
+}
+
+/// SCA-20: registration of a PSU, and consent. Nothing is looked at but who asks, and where the PSU goes back to.
+///
+/// # Errors
+/// TPP-Redirect-URI is missing (SCA-9), or the store is away.
+pub(super) async fn answer(
+    heard: &Heard<'_>,
+    links: &Links,
+    kept: &Kept,
+    at: Timestamp,
+) -> Result<Answer, Refusal> {
+    let bound = match heard.psu() {
+        Some(psu) => {
+            let who = PsuRef {
+                tpp: heard.tpp,
+                psu,
+            };
+            kept.psu_now(who).await.map_err(away)?.is_some()
+        }
+        None => false,
+    };
+    let href = link(heard, links, bound, at).ok_or_else(nowhere_to_return)?;
+    Ok(Answer { href })
 }

@@ -1,15 +1,16 @@
 //! The world that a request is judged by, in one value: a request never sees half of a reload.
 
-use super::Waiver;
+use super::{Rates, Waiver};
 use crate::{
     interface::{
         Reason, Refusal,
         headers::identity::IdentityForm,
         operations::{Catalogue, Environment},
     },
+    sca::{Links, PsuPresent, UnknownPsu},
     trust::Trust,
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// Everything that a judgement depends on, the request and the time apart. It is taken once per request and replaced
 /// whole.
@@ -21,6 +22,10 @@ pub struct Snapshot {
     pub catalogue: Catalogue,
     /// The trust anchors and the certificates that are known by them.
     pub trust: Trust,
+    /// What starts an SCA. None where a request is only looked at, and nothing is to be forwarded.
+    pub links: Option<Arc<Links>>,
+    /// How much comes from whom.
+    pub rates: Arc<Rates>,
 }
 
 /// What the operator decided.
@@ -37,8 +42,27 @@ pub struct Policy {
     /// The hosts that a TPP may name in TPP-Redirect-URI, by its identity in capitals; a TPP that is not here may name
     /// any (HDR-8).
     pub redirect_hosts: BTreeMap<String, Vec<String>>,
+    /// What account information with the PSU present needs (SCA-16).
+    pub psu_present: PsuPresent,
+    /// What happens to a PSU-ID that no SCA gave out (SCA-19).
+    pub unknown_psu: UnknownPsu,
+    /// How calls without the PSU are counted.
+    pub quota: QuotaPolicy,
+    /// Whether request ids of safe methods are remembered like those of unsafe ones (REP-1). Default false.
+    pub replay_everywhere: bool,
     /// The reasons that are observed and not refused (FWD-6).
     pub(crate) observed: Vec<Reason>,
+}
+
+/// How calls without the PSU are counted (QUO-1 to QUO-3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuotaPolicy {
+    /// Details are counted for each transaction, not for the account (QUO-3). Default false.
+    pub details_each: bool,
+    /// Later pages of a list are counted with the call that they continue (QUO-13). Default false.
+    pub pages_once: bool,
+    /// Calls with the PSU present are counted too, unless a session is valid (QUO-14). Default false.
+    pub psu_present_needs_session: bool,
 }
 
 impl Policy {
@@ -50,6 +74,14 @@ impl Policy {
             also_signed: Vec::new(),
             identity: IdentityForm::NORWEGIAN,
             redirect_hosts: BTreeMap::new(),
+            psu_present: PsuPresent::SessionWhenSent,
+            unknown_psu: UnknownPsu::Refuse,
+            quota: QuotaPolicy {
+                details_each: false,
+                pages_once: false,
+                psu_present_needs_session: false,
+            },
+            replay_everywhere: false,
             observed: Vec::new(),
         }
     }

@@ -2,7 +2,7 @@
 //! allow-list, with what the gateway established beside them.
 
 use crate::{
-    admission::{Admitted, Unbuilt},
+    admission::{Admitted, Grant, Unbuilt},
     interface::headers,
 };
 use http::{HeaderName, HeaderValue, Method, Version, header};
@@ -18,6 +18,11 @@ const OPERATION: HeaderName = HeaderName::from_static("gateway-operation");
 const REQUEST_ID: HeaderName = HeaderName::from_static("gateway-request-id");
 const SIGNED_HEADERS: HeaderName = HeaderName::from_static("gateway-signed-headers");
 const PSU_PRESENT: HeaderName = HeaderName::from_static("gateway-psu-present");
+const PSU_BOUND: HeaderName = HeaderName::from_static("gateway-psu-bound");
+const SCA: HeaderName = HeaderName::from_static("gateway-sca");
+const SCA_AT: HeaderName = HeaderName::from_static("gateway-sca-at");
+const SCA_REDIRECT: HeaderName = HeaderName::from_static("gateway-sca-redirect");
+const HISTORY_FROM: HeaderName = HeaderName::from_static("gateway-history-from");
 const NOT_JUDGED: HeaderName = HeaderName::from_static("gateway-not-judged");
 const OBSERVED: HeaderName = HeaderName::from_static("gateway-observed");
 
@@ -77,6 +82,15 @@ fn insert_established(admitted: &Admitted, head: &mut RequestHeader) -> Result<(
             HeaderValue::from_static(if admitted.psu_present() { "yes" } else { "no" }),
         )?;
     }
+    if let Some(grant) = admitted.grant() {
+        insert_grant(grant, head)?;
+    }
+    // SCA-21. What only reads gets its link with the core's 401 (SCA-14).
+    if !admitted.method().is_safe()
+        && let Some(href) = admitted.sca_redirect()
+    {
+        head.insert_header(SCA_REDIRECT, href)?;
+    }
     // SIG-15. The list vouches for Digest too, so it goes with the body's integrity: all that stands behind `tpp`.
     if let Some(signed) = admitted.signed().filter(|_| admitted.tpp().is_some()) {
         head.insert_header(SIGNED_HEADERS, signed.headers())?;
@@ -87,6 +101,23 @@ fn insert_established(admitted: &Admitted, head: &mut RequestHeader) -> Result<(
     let observed: Vec<_> = admitted.waived().map(|reason| reason.slug()).collect();
     if !observed.is_empty() {
         head.insert_header(OBSERVED, observed.join(", "))?;
+    }
+    Ok(())
+}
+
+/// What is known of the PSU (FWD-1, SCA-19, QUO-14).
+fn insert_grant(grant: &Grant, head: &mut RequestHeader) -> Result<()> {
+    let session = grant.session();
+    let state = if session.is_some() { "session" } else { "none" };
+    head.insert_header(SCA, HeaderValue::from_static(state))?;
+    if let Some(at) = session.or_else(|| grant.last_sca()) {
+        head.insert_header(SCA_AT, at.to_string())?;
+    }
+    if let Some(from) = grant.history_from() {
+        head.insert_header(HISTORY_FROM, from.to_string())?;
+    }
+    if grant.psu().is_some() && !grant.bound() {
+        head.insert_header(PSU_BOUND, HeaderValue::from_static("no"))?;
     }
     Ok(())
 }

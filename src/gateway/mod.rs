@@ -35,6 +35,12 @@ mod body;
 // The head that goes upstream.
 pub mod forward;
 
+// What is settled once the upstream has answered.
+mod settle;
+
+// SCA that the core demands.
+mod demand;
+
 // Answers of the gateway itself.
 mod respond;
 

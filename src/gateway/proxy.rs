@@ -2,19 +2,21 @@
 
 use super::{
     body::{self, DownstreamBody},
+    demand::Demand,
     door::Connection,
     forward,
     respond::{self, Setting},
+    settle,
 };
 use crate::{
-    admission::{self, Admitted, Announced, Framing, Head, Outcome, Record, Snapshot},
+    admission::{self, Admission, Admitted, Announced, Framing, Head, Outcome, Record, Snapshot},
     clock::{Clock, Stopwatch},
     config::Upstream,
     interface::{
-        Reason, Refusal,
+        QuotaLeft, Reason, Refusal,
         headers::{self, content, identifier},
     },
-    state::Store,
+    state::{Kept, Store},
     telemetry::{Handles, Telemetry},
 };
 use arc_swap::ArcSwap;
@@ -25,10 +27,11 @@ use pingora::{
     Error, ErrorType, Result,
     http::{RequestHeader, ResponseHeader},
     modules::http::HttpModules,
+    protocols::Digest,
     proxy::{FailToProxy, ProxyHttp, Session},
     upstreams::peer::HttpPeer,
 };
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, os::fd::RawFd, sync::Arc, time::Duration};
 
 /// What requests are judged by, and the metric handles made for it: replaced together, never one without the other.
 #[derive(Debug)]
@@ -50,6 +53,7 @@ impl World {
 pub struct Gate {
     world: ArcSwap<World>,
     store: Store,
+    kept: Arc<Kept>,
     clock: Clock,
     telemetry: Arc<Telemetry>,
     settings: GateSettings,
@@ -80,6 +84,10 @@ pub struct Exchange {
     request_id: Option<HeaderValue>,
     /// The status of an upstream's answer that is being replaced (ERR-6).
     replaced: Option<u16>,
+    /// An answer of the upstream that gets a link (SCA-14).
+    demand: Option<Demand>,
+    /// Whether the upstream was connected to.
+    connected: bool,
     upstream: Option<Stopwatch>,
     upstream_took: Option<Duration>,
 }
@@ -88,7 +96,7 @@ impl Gate {
     /// A gate in front of one upstream.
     pub fn new(
         world: World,
-        store: Store,
+        kept: Arc<Kept>,
         clock: Clock,
         telemetry: Arc<Telemetry>,
         settings: GateSettings,
@@ -102,7 +110,8 @@ impl Gate {
         peer.options.idle_timeout = Some(upstream.idle_timeout);
         Self {
             world: ArcSwap::from_pointee(world),
-            store,
+            store: Store::Kept(Arc::clone(&kept)),
+            kept,
             clock,
             telemetry,
             settings,
@@ -115,7 +124,7 @@ impl Gate {
         &self,
         session: &mut Session,
         exchange: &mut Exchange,
-    ) -> std::result::Result<Admitted, Refusal> {
+    ) -> std::result::Result<Admission, Refusal> {
         let digest = session
             .digest()
             .and_then(|digest| digest.ssl_digest.clone());
@@ -141,6 +150,43 @@ impl Gate {
         let head = arrival.head(&received, &target);
         let mut body = DownstreamBody::new(session, self.settings.body_timeout);
         admission::admit(&head, &mut body, world, &self.store, record).await
+    }
+
+    /// What is settled when the upstream answers; what is left of the quota.
+    async fn settle(
+        &self,
+        exchange: &Exchange,
+        head: &mut ResponseHeader,
+    ) -> Result<Option<QuotaLeft>> {
+        let admitted = exchange.admitted()?;
+        let status = head.status.as_u16();
+        let left = settle::answered(admitted, &self.kept, status).await;
+        let unknown_psu = exchange.world.snapshot.policy.unknown_psu;
+        let since = unknown_psu.learning_since(exchange.record.received());
+        if let Some(since) = since.filter(|_| head.status.is_success()) {
+            settle::learn(admitted, &head.headers, since, &self.kept, &self.telemetry).await;
+        }
+        let ours = |name: &&header::HeaderName| settle::is_for_the_gateway(name);
+        let ours: Vec<_> = head.headers.keys().filter(ours).cloned().collect();
+        for name in ours {
+            head.remove_header(&name);
+        }
+        Ok(left)
+    }
+
+    /// Gives back what a request took that the upstream never answered (QUO-5, REP-1). One that a client left, or that
+    /// the upstream was too slow for, stays counted: the core may have done it.
+    async fn undo(&self, exchange: &Exchange, error: &Error) {
+        let answered = exchange.outcome.is_some() || exchange.replaced.is_some();
+        let unreachable = respond::failure(error)
+            .is_some_and(|refusal| refusal.reason() == Reason::UpstreamUnreachable);
+        let claim = exchange.admitted.as_ref().and_then(Admitted::claim);
+        if let Some(claim) = claim
+            && !answered
+            && (unreachable || !exchange.connected)
+        {
+            settle::give_back(claim, &self.kept, exchange.connected).await;
+        }
     }
 
     fn setting<'a>(&'a self, exchange: &'a Exchange) -> Setting<'a> {
@@ -229,6 +275,8 @@ impl ProxyHttp for Gate {
             operator: None,
             request_id: None,
             replaced: None,
+            demand: None,
+            connected: false,
             upstream: None,
             upstream_took: None,
         }
@@ -252,9 +300,15 @@ impl ProxyHttp for Gate {
 
     async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
         match self.judge(session, exchange).await {
-            Ok(admitted) => {
+            Ok(Admission::Forward(admitted)) => {
                 exchange.admitted = Some(admitted);
                 Ok(false)
+            }
+            Ok(Admission::Answer(answer)) => {
+                exchange.outcome = Some(Outcome::Answered);
+                let setting = self.setting(exchange);
+                respond::sca_redirect(session, answer.href(), &setting).await?;
+                Ok(true)
             }
             Err(refusal) => {
                 exchange.outcome = Some(Outcome::Refused(refusal.reason()));
@@ -281,6 +335,19 @@ impl ProxyHttp for Gate {
         exchange: &mut Exchange,
     ) -> Result<()> {
         *head = *forward::upstream_head(exchange.admitted()?)?;
+        Ok(())
+    }
+
+    async fn connected_to_upstream(
+        &self,
+        _session: &mut Session,
+        _reused: bool,
+        _peer: &HttpPeer,
+        _fd: RawFd,
+        _digest: Option<&Digest>,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        exchange.connected = true;
         Ok(())
     }
 
@@ -328,6 +395,7 @@ impl ProxyHttp for Gate {
         }
         exchange.upstream_took = exchange.upstream.as_ref().map(Stopwatch::elapsed);
         let status = head.status.as_u16();
+        let left = self.settle(exchange, head).await?;
         if status >= 400 && !says_json(head) {
             exchange.replaced = Some(status);
             return Err(Error::explain(
@@ -343,7 +411,31 @@ impl ProxyHttp for Gate {
         ] {
             head.remove_header(&name);
         }
+        if status == 401 && Demand::takes(content_length(head)) {
+            exchange.demand = exchange.admitted()?.sca_redirect().map(Demand::new);
+            if exchange.demand.is_some() {
+                // How long it will be is known at its end.
+                head.remove_header(&header::CONTENT_LENGTH);
+                head.insert_header(header::TRANSFER_ENCODING, "chunked")?;
+            }
+        }
+        if let Some(left) = left {
+            respond::say_quota(head, left)?;
+        }
         respond::seal(head, &self.setting(exchange))
+    }
+
+    fn response_body_filter(
+        &self,
+        _session: &mut Session,
+        body: &mut Option<Bytes>,
+        end: bool,
+        exchange: &mut Exchange,
+    ) -> Result<Option<Duration>> {
+        if let Some(demand) = &mut exchange.demand {
+            *body = demand.pass(body.take(), end);
+        }
+        Ok(None)
     }
 
     async fn fail_to_proxy(
@@ -352,6 +444,7 @@ impl ProxyHttp for Gate {
         error: &Error,
         exchange: &mut Exchange,
     ) -> FailToProxy {
+        self.undo(exchange, error).await;
         let replaced = exchange
             .replaced
             .map(|status| Refusal::new(Reason::UpstreamError).with_status(status));
@@ -417,6 +510,11 @@ fn says_json(head: &ResponseHeader) -> bool {
         .get(header::CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| content::is_json(kind.split(';').next().unwrap_or_default()))
+}
+
+fn content_length(head: &ResponseHeader) -> Option<usize> {
+    let length = head.headers.get(header::CONTENT_LENGTH)?;
+    length.to_str().ok()?.parse().ok()
 }
 
 /// RFC 9110, section 9.2.1.

@@ -2,7 +2,9 @@
 
 use crate::{
     clock::Timestamp,
-    interface::{Fault, Place, Reason, Refusal, headers::date, operations::Operation},
+    interface::{
+        Code, Fault, Place, QuotaLeft, Reason, Refusal, headers::date, operations::Operation,
+    },
 };
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, header};
@@ -12,6 +14,12 @@ use std::time::Duration;
 
 /// X-Request-ID, which goes back as it came (ERR-5).
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The content type of every answer of the gateway (ERR-1).
+const JSON: &str = "application/json; charset=utf-8";
+
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
 /// tppMessages' `text` (§Message object).
 const MAX_TEXT: usize = 512;
@@ -65,6 +73,21 @@ pub(super) async fn refuse(
     Ok(())
 }
 
+/// Answers a request with the link by which SCA starts (SCA-20).
+pub(super) async fn sca_redirect(
+    session: &mut Session,
+    href: &str,
+    setting: &Setting<'_>,
+) -> Result<()> {
+    let body = Bytes::from(json!({ "_links": sca_links(href) }).to_string());
+    let mut head = ResponseHeader::build_no_case(200, Some(6))?;
+    head.insert_header(header::CONTENT_TYPE, HeaderValue::from_static(JSON))?;
+    head.insert_header(header::CONTENT_LENGTH, body.len())?;
+    seal(&mut head, setting)?;
+    session.write_response_header(Box::new(head), false).await?;
+    session.write_response_body(Some(body), true).await
+}
+
 /// The headers that every answer carries, the upstream's too (ERR-5, ERR-7).
 pub(super) fn seal(head: &mut ResponseHeader, setting: &Setting<'_>) -> Result<()> {
     head.insert_header(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))?;
@@ -80,17 +103,35 @@ fn head(refusal: &Refusal, setting: &Setting<'_>, length: usize) -> Result<Respo
     let mut head = ResponseHeader::build_no_case(refusal.status(), Some(8))?;
     head.insert_header(
         header::CONTENT_TYPE,
-        HeaderValue::from_static("application/json; charset=utf-8"),
+        HeaderValue::from_static(JSON),
     )?;
     head.insert_header(header::CONTENT_LENGTH, length)?;
     if let Some(allow) = refusal.allow() {
         head.insert_header(header::ALLOW, allow)?;
     }
-    if refusal.status() == 503 {
+    if let Some(seconds) = refusal.seconds_to_retry() {
+        head.insert_header(header::RETRY_AFTER, seconds)?;
+    } else if refusal.status() == 503 {
         head.insert_header(header::RETRY_AFTER, HeaderValue::from_static("1"))?;
+    }
+    if let Some(left) = refusal.quota() {
+        say_quota(&mut head, left)?;
     }
     seal(&mut head, setting)?;
     Ok(head)
+}
+
+/// QUO-11, as the IETF's draft of these fields has them: four calls in a window of 24 hours, and how many are left.
+pub(super) fn say_quota(head: &mut ResponseHeader, left: QuotaLeft) -> Result<()> {
+    head.insert_header(
+        RATE_LIMIT_POLICY,
+        HeaderValue::from_static("\"psu-absent\";q=4;w=86400"),
+    )?;
+    head.insert_header(
+        RATE_LIMIT,
+        format!("\"psu-absent\";r={};t={}", left.calls, left.seconds),
+    )?;
+    Ok(())
 }
 
 /// ERR-1.
@@ -100,7 +141,9 @@ fn body(refusal: &Refusal, setting: &Setting<'_>) -> Value {
     body.insert("id".into(), json!(uuid::Uuid::new_v4().to_string()));
     body.insert("system".into(), json!(setting.system));
     body.insert("status".into(), json!(refusal.status()));
-    body.insert("code".into(), json!(code(refusal)));
+    if let Some(code) = code(refusal) {
+        body.insert("code".into(), json!(code));
+    }
     body.insert("message".into(), json!(reason.title()));
     body.insert("reason".into(), json!(reason.slug()));
     if !refusal.faults().is_empty() || refusal.status() == 400 {
@@ -108,6 +151,9 @@ fn body(refusal: &Refusal, setting: &Setting<'_>) -> Value {
             "faults".into(),
             faults(refusal).map(|found| fault(&found)).collect(),
         );
+    }
+    if let Some(href) = refusal.sca_redirect() {
+        body.insert("_links".into(), sca_links(href));
     }
     if let Some(signing_string) = refusal.signing_string() {
         body.insert("signingString".into(), json!(signing_string));
@@ -125,13 +171,13 @@ fn body(refusal: &Refusal, setting: &Setting<'_>) -> Value {
 }
 
 /// ERR-6: an upstream's error that is replaced keeps its status, and the code follows that.
-fn code(refusal: &Refusal) -> &'static str {
+fn code(refusal: &Refusal) -> Option<&'static str> {
     match (refusal.reason(), refusal.status()) {
-        (Reason::UpstreamError, 403) => "FORBIDDEN",
-        (Reason::UpstreamError, 404) => "RESOURCE_UNKNOWN",
-        (Reason::UpstreamError, 409) => "CONFLICT",
-        (Reason::UpstreamError, 400..500) => "BAD_REQUEST",
-        (reason, _) => reason.code().as_str(),
+        (Reason::UpstreamError, 403) => Some("FORBIDDEN"),
+        (Reason::UpstreamError, 404) => Some("RESOURCE_UNKNOWN"),
+        (Reason::UpstreamError, 409) => Some("CONFLICT"),
+        (Reason::UpstreamError, 400..500) => Some("BAD_REQUEST"),
+        (reason, _) => reason.code().map(Code::as_str),
     }
 }
 
@@ -155,12 +201,21 @@ fn fault(fault: &Fault) -> Value {
 /// §Message object.
 fn message(fault: &Fault) -> Value {
     let text: String = fault.text.chars().take(MAX_TEXT).collect();
-    let mut value =
-        json!({ "category": "ERROR", "code": fault.reason.code().as_str(), "text": text });
-    if let (Place::Header(name), Some(members)) = (&fault.place, value.as_object_mut()) {
-        members.insert("path".into(), json!(name));
+    let mut value = json!({ "category": "ERROR", "text": text });
+    if let Some(members) = value.as_object_mut() {
+        // No code of the interface says that SCA is needed; its own SCA_NOT_FOUND comes closest.
+        let code = fault.reason.code().unwrap_or(Code::ScaNotFound);
+        members.insert("code".into(), json!(code.as_str()));
+        if let Place::Header(name) = &fault.place {
+            members.insert("path".into(), json!(name));
+        }
     }
     value
+}
+
+/// A links map with one link (§Link and links map).
+pub(super) fn sca_links(href: &str) -> Value {
+    json!({ "scaRedirect": { "href": href, "verbs": ["GET"] } })
 }
 
 /// Takes in what the client still sends, within bounds.

@@ -60,10 +60,14 @@ impl Reason {
             | Self::CertificateWrongType
             | Self::CertificateNotPsd2
             | Self::RoleMissing => certificate(self),
+            Self::ScaRequired | Self::QuotaExceeded | Self::RateLimited | Self::RequestReplayed => {
+                state(self)
+            }
             Self::UpstreamError
             | Self::UpstreamUnreachable
             | Self::UpstreamTimeout
             | Self::Overloaded
+            | Self::StateUnavailable
             | Self::Internal => failure(self),
         }
     }
@@ -269,6 +273,35 @@ const fn certificate(reason: Reason) -> Guide {
     }
 }
 
+const fn state(reason: Reason) -> Guide {
+    match reason {
+        Reason::ScaRequired => Guide {
+            rules: "SCA-1 to SCA-9, SCA-16 to SCA-18, QUO-9, QUO-10",
+            when: "The PSU has not authenticated for this: there is no PSU-ID, it is not one that this bank gave to this TPP, the consent is missing, withdrawn, too old or for other accounts, or TPP-Session-ID is not the valid session. The fault says which.",
+            remedy: "Send the PSU's browser to the address in _links.scaRedirect. Afterwards the PSU comes back to TPP-Redirect-URI with psu-id; send that in PSU-ID, and the same TPP-Session-ID for an hour.",
+            example: "GET /v1/accounts without PSU-ID",
+        },
+        Reason::QuotaExceeded => Guide {
+            rules: "QUO-1 to QUO-3",
+            when: "Without PSU-IP-Address an account's balances, transaction list and transaction details can each be read four times in any 24 hours, and four calls were made.",
+            remedy: "Wait for the seconds in Retry-After. RateLimit tells with every answer how many calls are left. While the PSU is present, send PSU-IP-Address: there is no such limit then.",
+            example: "The fifth GET /v1/accounts/{id}/balances of a day without PSU-IP-Address",
+        },
+        Reason::RateLimited => Guide {
+            rules: "QUO-12",
+            when: "More requests came from one address, or from one TPP, than the gateway takes in a second.",
+            remedy: "Wait for the seconds in Retry-After, and spread requests over time.",
+            example: "A thousand requests at once",
+        },
+        _ => Guide {
+            rules: "REP-1",
+            when: "A request of this TPP with the same X-Request-ID was forwarded within the last two minutes.",
+            remedy: "Give each call an X-Request-ID of its own, a repeated one too. A payment that was repeated may have been taken the first time: read its status.",
+            example: "A client library that repeats a request as it was",
+        },
+    }
+}
+
 const fn failure(reason: Reason) -> Guide {
     match reason {
         Reason::UpstreamError => Guide {
@@ -294,6 +327,12 @@ const fn failure(reason: Reason) -> Guide {
             when: "The gateway is busy or about to stop.",
             remedy: "Try again after the seconds in Retry-After.",
             example: "A restart",
+        },
+        Reason::StateUnavailable => Guide {
+            rules: "ERR-4, REP-1",
+            when: "The gateway cannot reach the records that it judges by: sessions, consents, calls that were made. Nothing was forwarded.",
+            remedy: "Try again after the seconds in Retry-After, with the same X-Request-ID if you like: it was not used.",
+            example: "The gateway's disk is full",
         },
         _ => Guide {
             rules: "ERR-4",
@@ -327,9 +366,13 @@ pub fn describe(reason: Reason) -> String {
         remedy,
         example,
     } = reason.guide();
-    let (status, code, title) = (reason.status(), reason.code().as_str(), reason.title());
+    let (status, title) = (reason.status(), reason.title());
+    let code = reason.code().map_or_else(
+        || "with `_links` and no code".to_owned(),
+        |code| format!("`{}`", code.as_str()),
+    );
     format!(
-        "{title}\n\n- **Answer:** {status} `{code}` ({rules})\n- **When:** {when}\n- **What to do:** {remedy}\n- **Example:** {example}\n"
+        "{title}\n\n- **Answer:** {status} {code} ({rules})\n- **When:** {when}\n- **What to do:** {remedy}\n- **Example:** {example}\n"
     )
 }
 

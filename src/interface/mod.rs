@@ -19,4 +19,4 @@ pub mod path;
 pub mod headers;
 
 pub use code::Code;
-pub use reason::{Fault, Place, Reason, Refusal};
+pub use reason::{Fault, Place, QuotaLeft, Reason, Refusal};

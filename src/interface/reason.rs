@@ -21,9 +21,9 @@ macro_rules! reasons {
                 match self { $(Self::$variant => $status),+ }
             }
 
-            /// The interface's code for it (ERR-3).
-            pub const fn code(self) -> Code {
-                match self { $(Self::$variant => Code::$code),+ }
+            /// The interface's code for it (ERR-3); none where SCA is needed (ERR-2).
+            pub const fn code(self) -> Option<Code> {
+                match self { $(Self::$variant => reasons!(@code $code)),+ }
             }
 
             /// The stable name.
@@ -42,6 +42,8 @@ macro_rules! reasons {
             }
         }
     };
+    (@code none) => { None };
+    (@code $code:ident) => { Some(Code::$code) };
 }
 
 reasons! {
@@ -105,6 +107,14 @@ reasons! {
     CertificateNotPsd2 = (403, Forbidden, "certificate-not-psd2", "The certificate does not carry a PSD2 identity (ETSI TS 119 495)."),
     /// CRT-5
     RoleMissing = (403, Forbidden, "role-missing", "The certificate lacks the PSD2 role that this operation needs."),
+    /// SCA-1 to SCA-9, SCA-16 to SCA-18, QUO-9, QUO-10
+    ScaRequired = (401, none, "sca-required", "Strong customer authentication is needed: send the PSU to the scaRedirect link."),
+    /// QUO-1 to QUO-3
+    QuotaExceeded = (429, AccessExceeded, "quota-exceeded", "The calls that are allowed without the PSU are used up; Retry-After says when the next one is."),
+    /// QUO-12
+    RateLimited = (429, SystemError, "rate-limited", "Too many requests at once; Retry-After says when the next one may come."),
+    /// REP-1
+    RequestReplayed = (409, Conflict, "request-replayed", "A request with this X-Request-ID was forwarded already; each call needs a new one."),
     /// ERR-6: the upstream's error answer was not JSON.
     UpstreamError = (502, SystemError, "upstream-error", "The service answered with an error."),
     /// ERR-4
@@ -113,6 +123,8 @@ reasons! {
     UpstreamTimeout = (504, SystemError, "upstream-timeout", "The service behind the gateway did not answer in time."),
     /// ERR-4: too many connections, or the gateway is draining.
     Overloaded = (503, SystemError, "overloaded", "The gateway is busy; try again."),
+    /// ERR-4, REP-1
+    StateUnavailable = (503, SystemError, "state-unavailable", "The gateway cannot reach its records; try again."),
     /// ERR-4
     Internal = (500, SystemError, "internal", "The gateway failed."),
 }
@@ -182,8 +194,20 @@ pub struct Refusal {
 #[derive(Clone, Debug, Default)]
 struct Extra {
     allow: Option<String>,
+    sca_redirect: Option<String>,
+    retry_after: Option<u64>,
+    left: Option<QuotaLeft>,
     signing_string: Option<String>,
     status: Option<u16>,
+}
+
+/// What is left of a quota, for RateLimit and RateLimit-Policy (QUO-11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuotaLeft {
+    /// Calls that can be made now.
+    pub calls: u8,
+    /// Seconds until there is one more.
+    pub seconds: u64,
 }
 
 impl Refusal {
@@ -212,6 +236,24 @@ impl Refusal {
     /// What only the operator reads: it goes to the log, never to the caller.
     pub fn for_operator(mut self, text: impl Into<String>) -> Self {
         self.operator = Some(text.into());
+        self
+    }
+
+    /// Where the PSU is to be sent for SCA (SCA-1).
+    pub fn with_sca_redirect(mut self, href: String) -> Self {
+        self.extra_mut().sca_redirect = Some(href);
+        self
+    }
+
+    /// The seconds after which the same request can pass.
+    pub fn retry_after(mut self, seconds: u64) -> Self {
+        self.extra_mut().retry_after = Some(seconds);
+        self
+    }
+
+    /// What is left of the quota of an operation that is limited (QUO-11).
+    pub fn with_quota(mut self, left: QuotaLeft) -> Self {
+        self.extra_mut().left = Some(left);
         self
     }
 
@@ -254,6 +296,21 @@ impl Refusal {
     /// What only the operator reads.
     pub fn operator(&self) -> Option<&str> {
         self.operator.as_deref()
+    }
+
+    /// Where the PSU is to be sent for SCA (SCA-1).
+    pub fn sca_redirect(&self) -> Option<&str> {
+        self.extra.as_ref()?.sca_redirect.as_deref()
+    }
+
+    /// The seconds after which the same request can pass.
+    pub fn seconds_to_retry(&self) -> Option<u64> {
+        self.extra.as_ref()?.retry_after
+    }
+
+    /// What is left of the quota (QUO-11).
+    pub fn quota(&self) -> Option<QuotaLeft> {
+        self.extra.as_ref()?.left
     }
 
     /// The methods that the path has (HTTP-2).

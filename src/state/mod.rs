@@ -28,7 +28,7 @@ pub enum Store {
     #[default]
     Stateless,
     /// It is kept.
-    Kept(Kept),
+    Kept(Arc<Kept>),
 }
 
 /// State that is kept.

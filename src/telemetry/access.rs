@@ -106,6 +106,7 @@ impl Line {
     fn to_json(&self) -> Value {
         let (outcome, reason) = match self.outcome {
             Outcome::Forwarded(_) => ("forwarded", None),
+            Outcome::Answered => ("answered", None),
             Outcome::Refused(reason) => ("refused", Some(reason)),
             Outcome::Failed(reason) => ("failed", Some(reason)),
             Outcome::Abandoned => ("abandoned", None),

@@ -48,6 +48,8 @@ pub(super) struct Metrics {
     /// By fix, in the order of the table.
     fixes: [IntCounter; accept_fix::COUNT],
     unsigned_target: PerTpp,
+    without_session: PerTpp,
+    bound_elsewhere: IntCounter,
     lines_dropped: IntCounter,
     turned_away: IntCounter,
 }
@@ -65,7 +67,17 @@ impl Metrics {
             "Admitted requests whose signature does not cover (request-target), by TPP.",
             &["tpp"],
         );
+        let without_session = counters(
+            "portvakt_psu_present_without_session_total",
+            "Account information read with the PSU said to be present and without a valid session, by TPP.",
+            &["tpp"],
+        );
         let metrics = Self {
+            without_session: PerTpp::new(without_session),
+            bound_elsewhere: counter(
+                "portvakt_psu_bound_elsewhere_total",
+                "PSU-IDs that were to be bound to a TPP and are another's: a fault of the core, or an attack.",
+            ),
             fixes: accept_fix::TABLE.map(|fix| accept_fix.with_label_values(&[fix.name])),
             accept_fix,
             unsigned_target: PerTpp::new(unsigned_target),
@@ -126,6 +138,9 @@ impl Metrics {
         if let Some(tpp) = record.left_target_unsigned() {
             self.unsigned_target.count(tpp);
         }
+        if let Some(tpp) = record.had_no_session() {
+            self.without_session.count(tpp);
+        }
     }
 
     pub(super) fn refused_by_http(&self) {
@@ -136,6 +151,10 @@ impl Metrics {
 
     pub(super) fn connection_turned_away(&self) {
         self.turned_away.inc();
+    }
+
+    pub(super) fn bound_elsewhere(&self) {
+        self.bound_elsewhere.inc();
     }
 
     pub(super) fn line_dropped(&self) {
@@ -164,7 +183,9 @@ impl Metrics {
     }
 
     fn register(&self) {
-        let all: [Box<dyn prometheus::core::Collector>; 8] = [
+        let all: [Box<dyn prometheus::core::Collector>; 10] = [
+            Box::new(self.without_session.counters().clone()),
+            Box::new(self.bound_elsewhere.clone()),
             Box::new(self.requests.clone()),
             Box::new(self.whole.clone()),
             Box::new(self.checks.clone()),
@@ -222,7 +243,7 @@ impl Lazy {
 }
 
 /// The label of each outcome.
-const OUTCOMES: [&str; 4] = ["forwarded", "refused", "failed", "abandoned"];
+const OUTCOMES: [&str; 5] = ["forwarded", "refused", "failed", "abandoned", "answered"];
 
 /// Every reason, and none.
 const REASONS: usize = Reason::ALL.len() + 1;
@@ -245,6 +266,7 @@ impl OperationHandles {
             Outcome::Refused(reason) => (1, Some(reason)),
             Outcome::Failed(reason) => (2, Some(reason)),
             Outcome::Abandoned => (3, None),
+            Outcome::Answered => (4, None),
         };
         let index = reason.map_or(0, |reason| reason.index().saturating_add(1));
         let labels = || {

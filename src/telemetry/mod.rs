@@ -81,6 +81,11 @@ impl Telemetry {
         self.metrics.connection_turned_away();
     }
 
+    /// Counts a PSU-ID that was to be bound to a TPP and is another's (SCA-19).
+    pub fn psu_bound_elsewhere(&self) {
+        self.metrics.bound_elsewhere();
+    }
+
     /// Everything, in Prometheus' text format.
     pub fn metrics(&self) -> String {
         self.metrics.text()

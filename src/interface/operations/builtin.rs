@@ -2,6 +2,7 @@
 
 use super::{
     Agreement, AnsweredBy, Body, Environments, Operation, Quota, Required, Role, Sca, Takes,
+    Transactions,
 };
 use crate::interface::headers::{
     DIGEST, Header, PSU_ID, PSU_IP_ADDRESS, TPP_REDIRECT_URI, TPP_SESSION_ID, X_ACCEPT_FIX,
@@ -75,12 +76,16 @@ fn accounts() -> Vec<Operation> {
     vec![
         account("account-list", "/v1/accounts"),
         limited(account("balance-list", "/v1/accounts/{id}/balances")),
-        limited(account(
-            "transaction-list",
-            "/v1/accounts/{id}/transactions",
-        )),
+        Operation {
+            transactions: Transactions::List,
+            ..limited(account(
+                "transaction-list",
+                "/v1/accounts/{id}/transactions",
+            ))
+        },
         Operation {
             required: C.to_vec(),
+            transactions: Transactions::Details,
             ..limited(account(
                 "transaction-details",
                 "/v1/accounts/{id}/transactions/{transactionId}",
@@ -272,6 +277,7 @@ impl Operation {
             body: Body::None,
             sca: Sca::None,
             quota: Quota::None,
+            transactions: Transactions::None,
             agreement: Agreement::Named,
             group: group.into(),
             answered_by: AnsweredBy::Upstream,

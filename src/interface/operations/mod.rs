@@ -11,10 +11,10 @@ pub use builtin::{PAYMENT_PRODUCTS, operations as builtin};
 
 use super::{
     headers::{Header, PSU_ID, X_PSU_IDENTITY},
-    path::Target,
+    path::{self, Target},
 };
 use http::Method;
-use std::{collections::HashMap, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
 use tree::Tree;
 
 /// One operation of the interface.
@@ -40,6 +40,8 @@ pub struct Operation {
     pub sca: Sca,
     /// Whether calls without the PSU are limited (QUO-1 to QUO-3).
     pub quota: Quota,
+    /// What it shows of an account's transactions.
+    pub transactions: Transactions,
     /// Whether a request in a corporate context must name the agreement (HDR-14).
     pub agreement: Agreement,
     /// The group by which it is routed (FWD-3).
@@ -162,6 +164,19 @@ named! {
 }
 
 named! {
+    /// What an operation shows of an account's transactions: how far back it may reach depends on the PSU
+    /// (SCA-8, QUO-8 to QUO-10).
+    Transactions {
+        /// Nothing.
+        None = "none",
+        /// The list, from a date on.
+        List = "list",
+        /// The details of one.
+        Details = "details",
+    }
+}
+
+named! {
     /// Who answers an operation.
     AnsweredBy {
         /// The core.
@@ -181,6 +196,21 @@ pub enum Required {
 }
 
 impl Operation {
+    /// Whether SCA that it starts is about consent to account information (SCA-18).
+    pub fn asks_consent(&self) -> bool {
+        self.sca == Sca::Consent
+            || self.answered_by == AnsweredBy::Gateway && self.role == Role::AccountInformation
+    }
+
+    /// The ids in a path that is this operation's, decoded, in their order: HTTP-10 keys by those.
+    pub fn ids<'a>(&self, target: &Target<'a>) -> Vec<Cow<'a, str>> {
+        let named = path::segments(&self.path).zip(target.segments());
+        named
+            .filter(|(name, _)| name.starts_with('{'))
+            .map(|(_, id)| path::decode(id))
+            .collect()
+    }
+
     /// Whether it initiates a payment: only there X-PSU-IDENTITY may stand for PSU-ID (HDR-12).
     pub fn is_initiation(&self) -> bool {
         self.required.iter().any(|required| {

@@ -109,7 +109,8 @@ fn checks(request: &SavedRequest, judged: &Judged, out: &mut dyn Write) -> io::R
 /// What the caller reads, and what only the operator does.
 fn refused(refusal: &Refusal, out: &mut dyn Write) -> io::Result<()> {
     let reason = refusal.reason();
-    let (status, code) = (refusal.status(), reason.code().as_str());
+    let status = refusal.status();
+    let code = reason.code().map_or("_links", |code| code.as_str());
     writeln!(out, "\nrefused: {status} {code} {}", reason.slug())?;
     writeln!(out, "  {}", reason.title())?;
     for fault in refusal.faults() {

@@ -1,0 +1,248 @@
+//! What an operation needs of the PSU, held against what is known of the PSU: SCA-2 to SCA-8, SCA-16 to SCA-19, HDR-14,
+//! QUO-8 to QUO-10.
+//!
+//! It asks nobody and reads no clock. Deliberately not here: where the facts come from, and what a lack is answered.
+
+use super::{DETAILS_CONSENT_LASTS, Grant, HISTORY_DAYS, SCA_LASTS, SESSION_LASTS};
+use crate::{
+    clock::Timestamp,
+    interface::operations::{Agreement, Sca, Transactions},
+    sca::PsuPresent,
+    state::{Context, Hash, Keys, Psu},
+};
+use jiff::{ToSpan, civil::Date};
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Need<'a> {
+    /// What the operation needs.
+    pub(super) sca: Sca,
+    /// Whether the agreement must be named where all consents are corporate (HDR-14).
+    pub(super) agreement: Agreement,
+    /// What the operation shows of transactions.
+    pub(super) transactions: Transactions,
+    /// PSU-ID.
+    pub(super) psu: Option<u128>,
+    /// X-PSU-IDENTITY stands for it (HDR-12).
+    pub(super) identity: bool,
+    /// PSU-Corporate-ID.
+    pub(super) corporate: Option<u128>,
+    /// Whether PSU-Context says which context is meant.
+    pub(super) context_named: bool,
+    /// TPP-Session-ID, hashed.
+    pub(super) session: Option<Hash>,
+    /// The account in the path, decoded.
+    pub(super) account: Option<&'a str>,
+    /// PSU-IP-Address is sent.
+    pub(super) present: bool,
+    /// dateFrom.
+    pub(super) date_from: Option<Date>,
+}
+
+/// What it is judged by, the PSU's record apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms<'a> {
+    /// What a present PSU's session is asked for (SCA-16).
+    pub(super) psu_present: PsuPresent,
+    /// Whether an unknown PSU-ID is being learned (SCA-19).
+    pub(super) learning: bool,
+    /// The key of the store's hashes.
+    pub(super) keys: &'a Keys,
+    /// The time.
+    pub(super) at: Timestamp,
+    /// The day, where the bank is.
+    pub(super) today: Date,
+}
+
+/// What is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lack {
+    /// SCA-2: no PSU-ID.
+    PsuId,
+    /// SCA-3: a PSU-ID that this TPP was never given.
+    Binding,
+    /// SCA-17: a PSU-Corporate-ID that no SCA gave.
+    Agreement,
+    /// HDR-14: no PSU-Corporate-ID, where all consents are corporate.
+    CorporateId,
+    /// SCA-18: no consent.
+    Consent,
+    /// SCA-18: a consent for other accounts.
+    Account,
+    /// SCA-7, QUO-9: the last SCA is too old.
+    RecentSca,
+    /// QUO-10: the consent is too old.
+    RecentConsent,
+    /// SCA-5, SCA-6, SCA-16: TPP-Session-ID is not the valid session.
+    Session,
+    /// SCA-8: old history, and no valid session.
+    SessionForHistory,
+    /// QUO-8: old history, and no PSU.
+    PsuForHistory,
+}
+
+/// Holds a need against what is known.
+pub(super) fn grant(
+    need: &Need<'_>,
+    known: Option<&Psu>,
+    terms: &Terms<'_>,
+) -> Result<Grant, Lack> {
+    let mut grant = Grant {
+        psu: need.psu,
+        corporate: need.corporate,
+        bound: known.is_some(),
+        session: known.and_then(|psu| valid_session(need, psu, terms.at)),
+        last_sca: known.map(|psu| psu.last_sca),
+        history_from: None,
+        without_session: false,
+    };
+    let Some(psu) = known else {
+        return unknown(need, grant, terms);
+    };
+    match (need.sca, agreement(need, psu, terms)) {
+        (_, Ok(())) => {}
+        // The PSU is known, the agreement is not: the core is not told of it.
+        (Sca::None, Err(Lack::Agreement)) => grant.corporate = None,
+        (_, Err(lack)) => return Err(lack),
+    }
+    if need.sca == Sca::Consent {
+        let corporate = need.corporate.map(|id| terms.keys.corporate(id));
+        let context = psu.context(corporate).ok_or(Lack::Consent)?;
+        consent(need, psu, context, terms)?;
+        grant.history_from = if need.present {
+            while_present(need, grant.session, terms)?
+        } else {
+            while_absent(need, context, terms)?
+        };
+        grant.without_session = need.present && grant.session.is_none();
+    }
+    Ok(grant)
+}
+
+/// SCA-3, SCA-8, SCA-19: no PSU-ID, or one that is as good as none.
+fn unknown(need: &Need<'_>, grant: Grant, terms: &Terms<'_>) -> Result<Grant, Lack> {
+    match (need.sca, need.psu) {
+        (_, Some(_)) if terms.learning => Ok(Grant {
+            history_from: learned_history(need, terms)?,
+            ..grant
+        }),
+        (Sca::None, _) => Ok(Grant {
+            psu: None,
+            corporate: None,
+            ..grant
+        }),
+        (_, Some(_)) => Err(Lack::Binding),
+        (Sca::Identified, None) if need.identity => Ok(Grant {
+            corporate: None,
+            ..grant
+        }),
+        (_, None) => Err(Lack::PsuId),
+    }
+}
+
+/// SCA-4, SCA-5: the session that the request names, if it is the one of (TPP, PSU) and its hour has not passed.
+fn valid_session(need: &Need<'_>, psu: &Psu, at: Timestamp) -> Option<Timestamp> {
+    let session = psu.session.filter(|session| Some(session.id) == need.session)?;
+    let ends = session.completed.unix().saturating_add(SESSION_LASTS);
+    (at.unix() < ends).then_some(session.completed)
+}
+
+/// HDR-14, SCA-17.
+fn agreement(need: &Need<'_>, psu: &Psu, terms: &Terms<'_>) -> Result<(), Lack> {
+    if let Some(id) = need.corporate {
+        let given = psu.context(Some(terms.keys.corporate(id))).is_some();
+        return if given { Ok(()) } else { Err(Lack::Agreement) };
+    }
+    let mut consents = psu
+        .contexts
+        .iter()
+        .filter(|context| context.consent.is_some())
+        .peekable();
+    let only_corporate =
+        consents.peek().is_some() && consents.all(|context| context.corporate.is_some());
+    if only_corporate && !need.context_named && need.agreement == Agreement::Named {
+        return Err(Lack::CorporateId);
+    }
+    Ok(())
+}
+
+/// SCA-7, SCA-18.
+fn consent(
+    need: &Need<'_>,
+    psu: &Psu,
+    context: &Context,
+    terms: &Terms<'_>,
+) -> Result<(), Lack> {
+    let consent = context.consent.as_ref().ok_or(Lack::Consent)?;
+    let named = need.account.map(|account| terms.keys.account(account));
+    if named.is_some_and(|account| !consent.accounts.include(account)) {
+        return Err(Lack::Account);
+    }
+    if is_older(psu.last_sca, SCA_LASTS, terms.at) {
+        return Err(Lack::RecentSca);
+    }
+    Ok(())
+}
+
+/// SCA-8, SCA-16. The date at which transactions are to begin.
+fn while_present(
+    need: &Need<'_>,
+    session: Option<Timestamp>,
+    terms: &Terms<'_>,
+) -> Result<Option<Date>, Lack> {
+    let asked = match terms.psu_present {
+        PsuPresent::SessionWhenSent => need.session.is_some(),
+        PsuPresent::Session => true,
+        PsuPresent::Consent => false,
+    };
+    if session.is_some() {
+        return Ok(None);
+    }
+    if asked {
+        return Err(Lack::Session);
+    }
+    history(need, terms, Lack::SessionForHistory)
+}
+
+/// QUO-8 to QUO-10. The date at which transactions are to begin.
+fn while_absent(
+    need: &Need<'_>,
+    context: &Context,
+    terms: &Terms<'_>,
+) -> Result<Option<Date>, Lack> {
+    let consented = context.consent.as_ref().map(|consent| consent.given);
+    match need.transactions {
+        Transactions::List if is_older(context.last_sca, SCA_LASTS, terms.at) => {
+            Err(Lack::RecentSca)
+        }
+        Transactions::Details
+            if consented.is_none_or(|given| is_older(given, DETAILS_CONSENT_LASTS, terms.at)) =>
+        {
+            Err(Lack::RecentConsent)
+        }
+        _ => history(need, terms, Lack::PsuForHistory),
+    }
+}
+
+/// A list that names its first day may not reach back further than 90 days; one that names none is bounded there.
+fn history(need: &Need<'_>, terms: &Terms<'_>, lack: Lack) -> Result<Option<Date>, Lack> {
+    let earliest = terms.today.saturating_sub(HISTORY_DAYS.days());
+    match (need.transactions, need.date_from) {
+        (Transactions::List, None) => Ok(Some(earliest)),
+        (Transactions::List, Some(from)) if from < earliest => Err(lack),
+        _ => Ok(None),
+    }
+}
+
+/// Of a PSU that is being learned nothing is known: what can be judged and bounded without it is (QUO-8).
+fn learned_history(need: &Need<'_>, terms: &Terms<'_>) -> Result<Option<Date>, Lack> {
+    if need.sca != Sca::Consent || need.present && need.date_from.is_some() {
+        return Ok(None);
+    }
+    history(need, terms, Lack::PsuForHistory)
+}
+
+/// Whether more than this many seconds have passed: the last of them still counts as within.
+const fn is_older(since: Timestamp, seconds: u64, at: Timestamp) -> bool {
+    at.unix() > since.unix().saturating_add(seconds)
+}

@@ -1,0 +1,77 @@
+//! What an SCA would be about that a request starts (SCA-9, SCA-12).
+
+use crate::{
+    interface::{
+        headers::{self, Header, choices, uuid_form},
+        operations::{Environment, Operation},
+    },
+    sca::Pending,
+};
+use uuid::Uuid;
+
+/// The SCA that a request of this TPP starts; none without TPP-Redirect-URI. `get` gives the filled headers that the
+/// operation takes, `path` is the request's, and `psu` is named only if it is bound to the TPP.
+pub(in crate::admission) fn pending<'h>(
+    get: impl Fn(&Header) -> Option<&'h [u8]>,
+    operation: &Operation,
+    environment: Environment,
+    path: &str,
+    tpp: &str,
+    psu: Option<u128>,
+) -> Option<Pending> {
+    let text = |header| Some(std::str::from_utf8(get(header)?).ok()?.to_owned());
+    Some(Pending {
+        environment,
+        tpp: tpp.to_owned(),
+        // SCA-9: a missing session is no error.
+        session: text(&headers::TPP_SESSION_ID).unwrap_or_else(|| Uuid::new_v4().to_string()),
+        redirect_uri: text(&headers::TPP_REDIRECT_URI)?,
+        preferred: get(&headers::TPP_REDIRECT_PREFERRED).and_then(choices::redirect_preferred)
+            != Some(false),
+        operation: operation.name.clone(),
+        resource: resource(operation, path).map(str::to_owned),
+        asks_consent: operation.asks_consent(),
+        context: get(&headers::PSU_CONTEXT).and_then(choices::context),
+        corporate: get(&headers::PSU_CORPORATE_ID).and_then(uuid_form::parse),
+        psu,
+    })
+}
+
+/// The path of the payment or the basket that a request is about, whatever it asks of it: what the PSU signs.
+fn resource<'p>(operation: &Operation, path: &'p str) -> Option<&'p str> {
+    let is_signed = matches!(operation.group.as_str(), "payments" | "signing-baskets");
+    let ids = operation
+        .path
+        .split('/')
+        .filter(|part| part.starts_with('{') && *part != "{payment-product}");
+    if !is_signed || ids.count() == 0 {
+        return None;
+    }
+    let whole = ["/authorisations", "/status"]
+        .iter()
+        .find_map(|end| path.strip_suffix(end));
+    Some(whole.unwrap_or(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::operations::builtin;
+
+    #[test]
+    fn the_resource_is_the_payment_or_the_basket() {
+        let table = [
+            ("payment-authorise", "/v1/payments/p/7/authorisations", Some("/v1/payments/p/7")),
+            ("payment-status", "/v1/payments/p/7/status", Some("/v1/payments/p/7")),
+            ("payment-read", "/v1/payments/p/7", Some("/v1/payments/p/7")),
+            ("basket-authorise", "/v1/signing-baskets/7/authorisations", Some("/v1/signing-baskets/7")),
+            ("payment-create", "/v1/payments/p", None),
+            ("basket-create", "/v1/signing-baskets", None),
+            ("transaction-list", "/v1/accounts/7/transactions", None),
+        ];
+        for (name, path, expected) in table {
+            let operation = builtin().into_iter().find(|operation| operation.name == name);
+            assert_eq!(resource(&operation.unwrap(), path), expected, "{name}");
+        }
+    }
+}
