@@ -13,8 +13,10 @@ use super::fault::{Inspection, Place};
 use super::section::Section;
 use super::value::Value;
 use crate::interface::operations::{
-    self, AnsweredBy, Body, Catalogue, Environment, Environments, Operation, Quota, Role, Sca,
+    self, AnsweredBy, Body, Catalogue, Environment, Environments, Operation, Parameter,
+    ParameterKind, Quota, Role, Sca,
 };
+use crate::interface::query;
 
 /// The methods of the interface (§Link and links map).
 const METHODS: [(&str, Method); 4] = [
@@ -139,7 +141,15 @@ fn moved(section: &mut Section<'_>, operation: Operation) -> Entry {
     let answered_by = section
         .optional("answered_by")
         .and_then(|value| value.one_of(AnsweredBy::NAMES));
-    for key in ["method", "role", "sca", "body", "quota", "environments"] {
+    for key in [
+        "method",
+        "role",
+        "sca",
+        "query",
+        "body",
+        "quota",
+        "environments",
+    ] {
         if section.has(key) {
             section.fault(
                 key,
@@ -179,6 +189,7 @@ fn added(section: &mut Section<'_>, name: Option<&str>) -> Option<Entry> {
         .and_then(|value| value.one_of(Role::NAMES));
     let group = section.optional("group").and_then(|value| word(&value));
     let sca = choice(section, "sca", Sca::NAMES);
+    let query = parameters(section);
     let body = choice(section, "body", Body::NAMES);
     let quota = choice(section, "quota", Quota::NAMES);
     let answered_by = choice(section, "answered_by", AnsweredBy::NAMES);
@@ -191,6 +202,7 @@ fn added(section: &mut Section<'_>, name: Option<&str>) -> Option<Entry> {
         origin: Origin::Added,
         operation: Operation {
             sca: sca.unwrap_or(plain.sca),
+            query,
             body: body.unwrap_or(plain.body),
             quota: quota.unwrap_or(plain.quota),
             answered_by: answered_by.unwrap_or(plain.answered_by),
@@ -198,6 +210,55 @@ fn added(section: &mut Section<'_>, name: Option<&str>) -> Option<Entry> {
             ..plain
         },
     })
+}
+
+/// The query parameters of an added operation (QRY-4).
+fn parameters(section: &mut Section<'_>) -> Vec<Parameter> {
+    let mut all: Vec<Parameter> = Vec::new();
+    for value in section.optional_list("query").unwrap_or_default() {
+        let mut entry = value.as_section();
+        let name = entry
+            .required("name")
+            .and_then(|name| parameter_name(&name));
+        let kind = entry.required("kind");
+        let kind = kind.and_then(|kind| kind.one_of(ParameterKind::NAMES));
+        let required = entry.optional("required");
+        let required = required.and_then(|value| value.boolean()) == Some(true);
+        if let Some((name, kind)) = name.zip(kind) {
+            if all
+                .iter()
+                .any(|known| known.name.eq_ignore_ascii_case(name))
+            {
+                entry.fault(
+                    "name",
+                    "a parameter of this name stands here already, perhaps in another letter case",
+                );
+            } else if kind.is_single() && all.iter().any(|known| known.kind == kind) {
+                entry.fault(
+                    "kind",
+                    format!("another parameter is this operation's {}", kind.name()),
+                );
+            } else {
+                let parameter = Parameter::new(name, kind);
+                all.push(Parameter {
+                    required,
+                    ..parameter
+                });
+            }
+        }
+        entry.finish();
+    }
+    all
+}
+
+fn parameter_name<'a>(value: &Value<'a>) -> Option<&'a str> {
+    let text = value.as_str()?;
+    if query::is_parameter_name(text) {
+        return Some(text);
+    }
+    value.refuse(
+        "a name of at most 64 letters, digits, hyphens, underscores and dots, such as dateFrom",
+    )
 }
 
 fn choice<T: Clone>(
@@ -277,6 +338,7 @@ operations:
     role: either
     group: cards
     sca: consent
+    query: [{name: validFrom, kind: date-from}, {name: kind, kind: text, required: true}]
     body: json
     quota: four-in-a-day
     answered_by: gateway
@@ -299,6 +361,13 @@ operations:
         assert_eq!(
             (block.sca, block.body, block.quota),
             (Sca::Consent, Body::Json, Quota::FourInADay)
+        );
+        assert_eq!(
+            block.query,
+            [
+                Parameter::new("validFrom", ParameterKind::DateFrom),
+                Parameter::new("kind", ParameterKind::Text).required()
+            ]
         );
         assert_eq!(
             (block.group.as_str(), block.takes, block.required.len()),
@@ -337,6 +406,7 @@ operations:
   - {name: c, method: GET, path: /v1/sandbox/c, role: either}
   - {name: d, method: TRACE, path: [], role: either, sca: maybe}
   - card
+  - {name: e, method: GET, path: /v1/e, role: either, query: [{name: a b, kind: date}, {name: x, kind: offset}, {name: X, kind: text}, {name: y, kind: offset}, {kind: int, required: maybe}]}
 oprations: []
 ";
         let faults = load(Environment::Production, text).unwrap_err();
@@ -359,7 +429,13 @@ oprations: []
             "o.yaml:11:36: operations[9].path: found a list; expected text",
             "o.yaml:11:59: operations[9].sca: found \"maybe\"; expected one of \"none\", \"identified\", \"consent\"",
             "o.yaml:12:5: operations[10]: found \"card\"; expected a mapping of keys",
-            "o.yaml:13:1: oprations: unknown key; did you mean \"operations\"?",
+            "o.yaml:13:70: operations[11].query[0].name: found \"a b\"; expected a name of at most 64 letters, digits, hyphens, underscores and dots, such as dateFrom",
+            "o.yaml:13:114: operations[11].query[2].name: a parameter of this name stands here already, perhaps in another letter case",
+            "o.yaml:13:146: operations[11].query[3].kind: another parameter is this operation's offset",
+            "o.yaml:13:161: operations[11].query[4].name: missing key",
+            "o.yaml:13:168: operations[11].query[4].kind: found \"int\"; expected one of \"date\", \"date-from\", \"date-to\", \"offset\", \"limit\", \"boolean\", \"booking-status\", \"text\"",
+            "o.yaml:13:183: operations[11].query[4].required: found \"maybe\"; expected true or false",
+            "o.yaml:14:1: oprations: unknown key; did you mean \"operations\"?",
         ];
         assert_eq!(faults.lines().collect::<Vec<_>>(), expected);
     }

@@ -192,8 +192,13 @@ fn faults(refusal: &Refusal) -> impl Iterator<Item = Fault> {
 
 fn fault(fault: &Fault) -> Value {
     let mut value = json!({ "reason": fault.reason.slug(), "text": fault.text });
-    if let (Place::Header(name), Some(members)) = (&fault.place, value.as_object_mut()) {
-        members.insert("header".into(), json!(name));
+    let place = match &fault.place {
+        Place::Header(name) => Some(("header", *name)),
+        Place::Query(name) => Some(("query", name.as_str())),
+        Place::Request | Place::Body => None,
+    };
+    if let (Some((member, name)), Some(members)) = (place, value.as_object_mut()) {
+        members.insert(member.into(), json!(name));
     }
     value
 }
@@ -201,14 +206,16 @@ fn fault(fault: &Fault) -> Value {
 /// §Message object.
 fn message(fault: &Fault) -> Value {
     let text: String = fault.text.chars().take(MAX_TEXT).collect();
-    let mut value = json!({ "category": "ERROR", "text": text });
-    if let Some(members) = value.as_object_mut() {
-        // No code of the interface says that SCA is needed; its own SCA_NOT_FOUND comes closest.
-        let code = fault.reason.code().unwrap_or(Code::ScaNotFound);
-        members.insert("code".into(), json!(code.as_str()));
-        if let Place::Header(name) = &fault.place {
-            members.insert("path".into(), json!(name));
-        }
+    // No code of the interface says that SCA is needed; its own SCA_NOT_FOUND comes closest.
+    let code = fault.reason.code().unwrap_or(Code::ScaNotFound);
+    let mut value = json!({ "category": "ERROR", "code": code.as_str(), "text": text });
+    let path = match &fault.place {
+        Place::Header(name) => Some(*name),
+        Place::Query(name) => Some(name.as_str()),
+        Place::Request | Place::Body => None,
+    };
+    if let (Some(path), Some(members)) = (path, value.as_object_mut()) {
+        members.insert("path".into(), json!(path));
     }
     value
 }

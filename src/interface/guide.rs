@@ -63,6 +63,10 @@ impl Reason {
             Self::ScaRequired | Self::QuotaExceeded | Self::RateLimited | Self::RequestReplayed => {
                 state(self)
             }
+            Self::HistoryTooOld
+            | Self::QueryMalformed
+            | Self::PeriodInverted
+            | Self::QueryMissing => query(self),
             Self::UpstreamError
             | Self::UpstreamUnreachable
             | Self::UpstreamTimeout
@@ -175,6 +179,35 @@ const fn headers(reason: Reason) -> Guide {
             when: "Headers do not have the form that the interface gives them. All of them are named at once.",
             remedy: "Each fault says what would pass.",
             example: "Date: Sunday, 06-Nov-94 08:49:37 GMT",
+        },
+    }
+}
+
+const fn query(reason: Reason) -> Guide {
+    match reason {
+        Reason::HistoryTooOld => Guide {
+            rules: "QUO-8",
+            when: "PSU-IP-Address is missing, and the transactions that are asked for begin more than 90 days ago.",
+            remedy: "Ask for 90 days or less, or ask while the PSU is present and send PSU-IP-Address.",
+            example: "dateFrom=2020-01-01 without PSU-IP-Address",
+        },
+        Reason::PeriodInverted => Guide {
+            rules: "QRY-2",
+            when: "The first day of the period is after its last.",
+            remedy: "Exchange the two, or leave one out.",
+            example: "dateFrom=2026-02-01&dateTo=2026-01-01",
+        },
+        Reason::QueryMissing => Guide {
+            rules: "QRY-4",
+            when: "Query parameters that the operation requires are missing. No operation of the interface requires one; those that a bank adds may.",
+            remedy: "Add each parameter that the faults name.",
+            example: "An operation of the bank's own without its parameter",
+        },
+        _ => Guide {
+            rules: "QRY-1, QRY-3",
+            when: "Query parameters do not have the form that the interface gives them, a name stands twice or is nearly one of the interface's, or a parameter is not taken without the PSU. All of them are named at once.",
+            remedy: "Each fault says what would pass. Names are compared in their letter case.",
+            example: "dateFrom=01.02.2026, datefrom=2026-02-01, or limit=0",
         },
     }
 }

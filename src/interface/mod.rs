@@ -15,6 +15,11 @@ pub mod operations;
 // Paths: what may stand in one, and how one is found in the catalogue.
 pub mod path;
 
+// Days as queries and bodies write them.
+pub mod day;
+// Query parameters, read by what an operation declares.
+pub mod query;
+
 // The interface's header table, and one file per header with rules of its own.
 pub mod headers;
 

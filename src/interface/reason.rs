@@ -91,6 +91,8 @@ reasons! {
     DigestMismatch = (400, FormatError, "digest-mismatch", "The Digest header is not the digest of the body as it was received."),
     /// DIG-1
     DigestUnsupported = (400, FormatError, "digest-unsupported", "The Digest header names neither SHA-256 nor SHA-512."),
+    /// REP-1
+    RequestReplayed = (409, Conflict, "request-replayed", "A request with this X-Request-ID was forwarded already; each call needs a new one."),
     /// CRT-1, CRT-10
     CertificateMalformed = (400, FormatError, "certificate-malformed", "TPP-Signature-Certificate cannot be read as a certificate."),
     /// CRT-2, CRT-9, CRT-10
@@ -111,10 +113,16 @@ reasons! {
     ScaRequired = (401, none, "sca-required", "Strong customer authentication is needed: send the PSU to the scaRedirect link."),
     /// QUO-1 to QUO-3
     QuotaExceeded = (429, AccessExceeded, "quota-exceeded", "The calls that are allowed without the PSU are used up; Retry-After says when the next one is."),
+    /// QUO-8
+    HistoryTooOld = (400, PeriodInvalid, "history-too-old", "Without the PSU present transactions reach back at most 90 days."),
     /// QUO-12
     RateLimited = (429, SystemError, "rate-limited", "Too many requests at once; Retry-After says when the next one may come."),
-    /// REP-1
-    RequestReplayed = (409, Conflict, "request-replayed", "A request with this X-Request-ID was forwarded already; each call needs a new one."),
+    /// QRY-1, QRY-3
+    QueryMalformed = (400, FormatError, "query-malformed", "A query parameter does not have the form that the interface gives it."),
+    /// QRY-2
+    PeriodInverted = (400, PeriodInvalid, "period-inverted", "The period ends before it begins."),
+    /// QRY-4
+    QueryMissing = (400, QueryParameterRequired, "query-missing", "A query parameter that this operation requires is missing."),
     /// ERR-6: the upstream's error answer was not JSON.
     UpstreamError = (502, SystemError, "upstream-error", "The service answered with an error."),
     /// ERR-4
@@ -136,6 +144,8 @@ pub enum Place {
     Request,
     /// A header, by the name that the interface gives it.
     Header(&'static str),
+    /// A parameter of the query, by its name.
+    Query(String),
     /// The body, or a member of it.
     Body,
 }
@@ -158,6 +168,15 @@ impl Fault {
         Self {
             reason,
             place: Place::Header(header),
+            text: text.into(),
+        }
+    }
+
+    /// A fault in a parameter of the query.
+    pub fn query(reason: Reason, name: &str, text: impl Into<String>) -> Self {
+        Self {
+            reason,
+            place: Place::Query(name.to_owned()),
             text: text.into(),
         }
     }

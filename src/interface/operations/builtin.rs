@@ -1,8 +1,8 @@
 //! The operations that the interface names, with the paths of HTTP-11 where it shows none.
 
 use super::{
-    Agreement, AnsweredBy, Body, Environments, Operation, Quota, Required, Role, Sca, Takes,
-    Transactions,
+    Agreement, AnsweredBy, Body, Environments, Operation, Parameter, ParameterKind, Quota,
+    Required, Role, Sca, Takes, Transactions,
 };
 use crate::interface::headers::{
     DIGEST, Header, PSU_ID, PSU_IP_ADDRESS, TPP_REDIRECT_URI, TPP_SESSION_ID, X_ACCEPT_FIX,
@@ -50,6 +50,28 @@ const C: &[Required] = &[];
 /// HDR-3: sandbox operations (D).
 const D: &[Required] = &[one(&X_REQUEST_ID)];
 
+/// §Other operations mentioned, transaction list.
+const TRANSACTION_LIST: [(&str, ParameterKind); 5] = [
+    ("bookingStatus", ParameterKind::BookingStatus),
+    ("dateFrom", ParameterKind::DateFrom),
+    ("dateTo", ParameterKind::DateTo),
+    ("offset", ParameterKind::Offset),
+    ("limit", ParameterKind::Limit),
+];
+/// §D.
+const MOCK_TRANSACTION_LIST: [(&str, ParameterKind); 4] = [
+    ("fromDate", ParameterKind::DateFrom),
+    ("toDate", ParameterKind::DateTo),
+    ("offset", ParameterKind::Offset),
+    ("limit", ParameterKind::Limit),
+];
+
+/// None of the interface's own is required (QRY-4).
+fn parameters(all: &[(&str, ParameterKind)]) -> Vec<Parameter> {
+    let named = all.iter().map(|(name, kind)| Parameter::new(name, *kind));
+    named.collect()
+}
+
 const fn one(header: &'static Header) -> Required {
     Required::One(header)
 }
@@ -78,6 +100,7 @@ fn accounts() -> Vec<Operation> {
         limited(account("balance-list", "/v1/accounts/{id}/balances")),
         Operation {
             transactions: Transactions::List,
+            query: parameters(&TRANSACTION_LIST),
             ..limited(account(
                 "transaction-list",
                 "/v1/accounts/{id}/transactions",
@@ -103,11 +126,14 @@ fn payments() -> Vec<Operation> {
         ..post(name, path, "payments", Role::PaymentInitiation)
     };
     vec![
-        create(
-            "cross-border-payment-create",
-            "/v1/payments/norwegian-cross-border-credit-transfers",
-            B,
-        ),
+        Operation {
+            query: parameters(&[("allowLogicalDuplicate", ParameterKind::Boolean)]),
+            ..create(
+                "cross-border-payment-create",
+                "/v1/payments/norwegian-cross-border-credit-transfers",
+                B,
+            )
+        },
         create(
             "payment-create",
             "/v1/payments/{payment-product}",
@@ -231,10 +257,13 @@ fn sandbox() -> Vec<Operation> {
             Method::POST,
             "/v1/sandbox/accounts",
         ),
-        read(
-            "sandbox-transaction-list",
-            "/v1/sandbox/accounts/{mockAccountId}/transactions",
-        ),
+        Operation {
+            query: parameters(&MOCK_TRANSACTION_LIST),
+            ..read(
+                "sandbox-transaction-list",
+                "/v1/sandbox/accounts/{mockAccountId}/transactions",
+            )
+        },
         write(
             "sandbox-card-transaction-create",
             Method::POST,
@@ -274,6 +303,7 @@ impl Operation {
             role,
             required: COMMON.to_vec(),
             takes: Takes::Whole,
+            query: Vec::new(),
             body: Body::None,
             sca: Sca::None,
             quota: Quota::None,

@@ -4,10 +4,32 @@
 //! and who answers it. The checks read this; none of them knows a path. A deployment may change paths and add
 //! operations in a file (`config` reads it); the rules for those are enforced by [`Catalogue::new`].
 
+macro_rules! named {
+    ($(#[$doc:meta])* $kind:ident { $($(#[$vdoc:meta])* $variant:ident = $name:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $kind { $($(#[$vdoc])* $variant),+ }
+
+        impl $kind {
+            /// Every variant with its name in a catalogue file.
+            pub const NAMES: &'static [(&'static str, Self)] = &[$(($name, Self::$variant)),+];
+
+            /// The name in a catalogue file.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+        }
+    };
+}
+use named;
+
 mod builtin;
+mod parameter;
 mod tree;
 
 pub use builtin::{PAYMENT_PRODUCTS, operations as builtin};
+
+pub use parameter::{Parameter, ParameterKind};
 
 use super::{
     headers::{Header, PSU_ID, X_PSU_IDENTITY},
@@ -34,6 +56,8 @@ pub struct Operation {
     pub required: Vec<Required>,
     /// Which headers reach the core (HDR-3).
     pub takes: Takes,
+    /// The query parameters that it has (QRY-1); others are forwarded as they are.
+    pub query: Vec<Parameter>,
     /// What body it takes (HTTP-8).
     pub body: Body,
     /// What it needs of the PSU (SCA-8).
@@ -67,24 +91,6 @@ impl Environment {
             Self::Sandbox => "sandbox",
         }
     }
-}
-
-macro_rules! named {
-    ($(#[$doc:meta])* $kind:ident { $($(#[$vdoc:meta])* $variant:ident = $name:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $kind { $($(#[$vdoc])* $variant),+ }
-
-        impl $kind {
-            /// Every variant with its name in a catalogue file.
-            pub const NAMES: &'static [(&'static str, Self)] = &[$(($name, Self::$variant)),+];
-
-            /// The name in a catalogue file.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),+ }
-            }
-        }
-    };
 }
 
 named! {

@@ -114,9 +114,10 @@ fn refused(refusal: &Refusal, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nrefused: {status} {code} {}", reason.slug())?;
     writeln!(out, "  {}", reason.title())?;
     for fault in refusal.faults() {
-        let place = match fault.place {
+        let place = match &fault.place {
             Place::Request => "the request",
             Place::Header(name) => name,
+            Place::Query(name) => name.as_str(),
             Place::Body => "the body",
         };
         writeln!(

@@ -1,0 +1,229 @@
+//! Queries (QRY-1 to QRY-4): the parameters that an operation declares, read once out of the query as it was received.
+//!
+//! Like a path, a query is only looked at, never rewritten: what two servers could read in two ways is refused, so that
+//! the core cannot read another date than the one that was judged. Everything wrong is reported at once, in the order of
+//! the rules. No value is repeated in a fault, and no name that is not the catalogue's unless it is plain letters.
+//!
+//! Deliberately not here: what depends on the day or the PSU's consents (QUO-8, SCA-8); they read [`Query::date_from`].
+
+mod name;
+mod value;
+
+use super::{
+    Fault, Reason,
+    operations::{Operation, Parameter, ParameterKind},
+};
+use jiff::civil::Date;
+use name::Name;
+use std::borrow::Cow;
+
+pub use name::is_word as is_parameter_name;
+
+/// What the interface does not have, and a core may: it reads data without the PSU (QRY-3).
+const DENIED_WITHOUT_PSU: [&str; 1] = ["withBalance"];
+
+/// A query that holds, read by an operation's parameters.
+#[derive(Debug, Default)]
+pub struct Query<'a> {
+    pieces: Vec<Piece<'a>>,
+    from: Option<Date>,
+    to: Option<Date>,
+    offset: Option<i32>,
+}
+
+/// One piece between two `&`.
+#[derive(Debug)]
+struct Piece<'a> {
+    raw: &'a str,
+    name: Name<'a>,
+    /// Decoded; none where it cannot be.
+    value: Option<Cow<'a, str>>,
+    /// The parameter of that name and its place among the operation's.
+    parameter: Option<usize>,
+}
+
+impl<'a> Query<'a> {
+    /// Reads a query as it stands behind the `?`, if there is one.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, in the order of the rules.
+    pub fn read(
+        raw: Option<&'a str>,
+        operation: &Operation,
+        psu_present: bool,
+    ) -> Result<Self, Vec<Fault>> {
+        let mut query = Self {
+            pieces: pieces(raw.unwrap_or_default(), &operation.query),
+            ..Self::default()
+        };
+        let mut faults = Vec::new();
+        query.values(&operation.query, &mut faults);
+        query.period(&operation.query, &mut faults);
+        query.names(&operation.query, psu_present, &mut faults);
+        query.missing(&operation.query, &mut faults);
+        if faults.is_empty() {
+            Ok(query)
+        } else {
+            Err(faults)
+        }
+    }
+
+    /// The first day of the period that is asked for (QUO-8, SCA-8).
+    pub const fn date_from(&self) -> Option<Date> {
+        self.from
+    }
+
+    /// The last day of it.
+    pub const fn date_to(&self) -> Option<Date> {
+        self.to
+    }
+
+    /// How many entries of a list are skipped.
+    pub const fn offset(&self) -> Option<i32> {
+        self.offset
+    }
+
+    /// The query without its offset, the same for every page of a list in whatever order its parameters stand (QUO-13).
+    /// Names and values are as received, so that what is written in another way counts as another list.
+    pub fn without_offset(&self, operation: &Operation) -> String {
+        let is_offset = |piece: &&Piece<'_>| {
+            let parameter = piece.parameter.and_then(|at| operation.query.get(at));
+            parameter.is_some_and(|parameter| parameter.kind == ParameterKind::Offset)
+        };
+        let rest = self.pieces.iter().filter(|piece| !is_offset(piece));
+        let mut rest: Vec<_> = rest.map(|piece| piece.raw).collect();
+        rest.sort_unstable();
+        rest.join("&")
+    }
+
+    /// QRY-1.
+    fn values(&mut self, parameters: &[Parameter], faults: &mut Vec<Fault>) {
+        for (at, parameter) in parameters.iter().enumerate() {
+            for piece in self
+                .pieces
+                .iter()
+                .filter(|piece| piece.parameter == Some(at))
+            {
+                match value::read(parameter.kind, piece.value.as_deref()) {
+                    Ok(value::Value::From(date)) => self.from = Some(date),
+                    Ok(value::Value::To(date)) => self.to = Some(date),
+                    Ok(value::Value::Offset(offset)) => self.offset = Some(offset),
+                    Ok(value::Value::Other) => {}
+                    Err(text) => faults.push(malformed(&parameter.name, text)),
+                }
+            }
+        }
+    }
+
+    /// QRY-2.
+    fn period(&self, parameters: &[Parameter], faults: &mut Vec<Fault>) {
+        let inverted = matches!((self.from, self.to), (Some(from), Some(to)) if from > to);
+        let named = |kind| parameters.iter().find(|parameter| parameter.kind == kind);
+        let pair = (named(ParameterKind::DateFrom), named(ParameterKind::DateTo));
+        if let ((Some(from), Some(to)), true) = (pair, inverted) {
+            let text = format!("it is after {}", to.name);
+            faults.push(Fault::query(Reason::PeriodInverted, &from.name, text));
+        }
+    }
+
+    /// QRY-3.
+    fn names(&self, parameters: &[Parameter], psu_present: bool, faults: &mut Vec<Fault>) {
+        for (index, piece) in self.pieces.iter().enumerate() {
+            let shown = || piece.shown(index);
+            if !piece.name.is_readable() {
+                let text = "its name is not percent-encoded UTF-8 without control characters";
+                faults.push(malformed(&shown(), text));
+                continue;
+            }
+            let near = |parameter: &&Parameter| piece.name.looks_like(&parameter.name);
+            if piece.parameter.is_none()
+                && let Some(parameter) = parameters.iter().find(near)
+            {
+                let text = format!("the parameter is written {}", parameter.name);
+                faults.push(malformed(&shown(), text));
+            }
+            let denied = DENIED_WITHOUT_PSU.iter();
+            if !psu_present
+                && let Some(denied) = denied.into_iter().find(|name| piece.name.looks_like(name))
+            {
+                let text = "it is not taken without PSU-IP-Address: leave it out";
+                faults.push(malformed(denied, text));
+            }
+        }
+        for index in self.repeated() {
+            let shown = self.pieces.get(index).map(|piece| piece.shown(index));
+            faults.extend(shown.map(|shown| malformed(&shown, "it may stand once")));
+        }
+    }
+
+    /// The places of the names that stood before, each name once.
+    fn repeated(&self) -> Vec<usize> {
+        if self.pieces.len() < 2 {
+            return Vec::new();
+        }
+        let named = self.pieces.iter().enumerate();
+        let mut named: Vec<_> = named
+            .map(|(index, piece)| (piece.name.as_str(), index))
+            .collect();
+        named.sort_unstable();
+        let mut repeated: Vec<usize> = named
+            .chunk_by(|one, other| one.0 == other.0)
+            .filter_map(|same| same.get(1))
+            .map(|(_, index)| *index)
+            .collect();
+        repeated.sort_unstable();
+        repeated
+    }
+
+    /// QRY-4.
+    fn missing(&self, parameters: &[Parameter], faults: &mut Vec<Fault>) {
+        for (at, parameter) in parameters.iter().enumerate() {
+            let stands = || self.pieces.iter().any(|piece| piece.parameter == Some(at));
+            if parameter.required && !stands() {
+                faults.push(Fault::query(
+                    Reason::QueryMissing,
+                    &parameter.name,
+                    "missing",
+                ));
+            }
+        }
+    }
+}
+
+impl Piece<'_> {
+    /// The name as a fault shows it, without what could be personal in one that the catalogue does not have.
+    fn shown(&self, index: usize) -> String {
+        let name = self.name.as_str();
+        if self.parameter.is_some() || name::is_harmless(name) {
+            name.to_owned()
+        } else {
+            format!("parameter {}", index.saturating_add(1))
+        }
+    }
+}
+
+/// Pieces are what `&` parts, and nothing else does; an empty one says nothing.
+fn pieces<'a>(raw: &'a str, parameters: &[Parameter]) -> Vec<Piece<'a>> {
+    let pieces = raw.split('&').filter(|piece| !piece.is_empty());
+    let read = pieces.map(|raw| {
+        let (name, value) = raw.split_once('=').unwrap_or((raw, ""));
+        let name = Name::decode(name);
+        let parameter = parameters
+            .iter()
+            .position(|parameter| name.is(&parameter.name));
+        Piece {
+            raw,
+            name,
+            value: name::decode(value),
+            parameter,
+        }
+    });
+    read.collect()
+}
+
+fn malformed(name: &str, text: impl Into<String>) -> Fault {
+    Fault::query(Reason::QueryMalformed, name, text)
+}
+
+#[cfg(test)]
+mod tests;

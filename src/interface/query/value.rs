@@ -1,0 +1,54 @@
+//! Values of query parameters (QRY-1).
+
+use crate::interface::{day, operations::ParameterKind};
+use jiff::civil::Date;
+use std::borrow::Cow;
+
+/// What a value is to the rules that look at several.
+pub(super) enum Value {
+    From(Date),
+    To(Date),
+    Offset(i32),
+    Other,
+}
+
+/// What would pass, for the caller. It repeats no value.
+type Expected = Cow<'static, str>;
+
+/// §Other operations mentioned.
+const BOOKING_STATUSES: [&str; 4] = ["booked", "pending", "both", "all"];
+
+/// Reads a decoded value; `None` is one that cannot be decoded.
+pub(super) fn read(kind: ParameterKind, text: Option<&str>) -> Result<Value, Expected> {
+    let Some(text) = text else {
+        return Err("it is not percent-encoded UTF-8".into());
+    };
+    let day = || day::parse(text).ok_or(Cow::Borrowed(day::EXPECTED));
+    match kind {
+        ParameterKind::Date => day().map(|_| Value::Other),
+        ParameterKind::DateFrom => day().map(Value::From),
+        ParameterKind::DateTo => day().map(Value::To),
+        ParameterKind::Offset => number(text, 0).map(Value::Offset),
+        ParameterKind::Limit => number(text, 1).map(|_| Value::Other),
+        ParameterKind::Boolean => one_of(text, &["true", "false"]),
+        ParameterKind::BookingStatus => one_of(text, &BOOKING_STATUSES),
+        ParameterKind::Text => Ok(Value::Other),
+    }
+}
+
+/// An int32 in decimal digits, without a sign.
+fn number(text: &str, least: i32) -> Result<i32, Expected> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok().filter(|number| *number >= least);
+    number
+        .filter(|_| digits)
+        .ok_or_else(|| format!("it must be a number from {least} to {}", i32::MAX).into())
+}
+
+fn one_of(text: &str, words: &[&str]) -> Result<Value, Expected> {
+    if words.contains(&text) {
+        Ok(Value::Other)
+    } else {
+        Err(format!("it must be one of: {}", words.join(", ")).into())
+    }
+}
