@@ -1,6 +1,6 @@
 //! The sum of all evidence: the only thing that can be forwarded.
 
-use super::{Claim, Entitled, Grant, Head, IntactBody, Judged, Paced, Redirectable, Signed, Snapshot, Timely, Tpp, sca};
+use super::{Asked, Claim, Entitled, Grant, Head, IntactBody, Judged, Paced, Redirectable, Signed, Snapshot, Timely, Tpp, sca};
 use crate::{clock::Timestamp, sca::Links};
 use crate::interface::{
     Reason,
@@ -32,6 +32,7 @@ pub struct Admitted {
 /// What the stages found, one for each.
 #[derive(Debug)]
 pub(super) struct Evidence {
+    pub(super) asked: Judged<Asked>,
     pub(super) date: Judged<Timely>,
     pub(super) tpp: Judged<Tpp>,
     pub(super) entitled: Judged<Entitled>,
@@ -128,6 +129,11 @@ impl Admitted {
         }
     }
 
+    /// What the query asks for.
+    pub const fn asked(&self) -> Option<&Asked> {
+        self.evidence.asked.held()
+    }
+
     /// The signature.
     pub const fn signed(&self) -> Option<&Signed> {
         self.evidence.signed.held()
@@ -167,6 +173,7 @@ impl Admitted {
     /// The reasons that were observed and not refused (FWD-6).
     pub fn waived(&self) -> impl Iterator<Item = Reason> + '_ {
         let Evidence {
+            asked,
             date,
             tpp,
             entitled,
@@ -178,6 +185,7 @@ impl Admitted {
             paced: [address, of_tpp],
         } = &self.evidence;
         let early = [
+            asked.waived(),
             date.waived(),
             tpp.waived(),
             entitled.waived(),

@@ -67,8 +67,6 @@ unbuilt! {
     Revocation = "revocation",
     /// CRT-7: registers.
     Register = "register",
-    /// QRY-*: query parameters.
-    Query = "query",
     /// PAY-*: bodies.
     Payload = "payload",
 }

@@ -46,6 +46,12 @@ impl Head<'_> {
         headers::PSU_IP_ADDRESS.get_filled(self.headers).is_some()
     }
 
+    /// The query as received, without the `?`.
+    pub fn query(&self) -> Option<&str> {
+        let at = memchr::memchr(b'?', self.target)?;
+        std::str::from_utf8(self.target.get(at.checked_add(1)?..)?).ok()
+    }
+
     /// Whether the request names its host, as a header or as `:authority`.
     pub fn host(&self) -> Option<&[u8]> {
         let header = || {

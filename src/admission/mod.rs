@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! match ─ envelope ─ date ─ rate/address ─ certificate ─ role ─ signature ─ rate/TPP ─ body+digest ─ SCA ─ claim ─ forward
-//! path,   headers    ±60 s                 who is it?    may    did they               is it what    may   first use
-//! method,                                                they?  say it?                they signed?  the   of the id,
+//! path,   headers,   ±60 s                 who is it?    may    did they               is it what    may   first use
+//! method, query                                          they?  say it?                they signed?  the   of the id,
 //! framing                                                                                            PSU's 4 per 24 h
 //!                                                                                                    data be read?
 //! ```
@@ -62,6 +62,9 @@ mod matching;
 // Framing and headers (HTTP-4 to HTTP-7, HDR-*, FWD-2).
 mod envelope;
 
+// The query's parameters (QRY-*).
+mod query;
+
 // The Date header against the clock (DAT-2).
 mod date;
 
@@ -103,6 +106,7 @@ pub use date::Timely;
 pub use evidence::{Judged, NotJudged, Unbuilt, Waiver};
 pub use head::{Framing, Head};
 pub use incoming::{Announced, BodyFault, Incoming};
+pub use query::Asked;
 pub use record::{Check, Outcome, Record, Stage, Verdict};
 pub use rate::{Paced, RateSettings, Rates};
 pub use redirect::Redirectable;

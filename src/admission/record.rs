@@ -33,6 +33,8 @@ stages! {
     Match = "match",
     /// Framing and headers.
     Envelope = "envelope",
+    /// The query.
+    Query = "query",
     /// The Date header.
     Date = "date",
     /// The rate of the address.

@@ -26,6 +26,9 @@ mod transport;
 /// HDR-*.
 mod headers;
 
+/// QRY-*.
+mod query;
+
 /// SIG-*, DAT-*, DIG-*.
 mod signing;
 

@@ -23,6 +23,7 @@ pub(super) fn of(stage: Stage, request: &SavedRequest, judged: &Judged) -> Vec<S
             .map(|operation| envelope(operation, &request.headers))
             .into_iter()
             .collect(),
+        Stage::Query => vec![operation.map_or_else(String::new, parameters)],
         Stage::Date => vec![deviation(&request.headers, judged.moment.at())],
         Stage::Certificate => certificate.map(identity).unwrap_or_default(),
         Stage::Role => operation
@@ -45,6 +46,18 @@ pub(super) fn of(stage: Stage, request: &SavedRequest, judged: &Judged) -> Vec<S
         }],
         Stage::Digest => vec![digest(&request.headers, request.body.len())],
     }
+}
+
+fn parameters(operation: &Operation) -> String {
+    if operation.query.is_empty() {
+        return "the operation has no parameters of its own".to_owned();
+    }
+    let names: Vec<_> = operation
+        .query
+        .iter()
+        .map(|parameter| parameter.name.as_str())
+        .collect();
+    format!("well-formed where they stand: {}", names.join(", "))
 }
 
 /// The word for a verdict.

@@ -72,7 +72,7 @@ impl World {
         ];
         let request = Unsigned {
             method: "GET".into(),
-            target: "/v1/accounts?withBalance=true".into(),
+            target: "/v1/accounts?withDetails=true".into(),
             headers: headers
                 .map(|(name, value)| (name.into(), value.into()))
                 .to_vec(),
@@ -138,7 +138,7 @@ fn what_holds_is_shown_with_its_evidence() {
             "it verifies over",
             "admitted",
             "not judged by this version",
-            "  (request-target): get /v1/accounts?withBalance=true\\n\n",
+            "  (request-target): get /v1/accounts?withDetails=true\\n\n",
             "  tpp-redirect-uri: https://tpp.example/\n",
         ],
     );
@@ -252,7 +252,7 @@ fn what_was_signed_instead_is_found() {
             "with the method in upper case",
         ),
         (
-            |text| text.replace("?withBalance=true", ""),
+            |text| text.replace("?withDetails=true", ""),
             "without the query",
         ),
         (

@@ -1,0 +1,55 @@
+//! The query (QRY-1 to QRY-4): the parameters that the operation declares.
+
+use super::Head;
+use crate::interface::{
+    Refusal,
+    operations::{Operation, ParameterKind, Takes},
+    query::Query,
+};
+use jiff::civil::Date;
+
+/// The query is one that every server reads in the same way, and its parameters have their form. It keeps what later
+/// stages judge by.
+#[must_use]
+#[derive(Debug)]
+pub struct Asked {
+    from: Option<Date>,
+    offset: Option<i32>,
+    list: Option<Box<str>>,
+}
+
+impl Asked {
+    /// The first day that is asked for (QUO-8, SCA-8).
+    pub const fn date_from(&self) -> Option<Date> {
+        self.from
+    }
+
+    /// How many entries of a list are skipped.
+    pub const fn offset(&self) -> Option<i32> {
+        self.offset
+    }
+
+    /// What is the same in the query of every page of a list (QUO-13). None where the operation has no pages.
+    pub fn list(&self) -> Option<&str> {
+        self.list.as_deref()
+    }
+}
+
+pub(super) fn judge(head: &Head<'_>, operation: &Operation) -> Result<Asked, Refusal> {
+    let psu_present = head.says_psu_present() && operation.takes == Takes::Whole;
+    match Query::read(head.query(), operation, psu_present) {
+        Ok(query) => Ok(Asked {
+            from: query.date_from(),
+            offset: query.offset(),
+            list: has_pages(operation).then(|| query.without_offset(operation).into()),
+        }),
+        // There is always a fault; should that ever change, nothing passes by it.
+        Err(faults) => Err(Refusal::of(faults)
+            .unwrap_or_else(|| Refusal::new(crate::interface::Reason::QueryMalformed))),
+    }
+}
+
+fn has_pages(operation: &Operation) -> bool {
+    let mut kinds = operation.query.iter().map(|parameter| parameter.kind);
+    kinds.any(|kind| kind == ParameterKind::Offset)
+}
