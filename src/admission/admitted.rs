@@ -1,12 +1,15 @@
 //! The sum of all evidence: the only thing that can be forwarded.
 
-use super::{Asked, Claim, Entitled, Grant, Head, IntactBody, Judged, Paced, Redirectable, Signed, Snapshot, Timely, Tpp, sca};
-use crate::{clock::Timestamp, sca::Links};
+use super::{
+    Asked, Claim, Entitled, Grant, Head, IntactBody, Judged, Paced, Redirectable, Signed, Snapshot,
+    Timely, Tpp, sca,
+};
 use crate::interface::{
     Reason,
     headers::{self, accept_fix::Fixes},
     operations::{Environment, Operation, Takes},
 };
+use crate::{clock::Timestamp, sca::Links};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method};
 use std::{net::SocketAddr, sync::Arc};

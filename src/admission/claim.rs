@@ -78,9 +78,7 @@ fn request(heard: &Heard<'_>, kept: &Kept) -> Option<RequestAsked> {
     let id = headers::X_REQUEST_ID.get_filled(heard.head.headers)?;
     let safe = matches!(*heard.head.method, Method::GET | Method::HEAD);
     Some(RequestAsked {
-        id: kept
-            .keys()
-            .request(heard.tpp, headers::trim(id.as_bytes())),
+        id: kept.keys().request(heard.tpp, headers::trim(id.as_bytes())),
         durable: !safe || heard.world.policy.replay_everywhere,
     })
 }
@@ -89,8 +87,8 @@ fn request(heard: &Heard<'_>, kept: &Kept) -> Option<RequestAsked> {
 fn quota(heard: &Heard<'_>, grant: &Grant, kept: &Kept) -> Option<QuotaAsked> {
     let policy = &heard.world.policy.quota;
     let operation = heard.operation;
-    let counted = !heard.says_psu_present()
-        || policy.psu_present_needs_session && grant.session().is_none();
+    let counted =
+        !heard.says_psu_present() || policy.psu_present_needs_session && grant.session().is_none();
     let psu = grant
         .psu()
         .filter(|_| counted && operation.quota != Quota::None)?;
@@ -108,8 +106,8 @@ fn quota(heard: &Heard<'_>, grant: &Grant, kept: &Kept) -> Option<QuotaAsked> {
 
 /// QUO-13.
 fn page(heard: &Heard<'_>, key: state::Hash, kept: &Kept) -> Option<Page> {
-    let once = heard.world.policy.quota.pages_once
-        && heard.operation.transactions == Transactions::List;
+    let once =
+        heard.world.policy.quota.pages_once && heard.operation.transactions == Transactions::List;
     let asked = heard.asked.filter(|_| once)?;
     let offset = asked.offset().and_then(|offset| u32::try_from(offset).ok());
     let parts = [key.as_bytes().as_slice(), asked.list()?.as_bytes()];

@@ -107,8 +107,8 @@ pub use evidence::{Judged, NotJudged, Unbuilt, Waiver};
 pub use head::{Framing, Head};
 pub use incoming::{Announced, BodyFault, Incoming};
 pub use query::Asked;
-pub use record::{Check, Outcome, Record, Stage, Verdict};
 pub use rate::{Paced, RateSettings, Rates};
+pub use record::{Check, Outcome, Record, Stage, Verdict};
 pub use redirect::Redirectable;
 pub use role::Entitled;
 pub use sca::{Answer, Grant};
@@ -180,7 +180,11 @@ pub async fn admit(
     };
     let (of_tpp, redirectable) = match (&tpp, &signed) {
         (Judged::Held(tpp), Judged::Held(_)) => (
-            record.judge(Stage::TppRate, policy, world.rates.tpp(tpp.certificate().tpp_id()))?,
+            record.judge(
+                Stage::TppRate,
+                policy,
+                world.rates.tpp(tpp.certificate().tpp_id()),
+            )?,
             record.judge(
                 Stage::Redirect,
                 policy,

@@ -128,7 +128,8 @@ mod tests {
             per_address: NonZeroU32::new(2),
             per_tpp: NonZeroU32::new(1),
         });
-        let from = |address: &str| rates.address(Some(SocketAddr::new(address.parse().unwrap(), 1)));
+        let from =
+            |address: &str| rates.address(Some(SocketAddr::new(address.parse().unwrap(), 1)));
         assert!(from("2001:db8::1").is_ok() && from("2001:db8::2").is_ok());
         let refusal = from("2001:db8::3").unwrap_err();
         assert_eq!(refusal.reason(), Reason::RateLimited);

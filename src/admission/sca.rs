@@ -198,11 +198,15 @@ const fn say(lack: Lack) -> &'static str {
     match lack {
         Lack::PsuId => "there is no PSU-ID: the PSU is told apart by the one that SCA gives",
         Lack::Binding => "it is not a PSU-ID that this bank gave to this TPP",
-        Lack::Agreement => "no SCA of this PSU gave this agreement; the link leads to one that does",
+        Lack::Agreement => {
+            "no SCA of this PSU gave this agreement; the link leads to one that does"
+        }
         Lack::CorporateId => {
             "this PSU consented for corporate agreements only: name one, or send PSU-Context"
         }
-        Lack::Consent => "the PSU has given no consent to account information in this context, or has withdrawn it",
+        Lack::Consent => {
+            "the PSU has given no consent to account information in this context, or has withdrawn it"
+        }
         Lack::Account => "the PSU's consent does not include this account",
         Lack::RecentSca => "the PSU last authenticated more than 180 days ago",
         Lack::RecentConsent => {

@@ -2,6 +2,7 @@
 
 use super::{Rates, Waiver};
 use crate::{
+    clock::Timestamp,
     interface::{
         Reason, Refusal,
         headers::identity::IdentityForm,
@@ -10,6 +11,7 @@ use crate::{
     sca::{Links, PsuPresent, UnknownPsu},
     trust::Trust,
 };
+use jiff::{civil::Date, tz::TimeZone};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// Everything that a judgement depends on, the request and the time apart. It is taken once per request and replaced
@@ -50,6 +52,8 @@ pub struct Policy {
     pub quota: QuotaPolicy,
     /// Whether request ids of safe methods are remembered like those of unsafe ones (REP-1). Default false.
     pub replay_everywhere: bool,
+    /// Where the bank's days begin. Default Europe/Oslo.
+    pub time_zone: TimeZone,
     /// The reasons that are observed and not refused (FWD-6).
     pub(crate) observed: Vec<Reason>,
 }
@@ -67,7 +71,7 @@ pub struct QuotaPolicy {
 
 impl Policy {
     /// The policy of an environment with every default.
-    pub const fn new(environment: Environment) -> Self {
+    pub fn new(environment: Environment) -> Self {
         Self {
             environment,
             body_limit: Self::MAX_BODY,
@@ -82,12 +86,25 @@ impl Policy {
                 psu_present_needs_session: false,
             },
             replay_everywhere: false,
+            time_zone: TimeZone::get(Self::TIME_ZONE).unwrap_or(TimeZone::UTC),
             observed: Vec::new(),
         }
     }
 
     /// The largest body limit there is, 64 KiB: what the proxy can keep and send again (HTTP-6).
     pub const MAX_BODY: usize = 64 * 1024;
+
+    /// Where the bank's days begin, unless the configuration says otherwise.
+    pub const TIME_ZONE: &'static str = "Europe/Oslo";
+
+    /// The day at the bank.
+    pub fn today(&self, at: Timestamp) -> Date {
+        let seconds = i64::try_from(at.unix()).unwrap_or(i64::MAX);
+        jiff::Timestamp::from_second(seconds)
+            .unwrap_or(jiff::Timestamp::MAX)
+            .to_zoned(self.time_zone.clone())
+            .date()
+    }
 
     /// The permission to let a refusal pass, where its reason is observed.
     pub(super) fn waiver(&self, refusal: &Refusal) -> Option<Waiver> {

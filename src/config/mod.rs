@@ -20,6 +20,7 @@ mod value;
 
 // The files that it names, and the ready objects.
 mod endpoints;
+mod limits;
 mod operations;
 mod pem;
 mod policy;

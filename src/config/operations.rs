@@ -14,7 +14,7 @@ use super::section::Section;
 use super::value::Value;
 use crate::interface::operations::{
     self, AnsweredBy, Body, Catalogue, Environment, Environments, Operation, Parameter,
-    ParameterKind, Quota, Role, Sca,
+    ParameterKind, Quota, Role, Sca, Transactions,
 };
 use crate::interface::query;
 
@@ -148,6 +148,7 @@ fn moved(section: &mut Section<'_>, operation: Operation) -> Entry {
         "query",
         "body",
         "quota",
+        "transactions",
         "environments",
     ] {
         if section.has(key) {
@@ -192,6 +193,7 @@ fn added(section: &mut Section<'_>, name: Option<&str>) -> Option<Entry> {
     let query = parameters(section);
     let body = choice(section, "body", Body::NAMES);
     let quota = choice(section, "quota", Quota::NAMES);
+    let transactions = choice(section, "transactions", Transactions::NAMES);
     let answered_by = choice(section, "answered_by", AnsweredBy::NAMES);
     let environments = choice(section, "environments", Environments::NAMES);
     refuse_switches(section);
@@ -205,6 +207,7 @@ fn added(section: &mut Section<'_>, name: Option<&str>) -> Option<Entry> {
             query,
             body: body.unwrap_or(plain.body),
             quota: quota.unwrap_or(plain.quota),
+            transactions: transactions.unwrap_or(plain.transactions),
             answered_by: answered_by.unwrap_or(plain.answered_by),
             environments: environments.unwrap_or(plain.environments),
             ..plain

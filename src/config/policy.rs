@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use http::HeaderName;
 
+use super::limits;
 use super::section::Section;
 use super::value::Value;
 use crate::admission::Policy;
@@ -41,6 +42,8 @@ pub(super) fn read(root: &mut Section<'_>, environment: Environment) -> Policy {
     if let Some(section) = root.optional_section("redirect_hosts") {
         policy.redirect_hosts = redirect_hosts(section);
     }
+    policy.quota = limits::quota(root);
+    policy.replay_everywhere = limits::replay_everywhere(root);
     policy
 }
 

@@ -5,6 +5,7 @@
 //! such as upstreams by group (FWD-3) or what an unbuilt stage would need.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use openssl::x509::X509;
 use tracing::Level;
@@ -14,8 +15,8 @@ use super::endpoints::{Control, Listener, Upstream};
 use super::fault::{Fault, Faults, Inspection, Place};
 use super::section::Section;
 use super::value::Value;
-use super::{operations, pem, policy};
-use crate::admission::{Snapshot, Unbuilt};
+use super::{limits, operations, pem, policy};
+use crate::admission::{Rates, Snapshot, Unbuilt};
 use crate::interface::operations::{Catalogue, Environment, builtin};
 use crate::trust::{Anchors, Trust};
 
@@ -92,6 +93,7 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
         .and_then(|value| environment(&value));
     let system = root.optional("system").and_then(|value| system(&value));
     let policy = policy::read(&mut root, environment.unwrap_or(Environment::Sandbox));
+    let rates = limits::rates(&mut root);
     let mut section = root.section("listener");
     let address = Listener::address(&mut section);
     let listener = Listener::read(section, address, base);
@@ -111,6 +113,8 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
             policy,
             catalogue: catalogue?,
             trust,
+            links: None,
+            rates: Arc::new(Rates::new(rates)),
         },
         trust: files,
         operations,

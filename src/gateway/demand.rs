@@ -75,7 +75,11 @@ mod tests {
         let mut sent = Vec::new();
         for (index, part) in parts.iter().enumerate() {
             let part = Some(Bytes::copy_from_slice(part));
-            sent.extend(demand.pass(part, index + 1 == parts.len()).unwrap_or_default());
+            sent.extend(
+                demand
+                    .pass(part, index + 1 == parts.len())
+                    .unwrap_or_default(),
+            );
         }
         sent
     }
@@ -102,13 +106,22 @@ mod tests {
     fn anything_else_goes_on_byte_for_byte() {
         let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(MAX_BODY));
         let table = [
-            "", "[]", "null", " {", "{\"a\":1}x",
+            "",
+            "[]",
+            "null",
+            " {",
+            "{\"a\":1}x",
             r#"{ "_links": {"scaRedirect": {"href": "/theirs"} } }"#,
             r#"{"_links": []}"#,
             &long,
         ];
         for body in table {
-            assert_eq!(pass(&[b"", body.as_bytes(), b""]), body.as_bytes(), "{:.40}", body);
+            assert_eq!(
+                pass(&[b"", body.as_bytes(), b""]),
+                body.as_bytes(),
+                "{:.40}",
+                body
+            );
         }
     }
 }

@@ -101,10 +101,7 @@ pub(super) fn seal(head: &mut ResponseHeader, setting: &Setting<'_>) -> Result<(
 
 fn head(refusal: &Refusal, setting: &Setting<'_>, length: usize) -> Result<ResponseHeader> {
     let mut head = ResponseHeader::build_no_case(refusal.status(), Some(8))?;
-    head.insert_header(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static(JSON),
-    )?;
+    head.insert_header(header::CONTENT_TYPE, HeaderValue::from_static(JSON))?;
     head.insert_header(header::CONTENT_LENGTH, length)?;
     if let Some(allow) = refusal.allow() {
         head.insert_header(header::ALLOW, allow)?;

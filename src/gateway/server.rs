@@ -180,13 +180,7 @@ fn prepare(
         body_timeout: listener.body_timeout,
         upstream,
     };
-    let gate = Gate::new(
-        world,
-        Store::default(),
-        clock,
-        Arc::clone(&telemetry),
-        gate_settings,
-    );
+    let gate = Gate::new(world, kept, clock, Arc::clone(&telemetry), gate_settings);
     let mut proxy = http_proxy(&server.configuration, gate);
     proxy.server_options = Some(server_options(listener.keepalive));
     proxy.h2_options = Some(h2_options());

@@ -22,9 +22,14 @@ const CONSENT_AT: HeaderName = HeaderName::from_static("gateway-consent-at");
 /// What the quota says with the answer (QUO-11).
 pub(super) async fn answered(admitted: &Admitted, kept: &Kept, status: u16) -> Option<QuotaLeft> {
     let claim = admitted.claim()?;
-    let given_back = matches!(status, 401 | 404 | 429 | 500..) && give_back(claim, kept, true).await;
+    let given_back =
+        matches!(status, 401 | 404 | 429 | 500..) && give_back(claim, kept, true).await;
     let left = claim.left()?;
-    Some(if given_back { with_one_more(left) } else { left })
+    Some(if given_back {
+        with_one_more(left)
+    } else {
+        left
+    })
 }
 
 /// Gives a call back; where the upstream was never connected, the request id too. Whether it was done.
@@ -78,7 +83,9 @@ pub(super) async fn learn(
 fn time(answer: &HeaderMap, name: &HeaderName) -> Option<Timestamp> {
     let text = answer.get(name)?.as_bytes();
     let time = DateTimeParser::new().parse_timestamp(text).ok()?;
-    u64::try_from(time.as_second()).ok().map(Timestamp::from_unix)
+    u64::try_from(time.as_second())
+        .ok()
+        .map(Timestamp::from_unix)
 }
 
 /// The core's words to the gateway do not go on to the TPP.

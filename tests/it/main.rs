@@ -35,6 +35,15 @@ mod signing;
 /// CRT-*.
 mod certificate;
 
+/// SCA-*.
+mod sca;
+
+/// QUO-*.
+mod quota;
+
+/// REP-1.
+mod replay;
+
 /// ERR-*.
 mod errors;
 

@@ -142,7 +142,9 @@ fn unknown(need: &Need<'_>, grant: Grant, terms: &Terms<'_>) -> Result<Grant, La
 
 /// SCA-4, SCA-5: the session that the request names, if it is the one of (TPP, PSU) and its hour has not passed.
 fn valid_session(need: &Need<'_>, psu: &Psu, at: Timestamp) -> Option<Timestamp> {
-    let session = psu.session.filter(|session| Some(session.id) == need.session)?;
+    let session = psu
+        .session
+        .filter(|session| Some(session.id) == need.session)?;
     let ends = session.completed.unix().saturating_add(SESSION_LASTS);
     (at.unix() < ends).then_some(session.completed)
 }
@@ -167,12 +169,7 @@ fn agreement(need: &Need<'_>, psu: &Psu, terms: &Terms<'_>) -> Result<(), Lack> 
 }
 
 /// SCA-7, SCA-18.
-fn consent(
-    need: &Need<'_>,
-    psu: &Psu,
-    context: &Context,
-    terms: &Terms<'_>,
-) -> Result<(), Lack> {
+fn consent(need: &Need<'_>, psu: &Psu, context: &Context, terms: &Terms<'_>) -> Result<(), Lack> {
     let consent = context.consent.as_ref().ok_or(Lack::Consent)?;
     let named = need.account.map(|account| terms.keys.account(account));
     if named.is_some_and(|account| !consent.accounts.include(account)) {
@@ -246,3 +243,6 @@ fn learned_history(need: &Need<'_>, terms: &Terms<'_>) -> Result<Option<Date>, L
 const fn is_older(since: Timestamp, seconds: u64, at: Timestamp) -> bool {
     at.unix() > since.unix().saturating_add(seconds)
 }
+
+#[cfg(test)]
+mod tests;

@@ -61,16 +61,30 @@ mod tests {
     #[test]
     fn the_resource_is_the_payment_or_the_basket() {
         let table = [
-            ("payment-authorise", "/v1/payments/p/7/authorisations", Some("/v1/payments/p/7")),
-            ("payment-status", "/v1/payments/p/7/status", Some("/v1/payments/p/7")),
+            (
+                "payment-authorise",
+                "/v1/payments/p/7/authorisations",
+                Some("/v1/payments/p/7"),
+            ),
+            (
+                "payment-status",
+                "/v1/payments/p/7/status",
+                Some("/v1/payments/p/7"),
+            ),
             ("payment-read", "/v1/payments/p/7", Some("/v1/payments/p/7")),
-            ("basket-authorise", "/v1/signing-baskets/7/authorisations", Some("/v1/signing-baskets/7")),
+            (
+                "basket-authorise",
+                "/v1/signing-baskets/7/authorisations",
+                Some("/v1/signing-baskets/7"),
+            ),
             ("payment-create", "/v1/payments/p", None),
             ("basket-create", "/v1/signing-baskets", None),
             ("transaction-list", "/v1/accounts/7/transactions", None),
         ];
         for (name, path, expected) in table {
-            let operation = builtin().into_iter().find(|operation| operation.name == name);
+            let operation = builtin()
+                .into_iter()
+                .find(|operation| operation.name == name);
             assert_eq!(resource(&operation.unwrap(), path), expected, "{name}");
         }
     }

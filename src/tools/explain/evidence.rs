@@ -25,6 +25,10 @@ pub(super) fn of(stage: Stage, request: &SavedRequest, judged: &Judged) -> Vec<S
             .collect(),
         Stage::Query => vec![operation.map_or_else(String::new, parameters)],
         Stage::Date => vec![deviation(&request.headers, judged.moment.at())],
+        Stage::AddressRate | Stage::TppRate => {
+            vec!["nothing is counted of a request that is only looked at".to_owned()]
+        }
+        Stage::Sca | Stage::Claim => vec![],
         Stage::Certificate => certificate.map(identity).unwrap_or_default(),
         Stage::Role => operation
             .zip(certificate)

@@ -1,7 +1,7 @@
 //! A saved request through the pipeline, as of a moment.
 
 use crate::{
-    admission::{self, Admitted, Framing, Head, Record, Snapshot},
+    admission::{self, Admission, Framing, Head, Record, Snapshot},
     clock::{Clock, Timestamp},
     interface::{Refusal, headers},
     state::Store,
@@ -46,7 +46,7 @@ impl Moment {
 pub(super) struct Judged {
     pub(super) moment: Moment,
     pub(super) record: Record,
-    pub(super) verdict: Result<Admitted, Refusal>,
+    pub(super) verdict: Result<Admission, Refusal>,
     /// What the gateway would have the caller sign, where the Signature header can be read.
     pub(super) signing_string: Option<Vec<u8>>,
 }

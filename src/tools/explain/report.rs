@@ -6,8 +6,8 @@ use super::{
     judge::{Judged, Moment},
 };
 use crate::{
-    admission::{Snapshot, Stage, Unbuilt, Verdict},
-    interface::{Place, Reason, Refusal, headers::date},
+    admission::{Admission, Snapshot, Stage, Unbuilt, Verdict},
+    interface::{Place, Reason, Refusal, headers::date, operations::AnsweredBy},
     tools::{
         saved::{SavedRequest, Wire},
         visible::{tame, visible},
@@ -28,8 +28,12 @@ pub(super) fn write(
     what_was_read(request, judged.moment, world, out)?;
     checks(request, judged, out)?;
     match &judged.verdict {
-        Ok(admitted) => {
-            writeln!(out, "\nadmitted: it would be forwarded")?;
+        Ok(Admission::Answer(_)) => writeln!(out, "\nadmitted: the gateway answers it")?,
+        Ok(Admission::Forward(admitted)) => {
+            match admitted.operation().answered_by {
+                AnsweredBy::Upstream => writeln!(out, "\nadmitted: it would be forwarded")?,
+                AnsweredBy::Gateway => writeln!(out, "\nadmitted: the gateway answers it")?,
+            }
             for reason in admitted.waived() {
                 writeln!(out, "  observed, not refused: {}", reason.slug())?;
             }
@@ -92,6 +96,9 @@ fn checks(request: &SavedRequest, judged: &Judged, out: &mut dyn Write) -> io::R
         let lines = match check.verdict {
             Verdict::Held => evidence::of(check.stage, request, judged),
             Verdict::Refused(reason) | Verdict::Waived(reason) => vec![reason.slug().to_owned()],
+            Verdict::Skipped if matches!(check.stage, Stage::Sca | Stage::Claim) => {
+                vec!["it needs the gateway's records, which are not looked at here".to_owned()]
+            }
             Verdict::Skipped => vec!["it had nothing to judge by".to_owned()],
         };
         let (name, word) = (check.stage.name(), evidence::word(check.verdict));

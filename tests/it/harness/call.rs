@@ -62,8 +62,8 @@ pub(crate) struct Call {
 const REDIRECT: (&str, &str) = ("TPP-Redirect-URI", "https://tpp.example/back");
 /// The PSU is there.
 const PSU_IP: (&str, &str) = ("PSU-IP-Address", "192.0.2.7");
-/// Who the PSU is.
-const PSU_ID: (&str, &str) = ("PSU-ID", "0192f0c1-5a5b-7def-8000-1234567890ab");
+/// Who the PSU is: another one for each TPP, as a PSU-ID is (SCA-3).
+const PSU_ID: (&str, &str) = ("PSU-ID", "{psu}");
 
 impl Call {
     /// Any request with Host and nothing else.
@@ -95,7 +95,22 @@ impl Call {
 
     /// The account list.
     pub(crate) fn accounts() -> Self {
-        Self::new("GET", "/v1/accounts")
+        Self::new("GET", "/v1/accounts").with(PSU_ID.0, PSU_ID.1)
+    }
+
+    /// An account's balances, without the PSU: four in 24 hours.
+    pub(crate) fn balances() -> Self {
+        Self::accounts().at("/v1/accounts/42/balances")
+    }
+
+    /// An operation of a deployment's own or without a PSU, for a PSU that the TPP knows.
+    pub(crate) fn of_psu(self) -> Self {
+        self.with(PSU_ID.0, PSU_ID.1)
+    }
+
+    /// With the PSU present.
+    pub(crate) fn present(self) -> Self {
+        self.with(PSU_IP.0, PSU_IP.1)
     }
 
     /// The initiation of a domestic payment.
@@ -121,11 +136,12 @@ impl Call {
             .json(r#"{"paymentIds":["1"]}"#)
     }
 
-    /// Transaction details (C), with none of the headers of the table.
+    /// Transaction details (C), with none of the headers of the table but the PSU's.
     pub(crate) fn details() -> Self {
+        let call = Self::bare("GET", "/v1/accounts/42/transactions/7").of_psu();
         Self {
             request_id: false,
-            ..Self::bare("GET", "/v1/accounts/42/transactions/7")
+            ..call
         }
     }
 
@@ -234,6 +250,11 @@ impl Call {
         })
     }
 
+    /// Who sends it.
+    pub(crate) fn tpp(&self) -> &Tpp {
+        &self.tpp
+    }
+
     /// What it goes over.
     pub(crate) fn protocols(&self) -> &[Protocol] {
         &self.protocols
@@ -249,7 +270,13 @@ impl Call {
             key_id: self.key_id.clone(),
             ..SignOptions::at(date)
         };
-        let mut request = sign(&self.tpp.identity, self.unsigned.clone(), &options).unwrap();
+        let mut unsigned = self.unsigned.clone();
+        for (_, value) in &mut unsigned.headers {
+            if value == PSU_ID.1 {
+                *value = self.tpp.psu();
+            }
+        }
+        let mut request = sign(&self.tpp.identity, unsigned, &options).unwrap();
         for alteration in &self.alterations {
             alteration(&mut request);
         }

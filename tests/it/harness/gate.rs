@@ -13,12 +13,18 @@ use portvakt::{
     config::Settings,
     gateway::{self, Running},
 };
+use serde_json::{Value, json};
 use std::{
+    collections::HashSet,
     fs,
     io::Write,
     net::{SocketAddr, TcpListener, TcpStream},
+    path::Path,
     process::{Child, Command, Stdio},
-    sync::atomic::{AtomicU16, Ordering},
+    sync::{
+        Mutex,
+        atomic::{AtomicU16, Ordering},
+    },
     time::Duration,
 };
 use tempfile::TempDir;
@@ -31,7 +37,10 @@ pub(crate) struct Gate {
     upstream: Upstream,
     clock: Clock,
     world: &'static World,
-    _folder: TempDir,
+    /// Whose PSUs the gate has been told of; none where it is to know nobody.
+    introduced: Option<Mutex<HashSet<Value>>>,
+    folder: TempDir,
+    yaml: String,
 }
 
 /// A gateway to be started.
@@ -41,8 +50,10 @@ pub(crate) struct GateBuilder {
     clock: Clock,
     listener: String,
     upstream: String,
+    sca: String,
     root: String,
     files: Vec<(String, Vec<u8>)>,
+    introducing: bool,
 }
 
 impl Gate {
@@ -59,8 +70,10 @@ impl Gate {
             clock: Clock::System,
             listener: String::new(),
             upstream: String::new(),
+            sca: String::new(),
             root: String::new(),
             files: Vec::new(),
+            introducing: true,
         }
     }
 
@@ -84,9 +97,43 @@ impl Gate {
         self.world
     }
 
-    /// Signs a call by the gate's clock.
+    /// Signs a call by the gate's clock, and lets the gate know the PSU, unless it is to know nobody.
     pub(crate) fn seal(&self, call: &Call) -> Sealed {
-        call.seal(self.now())
+        let sealed = call.seal(self.now());
+        if let Some(introduced) = &self.introduced
+            && let Some(who) = who(call, &sealed)
+            && introduced.lock().unwrap().insert(who.clone())
+        {
+            self.introduce(who);
+        }
+        sealed
+    }
+
+    /// Tells the gate of a PSU who has just completed an SCA and consented.
+    pub(crate) fn introduce(&self, mut who: Value) {
+        who["last_sca"] = self.now().to_string().into();
+        who["consent_at"] = self.now().to_string().into();
+        let answer = self.tell("/psu/bind", &who);
+        assert!(answer.status < 500, "{} {:?}", answer.status, answer.json());
+    }
+
+    /// Posts to the control listener.
+    pub(crate) fn tell(&self, path: &str, body: &Value) -> Answer {
+        let mut wire = Wire::new(TcpStream::connect(self.control).unwrap());
+        let body = body.to_string();
+        write!(
+            wire.stream,
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        wire.answer("POST").unwrap()
+    }
+
+    /// Its folder.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Signs a call and sends it over one protocol.
@@ -131,6 +178,13 @@ impl Gate {
             .sum()
     }
 
+    /// Stops the gateway and starts it anew, on the same state and the same ports.
+    pub(crate) fn restart(&mut self) {
+        self.stop();
+        let settings = Settings::parse("gateway.yaml", &self.yaml, self.folder.path()).unwrap();
+        self.running = Some(gateway::start(settings, self.clock.clone()).unwrap());
+    }
+
     /// Stops the gateway, so that whatever it had still under way is over.
     pub(crate) fn stop(&mut self) {
         self.running.take();
@@ -168,6 +222,18 @@ impl GateBuilder {
         self
     }
 
+    /// A gate that is told of no PSU.
+    pub(crate) const fn strangers(mut self) -> Self {
+        self.introducing = false;
+        self
+    }
+
+    /// A line of the section `sca`.
+    pub(crate) fn sca(mut self, line: &str) -> Self {
+        self.sca.push_str(&format!("  {line}\n"));
+        self
+    }
+
     /// A line outside all sections.
     pub(crate) fn line(mut self, line: &str) -> Self {
         self.root.push_str(&format!("{line}\n"));
@@ -193,7 +259,8 @@ impl GateBuilder {
         let (address, control) = (free_address(), free_address());
         let yaml = self.yaml(address, control, upstream.address());
         let config = folder.path().join("gateway.yaml");
-        fs::write(&config, yaml.replace("access: false", "access: true")).unwrap();
+        let yaml = yaml.replace("access: false", "access: true");
+        fs::write(&config, &yaml).unwrap();
         let program = Command::new(env!("CARGO_BIN_EXE_portvakt"))
             .args(["serve", "--config"])
             .arg(config)
@@ -215,7 +282,9 @@ impl GateBuilder {
             upstream,
             clock: self.clock,
             world: self.world,
-            _folder: folder,
+            introduced: self.introducing.then(Mutex::default),
+            folder,
+            yaml,
         };
         (gate, program)
     }
@@ -230,11 +299,8 @@ impl GateBuilder {
             fs::write(folder.path().join(name), content).unwrap();
         }
         let upstream = Upstream::start();
-        let settings = Settings::parse(
-            "gateway.yaml",
-            &self.yaml(free_address(), free_address(), upstream.address()),
-            folder.path(),
-        );
+        let yaml = self.yaml(free_address(), free_address(), upstream.address());
+        let settings = Settings::parse("gateway.yaml", &yaml, folder.path());
         let settings = settings.map_err(|faults| faults.to_string())?;
         let running =
             gateway::start(settings, self.clock.clone()).map_err(|fault| fault.to_string())?;
@@ -246,7 +312,9 @@ impl GateBuilder {
             upstream,
             clock: self.clock,
             world: self.world,
-            _folder: folder,
+            introduced: self.introducing.then(Mutex::default),
+            folder,
+            yaml,
         })
     }
 
@@ -255,6 +323,7 @@ impl GateBuilder {
             environment,
             listener,
             upstream,
+            sca,
             root,
             ..
         } = self;
@@ -264,9 +333,20 @@ impl GateBuilder {
              control:\n  address: {control}\n\
              upstream:\n  address: {core}\n{upstream}\
              trust:\n  anchors: anchors\n  intermediates: intermediates\n\
+             state:\n  file: state.db\n\
+             sca:\n  page: https://bank.example/sca\n  token_keys: sca.keys\n{sca}\
              log:\n  access: false\n{root}"
         )
     }
+}
+
+/// The PSU whom a call names, as the control listener is told.
+fn who(call: &Call, sealed: &Sealed) -> Option<Value> {
+    let mut who = json!({ "tpp": call.tpp().id()?, "psu_id": sealed.request.header("psu-id")? });
+    if let Some(corporate) = sealed.request.header("psu-corporate-id") {
+        who["psu_corporate_id"] = corporate.into();
+    }
+    Some(who)
 }
 
 /// A loopback address that nobody listens on. The kernel hands out ports above 32 767 to connections of its own choice, so that one

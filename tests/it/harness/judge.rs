@@ -85,6 +85,25 @@ pub(crate) fn refused(gate: &Gate, call: &Call, status: u16, code: &str, reason:
     answers[0].clone()
 }
 
+/// The call is answered with the need for SCA (ERR-2), over each protocol, and the upstream saw nothing of it. The last
+/// answer.
+pub(crate) fn needs_sca(gate: &Gate, call: &Call) -> Answer {
+    let mut answers = call.protocols().iter().map(|protocol| {
+        gate.upstream().take();
+        let sealed = gate.seal(call);
+        let answer = gate.send_sealed(&sealed, *protocol).unwrap();
+        let json = answer.json();
+        assert_eq!(answer.status, 401, "{json}");
+        assert_eq!(json["reason"], "sca-required", "{json}");
+        assert_eq!(json.get("code"), None, "{json}");
+        assert!(json["_links"]["scaRedirect"]["href"].is_string(), "{json}");
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        assert!(gate.upstream().take().is_empty(), "the upstream saw the request");
+        answer
+    });
+    answers.next_back().unwrap()
+}
+
 fn stops(
     gate: &Gate,
     call: &Call,

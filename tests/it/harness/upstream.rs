@@ -121,9 +121,23 @@ impl Upstream {
             state: Mutex::new(state),
             stopped: Condvar::new(),
         });
-        let accepting = Arc::clone(&shared);
+        let upstream = Self { address, shared };
+        upstream.accept_on(listener);
+        upstream
+    }
+
+    fn accept_on(&self, listener: TcpListener) {
+        let accepting = Arc::clone(&self.shared);
         thread::spawn(move || accept(&listener, &accepting));
-        Self { address, shared }
+    }
+
+    /// Is away while something else is done, and then back at the same address.
+    pub(crate) fn away(&self, meanwhile: impl FnOnce()) {
+        self.stop();
+        meanwhile();
+        let listener = TcpListener::bind(self.address).unwrap();
+        self.shared.state.lock().unwrap().stop = false;
+        self.accept_on(listener);
     }
 
     /// Where it listens.

@@ -1,13 +1,19 @@
 //! Authorities and TPPs, minted once for the whole binary.
 
 use super::pki::{Ca, CaSpec, Issued, Key, LeafSpec, Role};
-use openssl::{pkey::PKey, rsa::Rsa};
+use openssl::{
+    pkey::PKey,
+    rsa::Rsa,
+    x509::{X509, X509NameEntryRef},
+};
 use portvakt::tools::tpp::TppIdentity;
 use std::{
     fs,
+    hash::{DefaultHasher, Hash, Hasher},
     path::Path,
     sync::{Arc, LazyLock},
 };
+use uuid::Uuid;
 use time::{OffsetDateTime, macros::datetime};
 
 /// A TPP: its certificate, and who signs with it.
@@ -37,6 +43,24 @@ impl Tpp {
             },
             identity,
         })
+    }
+}
+
+impl Tpp {
+    /// Its identity (CRT-4), where its certificate has one.
+    pub(crate) fn id(&self) -> Option<String> {
+        let certificate = X509::from_der(&self.issued.der).ok()?;
+        let is_identity = |entry: &&X509NameEntryRef| entry.object().to_string() == "organizationIdentifier";
+        let entry = certificate.subject_name().entries().find(|entry| is_identity(entry))?;
+        let text = entry.data().as_utf8().ok()?.to_string();
+        Some(text.trim().to_uppercase())
+    }
+
+    /// A PSU-ID that is this TPP's.
+    pub(crate) fn psu(&self) -> String {
+        let mut hasher = DefaultHasher::new();
+        self.id().hash(&mut hasher);
+        Uuid::from_u64_pair(0x0192_f0c1_5a5b_7def, 0x8000_0000_0000_0000 | hasher.finish() >> 1).to_string()
     }
 }
 

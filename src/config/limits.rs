@@ -1,0 +1,66 @@
+//! How much may come: general rates, the calls without the PSU, the scope of request ids.
+//!
+//! Deliberately not here: the numbers of the interface itself. Four calls in 24 hours are no setting.
+
+use std::num::NonZeroU32;
+
+use super::section::Section;
+use super::value::Value;
+use crate::admission::{QuotaPolicy, RateSettings};
+
+/// Reads the section `rates` (QUO-12), which may be left out.
+pub(super) fn rates(root: &mut Section<'_>) -> RateSettings {
+    let mut rates = RateSettings::default();
+    let Some(mut section) = root.optional_section("rates") else {
+        return rates;
+    };
+    for (key, rate) in [
+        ("per_address", &mut rates.per_address),
+        ("per_tpp", &mut rates.per_tpp),
+    ] {
+        if let Some(value) = section.optional(key) {
+            *rate = per_second(&value);
+        }
+    }
+    section.finish();
+    rates
+}
+
+/// Requests per second, or `off`.
+fn per_second(value: &Value<'_>) -> Option<NonZeroU32> {
+    if value.is("off") {
+        return None;
+    }
+    value.integer(1..=1_000_000).and_then(NonZeroU32::new)
+}
+
+/// Reads the section `quota` (QUO-3, QUO-13, QUO-14), which may be left out.
+pub(super) fn quota(root: &mut Section<'_>) -> QuotaPolicy {
+    let mut policy = QuotaPolicy::default();
+    let Some(mut section) = root.optional_section("quota") else {
+        return policy;
+    };
+    if let Some(value) = section.optional("details") {
+        policy.details_each =
+            value.one_of(&[("account", false), ("transaction", true)]) == Some(true);
+    }
+    if let Some(value) = section.optional("pages") {
+        policy.pages_once = value.one_of(&[("each", false), ("once", true)]) == Some(true);
+    }
+    if let Some(value) = section.optional("psu_present_needs_session") {
+        policy.psu_present_needs_session = value.boolean() == Some(true);
+    }
+    section.finish();
+    policy
+}
+
+/// Reads the section `replay` (REP-1), which may be left out: whether safe methods' request ids are kept for good too.
+pub(super) fn replay_everywhere(root: &mut Section<'_>) -> bool {
+    let Some(mut section) = root.optional_section("replay") else {
+        return false;
+    };
+    let scope = section.optional("scope");
+    let scope = scope.and_then(|value| value.one_of(&[("unsafe", false), ("all", true)]));
+    section.finish();
+    scope == Some(true)
+}

@@ -1,0 +1,243 @@
+//! SCA-*, HDR-14: whose data may be read, and how the PSU is asked.
+
+/// Sessions and consents, as they come and go.
+mod life;
+/// What the core says of SCA.
+mod upstream;
+
+use crate::harness::{
+    call::{Call, Protocol},
+    gate::Gate,
+    judge::{accepted, needs_sca, refused},
+    wire::Answer,
+};
+use serde_json::{Value, json};
+
+const REDIRECT: &str = "https://tpp.example/back?mine=1";
+const PSU: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
+const OTHER: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3302";
+const FIRM: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c33ff";
+
+/// A gate that knows nobody.
+fn gate() -> Gate {
+    Gate::builder().strangers().start()
+}
+
+/// The account list with the PSU present, under a session.
+fn accounts() -> Call {
+    Call::accounts()
+        .without("PSU-ID")
+        .with("TPP-Redirect-URI", REDIRECT)
+        .with("TPP-Session-ID", "S")
+        .present()
+        .only(Protocol::Http1)
+}
+
+/// The token of a link.
+fn token(answer: &Answer) -> String {
+    let json = answer.json();
+    let link = &json["_links"]["scaRedirect"];
+    assert_eq!(link["verbs"], json!(["GET"]));
+    let href = link["href"].as_str().unwrap();
+    let token = href.strip_prefix("https://bank.example/sca?request=");
+    token.unwrap_or_else(|| panic!("{href}")).to_owned()
+}
+
+/// The PSU completes what an answer asks for: where the PSU is sent back to.
+fn complete(gate: &Gate, answer: &Answer, psu: &str) -> String {
+    complete_with(gate, answer, json!({ "psu_id": psu, "context": "PRIVATE" }))
+}
+
+fn complete_with(gate: &Gate, answer: &Answer, mut said: Value) -> String {
+    said["request"] = token(answer).into();
+    let answer = gate.tell("/sca/complete", &said);
+    assert_eq!(answer.status, 200, "{}", answer.json());
+    answer.json()["redirect_uri"].as_str().unwrap().to_owned()
+}
+
+//= SCA-1 refused
+//= SCA-2 refused
+//= SCA-10 accepted
+#[test]
+fn account_access_as_the_interface_tells_it() {
+    let gate = gate();
+    let answer = needs_sca(&gate, &accounts());
+    let back = complete(&gate, &answer, PSU);
+    assert_eq!(
+        back,
+        format!("{REDIRECT}&psu-id={PSU}&tpp-session-id=S&context=PRIVATE")
+    );
+    let seen = accepted(&gate, &accounts().with("PSU-ID", PSU)).remove(0).seen;
+    assert_eq!(seen.header("psu-id"), Some(PSU));
+    assert_eq!(seen.header("gateway-sca"), Some("session"));
+    assert!(seen.header("gateway-sca-at").is_some());
+}
+
+//= SCA-3 accepted
+//= SCA-3 refused
+#[test]
+fn a_psu_id_belongs_to_one_tpp() {
+    let gate = gate();
+    let answer = needs_sca(&gate, &accounts());
+    complete(&gate, &answer, PSU);
+    let call = accounts().with("PSU-ID", PSU);
+    accepted(&gate, &call);
+    accepted(&gate, &call.clone().with("PSU-ID", &PSU.to_uppercase()));
+    let stolen = needs_sca(&gate, &call.clone().by(&gate.world().aisp));
+    let unknown = needs_sca(&gate, &call.with("PSU-ID", OTHER));
+    assert_eq!(
+        stolen.json()["faults"], unknown.json()["faults"],
+        "nobody learns whose PSU-ID it is"
+    );
+    // The link does not name the PSU: another may complete it.
+    complete(&gate, &stolen, OTHER);
+}
+
+//= SCA-8 accepted
+//= SCA-8 refused
+#[test]
+fn what_each_operation_needs() {
+    let gate = gate();
+    let product = "/v1/payments/norwegian-domestic-credit-transfers";
+    let stranger = |call: Call| call.with("PSU-ID", OTHER).only(Protocol::Http1);
+    // Nothing: a PSU-ID that is not the TPP's stays here.
+    for path in [
+        format!("{product}/1/status"),
+        format!("{product}/1"),
+        "/v1/signing-baskets/1".into(),
+        "/v1/signing-baskets/1/status".into(),
+        "/v1/payments/instant-norwegian-credit-transfers-straks/fee-information".into(),
+    ] {
+        let call = stranger(Call::new("GET", &path)).with("PSU-Corporate-ID", FIRM);
+        let seen = accepted(&gate, &call).remove(0).seen;
+        assert_eq!((seen.header("psu-id"), seen.header("psu-corporate-id")), (None, None));
+    }
+    for path in [format!("{product}/1/authorisations"), "/v1/signing-baskets/1/authorisations".into()] {
+        let seen = accepted(&gate, &stranger(Call::new("POST", &path))).remove(0).seen;
+        assert_eq!(seen.header("psu-id"), None);
+    }
+    // A PSU.
+    let identified = [
+        Call::payment(),
+        Call::cross_border(),
+        Call::basket(),
+        Call::new("GET", "/v1/agreements"),
+    ];
+    for call in &identified {
+        needs_sca(&gate, &stranger(call.clone()));
+    }
+    needs_sca(&gate, &Call::new("GET", "/v1/agreements"));
+    let by_identity = Call::payment()
+        .without("PSU-ID")
+        .with("X-PSU-IDENTITY", "01010112345")
+        .with("PSU-Context", "PRIVATE");
+    accepted(&gate, &by_identity);
+    // A consent.
+    let consent = [
+        "/v1/accounts",
+        "/v1/accounts/1/balances",
+        "/v1/accounts/1/transactions",
+        "/v1/accounts/1/transactions/2",
+    ];
+    for path in consent {
+        needs_sca(&gate, &stranger(Call::new("GET", path)));
+        needs_sca(&gate, &Call::new("GET", path));
+    }
+    gate.introduce(json!({ "tpp": gate.world().both.id(), "psu_id": OTHER }));
+    for call in identified {
+        let seen = accepted(&gate, &stranger(call)).remove(0).seen;
+        assert_eq!(seen.header("psu-id"), Some(OTHER));
+    }
+    for path in consent {
+        accepted(&gate, &stranger(Call::new("GET", path)));
+    }
+}
+
+//= SCA-9 accepted
+//= SCA-9 refused
+#[test]
+fn where_sca_starts() {
+    let gate = gate();
+    let details = Call::details().without("PSU-ID");
+    refused(&gate, &details, 400, "HTTP_HEADER_REQUIRED", "header-missing");
+    let answer = needs_sca(&gate, &details.with("TPP-Redirect-URI", REDIRECT));
+    // The TPP named no session, so it gets one.
+    let back = complete(&gate, &answer, PSU);
+    let session = back.split("tpp-session-id=").nth(1).unwrap();
+    let session = session.split('&').next().unwrap();
+    assert_eq!(session.len(), 36, "{back}");
+    let call = accounts().with("PSU-ID", PSU);
+    needs_sca(&gate, &call);
+    let seen = accepted(&gate, &call.with("TPP-Session-ID", session)).remove(0).seen;
+    assert_eq!(seen.header("gateway-sca"), Some("session"));
+}
+
+//= SCA-17 accepted
+//= SCA-17 refused
+#[test]
+fn an_agreement_is_given_by_sca() {
+    let gate = gate();
+    let answer = needs_sca(&gate, &accounts());
+    complete(&gate, &answer, PSU);
+    let firm = accounts()
+        .with("PSU-ID", PSU)
+        .with("PSU-Corporate-ID", FIRM)
+        .with("PSU-Context", "CORPORATE");
+    let answer = needs_sca(&gate, &firm);
+    // Another agreement than the one that was chosen does not do.
+    let mut said = json!({ "psu_id": PSU, "context": "CORPORATE", "psu_corporate_id": OTHER });
+    said["request"] = token(&answer).into();
+    assert_eq!(gate.tell("/sca/complete", &said).status / 100, 4);
+    let answer = needs_sca(&gate, &firm);
+    let back = complete_with(
+        &gate,
+        &answer,
+        json!({ "psu_id": PSU, "context": "CORPORATE", "psu_corporate_id": FIRM }),
+    );
+    assert!(back.contains(&format!("psu-id={PSU}&psu-corporate-id={FIRM}&")), "{back}");
+    let seen = accepted(&gate, &firm).remove(0).seen;
+    assert_eq!(seen.header("psu-corporate-id"), Some(FIRM));
+    needs_sca(&gate, &firm.with("PSU-Corporate-ID", OTHER));
+}
+
+//= HDR-14 refused
+#[test]
+fn a_psu_with_corporate_consents_only_names_one() {
+    let gate = gate();
+    let tpp = gate.world().both.id();
+    gate.introduce(json!({ "tpp": tpp, "psu_id": PSU, "psu_corporate_id": FIRM }));
+    let call = accounts().with("PSU-ID", PSU).without("TPP-Session-ID");
+    refused(&gate, &call, 400, "HTTP_HEADER_REQUIRED", "corporate-id-missing");
+    accepted(&gate, &call.clone().with("PSU-Corporate-ID", FIRM));
+    needs_sca(&gate, &call.clone().with("PSU-Context", "PRIVATE"));
+    accepted(&gate, &call.clone().at("/v1/agreements"));
+    // Whoever it does not belong to learns nothing.
+    needs_sca(&gate, &call.by(&gate.world().aisp));
+}
+
+//= SCA-20 accepted
+#[test]
+fn registration_and_consent_are_answered_by_the_gateway() {
+    let gate = gate();
+    let calls = [
+        Call::new("GET", "/v1/users"),
+        Call::new("POST", "/v1/consents").json("{\"ignored\":true}"),
+        Call::new("POST", "/v1/bank-offered-consents"),
+    ];
+    for call in calls {
+        for protocol in Protocol::ALL {
+            let answer = gate.send(&call, protocol);
+            assert_eq!(answer.status, 200);
+            assert_eq!(answer.header("cache-control"), Some("no-store"));
+            complete(&gate, &answer, PSU);
+        }
+    }
+    assert!(gate.upstream().saw_nothing());
+    let upstream = "operations:\n  - {name: user-register, answered_by: upstream}\n";
+    let gate = Gate::builder()
+        .strangers()
+        .line("operations: operations.yaml")
+        .file("operations.yaml", upstream)
+        .start();
+    accepted(&gate, &Call::new("GET", "/v1/users"));
+}

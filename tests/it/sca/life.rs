@@ -1,0 +1,199 @@
+//! Sessions and consents, as they come and go: SCA-4 to SCA-7, SCA-13, SCA-16, SCA-18, QUO-9, QUO-10.
+
+use super::{FIRM, OTHER, PSU, accounts, complete, complete_with, gate};
+use crate::harness::{
+    call::{Call, Protocol},
+    gate::Gate,
+    judge::{accepted, needs_sca},
+};
+use portvakt::clock::{Clock, Timestamp};
+use serde_json::json;
+
+const HOUR: u64 = 3_600;
+const DAY: u64 = 86_400;
+const THEN: u64 = 1_790_000_000;
+
+/// A gate whose clock is moved, and a PSU who has completed an SCA at its beginning, under session S.
+fn known() -> (Gate, Clock) {
+    let clock = Clock::standing(Timestamp::from_unix(THEN));
+    let gate = Gate::builder().strangers().clock(&clock).start();
+    let answer = needs_sca(&gate, &accounts());
+    complete(&gate, &answer, PSU);
+    (gate, clock)
+}
+
+fn call() -> Call {
+    accounts().with("PSU-ID", PSU)
+}
+
+fn under(session: &str) -> Call {
+    call().with("TPP-Session-ID", session)
+}
+
+fn after(clock: &Clock, seconds: u64) {
+    clock.set(Timestamp::from_unix(THEN + seconds));
+}
+
+//= SCA-4 accepted
+//= SCA-5 accepted
+//= SCA-5 refused
+#[test]
+fn a_session_lasts_one_hour_and_never_slides() {
+    let (gate, clock) = known();
+    for seconds in [0, HOUR / 2, HOUR - 1] {
+        after(&clock, seconds);
+        accepted(&gate, &under("S"));
+    }
+    after(&clock, HOUR);
+    let answer = needs_sca(&gate, &under("S"));
+    // For every role of the TPP: a payment is never refused for a session.
+    accepted(&gate, &Call::payment().with("PSU-ID", PSU).with("TPP-Session-ID", "S"));
+    complete(&gate, &answer, PSU);
+    after(&clock, 2 * HOUR - 1);
+    accepted(&gate, &under("S"));
+    after(&clock, 2 * HOUR);
+    needs_sca(&gate, &under("S"));
+}
+
+//= SCA-6 accepted
+//= SCA-6 refused
+#[test]
+fn a_new_session_takes_the_place_of_the_old_one_once_it_is_completed() {
+    let (gate, clock) = known();
+    after(&clock, 60);
+    let unfinished = needs_sca(&gate, &under("T"));
+    accepted(&gate, &under("S"));
+    // Aborted: the old one stays valid to its own hour.
+    let said = json!({
+        "request": super::token(&unfinished),
+        "system": "bank", "status": 400, "code": "PSU_CREDENTIALS_INVALID", "message": "Nei, æøå"
+    });
+    let failed = gate.tell("/sca/fail", &said);
+    let back = failed.json()["redirect_uri"].as_str().unwrap().to_owned();
+    assert!(back.contains("code=PSU_CREDENTIALS_INVALID"), "{back}");
+    accepted(&gate, &under("S"));
+    needs_sca(&gate, &under("T"));
+    after(&clock, HOUR - 1);
+    accepted(&gate, &under("S"));
+    let answer = needs_sca(&gate, &under("T"));
+    complete(&gate, &answer, PSU);
+    accepted(&gate, &under("T"));
+    needs_sca(&gate, &under("S"));
+}
+
+//= SCA-16 accepted
+//= SCA-16 refused
+#[test]
+fn where_a_session_is_asked_for() {
+    let (gate, clock) = known();
+    after(&clock, HOUR);
+    needs_sca(&gate, &under("S"));
+    accepted(&gate, &call().without("TPP-Session-ID"));
+    accepted(&gate, &under("S").without("PSU-IP-Address"));
+    for (rule, without, with) in [("session", false, false), ("consent", true, true)] {
+        let gate = Gate::builder()
+            .clock(&clock)
+            .sca(&format!("psu_present: {rule}"))
+            .start();
+        for (call, passes) in [(call().without("TPP-Session-ID"), without), (under("S"), with)] {
+            if passes {
+                accepted(&gate, &call);
+            } else {
+                needs_sca(&gate, &call);
+            }
+        }
+    }
+}
+
+//= SCA-7 accepted
+//= SCA-7 refused
+//= QUO-9 accepted
+//= QUO-9 refused
+#[test]
+fn sca_is_renewed_after_180_days() {
+    let (gate, clock) = known();
+    let present = call().without("TPP-Session-ID");
+    let list = call().without("PSU-IP-Address").at("/v1/accounts/1/transactions");
+    after(&clock, 180 * DAY);
+    accepted(&gate, &present);
+    accepted(&gate, &list);
+    after(&clock, 180 * DAY + 1);
+    needs_sca(&gate, &present);
+    needs_sca(&gate, &list);
+    // An SCA for something else renews it, but is no online access in this context.
+    let firm = json!({
+        "tpp": gate.world().both.id(), "psu_id": PSU, "psu_corporate_id": FIRM,
+    });
+    gate.introduce(firm);
+    accepted(&gate, &present.with("PSU-Context", "PRIVATE"));
+    needs_sca(&gate, &list.clone().with("PSU-Context", "PRIVATE"));
+    accepted(&gate, &list.with("PSU-Corporate-ID", FIRM));
+}
+
+//= QUO-10 accepted
+//= QUO-10 refused
+#[test]
+fn without_the_psu_details_need_a_consent_of_90_days() {
+    let (gate, clock) = known();
+    let details = call()
+        .without("PSU-IP-Address")
+        .at("/v1/accounts/1/transactions/7");
+    after(&clock, 90 * DAY);
+    accepted(&gate, &details);
+    after(&clock, 90 * DAY + 1);
+    let answer = needs_sca(&gate, &details);
+    accepted(&gate, &details.clone().present().without("TPP-Session-ID"));
+    complete(&gate, &answer, PSU);
+    accepted(&gate, &details);
+}
+
+//= SCA-13 accepted
+//= SCA-13 refused
+#[test]
+fn the_bank_withdraws() {
+    let (gate, _clock) = known();
+    let withdraw = |what| {
+        let said = json!({ "tpp": gate.world().both.id(), "psu_id": PSU, "what": what });
+        assert_eq!(gate.tell("/psu/withdraw", &said).status, 200);
+    };
+    accepted(&gate, &under("S"));
+    withdraw("session");
+    needs_sca(&gate, &under("S"));
+    accepted(&gate, &call().without("TPP-Session-ID"));
+    withdraw("consent");
+    needs_sca(&gate, &call().without("TPP-Session-ID"));
+    // The PSU is still the TPP's.
+    accepted(&gate, &Call::payment().with("PSU-ID", PSU));
+}
+
+//= SCA-18 accepted
+//= SCA-18 refused
+#[test]
+fn consent_is_apart_from_sca() {
+    let gate = gate();
+    // A payment's SCA makes a session and no consent.
+    let answer = needs_sca(&gate, &Call::payment().with("PSU-ID", OTHER).with("TPP-Session-ID", "S"));
+    complete(&gate, &answer, PSU);
+    accepted(&gate, &Call::payment().with("PSU-ID", PSU));
+    let answer = needs_sca(&gate, &under("S"));
+    // For some accounts.
+    let said = json!({
+        "psu_id": PSU, "context": "PRIVATE", "consent": true, "accounts": ["a b", "2"],
+    });
+    complete_with(&gate, &answer, said);
+    accepted(&gate, &under("S"));
+    accepted(&gate, &under("S").at("/v1/accounts/a%20b/balances"));
+    needs_sca(&gate, &under("S").at("/v1/accounts/3/balances"));
+    // Refused by the PSU, who authenticated all the same.
+    let answer = needs_sca(&gate, &under("S").at("/v1/accounts/3/balances"));
+    let said = json!({ "psu_id": PSU, "context": "PRIVATE", "consent": false });
+    complete_with(&gate, &answer, said);
+    needs_sca(&gate, &under("S").at("/v1/accounts/3/balances"));
+}
+
+#[test]
+fn what_was_completed_survives_a_restart() {
+    let (mut gate, _clock) = known();
+    gate.restart();
+    accepted(&gate, &under("S").only(Protocol::Http2));
+}

@@ -1,0 +1,103 @@
+//! What the core says of SCA, and what it is told: SCA-14, SCA-19, SCA-21.
+
+use super::{OTHER, PSU, accounts, complete, gate, token};
+use crate::harness::{
+    call::{Call, Protocol},
+    gate::Gate,
+    judge::{accepted, needs_sca},
+    upstream::Reply,
+};
+use portvakt::clock::{Clock, Timestamp};
+use serde_json::json;
+
+//= SCA-14 accepted
+#[test]
+fn the_core_may_demand_sca() {
+    let gate = Gate::start();
+    let call = Call::accounts();
+    gate.seal(&call);
+    for protocol in Protocol::ALL {
+        gate.upstream().reply(Reply::json(401, r#"{"a": 1.50, "_links": {"self": {}}}"#));
+        let answer = gate.send(&call, protocol);
+        assert_eq!(answer.status, 401);
+        let json = answer.json();
+        assert_eq!((&json["a"], &json["_links"]["self"]), (&json!(1.5), &json!({})));
+        complete(&gate, &answer, &gate.world().both.psu());
+
+        let theirs = r#"{ "_links": {"scaRedirect": {"href": "https://bank.example/own"}} }"#;
+        for body in [theirs, "[]", "{"] {
+            gate.upstream().reply(Reply::json(401, body));
+            let answer = gate.send(&call, protocol);
+            assert_eq!(String::from_utf8(answer.body).unwrap(), body);
+        }
+        let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(70_000));
+        gate.upstream().reply(Reply::json(401, &long));
+        assert_eq!(gate.send(&call, protocol).body, long.as_bytes());
+    }
+}
+
+//= SCA-21 accepted
+#[test]
+fn the_core_starts_sca_by_the_gateways_link() {
+    let gate = gate();
+    gate.introduce(json!({ "tpp": gate.world().both.id(), "psu_id": PSU }));
+    let path = "/v1/payments/norwegian-domestic-credit-transfers/7";
+    let call = Call::new("POST", &format!("{path}/authorisations"))
+        .with("PSU-ID", PSU)
+        .with("TPP-Session-ID", "S");
+    let seen = accepted(&gate, &call).remove(0).seen;
+    let link = seen.header("gateway-sca-redirect").unwrap();
+    let token = link.split("request=").nth(1).unwrap();
+    let read = gate.tell("/sca/read", &json!({ "request": token })).json();
+    assert_eq!(read["resource"], path);
+    assert_eq!(read["operation"], "payment-authorise");
+    let said = json!({ "request": token, "psu_id": PSU, "context": "PRIVATE" });
+    assert_eq!(gate.tell("/sca/complete", &said).status, 200);
+    let seen = accepted(&gate, &accounts().with("PSU-ID", PSU)).remove(0).seen;
+    assert_eq!(seen.header("gateway-sca"), Some("session"));
+}
+
+//= SCA-19 accepted
+//= SCA-19 refused
+#[test]
+fn an_unknown_psu_is_learned_from_the_core() {
+    let clock = Clock::standing(Timestamp::from_unix(1_790_000_000));
+    let gate = Gate::builder()
+        .strangers()
+        .clock(&clock)
+        .sca("unknown_psu: learn")
+        .sca("learn_since: 2026-09-01")
+        .sca("learn_until: 2026-10-01")
+        .start();
+    let call = accounts().without("TPP-Session-ID").with("PSU-ID", PSU);
+    // The core does not know the PSU either: nothing is learned.
+    gate.upstream().reply(Reply::json(404, "{}"));
+    for _ in 0..2 {
+        assert_eq!(gate.send(&call, Protocol::Http1).status, 404);
+        let seen = gate.upstream().take().remove(0);
+        assert_eq!(seen.header("gateway-psu-bound"), Some("no"));
+    }
+    let known = Reply::json(200, "{}")
+        .with("Gateway-Sca-At", "2026-08-01T10:00:00Z")
+        .with("Gateway-Consent-At", "2026-07-01T10:00:00+02:00");
+    gate.upstream().reply(known);
+    let passage = accepted(&gate, &call).remove(0);
+    assert_eq!(passage.answer.header("gateway-sca-at"), None);
+    assert_eq!(passage.answer.header("gateway-consent-at"), None);
+    let seen = accepted(&gate, &call).remove(0).seen;
+    assert_eq!(seen.header("gateway-psu-bound"), None);
+    assert_eq!(seen.header("gateway-sca-at"), Some("2026-08-01T10:00:00Z"));
+    // It is never another's.
+    needs_sca(&gate, &call.clone().by(&gate.world().aisp));
+    // A core that says nothing: since the day that learning began.
+    gate.upstream().reply(Reply::json(200, "{}"));
+    let other = call.with("PSU-ID", OTHER);
+    accepted(&gate, &other);
+    let seen = accepted(&gate, &other).remove(0).seen;
+    assert_eq!(seen.header("gateway-sca-at"), Some("2026-08-31T22:00:00Z"));
+    // Once learning is over, an unknown PSU-ID is as good as none.
+    clock.set(Timestamp::from_unix(1_791_000_000));
+    accepted(&gate, &other);
+    let answer = needs_sca(&gate, &other.with("PSU-ID", "3f2504e0-4f89-41d3-9a0c-0305e82c3309"));
+    token(&answer);
+}
