@@ -1,9 +1,9 @@
-//! The addresses of a gateway: where it is called, where it is steered, and whom it calls.
+//! The addresses of a gateway: where it is called, and whom it calls. Where it is steered stands in `control`.
 //!
-//! Invariant: the three do not meet (a gateway that is its own upstream would call itself without end), and the control listener is
-//! reached from the machine itself only. Deliberately not here: binding and connecting.
+//! Invariant: the three do not meet: a gateway that is its own upstream would call itself without end. Deliberately not here: binding
+//! and connecting.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,13 +29,6 @@ pub struct Listener {
     pub body_timeout: Duration,
     /// How long a connection may stay open between requests. Default 60 s.
     pub keepalive: Duration,
-}
-
-/// The internal listener: readiness, metrics, reload.
-#[derive(Clone, Debug)]
-pub struct Control {
-    /// Where it listens: loopback only. Default 127.0.0.1:9100.
-    pub address: SocketAddr,
 }
 
 /// The core that admitted requests go to.
@@ -84,40 +77,6 @@ impl Listener {
     }
 }
 
-impl Control {
-    /// Reads the section, which may be left out. `listener` is the address that is taken already.
-    pub(super) fn read(root: &mut Section<'_>, listener: Option<SocketAddr>) -> Self {
-        let mut section = root.optional_section("control");
-        let value = section
-            .as_mut()
-            .and_then(|section| section.optional("address"));
-        let written = value.as_ref().and_then(|value| {
-            value.parse::<SocketAddr>("a loopback address and a port, such as 127.0.0.1:9100")
-        });
-        let address = written.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 9_100)));
-        let mut faults = Vec::new();
-        // It answers whoever reaches it, so nobody else may.
-        if !address.ip().is_loopback() {
-            faults.push(format!(
-                "{address} can be reached from other machines, and whoever reaches this listener is answered; use 127.0.0.1 or [::1]"
-            ));
-        }
-        if let Some(listener) = listener.filter(|listener| meet(*listener, address)) {
-            faults.push(format!("{address} is taken by the listener ({listener})"));
-        }
-        for fault in faults {
-            match &value {
-                Some(value) => value.fault(fault),
-                None => root.fault("control", fault),
-            }
-        }
-        if let Some(section) = section {
-            section.finish();
-        }
-        Self { address }
-    }
-}
-
 impl Upstream {
     /// `own` are the gateway's addresses.
     pub(super) fn read(mut section: Section<'_>, own: [Option<SocketAddr>; 2]) -> Option<Self> {
@@ -149,7 +108,7 @@ impl Upstream {
 }
 
 /// The TLS identity: both files are read and judged, and only then put together.
-fn identity(section: &mut Section<'_>, base: &Path) -> Option<Arc<CertifiedKey>> {
+pub(super) fn identity(section: &mut Section<'_>, base: &Path) -> Option<Arc<CertifiedKey>> {
     let certificate = section.required("certificate");
     let chain = certificate.and_then(|value| {
         let found = pem::certificates(&value.path(base)?);
@@ -185,7 +144,7 @@ fn duration(section: &mut Section<'_>, key: &'static str, from: u64, to: u64) ->
 }
 
 /// Whether both addresses cannot be bound at once, or lead to the same socket. The unspecified address stands for the loopback's too.
-fn meet(bound: SocketAddr, other: SocketAddr) -> bool {
+pub(super) fn meet(bound: SocketAddr, other: SocketAddr) -> bool {
     let covers =
         bound.ip() == other.ip() || bound.ip().is_unspecified() && other.ip().is_loopback();
     bound.port() == other.port() && covers

@@ -19,17 +19,20 @@ mod tree;
 mod value;
 
 // The files that it names, and the ready objects.
+mod control;
 mod endpoints;
 mod limits;
 mod operations;
 mod pem;
 mod policy;
+mod sca;
 mod settings;
 #[cfg(test)]
 mod settings_tests;
 
+pub use control::{Control, ControlAddress};
 pub use document::Document;
-pub use endpoints::{Control, Listener, Upstream};
+pub use endpoints::{Listener, Upstream};
 pub use fault::{Fault, Faults, Inspection, Place};
 pub(crate) use pem::folder as certificates_in;
 pub use secret::Secret;

@@ -108,7 +108,7 @@ pub(super) fn private_key(path: &Path) -> Result<Arc<dyn SigningKey>, String> {
 }
 
 /// The provider that the whole process uses. Named, and not the process's default, so that loading depends on no order of start.
-fn provider() -> CryptoProvider {
+pub(super) fn provider() -> CryptoProvider {
     rustls::crypto::aws_lc_rs::default_provider()
 }
 

@@ -10,14 +10,16 @@ use std::sync::Arc;
 use openssl::x509::X509;
 use tracing::Level;
 
+use super::control::{Control, ControlAddress};
 use super::document::Document;
-use super::endpoints::{Control, Listener, Upstream};
+use super::endpoints::{Listener, Upstream};
 use super::fault::{Fault, Faults, Inspection, Place};
 use super::section::Section;
 use super::value::Value;
-use super::{limits, operations, pem, policy};
+use super::{limits, operations, pem, policy, sca};
 use crate::admission::{Rates, Snapshot, Unbuilt};
 use crate::interface::operations::{Catalogue, Environment, builtin};
+use crate::sca::ScaSettings;
 use crate::trust::{Anchors, Trust};
 
 /// Everything that a gateway is started with.
@@ -33,6 +35,8 @@ pub struct Settings {
     pub control: Control,
     /// The core.
     pub upstream: Upstream,
+    /// How SCA is asked for: the bank's page and the keys of its links.
+    pub sca: Arc<ScaSettings>,
     /// What requests are judged by: policy, catalogue and trust, ready.
     pub snapshot: Snapshot,
     /// The folders that the snapshot's trust was read from, for people to read.
@@ -92,13 +96,20 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
         .required("environment")
         .and_then(|value| environment(&value));
     let system = root.optional("system").and_then(|value| system(&value));
-    let policy = policy::read(&mut root, environment.unwrap_or(Environment::Sandbox));
+    let mut policy = policy::read(&mut root, environment.unwrap_or(Environment::Sandbox));
     let rates = limits::rates(&mut root);
     let mut section = root.section("listener");
     let address = Listener::address(&mut section);
     let listener = Listener::read(section, address, base);
-    let control = Control::read(&mut root, address);
-    let upstream = Upstream::read(root.section("upstream"), [address, Some(control.address)]);
+    let control = Control::read(&mut root, address, base);
+    let steered = control.as_ref().map(|control| &control.address);
+    let own = [address, steered.and_then(ControlAddress::tcp)];
+    let upstream = Upstream::read(root.section("upstream"), own);
+    let sca = sca::read(root.section("sca"), base);
+    if let Some(sca) = &sca {
+        policy.psu_present = sca.psu_present;
+        policy.unknown_psu = sca.unknown_psu;
+    }
     let trust = trust(root.section("trust"), inspection, base);
     let (operations, catalogue) = catalogue(&mut root, policy.environment, inspection, base);
     let log = log(root.optional_section("log"));
@@ -107,8 +118,9 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
     Some(Settings {
         system: system.unwrap_or("portvakt").to_owned(),
         listener: listener?,
-        control,
+        control: control?,
         upstream: upstream?,
+        sca: Arc::new(sca?),
         snapshot: Snapshot {
             policy,
             catalogue: catalogue?,

@@ -14,8 +14,10 @@ use tempfile::TempDir;
 
 use super::settings::Settings;
 use crate::admission::{Policy, Unbuilt};
+use crate::clock::Timestamp;
 use crate::interface::headers::identity::IdentityForm;
 use crate::interface::operations::{Environment, builtin};
+use crate::sca::{PsuPresent, UnknownPsu};
 
 const GATEWAY: &str = include_str!("../../config/gateway.yaml");
 const OPERATIONS: &str = include_str!("../../config/operations.yaml");
@@ -26,6 +28,7 @@ environment: sandbox
 listener: {address: '0.0.0.0:8443', certificate: ../certs/server.pem, key: ../certs/server.key}
 upstream: {address: '10.0.0.7:8080'}
 trust: {anchors: ../certs/anchors}
+sca: {page: 'https://bank.example/sca', token_keys: sca-token.keys}
 ";
 
 /// A self-signed certificate and its key, both PEM.
@@ -124,6 +127,12 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(upstream.connect_timeout, Duration::from_secs(1));
     assert_eq!(upstream.read_timeout, Duration::from_secs(30));
     assert_eq!(upstream.idle_timeout, Duration::from_secs(60));
+    let sca = &settings.sca;
+    assert_eq!(sca.page, "https://bank.example/sca");
+    assert_eq!(sca.token_lifetime, Duration::from_secs(900));
+    assert_eq!(sca.psu_present, PsuPresent::SessionWhenSent);
+    assert_eq!(sca.unknown_psu, UnknownPsu::Refuse);
+    assert!(settings.control.token.is_none() && settings.control.tls.is_none());
     let world = &settings.snapshot;
     assert_eq!(world.policy.environment, Environment::Sandbox);
     assert_eq!(world.policy.body_limit, Policy::MAX_BODY);
@@ -158,6 +167,14 @@ listener:
 control: {address: '[::1]:9200'}
 upstream: {address: '[fd00::7]:8080', connect_timeout: 20ms, read_timeout: 2s, idle_timeout: 3s}
 trust: {anchors: ../certs/anchors, intermediates: ../certs/intermediates}
+sca:
+  page: http://localhost:8080/sca?lang=nb
+  token_keys: keys/sca
+  token_lifetime: 5m
+  psu_present: consent
+  unknown_psu: learn
+  learn_since: 2027-01-01
+  learn_until: 2027-01-31
 operations: own.yaml
 log: {access: false, level: warn}
 ";
@@ -173,6 +190,14 @@ log: {access: false, level: warn}
     assert_eq!(listener.body_timeout, Duration::from_millis(250));
     assert_eq!(listener.keepalive, Duration::from_secs(900));
     assert_eq!(settings.control.address.to_string(), "[::1]:9200");
+    let sca = &settings.sca;
+    assert_eq!(sca.page, "http://localhost:8080/sca?lang=nb");
+    assert!(sca.token_keys.ends_with("config/keys/sca"));
+    assert_eq!(sca.token_lifetime, Duration::from_secs(300));
+    assert_eq!(sca.psu_present, PsuPresent::Consent);
+    // 2027-01-01T00:00:00Z, and the end of the last day.
+    let [since, until] = [1_798_761_600, 1_801_440_000].map(Timestamp::from_unix);
+    assert_eq!(sca.unknown_psu, UnknownPsu::Learn { since, until });
     let upstream = &settings.upstream;
     let timeouts = [
         upstream.connect_timeout,
@@ -210,13 +235,14 @@ fn the_example_runs_and_shows_the_true_defaults() {
             listener,
             control,
             upstream,
+            sca,
             snapshot,
             trust,
             operations,
             log,
         } = settings;
         format!(
-            "{system} {listener:?} {control:?} {upstream:?} {:?} {trust:?} {operations:?} {log:?}",
+            "{system} {listener:?} {control:?} {upstream:?} {sca:?} {:?} {trust:?} {operations:?} {log:?}",
             snapshot.policy
         )
     }
@@ -235,7 +261,7 @@ fn the_example_runs_and_shows_the_true_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 15,
+        commented_out, 18,
         "every optional key whose default is shown"
     );
 }
@@ -289,17 +315,17 @@ redirect_hosts:
     );
     let host =
         "expected a host as a URI names it, without scheme, port and path, such as tpp.example";
-    let hosts = "gateway.yaml:9:";
+    let hosts = "gateway.yaml:10:";
     let expected = [
-        "gateway.yaml:5:24: psu_identity.digits: found 5; expected a whole number from 6 to 20".to_owned(),
-        "gateway.yaml:5:27: psu_identity.pattern: unknown key".to_owned(),
-        "gateway.yaml:7:16: redirect_hosts.PSDNO-FSA-1: expected at least one host; leave the TPP out to let it name any".to_owned(),
-        "gateway.yaml:8:16: redirect_hosts.PSDNO-FSA-2: found \"tpp.example\"; expected a list".to_owned(),
+        "gateway.yaml:6:24: psu_identity.digits: found 5; expected a whole number from 6 to 20".to_owned(),
+        "gateway.yaml:6:27: psu_identity.pattern: unknown key".to_owned(),
+        "gateway.yaml:8:16: redirect_hosts.PSDNO-FSA-1: expected at least one host; leave the TPP out to let it name any".to_owned(),
+        "gateway.yaml:9:16: redirect_hosts.PSDNO-FSA-2: found \"tpp.example\"; expected a list".to_owned(),
         format!("{hosts}30: redirect_hosts.PSDNO-FSA-3[1]: found \"https://tpp.example\"; {host}"),
         format!("{hosts}53: redirect_hosts.PSDNO-FSA-3[2]: found \"tpp.example:443\"; {host}"),
         format!("{hosts}70: redirect_hosts.PSDNO-FSA-3[3]: found \"::1\"; {host}"),
         format!("{hosts}77: redirect_hosts.PSDNO-FSA-3[4]: found \"*.tpp.example\"; {host}"),
-        "gateway.yaml:10:3: redirect_hosts.psdno-fsa-3: this TPP stands here already, in other letters".to_owned(),
+        "gateway.yaml:11:3: redirect_hosts.psdno-fsa-3: this TPP stands here already, in other letters".to_owned(),
     ];
     assert_eq!(Site::new().read(&text).unwrap_err(), expected);
 }
@@ -322,6 +348,7 @@ upstream: {address: 'core:8080', pool: 9}
 trust: {anchors: ../certs/nowhere, intermediates: ../certs/intermediates}
 operations: operations.yaml
 log: {level: loud}
+sca: {page: 'http://bank.example', token_lifetime: 2h, learn_until: 2027-01-31}
 ";
     let site = Site::new();
     site.write("certs/other.key", certificate("other").1);
@@ -339,12 +366,16 @@ log: {level: loud}
         "gateway.yaml:8:8: listener.key: the key is not that of the certificate",
         "gateway.yaml:9:12: listener.threads: found \"many\"; expected a whole number from 1 to 1024",
         "gateway.yaml:10:17: listener.body_timeout: found 10; expected a duration with its unit (ms, s, m, h), from 100ms to 1m",
-        "gateway.yaml:11:20: control.address: 0.0.0.0:9100 can be reached from other machines, and whoever reaches this listener is answered; use 127.0.0.1 or [::1]",
+        "gateway.yaml:11:11: control.address: 0.0.0.0:9100 can be reached from other machines, and whoever reaches this listener is answered; use 127.0.0.1 or [::1], or set token_file, or certificate, key and client_ca",
         "gateway.yaml:12:21: upstream.address: found \"core:8080\"; expected an IP address and a port, such as 127.0.0.1:8080; a host name would be looked up for every request (invalid socket address syntax)",
         "gateway.yaml:12:34: upstream.pool: unknown key",
         "gateway.yaml:13:18: trust.anchors: ../certs/nowhere is no folder that can be read: No such file or directory (os error 2)",
         "gateway.yaml:13:51: trust.intermediates: ../certs/intermediates/notes.txt holds no certificate; expected PEM, -----BEGIN CERTIFICATE-----",
         "gateway.yaml:15:14: log.level: found \"loud\"; expected one of \"error\", \"warn\", \"info\", \"debug\", \"trace\"",
+        "gateway.yaml:16:1: sca.token_keys: missing key",
+        "gateway.yaml:16:13: sca.page: found \"http://bank.example\"; it must be an absolute URI that starts with https://, such as https://bank.example/sca (http for a loopback host only)",
+        "gateway.yaml:16:52: sca.token_lifetime: found \"2h\"; expected a duration with its unit (ms, s, m, h), from 1m to 1h",
+        "gateway.yaml:16:69: sca.learn_until: it says nothing without unknown_psu: learn",
         "operations.yaml:2:32: operations[0].path: GET /v1/users stands in the catalogue already",
         "operations.yaml:3:25: operations[1].rolle: unknown key; did you mean \"role\"?",
     ];
@@ -494,21 +525,21 @@ fn files_that_cannot_be_read_are_named() {
     assert_eq!(
         site.read(&text).unwrap_err(),
         [
-            "gateway.yaml:5:13: operations: nowhere.yaml cannot be read: No such file or directory (os error 2)"
+            "gateway.yaml:6:13: operations: nowhere.yaml cannot be read: No such file or directory (os error 2)"
         ]
     );
     site.write("config/latin1.yaml", b"# \xe6\noperations: []\n");
     let text = format!("{LEAST}operations: latin1.yaml\n");
     assert_eq!(
         site.read(&text).unwrap_err(),
-        ["gateway.yaml:5:13: operations: latin1.yaml is not UTF-8"]
+        ["gateway.yaml:6:13: operations: latin1.yaml is not UTF-8"]
     );
     site.write("config/torn.yaml", "operations: [\n");
     let text = format!("{LEAST}operations: torn.yaml\nlogs: {{}}\n");
     let faults = site.read(&text).unwrap_err();
     assert_eq!(
         faults[0],
-        "gateway.yaml:6:1: logs: unknown key; did you mean \"log\"?"
+        "gateway.yaml:7:1: logs: unknown key; did you mean \"log\"?"
     );
     assert!(faults[1].starts_with("torn.yaml:1:13: "), "{faults:?}");
 }
@@ -526,4 +557,153 @@ fn no_key_is_shown() {
     let as_hex: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
     assert!(!shown.to_lowercase().contains(&as_hex));
     assert!(pem.lines().all(|line| !shown.contains(line)));
+}
+
+#[test]
+fn who_reaches_the_control_listener_from_elsewhere_shows_who_it_is() {
+    let site = Site::new();
+    site.write("config/token", "0123456789abcdef0123456789abcdef\n");
+    site.write("config/short", "hunter2");
+    site.write("config/phrase", "correct horse battery staple, twice over");
+    let (ca, _) = certificate("callers");
+    site.write("config/ca.pem", ca);
+    let tls = "certificate: ../certs/server.pem, key: ../certs/server.key";
+    let good = [
+        "token_file: token".to_owned(),
+        "socket: control.sock".to_owned(),
+        "socket: control.sock, token_file: token".to_owned(),
+        "address: '0.0.0.0:9100', token_file: token".to_owned(),
+        format!("address: '0.0.0.0:9100', {tls}, client_ca: ca.pem"),
+        format!("address: '0.0.0.0:9100', {tls}, token_file: token"),
+        format!("{tls}"),
+    ];
+    for keys in good {
+        let settings = site.read(&format!("{LEAST}control: {{{keys}}}\n")).unwrap();
+        let shown = format!("{settings:?}");
+        assert!(!shown.contains("0123456789abcdef"), "{shown}");
+    }
+    let no_token = |file: &str| {
+        format!(
+            "token_file: {file} holds no bearer token; expected one line of at least 32 letters, digits and -._~+/, as \"openssl rand -hex 32\" gives it"
+        )
+    };
+    let open = "address: 0.0.0.0:9100 can be reached from other machines, and whoever reaches this listener is answered; use 127.0.0.1 or [::1], or set token_file, or certificate, key and client_ca".to_owned();
+    let bad = [
+        (
+            format!("address: '0.0.0.0:9100', {tls}"),
+            open.clone(),
+        ),
+        (
+            "address: '[::]:9100'".to_owned(),
+            open.replace("0.0.0.0", "[::]"),
+        ),
+        ("token_file: short".to_owned(), no_token("short")),
+        ("token_file: phrase".to_owned(), no_token("phrase")),
+        (
+            "token_file: nowhere".to_owned(),
+            "token_file: nowhere cannot be read: No such file or directory (os error 2)".to_owned(),
+        ),
+        (
+            "socket: c.sock, address: '127.0.0.1:9100'".to_owned(),
+            "socket: the listener is at an address or at a socket; leave one of them out".to_owned(),
+        ),
+        (
+            format!("socket: c.sock, {tls}"),
+            "certificate: a Unix socket has no TLS: nobody stands between; leave out certificate, key and client_ca".to_owned(),
+        ),
+        (
+            "client_ca: ca.pem, certificate: ../certs/server.pem".to_owned(),
+            "key: missing key".to_owned(),
+        ),
+        (
+            format!("{tls}, client_ca: token"),
+            "client_ca: token holds no certificate; expected PEM, -----BEGIN CERTIFICATE-----".to_owned(),
+        ),
+    ];
+    for (keys, expected) in bad {
+        let faults = site
+            .read(&format!("{LEAST}control: {{{keys}}}\n"))
+            .unwrap_err();
+        assert_eq!(faults.len(), 1, "{keys}: {faults:?}");
+        assert!(
+            faults[0].ends_with(&format!(": control.{expected}")),
+            "{keys}: {faults:?}"
+        );
+    }
+}
+
+#[test]
+fn pages_keys_and_days_of_sca() {
+    let site = Site::new();
+    site.write("config/bad.keys", "x");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(site.path().join("config/bad.keys"), mode).unwrap();
+    let learn = "unknown_psu: learn, ";
+    let bad = [
+        (
+            "page: /sca",
+            "page: found \"/sca\"; it must be an absolute URI",
+        ),
+        (
+            "page: https://bank.example/sca#x",
+            "page: found \"https://bank.example/sca#x\"; it may not have a fragment",
+        ),
+        (
+            "page: https://u@bank.example",
+            "page: found \"https://u@bank.example\"; it may not name a user",
+        ),
+        (
+            "page: https://bank.example/?request=1",
+            "page: its query may not have a parameter request",
+        ),
+        (
+            "token_keys: bad.keys",
+            "token_keys: bad.keys: line 1 is no key",
+        ),
+        (
+            "token_lifetime: 59s",
+            "token_lifetime: found \"59s\"; expected a duration",
+        ),
+        (
+            "psu_present: always",
+            "psu_present: found \"always\"; expected one of",
+        ),
+        (
+            &format!("{learn}learn_since: 2027-01-01"),
+            "learn_until: missing key",
+        ),
+        (
+            &format!("{learn}learn_since: 2027-01-02, learn_until: 2027-01-01"),
+            "learn_until: the last day of learning is before its first",
+        ),
+        (
+            &format!("{learn}learn_since: 2027-01-02, learn_until: soon"),
+            "learn_until: found \"soon\"; expected a day",
+        ),
+        (
+            "learn_since: 2027-01-01",
+            "learn_since: it says nothing without unknown_psu: learn",
+        ),
+    ];
+    for (keys, expected) in bad {
+        let key = keys.split(':').next().unwrap();
+        let rest = [
+            ("page", "page: 'https://bank.example'"),
+            ("token_keys", "token_keys: good.keys"),
+        ];
+        let rest: Vec<_> = rest
+            .iter()
+            .filter(|(name, _)| *name != key)
+            .map(|(_, text)| *text)
+            .collect();
+        let sca = format!("sca: {{{}, {keys}}}", rest.join(", "));
+        let least = LEAST.lines().filter(|line| !line.starts_with("sca"));
+        let text = least.chain([sca.as_str()]).collect::<Vec<_>>().join("\n");
+        let faults = site.read(&text).unwrap_err();
+        assert_eq!(faults.len(), 1, "{keys}: {faults:?}");
+        assert!(
+            faults[0].contains(&format!(": sca.{expected}")),
+            "{keys}: {faults:?}"
+        );
+    }
 }

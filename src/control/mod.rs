@@ -1,106 +1,183 @@
-//! The internal listener: /livez, /readyz and /metrics, on loopback.
+//! The internal listener, for the bank's own services: the end of an SCA, PSUs, readiness, metrics.
 //!
-//! It runs beside the gateway in the same process, and stops answering "ready" the moment the gateway is told to stop.
+//! It runs beside the gateway in the same process. Invariants: whoever can reach it from another machine has shown a
+//! bearer token or a client certificate (config sees to that); no PSU-ID stands in a path, a query, a log line or an
+//! error; what is answered as done is durable. docs/sca.md is its manual. Deliberately not here: what a completed SCA
+//! permits, which is admission's, and the bank's SCA page itself.
 
-use crate::{admission::Unbuilt, telemetry::Telemetry};
+// Reading a JSON object member by member, every fault at once; answering with one.
+mod fault;
+mod members;
+
+// What is asked: the end of an SCA, PSUs, how the gateway is.
+mod psu;
+mod sca;
+mod watch;
+
+// How it is asked: listening, and who may ask.
+mod doors;
+mod guard;
+
+// PSUs of before, from a file: the same records as /psu/bind.
+pub mod import;
+
+pub use doors::Bound;
+
+use crate::{
+    clock::Clock,
+    config::Secret,
+    sca::Links,
+    state::Kept,
+    telemetry::Telemetry,
+};
 use async_trait::async_trait;
 use axum::{
-    Json, Router,
-    extract::State,
-    http::{StatusCode, header},
-    response::IntoResponse,
-    routing::get,
+    Router,
+    body::Body,
+    extract::{Request, State},
+    http::header,
+    middleware,
+    response::Response,
+    routing::{get, post},
 };
+use fault::ApiFault;
+use members::Members;
 use pingora::{server::ShutdownWatch, services::background::BackgroundService};
-use serde_json::json;
-use std::{net::SocketAddr, sync::Arc};
-use tokio::{net::TcpListener, signal::unix};
+use rustls::ServerConfig;
+use serde_json::Value;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+/// The most bytes of a body: a consent for a thousand accounts has some 40 KiB.
+const MAX_BODY: usize = 64 * 1024;
+
+/// How long a body may take to arrive.
+const BODY_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long an answer may take. The store answers in milliseconds, or it is away.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// What the listener answers from.
+#[derive(Debug)]
+pub struct Desk {
+    /// ERR-1's `system`.
+    pub system: String,
+    /// The tokens of SCA under way.
+    pub links: Arc<Links>,
+    /// Where state is kept.
+    pub kept: Arc<Kept>,
+    /// The gateway's time.
+    pub clock: Clock,
+    /// What is measured.
+    pub telemetry: Arc<Telemetry>,
+    /// The bearer token that callers show, if they must.
+    pub token: Option<Secret>,
+}
 
 /// The listener, before it listens.
 #[derive(Debug)]
 pub struct Listener {
-    address: SocketAddr,
-    telemetry: Arc<Telemetry>,
+    bound: Mutex<Option<Bound>>,
+    tls: Option<Arc<ServerConfig>>,
+    desk: Arc<Desk>,
 }
 
 impl Listener {
-    /// A listener on a loopback address.
-    pub const fn new(address: SocketAddr, telemetry: Arc<Telemetry>) -> Self {
-        Self { address, telemetry }
+    /// A listener where `bound` is, which answers from `desk`.
+    pub const fn new(bound: Bound, tls: Option<Arc<ServerConfig>>, desk: Arc<Desk>) -> Self {
+        Self {
+            bound: Mutex::new(Some(bound)),
+            tls,
+            desk,
+        }
     }
 }
 
 #[async_trait]
 impl BackgroundService for Listener {
     async fn start(&self, shutdown: ShutdownWatch) {
-        let routes = Router::new()
-            .route("/livez", get(|| async { Json(json!({ "live": true })) }))
-            .route("/readyz", get(ready))
-            .route("/metrics", get(metrics))
-            .with_state((shutdown.clone(), Arc::clone(&self.telemetry)));
-        let listener = match TcpListener::bind(self.address).await {
-            Ok(listener) => listener,
-            Err(error) => {
-                return tracing::error!(address = %self.address, %error, "the control listener cannot listen");
+        let bound = self.bound.lock().ok().and_then(|mut bound| bound.take());
+        let Some(bound) = bound else { return };
+        let routes = routes(Arc::clone(&self.desk), shutdown.clone());
+        tokio::select! {
+            served = doors::serve(bound, self.tls.clone(), routes, shutdown) => {
+                if let Err(error) = served {
+                    tracing::error!(%error, "the control listener failed");
+                }
             }
-        };
-        let stopped = async {
-            tokio::select! {
-                () = stopped(shutdown) => {}
-                () = ignore_hangup() => {}
-            }
-        };
-        if let Err(error) = axum::serve(listener, routes)
-            .with_graceful_shutdown(stopped)
-            .await
-        {
-            tracing::error!(%error, "the control listener failed");
+            () = watch::ignore_hangup() => {}
         }
     }
 }
 
-type Shared = (ShutdownWatch, Arc<Telemetry>);
+/// Everything that is answered. The guard stands in front of all of it.
+fn routes(desk: Arc<Desk>, shutdown: ShutdownWatch) -> Router {
+    let watched = Router::new()
+        .route("/livez", get(watch::live))
+        .route("/readyz", get(watch::ready))
+        .route("/metrics", get(watch::metrics))
+        .with_state((shutdown, Arc::clone(&desk)));
+    let calls = Router::new()
+        .route("/sca/read", post(sca_read))
+        .route("/sca/complete", post(sca_complete))
+        .route("/sca/fail", post(sca_fail))
+        .route("/psu/read", post(psu_read))
+        .route("/psu/bind", post(psu_bind))
+        .route("/psu/withdraw", post(psu_withdraw))
+        .with_state(Arc::clone(&desk));
+    watched
+        .merge(calls)
+        .fallback(|State(desk): State<Arc<Desk>>| async move { ApiFault::NoSuchCall.answer(&desk) })
+        .method_not_allowed_fallback(|State(desk): State<Arc<Desk>>| async move {
+            ApiFault::OtherMethod.answer(&desk)
+        })
+        .with_state(Arc::clone(&desk))
+        .layer(middleware::from_fn_with_state(desk, guard::admit))
+}
 
-/// Ready: the snapshot is in use and the gateway is not stopping.
-async fn ready(State((shutdown, _)): State<Shared>) -> impl IntoResponse {
-    let ready = !*shutdown.borrow();
-    let unbuilt: Vec<_> = Unbuilt::ALL.iter().map(|stage| stage.name()).collect();
-    let status = if ready {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
+/// One call: its members are read, it is answered in time, and so is what went wrong with it.
+macro_rules! calls {
+    ($($call:ident = $answer:path),+ $(,)?) => {
+        $(async fn $call(State(desk): State<Arc<Desk>>, request: Request) -> Response {
+            let answering = async {
+                let mut members = read_members(request).await?;
+                let answered = tokio::time::timeout(ANSWER_WITHIN, $answer(&desk, &mut members));
+                answered.await.unwrap_or(Err(ApiFault::Unavailable))
+            };
+            answer(&desk, answering.await)
+        })+
     };
-    (
-        status,
-        Json(json!({ "ready": ready, "notJudged": unbuilt })),
-    )
 }
 
-async fn metrics(State((_, telemetry)): State<Shared>) -> impl IntoResponse {
-    (
-        [(
-            header::CONTENT_TYPE,
-            "text/plain; version=0.0.4; charset=utf-8",
-        )],
-        telemetry.metrics(),
-    )
+calls! {
+    sca_read = sca::read,
+    sca_complete = sca::complete,
+    sca_fail = sca::fail,
+    psu_read = psu::read,
+    psu_bind = psu::bind,
+    psu_withdraw = psu::withdraw,
 }
 
-async fn stopped(mut shutdown: ShutdownWatch) {
-    let _ = shutdown.wait_for(|stop| *stop).await;
-}
-
-/// SIGHUP would end the process; here it does nothing yet, since nothing is reloaded yet.
-async fn ignore_hangup() {
-    match unix::signal(unix::SignalKind::hangup()) {
-        Ok(mut hangups) => {
-            while hangups.recv().await.is_some() {
-                tracing::warn!(
-                    "SIGHUP: nothing is reloaded in this version; restart to change the configuration"
-                );
-            }
-        }
-        Err(error) => tracing::error!(%error, "SIGHUP cannot be caught"),
+fn answer(desk: &Desk, answered: Result<Value, ApiFault>) -> Response {
+    match answered {
+        Ok(value) => fault::json(200, &value),
+        Err(fault) => fault.answer(desk),
     }
-    std::future::pending::<()>().await;
+}
+
+/// The body of a call, within bounds of size and time.
+async fn read_members(request: Request<Body>) -> Result<Members, ApiFault> {
+    let kind = request.headers().get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    // A browser sends no JSON to a foreign listener without asking first: a page that someone has open cannot call here.
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        return Err(ApiFault::OtherMediaType);
+    }
+    let reading = axum::body::to_bytes(request.into_body(), MAX_BODY);
+    let body = tokio::time::timeout(BODY_WITHIN, reading).await;
+    let body = body.map_err(|_| ApiFault::SlowBody)?;
+    Members::parse(&body.map_err(|_| ApiFault::LongBody)?)
 }

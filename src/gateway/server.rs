@@ -7,9 +7,10 @@ use super::{
 };
 use crate::{
     clock::{Clock, Stopwatch},
-    config::Settings,
-    control,
-    state::Store,
+    config::{ControlAddress, Settings},
+    control::{self, Desk},
+    sca::KeyFault,
+    state::{Kept, OpenFault},
     telemetry::Telemetry,
 };
 use async_trait::async_trait;
@@ -25,6 +26,7 @@ use pingora::{
 };
 use std::{
     net::{SocketAddr, TcpListener, TcpStream},
+    path::PathBuf,
     sync::Arc,
     thread::JoinHandle,
     time::Duration,
@@ -52,6 +54,15 @@ pub enum StartFault {
     /// The address of a listener cannot be used.
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, std::io::Error),
+    /// The control listener cannot listen.
+    #[error("the control listener cannot listen on {0}: {1}")]
+    Control(ControlAddress, std::io::Error),
+    /// The keys of SCA tokens cannot be used or made (SCA-12).
+    #[error("the file of token keys {0}: {1}")]
+    TokenKeys(PathBuf, KeyFault),
+    /// The state cannot be used or made.
+    #[error("the state: {0}")]
+    State(OpenFault),
     /// The proxy failed.
     #[error("the proxy failed to start: {0}")]
     Proxy(String),
@@ -72,7 +83,8 @@ pub fn serve(settings: Settings) -> Result<(), StartFault> {
 /// # Errors
 /// Why it does not start.
 pub fn start(settings: Settings, clock: Clock) -> Result<Running, StartFault> {
-    let (address, control) = (settings.listener.address, settings.control.address);
+    let address = settings.listener.address;
+    let control = settings.control.address.clone();
     let server = prepare(settings, clock, Duration::ZERO, Duration::ZERO)?;
     let (stop, stopped) = watch::channel(false);
     let thread = std::thread::spawn(move || {
@@ -87,15 +99,13 @@ pub fn start(settings: Settings, clock: Clock) -> Result<Running, StartFault> {
         thread: Some(thread),
     };
     let waiting = Stopwatch::start();
-    while [address, control]
-        .iter()
-        .any(|address| TcpStream::connect(address).is_err())
-    {
+    // The control listener is bound already.
+    while TcpStream::connect(address).is_err() {
         if waiting.elapsed() > READY_WITHIN
             || running.thread.as_ref().is_none_or(JoinHandle::is_finished)
         {
             return Err(StartFault::Proxy(format!(
-                "it does not listen on {address} and {control}"
+                "it does not listen on {address}"
             )));
         }
         std::thread::sleep(Duration::from_millis(2));
@@ -107,7 +117,7 @@ pub fn start(settings: Settings, clock: Clock) -> Result<Running, StartFault> {
 #[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
-    control: SocketAddr,
+    control: ControlAddress,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -119,8 +129,8 @@ impl Running {
     }
 
     /// Where it listens to operators.
-    pub const fn control(&self) -> SocketAddr {
-        self.control
+    pub const fn control(&self) -> &ControlAddress {
+        &self.control
     }
 
     /// Stops it at once.
@@ -154,9 +164,8 @@ fn prepare(
     finish: Duration,
 ) -> Result<Server, StartFault> {
     // pingora ends the process where it cannot listen; asking first gives a sentence.
-    for address in [settings.listener.address, settings.control.address] {
-        TcpListener::bind(address).map_err(|error| StartFault::Listen(address, error))?;
-    }
+    let address = settings.listener.address;
+    TcpListener::bind(address).map_err(|error| StartFault::Listen(address, error))?;
     let fault = |error: Box<pingora::Error>| StartFault::Proxy(error.to_string());
     let telemetry = Arc::new(Telemetry::new(settings.log.access));
     let Settings {
@@ -164,9 +173,27 @@ fn prepare(
         listener,
         control,
         upstream,
-        snapshot,
+        sca,
+        state,
+        mut snapshot,
         ..
     } = settings;
+    let bound = control::Bound::bind(&control.address)
+        .map_err(|error| StartFault::Control(control.address.clone(), error))?;
+    let links = sca
+        .links(snapshot.policy.environment, clock.now())
+        .map_err(|fault| StartFault::TokenKeys(sca.token_keys.clone(), fault))?;
+    let links = Arc::new(links);
+    snapshot.links = Some(Arc::clone(&links));
+    let kept = Arc::new(Kept::open(&state).map_err(StartFault::State)?);
+    let desk = Desk {
+        system: system.clone(),
+        links,
+        kept: Arc::clone(&kept),
+        clock: clock.clone(),
+        telemetry: Arc::clone(&telemetry),
+        token: control.token,
+    };
     let mut server = Server::new_with_opt_and_conf(
         Some(Opt::default()),
         server_conf(listener.threads, grace, finish),
@@ -194,7 +221,7 @@ fn prepare(
     server.add_service(service);
     server.add_service(background_service(
         "control",
-        control::Listener::new(control.address, telemetry),
+        control::Listener::new(bound, control.tls, Arc::new(desk)),
     ));
     Ok(server)
 }

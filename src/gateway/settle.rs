@@ -74,7 +74,7 @@ pub(super) async fn learn(
     };
     match kept.bind(bind).await {
         Ok(Bound::Here) => {}
-        Ok(Bound::Elsewhere) => telemetry.psu_bound_elsewhere(),
+        Ok(Bound::Elsewhere) => telemetry.psu_bound_elsewhere("learning"),
         Err(fault) => tracing::warn!(%fault, "a PSU cannot be learned"),
     }
 }

@@ -107,6 +107,9 @@ enum DemoFault {
     /// SIGINT, SIGTERM or SIGHUP before the last scene.
     #[error("interrupted")]
     Interrupted,
+    /// The demo asks the control listener over TCP.
+    #[error("{0}: the demo needs control.address, not control.socket")]
+    Socket(PathBuf),
     /// A scene went otherwise than expected.
     #[error("{0} of {1} scenes went otherwise than expected: see ✗ above")]
     Unexpected(usize, usize),
@@ -128,9 +131,10 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Box<dyn std::error::Error>> {
         .map_err(|faults| DemoFault::Configuration(faults.to_string()))?;
     let (listener, control, upstream) = (
         settings.listener.address,
-        settings.control.address,
+        settings.control.address.tcp(),
         settings.upstream.address,
     );
+    let control = control.ok_or_else(|| DemoFault::Socket(args.config.clone()))?;
     check_addresses(&args.config, listener, control, upstream)?;
     let place = Place::new(&args.config, listener, control, upstream)?;
     let runtime = tokio::runtime::Builder::new_current_thread()

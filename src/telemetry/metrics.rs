@@ -49,9 +49,9 @@ pub(super) struct Metrics {
     fixes: [IntCounter; accept_fix::COUNT],
     unsigned_target: PerTpp,
     without_session: PerTpp,
-    bound_elsewhere: IntCounter,
     lines_dropped: IntCounter,
     turned_away: IntCounter,
+    bound_elsewhere: IntCounterVec,
 }
 
 impl Metrics {
@@ -74,10 +74,6 @@ impl Metrics {
         );
         let metrics = Self {
             without_session: PerTpp::new(without_session),
-            bound_elsewhere: counter(
-                "portvakt_psu_bound_elsewhere_total",
-                "PSU-IDs that were to be bound to a TPP and are another's: a fault of the core, or an attack.",
-            ),
             fixes: accept_fix::TABLE.map(|fix| accept_fix.with_label_values(&[fix.name])),
             accept_fix,
             unsigned_target: PerTpp::new(unsigned_target),
@@ -109,6 +105,11 @@ impl Metrics {
             turned_away: counter(
                 "portvakt_connections_turned_away_total",
                 "Connections closed because max_connections were open.",
+            ),
+            bound_elsewhere: counters(
+                "portvakt_psu_bound_elsewhere_total",
+                "PSU-IDs of one TPP that were to be bound to another, by who asked for it.",
+                &["by"],
             ),
         };
         metrics.register();
@@ -153,8 +154,8 @@ impl Metrics {
         self.turned_away.inc();
     }
 
-    pub(super) fn bound_elsewhere(&self) {
-        self.bound_elsewhere.inc();
+    pub(super) fn psu_bound_elsewhere(&self, by: &str) {
+        self.bound_elsewhere.with_label_values(&[by]).inc();
     }
 
     pub(super) fn line_dropped(&self) {
@@ -185,7 +186,6 @@ impl Metrics {
     fn register(&self) {
         let all: [Box<dyn prometheus::core::Collector>; 10] = [
             Box::new(self.without_session.counters().clone()),
-            Box::new(self.bound_elsewhere.clone()),
             Box::new(self.requests.clone()),
             Box::new(self.whole.clone()),
             Box::new(self.checks.clone()),
@@ -194,6 +194,7 @@ impl Metrics {
             Box::new(self.unsigned_target.counters().clone()),
             Box::new(self.lines_dropped.clone()),
             Box::new(self.turned_away.clone()),
+            Box::new(self.bound_elsewhere.clone()),
         ];
         for collector in all {
             if let Err(error) = self.registry.register(collector) {

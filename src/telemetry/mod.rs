@@ -81,9 +81,9 @@ impl Telemetry {
         self.metrics.connection_turned_away();
     }
 
-    /// Counts a PSU-ID that was to be bound to a TPP and is another's (SCA-19).
-    pub fn psu_bound_elsewhere(&self) {
-        self.metrics.bound_elsewhere();
+    /// Counts a PSU-ID that was to be bound to a second TPP (SCA-19): by a `completion`, by `bind`, by `learning`.
+    pub fn psu_bound_elsewhere(&self, by: &'static str) {
+        self.metrics.psu_bound_elsewhere(by);
     }
 
     /// Everything, in Prometheus' text format.

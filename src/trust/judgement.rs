@@ -174,16 +174,16 @@ pub(crate) fn tpp_id(certificate: &X509Certificate<'_>) -> Result<String, Certif
     let identifier = attributes
         .next()
         .and_then(|attribute| attribute.as_str().ok())
-        .ok_or(missing)?
-        .trim()
-        .to_uppercase();
-    if is_psd2_identifier(&identifier) {
-        Ok(identifier)
-    } else {
-        Err(CertificateFault::NotPsd2(
-            "its organizationIdentifier is not PSD<country>-<NCA>-<id>",
-        ))
-    }
+        .ok_or(missing)?;
+    psd2_identity(identifier).ok_or(CertificateFault::NotPsd2(
+        "its organizationIdentifier is not PSD<country>-<NCA>-<id>",
+    ))
+}
+
+/// A TPP's identity in its one spelling, trimmed and in capitals: `PSD<country>-<NCA>-<id>` (CRT-4).
+pub(crate) fn psd2_identity(text: &str) -> Option<String> {
+    let identity = text.trim().to_uppercase();
+    is_psd2_identifier(&identity).then_some(identity)
 }
 
 fn is_psd2_identifier(identifier: &str) -> bool {

@@ -47,7 +47,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
     put("server.key", &server.key_pem);
     put(
         "gateway.yaml",
-        "environment: sandbox\nlistener:\n  address: 127.0.0.1:8443\n  certificate: server.pem\n  key: server.key\nupstream:\n  address: 127.0.0.1:8080\ntrust:\n  anchors: anchors\n",
+        "environment: sandbox\nlistener:\n  address: 127.0.0.1:8443\n  certificate: server.pem\n  key: server.key\nupstream:\n  address: 127.0.0.1:8080\ntrust:\n  anchors: anchors\nsca:\n  page: https://bank.example/sca\n  token_keys: sca-token.keys\n",
     );
     let tpp = root.issue(&spec).unwrap();
     let stranger = root.issue(&spec).unwrap();

@@ -304,7 +304,7 @@ impl GateBuilder {
         let settings = settings.map_err(|faults| faults.to_string())?;
         let running =
             gateway::start(settings, self.clock.clone()).map_err(|fault| fault.to_string())?;
-        let (address, control) = (running.address(), running.control());
+        let (address, control) = (running.address(), running.control().tcp().unwrap());
         Ok(Gate {
             running: Some(running),
             address,

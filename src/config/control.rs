@@ -1,0 +1,226 @@
+//! The section `control`: where the bank's own services call, and how they show who they are.
+//!
+//! Invariant: a listener that other machines can reach asks for a bearer token or a client certificate; one that does
+//! not is refused at start. Deliberately not here: binding, and comparing tokens.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::sign::SingleCertAndKey;
+use rustls::{RootCertStore, ServerConfig, server::WebPkiClientVerifier};
+
+use super::endpoints::{identity, meet};
+use super::pem;
+use super::secret::Secret;
+use super::section::Section;
+use super::value::Value;
+
+/// The fewest characters of a bearer token: 16 random bytes in hexadecimal.
+const LEAST_TOKEN: usize = 32;
+
+/// The longest path of a Unix socket, in bytes (unix(7): 108 with the NUL that ends it).
+const MAX_SOCKET_PATH: usize = 107;
+
+/// What keeps strangers out, for faults.
+const GUARDS: &str = "token_file, or certificate, key and client_ca";
+
+/// The internal listener: SCA, PSUs, readiness, metrics.
+#[derive(Clone, Debug)]
+pub struct Control {
+    /// Where it listens. Default 127.0.0.1:9100.
+    pub address: ControlAddress,
+    /// The bearer token that callers show; none where the address or a certificate is enough.
+    pub token: Option<Secret>,
+    /// TLS, with client certificates where `client_ca` is set; none for plain HTTP.
+    pub tls: Option<Arc<ServerConfig>>,
+}
+
+/// Where the control listener listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ControlAddress {
+    /// A TCP address.
+    Tcp(SocketAddr),
+    /// A Unix socket, which its owner alone may use (mode 0600).
+    Unix(PathBuf),
+}
+
+impl ControlAddress {
+    /// The TCP address, if it is one.
+    pub const fn tcp(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(address) => Some(*address),
+            Self::Unix(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for ControlAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(formatter),
+            Self::Unix(path) => path.display().fmt(formatter),
+        }
+    }
+}
+
+impl Control {
+    /// Reads the section, which may be left out. `listener` is the address that is taken already.
+    pub(super) fn read(
+        root: &mut Section<'_>,
+        listener: Option<SocketAddr>,
+        base: &Path,
+    ) -> Option<Self> {
+        let Some(mut section) = root.optional_section("control") else {
+            let address = default_address();
+            if let Some(fault) = taken(listener, address) {
+                root.fault("control", fault);
+            }
+            return Some(Self {
+                address: ControlAddress::Tcp(address),
+                token: None,
+                tls: None,
+            });
+        };
+        let address = address(&mut section, listener, base);
+        let token_file = section.optional("token_file");
+        let token = token_file.as_ref().and_then(|value| token(value, base));
+        let encrypts =
+            ["certificate", "key", "client_ca"].map(|key| section.has(key)) != [false; 3];
+        let tls = encrypts.then(|| tls(&mut section, base)).flatten();
+        let guarded = token_file.is_some() || section.has("client_ca");
+        match &address {
+            Some(ControlAddress::Tcp(address)) if !address.ip().is_loopback() && !guarded => {
+                section.fault("address", format!(
+                    "{address} can be reached from other machines, and whoever reaches this listener is answered; use 127.0.0.1 or [::1], or set {GUARDS}"
+                ));
+            }
+            Some(ControlAddress::Unix(_)) if encrypts => section.fault(
+                "certificate",
+                "a Unix socket has no TLS: nobody stands between; leave out certificate, key and client_ca",
+            ),
+            _ => {}
+        }
+        section.finish();
+        Some(Self {
+            address: address?,
+            token,
+            tls,
+        })
+    }
+}
+
+fn default_address() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, 9_100))
+}
+
+fn address(
+    section: &mut Section<'_>,
+    listener: Option<SocketAddr>,
+    base: &Path,
+) -> Option<ControlAddress> {
+    let value = section.optional("address");
+    let socket = section.optional("socket");
+    if let (Some(_), Some(socket)) = (&value, &socket) {
+        socket.fault("the listener is at an address or at a socket; leave one of them out");
+        return None;
+    }
+    if let Some(socket) = socket {
+        let path = socket.path(base)?;
+        if path.as_os_str().len() > MAX_SOCKET_PATH {
+            return socket.refuse(&format!("a path of at most {MAX_SOCKET_PATH} bytes"));
+        }
+        return Some(ControlAddress::Unix(path));
+    }
+    let Some(value) = value else {
+        let address = default_address();
+        if let Some(fault) = taken(listener, address) {
+            section.fault("address", fault);
+        }
+        return Some(ControlAddress::Tcp(address));
+    };
+    let address = value.parse::<SocketAddr>("an IP address and a port, such as 127.0.0.1:9100")?;
+    if let Some(fault) = taken(listener, address) {
+        value.fault(fault);
+    }
+    Some(ControlAddress::Tcp(address))
+}
+
+fn taken(listener: Option<SocketAddr>, address: SocketAddr) -> Option<String> {
+    let listener = listener.filter(|listener| meet(*listener, address))?;
+    Some(format!("{address} is taken by the listener ({listener})"))
+}
+
+/// A bearer token, from the file that holds nothing else.
+fn token(value: &Value<'_>, base: &Path) -> Option<Secret> {
+    let path = value.path(base)?;
+    let shown = path.display();
+    let secret = Secret::read(&path);
+    let secret = secret.map_err(|error| value.fault(format!("{shown} cannot be read: {error}")));
+    let secret = secret.ok()?;
+    // RFC 6750, section 2.1.
+    let is_token = secret.text().is_some_and(|text| {
+        let body = text.trim_end_matches('=');
+        text.len() >= LEAST_TOKEN
+            && !body.is_empty()
+            && body
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte))
+    });
+    if is_token {
+        return Some(secret);
+    }
+    value.fault(format!(
+        "{shown} holds no bearer token; expected one line of at least {LEAST_TOKEN} letters, digits and -._~+/, as \"openssl rand -hex 32\" gives it"
+    ));
+    None
+}
+
+/// TLS with its own certificate, and the callers' where `client_ca` says whose. `None` only after a fault.
+fn tls(section: &mut Section<'_>, base: &Path) -> Option<Arc<ServerConfig>> {
+    let identity = identity(section, base);
+    let roots = section
+        .optional("client_ca")
+        .map(|value| client_roots(&value, base));
+    let provider = Arc::new(pem::provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .ok()?;
+    let builder = match roots {
+        None => builder.with_no_client_auth(),
+        Some(roots) => {
+            let roots = Arc::new(roots?);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
+            let refused = |error| {
+                section.fault(
+                    "client_ca",
+                    format!("client certificates cannot be judged by it: {error}"),
+                );
+            };
+            builder.with_client_cert_verifier(verifier.map_err(refused).ok()?)
+        }
+    };
+    let identity = SingleCertAndKey::from(Arc::unwrap_or_clone(identity?));
+    let mut config = builder.with_cert_resolver(Arc::new(identity));
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Some(Arc::new(config))
+}
+
+/// The certificates of those who issue to callers.
+fn client_roots(value: &Value<'_>, base: &Path) -> Option<RootCertStore> {
+    let found = pem::certificates(&value.path(base)?);
+    let found = found.map_err(|text| value.fault(text)).ok()?;
+    let mut roots = RootCertStore::empty();
+    for certificate in found {
+        let added = certificate
+            .to_der()
+            .map_err(|error| pem::reason(&error))
+            .and_then(|der| roots.add(der.into()).map_err(|error| error.to_string()));
+        if let Err(error) = added {
+            value.fault(format!("a certificate of it cannot be used: {error}"));
+            return None;
+        }
+    }
+    Some(roots)
+}

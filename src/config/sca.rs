@@ -1,0 +1,127 @@
+//! The section `sca`: the bank's page, the keys of its links, and how SCA is asked for.
+//!
+//! Invariant: a file of token keys that is there was read without a fault. One that is not there is made at start, not
+//! here: checking a configuration changes nothing.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+use super::section::Section;
+use super::value::Value;
+use crate::clock::Timestamp;
+use crate::interface::headers::redirect_uri;
+use crate::interface::operations::Environment;
+use crate::sca::{KeyFault, PsuPresent, ScaSettings, TokenKeys, UnknownPsu};
+
+/// The parameter of the page that the token stands in.
+const PARAMETER: &str = "request";
+
+/// How long a link is good by default (SCA-12).
+const LIFETIME: Duration = Duration::from_secs(15 * 60);
+
+pub(super) fn read(mut section: Section<'_>, base: &Path) -> Option<ScaSettings> {
+    let page = section.required("page").and_then(|value| page(&value));
+    let token_keys = section
+        .required("token_keys")
+        .and_then(|value| token_keys(&value, base));
+    let lifetime = section
+        .optional("token_lifetime")
+        .and_then(|value| value.duration(Duration::from_secs(60)..=Duration::from_secs(3_600)));
+    let psu_present = section.optional("psu_present").and_then(|value| {
+        value.one_of(&[
+            ("session-when-sent", PsuPresent::SessionWhenSent),
+            ("session", PsuPresent::Session),
+            ("consent", PsuPresent::Consent),
+        ])
+    });
+    let unknown_psu = unknown_psu(&mut section);
+    section.finish();
+    Some(ScaSettings {
+        page: page?,
+        token_keys: token_keys?,
+        token_lifetime: lifetime.unwrap_or(LIFETIME),
+        psu_present: psu_present.unwrap_or_default(),
+        unknown_psu: unknown_psu?,
+    })
+}
+
+/// A URL that a browser and the gateway read alike: the form of a redirect URI (HDR-8), in the sandbox's version.
+fn page(value: &Value<'_>) -> Option<String> {
+    let text = value.as_str()?;
+    let page = match redirect_uri::parse(text.as_bytes(), Environment::Sandbox) {
+        Ok(page) => page,
+        Err(fault) => {
+            value.fault(format!(
+                "found {}; {fault}, such as https://bank.example/sca (http for a loopback host only)",
+                value.found()
+            ));
+            return None;
+        }
+    };
+    let mut names = page.query().unwrap_or_default().split('&');
+    if names.any(|pair| pair.split('=').next() == Some(PARAMETER)) {
+        value.fault(format!(
+            "its query may not have a parameter {PARAMETER}, which the gateway adds itself"
+        ));
+        return None;
+    }
+    Some(text.to_owned())
+}
+
+fn token_keys(value: &Value<'_>, base: &Path) -> Option<PathBuf> {
+    let path = value.path(base)?;
+    match TokenKeys::read(&path) {
+        Ok(_) => Some(path),
+        Err(KeyFault::File(error)) if error.kind() == std::io::ErrorKind::NotFound => Some(path),
+        Err(fault) => {
+            value.fault(format!("{}: {fault}", path.display()));
+            None
+        }
+    }
+}
+
+/// SCA-19. Both dates are days in UTC, the last one included.
+fn unknown_psu(section: &mut Section<'_>) -> Option<UnknownPsu> {
+    let learns = section
+        .optional("unknown_psu")
+        .map(|value| value.one_of(&[("refuse", false), ("learn", true)]));
+    let days = ["learn_since", "learn_until"].map(|key| (key, section.optional(key)));
+    if learns != Some(Some(true)) {
+        for (_, day) in days
+            .iter()
+            .filter(|_| learns.is_none_or(|learns| learns.is_some()))
+        {
+            if let Some(day) = day {
+                day.fault("it says nothing without unknown_psu: learn");
+            }
+        }
+        return Some(UnknownPsu::Refuse);
+    }
+    let [since, until] = days.map(|(key, day)| {
+        if day.is_none() {
+            section.fault(key, "missing key: learning has a first and a last day");
+        }
+        day?.parse::<Date>("a day such as 2027-01-31")
+    });
+    let (since, until) = (since?, until?);
+    let day_after = until.tomorrow().ok().and_then(midnight);
+    let ends = midnight(since).zip(day_after).filter(|_| since <= until);
+    let Some((since, until)) = ends else {
+        section.fault(
+            "learn_until",
+            "the last day of learning is before its first",
+        );
+        return None;
+    };
+    Some(UnknownPsu::Learn { since, until })
+}
+
+/// The moment that a day begins, in UTC.
+fn midnight(day: Date) -> Option<Timestamp> {
+    let zoned = day.to_zoned(TimeZone::UTC).ok()?;
+    let seconds = u64::try_from(zoned.timestamp().as_second()).ok()?;
+    Some(Timestamp::from_unix(seconds))
+}

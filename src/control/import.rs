@@ -1,0 +1,264 @@
+//! `portvakt psu import`: PSUs of before, one JSON object a line, each like the body of /psu/bind (SCA-19).
+//!
+//! Invariants: a line is kept or reported with its number, whatever the others are; memory is bounded by the lines that
+//! are under way. A file that was imported in part is imported again whole: times only move forward. No line is
+//! repeated, since each names a PSU.
+
+use super::{fault::ApiFault, members::Members, psu::Known};
+use crate::{
+    clock::{Clock, Stopwatch},
+    state::{Bound, Kept, Unavailable},
+};
+use std::{
+    io::{self, BufRead, Read, Write},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::task::JoinSet;
+
+/// The most bytes of a line, as of a body.
+const MAX_LINE: usize = super::MAX_BODY;
+
+/// Lines under way at once: the store writes what waits for it in one commit.
+const UNDER_WAY: usize = 2_048;
+
+/// The most lines that are reported. All are counted.
+const MAX_REPORTED: u64 = 100;
+
+/// How often is said how far it is.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+/// What came of an import.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Lines that are kept, durably.
+    pub kept: u64,
+    /// Lines that are not.
+    pub bad: u64,
+}
+
+/// Why an import ended before its file did.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportFault {
+    /// The file cannot be read on.
+    #[error("the file cannot be read after line {0}: {1}")]
+    Read(u64, io::Error),
+    /// The store is away.
+    #[error("the store is away: {0}; import the file again: what is kept already is not harmed")]
+    Unavailable(#[from] Unavailable),
+}
+
+/// Brings in every line of a file, and says on `progress` how far it is and what is wrong with which line.
+///
+/// # Errors
+/// Why it ended early; what was kept until then stays kept.
+pub async fn import(
+    mut input: impl BufRead,
+    kept: &Arc<Kept>,
+    clock: &Clock,
+    progress: &mut impl Write,
+) -> Result<Imported, ImportFault> {
+    let mut running = Running::new(progress);
+    let mut number = 0_u64;
+    loop {
+        let line = next_line(&mut input).map_err(|error| ImportFault::Read(number, error));
+        let line = match line {
+            Ok(line) => line,
+            Err(fault) => {
+                running.finish().await?;
+                return Err(fault);
+            }
+        };
+        let Some(line) = line else { break };
+        number = number.saturating_add(1);
+        match read(line, clock) {
+            Ok(None) => {}
+            Ok(Some(known)) => running.bind(number, known, kept).await?,
+            Err(texts) => running.report(number, &texts),
+        }
+    }
+    running.finish().await
+}
+
+/// An import under way.
+struct Running<'a, W> {
+    under_way: JoinSet<(u64, Result<Bound, Unavailable>)>,
+    imported: Imported,
+    progress: &'a mut W,
+    watch: Stopwatch,
+    said: Duration,
+}
+
+impl<'a, W: Write> Running<'a, W> {
+    fn new(progress: &'a mut W) -> Self {
+        Self {
+            under_way: JoinSet::new(),
+            imported: Imported::default(),
+            progress,
+            watch: Stopwatch::start(),
+            said: Duration::ZERO,
+        }
+    }
+
+    async fn bind(
+        &mut self,
+        number: u64,
+        known: Known,
+        kept: &Arc<Kept>,
+    ) -> Result<(), Unavailable> {
+        if self.under_way.len() >= UNDER_WAY {
+            self.take_one().await?;
+        }
+        let kept = Arc::clone(kept);
+        self.under_way
+            .spawn(async move { (number, known.bind(&kept).await) });
+        Ok(())
+    }
+
+    /// Waits for all that is under way.
+    async fn finish(mut self) -> Result<Imported, ImportFault> {
+        while !self.under_way.is_empty() {
+            self.take_one().await?;
+        }
+        self.say_how_far();
+        Ok(self.imported)
+    }
+
+    async fn take_one(&mut self) -> Result<(), Unavailable> {
+        let Some(Ok((number, bound))) = self.under_way.join_next().await else {
+            return Ok(());
+        };
+        match bound? {
+            Bound::Here => self.imported.kept = self.imported.kept.saturating_add(1),
+            Bound::Elsewhere => {
+                let text =
+                    "psu_id: it belongs to another TPP; a PSU has one of its own for each TPP";
+                self.report(number, text);
+            }
+        }
+        if self.watch.elapsed().saturating_sub(self.said) >= PROGRESS_EVERY {
+            self.say_how_far();
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, number: u64, text: &str) {
+        self.imported.bad = self.imported.bad.saturating_add(1);
+        if self.imported.bad <= MAX_REPORTED {
+            let _ = writeln!(self.progress, "line {number}: {text}");
+        }
+        if self.imported.bad == MAX_REPORTED {
+            let _ = writeln!(
+                self.progress,
+                "further lines that are wrong are only counted"
+            );
+        }
+    }
+
+    fn say_how_far(&mut self) {
+        self.said = self.watch.elapsed();
+        let Imported { kept, bad } = self.imported;
+        let seconds = self.said.as_secs_f64();
+        let _ = writeln!(
+            self.progress,
+            "{kept} kept, {bad} not, after {seconds:.0} s"
+        );
+    }
+}
+
+/// A line: what it says, or nothing for an empty one, or what is wrong with it.
+fn read(line: Line, clock: &Clock) -> Result<Option<Known>, String> {
+    let Line::Whole(bytes) = line else {
+        return Err(format!("it is longer than {MAX_LINE} bytes"));
+    };
+    let bytes = bytes.trim_ascii();
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let known =
+        Members::parse(bytes).and_then(|mut members| Known::read(&mut members, clock.now()));
+    known.map(Some).map_err(|fault| match fault {
+        ApiFault::Members(faults) => {
+            let texts = faults
+                .iter()
+                .map(|fault| format!("{}: {}", fault.member.escape_debug(), fault.text));
+            texts.collect::<Vec<_>>().join("; ")
+        }
+        _ => {
+            "it is no JSON object in UTF-8; each line is one, like the body of /psu/bind".to_owned()
+        }
+    })
+}
+
+/// A line without its end.
+enum Line {
+    Whole(Vec<u8>),
+    TooLong,
+}
+
+/// The next line, bounded. None at the end.
+fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
+    let bound = u64::try_from(MAX_LINE)
+        .unwrap_or(u64::MAX)
+        .saturating_add(1);
+    let mut line = Vec::new();
+    let read = input.by_ref().take(bound).read_until(b'\n', &mut line)?;
+    if read == 0 {
+        return Ok(None);
+    }
+    if line.last() == Some(&b'\n') || read <= MAX_LINE {
+        return Ok(Some(Line::Whole(line)));
+    }
+    input.skip_until(b'\n')?;
+    Ok(Some(Line::TooLong))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timestamp;
+
+    fn check(line: &str) -> Result<Option<Known>, String> {
+        let clock = Clock::standing(Timestamp::from_unix(1_800_000_000));
+        let mut input = io::Cursor::new(line.as_bytes().to_vec());
+        read(next_line(&mut input).unwrap().unwrap(), &clock)
+    }
+
+    #[test]
+    fn lines() {
+        let good = r#"{"tpp":"PSDNO-FSA-1","psu_id":"0192f0c1-5a5b-7def-8000-1234567890ab","last_sca":"2026-12-01T00:00:00Z"}"#;
+        for line in [
+            good.to_owned(),
+            format!("\u{feff}{good}\r\n"),
+            format!("  {good}\n"),
+        ] {
+            assert!(matches!(check(&line), Ok(Some(_))), "{line}");
+        }
+        assert_eq!(check("\r\n"), Ok(None));
+        assert_eq!(
+            check(&good.replace("ab\"", "a\"").replace("last_sca", "lastSca")).unwrap_err(),
+            "psu_id: it must be a UUID with its hyphens; last_sca: it is missing; it must be a moment that is not in the future, such as 2027-01-31T12:00:00Z; lastSca: this call has no such member"
+        );
+        assert!(check("nonsense").unwrap_err().contains("no JSON object"));
+        assert!(
+            check(&"x".repeat(MAX_LINE + 1))
+                .unwrap_err()
+                .contains("longer")
+        );
+    }
+
+    #[test]
+    fn a_long_line_is_one_line() {
+        let text = format!("{}\nb\n\nc", "a".repeat(3 * MAX_LINE));
+        let mut input = io::Cursor::new(text.into_bytes());
+        let mut lines = Vec::new();
+        while let Some(line) = next_line(&mut input).unwrap() {
+            lines.push(match line {
+                Line::Whole(bytes) => String::from_utf8(bytes).unwrap(),
+                Line::TooLong => "too long".to_owned(),
+            });
+        }
+        assert_eq!(lines, ["too long", "b\n", "\n", "c"]);
+    }
+}

@@ -1,0 +1,228 @@
+//! A JSON object, read member by member.
+//!
+//! As in a configuration file, everything that is wrong is said at once, and a member that nobody asks for is a fault: a
+//! misspelled `psu_corporate_id` must not complete an SCA for a private person. A `null` is as good as nothing.
+//! Invariant: a fault names the member, and repeats no value.
+
+use super::fault::{ApiFault, MemberFault};
+use crate::{clock::Timestamp, interface::headers::uuid_form, trust::judgement::psd2_identity};
+use serde_json::{Map, Value};
+
+/// The most characters of an account's id.
+const MAX_ACCOUNT: usize = 512;
+
+/// The most characters of an unknown member's name that a fault repeats.
+const MAX_NAME: usize = 64;
+
+/// The members of an object that are not read yet, and what was wrong with those that are.
+#[derive(Debug)]
+pub(super) struct Members {
+    left: Map<String, Value>,
+    faults: Vec<MemberFault>,
+}
+
+impl Members {
+    /// The members of an object.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, ApiFault> {
+        match serde_json::from_slice(bytes) {
+            Ok(Value::Object(left)) => Ok(Self {
+                left,
+                faults: Vec::new(),
+            }),
+            Ok(_) => Err(ApiFault::NotJson("The body must be one JSON object.")),
+            Err(_) => Err(ApiFault::NotJson("The body is not JSON in UTF-8.")),
+        }
+    }
+
+    /// A member that must be there. `expected` completes "it must be …".
+    pub(super) fn required<T>(
+        &mut self,
+        name: &str,
+        expected: &str,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Option<T> {
+        match self.take(name) {
+            Some(value) => self.read(name, expected, &value, read),
+            None => {
+                self.fault(name, format!("it is missing; it must be {expected}"));
+                None
+            }
+        }
+    }
+
+    /// A member that may be left out.
+    pub(super) fn optional<T>(
+        &mut self,
+        name: &str,
+        expected: &str,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Option<T> {
+        let value = self.take(name)?;
+        self.read(name, expected, &value, read)
+    }
+
+    /// Whether a member is there, and not read yet.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.left.get(name).is_some_and(|value| !value.is_null())
+    }
+
+    /// Says that a member is wrong.
+    pub(super) fn fault(&mut self, name: &str, text: impl Into<String>) {
+        self.faults.push(MemberFault {
+            member: name.to_owned(),
+            text: text.into(),
+        });
+    }
+
+    /// Every fault, and every member that nobody asked for; nothing where all is well.
+    pub(super) fn finish(&mut self) -> Result<(), ApiFault> {
+        let unknown = std::mem::take(&mut self.left).into_iter();
+        let unknown = unknown.map(|(name, _)| MemberFault {
+            member: name.chars().take(MAX_NAME).collect(),
+            text: "this call has no such member".to_owned(),
+        });
+        self.faults.extend(unknown);
+        if self.faults.is_empty() {
+            return Ok(());
+        }
+        Err(ApiFault::Members(std::mem::take(&mut self.faults)))
+    }
+
+    fn take(&mut self, name: &str) -> Option<Value> {
+        self.left.remove(name).filter(|value| !value.is_null())
+    }
+
+    fn read<T>(
+        &mut self,
+        name: &str,
+        expected: &str,
+        value: &Value,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Option<T> {
+        let read = read(value);
+        if read.is_none() {
+            self.fault(name, format!("it must be {expected}"));
+        }
+        read
+    }
+}
+
+/// What a UUID looks like, for faults.
+pub(super) const UUID: &str = "a UUID with its hyphens";
+/// What a TPP looks like, for faults.
+pub(super) const TPP: &str = "a TPP's identity, such as PSDNO-FSA-123456";
+/// What a moment looks like, for faults.
+pub(super) const MOMENT: &str = "a moment that is not in the future, such as 2027-01-31T12:00:00Z";
+/// What accounts look like, for faults.
+pub(super) const ACCOUNTS: &str =
+    "a list of account ids, at least one; for all accounts leave it out";
+
+/// The 128 bits of a UUID (HDR-9).
+pub(super) fn uuid(value: &Value) -> Option<u128> {
+    uuid_form::parse(value.as_str()?.as_bytes())
+}
+
+/// A TPP's identity as CRT-4 keeps it.
+pub(super) fn tpp(value: &Value) -> Option<String> {
+    psd2_identity(value.as_str()?)
+}
+
+/// Any text of a length in characters.
+pub(super) fn text(value: &Value, most: usize) -> Option<String> {
+    let text = value.as_str()?;
+    (1..=most)
+        .contains(&text.chars().count())
+        .then(|| text.to_owned())
+}
+
+/// A moment (RFC 3339), cut to the whole second, not after `now`.
+pub(super) fn moment(value: &Value, now: Timestamp) -> Option<Timestamp> {
+    let moment: jiff::Timestamp = value.as_str()?.parse().ok()?;
+    let seconds = u64::try_from(moment.as_second()).ok()?;
+    let moment = Timestamp::from_unix(seconds);
+    (moment <= now).then_some(moment)
+}
+
+/// Account ids, each once, in order: as clear text, not percent-encoded (QUO-15).
+pub(super) fn accounts(value: &Value) -> Option<Vec<String>> {
+    let list = value.as_array().filter(|list| !list.is_empty())?;
+    let ids = list.iter().map(|id| text(id, MAX_ACCOUNT));
+    let mut ids = ids.collect::<Option<Vec<_>>>()?;
+    ids.sort_unstable();
+    ids.dedup();
+    Some(ids)
+}
+
+/// A moment, as it is answered.
+pub(super) fn shown(moment: Timestamp) -> Option<String> {
+    let seconds = i64::try_from(moment.unix()).ok()?;
+    let moment = jiff::Timestamp::from_second(seconds).ok()?;
+    Some(moment.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const NOW: Timestamp = Timestamp::from_unix(1_800_000_000);
+
+    #[test]
+    fn every_fault_is_said_at_once_and_no_value_is_repeated() {
+        let body = br#"{"psu_id": "01010112345", "tpp": 7, "psuCorporateId": "x", "note": null}"#;
+        let mut members = Members::parse(body).unwrap();
+        assert_eq!(members.required("psu_id", UUID, uuid), None);
+        assert_eq!(members.required("tpp", TPP, tpp), None);
+        assert_eq!(members.required("request", "a token", uuid), None);
+        assert_eq!(members.optional("note", "text", |_| Some(())), None);
+        let ApiFault::Members(faults) = members.finish().unwrap_err() else {
+            panic!("faults of members");
+        };
+        let said: Vec<_> = faults
+            .iter()
+            .map(|fault| format!("{}: {}", fault.member, fault.text))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                "psu_id: it must be a UUID with its hyphens",
+                "tpp: it must be a TPP's identity, such as PSDNO-FSA-123456",
+                "request: it is missing; it must be a token",
+                "psuCorporateId: this call has no such member",
+            ]
+        );
+    }
+
+    #[test]
+    fn bodies_that_are_no_object() {
+        for body in [&b""[..], b"[]", b"7", b"{", b"{\"a\":\xff}", b"{}{}"] {
+            assert!(matches!(Members::parse(body), Err(ApiFault::NotJson(_))));
+        }
+        let deep = [b"{\"a\":".to_vec(), b"[".repeat(60_000)].concat();
+        assert!(Members::parse(&deep).is_err());
+    }
+
+    #[test]
+    fn values() {
+        let at = |text: &str| moment(&json!(text), NOW).map(Timestamp::unix);
+        assert_eq!(at("2027-01-15T08:00:00Z"), Some(1_800_000_000));
+        assert_eq!(at("2027-01-15T09:00:00.9+01:00"), Some(1_800_000_000));
+        assert_eq!(shown(NOW).unwrap(), "2027-01-15T08:00:00Z");
+        for bad in [
+            "2027-01-15T08:00:01Z",
+            "2027-01-15",
+            "1800000000",
+            "",
+            "1969-12-31T23:59:59Z",
+        ] {
+            assert_eq!(at(bad), None, "{bad}");
+        }
+        assert_eq!(tpp(&json!(" psdno-fsa-1 ")), Some("PSDNO-FSA-1".into()));
+        assert_eq!(tpp(&json!("FSA-1")), None);
+        let listed = accounts(&json!(["b", "a", "b"]));
+        assert_eq!(listed, Some(vec!["a".to_owned(), "b".to_owned()]));
+        for bad in [json!([]), json!("a"), json!([""]), json!(["a", 7])] {
+            assert_eq!(accounts(&bad), None, "{bad}");
+        }
+    }
+}

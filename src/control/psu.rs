@@ -1,0 +1,153 @@
+//! PSUs: what is known of one, bringing one in, taking a consent or a session back (SCA-13, SCA-19, SCA-21).
+
+use super::{
+    Desk,
+    fault::ApiFault,
+    members::{self, Members},
+};
+use crate::{
+    clock::Timestamp,
+    state::{self, Accounts, Bind, Bound, Kept, PsuRef, Unavailable, Withdraw, Withdrawn},
+};
+use serde_json::{Value, json};
+
+/// A PSU that the bank knows, as /psu/bind and a line of an import have it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    tpp: String,
+    psu: u128,
+    corporate: Option<u128>,
+    last_sca: Timestamp,
+    /// When it was given, and for which accounts; all where none are named.
+    consent: Option<(Timestamp, Option<Vec<String>>)>,
+}
+
+impl Known {
+    /// Reads the members, all of them.
+    pub(super) fn read(members: &mut Members, now: Timestamp) -> Result<Self, ApiFault> {
+        let who = who(members);
+        let corporate = members.optional("psu_corporate_id", members::UUID, members::uuid);
+        let moment = |value: &Value| members::moment(value, now);
+        let last_sca = members.required("last_sca", members::MOMENT, moment);
+        let has_consent = members.has("consent_at");
+        let consent_at = members.optional("consent_at", members::MOMENT, moment);
+        let accounts = members.optional("accounts", members::ACCOUNTS, members::accounts);
+        if accounts.is_some() && !has_consent {
+            members.fault("accounts", "accounts belong to a consent: say consent_at");
+        }
+        members.finish()?;
+        let (Some((tpp, psu)), Some(last_sca)) = (who, last_sca) else {
+            return Err(ApiFault::NotJson("The body is not as it must be."));
+        };
+        Ok(Self {
+            tpp,
+            psu,
+            corporate,
+            last_sca,
+            consent: consent_at.map(|given| (given, accounts)),
+        })
+    }
+
+    /// Binds it, or brings it up to date.
+    pub(super) async fn bind(&self, kept: &Kept) -> Result<Bound, Unavailable> {
+        let consent = self.consent.as_ref();
+        kept.bind(Bind {
+            who: PsuRef {
+                tpp: &self.tpp,
+                psu: self.psu,
+            },
+            corporate: self.corporate,
+            last_sca: self.last_sca,
+            consent: consent.map(|(given, accounts)| (*given, accounts.as_deref())),
+        })
+        .await
+    }
+}
+
+/// `POST /psu/read`: what is known of a PSU.
+pub(super) async fn read(desk: &Desk, members: &mut Members) -> Result<Value, ApiFault> {
+    let who = who(members);
+    members.finish()?;
+    let (tpp, psu) = who.ok_or(ApiFault::PsuUnknown)?;
+    let found = desk.kept.psu_now(PsuRef { tpp: &tpp, psu }).await?;
+    let found = found.ok_or(ApiFault::PsuUnknown)?;
+    let session = found.session.map(|session| {
+        let completed = session.completed;
+        json!({ "completed": members::shown(completed) })
+    });
+    let contexts: Vec<_> = found.contexts.iter().map(shown).collect();
+    Ok(json!({
+        "last_sca": members::shown(found.last_sca),
+        "session": session,
+        "contexts": contexts,
+    }))
+}
+
+/// `POST /psu/bind`: a PSU that the bank knows of from elsewhere.
+pub(super) async fn bind(desk: &Desk, members: &mut Members) -> Result<Value, ApiFault> {
+    let known = Known::read(members, desk.clock.now())?;
+    match known.bind(&desk.kept).await? {
+        Bound::Here => Ok(json!({ "bound": true })),
+        Bound::Elsewhere => {
+            desk.telemetry.psu_bound_elsewhere("bind");
+            Err(ApiFault::BoundElsewhere)
+        }
+    }
+}
+
+/// `POST /psu/withdraw`: a consent or a session is taken back.
+pub(super) async fn withdraw(desk: &Desk, members: &mut Members) -> Result<Value, ApiFault> {
+    let who = who(members);
+    let what = members.required("what", "consent, consents or session", |value| {
+        let what = value.as_str()?;
+        ["consent", "consents", "session"]
+            .contains(&what)
+            .then(|| what.to_owned())
+    });
+    let corporate = members.optional("psu_corporate_id", members::UUID, members::uuid);
+    let what = match what.as_deref() {
+        Some("session") => Withdraw::Session,
+        Some("consents") => Withdraw::Consents,
+        _ => Withdraw::Consent(corporate),
+    };
+    if corporate.is_some() && !matches!(what, Withdraw::Consent(_)) {
+        members.fault(
+            "psu_corporate_id",
+            "an agreement is named for what: consent only; leave it out",
+        );
+    }
+    members.finish()?;
+    let (tpp, psu) = who.ok_or(ApiFault::PsuUnknown)?;
+    match desk.kept
+        .withdraw(PsuRef { tpp: &tpp, psu }, what)
+        .await?
+    {
+        Withdrawn::Done => {
+            tracing::info!(tpp, "withdrawn by the bank");
+            Ok(json!({ "withdrawn": true }))
+        }
+        Withdrawn::Unknown => Err(ApiFault::PsuUnknown),
+    }
+}
+
+fn who(members: &mut Members) -> Option<(String, u128)> {
+    let tpp = members.required("tpp", members::TPP, members::tpp);
+    let psu = members.required("psu_id", members::UUID, members::uuid);
+    Some((tpp?, psu?))
+}
+
+/// Agreements are kept hashed, so a corporate context cannot be named.
+fn shown(context: &state::Context) -> Value {
+    let consent = context.consent.as_ref().map(|consent| {
+        let accounts = match &consent.accounts {
+            Accounts::All => json!("all"),
+            Accounts::Named(accounts) => json!(accounts.len()),
+        };
+        json!({ "given": members::shown(consent.given), "accounts": accounts })
+    });
+    json!({
+        "context": if context.corporate.is_some() { "CORPORATE" } else { "PRIVATE" },
+        "last_sca": members::shown(context.last_sca),
+        "consent": consent,
+    })
+}

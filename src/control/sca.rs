@@ -1,0 +1,305 @@
+//! The end of an SCA (SCA-12): what the bank's page asks, and what it reports.
+//!
+//! Invariant: an SCA ends once. The store spends its token in the step that keeps what it gives; the same report again
+//! gets the same answer and moves no time, another report is refused and changes nothing.
+
+use super::{
+    Desk,
+    fault::ApiFault,
+    members::{self, Members},
+};
+use crate::{
+    interface::Code,
+    sca::{self, Failure, Opened, Pending, PsuContext},
+    state::{Completion, Finish, Finished, Hash, Kept, PsuRef},
+};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// The most characters of a failure's message, as in §Message object.
+const MAX_MESSAGE: usize = 512;
+
+/// The most characters of a system's name, as in the configuration.
+const MAX_SYSTEM: usize = 64;
+
+/// What a completion says.
+struct Completed {
+    psu: u128,
+    corporate: Option<u128>,
+    /// As [`Completion`] has it.
+    consent: Option<Option<Vec<String>>>,
+}
+
+/// `POST /sca/read`: what is asked, by whom, until when.
+#[allow(
+    clippy::unused_async,
+    reason = "every call has one shape, and others wait for the store"
+)]
+pub(super) async fn read(desk: &Desk, members: &mut Members) -> Result<Value, ApiFault> {
+    let request = request(members);
+    members.finish()?;
+    let Opened {
+        pending, expires, ..
+    } = open(desk, request)?;
+    let corporate = pending.corporate.map(|id| Uuid::from_u128(id).to_string());
+    Ok(json!({
+        "tpp": pending.tpp,
+        "operation": pending.operation,
+        "resource": pending.resource,
+        "asks_consent": pending.asks_consent,
+        "context": pending.context.map(word),
+        "psu_corporate_id": corporate,
+        "psu_known": pending.psu.is_some(),
+        "redirect_preferred": pending.preferred,
+        "expires": members::shown(expires),
+    }))
+}
+
+/// `POST /sca/complete`: the PSU did it (SCA-4, SCA-10, SCA-18).
+pub(super) async fn complete(desk: &Desk, members: &mut Members) -> Result<Value, ApiFault> {
+    let request = request(members);
+    let said = said(members);
+    members.finish()?;
+    let opened = open(desk, request)?;
+    let pending = &opened.pending;
+    let Some((psu, corporate, consent, accounts)) = said else {
+        return Err(ApiFault::NotJson("The body is not as it must be."));
+    };
+    let consent = judge_consent(members, pending, consent, accounts)?;
+    let completed = Completed {
+        psu,
+        corporate,
+        consent,
+    };
+    let kept = desk.kept.as_ref();
+    if pending.psu.is_some_and(|named| named != psu) {
+        return Err(fail_for_other_psu(desk, kept, &opened).await?);
+    }
+    let other_agreement = pending.corporate.is_some() && pending.corporate != corporate;
+    let context = corporate.map_or(PsuContext::Private, |_| PsuContext::Corporate);
+    if other_agreement || pending.context.is_some_and(|chosen| chosen != context) {
+        return Err(ApiFault::OtherContext);
+    }
+    keep(desk, kept, &opened, &completed).await?;
+    tracing::info!(
+        tpp = pending.tpp,
+        operation = pending.operation,
+        "SCA completed"
+    );
+    Ok(json!({ "redirect_uri": sca::completed(pending, psu, corporate) }))
+}
+
+/// `POST /sca/fail`: the PSU gave up, or the bank said no (SCA-11).
+pub(super) async fn fail(desk: &Desk, members: &mut Members) -> Result<Value, ApiFault> {
+    let request = request(members);
+    let system = members.required(
+        "system",
+        "the name of a system, of at most 64 characters",
+        |value| members::text(value, MAX_SYSTEM),
+    );
+    let status = members.required("status", "an HTTP status from 400 to 599", |value| {
+        let status = u16::try_from(value.as_u64()?).ok()?;
+        (400..600).contains(&status).then_some(status)
+    });
+    let code = members.required("code", "one of the interface's error codes", code);
+    let message = members.required("message", "text of at most 512 characters", |value| {
+        members::text(value, MAX_MESSAGE)
+    });
+    members.finish()?;
+    let opened = open(desk, request)?;
+    let (Some(system), Some(status), Some(code), Some(message)) = (system, status, code, message)
+    else {
+        return Err(ApiFault::NotJson("The body is not as it must be."));
+    };
+    let failure = Failure {
+        system: &system,
+        status,
+        code,
+        message: &message,
+    };
+    let redirect_uri = finish_as_failed(desk, &desk.kept, &opened, &failure).await?;
+    let Pending { tpp, operation, .. } = &opened.pending;
+    tracing::info!(tpp, operation, code = code.as_str(), "SCA failed");
+    Ok(json!({ "redirect_uri": redirect_uri }))
+}
+
+fn request(members: &mut Members) -> Option<String> {
+    members.required(
+        "request",
+        "what stands behind request= in the link",
+        |value| value.as_str().map(str::to_owned),
+    )
+}
+
+fn open(desk: &Desk, request: Option<String>) -> Result<Opened, ApiFault> {
+    let request = request.unwrap_or_default();
+    Ok(desk.links.open(&request, desk.clock.now())?)
+}
+
+type Said = (u128, Option<u128>, Option<bool>, Option<Vec<String>>);
+
+/// The members of a completion, as far as they can be judged without the token.
+fn said(members: &mut Members) -> Option<Said> {
+    let psu = members.required("psu_id", members::UUID, members::uuid);
+    let context = members.required("context", "PRIVATE or CORPORATE", context);
+    let is_named = members.has("psu_corporate_id");
+    let corporate = members.optional("psu_corporate_id", members::UUID, members::uuid);
+    match (context, is_named) {
+        (Some(PsuContext::Corporate), false) => members.fault(
+            "psu_corporate_id",
+            "it is missing; a CORPORATE context is that of one agreement",
+        ),
+        (Some(PsuContext::Private), true) => members.fault(
+            "psu_corporate_id",
+            "a PRIVATE context has no agreement; leave it out, or say CORPORATE",
+        ),
+        _ => {}
+    }
+    let consent = members.optional("consent", "true or false", Value::as_bool);
+    let accounts = members.optional("accounts", members::ACCOUNTS, members::accounts);
+    if consent == Some(false) && accounts.is_some() {
+        members.fault(
+            "accounts",
+            "accounts belong to a consent, and consent is false",
+        );
+    }
+    Some((psu?, corporate, consent, accounts))
+}
+
+/// Consent was given, and for what, or it was not: SCA-18's defaults.
+fn judge_consent(
+    members: &mut Members,
+    pending: &Pending,
+    consent: Option<bool>,
+    accounts: Option<Vec<String>>,
+) -> Result<Option<Option<Vec<String>>>, ApiFault> {
+    let given = consent.unwrap_or(pending.asks_consent);
+    if !given && accounts.is_some() {
+        members.fault(
+            "consent",
+            "no account consent was asked for; say true if the PSU gave one for these accounts",
+        );
+        members.finish()?;
+    }
+    Ok(given.then_some(accounts))
+}
+
+/// Spends the token and keeps what the SCA gives, in one step.
+async fn keep(
+    desk: &Desk,
+    kept: &Kept,
+    opened: &Opened,
+    completed: &Completed,
+) -> Result<(), ApiFault> {
+    let pending = &opened.pending;
+    let consent = completed.consent.as_ref();
+    let finish = Finish {
+        token: Hash::from_bytes(opened.id),
+        expires: opened.expires,
+        said: hash(kept, completed),
+        completion: Some(Completion {
+            who: PsuRef {
+                tpp: &pending.tpp,
+                psu: completed.psu,
+            },
+            corporate: completed.corporate,
+            session: pending.session.as_bytes(),
+            consent: consent.map(|accounts| accounts.as_deref()),
+        }),
+        now: desk.clock.now(),
+    };
+    match kept.finish(finish).await? {
+        Finished::Done | Finished::Again => Ok(()),
+        Finished::Otherwise => Err(ApiFault::FinishedOtherwise),
+        Finished::BoundElsewhere => {
+            desk.telemetry.psu_bound_elsewhere("completion");
+            Err(ApiFault::BoundElsewhere)
+        }
+    }
+}
+
+/// What was said of a completion, in one hash: all of it, and the defaults as if they had been said.
+fn hash(kept: &Kept, completed: &Completed) -> Hash {
+    let psu = completed.psu.to_be_bytes();
+    let corporate = completed.corporate.map(u128::to_be_bytes);
+    let consent: &[u8] = match &completed.consent {
+        None => b"none",
+        Some(None) => b"all",
+        Some(Some(_)) => b"named",
+    };
+    let mut parts = vec![
+        &psu[..],
+        corporate.as_ref().map_or(&[], |id| &id[..]),
+        consent,
+    ];
+    let accounts = completed.consent.iter().flatten().flatten();
+    parts.extend(accounts.map(String::as_bytes));
+    kept.keys().hash(b"completed", &parts)
+}
+
+/// SCA-12: a completion for another PSU than the one named is an SCA that failed.
+async fn fail_for_other_psu(
+    desk: &Desk,
+    kept: &Kept,
+    opened: &Opened,
+) -> Result<ApiFault, ApiFault> {
+    let failure = Failure {
+        system: &desk.system,
+        status: 401,
+        code: Code::PsuCredentialsInvalid,
+        message: "The SCA was completed by another PSU than the one it was started for.",
+    };
+    let redirect_uri = finish_as_failed(desk, kept, opened, &failure).await?;
+    let Pending { tpp, operation, .. } = &opened.pending;
+    tracing::warn!(tpp, operation, "SCA completed by another PSU");
+    Ok(ApiFault::OtherPsu { redirect_uri })
+}
+
+/// Spends the token for nothing, and says where the browser goes.
+async fn finish_as_failed(
+    desk: &Desk,
+    kept: &Kept,
+    opened: &Opened,
+    failure: &Failure<'_>,
+) -> Result<String, ApiFault> {
+    let Failure {
+        system,
+        status,
+        code,
+        message,
+    } = failure;
+    let status = status.to_be_bytes();
+    let parts = [
+        system.as_bytes(),
+        &status,
+        code.as_str().as_bytes(),
+        message.as_bytes(),
+    ];
+    let finish = Finish {
+        token: Hash::from_bytes(opened.id),
+        expires: opened.expires,
+        said: kept.keys().hash(b"failed", &parts),
+        completion: None,
+        now: desk.clock.now(),
+    };
+    match kept.finish(finish).await? {
+        Finished::Done | Finished::Again => Ok(sca::failed(&opened.pending, failure)),
+        Finished::Otherwise | Finished::BoundElsewhere => Err(ApiFault::FinishedOtherwise),
+    }
+}
+
+fn context(value: &Value) -> Option<PsuContext> {
+    crate::interface::headers::choices::context(value.as_str()?.as_bytes())
+}
+
+const fn word(context: PsuContext) -> &'static str {
+    match context {
+        PsuContext::Private => "PRIVATE",
+        PsuContext::Corporate => "CORPORATE",
+    }
+}
+
+fn code(value: &Value) -> Option<Code> {
+    let text = value.as_str()?;
+    Code::ALL.iter().copied().find(|code| code.as_str() == text)
+}

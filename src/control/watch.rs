@@ -1,0 +1,48 @@
+//! How the gateway is: /livez, /readyz, /metrics.
+
+use super::{Desk, fault};
+use crate::admission::Unbuilt;
+use axum::{
+    extract::State,
+    http::header,
+    response::{IntoResponse, Response},
+};
+use pingora::server::ShutdownWatch;
+use serde_json::json;
+use std::sync::Arc;
+use tokio::signal::unix;
+
+type Watched = (ShutdownWatch, Arc<Desk>);
+
+/// The process runs.
+pub(super) async fn live() -> Response {
+    fault::json(200, &json!({ "live": true }))
+}
+
+/// Ready: the snapshot is in use and the gateway is not stopping.
+pub(super) async fn ready(State((shutdown, _)): State<Watched>) -> Response {
+    let ready = !*shutdown.borrow();
+    let unbuilt: Vec<_> = Unbuilt::ALL.iter().map(|stage| stage.name()).collect();
+    let status = if ready { 200 } else { 503 };
+    fault::json(status, &json!({ "ready": ready, "notJudged": unbuilt }))
+}
+
+pub(super) async fn metrics(State((_, desk)): State<Watched>) -> impl IntoResponse {
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], desk.telemetry.metrics())
+}
+
+/// SIGHUP would end the process; here it does nothing yet, since nothing is reloaded yet.
+pub(super) async fn ignore_hangup() {
+    match unix::signal(unix::SignalKind::hangup()) {
+        Ok(mut hangups) => {
+            while hangups.recv().await.is_some() {
+                tracing::warn!(
+                    "SIGHUP: nothing is reloaded in this version; restart to change the configuration"
+                );
+            }
+        }
+        Err(error) => tracing::error!(%error, "SIGHUP cannot be caught"),
+    }
+    std::future::pending::<()>().await;
+}
