@@ -49,11 +49,11 @@ impl Warm {
         let anchors =
             Anchors::new(vec![X509::from_der(issuing.der()).unwrap()], Vec::new()).unwrap();
         let warm = Self {
-            world: Snapshot {
-                policy: Policy::new(Environment::Sandbox),
-                catalogue: Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
-                trust: Trust::new(anchors),
-            },
+            world: Snapshot::new(
+                Policy::new(Environment::Sandbox),
+                Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
+                Trust::new(anchors),
+            ),
             slot: Slot::default(),
             clock: Clock::standing(NOW),
             method: signed.method.parse().unwrap(),

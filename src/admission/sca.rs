@@ -22,16 +22,16 @@ use grant::{Lack, Need, Terms};
 use jiff::civil::Date;
 
 /// SCA-5: a session lasts an hour from its completion; it never slides. In seconds.
-pub const SESSION_LASTS: u64 = 3_600;
+const SESSION_LASTS: u64 = 3_600;
 
 /// SCA-7, QUO-9: an SCA is renewed after 180 days. In seconds.
-pub const SCA_LASTS: u64 = 180 * 86_400;
+const SCA_LASTS: u64 = 180 * 86_400;
 
 /// QUO-10: without the PSU, details need a consent at most this old. In seconds.
-pub const DETAILS_CONSENT_LASTS: u64 = 90 * 86_400;
+const DETAILS_CONSENT_LASTS: u64 = 90 * 86_400;
 
 /// QUO-8, SCA-8: how far back transactions may reach without a session. In days.
-pub const HISTORY_DAYS: i32 = 90;
+const HISTORY_DAYS: i32 = 90;
 
 /// What the operation needs of the PSU holds.
 #[must_use]
@@ -119,6 +119,10 @@ pub(super) async fn judge(
     }
     // A "no" is never said from memory.
     let known = kept.psu_now(who).await.map_err(away)?;
+    let terms = Terms {
+        learning: terms.learning && known.is_none() && !kept.is_taken(psu).await.map_err(away)?,
+        ..terms
+    };
     grant::grant(&need, known.as_deref(), &terms).map_err(|lack| refused(lack, known.is_some()))
 }
 

@@ -1,6 +1,6 @@
 //! The world that a request is judged by, in one value: a request never sees half of a reload.
 
-use super::{Rates, Waiver};
+use super::{RateSettings, Rates, Waiver};
 use crate::{
     clock::Timestamp,
     interface::{
@@ -28,6 +28,19 @@ pub struct Snapshot {
     pub links: Option<Arc<Links>>,
     /// How much comes from whom.
     pub rates: Arc<Rates>,
+}
+
+impl Snapshot {
+    /// A world with every default, in which no SCA can be started.
+    pub fn new(policy: Policy, catalogue: Catalogue, trust: Trust) -> Self {
+        Self {
+            policy,
+            catalogue,
+            trust,
+            links: None,
+            rates: Arc::new(Rates::new(RateSettings::default())),
+        }
+    }
 }
 
 /// What the operator decided.

@@ -2,11 +2,12 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::too_many_lines,
     reason = "a test fails by panicking, and a table is as long as its cases"
 )]
 
-use super::{Admitted, Framing, Head, Policy, Record, Snapshot, Stage, Verdict, admit};
+use super::{Admission, Admitted, Framing, Head, Policy, Record, Snapshot, Stage, Verdict, admit};
 use crate::{
     clock::{Clock, Timestamp},
     development_pki as pki,
@@ -69,11 +70,11 @@ fn judge_by(
     late: u64,
     policy: Policy,
 ) -> (Result<Admitted, Refusal>, Record) {
-    let world = Snapshot {
+    let world = Snapshot::new(
         policy,
-        catalogue: Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
-        trust: Trust::new(Anchors::new(anchor.into_iter().collect(), Vec::new()).unwrap()),
-    };
+        Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
+        Trust::new(Anchors::new(anchor.into_iter().collect(), Vec::new()).unwrap()),
+    );
     let pairs = signed.headers.iter();
     let headers: HeaderMap = pairs
         .map(|(name, value)| {
@@ -104,6 +105,10 @@ fn judge_by(
         &Store::Stateless,
         &mut record,
     ));
+    let verdict = verdict.map(|admission| match admission {
+        Admission::Forward(admitted) => admitted,
+        Admission::Answer(answer) => panic!("{answer:?}"),
+    });
     (verdict, record)
 }
 

@@ -235,6 +235,7 @@ fn the_example_runs_and_shows_the_true_defaults() {
             listener,
             control,
             upstream,
+            state,
             sca,
             snapshot,
             trust,
@@ -242,7 +243,7 @@ fn the_example_runs_and_shows_the_true_defaults() {
             log,
         } = settings;
         format!(
-            "{system} {listener:?} {control:?} {upstream:?} {sca:?} {:?} {trust:?} {operations:?} {log:?}",
+            "{system} {listener:?} {control:?} {upstream:?} {state:?} {sca:?} {:?} {trust:?} {operations:?} {log:?}",
             snapshot.policy
         )
     }

@@ -23,13 +23,7 @@ pub mod import;
 
 pub use doors::Bound;
 
-use crate::{
-    clock::Clock,
-    config::Secret,
-    sca::Links,
-    state::Kept,
-    telemetry::Telemetry,
-};
+use crate::{clock::Clock, config::Secret, sca::Links, state::Kept, telemetry::Telemetry};
 use async_trait::async_trait;
 use axum::{
     Router,

@@ -118,10 +118,7 @@ pub(super) async fn withdraw(desk: &Desk, members: &mut Members) -> Result<Value
     }
     members.finish()?;
     let (tpp, psu) = who.ok_or(ApiFault::PsuUnknown)?;
-    match desk.kept
-        .withdraw(PsuRef { tpp: &tpp, psu }, what)
-        .await?
-    {
+    match desk.kept.withdraw(PsuRef { tpp: &tpp, psu }, what).await? {
         Withdrawn::Done => {
             tracing::info!(tpp, "withdrawn by the bank");
             Ok(json!({ "withdrawn": true }))

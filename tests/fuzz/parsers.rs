@@ -244,10 +244,12 @@ pub(crate) fn requests(bytes: &[u8]) {
 pub(crate) const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
 
 /// A world without an anchor.
-static WORLD: LazyLock<Snapshot> = LazyLock::new(|| Snapshot {
-    policy: Policy::new(Environment::Sandbox),
-    catalogue: Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
-    trust: Trust::new(Anchors::new(Vec::new(), Vec::new()).unwrap()),
+static WORLD: LazyLock<Snapshot> = LazyLock::new(|| {
+    Snapshot::new(
+        Policy::new(Environment::Sandbox),
+        Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
+        Trust::new(Anchors::new(Vec::new(), Vec::new()).unwrap()),
+    )
 });
 
 static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {

@@ -164,11 +164,11 @@ fn gate(upstream: SocketAddr) -> Gate {
         Vec::new(),
     )
     .unwrap();
-    let snapshot = Snapshot {
-        policy: Policy::new(Environment::Sandbox),
-        catalogue: Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
-        trust: Trust::new(anchors),
-    };
+    let snapshot = Snapshot::new(
+        Policy::new(Environment::Sandbox),
+        Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
+        Trust::new(anchors),
+    );
     let telemetry = Arc::new(Telemetry::new(false));
     let settings = GateSettings {
         system: "portvakt".into(),

@@ -21,7 +21,9 @@ fn limited() -> [Call; 3] {
     [
         Call::balances(),
         Call::accounts().at("/v1/accounts/42/transactions"),
-        Call::details().with("X-Request-ID", "").without("X-Request-ID"),
+        Call::details()
+            .with("X-Request-ID", "")
+            .without("X-Request-ID"),
     ]
     .map(|call| call.only(Protocol::Http1))
 }
@@ -124,13 +126,27 @@ fn a_refused_request_never_counts() {
     let gate = Gate::start();
     let call = Call::balances().only(Protocol::Http1);
     for _ in 0..3 {
-        let unsigned = call.clone().altered(|request| request.remove_header("Signature"));
-        refused(&gate, &unsigned, 400, "HTTP_HEADER_REQUIRED", "signature-missing");
-        let forged = call
+        let unsigned = call
             .clone()
-            .altered(|request| request.set_header("PSU-ID", "0192f0c1-5a5b-7def-8000-000000000000"));
+            .altered(|request| request.remove_header("Signature"));
+        refused(
+            &gate,
+            &unsigned,
+            400,
+            "HTTP_HEADER_REQUIRED",
+            "signature-missing",
+        );
+        let forged = call.clone().altered(|request| {
+            request.set_header("PSU-ID", "0192f0c1-5a5b-7def-8000-000000000000")
+        });
         refused(&gate, &forged, 400, "FORMAT_ERROR", "signature-mismatch");
-        refused(&gate, &call.clone().off_by(90), 400, "FORMAT_ERROR", "date-skewed");
+        refused(
+            &gate,
+            &call.clone().off_by(90),
+            400,
+            "FORMAT_ERROR",
+            "date-skewed",
+        );
         let query = call.clone().at("/v1/accounts/42/balances?a=1&a=2");
         refused(&gate, &query, 400, "FORMAT_ERROR", "query-malformed");
     }
@@ -166,7 +182,9 @@ fn without_the_psu_history_ends_90_days_back() {
             .at(&format!("/v1/accounts/42/transactions{query}"))
             .only(Protocol::Http1)
     };
-    let seen = accepted(&gate, &list("?dateFrom=2026-06-23")).remove(0).seen;
+    let seen = accepted(&gate, &list("?dateFrom=2026-06-23"))
+        .remove(0)
+        .seen;
     assert_eq!(seen.header("gateway-history-from"), None);
     let seen = accepted(&gate, &list("?limit=5")).remove(0).seen;
     assert_eq!(seen.header("gateway-history-from"), Some("2026-06-23"));
@@ -199,7 +217,10 @@ fn answers_say_what_is_left() {
         let expected = [3, 2, 1, 0].map(|left| format!(r#""psu-absent";r={left};t=86400"#));
         assert_eq!(said, expected);
         let answer = exceeded(&gate, &call);
-        assert_eq!(answer.header("ratelimit"), Some(r#""psu-absent";r=0;t=86400"#));
+        assert_eq!(
+            answer.header("ratelimit"),
+            Some(r#""psu-absent";r=0;t=86400"#)
+        );
         assert_eq!(number(&answer, "retry-after"), DAY);
     }
     let list = accepted(&gate, &Call::accounts()).remove(0).answer;
@@ -233,7 +254,12 @@ fn general_rates() {
     assert_eq!(answer.json()["reason"], "rate-limited");
     assert_eq!(answer.header("retry-after"), Some("1"));
     // Nor does one TPP use up another's.
-    accepted(&gate, &Call::accounts().by(&gate.world().aisp).only(Protocol::Http1));
+    accepted(
+        &gate,
+        &Call::accounts()
+            .by(&gate.world().aisp)
+            .only(Protocol::Http1),
+    );
 
     let gate = Gate::builder()
         .line("rates: {per_address: 3, per_tpp: off}")

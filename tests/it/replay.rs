@@ -30,7 +30,14 @@ fn a_request_id_is_used_once_while_its_date_could_pass() {
         replayed(&gate, &call);
         replayed(&gate, &call.clone().only(Protocol::Http2));
         // The id of another TPP is another id.
-        accepted(&gate, &call.clone().by(if id == "a" { &gate.world().aisp } else { &gate.world().pisp }));
+        accepted(
+            &gate,
+            &call.clone().by(if id == "a" {
+                &gate.world().aisp
+            } else {
+                &gate.world().pisp
+            }),
+        );
         clock.set(Timestamp::from_unix(begun + 120));
         replayed(&gate, &call);
         clock.set(Timestamp::from_unix(begun + 121));
@@ -43,10 +50,20 @@ fn a_request_id_is_used_once_while_its_date_could_pass() {
 fn only_what_was_forwarded_is_remembered() {
     let gate = Gate::start();
     let call = with_id(Call::payment(), "c");
-    let forged = call.clone().signature(|signature| signature.replace("signature=\"", "signature=\"A"));
+    let forged = call
+        .clone()
+        .signature(|signature| signature.replace("signature=\"", "signature=\"A"));
     refused(&gate, &forged, 400, "FORMAT_ERROR", "signature-mismatch");
-    refused(&gate, &call.clone().off_by(90), 400, "FORMAT_ERROR", "date-skewed");
-    let broken = call.clone().altered(|request| request.body = Some(b"{}".to_vec()));
+    refused(
+        &gate,
+        &call.clone().off_by(90),
+        400,
+        "FORMAT_ERROR",
+        "date-skewed",
+    );
+    let broken = call
+        .clone()
+        .altered(|request| request.body = Some(b"{}".to_vec()));
     refused(&gate, &broken, 400, "FORMAT_ERROR", "digest-mismatch");
     gate.upstream().away(|| {
         assert_eq!(gate.send(&call, Protocol::Http1).status, 502);
@@ -66,7 +83,10 @@ fn only_what_was_forwarded_is_remembered() {
 #[test]
 fn an_unsafe_request_is_remembered_over_a_restart() {
     let mut gate = Gate::start();
-    let (payment, list) = (with_id(Call::payment(), "e"), with_id(Call::accounts(), "f"));
+    let (payment, list) = (
+        with_id(Call::payment(), "e"),
+        with_id(Call::accounts(), "f"),
+    );
     accepted(&gate, &payment);
     accepted(&gate, &list);
     gate.restart();

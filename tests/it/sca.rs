@@ -67,7 +67,9 @@ fn account_access_as_the_interface_tells_it() {
         back,
         format!("{REDIRECT}&psu-id={PSU}&tpp-session-id=S&context=PRIVATE")
     );
-    let seen = accepted(&gate, &accounts().with("PSU-ID", PSU)).remove(0).seen;
+    let seen = accepted(&gate, &accounts().with("PSU-ID", PSU))
+        .remove(0)
+        .seen;
     assert_eq!(seen.header("psu-id"), Some(PSU));
     assert_eq!(seen.header("gateway-sca"), Some("session"));
     assert!(seen.header("gateway-sca-at").is_some());
@@ -86,7 +88,8 @@ fn a_psu_id_belongs_to_one_tpp() {
     let stolen = needs_sca(&gate, &call.clone().by(&gate.world().aisp));
     let unknown = needs_sca(&gate, &call.with("PSU-ID", OTHER));
     assert_eq!(
-        stolen.json()["faults"], unknown.json()["faults"],
+        stolen.json()["faults"],
+        unknown.json()["faults"],
         "nobody learns whose PSU-ID it is"
     );
     // The link does not name the PSU: another may complete it.
@@ -110,10 +113,18 @@ fn what_each_operation_needs() {
     ] {
         let call = stranger(Call::new("GET", &path)).with("PSU-Corporate-ID", FIRM);
         let seen = accepted(&gate, &call).remove(0).seen;
-        assert_eq!((seen.header("psu-id"), seen.header("psu-corporate-id")), (None, None));
+        assert_eq!(
+            (seen.header("psu-id"), seen.header("psu-corporate-id")),
+            (None, None)
+        );
     }
-    for path in [format!("{product}/1/authorisations"), "/v1/signing-baskets/1/authorisations".into()] {
-        let seen = accepted(&gate, &stranger(Call::new("POST", &path))).remove(0).seen;
+    for path in [
+        format!("{product}/1/authorisations"),
+        "/v1/signing-baskets/1/authorisations".into(),
+    ] {
+        let seen = accepted(&gate, &stranger(Call::new("POST", &path)))
+            .remove(0)
+            .seen;
         assert_eq!(seen.header("psu-id"), None);
     }
     // A PSU.
@@ -159,7 +170,13 @@ fn what_each_operation_needs() {
 fn where_sca_starts() {
     let gate = gate();
     let details = Call::details().without("PSU-ID");
-    refused(&gate, &details, 400, "HTTP_HEADER_REQUIRED", "header-missing");
+    refused(
+        &gate,
+        &details,
+        400,
+        "HTTP_HEADER_REQUIRED",
+        "header-missing",
+    );
     let answer = needs_sca(&gate, &details.with("TPP-Redirect-URI", REDIRECT));
     // The TPP named no session, so it gets one.
     let back = complete(&gate, &answer, PSU);
@@ -168,7 +185,9 @@ fn where_sca_starts() {
     assert_eq!(session.len(), 36, "{back}");
     let call = accounts().with("PSU-ID", PSU);
     needs_sca(&gate, &call);
-    let seen = accepted(&gate, &call.with("TPP-Session-ID", session)).remove(0).seen;
+    let seen = accepted(&gate, &call.with("TPP-Session-ID", session))
+        .remove(0)
+        .seen;
     assert_eq!(seen.header("gateway-sca"), Some("session"));
 }
 
@@ -194,7 +213,10 @@ fn an_agreement_is_given_by_sca() {
         &answer,
         json!({ "psu_id": PSU, "context": "CORPORATE", "psu_corporate_id": FIRM }),
     );
-    assert!(back.contains(&format!("psu-id={PSU}&psu-corporate-id={FIRM}&")), "{back}");
+    assert!(
+        back.contains(&format!("psu-id={PSU}&psu-corporate-id={FIRM}&")),
+        "{back}"
+    );
     let seen = accepted(&gate, &firm).remove(0).seen;
     assert_eq!(seen.header("psu-corporate-id"), Some(FIRM));
     needs_sca(&gate, &firm.with("PSU-Corporate-ID", OTHER));
@@ -207,7 +229,13 @@ fn a_psu_with_corporate_consents_only_names_one() {
     let tpp = gate.world().both.id();
     gate.introduce(json!({ "tpp": tpp, "psu_id": PSU, "psu_corporate_id": FIRM }));
     let call = accounts().with("PSU-ID", PSU).without("TPP-Session-ID");
-    refused(&gate, &call, 400, "HTTP_HEADER_REQUIRED", "corporate-id-missing");
+    refused(
+        &gate,
+        &call,
+        400,
+        "HTTP_HEADER_REQUIRED",
+        "corporate-id-missing",
+    );
     accepted(&gate, &call.clone().with("PSU-Corporate-ID", FIRM));
     needs_sca(&gate, &call.clone().with("PSU-Context", "PRIVATE"));
     accepted(&gate, &call.clone().at("/v1/agreements"));

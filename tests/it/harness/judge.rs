@@ -98,7 +98,10 @@ pub(crate) fn needs_sca(gate: &Gate, call: &Call) -> Answer {
         assert_eq!(json.get("code"), None, "{json}");
         assert!(json["_links"]["scaRedirect"]["href"].is_string(), "{json}");
         assert_eq!(answer.header("cache-control"), Some("no-store"));
-        assert!(gate.upstream().take().is_empty(), "the upstream saw the request");
+        assert!(
+            gate.upstream().take().is_empty(),
+            "the upstream saw the request"
+        );
         answer
     });
     answers.next_back().unwrap()

@@ -13,8 +13,8 @@ use std::{
     path::Path,
     sync::{Arc, LazyLock},
 };
-use uuid::Uuid;
 use time::{OffsetDateTime, macros::datetime};
+use uuid::Uuid;
 
 /// A TPP: its certificate, and who signs with it.
 pub(crate) struct Tpp {
@@ -50,8 +50,12 @@ impl Tpp {
     /// Its identity (CRT-4), where its certificate has one.
     pub(crate) fn id(&self) -> Option<String> {
         let certificate = X509::from_der(&self.issued.der).ok()?;
-        let is_identity = |entry: &&X509NameEntryRef| entry.object().to_string() == "organizationIdentifier";
-        let entry = certificate.subject_name().entries().find(|entry| is_identity(entry))?;
+        let is_identity =
+            |entry: &&X509NameEntryRef| entry.object().to_string() == "organizationIdentifier";
+        let entry = certificate
+            .subject_name()
+            .entries()
+            .find(|entry| is_identity(entry))?;
         let text = entry.data().as_utf8().ok()?.to_string();
         Some(text.trim().to_uppercase())
     }
@@ -60,7 +64,11 @@ impl Tpp {
     pub(crate) fn psu(&self) -> String {
         let mut hasher = DefaultHasher::new();
         self.id().hash(&mut hasher);
-        Uuid::from_u64_pair(0x0192_f0c1_5a5b_7def, 0x8000_0000_0000_0000 | hasher.finish() >> 1).to_string()
+        Uuid::from_u64_pair(
+            0x0192_f0c1_5a5b_7def,
+            0x8000_0000_0000_0000 | hasher.finish() >> 1,
+        )
+        .to_string()
     }
 }
 

@@ -29,10 +29,20 @@ fn what_is_counted_together() {
     let psu = gate.world().both.psu();
     let same = [
         ("another certificate", call.clone().by(&renewed)),
-        ("PSU-ID in capitals", call.clone().with("PSU-ID", &psu.to_uppercase())),
-        ("a query", call.clone().at("/v1/accounts/a%20b/balances?x=1")),
+        (
+            "PSU-ID in capitals",
+            call.clone().with("PSU-ID", &psu.to_uppercase()),
+        ),
+        (
+            "a query",
+            call.clone().at("/v1/accounts/a%20b/balances?x=1"),
+        ),
         ("a session", call.clone().with("TPP-Session-ID", "another")),
-        ("another redirect", call.clone().with("TPP-Redirect-URI", "https://tpp.example/x")),
+        (
+            "another redirect",
+            call.clone()
+                .with("TPP-Redirect-URI", "https://tpp.example/x"),
+        ),
     ];
     for (what, call) in same {
         println!("{what}");
@@ -81,8 +91,13 @@ fn details_are_counted_for_the_account_or_for_each_transaction() {
     };
     let gate = Gate::start();
     (1..=4).for_each(|transaction| drop(accepted(&gate, &details(transaction))));
-    exceeded(&gate, &details(5).with("TPP-Redirect-URI", "https://tpp.example/"));
-    let gate = Gate::builder().line("quota: {details: transaction}").start();
+    exceeded(
+        &gate,
+        &details(5).with("TPP-Redirect-URI", "https://tpp.example/"),
+    );
+    let gate = Gate::builder()
+        .line("quota: {details: transaction}")
+        .start();
     use_up(&gate, &details(1));
     exceeded(&gate, &details(1));
     use_up(&gate, &details(2));
@@ -103,7 +118,10 @@ fn pages_count_each_or_once() {
     }
     exceeded(&gate, &list("limit=200&offset=800"));
 
-    let gate = Gate::builder().clock(&clock).line("quota: {pages: once}").start();
+    let gate = Gate::builder()
+        .clock(&clock)
+        .line("quota: {pages: once}")
+        .start();
     for _ in 0..4 {
         accepted(&gate, &list("limit=200"));
         for offset in [200, 400, 600, 800] {

@@ -47,7 +47,12 @@ fn a_session_lasts_one_hour_and_never_slides() {
     after(&clock, HOUR);
     let answer = needs_sca(&gate, &under("S"));
     // For every role of the TPP: a payment is never refused for a session.
-    accepted(&gate, &Call::payment().with("PSU-ID", PSU).with("TPP-Session-ID", "S"));
+    accepted(
+        &gate,
+        &Call::payment()
+            .with("PSU-ID", PSU)
+            .with("TPP-Session-ID", "S"),
+    );
     complete(&gate, &answer, PSU);
     after(&clock, 2 * HOUR - 1);
     accepted(&gate, &under("S"));
@@ -95,7 +100,10 @@ fn where_a_session_is_asked_for() {
             .clock(&clock)
             .sca(&format!("psu_present: {rule}"))
             .start();
-        for (call, passes) in [(call().without("TPP-Session-ID"), without), (under("S"), with)] {
+        for (call, passes) in [
+            (call().without("TPP-Session-ID"), without),
+            (under("S"), with),
+        ] {
             if passes {
                 accepted(&gate, &call);
             } else {
@@ -113,7 +121,9 @@ fn where_a_session_is_asked_for() {
 fn sca_is_renewed_after_180_days() {
     let (gate, clock) = known();
     let present = call().without("TPP-Session-ID");
-    let list = call().without("PSU-IP-Address").at("/v1/accounts/1/transactions");
+    let list = call()
+        .without("PSU-IP-Address")
+        .at("/v1/accounts/1/transactions");
     after(&clock, 180 * DAY);
     accepted(&gate, &present);
     accepted(&gate, &list);
@@ -172,7 +182,12 @@ fn the_bank_withdraws() {
 fn consent_is_apart_from_sca() {
     let gate = gate();
     // A payment's SCA makes a session and no consent.
-    let answer = needs_sca(&gate, &Call::payment().with("PSU-ID", OTHER).with("TPP-Session-ID", "S"));
+    let answer = needs_sca(
+        &gate,
+        &Call::payment()
+            .with("PSU-ID", OTHER)
+            .with("TPP-Session-ID", "S"),
+    );
     complete(&gate, &answer, PSU);
     accepted(&gate, &Call::payment().with("PSU-ID", PSU));
     let answer = needs_sca(&gate, &under("S"));

@@ -17,11 +17,15 @@ fn the_core_may_demand_sca() {
     let call = Call::accounts();
     gate.seal(&call);
     for protocol in Protocol::ALL {
-        gate.upstream().reply(Reply::json(401, r#"{"a": 1.50, "_links": {"self": {}}}"#));
+        gate.upstream()
+            .reply(Reply::json(401, r#"{"a": 1.50, "_links": {"self": {}}}"#));
         let answer = gate.send(&call, protocol);
         assert_eq!(answer.status, 401);
         let json = answer.json();
-        assert_eq!((&json["a"], &json["_links"]["self"]), (&json!(1.5), &json!({})));
+        assert_eq!(
+            (&json["a"], &json["_links"]["self"]),
+            (&json!(1.5), &json!({}))
+        );
         complete(&gate, &answer, &gate.world().both.psu());
 
         let theirs = r#"{ "_links": {"scaRedirect": {"href": "https://bank.example/own"}} }"#;
@@ -53,7 +57,9 @@ fn the_core_starts_sca_by_the_gateways_link() {
     assert_eq!(read["operation"], "payment-authorise");
     let said = json!({ "request": token, "psu_id": PSU, "context": "PRIVATE" });
     assert_eq!(gate.tell("/sca/complete", &said).status, 200);
-    let seen = accepted(&gate, &accounts().with("PSU-ID", PSU)).remove(0).seen;
+    let seen = accepted(&gate, &accounts().with("PSU-ID", PSU))
+        .remove(0)
+        .seen;
     assert_eq!(seen.header("gateway-sca"), Some("session"));
 }
 
@@ -98,6 +104,9 @@ fn an_unknown_psu_is_learned_from_the_core() {
     // Once learning is over, an unknown PSU-ID is as good as none.
     clock.set(Timestamp::from_unix(1_791_000_000));
     accepted(&gate, &other);
-    let answer = needs_sca(&gate, &other.with("PSU-ID", "3f2504e0-4f89-41d3-9a0c-0305e82c3309"));
+    let answer = needs_sca(
+        &gate,
+        &other.with("PSU-ID", "3f2504e0-4f89-41d3-9a0c-0305e82c3309"),
+    );
     token(&answer);
 }

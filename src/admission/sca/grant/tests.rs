@@ -134,7 +134,10 @@ fn a_session_lasts_an_hour() {
     });
     assert_eq!(lack(&sent("S"), Some(&renewed), 60), Some(Lack::Session));
     assert_eq!(lack(&sent("T"), Some(&renewed), HOUR + 59), None);
-    assert_eq!(lack(&sent("T"), Some(&renewed), HOUR + 60), Some(Lack::Session));
+    assert_eq!(
+        lack(&sent("T"), Some(&renewed), HOUR + 60),
+        Some(Lack::Session)
+    );
 
     let none = list();
     assert!(judge(&none, Some(&known), HOUR).unwrap().without_session());
@@ -159,7 +162,10 @@ fn what_a_present_psu_needs_is_the_operators() {
         session: Some(session("S")),
         ..list()
     };
-    assert_eq!(judge(&sent, PsuPresent::SessionWhenSent), Some(Lack::Session));
+    assert_eq!(
+        judge(&sent, PsuPresent::SessionWhenSent),
+        Some(Lack::Session)
+    );
     assert_eq!(judge(&sent, PsuPresent::Session), Some(Lack::Session));
     assert_eq!(judge(&sent, PsuPresent::Consent), None);
     assert_eq!(judge(&list(), PsuPresent::SessionWhenSent), None);
@@ -183,16 +189,25 @@ fn consents_and_sca_grow_old() {
     );
     for need in [&super::tests::list(), &list, &other] {
         assert_eq!(lack(need, Some(&known), 180 * DAY), None);
-        assert_eq!(lack(need, Some(&known), 180 * DAY + 1), Some(Lack::RecentSca));
+        assert_eq!(
+            lack(need, Some(&known), 180 * DAY + 1),
+            Some(Lack::RecentSca)
+        );
     }
     assert_eq!(lack(&details, Some(&known), 90 * DAY), None);
-    assert_eq!(lack(&details, Some(&known), 90 * DAY + 1), Some(Lack::RecentConsent));
+    assert_eq!(
+        lack(&details, Some(&known), 90 * DAY + 1),
+        Some(Lack::RecentConsent)
+    );
     // A payment's SCA since, in another context, counts for account access but not for the list without the PSU.
     let mut paid = known;
     paid.last_sca = Timestamp::from_unix(THEN + 100 * DAY);
     assert_eq!(lack(&other, Some(&paid), 181 * DAY), None);
     assert_eq!(lack(&list, Some(&paid), 181 * DAY), Some(Lack::RecentSca));
-    assert_eq!(lack(&details, Some(&paid), 91 * DAY), Some(Lack::RecentConsent));
+    assert_eq!(
+        lack(&details, Some(&paid), 91 * DAY),
+        Some(Lack::RecentConsent)
+    );
 }
 
 /// SCA-18: no consent, a withdrawn one, one for other accounts.
@@ -247,8 +262,15 @@ fn agreements_are_given_by_sca() {
         corporate: Some(keys().corporate(FIRM)),
         ..private
     });
-    assert_eq!(judge(&firm, Some(&known), 0).unwrap().corporate(), Some(FIRM));
-    assert_eq!(lack(&list(), Some(&known), 0), None, "both contexts are open");
+    assert_eq!(
+        judge(&firm, Some(&known), 0).unwrap().corporate(),
+        Some(FIRM)
+    );
+    assert_eq!(
+        lack(&list(), Some(&known), 0),
+        None,
+        "both contexts are open"
+    );
     known.contexts[0].consent = None;
     assert_eq!(lack(&list(), Some(&known), 0), Some(Lack::CorporateId));
     let named = Need {
@@ -284,7 +306,10 @@ fn how_far_back() {
         (need(true, Some(older), Some("S")), Ok(None)),
         (need(false, None, Some("S")), Ok(Some(edge))),
         (need(false, Some(edge), None), Ok(None)),
-        (need(false, Some(older), Some("S")), Err(Lack::PsuForHistory)),
+        (
+            need(false, Some(older), Some("S")),
+            Err(Lack::PsuForHistory),
+        ),
     ];
     for (need, expected) in table {
         assert_eq!(from(&need), expected, "{need:?}");
