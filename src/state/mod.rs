@@ -4,22 +4,38 @@
 //! call of the quota in one step. Elsewhere: [`Kept::give_back`], [`Kept::finish`], [`Kept::bind`],
 //! [`Kept::withdraw`]. Each is one step that happens whole or not at all, across processes and crashes.
 //!
-//! Invariants: no PSU-ID, account or session id is kept in clear ([`Keys`]); what says "no" is never answered from
-//! memory where another process could have said "yes" since. Deliberately not here: what a stored fact permits. That is
-//! admission's, which turns it into evidence, and the time is always the caller's.
+//! Invariants: no PSU-ID, account or session id is kept in clear ([`Keys`]); what is answered from memory is at most a
+//! tenth of a second older than what another process did, and never older than what this one did. Deliberately not here:
+//! what a stored fact permits. That is admission's, which turns it into evidence, and the time is always the caller's.
 
+// What is asked and answered.
 mod keys;
 mod psu;
+mod settings;
 mod verbs;
+
+// Pure parts: the quota's decision, and what is held in memory.
+mod calls;
+mod memory;
+mod seen;
+
+// The kinds of stores.
+mod hash_key;
+pub(crate) mod sqlite;
 
 pub use keys::{Hash, Keys};
 pub use psu::{Accounts, Consent, Context, Psu, Session};
+pub use settings::{OpenFault, StateSettings};
 pub use verbs::{
-    Asked, Bind, Bound, Completion, Decision, Finish, Finished, Left, Page, PsuRef, QuotaAsked,
-    RequestAsked, Taken, Unavailable, Withdraw, Withdrawn,
+    Asked, Bind, Bound, Completion, Counters, Decision, Finish, Finished, Left, Page, PsuRef,
+    QuotaAsked, RequestAsked, Rows, Taken, Unavailable, Withdraw, Withdrawn,
 };
 
-use std::sync::Arc;
+use crate::clock::Timestamp;
+use memory::Memory;
+use seen::Claim;
+use sqlite::Sqlite;
+use std::{fmt, sync::Arc};
 
 /// Where state is kept.
 #[derive(Debug, Default)]
@@ -32,12 +48,32 @@ pub enum Store {
 }
 
 /// State that is kept.
-#[derive(Debug)]
+///
+/// Its verbs are to be called on a tokio runtime with time.
 pub struct Kept {
     keys: Keys,
+    kind: Kind,
+}
+
+/// The kinds of stores.
+enum Kind {
+    /// On one machine.
+    Sqlite(Sqlite),
 }
 
 impl Kept {
+    /// Opens the state of a configuration; at the first start its file, its hash key and their folders are made.
+    ///
+    /// # Errors
+    /// Why it cannot be used. A file that is there is left as it is.
+    pub fn open(settings: &StateSettings) -> Result<Self, OpenFault> {
+        let (sqlite, keys) = Sqlite::open(settings)?;
+        Ok(Self {
+            keys,
+            kind: Kind::Sqlite(sqlite),
+        })
+    }
+
     /// The key of its hashes.
     pub const fn keys(&self) -> &Keys {
         &self.keys
@@ -49,48 +85,144 @@ impl Kept {
     /// # Errors
     /// The store is away.
     pub async fn psu(&self, who: PsuRef<'_>) -> Result<Option<Arc<Psu>>, Unavailable> {
-        self.psu_now(who).await
+        let psu = self.keys.psu(who.psu);
+        match self.memory().psu(psu) {
+            Some(known) => Ok((*known.tpp == *who.tpp).then_some(known.psu)),
+            None => self.read(psu, who.tpp).await,
+        }
     }
 
     /// The same, never from memory.
     ///
     /// # Errors
     /// The store is away.
-    pub async fn psu_now(&self, _who: PsuRef<'_>) -> Result<Option<Arc<Psu>>, Unavailable> {
-        Err(Unavailable("not built".into()))
+    pub async fn psu_now(&self, who: PsuRef<'_>) -> Result<Option<Arc<Psu>>, Unavailable> {
+        self.read(self.keys.psu(who.psu), who.tpp).await
     }
 
-    /// Takes what a request needs, all or nothing, and answers when it is durable (QUO-5 to QUO-7, REP-1).
+    async fn read(&self, psu: Hash, tpp: &str) -> Result<Option<Arc<Psu>>, Unavailable> {
+        let Kind::Sqlite(sqlite) = &self.kind;
+        let known = sqlite.psu(psu).await?;
+        Ok(known
+            .filter(|known| *known.tpp == *tpp)
+            .map(|known| known.psu))
+    }
+
+    /// Takes what a request needs, all or nothing, and answers when it is durable (QUO-5 to QUO-7, REP-1). A request id
+    /// that was used wins over a quota that is used up.
     ///
     /// # Errors
-    /// The store is away: nothing is taken.
-    pub async fn commit(&self, _asked: Asked) -> Result<Decision, Unavailable> {
-        Err(Unavailable("not built".into()))
+    /// The store is away, or there is no room to remember the request id: nothing is taken.
+    pub async fn commit(&self, asked: Asked) -> Result<Decision, Unavailable> {
+        let durable = asked.request.filter(|request| request.durable);
+        let mut claimed = match asked.request.filter(|request| !request.durable) {
+            None => None,
+            Some(request) => match self.memory().seen.claim(request.id, asked.now) {
+                Claim::First => Some(InMemory {
+                    memory: self.memory(),
+                    id: request.id,
+                    at: asked.now,
+                    kept: false,
+                }),
+                Claim::Used => return Ok(Decision::Replayed),
+                Claim::Full => {
+                    return Err(Unavailable(
+                        "more requests than state.request_ids_in_memory allows".into(),
+                    ));
+                }
+            },
+        };
+        let started = self.claim(durable, asked).await?;
+        let (call, left) = match started {
+            sqlite::Started::Held { call, left } => (call, left),
+            sqlite::Started::Replayed => return Ok(Decision::Replayed),
+            sqlite::Started::NextAt(at) => return Ok(Decision::NextAt(at)),
+        };
+        if let Some(claimed) = &mut claimed {
+            claimed.kept = true;
+        }
+        Ok(Decision::Held(Taken {
+            request: asked.request,
+            at: asked.now,
+            call,
+            left,
+        }))
+    }
+
+    /// The part that has to be durable. No thread is asked where there is none, or where memory knows the answer.
+    async fn claim(
+        &self,
+        durable: Option<RequestAsked>,
+        asked: Asked,
+    ) -> Result<sqlite::Started, Unavailable> {
+        if durable.is_none() {
+            let Some(quota) = asked.quota else {
+                return Ok(sqlite::Started::Held {
+                    call: None,
+                    left: None,
+                });
+            };
+            // A later page may need no call.
+            let first = quota.page.is_none_or(|page| page.offset == 0);
+            if first && let Some(next) = self.memory().used_up(quota.key, asked.now) {
+                return Ok(sqlite::Started::NextAt(next));
+            }
+        }
+        let Kind::Sqlite(sqlite) = &self.kind;
+        sqlite
+            .claim(sqlite::Claimed {
+                request: durable.map(|request| request.id),
+                quota: asked.quota,
+                now: asked.now,
+            })
+            .await
     }
 
     /// Gives back the call of the quota (QUO-5); where the upstream was never connected the request id too (REP-1).
     /// It is durable when this answers.
     ///
     /// # Errors
-    /// The store is away: nothing is given back.
-    pub async fn give_back(&self, _taken: &Taken, _connected: bool) -> Result<(), Unavailable> {
-        Err(Unavailable("not built".into()))
+    /// The store is away: nothing that is durable is given back.
+    pub async fn give_back(&self, taken: &Taken, connected: bool) -> Result<(), Unavailable> {
+        let request = taken.request.filter(|_| !connected);
+        if let Some(request) = request.filter(|request| !request.durable) {
+            self.memory().seen.forget(request.id, taken.at);
+        }
+        let durable = request.filter(|request| request.durable);
+        if durable.is_none() && taken.call.is_none() {
+            return Ok(());
+        }
+        let (call, at) = (taken.call, taken.at);
+        let Kind::Sqlite(sqlite) = &self.kind;
+        sqlite
+            .change(move |change| {
+                if let Some(request) = durable {
+                    sqlite::forget(change, request.id, at)?;
+                }
+                call.map_or(Ok(()), |call| sqlite::give_back(change, call))
+            })
+            .await
     }
 
     /// An SCA ended: its token is spent, and what it gives is kept, in one step (SCA-12).
     ///
     /// # Errors
     /// The store is away: nothing changed.
-    pub async fn finish(&self, _finish: Finish<'_>) -> Result<Finished, Unavailable> {
-        Err(Unavailable("not built".into()))
+    pub async fn finish(&self, finish: Finish<'_>) -> Result<Finished, Unavailable> {
+        let now = finish.now;
+        let Kind::Sqlite(sqlite) = &self.kind;
+        let completed = sqlite::Completed::new(&self.keys, finish);
+        sqlite.finish(completed, now).await
     }
 
     /// Brings a PSU in, or up to date (SCA-19, SCA-21).
     ///
     /// # Errors
     /// The store is away: nothing changed.
-    pub async fn bind(&self, _bind: Bind<'_>) -> Result<Bound, Unavailable> {
-        Err(Unavailable("not built".into()))
+    pub async fn bind(&self, bind: Bind<'_>) -> Result<Bound, Unavailable> {
+        let binding = sqlite::NewBinding::new(&self.keys, &bind);
+        let Kind::Sqlite(sqlite) = &self.kind;
+        sqlite.change(move |change| binding.run(change)).await
     }
 
     /// Takes a consent or a session back (SCA-13).
@@ -99,9 +231,64 @@ impl Kept {
     /// The store is away: nothing changed.
     pub async fn withdraw(
         &self,
-        _who: PsuRef<'_>,
-        _what: Withdraw,
+        who: PsuRef<'_>,
+        what: Withdraw,
     ) -> Result<Withdrawn, Unavailable> {
-        Err(Unavailable("not built".into()))
+        let withdrawal = sqlite::Withdrawal::new(&self.keys, who, what);
+        let Kind::Sqlite(sqlite) = &self.kind;
+        sqlite.change(move |change| withdrawal.run(change)).await
+    }
+
+    /// Removes everything that expired by `now`, in small steps between other changes. The store does that by itself, a
+    /// little every second, by the time that its callers last gave. How many rows were removed.
+    ///
+    /// # Errors
+    /// The store is away.
+    pub async fn tidy(&self, now: Timestamp) -> Result<u64, Unavailable> {
+        let Kind::Sqlite(sqlite) = &self.kind;
+        sqlite.tidy(now).await
+    }
+
+    /// Whether it can be written, as of the last time that it was tried: for readiness. A store that could not be
+    /// written is tried again every second.
+    ///
+    /// # Errors
+    /// Why not: for the operator.
+    pub fn health(&self) -> Result<(), Unavailable> {
+        let Kind::Sqlite(sqlite) = &self.kind;
+        sqlite.health()
+    }
+
+    /// What it did since it was opened, and how much it holds.
+    pub fn counters(&self) -> Counters {
+        let Kind::Sqlite(sqlite) = &self.kind;
+        sqlite.counters()
+    }
+
+    fn memory(&self) -> &Memory {
+        let Kind::Sqlite(sqlite) = &self.kind;
+        sqlite.memory()
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Kept(***)")
+    }
+}
+
+/// A claim in memory, undone unless the rest of what the request needs is taken as well.
+struct InMemory<'a> {
+    memory: &'a Memory,
+    id: Hash,
+    at: Timestamp,
+    kept: bool,
+}
+
+impl Drop for InMemory<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.memory.seen.forget(self.id, self.at);
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! What a store is asked, and what it answers.
 
-use super::Hash;
+use super::{Hash, sqlite::Call};
 use crate::clock::Timestamp;
+use std::time::Duration;
 
 /// A PSU of a TPP. Both ids are in clear: the store hashes what it keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +68,10 @@ pub enum Decision {
 pub struct Taken {
     /// The request id that was claimed.
     pub(super) request: Option<RequestAsked>,
-    /// The call that was counted: key and time. None where a page continued an earlier call.
-    pub(super) call: Option<(Hash, Timestamp)>,
+    /// When.
+    pub(super) at: Timestamp,
+    /// The call that was counted, or the page that continued an earlier one.
+    pub(super) call: Option<Call>,
     /// What is left of the quota, where one was asked for.
     pub(super) left: Option<Left>,
 }
@@ -177,3 +180,35 @@ pub enum Withdrawn {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unavailable(pub String);
+
+/// What a store did since it was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Transactions, those that failed included.
+    pub batches: u64,
+    /// Transactions that failed.
+    pub failed: u64,
+    /// Changes that were asked for, in all batches.
+    pub changes: u64,
+    /// The most changes in one transaction.
+    pub largest_batch: u64,
+    /// The time that was spent in transactions.
+    pub spent: Duration,
+    /// Rows, as housekeeping last counted them.
+    pub rows: Rows,
+}
+
+/// Rows by kind; none until housekeeping has been around for the first time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// Quotas with a call.
+    pub quotas: Option<u64>,
+    /// Lists that are read page by page.
+    pub pages: Option<u64>,
+    /// Request ids that are remembered durably.
+    pub requests: Option<u64>,
+    /// SCA tokens that are spent.
+    pub tokens: Option<u64>,
+    /// PSUs that are bound.
+    pub psus: Option<u64>,
+}

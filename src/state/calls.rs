@@ -1,0 +1,185 @@
+//! Four calls in any 24 hours (QUO-1): governor's decision over four cells.
+//!
+//! A leaky bucket cannot say "four in any 24 hours": with a burst of four it lets seven pass in one window. Four cells of
+//! one call in 24 hours each, of which the oldest is asked, are exactly the sliding window. It is half open: a call is
+//! possible again exactly 24 hours after the one that it replaces. Deliberately not here: where the cells are kept.
+
+use super::Left;
+use crate::clock::Timestamp;
+use governor::{
+    NotUntil, Quota, RateLimiter,
+    clock::Clock,
+    middleware::NoOpMiddleware,
+    nanos::Nanos,
+    state::{NotKeyed, StateStore},
+};
+use std::{cell::Cell, time::Duration};
+
+/// The window, in seconds.
+pub(super) const WINDOW: u64 = 24 * 60 * 60;
+
+/// governor counts nanoseconds in 64 bits, which end in 2554. Later moments are this one.
+const LATEST: u64 = 18_000_000_000;
+
+/// The times of the calls of one key, in seconds since the epoch. In no order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Calls(pub(super) [Option<u64>; 4]);
+
+impl Calls {
+    /// Takes a call.
+    ///
+    /// # Errors
+    /// When the next one is possible; nothing is taken.
+    pub(super) fn take(&mut self, now: Timestamp) -> Result<(), Timestamp> {
+        let period = Duration::from_secs(WINDOW);
+        let Some(quota) = Quota::with_period(period) else {
+            return Err(now); // Not to be seen: the period is not zero.
+        };
+        let row = Row(Cell::new(self.0));
+        // governor counts from the moment that the limiter is made, and the cells count from the epoch.
+        let limiter = RateLimiter::<_, _, _, NoOpMiddleware<Duration>>::new(
+            quota,
+            row,
+            Moment(Cell::new(Duration::ZERO)),
+        );
+        limiter
+            .clock()
+            .0
+            .set(Duration::from_secs(now.unix().min(LATEST)));
+        let decision = limiter.check();
+        self.0 = limiter.into_state_store().0.get();
+        decision.map_err(|not_until: NotUntil<Duration>| {
+            Timestamp::from_unix(not_until.earliest_possible().as_secs())
+        })
+    }
+
+    /// Gives one call of that time back. Whether there was one.
+    pub(super) fn give_back(&mut self, at: Timestamp) -> bool {
+        let cell = self.0.iter_mut().find(|cell| **cell == Some(at.unix()));
+        cell.map(|cell| *cell = None).is_some()
+    }
+
+    /// Whether no call is remembered (QUO-5: then the key is removed).
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.iter().all(Option::is_none)
+    }
+
+    /// What is left (QUO-11).
+    pub(super) fn left(&self, now: Timestamp) -> Left {
+        let live = |at: &u64| at.saturating_add(WINDOW) > now.unix();
+        let live = self.0.iter().flatten().copied().filter(live);
+        let used = live.clone().count();
+        let next = live.min().map_or(now, |oldest| {
+            Timestamp::from_unix(oldest.saturating_add(WINDOW))
+        });
+        Left {
+            calls: u8::try_from(self.0.len() - used).unwrap_or(0),
+            next,
+        }
+    }
+}
+
+/// The cells as governor's state: the oldest is asked, an empty one first.
+struct Row(Cell<[Option<u64>; 4]>);
+
+impl StateStore for Row {
+    type Key = NotKeyed;
+
+    fn measure_and_replace<T, F, E>(&self, _: &NotKeyed, decide: F) -> Result<T, E>
+    where
+        F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
+    {
+        let mut cells = self.0.get();
+        let oldest = cells.iter().min().copied().flatten();
+        let free_at = oldest.map(|at| {
+            let free_at = at.min(LATEST).saturating_add(WINDOW);
+            Nanos::from(Duration::from_secs(free_at))
+        });
+        let (outcome, next) = decide(free_at)?;
+        let at = Duration::from_nanos(next.as_u64())
+            .as_secs()
+            .saturating_sub(WINDOW);
+        if let Some(cell) = cells.iter_mut().find(|cell| **cell == oldest) {
+            *cell = Some(at);
+        }
+        self.0.set(cells);
+        Ok(outcome)
+    }
+}
+
+/// A clock that stands where it is put.
+struct Moment(Cell<Duration>);
+
+impl Clock for Moment {
+    type Instant = Duration;
+
+    fn now(&self) -> Duration {
+        self.0.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_unix(seconds)
+    }
+
+    #[test]
+    fn the_fifth_call_waits_for_the_first_to_be_24_hours_old() {
+        let mut calls = Calls::default();
+        for (second, left) in [(100, 3), (200, 2), (300, 1), (300, 0)] {
+            assert_eq!(calls.take(at(second)), Ok(()));
+            let next = at(100 + WINDOW);
+            assert_eq!(calls.left(at(second)), Left { calls: left, next });
+        }
+        assert_eq!(calls.take(at(301)), Err(at(100 + WINDOW)));
+        assert_eq!(calls.take(at(100 + WINDOW - 1)), Err(at(100 + WINDOW)));
+        assert_eq!(calls.take(at(100 + WINDOW)), Ok(()));
+        assert_eq!(calls.take(at(100 + WINDOW)), Err(at(200 + WINDOW)));
+    }
+
+    #[test]
+    fn a_call_that_is_given_back_is_as_if_it_had_not_been() {
+        let mut calls = Calls::default();
+        for second in [5, 5, 6, 7] {
+            calls.take(at(second)).unwrap();
+        }
+        assert!(calls.give_back(at(5)) && calls.give_back(at(5)) && !calls.give_back(at(5)));
+        assert_eq!(calls.left(at(8)).calls, 2);
+        assert!(calls.give_back(at(6)) && !calls.is_empty());
+        assert!(calls.give_back(at(7)) && calls.is_empty());
+        assert_eq!(calls.left(at(8)).next, at(8));
+    }
+
+    #[test]
+    fn the_end_of_time_does_not_overflow() {
+        let mut calls = Calls::default();
+        for _ in 0..4 {
+            assert!(calls.take(at(u64::MAX)).is_ok());
+        }
+        assert!(calls.take(at(u64::MAX)).is_err());
+    }
+
+    proptest! {
+        /// The sliding window, said plainly: a call is possible where fewer than four are younger than 24 hours.
+        #[test]
+        fn it_is_the_sliding_window(steps in proptest::collection::vec(0_u64..40_000, 1..60)) {
+            let (mut calls, mut log, mut now) = (Calls::default(), Vec::new(), 1_000_000);
+            for step in steps {
+                now += step;
+                let live: Vec<u64> = log.iter().copied().filter(|at| at + WINDOW > now).collect();
+                let expected = match live.as_slice() {
+                    [.., fourth_last, _, _, _] => Err(at(fourth_last + WINDOW)),
+                    _ => Ok(()),
+                };
+                prop_assert_eq!(calls.take(at(now)), expected);
+                if expected.is_ok() {
+                    log.push(now);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The thread that reads what other processes changed, and sends for housekeeping.
+//!
+//! Invariant: what this process holds in memory is at most a tenth of a second older than the file; where the change log
+//! cannot be read, or has lost what was not read yet, everything is dropped.
+
+use super::{
+    Shared, file, lock,
+    tidy::{self, STEP},
+    writer::{Change, Chore, Job, Writer},
+};
+use crate::{
+    clock::Timestamp,
+    state::{Hash, OpenFault},
+};
+use rusqlite::{Connection, OptionalExtension};
+use std::{
+    sync::{
+        Arc,
+        atomic::Ordering,
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+use tokio::sync::mpsc::WeakSender;
+
+/// How often the change log is read.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Of how many intervals one sends for housekeeping where nothing is written.
+const RESTING: u32 = 10;
+
+/// Rows of each table that housekeeping looks at where nothing is written.
+const LEAST: u64 = 200;
+
+/// Starts the thread. It ends when the sender is dropped.
+pub(super) fn start(
+    connection: Connection,
+    writer: &Writer,
+    shared: Arc<Shared>,
+) -> Result<(mpsc::Sender<()>, JoinHandle<()>), OpenFault> {
+    let (living, ended) = mpsc::channel();
+    let queue = writer.weak();
+    let read = head(&connection).unwrap_or(0);
+    let mut watch = Watch {
+        connection: Some(connection),
+        read,
+        written: 0,
+        ticks: 0,
+        shared,
+    };
+    let thread = std::thread::Builder::new()
+        .name("state-watch".into())
+        .spawn(move || {
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(INTERVAL) {
+                watch.tick(queue.as_ref());
+            }
+        })
+        .map_err(OpenFault::Thread)?;
+    Ok((living, thread))
+}
+
+struct Watch {
+    connection: Option<Connection>,
+    /// The last change that was read.
+    read: i64,
+    /// Changes that the writer had made when housekeeping was last sent for.
+    written: u64,
+    ticks: u32,
+    shared: Arc<Shared>,
+}
+
+impl Watch {
+    fn tick(&mut self, queue: Option<&WeakSender<Box<dyn Job>>>) {
+        if let Err(error) = self.follow() {
+            tracing::debug!(%error, "the change log cannot be read");
+            self.connection = None;
+            self.shared.memory.forget();
+        }
+        self.ticks = self.ticks.wrapping_add(1);
+        let written = lock(&self.shared.counters).changes;
+        let since = written.saturating_sub(self.written);
+        let failed = lock(&self.shared.fault).is_some();
+        // The chore of the last tick is a change itself.
+        if since > 1 || self.ticks.is_multiple_of(RESTING) {
+            self.written = written;
+            let rows = LEAST.saturating_add(since.saturating_mul(2));
+            let asked = self.shared.asked.load(Ordering::Relaxed);
+            if let Some(queue) = queue.and_then(WeakSender::upgrade) {
+                let chore: Box<dyn Job> = Box::new(Chore(Some(move |change: &mut Change<'_>| {
+                    chores(change, Timestamp::from_unix(asked), rows, failed)
+                })));
+                // A queue that is full has more urgent work.
+                let _ = queue.try_send(chore);
+            }
+        }
+    }
+
+    /// Reads what was changed since the last time.
+    fn follow(&mut self) -> rusqlite::Result<()> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => file::connect_reader(self.shared.identity.path())?,
+        };
+        let connection = self.connection.insert(connection);
+        let head = head(connection)?;
+        if head == self.read {
+            return Ok(());
+        }
+        let changes = connection
+            .prepare_cached("SELECT kind, key FROM change WHERE seq > ?1 AND seq <= ?2")?
+            .query_map((self.read, head), |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<rusqlite::Result<Vec<(i64, [u8; 16])>>>()?;
+        let expected = usize::try_from(head.saturating_sub(self.read)).unwrap_or(0);
+        if changes.len() == expected {
+            for (kind, key) in changes {
+                match kind {
+                    0 => self.shared.memory.psu_changed(Hash::from_bytes(key)),
+                    _ => self.shared.memory.quota_changed(Hash::from_bytes(key)),
+                }
+            }
+        } else {
+            self.shared.memory.forget();
+        }
+        self.read = head;
+        Ok(())
+    }
+}
+
+/// The last change there ever was.
+fn head(connection: &Connection) -> rusqlite::Result<i64> {
+    let head = connection
+        .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'change'")?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    Ok(head.unwrap_or(0))
+}
+
+/// Housekeeping. After a failed write it writes something, so that readiness comes back without traffic.
+fn chores(
+    change: &mut Change<'_>,
+    now: Timestamp,
+    rows: u64,
+    failed: bool,
+) -> rusqlite::Result<()> {
+    if failed {
+        change.sql.execute(
+            "INSERT OR REPLACE INTO meta VALUES ('written_at', ?1)",
+            [now.unix().to_string()],
+        )?;
+    }
+    if now.unix() == 0 {
+        return Ok(()); // Nobody said yet what time it is.
+    }
+    let rows = u32::try_from(rows).unwrap_or(u32::MAX).min(STEP * 40);
+    tidy::tables().try_for_each(|table| tidy::step(change, table, now, rows).map(drop))
+}
