@@ -50,6 +50,9 @@ mod errors;
 /// FWD-*.
 mod forwarding;
 
+/// QUO-*, REP-1, SCA-*: what is kept.
+mod state;
+
 /// What operators see, and what nobody may.
 mod telemetry;
 

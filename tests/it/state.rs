@@ -1,0 +1,127 @@
+//! QUO-*, REP-1, SCA-3 to SCA-7, SCA-12, SCA-13, SCA-16 to SCA-19: what a store keeps, whichever kind it is.
+
+/// What every kind of store must do.
+mod conformance;
+
+/// Random sequences against a plain model in memory.
+mod model;
+
+/// Many tasks, and two processes, on one key.
+mod race;
+
+/// The SQLite file itself: opened, refused, damaged, away, back.
+mod file;
+
+use portvakt::{
+    clock::Timestamp,
+    state::{
+        Asked, Completion, Decision, Finish, Hash, Kept, PsuRef, QuotaAsked, RequestAsked,
+        StateSettings, Taken,
+    },
+};
+use tempfile::TempDir;
+
+/// A TPP, and another.
+const TPP: &str = "PSDNO-FSA-123456";
+const OTHER: &str = "PSDSE-FINA-44059";
+
+/// When everything begins: 2026-01-01T00:00:00Z.
+const BEGIN: u64 = 1_767_225_600;
+
+const HOUR: u64 = 3_600;
+const DAY: u64 = 24 * HOUR;
+
+/// A folder with a store in it.
+struct Place(TempDir);
+
+/// A number from the environment: how long a test runs.
+fn env(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |value| value.parse().unwrap())
+}
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn settings(&self) -> StateSettings {
+        StateSettings::new(
+            self.0.path().join("state/portvakt.db"),
+            self.0.path().join("state/hash.key"),
+        )
+    }
+
+    fn open(&self) -> Kept {
+        Kept::open(&self.settings()).unwrap()
+    }
+}
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_unix(seconds)
+}
+
+/// A hash that stands for itself.
+fn hash(number: u64) -> Hash {
+    let spread = u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+    Hash::from_bytes(spread.to_be_bytes())
+}
+
+fn who(psu: u128) -> PsuRef<'static> {
+    PsuRef { tpp: TPP, psu }
+}
+
+/// A call of a quota.
+fn call(key: u64, now: u64) -> Asked {
+    Asked {
+        request: None,
+        quota: Some(QuotaAsked {
+            key: hash(key),
+            page: None,
+        }),
+        now: at(now),
+    }
+}
+
+/// The first use of a request id.
+fn request(id: u64, durable: bool, now: u64) -> Asked {
+    Asked {
+        request: Some(RequestAsked {
+            id: hash(id),
+            durable,
+        }),
+        quota: None,
+        now: at(now),
+    }
+}
+
+/// What was taken; anything else fails the test.
+fn held(decision: Decision) -> Taken {
+    match decision {
+        Decision::Held(taken) => taken,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// When the next call is possible; anything else fails the test.
+fn next(decision: &Decision) -> u64 {
+    match decision {
+        Decision::NextAt(at) => at.unix(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// An SCA that was completed well, for all accounts.
+fn finish(token: u64, psu: u128, session: &'static [u8], now: u64) -> Finish<'static> {
+    Finish {
+        token: hash(token),
+        expires: at(now + 900),
+        said: hash(token),
+        completion: Some(Completion {
+            who: who(psu),
+            corporate: None,
+            session,
+            consent: Some(None),
+        }),
+        now: at(now),
+    }
+}

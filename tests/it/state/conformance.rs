@@ -1,0 +1,510 @@
+//! What every kind of store must do: each function is given a store of its own, empty.
+
+use super::{
+    BEGIN, DAY, HOUR, OTHER, Place, TPP, at, call, finish, hash, held, next, request, who,
+};
+use portvakt::state::{
+    Accounts, Asked, Bind, Bound, Completion, Decision, Finish, Finished, Kept, Page, PsuRef,
+    QuotaAsked, Withdraw, Withdrawn,
+};
+
+/// Makes a test of each function, for the SQLite kind.
+macro_rules! sqlite {
+    ($($name:ident),+ $(,)?) => {
+        $(#[tokio::test]
+        async fn $name() {
+            let place = Place::new();
+            suite::$name(&place.open()).await;
+        })+
+    };
+}
+
+sqlite!(
+    four_calls_in_24_hours_to_the_second,
+    keys_are_counted_apart,
+    a_call_is_given_back,
+    what_is_refused_takes_nothing,
+    a_used_request_id_wins_over_a_used_up_quota,
+    request_ids_are_remembered_to_the_second,
+    a_request_id_is_given_back_where_nobody_was_connected,
+    later_pages_are_counted_with_their_call,
+    pages_end_after_15_minutes,
+    pages_of_a_call_that_was_given_back_are_counted,
+    a_page_that_was_given_back_is_asked_for_again,
+    an_sca_makes_a_session,
+    the_last_session_wins,
+    a_token_is_spent_once,
+    a_failed_sca_spends_its_token_and_gives_nothing,
+    a_psu_belongs_to_one_tpp,
+    consent_is_apart_from_sca,
+    contexts_are_apart,
+    binding_moves_forward_only,
+    withdrawal_keeps_the_binding,
+    housekeeping_removes_what_expired_and_nothing_else,
+);
+
+mod suite {
+    use super::*;
+
+    pub(super) async fn four_calls_in_24_hours_to_the_second(store: &Kept) {
+        for second in 0..4 {
+            let taken = held(store.commit(call(1, BEGIN + second)).await.unwrap());
+            let left = taken.left().unwrap();
+            assert_eq!(u64::from(left.calls), 3 - second);
+            assert_eq!(left.next, at(BEGIN + DAY));
+        }
+        for (now, until) in [(BEGIN + 4, BEGIN + DAY), (BEGIN + DAY - 1, BEGIN + DAY)] {
+            assert_eq!(next(&store.commit(call(1, now)).await.unwrap()), until);
+        }
+        let taken = held(store.commit(call(1, BEGIN + DAY)).await.unwrap());
+        assert_eq!(taken.left().unwrap().calls, 0);
+        let decision = store.commit(call(1, BEGIN + DAY)).await.unwrap();
+        assert_eq!(next(&decision), BEGIN + DAY + 1);
+    }
+
+    pub(super) async fn keys_are_counted_apart(store: &Kept) {
+        for _ in 0..4 {
+            let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
+        }
+        next(&store.commit(call(1, BEGIN)).await.unwrap());
+        let _ = held(store.commit(call(2, BEGIN)).await.unwrap());
+    }
+
+    pub(super) async fn a_call_is_given_back(store: &Kept) {
+        let mut taken = Vec::new();
+        for second in [0, 0, 5, 9] {
+            taken.push(held(store.commit(call(1, BEGIN + second)).await.unwrap()));
+        }
+        next(&store.commit(call(1, BEGIN + 10)).await.unwrap());
+        store.give_back(&taken[2], true).await.unwrap();
+        let again = held(store.commit(call(1, BEGIN + 10)).await.unwrap());
+        assert_eq!(again.left().unwrap().next, at(BEGIN + DAY));
+        next(&store.commit(call(1, BEGIN + 11)).await.unwrap());
+        for taken in [&taken[0], &taken[1], &taken[3], &again] {
+            store.give_back(taken, false).await.unwrap();
+        }
+        let taken = held(store.commit(call(1, BEGIN + 12)).await.unwrap());
+        assert_eq!(taken.left().unwrap().calls, 3);
+        assert_eq!(taken.left().unwrap().next, at(BEGIN + 12 + DAY));
+    }
+
+    /// A request id and a call, as a request for balances without the PSU takes them.
+    fn both(id: u64, durable: bool, key: u64, now: u64) -> Asked {
+        Asked {
+            quota: call(key, now).quota,
+            ..request(id, durable, now)
+        }
+    }
+
+    pub(super) async fn what_is_refused_takes_nothing(store: &Kept) {
+        for _ in 0..4 {
+            let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
+        }
+        for durable in [true, false] {
+            // The quota refuses: the request id is still free.
+            next(&store.commit(both(7, durable, 1, BEGIN)).await.unwrap());
+            let taken = held(store.commit(request(7, durable, BEGIN)).await.unwrap());
+            // The request id refuses: the quota is as it was.
+            for _ in 0..9 {
+                let decision = store.commit(both(7, durable, 2, BEGIN)).await.unwrap();
+                assert!(matches!(decision, Decision::Replayed));
+            }
+            store.give_back(&taken, false).await.unwrap();
+        }
+        let taken = held(store.commit(call(2, BEGIN)).await.unwrap());
+        assert_eq!(taken.left().unwrap().calls, 3);
+    }
+
+    pub(super) async fn a_used_request_id_wins_over_a_used_up_quota(store: &Kept) {
+        for durable in [true, false] {
+            let key = u64::from(durable);
+            let _ = held(
+                store
+                    .commit(both(10 + key, durable, key, BEGIN))
+                    .await
+                    .unwrap(),
+            );
+            for _ in 0..3 {
+                let _ = held(store.commit(call(key, BEGIN)).await.unwrap());
+            }
+            for _ in 0..2 {
+                let decision = store
+                    .commit(both(10 + key, durable, key, BEGIN))
+                    .await
+                    .unwrap();
+                assert!(matches!(decision, Decision::Replayed), "{decision:?}");
+                next(
+                    &store
+                        .commit(both(20 + key, durable, key, BEGIN))
+                        .await
+                        .unwrap(),
+                );
+            }
+        }
+    }
+
+    pub(super) async fn request_ids_are_remembered_to_the_second(store: &Kept) {
+        for durable in [true, false] {
+            let id = u64::from(durable);
+            let _ = held(store.commit(request(id, durable, BEGIN)).await.unwrap());
+            for later in [0, 1, 119, 120] {
+                let decision = store
+                    .commit(request(id, durable, BEGIN + later))
+                    .await
+                    .unwrap();
+                assert!(matches!(decision, Decision::Replayed), "{later}");
+            }
+            let _ = held(
+                store
+                    .commit(request(id, durable, BEGIN + 121))
+                    .await
+                    .unwrap(),
+            );
+            let decision = store
+                .commit(request(id, durable, BEGIN + 122))
+                .await
+                .unwrap();
+            assert!(matches!(decision, Decision::Replayed));
+        }
+    }
+
+    pub(super) async fn a_request_id_is_given_back_where_nobody_was_connected(store: &Kept) {
+        for durable in [true, false] {
+            let id = u64::from(durable);
+            let taken = held(store.commit(request(id, durable, BEGIN)).await.unwrap());
+            store.give_back(&taken, true).await.unwrap();
+            let decision = store.commit(request(id, durable, BEGIN)).await.unwrap();
+            assert!(matches!(decision, Decision::Replayed));
+            store.give_back(&taken, false).await.unwrap();
+            let _ = held(store.commit(request(id, durable, BEGIN)).await.unwrap());
+        }
+    }
+
+    fn page(offset: u32, now: u64) -> Asked {
+        Asked {
+            request: None,
+            quota: Some(QuotaAsked {
+                key: hash(1),
+                page: Some(Page {
+                    list: hash(100),
+                    offset,
+                }),
+            }),
+            now: at(now),
+        }
+    }
+
+    /// What is left after a page.
+    async fn left(store: &Kept, asked: Asked) -> u8 {
+        held(store.commit(asked).await.unwrap())
+            .left()
+            .unwrap()
+            .calls
+    }
+
+    pub(super) async fn later_pages_are_counted_with_their_call(store: &Kept) {
+        assert_eq!(left(store, page(0, BEGIN)).await, 3);
+        assert_eq!(left(store, page(100, BEGIN + 1)).await, 3);
+        assert_eq!(left(store, page(250, BEGIN + 2)).await, 3);
+        // Each offset once; a smaller one, or the same again, is a call and begins a list.
+        assert_eq!(left(store, page(250, BEGIN + 3)).await, 2);
+        assert_eq!(left(store, page(100, BEGIN + 3)).await, 1);
+        assert_eq!(left(store, page(250, BEGIN + 3)).await, 1);
+        assert_eq!(left(store, page(0, BEGIN + 4)).await, 0);
+        // A list under way goes on where the quota is used up.
+        assert_eq!(left(store, page(100, BEGIN + 5)).await, 0);
+        assert_eq!(
+            next(&store.commit(page(100, BEGIN + 6)).await.unwrap()),
+            BEGIN + DAY
+        );
+        assert_eq!(
+            next(&store.commit(page(0, BEGIN + 6)).await.unwrap()),
+            BEGIN + DAY
+        );
+        assert_eq!(left(store, page(200, BEGIN + 7)).await, 0);
+    }
+
+    pub(super) async fn pages_end_after_15_minutes(store: &Kept) {
+        assert_eq!(left(store, page(0, BEGIN)).await, 3);
+        assert_eq!(left(store, page(100, BEGIN + 899)).await, 3);
+        assert_eq!(left(store, page(200, BEGIN + 900)).await, 2);
+        assert_eq!(left(store, page(300, BEGIN + 900)).await, 2);
+    }
+
+    pub(super) async fn pages_of_a_call_that_was_given_back_are_counted(store: &Kept) {
+        let first = held(store.commit(page(0, BEGIN)).await.unwrap());
+        store.give_back(&first, true).await.unwrap();
+        assert_eq!(left(store, page(100, BEGIN + 1)).await, 3);
+        assert_eq!(left(store, page(200, BEGIN + 2)).await, 3);
+    }
+
+    pub(super) async fn a_page_that_was_given_back_is_asked_for_again(store: &Kept) {
+        assert_eq!(left(store, page(0, BEGIN)).await, 3);
+        let later = held(store.commit(page(100, BEGIN + 1)).await.unwrap());
+        store.give_back(&later, true).await.unwrap();
+        assert_eq!(left(store, page(100, BEGIN + 2)).await, 3);
+        assert_eq!(left(store, page(100, BEGIN + 3)).await, 2);
+    }
+
+    pub(super) async fn an_sca_makes_a_session(store: &Kept) {
+        assert_eq!(store.psu(who(1)).await.unwrap(), None);
+        assert_eq!(
+            store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap(),
+            Finished::Done
+        );
+        let psu = store.psu(who(1)).await.unwrap().unwrap();
+        assert_eq!(psu.last_sca, at(BEGIN));
+        let session = psu.session.unwrap();
+        assert_eq!(session.completed, at(BEGIN));
+        assert_eq!(session.id, store.keys().session(TPP, b"s"));
+        let context = psu.context(None).unwrap();
+        assert_eq!(context.last_sca, at(BEGIN));
+        let consent = context.consent.as_ref().unwrap();
+        assert_eq!(
+            (consent.given, &consent.accounts),
+            (at(BEGIN), &Accounts::All)
+        );
+        assert_eq!(store.psu_now(who(1)).await.unwrap().unwrap(), psu);
+        assert_eq!(store.psu(who(2)).await.unwrap(), None);
+    }
+
+    pub(super) async fn the_last_session_wins(store: &Kept) {
+        store.finish(finish(1, 1, b"first", BEGIN)).await.unwrap();
+        let _ = store.psu(who(1)).await.unwrap();
+        store
+            .finish(finish(2, 1, b"second", BEGIN + HOUR / 2))
+            .await
+            .unwrap();
+        for psu in [store.psu(who(1)).await, store.psu_now(who(1)).await] {
+            let psu = psu.unwrap().unwrap();
+            let session = psu.session.unwrap();
+            assert_eq!(session.id, store.keys().session(TPP, b"second"));
+            assert_eq!(session.completed, at(BEGIN + HOUR / 2));
+            assert_eq!(psu.last_sca, at(BEGIN + HOUR / 2));
+        }
+    }
+
+    pub(super) async fn a_token_is_spent_once(store: &Kept) {
+        let done = finish(1, 1, b"s", BEGIN);
+        assert_eq!(store.finish(done.clone()).await.unwrap(), Finished::Done);
+        let before = store.psu_now(who(1)).await.unwrap();
+        let again = Finish {
+            now: at(BEGIN + 60),
+            ..done.clone()
+        };
+        assert_eq!(store.finish(again).await.unwrap(), Finished::Again);
+        for completion in [None, finish(1, 2, b"s", BEGIN).completion] {
+            let other = Finish {
+                said: hash(99),
+                completion,
+                now: at(BEGIN + 61),
+                ..done.clone()
+            };
+            assert_eq!(store.finish(other).await.unwrap(), Finished::Otherwise);
+        }
+        assert_eq!(store.psu_now(who(1)).await.unwrap(), before);
+        assert_eq!(store.psu_now(who(2)).await.unwrap(), None);
+    }
+
+    pub(super) async fn a_failed_sca_spends_its_token_and_gives_nothing(store: &Kept) {
+        let failed = Finish {
+            completion: None,
+            said: hash(8),
+            ..finish(1, 1, b"s", BEGIN)
+        };
+        assert_eq!(store.finish(failed.clone()).await.unwrap(), Finished::Done);
+        assert_eq!(store.finish(failed).await.unwrap(), Finished::Again);
+        let late = finish(1, 1, b"s", BEGIN + 1);
+        assert_eq!(store.finish(late).await.unwrap(), Finished::Otherwise);
+        assert_eq!(store.psu_now(who(1)).await.unwrap(), None);
+    }
+
+    pub(super) async fn a_psu_belongs_to_one_tpp(store: &Kept) {
+        store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+        let elsewhere = PsuRef { tpp: OTHER, psu: 1 };
+        assert_eq!(store.psu(elsewhere).await.unwrap(), None);
+        assert_eq!(store.psu_now(elsewhere).await.unwrap(), None);
+        let mut stolen = finish(2, 1, b"t", BEGIN + 1);
+        stolen.completion.as_mut().unwrap().who = elsewhere;
+        for _ in 0..2 {
+            assert_eq!(
+                store.finish(stolen.clone()).await.unwrap(),
+                Finished::BoundElsewhere
+            );
+        }
+        let bind = Bind {
+            who: elsewhere,
+            corporate: None,
+            last_sca: at(BEGIN + 2),
+            consent: None,
+        };
+        assert_eq!(store.bind(bind).await.unwrap(), Bound::Elsewhere);
+        assert_eq!(
+            store.withdraw(elsewhere, Withdraw::Session).await.unwrap(),
+            Withdrawn::Unknown
+        );
+        let psu = store.psu_now(who(1)).await.unwrap().unwrap();
+        assert_eq!(psu.last_sca, at(BEGIN));
+        // The token was not spent: the right PSU's completion still passes.
+        assert_eq!(
+            store.finish(finish(2, 1, b"t", BEGIN + 3)).await.unwrap(),
+            Finished::Done
+        );
+    }
+
+    pub(super) async fn consent_is_apart_from_sca(store: &Kept) {
+        let accounts = ["a".to_owned(), "b".to_owned()];
+        let named = Completion {
+            consent: Some(Some(&accounts)),
+            ..finish(1, 1, b"s", BEGIN).completion.unwrap()
+        };
+        let named = Finish {
+            completion: Some(named),
+            ..finish(1, 1, b"s", BEGIN)
+        };
+        store.finish(named).await.unwrap();
+        let mut payment = finish(2, 1, b"t", BEGIN + DAY);
+        payment.completion.as_mut().unwrap().consent = None;
+        store.finish(payment).await.unwrap();
+        let psu = store.psu(who(1)).await.unwrap().unwrap();
+        assert_eq!(psu.last_sca, at(BEGIN + DAY));
+        let context = psu.context(None).unwrap();
+        assert_eq!(context.last_sca, at(BEGIN + DAY));
+        let consent = context.consent.as_ref().unwrap();
+        assert_eq!(consent.given, at(BEGIN));
+        for (account, included) in [("a", true), ("b", true), ("c", false)] {
+            assert_eq!(
+                consent.accounts.include(store.keys().account(account)),
+                included
+            );
+        }
+        // No account at all is not all accounts.
+        let mut none = finish(3, 1, b"u", BEGIN + DAY + 1);
+        none.completion.as_mut().unwrap().consent = Some(Some(&[]));
+        store.finish(none).await.unwrap();
+        let psu = store.psu(who(1)).await.unwrap().unwrap();
+        let consent = psu.context(None).unwrap().consent.as_ref().unwrap();
+        assert_eq!(consent.accounts, Accounts::Named(Vec::new()));
+    }
+
+    pub(super) async fn contexts_are_apart(store: &Kept) {
+        store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+        let mut corporate = finish(2, 1, b"t", BEGIN + 1);
+        corporate.completion.as_mut().unwrap().corporate = Some(7);
+        store.finish(corporate).await.unwrap();
+        let psu = store.psu(who(1)).await.unwrap().unwrap();
+        assert_eq!(psu.contexts.len(), 2);
+        assert_eq!(psu.context(None).unwrap().last_sca, at(BEGIN));
+        let key = store.keys().corporate(7);
+        assert_eq!(psu.context(Some(key)).unwrap().last_sca, at(BEGIN + 1));
+        assert_eq!(psu.context(Some(store.keys().corporate(8))), None);
+        assert_eq!(psu.last_sca, at(BEGIN + 1));
+        let withdrawn = store
+            .withdraw(who(1), Withdraw::Consent(Some(7)))
+            .await
+            .unwrap();
+        assert_eq!(withdrawn, Withdrawn::Done);
+        let psu = store.psu(who(1)).await.unwrap().unwrap();
+        assert!(psu.context(Some(key)).unwrap().consent.is_none());
+        assert!(psu.context(None).unwrap().consent.is_some());
+    }
+
+    pub(super) async fn binding_moves_forward_only(store: &Kept) {
+        let accounts = ["a".to_owned()];
+        let bind = |last_sca, consent: Option<u64>| Bind {
+            who: who(1),
+            corporate: None,
+            last_sca: at(last_sca),
+            consent: consent.map(|given| (at(given), Some(accounts.as_slice()))),
+        };
+        let facts = async || {
+            let psu = store.psu(who(1)).await.unwrap().unwrap();
+            let context = psu.context(None).unwrap().clone();
+            let given = context.consent.map(|consent| consent.given.unix() - BEGIN);
+            (
+                psu.last_sca.unix() - BEGIN,
+                context.last_sca.unix() - BEGIN,
+                given,
+            )
+        };
+        for (last_sca, consent, expected) in [
+            (100, None, (100, 100, None)),
+            (90, Some(50), (100, 100, Some(50))),
+            (120, Some(40), (120, 120, Some(50))),
+            (110, Some(60), (120, 120, Some(60))),
+            (0, None, (120, 120, Some(60))),
+        ] {
+            let consent = consent.map(|given| BEGIN + given);
+            assert_eq!(
+                store.bind(bind(BEGIN + last_sca, consent)).await.unwrap(),
+                Bound::Here
+            );
+            assert_eq!(facts().await, expected);
+        }
+        assert!(store.psu(who(1)).await.unwrap().unwrap().session.is_none());
+        store.finish(finish(1, 1, b"s", BEGIN + 200)).await.unwrap();
+        store.bind(bind(BEGIN + 300, None)).await.unwrap();
+        let session = store.psu(who(1)).await.unwrap().unwrap().session.unwrap();
+        assert_eq!(
+            session.completed,
+            at(BEGIN + 200),
+            "a binding makes no session"
+        );
+    }
+
+    pub(super) async fn withdrawal_keeps_the_binding(store: &Kept) {
+        assert_eq!(
+            store.withdraw(who(1), Withdraw::Consents).await.unwrap(),
+            Withdrawn::Unknown
+        );
+        store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+        let mut corporate = finish(2, 1, b"t", BEGIN + 1);
+        corporate.completion.as_mut().unwrap().corporate = Some(7);
+        store.finish(corporate).await.unwrap();
+        let _ = store.psu(who(1)).await.unwrap();
+        assert_eq!(
+            store.withdraw(who(1), Withdraw::Session).await.unwrap(),
+            Withdrawn::Done
+        );
+        let psu = store.psu(who(1)).await.unwrap().unwrap();
+        assert!(psu.session.is_none());
+        assert!(psu.contexts.iter().all(|context| context.consent.is_some()));
+        for _ in 0..2 {
+            assert_eq!(
+                store.withdraw(who(1), Withdraw::Consents).await.unwrap(),
+                Withdrawn::Done
+            );
+            let psu = store.psu(who(1)).await.unwrap().unwrap();
+            assert_eq!(psu.last_sca, at(BEGIN + 1));
+            assert_eq!(psu.contexts.len(), 2);
+            assert!(psu.contexts.iter().all(|context| context.consent.is_none()));
+        }
+    }
+
+    pub(super) async fn housekeeping_removes_what_expired_and_nothing_else(store: &Kept) {
+        for key in 0..1_200 {
+            let _ = held(store.commit(call(key, BEGIN)).await.unwrap());
+            let _ = held(store.commit(request(key, true, BEGIN)).await.unwrap());
+        }
+        let _ = held(store.commit(call(0, BEGIN + 100)).await.unwrap());
+        let _ = held(store.commit(page(0, BEGIN)).await.unwrap());
+        store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+        assert_eq!(store.tidy(at(BEGIN + 120)).await.unwrap(), 0);
+        assert_eq!(store.tidy(at(BEGIN + 200)).await.unwrap(), 1_200);
+        assert_eq!(store.tidy(at(BEGIN + HOUR)).await.unwrap(), 2);
+        assert_eq!(store.tidy(at(BEGIN + DAY)).await.unwrap(), 0);
+        // Of key 0 the second call still counts.
+        assert_eq!(store.tidy(at(BEGIN + DAY + 60)).await.unwrap(), 1_199);
+        let taken = held(store.commit(call(0, BEGIN + DAY + 60)).await.unwrap());
+        assert_eq!(taken.left().unwrap().calls, 2);
+        assert!(store.psu_now(who(1)).await.unwrap().is_some());
+        assert_eq!(store.tidy(at(BEGIN + 1_000 * DAY)).await.unwrap(), 1);
+        assert!(store.psu_now(who(1)).await.unwrap().is_some());
+        let rows = store.counters().rows;
+        assert_eq!(
+            (rows.quotas, rows.requests, rows.tokens),
+            (Some(0), Some(0), Some(0))
+        );
+        assert_eq!((rows.pages, rows.psus), (Some(0), Some(1)));
+    }
+}

@@ -1,0 +1,387 @@
+//! The SQLite file itself.
+
+use super::{BEGIN, Place, TPP, at, call, finish, held, next, request, who};
+use portvakt::state::{Decision, Kept, OpenFault, PsuRef};
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    time::Duration,
+};
+
+impl Place {
+    fn file(&self) -> PathBuf {
+        self.settings().file
+    }
+
+    fn key(&self) -> PathBuf {
+        self.settings().hash_key
+    }
+
+    /// Why it is refused. What is there must stay as it is.
+    fn refused(&self) -> String {
+        let before = fs::read(self.file()).ok();
+        let key = fs::read(self.key()).ok();
+        let fault = Kept::open(&self.settings()).unwrap_err().to_string();
+        assert_eq!(fs::read(self.file()).ok(), before);
+        assert_eq!(fs::read(self.key()).ok(), key);
+        fault.replace(&format!("{}/", self.0.path().display()), "")
+    }
+
+    async fn with_a_session(&self) {
+        let store = self.open();
+        store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    }
+
+    fn sql(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.file()).unwrap()
+    }
+}
+
+fn mode(path: &std::path::Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn everything_outlives_a_restart() {
+    let place = Place::new();
+    let store = place.open();
+    for _ in 0..4 {
+        let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
+    }
+    let _ = held(store.commit(request(2, true, BEGIN)).await.unwrap());
+    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    let psu = store.psu_now(who(1)).await.unwrap();
+    drop(store);
+    let store = place.open();
+    assert_eq!(
+        next(&store.commit(call(1, BEGIN + 1)).await.unwrap()),
+        BEGIN + 86_400
+    );
+    assert!(matches!(
+        store.commit(request(2, true, BEGIN + 1)).await.unwrap(),
+        Decision::Replayed
+    ));
+    assert_eq!(store.psu(who(1)).await.unwrap(), psu);
+}
+
+#[tokio::test]
+async fn only_the_owner_reads_the_files() {
+    let place = Place::new();
+    let store = place.open();
+    let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
+    assert_eq!(mode(&place.0.path().join("state")), 0o700);
+    let mut files: Vec<_> = fs::read_dir(place.0.path().join("state"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    let names: Vec<_> = files
+        .iter()
+        .map(|path| path.file_name().unwrap().to_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "hash.key",
+            "portvakt.db",
+            "portvakt.db-shm",
+            "portvakt.db-wal"
+        ]
+    );
+    assert!(files.iter().all(|path| mode(path) == 0o600));
+    assert_eq!(fs::metadata(place.key()).unwrap().len(), 32);
+}
+
+#[tokio::test]
+async fn nothing_personal_stands_in_clear() {
+    let place = Place::new();
+    let psu = 0x1234_5678_9abc_def0_1122_3344_5566_7788_u128;
+    let store = place.open();
+    let mut finish = finish(1, psu, b"a-session-id", BEGIN);
+    let accounts = ["NO9386011117947".to_owned()];
+    let completion = finish.completion.as_mut().unwrap();
+    completion.corporate = Some(psu + 1);
+    completion.consent = Some(Some(&accounts));
+    store.finish(finish).await.unwrap();
+    let mut kept = fs::read(place.file()).unwrap();
+    kept.extend(fs::read(place.0.path().join("state/portvakt.db-wal")).unwrap());
+    let holds = |bytes: &[u8]| kept.windows(bytes.len()).any(|window| window == bytes);
+    assert!(holds(TPP.as_bytes()));
+    for secret in [
+        &psu.to_be_bytes()[..],
+        &psu.to_le_bytes(),
+        &(psu + 1).to_be_bytes(),
+        b"NO9386011117947",
+        b"a-session-id",
+    ] {
+        assert!(!holds(secret));
+    }
+    let hyphenated = uuid::Uuid::from_u128(psu).to_string();
+    assert!(!holds(hyphenated.as_bytes()));
+}
+
+#[test]
+fn foreign_files_are_refused_and_left_alone() {
+    let place = Place::new();
+    fs::create_dir(place.0.path().join("state")).unwrap();
+    let foreign =
+        "state/portvakt.db is not a state file of Portvakt; it is left as it is: name another file";
+    for content in [
+        &b"x"[..],
+        &[0; 8_192],
+        b"SQLite format 3\0",
+        include_bytes!("file.rs"),
+    ] {
+        fs::write(place.file(), content).unwrap();
+        assert_eq!(place.refused(), foreign);
+    }
+    fs::remove_file(place.file()).unwrap();
+    place
+        .sql()
+        .execute_batch("CREATE TABLE theirs (a); INSERT INTO theirs VALUES (1)")
+        .unwrap();
+    assert_eq!(place.refused(), foreign);
+    assert!(!place.key().exists(), "no key is made for a foreign file");
+    fs::remove_file(place.file()).unwrap();
+    fs::create_dir(place.file()).unwrap();
+    assert!(Kept::open(&place.settings()).is_err());
+}
+
+#[tokio::test]
+async fn a_later_schema_is_refused() {
+    let place = Place::new();
+    place.with_a_session().await;
+    place.sql().pragma_update(None, "user_version", 7).unwrap();
+    assert_eq!(
+        place.refused(),
+        "state/portvakt.db has schema 7, and this version knows 1: run the version that wrote it, or a later one"
+    );
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_refused() {
+    let place = Place::new();
+    place.with_a_session().await;
+    let whole = fs::read(place.file()).unwrap();
+    let mut scrambled = whole.clone();
+    scrambled[100..whole.len()].fill(0xa5);
+    for damaged in [&whole[..whole.len() / 2], &whole[..100], &scrambled] {
+        fs::write(place.file(), damaged).unwrap();
+        let fault = place.refused();
+        assert!(
+            fault.starts_with("state/portvakt.db cannot be used: "),
+            "{fault}"
+        );
+        assert!(
+            fault.ends_with("; it is left as it is: restore a backup, or name another file"),
+            "{fault}"
+        );
+    }
+    fs::write(place.file(), &whole).unwrap();
+    assert!(place.open().psu(who(1)).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn state_and_key_belong_together() {
+    let place = Place::new();
+    place.with_a_session().await;
+    let key = fs::read(place.key()).unwrap();
+    let write = |bytes: &[u8], mode| {
+        let _ = fs::remove_file(place.key());
+        fs::write(place.key(), bytes).unwrap();
+        fs::set_permissions(place.key(), Permissions::from_mode(mode)).unwrap();
+    };
+    fs::remove_file(place.key()).unwrap();
+    assert_eq!(
+        place.refused(),
+        "state/hash.key is missing, and state/portvakt.db was made with it: restore the key; without it nothing in the file can be found again"
+    );
+    write(&[7; 32], 0o600);
+    assert_eq!(
+        place.refused(),
+        "state/hash.key is not the key that state/portvakt.db was made with: restore the key that belongs to it"
+    );
+    for length in [0, 31, 33] {
+        write(&vec![7; length], 0o600);
+        assert_eq!(
+            place.refused(),
+            "state/hash.key does not hold a hash key: it has to be 32 bytes"
+        );
+    }
+    for bad in [0o640, 0o604, 0o644] {
+        write(&key, bad);
+        assert_eq!(
+            place.refused(),
+            format!("state/hash.key can be read by others (mode {bad:o}): chmod 600")
+        );
+    }
+    write(&key, 0o400);
+    assert!(
+        place
+            .open()
+            .psu(PsuRef { tpp: TPP, psu: 1 })
+            .await
+            .unwrap()
+            .is_some()
+    );
+}
+
+#[test]
+fn an_empty_file_is_a_new_one() {
+    let place = Place::new();
+    fs::create_dir(place.0.path().join("state")).unwrap();
+    fs::write(place.file(), b"").unwrap();
+    drop(place.open());
+    drop(place.open());
+}
+
+#[test]
+fn many_may_open_at_once_for_the_first_time() {
+    for _ in 0..5 {
+        let place = Place::new();
+        let faults: Vec<OpenFault> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| Kept::open(&place.settings())))
+                .collect();
+            threads
+                .into_iter()
+                .filter_map(|thread| thread.join().unwrap().err())
+                .collect()
+        });
+        assert!(faults.is_empty(), "{faults:?}");
+    }
+}
+
+/// Another writer that does not end: the store answers that it is away, and is back when the writer ends.
+#[tokio::test]
+async fn a_store_that_cannot_be_written_says_so_and_comes_back() {
+    let place = Place::new();
+    let store = place.open();
+    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    assert!(store.health().is_ok());
+    let other = place.sql();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let fault = store.commit(call(1, BEGIN)).await.unwrap_err().to_string();
+    assert!(fault.ends_with("database is locked"), "{fault}");
+    assert_eq!(store.health().unwrap_err().to_string(), fault);
+    // Reading goes on, and what needs no disk.
+    assert!(store.psu_now(who(1)).await.unwrap().is_some());
+    let _ = held(store.commit(request(5, false, BEGIN)).await.unwrap());
+    other.execute_batch("ROLLBACK").unwrap();
+    // It comes back by itself, without a request.
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        if store.health().is_ok() {
+            break;
+        }
+    }
+    assert!(store.health().is_ok());
+    let taken = held(store.commit(call(1, BEGIN)).await.unwrap());
+    assert_eq!(taken.left().unwrap().calls, 3, "what failed took nothing");
+    assert!(store.counters().failed >= 1);
+}
+
+#[tokio::test]
+async fn a_file_that_is_gone_or_another_is_not_written_nor_read() {
+    let place = Place::new();
+    let store = place.open();
+    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    let moved = place.0.path().join("elsewhere");
+    fs::rename(place.file(), &moved).unwrap();
+    let fault = store.commit(call(1, BEGIN)).await.unwrap_err().to_string();
+    assert!(fault.contains("No such file"), "{fault}");
+    assert!(store.psu_now(who(1)).await.is_err());
+    assert!(store.health().is_err());
+    fs::copy(&moved, place.file()).unwrap();
+    let fault = store.commit(call(1, BEGIN)).await.unwrap_err().to_string();
+    assert!(
+        fault.ends_with("was replaced by another file: restart the gateway to use it"),
+        "{fault}"
+    );
+    fs::rename(&moved, place.file()).unwrap();
+    let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
+    assert!(store.psu_now(who(1)).await.is_ok());
+    assert!(store.health().is_ok());
+}
+
+#[tokio::test]
+async fn memory_that_is_full_refuses_rather_than_forgets() {
+    let place = Place::new();
+    let mut settings = place.settings();
+    settings.request_ids_in_memory = 128;
+    settings.psus_in_memory = 0;
+    settings.refusals_in_memory = 0;
+    let store = Kept::open(&settings).unwrap();
+    let mut refused = 0;
+    for id in 0..1_000 {
+        match store.commit(request(id, false, BEGIN)).await {
+            Ok(decision) => drop(held(decision)),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused >= 900, "{refused}");
+    assert!(matches!(
+        store.commit(request(0, false, BEGIN + 120)).await.unwrap(),
+        Decision::Replayed
+    ));
+    // Without memory everything is still right.
+    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    assert!(store.psu(who(1)).await.unwrap().is_some());
+    for _ in 0..4 {
+        let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
+    }
+    next(&store.commit(call(1, BEGIN)).await.unwrap());
+}
+
+/// Housekeeping comes by itself, by the time that callers give.
+#[tokio::test]
+async fn what_expired_goes_by_itself() {
+    let place = Place::new();
+    let store = place.open();
+    for id in 0..50 {
+        let _ = held(store.commit(request(id, true, BEGIN)).await.unwrap());
+    }
+    let _ = held(store.commit(request(99, true, BEGIN + 500)).await.unwrap());
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        if store.counters().rows.requests == Some(1) {
+            return;
+        }
+    }
+    panic!("{:?}", store.counters());
+}
+
+#[tokio::test]
+async fn an_operator_can_read_the_views() {
+    let place = Place::new();
+    let store = place.open();
+    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
+    let _ = held(store.commit(request(1, true, BEGIN)).await.unwrap());
+    let sql = place.sql();
+    let one = |query: &str| -> String { sql.query_row(query, [], |row| row.get(0)).unwrap() };
+    assert_eq!(
+        one(
+            "SELECT tpp || ' ' || completed || ' ' || expires || ' ' || last_sca FROM psu_sessions"
+        ),
+        format!("{TPP} 2026-01-01T00:00:00Z 2026-01-01T01:00:00Z 2026-01-01T00:00:00Z")
+    );
+    assert_eq!(
+        one("SELECT context || ' ' || consent || ' ' || accounts FROM psu_consents"),
+        "PRIVATE 2026-01-01T00:00:00Z all"
+    );
+    assert_eq!(
+        one("SELECT call_a || ' ' || used FROM quota_used"),
+        "2026-01-01T00:00:00Z 0"
+    );
+    assert_eq!(
+        one("SELECT remembered_until FROM tokens_spent"),
+        "2026-01-01T00:15:00Z"
+    );
+    assert_eq!(
+        one("SELECT claimed_until FROM requests_claimed"),
+        "2026-01-01T00:02:00Z"
+    );
+    let _ = at(BEGIN);
+}

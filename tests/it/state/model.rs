@@ -1,0 +1,485 @@
+//! Random sequences of everything that a store is asked, against the rules said plainly over lists in memory.
+//!
+//! `STATE_STEPS` says how many steps; 100 000 by hand. `STATE_SEED` repeats a run.
+
+use super::{BEGIN, DAY, HOUR, OTHER, Place, TPP, at, env, hash};
+use portvakt::state::{
+    Accounts, Asked, Bind, Bound, Completion, Decision, Finish, Finished, Kept, Page, PsuRef,
+    QuotaAsked, RequestAsked, Taken, Withdraw, Withdrawn,
+};
+use std::collections::BTreeMap;
+
+/// A sequence of numbers that looks random and can be repeated (SplitMix64).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % limit
+    }
+
+    fn one_in(&mut self, chances: u64) -> bool {
+        self.below(chances) == 0
+    }
+}
+
+/// One context: last SCA, and the consent's time and accounts.
+type Context = (u64, Option<(u64, Option<Vec<String>>)>);
+
+#[derive(Clone, Debug, Default)]
+struct Psu {
+    tpp: usize,
+    last_sca: u64,
+    session: Option<(Vec<u8>, u64)>,
+    contexts: BTreeMap<Option<u128>, Context>,
+}
+
+/// What was taken, as the model sees it.
+struct Held {
+    taken: Taken,
+    asked: Asked,
+    /// The call that was counted.
+    counted: bool,
+    /// The last offset before this page.
+    before: Option<u32>,
+}
+
+#[derive(Default)]
+struct Model {
+    now: u64,
+    /// The latest it ever was.
+    latest: u64,
+    /// All calls of a key that were not given back.
+    calls: BTreeMap<u64, Vec<u64>>,
+    /// The call and the last offset of a list.
+    lists: BTreeMap<u64, (u64, u32)>,
+    /// The last second of a durable id, and of one in memory.
+    durable: BTreeMap<u64, u64>,
+    memory: BTreeMap<u64, u64>,
+    tokens: BTreeMap<u64, u64>,
+    psus: BTreeMap<u128, Psu>,
+}
+
+const TPPS: [&str; 2] = [TPP, OTHER];
+
+#[tokio::test]
+async fn the_store_is_the_model() {
+    let steps = env("STATE_STEPS", 3_000);
+    let seed = env("STATE_SEED", 1);
+    let place = Place::new();
+    let mut store = Some(place.open());
+    let mut dice = Dice(seed);
+    let mut model = Model {
+        now: BEGIN,
+        latest: BEGIN,
+        ..Model::default()
+    };
+    let mut open: Vec<Held> = Vec::new();
+    for step in 0..steps {
+        let kept = store.as_ref().unwrap();
+        let what = format!("seed {seed}, step {step}");
+        match dice.below(100) {
+            0..45 => model.commit(kept, &mut dice, &mut open, &what).await,
+            45..60 => model.give_back(kept, &mut dice, &mut open).await,
+            60..72 => model.finish(kept, &mut dice, &what).await,
+            72..77 => model.bind(kept, &mut dice, &what).await,
+            77..83 => model.withdraw(kept, &mut dice, &what).await,
+            83..93 => {}
+            93..96 => drop(kept.tidy(at(model.now)).await.unwrap()),
+            96 if step % 7 == 0 => {
+                drop(store.take());
+                store = Some(place.open());
+                model.memory.clear();
+                // What memory held is gone, and giving it back does nothing.
+            }
+            _ => model.move_clock(&mut dice),
+        }
+        model.look(store.as_ref().unwrap(), &mut dice, &what).await;
+    }
+}
+
+impl Model {
+    /// Mostly a little, sometimes to the edge of a window, and back by less than the minute that is allowed for.
+    fn move_clock(&mut self, dice: &mut Dice) {
+        self.latest = self.latest.max(self.now);
+        match dice.below(12) {
+            0..5 => self.now += dice.below(3),
+            5..7 => self.now += dice.below(130),
+            7..9 => self.now += dice.below(1_000),
+            9 => self.now += HOUR,
+            10 => self.now += dice.below(DAY / 3),
+            _ => self.now = (self.now - dice.below(30)).max(self.latest - 50),
+        }
+    }
+
+    async fn commit(&mut self, store: &Kept, dice: &mut Dice, open: &mut Vec<Held>, what: &str) {
+        let key = dice.below(3);
+        let quota = (!dice.one_in(3)).then(|| {
+            let offset = u32::try_from(dice.below(4) * 100).unwrap();
+            let list = 1_000 + key;
+            let page = dice.one_in(2).then_some((list, offset));
+            (key, page)
+        });
+        let request = dice
+            .one_in(2)
+            .then(|| (2_000 + dice.below(4), dice.one_in(2)));
+        let asked = Asked {
+            request: request.map(|(id, durable)| RequestAsked {
+                id: hash(id),
+                durable,
+            }),
+            quota: quota.map(|(key, page)| QuotaAsked {
+                key: hash(key),
+                page: page.map(|(list, offset)| Page {
+                    list: hash(list),
+                    offset,
+                }),
+            }),
+            now: at(self.now),
+        };
+        let decision = store.commit(asked).await.unwrap();
+        if let Some((id, durable)) = request {
+            let ids = if durable { &self.durable } else { &self.memory };
+            if ids.get(&id).is_some_and(|until| self.now <= *until) {
+                assert!(
+                    matches!(decision, Decision::Replayed),
+                    "{what}: {decision:?}"
+                );
+                return;
+            }
+        }
+        let mut counted = false;
+        let mut before = None;
+        if let Some((key, page)) = quota {
+            let calls = self.calls.entry(key).or_default();
+            let live = |calls: &[u64]| {
+                let mut live: Vec<u64> = calls
+                    .iter()
+                    .copied()
+                    .filter(|call| call + DAY > self.now)
+                    .collect();
+                live.sort_unstable();
+                live
+            };
+            let continued = page.and_then(|(list, offset)| {
+                let (call, last) = *self.lists.get(&list)?;
+                (offset > last && self.now.saturating_sub(call) < 900)
+                    .then_some((list, offset, call, last))
+            });
+            if let Some((list, offset, call, last)) = continued {
+                self.lists.insert(list, (call, offset));
+                before = Some(last);
+            } else {
+                let live = live(calls);
+                if live.len() >= 4 {
+                    match decision {
+                        Decision::NextAt(next) => {
+                            assert_eq!(next.unix(), live[live.len() - 4] + DAY, "{what}")
+                        }
+                        other => panic!("{what}: {other:?}"),
+                    }
+                    return;
+                }
+                calls.push(self.now);
+                counted = true;
+                if let Some((list, offset)) = page {
+                    self.lists.insert(list, (self.now, offset));
+                }
+            }
+            let live = live(&self.calls[&key]);
+            let Decision::Held(taken) = &decision else {
+                panic!("{what}: {decision:?}")
+            };
+            let left = taken.left().unwrap();
+            assert_eq!(usize::from(left.calls), 4 - live.len(), "{what}");
+            assert_eq!(
+                left.next.unix(),
+                live.first().map_or(self.now, |call| call + DAY),
+                "{what}"
+            );
+        }
+        if let Some((id, durable)) = request {
+            let ids = if durable {
+                &mut self.durable
+            } else {
+                &mut self.memory
+            };
+            ids.insert(id, self.now + 120);
+        }
+        let Decision::Held(taken) = decision else {
+            panic!("{what}: {decision:?}")
+        };
+        open.push(Held {
+            taken,
+            asked,
+            counted,
+            before,
+        });
+    }
+
+    async fn give_back(&mut self, store: &Kept, dice: &mut Dice, open: &mut Vec<Held>) {
+        if open.is_empty() {
+            return;
+        }
+        let index = usize::try_from(dice.below(open.len() as u64)).unwrap();
+        let held = open.swap_remove(index);
+        if dice.one_in(3) {
+            return; // It was answered well.
+        }
+        let connected = dice.one_in(2);
+        store.give_back(&held.taken, connected).await.unwrap();
+        let made = held.asked.now.unix();
+        if let Some(quota) = held.asked.quota {
+            let key = (0..3).find(|key| hash(*key) == quota.key).unwrap();
+            let list = 1_000 + key;
+            if held.counted {
+                let calls = self.calls.get_mut(&key).unwrap();
+                if let Some(index) = calls.iter().position(|call| *call == made) {
+                    calls.remove(index);
+                }
+                if quota.page.is_some()
+                    && self.lists.get(&list).is_some_and(|(call, _)| *call == made)
+                {
+                    self.lists.remove(&list);
+                }
+            } else if let (Some(before), Some(page)) = (held.before, quota.page)
+                && let Some((_, last)) = self.lists.get_mut(&list)
+                && *last == page.offset
+            {
+                *last = before;
+            }
+        }
+        if let Some(request) = held.asked.request.filter(|_| !connected) {
+            let id = (2_000..2_004).find(|id| hash(*id) == request.id).unwrap();
+            let ids = if request.durable {
+                &mut self.durable
+            } else {
+                &mut self.memory
+            };
+            if ids.get(&id) == Some(&(made + 120)) {
+                ids.remove(&id);
+            }
+        }
+    }
+
+    async fn finish(&mut self, store: &Kept, dice: &mut Dice, what: &str) {
+        // Now and then a token that was used before, while it is remembered for sure.
+        let old = self
+            .tokens
+            .keys()
+            .copied()
+            .filter(|_| dice.one_in(2))
+            .last();
+        let token = match old {
+            Some(token) if dice.one_in(3) => token,
+            _ => 10_000 + dice.below(1 << 40),
+        };
+        let said = dice.below(2);
+        let psu = u128::from(dice.below(6));
+        let tpp = usize::try_from(dice.below(8) / 7).unwrap();
+        let corporate = dice.one_in(3).then(|| u128::from(dice.below(2)));
+        let session = vec![u8::try_from(dice.below(4)).unwrap()];
+        let accounts = accounts(dice);
+        let consent = dice.one_in(2).then_some(accounts);
+        let succeeds = !dice.one_in(4);
+        let completion = succeeds.then(|| Completion {
+            who: PsuRef {
+                tpp: TPPS[tpp],
+                psu,
+            },
+            corporate,
+            session: &session,
+            consent: consent.as_ref().map(Option::as_deref),
+        });
+        let finish = Finish {
+            token: hash(token),
+            expires: at(self.now + 1_000 * DAY),
+            said: hash(said),
+            completion,
+            now: at(self.now),
+        };
+        let finished = store.finish(finish).await.unwrap();
+        if let Some(before) = self.tokens.get(&token) {
+            let expected = if *before == said {
+                Finished::Again
+            } else {
+                Finished::Otherwise
+            };
+            assert_eq!(finished, expected, "{what}");
+            return;
+        }
+        if succeeds {
+            let known = self.psus.entry(psu).or_insert_with(|| Psu {
+                tpp,
+                ..Psu::default()
+            });
+            if known.tpp != tpp {
+                assert_eq!(finished, Finished::BoundElsewhere, "{what}");
+                return;
+            }
+            known.last_sca = known.last_sca.max(self.now);
+            known.session = Some((session, self.now));
+            let context = known.contexts.entry(corporate).or_default();
+            context.0 = context.0.max(self.now);
+            if let Some(accounts) = consent {
+                context.1 = Some((self.now, accounts));
+            }
+        }
+        assert_eq!(finished, Finished::Done, "{what}");
+        self.tokens.insert(token, said);
+    }
+
+    async fn bind(&mut self, store: &Kept, dice: &mut Dice, what: &str) {
+        let psu = u128::from(dice.below(8));
+        let tpp = usize::try_from(dice.below(8) / 7).unwrap();
+        let corporate = dice.one_in(3).then(|| u128::from(dice.below(2)));
+        let last_sca = self.now - dice.below(200);
+        let accounts = accounts(dice);
+        let given = dice.one_in(2).then(|| self.now - dice.below(200));
+        let bind = Bind {
+            who: PsuRef {
+                tpp: TPPS[tpp],
+                psu,
+            },
+            corporate,
+            last_sca: at(last_sca),
+            consent: given.map(|given| (at(given), accounts.as_deref())),
+        };
+        let bound = store.bind(bind).await.unwrap();
+        let known = self.psus.entry(psu).or_insert_with(|| Psu {
+            tpp,
+            ..Psu::default()
+        });
+        if known.tpp != tpp {
+            assert_eq!(bound, Bound::Elsewhere, "{what}");
+            return;
+        }
+        assert_eq!(bound, Bound::Here, "{what}");
+        known.last_sca = known.last_sca.max(last_sca);
+        let context = known.contexts.entry(corporate).or_default();
+        context.0 = context.0.max(last_sca);
+        if let Some(given) = given
+            && context
+                .1
+                .as_ref()
+                .is_none_or(|(before, _)| *before <= given)
+        {
+            context.1 = Some((given, accounts));
+        }
+    }
+
+    async fn withdraw(&mut self, store: &Kept, dice: &mut Dice, what: &str) {
+        let psu = u128::from(dice.below(8));
+        let tpp = usize::try_from(dice.below(8) / 7).unwrap();
+        let corporate = dice.one_in(2).then(|| u128::from(dice.below(2)));
+        let withdrawal = match dice.below(3) {
+            0 => Withdraw::Consent(corporate),
+            1 => Withdraw::Consents,
+            _ => Withdraw::Session,
+        };
+        let withdrawn = store
+            .withdraw(
+                PsuRef {
+                    tpp: TPPS[tpp],
+                    psu,
+                },
+                withdrawal,
+            )
+            .await
+            .unwrap();
+        let Some(known) = self.psus.get_mut(&psu).filter(|known| known.tpp == tpp) else {
+            assert_eq!(withdrawn, Withdrawn::Unknown, "{what}");
+            return;
+        };
+        assert_eq!(withdrawn, Withdrawn::Done, "{what}");
+        match withdrawal {
+            Withdraw::Consent(corporate) => {
+                known
+                    .contexts
+                    .entry(corporate)
+                    .and_modify(|context| context.1 = None);
+            }
+            Withdraw::Consents => known
+                .contexts
+                .values_mut()
+                .for_each(|context| context.1 = None),
+            Withdraw::Session => known.session = None,
+        }
+    }
+
+    /// A PSU as the store has it is the PSU as the model has it, from memory and from the file.
+    async fn look(&self, store: &Kept, dice: &mut Dice, what: &str) {
+        let psu = u128::from(dice.below(8));
+        let tpp = usize::try_from(dice.below(2)).unwrap();
+        let who = PsuRef {
+            tpp: TPPS[tpp],
+            psu,
+        };
+        let found = if dice.one_in(3) {
+            store.psu_now(who).await
+        } else {
+            store.psu(who).await
+        };
+        let found = found.unwrap().map(|found| {
+            let session = found
+                .session
+                .map(|session| (session.id, session.completed.unix()));
+            let mut contexts: Vec<_> = found
+                .contexts
+                .iter()
+                .map(|context| {
+                    let consent = context.consent.as_ref().map(|consent| {
+                        let accounts = match &consent.accounts {
+                            Accounts::All => None,
+                            Accounts::Named(accounts) => Some(accounts.clone()),
+                        };
+                        (consent.given.unix(), accounts)
+                    });
+                    (context.corporate, context.last_sca.unix(), consent)
+                })
+                .collect();
+            contexts.sort();
+            (found.last_sca.unix(), session, contexts)
+        });
+        let keys = store.keys();
+        let expected = self
+            .psus
+            .get(&psu)
+            .filter(|known| known.tpp == tpp)
+            .map(|known| {
+                let session = known.session.as_ref();
+                let session =
+                    session.map(|(id, completed)| (keys.session(TPPS[tpp], id), *completed));
+                let mut contexts: Vec<_> = known
+                    .contexts
+                    .iter()
+                    .map(|(corporate, (last_sca, consent))| {
+                        let consent = consent.as_ref().map(|(given, accounts)| {
+                            let accounts = accounts.as_ref();
+                            let hash = |account: &String| keys.account(account);
+                            (
+                                *given,
+                                accounts.map(|accounts| accounts.iter().map(hash).collect()),
+                            )
+                        });
+                        (corporate.map(|id| keys.corporate(id)), *last_sca, consent)
+                    })
+                    .collect();
+                contexts.sort();
+                (known.last_sca, session, contexts)
+            });
+        assert_eq!(found, expected, "{what}");
+    }
+}
+
+/// All of them, or up to three.
+fn accounts(dice: &mut Dice) -> Option<Vec<String>> {
+    (!dice.one_in(3)).then(|| {
+        (0..dice.below(4))
+            .map(|account| format!("account {account}"))
+            .collect()
+    })
+}

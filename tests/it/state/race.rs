@@ -1,0 +1,216 @@
+//! Many tasks on one key: exactly four calls are held, and a request id once, whoever asks and through whichever process.
+//!
+//! `STATE_ROUNDS` says how many rounds; 10 000 by hand.
+
+use super::{BEGIN, DAY, Place, TPP, call, env, finish, held, request, who};
+use portvakt::state::{Decision, Kept, Unavailable, Withdraw, Withdrawn};
+use std::{
+    io::{BufRead, BufReader, Write},
+    process::{Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+/// How many of 64 tasks, spread over the stores, hold.
+async fn holders(stores: &[Arc<Kept>], asked: portvakt::state::Asked) -> usize {
+    let tasks: Vec<_> = (0..64)
+        .map(|task| {
+            let store = Arc::clone(&stores[task % stores.len()]);
+            tokio::spawn(async move { store.commit(asked).await.unwrap() })
+        })
+        .collect();
+    let mut held = 0;
+    for task in tasks {
+        if matches!(task.await.unwrap(), Decision::Held(_)) {
+            held += 1;
+        }
+    }
+    held
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_64_tasks_four_hold() {
+    let place = Place::new();
+    let one = [Arc::new(place.open())];
+    for round in 0..env("STATE_ROUNDS", 100) {
+        assert_eq!(
+            holders(&one, call(round, BEGIN + round)).await,
+            4,
+            "{round}"
+        );
+        let durable = round % 2 == 0;
+        assert_eq!(holders(&one, request(round, durable, BEGIN)).await, 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_64_tasks_over_two_stores_on_one_file_four_hold() {
+    let place = Place::new();
+    let two = [Arc::new(place.open()), Arc::new(place.open())];
+    for round in 0..env("STATE_ROUNDS", 100) {
+        assert_eq!(
+            holders(&two, call(round, BEGIN + round)).await,
+            4,
+            "{round}"
+        );
+        assert_eq!(holders(&two, request(round, true, BEGIN)).await, 1);
+    }
+}
+
+/// The other process of [`two_processes_hold_four_together`]: this test binary, asked for this test alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_process() {
+    let Ok(folder) = std::env::var("STATE_OTHER_PROCESS") else {
+        return;
+    };
+    let path = std::path::Path::new(&folder);
+    let settings = portvakt::state::StateSettings::new(
+        path.join("state/portvakt.db"),
+        path.join("state/hash.key"),
+    );
+    let store = [Arc::new(Kept::open(&settings).unwrap())];
+    println!("\nready");
+    for line in std::io::stdin().lock().lines() {
+        let round: u64 = line.unwrap().parse().unwrap();
+        println!(
+            "\nheld {}",
+            holders(&store, call(round, BEGIN + round)).await
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_hold_four_together() {
+    let place = Place::new();
+    let store = [Arc::new(place.open())];
+    let mut other = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "state::race::other_process", "--nocapture"])
+        .env("STATE_OTHER_PROCESS", place.0.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut asked = other.stdin.take().unwrap();
+    let mut said = BufReader::new(other.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    let mut answer = move |start: &str| {
+        let line = said.find(|line| line.starts_with(start)).unwrap();
+        line[start.len()..].trim().to_owned()
+    };
+    answer("ready");
+    for round in 0..env("STATE_ROUNDS", 100) {
+        writeln!(asked, "{round}").unwrap();
+        let here = holders(&store, call(round, BEGIN + round)).await;
+        let there: usize = answer("held ").parse().unwrap();
+        assert_eq!(here + there, 4, "{round}: {here} and {there}");
+    }
+    drop(asked);
+    assert!(other.wait().unwrap().success());
+}
+
+/// Waits until it holds; ten seconds at most.
+async fn soon<F: Future<Output = bool>>(holds: impl Fn() -> F) {
+    for _ in 0..1_000 {
+        if holds().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it does not hold");
+}
+
+#[tokio::test]
+async fn what_one_process_changes_the_other_soon_knows() {
+    let place = Place::new();
+    let (here, there) = (place.open(), place.open());
+    here.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    assert!(there.psu(who(1)).await.unwrap().unwrap().session.is_some());
+    // Withdrawn here: gone here at once, there a moment later.
+    assert_eq!(
+        here.withdraw(who(1), Withdraw::Session).await.unwrap(),
+        Withdrawn::Done
+    );
+    assert!(here.psu(who(1)).await.unwrap().unwrap().session.is_none());
+    assert!(
+        there
+            .psu_now(who(1))
+            .await
+            .unwrap()
+            .unwrap()
+            .session
+            .is_none()
+    );
+    here.finish(finish(2, 1, b"t", BEGIN + 1)).await.unwrap();
+    soon(|| async {
+        let psu = there.psu(who(1)).await.unwrap().unwrap();
+        psu.session
+            .is_some_and(|session| session.id == there.keys().session(TPP, b"t"))
+    })
+    .await;
+    // A refusal that is remembered there ends with a call that is given back here.
+    let mut taken = Vec::new();
+    for _ in 0..4 {
+        taken.push(held(here.commit(call(1, BEGIN)).await.unwrap()));
+    }
+    assert!(matches!(
+        there.commit(call(1, BEGIN)).await.unwrap(),
+        Decision::NextAt(_)
+    ));
+    here.give_back(&taken[0], true).await.unwrap();
+    soon(|| async {
+        matches!(
+            there.commit(call(1, BEGIN)).await.unwrap(),
+            Decision::Held(_)
+        )
+    })
+    .await;
+}
+
+/// More changes than the log keeps, while the other process did not read it.
+#[tokio::test]
+async fn a_change_log_that_ran_over_drops_everything() {
+    let place = Place::new();
+    let (here, there) = (Arc::new(place.open()), place.open());
+    here.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    assert!(there.psu(who(1)).await.unwrap().unwrap().session.is_some());
+    here.withdraw(who(1), Withdraw::Session).await.unwrap();
+    let more: Vec<_> = (2..6_000)
+        .map(|psu| {
+            let here = Arc::clone(&here);
+            tokio::spawn(
+                async move { here.finish(finish(psu, u128::from(psu), b"s", BEGIN)).await },
+            )
+        })
+        .collect();
+    for task in more {
+        task.await.unwrap().unwrap();
+    }
+    soon(|| async { there.psu(who(1)).await.unwrap().unwrap().session.is_none() }).await;
+}
+
+#[tokio::test]
+async fn a_cached_refusal_writes_nothing() {
+    let place = Place::new();
+    let store = place.open();
+    for _ in 0..4 {
+        let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
+    }
+    assert!(matches!(
+        store.commit(call(1, BEGIN)).await.unwrap(),
+        Decision::NextAt(_)
+    ));
+    let wal = place.0.path().join("state/portvakt.db-wal");
+    let before = std::fs::metadata(&wal).unwrap().len();
+    for _ in 0..1_000 {
+        let decision: Result<_, Unavailable> = store.commit(call(1, BEGIN + 5)).await;
+        assert!(matches!(decision.unwrap(), Decision::NextAt(_)));
+    }
+    assert_eq!(std::fs::metadata(&wal).unwrap().len(), before);
+    // Nobody's thread was asked: five decisions went to the writer, and housekeeping.
+    assert!(store.counters().changes < 100);
+    assert!(matches!(
+        store.commit(call(1, BEGIN + DAY)).await.unwrap(),
+        Decision::Held(_)
+    ));
+}
