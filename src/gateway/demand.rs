@@ -5,7 +5,12 @@
 
 use super::respond;
 use bytes::{Bytes, BytesMut};
-use serde_json::{Map, Value};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::value::{RawValue, to_raw_value};
+use std::fmt;
 
 /// The longest body that is looked at, in bytes.
 const MAX_BODY: usize = 64 * 1024;
@@ -52,17 +57,58 @@ impl Demand {
     }
 
     fn linked(&self, body: &[u8]) -> Option<Bytes> {
-        let mut answer: Map<String, Value> = serde_json::from_slice(body).ok()?;
-        let links = answer
-            .entry("_links")
-            .or_insert_with(|| Value::Object(Map::new()))
-            .as_object_mut()?;
-        if links.contains_key("scaRedirect") {
+        let Object(mut answer) = serde_json::from_slice(body).ok()?;
+        let theirs = answer.iter().position(|(name, _)| name == "_links");
+        let Object(mut links) = match theirs.and_then(|at| answer.get(at)) {
+            Some((_, links)) => serde_json::from_str(links.get()).ok()?,
+            None => Object(Vec::new()),
+        };
+        if links.iter().any(|(name, _)| name == "scaRedirect") {
             return None;
         }
         let ours = respond::sca_links(&self.href);
-        links.extend(ours.as_object()?.clone());
-        serde_json::to_vec(&answer).ok().map(Bytes::from)
+        let ours = serde_json::from_str(&ours.to_string());
+        let Object(ours) = ours.ok()?;
+        links.extend(ours);
+        let links = to_raw_value(&Object(links)).ok()?;
+        match theirs.and_then(|at| answer.get_mut(at)) {
+            Some((_, theirs)) => *theirs = links,
+            None => answer.push(("_links".to_owned(), links)),
+        }
+        serde_json::to_vec(&Object(answer)).ok().map(Bytes::from)
+    }
+}
+
+/// A JSON object whose members keep their order and each value every byte of its own.
+struct Object(Vec<(String, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Members)
+    }
+}
+
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Object;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = map.next_entry()? {
+            members.push(member);
+        }
+        Ok(Object(members))
     }
 }
 

@@ -100,6 +100,15 @@ impl Kept {
         self.read(self.keys.psu(who.psu), who.tpp).await
     }
 
+    /// Whether a PSU-ID is bound, to whichever TPP (SCA-19); never from memory.
+    ///
+    /// # Errors
+    /// The store is away.
+    pub async fn is_taken(&self, psu: u128) -> Result<bool, Unavailable> {
+        let Kind::Sqlite(sqlite) = &self.kind;
+        Ok(sqlite.psu(self.keys.psu(psu)).await?.is_some())
+    }
+
     async fn read(&self, psu: Hash, tpp: &str) -> Result<Option<Arc<Psu>>, Unavailable> {
         let Kind::Sqlite(sqlite) = &self.kind;
         let known = sqlite.psu(psu).await?;

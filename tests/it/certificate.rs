@@ -207,7 +207,7 @@ fn by_role() -> Vec<(Call, bool, bool)> {
 //= CRT-5 refused
 #[test]
 fn roles_decide_what_a_tpp_may_call() {
-    let gate = Gate::start();
+    let gate = Gate::builder().core_answers().start();
     for (call, account_information, payment_initiation) in by_role() {
         accepted(&gate, &call);
         for (tpp, may) in [
@@ -274,7 +274,7 @@ fn production_does_not_start_yet() {
         .err()
         .expect("a fault");
     assert!(
-        fault.contains("environment") && fault.contains("revocation") && fault.contains("sca"),
+        fault.contains("environment") && fault.contains("revocation") && fault.contains("register"),
         "{fault}"
     );
     let fault = Gate::builder()

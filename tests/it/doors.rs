@@ -20,7 +20,7 @@ use portvakt::{
     config,
     gateway::{Exchange, Gate, GateSettings, World},
     interface::operations::{Catalogue, Environment, builtin},
-    state::Store,
+    state::{Kept, StateSettings},
     telemetry::Telemetry,
     trust::{Anchors, Trust},
 };
@@ -183,11 +183,21 @@ fn gate(upstream: SocketAddr) -> Gate {
     };
     Gate::new(
         World::new(snapshot, &telemetry),
-        Store::default(),
+        kept(),
         Clock::System,
         telemetry,
         settings,
     )
+}
+
+/// A state that nobody needs: nothing is admitted.
+fn kept() -> Arc<Kept> {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = StateSettings::new(
+        folder.path().join("state.db"),
+        folder.path().join("state.key"),
+    );
+    Arc::new(Kept::open(&settings).unwrap())
 }
 
 struct Told(watch::Receiver<bool>);

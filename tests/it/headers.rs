@@ -279,7 +279,7 @@ fn other((method, target, initiation, body): (&str, &str, bool, Option<&str>)) -
 //= HDR-5 accepted
 #[test]
 fn what_every_other_operation_requires_is_enough() {
-    let gate = Gate::start();
+    let gate = Gate::builder().core_answers().start();
     for case in OTHERS {
         accepted(&gate, &other(case));
     }

@@ -5,12 +5,7 @@ mod keys;
 /// What is given back.
 mod settled;
 
-use crate::harness::{
-    call::{Call, Protocol},
-    gate::Gate,
-    judge::{accepted, refused},
-    wire::Answer,
-};
+use crate::harness::{Answer, Call, Gate, Protocol, accepted, refused};
 use portvakt::clock::{Clock, Timestamp};
 use std::sync::atomic::{AtomicUsize, Ordering};
 

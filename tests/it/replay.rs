@@ -1,11 +1,6 @@
 //! REP-1: a request id is used once.
 
-use crate::harness::{
-    call::{Call, Protocol},
-    gate::Gate,
-    judge::{accepted, refused},
-    upstream::Reply,
-};
+use crate::harness::{Call, Gate, Protocol, Reply, accepted, refused};
 use portvakt::clock::{Clock, Timestamp};
 
 fn replayed(gate: &Gate, call: &Call) {

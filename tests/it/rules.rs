@@ -13,10 +13,8 @@ use std::{
 
 /// Rules that are not built yet, whole families by their prefix.
 const OPEN: &[&str] = &[
-    "TLS-3", "HTTP-9", "SIG-12", "REP-", "CRT-6", "CRT-7", "CRT-8", "CRT-11", "CRT-12", "SCA-1",
-    "SCA-2", "SCA-3", "SCA-4", "SCA-5", "SCA-6", "SCA-7", "SCA-8", "SCA-9", "SCA-13", "SCA-14",
-    "SCA-16", "SCA-17", "SCA-18", "SCA-19", "SCA-20", "SCA-21", "QUO-", "PAY-", "FWD-3", "FWD-4",
-    "FWD-5", "FWD-6", "SBX-",
+    "TLS-3", "HTTP-9", "SIG-12", "CRT-6", "CRT-7", "CRT-8", "CRT-11", "CRT-12", "PAY-", "FWD-3",
+    "FWD-4", "FWD-5", "FWD-6", "SBX-",
 ];
 
 #[derive(serde::Deserialize)]

@@ -5,12 +5,7 @@ mod life;
 /// What the core says of SCA.
 mod upstream;
 
-use crate::harness::{
-    call::{Call, Protocol},
-    gate::Gate,
-    judge::{accepted, needs_sca, refused},
-    wire::Answer,
-};
+use crate::harness::{Answer, Call, Gate, Protocol, accepted, needs_sca, refused};
 use serde_json::{Value, json};
 
 const REDIRECT: &str = "https://tpp.example/back?mine=1";
@@ -137,7 +132,7 @@ fn what_each_operation_needs() {
     for call in &identified {
         needs_sca(&gate, &stranger(call.clone()));
     }
-    needs_sca(&gate, &Call::new("GET", "/v1/agreements"));
+    needs_sca(&gate, &Call::new("GET", "/v1/agreements").without("PSU-ID"));
     let by_identity = Call::payment()
         .without("PSU-ID")
         .with("X-PSU-IDENTITY", "01010112345")
@@ -152,7 +147,7 @@ fn what_each_operation_needs() {
     ];
     for path in consent {
         needs_sca(&gate, &stranger(Call::new("GET", path)));
-        needs_sca(&gate, &Call::new("GET", path));
+        needs_sca(&gate, &Call::new("GET", path).without("PSU-ID"));
     }
     gate.introduce(json!({ "tpp": gate.world().both.id(), "psu_id": OTHER }));
     for call in identified {
@@ -261,11 +256,6 @@ fn registration_and_consent_are_answered_by_the_gateway() {
         }
     }
     assert!(gate.upstream().saw_nothing());
-    let upstream = "operations:\n  - {name: user-register, answered_by: upstream}\n";
-    let gate = Gate::builder()
-        .strangers()
-        .line("operations: operations.yaml")
-        .file("operations.yaml", upstream)
-        .start();
+    let gate = Gate::builder().strangers().core_answers().start();
     accepted(&gate, &Call::new("GET", "/v1/users"));
 }

@@ -4,7 +4,7 @@
 //! A signer that this machine does not have is skipped, and says so. Libraries are fetched once into the target folder.
 
 use crate::harness::{Call, Gate, Protocol, Tpp, pki, world};
-use portvakt::tools::tpp::SignedRequest;
+use portvakt::{clock::Clock, tools::tpp::SignedRequest};
 use std::{
     fs,
     io::Write,
@@ -13,9 +13,9 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-/// A TPP whose issuer's name is as awkward as real ones, its files, and a gate that knows its CA.
+/// A TPP whose issuer's name is as awkward as real ones, and its files.
 struct Awkward {
-    gate: Gate,
+    ca: pki::Ca,
     tpp: Arc<Tpp>,
     certificate: PathBuf,
     key: PathBuf,
@@ -29,11 +29,8 @@ static AWKWARD: LazyLock<Awkward> = LazyLock::new(|| {
     let (certificate, key) = (folder.join("tpp.pem"), folder.join("tpp.key"));
     fs::write(&certificate, &issued.pem).unwrap();
     fs::write(&key, &issued.key_pem).unwrap();
-    let gate = Gate::builder()
-        .file("intermediates/awkward.pem", ca.pem())
-        .start();
     Awkward {
-        gate,
+        ca,
         tpp: Tpp::of(issued),
         certificate,
         key,
@@ -88,14 +85,20 @@ fn accepts(name: &str, program: Option<Command>, script: &str, variants: usize) 
         .arg(&awkward.certificate)
         .arg(&awkward.key);
     for call in [Call::accounts(), Call::cross_border()] {
-        let sealed = awkward.gate.seal(&call.by(&awkward.tpp));
+        let call = call.by(&awkward.tpp);
+        let sealed = call.seal(Clock::System.now());
         let signatures = run(&mut program, &sealed.request);
         assert!(signatures.len() >= variants, "{name}: {signatures:?}");
         for (variant, signature) in signatures {
             for protocol in Protocol::ALL {
+                // Another gate for each, since a request id is used once.
+                let gate = Gate::builder()
+                    .file("intermediates/awkward.pem", awkward.ca.pem())
+                    .start();
+                gate.seal(&call);
                 let mut sealed = sealed.clone();
                 sealed.request.set_header("Signature", &signature);
-                let answer = awkward.gate.send_sealed(&sealed, protocol).unwrap();
+                let answer = gate.send_sealed(&sealed, protocol).unwrap();
                 let said = String::from_utf8_lossy(&answer.body).into_owned();
                 assert_eq!(
                     answer.status, 200,

@@ -74,7 +74,7 @@ fn unsigned(call: Call) -> Call {
 //= SIG-1 refused
 #[test]
 fn every_request_is_signed() {
-    let gate = Gate::start();
+    let gate = Gate::builder().core_answers().start();
     let calls = [
         Call::accounts(),
         Call::details(),
@@ -139,9 +139,7 @@ fn the_list_of_headers() {
             .collect();
         accepted(
             &gate,
-            &replace(Call::accounts().signing(&names), 2, move |_| {
-                written.clone()
-            }),
+            &replace(Call::plain().signing(&names), 2, move |_| written.clone()),
         );
     }
 }
@@ -151,7 +149,7 @@ fn the_list_of_headers() {
 fn lists_that_are_none() {
     let gate = Gate::start();
     for absent in ["psu-id", "digest", "content-type", "x-other", "(created)"] {
-        let call = Call::accounts().signing(&["date", "x-request-id", "tpp-redirect-uri", absent]);
+        let call = Call::plain().signing(&["date", "x-request-id", "tpp-redirect-uri", absent]);
         let answer = refused(&gate, &call, 400, "FORMAT_ERROR", "signature-malformed");
         assert!(
             answer.json()["faults"][0]["header"] == "Signature",
@@ -167,7 +165,7 @@ fn lists_that_are_none() {
     ] {
         refused(
             &gate,
-            &replace(Call::accounts(), 2, move |_| list.to_owned()),
+            &replace(Call::plain(), 2, move |_| list.to_owned()),
             400,
             "FORMAT_ERROR",
             "signature-malformed",
@@ -232,7 +230,7 @@ fn what_is_in_the_request_is_signed() {
         .to_owned();
     assert!(WHOLE.iter().all(|name| text.contains(name)), "{text}");
     // What is not in the request need not be listed, on D neither.
-    accepted(&gate, &Call::details().signing(&["date"]));
+    accepted(&gate, &Call::details().signing(&["date", "psu-id"]));
     refused(
         &gate,
         &Call::sandbox_transactions().signing(&["date"]),
@@ -255,14 +253,14 @@ fn the_signing_string() {
         "tpp-redirect-uri",
         "accept-language",
     ];
-    let call = Call::accounts()
-        .at("/v1/accounts?B=2&a=%2fX%20y&&")
+    let call = Call::plain()
+        .at("/v1/tpp/contact?B=2&a=%2fX%20y&&")
         .also("PSU-Accept", "text/html")
         .also("PSU-Accept", "q=0,  b")
         .with("Accept-Language", "nb");
     for passage in accepted(&gate, &call.clone().signing(&all)) {
         let string = &passage.request.signing_string;
-        assert!(string.starts_with("psu-accept: text/html, q=0,  b\n(request-target): get /v1/accounts?B=2&a=%2fX%20y&&\nhost: localhost\ndate: "), "{string}");
+        assert!(string.starts_with("psu-accept: text/html, q=0,  b\n(request-target): get /v1/tpp/contact?B=2&a=%2fX%20y&&\nhost: localhost\ndate: "), "{string}");
         assert!(string.ends_with("\naccept-language: nb"), "{string}");
     }
     // White space around a value is no part of it; HTTP/2 has none.
@@ -275,7 +273,7 @@ fn the_signing_string() {
     );
     accepted(
         &gate,
-        &Call::accounts()
+        &Call::plain()
             .with("Host", "psd2.bank.example:8443")
             .signing(&all[1..6]),
     );
@@ -295,7 +293,7 @@ fn the_request_target_need_not_be_signed() {
     let gate = Gate::start();
     accepted(
         &gate,
-        &Call::accounts().signing(&["date", "x-request-id", "tpp-redirect-uri"]),
+        &Call::plain().signing(&["date", "x-request-id", "tpp-redirect-uri"]),
     );
 }
 

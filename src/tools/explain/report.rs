@@ -16,7 +16,7 @@ use crate::{
 use std::io::{self, Write};
 
 /// The column in which evidence begins.
-const INDENT: &str = "                        ";
+const INDENT: &str = "                          ";
 
 pub(super) fn write(
     request: &SavedRequest,
@@ -102,7 +102,7 @@ fn checks(request: &SavedRequest, judged: &Judged, out: &mut dyn Write) -> io::R
             Verdict::Skipped => vec!["it had nothing to judge by".to_owned()],
         };
         let (name, word) = (check.stage.name(), evidence::word(check.verdict));
-        write!(out, "  {name:<12}{word:<10}")?;
+        write!(out, "  {name:<14}{word:<10}")?;
         for (index, line) in lines.iter().enumerate() {
             if index > 0 {
                 write!(out, "{INDENT}")?;

@@ -132,8 +132,8 @@ fn what_holds_is_shown_with_its_evidence() {
         &[
             "bare LF",
             "as of Thu, 01 Jan 2026 00:00:00 GMT (the request's own Date",
-            "match       holds     operation account-list",
-            "date        holds     0 s off",
+            "match         holds     operation account-list",
+            "date          holds     0 s off",
             "PSDNO-FSA-123456 \"Eksempel Betaling AS\", roles PSP_PI,PSP_AI, authority NO-FSA",
             "it verifies over",
             "admitted",
@@ -156,10 +156,10 @@ fn as_of_another_moment() {
     says(
         &text,
         &[
-            "date        refused   date-skewed",
+            "date          refused   date-skewed",
             "refused: 400 FORMAT_ERROR date-skewed",
             "- Date: it is 61 s behind",
-            "not judged after that: certificate, role, signature,",
+            "not judged after that: address-rate, certificate, role, signature,",
         ],
     );
     let (text, _) = WORLD.explain(

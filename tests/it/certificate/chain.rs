@@ -102,7 +102,7 @@ fn validity_is_judged_at_each_request() {
     );
     let clock = Clock::standing(at(datetime!(2026-06-01 12:00 UTC)));
     let gate = Gate::builder().clock(&clock).start();
-    let call = Call::accounts().by(&world().issue(&LeafSpec {
+    let call = Call::plain().by(&world().issue(&LeafSpec {
         not_before: first,
         not_after: last,
         ..world().leaf()

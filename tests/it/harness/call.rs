@@ -88,14 +88,25 @@ impl Call {
         }
     }
 
-    /// An operation that requires what every one does (HDR-5).
+    /// An operation that requires what every one does (HDR-5), for a PSU whom the TPP knows where it is about one.
     pub(crate) fn new(method: &str, target: &str) -> Self {
-        Self::bare(method, target).with(REDIRECT.0, REDIRECT.1)
+        let call = Self::bare(method, target).with(REDIRECT.0, REDIRECT.1);
+        let of_psu = ["/v1/accounts", "/v1/agreements"];
+        if of_psu.iter().any(|path| target.starts_with(path)) {
+            call.of_psu()
+        } else {
+            call
+        }
+    }
+
+    /// An operation that needs nothing of the PSU.
+    pub(crate) fn plain() -> Self {
+        Self::new("GET", "/v1/tpp/contact")
     }
 
     /// The account list.
     pub(crate) fn accounts() -> Self {
-        Self::new("GET", "/v1/accounts").with(PSU_ID.0, PSU_ID.1)
+        Self::new("GET", "/v1/accounts")
     }
 
     /// An account's balances, without the PSU: four in 24 hours.

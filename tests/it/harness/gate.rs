@@ -19,7 +19,6 @@ use std::{
     fs,
     io::Write,
     net::{SocketAddr, TcpListener, TcpStream},
-    path::Path,
     process::{Child, Command, Stdio},
     sync::{
         Mutex,
@@ -131,11 +130,6 @@ impl Gate {
         wire.answer("POST").unwrap()
     }
 
-    /// Its folder.
-    pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
     /// Signs a call and sends it over one protocol.
     pub(crate) fn send(&self, call: &Call, protocol: Protocol) -> Answer {
         self.send_sealed(&self.seal(call), protocol)
@@ -181,8 +175,19 @@ impl Gate {
     /// Stops the gateway and starts it anew, on the same state and the same ports.
     pub(crate) fn restart(&mut self) {
         self.stop();
-        let settings = Settings::parse("gateway.yaml", &self.yaml, self.folder.path()).unwrap();
-        self.running = Some(gateway::start(settings, self.clock.clone()).unwrap());
+        let start = || {
+            let settings = Settings::parse("gateway.yaml", &self.yaml, self.folder.path()).unwrap();
+            gateway::start(settings, self.clock.clone())
+        };
+        // The sockets of the one before close a moment after it has stopped.
+        for _ in 0..500 {
+            if let Ok(running) = start() {
+                self.running = Some(running);
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("it does not start again: {:?}", start().err());
     }
 
     /// Stops the gateway, so that whatever it had still under way is over.
@@ -226,6 +231,20 @@ impl GateBuilder {
     pub(crate) const fn strangers(mut self) -> Self {
         self.introducing = false;
         self
+    }
+
+    /// The core answers what the gateway would answer by itself (SCA-20).
+    pub(crate) fn core_answers(self) -> Self {
+        let names = [
+            "user-register",
+            "consent-create",
+            "bank-offered-consent-create",
+        ];
+        let entries = names.map(|name| format!("  - {{name: {name}, answered_by: upstream}}\n"));
+        self.line("operations: operations.yaml").file(
+            "operations.yaml",
+            format!("operations:\n{}", entries.concat()),
+        )
     }
 
     /// A line of the section `sca`.

@@ -56,7 +56,7 @@ impl Tpp {
             .subject_name()
             .entries()
             .find(|entry| is_identity(entry))?;
-        let text = entry.data().as_utf8().ok()?.to_string();
+        let text = entry.data().to_string().ok()?;
         Some(text.trim().to_uppercase())
     }
 

@@ -1,12 +1,7 @@
 //! QUO-13 to QUO-15: what is counted together, and what is not.
 
 use super::{exceeded, use_up};
-use crate::harness::{
-    call::{Call, Protocol},
-    gate::Gate,
-    judge::accepted,
-    pki::LeafSpec,
-};
+use crate::harness::{Call, Gate, Protocol, accepted, pki::LeafSpec};
 use portvakt::clock::{Clock, Timestamp};
 use serde_json::json;
 

@@ -1,12 +1,7 @@
 //! QUO-5: what the upstream's answer gives back.
 
 use super::{exceeded, use_up};
-use crate::harness::{
-    call::{Call, Protocol},
-    gate::Gate,
-    judge::accepted,
-    upstream::Reply,
-};
+use crate::harness::{Call, Gate, Protocol, Reply, accepted};
 use portvakt::clock::{Clock, Timestamp};
 
 fn answer(status: u16) -> Reply {

@@ -1,11 +1,7 @@
 //! Sessions and consents, as they come and go: SCA-4 to SCA-7, SCA-13, SCA-16, SCA-18, QUO-9, QUO-10.
 
 use super::{FIRM, OTHER, PSU, accounts, complete, complete_with, gate};
-use crate::harness::{
-    call::{Call, Protocol},
-    gate::Gate,
-    judge::{accepted, needs_sca},
-};
+use crate::harness::{Call, Gate, Protocol, accepted, needs_sca};
 use portvakt::clock::{Clock, Timestamp};
 use serde_json::json;
 

@@ -1,12 +1,7 @@
 //! What the core says of SCA, and what it is told: SCA-14, SCA-19, SCA-21.
 
 use super::{OTHER, PSU, accounts, complete, gate, token};
-use crate::harness::{
-    call::{Call, Protocol},
-    gate::Gate,
-    judge::{accepted, needs_sca},
-    upstream::Reply,
-};
+use crate::harness::{Call, Gate, Protocol, Reply, accepted, needs_sca};
 use portvakt::clock::{Clock, Timestamp};
 use serde_json::json;
 
@@ -100,7 +95,7 @@ fn an_unknown_psu_is_learned_from_the_core() {
     let other = call.with("PSU-ID", OTHER);
     accepted(&gate, &other);
     let seen = accepted(&gate, &other).remove(0).seen;
-    assert_eq!(seen.header("gateway-sca-at"), Some("2026-08-31T22:00:00Z"));
+    assert_eq!(seen.header("gateway-sca-at"), Some("2026-09-01T00:00:00Z"));
     // Once learning is over, an unknown PSU-ID is as good as none.
     clock.set(Timestamp::from_unix(1_791_000_000));
     accepted(&gate, &other);

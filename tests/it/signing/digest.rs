@@ -99,7 +99,7 @@ fn a_digest_of_nothing() {
     let gate = Gate::start();
     for call in [
         Call::accounts(),
-        Call::details(),
+        Call::details().present(),
         Call::sandbox_transactions(),
     ] {
         accepted(&gate, &call.clone().with("Digest", NOTHING));
@@ -114,7 +114,7 @@ fn a_digest_is_checked_on_every_operation() {
     let gate = Gate::start();
     for call in [
         Call::accounts(),
-        Call::details(),
+        Call::details().present(),
         Call::sandbox_transactions(),
         Call::new("POST", "/v1/consents"),
     ] {
@@ -176,7 +176,7 @@ fn a_body_requires_a_digest() {
         }
     }
     // Where no body is taken, an empty one needs none.
-    let empty = Call::accounts()
+    let empty = Call::plain()
         .json("{}")
         .signing(&["date", "x-request-id", "tpp-redirect-uri"]);
     accepted(
