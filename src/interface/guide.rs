@@ -287,7 +287,7 @@ const fn certificate(reason: Reason) -> Guide {
         },
         Reason::CertificateNotPsd2 => Guide {
             rules: "CRT-4",
-            when: "The certificate has no PSD2 statement with roles, or its organizationIdentifier is not PSD<country>-<NCA>-<id>.",
+            when: "The certificate has no PSD2 statement with roles and an authority <country>-<NCA>, or its organizationIdentifier is not PSD<country>-<NCA>-<id>.",
             remedy: "Order the certificate as one for PSD2 (ETSI TS 119 495).",
             example: "organizationIdentifier NTRNO-123456789",
         },

@@ -68,6 +68,7 @@ impl Certificate {
         judgement::key_usage(&certificate)?;
         let psd2 = judgement::psd2(&statements)?.clone();
         judgement::roles(&psd2)?;
+        judgement::authority(&psd2)?;
         let issuer = judgement::issuer(&certificate)?;
         Ok(Self {
             presented: presented.into(),
@@ -165,8 +166,14 @@ impl Certificate {
 pub struct Roles(u8);
 
 impl Roles {
-    const NAMES: [(u8, &'static str); 4] =
-        [(1, "PSP_AS"), (2, "PSP_PI"), (3, "PSP_AI"), (4, "PSP_IC")];
+    const NAMES: [(u8, &'static str); 6] = [
+        (1, "PSP_AS"),
+        (2, "PSP_PI"),
+        (3, "PSP_AI"),
+        (4, "PSP_IC"),
+        (5, "PSP_CB"),
+        (6, "PSP_PA"),
+    ];
 
     /// These and the role with this number; other numbers mean nothing to this interface.
     pub fn with(self, number: u8) -> Self {
@@ -211,6 +218,10 @@ mod tests {
         let roles = Roles::default().with(3).with(2).with(9);
         assert!(roles.account_information() && roles.payment_initiation());
         assert_eq!(roles.to_string(), "PSP_PI,PSP_AI");
-        assert!(Roles::default().with(0).with(5).is_empty());
+        assert_eq!(
+            Roles::default().with(6).with(5).to_string(),
+            "PSP_CB,PSP_PA"
+        );
+        assert!(Roles::default().with(0).with(7).is_empty());
     }
 }

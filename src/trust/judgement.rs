@@ -161,6 +161,16 @@ pub(crate) const fn roles(psd2: &Psd2) -> Result<(), CertificateFault> {
     }
 }
 
+/// CRT-4: it names its authority as ETSI TS 119 495 has it, `<country>-<NCA>`.
+pub(crate) fn authority(psd2: &Psd2) -> Result<(), CertificateFault> {
+    match psd2.nca_id.split_once('-') {
+        Some((country, nca)) if is_authority(country, nca) => Ok(()),
+        _ => Err(CertificateFault::NotPsd2(
+            "the NCA id in its PSD2 statement is not <country>-<NCA>, such as NO-FSA",
+        )),
+    }
+}
+
 /// CRT-1, SIG-4: the issuer's name can be read.
 pub(crate) fn issuer(certificate: &X509Certificate<'_>) -> Result<Name, CertificateFault> {
     Name::from_der(certificate.issuer().as_raw())
@@ -196,13 +206,19 @@ fn is_psd2_identifier(identifier: &str) -> bool {
     let Some((nca, id)) = rest.split_once('-') else {
         return false;
     };
+    is_authority(country, nca)
+        && !id.is_empty()
+        && id.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
+
+/// A country of two letters and an authority of two to eight. `EU` is no country of ISO 3166-1, and no authority is the Union's.
+fn is_authority(country: &str, nca: &str) -> bool {
     let letters = |text: &str| text.bytes().all(|byte| byte.is_ascii_uppercase());
     country.len() == 2
         && letters(country)
+        && country != "EU"
         && (2..=8).contains(&nca.len())
         && letters(nca)
-        && !id.is_empty()
-        && id.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
 /// The organization, or where there is none the common name.
@@ -263,6 +279,7 @@ mod tests {
             "PSD12-FSA-1",
             "PSDNO-F-1",
             "PSDNO-FIN_FSA-1",
+            "PSDEU-NCA-1",
             "",
             "PSDNO-FSA-\u{e6}",
         ] {

@@ -63,8 +63,8 @@ fn read(extension: &[u8]) -> Option<Statements> {
         let mut statement = take(&mut statements, tag::SEQUENCE)?;
         match take(&mut statement, tag::OBJECT_IDENTIFIER)? {
             QC_COMPLIANCE => found.qualified = true,
-            QC_TYPE => types(take(&mut statement, tag::SEQUENCE)?, &mut found)?,
-            PSD2 => found.psd2 = Some(psd2(take(&mut statement, tag::SEQUENCE)?)?),
+            QC_TYPE => types(last(statement, tag::SEQUENCE)?, &mut found)?,
+            PSD2 => found.psd2 = Some(psd2(last(statement, tag::SEQUENCE)?)?),
             _ => {}
         }
     }
@@ -88,19 +88,27 @@ fn psd2(mut statement: &[u8]) -> Option<Psd2> {
         if let Some([number]) = take(&mut role, tag::OBJECT_IDENTIFIER)?.strip_prefix(ROLE) {
             roles = roles.with(*number);
         }
-        take(&mut role, tag::UTF8_STRING)?;
+        // A role is one OID and one name: behind them nothing may stand that another reader would take for a second role.
+        last(role, tag::UTF8_STRING)?;
     }
-    let mut text = || {
-        let text = take(&mut statement, tag::UTF8_STRING)?;
-        String::from_utf8(text.to_vec())
-            .ok()
-            .filter(|text| !text.trim().is_empty())
-    };
+    let nca_name = text(take(&mut statement, tag::UTF8_STRING)?)?;
+    let nca_id = text(last(statement, tag::UTF8_STRING)?)?;
     Some(Psd2 {
         roles,
-        nca_name: text()?,
-        nca_id: text()?,
+        nca_name,
+        nca_id,
     })
+}
+
+fn text(bytes: &[u8]) -> Option<String> {
+    String::from_utf8(bytes.to_vec())
+        .ok()
+        .filter(|text| !text.trim().is_empty())
+}
+
+/// The content of the only element that is left, which must have this tag.
+fn last(rest: &[u8], tag: u8) -> Option<&[u8]> {
+    Element::only(rest)?.content_of(tag)
 }
 
 /// Takes the content of the next element, which must have this tag.

@@ -4,6 +4,8 @@
 mod chain;
 /// CRT-10.
 mod encoding;
+/// QcStatements, read strictly.
+mod statements;
 
 use crate::harness::{
     Call, Gate, World, accepted,
@@ -33,7 +35,11 @@ fn spellings_of_a_certificate() {
         encoded,
         // A `+` stays a `+`: this is percent-encoding, not a form.
         pem.replace('\n', "%0A"),
+        // What OpenSSL and Java write before the armour.
+        format!("subject=CN = x issuer=CN = y {}", pem.replace('\n', " ")),
+        encode_block(format!("Bag Attributes\n    friendlyName: x\n{pem}").as_bytes()),
     ];
+    assert!(pem.contains('+'));
     for spelling in spellings {
         for passage in accepted(&gate, &showing(Call::accounts(), &spelling)) {
             assert_eq!(

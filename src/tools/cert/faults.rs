@@ -142,6 +142,11 @@ pub(super) fn all(
         let psd2 = found.judge("CRT-4", "ETSI TS 119 495 §5.1", judgement::psd2(statements));
         if let Some(psd2) = psd2 {
             found.judge("CRT-4", "ETSI TS 119 495 §5.2.2", judgement::roles(psd2));
+            found.judge(
+                "CRT-4",
+                "ETSI TS 119 495 §5.2.3",
+                judgement::authority(psd2),
+            );
         }
     }
     found.judge(
