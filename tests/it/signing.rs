@@ -8,6 +8,8 @@ mod digest;
 mod form;
 /// SIG-9, SIG-11, SIG-13.
 mod verified;
+/// SIG-10.
+mod words;
 
 use crate::harness::{Call, Gate, Protocol, accepted, refused};
 use openssl::{

@@ -97,6 +97,36 @@ fn identifiers() {
     }
 }
 
+/// An identifier is unique among one TPP's calls; another TPP may have come to the same.
+//= HDR-7 accepted
+#[test]
+fn the_identifier_of_another_tpp() {
+    let gate = Gate::start();
+    for tpp in [&gate.world().both, &gate.world().aisp] {
+        for protocol in Protocol::ALL {
+            let id = format!("0192f0c1-5a5b-7def-8000-{protocol:?}");
+            let call = Call::accounts().by(tpp).with("X-Request-ID", &id);
+            accepted(&gate, &call.only(protocol));
+        }
+    }
+}
+
+//= HDR-9 accepted
+#[test]
+fn uuids_in_either_letter_case_arrive_as_they_were_sent() {
+    let gate = Gate::start();
+    for id in [UUID.to_owned(), UUID.to_uppercase()] {
+        let call = Call::payment()
+            .with("PSU-ID", &id)
+            .with("PSU-Device-ID", &id);
+        for passage in accepted(&gate, &call) {
+            for header in ["psu-id", "psu-device-id"] {
+                assert_eq!(passage.seen.header(header), Some(&*id), "{header}");
+            }
+        }
+    }
+}
+
 //= HDR-7 refused
 #[test]
 fn what_is_no_identifier() {

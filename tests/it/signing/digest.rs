@@ -40,14 +40,27 @@ fn digests_of_the_body() {
 #[test]
 fn bodies_as_they_were_received() {
     let gate = Gate::start();
-    for body in [
-        r#"{"paymentIds":["00000293"]}"#,
-        r#"{"paymentIds":["00000699"]}"#,
-        "{\r\n\t\"paymentIds\": [ \"1\" ]\r\n}\r\n\n",
-        "{\"paymentIds\":[\"bl\u{e5}b\u{e6}r \u{1f600}\"]}",
+    for (body, digest) in [
+        (
+            r#"{"paymentIds":["00000293"]}"#,
+            "SHA-256=/+aYMXhHOyScUgJvw5jbKzdrntfqfdjwhestzCAfJ9c=",
+        ),
+        (
+            r#"{"paymentIds":["00000699"]}"#,
+            "SHA-256=AD/AvoCElcv5VSjx6ZTTqutga8m3ltRBZLlLNcEXskk=",
+        ),
+        (
+            "{\r\n\t\"paymentIds\": [ \"1\" ]\r\n}\r\n\n",
+            "SHA-256=Tv9AYVzpB5oP4qcIVomanVGVRoAxl9LwMVVoM33dzEo=",
+        ),
+        (
+            "{\"paymentIds\":[\"bl\u{e5}b\u{e6}r \u{1f600}\"]}",
+            "SHA-256=m0g/PpsYxsaOzjCjtBD762N9BNdsVH8bizG9IlrMTkI=",
+        ),
     ] {
-        accepted(&gate, &Call::basket().json(body));
-        accepted(&gate, &Call::basket().json(body).chunked());
+        let call = Call::basket().json(body).with("Digest", digest);
+        accepted(&gate, &call);
+        accepted(&gate, &call.chunked());
     }
 }
 

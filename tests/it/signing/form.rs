@@ -2,11 +2,12 @@
 
 use super::{joined, padded, parts, pkcs1, private, replace, signed_by};
 use crate::harness::{
-    Call, Gate, accepted,
-    pki::{Ca, Key, LeafSpec},
+    Call, Gate, Tpp, accepted,
+    pki::{CaSpec, Key, LeafSpec},
     refused, rsa_key, world,
 };
 use openssl::{hash::MessageDigest, pkey::PKey, rsa::Rsa, sha::sha256, sign::Signer};
+use std::sync::Arc;
 
 //= SIG-2 accepted
 #[test]
@@ -82,6 +83,30 @@ fn serials() {
     }
 }
 
+/// A serial number whose first bit is set has a zero byte before it in DER. Some print that byte, some don't.
+//= SIG-3 accepted
+#[test]
+fn a_serial_with_its_first_bit_set() {
+    let gate = Gate::start();
+    let spec = LeafSpec {
+        serial: Some(vec![0x9a, 0xbc, 0x01]),
+        ..world().leaf()
+    };
+    let call = Call::accounts().by(&world().issue(&spec));
+    for spelling in ["9ABC01", "009ABC01", "9abc01"] {
+        accepted(&gate, &with_serial(call.clone(), spelling));
+    }
+    // Read as a number with a sign.
+    let negative = with_serial(call, "FF9ABC01");
+    refused(
+        &gate,
+        &negative,
+        400,
+        "FORMAT_ERROR",
+        "signature-key-mismatch",
+    );
+}
+
 //= SIG-3 refused
 #[test]
 fn other_serials() {
@@ -126,6 +151,8 @@ fn spellings_of_the_issuer() {
         r#"CN=Portvakt Test CA G1, OID.2.5.4.97=NTRNO-000000000, O=\"Portvakt Test CA, AS\", C=NO"#,
         r"CN=Portvakt Test CA G1,organizationIdentifier=NTRNO-000000000,O=Portvakt Test CA\, AS,C=NO",
         r"CN=Portvakt Test CA G1,2.5.4.97=#0c0f4e54524e4f2d303030303030303030,O=Portvakt Test CA\2C AS,C=NO",
+        // A PrintableString where the certificate has UTF-8.
+        r"CN=Portvakt Test CA G1,2.5.4.97=#130f4e54524e4f2d303030303030303030,O=Portvakt Test CA\, AS,C=NO",
         r"cn = PORTVAKT TEST CA G1 ; 2.5.4.97 = ntrno-000000000 ; o = portvakt test ca\, as ; c = no",
         r"CN=Portvakt%20Test%20CA%20G1,2.5.4.97=NTRNO-000000000,O=Portvakt%20Test%20CA%5C,%20AS,C=NO",
     ];
@@ -177,32 +204,57 @@ fn with_issuer(spelling: String) -> Call {
     })
 }
 
-/// An issuer outside ASCII: as hex pairs, as `#hex`, and as UTF-8 that is sent as it is.
+/// A gate that knows a CA of this organization, and a TPP of that CA.
+fn below(organization: &str) -> (Gate, Arc<Tpp>) {
+    let spec = CaSpec {
+        organization: organization.into(),
+        key: Key::RsaPem(world().issuing_key.clone()),
+        ..CaSpec::default()
+    };
+    let issuing = world().root.issue_ca(&spec).unwrap();
+    let gate = Gate::builder()
+        .file("intermediates/another.pem", issuing.pem())
+        .start();
+    let tpp = Tpp::of(issuing.issue(&world().leaf()).unwrap());
+    (gate, tpp)
+}
+
+/// Every spelling of the issuer names the TPP's certificate.
+fn spelled(gate: &Gate, tpp: &Arc<Tpp>, spellings: &[&str]) {
+    let serial = tpp.identity.key_id().split_once(',').unwrap().0.to_owned();
+    for spelling in spellings {
+        // The signer would put what is not ASCII into an encoded word (SIG-10); here it goes as it is.
+        let call = Call::accounts().by(tpp).key_id("SN=0,CA=CN=x");
+        let key_id = format!("{serial},CA={spelling}");
+        accepted(gate, &replace(call, 0, move |_| key_id.clone()));
+    }
+}
+
+/// An issuer outside ASCII: as hex pairs, as UTF-8 that is sent as it is, and as UTF-8 that was taken for Latin-1 on the way.
 //= SIG-4 accepted
 #[test]
 fn an_issuer_outside_ascii() {
-    let world = world();
-    let spec = crate::harness::pki::CaSpec {
-        key: Key::RsaPem(world.issuing_key.clone()),
-        ..Default::default()
-    };
-    let issuing: Ca = world.root.issue_ca(&spec).unwrap();
-    let gate = Gate::builder()
-        .file("intermediates/norsk.pem", issuing.pem())
-        .start();
-    let tpp = crate::harness::Tpp::of(issuing.issue(&world.leaf()).unwrap());
-    let serial = tpp.identity.key_id().split_once(',').unwrap().0.to_owned();
+    let (gate, tpp) = below(&CaSpec::default().organization);
     let spellings = [
         r"CN=Portvakt Pr\C3\B8ve-CA G1,2.5.4.97=NTRNO-000000000,O=Portvakt Pr\C3\B8ve-CA\, utvikling,C=NO",
         r"CN=Portvakt Pr%C3%B8ve-CA G1,2.5.4.97=NTRNO-000000000,O=Portvakt Pr%C3%B8ve-CA%5C, utvikling,C=NO",
         "CN=Portvakt Pr\u{f8}ve-CA G1,2.5.4.97=NTRNO-000000000,O=\"Portvakt Pr\u{f8}ve-CA, utvikling\",C=NO",
+        "CN=Portvakt Pr\u{c3}\u{b8}ve-CA G1,2.5.4.97=NTRNO-000000000,O=Portvakt Pr\u{c3}\u{b8}ve-CA\\, utvikling,C=NO",
     ];
-    for spelling in spellings {
-        // The signer would put what is not ASCII into an encoded word (SIG-10); here it goes as it is.
-        let call = Call::accounts().by(&tpp).key_id("SN=0,CA=CN=x");
-        let key_id = format!("{serial},CA={spelling}");
-        accepted(&gate, &replace(call, 0, move |_| key_id.clone()));
-    }
+    spelled(&gate, &tpp, &spellings);
+}
+
+/// A newline inside a name cannot stand in a header: it is escaped, encoded, or a space by then.
+//= SIG-4 accepted
+#[test]
+fn an_issuer_with_a_newline() {
+    let (gate, tpp) = below("Portvakt\r\nTest");
+    let spellings = [
+        r"CN=Portvakt Pr\C3\B8ve-CA G1,2.5.4.97=NTRNO-000000000,O=Portvakt\0D\0ATest,C=NO",
+        r"CN=Portvakt Pr\C3\B8ve-CA G1,2.5.4.97=NTRNO-000000000,O=Portvakt Test,C=NO",
+        r"CN=Portvakt%20Pr%C3%B8ve-CA%20G1,2.5.4.97=NTRNO-000000000,O=Portvakt%0D%0ATest,C=NO",
+    ];
+    spelled(&gate, &tpp, &spellings);
 }
 
 //= SIG-5 accepted
@@ -277,7 +329,7 @@ fn keys_that_are_weak() {
             ..world().leaf()
         })
         .unwrap();
-    let tpp = crate::harness::Tpp::showing(elliptic.der, &world().tpp_key);
+    let tpp = Tpp::showing(elliptic.der, &world().tpp_key);
     refused(
         &gate,
         &Call::accounts().by(&tpp),
