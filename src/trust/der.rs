@@ -111,6 +111,10 @@ mod tests {
         assert_eq!(take_length(&[0x7f, 1]), Some((0x7f, &[1][..])));
         assert_eq!(take_length(&[0x81, 0x80]), Some((0x80, &[][..])));
         assert_eq!(take_length(&[0x82, 1, 0]), Some((0x100, &[][..])));
+        assert_eq!(
+            take_length(&[0x84, 1, 0, 0, 0]),
+            Some((0x100_0000, &[][..]))
+        );
         for not_der in [
             &[][..],
             &[0x80],
@@ -121,6 +125,18 @@ mod tests {
             &[0xff],
         ] {
             assert_eq!(take_length(not_der), None, "{not_der:02x?}");
+        }
+    }
+
+    #[test]
+    fn tags_above_30_are_none() {
+        for several_octets in [0x1f, 0x3f, 0x5f, 0x9f, 0xff] {
+            assert!(Element::only(&[several_octets, 1, 0]).is_none());
+        }
+        for one_octet in [0x00, 0x1e, 0x30, 0xa0] {
+            let bytes = [one_octet, 1, 7];
+            let content = Element::only(&bytes).unwrap().content_of(one_octet);
+            assert_eq!(content, Some(&[7][..]));
         }
     }
 

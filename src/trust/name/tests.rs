@@ -292,6 +292,11 @@ fn sig_4_a_mismatch_says_what_to_change() {
         "XX=1",
         "the issuer cannot be read at byte 0: this attribute type is not known; write it as a dotted OID",
     );
+    // Both readings differ in the same place: the one that the TPP wrote is shown.
+    check(
+        r"2.5.4.97=NTRCZ%20X,O=První certifikační autorita\, a.s.,CN=I.CA SSL EV CA/RSA 10/2017,C=CZ",
+        "RDN 1 of the issuer is 2.5.4.97=NTRCZ-26439395 in the certificate and 2.5.4.97=NTRCZ%20X in keyId",
+    );
     let latin1 = issuer.compare(b"O=\xed\xed,XX=1").unwrap_err();
     assert!(
         matches!(latin1, NameMismatch::Unreadable { at: 5, .. }),
