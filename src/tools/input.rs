@@ -15,7 +15,7 @@ const MAX_BYTES: u64 = 64 * 1024 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum InputFault {
     /// The system said so.
-    #[error("{} cannot be read: {source}", path.display())]
+    #[error("{} cannot be read: {source}", name(path))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -23,8 +23,17 @@ pub enum InputFault {
         source: io::Error,
     },
     /// It is longer than anything that is read here.
-    #[error("{} is longer than {MAX_BYTES} bytes", .0.display())]
+    #[error("{} is longer than {MAX_BYTES} bytes", name(.0))]
     TooLong(PathBuf),
+}
+
+/// What a fault calls an input.
+pub(super) fn name(path: &Path) -> String {
+    if path == Path::new("-") {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
+    }
 }
 
 /// The bytes of a file, or of standard input where the path is `-`.

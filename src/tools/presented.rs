@@ -6,6 +6,9 @@
 use crate::trust::decode::Presented;
 use crate::trust::{CertificateFault, decode};
 
+/// What every block of PEM begins with, whatever it holds.
+const ARMOUR: &[u8] = b"-----BEGIN ";
+
 /// What a header line may begin with, where the whole line was saved.
 const NAME: &[u8] = b"tpp-signature-certificate:";
 
@@ -32,7 +35,13 @@ pub(super) fn read(file: &[u8]) -> Result<(Presented, Vec<&'static str>), Certif
         _ => file,
     };
     let value = value.trim_ascii();
+    if value.is_empty() {
+        return Err(CertificateFault::Malformed("it is empty"));
+    }
     match decode::decode(value) {
+        Err(_) if is_other_pem(value) => Err(CertificateFault::Malformed(
+            "it is PEM, but of something else: a certificate stands between BEGIN CERTIFICATE and END CERTIFICATE",
+        )),
         Err(fault) => {
             let joined: Vec<u8> = value
                 .iter()
@@ -45,6 +54,12 @@ pub(super) fn read(file: &[u8]) -> Result<(Presented, Vec<&'static str>), Certif
         }
         Ok(presented) => Ok((presented, notes)),
     }
+}
+
+/// PEM without a certificate: a private key, most often, because it lies beside one.
+fn is_other_pem(value: &[u8]) -> bool {
+    let holds = |text| memchr::memmem::find(value, text).is_some();
+    holds(ARMOUR) && !holds(b"-----BEGIN CERTIFICATE-----")
 }
 
 #[cfg(test)]
@@ -73,7 +88,26 @@ mod tests {
             let (presented, found) = read(&file).unwrap();
             assert_eq!((presented.leaf, found.len()), (der.clone(), notes));
         }
-        assert!(read(b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----").is_err());
-        assert!(read(b"").is_ok_and(|(presented, _)| presented.leaf.is_empty()));
+    }
+
+    #[test]
+    fn what_is_no_certificate_is_called_by_its_name() {
+        for (file, why) in [
+            (&b""[..], "it is empty"),
+            (b" \r\n", "it is empty"),
+            (b"TPP-Signature-Certificate:\r\n", "it is empty"),
+            (
+                b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
+                "of something else",
+            ),
+            (
+                b"-----BEGIN CERTIFICATE-----\nAAAA",
+                "the PEM text has no END line",
+            ),
+            (b"hello, world", "neither base64 nor PEM"),
+        ] {
+            let fault = read(file).unwrap_err().to_string();
+            assert!(fault.contains(why), "{fault}");
+        }
     }
 }

@@ -54,7 +54,10 @@ pub enum CertFault {
     #[error(transparent)]
     Input(#[from] InputFault),
     /// The file holds no certificate.
-    #[error("{} holds no certificate: {fault} (CRT-1, certificate-malformed)", path.display())]
+    #[error(
+        "{} holds no certificate: {fault} (CRT-1, certificate-malformed)",
+        input::name(path)
+    )]
     Unreadable {
         /// The file.
         path: PathBuf,

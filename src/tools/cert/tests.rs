@@ -114,7 +114,7 @@ type Bend = fn(&mut LeafSpec);
 
 #[test]
 fn one_fault_each_with_its_clause() {
-    let table: [(Bend, [&str; 2]); 9] = [
+    let table: [(Bend, [&str; 2]); 10] = [
         (
             |spec| spec.not_after = spec.not_before + std::time::Duration::from_secs(1),
             ["certificate-expired (CRT-2)", "RFC 5280 §4.1.2.5"],
@@ -145,6 +145,10 @@ fn one_fault_each_with_its_clause() {
         (
             |spec| spec.roles = Some(Vec::new()),
             ["certificate-not-psd2 (CRT-4)", "ETSI TS 119 495 §5.2.2"],
+        ),
+        (
+            |spec| spec.nca_id = "Germany".into(),
+            ["certificate-not-psd2 (CRT-4)", "ETSI TS 119 495 §5.2.3"],
         ),
         (
             |spec| spec.organization_identifier = Some("NTRNO-1".into()),

@@ -30,7 +30,7 @@ use super::{
 use crate::{
     clock::Timestamp,
     config::{Faults, Settings},
-    interface::Reason,
+    interface::{Code, Reason},
 };
 use std::{
     io::{self, Write},
@@ -57,7 +57,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "N", requires = "config")]
     entry: Option<usize>,
     /// With --config a request: a file, or - for standard input, with raw HTTP/1.1, the output of curl --trace-ascii, or a
-    /// HAR. Without it a reason, such as signature-mismatch; nothing lists all reasons.
+    /// HAR. Without it a reason, such as signature-mismatch, or a code, such as FORMAT_ERROR; nothing lists all reasons.
     #[arg(value_name = "REQUEST|REASON")]
     what: Option<String>,
 }
@@ -72,18 +72,32 @@ pub enum ExplainFault {
     #[error(transparent)]
     Input(#[from] InputFault),
     /// The input holds no request.
-    #[error(transparent)]
-    Saved(#[from] SavedFault),
+    #[error("{}: {fault}", input::name(path))]
+    Saved {
+        /// The input.
+        path: PathBuf,
+        /// What it is instead.
+        fault: SavedFault,
+    },
+    /// Nothing to compare with.
+    #[error("{}: the file is empty, and no signing string is", input::name(.0))]
+    NoString(PathBuf),
     /// A word that is no reason.
     #[error(
-        "there is no reason {word:?}; did you mean {nearest}? `portvakt explain` lists all of them"
+        "there is no reason {word:?}{}; `portvakt explain` lists all of them",
+        nearest.map_or_else(String::new, |slug| format!("; did you mean {slug}?"))
     )]
     NoReason {
         /// The word.
         word: String,
-        /// The slug that is most like it.
-        nearest: &'static str,
+        /// The slug that is most like it, if any is.
+        nearest: Option<&'static str>,
     },
+    /// A path where nothing is.
+    #[error(
+        "{0} is no reason, and there is no such file. A request is judged with --config FILE; `portvakt explain` lists the reasons"
+    )]
+    NoFile(String),
     /// A request without a configuration to judge it by.
     #[error("{0} is a request, not a reason: name the configuration to judge it by, --config FILE")]
     NoConfig(String),
@@ -124,8 +138,12 @@ fn request(
     now: Timestamp,
     out: &mut dyn Write,
 ) -> Result<ExitCode, ExplainFault> {
-    let theirs = args.theirs.as_deref().map(input::read).transpose()?;
-    let request = saved::request(&input::read(file)?, args.entry)?;
+    let theirs = args.theirs.as_deref().map(theirs).transpose()?;
+    let saved = saved::request(&input::read(file)?, args.entry);
+    let request = saved.map_err(|fault| ExplainFault::Saved {
+        path: file.into(),
+        fault,
+    })?;
     let settings = Settings::load(config).map_err(ExplainFault::Config)?;
     let moment = judge::Moment::of(&request, args.at, now);
     let judged = judge::judge(&request, &settings.snapshot, moment)?;
@@ -142,13 +160,30 @@ fn request(
     })
 }
 
+/// The caller's signing string.
+fn theirs(path: &Path) -> Result<Vec<u8>, ExplainFault> {
+    let string = input::read(path)?;
+    if string.trim_ascii().is_empty() {
+        return Err(ExplainFault::NoString(path.into()));
+    }
+    Ok(string)
+}
+
 fn reason(word: &str, out: &mut dyn Write) -> Result<ExitCode, ExplainFault> {
-    if let Some(reason) = Reason::from_slug(word) {
+    if let Some(reason) = Reason::from_slug(&word.to_ascii_lowercase()) {
         write!(out, "{}", reasons::describe(reason))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // An answer shows its code and its reason side by side.
+    if let Some(code) = Code::ALL.iter().find(|code| code.as_str() == word) {
+        write!(out, "{}", reasons::of_code(*code))?;
         return Ok(ExitCode::SUCCESS);
     }
     if word == "-" || Path::new(word).is_file() {
         return Err(ExplainFault::NoConfig(word.to_owned()));
+    }
+    if word.contains(['.', '/', '\\']) {
+        return Err(ExplainFault::NoFile(word.to_owned()));
     }
     Err(ExplainFault::NoReason {
         word: word.to_owned(),

@@ -1,14 +1,23 @@
 //! The reasons as a list, and the one that a misspelt word means.
 
-use crate::interface::{Reason, guide};
+use crate::interface::{Code, Reason, guide};
 use std::fmt::Write;
 
 /// Every reason with its status and its title, in the order of the rules.
 pub(super) fn list() -> String {
+    lines(Reason::ALL.iter())
+}
+
+/// The reasons that are answered with a code.
+pub(super) fn of_code(code: Code) -> String {
+    lines(Reason::ALL.iter().filter(|reason| reason.code() == code))
+}
+
+fn lines<'a>(reasons: impl Iterator<Item = &'a Reason>) -> String {
     let mut text = String::new();
     let width = Reason::ALL.iter().map(|reason| reason.slug().len()).max();
     let width = width.unwrap_or_default();
-    for reason in Reason::ALL {
+    for reason in reasons {
         // Writing to a String does not fail.
         let _ = writeln!(
             text,
@@ -27,8 +36,9 @@ pub(super) fn describe(reason: Reason) -> String {
     format!("{}\n\n{}", reason.slug(), guide::describe(reason))
 }
 
-/// The slug that is most like a word: one that holds it, or else the one with the fewest letters to change.
-pub(super) fn nearest(word: &str) -> &'static str {
+/// The slug that is most like a word: one that holds it, or else the one with the fewest letters to change, if a third of
+/// the word's letters is enough.
+pub(super) fn nearest(word: &str) -> Option<&'static str> {
     let word: String = word
         .to_ascii_lowercase()
         .replace(['_', ' '], "-")
@@ -37,9 +47,11 @@ pub(super) fn nearest(word: &str) -> &'static str {
         .collect();
     let slugs = || Reason::ALL.iter().map(|reason| reason.slug());
     let holding = slugs().find(|slug| word.len() > 3 && slug.contains(&word));
-    holding
-        .or_else(|| slugs().min_by_key(|slug| distance(&word, slug)))
-        .unwrap_or_default()
+    holding.or_else(|| {
+        let measured = slugs().map(|slug| (distance(&word, slug), slug));
+        let (letters, slug) = measured.min_by_key(|(letters, _)| *letters)?;
+        (letters <= word.len() / 3).then_some(slug)
+    })
 }
 
 /// How many letters must be put in, taken out or changed (Levenshtein).
@@ -76,9 +88,11 @@ mod tests {
             ("skewed", "date-skewed"),
             ("certifcate-expired", "certificate-expired"),
         ] {
-            assert_eq!(nearest(word), slug, "{word}");
+            assert_eq!(nearest(word), Some(slug), "{word}");
         }
-        assert!(!nearest("").is_empty() && !nearest(&"x".repeat(10_000)).is_empty());
+        for word in ["", "x", "nonsense", "401", "403", &"x".repeat(10_000)] {
+            assert_eq!(nearest(word), None, "{word}");
+        }
         assert_eq!(distance("kitten", "sitting"), 3);
     }
 

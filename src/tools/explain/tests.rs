@@ -315,11 +315,31 @@ fn reasons() {
     assert!(matches!(
         explain(&["date-skewd"]),
         Err(ExplainFault::NoReason {
-            nearest: "date-skewed",
+            nearest: Some("date-skewed"),
             ..
         })
     ));
+    assert!(explain(&["Date-Skewed"]).is_ok());
+    let forbidden = explain(&["FORBIDDEN"]).unwrap();
+    says(&forbidden, &["role-missing", "certificate-expired"]);
+    assert!(!forbidden.contains("date-skewed"), "{forbidden}");
+    for (word, said) in [
+        (
+            "nonsense",
+            "there is no reason \"nonsense\"; `portvakt explain` lists",
+        ),
+        (
+            "no/such.txt",
+            "no/such.txt is no reason, and there is no such file",
+        ),
+    ] {
+        let fault = explain(&[word]).unwrap_err().to_string();
+        assert!(fault.starts_with(said), "{fault}");
+    }
     assert!(matches!(explain(&["-"]), Err(ExplainFault::NoConfig(_))));
+    let empty = WORLD.file("empty.txt", "\n".to_owned());
+    let theirs = ["--config", "x", "--theirs", empty.to_str().unwrap(), "y"];
+    assert!(matches!(explain(&theirs), Err(ExplainFault::NoString(_))));
     assert!(matches!(
         explain(&["--config", "x"]),
         Err(ExplainFault::NoRequest)

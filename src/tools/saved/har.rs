@@ -22,6 +22,9 @@ pub(super) fn request(input: &[u8], entry: Option<usize>) -> Result<SavedRequest
         .iter()
         .filter_map(|entry| entry.get("request"))
         .collect();
+    if requests.is_empty() {
+        return Err(fault("no entry of log.entries has a request"));
+    }
     let is_signed =
         |request: &&Value| pairs(request).any(|(name, _)| name.eq_ignore_ascii_case("signature"));
     let (request, note) = choose(requests, entry, is_signed)?;

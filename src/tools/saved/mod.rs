@@ -63,12 +63,22 @@ pub enum SavedFault {
         "the first line is no request line such as `GET /v1/accounts HTTP/1.1`; expected a raw HTTP/1.1 request, the output of curl --trace-ascii, or a HAR"
     )]
     RequestLine,
+    /// METHOD and target, and no version: what `portvakt tpp sign` prints, or an access log.
+    #[error(
+        "the first line has no version, such as HTTP/1.1: this is no whole request. `portvakt tpp sign --curl` prints a command, and with --trace-ascii FILE that saves one"
+    )]
+    NoVersion,
+    /// What `curl -v` prints.
+    #[error(
+        "this is what curl -v prints, without the body and with the gateway's answer in between: save the request with curl --trace-ascii FILE"
+    )]
+    Verbose,
     /// Not a status line.
     #[error("the first line is no status line such as `HTTP/1.1 200 OK`")]
     StatusLine,
     /// A line of the head that is no header. The gateway's HTTP layer answers such a request by itself.
     #[error(
-        "line {line} of the head is no header: {why}. The HTTP layer answers such a request with 400 and no body (HTTP-7)"
+        "line {line} of the head is no header: {why}. The HTTP layer refuses it; a request is answered with 400 and no body (HTTP-7)"
     )]
     Header {
         /// Which line of the head, from 1.

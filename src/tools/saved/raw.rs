@@ -23,8 +23,8 @@ pub(super) fn request(input: &[u8]) -> Result<SavedRequest, SavedFault> {
         .next()
         .unwrap_or_default();
     // Before anything else: whoever gave another kind of file shall read that, and not of its third line.
-    let (method, target, framed) =
-        request_line(first.strip_suffix(b"\r").unwrap_or(first)).ok_or(SavedFault::RequestLine)?;
+    let first = first.strip_suffix(b"\r").unwrap_or(first);
+    let (method, target, framed) = request_line(first).ok_or_else(|| what_else(input, first))?;
     let Head {
         raw,
         mut headers,
@@ -51,13 +51,10 @@ pub(super) fn request(input: &[u8]) -> Result<SavedRequest, SavedFault> {
 }
 
 pub(super) fn response(input: &[u8]) -> Result<SavedResponse, SavedFault> {
-    let mut head = head(trim_empty_lines(input))?;
+    let mut head = head_of_response(trim_empty_lines(input))?;
     // `curl -i` shows 100 Continue too.
-    while head.first.starts_with(b"HTTP/") && is_informational(&head.first) {
-        head = self::head(head.rest)?;
-    }
-    if !head.first.starts_with(b"HTTP/") {
-        return Err(SavedFault::StatusLine);
+    while is_informational(&head.first) {
+        head = head_of_response(head.rest)?;
     }
     let body = body::of(&head.headers, head.rest, &mut head.notes);
     Ok(SavedResponse {
@@ -66,6 +63,14 @@ pub(super) fn response(input: &[u8]) -> Result<SavedResponse, SavedFault> {
         body,
         notes: head.notes,
     })
+}
+
+fn head_of_response(input: &[u8]) -> Result<Head<'_>, SavedFault> {
+    if input.starts_with(b"HTTP/") {
+        head(input)
+    } else {
+        Err(SavedFault::StatusLine)
+    }
 }
 
 fn head(input: &[u8]) -> Result<Head<'_>, SavedFault> {
@@ -145,6 +150,23 @@ fn request_line(line: &[u8]) -> Option<(String, Vec<u8>, bool)> {
     };
     let method = http::Method::from_bytes(method).ok()?;
     Some((method.as_str().to_owned(), target.to_vec(), framed))
+}
+
+/// What a file that does not begin with a request line may be.
+fn what_else(input: &[u8], first: &[u8]) -> SavedFault {
+    // `* Trying …`, and behind it `> GET /v1/accounts HTTP/1.1`.
+    let mut lines = input.split(|byte| *byte == b'\n').take(200);
+    if lines.any(|line| {
+        let sent = line.strip_prefix(b"> ").map(<[u8]>::trim_ascii_end);
+        sent.and_then(request_line).is_some()
+    }) {
+        return SavedFault::Verbose;
+    }
+    let with_version = [first, b" HTTP/1.1"].concat();
+    match request_line(&with_version) {
+        Some((_, target, _)) if target.starts_with(b"/") => SavedFault::NoVersion,
+        _ => SavedFault::RequestLine,
+    }
 }
 
 fn is_informational(status_line: &[u8]) -> bool {

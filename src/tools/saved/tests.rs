@@ -95,10 +95,17 @@ fn what_cannot_be_read() {
         ("", Empty),
         ("\r\n \n", Empty),
         ("hello", RequestLine),
-        ("GET /v1/accounts", RequestLine),
+        ("GET /v1/accounts", NoVersion),
+        ("GET /v1/accounts\nDate: x\n\nsigning string:\n", NoVersion),
+        ("GET accounts", RequestLine),
         ("GET  / HTTP/1.1\r\n\r\n", RequestLine),
         ("G(T / HTTP/1.1\r\n\r\n", RequestLine),
-        ("> GET / HTTP/1.1\r\n", RequestLine),
+        ("> GET / HTTP/1.1\r\n", Verbose),
+        (
+            "*   Trying 192.0.2.1:443...\n* Connected\n> GET /v1/accounts HTTP/2\r\n> Host: a\n",
+            Verbose,
+        ),
+        ("* not curl's\n> quoted", RequestLine),
         ("HTTP/1.1 200 OK\r\n\r\n", RequestLine),
         (
             "GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n",
@@ -127,7 +134,10 @@ fn what_cannot_be_read() {
             r#"{"log":{"entries":[]}}"#,
             Har("log.entries is empty".into()),
         ),
-        (r#"{"log":{"entries":[{}]}}"#, NoRequest),
+        (
+            r#"{"log":{"entries":[{}]}}"#,
+            Har("no entry of log.entries has a request".into()),
+        ),
         (
             r#"{"log":{"entries":[{"request":{"method":"GET","url":"/v1"}}]}}"#,
             Har("the request's url is not absolute".into()),
@@ -359,6 +369,9 @@ fn answers() {
         response(b"GET / HTTP/1.1\r\n\r\n").err(),
         Some(SavedFault::StatusLine)
     );
+    for no_answer in [&b"\x00\x01\n\xff"[..], b"HTTP/1.1 100 Continue\r\n\r\n"] {
+        assert_eq!(response(no_answer).err(), Some(SavedFault::StatusLine));
+    }
     assert_eq!(response(b" \n").err(), Some(SavedFault::Empty));
 }
 

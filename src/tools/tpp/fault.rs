@@ -68,8 +68,13 @@ pub enum TppFault {
     #[error(transparent)]
     Input(#[from] InputFault),
     /// The input holds no request, or no answer.
-    #[error(transparent)]
-    Saved(#[from] SavedFault),
+    #[error("{}: {fault}", crate::tools::input::name(path))]
+    Saved {
+        /// The input.
+        path: PathBuf,
+        /// What it is instead.
+        fault: SavedFault,
+    },
     /// Neither `--cert` nor the message names a certificate, or it is none.
     #[error("there is no certificate to verify with: {0}")]
     NoCertificate(String),
@@ -82,7 +87,7 @@ impl TppFault {
     /// The status of the program: 2 for an input that cannot be verified at all, 1 for everything else.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Input(_) | Self::Saved(_) | Self::NoCertificate(_) => ExitCode::from(2),
+            Self::Input(_) | Self::Saved { .. } | Self::NoCertificate(_) => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }
     }

@@ -464,7 +464,7 @@ fn sig_12_a_saved_answer_is_verified_by_the_same_rules() {
     ));
     assert!(matches!(
         verified("--response", b"", None),
-        Err(TppFault::Saved(_))
+        Err(TppFault::Saved { .. })
     ));
     assert!(VerifyLine::try_parse_from(["tpp", "verify"]).is_err());
 }

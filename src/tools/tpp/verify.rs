@@ -15,10 +15,10 @@ use crate::{
     },
     tools::{
         input, presented,
-        saved::{self, SavedRequest, Wire},
+        saved::{self, SavedFault, SavedRequest, Wire},
         visible::{tame, visible},
     },
-    trust::judgement,
+    trust::{CertificateFault, judgement},
 };
 use base64::prelude::{BASE64_STANDARD, Engine};
 use http::{HeaderMap, HeaderValue};
@@ -122,7 +122,7 @@ pub(super) fn run(args: &VerifyArgs, out: &mut dyn Write) -> Result<ExitCode, Tp
 
 fn message(args: &VerifyArgs) -> Result<Message, TppFault> {
     if let Some(path) = &args.response {
-        let response = saved::response(&input::read(path)?)?;
+        let response = saved::response(&input::read(path)?).map_err(unreadable(path))?;
         return Ok(Message {
             title: tame(&response.status),
             line: None,
@@ -141,7 +141,7 @@ fn message(args: &VerifyArgs) -> Result<Message, TppFault> {
         body,
         notes,
         ..
-    } = saved::request(&input::read(path)?, None)?;
+    } = saved::request(&input::read(path)?, None).map_err(unreadable(path))?;
     Ok(Message {
         title: format!("{method} {}", visible(&target)),
         line: Some((method, target)),
@@ -155,11 +155,18 @@ fn message(args: &VerifyArgs) -> Result<Message, TppFault> {
     })
 }
 
+fn unreadable(path: &Path) -> impl FnOnce(SavedFault) -> TppFault {
+    let path = path.to_owned();
+    |fault| TppFault::Saved { path, fault }
+}
+
 fn certificate(file: Option<&Path>, headers: &HeaderMap) -> Result<Vec<u8>, TppFault> {
-    let unreadable =
-        |fault: crate::trust::CertificateFault| TppFault::NoCertificate(fault.to_string());
+    let unreadable = |place: String| {
+        move |fault: CertificateFault| TppFault::NoCertificate(format!("{place}: {fault}"))
+    };
     if let Some(file) = file {
-        let (presented, _) = presented::read(&input::read(file)?).map_err(unreadable)?;
+        let presented = presented::read(&input::read(file)?);
+        let (presented, _) = presented.map_err(unreadable(input::name(file)))?;
         return Ok(presented.leaf);
     }
     let value = headers::TPP_SIGNATURE_CERTIFICATE.get(headers);
@@ -168,7 +175,8 @@ fn certificate(file: Option<&Path>, headers: &HeaderMap) -> Result<Vec<u8>, TppF
             "there is no TPP-Signature-Certificate; name one with --cert".into(),
         )
     })?;
-    let (presented, _) = presented::read(value.as_bytes()).map_err(unreadable)?;
+    let (presented, _) = presented::read(value.as_bytes())
+        .map_err(unreadable("TPP-Signature-Certificate".into()))?;
     Ok(presented.leaf)
 }
 
