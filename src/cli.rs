@@ -7,6 +7,7 @@ use crate::{
     tools::{
         cert::{self, CertArgs},
         explain::{self, ExplainArgs, ExplainFault},
+        sca::{self, ScaCommand, ScaFault},
         tpp::{self, TppCommand},
     },
 };
@@ -48,6 +49,9 @@ enum Command {
     Explain(ExplainArgs),
     /// Say what the gateway thinks of a certificate. Ends with 0, with 1 and every fault, or with 2 where it cannot be read.
     Cert(CertArgs),
+    /// The keys of SCA links.
+    #[command(subcommand)]
+    Sca(ScaCommand),
     /// Be a TPP: sign a request as one does, send it, check what was saved.
     #[command(subcommand)]
     Tpp(TppCommand),
@@ -78,6 +82,13 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Cert(args) => {
             match cert::run(args, Clock::System.now(), &mut io::stdout().lock()) {
                 Ok(status) => status,
+                Err(fault) => unusable(&fault),
+            }
+        }
+        Command::Sca(command) => {
+            match sca::run(command, Clock::System.now(), &mut io::stdout().lock()) {
+                Ok(status) => status,
+                Err(ScaFault::Config(faults)) => bad_configuration(&faults),
                 Err(fault) => unusable(&fault),
             }
         }

@@ -19,14 +19,18 @@ use crate::sca::{KeyFault, PsuPresent, ScaSettings, TokenKeys, UnknownPsu};
 /// The parameter of the page that the token stands in.
 const PARAMETER: &str = "request";
 
+/// Where the token keys are by default, from the folder of the configuration.
+const TOKEN_KEYS: &str = "../state/sca-token.keys";
+
 /// How long a link is good by default (SCA-12).
 const LIFETIME: Duration = Duration::from_secs(15 * 60);
 
 pub(super) fn read(mut section: Section<'_>, base: &Path) -> Option<ScaSettings> {
     let page = section.required("page").and_then(|value| page(&value));
-    let token_keys = section
-        .required("token_keys")
-        .and_then(|value| token_keys(&value, base));
+    let token_keys = match section.optional("token_keys") {
+        Some(value) => token_keys(&value, base),
+        None => default_keys(&section, base),
+    };
     let lifetime = section
         .optional("token_lifetime")
         .and_then(|value| value.duration(Duration::from_secs(60)..=Duration::from_secs(3_600)));
@@ -72,14 +76,21 @@ fn page(value: &Value<'_>) -> Option<String> {
 }
 
 fn token_keys(value: &Value<'_>, base: &Path) -> Option<PathBuf> {
-    let path = value.path(base)?;
+    let read = readable(value.path(base)?);
+    read.map_err(|text| value.fault(text)).ok()
+}
+
+fn default_keys(section: &Section<'_>, base: &Path) -> Option<PathBuf> {
+    let read = readable(base.join(TOKEN_KEYS));
+    read.map_err(|text| section.fault("token_keys", text)).ok()
+}
+
+/// A file of keys that can be used, or is still to be made.
+fn readable(path: PathBuf) -> Result<PathBuf, String> {
     match TokenKeys::read(&path) {
-        Ok(_) => Some(path),
-        Err(KeyFault::File(error)) if error.kind() == std::io::ErrorKind::NotFound => Some(path),
-        Err(fault) => {
-            value.fault(format!("{}: {fault}", path.display()));
-            None
-        }
+        Ok(_) => Ok(path),
+        Err(KeyFault::File(error)) if error.kind() == std::io::ErrorKind::NotFound => Ok(path),
+        Err(fault) => Err(format!("{}: {fault}", path.display())),
     }
 }
 

@@ -62,28 +62,6 @@ pub(super) struct MemberFault {
 struct Meaning(u16, Code, &'static str);
 
 impl ApiFault {
-    /// Every reason, as docs/sca.md lists them.
-    #[cfg(test)]
-    pub(super) const REASONS: [&'static str; 17] = [
-        "call-unknown",
-        "method-not-allowed",
-        "caller-unknown",
-        "media-type-unsupported",
-        "body-too-large",
-        "request-timeout",
-        "body-malformed",
-        "member-invalid",
-        "sca-request-invalid",
-        "sca-request-foreign",
-        "sca-request-expired",
-        "sca-finished",
-        "psu-other",
-        "context-other",
-        "psu-bound-elsewhere",
-        "psu-unknown",
-        "state-unavailable",
-    ];
-
     /// The answer.
     pub(super) fn answer(&self, desk: &Desk) -> Response {
         let Meaning(status, code, reason) = self.meaning();
@@ -179,7 +157,7 @@ impl ApiFault {
                 "This PSU-ID belongs to another TPP; nothing changed. A PSU has a PSU-ID of its own for each TPP.".into()
             }
             Self::PsuUnknown => "This TPP has no such PSU.".into(),
-            Self::Unavailable => "The store is away; nothing changed. Try again.".into(),
+            Self::Unavailable => "The store is away. Repeat the call: what was done already is not done twice.".into(),
         }
     }
 }
@@ -208,4 +186,45 @@ pub(super) fn json(status: u16, body: &Value) -> Response {
         HeaderValue::from_static("application/json; charset=utf-8"),
     );
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manual_lists_every_reason() {
+        let manual = include_str!("../../docs/sca.md");
+        for fault in every_fault() {
+            let Meaning(status, _, reason) = fault.meaning();
+            let row = format!("| {status} | `{reason}` | ");
+            assert_eq!(manual.matches(&row).count(), 1, "{row}");
+            assert!(fault.message().ends_with('.'));
+        }
+        assert_eq!(manual.matches("| `").count(), every_fault().len());
+    }
+
+    fn every_fault() -> Vec<ApiFault> {
+        vec![
+            ApiFault::NoSuchCall,
+            ApiFault::OtherMethod,
+            ApiFault::Unauthorized,
+            ApiFault::OtherMediaType,
+            ApiFault::LongBody,
+            ApiFault::SlowBody,
+            ApiFault::NotJson("It is no JSON."),
+            ApiFault::Members(Vec::new()),
+            ApiFault::Token(TokenFault::NotOurs),
+            ApiFault::Token(TokenFault::OtherEnvironment),
+            ApiFault::Token(TokenFault::Expired),
+            ApiFault::FinishedOtherwise,
+            ApiFault::OtherPsu {
+                redirect_uri: String::new(),
+            },
+            ApiFault::OtherContext,
+            ApiFault::BoundElsewhere,
+            ApiFault::PsuUnknown,
+            ApiFault::Unavailable,
+        ]
+    }
 }

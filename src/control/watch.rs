@@ -1,7 +1,7 @@
 //! How the gateway is: /livez, /readyz, /metrics.
 
 use super::{Desk, fault};
-use crate::admission::Unbuilt;
+use crate::{admission::Unbuilt, state::Store};
 use axum::{
     extract::State,
     http::header,
@@ -19,12 +19,21 @@ pub(super) async fn live() -> Response {
     fault::json(200, &json!({ "live": true }))
 }
 
-/// Ready: the snapshot is in use and the gateway is not stopping.
-pub(super) async fn ready(State((shutdown, _)): State<Watched>) -> Response {
-    let ready = !*shutdown.borrow();
+/// Ready: the snapshot is in use, the gateway is not stopping, and state can be kept. What is not well is said.
+pub(super) async fn ready(State((shutdown, desk)): State<Watched>) -> Response {
+    let stopping = shutdown
+        .borrow()
+        .then(|| "the gateway is stopping".to_owned());
+    let state = match desk.store.as_ref() {
+        Store::Kept(kept) => kept.health().err().map(|fault| format!("state: {fault}")),
+        Store::Stateless => None,
+    };
+    let not_well: Vec<_> = stopping.into_iter().chain(state).collect();
+    let ready = not_well.is_empty();
     let unbuilt: Vec<_> = Unbuilt::ALL.iter().map(|stage| stage.name()).collect();
     let status = if ready { 200 } else { 503 };
-    fault::json(status, &json!({ "ready": ready, "notJudged": unbuilt }))
+    let body = json!({ "ready": ready, "notWell": not_well, "notJudged": unbuilt });
+    fault::json(status, &body)
 }
 
 pub(super) async fn metrics(State((_, desk)): State<Watched>) -> impl IntoResponse {

@@ -15,7 +15,7 @@ use std::{
     fmt,
     fs::{self, File, OpenOptions},
     io::{self, Read, Write},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -99,8 +99,8 @@ impl TokenKeys {
         }
     }
 
-    /// Reads a key file, or makes one where there is none: mode 0600, durable when this returns. Of two that make it at
-    /// once, one does and both read it.
+    /// Reads a key file, or makes one where there is none, and its folder: mode 0600, durable when this returns. Of two
+    /// that make it at once, one does and both read it.
     ///
     /// # Errors
     /// Why it cannot be used or made.
@@ -113,6 +113,12 @@ impl TokenKeys {
             first: Key::make(now, None)?,
             second: None,
         };
+        if let Some(folder) = path.parent() {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder)?;
+        }
         // Linked in place when it is whole: who finds the file finds all of it.
         let beside = keys.write_beside(path)?;
         let linked = fs::hard_link(&beside, path);
@@ -313,7 +319,7 @@ mod tests {
     #[test]
     fn the_first_start_makes_a_file_that_later_starts_read() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("token.keys");
+        let path = folder.path().join("state/token.keys");
         let made = TokenKeys::read_or_make(&path, NOW).unwrap();
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o7777, 0o600);
@@ -322,7 +328,7 @@ mod tests {
         let read = TokenKeys::read_or_make(&path, later).unwrap();
         assert_eq!(made.sealing().secret, read.sealing().secret);
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
         assert_eq!(format!("{read:?}"), "TokenKeys(***)");
     }
 

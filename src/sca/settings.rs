@@ -9,7 +9,7 @@ use std::{path::PathBuf, time::Duration};
 pub struct ScaSettings {
     /// The bank's SCA page, which links lead to: an absolute URL without a fragment.
     pub page: String,
-    /// The file of token keys; made at the first start.
+    /// The file of token keys; made at the first start. Default `../state/sca-token.keys`.
     pub token_keys: PathBuf,
     /// How long a link is good. Default 15 min.
     pub token_lifetime: Duration,

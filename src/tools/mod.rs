@@ -8,6 +8,9 @@ pub mod explain;
 // What the gateway thinks of a certificate.
 pub mod cert;
 
+// The keys of SCA links.
+pub mod sca;
+
 // What the tools read: files, moments, certificates in any spelling, saved requests and answers.
 mod input;
 mod moment;

@@ -53,6 +53,9 @@ mod forwarding;
 /// QUO-*, REP-1, SCA-*: what is kept.
 mod state;
 
+/// SCA-*: the bank's side of it.
+mod control;
+
 /// What operators see, and what nobody may.
 mod telemetry;
 

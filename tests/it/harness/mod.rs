@@ -31,5 +31,5 @@ pub(crate) use gate::Gate;
 pub(crate) use h1::{Connection, Tls, chunk, chunked, render, render_head};
 pub(crate) use judge::{accepted, check_error, needs_sca, refused};
 pub(crate) use upstream::{Reply, Upstream};
-pub(crate) use wire::Answer;
+pub(crate) use wire::{Answer, Wire};
 pub(crate) use world::{Tpp, World, rsa_key, world};

@@ -1,0 +1,79 @@
+//! `portvakt sca`: the keys of SCA links.
+//!
+//! Deliberately not here: copying the file to other replicas and restarting them, which is said and left to operators.
+
+use crate::{
+    clock::Timestamp,
+    config::{Faults, Settings},
+    sca::{KeyFault, Rotated, rotate},
+};
+use clap::Subcommand;
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+/// `portvakt sca …`
+#[derive(Debug, Subcommand)]
+pub enum ScaCommand {
+    /// Take the next step of a rotation of the token keys, and say what to do then. Two steps make a rotation.
+    RotateKey {
+        /// The configuration.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+}
+
+/// Why nothing was done.
+#[derive(Debug, thiserror::Error)]
+pub enum ScaFault {
+    /// The configuration cannot be used.
+    #[error("{0}")]
+    Config(Faults),
+    /// The file of keys is not there.
+    #[error("{0} is not there yet: the first start makes it")]
+    NoKeys(PathBuf),
+    /// The file of keys cannot be used.
+    #[error("{0}: {1}")]
+    Keys(PathBuf, KeyFault),
+    /// What was done cannot be said.
+    #[error(transparent)]
+    Output(#[from] io::Error),
+}
+
+/// Does one step (SCA-12).
+///
+/// # Errors
+/// Why nothing was done.
+pub fn run(
+    command: &ScaCommand,
+    now: Timestamp,
+    out: &mut impl Write,
+) -> Result<ExitCode, ScaFault> {
+    let ScaCommand::RotateKey { config } = command;
+    let settings = Settings::load(config).map_err(ScaFault::Config)?;
+    let path = &settings.sca.token_keys;
+    let shown = path.display();
+    let rotated = rotate(path, now).map_err(|fault| match fault {
+        KeyFault::File(error) if error.kind() == io::ErrorKind::NotFound => {
+            ScaFault::NoKeys(path.clone())
+        }
+        fault => ScaFault::Keys(path.clone(), fault),
+    })?;
+    match rotated {
+        Rotated::Prepared => writeln!(
+            out,
+            "{shown}: step 1 of 2: a new key stands second; it opens tokens and seals none yet.\n\
+             Copy the file to every replica and restart each. When all of them run with it, run this again, once."
+        )?,
+        Rotated::Switched => writeln!(
+            out,
+            "{shown}: step 2 of 2: the new key seals tokens, the old one still opens those that are under way.\n\
+             Copy the file to every replica and restart each. The next rotation drops the old key: begin it when all\n\
+             of them have run with this file for {} minutes, or later.",
+            settings.sca.token_lifetime.as_secs().div_ceil(60)
+        )?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,263 @@
+//! The real listener, configured by a file, in front of a store of its own.
+
+use crate::harness::{Answer, Wire, world};
+use pingora::services::background::BackgroundService;
+use portvakt::{
+    clock::{Clock, Timestamp},
+    config::{ControlAddress, Settings},
+    control::{Bound, Desk, Listener},
+    interface::operations::Environment,
+    sca::{Links, Pending, TokenKeys},
+    state::{Kept, StateSettings, Store},
+    telemetry::Telemetry,
+};
+use serde_json::Value;
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    os::unix::net::UnixStream,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::{runtime::Runtime, sync::watch};
+
+/// 2027-01-15T08:00:00Z.
+pub(super) const NOW: Timestamp = Timestamp::from_unix(1_800_000_000);
+
+/// The TPP whose SCA it is, and another.
+pub(super) const TPP: &str = "PSDNO-FSA-123456";
+pub(super) const OTHER_TPP: &str = "PSDSE-FINA-44059";
+
+pub(super) const PSU: &str = "0192f0c1-5a5b-7def-8000-1234567890ab";
+pub(super) const OTHER_PSU: &str = "0192f0c1-5a5b-7def-8000-1234567890ac";
+pub(super) const AGREEMENT: &str = "00000000-0000-4000-8000-000000000001";
+
+/// A listener that runs, and stops when it is dropped.
+pub(super) struct Bank {
+    pub(super) address: ControlAddress,
+    pub(super) links: Arc<Links>,
+    pub(super) clock: Clock,
+    _stop: watch::Sender<bool>,
+    _runtime: Runtime,
+}
+
+/// Where a bank's files are.
+pub(super) struct Site(pub(super) TempDir);
+
+impl Site {
+    pub(super) fn new() -> Self {
+        let site = Self(TempDir::new().unwrap());
+        fs::create_dir(site.path().join("anchors")).unwrap();
+        site.write("anchors/root.pem", world().root.pem());
+        site.write("server.pem", &world().server.pem);
+        site.write("server.key", &world().server.key_pem);
+        site
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(super) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.path().join(name), content).unwrap();
+    }
+
+    /// The store of this site.
+    pub(super) fn open(&self) -> Kept {
+        let folder = self.path().join("state");
+        Kept::open(&StateSettings::new(
+            folder.join("portvakt.db"),
+            folder.join("hash.key"),
+        ))
+        .unwrap()
+    }
+
+    /// A listener with these keys of the section `control`, with a store.
+    pub(super) fn start(&self, control: &str) -> Bank {
+        self.start_with(control, Store::Kept(self.open()))
+    }
+
+    pub(super) fn start_with(&self, control: &str, store: Store) -> Bank {
+        let settings = self.settings(control);
+        let clock = Clock::standing(NOW);
+        let links = Arc::new(settings.sca.links(Environment::Sandbox, NOW).unwrap());
+        let desk = Desk {
+            system: settings.system.clone(),
+            links: Arc::clone(&links),
+            store: Arc::new(store),
+            clock: clock.clone(),
+            telemetry: Arc::new(Telemetry::new(false)),
+            token: settings.control.token.clone(),
+        };
+        let address = settings.control.address.clone();
+        let bound = Bound::bind(&address).unwrap();
+        let listener = Listener::new(bound, settings.control.tls, Arc::new(desk));
+        let runtime = Runtime::new().unwrap();
+        let (stop, stopped) = watch::channel(false);
+        runtime.spawn(async move { listener.start(stopped).await });
+        Bank {
+            address,
+            links,
+            clock,
+            _stop: stop,
+            _runtime: runtime,
+        }
+    }
+
+    pub(super) fn settings(&self, control: &str) -> Settings {
+        Settings::parse("gateway.yaml", &Self::yaml(control), self.path())
+            .unwrap_or_else(|faults| panic!("{faults}"))
+    }
+
+    /// A configuration with these keys of the section `control`.
+    pub(super) fn yaml(control: &str) -> String {
+        format!(
+            "environment: sandbox\n\
+             listener: {{address: '127.0.0.1:8443', certificate: server.pem, key: server.key}}\n\
+             control: {{{control}}}\n\
+             upstream: {{address: '127.0.0.1:8080'}}\n\
+             trust: {{anchors: anchors}}\n\
+             sca: {{page: 'https://bank.example/sca', token_keys: sca-token.keys}}\n"
+        )
+    }
+}
+
+/// `address: …` with a free port.
+pub(super) fn free_address() -> (SocketAddr, String) {
+    let address = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    (address, format!("address: '{address}'"))
+}
+
+/// A listener on a free port, with a store.
+pub(super) fn bank() -> (Site, Bank) {
+    let site = Site::new();
+    let bank = site.start(&free_address().1);
+    (site, bank)
+}
+
+impl Bank {
+    /// Posts a call.
+    pub(super) fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send(&post(path, body.to_string().as_bytes(), ""))
+    }
+
+    /// Sends bytes and reads one answer.
+    pub(super) fn send(&self, request: &[u8]) -> Answer {
+        match &self.address {
+            ControlAddress::Tcp(address) => exchange(TcpStream::connect(address).unwrap(), request),
+            ControlAddress::Unix(path) => exchange(UnixStream::connect(path).unwrap(), request),
+        }
+    }
+
+    /// The token of a link for this SCA.
+    pub(super) fn token(&self, pending: &Pending) -> String {
+        let link = self.links.link(pending, self.clock.now());
+        link.split_once("?request=").unwrap().1.to_owned()
+    }
+
+    /// Moves the clock.
+    pub(super) fn after(&self, time: Duration) {
+        self.clock
+            .set(Timestamp::from_unix(NOW.unix() + time.as_secs()));
+    }
+}
+
+/// A POST as a client writes it.
+pub(super) fn post(path: &str, body: &[u8], headers: &str) -> Vec<u8> {
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+pub(super) fn get(path: &str, headers: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n")
+        .into_bytes()
+}
+
+pub(super) fn exchange<S: Read + Write>(mut stream: S, request: &[u8]) -> Answer {
+    stream.write_all(request).unwrap();
+    let answer = Wire::new(stream).answer("POST").unwrap();
+    // ERR-7: every answer, whatever it is.
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    answer
+}
+
+/// An error answer has the shape of ERR-1.
+pub(super) fn fails(answer: &Answer, status: u16, code: &str, reason: &str) {
+    let body = answer.json();
+    assert_eq!(
+        (
+            answer.status,
+            body["code"].as_str(),
+            body["reason"].as_str()
+        ),
+        (status, Some(code), Some(reason)),
+        "{body}"
+    );
+    assert_eq!(body["status"], status);
+    assert_eq!(body["system"], "portvakt");
+    assert!(
+        body["id"].as_str().unwrap().len() == 36 && !body["message"].as_str().unwrap().is_empty()
+    );
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/json; charset=utf-8")
+    );
+}
+
+/// An SCA that a request for accounts started.
+pub(super) fn pending() -> Pending {
+    Pending {
+        environment: Environment::Sandbox,
+        tpp: TPP.into(),
+        session: "session-1".into(),
+        redirect_uri: "https://tpp.example/back?a=b".into(),
+        preferred: true,
+        operation: "account-list".into(),
+        resource: None,
+        asks_consent: true,
+        context: None,
+        corporate: None,
+        psu: None,
+    }
+}
+
+/// An SCA that a payment started.
+pub(super) fn payment() -> Pending {
+    Pending {
+        operation: "payment-create".into(),
+        resource: Some("/v1/payments/p/1".into()),
+        asks_consent: false,
+        ..pending()
+    }
+}
+
+pub(super) fn id(text: &str) -> u128 {
+    uuid::Uuid::parse_str(text).unwrap().as_u128()
+}
+
+/// Links of another gateway, with a key of its own.
+pub(super) fn foreign_token(pending: &Pending) -> String {
+    let keys = "00000001 BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=";
+    let keys = TokenKeys::parse(keys).unwrap();
+    let links = Links::new(
+        "https://b.example",
+        Duration::from_secs(900),
+        pending.environment,
+        keys,
+    );
+    links
+        .link(pending, NOW)
+        .split_once('=')
+        .unwrap()
+        .1
+        .to_owned()
+}

@@ -1,0 +1,238 @@
+//! PSUs, one by one and from a file.
+
+use super::bank::{AGREEMENT, NOW, OTHER_TPP, PSU, Site, TPP, bank, fails, get};
+use portvakt::{
+    clock::Clock,
+    control::import::{Imported, import},
+    state::PsuRef,
+};
+use serde_json::{Value, json};
+use std::{fmt::Write, io::Cursor, sync::Arc};
+
+const DECEMBER: &str = "2026-12-01T00:00:00Z";
+const NOVEMBER: &str = "2026-11-01T00:00:00Z";
+
+//= SCA-19 accepted
+#[test]
+fn a_psu_is_brought_in_and_up_to_date() {
+    let (_site, bank) = bank();
+    let who = json!({ "tpp": TPP.to_lowercase(), "psu_id": PSU.to_uppercase() });
+    fails(
+        &bank.post("/psu/read", &who),
+        404,
+        "NOT_FOUND",
+        "psu-unknown",
+    );
+    let mut bind = who.clone();
+    bind["last_sca"] = json!(NOVEMBER);
+    assert_eq!(
+        bank.post("/psu/bind", &bind).json(),
+        json!({ "bound": true })
+    );
+    let expected = json!({
+        "last_sca": NOVEMBER,
+        "session": null,
+        "contexts": [{ "context": "PRIVATE", "last_sca": NOVEMBER, "consent": null }],
+    });
+    assert_eq!(bank.post("/psu/read", &who).json(), expected);
+    bind["last_sca"] = json!(DECEMBER);
+    bind["consent_at"] = json!(NOVEMBER);
+    bind["accounts"] = json!(["1", "2", "1"]);
+    assert_eq!(bank.post("/psu/bind", &bind).status, 200);
+    let context = &bank.post("/psu/read", &who).json()["contexts"][0];
+    assert_eq!(context["last_sca"], DECEMBER);
+    assert_eq!(
+        context["consent"],
+        json!({ "given": NOVEMBER, "accounts": 2 })
+    );
+    // No session comes of it: that takes an SCA.
+    assert!(bank.post("/psu/read", &who).json()["session"].is_null());
+}
+
+//= SCA-19 refused
+#[test]
+fn what_cannot_be_bound() {
+    let (_site, bank) = bank();
+    let good = json!({ "tpp": TPP, "psu_id": PSU, "last_sca": DECEMBER });
+    let bad = [
+        ("tpp", json!("FSA-1")),
+        ("psu_id", json!(PSU.replace('-', ""))),
+        ("last_sca", json!("2027-01-15T08:00:01Z")),
+        ("last_sca", json!("2026-12-01")),
+        ("last_sca", Value::Null),
+        ("consent_at", json!("tomorrow")),
+        ("accounts", json!(["1"])),
+        ("psu_corporate_id", json!("x")),
+        ("psu-corporate-id", json!(AGREEMENT)),
+    ];
+    for (member, value) in bad {
+        let mut body = good.clone();
+        body[member] = value;
+        let answer = bank.post("/psu/bind", &body);
+        fails(&answer, 400, "FORMAT_ERROR", "member-invalid");
+        assert_eq!(
+            answer.json()["faults"][0]["path"],
+            member,
+            "{}",
+            answer.json()
+        );
+        assert!(!String::from_utf8(answer.body).unwrap().contains(&PSU[..8]));
+    }
+    assert_eq!(bank.post("/psu/bind", &good).status, 200);
+    let mut other = good;
+    other["tpp"] = json!(OTHER_TPP);
+    fails(
+        &bank.post("/psu/bind", &other),
+        409,
+        "CONFLICT",
+        "psu-bound-elsewhere",
+    );
+    let metrics = String::from_utf8(bank.send(&get("/metrics", "")).body).unwrap();
+    assert!(metrics.contains("portvakt_psu_bound_elsewhere_total{by=\"bind\"} 1"));
+    other.as_object_mut().unwrap().remove("last_sca");
+    fails(
+        &bank.post("/psu/read", &other),
+        404,
+        "NOT_FOUND",
+        "psu-unknown",
+    );
+}
+
+#[test]
+fn what_was_given_is_taken_back() {
+    let (_site, bank) = bank();
+    let who = json!({ "tpp": TPP, "psu_id": PSU });
+    let with = |members: &[(&str, &str)]| {
+        let mut body = who.clone();
+        for (name, value) in members {
+            body[*name] = json!(value);
+        }
+        body
+    };
+    let consents = || {
+        let known = bank.post("/psu/read", &who).json();
+        let contexts = known["contexts"].as_array().unwrap().clone();
+        let mut given: Vec<_> = contexts
+            .iter()
+            .filter(|context| !context["consent"].is_null())
+            .map(|context| context["context"].as_str().unwrap().to_owned())
+            .collect();
+        given.sort();
+        given
+    };
+    let agreement = ("psu_corporate_id", AGREEMENT);
+    let bind_all = || {
+        for more in [&[][..], &[agreement]] {
+            let times = [("last_sca", DECEMBER), ("consent_at", DECEMBER)];
+            let body = with(&[&times[..], more].concat());
+            assert_eq!(bank.post("/psu/bind", &body).status, 200);
+        }
+        assert_eq!(consents(), ["CORPORATE", "PRIVATE"]);
+    };
+    fails(
+        &bank.post("/psu/withdraw", &with(&[("what", "consent")])),
+        404,
+        "NOT_FOUND",
+        "psu-unknown",
+    );
+    bind_all();
+    let withdraw = |members: &[(&str, &str)]| {
+        let answer = bank.post("/psu/withdraw", &with(members));
+        assert_eq!(answer.json(), json!({ "withdrawn": true }));
+    };
+    withdraw(&[("what", "consent"), agreement]);
+    assert_eq!(consents(), ["PRIVATE"]);
+    withdraw(&[("what", "consent")]);
+    assert_eq!(consents(), [""; 0]);
+    withdraw(&[("what", "consents")]);
+    withdraw(&[("what", "session")]);
+    for bad in [
+        &[("what", "everything")][..],
+        &[],
+        &[("what", "session"), agreement],
+        &[("what", "consents"), agreement],
+    ] {
+        fails(
+            &bank.post("/psu/withdraw", &with(bad)),
+            400,
+            "FORMAT_ERROR",
+            "member-invalid",
+        );
+    }
+    let mut other = with(&[("what", "consent")]);
+    other["tpp"] = json!(OTHER_TPP);
+    fails(
+        &bank.post("/psu/withdraw", &other),
+        404,
+        "NOT_FOUND",
+        "psu-unknown",
+    );
+}
+
+/// SCA-19: good lines are kept, whatever stands between them.
+#[test]
+fn a_file_of_psus() {
+    let site = Site::new();
+    let kept = Arc::new(site.open());
+    let mut file = String::new();
+    for number in 0..5_000 {
+        if number % 1_000 == 500 {
+            file.push_str("{\"tpp\": \"PSDNO-FSA-123456\"}\n");
+        }
+        writeln!(
+            file,
+            "{{\"tpp\":\"{TPP}\",\"psu_id\":\"0192f0c1-5a5b-7def-8000-{number:012}\",\"last_sca\":\"{DECEMBER}\",\"consent_at\":\"{NOVEMBER}\"}}"
+        )
+        .unwrap();
+    }
+    let elsewhere = format!(
+        "{{\"tpp\":\"{OTHER_TPP}\",\"psu_id\":\"0192f0c1-5a5b-7def-8000-000000000000\",\"last_sca\":\"{DECEMBER}\"}}"
+    );
+    file.push_str("\nnonsense 01010112345");
+    let clock = Clock::standing(NOW);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let run = |text: String| {
+        let mut progress = Vec::new();
+        let imported = import(Cursor::new(text), &kept, &clock, &mut progress);
+        (
+            runtime.block_on(imported).unwrap(),
+            String::from_utf8(progress).unwrap(),
+        )
+    };
+    for _ in 0..2 {
+        let (imported, said) = run(file.clone());
+        assert_eq!(
+            imported,
+            Imported {
+                kept: 5_000,
+                bad: 6
+            }
+        );
+        assert!(said.contains("line 501: psu_id: it is missing; it must be a UUID with its hyphens; last_sca: it is missing"), "{said}");
+        assert!(said.contains("line 5007: it is no JSON object"), "{said}");
+        assert!(said.contains("5000 kept, 6 not"), "{said}");
+        assert!(!said.contains("0192f0c1") && !said.contains("01010112345"));
+    }
+    let (imported, said) = run(elsewhere);
+    assert_eq!(imported, Imported { kept: 0, bad: 1 });
+    assert!(
+        said.starts_with("line 1: psu_id: it belongs to another TPP"),
+        "{said}"
+    );
+    let (imported, said) = run("x\n".repeat(1_000));
+    assert_eq!(
+        imported,
+        Imported {
+            kept: 0,
+            bad: 1_000
+        }
+    );
+    assert!(said.lines().count() < 110);
+    for number in [0, 4_999] {
+        let psu = super::bank::id(&format!("0192f0c1-5a5b-7def-8000-{number:012}"));
+        let found = runtime
+            .block_on(kept.psu_now(PsuRef { tpp: TPP, psu }))
+            .unwrap();
+        assert_eq!(found.unwrap().last_sca.unix(), 1_796_083_200);
+    }
+}
