@@ -14,7 +14,7 @@ use super::section::Section;
 use super::value::Value;
 use crate::interface::operations::{
     self, AnsweredBy, Body, Catalogue, Environment, Environments, Operation, Parameter,
-    ParameterKind, Quota, Role, Sca, Transactions,
+    ParameterKind, Quota, Role, Sca, Schema, Transactions,
 };
 use crate::interface::query;
 
@@ -147,6 +147,7 @@ fn moved(section: &mut Section<'_>, operation: Operation) -> Entry {
         "sca",
         "query",
         "body",
+        "schema",
         "quota",
         "transactions",
         "environments",
@@ -192,6 +193,10 @@ fn added(section: &mut Section<'_>, name: Option<&str>) -> Option<Entry> {
     let sca = choice(section, "sca", Sca::NAMES);
     let query = parameters(section);
     let body = choice(section, "body", Body::NAMES);
+    let schema = choice(section, "schema", Schema::NAMES);
+    if schema.is_some() && body.is_some_and(|body| body != Body::Json) {
+        section.fault("schema", "only a body of JSON is judged by a schema");
+    }
     let quota = choice(section, "quota", Quota::NAMES);
     let transactions = choice(section, "transactions", Transactions::NAMES);
     let answered_by = choice(section, "answered_by", AnsweredBy::NAMES);
@@ -205,7 +210,12 @@ fn added(section: &mut Section<'_>, name: Option<&str>) -> Option<Entry> {
         operation: Operation {
             sca: sca.unwrap_or(plain.sca),
             query,
-            body: body.unwrap_or(plain.body),
+            body: body.unwrap_or(if schema.is_some() {
+                Body::Json
+            } else {
+                plain.body
+            }),
+            schema: schema.unwrap_or(plain.schema),
             quota: quota.unwrap_or(plain.quota),
             transactions: transactions.unwrap_or(plain.transactions),
             answered_by: answered_by.unwrap_or(plain.answered_by),
@@ -343,6 +353,7 @@ operations:
     sca: consent
     query: [{name: validFrom, kind: date-from}, {name: kind, kind: text, required: true}]
     body: json
+    schema: payment
     quota: four-in-a-day
     answered_by: gateway
     environments: sandbox
@@ -362,8 +373,8 @@ operations:
         assert_eq!(cards.required.len(), 2);
         let block = find(&sandbox, "PUT", "/v1/cards/7/block").unwrap();
         assert_eq!(
-            (block.sca, block.body, block.quota),
-            (Sca::Consent, Body::Json, Quota::FourInADay)
+            (block.sca, block.body, block.schema, block.quota),
+            (Sca::Consent, Body::Json, Schema::Payment, Quota::FourInADay)
         );
         assert_eq!(
             block.query,
@@ -410,6 +421,7 @@ operations:
   - {name: d, method: TRACE, path: [], role: either, sca: maybe}
   - card
   - {name: e, method: GET, path: /v1/e, role: either, query: [{name: a b, kind: date}, {name: x, kind: offset}, {name: X, kind: text}, {name: y, kind: offset}, {kind: int, required: maybe}]}
+  - {name: f, method: PUT, path: /v1/f, role: either, body: none, schema: basket}
 oprations: []
 ";
         let faults = load(Environment::Production, text).unwrap_err();
@@ -438,7 +450,8 @@ oprations: []
             "o.yaml:13:161: operations[11].query[4].name: missing key",
             "o.yaml:13:168: operations[11].query[4].kind: found \"int\"; expected one of \"date\", \"date-from\", \"date-to\", \"offset\", \"limit\", \"boolean\", \"booking-status\", \"text\"",
             "o.yaml:13:183: operations[11].query[4].required: found \"maybe\"; expected true or false",
-            "o.yaml:14:1: oprations: unknown key; did you mean \"operations\"?",
+            "o.yaml:14:67: operations[12].schema: only a body of JSON is judged by a schema",
+            "o.yaml:15:1: oprations: unknown key; did you mean \"operations\"?",
         ];
         assert_eq!(faults.lines().collect::<Vec<_>>(), expected);
     }

@@ -174,7 +174,7 @@ fn code(refusal: &Refusal) -> Option<&'static str> {
         (Reason::UpstreamError, 404) => Some("RESOURCE_UNKNOWN"),
         (Reason::UpstreamError, 409) => Some("CONFLICT"),
         (Reason::UpstreamError, 400..500) => Some("BAD_REQUEST"),
-        (reason, _) => reason.code().map(Code::as_str),
+        _ => refusal.code().map(Code::as_str),
     }
 }
 
@@ -192,6 +192,7 @@ fn fault(fault: &Fault) -> Value {
     let place = match &fault.place {
         Place::Header(name) => Some(("header", *name)),
         Place::Query(name) => Some(("query", name.as_str())),
+        Place::Member(path) => Some(("path", path.as_str())),
         Place::Request | Place::Body => None,
     };
     if let (Some((member, name)), Some(members)) = (place, value.as_object_mut()) {
@@ -204,11 +205,12 @@ fn fault(fault: &Fault) -> Value {
 fn message(fault: &Fault) -> Value {
     let text: String = fault.text.chars().take(MAX_TEXT).collect();
     // No code of the interface says that SCA is needed; its own SCA_NOT_FOUND comes closest.
-    let code = fault.reason.code().unwrap_or(Code::ScaNotFound);
+    let code = fault.code.unwrap_or(Code::ScaNotFound);
     let mut value = json!({ "category": "ERROR", "code": code.as_str(), "text": text });
     let path = match &fault.place {
         Place::Header(name) => Some(*name),
         Place::Query(name) => Some(name.as_str()),
+        Place::Member(path) => Some(path.as_str()),
         Place::Request | Place::Body => None,
     };
     if let (Some(path), Some(members)) = (path, value.as_object_mut()) {

@@ -67,6 +67,7 @@ impl Reason {
             | Self::QueryMalformed
             | Self::PeriodInverted
             | Self::QueryMissing => query(self),
+            Self::PayloadMalformed | Self::PayloadInvalid => payload(self),
             Self::UpstreamError
             | Self::UpstreamUnreachable
             | Self::UpstreamTimeout
@@ -208,6 +209,23 @@ const fn query(reason: Reason) -> Guide {
             when: "Query parameters do not have the form that the interface gives them, a name stands twice or is nearly one of the interface's, or a parameter is not taken without the PSU. All of them are named at once.",
             remedy: "Each fault says what would pass. Names are compared in their letter case.",
             example: "dateFrom=01.02.2026, datefrom=2026-02-01, or limit=0",
+        },
+    }
+}
+
+const fn payload(reason: Reason) -> Guide {
+    match reason {
+        Reason::PayloadMalformed => Guide {
+            rules: "PAY-1",
+            when: "The body is not one JSON value in UTF-8: its syntax, something behind it, a byte order mark, half a surrogate pair. Or two servers could read it in two ways: an object has two members of one name. Or it is nested more than 32 levels deep.",
+            remedy: "The fault gives line and column. Write the body with a JSON library, in UTF-8.",
+            example: "{\"amount\": \"1.00\", \"amount\": \"2.00\"}",
+        },
+        _ => Guide {
+            rules: "PAY-2 to PAY-13",
+            when: "Members of the body are missing or do not have the values that the interface gives them. All of them are named at once, with their paths. A requestedExecutionDate that is wrong or has passed has the code EXECUTION_DATE_INVALID.",
+            remedy: "Each fault says what would pass. Leave out what you have no value for: null is no value.",
+            example: "{\"amount\": \"100\", \"currency\": \"NOK\"}: NOK has 2 fraction digits, 100.00",
         },
     }
 }

@@ -19,6 +19,8 @@ pub mod path;
 pub mod day;
 // Query parameters, read by what an operation declares.
 pub mod query;
+// Bodies, read once and judged by the schema of the operation.
+pub mod payload;
 
 // The interface's header table, and one file per header with rules of its own.
 pub mod headers;

@@ -123,6 +123,10 @@ reasons! {
     PeriodInverted = (400, PeriodInvalid, "period-inverted", "The period ends before it begins."),
     /// QRY-4
     QueryMissing = (400, QueryParameterRequired, "query-missing", "A query parameter that this operation requires is missing."),
+    /// PAY-1
+    PayloadMalformed = (400, FormatError, "payload-malformed", "The body is not one JSON value in UTF-8, or it can be read in two ways."),
+    /// PAY-2 to PAY-13; PAY-12 has a code of its own.
+    PayloadInvalid = (400, FormatError, "payload-invalid", "The body does not have the members and values that this operation takes."),
     /// ERR-6: the upstream's error answer was not JSON.
     UpstreamError = (502, SystemError, "upstream-error", "The service answered with an error."),
     /// ERR-4
@@ -146,8 +150,10 @@ pub enum Place {
     Header(&'static str),
     /// A parameter of the query, by its name.
     Query(String),
-    /// The body, or a member of it.
+    /// The body as a whole.
     Body,
+    /// A member of the body, by a path such as `instructedAmount.amount` (PAY-2).
+    Member(String),
 }
 
 /// One thing found wrong: what was found and what would pass. It is shown to the caller, so it repeats no value that
@@ -156,6 +162,8 @@ pub enum Place {
 pub struct Fault {
     /// Why it is wrong.
     pub reason: Reason,
+    /// The interface's code for it: the reason's, but for what the interface tells apart (PAY-12).
+    pub code: Option<Code>,
     /// Where it stands.
     pub place: Place,
     /// What was found and what would pass.
@@ -167,6 +175,7 @@ impl Fault {
     pub fn header(reason: Reason, header: &'static str, text: impl Into<String>) -> Self {
         Self {
             reason,
+            code: reason.code(),
             place: Place::Header(header),
             text: text.into(),
         }
@@ -176,6 +185,7 @@ impl Fault {
     pub fn query(reason: Reason, name: &str, text: impl Into<String>) -> Self {
         Self {
             reason,
+            code: reason.code(),
             place: Place::Query(name.to_owned()),
             text: text.into(),
         }
@@ -185,7 +195,18 @@ impl Fault {
     pub fn request(reason: Reason, text: impl Into<String>) -> Self {
         Self {
             reason,
+            code: reason.code(),
             place: Place::Request,
+            text: text.into(),
+        }
+    }
+
+    /// A fault in a member of the body.
+    pub fn member(reason: Reason, path: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            reason,
+            code: reason.code(),
+            place: Place::Member(path.into()),
             text: text.into(),
         }
     }
@@ -194,6 +215,7 @@ impl Fault {
     pub fn body(reason: Reason, text: impl Into<String>) -> Self {
         Self {
             reason,
+            code: reason.code(),
             place: Place::Body,
             text: text.into(),
         }
@@ -297,6 +319,12 @@ impl Refusal {
     /// Why.
     pub const fn reason(&self) -> Reason {
         self.reason
+    }
+
+    /// The interface's code for it: the first fault's (ERR-1).
+    pub fn code(&self) -> Option<Code> {
+        let first = self.faults.first();
+        first.map_or(self.reason.code(), |fault| fault.code)
     }
 
     /// The HTTP status of the answer.

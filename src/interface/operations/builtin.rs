@@ -2,7 +2,7 @@
 
 use super::{
     Agreement, AnsweredBy, Body, Environments, Operation, Parameter, ParameterKind, Quota,
-    Required, Role, Sca, Takes, Transactions,
+    Required, Role, Sca, Schema, Takes, Transactions,
 };
 use crate::interface::headers::{
     DIGEST, Header, PSU_ID, PSU_IP_ADDRESS, TPP_REDIRECT_URI, TPP_SESSION_ID, X_ACCEPT_FIX,
@@ -122,12 +122,14 @@ fn payments() -> Vec<Operation> {
     let create = |name, path, required: &[Required]| Operation {
         required: required.to_vec(),
         body: Body::Json,
+        schema: Schema::Payment,
         sca: Sca::Identified,
         ..post(name, path, "payments", Role::PaymentInitiation)
     };
     vec![
         Operation {
             query: parameters(&[("allowLogicalDuplicate", ParameterKind::Boolean)]),
+            schema: Schema::CrossBorderPayment,
             ..create(
                 "cross-border-payment-create",
                 "/v1/payments/norwegian-cross-border-credit-transfers",
@@ -166,6 +168,7 @@ fn baskets() -> Vec<Operation> {
         Operation {
             required: A.to_vec(),
             body: Body::Json,
+            schema: Schema::Basket,
             sca: Sca::Identified,
             ..post(
                 "basket-create",
@@ -305,6 +308,7 @@ impl Operation {
             takes: Takes::Whole,
             query: Vec::new(),
             body: Body::None,
+            schema: Schema::Any,
             sca: Sca::None,
             quota: Quota::None,
             transactions: Transactions::None,

@@ -60,6 +60,8 @@ pub struct Operation {
     pub query: Vec<Parameter>,
     /// What body it takes (HTTP-8).
     pub body: Body,
+    /// What a JSON body is judged by (PAY-1 to PAY-14).
+    pub schema: Schema,
     /// What it needs of the PSU (SCA-8).
     pub sca: Sca,
     /// Whether calls without the PSU are limited (QUO-1 to QUO-3).
@@ -134,6 +136,20 @@ named! {
         Json = "json",
         /// Any, and none of it is looked at.
         Ignored = "ignored",
+    }
+}
+
+named! {
+    /// What a JSON body is judged by.
+    Schema {
+        /// That it is JSON (PAY-1).
+        Any = "any",
+        /// §Payment creation request, the cross-border payment (PAY-3 to PAY-12).
+        CrossBorderPayment = "cross-border-payment",
+        /// What all payments share, where it stands (PAY-14).
+        Payment = "payment",
+        /// §Signing basket request (PAY-13).
+        Basket = "basket",
     }
 }
 

@@ -117,14 +117,14 @@ fn checks(request: &SavedRequest, judged: &Judged, out: &mut dyn Write) -> io::R
 fn refused(refusal: &Refusal, out: &mut dyn Write) -> io::Result<()> {
     let reason = refusal.reason();
     let status = refusal.status();
-    let code = reason.code().map_or("_links", |code| code.as_str());
+    let code = refusal.code().map_or("_links", |code| code.as_str());
     writeln!(out, "\nrefused: {status} {code} {}", reason.slug())?;
     writeln!(out, "  {}", reason.title())?;
     for fault in refusal.faults() {
         let place = match &fault.place {
             Place::Request => "the request",
             Place::Header(name) => name,
-            Place::Query(name) => name.as_str(),
+            Place::Query(name) | Place::Member(name) => name.as_str(),
             Place::Body => "the body",
         };
         writeln!(

@@ -1,0 +1,116 @@
+//! Amounts (PAY-4): decimals in strings, judged as they are written, so that nothing is rounded on the way.
+
+/// The most digits, before and behind the point together (§Amount object).
+const PRECISION: usize = 18;
+
+/// The most fraction digits (§Amount object).
+const SCALE: usize = 5;
+
+/// The digits before the point from which an amount has six: 100 000 and more (PAY-11).
+const LARGE: usize = 6;
+
+/// An amount as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Amount {
+    whole: usize,
+    scale: usize,
+}
+
+impl Amount {
+    /// Reads an amount.
+    ///
+    /// # Errors
+    /// What would pass.
+    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
+        let (whole, fraction) = match text.split_once('.') {
+            Some((whole, fraction)) => (whole, Some(fraction)),
+            None => (text, None),
+        };
+        let are_digits =
+            |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        let leads_with_zero = whole.len() > 1 && whole.starts_with('0');
+        if !are_digits(whole) || leads_with_zero || !fraction.is_none_or(are_digits) {
+            return Err(
+                "it must be a decimal number such as 100.00: digits and a point, without sign, exponent, grouping or leading zeros",
+            );
+        }
+        let scale = fraction.map_or(0, str::len);
+        if scale > SCALE {
+            return Err("it has more than 5 fraction digits");
+        }
+        if whole.len().saturating_add(scale) > PRECISION {
+            return Err("it has more than 18 digits");
+        }
+        if text.bytes().all(|byte| matches!(byte, b'0' | b'.')) {
+            return Err("it must be more than zero");
+        }
+        let whole = whole.len();
+        Ok(Self { whole, scale })
+    }
+
+    /// How many fraction digits there are.
+    pub(super) const fn scale(self) -> usize {
+        self.scale
+    }
+
+    /// Whether it is 100 000 or more. Without leading zeros the number of digits tells.
+    pub(super) const fn is_large(self) -> bool {
+        self.whole >= LARGE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts() {
+        let table = [
+            ("0.01", 2, false),
+            ("1", 0, false),
+            ("99999.99", 2, false),
+            ("100000.00", 2, true),
+            ("100000", 0, true),
+            ("9999999999999999.99", 2, true),
+            ("9999999999999.99999", 5, true),
+            ("999999999999999999", 0, true),
+        ];
+        for (text, scale, large) in table {
+            let amount = Amount::parse(text).unwrap();
+            assert_eq!(
+                (amount.scale(), amount.is_large()),
+                (scale, large),
+                "{text}"
+            );
+        }
+        for bad in [
+            "",
+            ".",
+            "1.",
+            ".5",
+            "-1.00",
+            "+1.00",
+            "1e3",
+            "1E3",
+            "01.00",
+            "00.01",
+            "1,00",
+            "1 000.00",
+            "1.0.0",
+            "0",
+            "0.00",
+            "0.000001",
+            "1.123456",
+            "9999999999999999999",
+            "99999999999999999.99",
+            "NaN",
+            "0x10",
+            "１.00",
+            " 1.00",
+            "1.00 ",
+            "Infinity",
+        ] {
+            assert!(Amount::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Signing baskets (PAY-13).
+
+use super::{
+    json::{Found, Kind, Malformed, Members, Reader},
+    violation::Violations,
+};
+
+/// The most payments of a basket (§Limits).
+const MAX_PAYMENTS: usize = 10;
+
+/// A basket, as far as rules look at it.
+#[derive(Debug, Default)]
+pub(super) struct Basket<'a> {
+    payments: Payments<'a>,
+}
+
+/// What stands as `paymentIds`.
+#[derive(Debug, Default)]
+enum Payments<'a> {
+    #[default]
+    Absent,
+    /// The first of them, no more than a basket can have, and how many there are.
+    List(Vec<Found<'a>>, usize),
+    Other(Kind),
+}
+
+impl<'a> Members<'a> for Basket<'a> {
+    fn member(&mut self, name: &str, reader: &mut Reader<'a>) -> Result<(), Malformed> {
+        match name {
+            "paymentIds" => self.payments = Payments::read(reader)?,
+            _ => drop(reader.skip()?),
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Payments<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+        if reader.peek() != Some(b'[') {
+            return reader.skip().map(Self::Other);
+        }
+        let (mut first, mut count) = (Vec::with_capacity(MAX_PAYMENTS), 0);
+        reader.array(|index, reader| {
+            count = index.saturating_add(1);
+            let id = reader.found()?;
+            if index < MAX_PAYMENTS {
+                first.push(id);
+            }
+            Ok(())
+        })?;
+        Ok(Self::List(first, count))
+    }
+}
+
+/// PAY-13.
+pub(super) fn judge(basket: &Basket<'_>, violations: &mut Violations) {
+    const PATH: &str = "paymentIds";
+    let (ids, count) = match &basket.payments {
+        Payments::Absent => return violations.add(PATH, "missing: name 1 to 10 payments"),
+        Payments::Other(kind) => {
+            let text = format!("it is {kind}; it must be an array of 1 to 10 strings");
+            return violations.add(PATH, text);
+        }
+        Payments::List(ids, count) => (ids, *count),
+    };
+    if !(1..=MAX_PAYMENTS).contains(&count) {
+        let text = format!("it names {count} payments; a basket has 1 to 10");
+        violations.add(PATH, text);
+    }
+    for (index, id) in ids.iter().enumerate() {
+        let path = || format!("{PATH}[{index}]");
+        match id {
+            Found::Text(text) if text.is_empty() => {
+                violations.add(path(), "it is empty; it must be the id of a payment");
+            }
+            Found::Text(_) if ids.iter().take(index).any(|earlier| earlier == id) => {
+                violations.add(path(), "it stands in this basket already");
+            }
+            Found::Other(kind) => {
+                violations.add(path(), format!("it is {kind}; it must be a string"));
+            }
+            Found::Text(_) | Found::Absent => {}
+        }
+    }
+}

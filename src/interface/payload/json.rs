@@ -1,0 +1,403 @@
+//! JSON, read once from front to back (PAY-1; RFC 8259).
+//!
+//! A [`Reader`] is told what to keep while it reads, so that nothing is built for what no rule looks at. Whoever reads an
+//! object is called with each of its members and reads, or skips, the value. What is not JSON, or is JSON that two
+//! servers could read in two ways, ends the reading: members of one name, lone surrogates, bytes behind the value.
+//!
+//! It is linear in the bytes whatever they are: numbers are only looked at, names are compared through a hash once an
+//! object has many, and nesting ends at [`MAX_DEPTH`].
+
+use std::{borrow::Cow, collections::HashSet, fmt};
+
+/// The deepest nesting of arrays and objects (PAY-1).
+pub const MAX_DEPTH: u8 = 32;
+
+/// From this many members on an object's names are looked up in a hash; fewer are compared one by one.
+const MANY: usize = 16;
+
+/// Where and why bytes are not what PAY-1 demands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Malformed {
+    pub(super) at: usize,
+    pub(super) why: &'static str,
+}
+
+type Read<T> = Result<T, Malformed>;
+
+/// What a value is, where no string was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Number,
+    Boolean,
+    Null,
+    Array,
+    Object,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Text => "a string",
+            Self::Number => "a number",
+            Self::Boolean => "true or false",
+            Self::Null => "null",
+            Self::Array => "an array",
+            Self::Object => "an object",
+        })
+    }
+}
+
+/// What stands where a string is expected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Found<'a> {
+    /// No such member.
+    #[default]
+    Absent,
+    /// A string, decoded.
+    Text(Cow<'a, str>),
+    /// Something else.
+    Other(Kind),
+}
+
+/// What stands where an object is expected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Part<T> {
+    /// No such member.
+    #[default]
+    Absent,
+    /// An object, with what is known of it.
+    Object(T),
+    /// Something else.
+    Other(Kind),
+}
+
+/// An object of which some members are kept.
+pub(super) trait Members<'a>: Default {
+    /// Reads, or skips, the value of one member.
+    fn member(&mut self, name: &str, reader: &mut Reader<'a>) -> Read<()>;
+}
+
+/// Reads one value.
+pub(super) struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    depth: u8,
+    /// The names of every object that is open, outermost first.
+    names: Vec<Cow<'a, str>>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            at: 0,
+            depth: 0,
+            names: Vec::with_capacity(2 * MANY),
+        }
+    }
+
+    /// What stands before the value is white space.
+    pub(super) fn start(&mut self) -> Read<()> {
+        if self.text.starts_with('\u{feff}') {
+            return self.fault("a byte order mark stands in front: leave it out");
+        }
+        self.space();
+        match self.peek() {
+            Some(_) => Ok(()),
+            None => self.fault("there is no JSON value"),
+        }
+    }
+
+    /// What stands behind the value is white space.
+    pub(super) fn end(&mut self) -> Read<()> {
+        self.space();
+        match self.peek() {
+            Some(_) => self.fault("something stands behind the JSON value"),
+            None => Ok(()),
+        }
+    }
+
+    /// A value of which only a string is kept.
+    pub(super) fn found(&mut self) -> Read<Found<'a>> {
+        match self.peek() {
+            Some(b'"') => self.string().map(Found::Text),
+            _ => self.skip().map(Found::Other),
+        }
+    }
+
+    /// A value of which only an object is kept.
+    pub(super) fn part<T: Members<'a>>(&mut self) -> Read<Part<T>> {
+        if self.peek() != Some(b'{') {
+            return self.skip().map(Part::Other);
+        }
+        let mut part = T::default();
+        self.object(|name, reader| part.member(name, reader))?;
+        Ok(Part::Object(part))
+    }
+
+    /// Any value.
+    pub(super) fn skip(&mut self) -> Read<Kind> {
+        match self.peek() {
+            Some(b'"') => self.string().map(|_| Kind::Text),
+            Some(b'{') => {
+                self.object(|_, reader| reader.skip().map(drop))?;
+                Ok(Kind::Object)
+            }
+            Some(b'[') => {
+                self.array(|_, reader| reader.skip().map(drop))?;
+                Ok(Kind::Array)
+            }
+            Some(b't') => self.word("true", Kind::Boolean),
+            Some(b'f') => self.word("false", Kind::Boolean),
+            Some(b'n') => self.word("null", Kind::Null),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            _ => self.fault("a JSON value must stand here"),
+        }
+    }
+
+    /// An array; `element` reads or skips each, and is told how many were before it.
+    pub(super) fn array(
+        &mut self,
+        mut element: impl FnMut(usize, &mut Self) -> Read<()>,
+    ) -> Read<()> {
+        self.enter()?;
+        if !self.took(b']') {
+            let mut index = 0_usize;
+            loop {
+                element(index, self)?;
+                index = index.saturating_add(1);
+                self.space();
+                if self.took(b']') {
+                    break;
+                }
+                if !self.took(b',') {
+                    return self.fault("a comma or ] must stand here");
+                }
+                self.space();
+            }
+        }
+        self.depth = self.depth.saturating_sub(1);
+        Ok(())
+    }
+
+    /// An object; `member` reads or skips the value of each.
+    pub(super) fn object(
+        &mut self,
+        mut member: impl FnMut(&str, &mut Self) -> Read<()>,
+    ) -> Read<()> {
+        self.enter()?;
+        let first = self.names.len();
+        let mut many = HashSet::new();
+        if !self.took(b'}') {
+            loop {
+                let name = self.name(first, &mut many)?;
+                member(&name, self)?;
+                self.space();
+                if self.took(b'}') {
+                    break;
+                }
+                if !self.took(b',') {
+                    return self.fault("a comma or } must stand here");
+                }
+                self.space();
+            }
+        }
+        self.names.truncate(first);
+        self.depth = self.depth.saturating_sub(1);
+        Ok(())
+    }
+
+    /// The name of a member and its colon. Names of one object, which are those from `first` on or those in `many`,
+    /// differ.
+    fn name(&mut self, first: usize, many: &mut HashSet<Cow<'a, str>>) -> Read<Cow<'a, str>> {
+        let at = self.at;
+        if self.peek() != Some(b'"') {
+            return self.fault("the name of a member must stand here, in quotation marks");
+        }
+        let name = self.string()?;
+        if self.names.len().saturating_sub(first) >= MANY {
+            many.extend(self.names.drain(first..));
+        }
+        let known = self.names.get(first..).unwrap_or_default();
+        let is_new = if many.is_empty() {
+            let is_new = !known.contains(&name);
+            self.names.push(name.clone());
+            is_new
+        } else {
+            many.insert(name.clone())
+        };
+        if !is_new {
+            let why = "a member of this name stands in the object already";
+            return Err(Malformed { at, why });
+        }
+        self.space();
+        if !self.took(b':') {
+            return self.fault("a colon must stand here");
+        }
+        self.space();
+        Ok(name)
+    }
+
+    /// A string, decoded; it is copied only where it has escapes.
+    fn string(&mut self) -> Read<Cow<'a, str>> {
+        self.advance(1);
+        let mut decoded: Option<String> = None;
+        loop {
+            let rest = self.text.get(self.at..).unwrap_or_default();
+            let plain = rest
+                .bytes()
+                .position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
+            let Some(run) = plain.and_then(|length| rest.get(..length)) else {
+                self.at = self.text.len();
+                return self.fault("a string has no end");
+            };
+            self.advance(run.len());
+            match self.peek() {
+                Some(b'"') => {
+                    self.advance(1);
+                    return Ok(match decoded {
+                        Some(decoded) => Cow::Owned(decoded + run),
+                        None => Cow::Borrowed(run),
+                    });
+                }
+                Some(b'\\') => {
+                    let decoded = decoded.get_or_insert_default();
+                    decoded.push_str(run);
+                    decoded.push(self.escape()?);
+                }
+                _ => return self.fault("a control character in a string must be escaped"),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Read<char> {
+        let at = self.at;
+        self.advance(1);
+        let letter = self.peek();
+        self.advance(1);
+        let plain = match letter {
+            Some(letter @ (b'"' | b'\\' | b'/')) => char::from(letter),
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => return self.unicode(at),
+            _ => {
+                let why = "there is no such escape in JSON";
+                return Err(Malformed { at, why });
+            }
+        };
+        Ok(plain)
+    }
+
+    /// What stands behind `\u`; a character outside the basic plane is a pair of surrogates.
+    fn unicode(&mut self, at: usize) -> Read<char> {
+        let unit = self.four_digits()?;
+        let point = if (0xd800..0xdc00).contains(&unit) {
+            let low = if self.took(b'\\') && self.took(b'u') {
+                self.four_digits()?
+            } else {
+                0
+            };
+            let high = unit.wrapping_sub(0xd800) << 10;
+            let low = (0xdc00..0xe000).contains(&low).then(|| low & 0x3ff);
+            low.map(|low| (high | low).wrapping_add(0x1_0000))
+        } else {
+            Some(unit)
+        };
+        let why = "an escape is half of a surrogate pair";
+        point.and_then(char::from_u32).ok_or(Malformed { at, why })
+    }
+
+    fn four_digits(&mut self) -> Read<u32> {
+        let digits = self.text.as_bytes().get(self.at..self.at.saturating_add(4));
+        let unit = digits.and_then(|digits| {
+            digits.iter().try_fold(0_u32, |unit, digit| {
+                Some(unit << 4 | char::from(*digit).to_digit(16)?)
+            })
+        });
+        match unit {
+            Some(unit) => {
+                self.advance(4);
+                Ok(unit)
+            }
+            None => self.fault("four hexadecimal digits must stand behind \\u"),
+        }
+    }
+
+    fn number(&mut self) -> Read<Kind> {
+        self.took(b'-');
+        if !self.took(b'0') {
+            self.digits()?;
+        }
+        if self.took(b'.') {
+            self.digits()?;
+        }
+        if self.took(b'e') || self.took(b'E') {
+            if !self.took(b'+') {
+                self.took(b'-');
+            }
+            self.digits()?;
+        }
+        Ok(Kind::Number)
+    }
+
+    fn digits(&mut self) -> Read<()> {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.advance(count);
+        match count {
+            0 => self.fault("a digit must stand here"),
+            _ => Ok(()),
+        }
+    }
+
+    fn word(&mut self, word: &str, kind: Kind) -> Read<Kind> {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        if rest.starts_with(word) {
+            self.advance(word.len());
+            Ok(kind)
+        } else {
+            self.fault("a JSON value must stand here")
+        }
+    }
+
+    /// Past the bracket that opens an array or an object.
+    fn enter(&mut self) -> Read<()> {
+        if self.depth == MAX_DEPTH {
+            return self.fault("arrays and objects are nested more than 32 levels deep");
+        }
+        self.depth = self.depth.saturating_add(1);
+        self.advance(1);
+        self.space();
+        Ok(())
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.advance(1);
+        }
+    }
+
+    fn took(&mut self, byte: u8) -> bool {
+        let stands = self.peek() == Some(byte);
+        if stands {
+            self.advance(1);
+        }
+        stands
+    }
+
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    const fn advance(&mut self, bytes: usize) {
+        self.at = self.at.saturating_add(bytes);
+    }
+
+    const fn fault<T>(&self, why: &'static str) -> Read<T> {
+        Err(Malformed { at: self.at, why })
+    }
+}

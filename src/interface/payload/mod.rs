@@ -1,0 +1,102 @@
+//! Bodies (PAY-1 to PAY-14): one pass over the bytes, and everything that is wrong in one answer.
+//!
+//! [`check`] reads the JSON once, keeps what the rules of the operation's [`Schema`] look at, and then calls the rules in
+//! their order. Nothing is changed: what is forwarded are the bytes that were signed (PAY-15), with every member that no
+//! rule knows (PAY-14). A fault says where it stands and what would pass, and repeats no value: what stands in a payment
+//! is a person's.
+//!
+//! A member that may be left out is not `null`: the interface gives each its type, and cores read `null` in two ways.
+//!
+//! Deliberately not here: what only the core knows, such as whether an account exists or what a currency is worth.
+
+// JSON (PAY-1).
+mod json;
+
+// What is read of a payment, and its rules (PAY-3 to PAY-12).
+mod payment;
+mod rules;
+// Amounts, and the sets that a reader can hold against the interface.
+mod amount;
+mod codes;
+mod country;
+mod currency;
+mod iban;
+
+// Signing baskets (PAY-13).
+mod basket;
+
+// What was found (PAY-2).
+mod violation;
+
+use super::{Fault, Reason, operations::Schema};
+use jiff::civil::Date;
+use json::{Malformed, Members, Part, Reader};
+use violation::Violations;
+
+pub use json::MAX_DEPTH;
+
+/// Judges a body. `today` is the day where the bank is (PAY-12).
+///
+/// # Errors
+/// One fault where the body is not JSON (PAY-1); else every violation of the schema, in the order of the rules (PAY-2).
+pub fn check(body: &[u8], schema: Schema, today: Date) -> Result<(), Vec<Fault>> {
+    let text = std::str::from_utf8(body).map_err(|fault| {
+        let malformed = Malformed {
+            at: fault.valid_up_to(),
+            why: "this is not UTF-8",
+        };
+        vec![fault_of(body, malformed)]
+    })?;
+    let mut violations = Violations::default();
+    let read = match schema {
+        Schema::Any => read(text, |reader| reader.skip().map(drop)),
+        Schema::CrossBorderPayment => object(text, &mut violations, |payment, violations| {
+            rules::cross_border(payment, today, violations);
+        }),
+        Schema::Payment => object(text, &mut violations, rules::other_product),
+        Schema::Basket => object(text, &mut violations, basket::judge),
+    };
+    read.map_err(|malformed| vec![fault_of(body, malformed)])?;
+    match violations.into_faults() {
+        faults if faults.is_empty() => Ok(()),
+        faults => Err(faults),
+    }
+}
+
+/// Reads a body that must be an object, to its end, and judges it.
+fn object<'a, T: Members<'a>>(
+    text: &'a str,
+    violations: &mut Violations,
+    judge: impl FnOnce(&T, &mut Violations),
+) -> Result<(), Malformed> {
+    match read(text, Reader::part)? {
+        Part::Object(object) => judge(&object, violations),
+        Part::Other(kind) => violations.add("$", format!("it is {kind}; it must be an object")),
+        Part::Absent => {}
+    }
+    Ok(())
+}
+
+fn read<'a, T>(
+    text: &'a str,
+    value: impl FnOnce(&mut Reader<'a>) -> Result<T, Malformed>,
+) -> Result<T, Malformed> {
+    let mut reader = Reader::new(text);
+    reader.start()?;
+    let value = value(&mut reader)?;
+    reader.end()?;
+    Ok(value)
+}
+
+/// Lines and columns count from 1, columns in bytes.
+fn fault_of(body: &[u8], malformed: Malformed) -> Fault {
+    let before = body.get(..malformed.at).unwrap_or(body);
+    let line = memchr::memchr_iter(b'\n', before).count().saturating_add(1);
+    let start = memchr::memrchr(b'\n', before).map_or(0, |at| at.saturating_add(1));
+    let column = before.len().saturating_sub(start).saturating_add(1);
+    let text = format!("line {line}, column {column}: {}", malformed.why);
+    Fault::body(Reason::PayloadMalformed, text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+//! The rules of payments, PAY-3 to PAY-12, each a function, in their order.
+
+use super::{
+    amount::Amount,
+    codes, country,
+    currency::{self, MinorUnits},
+    iban,
+    json::{Found, Part},
+    payment::{Account, Payment},
+    violation::Violations,
+};
+use crate::interface::{Code, day};
+use jiff::civil::Date;
+
+const AMOUNT: &str = "instructedAmount.amount";
+const CURRENCY: &str = "instructedAmount.currency";
+const AGENT: &str = "creditorAgent";
+const COUNTRY: &str = "creditorAddress.country";
+const REPORTING_CODE: &str = "regulatoryReportingCode";
+const REPORTING_INFORMATION: &str = "regulatoryReportingInformation";
+const EXECUTION_DATE: &str = "requestedExecutionDate";
+
+/// The longest regulatoryReportingInformation and remittance information (§Limits), in characters.
+const MAX_INFORMATION: usize = 140;
+
+/// The longest name and street (§Limits), in characters.
+const MAX_NAME: usize = 70;
+
+/// The longest bban (§Limits), in characters.
+const MAX_BBAN: usize = 30;
+
+/// A cross-border payment (B): every rule.
+pub(super) fn cross_border(payment: &Payment<'_>, today: Date, violations: &mut Violations) {
+    required(payment, violations);
+    amount(payment, violations);
+    currencies(payment, violations);
+    accounts(payment, violations);
+    agent_required(payment, violations);
+    agent(payment, violations);
+    creditor_name(payment, violations);
+    address(payment, violations);
+    remittance(payment, violations);
+    reporting(payment, violations);
+    large_transfer(payment, violations);
+    execution_date(payment, today, violations);
+}
+
+/// A payment of another product: the parts that all share, where they stand (PAY-14). Is an agent one of them? PAY-7
+/// has it a BIC wherever it stands, but only B's creditors need one.
+pub(super) fn other_product(payment: &Payment<'_>, violations: &mut Violations) {
+    amount(payment, violations);
+    currencies(payment, violations);
+    accounts(payment, violations);
+    agent(payment, violations);
+    creditor_name(payment, violations);
+    remittance(payment, violations);
+}
+
+/// PAY-3.
+fn required(payment: &Payment<'_>, violations: &mut Violations) {
+    let stands = [
+        ("instructedAmount", !matches!(payment.amount, Part::Absent)),
+        ("creditorName", payment.creditor_name != Found::Absent),
+        (
+            "creditorAccount",
+            !matches!(payment.creditor_account, Part::Absent),
+        ),
+        (
+            "debtorAccount",
+            !matches!(payment.debtor_account, Part::Absent),
+        ),
+    ];
+    for (path, _) in stands.iter().filter(|(_, stands)| !stands) {
+        violations.add(*path, "missing: every cross-border payment has it");
+    }
+}
+
+/// PAY-4.
+fn amount(payment: &Payment<'_>, violations: &mut Violations) {
+    let money = match &payment.amount {
+        Part::Absent => return,
+        Part::Object(money) => money,
+        Part::Other(kind) => {
+            let text = format!("it is {kind}; it must be an object with amount and currency");
+            return violations.add("instructedAmount", text);
+        }
+    };
+    let expected = "a decimal in a string, such as \"100.00\"";
+    let Some(text) = violations.required(&money.amount, AMOUNT, expected) else {
+        return;
+    };
+    let amount = match Amount::parse(text) {
+        Ok(amount) => amount,
+        Err(text) => return violations.add(AMOUNT, text),
+    };
+    if let Found::Text(code) = &money.currency
+        && let Some(MinorUnits::Exactly(digits)) = currency::minor_units(code)
+        && amount.scale() != digits
+    {
+        let example = match digits {
+            0 => "100".to_owned(),
+            _ => format!("100.{:0<digits$}", ""),
+        };
+        violations.add(
+            AMOUNT,
+            format!("{code} has {digits} fraction digits: {example}"),
+        );
+    }
+}
+
+/// PAY-5.
+fn currencies(payment: &Payment<'_>, violations: &mut Violations) {
+    let mut judge = |found: &Found<'_>, path: &str| {
+        let code = violations.required(found, path, "a currency such as NOK");
+        if code.is_some_and(|code| currency::minor_units(code).is_none()) {
+            let text = "it is not one of the currencies that are accepted: three capitals, such as NOK or EUR";
+            violations.add(path, text);
+        }
+    };
+    if let Part::Object(money) = &payment.amount {
+        judge(&money.currency, CURRENCY);
+    }
+    for (account, path) in both_accounts(payment) {
+        if let Part::Object(account) = account {
+            judge(&account.currency, &format!("{path}.currency"));
+        }
+    }
+}
+
+/// PAY-6.
+fn accounts(payment: &Payment<'_>, violations: &mut Violations) {
+    for (account, path) in both_accounts(payment) {
+        match account {
+            Part::Absent => {}
+            Part::Object(account) => numbers(account, path, violations),
+            Part::Other(kind) => {
+                let text =
+                    format!("it is {kind}; it must be an object with iban or bban, and currency");
+                violations.add(path, text);
+            }
+        }
+    }
+}
+
+fn both_accounts<'p, 'a>(payment: &'p Payment<'a>) -> [(&'p Part<Account<'a>>, &'static str); 2] {
+    [
+        (&payment.creditor_account, "creditorAccount"),
+        (&payment.debtor_account, "debtorAccount"),
+    ]
+}
+
+fn numbers(account: &Account<'_>, path: &str, violations: &mut Violations) {
+    match (&account.iban, &account.bban) {
+        (Found::Absent, Found::Absent) => {
+            violations.add(path, "it has neither iban nor bban; one of them must stand");
+        }
+        (Found::Absent, bban) => {
+            violations.length(bban, &format!("{path}.bban"), 1, MAX_BBAN);
+        }
+        (iban, Found::Absent) => self::iban(iban, &format!("{path}.iban"), violations),
+        (_, _) => violations.add(path, "it has both iban and bban; one of them must stand"),
+    }
+}
+
+fn iban(found: &Found<'_>, path: &str, violations: &mut Violations) {
+    let Some(text) = violations.text(found, path) else {
+        return;
+    };
+    if text.chars().count() > iban::MAX_LENGTH {
+        violations.add(path, "it has more than 34 characters");
+    } else if !iban::is_valid(text) {
+        let text = "it is no IBAN: capitals and digits without spaces, of the length and structure of its country, with the right check digits";
+        violations.add(path, text);
+    }
+}
+
+/// PAY-7, the part that demands one.
+fn agent_required(payment: &Payment<'_>, violations: &mut Violations) {
+    if let Part::Object(account) = &payment.creditor_account
+        && account.bban != Found::Absent
+        && payment.creditor_agent == Found::Absent
+    {
+        let text = "missing: a creditorAccount with bban needs the BIC of its bank";
+        violations.add(AGENT, text);
+    }
+}
+
+/// PAY-7, the part that holds wherever one stands.
+fn agent(payment: &Payment<'_>, violations: &mut Violations) {
+    let code = violations.text(&payment.creditor_agent, AGENT);
+    if code.is_some_and(|code| !codes::is_bic(code)) {
+        let text = "it is no BIC: 8 or 11 capitals and digits, such as DNBANOKK";
+        violations.add(AGENT, text);
+    }
+}
+
+/// PAY-8, the name.
+fn creditor_name(payment: &Payment<'_>, violations: &mut Violations) {
+    violations.length(&payment.creditor_name, "creditorName", 1, MAX_NAME);
+}
+
+/// PAY-8, the address.
+fn address(payment: &Payment<'_>, violations: &mut Violations) {
+    let address = match &payment.creditor_address {
+        Part::Absent => return,
+        Part::Object(address) => address,
+        Part::Other(kind) => {
+            let text = format!("it is {kind}; it must be an object with country");
+            return violations.add("creditorAddress", text);
+        }
+    };
+    violations.length(&address.street, "creditorAddress.street", 0, MAX_NAME);
+    for (found, path) in [
+        (&address.building_number, "creditorAddress.buildingNumber"),
+        (&address.postal_code, "creditorAddress.postalCode"),
+        (&address.city, "creditorAddress.city"),
+    ] {
+        violations.text(found, path);
+    }
+    let code = violations.required(&address.country, COUNTRY, "two capitals, such as NO");
+    if code.is_some_and(|code| !country::is_accepted(code)) {
+        let text =
+            "it is not one of the countries that are accepted: two capitals, such as NO or SE";
+        violations.add(COUNTRY, text);
+    }
+}
+
+/// PAY-9.
+fn remittance(payment: &Payment<'_>, violations: &mut Violations) {
+    let path = "remittanceInformationUnstructured";
+    violations.length(&payment.remittance, path, 1, MAX_INFORMATION);
+}
+
+/// PAY-10.
+fn reporting(payment: &Payment<'_>, violations: &mut Violations) {
+    for (found, path, list) in [
+        (&payment.purpose, "purposeCode", codes::PURPOSES),
+        (&payment.reporting_code, REPORTING_CODE, codes::REPORTING),
+    ] {
+        let code = violations.text(found, path);
+        if code.is_some_and(|code| !codes::is_one_of(code, list)) {
+            violations.add(path, format!("it must be one of: {list}"));
+        }
+    }
+    let information = &payment.reporting_information;
+    violations.length(information, REPORTING_INFORMATION, 0, MAX_INFORMATION);
+}
+
+/// PAY-11. What other currencies are worth is the core's to say. An empty code is no code of PAY-10, which has said so.
+fn large_transfer(payment: &Payment<'_>, violations: &mut Violations) {
+    let Part::Object(money) = &payment.amount else {
+        return;
+    };
+    let (Found::Text(amount), Found::Text(currency)) = (&money.amount, &money.currency) else {
+        return;
+    };
+    if currency != "NOK" || !Amount::parse(amount).is_ok_and(Amount::is_large) {
+        return;
+    }
+    let text = "missing or empty: a transfer of 100000.00 NOK or more says what it is for";
+    if payment.reporting_code == Found::Absent {
+        violations.add(REPORTING_CODE, text);
+    }
+    match &payment.reporting_information {
+        Found::Absent => violations.add(REPORTING_INFORMATION, text),
+        Found::Text(found) if found.is_empty() => violations.add(REPORTING_INFORMATION, text),
+        Found::Text(_) | Found::Other(_) => {}
+    }
+}
+
+/// PAY-12.
+fn execution_date(payment: &Payment<'_>, today: Date, violations: &mut Violations) {
+    let text = match &payment.execution_date {
+        Found::Absent => return,
+        Found::Text(text) => match day::parse(text) {
+            Some(date) if date < today => {
+                format!("it has passed: today is {today} where the bank is")
+            }
+            Some(_) => return,
+            None => day::EXPECTED.to_owned(),
+        },
+        Found::Other(kind) => format!("it is {kind}; it must be a string such as \"{today}\""),
+    };
+    violations.add_as(Code::ExecutionDateInvalid, EXECUTION_DATE, text);
+}

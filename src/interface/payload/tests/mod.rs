@@ -1,0 +1,67 @@
+//! Bodies, each rule with what is just right and what is just wrong.
+
+// PAY-1.
+mod json;
+// PAY-3 to PAY-13.
+mod members;
+// The sets, held against the interface.
+mod sets;
+
+use super::*;
+use serde_json::{Value, json};
+
+/// The day as of which bodies are judged.
+fn today() -> Date {
+    jiff::civil::date(2026, 1, 15)
+}
+
+/// A cross-border payment with every member.
+fn payment() -> Value {
+    json!({
+        "instructedAmount": {"amount": "150000.00", "currency": "NOK"},
+        "creditorName": "Werkzeugbau Muster GmbH",
+        "creditorAgent": "COBADEFFXXX",
+        "creditorAccount": {"iban": "DE89370400440532013000", "currency": "EUR"},
+        "creditorAddress": {"street": "Musterweg", "buildingNumber": "1", "postalCode": "10115", "city": "Berlin", "country": "DE"},
+        "debtorAccount": {"iban": "NO9386011117947", "currency": "NOK"},
+        "remittanceInformationUnstructured": "Faktura 4711",
+        "purposeCode": "INVS",
+        "requestedExecutionDate": "2026-01-15",
+        "regulatoryReportingCode": "14",
+        "regulatoryReportingInformation": "Machine tools",
+    })
+}
+
+/// The payment with a member changed, by a path with slashes; `None` takes it out.
+fn changed(path: &str, value: Option<Value>) -> Value {
+    let mut payment = payment();
+    let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let parent = match parent {
+        "" => &mut payment,
+        parent => payment.pointer_mut(&format!("/{parent}")).unwrap(),
+    };
+    let members = parent.as_object_mut().unwrap();
+    match value {
+        Some(value) => drop(members.insert(name.into(), value)),
+        None => drop(members.shift_remove(name)),
+    }
+    payment
+}
+
+/// What is wrong with a body, as `path: text`.
+fn wrong(body: &[u8], schema: Schema) -> Vec<String> {
+    let faults = check(body, schema, today()).err().unwrap_or_default();
+    let shown = |fault: &Fault| match &fault.place {
+        crate::interface::Place::Member(path) => format!("{path}: {}", fault.text),
+        _ => format!("{}: {}", fault.reason.slug(), fault.text),
+    };
+    faults.iter().map(shown).collect()
+}
+
+/// The paths of what is wrong with a value.
+fn paths(value: &Value, schema: Schema) -> Vec<String> {
+    let wrong = wrong(value.to_string().as_bytes(), schema).into_iter();
+    wrong
+        .map(|text| text.split(':').next().unwrap().to_owned())
+        .collect()
+}

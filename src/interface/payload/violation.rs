@@ -1,0 +1,73 @@
+//! Everything found wrong with a body, in the order of the rules (PAY-2).
+
+use super::json::Found;
+use crate::interface::{Code, Fault, Reason};
+
+/// What was found so far.
+#[derive(Debug, Default)]
+pub(super) struct Violations {
+    found: Vec<Fault>,
+}
+
+impl Violations {
+    /// A member is wrong: `path` names it, `text` says what would pass and repeats no value.
+    pub(super) fn add(&mut self, path: impl Into<String>, text: impl Into<String>) {
+        let fault = Fault::member(Reason::PayloadInvalid, path, text);
+        self.found.push(fault);
+    }
+
+    /// The same with a code of its own (PAY-12).
+    pub(super) fn add_as(&mut self, code: Code, path: &str, text: impl Into<String>) {
+        let fault = Fault::member(Reason::PayloadInvalid, path, text);
+        self.found.push(Fault { code, ..fault });
+    }
+
+    /// The string of a member that may be left out; anything else that stands there is a violation.
+    pub(super) fn text<'f>(
+        &mut self,
+        found: &'f Found<'_>,
+        path: impl Into<String>,
+    ) -> Option<&'f str> {
+        match found {
+            Found::Text(text) => Some(text),
+            Found::Absent => None,
+            Found::Other(kind) => {
+                self.add(path, format!("it is {kind}; it must be a string"));
+                None
+            }
+        }
+    }
+
+    /// The string of a member that must stand.
+    pub(super) fn required<'f>(
+        &mut self,
+        found: &'f Found<'_>,
+        path: &str,
+        expected: &str,
+    ) -> Option<&'f str> {
+        if *found == Found::Absent {
+            self.add(path, format!("missing: {expected}"));
+        }
+        self.text(found, path)
+    }
+
+    /// A string of so many characters: characters, not bytes.
+    pub(super) fn length(&mut self, found: &Found<'_>, path: &str, least: usize, most: usize) {
+        let Some(text) = self.text(found, path) else {
+            return;
+        };
+        let length = text.chars().count();
+        if !(least..=most).contains(&length) {
+            let range = match least {
+                0 => format!("at most {most}"),
+                _ => format!("{least} to {most}"),
+            };
+            self.add(path, format!("it has {length} characters; {range} pass"));
+        }
+    }
+
+    /// All of it.
+    pub(super) fn into_faults(self) -> Vec<Fault> {
+        self.found
+    }
+}
