@@ -2,7 +2,7 @@
 
 use super::{
     Asked, Claim, Entitled, Grant, Head, IntactBody, Judged, Paced, Redirectable, Signed, Snapshot,
-    Timely, Tpp, sca,
+    Timely, Tpp, ValidPayload, sca,
 };
 use crate::interface::{
     Reason,
@@ -42,6 +42,7 @@ pub(super) struct Evidence {
     pub(super) signed: Judged<Signed>,
     pub(super) redirectable: Judged<Redirectable>,
     pub(super) intact: Judged<IntactBody>,
+    pub(super) payload: Judged<ValidPayload>,
     pub(super) grant: Judged<Grant>,
     pub(super) claim: Judged<Claim>,
     pub(super) paced: [Judged<Paced>; 2],
@@ -183,6 +184,7 @@ impl Admitted {
             signed,
             redirectable,
             intact,
+            payload,
             grant,
             claim,
             paced: [address, of_tpp],
@@ -197,7 +199,12 @@ impl Admitted {
         ];
         let waived = early
             .into_iter()
-            .chain([intact.waived(), grant.waived(), claim.waived()])
+            .chain([
+                intact.waived(),
+                payload.waived(),
+                grant.waived(),
+                claim.waived(),
+            ])
             .chain([address.waived(), of_tpp.waived()]);
         waived.flatten().map(crate::interface::Refusal::reason)
     }

@@ -67,8 +67,6 @@ unbuilt! {
     Revocation = "revocation",
     /// CRT-7: registers.
     Register = "register",
-    /// PAY-*: bodies.
-    Payload = "payload",
 }
 
 impl<T> Judged<T> {

@@ -1,11 +1,11 @@
 //! The pipeline: what a request must pass before any byte of it reaches an upstream.
 //!
 //! ```text
-//! match ─ envelope ─ date ─ rate/address ─ certificate ─ role ─ signature ─ rate/TPP ─ body+digest ─ SCA ─ claim ─ forward
-//! path,   headers,   ±60 s                 who is it?    may    did they               is it what    may   first use
-//! method, query                                          they?  say it?                they signed?  the   of the id,
-//! framing                                                                                            PSU's 4 per 24 h
-//!                                                                                                    data be read?
+//! match ─ envelope ─ date ─ rate/address ─ certificate ─ role ─ signature ─ rate/TPP ─ body+digest ─ payload ─ SCA ─ claim ─ forward
+//! path,   headers,   ±60 s                 who is it?    may    did they               is it what    JSON by   may   first use
+//! method, query                                          they?  say it?                they signed?  the rules the   of the id,
+//! framing                                                                                                      PSU's 4 per 24 h
+//!                                                                                                              data be read?
 //! ```
 //!
 //! Cheap checks come first, nothing is buffered for a caller who did not sign, and [`admit`] reads like that line.
@@ -83,6 +83,9 @@ mod redirect;
 // Is the body what they signed (HTTP-6, HTTP-8, DIG-1)?
 mod body;
 
+// Is it what the operation takes (PAY-*)?
+mod payload;
+
 // How much comes from whom (QUO-12)?
 mod rate;
 
@@ -106,6 +109,7 @@ pub use date::Timely;
 pub use evidence::{Judged, NotJudged, Unbuilt, Waiver};
 pub use head::{Framing, Head};
 pub use incoming::{Announced, BodyFault, Incoming};
+pub use payload::ValidPayload;
 pub use query::Asked;
 pub use rate::{Paced, RateSettings, Rates};
 pub use record::{Check, Outcome, Record, Stage, Verdict};
@@ -197,6 +201,8 @@ pub async fn admit(
     let bytes = body::read(body, &operation, policy).await;
     let bytes = record.held(Stage::Body, bytes)?;
     let intact = record.judge(Stage::Digest, policy, body::digest(head, &bytes))?;
+    let payload = payload::judge(&bytes, &operation, policy, at);
+    let payload = record.judge(Stage::Payload, policy, payload)?;
 
     let heard = match (&tpp, &signed, &intact) {
         (Judged::Held(tpp), Judged::Held(_), Judged::Held(_)) => Some(Heard {
@@ -223,6 +229,7 @@ pub async fn admit(
         signed,
         redirectable,
         intact,
+        payload,
         grant,
         claim,
     };

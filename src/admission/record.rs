@@ -53,6 +53,8 @@ stages! {
     Body = "body",
     /// The digest of the body.
     Digest = "digest",
+    /// What the body says.
+    Payload = "payload",
     /// The PSU's consent and session.
     Sca = "sca",
     /// The request id and the quota.

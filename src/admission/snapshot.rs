@@ -65,7 +65,7 @@ pub struct Policy {
     pub quota: QuotaPolicy,
     /// Whether request ids of safe methods are remembered like those of unsafe ones (REP-1). Default false.
     pub replay_everywhere: bool,
-    /// Where the bank's days begin. Default Europe/Oslo.
+    /// Where the bank's days begin. It decides what day it is (PAY-12, QUO-8). Default Europe/Oslo.
     pub time_zone: TimeZone,
     /// The reasons that are observed and not refused (FWD-6).
     pub(crate) observed: Vec<Reason>,
@@ -99,7 +99,7 @@ impl Policy {
                 psu_present_needs_session: false,
             },
             replay_everywhere: false,
-            time_zone: TimeZone::get(Self::TIME_ZONE).unwrap_or(TimeZone::UTC),
+            time_zone: Self::time_zone(Self::TIME_ZONE).unwrap_or(TimeZone::UTC),
             observed: Vec::new(),
         }
     }
@@ -107,16 +107,19 @@ impl Policy {
     /// The largest body limit there is, 64 KiB: what the proxy can keep and send again (HTTP-6).
     pub const MAX_BODY: usize = 64 * 1024;
 
-    /// Where the bank's days begin, unless the configuration says otherwise.
+    /// Where the bank is by default (PAY-12).
     pub const TIME_ZONE: &'static str = "Europe/Oslo";
 
-    /// The day at the bank.
+    /// A time zone by its name in the tz database, which the program brings with it. None where it has none of that name.
+    pub fn time_zone(name: &str) -> Option<TimeZone> {
+        TimeZone::get(name).ok()
+    }
+
+    /// What day it is where the bank is (PAY-12, QUO-8).
     pub fn today(&self, at: Timestamp) -> Date {
         let seconds = i64::try_from(at.unix()).unwrap_or(i64::MAX);
-        jiff::Timestamp::from_second(seconds)
-            .unwrap_or(jiff::Timestamp::MAX)
-            .to_zoned(self.time_zone.clone())
-            .date()
+        let moment = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX);
+        self.time_zone.to_datetime(moment).date()
     }
 
     /// The permission to let a refusal pass, where its reason is observed.

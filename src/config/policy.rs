@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use http::HeaderName;
+use jiff::tz::TimeZone;
 
 use super::limits;
 use super::section::Section;
@@ -39,12 +40,23 @@ pub(super) fn read(root: &mut Section<'_>, environment: Environment) -> Policy {
         policy.identity = form.unwrap_or(policy.identity);
         identity.finish();
     }
+    if let Some(mut bank) = root.optional_section("bank") {
+        let time_zone = bank.optional("time_zone");
+        let time_zone = time_zone.and_then(|value| self::time_zone(&value));
+        policy.time_zone = time_zone.unwrap_or(policy.time_zone);
+        bank.finish();
+    }
     if let Some(section) = root.optional_section("redirect_hosts") {
         policy.redirect_hosts = redirect_hosts(section);
     }
     policy.quota = limits::quota(root);
     policy.replay_everywhere = limits::replay_everywhere(root);
     policy
+}
+
+fn time_zone(value: &Value<'_>) -> Option<TimeZone> {
+    let zone = Policy::time_zone(value.as_str()?);
+    zone.or_else(|| value.refuse("the name of a time zone, such as Europe/Oslo"))
 }
 
 /// A name as a signature's list of headers has it (SIG-14).

@@ -139,6 +139,8 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(world.policy.body_limit, Policy::MAX_BODY);
     assert!(world.policy.also_signed.is_empty());
     assert_eq!(world.policy.identity, IdentityForm::NORWEGIAN);
+    let zone = world.policy.time_zone.iana_name();
+    assert_eq!(zone, Some(Policy::TIME_ZONE));
     assert!(world.policy.redirect_hosts.is_empty());
     assert_eq!(world.catalogue.operations().len(), builtin().len());
     assert!(settings.trust.anchors.ends_with("../certs/anchors"));
@@ -156,6 +158,7 @@ system: my-bank
 body_limit: 16KiB
 signing: {require: [(request-target), tpp-session-id]}
 psu_identity: {digits: 12}
+bank: {time_zone: Europe/Helsinki}
 redirect_hosts: {psdno-fsa-123: [tpp.example, '[2001:db8::7]']}
 listener:
   address: '[::1]:8443'
@@ -216,6 +219,8 @@ log: {access: false, level: warn}
         ["(request-target)", "tpp-session-id"]
     );
     assert_eq!(world.policy.identity.digits(), 12);
+    let zone = world.policy.time_zone.iana_name();
+    assert_eq!(zone, Some("Europe/Helsinki"));
     assert_eq!(
         world.policy.redirect_hosts["PSDNO-FSA-123"],
         ["tpp.example", "[2001:db8::7]"]
@@ -263,7 +268,7 @@ fn the_example_runs_and_shows_the_true_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 25,
+        commented_out, 26,
         "every optional key whose default is shown"
     );
 }
@@ -313,6 +318,7 @@ redirect_hosts:
   PSDNO-FSA-2: tpp.example
   PSDNO-FSA-3: [tpp.example, 'https://tpp.example', tpp.example:443, '::1', '*.tpp.example']
   psdno-fsa-3: [tpp.example]
+bank: {{time_zone: CET+1, name: x}}
 "
     );
     let host =
@@ -328,6 +334,8 @@ redirect_hosts:
         format!("{hosts}70: redirect_hosts.PSDNO-FSA-3[3]: found \"::1\"; {host}"),
         format!("{hosts}77: redirect_hosts.PSDNO-FSA-3[4]: found \"*.tpp.example\"; {host}"),
         "gateway.yaml:11:3: redirect_hosts.psdno-fsa-3: this TPP stands here already, in other letters".to_owned(),
+        "gateway.yaml:12:19: bank.time_zone: found \"CET+1\"; expected the name of a time zone, such as Europe/Oslo".to_owned(),
+        "gateway.yaml:12:26: bank.name: unknown key".to_owned(),
     ];
     assert_eq!(Site::new().read(&text).unwrap_err(), expected);
 }

@@ -11,12 +11,15 @@ use portvakt::{
     admission::{Framing, Head, Policy, Record, Snapshot, admit},
     clock::{Clock, Timestamp},
     interface::{
+        Reason,
         headers::{
             self, accept, accept_fix, choices, connection, content, date, digest, encoded_word,
             identifier, network, redirect_uri, signature::Signature, uuid_form,
         },
-        operations::{Catalogue, Environment, builtin},
+        operations::{Catalogue, Environment, Operation, Schema, builtin},
         path::{self, Target},
+        payload,
+        query::Query,
     },
     state::Store,
     trust::{Anchors, Trust, decode, name::Name, qc::Statements},
@@ -27,7 +30,7 @@ use std::sync::LazyLock;
 pub(crate) type Parser = fn(&[u8]);
 
 /// Every target.
-pub(crate) const ALL: [(&str, Parser); 10] = [
+pub(crate) const ALL: [(&str, Parser); 12] = [
     ("signature", signature),
     ("encoded_word", encoded_words),
     ("name", names),
@@ -36,6 +39,8 @@ pub(crate) const ALL: [(&str, Parser); 10] = [
     ("certificate", certificates),
     ("qc_statements", qc_statements),
     ("target", targets),
+    ("query", queries),
+    ("payload", payloads),
     ("header", each_header),
     ("request", requests),
 ];
@@ -152,6 +157,50 @@ pub(crate) fn targets(bytes: &[u8]) {
     let _ = WORLD.catalogue.find(&Method::GET, &target);
 }
 
+/// Queries (QRY-1 to QRY-4): what is left without the offset is a query of the same list.
+pub(crate) fn queries(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    match Query::read(Some(text), &LIST, false) {
+        Ok(query) => {
+            let rest = query.without_offset(&LIST);
+            let again = Query::read(Some(&rest), &LIST, false).unwrap();
+            assert_eq!(again.offset(), None);
+            assert_eq!(again.date_from(), query.date_from());
+            assert_eq!(again.without_offset(&LIST), rest);
+        }
+        Err(faults) => assert!(faults.iter().all(|fault| !fault.text.is_empty())),
+    }
+}
+
+/// Bodies (PAY-1 to PAY-14): what passes is JSON to another reader too, and what that reader writes passes, unless it is
+/// nested too deep. Faults are bounded.
+pub(crate) fn payloads(bytes: &[u8]) {
+    let today = jiff::civil::date(2026, 1, 15);
+    let is_json = payload::check(bytes, Schema::Any, today);
+    if is_json.is_ok() {
+        assert!(serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok());
+    }
+    if let Ok(value) = serde_json::from_slice::<serde_json::Value>(bytes)
+        && let Err(faults) = payload::check(value.to_string().as_bytes(), Schema::Any, today)
+    {
+        assert!(faults.iter().all(|fault| fault.text.contains("32 levels")));
+    }
+    for (_, schema) in Schema::NAMES {
+        let Err(faults) = payload::check(bytes, *schema, today) else {
+            assert!(is_json.is_ok());
+            continue;
+        };
+        let malformed = faults
+            .iter()
+            .any(|fault| fault.reason == Reason::PayloadMalformed);
+        assert_eq!(malformed, is_json.is_err());
+        assert!(faults.len() <= 20 && (!malformed || faults.len() == 1));
+        assert!(faults.iter().all(|fault| fault.text.chars().count() <= 512));
+    }
+}
+
 /// Every other header with rules of its own.
 pub(crate) fn each_header(bytes: &[u8]) {
     for environment in [Environment::Production, Environment::Sandbox] {
@@ -250,6 +299,13 @@ static WORLD: LazyLock<Snapshot> = LazyLock::new(|| {
         Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
         Trust::new(Anchors::new(Vec::new(), Vec::new()).unwrap()),
     )
+});
+
+/// The transaction list.
+static LIST: LazyLock<Operation> = LazyLock::new(|| {
+    let mut all = builtin().into_iter();
+    all.find(|operation| operation.name == "transaction-list")
+        .unwrap()
 });
 
 static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {

@@ -32,6 +32,9 @@ mod query;
 /// SIG-*, DAT-*, DIG-*.
 mod signing;
 
+/// PAY-*.
+mod payload;
+
 /// CRT-*.
 mod certificate;
 

@@ -73,6 +73,16 @@ fn seeds(parser: &str) -> Vec<Vec<u8>> {
         "certificate" => vec![header("tpp-signature-certificate"), world().both.issued.pem.clone().into_bytes(), world().both.issued.der.clone()],
         "qc_statements" => vec![qc_statements_of(&world().both.issued.der)],
         "target" => texts(&["/v1/accounts/a%20b/transactions?dateFrom=2026-01-01", "/v1/payments/x/y/status", "/v1/%C3%A6/..%2e"]),
+        "query" => texts(&[
+            "dateFrom=2026-01-01&dateTo=2026-01-31&offset=200&limit=200&bookingStatus=both",
+            "%64ateFrom=2026%2D01-01&x=%C3%A6&&limit%5B%5D=1;offset=2",
+            "withBalance=true",
+        ]),
+        "payload" => vec![
+            crate::payload::payment().to_string().into_bytes(),
+            br#"{"paymentIds": ["1", "\u00e6\ud83d\ude00"], "x": [-1.5E+7, true, null, {"y": {}}]}"#.to_vec(),
+            b"{\"creditorName\":\"\xc3\xa6\",\"creditorName\":[[[[[[[[[[]]]]]]]]]]}".to_vec(),
+        ],
         "header" => texts(&[
             "https://tpp.example:8443/back?x=%70su-id&y=1",
             "http://[::1]:80/",

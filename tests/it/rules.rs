@@ -13,7 +13,7 @@ use std::{
 
 /// Rules that are not built yet, whole families by their prefix.
 const OPEN: &[&str] = &[
-    "TLS-3", "HTTP-9", "SIG-12", "CRT-6", "CRT-7", "CRT-8", "CRT-11", "CRT-12", "PAY-", "FWD-3",
+    "TLS-3", "HTTP-9", "SIG-12", "CRT-6", "CRT-7", "CRT-8", "CRT-11", "CRT-12", "FWD-3",
     "FWD-4", "FWD-5", "FWD-6", "SBX-",
 ];
 

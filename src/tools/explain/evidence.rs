@@ -6,7 +6,7 @@ use crate::{
     clock::Timestamp,
     interface::{
         headers::{self, date, encoded_word, signature::Signature},
-        operations::{Operation, Required},
+        operations::{Body, Operation, Required},
     },
     tools::{saved::SavedRequest, visible::tame},
     trust::Certificate,
@@ -49,6 +49,15 @@ pub(super) fn of(stage: Stage, request: &SavedRequest, judged: &Judged) -> Vec<S
             length => format!("{length} bytes"),
         }],
         Stage::Digest => vec![digest(&request.headers, request.body.len())],
+        Stage::Payload => vec![operation.map_or_else(String::new, payload)],
+    }
+}
+
+fn payload(operation: &Operation) -> String {
+    match operation.body {
+        Body::None => "the operation takes none".to_owned(),
+        Body::Ignored => "whatever it is, the operation does not look at it".to_owned(),
+        Body::Json => format!("JSON by the schema {}", operation.schema.name()),
     }
 }
 

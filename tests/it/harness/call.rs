@@ -135,9 +135,15 @@ impl Call {
 
     /// The creation of a cross-border payment (B).
     pub(crate) fn cross_border() -> Self {
+        let body = concat!(
+            r#"{"instructedAmount":{"amount":"1.00","currency":"EUR"},"creditorName":"Werkzeugbau Muster GmbH","#,
+            r#""creditorAccount":{"iban":"DE89370400440532013000","currency":"EUR"},"#,
+            r#""debtorAccount":{"iban":"NO9386011117947","currency":"NOK"}}"#,
+        );
         let call = Self::payment().at("/v1/payments/norwegian-cross-border-credit-transfers");
         call.with("x-accept-fix", "amount-as-string")
             .with("TPP-Session-ID", "session-1")
+            .json(body)
     }
 
     /// The creation of a signing basket (A).
