@@ -162,8 +162,12 @@ fn bench(criterion: &mut Criterion) {
         ("x-accept-fix", "amount-as-string"),
     ];
     let payment = format!(
-        r#"{{"remittanceInformationUnstructured":"{}"}}"#,
-        "x".repeat(980)
+        concat!(
+            r#"{{"instructedAmount":{{"amount":"1.00","currency":"EUR"}},"creditorName":"Muster GmbH","#,
+            r#""creditorAccount":{{"iban":"DE89370400440532013000","currency":"EUR"}},"#,
+            r#""debtorAccount":{{"iban":"NO9386011117947","currency":"NOK"}},"note":"{}"}}"#,
+        ),
+        "x".repeat(780)
     )
     .into_bytes();
     let post = Warm::new(
