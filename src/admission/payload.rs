@@ -49,7 +49,7 @@ mod tests {
         let mut policy = Policy::new(Environment::Sandbox);
         // 2026-06-30T22:00:00Z is midnight in Oslo.
         let midnight = 1_782_856_800;
-        let day = |policy: &Policy, unix| today(Timestamp::from_unix(unix), policy).to_string();
+        let day = |policy: &Policy, unix| policy.today(Timestamp::from_unix(unix)).to_string();
         assert_eq!(day(&policy, midnight - 1), "2026-06-30");
         assert_eq!(day(&policy, midnight), "2026-07-01");
         // In winter an hour less.

@@ -13,8 +13,8 @@ use std::{
 
 /// Rules that are not built yet, whole families by their prefix.
 const OPEN: &[&str] = &[
-    "TLS-3", "HTTP-9", "SIG-12", "CRT-6", "CRT-7", "CRT-8", "CRT-11", "CRT-12", "FWD-3",
-    "FWD-4", "FWD-5", "FWD-6", "SBX-",
+    "TLS-3", "HTTP-9", "SIG-12", "CRT-6", "CRT-7", "CRT-8", "CRT-11", "CRT-12", "FWD-3", "FWD-4",
+    "FWD-5", "FWD-6", "SBX-",
 ];
 
 #[derive(serde::Deserialize)]

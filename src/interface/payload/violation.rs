@@ -19,7 +19,10 @@ impl Violations {
     /// The same with a code of its own (PAY-12).
     pub(super) fn add_as(&mut self, code: Code, path: &str, text: impl Into<String>) {
         let fault = Fault::member(Reason::PayloadInvalid, path, text);
-        self.found.push(Fault { code, ..fault });
+        self.found.push(Fault {
+            code: Some(code),
+            ..fault
+        });
     }
 
     /// The string of a member that may be left out; anything else that stands there is a violation.

@@ -378,7 +378,7 @@ fn execution_dates() {
     let faults = check(body.as_bytes(), B, today()).unwrap_err();
     assert_eq!(
         (faults[0].reason, faults[0].code),
-        (Reason::PayloadInvalid, Code::ExecutionDateInvalid)
+        (Reason::PayloadInvalid, Some(Code::ExecutionDateInvalid))
     );
     assert_eq!(
         faults[0].text,
@@ -476,8 +476,8 @@ fn everything_at_once_and_nothing_personal() {
     payment["debtorAccount"] = json!({"bban": secret.repeat(20), "currency": secret});
     let faults = check(payment.to_string().as_bytes(), B, today()).unwrap_err();
     assert_eq!(faults.len(), 15);
-    assert_eq!(faults[0].code, Code::FormatError);
-    assert_eq!(faults.last().unwrap().code, Code::ExecutionDateInvalid);
+    assert_eq!(faults[0].code, Some(Code::FormatError));
+    assert_eq!(faults.last().unwrap().code, Some(Code::ExecutionDateInvalid));
     for fault in faults {
         assert!(
             !fault.text.contains("11117948") && fault.text.chars().count() <= 512,
