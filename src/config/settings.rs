@@ -20,7 +20,6 @@ use super::{limits, operations, pem, policy, sca};
 use crate::admission::{Rates, Snapshot, Unbuilt};
 use crate::interface::operations::{Catalogue, Environment, builtin};
 use crate::sca::ScaSettings;
-use crate::state::StateSettings;
 use crate::trust::{Anchors, Trust};
 
 /// Everything that a gateway is started with.
@@ -36,8 +35,6 @@ pub struct Settings {
     pub control: Control,
     /// The core.
     pub upstream: Upstream,
-    /// Where state is kept.
-    pub state: StateSettings,
     /// How SCA is asked for: the bank's page and the keys of its links.
     pub sca: Arc<ScaSettings>,
     /// What requests are judged by: policy, catalogue and trust, ready.
@@ -115,10 +112,6 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
     }
     let trust = trust(root.section("trust"), inspection, base);
     let (operations, catalogue) = catalogue(&mut root, policy.environment, inspection, base);
-    if let Some(mut state) = root.optional_section("state") {
-        let _ = state.optional("file");
-        state.finish();
-    }
     let log = log(root.optional_section("log"));
     root.finish();
     let (files, trust) = trust?;
@@ -127,7 +120,6 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
         listener: listener?,
         control: control?,
         upstream: upstream?,
-        state: StateSettings::new(base.join("state.db"), base.join("state.key")),
         sca: Arc::new(sca?),
         snapshot: Snapshot {
             policy,

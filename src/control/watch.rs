@@ -1,7 +1,7 @@
 //! How the gateway is: /livez, /readyz, /metrics.
 
 use super::{Desk, fault};
-use crate::{admission::Unbuilt, state::Store};
+use crate::admission::Unbuilt;
 use axum::{
     extract::State,
     http::header,
@@ -24,10 +24,8 @@ pub(super) async fn ready(State((shutdown, desk)): State<Watched>) -> Response {
     let stopping = shutdown
         .borrow()
         .then(|| "the gateway is stopping".to_owned());
-    let state = match desk.store.as_ref() {
-        Store::Kept(kept) => kept.health().err().map(|fault| format!("state: {fault}")),
-        Store::Stateless => None,
-    };
+    let state = desk.kept.health().err();
+    let state = state.map(|fault| format!("state: {fault}"));
     let not_well: Vec<_> = stopping.into_iter().chain(state).collect();
     let ready = not_well.is_empty();
     let unbuilt: Vec<_> = Unbuilt::ALL.iter().map(|stage| stage.name()).collect();

@@ -10,7 +10,11 @@ pub(super) fn list() -> String {
 
 /// The reasons that are answered with a code.
 pub(super) fn of_code(code: Code) -> String {
-    lines(Reason::ALL.iter().filter(|reason| reason.code() == Some(code)))
+    lines(
+        Reason::ALL
+            .iter()
+            .filter(|reason| reason.code() == Some(code)),
+    )
 }
 
 fn lines<'a>(reasons: impl Iterator<Item = &'a Reason>) -> String {

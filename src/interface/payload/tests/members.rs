@@ -477,7 +477,10 @@ fn everything_at_once_and_nothing_personal() {
     let faults = check(payment.to_string().as_bytes(), B, today()).unwrap_err();
     assert_eq!(faults.len(), 15);
     assert_eq!(faults[0].code, Some(Code::FormatError));
-    assert_eq!(faults.last().unwrap().code, Some(Code::ExecutionDateInvalid));
+    assert_eq!(
+        faults.last().unwrap().code,
+        Some(Code::ExecutionDateInvalid)
+    );
     for fault in faults {
         assert!(
             !fault.text.contains("11117948") && fault.text.chars().count() <= 512,
