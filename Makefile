@@ -24,8 +24,9 @@ check: needs-build ## Judge without running: format, lints, documentation, depen
 	RUSTDOCFLAGS="-D warnings" cargo doc $(CARGO_FLAGS) --no-deps
 	.ci/deny.sh || [ $$? -eq 75 ]
 
-bench: needs-build ## Measure what admitting a request costs
+bench: needs-build ## Measure what admitting a request costs, and what keeping state does
 	cargo bench $(CARGO_FLAGS) --bench admit -- $(ARGS)
+	cargo bench $(CARGO_FLAGS) --bench state
 
 clean: ## Remove what was built (certs/ stays: `portvakt-sandbox pki --force` makes it anew)
 	cargo clean

@@ -1,0 +1,255 @@
+//! What keeping state costs: durable decisions alone and together, refusals, looking PSUs up, opening, bytes on disk.
+//!
+//! `STATE_PSUS` and `STATE_KEYS` say how many PSUs and quota keys the large store has; 10 000 000 by hand.
+#![allow(missing_docs, reason = "a benchmark has no interface")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a benchmark fails by panicking, prints what it found, and takes the time"
+)]
+
+use portvakt::{
+    clock::Timestamp,
+    state::{Asked, Decision, Hash, Kept, PsuRef, QuotaAsked, RequestAsked, StateSettings},
+};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+const NOW: u64 = 1_767_225_600;
+const TPP: &str = "PSDNO-FSA-123456";
+
+fn main() {
+    // `cargo bench` says so; tests of all targets have no time for it.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let folder = tempfile::tempdir_in(".").unwrap();
+    runtime.block_on(decisions(folder.path()));
+    let psus = env("STATE_PSUS", 100_000);
+    for known in [10, psus] {
+        runtime.block_on(look_ups(folder.path(), known));
+    }
+    runtime.block_on(opening(folder.path(), env("STATE_KEYS", 100_000)));
+}
+
+fn env(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |value| value.parse().unwrap())
+}
+
+fn settings(folder: &Path, name: &str) -> StateSettings {
+    StateSettings::new(folder.join(name), folder.join("hash.key"))
+}
+
+fn asked(key: u64) -> Asked {
+    Asked {
+        request: None,
+        quota: Some(QuotaAsked {
+            key: hash(key),
+            page: None,
+        }),
+        now: Timestamp::from_unix(NOW),
+    }
+}
+
+/// As a keyed hash would be: spread evenly.
+fn hash(number: u64) -> Hash {
+    let mut z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z ^= z >> 27;
+    Hash::from_bytes(((u128::from(z) << 64) | u128::from(number)).to_be_bytes())
+}
+
+async fn decisions(folder: &Path) {
+    let settings = settings(folder, "decisions.db");
+    let store = Arc::new(Kept::open(&settings).unwrap());
+    let keys = Arc::new(AtomicU64::new(0));
+    for (tasks, each) in [(1, 2_000), (64, 300), (1_000, 100)] {
+        let (began, before) = (Instant::now(), store.counters());
+        let all: Vec<_> = (0..tasks)
+            .map(|_| {
+                let (store, keys) = (Arc::clone(&store), Arc::clone(&keys));
+                tokio::spawn(async move {
+                    let mut took = Vec::with_capacity(each);
+                    for _ in 0..each {
+                        let began = Instant::now();
+                        let key = keys.fetch_add(1, Ordering::Relaxed);
+                        let _ = store.commit(asked(key)).await.unwrap();
+                        took.push(began.elapsed());
+                    }
+                    took
+                })
+            })
+            .collect();
+        let mut took = Vec::new();
+        for task in all {
+            took.extend(task.await.unwrap());
+        }
+        let (spent, after) = (began.elapsed(), store.counters());
+        took.sort_unstable();
+        let batches = after.batches - before.batches;
+        println!(
+            "durable decisions, {tasks:>5} at once: {:>8.1} µs each; wait p50 {:>7} µs, p99 {:>7} µs; {:.0} a batch, {:.0} µs a batch",
+            micros(spent) / took.len() as f64,
+            took[took.len() / 2].as_micros(),
+            took[took.len() * 99 / 100].as_micros(),
+            took.len() as f64 / batches as f64,
+            micros(after.spent - before.spent) / batches as f64,
+        );
+    }
+    for _ in 0..4 {
+        let _ = store.commit(asked(0)).await.unwrap();
+    }
+    let rounds = 200_000_u32;
+    let began = Instant::now();
+    for _ in 0..rounds {
+        let decision = store.commit(asked(0)).await.unwrap();
+        assert!(matches!(decision, Decision::NextAt(_)));
+    }
+    println!("a cached refusal: {:?}", began.elapsed() / rounds);
+    let began = Instant::now();
+    for id in 0..rounds {
+        let request = Some(RequestAsked {
+            id: hash(u64::from(id)),
+            durable: false,
+        });
+        let asked = Asked {
+            request,
+            quota: None,
+            now: Timestamp::from_unix(NOW),
+        };
+        let _ = store.commit(asked).await.unwrap();
+    }
+    println!("a safe request id: {:?}", began.elapsed() / rounds);
+    drop(store);
+    let used = keys.load(Ordering::Relaxed);
+    let size = std::fs::metadata(&settings.file).unwrap().len();
+    println!(
+        "bytes per quota key, one call each, in random order: {:.1}",
+        size as f64 / used as f64
+    );
+}
+
+async fn look_ups(folder: &Path, known: u64) {
+    let settings = settings(folder, &format!("psus-{known}.db"));
+    let store = Kept::open(&settings).unwrap();
+    let mut hashes: Vec<Hash> = (0..known)
+        .map(|psu| store.keys().psu(u128::from(psu)))
+        .collect();
+    drop(store);
+    hashes.sort_unstable();
+    fill(&settings.file, &hashes, |sql, hash| {
+        let key = hash.as_bytes();
+        sql.prepare_cached("INSERT INTO psu VALUES (?1, 1, ?2, ?1, ?2)")
+            .unwrap()
+            .execute((key, NOW as i64))
+            .unwrap();
+        sql.prepare_cached("INSERT INTO context VALUES (?1, x'', ?2, ?2, NULL)")
+            .unwrap()
+            .execute((key, NOW as i64))
+            .unwrap();
+    });
+    drop(hashes);
+    let began = Instant::now();
+    let store = Kept::open(&settings).unwrap();
+    let opened = began.elapsed();
+    let who = |psu: u64| PsuRef {
+        tpp: TPP,
+        psu: u128::from(psu),
+    };
+    // The same ten PSUs, spread over all.
+    let ten: Vec<u64> = (0..10).map(|index| index * (known / 10)).collect();
+    let measure = async |rounds: u32, warm: bool| {
+        let began = Instant::now();
+        for round in 0..rounds {
+            let psu = ten[round as usize % ten.len()];
+            let found = if warm {
+                store.psu(who(psu)).await
+            } else {
+                store.psu_now(who(psu)).await
+            };
+            assert!(found.unwrap().is_some());
+        }
+        began.elapsed() / rounds
+    };
+    measure(20_000, true).await;
+    let mut warm: Vec<_> = Vec::new();
+    for _ in 0..9 {
+        warm.push(measure(50_000, true).await);
+    }
+    warm.sort_unstable();
+    println!(
+        "{known:>9} PSUs: warm {:?}, from the file {:?}; opened in {opened:?}; {:.1} bytes each",
+        warm[4],
+        measure(5_000, false).await,
+        std::fs::metadata(&settings.file).unwrap().len() as f64 / known as f64,
+    );
+}
+
+async fn opening(folder: &Path, keys: u64) {
+    let settings = settings(folder, "keys.db");
+    drop(Kept::open(&settings).unwrap());
+    let mut hashes: Vec<Hash> = (0..keys).map(hash).collect();
+    hashes.sort_unstable();
+    fill(&settings.file, &hashes, |sql, hash| {
+        sql.prepare_cached("INSERT INTO quota VALUES (?1, ?2, ?2, ?2, ?2)")
+            .unwrap()
+            .execute((hash.as_bytes(), NOW as i64))
+            .unwrap();
+    });
+    drop(hashes);
+    let (before, began) = (resident(), Instant::now());
+    let store = Kept::open(&settings).unwrap();
+    let opened = began.elapsed();
+    let began = Instant::now();
+    let decision = store.commit(asked(keys / 2)).await.unwrap();
+    assert!(matches!(decision, Decision::NextAt(_)));
+    let first = began.elapsed();
+    let began = Instant::now();
+    store.tidy(Timestamp::from_unix(NOW)).await.unwrap();
+    println!(
+        "{keys:>9} live keys of four calls: opened in {opened:?}, first decision {first:?}; memory {} KiB more; {:.1} bytes each, packed; a whole sweep {:?}",
+        resident().saturating_sub(before),
+        std::fs::metadata(&settings.file).unwrap().len() as f64 / keys as f64,
+        began.elapsed(),
+    );
+}
+
+fn fill(file: &Path, hashes: &[Hash], insert: impl Fn(&rusqlite::Connection, &Hash)) {
+    let sql = rusqlite::Connection::open(file).unwrap();
+    sql.execute_batch(
+        "PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; PRAGMA cache_size = -262144; BEGIN;",
+    )
+    .unwrap();
+    sql.execute("INSERT OR IGNORE INTO tpp VALUES (1, ?1)", [TPP])
+        .unwrap();
+    hashes.iter().for_each(|hash| insert(&sql, hash));
+    sql.execute_batch("COMMIT").unwrap();
+}
+
+/// The memory of this process, in KiB.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+fn micros(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e6
+}
