@@ -29,6 +29,7 @@ mod sca;
 mod settings;
 #[cfg(test)]
 mod settings_tests;
+mod state;
 
 pub use control::{Control, ControlAddress};
 pub use document::Document;

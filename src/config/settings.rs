@@ -16,10 +16,11 @@ use super::endpoints::{Listener, Upstream};
 use super::fault::{Fault, Faults, Inspection, Place};
 use super::section::Section;
 use super::value::Value;
-use super::{limits, operations, pem, policy, sca};
+use super::{limits, operations, pem, policy, sca, state};
 use crate::admission::{Rates, Snapshot, Unbuilt};
 use crate::interface::operations::{Catalogue, Environment, builtin};
 use crate::sca::ScaSettings;
+use crate::state::StateSettings;
 use crate::trust::{Anchors, Trust};
 
 /// Everything that a gateway is started with.
@@ -43,6 +44,8 @@ pub struct Settings {
     pub trust: TrustFiles,
     /// The catalogue file that the snapshot's catalogue was read from (HTTP-11). None by default.
     pub operations: Option<PathBuf>,
+    /// Where what outlives a request is kept. Default `../state/portvakt.db` and `../state/hash.key`.
+    pub state: StateSettings,
     /// What is logged.
     pub log: Log,
 }
@@ -112,6 +115,7 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
     }
     let trust = trust(root.section("trust"), inspection, base);
     let (operations, catalogue) = catalogue(&mut root, policy.environment, inspection, base);
+    let state = state::read(&mut root, base);
     let log = log(root.optional_section("log"));
     root.finish();
     let (files, trust) = trust?;
@@ -130,6 +134,7 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
         },
         trust: files,
         operations,
+        state,
         log,
     })
 }

@@ -146,6 +146,16 @@ fn what_is_left_out_has_its_default() {
     assert!(settings.trust.anchors.ends_with("../certs/anchors"));
     assert_eq!(settings.trust.intermediates, None);
     assert_eq!(settings.operations, None);
+    assert!(settings.state.file.ends_with("config/../state/portvakt.db"));
+    assert!(
+        settings
+            .state
+            .hash_key
+            .ends_with("config/../state/hash.key")
+    );
+    assert_eq!(settings.state.psus_in_memory, 100_000);
+    assert_eq!(settings.state.request_ids_in_memory, 2_000_000);
+    assert_eq!(settings.state.refusals_in_memory, 100_000);
     assert!(settings.log.access);
     assert_eq!(settings.log.level, tracing::Level::INFO);
 }
@@ -180,6 +190,7 @@ sca:
   learn_since: 2027-01-01
   learn_until: 2027-01-31
 operations: own.yaml
+state: {file: /srv/s.db, hash_key: k, psus_in_memory: 0, request_ids_in_memory: 1000, refusals_in_memory: 7}
 log: {access: false, level: warn}
 ";
     let site = Site::new();
@@ -228,6 +239,11 @@ log: {access: false, level: warn}
     assert_eq!(world.catalogue.operations().len(), builtin().len() + 1);
     assert!(format!("{:?}", world.trust).contains("anchors: 1, intermediates: 1"));
     assert!(settings.operations.unwrap().ends_with("own.yaml"));
+    let state = &settings.state;
+    assert_eq!(state.file, Path::new("/srv/s.db"));
+    assert_eq!(state.hash_key, site.path().join("config/k"));
+    assert_eq!((state.psus_in_memory, state.refusals_in_memory), (0, 7));
+    assert_eq!(state.request_ids_in_memory, 1_000);
     assert!(!settings.log.access);
     assert_eq!(settings.log.level, tracing::Level::WARN);
 }
@@ -246,6 +262,7 @@ fn the_example_runs_and_shows_the_true_defaults() {
             snapshot,
             trust,
             operations,
+            state,
             log,
         } = settings;
         format!(
@@ -268,7 +285,7 @@ fn the_example_runs_and_shows_the_true_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 26,
+        commented_out, 31,
         "every optional key whose default is shown"
     );
 }
@@ -551,6 +568,18 @@ fn files_that_cannot_be_read_are_named() {
         "gateway.yaml:7:1: logs: unknown key; did you mean \"log\"?"
     );
     assert!(faults[1].starts_with("torn.yaml:1:13: "), "{faults:?}");
+}
+
+#[test]
+fn the_state_and_its_key_are_two_files() {
+    let text = format!("{LEAST}state: {{file: a, hash_key: a, request_ids_in_memory: 999}}\n");
+    assert_eq!(
+        Site::new().read(&text).unwrap_err(),
+        [
+            "gateway.yaml:5:18: state.hash_key: the key cannot stand in the state's own file",
+            "gateway.yaml:5:54: state.request_ids_in_memory: found 999; expected a whole number from 1000 to 100000000"
+        ]
+    );
 }
 
 #[test]

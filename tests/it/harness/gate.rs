@@ -352,7 +352,7 @@ impl GateBuilder {
              control:\n  address: {control}\n\
              upstream:\n  address: {core}\n{upstream}\
              trust:\n  anchors: anchors\n  intermediates: intermediates\n\
-             state:\n  file: state.db\n\
+             state:\n  file: state/portvakt.db\n  hash_key: state/hash.key\n\
              sca:\n  page: https://bank.example/sca\n  token_keys: sca.keys\n{sca}\
              log:\n  access: false\n{root}"
         )
