@@ -8,6 +8,7 @@ use crate::{
         cert::{self, CertArgs},
         explain::{self, ExplainArgs, ExplainFault},
         sca::{self, ScaCommand, ScaFault},
+        state::{self, StateCommand, StateFault},
         tpp::{self, TppCommand},
     },
 };
@@ -55,6 +56,9 @@ enum Command {
     /// Be a TPP: sign a request as one does, send it, check what was saved.
     #[command(subcommand)]
     Tpp(TppCommand),
+    /// Look after what is kept: show it, copy it, make its file smaller. Ends with 0, or with 2 where it cannot.
+    #[command(subcommand)]
+    State(StateCommand),
 }
 
 /// Runs what the command line asks for. The process's cryptography must have been chosen before.
@@ -92,6 +96,11 @@ pub fn run(cli: &Cli) -> ExitCode {
                 Err(fault) => unusable(&fault),
             }
         }
+        Command::State(command) => match state::run(command, &mut io::stdout().lock()) {
+            Ok(status) => status,
+            Err(StateFault::Config(faults)) => bad_configuration(&faults),
+            Err(fault) => unusable(&fault),
+        },
         Command::Tpp(command) => {
             let now = Clock::System.now().system_time();
             match tpp::run(command, now, &mut io::stdout()) {

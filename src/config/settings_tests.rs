@@ -262,7 +262,6 @@ fn the_example_runs_and_shows_the_true_defaults() {
             snapshot,
             trust,
             operations,
-            state,
             log,
         } = settings;
         format!(

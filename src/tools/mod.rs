@@ -11,6 +11,9 @@ pub mod cert;
 // The keys of SCA links.
 pub mod sca;
 
+// Looking after the state of a gateway.
+pub mod state;
+
 // What the tools read: files, moments, certificates in any spelling, saved requests and answers.
 mod input;
 mod moment;

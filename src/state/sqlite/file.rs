@@ -110,7 +110,7 @@ pub(super) fn open(settings: &StateSettings) -> Result<(Connection, Identity, Ke
 }
 
 /// A connection that writes durably.
-pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
+pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,

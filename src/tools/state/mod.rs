@@ -1,0 +1,195 @@
+//! `portvakt state show | export | vacuum`: looking after the state of a gateway, while it runs.
+//!
+//! Invariant: nothing is made or changed but what is asked for: a state that is missing is not begun, and the key is not
+//! read. Deliberately not here: bringing PSUs in, and what only a running gateway knows.
+
+// What is there.
+mod show;
+
+use crate::{
+    config::{Faults, Settings},
+    state::{OpenFault, sqlite::file},
+};
+use rusqlite::Connection;
+use std::{
+    fs::OpenOptions,
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+/// What to do with the state.
+#[derive(Debug, clap::Subcommand)]
+pub enum StateCommand {
+    /// Say what is kept: schema, sizes, how many of what, from when to when.
+    Show {
+        /// The gateway's configuration.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+    /// Write a consistent copy, while the gateway runs. It is of use together with the hash key only.
+    Export {
+        /// The copy; it must not be there yet.
+        #[arg(value_name = "FILE")]
+        copy: PathBuf,
+        /// The gateway's configuration.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+    /// Give space that is not needed any longer back to the disk. A running gateway answers 503 where it has to write
+    /// meanwhile: some ten seconds for a gigabyte.
+    Vacuum {
+        /// The gateway's configuration.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+}
+
+/// Why it was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum StateFault {
+    /// The configuration cannot be used.
+    #[error("{0}")]
+    Config(Faults),
+    /// The state cannot be used.
+    #[error(transparent)]
+    State(#[from] OpenFault),
+    /// SQLite could not do it.
+    #[error("{0}: {1}")]
+    Sql(PathBuf, #[source] rusqlite::Error),
+    /// A file could not be read or written.
+    #[error("{0}: {1}")]
+    File(PathBuf, #[source] io::Error),
+}
+
+/// Does it, and says what was done.
+///
+/// # Errors
+/// Why it was not done; a copy that could not be finished is removed.
+pub fn run(command: &StateCommand, out: &mut impl Write) -> Result<ExitCode, StateFault> {
+    let (StateCommand::Show { config }
+    | StateCommand::Export { config, .. }
+    | StateCommand::Vacuum { config }) = command;
+    let state = Settings::load(config).map_err(StateFault::Config)?.state;
+    let path = state.file.as_path();
+    file::must_be_ours(path)?;
+    let said = match command {
+        StateCommand::Show { .. } => show::show(path)?,
+        StateCommand::Export { copy, .. } => export(path, copy)?,
+        StateCommand::Vacuum { .. } => vacuum(path)?,
+    };
+    match out.write_all(said.as_bytes()) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(_) => Ok(ExitCode::FAILURE),
+    }
+}
+
+fn export(path: &Path, copy: &Path) -> Result<String, StateFault> {
+    let fault = |error| StateFault::File(copy.to_owned(), error);
+    // Made empty first, so that it is never there with another mode; SQLite fills a file that is empty.
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(copy)
+        .map_err(fault)?;
+    let written = copy_into(path, copy)
+        .and_then(|()| file.sync_all().map_err(fault))
+        .and_then(|()| file.metadata().map_err(fault));
+    match written {
+        Ok(metadata) => Ok(format!("{}: {} bytes\n", copy.display(), metadata.len())),
+        Err(fault) => {
+            let _ = std::fs::remove_file(copy);
+            Err(fault)
+        }
+    }
+}
+
+fn copy_into(path: &Path, copy: &Path) -> Result<(), StateFault> {
+    let sql = |error| StateFault::Sql(path.to_owned(), error);
+    let Some(name) = copy.to_str() else {
+        let error = io::Error::other("the name is not UTF-8");
+        return Err(StateFault::File(copy.to_owned(), error));
+    };
+    let connection = file::connect(path).map_err(sql)?;
+    connection
+        .execute("VACUUM INTO ?1", [name])
+        .map(drop)
+        .map_err(sql)
+}
+
+fn vacuum(path: &Path) -> Result<String, StateFault> {
+    let sql = |error| StateFault::Sql(path.to_owned(), error);
+    let size = || std::fs::metadata(path).map(|metadata| metadata.len());
+    let before = size().map_err(|error| StateFault::File(path.to_owned(), error))?;
+    let connection = file::connect(path).map_err(sql)?;
+    connection
+        .execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
+        .map_err(sql)?;
+    drop::<Connection>(connection);
+    let after = size().map_err(|error| StateFault::File(path.to_owned(), error))?;
+    Ok(format!("{}: {before} bytes, now {after}\n", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        clock::Timestamp,
+        state::{Asked, Kept, QuotaAsked, StateSettings},
+    };
+    use std::os::unix::fs::PermissionsExt;
+
+    async fn take(store: &Kept, account: &str) {
+        let asked = Asked {
+            request: None,
+            quota: Some(QuotaAsked {
+                key: store.keys().account(account),
+                page: None,
+            }),
+            now: Timestamp::from_unix(1_767_225_600),
+        };
+        let _ = store.commit(asked).await.unwrap();
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("portvakt.db");
+        assert!(file::must_be_ours(&path).is_err());
+        assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn a_running_state_is_shown_copied_and_vacuumed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, key, copy] =
+            ["portvakt.db", "hash.key", "copy.db"].map(|name| folder.path().join(name));
+        let store = Kept::open(&StateSettings::new(&path, &key)).unwrap();
+        take(&store, "a").await;
+        let shown = show::show(&path).unwrap();
+        for expected in [
+            "portvakt.db: schema 1\n",
+            "1 2026-01-01T00:00:00Z to 2026-01-01T00:00:00Z\n",
+            "good\n",
+        ] {
+            assert!(shown.contains(expected), "{shown}");
+        }
+        export(&path, &copy).unwrap();
+        let mode = std::fs::metadata(&copy).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let before = std::fs::read(&copy).unwrap();
+        assert!(export(&path, &copy).is_err(), "a copy is not written over");
+        assert_eq!(std::fs::read(&copy).unwrap(), before);
+        assert!(vacuum(&path).unwrap().contains("bytes, now"));
+        take(&store, "b").await;
+        // The copy is a state of its own, with the same key.
+        let restored = Kept::open(&StateSettings::new(&copy, &key)).unwrap();
+        restored
+            .tidy(Timestamp::from_unix(1_767_225_600))
+            .await
+            .unwrap();
+        assert_eq!(restored.counters().rows.quotas, Some(1));
+    }
+}
