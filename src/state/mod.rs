@@ -51,14 +51,14 @@ pub enum Store {
 ///
 /// Its verbs are to be called on a tokio runtime with time.
 pub struct Kept {
-    keys: Keys,
+    keys: Box<Keys>,
     kind: Kind,
 }
 
 /// The kinds of stores.
 enum Kind {
     /// On one machine.
-    Sqlite(Sqlite),
+    Sqlite(Box<Sqlite>),
 }
 
 impl Kept {
@@ -69,13 +69,13 @@ impl Kept {
     pub fn open(settings: &StateSettings) -> Result<Self, OpenFault> {
         let (sqlite, keys) = Sqlite::open(settings)?;
         Ok(Self {
-            keys,
-            kind: Kind::Sqlite(sqlite),
+            keys: Box::new(keys),
+            kind: Kind::Sqlite(Box::new(sqlite)),
         })
     }
 
     /// The key of its hashes.
-    pub const fn keys(&self) -> &Keys {
+    pub fn keys(&self) -> &Keys {
         &self.keys
     }
 

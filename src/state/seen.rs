@@ -71,6 +71,7 @@ impl Seen {
             if shard.young.len() >= self.most {
                 return Claim::Full;
             }
+            shard.old.remove(&id);
             shard.young.insert(id, now.saturating_add(REMEMBERED));
             Claim::First
         })

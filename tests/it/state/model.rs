@@ -52,7 +52,7 @@ struct Model {
     now: u64,
     /// The latest it ever was.
     latest: u64,
-    /// All calls of a key that were not given back.
+    /// The last four calls of a key that were not given back.
     calls: BTreeMap<u64, Vec<u64>>,
     /// The call and the last offset of a list.
     lists: BTreeMap<u64, (u64, u32)>,
@@ -142,6 +142,10 @@ impl Model {
         };
         let decision = store.commit(asked).await.unwrap();
         if let Some((id, durable)) = request {
+            // A clock that is set back does not bring back what memory saw expire.
+            let now = self.now;
+            self.memory
+                .retain(|used, until| *used != id || durable || now <= *until);
             let ids = if durable { &self.durable } else { &self.memory };
             if ids.get(&id).is_some_and(|until| self.now <= *until) {
                 assert!(
@@ -182,6 +186,11 @@ impl Model {
                         other => panic!("{what}: {other:?}"),
                     }
                     return;
+                }
+                // Nor a call that made room for another one.
+                if calls.len() >= 4 {
+                    calls.sort_unstable();
+                    calls.remove(0);
                 }
                 calls.push(self.now);
                 counted = true;

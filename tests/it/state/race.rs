@@ -39,7 +39,10 @@ async fn of_64_tasks_four_hold() {
             "{round}"
         );
         let durable = round % 2 == 0;
-        assert_eq!(holders(&one, request(round, durable, BEGIN)).await, 1);
+        assert_eq!(
+            holders(&one, request(round, durable, BEGIN + round)).await,
+            1
+        );
     }
 }
 
@@ -53,7 +56,7 @@ async fn of_64_tasks_over_two_stores_on_one_file_four_hold() {
             4,
             "{round}"
         );
-        assert_eq!(holders(&two, request(round, true, BEGIN)).await, 1);
+        assert_eq!(holders(&two, request(round, true, BEGIN + round)).await, 1);
     }
 }
 
