@@ -8,7 +8,7 @@ use portvakt::{
     control::{Bound, Desk, Listener},
     interface::operations::Environment,
     sca::{Links, Pending, TokenKeys},
-    state::{Kept, StateSettings, Store},
+    state::{Kept, StateSettings},
     telemetry::Telemetry,
 };
 use serde_json::Value;
@@ -77,17 +77,13 @@ impl Site {
 
     /// A listener with these keys of the section `control`, with a store.
     pub(super) fn start(&self, control: &str) -> Bank {
-        self.start_with(control, Store::Kept(self.open()))
-    }
-
-    pub(super) fn start_with(&self, control: &str, store: Store) -> Bank {
         let settings = self.settings(control);
         let clock = Clock::standing(NOW);
         let links = Arc::new(settings.sca.links(Environment::Sandbox, NOW).unwrap());
         let desk = Desk {
             system: settings.system.clone(),
             links: Arc::clone(&links),
-            store: Arc::new(store),
+            kept: Arc::new(self.open()),
             clock: clock.clone(),
             telemetry: Arc::new(Telemetry::new(false)),
             token: settings.control.token.clone(),

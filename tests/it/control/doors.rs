@@ -2,7 +2,7 @@
 
 use super::bank::{Site, bank, exchange, fails, free_address, get, post};
 use crate::harness::world;
-use portvakt::{config::ControlAddress, control::Bound, state::Store};
+use portvakt::{config::ControlAddress, control::Bound};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, StreamOwned,
@@ -45,7 +45,7 @@ fn a_unix_socket_is_its_owners_alone() {
     let path = site.path().join("control.sock");
     let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
     {
-        let bank = site.start_with("socket: control.sock", Store::Stateless);
+        let bank = site.start("socket: control.sock");
         assert_eq!(mode(), 0o600);
         assert_eq!(bank.send(&get("/livez", "")).status, 200);
         // Somebody listens there.
@@ -56,7 +56,7 @@ fn a_unix_socket_is_its_owners_alone() {
     // What a process left that was killed.
     drop(std::os::unix::net::UnixListener::bind(site.path().join("stale")).unwrap());
     let _ = fs::rename(site.path().join("stale"), &path);
-    let bank = site.start_with("socket: control.sock", Store::Stateless);
+    let bank = site.start("socket: control.sock");
     assert_eq!(mode(), 0o600);
     assert_eq!(bank.send(&get("/livez", "")).status, 200);
     // Something else stays as it is.
@@ -77,7 +77,7 @@ fn a_bearer_token_is_asked_for() {
     let site = Site::new();
     site.write("token", format!("{TOKEN}\n"));
     let (_, address) = free_address();
-    let bank = site.start_with(&format!("{address}, token_file: token"), Store::Stateless);
+    let bank = site.start(&format!("{address}, token_file: token"));
     let refused = [
         String::new(),
         "Authorization: Bearer \r\n".into(),
@@ -145,7 +145,7 @@ fn with_mutual_tls_only_known_callers_get_an_answer() {
     site.write("callers.pem", &known.ca);
     let (address, key) = free_address();
     let tls = "certificate: server.pem, key: server.key, client_ca: callers.pem";
-    let _bank = site.start_with(&format!("{key}, {tls}"), Store::Stateless);
+    let _bank = site.start(&format!("{key}, {tls}"));
     let mut roots = RootCertStore::empty();
     roots.add(world().tls_ca.der().to_vec().into()).unwrap();
     let ask = |caller: Option<&Caller>| {
@@ -181,7 +181,7 @@ fn with_mutual_tls_only_known_callers_get_an_answer() {
 fn bodies_have_a_size_a_time_and_a_type() {
     let site = Site::new();
     let (address, key) = free_address();
-    let bank = site.start_with(&key, Store::Stateless);
+    let bank = site.start(&key);
     // 64 KiB pass, and are judged; one byte more is not read.
     let filled = |length: usize| {
         let frame = json!({ "request": "" }).to_string();
@@ -228,7 +228,7 @@ fn bodies_have_a_size_a_time_and_a_type() {
 #[test]
 fn without_a_store_nothing_is_promised() {
     let site = Site::new();
-    let bank = site.start_with(&free_address().1, Store::Stateless);
+    let bank = site.start(&free_address().1);
     let body = json!({ "tpp": super::bank::TPP, "psu_id": super::bank::PSU });
     let answer = bank.post("/psu/read", &body);
     fails(&answer, 503, "SYSTEM_ERROR", "state-unavailable");

@@ -157,7 +157,7 @@ fn paths(body: &str) -> Vec<String> {
         .map(|fault| match fault.place {
             Place::Member(path) => {
                 let is_date = path == "requestedExecutionDate";
-                assert_eq!(fault.code == Code::ExecutionDateInvalid, is_date);
+                assert_eq!(fault.code == Some(Code::ExecutionDateInvalid), is_date);
                 path
             }
             place => format!("{place:?} {}", fault.text),
