@@ -7,6 +7,7 @@ use crate::{
     tools::{
         cert::{self, CertArgs},
         explain::{self, ExplainArgs, ExplainFault},
+        psu::{self, PsuCommand, PsuFault},
         sca::{self, ScaCommand, ScaFault},
         state::{self, StateCommand, StateFault},
         tpp::{self, TppCommand},
@@ -50,6 +51,9 @@ enum Command {
     Explain(ExplainArgs),
     /// Say what the gateway thinks of a certificate. Ends with 0, with 1 and every fault, or with 2 where it cannot be read.
     Cert(CertArgs),
+    /// The PSUs of the time before the gateway.
+    #[command(subcommand)]
+    Psu(PsuCommand),
     /// The keys of SCA links.
     #[command(subcommand)]
     Sca(ScaCommand),
@@ -86,6 +90,13 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Cert(args) => {
             match cert::run(args, Clock::System.now(), &mut io::stdout().lock()) {
                 Ok(status) => status,
+                Err(fault) => unusable(&fault),
+            }
+        }
+        Command::Psu(command) => {
+            match psu::run(command, &Clock::System, &mut io::stderr().lock()) {
+                Ok(status) => status,
+                Err(PsuFault::Config(faults)) => bad_configuration(&faults),
                 Err(fault) => unusable(&fault),
             }
         }

@@ -8,7 +8,8 @@ pub mod explain;
 // What the gateway thinks of a certificate.
 pub mod cert;
 
-// The keys of SCA links.
+// The keys of SCA links; the PSUs of before.
+pub mod psu;
 pub mod sca;
 
 // Looking after the state of a gateway.

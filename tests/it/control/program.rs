@@ -1,6 +1,7 @@
 //! `portvakt sca` and `portvakt psu`, as an operator runs them.
 
-use super::bank::Site;
+use super::bank::{OTHER_PSU, OTHER_TPP, PSU, Site, TPP, free_address};
+use serde_json::json;
 use std::{
     fs,
     process::{Command, Output},
@@ -50,4 +51,43 @@ fn keys_are_rotated_in_two_steps() {
     for line in both.lines() {
         assert!(!text(&first.stdout).contains(line.split(' ').nth(1).unwrap()));
     }
+}
+
+#[test]
+fn a_file_of_psus_is_brought_in_beside_a_gateway() {
+    let site = Site::new();
+    let state = "state: {file: state/portvakt.db, hash_key: state/hash.key}\n";
+    site.write("gateway.yaml", Site::yaml("") + state);
+    let (_, address) = free_address();
+    let bank = site.start(&address);
+    let line = |psu: &str, tpp: &str| {
+        format!(
+            "{{\"tpp\":\"{tpp}\",\"psu_id\":\"{psu}\",\"last_sca\":\"2026-01-01T00:00:00Z\"}}\n"
+        )
+    };
+    let import = |text: String| {
+        site.write("psus.ndjson", text);
+        portvakt(&site, &["psu", "import", "psus.ndjson"])
+    };
+    let good = import(line(PSU, TPP));
+    assert_eq!(good.status.code(), Some(0), "{}", text(&good.stderr));
+    assert!(text(&good.stderr).contains("1 kept, 0 not"));
+    let who = json!({ "tpp": TPP, "psu_id": PSU });
+    let known = bank.post("/psu/read", &who).json();
+    assert_eq!(known["last_sca"], "2026-01-01T00:00:00Z");
+    let mixed = import(line(PSU, OTHER_TPP) + "x\n" + &line(OTHER_PSU, TPP));
+    assert_eq!(mixed.status.code(), Some(1));
+    let said = text(&mixed.stderr);
+    assert!(
+        said.contains("1 kept, 2 not")
+            && said.contains("line 1: psu_id: it belongs to another TPP")
+            && said.contains("line 2: it is no JSON object"),
+        "{said}"
+    );
+    let who = json!({ "tpp": TPP, "psu_id": OTHER_PSU });
+    assert_eq!(bank.post("/psu/read", &who).status, 200);
+    assert_eq!(
+        portvakt(&site, &["psu", "import", "nowhere"]).status.code(),
+        Some(2)
+    );
 }
