@@ -225,12 +225,20 @@ fn bodies_have_a_size_a_time_and_a_type() {
     assert!(started.elapsed() < Duration::from_secs(9));
 }
 
+//= ERR-4 refused
 #[test]
-fn without_a_store_nothing_is_promised() {
+fn without_its_state_nothing_is_promised() {
     let site = Site::new();
     let bank = site.start(&free_address().1);
-    let body = json!({ "tpp": super::bank::TPP, "psu_id": super::bank::PSU });
-    let answer = bank.post("/psu/read", &body);
+    let state = site.path().join("state/portvakt.db");
+    let elsewhere = site.path().join("state/elsewhere.db");
+    std::fs::rename(&state, &elsewhere).unwrap();
+    let body = json!({
+        "tpp": super::bank::TPP, "psu_id": super::bank::PSU, "last_sca": super::bank::NOW.to_string(),
+    });
+    let answer = bank.post("/psu/bind", &body);
     fails(&answer, 503, "SYSTEM_ERROR", "state-unavailable");
     assert_eq!(answer.header("retry-after"), Some("1"));
+    std::fs::rename(&elsewhere, &state).unwrap();
+    assert_eq!(bank.post("/psu/bind", &body).status, 200);
 }
