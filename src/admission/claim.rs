@@ -83,7 +83,7 @@ fn request(heard: &Heard<'_>, kept: &Kept) -> Option<RequestAsked> {
     })
 }
 
-/// QUO-15: what is counted, and by what.
+/// QUO-4, QUO-15: what is counted, and by what.
 fn quota(heard: &Heard<'_>, grant: &Grant, kept: &Kept) -> Option<QuotaAsked> {
     let policy = &heard.world.policy.quota;
     let operation = heard.operation;

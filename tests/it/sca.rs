@@ -50,7 +50,9 @@ fn complete_with(gate: &Gate, answer: &Answer, mut said: Value) -> String {
     answer.json()["redirect_uri"].as_str().unwrap().to_owned()
 }
 
+//= SCA-1 accepted
 //= SCA-1 refused
+//= SCA-2 accepted
 //= SCA-2 refused
 //= SCA-10 accepted
 #[test]
