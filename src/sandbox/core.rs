@@ -1,41 +1,71 @@
 //! `portvakt-sandbox core`: a small stand-in for the bank's core, to be put behind the gateway.
 //!
-//! Invariant: it answers every operation of the interface, believes whatever it is told, and writes down each request as it came,
-//! so that a demo can show what went upstream.
+//! Invariant: it answers every operation of the interface, believes whatever the gateway tells it, and writes down each request as it
+//! came, so that a demo can show what went upstream. It also has the bank's SCA page, as the browser of a PSU would see it.
 //! Deliberately not here: any check of a header, a signature or a right. That is the gateway's, and this is what it protects.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, Response, StatusCode, header};
+use axum::routing::get;
+use jiff::tz::TimeZone;
+use portvakt::clock::Clock;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
+use uuid::Uuid;
 
+// What the bank knows.
+mod account;
+mod bank;
+mod payment;
+
+// What the gateway forwards, and what is answered.
+mod answers;
+mod examples;
 mod operations;
+
+// The bank's SCA page, and the gateway's listener by which an SCA ends.
+mod control;
+mod html;
+mod page;
+
+use self::bank::Bank;
+use self::control::Control;
+use self::operations::{Asked, error};
 
 /// The most that a body may hold, in bytes: HTTP-6, the gateway forwards no more.
 const BODY_LIMIT: usize = 64 * 1024;
 
+/// What it calls itself in errors and failed redirects.
+const SYSTEM: &str = "sandbox-core";
+
 /// The command line of the core.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CoreArgs {
-    /// The address to listen on, without TLS.
+    /// The address to listen on, without TLS. The SCA page is /sca.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// A file that gets one line of JSON per request.
+    /// The gateway's control listener, by which an SCA ends.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9100")]
+    control: String,
+    /// A file that gets one line of JSON per request that the gateway forwards.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 }
 
 /// Serves until the process is ended.
 pub(crate) fn run(args: &CoreArgs) -> Result<(), Box<dyn std::error::Error>> {
-    let journal = Journal::open(args.log.as_ref())?;
+    let core = Core::new(
+        Journal::open(args.log.as_ref())?,
+        Control::new(&args.control),
+    )?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -44,51 +74,95 @@ pub(crate) fn run(args: &CoreArgs) -> Result<(), Box<dyn std::error::Error>> {
         let listener = TcpListener::bind(args.listen).await?;
         let address = listener.local_addr()?;
         writeln!(io::stdout().lock(), "core listening on http://{address}")?;
-        axum::serve(listener, router(journal)).await?;
+        axum::serve(listener, router(Arc::new(core))).await?;
         Ok(())
     })
 }
 
-/// The core as a service. One handler, because the operations are a table of their own.
-fn router(journal: Journal) -> Router {
-    Router::new().fallback(answer).with_state(Arc::new(journal))
+/// What all requests share.
+struct Core {
+    journal: Journal,
+    bank: Mutex<Bank>,
+    control: Control,
 }
 
-async fn answer(State(journal): State<Arc<Journal>>, request: Request) -> Response<Body> {
+impl Core {
+    fn new(journal: Journal, control: Control) -> Result<Self, jiff::Error> {
+        let now = jiff::Timestamp::try_from(Clock::System.now().system_time())?;
+        Ok(Self {
+            journal,
+            bank: Mutex::new(Bank::new(now.to_zoned(TimeZone::UTC).date())),
+            control,
+        })
+    }
+
+    /// Never held while something is waited for. A panic of another request leaves a bank that still holds.
+    fn bank(&self) -> MutexGuard<'_, Bank> {
+        self.bank.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The core as a service. The page is a route of its own, so that nothing of it is written down; the operations are a table of their own.
+fn router(core: Arc<Core>) -> Router {
+    Router::new()
+        .route("/sca", get(page::show).post(page::submit))
+        .fallback(answer)
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .with_state(core)
+}
+
+async fn answer(State(core): State<Arc<Core>>, request: Request) -> Response<Body> {
     let (head, body) = request.into_parts();
     let Ok(body) = to_bytes(body, BODY_LIMIT).await else {
-        let status = StatusCode::PAYLOAD_TOO_LARGE;
-        return reply(status, &operations::error(status.as_u16(), "BAD_REQUEST"));
+        return reply(error(413, "BAD_REQUEST", "The body is too long."));
     };
+    let (method, path) = (head.method.as_str(), head.uri.path());
     let target = head
         .uri
         .path_and_query()
         .map_or("", |target| target.as_str());
-    journal.append(&entry(head.method.as_str(), target, &head.headers, &body));
-    let (status, answer) = operations::answer(head.method.as_str(), head.uri.path());
-    reply(
-        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-        &answer,
-    )
+    core.journal
+        .append(&entry(method, target, &head.headers, &body));
+    let asked = Asked {
+        method,
+        path,
+        headers: &head.headers,
+        body: &body,
+    };
+    let answer = operations::answer(&asked, &mut core.bank());
+    reply(answer)
 }
 
-fn reply(status: StatusCode, body: &Value) -> Response<Body> {
+fn reply((status, body): operations::Answer) -> Response<Body> {
     let mut response = Response::new(Body::from(body.to_string()));
-    *response.status_mut() = status;
+    *response.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let json = header::HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     response
 }
+
+fn new_id() -> String {
+    Uuid::new_v4().to_string()
+}
+
+fn link(href: &str, verb: &str) -> Value {
+    json!({"href": href, "verbs": [verb]})
+}
+
+/// What nobody may read in a log: a national identity number (HDR-12), and a token that starts an SCA.
+const WITHHELD: [&str; 2] = ["x-psu-identity", "gateway-sca-redirect"];
 
 /// What is written down of one request. Header names come in lower case, those that repeat stand together.
 fn entry(method: &str, target: &str, headers: &HeaderMap, body: &[u8]) -> Value {
     let headers: Vec<[String; 2]> = headers
         .iter()
         .map(|(name, value)| {
-            [
-                name.to_string(),
-                String::from_utf8_lossy(value.as_bytes()).into_owned(),
-            ]
+            let value = match WITHHELD.contains(&name.as_str()) {
+                true => format!("(withheld, {} bytes)", value.len()),
+                false => String::from_utf8_lossy(value.as_bytes()).into_owned(),
+            };
+            [name.to_string(), value]
         })
         .collect();
     let digest: String = Sha256::digest(body)
@@ -134,9 +208,11 @@ mod tests {
 
     async fn exchange(log: &std::path::Path, request: &[u8]) -> String {
         let journal = Journal::open(Some(&log.to_path_buf())).unwrap();
+        let core = Core::new(journal, Control::new("http://127.0.0.1:9")).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let server = tokio::spawn(async move { axum::serve(listener, router(journal)).await });
+        let server =
+            tokio::spawn(async move { axum::serve(listener, router(Arc::new(core))).await });
         let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
         stream.write_all(request).await.unwrap();
         let mut answer = String::new();
@@ -150,7 +226,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("core.jsonl");
         let request = b"POST /v1/payments/norwegian-domestic-credit-transfers?a=%20 HTTP/1.1\r\n\
-            Host: core\r\nPSU-ID: b\r\nGateway-Tpp-Id: a\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
+            Host: core\r\nPSU-ID: b\r\nGateway-Tpp-Id: a\r\nX-PSU-IDENTITY: 01010112345\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
         let answer = exchange(&log, request).await;
         assert!(answer.starts_with("HTTP/1.1 201 Created\r\n"), "{answer}");
         assert!(answer.contains("startAuthorisation"));
@@ -162,6 +238,10 @@ mod tests {
         );
         assert_eq!(line["headers"][1], json!(["psu-id", "b"]));
         assert_eq!(line["headers"][2], json!(["gateway-tpp-id", "a"]));
+        assert_eq!(
+            line["headers"][3],
+            json!(["x-psu-identity", "(withheld, 11 bytes)"])
+        );
         assert_eq!(line["body_length"], 2);
         assert_eq!(
             line["body_sha256"],

@@ -17,6 +17,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 // What is played, and what must come of it.
 mod scenes;
 
+// The PSU's browser.
+pub(crate) mod form;
+
 // One scene: sent, answered, judged.
 mod play;
 

@@ -1,79 +1,151 @@
-//! The stand-in core's operations as a table: method, path, status, and an example of the answer.
+//! The stand-in core's operations as a table: method, path, and who answers.
 //!
 //! Invariant: a path matches one row at most, because `{}` stands for one whole segment and literal segments are told first.
-//! Deliberately without memory: each answer is an example, and nothing that is posted can be read back.
 
+use super::bank::Bank;
+use super::{answers, examples};
+use axum::http::HeaderMap;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 /// The segments that stood where the pattern has `{}`, in order.
-type Ids<'a> = Vec<&'a str>;
+pub(super) type Ids<'a> = Vec<&'a str>;
 
-/// Method, pattern, status of the answer, and the answer itself.
-type Operation = (&'static str, &'static str, u16, fn(&Ids<'_>) -> Value);
+/// A request, as the gateway forwarded it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    /// The method.
+    pub(super) method: &'a str,
+    /// The path, without its query.
+    pub(super) path: &'a str,
+    /// The headers, the gateway's own included.
+    pub(super) headers: &'a HeaderMap,
+    /// The body, whole.
+    pub(super) body: &'a [u8],
+}
+
+impl<'a> Asked<'a> {
+    /// A header's value, where it is there once and is text.
+    pub(super) fn header(&self, name: &str) -> Option<&'a str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// Status and body.
+pub(super) type Answer = (u16, Value);
+
+/// Who answers.
+enum Answers {
+    /// What the bank knows.
+    Bank(fn(&Asked<'_>, &Ids<'_>, &mut Bank) -> Answer),
+    /// An example, with this status.
+    Example(u16, fn(&Ids<'_>) -> Value),
+}
+
+use Answers::{Bank as Told, Example};
 
 /// Every operation of the interface, §Endpoints; where the interface shows no path, those of HTTP-11.
-const OPERATIONS: &[Operation] = &[
-    ("GET", "/v1/accounts", 200, accounts),
-    ("GET", "/v1/accounts/{}", 200, account),
-    ("GET", "/v1/accounts/{}/balances", 200, balances),
-    ("GET", "/v1/accounts/{}/transactions", 200, transactions),
-    ("GET", "/v1/accounts/{}/transactions/{}", 200, transaction),
+const OPERATIONS: &[(&str, &str, Answers)] = &[
+    ("GET", "/v1/accounts", Told(answers::accounts)),
+    ("GET", "/v1/accounts/{}", Told(answers::account)),
+    ("GET", "/v1/accounts/{}/balances", Told(answers::balances)),
+    (
+        "GET",
+        "/v1/accounts/{}/transactions",
+        Told(answers::transactions),
+    ),
+    (
+        "GET",
+        "/v1/accounts/{}/transactions/{}",
+        Told(answers::transaction),
+    ),
     (
         "GET",
         "/v1/payments/instant-norwegian-credit-transfers-straks/fee-information",
-        200,
-        fee,
+        Example(200, examples::fee),
     ),
-    ("POST", "/v1/payments/{}", 201, payment),
-    ("GET", "/v1/payments/{}/{}", 200, payment_read),
-    ("GET", "/v1/payments/{}/{}/status", 200, status),
-    ("POST", "/v1/payments/{}/{}/authorisations", 201, sca),
-    ("POST", "/v1/signing-baskets", 201, basket),
-    ("GET", "/v1/signing-baskets/{}", 200, basket_read),
-    ("GET", "/v1/signing-baskets/{}/status", 200, status),
-    ("POST", "/v1/signing-baskets/{}/authorisations", 201, sca),
-    ("GET", "/v1/users", 200, sca),
-    ("POST", "/v1/consents", 200, sca),
-    ("POST", "/v1/bank-offered-consents", 200, sca),
-    ("GET", "/v1/agreements", 200, agreements),
-    ("GET", "/v1/sandbox/customers", 200, sandbox_customers),
-    ("POST", "/v1/sandbox/accounts", 201, sandbox_account),
+    ("POST", "/v1/payments/{}", Told(answers::initiate)),
+    ("GET", "/v1/payments/{}/{}", Told(answers::payment)),
+    ("GET", "/v1/payments/{}/{}/status", Told(answers::status)),
+    (
+        "POST",
+        "/v1/payments/{}/{}/authorisations",
+        Told(answers::authorise_payment),
+    ),
+    (
+        "POST",
+        "/v1/signing-baskets",
+        Example(201, examples::basket),
+    ),
+    (
+        "GET",
+        "/v1/signing-baskets/{}",
+        Example(200, examples::basket_read),
+    ),
+    (
+        "GET",
+        "/v1/signing-baskets/{}/status",
+        Example(200, examples::status),
+    ),
+    (
+        "POST",
+        "/v1/signing-baskets/{}/authorisations",
+        Told(answers::authorise),
+    ),
+    ("GET", "/v1/users", Example(200, examples::sca)),
+    ("POST", "/v1/consents", Example(200, examples::sca)),
+    (
+        "POST",
+        "/v1/bank-offered-consents",
+        Example(200, examples::sca),
+    ),
+    ("GET", "/v1/agreements", Told(answers::agreements)),
+    (
+        "GET",
+        "/v1/sandbox/customers",
+        Example(200, examples::sandbox_customers),
+    ),
+    (
+        "POST",
+        "/v1/sandbox/accounts",
+        Example(201, examples::sandbox_account),
+    ),
     (
         "GET",
         "/v1/sandbox/accounts/{}/transactions",
-        200,
-        sandbox_transactions,
+        Example(200, examples::sandbox_transactions),
     ),
     (
         "POST",
         "/v1/sandbox/accounts/{}/transactions",
-        201,
-        sandbox_transaction,
+        Example(201, examples::sandbox_transaction),
     ),
 ];
 
-/// Status and body for a method and a path, without its query.
-pub(super) fn answer(method: &str, path: &str) -> (u16, Value) {
-    for (known, pattern, status, example) in OPERATIONS {
-        if *known == method
-            && let Some(ids) = matched(pattern, path)
+/// The answer to a request.
+pub(super) fn answer(asked: &Asked<'_>, bank: &mut Bank) -> Answer {
+    for (method, pattern, answers) in OPERATIONS {
+        if *method == asked.method
+            && let Some(ids) = matched(pattern, asked.path)
         {
-            return (*status, example(&ids));
+            return match answers {
+                Told(told) => told(asked, &ids, bank),
+                Example(status, example) => (*status, example(&ids)),
+            };
         }
     }
-    (404, error(404, "RESOURCE_UNKNOWN"))
+    error(404, "RESOURCE_UNKNOWN", "There is no such operation.")
 }
 
 /// The interface's error body, §Errors.
-pub(super) fn error(status: u16, code: &str) -> Value {
-    json!({
-        "id": new_id(),
-        "system": "sandbox-core",
+pub(super) fn error(status: u16, code: &str, message: &str) -> Answer {
+    let body = json!({
+        "id": super::new_id(),
+        "system": super::SYSTEM,
         "status": status,
         "code": code,
-        "message": "The stand-in core knows no such resource, or not with this method.",
-    })
+        "message": message,
+    });
+    (status, body)
 }
 
 /// The variable segments, where the path fits the pattern.
@@ -90,180 +162,29 @@ fn matched<'a>(pattern: &str, path: &'a str) -> Option<Ids<'a>> {
     }
 }
 
-fn new_id() -> String {
-    Uuid::new_v4().to_string()
-}
-
-fn id<'a>(ids: &Ids<'a>, position: usize) -> &'a str {
-    ids.get(position).copied().unwrap_or_default()
-}
-
-fn link(href: &str, verb: &str) -> Value {
-    json!({"href": href, "verbs": [verb]})
-}
-
-fn nok(amount: &str) -> Value {
-    json!({"amount": amount, "currency": "NOK"})
-}
-
-fn one_account(id: &str) -> Value {
-    json!({
-        "resourceId": id,
-        "bban": "12345678903",
-        "iban": "NO3612345678903",
-        "currency": "NOK",
-        "name": "Brukskonto",
-        "_links": {
-            "balances": link(&format!("/v1/accounts/{id}/balances"), "GET"),
-            "transactions": link(&format!("/v1/accounts/{id}/transactions"), "GET"),
-        },
-    })
-}
-
-fn accounts(_: &Ids<'_>) -> Value {
-    json!({"accounts": [one_account("konto-1"), one_account("konto-2")]})
-}
-
-fn account(ids: &Ids<'_>) -> Value {
-    json!({"account": one_account(id(ids, 0))})
-}
-
-fn balances(ids: &Ids<'_>) -> Value {
-    json!({
-        "account": {"resourceId": id(ids, 0), "currency": "NOK"},
-        "balances": [{"balanceType": "interimAvailable", "balanceAmount": nok("1234.50")}],
-    })
-}
-
-fn transactions(ids: &Ids<'_>) -> Value {
-    let href = format!("/v1/accounts/{}/transactions/tx-1", id(ids, 0));
-    json!({
-        "transactions": {
-            "booked": [{
-                "transactionId": "tx-1",
-                "bookingDate": "2025-03-03",
-                "transactionAmount": nok("-199.00"),
-                "remittanceInformationUnstructured": "Kaffe og kanelboller",
-                "_links": {"transactionDetails": link(&href, "GET")},
-            }],
-            "pending": [],
-        },
-    })
-}
-
-fn transaction(ids: &Ids<'_>) -> Value {
-    json!({
-        "transactionsDetails": {
-            "transactionId": id(ids, 1),
-            "bookingDate": "2025-03-03",
-            "valueDate": "2025-03-03",
-            "transactionAmount": nok("-199.00"),
-            "creditorName": "Bakeriet på hjørnet",
-            "creditorAccount": {"iban": "NO3612345678903", "currency": "NOK"},
-            "remittanceInformationUnstructured": "Kaffe og kanelboller",
-        },
-    })
-}
-
-fn fee(_: &Ids<'_>) -> Value {
-    json!({"transactionFeeIndicator": true, "transactionFees": nok("2.00")})
-}
-
-fn payment(ids: &Ids<'_>) -> Value {
-    let payment = new_id();
-    let path = format!("/v1/payments/{}/{payment}", id(ids, 0));
-    json!({
-        "paymentId": payment,
-        "transactionStatus": "RCVD",
-        "_links": authorise_and_status(&path),
-    })
-}
-
-fn authorise_and_status(path: &str) -> Value {
-    json!({
-        "self": link(path, "GET"),
-        "startAuthorisation": link(&format!("{path}/authorisations"), "POST"),
-        "status": link(&format!("{path}/status"), "GET"),
-    })
-}
-
-fn payment_read(ids: &Ids<'_>) -> Value {
-    json!({"paymentId": id(ids, 1), "transactionStatus": "RCVD", "instructedAmount": nok("100.00")})
-}
-
-fn status(_: &Ids<'_>) -> Value {
-    json!({"transactionStatus": "RCVD"})
-}
-
-fn sca(_: &Ids<'_>) -> Value {
-    json!({"_links": {"scaRedirect": link("https://sca.example/placeholder", "GET")}})
-}
-
-fn basket(_: &Ids<'_>) -> Value {
-    let basket = new_id();
-    let path = format!("/v1/signing-baskets/{basket}");
-    json!({
-        "basketId": basket,
-        "transactionStatus": "RCVD",
-        "_links": authorise_and_status(&path),
-    })
-}
-
-fn basket_read(ids: &Ids<'_>) -> Value {
-    json!({"basketId": id(ids, 0), "transactionStatus": "RCVD"})
-}
-
-fn agreements(_: &Ids<'_>) -> Value {
-    json!({"agreements": [{"id": "7d1f1f1c-52c8-4c52-9c3a-0d9a30a8c9f1", "name": "Fisk og Redskap AS"}]})
-}
-
-fn sandbox_customers(_: &Ids<'_>) -> Value {
-    json!([{"id": "kunde-1", "name": "Kari Nordmann", "context": "PRIVATE"}])
-}
-
-fn sandbox_account(_: &Ids<'_>) -> Value {
-    json!({"id": new_id(), "bban": "12345678903", "currency": "NOK"})
-}
-
-fn sandbox_transactions(ids: &Ids<'_>) -> Value {
-    json!([one_sandbox_transaction(id(ids, 0), "tx-1")])
-}
-
-fn sandbox_transaction(ids: &Ids<'_>) -> Value {
-    one_sandbox_transaction(id(ids, 0), &new_id())
-}
-
-fn one_sandbox_transaction(account: &str, transaction: &str) -> Value {
-    let href = format!("/v1/sandbox/accounts/{account}/transactions");
-    json!({
-        "id": transaction,
-        "amount": 199,
-        "currency": "NOK",
-        "valueDate": "2025-03-03",
-        "bookingDate": "2025-03-03",
-        "remittanceInformationUnstructured": "Kaffe og kanelboller",
-        "creditorName": "Bakeriet på hjørnet",
-        "creditorAccount": {"iban": "NO3612345678903", "bban": "12345678903"},
-        "debtorName": "Kari Nordmann",
-        "debtorAccount": {"iban": "NO9386011117947", "bban": "86011117947"},
-        "bankTransactionCode": "PMNT",
-        "ultimateDebtor": "",
-        "ultimateCreditor": "",
-        "purposeCode": "OTHR",
-        "_links": {"self": link(&href, "GET")},
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::bank::tests::bank;
+
+    fn ask(method: &str, path: &str) -> Answer {
+        let asked = Asked {
+            method,
+            path,
+            headers: &HeaderMap::new(),
+            body: b"",
+        };
+        answer(&asked, &mut bank())
+    }
 
     #[test]
-    fn every_row_answers_to_its_own_path() {
-        for (method, pattern, status, _) in OPERATIONS {
-            let (given, body) = answer(method, &pattern.replace("{}", "x-1"));
-            assert_eq!(given, *status, "{method} {pattern}");
-            assert!(body.is_object() || body.is_array());
+    fn every_example_answers_to_its_own_path() {
+        for (method, pattern, answers) in OPERATIONS {
+            if let Example(status, _) = answers {
+                let (given, body) = ask(method, &pattern.replace("{}", "x-1"));
+                assert_eq!(given, *status, "{method} {pattern}");
+                assert!(body.is_object() || body.is_array());
+            }
         }
     }
 
@@ -276,7 +197,7 @@ mod tests {
             ("DELETE", "/v1/accounts"),
             ("GET", "/v1/accounts/a/balances/b"),
         ] {
-            let (status, body) = answer(method, path);
+            let (status, body) = ask(method, path);
             assert_eq!(
                 (status, &body["code"]),
                 (404, &json!("RESOURCE_UNKNOWN")),
@@ -286,10 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn ids_come_from_the_path() {
-        let (_, body) = answer("GET", "/v1/accounts/a/transactions/b%2F");
-        assert_eq!(body["transactionsDetails"]["transactionId"], "b%2F");
-        let (_, body) = answer(
+    fn ids_come_from_the_path_and_literals_go_first() {
+        let ids = matched(
+            "/v1/accounts/{}/transactions/{}",
+            "/v1/accounts/a/transactions/b%2F",
+        );
+        assert_eq!(ids, Some(vec!["a", "b%2F"]));
+        let (_, body) = ask(
             "GET",
             "/v1/payments/instant-norwegian-credit-transfers-straks/fee-information",
         );

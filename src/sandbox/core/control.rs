@@ -1,0 +1,168 @@
+//! The gateway's control listener, as the bank's SCA service calls it.
+//!
+//! Invariant: no token, no PSU-ID and no national identity number stands in a URL or in an error of this module.
+
+use portvakt::tools::tpp::{Answer, CallOptions, SignedRequest, call};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// Where the control listener is.
+#[derive(Debug)]
+pub(super) struct Control {
+    base_url: String,
+}
+
+/// What an SCA is about: the answer of `/sca/read`, as far as the page needs it.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Pending {
+    /// Who asks.
+    pub(super) tpp: String,
+    /// The path of the payment or basket to sign, if it is about one.
+    pub(super) resource: Option<String>,
+    /// Whether consent to account information is asked for.
+    pub(super) asks_consent: bool,
+    /// PRIVATE or CORPORATE, where the TPP chose.
+    pub(super) context: Option<String>,
+    /// The agreement, where the TPP chose.
+    pub(super) psu_corporate_id: Option<String>,
+}
+
+/// Why an SCA does not go on.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ControlFault {
+    /// The gateway does not answer, or not in its own words.
+    Away(String),
+    /// It refused.
+    Refused {
+        /// HTTP status code.
+        status: u16,
+        /// What the PSU may read.
+        message: String,
+        /// Where the browser goes, if the SCA is over with that.
+        redirect_uri: Option<String>,
+    },
+}
+
+/// How an SCA failed, as the TPP is to read it (§Redirect after failed SCA).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Failure {
+    /// HTTP status code.
+    pub(super) status: u16,
+    /// One of the interface's codes.
+    pub(super) code: &'static str,
+    /// Text for the TPP.
+    pub(super) message: &'static str,
+}
+
+impl Control {
+    /// A listener at this URL, `http://host:port`.
+    pub(super) fn new(base_url: &str) -> Self {
+        Self {
+            base_url: base_url.to_owned(),
+        }
+    }
+
+    /// What is asked.
+    pub(super) async fn read(&self, request: &str) -> Result<Pending, ControlFault> {
+        let answer = self.post("/sca/read", &json!({"request": request})).await?;
+        serde_json::from_value(answer).map_err(|fault| ControlFault::Away(fault.to_string()))
+    }
+
+    /// The PSU did it. Gives where the browser goes.
+    pub(super) async fn complete(&self, completion: &Value) -> Result<String, ControlFault> {
+        redirect_uri(&self.post("/sca/complete", completion).await?)
+    }
+
+    /// The PSU did not. Gives where the browser goes.
+    pub(super) async fn fail(
+        &self,
+        request: &str,
+        failure: Failure,
+    ) -> Result<String, ControlFault> {
+        let failed = json!({
+            "request": request,
+            "system": super::SYSTEM,
+            "status": failure.status,
+            "code": failure.code,
+            "message": failure.message,
+        });
+        redirect_uri(&self.post("/sca/fail", &failed).await?)
+    }
+
+    /// The PSU took a consent back.
+    pub(super) async fn withdraw(
+        &self,
+        tpp: &str,
+        psu: Uuid,
+        agreement: Option<Uuid>,
+    ) -> Result<(), ControlFault> {
+        let mut withdrawal = json!({"tpp": tpp, "psu_id": psu.to_string(), "what": "consent"});
+        if let (Some(withdrawal), Some(id)) = (withdrawal.as_object_mut(), agreement) {
+            withdrawal.insert("psu_corporate_id".into(), id.to_string().into());
+        }
+        self.post("/psu/withdraw", &withdrawal).await.map(|_| ())
+    }
+
+    async fn post(&self, target: &str, body: &Value) -> Result<Value, ControlFault> {
+        let call_of = SignedRequest {
+            method: "POST".into(),
+            target: target.into(),
+            headers: vec![("Content-Type".into(), "application/json".into())],
+            body: Some(body.to_string().into_bytes()),
+            signing_string: String::new(),
+        };
+        let answer = call(&call_of, &self.base_url, &CallOptions::default()).await;
+        judge(&answer.map_err(|fault| ControlFault::Away(fault.to_string()))?)
+    }
+}
+
+fn judge(answer: &Answer) -> Result<Value, ControlFault> {
+    let body: Value = serde_json::from_slice(&answer.body)
+        .map_err(|fault| ControlFault::Away(fault.to_string()))?;
+    if answer.is_success() {
+        return Ok(body);
+    }
+    let text = |name| body.get(name)?.as_str().map(str::to_owned);
+    Err(ControlFault::Refused {
+        status: answer.status,
+        message: text("message").unwrap_or_default(),
+        redirect_uri: text("redirect_uri"),
+    })
+}
+
+fn redirect_uri(answer: &Value) -> Result<String, ControlFault> {
+    let uri = answer.get("redirect_uri").and_then(Value::as_str);
+    uri.map(str::to_owned)
+        .ok_or_else(|| ControlFault::Away("it named no redirect_uri".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, body: &str) -> Result<Value, ControlFault> {
+        judge(&Answer {
+            status,
+            headers: Vec::new(),
+            body: body.into(),
+        })
+    }
+
+    #[test]
+    fn a_refusal_keeps_its_words_and_where_the_browser_goes() {
+        assert_eq!(answer(200, "{}"), Ok(json!({})));
+        let refused = answer(
+            409,
+            r#"{"message": "m", "redirect_uri": "https://t.example/"}"#,
+        );
+        let expected = ControlFault::Refused {
+            status: 409,
+            message: "m".into(),
+            redirect_uri: Some("https://t.example/".into()),
+        };
+        assert_eq!(refused, Err(expected));
+        assert!(matches!(answer(502, "<html>"), Err(ControlFault::Away(_))));
+        assert!(redirect_uri(&json!({})).is_err());
+    }
+}

@@ -1,0 +1,165 @@
+//! The bank's SCA page (SBX-3): who asks and for what, a mocked national identity number, and then the accounts or the payment.
+//!
+//! A browser needs no script for it, and whoever wants to go on posts everything anew: nothing is remembered between two steps, and
+//! the number stands in bodies only. It ends through the gateway's control listener, which says where the browser goes.
+//! Invariants: an SCA is completed for the PSU who gave their number, and a payment only by its payer; the request's token is logged
+//! by nobody. Deliberately not here: authentication. A number is believed.
+
+// What is decided, and what it does.
+mod approval;
+// What the PSU reads.
+mod views;
+
+use super::control::{ControlFault, Failure, Pending};
+use super::{Core, bank, html};
+use approval::{Subject, contexts};
+use axum::Form;
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::http::{Response, StatusCode};
+use std::sync::Arc;
+use views::View;
+
+/// The PSU pressed Refuse, and pays nothing.
+const PAYMENT_REFUSED: Failure = Failure {
+    status: 400,
+    code: "PAYMENT_FAILED",
+    message: "The PSU did not sign the payment.",
+};
+
+/// The PSU pressed Refuse.
+const REFUSED: Failure = Failure {
+    status: 403,
+    code: "FORBIDDEN",
+    message: "The PSU refused.",
+};
+
+/// Somebody else's payment.
+const NOT_THE_PAYER: Failure = Failure {
+    status: 401,
+    code: "PSU_CREDENTIALS_INVALID",
+    message: "Somebody else than the payer authenticated.",
+};
+
+/// The fields of a form, in their order. A name may stand often.
+#[derive(Debug, serde::Deserialize)]
+#[serde(transparent)]
+pub(super) struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let named = self.0.iter().filter(move |(known, _)| known == name);
+        named.map(|(_, value)| value.as_str())
+    }
+
+    fn get<'a>(&'a self, name: &'a str) -> &'a str {
+        self.all(name).next().unwrap_or_default()
+    }
+}
+
+/// `GET /sca?request=TOKEN`: where the link leads.
+pub(super) async fn show(
+    State(core): State<Arc<Core>>,
+    Query(query): Query<Fields>,
+) -> Response<Body> {
+    let request = query.get("request");
+    let shown = async {
+        let pending = core.control.read(request).await?;
+        let subject = Subject::of(&mut core.bank(), &pending);
+        Ok(View::new(request, &pending, &subject).identify(false))
+    };
+    shown.await.unwrap_or_else(stopped)
+}
+
+/// `POST /sca`: a step further.
+pub(super) async fn submit(
+    State(core): State<Arc<Core>>,
+    Form(fields): Form<Fields>,
+) -> Response<Body> {
+    step(&core, &fields).await.unwrap_or_else(stopped)
+}
+
+async fn step(core: &Core, fields: &Fields) -> Result<Response<Body>, ControlFault> {
+    let request = fields.get("request");
+    let pending = core.control.read(request).await?;
+    let subject = Subject::of(&mut core.bank(), &pending);
+    let view = View::new(request, &pending, &subject);
+    let identity = fields.get("identity").trim();
+    match fields.get("step") {
+        "refuse" => {
+            let failure = match subject {
+                Subject::Payment { .. } => PAYMENT_REFUSED,
+                _ => REFUSED,
+            };
+            end(core.control.fail(request, failure).await)
+        }
+        _ if !bank::is_identity(identity) => Ok(view.identify(true)),
+        _ if !subject.may_be_ended_by(identity) => {
+            end(core.control.fail(request, NOT_THE_PAYER).await)
+        }
+        "approve" => approve(core, &pending, &subject, fields).await,
+        _ => {
+            let contexts = contexts(&mut core.bank(), &pending, &subject, identity);
+            Ok(view.choose(identity, &contexts))
+        }
+    }
+}
+
+/// First the gateway, which may refuse; then the bank, which remembers it.
+async fn approve(
+    core: &Core,
+    pending: &Pending,
+    subject: &Subject,
+    fields: &Fields,
+) -> Result<Response<Body>, ControlFault> {
+    let (request, identity) = (fields.get("request"), fields.get("identity").trim());
+    let contexts = contexts(&mut core.bank(), pending, subject, identity);
+    let chosen = contexts
+        .iter()
+        .find(|context| context.value() == fields.get("context"));
+    let Some(context) = chosen else {
+        let view = View::new(request, pending, subject);
+        return Ok(view.choose(identity, &contexts));
+    };
+    let ticked = fields.all("account");
+    let approval = context.approve(pending, ticked);
+    let uri = core.control.complete(&approval.completion(request)).await;
+    if uri.is_ok() && approval.carry_out(&mut core.bank(), subject) {
+        let (psu, agreement) = approval.whose();
+        core.control.withdraw(&pending.tpp, psu, agreement).await?;
+    }
+    end(uri)
+}
+
+/// The SCA is over, well or not.
+fn end(uri: Result<String, ControlFault>) -> Result<Response<Body>, ControlFault> {
+    let uri = match uri {
+        Err(ControlFault::Refused {
+            redirect_uri: Some(uri),
+            ..
+        }) => uri,
+        other => other?,
+    };
+    html::redirect(&uri)
+        .ok_or_else(|| ControlFault::Away("its redirect_uri is no header value".into()))
+}
+
+/// Nothing can be done: the PSU reads why, and goes back by themselves.
+fn stopped(fault: ControlFault) -> Response<Body> {
+    match fault {
+        ControlFault::Refused {
+            status, message, ..
+        } => {
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+            views::notice(status, &message)
+        }
+        ControlFault::Away(why) => {
+            eprintln!("portvakt-sandbox: the gateway's control listener: {why}");
+            let text = "The gateway does not answer. Try again in a moment.";
+            views::notice(StatusCode::BAD_GATEWAY, text)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
