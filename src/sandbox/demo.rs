@@ -6,6 +6,7 @@
 
 use portvakt::clock::Stopwatch;
 use portvakt::config::Settings;
+use portvakt::tools::tpp::SignedRequest;
 use portvakt::tools::tpp::TppFault;
 use std::io::{self, IsTerminal};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -14,14 +15,16 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-// What is played, and what must come of it.
+// What is played, and what must come of it: the interface's flows, and then what is refused.
 mod scenes;
-
-// The PSU's browser.
-pub(crate) mod form;
+mod story;
 
 // One scene: sent, answered, judged.
 mod play;
+
+// The PSU's browser.
+mod browser;
+pub(crate) mod form;
 
 // The core and the gateway as children of this program.
 mod programs;
@@ -32,6 +35,8 @@ mod report;
 use self::play::{Stage, play};
 use self::programs::{Place, Programs};
 use self::report::Report;
+use self::scenes::Scene;
+use self::story::{Memory, Step, Visit};
 
 /// How often a gateway that should stay up is looked at.
 const LOOK: Duration = Duration::from_millis(200);
@@ -80,6 +85,21 @@ enum DemoFault {
         /// What the system said.
         source: io::Error,
     },
+    /// The stand-in core cannot end an SCA.
+    #[error(
+        "{} has a control listener that the stand-in core cannot call: for the demo, set control.address to a loopback address, without socket, token_file and certificate", .0.display()
+    )]
+    NoControl(PathBuf),
+    /// The links lead to another page than the stand-in core's.
+    #[error("{} sends PSUs to {page}: for the demo, set sca.page to {expected}", config.display())]
+    OtherPage {
+        /// The configuration.
+        config: PathBuf,
+        /// Its page.
+        page: String,
+        /// The stand-in core's.
+        expected: String,
+    },
     /// The gateway's program does not stand beside this one.
     #[error("{} is not there: build it with `cargo build --features sandbox --bins`", .0.display())]
     NoGateway(PathBuf),
@@ -110,9 +130,6 @@ enum DemoFault {
     /// SIGINT, SIGTERM or SIGHUP before the last scene.
     #[error("interrupted")]
     Interrupted,
-    /// The demo asks the control listener over TCP.
-    #[error("{0}: the demo needs control.address, not control.socket")]
-    Socket(PathBuf),
     /// A scene went otherwise than expected.
     #[error("{0} of {1} scenes went otherwise than expected: see ✗ above")]
     Unexpected(usize, usize),
@@ -132,12 +149,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Box<dyn std::error::Error>> {
     prepare_certificates(&args.certs, &mut report)?;
     let settings = Settings::load(&args.config)
         .map_err(|faults| DemoFault::Configuration(faults.to_string()))?;
-    let (listener, control, upstream) = (
-        settings.listener.address,
-        settings.control.address.tcp(),
-        settings.upstream.address,
-    );
-    let control = control.ok_or_else(|| DemoFault::Socket(args.config.clone()))?;
+    let control = callable_control(&args.config, &settings)?;
+    check_page(&args.config, &settings)?;
+    let (listener, upstream) = (settings.listener.address, settings.upstream.address);
     check_addresses(&args.config, listener, control, upstream)?;
     let place = Place::new(&args.config, listener, control, upstream)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -151,45 +165,99 @@ async fn perform(args: &DemoArgs, place: &Place, report: &mut Report<'_>) -> Res
     // They are caught before there is anything that could be left behind.
     let mut interruption = Interruption::new()?;
     let mut programs = Programs::default();
-    let failed = tokio::select! {
+    let tally = tokio::select! {
         () = interruption.wait() => return Err(DemoFault::Interrupted),
-        failed = open(args, place, &mut programs, report) => failed?,
+        tally = open(args, place, &mut programs, report) => tally?,
     };
     if !args.once {
-        report.invitation(place, &args.certs)?;
         tokio::select! {
             () = interruption.wait() => report.line("\nstopping the gateway and the core")?,
             died = watch(&mut programs) => return Err(died),
         }
     }
-    let total = scenes::all().len();
-    match failed {
+    match tally.failed {
         0 => Ok(()),
-        _ => Err(DemoFault::Unexpected(failed, total)),
+        failed => Err(DemoFault::Unexpected(failed, tally.played)),
     }
 }
 
-/// Starts both programs and plays the scenes. Gives how many went otherwise than expected.
+/// How many scenes were played, and how many of them went otherwise than expected.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    played: usize,
+    failed: usize,
+}
+
+impl Tally {
+    /// One more. Gives its number.
+    const fn count(&mut self, good: bool) -> usize {
+        self.played = self.played.saturating_add(1);
+        if !good {
+            self.failed = self.failed.saturating_add(1);
+        }
+        self.played
+    }
+}
+
+/// Starts both programs and plays all there is; then says how to go on, unless it is to stop.
 async fn open(
     args: &DemoArgs,
     place: &Place,
     programs: &mut Programs,
     report: &mut Report<'_>,
-) -> Result<usize, DemoFault> {
+) -> Result<Tally, DemoFault> {
     programs.start_core(place, report).await?;
     programs.start_gateway(place, report).await?;
     report.cast(place)?;
     let stage = Stage::new(place, &args.certs);
-    let scenes = scenes::all();
-    let mut failed = 0_usize;
-    for (number, scene) in (1..).zip(&scenes) {
-        let played = play(scene, &stage).await?;
+    let refusals = scenes::all().map(|scene| Step::Call(Box::new(scene)));
+    let mut company = Company::default();
+    for step in story::all().into_iter().chain(refusals) {
+        match step {
+            Step::Call(scene) => company.call(&scene, &stage, report).await?,
+            Step::Visit(visit) => company.visit(&visit, report).await?,
+        }
         programs.check()?;
-        failed = failed.saturating_add(usize::from(!played.went_as_expected()));
-        report.scene(number, scene, &played)?;
     }
-    report.summary(scenes.len().saturating_sub(failed), scenes.len())?;
-    Ok(failed)
+    let Tally { played, failed } = company.tally;
+    report.summary(played.saturating_sub(failed), played)?;
+    if !args.once {
+        let mut memory = Memory::default();
+        play(&story::first_call(), &stage, &mut memory, None).await?;
+        report.invitation(place, &args.certs, &memory.link)?;
+    }
+    Ok(company.tally)
+}
+
+/// The TPP and the PSU: what they know, and how it has gone for them.
+#[derive(Debug, Default)]
+struct Company {
+    memory: Memory,
+    last: Option<SignedRequest>,
+    tally: Tally,
+}
+
+impl Company {
+    async fn call(
+        &mut self,
+        scene: &Scene,
+        stage: &Stage,
+        report: &mut Report<'_>,
+    ) -> Result<(), DemoFault> {
+        let played = play(scene, stage, &mut self.memory, self.last.as_ref()).await?;
+        let number = self.tally.count(played.went_as_expected());
+        report.scene(number, scene, &played)?;
+        self.last = Some(played.sent);
+        Ok(())
+    }
+
+    async fn visit(&mut self, visit: &Visit, report: &mut Report<'_>) -> Result<(), DemoFault> {
+        let visited = browser::approve(&self.memory.link, visit.identity).await;
+        let redirect = visited.redirect.as_deref();
+        let good = redirect.is_some_and(|uri| self.memory.learn_redirect(uri));
+        let number = self.tally.count(good);
+        Ok(report.visit(number, visit.title, &visited, good)?)
+    }
 }
 
 /// Ends when one of the programs has.
@@ -217,6 +285,29 @@ fn prepare_certificates(
     report.begin("certificates", &format!("made in {}", certs.display()))?;
     crate::mint::write_all(certs, now)?;
     Ok(report.end(watch.elapsed())?)
+}
+
+/// The core calls it as anybody on this machine may.
+fn callable_control(config: &Path, settings: &Settings) -> Result<SocketAddr, DemoFault> {
+    let control = &settings.control;
+    let address = control.address.tcp();
+    address
+        .filter(|_| control.token.is_none() && control.tls.is_none())
+        .ok_or_else(|| DemoFault::NoControl(config.to_owned()))
+}
+
+/// The page is where the core listens.
+fn check_page(config: &Path, settings: &Settings) -> Result<(), DemoFault> {
+    let expected = format!("http://{}/sca", settings.upstream.address);
+    let page = &settings.sca.page;
+    if *page == expected {
+        return Ok(());
+    }
+    Err(DemoFault::OtherPage {
+        config: config.to_owned(),
+        page: page.clone(),
+        expected,
+    })
 }
 
 /// Both programs say as much, but only in their logs.

@@ -5,6 +5,7 @@
 use super::DemoFault;
 use super::programs::Place;
 use super::scenes::{Expected, Scene};
+use super::story::Memory;
 use portvakt::clock::{Clock, Stopwatch};
 use portvakt::tools::tpp::{
     Answer, CallOptions, SignOptions, SignedRequest, TppFault, TppIdentity, call, sign,
@@ -59,6 +60,8 @@ pub(super) struct Played {
     /// What the core saw meanwhile.
     pub(super) seen: Vec<Value>,
     expected: Expected,
+    /// The answer holds what the scene looks for in it.
+    says_all: bool,
 }
 
 /// An answer.
@@ -68,14 +71,36 @@ pub(super) struct Answered {
     pub(super) status: u16,
     /// Its body; null where that is no JSON.
     pub(super) body: Value,
+    headers: Vec<(String, String)>,
 }
 
 impl Answered {
-    fn of(answer: &Answer) -> Self {
+    fn of(answer: Answer) -> Self {
         Self {
             status: answer.status,
             body: serde_json::from_slice(&answer.body).unwrap_or(Value::Null),
+            headers: answer.headers,
         }
+    }
+
+    #[cfg(test)]
+    pub(super) const fn new(status: u16, body: Value) -> Self {
+        Self {
+            status,
+            body,
+            headers: Vec::new(),
+        }
+    }
+
+    /// The value of the first header of this name, which is in lower case.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name)?;
+        Some(&found.1)
+    }
+
+    /// Where a link of the body leads.
+    pub(super) fn link(&self, name: &str) -> Option<&str> {
+        self.body.get("_links")?.get(name)?.get("href")?.as_str()
     }
 
     /// A member of the body that is text.
@@ -102,17 +127,18 @@ impl Played {
         let Ok(answer) = &self.answer else {
             return false;
         };
-        match self.expected {
-            Expected::Forwarded(status) => {
-                answer.status == status
-                    && matches!(self.seen.as_slice(), [one] if self.is_same(one))
+        self.says_all
+            && match self.expected {
+                Expected::Forwarded(status) => {
+                    answer.status == status
+                        && matches!(self.seen.as_slice(), [one] if self.is_same(one))
+                }
+                Expected::Refused(status, reason) => {
+                    answer.status == status
+                        && answer.text("reason") == Some(reason)
+                        && self.seen.is_empty()
+                }
             }
-            Expected::Refused(status, reason) => {
-                answer.status == status
-                    && answer.text("reason") == Some(reason)
-                    && self.seen.is_empty()
-            }
-        }
     }
 
     fn is_same(&self, seen: &Value) -> bool {
@@ -122,20 +148,31 @@ impl Played {
     }
 }
 
-/// Plays one scene.
-pub(super) async fn play(scene: &Scene, stage: &Stage) -> Result<Played, DemoFault> {
+/// Plays one scene. `before` is the request of the scene before, and what is learnt goes to `memory`.
+pub(super) async fn play(
+    scene: &Scene,
+    stage: &Stage,
+    memory: &mut Memory,
+    before: Option<&SignedRequest>,
+) -> Result<Played, DemoFault> {
     let now = Clock::System.now().system_time();
-    let sent = signed(scene, stage, now)?;
-    let before = stage.seen()?.len();
+    let sent = match before.filter(|_| scene.again) {
+        Some(before) => before.clone(),
+        None => signed(scene, stage, memory, now)?,
+    };
+    let known = stage.seen()?.len();
     let answer = send(&sent, stage).await;
-    let seen = stage.seen()?.split_off(before);
+    let seen = stage.seen()?.split_off(known);
+    let answer = answer.map(Answered::of).map_err(|fault| fault.to_string());
+    let says_all = answer
+        .as_ref()
+        .is_ok_and(|answered| (scene.learn)(answered, memory));
     Ok(Played {
         sent,
-        answer: answer
-            .map(|answer| Answered::of(&answer))
-            .map_err(|fault| fault.to_string()),
+        answer,
         seen,
         expected: scene.expected,
+        says_all,
     })
 }
 
@@ -153,11 +190,16 @@ async fn send(request: &SignedRequest, stage: &Stage) -> Result<Answer, TppFault
     }
 }
 
-fn signed(scene: &Scene, stage: &Stage, now: SystemTime) -> Result<SignedRequest, DemoFault> {
+fn signed(
+    scene: &Scene,
+    stage: &Stage,
+    memory: &Memory,
+    now: SystemTime,
+) -> Result<SignedRequest, DemoFault> {
     let file = |extension| stage.certs.join(format!("{}.{extension}", scene.signer));
     let identity = TppIdentity::from_pem_files(&file("pem"), &file("key"))?;
     let options = SignOptions::at(now.checked_sub(scene.age).unwrap_or(now));
-    let mut request = sign(&identity, scene.request.clone(), &options)?;
+    let mut request = sign(&identity, (scene.request)(memory), &options)?;
     (scene.meddle)(&mut request);
     Ok(request)
 }
@@ -177,9 +219,10 @@ mod tests {
         };
         Played {
             sent,
-            answer: Ok(Answered { status, body }),
+            answer: Ok(Answered::new(status, body)),
             seen,
             expected,
+            says_all: true,
         }
     }
 
@@ -209,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_first_fault_or_the_title() {
-        let fault = |body| Answered { status: 400, body }.first_fault();
+        let fault = |body| Answered::new(400, body).first_fault();
         let faults =
             json!({"message": "m", "faults": [{"header": "Date", "text": "t"}, {"text": "u"}]});
         assert_eq!(fault(faults).unwrap(), "Date: t");

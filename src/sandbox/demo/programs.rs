@@ -109,7 +109,8 @@ impl Programs {
         report.begin("core", &format!("starts on http://{}", place.upstream))?;
         let mut command = Command::new(&place.sandbox);
         command
-            .args(["core", "--listen", &place.upstream.to_string(), "--log"])
+            .args(["core", "--listen", &place.upstream.to_string()])
+            .args(["--control", &format!("http://{}", place.control), "--log"])
             .arg(place.journal())
             .stdout(Stdio::null());
         let log = place.logs.join("core.log");

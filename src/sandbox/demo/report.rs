@@ -3,6 +3,7 @@
 //! Invariant: the words are the same with and without colours, and a line is at most 80 columns wide, apart from commands to paste.
 //! Deliberately not here: a redrawn line or a cursor that moves. What is written can be kept in a file as it is.
 
+use super::browser::Visited;
 use super::play::{Answered, Played};
 use super::programs::Place;
 use super::scenes::{Expected, Scene};
@@ -20,6 +21,9 @@ const INDENT: &str = "     ";
 
 /// How far what the core saw does.
 const DEEPER: &str = "       ";
+
+/// What an answer says besides its body, where it does (QUO-11).
+const TELLING: [&str; 3] = ["ratelimit", "ratelimit-policy", "retry-after"];
 
 /// Writes the demo's story.
 pub(super) struct Report<'a> {
@@ -91,16 +95,11 @@ impl<'a> Report<'a> {
         played: &Played,
     ) -> io::Result<()> {
         let good = played.went_as_expected();
-        let mark = match good {
-            true => self.inked(Ink::Good, "✓"),
-            false => self.inked(Ink::Bad, "✗"),
-        };
-        let title = self.inked(Ink::Title, scene.title);
-        self.line(&format!("{number:>2} {mark} {title}"))?;
+        self.heading(number, good, scene.title)?;
         self.faint(INDENT, &request(scene, played))?;
         match &played.answer {
             Err(fault) => self.paragraph(INDENT, &format!("← no answer: {fault}"))?,
-            Ok(answer) => self.answer(answer, played)?,
+            Ok(answer) => self.answer(answer, scene, played)?,
         }
         if !good {
             let text = self.inked(Ink::Bad, &expectation(scene.expected));
@@ -109,14 +108,57 @@ impl<'a> Report<'a> {
         self.line("")
     }
 
+    /// A visit to the bank's page.
+    pub(super) fn visit(
+        &mut self,
+        number: usize,
+        title: &str,
+        visited: &Visited,
+        good: bool,
+    ) -> io::Result<()> {
+        self.heading(number, good, title)?;
+        for line in &visited.lines {
+            match line.starts_with('→') {
+                true => self.faint(INDENT, line)?,
+                false => self.paragraph(INDENT, line)?,
+            }
+        }
+        if !good {
+            let fault = visited.fault.as_deref();
+            let text =
+                fault.unwrap_or("expected: a redirect to the TPP that says all that it must");
+            let text = self.inked(Ink::Bad, text);
+            self.line(&format!("{INDENT}{text}"))?;
+        }
+        self.line("")
+    }
+
+    fn heading(&mut self, number: usize, good: bool, title: &str) -> io::Result<()> {
+        let mark = match good {
+            true => self.inked(Ink::Good, "✓"),
+            false => self.inked(Ink::Bad, "✗"),
+        };
+        let title = self.inked(Ink::Title, title);
+        self.line(&format!("{number:>2} {mark} {title}"))
+    }
+
     /// First what the core saw, where it saw something: that is the order of events.
-    fn answer(&mut self, answer: &Answered, played: &Played) -> io::Result<()> {
-        played.seen.iter().try_for_each(|seen| self.seen(seen))?;
+    fn answer(&mut self, answer: &Answered, scene: &Scene, played: &Played) -> io::Result<()> {
+        match played.seen.len() {
+            1 if !scene.shows_core => self.line(&format!("{INDENT}the core saw it"))?,
+            _ => played.seen.iter().try_for_each(|seen| self.seen(seen))?,
+        }
         match answer.text("reason") {
             Some(reason) => {
-                let code = answer.text("code").unwrap_or("without a code");
-                self.line(&format!("{INDENT}← {} {code}, {reason}", answer.status))?;
+                let code = answer.text("code").map(|code| format!("{code}, "));
+                let code = code.unwrap_or_default();
+                self.line(&format!("{INDENT}← {} {code}{reason}", answer.status))?;
                 self.paragraph(DEEPER, &answer.first_fault().unwrap_or_default())?;
+                if let Some(link) = answer.link("scaRedirect") {
+                    let start = format!("{DEEPER}scaRedirect: ");
+                    let link = abbreviated(link, room_after(&start));
+                    self.line(&format!("{start}{link}"))?;
+                }
             }
             None => {
                 let start = format!("{INDENT}← {} ", answer.status);
@@ -126,6 +168,12 @@ impl<'a> Report<'a> {
                 };
                 self.line(&format!("{start}{body}"))?;
             }
+        }
+        let telling = TELLING
+            .iter()
+            .filter_map(|name| Some((name, answer.header(name)?)));
+        for (name, value) in telling {
+            self.line(&format!("{DEEPER}{name}: {value}"))?;
         }
         if played.seen.is_empty() {
             self.line(&format!("{INDENT}the core saw nothing"))?;
@@ -160,7 +208,7 @@ impl<'a> Report<'a> {
     }
 
     /// How to try it oneself. Commands are ready to be pasted from where the demo was started.
-    pub(super) fn invitation(&mut self, place: &Place, certs: &Path) -> io::Result<()> {
+    pub(super) fn invitation(&mut self, place: &Place, certs: &Path, link: &str) -> io::Result<()> {
         let portvakt = from_here(&place.portvakt);
         let call = |option: &str, target: &str| {
             format!(
@@ -169,7 +217,15 @@ impl<'a> Report<'a> {
                 place.base_url(),
             )
         };
-        self.title("\nThe gateway and the core stay up. Be a TPP:")?;
+        self.title(
+            "\nThe gateway and the core stay up. Be a PSU, and open the bank's page in a browser:",
+        )?;
+        self.line(&format!("\n{link}\n"))?;
+        self.paragraph(
+            "",
+            "It ends at tpp.example, which is nobody: psu-id then stands in the browser's address line.",
+        )?;
+        self.title("\nBe a TPP; with -H 'PSU-ID: ...' --psu-present it gets that PSU's accounts:")?;
         self.line(&format!("\n{}", call("", "/v1/accounts")))?;
         self.title("\nThe same as a curl command (its date holds for a minute):")?;
         self.line(&format!("\n{}", call("--curl ", "/v1/accounts")))?;

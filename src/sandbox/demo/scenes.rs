@@ -1,8 +1,10 @@
-//! The scenes as a table: a request, how it is spoilt, and what must come of it.
+//! The refusals as a table: a request, how it is spoilt, and what must come of it.
 //!
 //! Invariant: each spoilt request is right but for the one thing in its title, so that its refusal proves that one check.
 //! Deliberately written out here and not taken from the gateway: statuses and reasons are what a TPP's developer may rely on.
 
+use super::play::Answered;
+use super::story::Memory;
 use portvakt::tools::tpp::{SignedRequest, Unsigned};
 use std::time::Duration;
 
@@ -13,13 +15,19 @@ const PSU_ADDRESS: &str = "192.0.2.10";
 const PSU: &str = "5b0b0f8e-0c2c-4d0e-9b55-3f1f4f0a7a11";
 
 /// Where the PSU would come back to.
-const REDIRECT_URI: &str = "https://tpp.example/callback";
+pub(super) const REDIRECT_URI: &str = "https://tpp.example/callback";
+
+/// The session that the TPP names.
+pub(super) const SESSION: &str = "demo-session";
+
+/// Operation B.
+pub(super) const CROSS_BORDER: &str = "/v1/payments/norwegian-cross-border-credit-transfers";
 
 /// One more byte than HTTP-6 lets through.
 const ONE_BYTE_TOO_MANY: usize = 64 * 1024 + 1;
 
 /// A payment that is above the limit of 100 000 NOK and says what such a payment must say (§Payment creation request).
-const PAYMENT: &str = concat!(
+pub(super) const PAYMENT: &str = concat!(
     r#"{"instructedAmount":{"amount":"150000.00","currency":"NOK"},"#,
     r#""creditorName":"Werkzeugbau Muster GmbH","#,
     r#""creditorAccount":{"iban":"DE89370400440532013000","currency":"EUR"},"#,
@@ -45,33 +53,26 @@ pub(super) struct Scene {
     pub(super) title: &'static str,
     /// Who signs it: the name of a certificate of the development PKI.
     pub(super) signer: &'static str,
-    /// What is signed.
-    pub(super) request: Unsigned,
+    /// What is signed, from what the story has told so far.
+    pub(super) request: fn(&Memory) -> Unsigned,
+    /// The call before is sent once more instead, as it was.
+    pub(super) again: bool,
     /// How long ago.
     pub(super) age: Duration,
     /// What happens to it between signing and sending.
     pub(super) meddle: fn(&mut SignedRequest),
     /// What must come of it.
     pub(super) expected: Expected,
+    /// What the answer must hold besides, which may be remembered.
+    pub(super) learn: fn(&Answered, &mut Memory) -> bool,
+    /// Whether all is shown of what the core saw.
+    pub(super) shows_core: bool,
 }
 
-/// All of them, in the order of the gateway's checks as far as that makes a story.
-pub(super) fn all() -> Vec<Scene> {
-    let mut scenes = vec![
-        scene(
-            "A signed request for accounts",
-            accounts(),
-            Expected::Forwarded(200),
-        ),
-        scene(
-            "A signed cross-border payment",
-            payment(PAYMENT.into()),
-            Expected::Forwarded(201),
-        ),
-    ];
-    scenes.extend(spoilt_on_the_way());
-    scenes.extend(spoilt_by_the_caller());
-    scenes
+/// All of them, in the order of the gateway's checks.
+pub(super) fn all() -> impl Iterator<Item = Scene> {
+    let refusals = spoilt_on_the_way().into_iter();
+    refusals.chain(spoilt_by_the_caller())
 }
 
 /// Signed well, and changed before it arrived.
@@ -81,7 +82,7 @@ fn spoilt_on_the_way() -> [Scene; 5] {
             meddle: |request| request.remove_header("Signature"),
             ..refused(
                 "A request without a signature",
-                accounts(),
+                accounts,
                 400,
                 "signature-missing",
             )
@@ -90,7 +91,7 @@ fn spoilt_on_the_way() -> [Scene; 5] {
             age: Duration::from_secs(61),
             ..refused(
                 "A request that was signed 61 seconds ago",
-                accounts(),
+                accounts,
                 400,
                 "date-skewed",
             )
@@ -99,7 +100,7 @@ fn spoilt_on_the_way() -> [Scene; 5] {
             meddle: raise_the_amount,
             ..refused(
                 "A payment whose amount was raised on the way",
-                payment(PAYMENT.into()),
+                spoilt_payment,
                 400,
                 "digest-mismatch",
             )
@@ -110,7 +111,7 @@ fn spoilt_on_the_way() -> [Scene; 5] {
             },
             ..refused(
                 "A signed header that was changed on the way",
-                accounts(),
+                accounts,
                 400,
                 "signature-mismatch",
             )
@@ -119,7 +120,7 @@ fn spoilt_on_the_way() -> [Scene; 5] {
             meddle: |request| request.set_header("PSU-ID", PSU),
             ..refused(
                 "A PSU-ID that was slipped in and is not signed",
-                accounts(),
+                accounts,
                 400,
                 "signature-coverage",
             )
@@ -134,7 +135,7 @@ fn spoilt_by_the_caller() -> [Scene; 5] {
             signer: "foreign",
             ..refused(
                 "A certificate from somebody else's CA",
-                accounts(),
+                accounts,
                 403,
                 "certificate-untrusted",
             )
@@ -143,7 +144,7 @@ fn spoilt_by_the_caller() -> [Scene; 5] {
             signer: "expired",
             ..refused(
                 "A certificate that expired yesterday",
-                accounts(),
+                accounts,
                 403,
                 "certificate-expired",
             )
@@ -152,47 +153,67 @@ fn spoilt_by_the_caller() -> [Scene; 5] {
             signer: "tpp-pisp",
             ..refused(
                 "Accounts for a TPP that may only pay",
-                accounts(),
+                accounts,
                 403,
                 "role-missing",
             )
         },
         refused(
             "An operation that there is not",
-            get("/v1/cards"),
+            |_| get("/v1/cards"),
             404,
             "operation-unknown",
         ),
         refused(
             "A body of 65537 bytes, one too many",
-            payment(padded()),
+            |_| payment(padded()),
             413,
             "body-too-large",
         ),
     ]
 }
 
-fn scene(title: &'static str, request: Unsigned, expected: Expected) -> Scene {
+/// A scene in which nothing is spoilt.
+pub(super) fn scene(
+    title: &'static str,
+    request: fn(&Memory) -> Unsigned,
+    expected: Expected,
+) -> Scene {
     Scene {
         title,
         signer: "tpp-both",
         request,
+        again: false,
         age: Duration::ZERO,
         meddle: |_| {},
         expected,
+        learn: |_, _| true,
+        shows_core: false,
     }
 }
 
-fn refused(title: &'static str, request: Unsigned, status: u16, reason: &'static str) -> Scene {
+fn refused(
+    title: &'static str,
+    request: fn(&Memory) -> Unsigned,
+    status: u16,
+    reason: &'static str,
+) -> Scene {
     scene(title, request, Expected::Refused(status, reason))
 }
 
-fn accounts() -> Unsigned {
+fn accounts(_: &Memory) -> Unsigned {
     get("/v1/accounts")
 }
 
+/// Of a PSU that nobody is: it is refused before anybody looks.
+fn spoilt_payment(_: &Memory) -> Unsigned {
+    let mut request = payment(PAYMENT.into());
+    request.headers.push(("PSU-ID".into(), PSU.into()));
+    request
+}
+
 /// With the headers that nearly every operation requires (HDR-5).
-fn get(target: &str) -> Unsigned {
+pub(super) fn get(target: &str) -> Unsigned {
     Unsigned {
         method: "GET".into(),
         target: target.into(),
@@ -201,22 +222,21 @@ fn get(target: &str) -> Unsigned {
     }
 }
 
-/// With the headers that a cross-border payment requires (HDR-1, HDR-2).
-fn payment(body: Vec<u8>) -> Unsigned {
+/// With the headers that a cross-border payment requires (HDR-1, HDR-2), PSU-ID apart.
+pub(super) fn payment(body: Vec<u8>) -> Unsigned {
     Unsigned {
         method: "POST".into(),
-        target: "/v1/payments/norwegian-cross-border-credit-transfers".into(),
+        target: CROSS_BORDER.into(),
         headers: headers(&[
             ("Content-Type", "application/json"),
             ("x-accept-fix", "amount-as-string"),
-            ("TPP-Session-ID", "demo-session"),
-            ("PSU-ID", PSU),
+            ("TPP-Session-ID", SESSION),
         ]),
         body: Some(body),
     }
 }
 
-fn headers(more: &[(&str, &str)]) -> Vec<(String, String)> {
+pub(super) fn headers(more: &[(&str, &str)]) -> Vec<(String, String)> {
     [
         ("TPP-Redirect-URI", REDIRECT_URI),
         ("PSU-IP-Address", PSU_ADDRESS),

@@ -1,0 +1,318 @@
+//! The story: account access and payments as the interface tells them (§Flows), each step with what must come of it.
+//!
+//! Invariant: what one step learns from an answer, and nothing else, the next ones send. A step that learns nothing leaves the next
+//! ones with empty values, which are refused: a failure is never hidden.
+
+use super::play::Answered;
+use super::scenes::{
+    CROSS_BORDER, Expected, PAYMENT, REDIRECT_URI, SESSION, Scene, get, headers, payment, scene,
+};
+use portvakt::tools::tpp::Unsigned;
+use serde_json::Value;
+
+/// The mocked national identity number of the PSU in this story: any 11 digits.
+const IDENTITY: &str = "01010112345";
+
+/// A payment within Norway.
+const DOMESTIC: &str = "/v1/payments/norwegian-domestic-credit-transfers";
+
+/// How many calls without the PSU there are in 24 hours (QUO-1).
+const CALLS: usize = 4;
+
+/// What the TPP has learnt so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Memory {
+    /// scaRedirect.
+    pub(super) link: String,
+    /// PSU-ID, from the redirect.
+    psu: String,
+    /// The first account of the list.
+    account: String,
+    /// The startAuthorisation link of the payment.
+    authorise: String,
+    /// The status link of the payment.
+    status: String,
+}
+
+/// One thing that happens.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// The TPP calls.
+    Call(Box<Scene>),
+    /// The PSU follows the link, with a browser.
+    Visit(Visit),
+}
+
+/// The PSU at the bank's page.
+#[derive(Debug)]
+pub(super) struct Visit {
+    /// One line that says what is special about it.
+    pub(super) title: &'static str,
+    /// The number that they type.
+    pub(super) identity: &'static str,
+}
+
+/// All of the story, in order.
+pub(super) fn all() -> Vec<Step> {
+    let mut steps = vec![
+        called(first_call()),
+        visited("The PSU follows the link, authenticates and ticks the accounts"),
+        called(Scene {
+            learn: learn_account,
+            shows_core: true,
+            ..scene(
+                "The TPP asks again, with the psu-id of the redirect",
+                |memory| {
+                    with(
+                        get("/v1/accounts"),
+                        &[("PSU-ID", &memory.psu), ("TPP-Session-ID", SESSION)],
+                    )
+                },
+                Expected::Forwarded(200),
+            )
+        }),
+    ];
+    steps.extend(without_the_psu());
+    steps.extend(one_payment());
+    steps.extend(single_sca());
+    steps
+}
+
+/// The call that starts an SCA (§Account access 1).
+pub(super) fn first_call() -> Scene {
+    Scene {
+        learn: learn_link,
+        ..scene(
+            "The TPP asks for accounts, of nobody yet",
+            |_| get("/v1/accounts"),
+            Expected::Refused(401, "sca-required"),
+        )
+    }
+}
+
+/// §Limits: four calls in 24 hours, and not a fifth.
+fn without_the_psu() -> Vec<Step> {
+    let balances = |title, expected| scene(title, balances, expected);
+    let allowed = (0..CALLS).map(|_| {
+        called(Scene {
+            learn: |answered, _| answered.header("ratelimit").is_some(),
+            ..balances("A balance, and the PSU is away", Expected::Forwarded(200))
+        })
+    });
+    let refused = called(Scene {
+        learn: |answered, _| answered.header("retry-after").is_some(),
+        ..balances(
+            "The same a fifth time within 24 hours",
+            Expected::Refused(429, "quota-exceeded"),
+        )
+    });
+    allowed.chain([refused]).collect()
+}
+
+/// §Single payment 1, and REP-1.
+fn one_payment() -> [Step; 2] {
+    [
+        called(Scene {
+            shows_core: true,
+            ..scene(
+                "A payment abroad of the same PSU",
+                |memory| with(payment(PAYMENT.into()), &[("PSU-ID", &memory.psu)]),
+                Expected::Forwarded(201),
+            )
+        }),
+        called(Scene {
+            again: true,
+            ..scene(
+                "The same request once more, byte for byte",
+                |_| get(CROSS_BORDER),
+                Expected::Refused(409, "request-replayed"),
+            )
+        }),
+    ]
+}
+
+/// §Single SCA payment flow: the TPP may only pay, and does not know the PSU yet.
+fn single_sca() -> [Step; 6] {
+    let pisp = |scene| {
+        called(Scene {
+            signer: "tpp-pisp",
+            ..scene
+        })
+    };
+    let status = |title, learn| {
+        pisp(Scene {
+            learn,
+            ..scene(
+                title,
+                |memory| get(&memory.status),
+                Expected::Forwarded(200),
+            )
+        })
+    };
+    [
+        pisp(Scene {
+            learn: learn_payment,
+            ..scene(
+                "A payment by X-PSU-IDENTITY, without a PSU-ID",
+                domestic_payment,
+                Expected::Forwarded(201),
+            )
+        }),
+        status("Its status, before anybody signed it", |answered, _| {
+            is_status(answered, "RCVD")
+        }),
+        pisp(Scene {
+            learn: learn_link,
+            ..scene(
+                "The TPP starts its authorisation",
+                |memory| Unsigned {
+                    method: "POST".into(),
+                    body: None,
+                    ..with(get(&memory.authorise), &[("TPP-Session-ID", SESSION)])
+                },
+                Expected::Forwarded(201),
+            )
+        }),
+        visited("The PSU follows the link, and signs the payment"),
+        status("Its status, once it is signed", |answered, _| {
+            is_status(answered, "ACTC")
+        }),
+        status("Its status, once it is booked", |answered, _| {
+            is_status(answered, "ACSC")
+        }),
+    ]
+}
+
+fn called(scene: Scene) -> Step {
+    Step::Call(Box::new(scene))
+}
+
+fn visited(title: &'static str) -> Step {
+    Step::Visit(Visit {
+        title,
+        identity: IDENTITY,
+    })
+}
+
+fn with(request: Unsigned, more: &[(&str, &str)]) -> Unsigned {
+    let more = more
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Unsigned {
+        headers: request.headers.into_iter().chain(more).collect(),
+        ..request
+    }
+}
+
+fn balances(memory: &Memory) -> Unsigned {
+    let target = format!("/v1/accounts/{}/balances", memory.account);
+    let mut request = with(get(&target), &[("PSU-ID", &memory.psu)]);
+    request.headers.retain(|(name, _)| name != "PSU-IP-Address");
+    request
+}
+
+fn domestic_payment(_: &Memory) -> Unsigned {
+    Unsigned {
+        method: "POST".into(),
+        target: DOMESTIC.into(),
+        headers: headers(&[
+            ("Content-Type", "application/json"),
+            ("TPP-Session-ID", SESSION),
+            ("X-PSU-IDENTITY", IDENTITY),
+            ("PSU-Context", "PRIVATE"),
+        ]),
+        body: Some(DOMESTIC_PAYMENT.into()),
+    }
+}
+
+const DOMESTIC_PAYMENT: &str = concat!(
+    r#"{"instructedAmount":{"amount":"249.50","currency":"NOK"},"creditorName":"Bakeriet på hjørnet","#,
+    r#""creditorAccount":{"iban":"NO9386011117947","currency":"NOK"},"#,
+    r#""debtorAccount":{"bban":"97100500012","currency":"NOK"}}"#,
+);
+
+fn learn_link(answered: &Answered, memory: &mut Memory) -> bool {
+    keep(&mut memory.link, answered.link("scaRedirect"))
+}
+
+fn learn_account(answered: &Answered, memory: &mut Memory) -> bool {
+    let account = || answered.body.get("accounts")?.get(0)?.get("resourceId");
+    keep(&mut memory.account, account().and_then(Value::as_str))
+}
+
+fn learn_payment(answered: &Answered, memory: &mut Memory) -> bool {
+    keep(&mut memory.authorise, answered.link("startAuthorisation"))
+        && keep(&mut memory.status, answered.link("status"))
+        && is_status(answered, "RCVD")
+}
+
+fn is_status(answered: &Answered, status: &str) -> bool {
+    answered.text("transactionStatus") == Some(status)
+}
+
+fn keep(place: &mut String, found: Option<&str>) -> bool {
+    found.map(|found| found.clone_into(place)).is_some()
+}
+
+impl Memory {
+    /// Where the browser was sent (§Redirect after successful SCA). Whether it says all that it must.
+    pub(super) fn learn_redirect(&mut self, uri: &str) -> bool {
+        let Some((start, query)) = uri.split_once('?') else {
+            return false;
+        };
+        let parameter = |name: &str| {
+            let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+            pairs
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| value)
+        };
+        start == REDIRECT_URI
+            && parameter("tpp-session-id") == Some(SESSION)
+            && parameter("context") == Some("PRIVATE")
+            && keep(&mut self.psu, parameter("psu-id"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_answer_that_does_not_say_it_teaches_nothing() {
+        let mut memory = Memory::default();
+        let answered = |body| Answered::new(200, body);
+        assert!(!learn_link(&answered(json!({"_links": {}})), &mut memory));
+        assert!(!learn_account(
+            &answered(json!({"accounts": []})),
+            &mut memory
+        ));
+        assert!(!learn_payment(&answered(Value::Null), &mut memory));
+        let link = json!({"_links": {"scaRedirect": {"href": "http://b/"}}});
+        assert!(learn_link(&answered(link), &mut memory));
+        assert_eq!(memory.link, "http://b/");
+    }
+
+    #[test]
+    fn a_redirect_must_say_all() {
+        let mut memory = Memory::default();
+        let good = format!("{REDIRECT_URI}?psu-id=1&tpp-session-id={SESSION}&context=PRIVATE");
+        for bad in [
+            REDIRECT_URI.to_owned(),
+            good.replace("psu-id=1", "status=401"),
+            good.replace(SESSION, "other"),
+            good.replace("PRIVATE", "CORPORATE"),
+            good.replace(REDIRECT_URI, "https://thief.example/"),
+        ] {
+            assert!(!memory.learn_redirect(&bad), "{bad}");
+        }
+        assert!(memory.learn_redirect(&good));
+        assert_eq!(memory.psu, "1");
+    }
+
+    #[test]
+    fn the_payment_is_json() {
+        let payment: Value = serde_json::from_str(DOMESTIC_PAYMENT).unwrap();
+        assert_eq!(payment["instructedAmount"]["amount"], "249.50");
+    }
+}
