@@ -318,22 +318,46 @@ fn abbreviated(text: &str, room: usize) -> String {
     start + &rest
 }
 
-/// Lines of at most `width` characters, apart from words that are longer than that.
+/// Lines of at most `width` characters, apart from words that are longer than that and cannot be broken.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in text.split_whitespace() {
-        let fits = line.chars().count() + 1 + word.chars().count() <= width;
-        if !line.is_empty() && !fits {
-            lines.push(std::mem::take(&mut line));
+        for (number, piece) in pieces(word, width).into_iter().enumerate() {
+            let fits = number == 0 && length(&line) + 1 + length(&piece) <= width;
+            if !line.is_empty() && !fits {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(&piece);
         }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
     }
     lines.extend(Some(line).filter(|line| !line.is_empty()));
     lines
+}
+
+/// A long address in pieces that fit, each but the first from a '/', '?' or '&' on.
+fn pieces(word: &str, width: usize) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    let ends = word.match_indices(['/', '?', '&']).map(|(at, _)| at);
+    let mut start = 0;
+    for end in ends.chain([word.len()]) {
+        let part = word.get(start..end).unwrap_or_default();
+        start = end;
+        match pieces.last_mut() {
+            Some(last) if last.is_empty() || length(last) + length(part) <= width => {
+                last.push_str(part);
+            }
+            _ => pieces.push(part.to_owned()),
+        }
+    }
+    pieces
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
 }
 
 /// The path as it is typed from the folder that the demo was started in.
@@ -363,6 +387,8 @@ mod tests {
         assert_eq!(wrapped("a bb ccc d", 4), ["a bb", "ccc", "d"]);
         assert_eq!(wrapped("abcdef g", 4), ["abcdef", "g"]);
         assert!(wrapped(" ", 4).is_empty());
+        let address = wrapped("to http://a/bcd?efg=h&i", 9);
+        assert_eq!(address, ["to", "http://a", "/bcd", "?efg=h&i"]);
     }
 
     #[test]

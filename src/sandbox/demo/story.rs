@@ -84,7 +84,7 @@ pub(super) fn first_call() -> Scene {
         learn: learn_link,
         ..scene(
             "The TPP asks for accounts, of nobody yet",
-            |_| get("/v1/accounts"),
+            |_| with(get("/v1/accounts"), &[("TPP-Session-ID", SESSION)]),
             Expected::Refused(401, "sca-required"),
         )
     }

@@ -152,6 +152,7 @@ async fn form_of(stage: &Stage, identity: &str) -> Form {
     form(&stage.identify(identity).await)
 }
 
+//= SBX-3 accepted
 #[tokio::test]
 async fn whoever_acts_for_a_corporation_chooses() {
     let stage = Stage::new(pending(true, None)).await;
@@ -182,7 +183,6 @@ async fn what_the_tpp_chose_is_not_asked_again() {
     assert_eq!(stage.told(), []);
 }
 
-//= SBX-3 refused
 #[tokio::test]
 async fn what_is_no_number_is_asked_for_again() {
     let stage = Stage::new(pending(true, None)).await;
@@ -198,7 +198,7 @@ async fn what_is_no_number_is_asked_for_again() {
     assert_eq!(stage.told(), []);
 }
 
-//= SBX-6 accepted
+//= SBX-3 accepted
 #[tokio::test]
 async fn a_payment_is_signed_by_its_payer() {
     let stage = Stage::new(Value::Null).await;
@@ -232,7 +232,6 @@ async fn a_payment_is_signed_by_its_payer() {
     assert_eq!([status(), status()], ["ACTC", "ACSC"]);
 }
 
-//= SCA-11 accepted
 #[tokio::test]
 async fn refusing_is_possible_at_either_step() {
     let stage = Stage::new(pending(true, None)).await;
