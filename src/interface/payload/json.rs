@@ -302,7 +302,7 @@ impl<'a> Reader<'a> {
                 0
             };
             let high = unit.wrapping_sub(0xd800) << 10;
-            let low = (0xdc00..0xe000).contains(&low).then(|| low & 0x3ff);
+            let low = (0xdc00..0xe000).contains(&low).then_some(low & 0x3ff);
             low.map(|low| (high | low).wrapping_add(0x1_0000))
         } else {
             Some(unit)

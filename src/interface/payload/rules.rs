@@ -120,45 +120,69 @@ fn currencies(payment: &Payment<'_>, violations: &mut Violations) {
     if let Part::Object(money) = &payment.amount {
         judge(&money.currency, CURRENCY);
     }
-    for (account, path) in both_accounts(payment) {
+    for (account, paths) in both_accounts(payment) {
         if let Part::Object(account) = account {
-            judge(&account.currency, &format!("{path}.currency"));
+            judge(&account.currency, paths.currency);
         }
     }
 }
 
 /// PAY-6.
 fn accounts(payment: &Payment<'_>, violations: &mut Violations) {
-    for (account, path) in both_accounts(payment) {
+    for (account, paths) in both_accounts(payment) {
         match account {
             Part::Absent => {}
-            Part::Object(account) => numbers(account, path, violations),
+            Part::Object(account) => numbers(account, paths, violations),
             Part::Other(kind) => {
                 let text =
                     format!("it is {kind}; it must be an object with iban or bban, and currency");
-                violations.add(path, text);
+                violations.add(paths.account, text);
             }
         }
     }
 }
 
-fn both_accounts<'p, 'a>(payment: &'p Payment<'a>) -> [(&'p Part<Account<'a>>, &'static str); 2] {
+/// The paths of an account and its members.
+struct Paths {
+    account: &'static str,
+    iban: &'static str,
+    bban: &'static str,
+    currency: &'static str,
+}
+
+const CREDITOR: Paths = Paths {
+    account: "creditorAccount",
+    iban: "creditorAccount.iban",
+    bban: "creditorAccount.bban",
+    currency: "creditorAccount.currency",
+};
+
+const DEBTOR: Paths = Paths {
+    account: "debtorAccount",
+    iban: "debtorAccount.iban",
+    bban: "debtorAccount.bban",
+    currency: "debtorAccount.currency",
+};
+
+fn both_accounts<'p, 'a>(payment: &'p Payment<'a>) -> [(&'p Part<Account<'a>>, &'static Paths); 2] {
     [
-        (&payment.creditor_account, "creditorAccount"),
-        (&payment.debtor_account, "debtorAccount"),
+        (&payment.creditor_account, &CREDITOR),
+        (&payment.debtor_account, &DEBTOR),
     ]
 }
 
-fn numbers(account: &Account<'_>, path: &str, violations: &mut Violations) {
+fn numbers(account: &Account<'_>, paths: &Paths, violations: &mut Violations) {
     match (&account.iban, &account.bban) {
         (Found::Absent, Found::Absent) => {
-            violations.add(path, "it has neither iban nor bban; one of them must stand");
+            let text = "it has neither iban nor bban; one of them must stand";
+            violations.add(paths.account, text);
         }
-        (Found::Absent, bban) => {
-            violations.length(bban, &format!("{path}.bban"), 1, MAX_BBAN);
+        (Found::Absent, bban) => violations.length(bban, paths.bban, 1, MAX_BBAN),
+        (iban, Found::Absent) => self::iban(iban, paths.iban, violations),
+        (_, _) => {
+            let text = "it has both iban and bban; one of them must stand";
+            violations.add(paths.account, text);
         }
-        (iban, Found::Absent) => self::iban(iban, &format!("{path}.iban"), violations),
-        (_, _) => violations.add(path, "it has both iban and bban; one of them must stand"),
     }
 }
 
