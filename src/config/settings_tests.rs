@@ -575,8 +575,8 @@ fn the_state_and_its_key_are_two_files() {
     assert_eq!(
         Site::new().read(&text).unwrap_err(),
         [
-            "gateway.yaml:5:18: state.hash_key: the key cannot stand in the state's own file",
-            "gateway.yaml:5:54: state.request_ids_in_memory: found 999; expected a whole number from 1000 to 100000000"
+            "gateway.yaml:6:18: state.hash_key: the key cannot stand in the state's own file",
+            "gateway.yaml:6:54: state.request_ids_in_memory: found 999; expected a whole number from 1000 to 100000000"
         ]
     );
 }
