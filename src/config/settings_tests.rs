@@ -612,7 +612,7 @@ fn who_reaches_the_control_listener_from_elsewhere_shows_who_it_is() {
         "address: '0.0.0.0:9100', token_file: token".to_owned(),
         format!("address: '0.0.0.0:9100', {tls}, client_ca: ca.pem"),
         format!("address: '0.0.0.0:9100', {tls}, token_file: token"),
-        format!("{tls}"),
+        tls.to_owned(),
     ];
     for keys in good {
         let settings = site.read(&format!("{LEAST}control: {{{keys}}}\n")).unwrap();

@@ -337,7 +337,7 @@ fn reasons() {
         assert!(fault.starts_with(said), "{fault}");
     }
     assert!(matches!(explain(&["-"]), Err(ExplainFault::NoConfig(_))));
-    let empty = WORLD.file("empty.txt", "\n".to_owned());
+    let empty = WORLD.file("empty.txt", "\n");
     let theirs = ["--config", "x", "--theirs", empty.to_str().unwrap(), "y"];
     assert!(matches!(explain(&theirs), Err(ExplainFault::NoString(_))));
     assert!(matches!(
