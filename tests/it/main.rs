@@ -77,5 +77,8 @@ mod names;
 /// Other people's signers.
 mod signers;
 
+/// NIST's PKITS, and a second opinion on chains.
+mod pkits;
+
 /// Wycheproof's vectors.
 mod wycheproof;
