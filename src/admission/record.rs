@@ -6,7 +6,7 @@ use super::{Admitted, Grant, Judged, Policy, Tpp};
 use crate::{
     clock::{Clock, Stopwatch, Timestamp},
     interface::{Reason, Refusal, headers::accept_fix::Fixes, operations::Operation},
-    trust::Certificate,
+    trust::{Certificate, Tolerated},
 };
 use std::{sync::Arc, time::Duration};
 
@@ -177,6 +177,14 @@ impl Record {
     /// certificates are public.
     pub const fn certificate(&self) -> Option<&Arc<Certificate>> {
         self.certificate.as_ref()
+    }
+
+    /// By name, what was let pass that a strict gateway would refuse.
+    pub fn tolerated(&self) -> impl Iterator<Item = Tolerated> + '_ {
+        let certificate = self.certificate.as_ref();
+        certificate
+            .into_iter()
+            .flat_map(|certificate| certificate.tolerated().iter())
     }
 
     /// The fixes that an admitted request named (HDR-16).

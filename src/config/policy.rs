@@ -14,6 +14,7 @@ use super::value::Value;
 use crate::admission::Policy;
 use crate::interface::headers::{identity::IdentityForm, redirect_uri};
 use crate::interface::operations::Environment;
+use crate::trust::CertificatePolicy;
 
 /// Reads the keys of the root that make a policy.
 pub(super) fn read(root: &mut Section<'_>, environment: Environment) -> Policy {
@@ -57,6 +58,21 @@ pub(super) fn read(root: &mut Section<'_>, environment: Environment) -> Policy {
 fn time_zone(value: &Value<'_>) -> Option<TimeZone> {
     let zone = Policy::time_zone(value.as_str()?);
     zone.or_else(|| value.refuse("the name of a time zone, such as Europe/Oslo"))
+}
+
+/// How certificates are read (CRT-9): production is strict.
+pub(super) fn certificates(root: &mut Section<'_>, environment: Environment) -> CertificatePolicy {
+    let Some(value) = root.optional("certificate_policy") else {
+        return CertificatePolicy::Strict;
+    };
+    let policy = value.one_of(&[
+        ("strict", CertificatePolicy::Strict),
+        ("tolerant", CertificatePolicy::Tolerant),
+    ]);
+    if policy == Some(CertificatePolicy::Tolerant) && environment == Environment::Production {
+        value.fault("production is strict: a malformed certificate is for the sandbox only");
+    }
+    policy.unwrap_or_default()
 }
 
 /// A name as a signature's list of headers has it (SIG-14).

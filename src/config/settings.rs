@@ -100,6 +100,7 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
         .and_then(|value| environment(&value));
     let system = root.optional("system").and_then(|value| system(&value));
     let mut policy = policy::read(&mut root, environment.unwrap_or(Environment::Sandbox));
+    let certificates = policy::certificates(&mut root, policy.environment);
     let rates = limits::rates(&mut root);
     let mut section = root.section("listener");
     let address = Listener::address(&mut section);
@@ -128,7 +129,7 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
         snapshot: Snapshot {
             policy,
             catalogue: catalogue?,
-            trust,
+            trust: trust.with_policy(certificates),
             links: None,
             rates: Arc::new(Rates::new(rates)),
         },

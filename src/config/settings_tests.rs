@@ -284,7 +284,7 @@ fn the_example_runs_and_shows_the_true_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 31,
+        commented_out, 32,
         "every optional key whose default is shown"
     );
 }
@@ -743,4 +743,20 @@ fn pages_keys_and_days_of_sca() {
             "{keys}: {faults:?}"
         );
     }
+}
+
+/// CRT-9: a malformed certificate never passes in production.
+#[test]
+fn tolerance_is_for_the_sandbox_only() {
+    let text = format!("{LEAST}certificate_policy: tolerant\n");
+    assert!(Site::new().read(&text).is_ok());
+    let faults = Site::new()
+        .read(&text.replace("sandbox", "production"))
+        .unwrap_err();
+    assert!(
+        faults
+            .iter()
+            .any(|fault| fault.contains("certificate_policy: production is strict")),
+        "{faults:?}"
+    );
 }

@@ -7,7 +7,7 @@ use crate::{
     admission::{Check, Outcome, Stage, Verdict},
     clock::Timestamp,
     interface::{Reason, headers, operations::Operation},
-    trust::Certificate,
+    trust::{Certificate, Tolerated},
 };
 use http::HeaderValue;
 use serde_json::{Map, Value, json};
@@ -143,9 +143,19 @@ impl Line {
         });
         let waived = |check: &Check| check.verdict.waived().map(Reason::slug);
         let observed: Vec<_> = self.checks.iter().filter_map(waived).collect();
+        let tolerated: Vec<_> = self
+            .certificate
+            .iter()
+            .flat_map(|certificate| certificate.tolerated().iter())
+            .map(Tolerated::name)
+            .collect();
         let rare = [
             ("shown_tpp", shown.filter(|_| !signed).map(|id| json!(id))),
             ("observed", (!observed.is_empty()).then(|| json!(observed))),
+            (
+                "tolerated",
+                (!tolerated.is_empty()).then(|| json!(tolerated)),
+            ),
             ("operator", self.operator.as_ref().map(|text| json!(text))),
         ];
         if let Some(members) = line.as_object_mut() {

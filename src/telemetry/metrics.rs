@@ -49,6 +49,7 @@ pub(super) struct Metrics {
     fixes: [IntCounter; accept_fix::COUNT],
     unsigned_target: PerTpp,
     without_session: PerTpp,
+    tolerated: IntCounterVec,
     lines_dropped: IntCounter,
     turned_away: IntCounter,
     bound_elsewhere: IntCounterVec,
@@ -98,6 +99,11 @@ impl Metrics {
                 "From choosing the upstream to the head of its answer.",
                 WHOLE_BUCKETS,
             ),
+            tolerated: counters(
+                "portvakt_tolerated_total",
+                "Requests with a fault that a tolerant policy let pass, by the fault.",
+                &["fault"],
+            ),
             lines_dropped: counter(
                 "portvakt_access_lines_dropped_total",
                 "Access log lines that were dropped because the log could not keep up.",
@@ -144,6 +150,13 @@ impl Metrics {
         }
     }
 
+    /// What was let pass that a strict gateway would refuse. It is rare: its handle is looked up.
+    pub(super) fn count_tolerated(&self, record: &Record) {
+        for fault in record.tolerated() {
+            self.tolerated.with_label_values(&[fault.name()]).inc();
+        }
+    }
+
     pub(super) fn refused_by_http(&self) {
         self.requests
             .with_label_values(&[NO_OPERATION, "refused", Reason::MalformedRequest.slug()])
@@ -184,7 +197,7 @@ impl Metrics {
     }
 
     fn register(&self) {
-        let all: [Box<dyn prometheus::core::Collector>; 10] = [
+        let all: [Box<dyn prometheus::core::Collector>; 11] = [
             Box::new(self.without_session.counters().clone()),
             Box::new(self.requests.clone()),
             Box::new(self.whole.clone()),
@@ -192,6 +205,7 @@ impl Metrics {
             Box::new(self.upstream.clone()),
             Box::new(self.accept_fix.clone()),
             Box::new(self.unsigned_target.counters().clone()),
+            Box::new(self.tolerated.clone()),
             Box::new(self.lines_dropped.clone()),
             Box::new(self.turned_away.clone()),
             Box::new(self.bound_elsewhere.clone()),

@@ -64,6 +64,7 @@ impl Telemetry {
     pub fn take(&self, handles: &Handles, finished: Finished<'_>) {
         handles.count(&finished);
         self.metrics.count_admitted(finished.record);
+        self.metrics.count_tolerated(finished.record);
         if let Some(access) = &self.access
             && !access.write(&finished)
         {

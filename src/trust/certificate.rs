@@ -4,7 +4,11 @@
 //! it chains to an anchor, it is of an accepted type and carries a PSD2 identity. It is not a permission: validity and
 //! role are judged on every request.
 
-use super::{Anchors, CertificateFault, decode, judgement, name::Name};
+use super::{
+    Anchors, CertificateFault, CertificatePolicy, decode, judgement,
+    name::Name,
+    tolerance::{Tolerance, Tolerances, Tolerated},
+};
 use crate::clock::Timestamp;
 use aws_lc_rs::signature::ParsedPublicKey;
 use std::{fmt, sync::OnceLock};
@@ -20,6 +24,8 @@ pub struct Certificate {
     tpp_name: String,
     roles: Roles,
     nca_id: String,
+    /// What a tolerant policy let pass.
+    tolerated: Tolerances,
     /// Big-endian, without leading zeros.
     serial: Vec<u8>,
     issuer: Name,
@@ -51,6 +57,7 @@ impl Certificate {
     pub(super) fn judge(
         presented: &[u8],
         anchors: &Anchors,
+        policy: CertificatePolicy,
         generation: u64,
         now: Timestamp,
     ) -> Result<Self, CertificateFault> {
@@ -62,13 +69,18 @@ impl Certificate {
         judgement::is_no_ca(&certificate)?;
         let validity = anchors.chain(&decoded.leaf, &decoded.pool, now)?;
         judgement::validity(&validity, now)?;
-        let statements = judgement::statements(&certificate)?;
-        judgement::qualified(&statements)?;
-        judgement::qc_type(&statements)?;
+        let mut tolerance = Tolerance::of(policy);
+        let statements = judgement::statements_by(&certificate, &mut tolerance)?;
+        if !tolerance.used().contains(Tolerated::StatementUnwrapped) {
+            judgement::qualified(&statements)?;
+            judgement::qc_type(&statements)?;
+        }
         judgement::key_usage(&certificate)?;
         let psd2 = judgement::psd2(&statements)?.clone();
-        judgement::roles(&psd2)?;
-        judgement::authority(&psd2)?;
+        judgement::roles(&psd2)
+            .or_else(|fault| tolerance.allows(Tolerated::RolesEmpty).ok_or(fault))?;
+        judgement::authority(&psd2)
+            .or_else(|fault| tolerance.allows(Tolerated::NcaIdMalformed).ok_or(fault))?;
         let issuer = judgement::issuer(&certificate)?;
         Ok(Self {
             presented: presented.into(),
@@ -77,6 +89,7 @@ impl Certificate {
             tpp_name: judgement::tpp_name(&certificate),
             roles: psd2.roles,
             nca_id: psd2.nca_id,
+            tolerated: tolerance.used(),
             serial: judgement::without_leading_zeros(certificate.raw_serial()).to_vec(),
             issuer,
             key,
@@ -103,6 +116,11 @@ impl Certificate {
     /// The id of the competent authority.
     pub fn nca_id(&self) -> &str {
         &self.nca_id
+    }
+
+    /// The faults that a tolerant policy let pass (CRT-9: none in production).
+    pub const fn tolerated(&self) -> Tolerances {
+        self.tolerated
     }
 
     /// The issuer's name.

@@ -8,6 +8,7 @@ use super::{
     CertificateFault, Validity,
     name::Name,
     qc::{self, Psd2, Statements},
+    tolerance::Tolerance,
 };
 use crate::clock::Timestamp;
 use aws_lc_rs::signature::{ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256};
@@ -98,13 +99,24 @@ pub(crate) fn validity(members: &[Validity], now: Timestamp) -> Result<(), Certi
 pub(crate) fn statements(
     certificate: &X509Certificate<'_>,
 ) -> Result<Statements, CertificateFault> {
+    statements_by(
+        certificate,
+        &mut Tolerance::of(super::CertificatePolicy::Strict),
+    )
+}
+
+/// The same, with the faults that a policy lets pass.
+pub(crate) fn statements_by(
+    certificate: &X509Certificate<'_>,
+    tolerance: &mut Tolerance,
+) -> Result<Statements, CertificateFault> {
     let extension = certificate
         .extensions()
         .iter()
         .find(|extension| extension.oid.to_id_string() == qc::EXTENSION);
     extension.map_or(
         Err(CertificateFault::WrongType("it has no QcStatements")),
-        |extension| Statements::parse(extension.value),
+        |extension| Statements::parse_by(extension.value, tolerance),
     )
 }
 

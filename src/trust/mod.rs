@@ -13,6 +13,9 @@ pub mod name;
 // QcStatements and the PSD2 statement (CRT-3, CRT-4).
 pub mod qc;
 
+// What a sandbox lets pass in test certificates.
+pub mod tolerance;
+
 // Chains to a trust anchor (CRT-2, CRT-10).
 pub mod chain;
 
@@ -24,6 +27,7 @@ pub mod certificate;
 
 pub use certificate::{Certificate, Roles, Validity};
 pub use chain::Anchors;
+pub use tolerance::{CertificatePolicy, Tolerated};
 
 use crate::{clock::Timestamp, interface::Reason};
 use moka::sync::Cache;
@@ -71,15 +75,29 @@ impl CertificateFault {
             Self::NotPsd2(_) => Reason::CertificateNotPsd2,
         }
     }
+
+    /// Whether the certificate alone decides: no other time and no other path to an anchor would change it (CRT-12).
+    const fn is_lasting(&self) -> bool {
+        match self {
+            Self::Malformed(_) | Self::Weak(_) | Self::WrongType(_) | Self::NotPsd2(_) => true,
+            Self::Untrusted(_) | Self::Expired(_) | Self::NotYetValid(_) => false,
+        }
+    }
 }
 
 /// How many TPP certificates are kept ready. A country has a few hundred TPPs; one more costs a chain.
 const CERTIFICATES_KEPT: u64 = 10_000;
 
+/// How many refused certificates are remembered: 32 bytes and a few words each.
+const REFUSALS_KEPT: u64 = 10_000;
+
 /// Everything by which certificates are judged, and the certificates that chained to it.
 #[derive(Debug)]
 pub struct Trust {
     anchors: Anchors,
+    policy: CertificatePolicy,
+    /// Refusals that no time and no other path can change (CRT-12), by the SHA-256 of what was presented.
+    refused: Cache<[u8; 32], CertificateFault>,
     known: Cache<Box<[u8]>, Arc<Certificate>>,
     /// Tells certificates that were judged by these anchors from those of a Trust before a reload (CRT-12).
     generation: u64,
@@ -91,9 +109,17 @@ impl Trust {
         static GENERATION: AtomicU64 = AtomicU64::new(0);
         Self {
             anchors,
+            policy: CertificatePolicy::Strict,
+            refused: Cache::new(REFUSALS_KEPT),
             known: Cache::new(CERTIFICATES_KEPT),
             generation: GENERATION.fetch_add(1, Ordering::Relaxed),
         }
+    }
+
+    /// The same trust, in certificates that are read by another policy.
+    pub fn with_policy(mut self, policy: CertificatePolicy) -> Self {
+        self.policy = policy;
+        self
     }
 
     /// The anchors, and none of what was remembered by them.
@@ -139,16 +165,34 @@ impl Trust {
         {
             return Ok(certificate);
         }
-        let certificate = Arc::new(Certificate::judge(
-            presented,
-            &self.anchors,
-            self.generation,
-            now,
-        )?);
+        let digest = sha256(presented);
+        if let Some(fault) = self.refused.get(&digest) {
+            return Err(fault);
+        }
+        let judged =
+            Certificate::judge(presented, &self.anchors, self.policy, self.generation, now);
+        let certificate = match judged {
+            Ok(certificate) => Arc::new(certificate),
+            Err(fault) => {
+                if fault.is_lasting() {
+                    self.refused.insert(digest, fault.clone());
+                }
+                return Err(fault);
+            }
+        };
         self.known
             .insert(presented.into(), Arc::clone(&certificate));
         Ok(certificate)
     }
+}
+
+fn sha256(bytes: &[u8]) -> [u8; 32] {
+    let mut out = [0; 32];
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
+    for (out, byte) in out.iter_mut().zip(digest.as_ref()) {
+        *out = *byte;
+    }
+    out
 }
 
 /// The last certificate that a connection showed. A TPP shows the same one again and again: comparing it byte by byte

@@ -1,11 +1,12 @@
 //! QcStatements (RFC 3739, ETSI EN 319 412-5) and the PSD2 statement in them (ETSI TS 119 495): CRT-3 and CRT-4.
 //!
-//! Read strictly: a certificate that is nearly right is refused. The extension is a few dozen bytes of DER, read one
-//! element at a time.
+//! Read strictly: a certificate that is nearly right is refused, unless a tolerant policy names the very fault. The extension is
+//! a few dozen bytes of DER, read one element at a time.
 
 use super::{
-    CertificateFault, Roles,
+    CertificateFault, CertificatePolicy, Roles,
     der::{Element, tag},
+    tolerance::{Tolerance, Tolerated},
 };
 
 /// The object identifier of the extension qcStatements, 1.3.6.1.5.5.7.1.3.
@@ -50,21 +51,35 @@ impl Statements {
     /// # Errors
     /// [`CertificateFault::NotPsd2`] where it is not the DER that the standards describe.
     pub fn parse(extension: &[u8]) -> Result<Self, CertificateFault> {
-        read(extension).ok_or(CertificateFault::NotPsd2(
+        Self::parse_by(extension, &mut Tolerance::of(CertificatePolicy::Strict))
+    }
+
+    /// The same, with the faults that a policy lets pass.
+    pub(crate) fn parse_by(
+        extension: &[u8],
+        tolerance: &mut Tolerance,
+    ) -> Result<Self, CertificateFault> {
+        read(extension, tolerance).ok_or(CertificateFault::NotPsd2(
             "its QcStatements are not those of ETSI EN 319 412-5 and TS 119 495",
         ))
     }
 }
 
-fn read(extension: &[u8]) -> Option<Statements> {
+fn read(extension: &[u8], tolerance: &mut Tolerance) -> Option<Statements> {
     let mut found = Statements::default();
     let mut statements = Element::only(extension)?.content_of(tag::SEQUENCE)?;
+    if begins_with_identifier(statements) {
+        tolerance.allows(Tolerated::StatementUnwrapped)?;
+        statements = extension;
+    }
     while !statements.is_empty() {
         let mut statement = take(&mut statements, tag::SEQUENCE)?;
         match take(&mut statement, tag::OBJECT_IDENTIFIER)? {
             QC_COMPLIANCE => found.qualified = true,
             QC_TYPE => types(last(statement, tag::SEQUENCE)?, &mut found)?,
-            PSD2 => found.psd2 = Some(psd2(last(statement, tag::SEQUENCE)?)?),
+            PSD2 => {
+                found.psd2 = Some(psd2(last(statement, tag::SEQUENCE)?, tolerance)?);
+            }
             _ => {}
         }
     }
@@ -80,16 +95,22 @@ fn types(mut list: &[u8], found: &mut Statements) -> Option<()> {
     Some(())
 }
 
-fn psd2(mut statement: &[u8]) -> Option<Psd2> {
+fn psd2(mut statement: &[u8], tolerance: &mut Tolerance) -> Option<Psd2> {
     let mut roles = Roles::default();
     let mut list = take(&mut statement, tag::SEQUENCE)?;
-    while !list.is_empty() {
-        let mut role = take(&mut list, tag::SEQUENCE)?;
-        if let Some([number]) = take(&mut role, tag::OBJECT_IDENTIFIER)?.strip_prefix(ROLE) {
-            roles = roles.with(*number);
+    if begins_with_identifier(list) {
+        tolerance.allows(Tolerated::RolesFlattened)?;
+        while !list.is_empty() {
+            roles = role(&mut list, roles)?;
         }
+    }
+    while !list.is_empty() {
+        let mut one = take(&mut list, tag::SEQUENCE)?;
+        roles = role(&mut one, roles)?;
         // A role is one OID and one name: behind them nothing may stand that another reader would take for a second role.
-        last(role, tag::UTF8_STRING)?;
+        if !one.is_empty() {
+            return None;
+        }
     }
     let nca_name = text(take(&mut statement, tag::UTF8_STRING)?)?;
     let nca_id = text(last(statement, tag::UTF8_STRING)?)?;
@@ -98,6 +119,21 @@ fn psd2(mut statement: &[u8]) -> Option<Psd2> {
         nca_name,
         nca_id,
     })
+}
+
+/// These roles and the next one. The name beside the object identifier does not count.
+fn role(list: &mut &[u8], roles: Roles) -> Option<Roles> {
+    let identifier = take(list, tag::OBJECT_IDENTIFIER)?;
+    take(list, tag::UTF8_STRING)?;
+    Some(match identifier.strip_prefix(ROLE) {
+        Some([number]) => roles.with(*number),
+        _ => roles,
+    })
+}
+
+/// Whether an object identifier stands where a SEQUENCE belongs.
+fn begins_with_identifier(content: &[u8]) -> bool {
+    content.first() == Some(&tag::OBJECT_IDENTIFIER)
 }
 
 fn text(bytes: &[u8]) -> Option<String> {
@@ -171,6 +207,75 @@ mod tests {
         let psd2 = statements.psd2.unwrap();
         assert_eq!(psd2.nca_id, "NO-FSA");
         assert_eq!(psd2.roles.to_string(), "PSP_AI");
+    }
+
+    /// By a tolerant policy: what was let pass and the roles, or `None` where it is refused.
+    fn tolerated(extension: &[u8]) -> Option<(Vec<&'static str>, String)> {
+        let mut tolerance = Tolerance::of(CertificatePolicy::Tolerant);
+        let found = Statements::parse_by(extension, &mut tolerance).ok()?;
+        let names = tolerance.used().iter().map(Tolerated::name).collect();
+        Some((names, found.psd2?.roles.to_string()))
+    }
+
+    #[test]
+    fn shapes_that_test_certificates_have() {
+        let identifier = |number| tlv(tag::OBJECT_IDENTIFIER, &[ROLE, &[number]].concat());
+        let name = |text: &str| tlv(tag::UTF8_STRING, text.as_bytes());
+        let psd2 = |roles: &[u8], nca: &str| {
+            let info = [tlv(tag::SEQUENCE, roles), name("NCA"), name(nca)].concat();
+            let psd2 = [tlv(tag::OBJECT_IDENTIFIER, PSD2), tlv(tag::SEQUENCE, &info)];
+            tlv(tag::SEQUENCE, &psd2.concat())
+        };
+        let whole = |statement: &[u8]| tlv(tag::SEQUENCE, &[&eseal(), statement].concat());
+        let one = tlv(tag::SEQUENCE, &[identifier(3), name("PSP_AI")].concat());
+        let flat = [identifier(2), name("PSP_PI"), identifier(3), name("PSP_AI")].concat();
+        let right = [
+            // The object identifier counts, not the name beside it.
+            tlv(tag::SEQUENCE, &[identifier(3), name("PSP_PI")].concat()),
+            tlv(
+                tag::SEQUENCE,
+                &[identifier(3), name("Account Information")].concat(),
+            ),
+            // PSP_CB and PSP_PA are not of this interface.
+            [
+                tlv(tag::SEQUENCE, &[identifier(5), name("PSP_CB")].concat()),
+                one.clone(),
+            ]
+            .concat(),
+        ];
+        for roles in right {
+            let extension = whole(&psd2(&roles, "NO-FSA"));
+            assert!(Statements::parse(&extension).is_ok());
+            assert_eq!(tolerated(&extension), Some((vec![], "PSP_AI".into())));
+        }
+        let malformed = [
+            (
+                whole(&psd2(&flat, "NO-FSA")),
+                vec!["roles-flattened"],
+                "PSP_PI,PSP_AI",
+            ),
+            (psd2(&one, "NO-FSA"), vec!["statement-unwrapped"], "PSP_AI"),
+            (
+                psd2(&flat, "NO-FSA"),
+                vec!["statement-unwrapped", "roles-flattened"],
+                "PSP_PI,PSP_AI",
+            ),
+        ];
+        for (extension, names, roles) in malformed {
+            assert!(Statements::parse(&extension).is_err(), "{names:?}");
+            assert_eq!(tolerated(&extension), Some((names, roles.into())));
+        }
+        // Tolerance ends where nobody can say what is meant.
+        let half = [identifier(2), name("PSP_PI"), identifier(3)].concat();
+        let two_in_one = tlv(tag::SEQUENCE, &flat);
+        for extension in [
+            whole(&psd2(&half, "NO-FSA")),
+            whole(&psd2(&two_in_one, "NO-FSA")),
+            whole(&psd2(&one, " ")),
+            vec![0x30, 0],
+        ] {
+            assert_eq!(tolerated(&extension), None);
+        }
     }
 
     #[test]

@@ -6,6 +6,8 @@ mod chain;
 mod encoding;
 /// QcStatements, read strictly.
 mod statements;
+/// `certificate_policy: tolerant`.
+mod tolerant;
 
 use crate::harness::{
     Call, Gate, World, accepted,
