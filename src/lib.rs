@@ -17,7 +17,7 @@ pub mod clock;
 // The interface as data and pure rules.
 pub mod interface;
 
-// Certificate to TPP: decoding, names, chain, QcStatements.
+// Certificate to TPP: decoding, names, chain, QcStatements, revocation.
 pub mod trust;
 
 // What outlives a request.

@@ -2,7 +2,7 @@
 
 use super::{
     Asked, Claim, Entitled, Grant, Head, IntactBody, Judged, Paced, Redirectable, Signed, Snapshot,
-    Timely, Tpp, ValidPayload, sca,
+    Timely, Tpp, Unrevoked, ValidPayload, sca,
 };
 use crate::interface::{
     Reason,
@@ -40,6 +40,7 @@ pub(super) struct Evidence {
     pub(super) tpp: Judged<Tpp>,
     pub(super) entitled: Judged<Entitled>,
     pub(super) signed: Judged<Signed>,
+    pub(super) unrevoked: Judged<Unrevoked>,
     pub(super) redirectable: Judged<Redirectable>,
     pub(super) intact: Judged<IntactBody>,
     pub(super) payload: Judged<ValidPayload>,
@@ -121,8 +122,12 @@ impl Admitted {
         self.psu_present
     }
 
-    /// The TPP, where its certificate and its signature both hold: a certificate alone says nothing of the caller.
+    /// The TPP, where its certificate and its signature both hold: a certificate alone says nothing of the caller, and one that is
+    /// revoked nothing of anybody.
     pub const fn tpp(&self) -> Option<&Tpp> {
+        if matches!(self.evidence.unrevoked, Judged::Waived(..)) {
+            return None;
+        }
         match (
             &self.evidence.tpp,
             &self.evidence.signed,
@@ -141,6 +146,11 @@ impl Admitted {
     /// The signature.
     pub const fn signed(&self) -> Option<&Signed> {
         self.evidence.signed.held()
+    }
+
+    /// That no member of the certificate's chain is revoked; `None` where that is not checked.
+    pub const fn unrevoked(&self) -> Option<&Unrevoked> {
+        self.evidence.unrevoked.held()
     }
 
     /// The permission to read the PSU's data.
@@ -182,6 +192,7 @@ impl Admitted {
             tpp,
             entitled,
             signed,
+            unrevoked,
             redirectable,
             intact,
             payload,
@@ -195,6 +206,7 @@ impl Admitted {
             tpp.waived(),
             entitled.waived(),
             signed.waived(),
+            unrevoked.waived(),
             redirectable.waived(),
         ];
         let waived = early

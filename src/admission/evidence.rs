@@ -37,6 +37,8 @@ enum Why {
     NoEvidence,
     /// The request is judged without a store, so it is not to be forwarded.
     NoStore,
+    /// The configuration says not to, which it may in the sandbox only.
+    SwitchedOff,
 }
 
 macro_rules! unbuilt {
@@ -63,8 +65,6 @@ macro_rules! unbuilt {
 }
 
 unbuilt! {
-    /// CRT-6, CRT-11: revocation.
-    Revocation = "revocation",
     /// CRT-7: registers.
     Register = "register",
 }
@@ -89,6 +89,13 @@ impl<T> Judged<T> {
         Self::NotJudged(NotJudged { why: Why::NoStore })
     }
 
+    /// A stage that the configuration switched off.
+    pub(super) const fn switched_off() -> Self {
+        Self::NotJudged(NotJudged {
+            why: Why::SwitchedOff,
+        })
+    }
+
     /// The evidence, where it holds.
     pub const fn held(&self) -> Option<&T> {
         match self {
@@ -111,7 +118,7 @@ impl NotJudged {
     pub const fn unbuilt(self) -> Option<Unbuilt> {
         match self.why {
             Why::Unbuilt(stage) => Some(stage),
-            Why::NoEvidence | Why::NoStore => None,
+            Why::NoEvidence | Why::NoStore | Why::SwitchedOff => None,
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The pipeline: what a request must pass before any byte of it reaches an upstream.
 //!
 //! ```text
-//! match ─ envelope ─ date ─ rate/address ─ certificate ─ role ─ signature ─ rate/TPP ─ body+digest ─ payload ─ SCA ─ claim ─ forward
-//! path,   headers,   ±60 s                 who is it?    may    did they               is it what    JSON by   may   first use
-//! method, query                                          they?  say it?                they signed?  the rules the   of the id,
-//! framing                                                                                                      PSU's 4 per 24 h
-//!                                                                                                              data be read?
+//! match ─ envelope ─ date ─ rate/address ─ certificate ─ role ─ signature ─ rate/TPP ─ revocation ─ body+digest ─ payload ─ SCA ─ claim ─ forward
+//! path,   headers,   ±60 s                 who is it?    may    did they               still?       is it what    JSON by   may   first use
+//! method, query                                          they?  say it?                             they signed?  the rules the   of the id,
+//! framing                                                                                                                   PSU's 4 per 24 h
+//!                                                                                                                           data be read?
 //! ```
 //!
 //! Cheap checks come first, nothing is buffered for a caller who did not sign, and [`admit`] reads like that line.
@@ -77,6 +77,9 @@ mod role;
 // Did they say it (SIG-*)?
 mod signature;
 
+// Is the certificate still good (CRT-6, CRT-11)?
+mod revocation;
+
 // May they have PSUs redirected there (HDR-8)?
 mod redirect;
 
@@ -114,13 +117,18 @@ pub use query::Asked;
 pub use rate::{Paced, RateSettings, Rates};
 pub use record::{Check, Outcome, Record, Stage, Verdict};
 pub use redirect::Redirectable;
+pub use revocation::{Unrevoked, WhenUnknown};
 pub use role::Entitled;
 pub use sca::{Answer, Grant};
 pub use signature::{Signed, signing_string};
 pub use snapshot::{Policy, QuotaPolicy, Snapshot};
 
 use crate::{
-    interface::{Refusal, headers::accept_fix, operations::AnsweredBy},
+    interface::{
+        Refusal,
+        headers::accept_fix,
+        operations::{AnsweredBy, Operation},
+    },
     state::Store,
 };
 use admitted::Evidence;
@@ -182,21 +190,12 @@ pub async fn admit(
         ),
         _ => (record.skip(Stage::Role), record.skip(Stage::Signature)),
     };
-    let (of_tpp, redirectable) = match (&tpp, &signed) {
-        (Judged::Held(tpp), Judged::Held(_)) => (
-            record.judge(
-                Stage::TppRate,
-                policy,
-                world.rates.tpp(tpp.certificate().tpp_id()),
-            )?,
-            record.judge(
-                Stage::Redirect,
-                policy,
-                redirect::judge(head, tpp, &operation, policy),
-            )?,
-        ),
-        _ => (record.skip(Stage::TppRate), record.skip(Stage::Redirect)),
+    let proven = match (&tpp, &signed) {
+        (Judged::Held(tpp), Judged::Held(_)) => Some(tpp),
+        _ => None,
     };
+    let proven = of_proven(head, proven, &operation, world, record).await?;
+    let (of_tpp, unrevoked, redirectable) = proven;
 
     let bytes = body::read(body, &operation, policy).await;
     let bytes = record.held(Stage::Body, bytes)?;
@@ -227,6 +226,7 @@ pub async fn admit(
         tpp,
         entitled,
         signed,
+        unrevoked,
         redirectable,
         intact,
         payload,
@@ -237,6 +237,40 @@ pub async fn admit(
     let admitted = Admitted::new(head, operation, world, fixes, at, bytes, evidence);
     record.admitted(envelope.fixes(), &admitted);
     Ok(Admission::Forward(admitted))
+}
+
+/// The stages between the signature and the body: only of a TPP that signed they can be judged.
+async fn of_proven(
+    head: &Head<'_>,
+    tpp: Option<&Tpp>,
+    operation: &Operation,
+    world: &Snapshot,
+    record: &mut Record,
+) -> Result<(Judged<Paced>, Judged<Unrevoked>, Judged<Redirectable>), Refusal> {
+    let policy = &world.policy;
+    let Some(tpp) = tpp else {
+        return Ok((
+            record.skip(Stage::TppRate),
+            match world.trust.revocation() {
+                Some(_) => record.skip(Stage::Revocation),
+                None => Judged::switched_off(),
+            },
+            record.skip(Stage::Redirect),
+        ));
+    };
+    let paced = world.rates.tpp(tpp.certificate().tpp_id());
+    let paced = record.judge(Stage::TppRate, policy, paced)?;
+    let unrevoked = match world.trust.revocation() {
+        None => Judged::switched_off(),
+        Some(revocation) => {
+            let at = record.received();
+            let found = revocation::judge(tpp, operation, policy, revocation, at).await;
+            record.judge(Stage::Revocation, policy, found)?
+        }
+    };
+    let redirectable = redirect::judge(head, tpp, operation, policy);
+    let redirectable = record.judge(Stage::Redirect, policy, redirectable)?;
+    Ok((paced, unrevoked, redirectable))
 }
 
 /// What the stages give that need the store.

@@ -47,6 +47,8 @@ stages! {
     Signature = "signature",
     /// The rate of the TPP.
     TppRate = "tpp-rate",
+    /// Whether the certificate is revoked.
+    Revocation = "revocation",
     /// The host that TPP-Redirect-URI names.
     Redirect = "redirect",
     /// The body, read whole.
@@ -123,6 +125,7 @@ pub struct Record {
     named_fixes: Fixes,
     unsigned_target: bool,
     without_session: bool,
+    unknown_revocation: bool,
 }
 
 impl Record {
@@ -140,6 +143,7 @@ impl Record {
             named_fixes: Fixes::default(),
             unsigned_target: false,
             without_session: false,
+            unknown_revocation: false,
         }
     }
 
@@ -185,6 +189,11 @@ impl Record {
         certificate
             .into_iter()
             .flat_map(|certificate| certificate.tolerated().iter())
+    }
+
+    /// Whether it was admitted though nobody could say whether its certificate is revoked (CRT-6).
+    pub const fn revocation_is_unknown(&self) -> bool {
+        self.unknown_revocation
     }
 
     /// The fixes that an admitted request named (HDR-16).
@@ -233,6 +242,9 @@ impl Record {
     /// Notes what is counted of a request that was admitted.
     pub(super) fn admitted(&mut self, named_fixes: Fixes, admitted: &Admitted) {
         self.named_fixes = named_fixes;
+        self.unknown_revocation = admitted
+            .unrevoked()
+            .is_some_and(|unrevoked| !unrevoked.is_known());
         self.unsigned_target = admitted.tpp().is_some()
             && admitted
                 .signed()

@@ -1,12 +1,12 @@
 //! The world that a request is judged by, in one value: a request never sees half of a reload.
 
-use super::{RateSettings, Rates, Waiver};
+use super::{RateSettings, Rates, Waiver, WhenUnknown};
 use crate::{
     clock::Timestamp,
     interface::{
         Reason, Refusal,
         headers::identity::IdentityForm,
-        operations::{Catalogue, Environment},
+        operations::{Catalogue, Environment, Operation},
     },
     sca::{Links, PsuPresent, UnknownPsu},
     trust::Trust,
@@ -67,6 +67,10 @@ pub struct Policy {
     pub replay_everywhere: bool,
     /// Where the bank's days begin. It decides what day it is (PAY-12, QUO-8). Default Europe/Oslo.
     pub time_zone: TimeZone,
+    /// What a request gets where nobody can say whether its certificate is revoked (CRT-6).
+    pub revocation_unknown: WhenUnknown,
+    /// The same by the group of its operation, where that differs.
+    pub revocation_unknown_by_group: BTreeMap<String, WhenUnknown>,
     /// The reasons that are observed and not refused (FWD-6).
     pub(crate) observed: Vec<Reason>,
 }
@@ -100,6 +104,11 @@ impl Policy {
             },
             replay_everywhere: false,
             time_zone: Self::time_zone(Self::TIME_ZONE).unwrap_or(TimeZone::UTC),
+            revocation_unknown: match environment {
+                Environment::Production => WhenUnknown::Closed,
+                Environment::Sandbox => WhenUnknown::Open,
+            },
+            revocation_unknown_by_group: BTreeMap::new(),
             observed: Vec::new(),
         }
     }
@@ -120,6 +129,12 @@ impl Policy {
         let seconds = i64::try_from(at.unix()).unwrap_or(i64::MAX);
         let moment = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX);
         self.time_zone.to_datetime(moment).date()
+    }
+
+    /// What an operation's request gets where nobody can say whether its certificate is revoked.
+    pub(super) fn when_unknown(&self, operation: &Operation) -> WhenUnknown {
+        let by_group = self.revocation_unknown_by_group.get(&operation.group);
+        by_group.copied().unwrap_or(self.revocation_unknown)
     }
 
     /// The permission to let a refusal pass, where its reason is observed.

@@ -25,6 +25,7 @@ mod limits;
 mod operations;
 mod pem;
 mod policy;
+mod revocation;
 mod sca;
 mod settings;
 #[cfg(test)]

@@ -23,18 +23,41 @@ const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// Reads a file, or says why it cannot be read.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
+    read_up_to(path, MAX_FILE_BYTES)
+}
+
+fn read_up_to(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     let unreadable = |error| format!("{} cannot be read: {error}", path.display());
     let mut bytes = Vec::new();
     File::open(path)
-        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes))
+        .and_then(|file| file.take(most.saturating_add(1)).read_to_end(&mut bytes))
         .map_err(unreadable)?;
     match u64::try_from(bytes.len()) {
-        Ok(length) if length <= MAX_FILE_BYTES => Ok(bytes),
-        _ => Err(format!(
-            "{} is longer than {MAX_FILE_BYTES} bytes",
-            path.display()
-        )),
+        Ok(length) if length <= most => Ok(bytes),
+        _ => Err(format!("{} is longer than {most} bytes", path.display())),
     }
+}
+
+/// Every file in a folder, hidden ones apart, and each thing that is wrong there.
+pub(super) fn files(path: &Path, most: u64) -> (Vec<(PathBuf, Vec<u8>)>, Vec<String>) {
+    let entries = match visible_entries(path) {
+        Ok(entries) => entries,
+        Err(error) => {
+            let path = path.display();
+            return (
+                Vec::new(),
+                vec![format!("{path} is no folder that can be read: {error}")],
+            );
+        }
+    };
+    let (mut found, mut faults) = (Vec::new(), Vec::new());
+    for entry in entries {
+        match read_up_to(&entry, most) {
+            Ok(bytes) => found.push((entry, bytes)),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    (found, faults)
 }
 
 /// The certificates of a file, in its order: at least one.

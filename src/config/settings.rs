@@ -4,6 +4,7 @@
 //! is built, and no file has to be read again. A deployment reloads by loading anew. Deliberately not here: keys that no code heeds yet,
 //! such as upstreams by group (FWD-3) or what an unbuilt stage would need.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,12 +17,12 @@ use super::endpoints::{Listener, Upstream};
 use super::fault::{Fault, Faults, Inspection, Place};
 use super::section::Section;
 use super::value::Value;
-use super::{limits, operations, pem, policy, sca, state};
-use crate::admission::{Rates, Snapshot, Unbuilt};
+use super::{limits, operations, pem, policy, revocation, sca, state};
+use crate::admission::{Rates, Snapshot, Unbuilt, WhenUnknown};
 use crate::interface::operations::{Catalogue, Environment, builtin};
 use crate::sca::ScaSettings;
 use crate::state::StateSettings;
-use crate::trust::{Anchors, Trust};
+use crate::trust::{Anchors, Revocation, Trust};
 
 /// Everything that a gateway is started with.
 ///
@@ -117,9 +118,15 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
     let trust = trust(root.section("trust"), inspection, base);
     let (operations, catalogue) = catalogue(&mut root, policy.environment, inspection, base);
     let state = state::read(&mut root, base);
+    let written = revocation::Written::read(&mut root, policy.environment, base);
     let log = log(root.optional_section("log"));
+    let root_place = root.place_of("revocation");
     root.finish();
     let (files, trust) = trust?;
+    let catalogue = catalogue?;
+    policy.revocation_unknown = written.unknown.unwrap_or(policy.revocation_unknown);
+    let (revocation, by_group) = checked(written, &catalogue, inspection, root_place);
+    policy.revocation_unknown_by_group = by_group;
     Some(Settings {
         system: system.unwrap_or("portvakt").to_owned(),
         listener: listener?,
@@ -128,8 +135,8 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
         sca: Arc::new(sca?),
         snapshot: Snapshot {
             policy,
-            catalogue: catalogue?,
-            trust: trust.with_policy(certificates),
+            catalogue,
+            trust: trust.with_policy(certificates).with_revocation(revocation),
             links: None,
             rates: Arc::new(Rates::new(rates)),
         },
@@ -138,6 +145,22 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
         state,
         log,
     })
+}
+
+/// How revocation is checked, ready, and what is done by group where nobody can say.
+fn checked(
+    mut written: revocation::Written,
+    catalogue: &Catalogue,
+    inspection: &Inspection,
+    place: Place,
+) -> (Option<Arc<Revocation>>, BTreeMap<String, WhenUnknown>) {
+    let ready = written.settings.take().map(revocation::ready).transpose();
+    let ready = ready
+        .map_err(|text| inspection.report(place, text))
+        .ok()
+        .flatten();
+    let by_group = written.by_group(catalogue, |place, text| inspection.report(place, text));
+    (ready.map(Arc::new), by_group)
 }
 
 /// The environment (CRT-9). No stub fails open: production is refused while anything is not built.

@@ -284,7 +284,7 @@ fn the_example_runs_and_shows_the_true_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 32,
+        commented_out, 38,
         "every optional key whose default is shown"
     );
 }
@@ -306,7 +306,7 @@ fn the_examples_of_the_catalogue_file_are_right() {
 /// CRT-9: no stub fails open.
 #[test]
 fn production_is_refused_while_anything_is_not_built() {
-    let text = LEAST.replace("sandbox", "production");
+    let text = LEAST.replace("sandbox", "production") + "revocation: {check: on}\n";
     let outcome = Site::new().read(&text);
     if Unbuilt::ALL.is_empty() {
         assert_eq!(
@@ -758,5 +758,65 @@ fn tolerance_is_for_the_sandbox_only() {
             .iter()
             .any(|fault| fault.contains("certificate_policy: production is strict")),
         "{faults:?}"
+    );
+}
+
+/// CRT-6, CRT-9: what production may not leave out, and what nobody can mean.
+#[test]
+fn revocation_is_on_in_production() {
+    let production = LEAST.replace("sandbox", "production");
+    for (section, expected) in [
+        ("", "revocation: production checks revocation"),
+        (
+            "revocation: {check: off}\n",
+            "revocation.check: production checks revocation",
+        ),
+        (
+            "revocation: {unreachable: closed}\n",
+            "revocation.check: production checks revocation",
+        ),
+    ] {
+        let faults = Site::new()
+            .read(&format!("{production}{section}"))
+            .unwrap_err();
+        assert!(
+            faults.iter().any(|fault| fault.contains(expected)),
+            "{faults:?}"
+        );
+    }
+    let on = format!("{production}revocation: {{check: on}}\n");
+    let faults = Site::new().read(&on).err().unwrap_or_default();
+    assert!(
+        !faults
+            .iter()
+            .any(|fault| fault.contains("revocation.check")),
+        "{faults:?}"
+    );
+    let odd = format!(
+        "{LEAST}\
+revocation:
+  check: on
+  by_group: {{nothing: open}}
+  stale: 8000h
+  private_addresses: [10.0.0.0/40]
+  addresses: [{{issuer: none.pem, ocsp: 'ldap://a'}}]
+  crls: nowhere
+"
+    );
+    let faults = Site::new().read(&odd).unwrap_err().join("\n");
+    for expected in [
+        "revocation.stale: found \"8000h\"",
+        "revocation.private_addresses[0]: found \"10.0.0.0/40\"; expected an IP address or a network",
+        "revocation.addresses[0].ocsp: found \"ldap://a\"; expected an http or https URL",
+        "none.pem cannot be read",
+        "nowhere is no folder that can be read",
+    ] {
+        assert!(faults.contains(expected), "{expected}: {faults}");
+    }
+    let group = format!("{LEAST}revocation: {{check: on, by_group: {{nothing: open}}}}\n");
+    let faults = Site::new().read(&group).unwrap_err().join("\n");
+    assert!(
+        faults.contains("revocation.by_group.nothing: no operation is of the group"),
+        "{faults}"
     );
 }

@@ -63,6 +63,9 @@ pub enum StartFault {
     /// The state cannot be used or made.
     #[error("the state: {0}")]
     State(OpenFault),
+    /// The thread that checks for revocation cannot be started.
+    #[error("revocation cannot be checked: {0}")]
+    Revocation(String),
     /// The proxy failed.
     #[error("the proxy failed to start: {0}")]
     Proxy(String),
@@ -200,6 +203,12 @@ fn prepare(
     );
     server.bootstrap();
 
+    if let Some(revocation) = snapshot.trust.revocation() {
+        revocation
+            .start(&clock)
+            .map_err(|error| StartFault::Revocation(error.to_string()))?;
+        telemetry.watch_revocation(revocation.counters());
+    }
     let world = World::new(snapshot, &telemetry);
     let gate_settings = GateSettings {
         system,

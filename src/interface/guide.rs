@@ -59,7 +59,8 @@ impl Reason {
             | Self::CertificateWeak
             | Self::CertificateWrongType
             | Self::CertificateNotPsd2
-            | Self::RoleMissing => certificate(self),
+            | Self::RoleMissing
+            | Self::CertificateRevoked => certificate(self),
             Self::ScaRequired | Self::QuotaExceeded | Self::RateLimited | Self::RequestReplayed => {
                 state(self)
             }
@@ -71,6 +72,7 @@ impl Reason {
             Self::UpstreamError
             | Self::UpstreamUnreachable
             | Self::UpstreamTimeout
+            | Self::RevocationUnavailable
             | Self::Overloaded
             | Self::StateUnavailable
             | Self::Internal => failure(self),
@@ -315,6 +317,12 @@ const fn certificate(reason: Reason) -> Guide {
             remedy: "Use a certificate with that role.",
             example: "GET /v1/accounts with PSP_PI only",
         },
+        Reason::CertificateRevoked => Guide {
+            rules: "CRT-6",
+            when: "The issuer revoked the certificate, or that of a CA above it: its OCSP responder or its CRL says so.",
+            remedy: "Get a new certificate, with a new key.",
+            example: "a certificate whose key was reported lost",
+        },
         _ => Guide {
             rules: "CRT-2, CRT-9, CRT-10",
             when: "The certificate does not chain to a trust anchor of this environment, or something in the chain forbids it: a CA flag, a weak hash, a constraint. Test certificates never pass in production.",
@@ -372,6 +380,12 @@ const fn failure(reason: Reason) -> Guide {
             when: "The service behind the gateway did not answer in time.",
             remedy: "Try again later with a new X-Request-ID. A payment that was under way may have been taken: read its status before sending it again.",
             example: "The service is overloaded",
+        },
+        Reason::RevocationUnavailable => Guide {
+            rules: "CRT-6, CRT-11",
+            when: "Neither the OCSP responder nor the CRL of the certificate's issuer, or of a CA above it, can be had, and the gateway is not to let requests pass without.",
+            remedy: "Try again after the seconds in Retry-After. If it stays so, tell the bank: its operators see which address does not answer.",
+            example: "The issuer's responder is down",
         },
         Reason::Overloaded => Guide {
             rules: "ERR-4",

@@ -109,6 +109,10 @@ reasons! {
     CertificateNotPsd2 = (403, Forbidden, "certificate-not-psd2", "The certificate does not carry a PSD2 identity (ETSI TS 119 495)."),
     /// CRT-5
     RoleMissing = (403, Forbidden, "role-missing", "The certificate lacks the PSD2 role that this operation needs."),
+    /// CRT-6
+    CertificateRevoked = (403, Forbidden, "certificate-revoked", "The certificate, or one above it, is revoked."),
+    /// CRT-6, CRT-11
+    RevocationUnavailable = (503, SystemError, "revocation-unavailable", "It cannot be found out whether the certificate is revoked; try again."),
     /// SCA-1 to SCA-9, SCA-16 to SCA-18, QUO-9, QUO-10
     ScaRequired = (401, none, "sca-required", "Strong customer authentication is needed: send the PSU to the scaRedirect link."),
     /// QUO-1 to QUO-3

@@ -208,7 +208,33 @@ fn ca_params(spec: &CaSpec) -> Result<CertificateParams, PkiFault> {
     (params.not_before, params.not_after) = (spec.not_before, spec.not_after);
     params.use_authority_key_identifier_extension = true;
     params.serial_number = Some(drawn_serial());
+    publish(&mut params, &spec.crl_urls, &spec.ocsp_urls);
     Ok(params)
+}
+
+/// Where revocation is published: the CRL distribution point and authorityInfoAccess (RFC 5280, 4.2.1.13 and 4.2.2.1).
+fn publish(params: &mut CertificateParams, crls: &[String], responders: &[String]) {
+    if !crls.is_empty() {
+        params.crl_distribution_points = vec![CrlDistributionPoint {
+            uris: crls.to_vec(),
+        }];
+    }
+    if !responders.is_empty() {
+        let access: Vec<_> = responders
+            .iter()
+            .map(|url| {
+                let ocsp = der_oid(&[1, 3, 6, 1, 5, 5, 7, 48, 1]);
+                der_sequence(&[ocsp, der(0x86, url.as_bytes())])
+            })
+            .collect();
+        let access = der_sequence(&access);
+        params
+            .custom_extensions
+            .push(CustomExtension::from_oid_content(
+                &[1, 3, 6, 1, 5, 5, 7, 1, 1],
+                access,
+            ));
+    }
 }
 
 fn leaf_params(spec: &LeafSpec) -> Result<CertificateParams, PkiFault> {
@@ -235,12 +261,8 @@ fn leaf_params(spec: &LeafSpec) -> Result<CertificateParams, PkiFault> {
             .clone()
             .map_or_else(drawn_serial, SerialNumber::from),
     );
-    if !spec.crl_urls.is_empty() {
-        params.crl_distribution_points = vec![CrlDistributionPoint {
-            uris: spec.crl_urls.clone(),
-        }];
-    }
-    params.custom_extensions = qc_statements(spec).into_iter().collect();
+    publish(&mut params, &spec.crl_urls, &spec.ocsp_urls);
+    params.custom_extensions.extend(qc_statements(spec));
     for extra in &spec.extra_extensions {
         let mut extension = CustomExtension::from_oid_content(&extra.oid, extra.content.clone());
         extension.set_criticality(extra.critical);

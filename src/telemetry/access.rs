@@ -84,6 +84,7 @@ struct Line {
     upstream: Option<Duration>,
     whole: Duration,
     operator: Option<String>,
+    revocation_unknown: bool,
 }
 
 impl Line {
@@ -100,6 +101,7 @@ impl Line {
             upstream: finished.upstream,
             whole: record.elapsed(),
             operator: finished.operator.map(str::to_owned),
+            revocation_unknown: record.revocation_is_unknown(),
         }
     }
 
@@ -155,6 +157,10 @@ impl Line {
             (
                 "tolerated",
                 (!tolerated.is_empty()).then(|| json!(tolerated)),
+            ),
+            (
+                "revocation",
+                self.revocation_unknown.then(|| json!("unknown")),
             ),
             ("operator", self.operator.as_ref().map(|text| json!(text))),
         ];

@@ -7,6 +7,7 @@
 mod access;
 mod metrics;
 mod per_tpp;
+mod revocation;
 
 pub use metrics::Handles;
 
@@ -14,11 +15,13 @@ use crate::{
     admission::{Outcome, Record},
     clock::Timestamp,
     interface::operations::Catalogue,
+    trust::revocation::Counters,
 };
 use access::AccessLog;
 use http::HeaderValue;
 use metrics::Metrics;
-use std::time::Duration;
+use revocation::RevocationMetrics;
+use std::{sync::Arc, time::Duration};
 
 /// A request that has ended.
 #[derive(Debug)]
@@ -43,6 +46,7 @@ pub struct Finished<'a> {
 #[derive(Debug)]
 pub struct Telemetry {
     metrics: Metrics,
+    revocation: RevocationMetrics,
     access: Option<AccessLog>,
 }
 
@@ -51,6 +55,7 @@ impl Telemetry {
     pub fn new(access: bool) -> Self {
         Self {
             metrics: Metrics::new(),
+            revocation: RevocationMetrics::default(),
             access: access.then(AccessLog::to_standard_output),
         }
     }
@@ -87,8 +92,13 @@ impl Telemetry {
         self.metrics.psu_bound_elsewhere(by);
     }
 
+    /// Shows the counters of the revocation that is in use.
+    pub fn watch_revocation(&self, counters: &Arc<Counters>) {
+        self.revocation.watch(counters);
+    }
+
     /// Everything, in Prometheus' text format.
     pub fn metrics(&self) -> String {
-        self.metrics.text()
+        self.metrics.text() + &self.revocation.text()
     }
 }

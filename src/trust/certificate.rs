@@ -5,8 +5,9 @@
 //! role are judged on every request.
 
 use super::{
-    Anchors, CertificateFault, CertificatePolicy, decode, judgement,
+    CertificateFault, Trust, chain, decode, judgement,
     name::Name,
+    revocation::Sources,
     tolerance::{Tolerance, Tolerances, Tolerated},
 };
 use crate::clock::Timestamp;
@@ -32,6 +33,8 @@ pub struct Certificate {
     key: ParsedPublicKey,
     /// Of every member of the chain.
     validity: Vec<Validity>,
+    /// Where its revocation, and that of those above it, is known from; `None` where it is not checked.
+    sources: Option<Sources>,
     /// The first spelling of keyId's issuer that named this one: the next time, comparing bytes is enough.
     spelling: OnceLock<Box<[u8]>>,
 }
@@ -56,9 +59,7 @@ impl Certificate {
     /// Judges a header's value by the anchors: the cheap checks first, the chain when only it is left.
     pub(super) fn judge(
         presented: &[u8],
-        anchors: &Anchors,
-        policy: CertificatePolicy,
-        generation: u64,
+        trust: &Trust,
         now: Timestamp,
     ) -> Result<Self, CertificateFault> {
         let decoded = decode::decode(presented)?;
@@ -67,9 +68,10 @@ impl Certificate {
         judgement::algorithms_agree(&certificate)?;
         let key = judgement::signing_key(&certificate)?;
         judgement::is_no_ca(&certificate)?;
-        let validity = anchors.chain(&decoded.leaf, &decoded.pool, now)?;
+        let members = trust.anchors.members(&decoded.leaf, &decoded.pool, now)?;
+        let validity = chain::validity(&members)?;
         judgement::validity(&validity, now)?;
-        let mut tolerance = Tolerance::of(policy);
+        let mut tolerance = Tolerance::of(trust.policy);
         let statements = judgement::statements_by(&certificate, &mut tolerance)?;
         if !tolerance.used().contains(Tolerated::StatementUnwrapped) {
             judgement::qualified(&statements)?;
@@ -82,9 +84,17 @@ impl Certificate {
         judgement::authority(&psd2)
             .or_else(|fault| tolerance.allows(Tolerated::NcaIdMalformed).ok_or(fault))?;
         let issuer = judgement::issuer(&certificate)?;
+        // Only now: an address in a certificate is nothing before it chains to an anchor (CRT-11).
+        let sources = trust
+            .revocation
+            .as_ref()
+            .map(|revocation| revocation.sources(&members))
+            .transpose()
+            .map_err(|fault| CertificateFault::Untrusted(fault.to_string()))?;
         Ok(Self {
             presented: presented.into(),
-            generation,
+            generation: trust.generation,
+            sources,
             tpp_id: judgement::tpp_id(&certificate)?,
             tpp_name: judgement::tpp_name(&certificate),
             roles: psd2.roles,
@@ -149,6 +159,11 @@ impl Certificate {
     /// [`CertificateFault::Expired`] or [`CertificateFault::NotYetValid`].
     pub fn judge_validity(&self, now: Timestamp) -> Result<(), CertificateFault> {
         judgement::validity(&self.validity, now)
+    }
+
+    /// Where its revocation is known from.
+    pub(crate) const fn sources(&self) -> Option<&Sources> {
+        self.sources.as_ref()
     }
 
     /// Whether hexadecimal digits name this certificate's serial number (SIG-3); leading zeros and case don't matter.

@@ -18,7 +18,7 @@ use openssl::{
 };
 
 /// The security level at which RSA and DSA keys under 2048 bits, MD5 and SHA-1 fail (CRT-10; SSL_CTX_set_security_level).
-const SECURITY_LEVEL: i32 = 2;
+pub(super) const SECURITY_LEVEL: i32 = 2;
 
 /// Longer chains than this are not built; eIDAS chains have two to four members.
 const MAX_DEPTH: i32 = 8;
@@ -75,11 +75,18 @@ impl Anchors {
         pool: &[Vec<u8>],
         now: Timestamp,
     ) -> Result<Vec<Validity>, CertificateFault> {
+        validity(&self.members(leaf, pool, now)?)
+    }
+
+    /// The same, and gives the members: the certificate itself first, the anchor last.
+    pub(super) fn members(
+        &self,
+        leaf: &[u8],
+        pool: &[Vec<u8>],
+        now: Timestamp,
+    ) -> Result<Vec<X509>, CertificateFault> {
         let way = self.way(leaf, pool, now)?;
-        match way.fault {
-            None => way.validity(),
-            Some(fault) => Err(fault),
-        }
+        way.fault.map_or(Ok(way.members), Err)
     }
 
     /// The same, with the members, and as far as it can be built where it leads to no anchor.
@@ -98,7 +105,7 @@ impl Anchors {
             .collect::<Result<Vec<_>, _>>()?;
         let way = || pool.iter().chain(&self.intermediates);
         let valid = way().filter(|certificate| {
-            validity(certificate).is_ok_and(|validity| validity.contains(now))
+            validity_of(certificate).is_ok_and(|validity| validity.contains(now))
         });
         match self.verify(&leaf, valid)? {
             way_of_valid if way_of_valid.fault.is_none() => Ok(way_of_valid),
@@ -150,15 +157,20 @@ pub(crate) struct Way {
 impl Way {
     /// When each member is valid.
     pub(crate) fn validity(&self) -> Result<Vec<Validity>, CertificateFault> {
-        self.members
-            .iter()
-            .map(|member| validity(member))
-            .collect::<Result<_, _>>()
-            .map_err(|error| CertificateFault::Untrusted(format!("OpenSSL failed: {error}")))
+        validity(&self.members)
     }
 }
 
-fn validity(certificate: &X509Ref) -> Result<Validity, ErrorStack> {
+/// When each member of a chain is valid.
+pub(super) fn validity(members: &[X509]) -> Result<Vec<Validity>, CertificateFault> {
+    members
+        .iter()
+        .map(|member| validity_of(member))
+        .collect::<Result<_, _>>()
+        .map_err(|error| CertificateFault::Untrusted(format!("OpenSSL failed: {error}")))
+}
+
+fn validity_of(certificate: &X509Ref) -> Result<Validity, ErrorStack> {
     Ok(Validity {
         not_before: timestamp(certificate.not_before())?,
         not_after: timestamp(certificate.not_after())?,

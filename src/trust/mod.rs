@@ -19,6 +19,9 @@ pub mod tolerance;
 // Chains to a trust anchor (CRT-2, CRT-10).
 pub mod chain;
 
+// Whether a member of a chain is revoked (CRT-6, CRT-11).
+pub mod revocation;
+
 // One rule each, over a certificate that was read.
 pub(crate) mod judgement;
 
@@ -27,6 +30,7 @@ pub mod certificate;
 
 pub use certificate::{Certificate, Roles, Validity};
 pub use chain::Anchors;
+pub use revocation::Revocation;
 pub use tolerance::{CertificatePolicy, Tolerated};
 
 use crate::{clock::Timestamp, interface::Reason};
@@ -96,6 +100,7 @@ const REFUSALS_KEPT: u64 = 10_000;
 pub struct Trust {
     anchors: Anchors,
     policy: CertificatePolicy,
+    revocation: Option<Arc<Revocation>>,
     /// Refusals that no time and no other path can change (CRT-12), by the SHA-256 of what was presented.
     refused: Cache<[u8; 32], CertificateFault>,
     known: Cache<Box<[u8]>, Arc<Certificate>>,
@@ -110,6 +115,7 @@ impl Trust {
         Self {
             anchors,
             policy: CertificatePolicy::Strict,
+            revocation: None,
             refused: Cache::new(REFUSALS_KEPT),
             known: Cache::new(CERTIFICATES_KEPT),
             generation: GENERATION.fetch_add(1, Ordering::Relaxed),
@@ -120,6 +126,18 @@ impl Trust {
     pub fn with_policy(mut self, policy: CertificatePolicy) -> Self {
         self.policy = policy;
         self
+    }
+
+    /// The same trust, in certificates whose revocation is checked (CRT-6), or not. What sources said before a reload stays known
+    /// where the new trust is given the old [`Revocation`].
+    pub fn with_revocation(mut self, revocation: Option<Arc<Revocation>>) -> Self {
+        self.revocation = revocation;
+        self
+    }
+
+    /// What tells whether certificates are revoked; `None` where that is not checked.
+    pub const fn revocation(&self) -> Option<&Arc<Revocation>> {
+        self.revocation.as_ref()
     }
 
     /// The anchors, and none of what was remembered by them.
@@ -169,8 +187,7 @@ impl Trust {
         if let Some(fault) = self.refused.get(&digest) {
             return Err(fault);
         }
-        let judged =
-            Certificate::judge(presented, &self.anchors, self.policy, self.generation, now);
+        let judged = Certificate::judge(presented, self, now);
         let certificate = match judged {
             Ok(certificate) => Arc::new(certificate),
             Err(fault) => {

@@ -4,6 +4,8 @@
 mod chain;
 /// CRT-10.
 mod encoding;
+/// CRT-6, CRT-11, CRT-12.
+mod revocation;
 /// QcStatements, read strictly.
 mod statements;
 /// `certificate_policy: tolerant`.

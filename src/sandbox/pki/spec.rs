@@ -100,6 +100,10 @@ pub struct CaSpec {
     pub key: Key,
     /// pathLenConstraint, if any.
     pub path_length: Option<u8>,
+    /// Addresses of the CRL distribution point in the CA's own certificate, if any.
+    pub crl_urls: Vec<String>,
+    /// Addresses of OCSP responders in the CA's own certificate, if any.
+    pub ocsp_urls: Vec<String>,
     /// The first moment of validity.
     pub not_before: OffsetDateTime,
     /// The last moment of validity.
@@ -116,6 +120,8 @@ impl Default for CaSpec {
             country: "NO".into(),
             key: Key::Rsa2048,
             path_length: Some(0),
+            crl_urls: Vec::new(),
+            ocsp_urls: Vec::new(),
             not_before: date_time_ymd(2015, 1, 1),
             not_after: date_time_ymd(2045, 1, 1),
         }
@@ -172,6 +178,8 @@ pub struct LeafSpec {
     pub serial: Option<Vec<u8>>,
     /// Addresses of the CRL distribution point, if any.
     pub crl_urls: Vec<String>,
+    /// Addresses of OCSP responders (authorityInfoAccess), if any.
+    pub ocsp_urls: Vec<String>,
     /// More extensions, appended as they are: an unknown critical one, say, or malformed qcStatements.
     pub extra_extensions: Vec<Extension>,
 }
@@ -199,6 +207,7 @@ impl Default for LeafSpec {
             is_ca: false,
             serial: None,
             crl_urls: Vec::new(),
+            ocsp_urls: Vec::new(),
             extra_extensions: Vec::new(),
         }
     }

@@ -43,6 +43,7 @@ pub(super) fn of(stage: Stage, request: &SavedRequest, judged: &Judged) -> Vec<S
             .into_iter()
             .collect(),
         Stage::Signature => vec![signed(&request.headers, judged)],
+        Stage::Revocation => vec!["no member of the chain is revoked".to_owned()],
         Stage::Redirect => vec!["the operator lets this TPP redirect there".to_owned()],
         Stage::Body => vec![match request.body.len() {
             0 => "none".to_owned(),

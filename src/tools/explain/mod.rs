@@ -144,7 +144,9 @@ fn request(
         path: file.into(),
         fault,
     })?;
-    let settings = Settings::load(config).map_err(ExplainFault::Config)?;
+    let mut settings = Settings::load(config).map_err(ExplainFault::Config)?;
+    // What responders say is of today, and the request is of then; nor does explaining one call anybody.
+    settings.snapshot.trust = settings.snapshot.trust.with_revocation(None);
     let moment = judge::Moment::of(&request, args.at, now);
     let judged = judge::judge(&request, &settings.snapshot, moment)?;
     report::write(

@@ -153,7 +153,8 @@ fn not_judged(judged: &Judged, out: &mut dyn Write) -> io::Result<()> {
     };
     let left: Vec<_> = Stage::ALL
         .iter()
-        .filter(|stage| !made(stage))
+        // Whether a certificate is revoked is asked of the present only: it is no part of this.
+        .filter(|stage| **stage != Stage::Revocation && !made(stage))
         .map(|stage| stage.name())
         .collect();
     if !left.is_empty() {

@@ -18,6 +18,8 @@ mod judge;
 /// The development PKI, the very file that the sandbox uses.
 #[path = "../../../src/sandbox/pki.rs"]
 pub(crate) mod pki;
+/// CRLs, OCSP responders, and servers that answer what a test wants.
+mod revocation;
 /// The upstream that records.
 mod upstream;
 /// HTTP/1.1 messages off a stream.
@@ -30,6 +32,7 @@ pub(crate) use forge::{Forged, resigned};
 pub(crate) use gate::Gate;
 pub(crate) use h1::{Connection, Tls, chunk, chunked, render, render_head};
 pub(crate) use judge::{accepted, check_error, needs_sca, refused};
+pub(crate) use revocation::{Crl, Responder, Said, Source, ocsp_answer};
 pub(crate) use upstream::{Reply, Upstream};
 pub(crate) use wire::{Answer, Wire};
 pub(crate) use world::{Tpp, World, rsa_key, world};

@@ -1,0 +1,74 @@
+//! Is the certificate, or one above it, revoked (CRT-6, CRT-11)?
+//!
+//! It is judged after the signature: whoever makes the gateway fetch something, and wait for it, has shown that the key is theirs.
+//! Every member of the chain is judged at the time of the request, from what its sources said (CRT-12).
+
+use super::{Policy, Tpp};
+use crate::{
+    clock::Timestamp,
+    interface::{Fault, Reason, Refusal, headers, operations::Operation},
+    trust::{Revocation, revocation::Standing},
+};
+
+/// What a request gets where nobody can say whether its certificate is revoked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenUnknown {
+    /// It passes, counted and logged.
+    Open,
+    /// It is refused: 503.
+    Closed,
+}
+
+/// No member of the chain is revoked, as far as anybody says.
+#[must_use]
+#[derive(Debug)]
+pub struct Unrevoked {
+    known: bool,
+}
+
+impl Unrevoked {
+    /// Whether the sources of every member said so; false where the policy let an unknown one pass.
+    pub const fn is_known(&self) -> bool {
+        self.known
+    }
+}
+
+pub(super) async fn judge(
+    tpp: &Tpp,
+    operation: &Operation,
+    policy: &Policy,
+    revocation: &Revocation,
+    now: Timestamp,
+) -> Result<Unrevoked, Refusal> {
+    // A certificate that was judged by a trust with revocation has sources. One without is nothing that anybody vouches for.
+    let standing = match tpp.certificate().sources() {
+        Some(sources) => revocation.judge(sources, now).await,
+        None => Standing::Unknown { depth: 0 },
+    };
+    match standing {
+        Standing::Good => Ok(Unrevoked { known: true }),
+        Standing::Revoked { depth, since } => Err(revoked(depth, since)),
+        Standing::Unknown { depth } => match policy.when_unknown(operation) {
+            WhenUnknown::Open => {
+                revocation.let_pass();
+                Ok(Unrevoked { known: false })
+            }
+            WhenUnknown::Closed => {
+                let text =
+                    format!("no source says whether the certificate at depth {depth} is revoked");
+                Err(Refusal::new(Reason::RevocationUnavailable).for_operator(text))
+            }
+        },
+    }
+}
+
+fn revoked(depth: usize, since: Timestamp) -> Refusal {
+    let whose = if depth == 0 {
+        "its issuer revoked it"
+    } else {
+        "the certificate of a CA above it was revoked"
+    };
+    let text = format!("{whose} at {}", headers::date::format(since));
+    let header = headers::TPP_SIGNATURE_CERTIFICATE.written;
+    Fault::header(Reason::CertificateRevoked, header, text).into()
+}

@@ -1,0 +1,182 @@
+//! Whether certificates are checked for revocation, where, and what it means when nobody can say (CRT-6, CRT-11).
+//!
+//! Invariants: production checks; a list that could never count (a delta or an indirect one, say) is found at start. Deliberately not
+//! here: whether an address answers, which is not known before it is asked.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use super::fault::Place;
+use super::pem;
+use super::section::Section;
+use super::value::Value;
+use crate::admission::WhenUnknown;
+use crate::interface::operations::{Catalogue, Environment};
+use crate::trust::Revocation;
+use crate::trust::revocation::{Address, IssuerAddresses, Network, RevocationSettings};
+
+/// How long what a source said is used after its nextUpdate, by default.
+const STALE: Duration = Duration::from_secs(3_600);
+
+/// The longest such time that can be configured.
+const LONGEST_STALE: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+/// The longest file with a list, in bytes: as long as one that is fetched.
+const MAX_LIST_BYTES: u64 = 5 * 1024 * 1024;
+
+/// The section as written.
+pub(super) struct Written {
+    /// How it is checked; `None` where it is not.
+    pub(super) settings: Option<RevocationSettings>,
+    /// What is done where nobody can say.
+    pub(super) unknown: Option<WhenUnknown>,
+    groups: Vec<(String, WhenUnknown, Place)>,
+}
+
+impl Written {
+    pub(super) fn read(root: &mut Section<'_>, environment: Environment, base: &Path) -> Self {
+        let Some(mut section) = root.optional_section("revocation") else {
+            if environment == Environment::Production {
+                root.fault(
+                    "revocation",
+                    "production checks revocation; expected {check: on}",
+                );
+            }
+            return Self {
+                settings: None,
+                unknown: None,
+                groups: Vec::new(),
+            };
+        };
+        let check = section.optional("check");
+        let is_on = check
+            .as_ref()
+            .and_then(|value| value.one_of(&[("on", true), ("off", false)]));
+        if environment == Environment::Production && is_on != Some(true) {
+            section.fault("check", "production checks revocation; expected \"on\"");
+        }
+        let unknown = section
+            .optional("unreachable")
+            .and_then(|value| open_or_closed(&value));
+        let groups = section.optional_section("by_group").map(groups);
+        let settings = settings(&mut section, base);
+        section.finish();
+        Self {
+            settings: settings.filter(|_| is_on == Some(true)),
+            unknown,
+            groups: groups.unwrap_or_default(),
+        }
+    }
+
+    /// What is done by group; a group that no operation has is reported.
+    pub(super) fn by_group(
+        self,
+        catalogue: &Catalogue,
+        report: impl Fn(Place, String),
+    ) -> BTreeMap<String, WhenUnknown> {
+        let is_known = |group: &str| {
+            let mut all = catalogue.operations().iter();
+            all.any(|operation| operation.group == group)
+        };
+        for (group, _, place) in self.groups.iter().filter(|(group, _, _)| !is_known(group)) {
+            report(
+                place.clone(),
+                format!("no operation is of the group \"{group}\""),
+            );
+        }
+        let pairs = self.groups.into_iter();
+        pairs.map(|(group, when, _)| (group, when)).collect()
+    }
+}
+
+/// What a section says of its sources, ready.
+pub(super) fn ready(settings: RevocationSettings) -> Result<Revocation, String> {
+    Revocation::new(settings).map_err(|error| format!("revocation cannot be checked: {error}"))
+}
+
+fn settings(section: &mut Section<'_>, base: &Path) -> Option<RevocationSettings> {
+    let stale = section
+        .optional("stale")
+        .and_then(|value| value.duration(Duration::ZERO..=LONGEST_STALE));
+    let networks = section
+        .optional_list("private_addresses")
+        .unwrap_or_default();
+    let networks = networks.iter().filter_map(|value| {
+        value.parse::<Network>("an IP address or a network, such as 10.1.0.0/16")
+    });
+    let private_addresses = networks.collect();
+    let addresses = section.optional_list("addresses").unwrap_or_default();
+    let addresses = addresses
+        .iter()
+        .filter_map(|value| addresses_of(value, base));
+    let addresses = addresses.collect();
+    let lists = section.optional("crls").map(|value| lists(&value, base));
+    Some(RevocationSettings {
+        stale: stale.unwrap_or(STALE),
+        private_addresses,
+        addresses,
+        lists: lists.unwrap_or_default(),
+    })
+}
+
+fn open_or_closed(value: &Value<'_>) -> Option<WhenUnknown> {
+    value.one_of(&[("open", WhenUnknown::Open), ("closed", WhenUnknown::Closed)])
+}
+
+fn groups(mut section: Section<'_>) -> Vec<(String, WhenUnknown, Place)> {
+    let mut found = Vec::new();
+    for (key, value) in section.entries() {
+        if let (Some(group), Some(when)) = (key.as_str(), open_or_closed(&value)) {
+            found.push((group.to_owned(), when, key.place().clone()));
+        }
+    }
+    section.finish();
+    found
+}
+
+fn addresses_of(value: &Value<'_>, base: &Path) -> Option<IssuerAddresses> {
+    let mut section = value.as_section();
+    let issuer = section.required("issuer").and_then(|value| {
+        let found = pem::certificates(&value.path(base)?);
+        found.map_err(|text| value.fault(text)).ok()
+    });
+    let ocsp = section.optional("ocsp");
+    let crl = section.optional("crl");
+    if ocsp.is_none() && crl.is_none() {
+        value.fault("expected an address: ocsp, crl or both");
+    }
+    section.finish();
+    let (ocsp, crl) = (
+        ocsp.and_then(|value| address(&value)),
+        crl.and_then(|value| address(&value)),
+    );
+    Some(IssuerAddresses {
+        issuer: issuer?.into_iter().next()?,
+        ocsp,
+        crl,
+    })
+}
+
+fn address(value: &Value<'_>) -> Option<Address> {
+    let address = Address::configured(value.as_str()?);
+    address.or_else(|| value.refuse("an http or https URL, without user and password"))
+}
+
+fn lists(value: &Value<'_>, base: &Path) -> Vec<Vec<u8>> {
+    let Some(path) = value.path(base) else {
+        return Vec::new();
+    };
+    let (found, faults) = pem::files(&path, MAX_LIST_BYTES);
+    for fault in faults {
+        value.fault(fault);
+    }
+    let mut lists = Vec::new();
+    for (path, bytes) in found {
+        match Revocation::inspect(&bytes) {
+            Ok(()) => lists.push(bytes),
+            Err(fault) => value.fault(format!("{}: {fault}", path.display())),
+        }
+    }
+    lists
+}

@@ -1,0 +1,65 @@
+//! What revocation counts, as metrics: read where it is counted, at the moment that somebody asks.
+
+use crate::trust::revocation::Counters;
+use arc_swap::ArcSwapOption;
+use std::{fmt::Write, sync::Arc};
+
+/// The counters of the trust in use; none where revocation is not checked.
+#[derive(Debug, Default)]
+pub(super) struct RevocationMetrics(ArcSwapOption<Counters>);
+
+impl RevocationMetrics {
+    /// From now on these are shown.
+    pub(super) fn watch(&self, counters: &Arc<Counters>) {
+        self.0.store(Some(Arc::clone(counters)));
+    }
+
+    /// In Prometheus' text format.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        if let Some(counters) = self.0.load_full() {
+            let _ = write(&counters, &mut text);
+        }
+        text
+    }
+}
+
+fn write(counters: &Counters, out: &mut String) -> std::fmt::Result {
+    out.write_str(
+        "# HELP portvakt_revocation_fetches_total CRLs and OCSP answers fetched, by how it ended.\n\
+         # TYPE portvakt_revocation_fetches_total counter\n",
+    )?;
+    for (result, count) in counters.fetches() {
+        writeln!(
+            out,
+            "portvakt_revocation_fetches_total{{result=\"{result}\"}} {count}"
+        )?;
+    }
+    let single = [
+        (
+            "portvakt_revocation_let_pass_total",
+            "counter",
+            "Requests let pass though nobody could say whether their certificate is revoked.",
+            counters.let_pass(),
+        ),
+        (
+            "portvakt_revocation_sources",
+            "gauge",
+            "OCSP answers and CRLs that requests rest on.",
+            counters.sources(),
+        ),
+        (
+            "portvakt_revocation_overdue_seconds",
+            "gauge",
+            "How far the most overdue of them is past its nextUpdate.",
+            counters.overdue(),
+        ),
+    ];
+    for (name, kind, help, value) in single {
+        writeln!(
+            out,
+            "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}"
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! The thread that asks: it fetches what a new certificate needs, and refreshes what is in use before it runs out.
+//!
+//! It is a thread of its own, with a runtime of its own, so that neither waiting nor reading a long list ever stands in the way of a
+//! request. It ends when the last [`Revocation`](super::Revocation) that feeds it is dropped.
+
+use super::{
+    cell::{Cell, Key},
+    counters::Counters,
+    fetch::Fetcher,
+};
+use crate::clock::{Clock, Timestamp};
+use moka::sync::Cache;
+use std::{io, sync::Arc, time::Duration};
+use tokio::sync::{mpsc, watch};
+
+/// How often it looks for what is to be refreshed.
+const TICK: Duration = Duration::from_secs(1);
+
+/// A source that no request has rested on for so many seconds is not refreshed any more.
+const IN_USE: u64 = 86_400;
+
+/// What the thread works on.
+#[derive(Clone, Debug)]
+pub(super) struct Work {
+    pub(super) cells: Cache<Key, Arc<Cell>>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) fetcher: Fetcher,
+    pub(super) clock: Clock,
+}
+
+/// The way to the thread.
+#[derive(Debug)]
+pub(super) struct Engine {
+    asked: mpsc::UnboundedSender<Arc<Cell>>,
+    finished: watch::Receiver<u64>,
+}
+
+impl Engine {
+    /// Starts the thread.
+    pub(super) fn start(work: Work) -> io::Result<Self> {
+        let (asked, jobs) = mpsc::unbounded_channel();
+        let (done, finished) = watch::channel(0);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        std::thread::Builder::new()
+            .name("revocation".into())
+            .spawn(move || runtime.block_on(run(work, jobs, Arc::new(done))))?;
+        Ok(Self { asked, finished })
+    }
+
+    /// Asks a source, unless it is being asked, or failed a moment ago. No more can wait than there are sources.
+    pub(super) fn ask(&self, cell: &Arc<Cell>, now: Timestamp) {
+        if cell.take(now) {
+            let _ = self.asked.send(Arc::clone(cell));
+        }
+    }
+
+    /// Changes whenever an attempt has ended.
+    pub(super) fn finished(&self) -> watch::Receiver<u64> {
+        self.finished.clone()
+    }
+}
+
+async fn run(
+    work: Work,
+    mut jobs: mpsc::UnboundedReceiver<Arc<Cell>>,
+    done: Arc<watch::Sender<u64>>,
+) {
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            job = jobs.recv() => match job {
+                Some(cell) => begin(&work, cell, &done),
+                None => return,
+            },
+            _ = tick.tick() => refresh(&work, &done),
+        }
+    }
+}
+
+fn begin(work: &Work, cell: Arc<Cell>, done: &Arc<watch::Sender<u64>>) {
+    let (work, done) = (work.clone(), Arc::clone(done));
+    tokio::spawn(async move {
+        let result = cell.ask(&work.fetcher, work.clock.now()).await;
+        work.counters.fetched(&result);
+        if let (Err(fault), Some(address)) = (&result, cell.address()) {
+            tracing::warn!(%address, %fault, "revocation could not be refreshed");
+        }
+        done.send_modify(|count| *count = count.wrapping_add(1));
+    });
+}
+
+fn refresh(work: &Work, done: &Arc<watch::Sender<u64>>) {
+    let now = work.clock.now();
+    let (mut sources, mut overdue) = (0_u64, 0_u64);
+    for (_, cell) in &work.cells {
+        if cell.used().saturating_add(IN_USE) < now.unix() {
+            continue;
+        }
+        sources = sources.saturating_add(1);
+        if let Some(said) = cell.said().as_ref() {
+            overdue = overdue.max(now.unix().saturating_sub(said.next_update().unix()));
+        }
+        if cell.is_due(now) && cell.take(now) {
+            begin(work, cell, done);
+        }
+    }
+    work.counters.look(sources, overdue);
+}

@@ -1,0 +1,292 @@
+//! Fetching a CRL or an OCSP answer, within bounds (CRT-11).
+//!
+//! http and https only; no redirects; no proxy of the environment; 5 s and 5 MiB; and only addresses that may be called: a name's
+//! addresses are judged where it is resolved, and those that pass are the very ones connected to. Nothing is kept of a connection.
+
+use super::{
+    Fault,
+    network::{Network, may_be_called},
+};
+use reqwest::{
+    Client, Response, Url, dns,
+    header::{ACCEPT, CONTENT_TYPE},
+    redirect,
+};
+use std::{
+    fmt, io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+/// A fetch takes no longer, from the name to the last byte.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// The longest answer, in bytes.
+const MOST_BYTES: usize = 5 * 1024 * 1024;
+
+/// The longest address, in characters.
+const MOST_CHARACTERS: usize = 2_048;
+
+/// Where something can be fetched.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Address {
+    url: Url,
+    /// The operator wrote it: it may lead into the bank's own network.
+    configured: bool,
+}
+
+impl Address {
+    /// An address in a certificate; `None` where it is none that is fetched from.
+    pub(super) fn public(text: &str) -> Option<Self> {
+        Self::read(text, false)
+    }
+
+    /// An address that the operator wrote: an http or https URL with a host, without user and password.
+    pub fn configured(text: &str) -> Option<Self> {
+        Self::read(text, true)
+    }
+
+    fn read(text: &str, configured: bool) -> Option<Self> {
+        let url = Url::parse(text)
+            .ok()
+            .filter(|_| text.len() <= MOST_CHARACTERS)?;
+        let is_plain = matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.username().is_empty()
+            && url.password().is_none();
+        is_plain.then_some(Self { url, configured })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.url.fmt(f)
+    }
+}
+
+/// Fetches, by addresses that may be called.
+#[derive(Clone, Debug)]
+pub(super) struct Fetcher {
+    /// For the addresses in certificates.
+    public: Client,
+    /// For the operator's own.
+    configured: Client,
+    also: Arc<[Network]>,
+}
+
+impl Fetcher {
+    /// A fetcher that also calls addresses of these networks.
+    pub(super) fn new(also: &[Network]) -> Result<Self, reqwest::Error> {
+        let also: Arc<[Network]> = also.into();
+        let client = |reach| {
+            Client::builder()
+                .redirect(redirect::Policy::none())
+                .no_proxy()
+                .http1_only()
+                .timeout(DEADLINE)
+                .pool_max_idle_per_host(0)
+                .dns_resolver(Resolver { reach })
+                .build()
+        };
+        Ok(Self {
+            public: client(Reach::Public(Arc::clone(&also)))?,
+            configured: client(Reach::Anywhere)?,
+            also,
+        })
+    }
+
+    /// Fetches a list.
+    pub(super) async fn get(&self, address: &Address) -> Result<Vec<u8>, Fault> {
+        let client = self.client(address)?;
+        whole(client.get(address.url.clone()).send().await).await
+    }
+
+    /// Asks a responder.
+    pub(super) async fn post(&self, address: &Address, request: Vec<u8>) -> Result<Vec<u8>, Fault> {
+        let client = self.client(address)?;
+        let asked = client
+            .post(address.url.clone())
+            .header(CONTENT_TYPE, "application/ocsp-request")
+            .header(ACCEPT, "application/ocsp-response")
+            .body(request);
+        whole(asked.send().await).await
+    }
+
+    /// An address of numbers is not resolved, so it is judged here.
+    fn client(&self, address: &Address) -> Result<&Client, Fault> {
+        if address.configured {
+            return Ok(&self.configured);
+        }
+        let host = address.url.host_str().unwrap_or_default();
+        let number = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        match number {
+            Ok(number) if !may_be_called(number, &self.also) => Err(Fault::Forbidden),
+            _ => Ok(&self.public),
+        }
+    }
+}
+
+async fn whole(sent: reqwest::Result<Response>) -> Result<Vec<u8>, Fault> {
+    let mut response = sent.map_err(|error| fault(&error))?;
+    if response.status() != reqwest::StatusCode::OK {
+        return Err(Fault::Status(response.status().as_u16()));
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| fault(&error))? {
+        if body.len().saturating_add(chunk.len()) > MOST_BYTES {
+            return Err(Fault::TooLarge);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+fn fault(error: &reqwest::Error) -> Fault {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = source {
+        if error.is::<NoneMayBeCalled>() {
+            return Fault::Forbidden;
+        }
+        source = error.source();
+    }
+    if error.is_timeout() {
+        Fault::Slow
+    } else {
+        Fault::Unreachable
+    }
+}
+
+/// Which of a name's addresses are connected to.
+#[derive(Clone, Debug)]
+enum Reach {
+    Public(Arc<[Network]>),
+    Anywhere,
+}
+
+impl Reach {
+    fn allows(&self, address: IpAddr) -> bool {
+        match self {
+            Self::Public(also) => may_be_called(address, also),
+            Self::Anywhere => true,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Resolver {
+    reach: Reach,
+}
+
+/// A name has addresses, and none of them may be called.
+#[derive(Debug, thiserror::Error)]
+#[error("the name leads to no address that may be called")]
+struct NoneMayBeCalled;
+
+impl dns::Resolve for Resolver {
+    fn resolve(&self, name: dns::Name) -> dns::Resolving {
+        let reach = self.reach.clone();
+        Box::pin(async move {
+            let found: io::Result<Vec<SocketAddr>> = tokio::net::lookup_host((name.as_str(), 0))
+                .await
+                .map(Iterator::collect);
+            Ok(allowed(&reach, found?)?)
+        })
+    }
+}
+
+/// Those of a name's addresses that may be called; every other is as good as not there.
+fn allowed(reach: &Reach, found: Vec<SocketAddr>) -> Result<dns::Addrs, NoneMayBeCalled> {
+    let allowed: Vec<_> = found
+        .into_iter()
+        .filter(|address| reach.allows(address.ip()))
+        .collect();
+    if allowed.is_empty() {
+        return Err(NoneMayBeCalled);
+    }
+    Ok(Box::new(allowed.into_iter()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for good in [
+            "http://ocsp.example/",
+            "https://ca.example:8443/a.crl?x=1",
+            "http://192.0.2.1",
+        ] {
+            assert!(Address::public(good).is_some(), "{good}");
+        }
+        for bad in [
+            "",
+            "ocsp.example",
+            "/a.crl",
+            "ldap://ca.example/cn=a",
+            "file:///etc/passwd",
+            "ftp://a/b",
+            "http://",
+            "http://user@a/",
+            "http://user:secret@a/",
+            "data:,x",
+        ] {
+            assert!(Address::public(bad).is_none(), "{bad}");
+        }
+        assert!(Address::public(&format!("http://a/{}", "x".repeat(MOST_CHARACTERS))).is_none());
+    }
+
+    //= CRT-11 refused
+    #[test]
+    fn a_name_that_leads_inside_is_not_followed() {
+        let at = |text: &str| SocketAddr::new(text.parse().unwrap(), 0);
+        let public = Reach::Public(Vec::new().into());
+        let found = vec![at("10.0.0.1"), at("8.8.8.8"), at("::1")];
+        let kept: Vec<_> = allowed(&public, found).unwrap().collect();
+        assert_eq!(kept, [at("8.8.8.8")]);
+        assert!(allowed(&public, vec![at("127.0.0.1"), at("fe80::1")]).is_err());
+        assert!(allowed(&public, vec![at("::ffff:169.254.169.254")]).is_err());
+        let also = Reach::Public(vec!["10.0.0.0/8".parse().unwrap()].into());
+        assert_eq!(
+            allowed(&also, vec![at("10.0.0.1"), at("127.0.0.1")])
+                .unwrap()
+                .count(),
+            1
+        );
+        assert_eq!(
+            allowed(&Reach::Anywhere, vec![at("127.0.0.1")])
+                .unwrap()
+                .count(),
+            1
+        );
+    }
+
+    //= CRT-11 refused
+    #[test]
+    fn numbers_are_judged_in_every_spelling() {
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let fetcher = Fetcher::new(&[]).unwrap();
+        for inside in [
+            "http://127.0.0.1/",
+            "http://2130706433/",
+            "http://0x7f.1/",
+            "http://[::1]/",
+            "http://0/",
+            "http://[::ffff:10.0.0.1]/",
+            "http://169.254.169.254/latest/",
+            "http://017700000001/",
+        ] {
+            let address = Address::public(inside).unwrap();
+            assert_eq!(
+                fetcher.client(&address).err(),
+                Some(Fault::Forbidden),
+                "{inside}"
+            );
+            let own = Address::configured(inside).unwrap();
+            assert!(fetcher.client(&own).is_ok(), "{inside}");
+        }
+        let outside = Address::public("http://8.8.8.8/").unwrap();
+        assert!(fetcher.client(&outside).is_ok());
+    }
+}

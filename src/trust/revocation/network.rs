@@ -1,0 +1,189 @@
+//! Which addresses of the network may be called for a certificate's sake (CRT-11).
+//!
+//! A certificate names addresses of its issuer's choice, so the gateway must not become a way into the bank's own network: only
+//! addresses of the public Internet are called, and those networks that the operator names. Deliberately not here: names. What
+//! is judged is the address that is connected to.
+
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    str::FromStr,
+};
+
+/// A network, as in `10.1.0.0/16`, `127.0.0.1` or `fd00::/8`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    base: IpAddr,
+    prefix: u8,
+}
+
+/// A text that names no network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no IP address with the length of a prefix")]
+pub struct NoNetwork;
+
+impl Network {
+    /// Whether an address lies in it. IPv4 in IPv6 is IPv4.
+    pub fn contains(self, address: IpAddr) -> bool {
+        match (self.base, address.to_canonical()) {
+            (IpAddr::V4(base), IpAddr::V4(address)) => {
+                let mask = u32::MAX.checked_shl(32_u32.saturating_sub(self.prefix.into()));
+                (base.to_bits() ^ address.to_bits()) & mask.unwrap_or(0) == 0
+            }
+            (IpAddr::V6(base), IpAddr::V6(address)) => {
+                let mask = u128::MAX.checked_shl(128_u32.saturating_sub(self.prefix.into()));
+                (base.to_bits() ^ address.to_bits()) & mask.unwrap_or(0) == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for Network {
+    type Err = NoNetwork;
+
+    fn from_str(text: &str) -> Result<Self, NoNetwork> {
+        let (base, prefix) = match text.split_once('/') {
+            Some((base, prefix)) => (base, Some(prefix.parse::<u8>().map_err(|_| NoNetwork)?)),
+            None => (text, None),
+        };
+        let base: IpAddr = base.parse().map_err(|_| NoNetwork)?;
+        let longest = if base.is_ipv4() { 32 } else { 128 };
+        match prefix.unwrap_or(longest) {
+            prefix if prefix <= longest => Ok(Self { base, prefix }),
+            _ => Err(NoNetwork),
+        }
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.base, self.prefix)
+    }
+}
+
+/// Whether an address may be connected to: public, or in one of these networks, and in no case multicast or unspecified.
+pub(super) fn may_be_called(address: IpAddr, also: &[Network]) -> bool {
+    let address = address.to_canonical();
+    let is_a_host = !address.is_multicast() && !address.is_unspecified();
+    is_a_host && (is_public(address) || also.iter().any(|network| network.contains(address)))
+}
+
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+/// IANA's registry of special purpose addresses (RFC 6890), as far as it is not global.
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [first, second, third, _] = address.octets();
+    let special = address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_documentation()
+        || first == 0
+        || first >= 240
+        || address.is_multicast()
+        // Shared address space (RFC 6598), protocol assignments, 6to4 relays, benchmarking.
+        || (first == 100 && (64..128).contains(&second))
+        || (first, second, third) == (192, 0, 0)
+        || (first, second, third) == (192, 88, 99)
+        || (first == 198 && (18..20).contains(&second));
+    !special
+}
+
+/// Only 2000::/3 is global unicast; in it, what carries IPv4 addresses of anybody's choice (Teredo, 6to4) and documentation is not.
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let [first, second, ..] = address.segments();
+    let special = (first == 0x2001 && (second < 0x200 || second == 0xdb8))
+        || first == 0x2002
+        || first == 0x3fff;
+    first & 0xe000 == 0x2000 && !special
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_public_addresses() {
+        for public in [
+            "8.8.8.8",
+            "192.0.1.1",
+            "100.128.0.1",
+            "2a00:1450::1",
+            "::ffff:8.8.8.8",
+        ] {
+            assert!(may_be_called(public.parse().unwrap(), &[]), "{public}");
+        }
+        for other in [
+            "127.0.0.1",
+            "10.0.0.1",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.168.1.1",
+            "169.254.169.254",
+            "0.0.0.0",
+            "0.1.2.3",
+            "224.0.0.1",
+            "255.255.255.255",
+            "240.0.0.1",
+            "100.64.0.1",
+            "192.0.0.1",
+            "198.18.0.1",
+            "198.51.100.1",
+            "::",
+            "::1",
+            "fe80::1",
+            "fd00::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::a00:1",
+            "2002:a00:1::",
+            "2001:0:1::",
+            "2001:db8::1",
+        ] {
+            assert!(!may_be_called(other.parse().unwrap(), &[]), "{other}");
+        }
+    }
+
+    #[test]
+    fn networks() {
+        let network = |text: &str| text.parse::<Network>();
+        for (text, inside, outside) in [
+            ("127.0.0.1", "127.0.0.1", "127.0.0.2"),
+            ("10.1.0.0/16", "10.1.255.1", "10.2.0.1"),
+            ("0.0.0.0/0", "192.168.0.1", "::1"),
+            ("fd00::/8", "fd12::1", "fe80::1"),
+            ("::/0", "fd00::1", "10.0.0.1"),
+        ] {
+            let network = network(text).unwrap();
+            assert!(network.contains(inside.parse().unwrap()), "{text}");
+            assert!(!network.contains(outside.parse().unwrap()), "{text}");
+        }
+        assert!(
+            network("127.0.0.0/8")
+                .unwrap()
+                .contains("::ffff:127.0.0.1".parse().unwrap())
+        );
+        for bad in [
+            "",
+            "10.0.0.0/33",
+            "::/129",
+            "10.0.0.0/",
+            "10.0.0/8",
+            "a/8",
+            "10.0.0.0/-1",
+        ] {
+            assert_eq!(network(bad), Err(NoNetwork), "{bad}");
+        }
+        let all = [network("0.0.0.0/0").unwrap(), network("::/0").unwrap()];
+        for never in ["0.0.0.0", "::", "224.0.0.1", "ff02::1"] {
+            assert!(!may_be_called(never.parse().unwrap(), &all), "{never}");
+        }
+        assert!(may_be_called("10.0.0.1".parse().unwrap(), &all));
+    }
+}
