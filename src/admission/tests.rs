@@ -17,12 +17,13 @@ use crate::{
     },
     state::Store,
     tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
-    trust::{Anchors, Trust},
+    trust::{Anchors, Revocation, Trust, revocation::RevocationSettings},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use openssl::x509::X509;
+use std::sync::Arc;
 
 const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
 
@@ -35,6 +36,12 @@ fn signed() -> (SignedRequest, X509) {
 fn signed_with(more: &[(&str, &str)], options: &SignOptions) -> (SignedRequest, X509) {
     let root = pki::Ca::root(&pki::CaSpec::development_root()).unwrap();
     let tpp = root.issue(&pki::LeafSpec::default()).unwrap();
+    let signed = signed_by(&tpp, more, options);
+    (signed, X509::from_der(root.der()).unwrap())
+}
+
+/// A request that this TPP signed.
+fn signed_by(tpp: &pki::Issued, more: &[(&str, &str)], options: &SignOptions) -> SignedRequest {
     let identity = TppIdentity::from_pem(&tpp.pem, &tpp.key_pem).unwrap();
     let headers = [("Host", "a"), ("TPP-Redirect-URI", "https://tpp.example/")];
     let request = Unsigned {
@@ -47,8 +54,7 @@ fn signed_with(more: &[(&str, &str)], options: &SignOptions) -> (SignedRequest, 
             .collect(),
         body: None,
     };
-    let signed = sign(&identity, request, options).unwrap();
-    (signed, X509::from_der(root.der()).unwrap())
+    sign(&identity, request, options).unwrap()
 }
 
 /// Judges a request `late` seconds after it was signed, with these reasons observed.
@@ -70,10 +76,21 @@ fn judge_by(
     late: u64,
     policy: Policy,
 ) -> (Result<Admitted, Refusal>, Record) {
+    let anchors = Anchors::new(anchor.into_iter().collect(), Vec::new()).unwrap();
+    judge_in(signed, Trust::new(anchors), late, policy)
+}
+
+/// Judges a request by a policy and a trust.
+fn judge_in(
+    signed: &SignedRequest,
+    trust: Trust,
+    late: u64,
+    policy: Policy,
+) -> (Result<Admitted, Refusal>, Record) {
     let world = Snapshot::new(
         policy,
         Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
-        Trust::new(Anchors::new(anchor.into_iter().collect(), Vec::new()).unwrap()),
+        trust,
     );
     let pairs = signed.headers.iter();
     let headers: HeaderMap = pairs
@@ -316,4 +333,63 @@ fn what_is_on_goes_upstream_whether_named_or_not() {
         );
         assert_eq!(record.named_fixes().flags(), &named);
     }
+}
+
+/// A world in which the certificate's issuer revoked it, or (where no list is given) says nothing.
+fn judge_revocation(
+    lists: Vec<Vec<u8>>,
+    signed: &SignedRequest,
+    anchor: X509,
+    observed: &[Reason],
+) -> (Result<Admitted, Refusal>, Record) {
+    let settings = RevocationSettings {
+        lists,
+        ..RevocationSettings::default()
+    };
+    let trust = Trust::new(Anchors::new(vec![anchor], Vec::new()).unwrap())
+        .with_revocation(Some(Arc::new(Revocation::new(settings).unwrap())));
+    let mut policy = Policy::new(Environment::Production);
+    policy.observed = observed.to_vec();
+    judge_in(signed, trust, 0, policy)
+}
+
+/// CRT-6, FWD-6: a revoked certificate that is observed establishes nobody.
+#[test]
+fn a_revoked_certificate_that_is_observed_is_nobody_s() {
+    let root = pki::Ca::root(&pki::CaSpec::development_root()).unwrap();
+    let spec = pki::LeafSpec {
+        serial: Some(vec![0x41, 7]),
+        ..pki::LeafSpec::default()
+    };
+    let tpp = root.issue(&spec).unwrap();
+    let signed = signed_by(&tpp, &[], &SignOptions::at(NOW.system_time()));
+    let anchor = || X509::from_der(root.der()).unwrap();
+    let at = |seconds: u64| {
+        time::OffsetDateTime::from_unix_timestamp(i64::try_from(seconds).unwrap()).unwrap()
+    };
+    let list = |revoked: &[Vec<u8>]| {
+        let (from, to) = (at(NOW.unix() - 60), at(NOW.unix() + 60));
+        vec![root.crl(revoked, from, to).unwrap()]
+    };
+    let (good, _) = judge_revocation(list(&[]), &signed, anchor(), &[]);
+    let good = good.unwrap();
+    assert!(good.tpp().is_some() && good.unrevoked().unwrap().is_known());
+
+    let revoked = || list(&[vec![0x41, 7]]);
+    let (refused, record) = judge_revocation(revoked(), &signed, anchor(), &[]);
+    assert_eq!(refused.unwrap_err().reason(), Reason::CertificateRevoked);
+    assert!(!record.holds(Stage::Revocation) && record.holds(Stage::Signature));
+    let (observed, record) =
+        judge_revocation(revoked(), &signed, anchor(), &[Reason::CertificateRevoked]);
+    let observed = observed.unwrap();
+    assert!(observed.tpp().is_none() && observed.unrevoked().is_none());
+    assert_eq!(
+        observed.waived().collect::<Vec<_>>(),
+        [Reason::CertificateRevoked]
+    );
+    assert!(!record.revocation_is_unknown());
+
+    // Production is closed where nobody can say.
+    let (unknown, _) = judge_revocation(Vec::new(), &signed, anchor(), &[]);
+    assert_eq!(unknown.unwrap_err().reason(), Reason::RevocationUnavailable);
 }

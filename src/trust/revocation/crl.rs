@@ -77,6 +77,12 @@ impl Crl {
         is_complete(&list)
     }
 
+    /// The name (DER) of a list's issuer.
+    pub(super) fn issuer(bytes: &[u8]) -> Option<Vec<u8>> {
+        let list = X509Crl::from_der(&to_der(bytes).ok()?).ok()?;
+        list.issuer_name().to_der().ok()
+    }
+
     /// Since when a certificate is revoked, by the content of its serial number.
     pub(super) fn revoked(&self, serial: &[u8]) -> Option<Timestamp> {
         let order = |(listed, _): &(Box<[u8]>, Timestamp)| -> Ordering { (**listed).cmp(serial) };

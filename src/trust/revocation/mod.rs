@@ -46,8 +46,9 @@ use engine::{Engine, Work};
 use fetch::Fetcher;
 use member::Published;
 use moka::sync::Cache;
-use openssl::x509::{X509, X509Ref};
+use openssl::x509::{X509, X509Name, X509Ref};
 use std::{
+    cmp::Ordering,
     io,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -129,6 +130,8 @@ pub enum Standing {
 #[derive(Debug)]
 pub struct Revocation {
     settings: RevocationSettings,
+    /// The names (DER) of the issuers of the settings' lists, in their order.
+    list_issuers: Vec<Option<Vec<u8>>>,
     cells: Cache<Key, Arc<Cell>>,
     gates: Cache<Address, Arc<Gate>>,
     counters: Arc<Counters>,
@@ -156,6 +159,11 @@ impl Revocation {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         Ok(Self {
             fetcher: Fetcher::new(&settings.private_addresses)?,
+            list_issuers: settings
+                .lists
+                .iter()
+                .map(|list| Crl::issuer(list))
+                .collect(),
             settings,
             cells: Cache::new(SOURCES_KEPT),
             gates: Cache::new(SOURCES_KEPT),
@@ -226,8 +234,11 @@ impl Revocation {
         };
         let is_issuer = |of: &&IssuerAddresses| {
             key(&of.issuer) == key(issuer)
-                && of.issuer.subject_name().try_cmp(issuer.subject_name()).ok()
-                    == Some(std::cmp::Ordering::Equal)
+                && of
+                    .issuer
+                    .subject_name()
+                    .try_cmp(issuer.subject_name())
+                    .is_ok_and(Ordering::is_eq)
         };
         for of in configured.filter(is_issuer) {
             if let Some(address) = &of.ocsp {
@@ -273,8 +284,19 @@ impl Revocation {
         if let Some(known) = self.cells.get(&key) {
             return Some(known);
         }
-        let mut lists = self.settings.lists.iter();
-        let list = lists.find_map(|list| Crl::read(list, issuer, scope).ok())?;
+        // Reading a list costs as much as it is long: only those in the issuer's name are.
+        let name = issuer.subject_name();
+        let is_same = |of: &Vec<u8>| {
+            let of = X509Name::from_der(of);
+            of.is_ok_and(|of| of.try_cmp(name).is_ok_and(Ordering::is_eq))
+        };
+        let list = self
+            .settings
+            .lists
+            .iter()
+            .zip(&self.list_issuers)
+            .filter(|(_, of)| of.as_ref().is_some_and(is_same))
+            .find_map(|(list, _)| Crl::read(list, issuer, scope).ok())?;
         let cell = Arc::new(Cell::of_file(key.clone(), list));
         self.cells.insert(key, Arc::clone(&cell));
         Some(cell)
@@ -376,3 +398,6 @@ impl Member {
         known
     }
 }
+
+#[cfg(test)]
+mod tests;

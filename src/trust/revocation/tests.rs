@@ -1,0 +1,136 @@
+//! The CRLs of NIST's PKITS (sections 4.4, 4.14 and 4.15 above all), read as files of a configuration.
+//!
+//! The vectors are found as tests/it/pkits.rs finds them; where they are not, the test says so and is skipped.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and says why it is skipped"
+)]
+
+use super::{Revocation, RevocationSettings, Standing};
+use crate::{clock::Timestamp, trust::Anchors};
+use openssl::x509::X509;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+/// 2026-01-01T00:00:00Z.
+const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
+
+/// Good paths of which nobody can say that they are good without what is not supported, each with the reason. They are "unknown",
+/// which the policy refuses, or "revoked": never "good" by half of the truth.
+const UNKNOWN: &[(&str, &str)] = &[
+    ("ValidSeparateCertificateandCRLKeys", KEYS),
+    ("ValidBasicSelfIssued", KEYS),
+    ("ValidSelfIssued", KEYS),
+    ("ValidDNnameConstraintsTest19", KEYS),
+    ("ValiddistributionPoint", POINTS),
+    (
+        "ValidonlySomeReasons",
+        "lists for some reasons only are refused",
+    ),
+    ("ValidIDPwithindirectCRL", "indirect lists are refused"),
+    ("ValidcRLIssuer", "indirect lists are refused"),
+    (
+        "ValiddeltaCRL",
+        "delta lists are refused: what one takes back stays revoked, and the complete list beside it may have run out",
+    ),
+];
+
+/// A path that only a delta list revokes; the complete list, which is current, does not. Deltas are not fetched (CRT-6).
+const BY_DELTA_ONLY: &str = "InvaliddeltaCRLTest4";
+
+const KEYS: &str = "a list must be signed by the very key that signed the certificate";
+const POINTS: &str = "the list's distribution point is named relative to its issuer";
+
+fn folder() -> Option<PathBuf> {
+    if let Some(folder) = std::env::var_os("PORTVAKT_PKITS") {
+        return Some(folder.into());
+    }
+    let script = "import cryptography_vectors as v; print(next(iter(v.__path__)))";
+    let asked = Command::new("python3").args(["-c", script]).output().ok()?;
+    let package = String::from_utf8(asked.stdout).ok()?;
+    let folder = Path::new(package.trim()).join("x509/PKITS_data");
+    (asked.status.success() && folder.is_dir()).then_some(folder)
+}
+
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut paths: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    paths.sort();
+    let read = |path: &PathBuf| {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        (name, fs::read(path).unwrap())
+    };
+    paths.iter().map(read).collect()
+}
+
+//= CRT-6 accepted
+//= CRT-6 refused
+#[test]
+fn lists_are_judged_as_nist_says() {
+    let Some(folder) = folder() else {
+        println!(
+            "skipped: PKITS is not here; set PORTVAKT_PKITS or install Python's cryptography_vectors"
+        );
+        return;
+    };
+    let (mut authorities, mut ends, mut root) = (Vec::new(), Vec::new(), None);
+    for (name, der) in files(&folder.join("certs")) {
+        let certificate = X509::from_der(&der).unwrap();
+        match name.strip_suffix("EE") {
+            Some(case) => ends.push((case.to_owned(), der)),
+            None if name == "TrustAnchorRootCertificate" => root = Some(certificate),
+            None => authorities.push(certificate),
+        }
+    }
+    let anchors = Anchors::new(root.into_iter().collect(), authorities).unwrap();
+    let lists = files(&folder.join("crls"));
+    let revocation = Revocation::new(RevocationSettings {
+        lists: lists.into_iter().map(|(_, list)| list).collect(),
+        ..RevocationSettings::default()
+    })
+    .unwrap();
+    let (mut good, mut bad, mut unknown, mut faults) = (0, 0, 0, Vec::new());
+    for (name, der) in &ends {
+        // What is no chain needs no list.
+        let Ok(members) = anchors.members(der, &[], NOW) else {
+            continue;
+        };
+        let sources = revocation.sources(&members).unwrap();
+        let standing = sources.standing(NOW, Duration::ZERO);
+        let decided_by_lists = [
+            "CRL",
+            "Revoked",
+            "distributionPoint",
+            "onlyContains",
+            "onlySome",
+            "SerialNumber",
+        ];
+        if name.starts_with("Invalid") {
+            // A list must not make any of these good; some are bad for another reason (a policy, a time).
+            if decided_by_lists.iter().any(|part| name.contains(part)) {
+                bad += 1;
+                if standing == Standing::Good && name != BY_DELTA_ONLY {
+                    faults.push(format!("{name} is good"));
+                }
+            }
+        } else if standing == Standing::Good {
+            good += 1;
+        } else if let Some((_, why)) = UNKNOWN.iter().find(|(part, _)| name.starts_with(part)) {
+            unknown += 1;
+            println!("{name}: {why}: {standing:?}");
+        } else {
+            faults.push(format!("{name}: {standing:?}"));
+        }
+    }
+    println!("{good} good, {bad} bad, {unknown} unknown");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(good > 80 && bad > 35, "{good} {bad}");
+}
