@@ -101,6 +101,7 @@ impl Warm {
             },
             peer: None,
             slot: Some(&self.slot),
+            client: None,
         };
         let mut record = Record::open(&self.clock);
         let mut body = self.body.clone();

@@ -1,10 +1,10 @@
-//! Who is it (CRT-1 to CRT-4, CRT-9, CRT-10)?
+//! Who is it (CRT-1 to CRT-4, CRT-9, CRT-10), and is it who shook hands (TLS-3)?
 
 use super::Head;
 use crate::{
     clock::Timestamp,
-    interface::{Fault, Refusal, headers},
-    trust::{Certificate, CertificateFault, Trust},
+    interface::{Fault, Reason, Refusal, headers},
+    trust::{Certificate, CertificateFault, Shown, Trust, Website},
 };
 use std::sync::Arc;
 
@@ -13,12 +13,18 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Tpp {
     certificate: Arc<Certificate>,
+    website: Option<Arc<Website>>,
 }
 
 impl Tpp {
     /// The certificate.
     pub const fn certificate(&self) -> &Arc<Certificate> {
         &self.certificate
+    }
+
+    /// The certificate of the TLS connection, of the same TPP; `None` where none was shown (TLS-3).
+    pub const fn website(&self) -> Option<&Arc<Website>> {
+        self.website.as_ref()
     }
 }
 
@@ -30,27 +36,63 @@ pub(super) fn identify(head: &Head<'_>, trust: &Trust, now: Timestamp) -> Result
     let certificate = trust
         .identify(presented, head.slot, now)
         .map_err(|fault| refuse(&fault))?;
-    Ok(Tpp { certificate })
+    let shown = head.client;
+    let website = shown.map(|shown| website(shown, &certificate, trust, now));
+    Ok(Tpp {
+        website: website.transpose()?,
+        certificate,
+    })
+}
+
+/// TLS-3: whoever shows a QWAC signs as the TPP that it names.
+fn website(
+    shown: &Shown,
+    certificate: &Certificate,
+    trust: &Trust,
+    now: Timestamp,
+) -> Result<Arc<Website>, Refusal> {
+    let website = trust.website(shown, now).map_err(|fault| {
+        let text = match &fault {
+            CertificateFault::Untrusted(_) => "it leads to no trust anchor".to_owned(),
+            _ => said(&fault),
+        };
+        let text = format!("of the certificate of the TLS connection: {text}");
+        Refusal::from(Fault::request(fault.reason(), text)).for_operator(fault.to_string())
+    })?;
+    if website.tpp_id() == certificate.tpp_id() {
+        return Ok(website);
+    }
+    let text = format!(
+        "the TLS connection is that of {}, and the signing certificate that of {}",
+        website.tpp_id(),
+        certificate.tpp_id()
+    );
+    Err(Fault::request(Reason::CertificateIdentityMismatch, text).into())
 }
 
 fn refuse(found: &CertificateFault) -> Refusal {
-    let text = match found {
+    // What OpenSSL says of a chain is the operator's: it can tell of our anchors.
+    if let CertificateFault::Untrusted(why) = found {
+        return Refusal::new(found.reason()).for_operator(why.clone());
+    }
+    let header = headers::TPP_SIGNATURE_CERTIFICATE.written;
+    Fault::header(found.reason(), header, said(found)).into()
+}
+
+/// What a caller reads.
+fn said(found: &CertificateFault) -> String {
+    match found {
         CertificateFault::Malformed(why) => {
             format!("{why}; send the base64 of the DER certificate, and nothing else")
         }
         CertificateFault::Weak(why) => {
             format!("{why}; RSA of 2048 to 4096 bits with an odd exponent of 65537 to 2^32 passes")
         }
-        // What OpenSSL says of a chain is the operator's: it can tell of our anchors.
-        CertificateFault::Untrusted(why) => {
-            return Refusal::new(found.reason()).for_operator(why.clone());
-        }
+        CertificateFault::Untrusted(why) => why.clone(),
         CertificateFault::Expired(at) => format!("it ended at {}", headers::date::format(*at)),
         CertificateFault::NotYetValid(at) => {
             format!("it begins at {}", headers::date::format(*at))
         }
         CertificateFault::WrongType(why) | CertificateFault::NotPsd2(why) => (*why).to_owned(),
-    };
-    let header = headers::TPP_SIGNATURE_CERTIFICATE.written;
-    Fault::header(found.reason(), header, text).into()
+    }
 }

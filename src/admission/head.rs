@@ -2,7 +2,7 @@
 
 use crate::{
     interface::{Fault, Reason, headers},
-    trust::Slot,
+    trust::{Shown, Slot},
 };
 use http::{HeaderMap, HeaderValue, Method, header};
 use std::net::SocketAddr;
@@ -24,6 +24,8 @@ pub struct Head<'a> {
     pub peer: Option<SocketAddr>,
     /// The last certificate of the connection that it came on.
     pub slot: Option<&'a Slot>,
+    /// The certificate that the connection itself showed (TLS-3).
+    pub client: Option<&'a Shown>,
 }
 
 /// How a request was framed.

@@ -7,7 +7,10 @@ use super::{Policy, Tpp};
 use crate::{
     clock::Timestamp,
     interface::{Fault, Reason, Refusal, headers, operations::Operation},
-    trust::{Revocation, revocation::Standing},
+    trust::{
+        Revocation,
+        revocation::{Sources, Standing},
+    },
 };
 
 /// What a request gets where nobody can say whether its certificate is revoked.
@@ -40,12 +43,16 @@ pub(super) async fn judge(
     revocation: &Revocation,
     now: Timestamp,
 ) -> Result<Unrevoked, Refusal> {
-    // A certificate that was judged by a trust with revocation has sources. One without is nothing that anybody vouches for.
-    let standing = match tpp.certificate().sources() {
-        Some(sources) => revocation.judge(sources, now).await,
-        None => Standing::Unknown { depth: 0 },
+    let website = async {
+        match tpp.website() {
+            Some(website) => standing(revocation, website.sources(), now).await,
+            None => Standing::Good,
+        }
     };
-    match standing {
+    // Both at once: a request waits for one fetch only (CRT-11).
+    let own = standing(revocation, tpp.certificate().sources(), now);
+    let (own, website) = tokio::join!(own, website);
+    match own.worse(website) {
         Standing::Good => Ok(Unrevoked { known: true }),
         Standing::Revoked { depth, since } => Err(revoked(depth, since)),
         Standing::Unknown { depth } => match policy.when_unknown(operation) {
@@ -59,6 +66,14 @@ pub(super) async fn judge(
                 Err(Refusal::new(Reason::RevocationUnavailable).for_operator(text))
             }
         },
+    }
+}
+
+/// A certificate that was judged by a trust with revocation has sources. One without is nothing that anybody vouches for.
+async fn standing(revocation: &Revocation, sources: Option<&Sources>, now: Timestamp) -> Standing {
+    match sources {
+        Some(sources) => revocation.judge(sources, now).await,
+        None => Standing::Unknown { depth: 0 },
     }
 }
 

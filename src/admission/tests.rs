@@ -110,6 +110,7 @@ fn judge_in(
         framing: Framing::Frames,
         peer: None,
         slot: None,
+        client: None,
     };
     let mut record = Record::open(&Clock::standing(Timestamp::from_unix(NOW.unix() + late)));
     let runtime = tokio::runtime::Builder::new_current_thread()

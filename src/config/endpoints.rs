@@ -21,6 +21,8 @@ pub struct Listener {
     pub address: SocketAddr,
     /// The certificate chain that it shows and the key that fits it, both read from PEM files.
     pub identity: Arc<CertifiedKey>,
+    /// Whether callers show a certificate (TLS-3). Default off.
+    pub client_auth: ClientAuth,
     /// Threads that serve requests. Default `auto`: as many as the machine runs at once.
     pub threads: usize,
     /// Connections that are open at once; more are closed. Default 10 000.
@@ -29,6 +31,18 @@ pub struct Listener {
     pub body_timeout: Duration,
     /// How long a connection may stay open between requests. Default 60 s.
     pub keepalive: Duration,
+}
+
+/// Whether callers show a certificate of their own when they connect (TLS-3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientAuth {
+    /// None is asked for.
+    #[default]
+    Off,
+    /// One is asked for; who shows none is heard all the same.
+    Optional,
+    /// Without one there is no connection.
+    Required,
 }
 
 /// The core that admitted requests go to.
@@ -57,6 +71,13 @@ impl Listener {
         base: &Path,
     ) -> Option<Self> {
         let identity = identity(&mut section, base);
+        let client_auth = section.optional("client_auth").and_then(|value| {
+            value.one_of(&[
+                ("off", ClientAuth::Off),
+                ("optional", ClientAuth::Optional),
+                ("required", ClientAuth::Required),
+            ])
+        });
         let threads = section
             .optional("threads")
             .and_then(|value| threads(&value));
@@ -69,6 +90,7 @@ impl Listener {
         Some(Self {
             address: address?,
             identity: identity?,
+            client_auth: client_auth.unwrap_or_default(),
             threads: threads.unwrap_or_else(machine_threads),
             max_connections: max_connections.unwrap_or(10_000),
             body_timeout: body_timeout.unwrap_or(Duration::from_secs(10)),

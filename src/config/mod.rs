@@ -34,7 +34,7 @@ mod state;
 
 pub use control::{Control, ControlAddress};
 pub use document::Document;
-pub use endpoints::{Listener, Upstream};
+pub use endpoints::{ClientAuth, Listener, Upstream};
 pub use fault::{Fault, Faults, Inspection, Place};
 pub(crate) use pem::folder as certificates_in;
 pub use secret::Secret;

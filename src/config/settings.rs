@@ -58,6 +58,8 @@ pub struct TrustFiles {
     pub anchors: PathBuf,
     /// The folder of intermediates, which only help to find the way to an anchor. None by default.
     pub intermediates: Option<PathBuf>,
+    /// The folder of the anchors of QWACs (TLS-3). None by default: they are those of sealing certificates.
+    pub clients: Option<PathBuf>,
 }
 
 /// What is logged.
@@ -105,6 +107,8 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
     let rates = limits::rates(&mut root);
     let mut section = root.section("listener");
     let address = Listener::address(&mut section);
+    let clients = section.optional("client_anchors");
+    let clients = clients.and_then(|value| folder(&value, base, Contents::Needed));
     let listener = Listener::read(section, address, base);
     let control = Control::read(&mut root, address, base);
     let steered = control.as_ref().map(|control| &control.address);
@@ -115,7 +119,7 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
         policy.psu_present = sca.psu_present;
         policy.unknown_psu = sca.unknown_psu;
     }
-    let trust = trust(root.section("trust"), inspection, base);
+    let trust = trust(root.section("trust"), clients, inspection, base);
     let (operations, catalogue) = catalogue(&mut root, policy.environment, inspection, base);
     let state = state::read(&mut root, base);
     let written = revocation::Written::read(&mut root, policy.environment, base);
@@ -189,6 +193,7 @@ fn system<'a>(value: &Value<'a>) -> Option<&'a str> {
 
 fn trust(
     mut section: Section<'_>,
+    clients: Option<(PathBuf, Vec<X509>)>,
     inspection: &Inspection,
     base: &Path,
 ) -> Option<(TrustFiles, Trust)> {
@@ -200,13 +205,20 @@ fn trust(
     section.finish();
     let (path, found) = anchors?;
     let (other_path, others) = intermediates.unzip();
+    let (client_path, client_found) = clients.unzip();
     let files = TrustFiles {
         anchors: path,
         intermediates: other_path,
+        clients: client_path,
     };
-    let anchors = Anchors::new(found, others.unwrap_or_default());
-    let anchors = anchors.map_err(|error| inspection.report(place, pem::reason(&error)));
-    Some((files, Trust::new(anchors.ok()?)))
+    let others = others.unwrap_or_default();
+    let clients = client_found.map(|found| Anchors::new(found, others.clone()));
+    let fault = |error| inspection.report(place, pem::reason(&error));
+    let (anchors, clients) = Anchors::new(found, others)
+        .and_then(|anchors| Ok((anchors, clients.transpose()?)))
+        .map_err(fault)
+        .ok()?;
+    Some((files, Trust::new(anchors).with_client_anchors(clients)))
 }
 
 /// Whether a folder may hold nothing.

@@ -4,7 +4,10 @@
 //! bytes of a request target. Both are seen here, on the bytes of the connection, since they are seen nowhere else:
 //! the first is counted (HTTP-7), the second is refused (HTTP-10).
 
-use crate::{telemetry::Telemetry, trust::Slot};
+use crate::{
+    telemetry::Telemetry,
+    trust::{Shown, Slot},
+};
 use async_trait::async_trait;
 use pingora::{
     apps::{HttpServerApp, ServerApp},
@@ -42,6 +45,8 @@ pub(super) struct Connection {
     excess: AtomicBool,
     /// The certificate that it showed last.
     pub(super) slot: Slot,
+    /// The certificate that its handshake showed, or that of the session that it resumes (TLS-3).
+    pub(super) client: Option<Shown>,
     /// A request's head was read and its answer is not finished.
     busy: AtomicBool,
     /// The request line that was read last held bytes that the HTTP layer encodes.
@@ -51,6 +56,14 @@ pub(super) struct Connection {
 }
 
 impl Connection {
+    /// A connection whose handshake showed this.
+    pub(super) fn of(client: Option<Shown>) -> Self {
+        Self {
+            client,
+            ..Self::default()
+        }
+    }
+
     /// A head was read: what is written from now on answers it. Says whether its target was rewritten.
     pub(super) fn begin_request(&self) -> bool {
         self.busy.store(true, Ordering::Relaxed);

@@ -23,6 +23,9 @@
 // TLS: the gateway's own certificate, and what is kept per connection.
 mod tls;
 
+// The certificates of callers (TLS-3).
+mod client_auth;
+
 // The door in front of HTTP: the limit on connections, and a watch on what the HTTP layer answers by itself.
 mod door;
 

@@ -249,6 +249,9 @@ impl<'a> Arrival<'a> {
             },
             peer: self.peer,
             slot: self.connection.map(|connection| &connection.slot),
+            client: self
+                .connection
+                .and_then(|connection| connection.client.as_ref()),
         }
     }
 }

@@ -225,7 +225,7 @@ fn prepare(
     service.add_tls_with_settings(
         &listener.address.to_string(),
         None,
-        tls::settings(listener.identity).map_err(fault)?,
+        tls::settings(listener.identity, listener.client_auth).map_err(fault)?,
     );
     server.add_service(service);
     server.add_service(background_service(

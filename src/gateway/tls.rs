@@ -1,6 +1,7 @@
 //! TLS (TLS-1): rustls on aws-lc-rs, 1.2 and 1.3, with HTTP/2 and HTTP/1.1 by ALPN (TLS-2).
 
-use super::door::Connection;
+use super::{client_auth, door::Connection};
+use crate::{config::ClientAuth, trust::Shown};
 use async_trait::async_trait;
 use pingora::{
     Result,
@@ -14,9 +15,15 @@ use rustls::{
 use std::{any::Any, sync::Arc};
 
 /// What the listener speaks.
-pub(super) fn settings(identity: Arc<CertifiedKey>) -> Result<TlsSettings> {
+pub(super) fn settings(
+    identity: Arc<CertifiedKey>,
+    client_auth: ClientAuth,
+) -> Result<TlsSettings> {
     let mut settings = TlsSettings::with_callbacks(Box::new(Greeter))?;
     settings.set_cert_resolver(Arc::new(Identity(identity)));
+    if let Some(verifier) = client_auth::verifier(client_auth) {
+        settings.set_client_cert_verifier(verifier);
+    }
     settings.enable_h2();
     Ok(settings)
 }
@@ -38,8 +45,10 @@ struct Greeter;
 impl TlsAccept for Greeter {
     async fn handshake_complete_callback(
         &self,
-        _tls: &TlsRef,
+        tls: &TlsRef,
     ) -> Option<Arc<dyn Any + Send + Sync>> {
-        Some(Arc::new(Connection::default()))
+        let chain = tls.peer_cert_chain_der().unwrap_or_default();
+        let shown = Shown::new(chain.iter().map(AsRef::as_ref));
+        Some(Arc::new(Connection::of(shown)))
     }
 }

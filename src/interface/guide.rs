@@ -59,6 +59,7 @@ impl Reason {
             | Self::CertificateWeak
             | Self::CertificateWrongType
             | Self::CertificateNotPsd2
+            | Self::CertificateIdentityMismatch
             | Self::RoleMissing
             | Self::CertificateRevoked => certificate(self),
             Self::ScaRequired | Self::QuotaExceeded | Self::RateLimited | Self::RequestReplayed => {
@@ -310,6 +311,12 @@ const fn certificate(reason: Reason) -> Guide {
             when: "The certificate has no PSD2 statement with roles and an authority <country>-<NCA>, or its organizationIdentifier is not PSD<country>-<NCA>-<id>.",
             remedy: "Order the certificate as one for PSD2 (ETSI TS 119 495).",
             example: "organizationIdentifier NTRNO-123456789",
+        },
+        Reason::CertificateIdentityMismatch => Guide {
+            rules: "TLS-3",
+            when: "A certificate was shown when the TLS connection was made, and its organizationIdentifier is not that of TPP-Signature-Certificate.",
+            remedy: "Connect with the QWAC of the TPP that signs, or, where the bank does not require one, without a certificate.",
+            example: "The QWAC of PSDNO-FSA-111111, and the QSealC of PSDNO-FSA-222222",
         },
         Reason::RoleMissing => Guide {
             rules: "CRT-5",

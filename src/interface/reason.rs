@@ -107,6 +107,8 @@ reasons! {
     CertificateWrongType = (403, Forbidden, "certificate-wrong-type", "The certificate is not a qualified certificate for electronic seals or for website authentication."),
     /// CRT-4
     CertificateNotPsd2 = (403, Forbidden, "certificate-not-psd2", "The certificate does not carry a PSD2 identity (ETSI TS 119 495)."),
+    /// TLS-3
+    CertificateIdentityMismatch = (403, Forbidden, "certificate-identity-mismatch", "The certificate of the TLS connection and TPP-Signature-Certificate are of different TPPs."),
     /// CRT-5
     RoleMissing = (403, Forbidden, "role-missing", "The certificate lacks the PSD2 role that this operation needs."),
     /// CRT-6

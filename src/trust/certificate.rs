@@ -78,19 +78,10 @@ impl Certificate {
             judgement::qc_type(&statements)?;
         }
         judgement::key_usage(&certificate)?;
-        let psd2 = judgement::psd2(&statements)?.clone();
-        judgement::roles(&psd2)
-            .or_else(|fault| tolerance.allows(Tolerated::RolesEmpty).ok_or(fault))?;
-        judgement::authority(&psd2)
-            .or_else(|fault| tolerance.allows(Tolerated::NcaIdMalformed).ok_or(fault))?;
+        let psd2 = judgement::psd2_by(&statements, &mut tolerance)?;
         let issuer = judgement::issuer(&certificate)?;
         // Only now: an address in a certificate is nothing before it chains to an anchor (CRT-11).
-        let sources = trust
-            .revocation
-            .as_ref()
-            .map(|revocation| revocation.sources(&members))
-            .transpose()
-            .map_err(|fault| CertificateFault::Untrusted(fault.to_string()))?;
+        let sources = trust.sources(&members)?;
         Ok(Self {
             presented: presented.into(),
             generation: trust.generation,

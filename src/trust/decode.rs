@@ -10,7 +10,7 @@ use percent_encoding::percent_decode;
 use std::borrow::Cow;
 
 /// A chain of certificates has rarely more than four members.
-const MAX_CERTIFICATES: usize = 8;
+pub(super) const MAX_CERTIFICATES: usize = 8;
 
 const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";

@@ -8,7 +8,7 @@ use super::{
     CertificateFault, Validity,
     name::Name,
     qc::{self, Psd2, Statements},
-    tolerance::Tolerance,
+    tolerance::{Tolerance, Tolerated},
 };
 use crate::clock::Timestamp;
 use aws_lc_rs::signature::{ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256};
@@ -140,6 +140,15 @@ pub(crate) const fn qc_type(statements: &Statements) -> Result<(), CertificateFa
     }
 }
 
+/// TLS-3: QcType web.
+pub(crate) const fn web(statements: &Statements) -> Result<(), CertificateFault> {
+    if statements.web {
+        Ok(())
+    } else {
+        Err(CertificateFault::WrongType("its QcType is not web"))
+    }
+}
+
 /// CRT-3: the key may sign.
 pub(crate) fn key_usage(certificate: &X509Certificate<'_>) -> Result<(), CertificateFault> {
     let usage = certificate
@@ -162,6 +171,17 @@ pub(crate) fn psd2(statements: &Statements) -> Result<&Psd2, CertificateFault> {
         .psd2
         .as_ref()
         .ok_or(CertificateFault::NotPsd2("it has no PSD2 statement"))
+}
+
+/// CRT-4: the PSD2 statement, whole, or with the faults that a policy lets pass.
+pub(crate) fn psd2_by(
+    statements: &Statements,
+    tolerance: &mut Tolerance,
+) -> Result<Psd2, CertificateFault> {
+    let psd2 = psd2(statements)?;
+    roles(psd2).or_else(|fault| tolerance.allows(Tolerated::RolesEmpty).ok_or(fault))?;
+    authority(psd2).or_else(|fault| tolerance.allows(Tolerated::NcaIdMalformed).ok_or(fault))?;
+    Ok(psd2.clone())
 }
 
 /// CRT-4: it names a role.

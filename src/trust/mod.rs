@@ -28,13 +28,18 @@ pub(crate) mod judgement;
 // What a certificate says.
 pub mod certificate;
 
+// The certificate of the TLS connection (TLS-3).
+pub mod website;
+
 pub use certificate::{Certificate, Roles, Validity};
 pub use chain::Anchors;
 pub use revocation::Revocation;
 pub use tolerance::{CertificatePolicy, Tolerated};
+pub use website::{Shown, Website};
 
 use crate::{clock::Timestamp, interface::Reason};
 use moka::sync::Cache;
+use openssl::x509::X509;
 use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicU64, Ordering},
@@ -99,6 +104,8 @@ const REFUSALS_KEPT: u64 = 10_000;
 #[derive(Debug)]
 pub struct Trust {
     anchors: Anchors,
+    /// Those of QWACs, where they are others (TLS-3).
+    client_anchors: Option<Anchors>,
     policy: CertificatePolicy,
     revocation: Option<Arc<Revocation>>,
     /// Refusals that no time and no other path can change (CRT-12), by the SHA-256 of what was presented.
@@ -114,6 +121,7 @@ impl Trust {
         static GENERATION: AtomicU64 = AtomicU64::new(0);
         Self {
             anchors,
+            client_anchors: None,
             policy: CertificatePolicy::Strict,
             revocation: None,
             refused: Cache::new(REFUSALS_KEPT),
@@ -125,6 +133,12 @@ impl Trust {
     /// The same trust, in certificates that are read by another policy.
     pub fn with_policy(mut self, policy: CertificatePolicy) -> Self {
         self.policy = policy;
+        self
+    }
+
+    /// The same trust, where the certificates of TLS connections chain to these anchors; `None` for the same ones (TLS-3).
+    pub fn with_client_anchors(mut self, anchors: Option<Anchors>) -> Self {
+        self.client_anchors = anchors;
         self
     }
 
@@ -168,6 +182,23 @@ impl Trust {
             return Ok(certificate);
         }
         self.look_up(presented, now)
+    }
+
+    /// The certificate of a TLS connection, chained to an anchor and valid at `now` (TLS-3).
+    ///
+    /// # Errors
+    /// The first fault, in the order of the rules.
+    pub fn website(&self, shown: &Shown, now: Timestamp) -> Result<Arc<Website>, CertificateFault> {
+        shown.judge(self, now)
+    }
+
+    /// Where the revocation of a chain's members is known from; `None` where it is not checked.
+    fn sources(&self, members: &[X509]) -> Result<Option<revocation::Sources>, CertificateFault> {
+        self.revocation
+            .as_ref()
+            .map(|revocation| revocation.sources(members))
+            .transpose()
+            .map_err(|fault| CertificateFault::Untrusted(fault.to_string()))
     }
 
     fn look_up(

@@ -273,6 +273,7 @@ pub(crate) fn requests(bytes: &[u8]) {
         framing,
         peer: None,
         slot: None,
+        client: None,
     };
     let mut record = Record::open(&Clock::standing(NOW));
     let mut body = Bytes::copy_from_slice(body);

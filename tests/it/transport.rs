@@ -2,6 +2,8 @@
 
 /// HTTP-6, HTTP-8.
 mod bodies;
+/// TLS-3.
+mod client_auth;
 /// HTTP-7.
 mod framing;
 /// HTTP-10, HTTP-11.

@@ -66,6 +66,7 @@ fn judge(operation: &str, changes: &[(&str, &str)]) -> Result<Fixes, Vec<(String
         framing: Framing::Frames,
         peer: None,
         slot: None,
+        client: None,
     };
     let policy = Policy::new(Environment::Sandbox);
     match check(&head, Announced::Nothing, operation, &policy) {

@@ -100,5 +100,6 @@ fn head<'a>(request: &'a SavedRequest, method: &'a Method) -> Head<'a> {
         framing,
         peer: None,
         slot: None,
+        client: None,
     }
 }

@@ -126,6 +126,16 @@ pub enum Standing {
     },
 }
 
+impl Standing {
+    /// That of two chains together: one that is revoked comes before one that is unknown.
+    pub(crate) const fn worse(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Good, other) | (Self::Unknown { .. }, other @ Self::Revoked { .. }) => other,
+            (own, _) => own,
+        }
+    }
+}
+
 /// Judges whether certificates are revoked.
 #[derive(Debug)]
 pub struct Revocation {

@@ -315,7 +315,9 @@ impl GateBuilder {
         let folder = TempDir::new().unwrap();
         self.world.write(folder.path());
         for (name, content) in &self.files {
-            fs::write(folder.path().join(name), content).unwrap();
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
         }
         let upstream = Upstream::start();
         let yaml = self.yaml(free_address(), free_address(), upstream.address());

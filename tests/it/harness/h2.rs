@@ -30,19 +30,28 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Sends a request on a connection of its own and reads its answer.
 pub(crate) fn exchange(gate: &Gate, sealed: &Sealed) -> Result<Answer, String> {
-    let within = async { tokio::time::timeout(PATIENCE, talk(gate, sealed)).await };
+    exchange_by(gate, sealed, connector(gate))
+}
+
+/// The same, by a client that shakes hands in its own way.
+pub(crate) fn exchange_by(
+    gate: &Gate,
+    sealed: &Sealed,
+    tls: TlsConnector,
+) -> Result<Answer, String> {
+    let within = async { tokio::time::timeout(PATIENCE, talk(gate, sealed, tls)).await };
     RUNTIME
         .block_on(within)
         .map_err(|_| "no answer over HTTP/2".to_owned())?
 }
 
-async fn talk(gate: &Gate, sealed: &Sealed) -> Result<Answer, String> {
+async fn talk(gate: &Gate, sealed: &Sealed, tls: TlsConnector) -> Result<Answer, String> {
     let say = |fault: &dyn std::fmt::Display| fault.to_string();
     let stream = TcpStream::connect(gate.address())
         .await
         .map_err(|fault| say(&fault))?;
     let name = ServerName::try_from("localhost").unwrap();
-    let stream = connector(gate)
+    let stream = tls
         .connect(name, stream)
         .await
         .map_err(|fault| say(&fault))?;

@@ -1,0 +1,253 @@
+//! Mutual TLS with a QWAC: TLS-3.
+//!
+//! The client is rustls, which can resume sessions; each handshake is one of TLS 1.2 or 1.3, over HTTP/1.1 or HTTP/2.
+
+use crate::harness::{
+    Answer, Call, Gate, Wire, check_error, exchange_by, pki,
+    pki::{Issued, Key, LeafSpec, QcType},
+    render, world,
+};
+use portvakt::clock::{Clock, Timestamp};
+use rustls::{
+    ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned,
+    SupportedProtocolVersion,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
+    version::{TLS12, TLS13},
+};
+use std::{io::Write, net::TcpStream, sync::Arc, time::Duration};
+
+const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
+
+/// A QWAC that is right in every respect.
+fn qwac() -> LeafSpec {
+    LeafSpec {
+        qc_type: Some(QcType::Web),
+        key: Key::EcP256,
+        ..world().leaf()
+    }
+}
+
+fn issue(spec: &LeafSpec) -> Issued {
+    world().issuing.issue(spec).unwrap()
+}
+
+/// A client that shows a certificate, or none.
+fn client(
+    version: &'static SupportedProtocolVersion,
+    shown: Option<&Issued>,
+    alpn: &[u8],
+) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    let anchor = world().tls_ca.der().to_vec();
+    roots.add(CertificateDer::from(anchor)).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[version])
+        .unwrap()
+        .with_root_certificates(roots);
+    let mut config = match shown {
+        None => builder.with_no_client_auth(),
+        Some(issued) => {
+            let chain = vec![
+                CertificateDer::from(issued.der.clone()),
+                CertificateDer::from(world().issuing.der().to_vec()),
+            ];
+            let key = PrivateKeyDer::from_pem_slice(issued.key_pem.as_bytes()).unwrap();
+            builder.with_client_auth_cert(chain, key).unwrap()
+        }
+    };
+    config.alpn_protocols = vec![alpn.to_vec()];
+    Arc::new(config)
+}
+
+/// One call on a connection of its own: the answer, and how hands were shaken.
+fn call(
+    gate: &Gate,
+    client: &Arc<ClientConfig>,
+    call: &Call,
+) -> Result<(Answer, HandshakeKind), String> {
+    let name = ServerName::try_from("localhost").unwrap();
+    let session = ClientConnection::new(Arc::clone(client), name).unwrap();
+    let stream = TcpStream::connect(gate.address()).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let mut wire = Wire::new(StreamOwned::new(session, stream));
+    let sealed = gate.seal(call);
+    let sent = wire.stream.write_all(&render(&sealed));
+    let answer = wire.answer(&sealed.request.method).map_err(|fault| {
+        let sent = sent.err().map(|fault| fault.to_string());
+        sent.unwrap_or_else(|| fault.to_string())
+    })?;
+    Ok((answer, wire.stream.conn.handshake_kind().unwrap()))
+}
+
+/// Over both versions of TLS and both of HTTP.
+fn everywhere(gate: &Gate, shown: Option<&Issued>, made: &Call, check: impl Fn(&Answer)) {
+    for version in VERSIONS {
+        let (answer, _) = call(gate, &client(version, shown, b"http/1.1"), made).unwrap();
+        check(&answer);
+        let tls = tokio_rustls::TlsConnector::from(client(version, shown, b"h2"));
+        check(&exchange_by(gate, &gate.seal(made), tls).unwrap());
+    }
+}
+
+fn passes(gate: &Gate, shown: Option<&Issued>, made: &Call) {
+    everywhere(gate, shown, made, |answer| {
+        assert_eq!(answer.status, 200, "{:?}", answer.json());
+    });
+}
+
+fn refused(gate: &Gate, shown: &Issued, made: &Call, reason: &str) {
+    let before = gate.metric("portvakt_requests_total", &[reason]);
+    gate.upstream().take();
+    everywhere(gate, Some(shown), made, |answer| {
+        assert_eq!(answer.status, 403);
+        assert_eq!(answer.json()["reason"], reason);
+    });
+    assert!(gate.upstream().saw_nothing());
+    let counted = gate.metric("portvakt_requests_total", &[reason]) - before;
+    assert!((3.5..4.5).contains(&counted), "{counted}");
+}
+
+//= TLS-3 accepted
+//= TLS-3 refused
+#[test]
+fn a_qwac_is_that_of_the_tpp_that_signs() {
+    let own = issue(&qwac());
+    let other = issue(&LeafSpec {
+        organization_identifier: Some("PSDNO-FSA-111111".into()),
+        ..qwac()
+    });
+    for client_auth in ["optional", "required"] {
+        let gate = Gate::builder()
+            .listener(&format!("client_auth: {client_auth}"))
+            .start();
+        passes(&gate, Some(&own), &Call::accounts());
+        refused(
+            &gate,
+            &other,
+            &Call::accounts(),
+            "certificate-identity-mismatch",
+        );
+        let of_other = Call::accounts().by(&world().aisp);
+        passes(&gate, Some(&other), &of_other);
+        refused(&gate, &own, &of_other, "certificate-identity-mismatch");
+    }
+}
+
+//= TLS-3 accepted
+//= TLS-3 refused
+#[test]
+fn who_shows_none() {
+    let optional = Gate::builder().listener("client_auth: optional").start();
+    passes(&optional, None, &Call::accounts());
+    let required = Gate::builder().listener("client_auth: required").start();
+    for version in VERSIONS {
+        let client = client(version, None, b"http/1.1");
+        assert!(call(&required, &client, &Call::accounts()).is_err());
+    }
+    assert!(required.upstream().saw_nothing());
+    // Where none is asked for, none is looked at.
+    let other = issue(&LeafSpec {
+        organization_identifier: Some("PSDNO-FSA-111111".into()),
+        ..qwac()
+    });
+    passes(&Gate::start(), Some(&other), &Call::accounts());
+}
+
+/// A resumed session shows no certificate: that of its first handshake is still its own.
+//= TLS-3 accepted
+//= TLS-3 refused
+#[test]
+fn a_resumed_session_keeps_its_certificate() {
+    let own = issue(&qwac());
+    let gate = Gate::builder().listener("client_auth: required").start();
+    for version in VERSIONS {
+        let client = client(version, Some(&own), b"http/1.1");
+        let (answer, kind) = call(&gate, &client, &Call::accounts()).unwrap();
+        assert_eq!((answer.status, kind), (200, HandshakeKind::Full));
+        let (answer, kind) = call(&gate, &client, &Call::accounts()).unwrap();
+        assert_eq!((answer.status, kind), (200, HandshakeKind::Resumed));
+        let stolen = Call::accounts().by(&world().aisp);
+        let (answer, kind) = call(&gate, &client, &stolen).unwrap();
+        assert_eq!(kind, HandshakeKind::Resumed);
+        check_error(
+            "resumed",
+            &answer,
+            403,
+            "FORBIDDEN",
+            "certificate-identity-mismatch",
+        );
+    }
+}
+
+/// A QWAC holds as a seal does: chain, type, identity and, at each request, validity.
+//= TLS-3 refused
+#[test]
+fn a_qwac_that_does_not_hold() {
+    let gate = Gate::builder().listener("client_auth: optional").start();
+    let seal = issue(&LeafSpec {
+        qc_type: Some(QcType::Eseal),
+        ..qwac()
+    });
+    let nobody = issue(&LeafSpec {
+        roles: None,
+        ..qwac()
+    });
+    let own_root = pki::Ca::root(&pki::CaSpec::development_root()).unwrap();
+    let stranger = own_root.issue(&qwac()).unwrap();
+    let old = issue(&LeafSpec {
+        not_after: time::macros::datetime!(2021-01-01 0:00 UTC),
+        ..qwac()
+    });
+    for (shown, reason) in [
+        (&seal, "certificate-wrong-type"),
+        (&nobody, "certificate-not-psd2"),
+        (&stranger, "certificate-untrusted"),
+        (&old, "certificate-expired"),
+    ] {
+        println!("{reason}");
+        refused(&gate, shown, &Call::accounts(), reason);
+    }
+}
+
+//= TLS-3 refused
+#[test]
+fn a_qwac_that_ends_while_it_is_connected() {
+    let clock = Clock::standing(Timestamp::from_unix(1_800_000_000));
+    let gate = Gate::builder()
+        .clock(&clock)
+        .listener("client_auth: optional")
+        .start();
+    let shown = issue(&LeafSpec {
+        not_after: time::OffsetDateTime::from_unix_timestamp(1_800_000_010).unwrap(),
+        ..qwac()
+    });
+    let client = client(&TLS13, Some(&shown), b"http/1.1");
+    for (seconds, status) in [(0, 200), (10, 200), (11, 403)] {
+        clock.set(Timestamp::from_unix(1_800_000_000 + seconds));
+        let (answer, _) = call(&gate, &client, &Call::accounts()).unwrap();
+        assert_eq!(answer.status, status, "{seconds}");
+    }
+}
+
+/// QWACs may have anchors of their own.
+//= TLS-3 accepted
+//= TLS-3 refused
+#[test]
+fn anchors_for_websites() {
+    let root = pki::Ca::root(&pki::CaSpec::development_root()).unwrap();
+    let gate = Gate::builder()
+        .listener("client_auth: optional")
+        .listener("client_anchors: web")
+        .file("web/root.pem", root.pem())
+        .start();
+    passes(
+        &gate,
+        Some(&root.issue(&qwac()).unwrap()),
+        &Call::accounts(),
+    );
+    let of_seals = issue(&qwac());
+    refused(&gate, &of_seals, &Call::accounts(), "certificate-untrusted");
+}
