@@ -274,6 +274,10 @@ async fn of_proven(
 }
 
 /// What the stages give that need the store.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it is moved once, and nearly every one is judged"
+)]
 enum Remembered {
     Answer(Answer),
     Judged(Judged<Grant>, Judged<Claim>),

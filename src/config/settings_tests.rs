@@ -161,6 +161,10 @@ fn what_is_left_out_has_its_default() {
 }
 
 #[test]
+#[allow(
+    clippy::too_many_lines,
+    reason = "a configuration is as long as its keys"
+)]
 fn what_is_written_is_what_runs() {
     let text = "
 environment: sandbox

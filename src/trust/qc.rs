@@ -236,17 +236,17 @@ mod tests {
                 tag::SEQUENCE,
                 &[identifier(3), name("Account Information")].concat(),
             ),
-            // PSP_CB and PSP_PA are not of this interface.
+            // PSP_CB and PSP_PA open nothing in this interface.
             [
                 tlv(tag::SEQUENCE, &[identifier(5), name("PSP_CB")].concat()),
                 one.clone(),
             ]
             .concat(),
         ];
-        for roles in right {
+        for (roles, read) in right.into_iter().zip(["PSP_AI", "PSP_AI", "PSP_AI,PSP_CB"]) {
             let extension = whole(&psd2(&roles, "NO-FSA"));
             assert!(Statements::parse(&extension).is_ok());
-            assert_eq!(tolerated(&extension), Some((vec![], "PSP_AI".into())));
+            assert_eq!(tolerated(&extension), Some((vec![], read.into())));
         }
         let malformed = [
             (
