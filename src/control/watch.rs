@@ -36,7 +36,8 @@ pub(super) async fn ready(State((shutdown, desk)): State<Watched>) -> Response {
 
 pub(super) async fn metrics(State((_, desk)): State<Watched>) -> impl IntoResponse {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], desk.telemetry.metrics())
+    let text = desk.telemetry.metrics(&desk.kept.counters());
+    ([(header::CONTENT_TYPE, kind)], text)
 }
 
 /// SIGHUP would end the process; here it does nothing yet, since nothing is reloaded yet.

@@ -14,7 +14,7 @@ use crate::{
 };
 use prometheus::{
     Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
-    TextEncoder,
+    TextEncoder, proto::MetricFamily,
 };
 use std::{
     sync::{Arc, OnceLock},
@@ -175,9 +175,12 @@ impl Metrics {
         self.lines_dropped.inc();
     }
 
-    pub(super) fn text(&self) -> String {
+    /// With families that are kept elsewhere.
+    pub(super) fn text(&self, others: Vec<MetricFamily>) -> String {
         let mut text = Vec::new();
-        if let Err(error) = TextEncoder::new().encode(&self.registry.gather(), &mut text) {
+        let mut families = self.registry.gather();
+        families.extend(others);
+        if let Err(error) = TextEncoder::new().encode(&families, &mut text) {
             tracing::error!(%error, "metrics cannot be written");
         }
         String::from_utf8(text).unwrap_or_default()

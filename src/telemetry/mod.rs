@@ -8,6 +8,7 @@ mod access;
 mod metrics;
 mod per_tpp;
 mod revocation;
+mod state;
 
 pub use metrics::Handles;
 
@@ -15,7 +16,8 @@ use crate::{
     admission::{Outcome, Record},
     clock::Timestamp,
     interface::operations::Catalogue,
-    trust::revocation::Counters,
+    state::Counters,
+    trust::revocation,
 };
 use access::AccessLog;
 use http::HeaderValue;
@@ -93,12 +95,12 @@ impl Telemetry {
     }
 
     /// Shows the counters of the revocation that is in use.
-    pub fn watch_revocation(&self, counters: &Arc<Counters>) {
+    pub fn watch_revocation(&self, counters: &Arc<revocation::Counters>) {
         self.revocation.watch(counters);
     }
 
-    /// Everything, in Prometheus' text format.
-    pub fn metrics(&self) -> String {
-        self.metrics.text() + &self.revocation.text()
+    /// Everything, in Prometheus' text format, with what the store counted.
+    pub fn metrics(&self, state: &Counters) -> String {
+        self.metrics.text(state::families(state)) + &self.revocation.text()
     }
 }

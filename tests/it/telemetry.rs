@@ -1,8 +1,8 @@
 //! The access log and the metrics of the program itself: what they say, and that nothing personal stands in them.
 
-use crate::harness::{Call, Gate, Protocol};
+use crate::harness::{Call, Gate, Protocol, accepted};
 use serde_json::Value;
-use std::process::Command;
+use std::{process::Command, time::Duration};
 
 /// What a request holds that no log, metric or error may repeat.
 const PERSONAL: [&str; 5] = [
@@ -102,4 +102,29 @@ fn every_request_has_a_line_and_nothing_personal_is_in_it() {
         (&lines[3]["tpp"], &lines[3]["shown_tpp"]),
         (&Value::Null, &Value::from("PSDNO-FSA-123456"))
     );
+}
+
+#[test]
+fn what_the_store_does_is_measured() {
+    let gate = Gate::start();
+    let payment = Call::payment().only(Protocol::Http1);
+    gate.seal(&payment);
+    let state = |name: &str| gate.metric(&format!("portvakt_state_{name}"), &[]);
+    let (changes, batches) = (state("changes_total"), state("batches_total"));
+    accepted(&gate, &payment);
+    assert!(state("changes_total") > changes);
+    assert!(state("batches_total") > batches);
+    assert!(state("batch_seconds_total") > 0.0);
+    assert!(state("largest_batch") >= 1.0);
+    assert!(state("batches_failed_total").abs() < f64::EPSILON);
+    // Rows are counted when housekeeping has been around.
+    let counted = |table: &str| {
+        let label = format!("table=\"{table}\"");
+        (0..500).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            (gate.metric("portvakt_state_rows", &[&label]) - 1.0).abs() < f64::EPSILON
+        })
+    };
+    assert!(counted("psu"));
+    assert!(counted("request"));
 }

@@ -1,0 +1,171 @@
+//! What the store did and holds, as metrics.
+//!
+//! Invariant: nothing is counted here on a request's path. The store counts by itself, and what it counted is read when
+//! someone asks for the metrics.
+
+use crate::state::{Counters, Rows};
+use prometheus::{
+    Counter, IntCounter, IntGauge, IntGaugeVec, Opts, core::Collector, proto::MetricFamily,
+};
+
+/// The store's counters, as they stand now.
+pub(super) fn families(counters: &Counters) -> Vec<MetricFamily> {
+    let Counters {
+        batches,
+        failed,
+        changes,
+        largest_batch,
+        spent,
+        rows,
+    } = counters;
+    [
+        counted(
+            "portvakt_state_batches_total",
+            "Transactions of the store, those that failed included.",
+            *batches,
+        ),
+        counted(
+            "portvakt_state_batches_failed_total",
+            "Transactions of the store that failed: what was asked in them was answered 503.",
+            *failed,
+        ),
+        counted(
+            "portvakt_state_changes_total",
+            "Changes that the store was asked for, its own housekeeping included.",
+            *changes,
+        ),
+        sum(
+            "portvakt_state_batch_seconds_total",
+            "The time that the store spent in transactions.",
+            spent.as_secs_f64(),
+        ),
+        largest(*largest_batch),
+        held(rows),
+    ]
+    .into_iter()
+    .flatten()
+    // What has no sample cannot be written.
+    .filter(|family| !family.get_metric().is_empty())
+    .collect()
+}
+
+fn counted(name: &str, help: &str, value: u64) -> Vec<MetricFamily> {
+    IntCounter::new(name, help).map_or_else(not_made, |counter| {
+        counter.inc_by(value);
+        counter.collect()
+    })
+}
+
+fn sum(name: &str, help: &str, value: f64) -> Vec<MetricFamily> {
+    Counter::new(name, help).map_or_else(not_made, |counter| {
+        counter.inc_by(value);
+        counter.collect()
+    })
+}
+
+fn largest(changes: u64) -> Vec<MetricFamily> {
+    let (name, help) = (
+        "portvakt_state_largest_batch",
+        "The most changes in one transaction of the store.",
+    );
+    IntGauge::new(name, help).map_or_else(not_made, |gauge| {
+        gauge.set(number(changes));
+        gauge.collect()
+    })
+}
+
+/// Kinds that were not counted yet are left out.
+fn held(rows: &Rows) -> Vec<MetricFamily> {
+    let Rows {
+        quotas,
+        pages,
+        requests,
+        tokens,
+        psus,
+    } = *rows;
+    let kinds = [
+        ("psu", psus),
+        ("quota", quotas),
+        ("page", pages),
+        ("request", requests),
+        ("token", tokens),
+    ];
+    let opts = Opts::new(
+        "portvakt_state_rows",
+        "Rows of the store by table, as housekeeping last counted them.",
+    );
+    IntGaugeVec::new(opts, &["table"]).map_or_else(not_made, |gauges| {
+        for (table, rows) in kinds {
+            if let Some(rows) = rows {
+                gauges.with_label_values(&[table]).set(number(rows));
+            }
+        }
+        gauges.collect()
+    })
+}
+
+/// As gauges have numbers.
+fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "it stands where an error is handed over"
+)]
+fn not_made(error: prometheus::Error) -> Vec<MetricFamily> {
+    tracing::error!(%error, "a metric of the store cannot be made");
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prometheus::{Encoder, TextEncoder};
+    use std::time::Duration;
+
+    #[test]
+    fn what_was_counted_is_shown() {
+        let counters = Counters {
+            batches: 7,
+            failed: 1,
+            changes: 5_000_000_000,
+            largest_batch: 64,
+            spent: Duration::from_millis(1_500),
+            rows: Rows {
+                psus: Some(3),
+                quotas: Some(0),
+                ..Rows::default()
+            },
+        };
+        let mut text = Vec::new();
+        TextEncoder::new()
+            .encode(&families(&counters), &mut text)
+            .unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let samples: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(
+            samples,
+            [
+                "portvakt_state_batches_total 7",
+                "portvakt_state_batches_failed_total 1",
+                "portvakt_state_changes_total 5000000000",
+                "portvakt_state_batch_seconds_total 1.5",
+                "portvakt_state_largest_batch 64",
+                r#"portvakt_state_rows{table="psu"} 3"#,
+                r#"portvakt_state_rows{table="quota"} 0"#,
+            ]
+        );
+        assert!(text.contains("# TYPE portvakt_state_batches_total counter"));
+    }
+
+    #[test]
+    fn before_housekeeping_has_been_around_there_are_no_rows() {
+        let families = families(&Counters::default());
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&families, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("portvakt_state_batches_total 0"), "{text}");
+        assert!(!text.contains("portvakt_state_rows"), "{text}");
+    }
+}
