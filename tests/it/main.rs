@@ -56,6 +56,9 @@ mod forwarding;
 /// QUO-*, REP-1, SCA-*: what is kept.
 mod state;
 
+/// ERR-4, QUO-5, REP-1: a disk that is full, or away.
+mod disk;
+
 /// SCA-*: the bank's side of it.
 mod control;
 

@@ -17,8 +17,9 @@ use serde_json::{Value, json};
 use std::{
     collections::HashSet,
     fs,
-    io::Write,
+    io::{self, Write},
     net::{SocketAddr, TcpListener, TcpStream},
+    path::Path,
     process::{Child, Command, Stdio},
     sync::{
         Mutex,
@@ -118,16 +119,20 @@ impl Gate {
 
     /// Posts to the control listener.
     pub(crate) fn tell(&self, path: &str, body: &Value) -> Answer {
-        let mut wire = Wire::new(TcpStream::connect(self.control).unwrap());
+        self.try_tell(path, body).unwrap()
+    }
+
+    /// The same, where it may be gone.
+    pub(crate) fn try_tell(&self, path: &str, body: &Value) -> io::Result<Answer> {
+        let mut wire = Wire::new(TcpStream::connect(self.control)?);
         let body = body.to_string();
         write!(
             wire.stream,
             "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
              Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
             body.len()
-        )
-        .unwrap();
-        wire.answer("POST").unwrap()
+        )?;
+        wire.answer("POST")
     }
 
     /// Signs a call and sends it over one protocol.
@@ -188,6 +193,31 @@ impl Gate {
             std::thread::sleep(Duration::from_millis(10));
         }
         panic!("it does not start again: {:?}", start().err());
+    }
+
+    /// The program that serves this gate's configuration: as often as it is started, on the same state and ports.
+    pub(crate) fn program(&self) -> Command {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_portvakt"));
+        let config = self.folder.path().join("gateway.yaml");
+        program.args(["serve", "--config"]).arg(config);
+        program
+    }
+
+    /// Waits until the program answers on both ports; false where it has ended.
+    pub(crate) fn is_up(&self, program: &mut Child) -> bool {
+        let ports = [self.address, self.control];
+        while ports.iter().any(|port| TcpStream::connect(port).is_err()) {
+            if program.try_wait().unwrap().is_some() {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        true
+    }
+
+    /// The folder of its configuration and its state.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Stops the gateway, so that whatever it had still under way is over.
@@ -272,29 +302,24 @@ impl GateBuilder {
 
     /// Starts it as a program of its own, with its access log on. Its output can be read when it was stopped.
     pub(crate) fn start_program(self) -> (Gate, Child) {
+        let gate = self.for_program();
+        let mut program = gate.program();
+        let program = program.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut program = program.spawn().unwrap();
+        assert!(gate.is_up(&mut program), "it does not start");
+        (gate, program)
+    }
+
+    /// A gate whose program is not started yet: see [`Gate::program`].
+    pub(crate) fn for_program(self) -> Gate {
         let folder = TempDir::new().unwrap();
         self.world.write(folder.path());
         let upstream = Upstream::start();
         let (address, control) = (free_address(), free_address());
         let yaml = self.yaml(address, control, upstream.address());
-        let config = folder.path().join("gateway.yaml");
         let yaml = yaml.replace("access: false", "access: true");
-        fs::write(&config, &yaml).unwrap();
-        let program = Command::new(env!("CARGO_BIN_EXE_portvakt"))
-            .args(["serve", "--config"])
-            .arg(config)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn();
-        let mut program = program.unwrap();
-        while [address, control]
-            .iter()
-            .any(|address| TcpStream::connect(address).is_err())
-        {
-            assert_eq!(program.try_wait().unwrap(), None, "it does not start");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let gate = Gate {
+        fs::write(folder.path().join("gateway.yaml"), &yaml).unwrap();
+        Gate {
             running: None,
             address,
             control,
@@ -304,8 +329,7 @@ impl GateBuilder {
             introduced: self.introducing.then(Mutex::default),
             folder,
             yaml,
-        };
-        (gate, program)
+        }
     }
 
     /// Starts it, or says why not.

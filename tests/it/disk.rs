@@ -1,0 +1,210 @@
+//! ERR-4, QUO-5, REP-1: a disk that is full, or cannot be written, and what needs no disk.
+
+use crate::harness::{Call, Connection, Gate, Protocol, accepted, check_error, refused};
+use portvakt::clock::Stopwatch;
+use serde_json::json;
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+use tempfile::TempDir;
+
+/// A program that is killed when the test ends, however it ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The account list with the PSU present, whose PSU is in memory once it was asked for.
+fn warm() -> Call {
+    Call::accounts().present()
+}
+
+/// Whether the gateway is ready, and what is not well.
+fn readiness(gate: &Gate) -> (u16, String) {
+    let answer = gate.control("/readyz");
+    (answer.status, answer.json()["notWell"].to_string())
+}
+
+/// Waits until the gateway is ready, or is not; ten seconds at most.
+fn becomes(gate: &Gate, status: u16) -> String {
+    for _ in 0..500 {
+        let (found, not_well) = readiness(gate);
+        if found == status {
+            return not_well;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{:?}", readiness(gate));
+}
+
+/// While nothing can be written, what has to be is refused and what has not goes on; afterwards nothing was taken.
+fn fails_closed(gate: &Gate, take_away: impl FnOnce(), give_back: impl FnOnce()) {
+    let balances = Call::balances().only(Protocol::Http1);
+    accepted(gate, &warm());
+    accepted(gate, &Call::payment());
+    accepted(gate, &balances);
+    assert_eq!(readiness(gate), (200, "[]".into()));
+    take_away();
+    // Until the space is used that the file has already.
+    let tries = (0..200).find(|_| gate.send(&Call::payment(), Protocol::Http1).status == 503);
+    println!("the first refusal after {tries:?} payments");
+    for _ in 0..3 {
+        for call in [&Call::payment(), &balances] {
+            let answer = refused(gate, call, 503, "SYSTEM_ERROR", "state-unavailable");
+            assert!(answer.header("retry-after").is_some());
+        }
+        accepted(gate, &warm());
+    }
+    let said = becomes(gate, 503);
+    assert!(said.contains("state: "), "{said}");
+    println!("readyz: {said}");
+    let who = json!({
+        "tpp": gate.world().both.id(), "psu_id": "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
+        "last_sca": gate.now().to_string(),
+    });
+    let answer = gate.tell("/psu/bind", &who);
+    check_error("bind", &answer, 503, "SYSTEM_ERROR", "state-unavailable");
+    give_back();
+    let began = Stopwatch::start();
+    becomes(gate, 200);
+    println!("ready again after {:?}", began.elapsed());
+    accepted(gate, &Call::payment());
+    for _ in 0..3 {
+        accepted(gate, &balances);
+    }
+    refused(gate, &balances, 429, "ACCESS_EXCEEDED", "quota-exceeded");
+    assert_eq!(gate.tell("/psu/bind", &who).status, 200);
+}
+
+/// Runs a command in mounts of its own, with a small file system at a place.
+fn with_small_disk(place: &Path, command: &Command) -> Command {
+    let mut inside = Command::new("unshare");
+    let script = "mount -t tmpfs -o size=2m,mode=0700 tmpfs \"$0\" && exec \"$@\"";
+    inside.args(["--map-root-user", "--mount", "sh", "-c", script]);
+    inside.arg(place);
+    inside.arg(command.get_program()).args(command.get_args());
+    inside
+}
+
+//= ERR-4 refused
+#[test]
+fn a_disk_that_is_full_fails_closed_and_recovers() {
+    let tried = with_small_disk(TempDir::new().unwrap().path(), &Command::new("true")).output();
+    if !tried.as_ref().is_ok_and(|output| output.status.success()) {
+        println!("skipped: a file system cannot be mounted here: {tried:?}");
+        return;
+    }
+    let gate = Gate::builder().for_program();
+    let state = gate.folder().join("state");
+    fs::create_dir(&state).unwrap();
+    let mut program = with_small_disk(&state, &gate.program());
+    let program = program.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut program = Running(program.spawn().unwrap());
+    assert!(gate.is_up(&mut program.0), "it does not start");
+    // The program's own view: from outside, the folder is empty.
+    let seen = PathBuf::from(format!("/proc/{}/root", program.0.id()));
+    let filler = seen.join(state.strip_prefix("/").unwrap()).join("filler");
+    let fill = || {
+        let mut file = File::create(&filler).unwrap();
+        let block = [0_u8; 4096];
+        while file.write_all(&block).is_ok() {}
+    };
+    fails_closed(&gate, fill, || fs::remove_file(&filler).unwrap());
+}
+
+/// A file that even its owner cannot write, until this is dropped.
+struct Immutable(PathBuf);
+
+impl Immutable {
+    fn make(path: PathBuf) -> Option<Self> {
+        let changed = Command::new("chattr").arg("+i").arg(&path).output();
+        let changed = changed.is_ok_and(|output| output.status.success());
+        changed.then_some(Self(path))
+    }
+}
+
+impl Drop for Immutable {
+    fn drop(&mut self) {
+        let _ = Command::new("chattr").arg("-i").arg(&self.0).status();
+    }
+}
+
+/// Whether a file that is open already can be made immutable.
+fn can_be_read_only(folder: &Path) -> bool {
+    let path = folder.join("tried");
+    let mut file = File::create(&path).unwrap();
+    let made = Immutable::make(path);
+    made.is_some() && file.write_all(b"x").is_err()
+}
+
+//= ERR-4 refused
+#[test]
+fn a_file_that_cannot_be_written_fails_closed_and_recovers() {
+    let gate = Gate::start();
+    if !can_be_read_only(gate.folder()) {
+        println!("skipped: a file cannot be made immutable here (chattr +i)");
+        return;
+    }
+    let files = ["portvakt.db", "portvakt.db-wal"];
+    let files = files.map(|name| gate.folder().join("state").join(name));
+    let made = std::cell::RefCell::new(Vec::new());
+    fails_closed(
+        &gate,
+        || {
+            let immutable = files.map(|file| Immutable::make(file).unwrap());
+            made.borrow_mut().extend(immutable);
+        },
+        || made.borrow_mut().clear(),
+    );
+}
+
+/// With the file out of the way nothing could be read or written: so nothing was.
+#[test]
+fn a_signed_get_with_the_psu_present_touches_no_disk() {
+    let gate = Gate::start();
+    accepted(&gate, &warm());
+    let state = gate.folder().join("state");
+    let log = || {
+        let found = fs::metadata(state.join("portvakt.db-wal")).unwrap();
+        (found.len(), found.modified().unwrap())
+    };
+    let changes = || gate.metric("portvakt_state_changes_total", &[]);
+    // What came before may be tidied up after.
+    std::thread::sleep(Duration::from_millis(1_500));
+    let (began, before) = (Stopwatch::start(), (log(), changes()));
+    fifty_are_answered(&gate);
+    assert_eq!(log(), before.0, "the log was written");
+    // Housekeeping looks around once a second.
+    let own = began.elapsed().as_secs_f64() + 1.0;
+    assert!(
+        changes() - before.1 <= own,
+        "{} {own}",
+        changes() - before.1
+    );
+
+    let (file, away) = (state.join("portvakt.db"), state.join("away"));
+    fs::rename(&file, &away).unwrap();
+    fifty_are_answered(&gate);
+    let payment = Call::payment();
+    refused(&gate, &payment, 503, "SYSTEM_ERROR", "state-unavailable");
+    fs::rename(&away, &file).unwrap();
+    accepted(&gate, &payment);
+}
+
+fn fifty_are_answered(gate: &Gate) {
+    gate.upstream().take();
+    let mut connection = Connection::open(gate);
+    for _ in 0..50 {
+        let answer = connection.exchange(&gate.seal(&warm())).unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.reason());
+    }
+    assert_eq!(gate.upstream().take().len(), 50);
+}
