@@ -6,7 +6,10 @@ CARGO_FLAGS = --features sandbox
 # Handed to the demo or to the benchmark: make demo ARGS=--once
 ARGS =
 
-.PHONY: help demo test check bench clean needs-build needs-tests
+# How often `make soak` kills the gateway.
+COUNT = 100
+
+.PHONY: help demo test soak check bench clean needs-build needs-tests
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -17,6 +20,9 @@ demo: needs-build ## Build, start the gateway before a stand-in core, and call i
 
 test: needs-tests ## Run every test: units, integration, the examples in the documentation
 	cargo test $(CARGO_FLAGS)
+
+soak: needs-tests ## Kill the gateway under load and start it again, over and over (COUNT=1000: so often)
+	PORTVAKT_SOAK=$(COUNT) cargo test $(CARGO_FLAGS) --test it -- --exact soak::killed_under_load_it_keeps_what_it_promised --nocapture
 
 check: needs-build ## Judge without running: format, lints, documentation, dependencies
 	cargo fmt --check

@@ -17,7 +17,7 @@ use crate::{
     clock::Timestamp,
     interface::operations::Catalogue,
     state::Counters,
-    trust::revocation,
+    trust::revocation::Counters as RevocationCounters,
 };
 use access::AccessLog;
 use http::HeaderValue;
@@ -95,7 +95,7 @@ impl Telemetry {
     }
 
     /// Shows the counters of the revocation that is in use.
-    pub fn watch_revocation(&self, counters: &Arc<revocation::Counters>) {
+    pub fn watch_revocation(&self, counters: &Arc<RevocationCounters>) {
         self.revocation.watch(counters);
     }
 

@@ -59,6 +59,9 @@ mod state;
 /// ERR-4, QUO-5, REP-1: a disk that is full, or away.
 mod disk;
 
+/// QUO-*, REP-1, SCA-12: killed under load, again and again.
+mod soak;
+
 /// SCA-*: the bank's side of it.
 mod control;
 

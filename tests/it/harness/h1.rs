@@ -37,6 +37,29 @@ impl Default for Tls {
     }
 }
 
+impl Tls {
+    /// What connects so. It reads what the system trusts, too, which takes its time: make one for many connections.
+    pub(crate) fn connector(self, world: &World) -> SslConnector {
+        let mut builder = SslConnector::builder(SslMethod::tls_client()).unwrap();
+        if let Some(version) = self.only {
+            // OpenSSL itself offers TLS 1.0 and 1.1 at this level only; what is tested is the gateway.
+            builder.set_security_level(0);
+            builder.set_cipher_list("ALL:@SECLEVEL=0").unwrap();
+            builder.set_min_proto_version(Some(version)).unwrap();
+            builder.set_max_proto_version(Some(version)).unwrap();
+        }
+        if !self.alpn.is_empty() {
+            builder.set_alpn_protos(self.alpn).unwrap();
+        }
+        let mut store = X509StoreBuilder::new().unwrap();
+        store
+            .add_cert(X509::from_pem(world.tls_ca.pem().as_bytes()).unwrap())
+            .unwrap();
+        builder.set_cert_store(store.build());
+        builder.build()
+    }
+}
+
 /// A connection to the gateway, its certificate verified.
 pub(crate) struct Connection {
     wire: Wire<SslStream<TcpStream>>,
@@ -50,28 +73,16 @@ impl Connection {
 
     /// Connects in a given way, or says why the handshake failed.
     pub(crate) fn shake(address: SocketAddr, world: &World, tls: Tls) -> Result<Self, String> {
-        let mut builder = SslConnector::builder(SslMethod::tls_client()).unwrap();
-        if let Some(version) = tls.only {
-            // OpenSSL itself offers TLS 1.0 and 1.1 at this level only; what is tested is the gateway.
-            builder.set_security_level(0);
-            builder.set_cipher_list("ALL:@SECLEVEL=0").unwrap();
-            builder.set_min_proto_version(Some(version)).unwrap();
-            builder.set_max_proto_version(Some(version)).unwrap();
-        }
-        if !tls.alpn.is_empty() {
-            builder.set_alpn_protos(tls.alpn).unwrap();
-        }
-        let mut store = X509StoreBuilder::new().unwrap();
-        store
-            .add_cert(X509::from_pem(world.tls_ca.pem().as_bytes()).unwrap())
-            .unwrap();
-        builder.set_cert_store(store.build());
+        Self::over(address, &tls.connector(world))
+    }
+
+    /// Connects with what was made ready before.
+    pub(crate) fn over(address: SocketAddr, connector: &SslConnector) -> Result<Self, String> {
         let stream = TcpStream::connect(address).map_err(|fault| fault.to_string())?;
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();
-        let stream = builder
-            .build()
+        let stream = connector
             .connect("localhost", stream)
             .map_err(|fault| fault.to_string())?;
         Ok(Self {

@@ -5,6 +5,8 @@
 
 /// Requests as recipes.
 mod call;
+/// Numbers that look random.
+mod dice;
 /// Certificates that no CA should make, made by editing good ones.
 mod forge;
 /// A gateway with an upstream behind it.
@@ -27,13 +29,14 @@ mod wire;
 /// Authorities and TPPs.
 mod world;
 
-pub(crate) use call::{Call, Protocol};
+pub(crate) use call::{Call, Protocol, Sealed};
+pub(crate) use dice::Dice;
 pub(crate) use forge::{Forged, resigned};
 pub(crate) use gate::Gate;
 pub(crate) use h1::{Connection, Tls, chunk, chunked, render, render_head};
 pub(crate) use h2::exchange_by;
 pub(crate) use judge::{accepted, check_error, needs_sca, refused};
 pub(crate) use revocation::{Crl, Responder, Said, Source, ocsp_answer};
-pub(crate) use upstream::{Reply, Upstream};
+pub(crate) use upstream::{Reply, Seen, Upstream};
 pub(crate) use wire::{Answer, Wire};
 pub(crate) use world::{Tpp, World, rsa_key, world};

@@ -65,6 +65,8 @@ pub(crate) enum Reply {
     Silence,
     /// These bytes, then the connection is closed.
     Raw(Vec<u8>),
+    /// What suits the request.
+    Suited(fn(&Seen) -> Reply),
 }
 
 impl Reply {
@@ -100,7 +102,8 @@ struct Shared {
 struct State {
     reply: Reply,
     stop: bool,
-    open: Vec<TcpStream>,
+    /// By number, so that what has ended can be let go.
+    open: Vec<(usize, TcpStream)>,
     connections: usize,
     seen: Vec<Seen>,
 }
@@ -174,7 +177,7 @@ impl Upstream {
             std::mem::take(&mut state.open)
         };
         self.shared.stopped.notify_all();
-        for connection in open {
+        for (_, connection) in open {
             let _ = connection.shutdown(Shutdown::Both);
         }
         // The accepting thread looks at `stop` when a connection comes.
@@ -199,10 +202,15 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             return;
         }
         state.connections += 1;
-        state.open.push(connection.try_clone().unwrap());
+        let number = state.connections;
+        state.open.push((number, connection.try_clone().unwrap()));
         drop(state);
         let shared = Arc::clone(shared);
-        thread::spawn(move || serve(connection, &shared));
+        thread::spawn(move || {
+            serve(connection, &shared);
+            let mut state = shared.state.lock().unwrap();
+            state.open.retain(|(open, _)| *open != number);
+        });
     }
 }
 
@@ -227,8 +235,12 @@ fn serve(connection: TcpStream, shared: &Shared) {
         };
         let reply = {
             let mut state = shared.state.lock().unwrap();
+            let reply = match &state.reply {
+                Reply::Suited(suit) => suit(&seen),
+                reply => reply.clone(),
+            };
             state.seen.push(seen);
-            state.reply.clone()
+            reply
         };
         if !whole || !answer(&mut wire.stream, &reply, shared) {
             break;
@@ -252,7 +264,7 @@ fn answer(stream: &mut TcpStream, reply: &Reply, shared: &Shared) -> bool {
             let _ = stream.write_all(bytes);
             false
         }
-        Reply::Close => false,
+        Reply::Close | Reply::Suited(_) => false,
         Reply::Silence => {
             let state = shared.state.lock().unwrap();
             drop(shared.stopped.wait_while(state, |state| !state.stop));

@@ -3,28 +3,12 @@
 //! `STATE_STEPS` says how many steps; 100 000 by hand. `STATE_SEED` repeats a run.
 
 use super::{BEGIN, DAY, HOUR, OTHER, Place, TPP, at, env, hash};
+use crate::harness::Dice;
 use portvakt::state::{
     Accounts, Asked, Bind, Bound, Completion, Decision, Finish, Finished, Kept, Page, PsuRef,
     QuotaAsked, RequestAsked, Taken, Withdraw, Withdrawn,
 };
 use std::collections::BTreeMap;
-
-/// A sequence of numbers that looks random and can be repeated (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit
-    }
-
-    fn one_in(&mut self, chances: u64) -> bool {
-        self.below(chances) == 0
-    }
-}
 
 /// One context: last SCA, and the consent's time and accounts.
 type Context = (u64, Option<(u64, Option<Vec<String>>)>);

@@ -1,0 +1,207 @@
+//! The program under load, killed at random moments and started again on the same state and ports, and what must hold
+//! whenever it is killed:
+//!
+//! - the upstream never sees more than four calls of one quota, those that it made the gateway give back apart;
+//! - what was answered as completed is known after every start, and completing it again gets the same answer;
+//! - the upstream never sees one X-Request-ID of a payment twice.
+//!
+//! `PORTVAKT_SOAK` says how many kills (`make soak COUNT=1000`), `PORTVAKT_SOAK_SEED` which moments.
+
+/// Who calls.
+mod client;
+/// What was seen, and whether it may be.
+mod ledger;
+
+use crate::harness::{Call, Dice, Gate, Protocol, Reply, Seen, Tls};
+use client::{Client, give_up};
+use ledger::Ledger;
+use openssl::ssl::SslConnector;
+use portvakt::clock::Stopwatch;
+use std::{
+    fs::OpenOptions,
+    process::{Child, Stdio},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+/// Clients at once.
+const CLIENTS: u64 = 4;
+
+/// What clients and killer share.
+struct Soak {
+    gate: Gate,
+    connector: SslConnector,
+    /// How often the program was killed: the quotas that are in use follow it.
+    kills: AtomicU64,
+    over: AtomicBool,
+    ledger: Mutex<Ledger>,
+}
+
+//= QUO-5 accepted
+//= QUO-7 accepted
+//= REP-1 refused
+//= SCA-12 accepted
+#[test]
+fn killed_under_load_it_keeps_what_it_promised() {
+    let count = number("PORTVAKT_SOAK", 5);
+    let seed = number("PORTVAKT_SOAK_SEED", 1);
+    let gate = Gate::builder()
+        .line("rates: {per_tpp: off, per_address: off}")
+        .for_program();
+    gate.upstream().reply(Reply::Suited(suit));
+    let soak = Soak {
+        connector: Tls::default().connector(gate.world()),
+        gate,
+        kills: AtomicU64::new(0),
+        over: AtomicBool::new(false),
+        ledger: Mutex::default(),
+    };
+    let mut dice = Dice(seed);
+    let began = Stopwatch::start();
+    let mut program = soak.start();
+    soak.gate.seal(&Call::payment()); // The PSU is brought in.
+    std::thread::scope(|scope| {
+        let _over = Over(&soak.over);
+        for number in 0..CLIENTS {
+            let client = Client::new(&soak, dice.below(u64::MAX) ^ number);
+            scope.spawn(move || client.call_until_over());
+        }
+        soak.wait_until_there_is_something_to_lose();
+        for kill in 0..count {
+            if soak.is_over() {
+                return; // A client has failed, and says why.
+            }
+            std::thread::sleep(Duration::from_millis(20 + dice.below(180)));
+            program.end();
+            soak.kills.store(kill + 1, Ordering::Relaxed);
+            soak.note_what_was_seen();
+            if dice.one_in(10) {
+                // Killed while it starts, too.
+                let mut program = soak.spawn();
+                std::thread::sleep(Duration::from_millis(dice.below(100)));
+                program.end();
+                soak.note_what_was_seen();
+            }
+            program = soak.start();
+            soak.check_some(&mut dice);
+        }
+    });
+    soak.note_what_was_seen();
+    let checked = soak.check_all();
+    program.end();
+    let ledger = soak.ledger.lock().unwrap();
+    println!(
+        "{count} kills in {:?}, seed {seed}; {checked} completions known at the end\n{ledger}",
+        began.elapsed(),
+    );
+    ledger.check_the_whole();
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |value| value.parse().unwrap())
+}
+
+/// The upstream has some calls of the quota given back (QUO-5).
+fn suit(seen: &Seen) -> Reply {
+    if ledger::is_given_back(seen) {
+        Reply::json(404, "{}")
+    } else {
+        Reply::json(200, "{}")
+    }
+}
+
+/// A program that is killed when it is dropped, at the latest.
+struct Program(Child);
+
+impl Program {
+    /// SIGKILL.
+    fn end(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Ends the clients, however the test ends.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Soak {
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    fn spawn(&self) -> Program {
+        let log = self.gate.folder().join("errors.log");
+        let log = OpenOptions::new().create(true).append(true).open(log);
+        let mut program = self.gate.program();
+        let program = program.stdout(Stdio::null()).stderr(log.unwrap());
+        Program(program.spawn().unwrap())
+    }
+
+    /// Starts it, and waits until it listens. The sockets of the one before may close a moment after it has ended.
+    fn start(&self) -> Program {
+        let began = Stopwatch::start();
+        for _ in 0..100 {
+            let mut program = self.spawn();
+            if self.gate.is_up(&mut program.0) {
+                self.ledger.lock().unwrap().started(began.elapsed());
+                return program;
+            }
+            self.ledger.lock().unwrap().not_started();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        give_up(&self.gate, "it does not start again")
+    }
+
+    /// A machine under other load may take longer for that than the program is left alive for.
+    fn wait_until_there_is_something_to_lose(&self) {
+        while !self.is_over() && !self.ledger.lock().unwrap().has_everything() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn note_what_was_seen(&self) {
+        let seen = self.gate.upstream().take();
+        let mut ledger = self.ledger.lock().unwrap();
+        seen.iter().for_each(|seen| ledger.saw(seen));
+    }
+
+    /// The last completions and some earlier ones are known: their sessions are valid.
+    fn check_some(&self, dice: &mut Dice) {
+        let sample = self.ledger.lock().unwrap().sample(dice);
+        let mut client = Client::new(self, dice.below(u64::MAX));
+        for completed in sample {
+            client.must_have_session(&completed);
+        }
+    }
+
+    /// Every completion is known to the bank's side. How many there are.
+    fn check_all(&self) -> usize {
+        let all = self.ledger.lock().unwrap().completed().to_vec();
+        for completed in &all {
+            let answer = self.gate.tell("/psu/read", &completed.who());
+            assert_eq!(answer.status, 200, "{completed:?}");
+            assert!(answer.json()["session"].is_object(), "{completed:?}");
+        }
+        all.len()
+    }
+}
+
+/// How a call goes: over HTTP/1.1, so that a connection can be broken off and begun anew cheaply.
+fn over_http1(call: Call) -> Call {
+    call.only(Protocol::Http1)
+}

@@ -1,0 +1,215 @@
+//! A client: its connection breaks whenever the program is killed, and it goes on when there is one again.
+
+use super::{
+    Soak,
+    ledger::{Completed, GIVEN_BACK, What},
+    over_http1,
+};
+use crate::harness::{Answer, Call, Connection, Dice, Gate, Sealed};
+use openssl::ssl::SslConnector;
+use portvakt::clock::{Clock, Stopwatch, Timestamp};
+use serde_json::json;
+use std::{sync::atomic::Ordering, time::Duration};
+use uuid::Uuid;
+
+/// Quotas of each round that are in use.
+const QUOTAS: u64 = 3;
+
+/// Rounds whose quotas are in use: so that a quota is used before a kill and after it.
+const ROUNDS: u64 = 4;
+
+/// How long a check may take after a start.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(super) struct Client<'a> {
+    soak: &'a Soak,
+    dice: Dice,
+    connector: SslConnector,
+    connection: Option<Connection>,
+}
+
+impl<'a> Client<'a> {
+    pub(super) fn new(soak: &'a Soak, seed: u64) -> Self {
+        Self {
+            soak,
+            dice: Dice(seed),
+            connector: soak.connector.clone(),
+            connection: None,
+        }
+    }
+
+    pub(super) fn call_until_over(mut self) {
+        let soak = self.soak;
+        // Also where this one fails.
+        let _over = super::Over(&soak.over);
+        while !soak.is_over() {
+            match self.dice.below(10) {
+                0..4 => self.read_balances(),
+                4..6 => self.pay(),
+                6..8 => self.pay_again(),
+                _ => self.complete_an_sca(),
+            }
+        }
+    }
+
+    /// A call without the PSU, on one of few quotas.
+    fn read_balances(&mut self) {
+        let kills = self.soak.kills.load(Ordering::Relaxed);
+        let round = kills.saturating_sub(self.dice.below(ROUNDS));
+        let account = format!("{round}-{}", self.dice.below(QUOTAS));
+        let target = format!("/v1/accounts/{account}/balances");
+        let given_back = self.dice.one_in(4);
+        let start = if given_back { GIVEN_BACK } else { "" };
+        let id = format!("{start}{}", self.uuid());
+        let call = Call::balances().at(&target).with("X-Request-ID", &id);
+        if let Some(answer) = self.ask(&seal(call)) {
+            let status = if given_back { 404 } else { 200 };
+            self.expect(What::Balances, &answer, &[status, 429]);
+            if answer.status == 200 {
+                self.soak.ledger.lock().unwrap().read(target);
+            }
+        }
+    }
+
+    /// A payment that others may send again at once.
+    fn pay(&mut self) {
+        let id = self.uuid().to_string();
+        let sealed = seal(Call::payment().with("X-Request-ID", &id));
+        self.soak.ledger.lock().unwrap().will_pay(&sealed);
+        self.send_payment(&sealed, What::Payment);
+    }
+
+    /// The very bytes of an earlier payment.
+    fn pay_again(&mut self) {
+        let earlier = self
+            .soak
+            .ledger
+            .lock()
+            .unwrap()
+            .earlier_payment(&mut self.dice);
+        if let Some(sealed) = earlier {
+            self.send_payment(&sealed, What::Replay);
+        }
+    }
+
+    fn send_payment(&mut self, sealed: &Sealed, what: What) {
+        if let Some(answer) = self.ask(sealed) {
+            self.expect(what, &answer, &[200, 409]);
+            if answer.status == 200 {
+                let id = sealed.request.header("x-request-id").unwrap().to_owned();
+                self.soak.ledger.lock().unwrap().paid(id);
+            }
+        }
+    }
+
+    /// A new PSU, from the first request to the session. The bank repeats what was not answered.
+    fn complete_an_sca(&mut self) {
+        let session = self.uuid().to_string();
+        let Some(answer) = self.ask(&seal(accounts(&session))) else {
+            return;
+        };
+        self.expect(What::Sca, &answer, &[401]);
+        let json = answer.json();
+        let link = json["_links"]["scaRedirect"]["href"].as_str().unwrap();
+        let (_, token) = link.split_once("?request=").unwrap();
+        let psu = self.uuid().to_string();
+        let said = json!({ "request": token, "psu_id": psu, "context": "PRIVATE" });
+        let mut tries = 0;
+        while !self.soak.is_over() {
+            tries += 1;
+            let Ok(answer) = self.soak.gate.try_tell("/sca/complete", &said) else {
+                std::thread::sleep(Duration::from_millis(3));
+                continue;
+            };
+            self.expect(What::Completion, &answer, &[200]);
+            let completed = Completed::new(&psu, &session);
+            let mut ledger = self.soak.ledger.lock().unwrap();
+            ledger.complete(completed.clone(), tries);
+            drop(ledger);
+            // At once: what was answered as done is in force.
+            if let Some(answer) = self.ask(&seal(under(&completed))) {
+                self.expect(What::Session, &answer, &[200]);
+            }
+            return;
+        }
+    }
+
+    /// Asks until there is an answer.
+    pub(super) fn must_have_session(&mut self, completed: &Completed) {
+        let began = Stopwatch::start();
+        while began.elapsed() < PATIENCE {
+            if let Some(answer) = self.ask(&seal(under(completed))) {
+                return self.expect(What::Check, &answer, &[200]);
+            }
+        }
+        give_up(&self.soak.gate, "it does not answer")
+    }
+
+    /// Sends a request. None where the connection broke.
+    fn ask(&mut self, sealed: &Sealed) -> Option<Answer> {
+        let gate = &self.soak.gate;
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            None => match Connection::over(gate.address(), &self.connector) {
+                Ok(connection) => self.connection.insert(connection),
+                Err(_) => {
+                    std::thread::sleep(Duration::from_millis(3));
+                    return None;
+                }
+            },
+        };
+        let answer = connection.exchange(sealed).ok();
+        let closes = |answer: &Answer| answer.header("connection") == Some("close");
+        if answer.as_ref().is_none_or(closes) {
+            self.connection = None;
+        }
+        if answer.is_none() {
+            self.soak.ledger.lock().unwrap().broke_off();
+        }
+        answer
+    }
+
+    fn expect(&self, what: What, answer: &Answer, statuses: &[u16]) {
+        if !statuses.contains(&answer.status) {
+            let body = String::from_utf8_lossy(&answer.body);
+            give_up(
+                &self.soak.gate,
+                &format!("{what:?}: {} {body}", answer.status),
+            )
+        }
+        self.soak.ledger.lock().unwrap().count(what, answer.status);
+    }
+
+    fn uuid(&mut self) -> Uuid {
+        Uuid::from_u64_pair(self.dice.below(u64::MAX), self.dice.below(u64::MAX))
+    }
+}
+
+/// Fails with what the program had to say.
+pub(super) fn give_up(gate: &Gate, why: &str) -> ! {
+    let log = std::fs::read_to_string(gate.folder().join("errors.log")).unwrap_or_default();
+    let last: Vec<_> = log.lines().rev().take(20).collect();
+    panic!(
+        "{why}\n{}",
+        last.into_iter().rev().collect::<Vec<_>>().join("\n")
+    )
+}
+
+fn seal(call: Call) -> Sealed {
+    over_http1(call).seal(now())
+}
+
+fn now() -> Timestamp {
+    Clock::System.now()
+}
+
+fn accounts(session: &str) -> Call {
+    Call::accounts()
+        .without("PSU-ID")
+        .with("TPP-Session-ID", session)
+        .present()
+}
+
+fn under(completed: &Completed) -> Call {
+    accounts(&completed.session).with("PSU-ID", &completed.psu)
+}

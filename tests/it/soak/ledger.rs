@@ -1,0 +1,231 @@
+//! What clients were answered and what the upstream saw, and what may not be among it.
+
+use crate::harness::{Dice, Sealed, Seen, world};
+use portvakt::clock::Stopwatch;
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    fmt,
+    time::Duration,
+};
+
+/// How the id of a call begins that the upstream has given back.
+pub(super) const GIVEN_BACK: &str = "given-back-";
+
+/// Calls of a quota.
+const ALLOWED: u32 = 4;
+
+/// Payments that are sent again.
+const RECENT: usize = 24;
+
+/// How long a payment is sent again: its Date passes for a minute.
+const FRESH: Duration = Duration::from_secs(30);
+
+/// How long a session is looked at; it lasts for an hour.
+const IN_SESSION: Duration = Duration::from_secs(50 * 60);
+
+/// What was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum What {
+    /// A call without the PSU.
+    Balances,
+    /// A new payment; another client may have been faster with the same bytes.
+    Payment,
+    /// The bytes of an earlier one.
+    Replay,
+    /// The account list of nobody yet.
+    Sca,
+    /// The end of that SCA.
+    Completion,
+    /// The account list under the new session.
+    Session,
+    /// The same after a start.
+    Check,
+}
+
+/// An SCA whose completion was answered 200.
+#[derive(Clone, Debug)]
+pub(super) struct Completed {
+    pub(super) psu: String,
+    pub(super) session: String,
+    at: Stopwatch,
+}
+
+impl Completed {
+    pub(super) fn new(psu: &str, session: &str) -> Self {
+        Self {
+            psu: psu.into(),
+            session: session.into(),
+            at: Stopwatch::start(),
+        }
+    }
+
+    pub(super) fn who(&self) -> Value {
+        json!({ "tpp": world().both.id(), "psu_id": self.psu })
+    }
+}
+
+/// Everything that happened.
+#[derive(Default)]
+pub(super) struct Ledger {
+    answers: BTreeMap<(What, u16), u64>,
+    broken: u64,
+    starts: Vec<Duration>,
+    not_started: u64,
+    /// Answers 200 by target, and calls that the upstream saw and did not have given back.
+    read: HashMap<String, u32>,
+    seen_reads: HashMap<String, u32>,
+    given_back: u64,
+    /// Answers 200 by request id, and how often the upstream saw it.
+    paid: HashMap<String, u32>,
+    seen_payments: HashMap<String, u32>,
+    recent: VecDeque<(Stopwatch, Sealed)>,
+    completed: Vec<Completed>,
+    repeated: u64,
+}
+
+impl Ledger {
+    pub(super) fn count(&mut self, what: What, status: u16) {
+        *self.answers.entry((what, status)).or_default() += 1;
+    }
+
+    pub(super) fn broke_off(&mut self) {
+        self.broken += 1;
+    }
+
+    pub(super) fn started(&mut self, took: Duration) {
+        self.starts.push(took);
+    }
+
+    pub(super) fn not_started(&mut self) {
+        self.not_started += 1;
+    }
+
+    pub(super) fn read(&mut self, target: String) {
+        let calls = self.read.entry(target).or_default();
+        *calls += 1;
+        assert!(*calls <= ALLOWED, "a fifth call was answered");
+    }
+
+    pub(super) fn will_pay(&mut self, sealed: &Sealed) {
+        self.recent.push_back((Stopwatch::start(), sealed.clone()));
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
+    }
+
+    pub(super) fn earlier_payment(&self, dice: &mut Dice) -> Option<Sealed> {
+        let count = u64::try_from(self.recent.len()).unwrap().max(1);
+        let chosen = usize::try_from(dice.below(count)).unwrap();
+        let (at, sealed) = self.recent.get(chosen)?;
+        (at.elapsed() < FRESH).then(|| sealed.clone())
+    }
+
+    pub(super) fn paid(&mut self, id: String) {
+        let times = self.paid.entry(id).or_default();
+        *times += 1;
+        assert_eq!(*times, 1, "a replay was answered as a first");
+    }
+
+    pub(super) fn complete(&mut self, completed: Completed, tries: u64) {
+        self.completed.push(completed);
+        self.repeated += u64::from(tries > 1);
+    }
+
+    pub(super) fn completed(&self) -> &[Completed] {
+        &self.completed
+    }
+
+    /// The last completions, and some earlier ones.
+    pub(super) fn sample(&self, dice: &mut Dice) -> Vec<Completed> {
+        let last = self.completed.iter().rev().take(4);
+        let count = u64::try_from(self.completed.len()).unwrap().max(1);
+        let earlier = (0..3).filter_map(|_| {
+            let chosen = usize::try_from(dice.below(count)).unwrap();
+            self.completed.get(chosen)
+        });
+        last.chain(earlier)
+            .filter(|completed| completed.at.elapsed() < IN_SESSION)
+            .cloned()
+            .collect()
+    }
+
+    /// What the upstream saw is allowed, together with all that it saw before.
+    pub(super) fn saw(&mut self, seen: &Seen) {
+        let id = seen.header("x-request-id").unwrap_or_default().to_owned();
+        if seen.method == "POST" {
+            let times = self.seen_payments.entry(id).or_default();
+            *times += 1;
+            assert_eq!(*times, 1, "the upstream saw a payment twice");
+        } else if is_given_back(seen) {
+            self.given_back += 1;
+        } else if seen.target.ends_with("/balances") {
+            let calls = self.seen_reads.entry(seen.target.clone()).or_default();
+            *calls += 1;
+            assert!(*calls <= ALLOWED, "the upstream saw a fifth call");
+        } else {
+            // SCA-5: whoever reads accounts here has a session.
+            assert_eq!(seen.header("gateway-sca"), Some("session"));
+        }
+    }
+
+    /// What was answered was seen.
+    pub(super) fn check_the_whole(&self) {
+        for (target, answered) in &self.read {
+            assert!(answered <= &self.seen_reads[target], "{target}");
+        }
+        for id in self.paid.keys() {
+            assert_eq!(self.seen_payments[id], 1);
+        }
+    }
+
+    /// Whether each kind of call has been answered.
+    pub(super) fn has_everything(&self) -> bool {
+        !self.completed.is_empty() && !self.paid.is_empty() && !self.read.is_empty()
+    }
+}
+
+/// Whether the upstream answers such a call so that it is given back.
+pub(super) fn is_given_back(seen: &Seen) -> bool {
+    seen.header("x-request-id")
+        .is_some_and(|id| id.starts_with(GIVEN_BACK))
+}
+
+impl fmt::Display for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut starts = self.starts.clone();
+        starts.sort_unstable();
+        let full = self.seen_reads.values().filter(|calls| **calls == ALLOWED);
+        writeln!(
+            f,
+            "starts: {}, p50 {:?}, longest {:?}, failed {}",
+            starts.len(),
+            starts[starts.len() / 2],
+            starts[starts.len() - 1],
+            self.not_started
+        )?;
+        for ((what, status), count) in &self.answers {
+            writeln!(f, "{what:?} {status}: {count}")?;
+        }
+        writeln!(f, "requests without an answer: {}", self.broken)?;
+        writeln!(
+            f,
+            "quotas: {}, four calls seen of {}, more of none; {} calls given back",
+            self.seen_reads.len(),
+            full.count(),
+            self.given_back
+        )?;
+        writeln!(
+            f,
+            "payments: {} seen once, {} answered, none seen twice",
+            self.seen_payments.len(),
+            self.paid.len()
+        )?;
+        write!(
+            f,
+            "completions: {}, {} of them repeated until they were answered",
+            self.completed.len(),
+            self.repeated
+        )
+    }
+}
