@@ -1,8 +1,8 @@
 //! The sum of all evidence: the only thing that can be forwarded.
 
 use super::{
-    Asked, Claim, Entitled, Grant, Head, IntactBody, Judged, Paced, Redirectable, Signed, Snapshot,
-    Timely, Tpp, Unrevoked, ValidPayload, sca,
+    Asked, Claim, Entitled, Grant, Head, IntactBody, Judged, Paced, Redirectable, Registered,
+    Signed, Snapshot, Timely, Tpp, Unrevoked, ValidPayload, sca,
 };
 use crate::interface::{
     Reason,
@@ -40,6 +40,7 @@ pub(super) struct Evidence {
     pub(super) tpp: Judged<Tpp>,
     pub(super) entitled: Judged<Entitled>,
     pub(super) signed: Judged<Signed>,
+    pub(super) registered: Judged<Registered>,
     pub(super) unrevoked: Judged<Unrevoked>,
     pub(super) redirectable: Judged<Redirectable>,
     pub(super) intact: Judged<IntactBody>,
@@ -148,6 +149,11 @@ impl Admitted {
         self.evidence.signed.held()
     }
 
+    /// That the TPP is registered; `None` where that is not checked.
+    pub const fn registered(&self) -> Option<&Registered> {
+        self.evidence.registered.held()
+    }
+
     /// That no member of the certificate's chain is revoked; `None` where that is not checked.
     pub const fn unrevoked(&self) -> Option<&Unrevoked> {
         self.evidence.unrevoked.held()
@@ -192,6 +198,7 @@ impl Admitted {
             tpp,
             entitled,
             signed,
+            registered,
             unrevoked,
             redirectable,
             intact,
@@ -206,6 +213,7 @@ impl Admitted {
             tpp.waived(),
             entitled.waived(),
             signed.waived(),
+            registered.waived(),
             unrevoked.waived(),
             redirectable.waived(),
         ];

@@ -1,7 +1,7 @@
 //! What a judgement gives: evidence, a waiver, or an honest "not judged".
 //!
 //! A check that is not built yet never passes silently: it yields [`NotJudged`], the upstream is told, and a
-//! production environment does not start while one is left ([`Unbuilt::ALL`]).
+//! production environment does not start while one is left ([`Unbuilt::ALL`]; none is).
 
 use crate::interface::Refusal;
 
@@ -61,13 +61,11 @@ macro_rules! unbuilt {
             }
         }
     };
+    (@join) => { "" };
     (@join $first:literal $(, $rest:literal)*) => { concat!($first $(, ", ", $rest)*) };
 }
 
-unbuilt! {
-    /// CRT-7: registers.
-    Register = "register",
-}
+unbuilt! {}
 
 impl<T> Judged<T> {
     /// A stage that is not built.

@@ -1,11 +1,11 @@
 //! The pipeline: what a request must pass before any byte of it reaches an upstream.
 //!
 //! ```text
-//! match ─ envelope ─ date ─ rate/address ─ certificate ─ role ─ signature ─ rate/TPP ─ revocation ─ body+digest ─ payload ─ SCA ─ claim ─ forward
-//! path,   headers,   ±60 s                 who is it?    may    did they               still?       is it what    JSON by   may   first use
-//! method, query                                          they?  say it?                             they signed?  the rules the   of the id,
-//! framing                                                                                                                   PSU's 4 per 24 h
-//!                                                                                                                           data be read?
+//! match ─ envelope ─ date ─ rate/address ─ certificate ─ role ─ signature ─ rate/TPP ─ register ─ revocation ─ body+digest ─ payload ─ SCA ─ claim ─ forward
+//! path,   headers,   ±60 s                 who is it?    may    did they               regis-     still?       is it what    JSON by   may   first use
+//! method, query                                          they?  say it?                tered?                  they signed?  the rules the   of the id,
+//! framing                                                                                                                              PSU's 4 per 24 h
+//!                                                                                                                                      data be read?
 //! ```
 //!
 //! Cheap checks come first, nothing is buffered for a caller who did not sign, and [`admit`] reads like that line.
@@ -77,6 +77,9 @@ mod role;
 // Did they say it (SIG-*)?
 mod signature;
 
+// Are they registered for this (CRT-7)?
+mod register;
+
 // Is the certificate still good (CRT-6, CRT-11)?
 mod revocation;
 
@@ -117,6 +120,7 @@ pub use query::Asked;
 pub use rate::{Paced, RateSettings, Rates};
 pub use record::{Check, Outcome, Record, Stage, Verdict};
 pub use redirect::Redirectable;
+pub use register::Registered;
 pub use revocation::{Unrevoked, WhenUnknown};
 pub use role::Entitled;
 pub use sca::{Answer, Grant};
@@ -195,7 +199,12 @@ pub async fn admit(
         _ => None,
     };
     let proven = of_proven(head, proven, &operation, world, record).await?;
-    let (of_tpp, unrevoked, redirectable) = proven;
+    let Proven {
+        paced: of_tpp,
+        registered,
+        unrevoked,
+        redirectable,
+    } = proven;
 
     let bytes = body::read(body, &operation, policy).await;
     let bytes = record.held(Stage::Body, bytes)?;
@@ -226,6 +235,7 @@ pub async fn admit(
         tpp,
         entitled,
         signed,
+        registered,
         unrevoked,
         redirectable,
         intact,
@@ -239,6 +249,14 @@ pub async fn admit(
     Ok(Admission::Forward(admitted))
 }
 
+/// What the stages between the signature and the body give.
+struct Proven {
+    paced: Judged<Paced>,
+    registered: Judged<Registered>,
+    unrevoked: Judged<Unrevoked>,
+    redirectable: Judged<Redirectable>,
+}
+
 /// The stages between the signature and the body: only of a TPP that signed they can be judged.
 async fn of_proven(
     head: &Head<'_>,
@@ -246,20 +264,31 @@ async fn of_proven(
     operation: &Operation,
     world: &Snapshot,
     record: &mut Record,
-) -> Result<(Judged<Paced>, Judged<Unrevoked>, Judged<Redirectable>), Refusal> {
+) -> Result<Proven, Refusal> {
     let policy = &world.policy;
     let Some(tpp) = tpp else {
-        return Ok((
-            record.skip(Stage::TppRate),
-            match world.trust.revocation() {
+        return Ok(Proven {
+            paced: record.skip(Stage::TppRate),
+            registered: match &world.registers {
+                Some(_) => record.skip(Stage::Register),
+                None => Judged::switched_off(),
+            },
+            unrevoked: match world.trust.revocation() {
                 Some(_) => record.skip(Stage::Revocation),
                 None => Judged::switched_off(),
             },
-            record.skip(Stage::Redirect),
-        ));
+            redirectable: record.skip(Stage::Redirect),
+        });
     };
     let paced = world.rates.tpp(tpp.certificate().tpp_id());
     let paced = record.judge(Stage::TppRate, policy, paced)?;
+    let registered = match &world.registers {
+        None => Judged::switched_off(),
+        Some(registers) => {
+            let found = register::judge(tpp, operation, registers, record.received());
+            record.judge(Stage::Register, policy, found)?
+        }
+    };
     let unrevoked = match world.trust.revocation() {
         None => Judged::switched_off(),
         Some(revocation) => {
@@ -270,7 +299,12 @@ async fn of_proven(
     };
     let redirectable = redirect::judge(head, tpp, operation, policy);
     let redirectable = record.judge(Stage::Redirect, policy, redirectable)?;
-    Ok((paced, unrevoked, redirectable))
+    Ok(Proven {
+        paced,
+        registered,
+        unrevoked,
+        redirectable,
+    })
 }
 
 /// What the stages give that need the store.

@@ -2,7 +2,7 @@
 //!
 //! It holds no personal data: no header value but X-Request-ID, no path, no body.
 
-use super::{Admitted, Grant, Judged, Policy, Tpp};
+use super::{Admitted, Grant, Judged, Policy, Registered, Tpp};
 use crate::{
     clock::{Clock, Stopwatch, Timestamp},
     interface::{Reason, Refusal, headers::accept_fix::Fixes, operations::Operation},
@@ -47,6 +47,8 @@ stages! {
     Signature = "signature",
     /// The rate of the TPP.
     TppRate = "tpp-rate",
+    /// Whether the TPP is registered.
+    Register = "register",
     /// Whether the certificate is revoked.
     Revocation = "revocation",
     /// The host that TPP-Redirect-URI names.
@@ -126,6 +128,7 @@ pub struct Record {
     unsigned_target: bool,
     without_session: bool,
     unknown_revocation: bool,
+    stale_register: bool,
 }
 
 impl Record {
@@ -144,6 +147,7 @@ impl Record {
             unsigned_target: false,
             without_session: false,
             unknown_revocation: false,
+            stale_register: false,
         }
     }
 
@@ -196,6 +200,11 @@ impl Record {
         self.unknown_revocation
     }
 
+    /// Whether it was admitted by a register past its maximum age (CRT-7).
+    pub const fn register_is_stale(&self) -> bool {
+        self.stale_register
+    }
+
     /// The fixes that an admitted request named (HDR-16).
     pub const fn named_fixes(&self) -> Fixes {
         self.named_fixes
@@ -245,6 +254,7 @@ impl Record {
         self.unknown_revocation = admitted
             .unrevoked()
             .is_some_and(|unrevoked| !unrevoked.is_known());
+        self.stale_register = admitted.registered().is_some_and(Registered::is_by_stale);
         self.unsigned_target = admitted.tpp().is_some()
             && admitted
                 .signed()

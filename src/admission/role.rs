@@ -43,7 +43,8 @@ pub(super) fn judge(tpp: &Tpp, operation: &Operation) -> Result<Entitled, Refusa
     .into())
 }
 
-const fn suffices(roles: Roles, needed: Role) -> bool {
+/// Whether these roles are what an operation needs.
+pub(super) const fn suffices(roles: Roles, needed: Role) -> bool {
     match needed {
         Role::AccountInformation => roles.account_information(),
         Role::PaymentInitiation => roles.payment_initiation(),
@@ -51,7 +52,8 @@ const fn suffices(roles: Roles, needed: Role) -> bool {
     }
 }
 
-const fn needed(role: Role) -> &'static str {
+/// What an operation needs, in words.
+pub(super) const fn needed(role: Role) -> &'static str {
     match role {
         Role::AccountInformation => "PSP_AI",
         Role::PaymentInitiation => "PSP_PI",

@@ -9,7 +9,7 @@ use crate::{
         operations::{Catalogue, Environment, Operation},
     },
     sca::{Links, PsuPresent, UnknownPsu},
-    trust::Trust,
+    trust::{Registers, Trust},
 };
 use jiff::{civil::Date, tz::TimeZone};
 use std::{collections::BTreeMap, sync::Arc};
@@ -24,6 +24,8 @@ pub struct Snapshot {
     pub catalogue: Catalogue,
     /// The trust anchors and the certificates that are known by them.
     pub trust: Trust,
+    /// Who is registered; `None` where that is not checked (CRT-7).
+    pub registers: Option<Arc<Registers>>,
     /// What starts an SCA. None where a request is only looked at, and nothing is to be forwarded.
     pub links: Option<Arc<Links>>,
     /// How much comes from whom.
@@ -37,6 +39,7 @@ impl Snapshot {
             policy,
             catalogue,
             trust,
+            registers: None,
             links: None,
             rates: Arc::new(Rates::new(RateSettings::default())),
         }

@@ -25,6 +25,7 @@ mod limits;
 mod operations;
 mod pem;
 mod policy;
+mod registers;
 mod revocation;
 mod sca;
 mod settings;

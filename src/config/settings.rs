@@ -17,7 +17,7 @@ use super::endpoints::{Listener, Upstream};
 use super::fault::{Fault, Faults, Inspection, Place};
 use super::section::Section;
 use super::value::Value;
-use super::{limits, operations, pem, policy, revocation, sca, state};
+use super::{limits, operations, pem, policy, registers, revocation, sca, state};
 use crate::admission::{Rates, Snapshot, Unbuilt, WhenUnknown};
 use crate::interface::operations::{Catalogue, Environment, builtin};
 use crate::sca::ScaSettings;
@@ -122,6 +122,7 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
     let trust = trust(root.section("trust"), clients, inspection, base);
     let (operations, catalogue) = catalogue(&mut root, policy.environment, inspection, base);
     let state = state::read(&mut root, base);
+    let registers = registers::read(&mut root, policy.environment, inspection, base);
     let written = revocation::Written::read(&mut root, policy.environment, base);
     let log = log(root.optional_section("log"));
     let root_place = root.place_of("revocation");
@@ -141,6 +142,7 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
             policy,
             catalogue,
             trust: trust.with_policy(certificates).with_revocation(revocation),
+            registers: registers.map(Arc::new),
             links: None,
             rates: Arc::new(Rates::new(rates)),
         },
@@ -294,6 +296,6 @@ fn log(section: Option<Section<'_>>) -> Log {
     }
 }
 
-fn read_text(path: &Path) -> Result<String, String> {
+pub(super) fn read_text(path: &Path) -> Result<String, String> {
     String::from_utf8(pem::read(path)?).map_err(|_| format!("{} is not UTF-8", path.display()))
 }

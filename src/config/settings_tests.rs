@@ -13,11 +13,12 @@ use openssl::x509::{X509, X509Name};
 use tempfile::TempDir;
 
 use super::settings::Settings;
-use crate::admission::{Policy, Unbuilt};
+use crate::admission::{Policy, Unbuilt, WhenUnknown};
 use crate::clock::Timestamp;
 use crate::interface::headers::identity::IdentityForm;
 use crate::interface::operations::{Environment, builtin};
 use crate::sca::{PsuPresent, UnknownPsu};
+use crate::trust::register::{RegisterSettings, WhenStale};
 
 const GATEWAY: &str = include_str!("../../config/gateway.yaml");
 const OPERATIONS: &str = include_str!("../../config/operations.yaml");
@@ -288,7 +289,7 @@ fn the_example_runs_and_shows_the_true_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 39,
+        commented_out, 43,
         "every optional key whose default is shown"
     );
 }
@@ -307,25 +308,90 @@ fn the_examples_of_the_catalogue_file_are_right() {
     );
 }
 
-/// CRT-9: no stub fails open.
+/// CRT-9: production starts with every check, and with its strict defaults.
 #[test]
-fn production_is_refused_while_anything_is_not_built() {
-    let text = LEAST.replace("sandbox", "production") + "revocation: {check: on}\n";
-    let outcome = Site::new().read(&text);
-    if Unbuilt::ALL.is_empty() {
-        assert_eq!(
-            outcome.unwrap().snapshot.policy.environment,
-            Environment::Production
-        );
-        return;
-    }
-    let faults = outcome.unwrap_err();
-    let names: Vec<_> = Unbuilt::ALL.iter().map(|unbuilt| unbuilt.name()).collect();
-    let expected = format!(
-        "gateway.yaml:1:14: environment: production needs every check, and this version does not have: {}; only the sandbox can be served",
-        names.join(", ")
+fn production_starts_with_every_check() {
+    assert_eq!(Unbuilt::ALL, [], "no stub fails open");
+    let production = LEAST.replace("sandbox", "production");
+    let site = Site::new();
+    site.write("config/tpps.yaml", TPPS);
+    let text = format!(
+        "{production}revocation: {{check: on}}\nregisters: {{check: on, local: tpps.yaml}}\n"
     );
-    assert_eq!(faults, [expected]);
+    let world = site.read(&text).unwrap().snapshot;
+    assert_eq!(world.policy.environment, Environment::Production);
+    assert_eq!(world.policy.revocation_unknown, WhenUnknown::Closed);
+    let registers = world.registers.unwrap();
+    assert_eq!(*registers.settings(), RegisterSettings::default());
+    assert_eq!(registers.settings().stale, WhenStale::Refuse);
+    assert!(world.trust.revocation().is_some());
+}
+
+/// What the bank allows and blocks.
+const TPPS: &str = "\
+allow: [{tpp: psdno-fsa-12 34-56, roles: [PSP_AI], note: a bank}]
+block: [{tpp: PSDNO-FSA-654321}]
+";
+
+#[test]
+fn registers_are_on_in_production() {
+    let production = LEAST.replace("sandbox", "production");
+    for (section, expected) in [
+        ("", "registers: production checks registers"),
+        (
+            "registers: {check: off}\n",
+            "registers.check: production checks registers",
+        ),
+        (
+            "registers: {local: tpps.yaml}\n",
+            "registers.check: production checks registers",
+        ),
+        (
+            "registers: {check: on}\n",
+            "registers.check: without a register nobody is registered",
+        ),
+    ] {
+        let faults = Site::new().read(&format!("{production}revocation: {{check: on}}\n{section}"));
+        let faults = faults.unwrap_err();
+        assert!(
+            faults.len() == 1 && faults[0].contains(expected),
+            "{faults:?}"
+        );
+    }
+    assert!(
+        Site::new()
+            .read(LEAST)
+            .unwrap()
+            .snapshot
+            .registers
+            .is_none()
+    );
+}
+
+#[test]
+fn every_fault_of_the_registers_is_reported_at_once() {
+    let site = Site::new();
+    let text = format!(
+        "{LEAST}registers: {{check: on, host_country: no, max_age: 7d, stale: open, eba: eba.json, local: tpps.yaml}}\n"
+    );
+    site.write("config/eba.json", "[[],\n[{]]");
+    site.write(
+        "config/tpps.yaml",
+        "allow:\n- {tpp: NTRNO-1, roles: [PSP_AS]}\n- {tpp: PSDNO-FSA-1, roles: []}\n- {tpp: PSDNO-FSA-1, roles: [PSP_AI]}\nblock: [{note: x, til: y}]\n",
+    );
+    let expected = [
+        "gateway.yaml:6:37: registers.host_country: found \"no\"; expected a country in two capitals, such as NO",
+        "gateway.yaml:6:50: registers.max_age: found \"7d\"; expected a duration with its unit (ms, s, m, h), from 24h to 8784h",
+        "gateway.yaml:6:61: registers.stale: found \"open\"; expected one of \"refuse\", \"pass\"",
+        "gateway.yaml:6:72: registers.eba: eba.json: it is not the EBA's export: key must be a string at line 2 column 3",
+        "tpps.yaml:2:9: allow[0].tpp: found \"NTRNO-1\"; expected an identity as in certificates, such as PSDNO-FSA-123456",
+        "tpps.yaml:2:26: allow[0].roles[0]: found \"PSP_AS\"; expected one of \"PSP_PI\", \"PSP_AI\"; did you mean \"PSP_AI\"?",
+        "tpps.yaml:3:22: allow[1].roles: expected at least one role: PSP_AI, PSP_PI",
+        "tpps.yaml:4:9: allow[2].tpp: this TPP stands in this list already",
+        "tpps.yaml:5:9: block[0].tpp: missing key",
+        "tpps.yaml:5:19: block[0].til: unknown key; did you mean \"tpp\"?",
+    ];
+    assert_eq!(site.read(&text).unwrap_err(), expected);
 }
 
 #[test]

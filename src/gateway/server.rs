@@ -203,6 +203,18 @@ fn prepare(
     );
     server.bootstrap();
 
+    if let Some(registers) = &snapshot.registers {
+        telemetry.watch_registers(registers);
+        let read = registers.read();
+        tracing::info!(
+            identities = registers.len(),
+            as_of = registers.as_of().map(|at| at.to_string()),
+            institutions = read.map(|read| read.institutions),
+            without_identity = read.map(|read| read.without_identity),
+            stale = registers.is_stale(clock.now()),
+            "registers are read"
+        );
+    }
     if let Some(revocation) = snapshot.trust.revocation() {
         revocation
             .start(&clock)

@@ -61,6 +61,8 @@ impl Reason {
             | Self::CertificateNotPsd2
             | Self::CertificateIdentityMismatch
             | Self::RoleMissing
+            | Self::TppNotRegistered
+            | Self::TppBlocked
             | Self::CertificateRevoked => certificate(self),
             Self::ScaRequired | Self::QuotaExceeded | Self::RateLimited | Self::RequestReplayed => {
                 state(self)
@@ -73,6 +75,7 @@ impl Reason {
             Self::UpstreamError
             | Self::UpstreamUnreachable
             | Self::UpstreamTimeout
+            | Self::RegisterStale
             | Self::RevocationUnavailable
             | Self::Overloaded
             | Self::StateUnavailable
@@ -324,6 +327,18 @@ const fn certificate(reason: Reason) -> Guide {
             remedy: "Use a certificate with that role.",
             example: "GET /v1/accounts with PSP_PI only",
         },
+        Reason::TppNotRegistered => Guide {
+            rules: "CRT-7",
+            when: "The registers that the bank uses, the EBA's and a list of its own, do not have the TPP of the certificate in this role for the bank's country; or its authorisation was withdrawn.",
+            remedy: "Compare the organizationIdentifier of your certificate with your entry in the EBA's register: authority, national id, services by country. Where the entry is missing or wrong, ask your competent authority; banks, which are not in that register, ask this bank.",
+            example: "An account information service that is registered for its home country only",
+        },
+        Reason::TppBlocked => Guide {
+            rules: "CRT-7",
+            when: "The bank has put the TPP on its list of those that it does not serve.",
+            remedy: "Ask the bank why.",
+            example: "A TPP whose key was reported lost, until it has a new certificate",
+        },
         Reason::CertificateRevoked => Guide {
             rules: "CRT-6",
             when: "The issuer revoked the certificate, or that of a CA above it: its OCSP responder or its CRL says so.",
@@ -387,6 +402,12 @@ const fn failure(reason: Reason) -> Guide {
             when: "The service behind the gateway did not answer in time.",
             remedy: "Try again later with a new X-Request-ID. A payment that was under way may have been taken: read its status before sending it again.",
             example: "The service is overloaded",
+        },
+        Reason::RegisterStale => Guide {
+            rules: "CRT-7",
+            when: "The gateway's copy of the EBA's register is older than it may be, and is not to be relied on.",
+            remedy: "Try again after the seconds in Retry-After. If it stays so, tell the bank: its operators have to put a newer register in place.",
+            example: "The daily download of the register has failed for a week",
         },
         Reason::RevocationUnavailable => Guide {
             rules: "CRT-6, CRT-11",

@@ -111,6 +111,12 @@ reasons! {
     CertificateIdentityMismatch = (403, Forbidden, "certificate-identity-mismatch", "The certificate of the TLS connection and TPP-Signature-Certificate are of different TPPs."),
     /// CRT-5
     RoleMissing = (403, Forbidden, "role-missing", "The certificate lacks the PSD2 role that this operation needs."),
+    /// CRT-7
+    TppNotRegistered = (403, Forbidden, "tpp-not-registered", "The TPP is not registered in the role that this operation needs."),
+    /// CRT-7
+    TppBlocked = (403, Forbidden, "tpp-blocked", "The bank does not serve this TPP."),
+    /// CRT-7
+    RegisterStale = (503, SystemError, "register-stale", "The register of TPPs is too old to be relied on; try again."),
     /// CRT-6
     CertificateRevoked = (403, Forbidden, "certificate-revoked", "The certificate, or one above it, is revoked."),
     /// CRT-6, CRT-11

@@ -85,6 +85,7 @@ struct Line {
     whole: Duration,
     operator: Option<String>,
     revocation_unknown: bool,
+    register_stale: bool,
 }
 
 impl Line {
@@ -102,6 +103,7 @@ impl Line {
             whole: record.elapsed(),
             operator: finished.operator.map(str::to_owned),
             revocation_unknown: record.revocation_is_unknown(),
+            register_stale: record.register_is_stale(),
         }
     }
 
@@ -158,6 +160,7 @@ impl Line {
                 "tolerated",
                 (!tolerated.is_empty()).then(|| json!(tolerated)),
             ),
+            ("register", self.register_stale.then(|| json!("stale"))),
             (
                 "revocation",
                 self.revocation_unknown.then(|| json!("unknown")),

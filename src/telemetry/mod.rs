@@ -7,6 +7,7 @@
 mod access;
 mod metrics;
 mod per_tpp;
+mod registers;
 mod revocation;
 mod state;
 
@@ -17,11 +18,12 @@ use crate::{
     clock::Timestamp,
     interface::operations::Catalogue,
     state::Counters,
-    trust::revocation::Counters as RevocationCounters,
+    trust::{Registers, revocation::Counters as RevocationCounters},
 };
 use access::AccessLog;
 use http::HeaderValue;
 use metrics::Metrics;
+use registers::RegisterMetrics;
 use revocation::RevocationMetrics;
 use std::{sync::Arc, time::Duration};
 
@@ -48,6 +50,7 @@ pub struct Finished<'a> {
 #[derive(Debug)]
 pub struct Telemetry {
     metrics: Metrics,
+    registers: RegisterMetrics,
     revocation: RevocationMetrics,
     access: Option<AccessLog>,
 }
@@ -57,6 +60,7 @@ impl Telemetry {
     pub fn new(access: bool) -> Self {
         Self {
             metrics: Metrics::new(),
+            registers: RegisterMetrics::default(),
             revocation: RevocationMetrics::default(),
             access: access.then(AccessLog::to_standard_output),
         }
@@ -94,6 +98,11 @@ impl Telemetry {
         self.metrics.psu_bound_elsewhere(by);
     }
 
+    /// Shows the registers that are in use.
+    pub fn watch_registers(&self, registers: &Arc<Registers>) {
+        self.registers.watch(registers);
+    }
+
     /// Shows the counters of the revocation that is in use.
     pub fn watch_revocation(&self, counters: &Arc<RevocationCounters>) {
         self.revocation.watch(counters);
@@ -101,6 +110,6 @@ impl Telemetry {
 
     /// Everything, in Prometheus' text format, with what the store counted.
     pub fn metrics(&self, state: &Counters) -> String {
-        self.metrics.text(state::families(state)) + &self.revocation.text()
+        self.metrics.text(state::families(state)) + &self.registers.text() + &self.revocation.text()
     }
 }

@@ -213,6 +213,16 @@ impl Roles {
         self.0 == 0
     }
 
+    /// The roles in either.
+    pub(crate) const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The roles in both.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// May it initiate payments?
     pub const fn payment_initiation(self) -> bool {
         self.0 & 1 << 2 != 0

@@ -22,6 +22,9 @@ pub mod chain;
 // Whether a member of a chain is revoked (CRT-6, CRT-11).
 pub mod revocation;
 
+// Who is registered, for what and where (CRT-7).
+pub mod register;
+
 // One rule each, over a certificate that was read.
 pub(crate) mod judgement;
 
@@ -33,6 +36,7 @@ pub mod website;
 
 pub use certificate::{Certificate, Roles, Validity};
 pub use chain::Anchors;
+pub use register::Registers;
 pub use revocation::Revocation;
 pub use tolerance::{CertificatePolicy, Tolerated};
 pub use website::{Shown, Website};

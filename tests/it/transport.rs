@@ -152,7 +152,7 @@ fn operations_of_the_sandbox_exist_in_the_sandbox() {
     accepted(&gate, &Call::sandbox_transactions());
 }
 
-/// That a sandbox path does not exist in production is shown beside the catalogue: production does not start yet (CRT-9).
+/// That a sandbox path does not exist in production is shown beside the catalogue (CRT-9).
 //= HTTP-1 refused
 #[test]
 fn a_path_that_is_no_operation() {

@@ -3,7 +3,7 @@
 //! Invariant: the judgements are the request path's own, one by one (`trust::judgement`, `trust::chain`); the request
 //! path stops at the first fault, and here every one of them is heard. What a rule breaks in a standard is cited where
 //! the clause is known for certain, and otherwise only the document.
-//! Deliberately not here: revocation and registers, which the gateway does not judge yet, and private keys: one that
+//! Deliberately not here: revocation and registers, which are no part of a certificate and are judged of the present, and private keys: one that
 //! stands in the same file is never looked at.
 
 // Every fault, with what it breaks.

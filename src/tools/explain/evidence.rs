@@ -43,6 +43,7 @@ pub(super) fn of(stage: Stage, request: &SavedRequest, judged: &Judged) -> Vec<S
             .into_iter()
             .collect(),
         Stage::Signature => vec![signed(&request.headers, judged)],
+        Stage::Register => vec!["the TPP is registered in the role that is needed".to_owned()],
         Stage::Revocation => vec!["no member of the chain is revoked".to_owned()],
         Stage::Redirect => vec!["the operator lets this TPP redirect there".to_owned()],
         Stage::Body => vec![match request.body.len() {

@@ -40,7 +40,7 @@ pub(super) fn write(
         }
         Err(refusal) => refused(refusal, out)?,
     }
-    not_judged(judged, out)?;
+    not_judged(judged, world, out)?;
     signing_string(judged, out)?;
     let comparison = theirs.zip(judged.signing_string.as_deref());
     if let Some((theirs, ours)) = comparison {
@@ -143,7 +143,7 @@ fn refused(refusal: &Refusal, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "  more: portvakt explain {}", reason.slug())
 }
 
-fn not_judged(judged: &Judged, out: &mut dyn Write) -> io::Result<()> {
+fn not_judged(judged: &Judged, world: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
     let made = |stage: &Stage| {
         judged
             .record
@@ -155,6 +155,7 @@ fn not_judged(judged: &Judged, out: &mut dyn Write) -> io::Result<()> {
         .iter()
         // Whether a certificate is revoked is asked of the present only: it is no part of this.
         .filter(|stage| **stage != Stage::Revocation && !made(stage))
+        .filter(|stage| **stage != Stage::Register || world.registers.is_some())
         .map(|stage| stage.name())
         .collect();
     if !left.is_empty() {

@@ -137,7 +137,6 @@ fn what_holds_is_shown_with_its_evidence() {
             "PSDNO-FSA-123456 \"Eksempel Betaling AS\", roles PSP_PI,PSP_AI, authority NO-FSA",
             "it verifies over",
             "admitted",
-            "not judged by this version",
             "  (request-target): get /v1/accounts?withDetails=true\\n\n",
             "  tpp-redirect-uri: https://tpp.example/\n",
         ],

@@ -1,0 +1,117 @@
+//! Is the TPP registered for this (CRT-7)?
+//!
+//! It is judged after the signature: what the bank blocks, and what the registers say, is told to the one whom it concerns.
+//! The bank's own lists come first: a block wins over everything, and what is allowed there needs no other register. Only
+//! what is left rests on the EBA's register, and fails with it where that is too old.
+
+use super::{Tpp, role};
+use crate::{
+    clock::Timestamp,
+    interface::{
+        Fault, Reason, Refusal, headers,
+        operations::{Operation, Role},
+    },
+    trust::{
+        Registers, Roles,
+        register::{Listed, WhenStale},
+    },
+};
+
+/// The seconds in Retry-After while the register is too old: an operator has to put a new one in place.
+const RETRY_AFTER: u64 = 300;
+
+/// The TPP is registered in the role that the operation needs.
+#[must_use]
+#[derive(Debug)]
+pub struct Registered {
+    roles: Roles,
+    by_stale: bool,
+}
+
+impl Registered {
+    /// The roles in which it is registered, in the host country.
+    pub const fn roles(&self) -> Roles {
+        self.roles
+    }
+
+    /// Whether it rests on a register past its maximum age, which the configuration lets pass.
+    pub const fn is_by_stale(&self) -> bool {
+        self.by_stale
+    }
+}
+
+pub(super) fn judge(
+    tpp: &Tpp,
+    operation: &Operation,
+    registers: &Registers,
+    now: Timestamp,
+) -> Result<Registered, Refusal> {
+    let certificate = tpp.certificate();
+    let found = registers.find(certificate.tpp_id());
+    if found.blocked {
+        return Err(refused(
+            Reason::TppBlocked,
+            "the bank does not serve this TPP".to_owned(),
+        ));
+    }
+    let suffices = |roles| is_enough(roles, certificate.roles(), operation.role);
+    if suffices(found.allowed) {
+        return Ok(Registered {
+            roles: found.roles(),
+            by_stale: false,
+        });
+    }
+    let by_stale = registers.is_stale(now);
+    if by_stale && registers.settings().stale == WhenStale::Refuse {
+        return Err(Refusal::new(Reason::RegisterStale)
+            .retry_after(RETRY_AFTER)
+            .for_operator(age(registers)));
+    }
+    let roles = found.roles();
+    if !suffices(roles) {
+        let country = &registers.settings().host_country;
+        let text = what_is_said(roles, found.listed, country);
+        let needed = role::needed(operation.role);
+        let text = format!("{text}; {} needs {needed}", operation.name);
+        return Err(refused(Reason::TppNotRegistered, text));
+    }
+    if by_stale {
+        registers.pass_stale();
+    }
+    Ok(Registered { roles, by_stale })
+}
+
+/// Role by role: where either role will do, it must be one that both the certificate and the register have.
+const fn is_enough(registered: Roles, certified: Roles, needed: Role) -> bool {
+    let counted = match needed {
+        Role::Either => registered.and(certified),
+        Role::AccountInformation | Role::PaymentInitiation => registered,
+    };
+    role::suffices(counted, needed)
+}
+
+fn what_is_said(roles: Roles, listed: Option<Listed>, country: &str) -> String {
+    match listed {
+        _ if !roles.is_empty() => format!("it is registered as {roles} in {country}"),
+        None => "it is in no register that the bank uses".to_owned(),
+        Some(listed) if !listed.authorised => {
+            "its authorisation was withdrawn, by the EBA's register".to_owned()
+        }
+        Some(listed) if !listed.elsewhere.is_empty() => {
+            format!("the EBA's register has it for other countries, but not for {country}")
+        }
+        Some(_) => "the EBA's register has it without such a service".to_owned(),
+    }
+}
+
+fn age(registers: &Registers) -> String {
+    let as_of = registers
+        .as_of()
+        .map_or_else(String::new, |at| at.to_string());
+    format!("the EBA's register is of {as_of}: put a newer one in place and restart")
+}
+
+fn refused(reason: Reason, text: String) -> Refusal {
+    let header = headers::TPP_SIGNATURE_CERTIFICATE.written;
+    Fault::header(reason, header, text).into()
+}

@@ -1,0 +1,179 @@
+//! Which registers say who may call, and how old they may be (CRT-7).
+//!
+//! Invariants: production checks; registers that are checked have a file, or nobody could call; the bank's own list is
+//! read whole, and each fault of it has its line. Deliberately not here: what the registers' entries mean.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use std::time::Duration;
+
+use super::document::Document;
+use super::fault::Inspection;
+use super::section::Section;
+use super::settings::read_text;
+use super::value::Value;
+use crate::clock::Timestamp;
+use crate::interface::operations::Environment;
+use crate::trust::register::{RegisterSettings, WhenStale};
+use crate::trust::{Registers, Roles, judgement};
+
+/// The least maximum age: the EBA's register is published once a day.
+const LEAST_AGE: Duration = Duration::from_secs(24 * 3_600);
+
+/// The longest maximum age: a year.
+const MOST_AGE: Duration = Duration::from_secs(366 * 24 * 3_600);
+
+/// The roles that an operation can need, and their numbers (ETSI TS 119 495, 4.2).
+const ROLES: [(&str, u8); 2] = [("PSP_PI", 2), ("PSP_AI", 3)];
+
+/// The registers, with the files that they name; `None` where they are not checked, or after a fault.
+pub(super) fn read(
+    root: &mut Section<'_>,
+    environment: Environment,
+    inspection: &Inspection,
+    base: &Path,
+) -> Option<Registers> {
+    let Some(mut section) = root.optional_section("registers") else {
+        if environment == Environment::Production {
+            let text = "production checks registers; expected {check: on} and a file";
+            root.fault("registers", text);
+        }
+        return None;
+    };
+    let check = section.optional("check");
+    let check = check.and_then(|value| value.one_of(&[("on", true), ("off", false)]));
+    if environment == Environment::Production && check != Some(true) {
+        section.fault("check", "production checks registers; expected \"on\"");
+    }
+    let settings = settings(&mut section);
+    let (eba, local) = (section.optional("eba"), section.optional("local"));
+    let is_on = check == Some(true);
+    if is_on && eba.is_none() && local.is_none() {
+        let text = "without a register nobody is registered; expected eba, local or both";
+        section.fault("check", text);
+    }
+    section.finish();
+    if !is_on {
+        return None;
+    }
+    let mut registers = Registers::new(settings);
+    if let Some(value) = eba {
+        take_eba(&value, base, &mut registers);
+    }
+    if let Some(value) = local {
+        take_local(&value, base, inspection, &mut registers);
+    }
+    Some(registers)
+}
+
+fn settings(section: &mut Section<'_>) -> RegisterSettings {
+    let default = RegisterSettings::default();
+    let country = section
+        .optional("host_country")
+        .and_then(|value| country(&value));
+    let max_age = section
+        .optional("max_age")
+        .and_then(|value| value.duration(LEAST_AGE..=MOST_AGE));
+    let stale = section.optional("stale").and_then(|value| {
+        value.one_of(&[("refuse", WhenStale::Refuse), ("pass", WhenStale::Pass)])
+    });
+    RegisterSettings {
+        host_country: country.unwrap_or(default.host_country),
+        max_age: max_age.unwrap_or(default.max_age),
+        stale: stale.unwrap_or(default.stale),
+    }
+}
+
+fn country(value: &Value<'_>) -> Option<String> {
+    let text = value.as_str()?;
+    if text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        return Some(text.to_owned());
+    }
+    value.refuse("a country in two capitals, such as NO")
+}
+
+/// The EBA's export. It is too long to be held, so it is read as it comes.
+fn take_eba(value: &Value<'_>, base: &Path, registers: &mut Registers) {
+    let Some(path) = value.path(base) else { return };
+    let shown = path.display();
+    let opened = File::open(&path).and_then(|file| {
+        let modified = file.metadata()?.modified()?;
+        Ok((file, Timestamp::from(modified)))
+    });
+    let (file, modified) = match opened {
+        Ok(opened) => opened,
+        Err(error) => return value.fault(format!("{shown} cannot be read: {error}")),
+    };
+    match registers.take_eba(BufReader::new(file), modified) {
+        Ok(()) => {}
+        Err(fault) => value.fault(format!("{shown}: {fault}")),
+    }
+}
+
+/// The bank's own list: whom it allows and whom it blocks.
+fn take_local(value: &Value<'_>, base: &Path, inspection: &Inspection, registers: &mut Registers) {
+    let Some(path) = value.path(base) else { return };
+    let text = match read_text(&path) {
+        Ok(text) => text,
+        Err(text) => return value.fault(text),
+    };
+    let document = match Document::read(&path.display().to_string(), &text) {
+        Ok(document) => document,
+        Err(faults) => return inspection.absorb(faults),
+    };
+    let mut root = document.root(inspection);
+    let mut seen = HashSet::new();
+    for entry in root.optional_list("allow").unwrap_or_default() {
+        let mut section = entry.as_section();
+        let tpp = tpp(&mut section, &mut seen);
+        let roles = roles(&mut section);
+        finish(section);
+        if let (Some(tpp), Some(roles)) = (tpp, roles) {
+            registers.allow(&tpp, roles);
+        }
+    }
+    seen.clear();
+    for entry in root.optional_list("block").unwrap_or_default() {
+        let mut section = entry.as_section();
+        let tpp = tpp(&mut section, &mut seen);
+        finish(section);
+        if let Some(tpp) = tpp {
+            registers.block(&tpp);
+        }
+    }
+    root.finish();
+}
+
+/// A note is for those who read the file.
+fn finish(mut section: Section<'_>) {
+    if let Some(note) = section.optional("note") {
+        note.as_str();
+    }
+    section.finish();
+}
+
+fn tpp(section: &mut Section<'_>, seen: &mut HashSet<String>) -> Option<String> {
+    let value = section.required("tpp")?;
+    let Some(identity) = judgement::psd2_identity(value.as_str()?) else {
+        return value.refuse("an identity as in certificates, such as PSDNO-FSA-123456");
+    };
+    if !seen.insert(identity.clone()) {
+        value.fault("this TPP stands in this list already");
+        return None;
+    }
+    Some(identity)
+}
+
+fn roles(section: &mut Section<'_>) -> Option<Roles> {
+    let values = section.list("roles")?;
+    if values.is_empty() {
+        section.fault("roles", "expected at least one role: PSP_AI, PSP_PI");
+    }
+    let mut roles = Roles::default();
+    for value in &values {
+        roles = roles.with(value.one_of(&ROLES)?);
+    }
+    Some(roles)
+}

@@ -1,0 +1,370 @@
+//! The EBA's register of payment and e-money institutions under PSD2, as it is published: one JSON file of 200 MB.
+//!
+//! `[disclaimer[], entities[]]`. An entity has CA_OwnerID (`NO_FSA`), EntityCode (`NO_FSA!123`), EntityType, Properties and
+//! Services. Both of these are lists of one-key maps whose value is a string or a list of strings. It is read as a
+//! stream: an entity at a time is in memory, and of the agents, 98 of 100 entities, nothing is kept. No zip is read.
+
+use super::{Listed, key};
+use crate::{clock::Timestamp, trust::Roles};
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use std::{collections::HashMap, fmt, io::BufRead};
+
+/// Why a file is not the EBA's export.
+#[derive(Debug, thiserror::Error)]
+pub enum EbaFault {
+    /// It is not JSON, or not of the export's shape. The text ends with line and column.
+    #[error("it is not the EBA's export: {0}")]
+    Shape(#[from] serde_json::Error),
+    /// It is packed.
+    #[error("it is a zip archive: unpack the JSON file in it")]
+    Packed,
+    /// It cannot be read.
+    #[error("it cannot be read: {0}")]
+    Unreadable(#[from] std::io::Error),
+    /// It has no institution with an authority and an id.
+    #[error("it holds no institution")]
+    Empty,
+}
+
+/// An agent. It has no services of its own.
+const AGENT: &str = "PSD_AG";
+/// The service of payment initiation, and the number of its role.
+const PAYMENT_INITIATION: (&str, u8) = ("PS_070", 2);
+/// The service of account information, and the number of its role.
+const ACCOUNT_INFORMATION: (&str, u8) = ("PS_080", 3);
+/// The national id.
+const NATIONAL_ID: &str = "ENT_NAT_REF_COD";
+/// The dates on which the authorisation changed: given, withdrawn, given again.
+const CHANGES: &str = "ENT_AUT";
+/// What branches have in its place.
+const STATUS: &str = "DER_CHI_ENT_AUT";
+
+/// What is kept of the export.
+#[derive(Debug)]
+pub(super) struct Export<'a> {
+    /// By authority and national id.
+    pub(super) by_national_id: HashMap<Box<str>, Listed>,
+    /// By authority and its own number of the institution.
+    pub(super) by_code: HashMap<Box<str>, Listed>,
+    /// The latest `__EBA_EntityVersion`: digits, from the year to the millisecond.
+    pub(super) latest: Option<String>,
+    pub(super) institutions: u64,
+    pub(super) agents: u64,
+    pub(super) without_identity: u64,
+    host_country: &'a str,
+}
+
+impl<'a> Export<'a> {
+    pub(super) fn read(mut reader: impl BufRead, host_country: &'a str) -> Result<Self, EbaFault> {
+        if reader.fill_buf()?.starts_with(b"PK") {
+            return Err(EbaFault::Packed);
+        }
+        let mut export = Self {
+            by_national_id: HashMap::new(),
+            by_code: HashMap::new(),
+            latest: None,
+            institutions: 0,
+            agents: 0,
+            without_identity: 0,
+            host_country,
+        };
+        let mut json = serde_json::Deserializer::from_reader(reader);
+        Sections(&mut export).deserialize(&mut json)?;
+        json.end()?;
+        if export.by_national_id.is_empty() && export.by_code.is_empty() {
+            return Err(EbaFault::Empty);
+        }
+        Ok(export)
+    }
+
+    fn take(&mut self, entity: &Entity) {
+        let version = entity.version.first();
+        if is_version(version) && Some(version) > self.latest.as_deref() {
+            self.latest = Some(version.to_owned());
+        }
+        if entity.kind.first() == AGENT {
+            self.agents = self.agents.saturating_add(1);
+            return;
+        }
+        self.institutions = self.institutions.saturating_add(1);
+        let listed = self.listed(entity);
+        let mut named = false;
+        let (owner, code) = (entity.owner.first(), entity.code.first());
+        if let Some((country, authority)) = owner.split_once('_') {
+            for id in entity.properties.texts(NATIONAL_ID) {
+                named |= file(&mut self.by_national_id, country, authority, id, listed);
+            }
+            // `<CA_OwnerID>!<number>`; codes of branches have more parts, and none of them is an institution's.
+            let number = code.strip_prefix(owner);
+            let number = number.and_then(|rest| rest.strip_prefix('!'));
+            let number = number.unwrap_or(code);
+            if !number.contains('!') {
+                named |= file(&mut self.by_code, country, authority, number, listed);
+            }
+        }
+        if !named {
+            self.without_identity = self.without_identity.saturating_add(1);
+        }
+    }
+
+    /// Services of an authorisation that was withdrawn are none, though the register goes on listing them.
+    fn listed(&self, entity: &Entity) -> Listed {
+        let mut listed = Listed::default();
+        if !is_authorised(&entity.properties) {
+            return listed;
+        }
+        listed.authorised = true;
+        for (country, services) in &entity.services.0 {
+            let roles = roles(services);
+            // Where the register names no country the service is not bound to one.
+            if country.is_empty() || country == self.host_country {
+                listed.here = listed.here.or(roles);
+            } else {
+                listed.elsewhere = listed.elsewhere.or(roles);
+            }
+        }
+        listed
+    }
+}
+
+/// When the latest change of the register was, by its digits, in UTC.
+pub(super) fn moment(version: &str) -> Option<Timestamp> {
+    let seconds = version.get(..14)?;
+    let civil = jiff::civil::DateTime::strptime("%Y%m%d%H%M%S", seconds).ok()?;
+    let zoned = civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+    u64::try_from(zoned.timestamp().as_second())
+        .ok()
+        .map(Timestamp::from_unix)
+}
+
+/// `20220428213506543`.
+fn is_version(text: &str) -> bool {
+    text.len() == 17 && moment(text).is_some() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The dates of ENT_AUT are those on which the status changed, in order, so that an even number of them ends with a
+/// withdrawal. Branches have none and say it in words. One that says nothing is taken at the register's word.
+fn is_authorised(properties: &Pairs) -> bool {
+    match properties.texts(CHANGES).count() {
+        0 => properties
+            .texts(STATUS)
+            .all(|status| !status.eq_ignore_ascii_case("inactive")),
+        changes => changes % 2 == 1,
+    }
+}
+
+fn roles(services: &Texts) -> Roles {
+    let known = [PAYMENT_INITIATION, ACCOUNT_INFORMATION];
+    let held = known
+        .iter()
+        .filter(|(service, _)| services.0.iter().any(|held| held == service));
+    held.fold(Roles::default(), |roles, (_, number)| roles.with(*number))
+}
+
+/// Whether there was an id to file it under.
+fn file(
+    index: &mut HashMap<Box<str>, Listed>,
+    country: &str,
+    authority: &str,
+    id: &str,
+    listed: Listed,
+) -> bool {
+    let key = key(country, authority, id);
+    if key.ends_with('-') {
+        return false;
+    }
+    index.entry(key.into()).or_default().merge(listed);
+    true
+}
+
+/// The members that count, of whatever type they are: an entity that is odd is an entity that nobody can be.
+#[derive(Deserialize)]
+struct Entity {
+    #[serde(rename = "CA_OwnerID", default)]
+    owner: Texts,
+    #[serde(rename = "EntityCode", default)]
+    code: Texts,
+    #[serde(rename = "EntityType", default)]
+    kind: Texts,
+    #[serde(rename = "__EBA_EntityVersion", default)]
+    version: Texts,
+    #[serde(rename = "Properties", default)]
+    properties: Pairs,
+    #[serde(rename = "Services", default)]
+    services: Pairs,
+}
+
+/// The file: two lists.
+struct Sections<'a, 'h>(&'a mut Export<'h>);
+
+impl<'de> DeserializeSeed<'de> for Sections<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Sections<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of two lists, the disclaimer and the entities")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sections: A) -> Result<(), A::Error> {
+        let disclaimer = sections.next_element::<IgnoredAny>()?;
+        disclaimer.ok_or_else(|| de::Error::invalid_length(0, &self))?;
+        let entities = sections.next_element_seed(Entities(&mut *self.0))?;
+        entities.ok_or_else(|| de::Error::invalid_length(1, &self))?;
+        match sections.next_element::<IgnoredAny>()? {
+            Some(_) => Err(de::Error::invalid_length(3, &self)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The entities, one at a time.
+struct Entities<'a, 'h>(&'a mut Export<'h>);
+
+impl<'de> DeserializeSeed<'de> for Entities<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Entities<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the list of entities")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entities: A) -> Result<(), A::Error> {
+        while let Some(entity) = entities.next_element()? {
+            self.0.take(&entity);
+        }
+        Ok(())
+    }
+}
+
+/// A list of one-key maps, flattened. Maps of several keys and codes without a key are read as what they must mean.
+#[derive(Default)]
+struct Pairs(Vec<(String, Texts)>);
+
+impl Pairs {
+    /// Every text under a name.
+    fn texts<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let found = self.0.iter().filter(move |(known, _)| known == name);
+        found.flat_map(|(_, texts)| texts.0.iter().map(String::as_str))
+    }
+}
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_any(PairsVisitor)
+    }
+}
+
+struct PairsVisitor;
+
+impl<'de> Visitor<'de> for PairsVisitor {
+    type Value = Pairs;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of maps")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Pairs, A::Error> {
+        let mut pairs = Vec::new();
+        while let Some(inner) = seq.next_element::<Pairs>()? {
+            pairs.extend(inner.0);
+        }
+        Ok(Pairs(pairs))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+        let mut pairs = Vec::new();
+        while let Some(pair) = map.next_entry()? {
+            pairs.push(pair);
+        }
+        Ok(Pairs(pairs))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Pairs, E> {
+        Ok(Pairs(vec![(String::new(), Texts(vec![text.to_owned()]))]))
+    }
+
+    fn visit_unit<E>(self) -> Result<Pairs, E> {
+        Ok(Pairs::default())
+    }
+}
+
+/// A text or a list of texts; numbers are texts too, and anything else is none.
+#[derive(Default)]
+struct Texts(Vec<String>);
+
+impl Texts {
+    /// The first, where one is expected.
+    fn first(&self) -> &str {
+        self.0.first().map_or("", String::as_str)
+    }
+}
+
+impl<'de> Deserialize<'de> for Texts {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_any(TextsVisitor)
+    }
+}
+
+struct TextsVisitor;
+
+impl<'de> Visitor<'de> for TextsVisitor {
+    type Value = Texts;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text or a list of texts")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Texts, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(inner) = seq.next_element::<Texts>()? {
+            texts.extend(inner.0);
+        }
+        Ok(Texts(texts))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Texts, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Texts::default())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Texts, E> {
+        Ok(Texts(vec![text.to_owned()]))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Texts, E> {
+        Ok(Texts(vec![number.to_string()]))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Texts, E> {
+        Ok(Texts::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Texts, E> {
+        Ok(Texts::default())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Texts, E> {
+        Ok(Texts::default())
+    }
+
+    fn visit_unit<E>(self) -> Result<Texts, E> {
+        Ok(Texts::default())
+    }
+}

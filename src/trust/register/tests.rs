@@ -1,0 +1,329 @@
+//! The formats of the EBA's export, and the two lists together.
+
+use super::*;
+use serde_json::{Value, json};
+
+const NOW: Timestamp = Timestamp::from_unix(1_800_000_000);
+
+fn ai() -> Roles {
+    Roles::default().with(3)
+}
+
+fn pi() -> Roles {
+    Roles::default().with(2)
+}
+
+fn entity(owner: &str, id: Value, services: Value) -> Value {
+    json!({
+        "CA_OwnerID": owner,
+        "EntityCode": format!("{owner}!77{}", id.as_str().unwrap_or_default().len()),
+        "EntityType": "PSD_PI",
+        "Properties": [{"ENT_NAT_REF_COD": id}, {"ENT_NAM": ["A", "Å"]}, {"ENT_AUT": ["2019-01-01"]}],
+        "Services": services,
+        "__EBA_EntityVersion": "20220428213506543",
+    })
+}
+
+fn read(entities: &[Value]) -> Registers {
+    let text = json!([[{"__EBA_Disclaimer": ["x"]}], entities]).to_string();
+    let mut registers = Registers::new(RegisterSettings::default());
+    registers.take_eba(text.as_bytes(), NOW).unwrap();
+    registers
+}
+
+fn both() -> Value {
+    json!([{"NO": ["PS_070", "PS_080", "PS_03A"]}])
+}
+
+#[test]
+fn one_identity_in_every_spelling() {
+    let registers = read(&[
+        entity("NO_FSA", json!("987 654-321"), both()),
+        entity("FI_FIN-FSA", json!("2988499-7"), both()),
+        entity("PL_PFSA", json!("ip27/2014"), both()),
+    ]);
+    for known in [
+        "PSDNO-FSA-987654321",
+        "PSDNO-FSA-987 654 321",
+        "PSDNO-FSA-987-654-321",
+        "PSDFI-FINFSA-29884997",
+        "PSDFI-FINFSA-2988499-7",
+        "PSDPL-PFSA-IP27/2014",
+    ] {
+        assert_eq!(registers.find(known).roles(), ai().or(pi()), "{known}");
+    }
+    for unknown in [
+        "PSDSE-FSA-987654321",
+        "PSDNO-FINA-987654321",
+        "PSDNO-FSA-98765432",
+        "NTRNO-987654321",
+        "PSDNO-FSA-",
+        "PSD",
+        "PSæ-FSA-987654321",
+        "",
+    ] {
+        assert_eq!(
+            registers.find(unknown),
+            Registration::default(),
+            "{unknown}"
+        );
+    }
+}
+
+#[test]
+fn services_by_role_and_country() {
+    for (services, here, elsewhere) in [
+        (json!([{"NO": "PS_080"}]), ai(), Roles::default()),
+        (json!([{"NO": ["PS_070"]}, {"SE": ["PS_080"]}]), pi(), ai()),
+        (
+            json!([{"SE": ["PS_070", "PS_080"]}]),
+            Roles::default(),
+            ai().or(pi()),
+        ),
+        (
+            json!({"NO": ["PS_070"], "SE": "PS_010"}),
+            pi(),
+            Roles::default(),
+        ),
+        (json!(["PS_080"]), ai(), Roles::default()),
+        (
+            json!([{"NO": ["PS_010"]}]),
+            Roles::default(),
+            Roles::default(),
+        ),
+        (json!([]), Roles::default(), Roles::default()),
+        (json!(null), Roles::default(), Roles::default()),
+    ] {
+        let registers = read(&[entity("NO_FSA", json!("1"), services.clone())]);
+        let listed = registers.find("PSDNO-FSA-1").listed.unwrap();
+        let expected = Listed {
+            here,
+            elsewhere,
+            authorised: true,
+        };
+        assert_eq!(listed, expected, "{services}");
+    }
+}
+
+#[test]
+fn a_withdrawn_authorisation_gives_nothing() {
+    for (properties, authorised) in [
+        (json!({"ENT_AUT": ["2019-01-01"]}), true),
+        (json!({"ENT_AUT": "2019-01-01"}), true),
+        (json!({"ENT_AUT": ["2019-01-01", "2021-01-01"]}), false),
+        (
+            json!({"ENT_AUT": ["2019-01-01", "2021-01-01", "2022-01-01"]}),
+            true,
+        ),
+        (json!({"DER_CHI_ENT_AUT": "Active"}), true),
+        (json!({"DER_CHI_ENT_AUT": "Inactive"}), false),
+        (json!({}), true),
+    ] {
+        let mut entity = entity("NO_FSA", json!("1"), both());
+        entity["Properties"] = json!([{"ENT_NAT_REF_COD": "1"}, properties]);
+        let listed = read(&[entity]).find("PSDNO-FSA-1").listed.unwrap();
+        assert_eq!(listed.authorised, authorised, "{properties}");
+        assert_eq!(!listed.here.is_empty(), authorised, "{properties}");
+    }
+}
+
+#[test]
+fn agents_are_nobody_and_one_company_is_the_union_of_its_entries() {
+    let mut agent = entity("NO_FSA", json!("2"), both());
+    agent["EntityType"] = "PSD_AG".into();
+    let mut withdrawn = entity("NO_FSA", json!("1"), both());
+    withdrawn["Properties"][2] = json!({"ENT_AUT": ["2019-01-01", "2020-01-01"]});
+    let now_emi = entity("NO_FSA", json!("1"), json!([{"NO": "PS_080"}]));
+    let again = entity("NO_FSA", json!("1"), json!([{"SE": "PS_070"}]));
+    let registers = read(&[agent, withdrawn, now_emi, again]);
+    assert_eq!(registers.find("PSDNO-FSA-2"), Registration::default());
+    let expected = Listed {
+        here: ai(),
+        elsewhere: pi(),
+        authorised: true,
+    };
+    assert_eq!(registers.find("PSDNO-FSA-1").listed, Some(expected));
+    let read = registers.read().unwrap();
+    assert_eq!((read.institutions, read.agents), (3, 1));
+}
+
+#[test]
+fn the_authoritys_own_number_counts_where_it_is_nobodys_national_id() {
+    let mut numbered = entity("NO_FSA", json!("123456789"), both());
+    numbered["EntityCode"] = "NO_FSA!42".into();
+    let mut met = entity("NO_FSA", json!("555"), both());
+    met["EntityCode"] = "NO_FSA!900".into();
+    let other = entity("NO_FSA", json!("900"), json!([{"NO": "PS_080"}]));
+    let mut branch = entity("NO_FSA", json!("31"), both());
+    branch["EntityCode"] = "PSD_PI!NO_FSA!42!7".into();
+    let registers = read(&[numbered, met, other, branch]);
+    assert_eq!(registers.find("PSDNO-FSA-42").roles(), ai().or(pi()));
+    assert_eq!(registers.find("PSDNO-FSA-900").roles(), ai());
+    assert_eq!(registers.find("PSDNO-FSA-7"), Registration::default());
+}
+
+#[test]
+fn odd_entities_are_nobody_and_do_not_cost_the_rest() {
+    let registers = read(&[
+        json!({}),
+        json!({"CA_OwnerID": null, "EntityCode": 7, "Properties": [], "Services": null}),
+        json!({"CA_OwnerID": "NOFSA", "EntityCode": "1", "EntityType": "PSD_PI", "New": {"x": [1]}}),
+        json!({"CA_OwnerID": "NO_FSA", "Properties": [{"ENT_NAT_REF_COD": [1, true, null, {}]}]}),
+        entity("NO_FSA", json!(" - "), both()),
+        entity("NO_FSA", json!(["3", "4"]), both()),
+    ]);
+    assert_eq!(registers.read().unwrap().without_identity, 3);
+    for known in ["PSDNO-FSA-1", "PSDNO-FSA-3", "PSDNO-FSA-4"] {
+        assert!(registers.find(known).listed.is_some(), "{known}");
+    }
+}
+
+#[test]
+fn what_is_not_the_export_is_refused() {
+    for (text, expected) in [
+        (
+            "",
+            "it is not the EBA's export: EOF while parsing a value at line 1 column 0",
+        ),
+        (
+            "PK\u{3}\u{4}",
+            "it is a zip archive: unpack the JSON file in it",
+        ),
+        (
+            "{}",
+            "it is not the EBA's export: invalid type: map, expected a list of two lists, the disclaimer and the entities at line 1 column 0",
+        ),
+        (
+            "[]",
+            "it is not the EBA's export: invalid length 0, expected a list of two lists, the disclaimer and the entities at line 1 column 2",
+        ),
+        (
+            "[[]]",
+            "it is not the EBA's export: invalid length 1, expected a list of two lists, the disclaimer and the entities at line 1 column 4",
+        ),
+        (
+            "[[],[],[]]",
+            "it is not the EBA's export: invalid length 3, expected a list of two lists, the disclaimer and the entities at line 1 column 9",
+        ),
+        (
+            "[[],\n[3]]",
+            "it is not the EBA's export: invalid type: integer `3`, expected struct Entity at line 2 column 2",
+        ),
+        (
+            "[[],\n[]] x",
+            "it is not the EBA's export: trailing characters at line 2 column 5",
+        ),
+        ("[[],[]]", "it holds no institution"),
+        (
+            "[[],[{\"Properties\": 3}]]",
+            "it is not the EBA's export: invalid type: integer `3`, expected a list of maps at line 1 column 21",
+        ),
+    ] {
+        let mut registers = Registers::new(RegisterSettings::default());
+        let fault = registers.take_eba(text.as_bytes(), NOW).unwrap_err();
+        assert_eq!(fault.to_string(), expected);
+        assert!(registers.is_empty());
+    }
+    let deep = format!("[[],[{{\"Services\": {}", "[".repeat(100_000));
+    let mut registers = Registers::new(RegisterSettings::default());
+    let fault = registers.take_eba(deep.as_bytes(), NOW).unwrap_err();
+    assert!(fault.to_string().contains("recursion limit"), "{fault}");
+}
+
+#[test]
+fn the_banks_own_list_adds_and_blocks() {
+    let mut registers = read(&[entity("NO_FSA", json!("1"), json!([{"NO": "PS_080"}]))]);
+    registers.allow("PSDNO-FSA-1", pi()).unwrap();
+    registers.allow("PSDNO-FSA-2 2", ai()).unwrap();
+    registers.block("PSDNO-FSA-2-2").unwrap();
+    assert_eq!(registers.allow("NTRNO-1", ai()), None);
+    assert_eq!(registers.find("PSDNO-FSA-1").roles(), ai().or(pi()));
+    assert!(registers.find("PSDNO-FSA-22").blocked);
+}
+
+#[test]
+fn a_register_is_as_old_as_its_latest_entry_says() {
+    let at = |text: &str| eba::moment(text).unwrap();
+    assert_eq!(at("20220428213506543").to_string(), "2022-04-28T21:35:06Z");
+    let with = |version: Value, modified: Timestamp| {
+        let mut entity = entity("NO_FSA", json!("1"), both());
+        entity["__EBA_EntityVersion"] = version;
+        let text = json!([[], [entity]]).to_string();
+        let mut registers = Registers::new(RegisterSettings::default());
+        registers.take_eba(text.as_bytes(), modified).unwrap();
+        registers
+    };
+    let said = at("20220428213506543");
+    assert_eq!(with(json!("20220428213506543"), NOW).as_of(), Some(said));
+    // No date in the future keeps a file fresh, and what is no date says nothing.
+    for odd in [
+        "99990428213506543",
+        "20221328213506543",
+        "x",
+        "2022042821350654x",
+    ] {
+        assert_eq!(with(json!(odd), NOW).as_of(), Some(NOW), "{odd}");
+    }
+    assert_eq!(with(json!(null), NOW).as_of(), Some(NOW));
+    let registers = with(json!("20220428213506543"), NOW);
+    let week = 7 * 24 * 3_600;
+    assert!(!registers.is_stale(Timestamp::from_unix(said.unix() + week)));
+    assert!(registers.is_stale(Timestamp::from_unix(said.unix() + week + 1)));
+    assert!(!registers.is_stale(Timestamp::from_unix(0)));
+    assert!(!Registers::new(RegisterSettings::default()).is_stale(NOW));
+}
+
+/// What the EBA's file costs at its size: run by hand, with `--ignored --nocapture`.
+#[test]
+#[ignore = "it measures"]
+fn a_file_of_258_000_entities() {
+    use crate::clock::Stopwatch;
+    use std::io::{BufReader, Write};
+
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    {
+        let mut out = std::io::BufWriter::new(&mut file);
+        write!(out, "[[],[").unwrap();
+        for index in 0..258_000 {
+            let mut entity = entity("NO_FSA", json!(format!("{index:09}")), both());
+            entity["EntityCode"] = format!("NO_FSA!{index}").into();
+            entity["Properties"][1]["ENT_NAM"] = "x".repeat(300).into();
+            if index >= 6_000 {
+                entity["EntityType"] = "PSD_AG".into();
+            }
+            let comma = if index == 0 { "" } else { "," };
+            write!(out, "{comma}{entity}").unwrap();
+        }
+        write!(out, "]]").unwrap();
+        out.flush().unwrap();
+    }
+    let opened = file.reopen().unwrap();
+    let bytes = opened.metadata().unwrap().len();
+    let mut registers = Registers::new(RegisterSettings::default());
+    let mut watch = Stopwatch::start();
+    let memory = allocation_counter::measure(|| {
+        registers.take_eba(BufReader::new(opened), NOW).unwrap();
+    });
+    let took = watch.lap();
+    assert_eq!(registers.read().unwrap().agents, 252_000);
+    let mut found = 0_u32;
+    watch.lap();
+    for _ in 0..1_000_000 {
+        found += u32::from(
+            !std::hint::black_box(&registers)
+                .find("PSDNO-FSA-000004711")
+                .roles()
+                .is_empty(),
+        );
+    }
+    let look_up = watch.lap() / found;
+    eprintln!(
+        "{bytes} bytes in {took:?}; at most {} KiB at once, {} KiB kept; a look-up takes {look_up:?}",
+        memory.bytes_max / 1024,
+        memory.bytes_current / 1024,
+    );
+    assert!(
+        memory.bytes_max < bytes / 20,
+        "memory grows with what is kept, not with the file"
+    );
+}
