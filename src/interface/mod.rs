@@ -25,5 +25,8 @@ pub mod payload;
 // The interface's header table, and one file per header with rules of its own.
 pub mod headers;
 
+// All of it as an OpenAPI description.
+pub mod openapi;
+
 pub use code::Code;
 pub use reason::{Fault, Place, QuotaLeft, Reason, Refusal};

@@ -1,13 +1,13 @@
 //! Amounts (PAY-4): decimals in strings, judged as they are written, so that nothing is rounded on the way.
 
 /// The most digits, before and behind the point together (§Amount object).
-const PRECISION: usize = 18;
+pub(super) const PRECISION: usize = 18;
 
 /// The most fraction digits (§Amount object).
-const SCALE: usize = 5;
+pub(super) const SCALE: usize = 5;
 
 /// The digits before the point from which an amount has six: 100 000 and more (PAY-11).
-const LARGE: usize = 6;
+pub(super) const LARGE: usize = 6;
 
 /// An amount as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::{
 };
 
 /// The most payments of a basket (§Limits).
-const MAX_PAYMENTS: usize = 10;
+pub(super) const MAX_PAYMENTS: usize = 10;
 
 /// A basket, as far as rules look at it.
 #[derive(Debug, Default)]

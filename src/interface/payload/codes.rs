@@ -23,7 +23,10 @@ pub(super) fn is_listed(code: &str, set: &[(&str, &str)]) -> bool {
     row.is_some_and(|row| row.1.split(' ').any(|known| known == rest))
 }
 
-/// Whether a code is a BIC: ^[A-Z]{6,6}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3,3}){0,1}$ (§Transaction details, creditorAgent).
+/// The form of a BIC (§Transaction details, creditorAgent).
+pub(super) const BIC: &str = "^[A-Z]{6,6}[A-Z2-9][A-NP-Z0-9]([A-Z0-9]{3,3}){0,1}$";
+
+/// Whether a code is a [`BIC`].
 pub(super) fn is_bic(code: &str) -> bool {
     let capital_or_digit = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
     let bytes = code.bytes().enumerate();

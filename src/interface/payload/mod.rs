@@ -25,6 +25,8 @@ mod iban;
 // Signing baskets (PAY-13).
 mod basket;
 
+// The same rules as JSON Schema.
+pub mod describe;
 // What was found (PAY-2).
 mod violation;
 

@@ -21,13 +21,13 @@ const REPORTING_INFORMATION: &str = "regulatoryReportingInformation";
 const EXECUTION_DATE: &str = "requestedExecutionDate";
 
 /// The longest regulatoryReportingInformation and remittance information (§Limits), in characters.
-const MAX_INFORMATION: usize = 140;
+pub(super) const MAX_INFORMATION: usize = 140;
 
 /// The longest name and street (§Limits), in characters.
-const MAX_NAME: usize = 70;
+pub(super) const MAX_NAME: usize = 70;
 
 /// The longest bban (§Limits), in characters.
-const MAX_BBAN: usize = 30;
+pub(super) const MAX_BBAN: usize = 30;
 
 /// A cross-border payment (B): every rule.
 pub(super) fn cross_border(payment: &Payment<'_>, today: Date, violations: &mut Violations) {

@@ -18,6 +18,7 @@ use name::Name;
 use std::borrow::Cow;
 
 pub use name::is_word as is_parameter_name;
+pub use value::BOOKING_STATUSES;
 
 /// What the interface does not have, and a core may: it reads data without the PSU (QRY-3).
 const DENIED_WITHOUT_PSU: [&str; 1] = ["withBalance"];

@@ -15,8 +15,8 @@ pub(super) enum Value {
 /// What would pass, for the caller. It repeats no value.
 type Expected = Cow<'static, str>;
 
-/// §Other operations mentioned.
-const BOOKING_STATUSES: [&str; 4] = ["booked", "pending", "both", "all"];
+/// The values of a booking status (§Other operations mentioned).
+pub const BOOKING_STATUSES: [&str; 4] = ["booked", "pending", "both", "all"];
 
 /// Reads a decoded value; `None` is one that cannot be decoded.
 pub(super) fn read(kind: ParameterKind, text: Option<&str>) -> Result<Value, Expected> {

@@ -1,0 +1,220 @@
+//! What operations answer: the interface's result where it shows one, and every refusal that an operation can get, by
+//! status, with the reasons that have it (ERR-1 to ERR-6).
+
+use super::{Components, path::Path, results};
+use crate::interface::{
+    Code, Reason,
+    operations::{AnsweredBy, Body, Operation, Quota, Takes},
+    payload::describe::reference,
+};
+use serde_json::{Map, Value, json};
+
+/// The answers of an operation, by status.
+pub(super) fn describe(
+    operation: &Operation,
+    path: &Path,
+    components: &mut Components<'_>,
+) -> Value {
+    let mut answers = Map::new();
+    let (status, result) = results::of(operation, components);
+    answers.insert(status.to_owned(), success(operation, result, components));
+    for status in statuses(operation, path) {
+        answers.insert(status.to_string(), refusal(status, components));
+    }
+    if operation.answered_by == AnsweredBy::Upstream {
+        answers.insert("default".to_owned(), other(components));
+    }
+    Value::Object(answers)
+}
+
+/// The statuses that an operation can be refused with, in their order.
+fn statuses(operation: &Operation, path: &Path) -> Vec<u16> {
+    let reasons = Reason::ALL.iter().copied();
+    let possible = reasons.filter(|reason| can_be(*reason, operation, path));
+    let mut statuses: Vec<_> = possible.map(Reason::status).collect();
+    if path.has_ids() {
+        // The core's RESOURCE_UNKNOWN.
+        statuses.push(404);
+    }
+    statuses.sort_unstable();
+    statuses.dedup();
+    statuses
+}
+
+/// Whether an operation can be refused for a reason.
+fn can_be(reason: Reason, operation: &Operation, path: &Path) -> bool {
+    match reason {
+        Reason::OperationUnknown | Reason::MethodNotAllowed => false,
+        Reason::ProductUnknown => path.has_product(),
+        Reason::MediaTypeUnsupported => operation.body != Body::Ignored,
+        // The core can demand SCA of any PSU (SCA-14).
+        Reason::ScaRequired => operation.takes == Takes::Whole,
+        Reason::UpstreamError | Reason::UpstreamUnreachable | Reason::UpstreamTimeout => {
+            operation.answered_by == AnsweredBy::Upstream
+        }
+        _ => true,
+    }
+}
+
+fn success(operation: &Operation, schema: Value, components: &mut Components<'_>) -> Value {
+    let mut headers = Map::new();
+    headers.insert(
+        "X-Request-ID".to_owned(),
+        header("X-Request-ID", components),
+    );
+    if operation.quota == Quota::FourInADay {
+        for name in ["RateLimit", "RateLimit-Policy"] {
+            headers.insert(name.to_owned(), header(name, components));
+        }
+    }
+    let text = match operation.answered_by {
+        AnsweredBy::Gateway => "The link by which the PSU begins SCA.",
+        AnsweredBy::Upstream => "Done.",
+    };
+    json!({ "description": text, "headers": headers, "content": json_of(schema) })
+}
+
+/// A reference to the refusals of a status.
+fn refusal(status: u16, components: &mut Components<'_>) -> Value {
+    let key = status.to_string();
+    let shared = json!({ "$ref": format!("#/components/responses/{key}") });
+    if components.responses.contains_key(&key) {
+        return shared;
+    }
+    // ERR-6: an error of the core that is replaced keeps its status.
+    let reasons = Reason::ALL
+        .iter()
+        .filter(|reason| reason.status() == status || matches!(reason, Reason::UpstreamError));
+    let slugs: Vec<_> = reasons.map(|reason| reason.slug()).collect();
+    let text = format!("Refused, or an error of the core: {}.", slugs.join(", "));
+    let of_status = json!({
+        "properties": { "status": { "const": status }, "reason": { "enum": slugs } },
+    });
+    components.schema("Error", error);
+    links(components);
+    let mut all = vec![reference("Error"), of_status];
+    if status == 401 {
+        all.push(json!({ "required": ["_links"] }));
+    }
+    let mut names = vec!["X-Request-ID"];
+    match status {
+        429 => names.extend(["Retry-After", "RateLimit", "RateLimit-Policy"]),
+        503 => names.push("Retry-After"),
+        _ => {}
+    }
+    let headers: Map<String, Value> = names
+        .into_iter()
+        .map(|name| (name.to_owned(), header(name, components)))
+        .collect();
+    let described = json!({
+        "description": text,
+        "headers": headers,
+        "content": json_of(json!({ "allOf": all })),
+    });
+    components.responses.insert(key, described);
+    shared
+}
+
+/// What else the core answers.
+fn other(components: &mut Components<'_>) -> Value {
+    components.schema("Error", error);
+    links(components);
+    let described = json!({
+        "description": "Another error of the core, passed on where it is JSON.",
+        "content": json_of(reference("Error")),
+    });
+    components.responses.entry("other").or_insert(described);
+    json!({ "$ref": "#/components/responses/other" })
+}
+
+fn json_of(schema: Value) -> Value {
+    json!({ "application/json": { "schema": schema } })
+}
+
+/// A reference to a header of answers.
+fn header(name: &str, components: &mut Components<'_>) -> Value {
+    let text = match name {
+        "Retry-After" => "Seconds after which the same request can pass.",
+        "RateLimit" => {
+            "The calls without the PSU that are left (r) and the seconds until there is one more (t)."
+        }
+        "RateLimit-Policy" => {
+            "The calls without the PSU that can be made in a window (q) of so many seconds (w)."
+        }
+        _ => "As in the request.",
+    };
+    let kind = if name == "Retry-After" {
+        "integer"
+    } else {
+        "string"
+    };
+    let described = json!({ "description": text, "schema": { "type": kind } });
+    components.headers.entry(name).or_insert(described);
+    json!({ "$ref": format!("#/components/headers/{name}") })
+}
+
+/// §Link and links map.
+pub(super) fn links(components: &mut Components<'_>) -> Value {
+    components.schema("Link", || {
+        json!({
+            "type": "object",
+            "required": ["href", "verbs"],
+            "properties": {
+                "href": { "type": "string", "description": "The address of the linked operation." },
+                "verbs": { "type": "array", "items": { "type": "string", "enum": ["GET", "PUT", "POST", "DELETE"] } },
+            },
+        })
+    });
+    components.schema("Links", || {
+        json!({
+            "type": "object",
+            "description": "Links by their names, such as scaRedirect, self, startAuthorisation and status.",
+            "additionalProperties": reference("Link"),
+        })
+    })
+}
+
+/// ERR-1. An error of the core that is passed on has no reason, and may have less.
+fn error() -> Value {
+    let codes: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    let reasons: Vec<_> = Reason::ALL.iter().map(|reason| reason.slug()).collect();
+    let code = json!({ "type": "string", "enum": codes });
+    let reason = json!({ "type": "string", "enum": reasons });
+    let text = json!({ "type": "string" });
+    json!({
+        "type": "object",
+        "properties": {
+            "id": { "type": "string", "description": "Names this occurrence." },
+            "system": { "type": "string", "description": "The system that found it." },
+            "status": { "type": "integer", "minimum": 400, "maximum": 599 },
+            "code": code,
+            "message": { "type": "string", "description": "A sentence on the reason." },
+            "reason": { "type": "string", "enum": reasons, "description": "Why the gateway refused the request; it never changes its meaning. An error of the core has none." },
+            "faults": {
+                "type": "array",
+                "description": "Everything that was wrong at this stage.",
+                "items": {
+                    "type": "object",
+                    "required": ["reason", "text"],
+                    "properties": { "reason": reason, "text": text, "header": text, "query": text, "path": text },
+                },
+            },
+            "tppMessages": {
+                "type": "array",
+                "description": "The same in the form of payments and signing baskets.",
+                "items": {
+                    "type": "object",
+                    "required": ["category", "code"],
+                    "properties": {
+                        "category": { "type": "string", "enum": ["ERROR", "WARNING"] },
+                        "code": code,
+                        "path": text,
+                        "text": { "type": "string", "maxLength": 512 },
+                    },
+                },
+            },
+            "signingString": { "type": "string", "description": "What the gateway verified the signature over, without personal values; in the sandbox only." },
+            "_links": reference("Links"),
+        },
+    })
+}

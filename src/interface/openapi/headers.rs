@@ -1,0 +1,225 @@
+//! Request headers (HDR-1 to HDR-16): the form of each, and which an operation requires.
+//!
+//! Left out are the headers that OpenAPI says itself (Accept, Content-Type) and HTTP's own of host and body, which every
+//! client sets by itself.
+
+use super::Components;
+use crate::interface::{
+    headers::{
+        self, ACCEPT, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, HOST, Header, TABLE,
+        X_PSU_IDENTITY, accept_fix, identifier, redirect_uri,
+    },
+    operations::{Body, Environment, Operation, Required, Takes},
+};
+use serde_json::{Value, json};
+
+/// HDR-9.
+const UUID: &str = "^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$";
+
+/// HDR-11, latitude and longitude.
+const LOCATION: &str = r"^GEO:-?(0?[0-8]?[0-9](\.[0-9]+)?|0?90(\.0+)?)[,;]-?((1[0-7]|0?[0-9])?[0-9](\.[0-9]+)?|180(\.0+)?)$";
+
+/// DAT-1.
+const IMF_FIXDATE: &str = "^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), [0-3][0-9] (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [0-9]{4} [0-2][0-9]:[0-5][0-9]:[0-6][0-9] GMT$";
+
+/// References to the headers of an operation, in the order of the table.
+pub(super) fn parameters(operation: &Operation, components: &mut Components<'_>) -> Vec<Value> {
+    let taken = TABLE
+        .iter()
+        .filter(|header| is_described(operation, header));
+    taken
+        .map(|header| {
+            let required = is_required(operation, header);
+            let suffix = if required { ".required" } else { "" };
+            let key = format!("{}{suffix}", header.written);
+            let reference = json!({ "$ref": format!("#/components/parameters/{key}") });
+            let setting = components.setting;
+            let described = components.parameters.entry(key);
+            described.or_insert_with(|| describe(header, required, setting));
+            reference
+        })
+        .collect()
+}
+
+/// Whether a request of the operation cannot do without a header. One that only stands for another is not.
+pub(super) fn is_required(operation: &Operation, header: &Header) -> bool {
+    let always = [
+        &headers::DATE,
+        &headers::TPP_SIGNATURE_CERTIFICATE,
+        &headers::SIGNATURE,
+    ];
+    always.iter().any(|known| known.name == header.name)
+        || header.name == headers::DIGEST.name && operation.body == Body::Json
+        || operation
+            .required
+            .iter()
+            .any(|required| matches!(required, Required::One(one) if one.name == header.name))
+}
+
+fn is_described(operation: &Operation, header: &Header) -> bool {
+    let of_http = [
+        &ACCEPT,
+        &CONTENT_TYPE,
+        &CONTENT_ENCODING,
+        &CONTENT_LANGUAGE,
+        &HOST,
+    ];
+    let is_taken = operation.takes == Takes::Whole || header.on_sandbox;
+    // HDR-12: elsewhere it is refused.
+    let is_refused = header.name == X_PSU_IDENTITY.name && !operation.is_initiation();
+    is_taken && !is_refused && !of_http.iter().any(|known| known.name == header.name)
+}
+
+fn describe(header: &Header, required: bool, setting: &super::Setting<'_>) -> Value {
+    let (schema, text) = form(header, setting);
+    json!({
+        "name": header.written,
+        "in": "header",
+        "required": required,
+        "description": text,
+        "schema": schema,
+    })
+}
+
+fn text(pattern: &str) -> Value {
+    json!({ "type": "string", "pattern": pattern })
+}
+
+fn words(words: &[&str]) -> Value {
+    json!({ "type": "string", "enum": words })
+}
+
+/// The form of a header's value and what it is for. A header without rules of its own may have any value but an empty
+/// one; in content negotiation even that means something (HDR-5).
+fn form(header: &Header, setting: &super::Setting<'_>) -> (Value, &'static str) {
+    match header.written {
+        "x-accept-fix" => (
+            fixes(),
+            "Breaking changes that are wanted early; see the versioning table of the interface.",
+        ),
+        "X-Request-ID" => (
+            identifier(),
+            "Identifies the call: chosen by the TPP, and never used again.",
+        ),
+        "TPP-Session-ID" => (
+            identifier(),
+            "The TPP's session: an SCA holds for an hour within one.",
+        ),
+        "TPP-Redirect-URI" => (
+            redirect(setting.environment),
+            "Where the PSU's browser goes after SCA: without user, fragment, or a query parameter of the redirect's own. Needed wherever SCA is.",
+        ),
+        "TPP-Redirect-Preferred" => (
+            words(&["true", "false"]),
+            "false prefers biometric authentication in the bank's app.",
+        ),
+        "Date" => (
+            text(IMF_FIXDATE),
+            "The date of the request, at most 60 seconds off; signed.",
+        ),
+        "Digest" => (
+            text("(^|,)[ \\t]*[Ss][Hh][Aa]-(256|512)="),
+            "SHA-256= or SHA-512= and the base64 of the body's hash; signed. Required with a body.",
+        ),
+        "TPP-Signature-Certificate" => (
+            filled(),
+            "Base64 of the certificate that the request is signed with.",
+        ),
+        "Signature" => (
+            text("keyId=\"|^=\\?"),
+            "keyId, algorithm, headers and signature, as the introduction says.",
+        ),
+        "PSU-ID" => (
+            uuid(),
+            "The PSU, as the redirect after SCA named them; signed.",
+        ),
+        "X-PSU-IDENTITY" => (
+            identity(setting),
+            "The PSU's national identity number: may stand for PSU-ID where a payment is initiated, with PSU-Context.",
+        ),
+        "PSU-Corporate-ID" => (
+            uuid(),
+            "The corporate agreement; signed. Required with a PSU-ID where PSU-Context is CORPORATE, excluded where it is PRIVATE.",
+        ),
+        "PSU-Context" => (
+            words(&["PRIVATE", "CORPORATE"]),
+            "The context that the PSU acts in. Required with X-PSU-IDENTITY without PSU-ID.",
+        ),
+        "PSU-IP-Address" => (
+            address(),
+            "The address of the PSU's request to the TPP. Without it the PSU is not present, and calls are limited.",
+        ),
+        "PSU-IP-Port" => (
+            json!({ "type": "integer", "minimum": 1, "maximum": u16::MAX }),
+            "The port of the PSU's request to the TPP.",
+        ),
+        "PSU-HTTP-Method" => (
+            words(&["GET", "POST", "PUT", "PATCH", "DELETE"]),
+            "The method of the PSU's request to the TPP.",
+        ),
+        "PSU-Device-ID" => (uuid(), "The PSU's device."),
+        "PSU-Geo-Location" => (
+            text(LOCATION),
+            "Where the PSU is: GEO:<latitude>,<longitude> in decimal degrees.",
+        ),
+        "TPP-Brand-Logging-Information" => (
+            filled(),
+            "The brand that the TPP shows to the PSU, for logging.",
+        ),
+        "traceparent" => (filled(), "Trace context (W3C), forwarded."),
+        written if written.starts_with("PSU-") => (filled(), "As in the PSU's request to the TPP."),
+        _ => (json!({ "type": "string" }), "Content negotiation."),
+    }
+}
+
+fn filled() -> Value {
+    json!({ "type": "string", "minLength": 1 })
+}
+
+fn uuid() -> Value {
+    json!({ "type": "string", "format": "uuid", "pattern": UUID })
+}
+
+/// HDR-7.
+fn identifier() -> Value {
+    json!({ "type": "string", "minLength": 1, "maxLength": identifier::MAX_LENGTH, "pattern": "^[!-~]+$" })
+}
+
+/// HDR-16.
+fn fixes() -> Value {
+    let names = accept_fix::TABLE.iter().map(|fix| fix.name);
+    json!({ "type": "array", "minItems": 1, "items": { "type": "string", "enum": names.collect::<Vec<_>>() } })
+}
+
+/// HDR-8, as far as a pattern says it.
+fn redirect(environment: Environment) -> Value {
+    let https = r"[Hh][Tt][Tt][Pp][Ss]://([A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?|\[[0-9A-Fa-f:.]+\])";
+    let loopback = r"[Hh][Tt][Tt][Pp]://([Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt]|127(\.[0-9]{1,3}){3}|\[[0:]+1\])";
+    let hosts = match environment {
+        Environment::Production => https.to_owned(),
+        Environment::Sandbox => format!("({https}|{loopback})"),
+    };
+    let rest = r"(:0*[0-9]{0,5})?([/?][A-Za-z0-9._~:/?@!$&'()*+,;=%-]*)?";
+    json!({
+        "type": "string",
+        "maxLength": redirect_uri::MAX_LENGTH,
+        "pattern": format!("^{hosts}{rest}$"),
+        "examples": ["https://tpp.example/back"],
+    })
+}
+
+/// HDR-11.
+fn address() -> Value {
+    json!({
+        "type": "string",
+        "anyOf": [
+            { "format": "ipv4", "pattern": r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$" },
+            { "format": "ipv6", "pattern": r"^[0-9A-Fa-f:.]{2,45}$" },
+        ],
+    })
+}
+
+/// HDR-12.
+fn identity(setting: &super::Setting<'_>) -> Value {
+    text(&format!("^[0-9]{{{}}}$", setting.identity.digits()))
+}

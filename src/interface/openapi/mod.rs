@@ -1,0 +1,180 @@
+//! The interface as an OpenAPI 3.1 description, made of the data that requests are judged by: the catalogue with a
+//! deployment's own operations, the header table, the query parameters, the rules of bodies, the reasons.
+//!
+//! Invariant: the description forbids nothing that the gateway admits, and each operation of the catalogue stands in it
+//! once. What OpenAPI cannot say (signatures, headers that depend on others) stands in its prose. Deliberately not here:
+//! what the core answers where the interface does not show it.
+
+// One operation: its names, parameters, body and answers.
+mod operation;
+// Where it stands: paths as OpenAPI tells them apart.
+mod path;
+
+// What a request carries.
+mod headers;
+mod query;
+
+// What it is answered.
+mod answers;
+mod results;
+
+use super::{
+    headers::identity::IdentityForm,
+    operations::{Catalogue, Environment},
+    payload,
+};
+use path::Spellings;
+use serde_json::{Map, Value, json};
+
+/// What a description tells of the deployment, its catalogue apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// The environment that is described.
+    pub environment: Environment,
+    /// `system` of every error body (ERR-1).
+    pub system: &'a str,
+    /// Where TPPs call: host and port, as in `localhost:8443`.
+    pub authority: &'a str,
+    /// How X-PSU-IDENTITY is written (HDR-12).
+    pub identity: IdentityForm,
+    /// The most bytes that a body may have (HTTP-6).
+    pub body_limit: usize,
+}
+
+/// Describes a catalogue.
+pub fn describe(catalogue: &Catalogue, setting: &Setting<'_>) -> Value {
+    let mut components = Components::new(setting);
+    let mut spellings = Spellings::default();
+    let mut paths: Map<String, Value> = Map::new();
+    let mut groups: Vec<&str> = Vec::new();
+    for operation in catalogue.operations() {
+        if !groups.contains(&operation.group.as_str()) {
+            groups.push(&operation.group);
+        }
+        let path = spellings.spell(operation);
+        let described = operation::describe(operation, &path, catalogue, &mut components);
+        let item = paths.entry(path.text).or_insert_with(|| json!({}));
+        if let Some(item) = item.as_object_mut() {
+            item.insert(operation.method.as_str().to_ascii_lowercase(), described);
+        }
+    }
+    let tags = groups.into_iter().map(tag);
+    json!({
+        "openapi": "3.1.1",
+        "info": info(setting),
+        "servers": [server(setting)],
+        "security": [],
+        "tags": tags.collect::<Vec<_>>(),
+        "paths": paths,
+        "components": components.into_value(),
+    })
+}
+
+/// What operations refer to: each once, and none that nothing refers to.
+struct Components<'a> {
+    setting: &'a Setting<'a>,
+    schemas: Map<String, Value>,
+    parameters: Map<String, Value>,
+    headers: Map<String, Value>,
+    responses: Map<String, Value>,
+}
+
+impl<'a> Components<'a> {
+    fn new(setting: &'a Setting<'a>) -> Self {
+        Self {
+            setting,
+            schemas: Map::new(),
+            parameters: Map::new(),
+            headers: Map::new(),
+            responses: Map::new(),
+        }
+    }
+
+    /// A schema, made where nothing has referred to it yet.
+    fn schema(&mut self, name: &str, make: impl FnOnce() -> Value) -> Value {
+        self.schemas.entry(name).or_insert_with(make);
+        payload::describe::reference(name)
+    }
+
+    /// Several schemas that refer to each other.
+    fn schemas(&mut self, schemas: Map<String, Value>) {
+        for (name, schema) in schemas {
+            self.schemas.entry(name).or_insert(schema);
+        }
+    }
+
+    fn into_value(self) -> Value {
+        let Self {
+            mut schemas,
+            parameters,
+            headers,
+            responses,
+            ..
+        } = self;
+        schemas.sort_keys();
+        json!({ "schemas": schemas, "parameters": parameters, "headers": headers, "responses": responses })
+    }
+}
+
+fn info(setting: &Setting<'_>) -> Value {
+    let environment = setting.environment.name();
+    json!({
+        "title": format!("PSD2 interface, {environment}"),
+        "summary": "Accounts, payments and signing baskets for registered third-party providers (TPPs).",
+        "description": prose(setting),
+        "version": env!("CARGO_PKG_VERSION"),
+        "contact": { "name": setting.system },
+        "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+    })
+}
+
+/// What OpenAPI has no words for.
+fn prose(setting: &Setting<'_>) -> String {
+    let limit = setting.body_limit;
+    let depth = payload::MAX_DEPTH;
+    format!(
+        "Every request is signed with the key of a qualified eIDAS certificate; there are no bearer tokens and no API keys.\n\n\
+         **Signature** is `keyId=\"SN=<serial>,CA=<issuer>\",algorithm=\"rsa-sha256\",headers=\"<names>\",signature=\"<base64>\"`. \
+         `<serial>` is the certificate's serial number in hexadecimal and `<issuer>` its issuer's name per RFC 2253; the \
+         certificate itself stands in TPP-Signature-Certificate. `<names>` lists what is signed, in lower case and in signing order: \
+         of date, digest, x-request-id, psu-id, psu-corporate-id and tpp-redirect-uri all that are in the request, and \
+         `(request-target)` where method and path are signed too. The signing string has one line `name: value` for each, \
+         joined by newlines. A value outside ASCII is sent as an RFC 2047 encoded word around the whole header.\n\n\
+         **Date** deviates at most 60 seconds from the gateway's clock. **Digest** is SHA-256 or SHA-512 of the body exactly as \
+         it is sent. **X-Request-ID** is new for each call. A header that may stand once and stands twice is refused.\n\n\
+         **Bodies** are JSON in UTF-8 of at most {limit} bytes, without duplicate members and at most {depth} levels deep; \
+         application/*+json is taken as application/json is. An operation without a body takes `{{}}` too.\n\n\
+         **Refusals** name a `reason` that never changes its meaning, and list everything that was wrong at one stage. A path \
+         that is no operation gets 404 operation-unknown, a method that a path does not have 405 method-not-allowed. What is \
+         no HTTP at all is answered 400 without a body. Every answer carries the request's X-Request-ID."
+    )
+}
+
+fn server(setting: &Setting<'_>) -> Value {
+    json!({
+        "url": "https://{authority}",
+        "description": setting.environment.name(),
+        "variables": { "authority": {
+            "default": setting.authority,
+            "description": "Host and port by which TPPs reach the gateway.",
+        } },
+    })
+}
+
+fn tag(group: &str) -> Value {
+    let text = match group {
+        "accounts" => "Accounts, balances and transactions that the PSU consented to.",
+        "payments" => "Payments: creating, authorising, following them.",
+        "signing-baskets" => "Payments that are signed together.",
+        "users" => "PSUs of a TPP that only initiates payments.",
+        "agreements" => "The corporate agreements of a PSU.",
+        "consents" => "Consent to account information, given at the bank.",
+        "tpp" => "The TPP's own contact address.",
+        "sandbox" => "Mock data of the sandbox.",
+        _ => "Operations of this deployment.",
+    };
+    json!({ "name": group, "description": text })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! One operation: its names, what it takes, and in prose what it needs.
+
+use super::{Components, answers, headers, path::Path, query};
+use crate::interface::{
+    operations::{
+        Agreement, AnsweredBy, Body, Catalogue, Operation, Quota, Required, Role, Sca, Takes,
+    },
+    payload,
+};
+use serde_json::{Map, Value, json};
+
+/// The operation that another replaces (§Versioning 3).
+const DEPRECATED: &str = "consent-create";
+
+pub(super) fn describe(
+    operation: &Operation,
+    path: &Path,
+    catalogue: &Catalogue,
+    components: &mut Components<'_>,
+) -> Value {
+    let mut parameters = path.parameters(operation, catalogue);
+    parameters.extend(query::parameters(operation));
+    parameters.extend(headers::parameters(operation, components));
+    let mut described = Map::new();
+    let mut say = |name: &str, value: Value| described.insert(name.to_owned(), value);
+    say("operationId", json!(operation.name));
+    say("summary", json!(summary(&operation.name)));
+    say("description", json!(description(operation)));
+    say("tags", json!([operation.group]));
+    if is_deprecated(operation) {
+        say("deprecated", json!(true));
+    }
+    say("parameters", json!(parameters));
+    if let Some(body) = body(operation, components) {
+        say("requestBody", body);
+    }
+    say("responses", answers::describe(operation, path, components));
+    Value::Object(described)
+}
+
+pub(super) fn is_deprecated(operation: &Operation) -> bool {
+    operation.name == DEPRECATED
+}
+
+/// The name as words.
+fn summary(name: &str) -> String {
+    let words = name.replace(['-', '_'], " ");
+    let mut letters = words.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => words,
+    }
+}
+
+fn description(operation: &Operation) -> String {
+    let mut said = vec![match operation.role {
+        Role::AccountInformation => "Needs the PSD2 role PSP_AI.".to_owned(),
+        Role::PaymentInitiation => "Needs the PSD2 role PSP_PI.".to_owned(),
+        Role::Either => "Needs the PSD2 role PSP_AI or PSP_PI.".to_owned(),
+    }];
+    let mut say = |text: &str| said.push(text.to_owned());
+    match operation.sca {
+        Sca::None => {}
+        Sca::Identified => say(
+            "Needs a PSU that is known to the TPP: the answer is 401 with a scaRedirect link where it is not.",
+        ),
+        Sca::Consent => say(
+            "Needs the PSU's consent: the answer is 401 with a scaRedirect link where there is none, or where its SCA is too old.",
+        ),
+    }
+    if operation.quota == Quota::FourInADay {
+        say(
+            "Without PSU-IP-Address it can be called four times in 24 hours for each PSU and account.",
+        );
+    }
+    for required in &operation.required {
+        if let Required::Either(one, other) = required {
+            say(&format!(
+                "Requires {}, or {} in its place.",
+                one.written, other.written
+            ));
+        }
+    }
+    if operation.agreement == Agreement::Open && operation.takes == Takes::Whole {
+        say("PSU-Context CORPORATE needs no PSU-Corporate-ID here.");
+    }
+    match operation.body {
+        Body::Json => {}
+        Body::None => say("It takes no body."),
+        Body::Ignored => say("Its body is ignored."),
+    }
+    if is_deprecated(operation) {
+        say("Replaced by bank-offered-consent-create.");
+    }
+    if operation.answered_by == AnsweredBy::Gateway {
+        say("The answer is a scaRedirect link.");
+    }
+    said.join(" ")
+}
+
+/// A body that must be JSON. One that is ignored may be anything, so it is not described.
+fn body(operation: &Operation, components: &mut Components<'_>) -> Option<Value> {
+    if operation.body != Body::Json {
+        return None;
+    }
+    components.schemas(payload::describe::definitions(operation.schema));
+    let schema = match payload::describe::name(operation.schema) {
+        Some(name) => payload::describe::reference(name),
+        None => json!({ "description": "Any JSON: the interface does not show its members." }),
+    };
+    Some(json!({ "required": true, "content": { "application/json": { "schema": schema } } }))
+}

@@ -1,0 +1,118 @@
+//! Paths as OpenAPI tells them apart: two that differ in the names of parameters only are one, which the catalogue lets
+//! have several spellings.
+
+use crate::interface::{
+    operations::{Catalogue, Lookup, Operation, PAYMENT_PRODUCTS},
+    path::{self, Target},
+};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+/// The parameter that takes the names of payment products only (HTTP-3).
+const PRODUCT: &str = "payment-product";
+
+/// The spellings that were given out, by what they have in common: the first one stays.
+#[derive(Default)]
+pub(super) struct Spellings {
+    known: HashMap<String, Path>,
+}
+
+/// A path, and its parameters in their order.
+#[derive(Clone)]
+pub(super) struct Path {
+    pub(super) text: String,
+    parameters: Vec<String>,
+}
+
+impl Spellings {
+    /// The path of an operation. A parameter that stands twice in it gets a number, since each needs a name of its own.
+    ///
+    /// What of a path with `{payment-product}` beside one with another parameter in its place? To OpenAPI they would be
+    /// one; the product is told apart by its name.
+    pub(super) fn spell(&mut self, operation: &Operation) -> Path {
+        let shape = |segment: &str| match parameter(segment) {
+            Some(PRODUCT) | None => segment.to_owned(),
+            Some(_) => "{}".to_owned(),
+        };
+        let shape: Vec<_> = path::segments(&operation.path).map(shape).collect();
+        let known = self.known.entry(shape.join("/"));
+        known.or_insert_with(|| Path::of(&operation.path)).clone()
+    }
+}
+
+impl Path {
+    fn of(template: &str) -> Self {
+        let (mut text, mut parameters) = (String::new(), Vec::<String>::new());
+        for segment in path::segments(template) {
+            text.push('/');
+            let Some(name) = parameter(segment) else {
+                text.push_str(segment);
+                continue;
+            };
+            let mut unique = name.to_owned();
+            let mut count = 2_usize;
+            while parameters.contains(&unique) {
+                unique = format!("{name}-{count}");
+                count = count.saturating_add(1);
+            }
+            text.push_str(&format!("{{{unique}}}"));
+            parameters.push(unique);
+        }
+        Self { text, parameters }
+    }
+
+    /// Whether it names a resource by an id.
+    pub(super) fn has_ids(&self) -> bool {
+        self.parameters.iter().any(|name| name != PRODUCT)
+    }
+
+    /// Whether it names a payment product.
+    pub(super) fn has_product(&self) -> bool {
+        self.parameters.iter().any(|name| name == PRODUCT)
+    }
+
+    /// The path parameters of an operation.
+    pub(super) fn parameters(&self, operation: &Operation, catalogue: &Catalogue) -> Vec<Value> {
+        let described = self.parameters.iter().map(|name| {
+            let (schema, text) = if name == PRODUCT {
+                let products = products(operation, catalogue);
+                (json!({ "type": "string", "enum": products }), "The payment product.")
+            } else {
+                (id(), "An id, as the bank gave it out; percent-encode what may not stand in a path.")
+            };
+            json!({ "name": name, "in": "path", "required": true, "description": text, "schema": schema })
+        });
+        described.collect()
+    }
+}
+
+/// HTTP-10: no slash, backslash or control character in it, however it is encoded, and no dot segment.
+fn id() -> Value {
+    json!({
+        "type": "string",
+        "minLength": 1,
+        "pattern": r"^[^/\\\x00-\x1f\x7f]+$",
+        "not": { "enum": [".", ".."] },
+    })
+}
+
+/// The products that lead to this operation: one may have an operation of its own.
+fn products(operation: &Operation, catalogue: &Catalogue) -> Vec<&'static str> {
+    let leads_here = |product: &&str| {
+        let filled = path::segments(&operation.path).map(|segment| match parameter(segment) {
+            Some(PRODUCT) => (*product).to_owned(),
+            Some(_) => "0".to_owned(),
+            None => segment.to_owned(),
+        });
+        let path = format!("/{}", filled.collect::<Vec<_>>().join("/"));
+        let target = Target::parse(path.as_bytes());
+        target.is_ok_and(|target| {
+            matches!(catalogue.find(&operation.method, &target), Lookup::Found(found) if found.name == operation.name)
+        })
+    };
+    PAYMENT_PRODUCTS.into_iter().filter(leads_here).collect()
+}
+
+fn parameter(segment: &str) -> Option<&str> {
+    segment.strip_prefix('{')?.strip_suffix('}')
+}

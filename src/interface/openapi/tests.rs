@@ -1,0 +1,191 @@
+use super::*;
+use crate::interface::{
+    Reason,
+    headers::TABLE,
+    operations::{Parameter, ParameterKind, Role, builtin},
+};
+use http::Method;
+use std::collections::HashSet;
+
+fn described(environment: Environment) -> (Catalogue, Value) {
+    let mut operations = builtin();
+    let mut added = operation("card-block", Method::PUT, "/v1/cards/{id}/block/{id}");
+    added.query = vec![Parameter::new("reason", ParameterKind::Text).required()];
+    operations.push(added);
+    operations.push(operation(
+        "own-read",
+        Method::GET,
+        "/v1/accounts/{mine}/cards",
+    ));
+    let catalogue = Catalogue::new(environment, operations).unwrap();
+    let setting = Setting {
+        environment,
+        system: "portvakt",
+        authority: "localhost:8443",
+        identity: IdentityForm::NORWEGIAN,
+        body_limit: 65_536,
+    };
+    let description = describe(&catalogue, &setting);
+    (catalogue, description)
+}
+
+fn operation(name: &str, method: Method, path: &str) -> crate::interface::operations::Operation {
+    crate::interface::operations::Operation::added(name, method, path, "cards", Role::Either)
+}
+
+/// Every operation, with its method and its path.
+fn operations(description: &Value) -> Vec<(&str, &str, &Value)> {
+    let paths = description["paths"].as_object().unwrap().iter();
+    let all = paths.flat_map(|(path, item)| {
+        let item = item.as_object().unwrap().iter();
+        item.map(move |(method, operation)| (method.as_str(), path.as_str(), operation))
+    });
+    all.collect()
+}
+
+/// A parameter, found behind its reference.
+fn resolve<'a>(description: &'a Value, value: &'a Value) -> &'a Value {
+    match value["$ref"].as_str() {
+        Some(reference) => description
+            .pointer(reference.strip_prefix('#').unwrap())
+            .unwrap(),
+        None => value,
+    }
+}
+
+#[test]
+fn every_operation_stands_in_it_once_with_what_it_takes() {
+    for environment in [Environment::Production, Environment::Sandbox] {
+        let (catalogue, description) = described(environment);
+        let all = operations(&description);
+        assert_eq!(all.len(), catalogue.operations().len());
+        for operation in catalogue.operations() {
+            let named = |other: &&(&str, &str, &Value)| other.2["operationId"] == *operation.name;
+            let found: Vec<_> = all.iter().filter(named).collect();
+            let [(method, path, shown)] = found[..] else {
+                panic!("{}: {found:?}", operation.name)
+            };
+            assert_eq!(method.to_uppercase(), operation.method.as_str());
+            assert_eq!(
+                path.matches('/').count(),
+                operation.path.matches('/').count()
+            );
+            assert_eq!(shown["tags"][0], *operation.group);
+            let parameters: Vec<_> = shown["parameters"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|value| resolve(&description, value))
+                .collect();
+            let stands = |place: &str, name: &str, required: bool| {
+                let same = |other: &&&Value| other["in"] == place && other["name"] == name;
+                let found: Vec<_> = parameters.iter().filter(same).collect();
+                found.len() == 1 && found[0]["required"] == required
+            };
+            for parameter in &operation.query {
+                assert!(
+                    stands("query", &parameter.name, parameter.required),
+                    "{} {}",
+                    operation.name,
+                    parameter.name
+                );
+            }
+            for header in TABLE
+                .iter()
+                .filter(|header| headers::is_required(operation, header))
+            {
+                assert!(
+                    stands("header", header.written, true),
+                    "{} {}",
+                    operation.name,
+                    header.written
+                );
+            }
+            let mut names = HashSet::new();
+            assert!(parameters.iter().all(|parameter| {
+                names.insert((parameter["in"].as_str(), parameter["name"].as_str()))
+            }));
+            for segment in path
+                .split('/')
+                .filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
+            {
+                assert!(
+                    stands("path", segment, true),
+                    "{} {segment}",
+                    operation.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_reason_and_every_reference() {
+    let (_, description) = described(Environment::Sandbox);
+    let reasons = &description["components"]["schemas"]["Error"]["properties"]["reason"]["enum"];
+    let slugs: Vec<_> = Reason::ALL.iter().map(|reason| reason.slug()).collect();
+    assert_eq!(*reasons, json!(slugs));
+    let mut used = HashSet::new();
+    references(&description, &mut used);
+    for reference in &used {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(description.pointer(pointer).is_some(), "{reference}");
+    }
+    for (kind, components) in description["components"].as_object().unwrap() {
+        for name in components.as_object().unwrap().keys() {
+            assert!(
+                used.contains(&format!("#/components/{kind}/{name}")),
+                "{kind} {name}"
+            );
+        }
+    }
+}
+
+fn references(value: &Value, found: &mut HashSet<String>) {
+    match value {
+        Value::Object(members) => {
+            if let Some(Value::String(reference)) = members.get("$ref") {
+                found.insert(reference.clone());
+            }
+            members.values().for_each(|value| references(value, found));
+        }
+        Value::Array(elements) => elements.iter().for_each(|value| references(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn products_lead_where_they_are_described() {
+    let (_, description) = described(Environment::Sandbox);
+    let products = |path: &str, method: &str| {
+        description["paths"][path][method]["parameters"][0]["schema"]["enum"].clone()
+    };
+    assert_eq!(
+        products("/v1/payments/{payment-product}", "post"),
+        json!([
+            "norwegian-domestic-credit-transfers",
+            "instant-norwegian-credit-transfers-straks"
+        ])
+    );
+    let status = products("/v1/payments/{payment-product}/{payment-id}/status", "get");
+    assert_eq!(status.as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn what_is_deprecated_and_what_production_lacks() {
+    let (_, description) = described(Environment::Production);
+    let all = operations(&description);
+    let deprecated = all
+        .iter()
+        .filter(|(_, _, operation)| operation["deprecated"] == true);
+    let paths: Vec<_> = deprecated.map(|(_, path, _)| *path).collect();
+    assert_eq!(paths, ["/v1/consents"]);
+    assert!(
+        all.iter()
+            .all(|(_, path, _)| !path.starts_with("/v1/sandbox"))
+    );
+    let (_, description) = described(Environment::Sandbox);
+    // One path, although the catalogue calls its id by two names.
+    let item = &description["paths"]["/v1/sandbox/accounts/{mockAccountId}/transactions"];
+    assert_eq!(item.as_object().unwrap().len(), 2);
+}
