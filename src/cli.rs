@@ -46,6 +46,12 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
+    /// Write the interface that a configuration makes, as an OpenAPI 3.1 description (JSON).
+    Openapi {
+        /// The configuration.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
     /// Say what the gateway thinks of a saved request, or what a reason means. Ends with 0 for a request that is admitted,
     /// with 1 for one that is refused, with 2 where there is nothing to judge.
     Explain(ExplainArgs),
@@ -78,6 +84,10 @@ pub fn run(cli: &Cli) -> ExitCode {
                 config.display(),
                 settings.snapshot.catalogue.operations().len()
             )),
+            Err(faults) => bad_configuration(&faults),
+        },
+        Command::Openapi { config } => match Settings::load(config) {
+            Ok(settings) => say(&format!("{:#}", settings.openapi())),
             Err(faults) => bad_configuration(&faults),
         },
         Command::Explain(args) => {

@@ -19,6 +19,7 @@ use super::section::Section;
 use super::value::Value;
 use super::{limits, operations, pem, policy, registers, revocation, sca, state};
 use crate::admission::{Rates, Snapshot, Unbuilt, WhenUnknown};
+use crate::interface::openapi;
 use crate::interface::operations::{Catalogue, Environment, builtin};
 use crate::sca::ScaSettings;
 use crate::state::StateSettings;
@@ -94,6 +95,26 @@ impl Settings {
         let inspection = Inspection::new();
         let settings = settings(document.root(&inspection), &inspection, base);
         inspection.conclude(file_name, settings)
+    }
+
+    /// The interface that these settings make, as OpenAPI. Its server is where the gateway listens; on every address of
+    /// the machine that is `localhost`.
+    pub fn openapi(&self) -> serde_json::Value {
+        let address = self.listener.address;
+        let authority = if address.ip().is_unspecified() {
+            format!("localhost:{}", address.port())
+        } else {
+            address.to_string()
+        };
+        let policy = &self.snapshot.policy;
+        let setting = openapi::Setting {
+            environment: policy.environment,
+            system: &self.system,
+            authority: &authority,
+            identity: policy.identity,
+            body_limit: policy.body_limit,
+        };
+        openapi::describe(&self.snapshot.catalogue, &setting)
     }
 }
 

@@ -68,6 +68,8 @@ pub struct Desk {
     pub telemetry: Arc<Telemetry>,
     /// The bearer token that callers show, if they must.
     pub token: Option<Secret>,
+    /// The interface as OpenAPI.
+    pub openapi: Value,
 }
 
 /// The listener, before it listens.
@@ -112,6 +114,7 @@ fn routes(desk: Arc<Desk>, shutdown: ShutdownWatch) -> Router {
         .route("/livez", get(watch::live))
         .route("/readyz", get(watch::ready))
         .route("/metrics", get(watch::metrics))
+        .route("/openapi.json", get(watch::openapi))
         .with_state((shutdown, Arc::clone(&desk)));
     let calls = Router::new()
         .route("/sca/read", post(sca_read))

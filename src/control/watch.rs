@@ -1,4 +1,4 @@
-//! How the gateway is: /livez, /readyz, /metrics.
+//! How the gateway is: /livez, /readyz, /metrics; and what it serves: /openapi.json.
 
 use super::{Desk, fault};
 use crate::admission::Unbuilt;
@@ -38,6 +38,11 @@ pub(super) async fn metrics(State((_, desk)): State<Watched>) -> impl IntoRespon
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     let text = desk.telemetry.metrics(&desk.kept.counters());
     ([(header::CONTENT_TYPE, kind)], text)
+}
+
+/// The interface, as `portvakt openapi` writes it.
+pub(super) async fn openapi(State((_, desk)): State<Watched>) -> Response {
+    fault::json(200, &desk.openapi)
 }
 
 /// SIGHUP would end the process; here it does nothing yet, since nothing is reloaded yet.

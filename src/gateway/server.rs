@@ -170,6 +170,7 @@ fn prepare(
     let address = settings.listener.address;
     TcpListener::bind(address).map_err(|error| StartFault::Listen(address, error))?;
     let fault = |error: Box<pingora::Error>| StartFault::Proxy(error.to_string());
+    let openapi = settings.openapi();
     let telemetry = Arc::new(Telemetry::new(settings.log.access));
     let Settings {
         system,
@@ -196,6 +197,7 @@ fn prepare(
         clock: clock.clone(),
         telemetry: Arc::clone(&telemetry),
         token: control.token,
+        openapi,
     };
     let mut server = Server::new_with_opt_and_conf(
         Some(Opt::default()),

@@ -87,6 +87,7 @@ impl Site {
             clock: clock.clone(),
             telemetry: Arc::new(Telemetry::new(false)),
             token: settings.control.token.clone(),
+            openapi: settings.openapi(),
         };
         let address = settings.control.address.clone();
         let bound = Bound::bind(&address).unwrap();

@@ -1,6 +1,6 @@
 //! `portvakt sca` and `portvakt psu`, as an operator runs them.
 
-use super::bank::{OTHER_PSU, OTHER_TPP, PSU, Site, TPP, free_address};
+use super::bank::{OTHER_PSU, OTHER_TPP, PSU, Site, TPP, free_address, get};
 use serde_json::json;
 use std::{
     fs,
@@ -51,6 +51,21 @@ fn keys_are_rotated_in_two_steps() {
     for line in both.lines() {
         assert!(!text(&first.stdout).contains(line.split(' ').nth(1).unwrap()));
     }
+}
+
+#[test]
+fn the_interface_is_described_alike_in_both_places() {
+    let site = Site::new();
+    site.write("gateway.yaml", Site::yaml(""));
+    let (_, address) = free_address();
+    let bank = site.start(&address);
+    let written = portvakt(&site, &["openapi"]);
+    assert_eq!(written.status.code(), Some(0), "{}", text(&written.stderr));
+    let written: serde_json::Value = serde_json::from_slice(&written.stdout).unwrap();
+    assert_eq!(written["openapi"], "3.1.1");
+    let served = bank.send(&get("/openapi.json", ""));
+    assert_eq!(served.status, 200);
+    assert_eq!(served.json(), written);
 }
 
 #[test]
