@@ -71,6 +71,9 @@ mod telemetry;
 /// The guarded doors to the upstream.
 mod doors;
 
+/// The interface as OpenAPI, and what tools make of it.
+mod openapi;
+
 /// The table of rules, code and tests.
 mod rules;
 

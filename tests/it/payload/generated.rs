@@ -9,6 +9,7 @@ use proptest::{
     prelude::{Just, ProptestConfig, Strategy, any},
     prop_oneof,
     sample::select,
+    strategy::ValueTree,
     test_runner::{TestCaseError, TestRunner},
 };
 use serde_json::{Map, Value, json};
@@ -306,6 +307,32 @@ const MUTATIONS: &[Mutation] = &[
         "requestedExecutionDate",
     ),
 ];
+
+/// What JSON Schema cannot say: check digits, and what day it is.
+const UNSAID: &[&str] = &["a wrong check", "yesterday"];
+
+/// So many payments that pass, and as many with one fault, each with the gateway's judgement: a line of JSON for each.
+pub(crate) fn judged(count: usize) -> String {
+    let said: Vec<_> = MUTATIONS
+        .iter()
+        .filter(|(name, ..)| !UNSAID.contains(name))
+        .copied()
+        .collect();
+    let inputs = (payment(), select(said));
+    let mut runner = runner();
+    let mut lines = String::new();
+    for _ in 0..count {
+        let (payment, (_, mutate, _)) = inputs.new_tree(&mut runner).unwrap().current();
+        let mut other = payment.clone();
+        mutate(&mut other);
+        for body in [payment, other] {
+            let passes = paths(&body.to_string()).is_empty();
+            let line = json!({ "schema": "CrossBorderPayment", "body": body, "passes": passes });
+            lines.push_str(&format!("{line}\n"));
+        }
+    }
+    lines
+}
 
 #[test]
 fn one_fault_is_refused_for_itself() {

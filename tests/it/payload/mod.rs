@@ -4,7 +4,7 @@
 /// PAY-1, PAY-2, PAY-15, PAY-16.
 mod body;
 /// Payments that a generator makes, and what one fault makes of them.
-mod generated;
+pub(crate) mod generated;
 /// PAY-3 to PAY-14.
 mod members;
 

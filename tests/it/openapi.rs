@@ -1,0 +1,202 @@
+//! The OpenAPI description: a linter finds nothing in it, its schemas judge as the gateway does, and nothing that
+//! schemathesis makes of it brings the gateway to fail or to forward what it forbids.
+//!
+//! The tools come from PyPI, once, into the target folder; where they cannot be had the tests say so and are skipped.
+//! PORTVAKT_SCHEMATHESIS_EXAMPLES makes a long run: so many requests at most for each operation, other ones each time, and
+//! every single fault in every parameter.
+
+use crate::{
+    harness::{Gate, Reply, Upstream, world},
+    payload::generated,
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use portvakt::interface::{
+    headers::identity::IdentityForm,
+    openapi::{Setting, describe},
+    operations::{Catalogue, Environment, Operation, Parameter, ParameterKind, Role, builtin},
+};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::LazyLock,
+};
+
+/// How many requests schemathesis makes up for each operation, unless it is told.
+const EXAMPLES: &str = "5";
+
+/// Python with the tools.
+static PYTHON: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("openapi-tools");
+    let python = folder.join("bin/python");
+    if !python.exists() {
+        succeeds(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+    }
+    let imports = || {
+        let modules = "import cryptography, jsonschema, openapi_spec_validator, schemathesis";
+        succeeds(Command::new(&python).args(["-c", modules]))
+    };
+    if imports().is_none() {
+        succeeds(Command::new(&python).args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "openapi-spec-validator==0.9.0",
+            "schemathesis==4.32.5",
+            "cryptography",
+        ]))?;
+    }
+    imports().map(|()| python)
+});
+
+fn succeeds(command: &mut Command) -> Option<()> {
+    let quiet = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    quiet.status().ok()?.success().then_some(())
+}
+
+fn python() -> Option<Command> {
+    if PYTHON.is_none() {
+        println!("skipped: openapi-spec-validator and schemathesis cannot be had on this machine");
+    }
+    PYTHON.as_ref().map(Command::new)
+}
+
+fn script(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/openapi");
+    folder.join(name)
+}
+
+/// Runs a tool to its end; what it said where it found something.
+fn passes(command: &mut Command) {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    println!("{said}");
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{complained}");
+}
+
+/// A description with operations of a deployment's own.
+fn description(environment: Environment) -> Value {
+    let mut operations = builtin();
+    let path = "/v1/cards/{id}/limits/{id}";
+    let mut own = Operation::added("limit-read", http::Method::GET, path, "cards", Role::Either);
+    let kinds = ParameterKind::NAMES.iter();
+    own.query = kinds
+        .map(|(name, kind)| Parameter::new(name, *kind).required())
+        .collect();
+    operations.push(own);
+    let setting = Setting {
+        environment,
+        system: "portvakt",
+        authority: "localhost:8443",
+        identity: IdentityForm::NORWEGIAN,
+        body_limit: 65_536,
+    };
+    describe(&Catalogue::new(environment, operations).unwrap(), &setting)
+}
+
+#[test]
+fn a_linter_finds_nothing() {
+    let Some(mut python) = python() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    python.args(["-m", "openapi_spec_validator", "--errors", "all"]);
+    for environment in [Environment::Production, Environment::Sandbox] {
+        let file = folder.path().join(format!("{}.json", environment.name()));
+        fs::write(&file, description(environment).to_string()).unwrap();
+        python.arg(file);
+    }
+    passes(&mut python);
+}
+
+#[test]
+fn bodies_are_judged_as_they_are_described() {
+    let Some(mut python) = python() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let [openapi, bodies] = ["openapi.json", "bodies"].map(|name| folder.path().join(name));
+    fs::write(&openapi, description(Environment::Sandbox).to_string()).unwrap();
+    fs::write(&bodies, generated::judged(500)).unwrap();
+    python
+        .arg(script("judge.py"))
+        .arg(openapi)
+        .arg("payloads")
+        .arg(bodies);
+    passes(&mut python);
+}
+
+#[test]
+fn schemathesis_finds_nothing() {
+    let Some(mut judge) = python() else { return };
+    let gate = Gate::builder()
+        .line("rates: {per_address: off, per_tpp: off}")
+        .start();
+    // No operation shows a result with this status, so that an answer of any shape is right.
+    gate.upstream().reply(Reply::json(202, "{}"));
+    let tpp = &world().both;
+    gate.introduce(json!({ "tpp": tpp.id().unwrap(), "psu_id": tpp.psu() }));
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        path
+    };
+    let openapi = file("openapi.json", &gate.control("/openapi.json").body);
+    let authority = file("ca.pem", world().tls_ca.pem().as_bytes());
+    let examples = std::env::var("PORTVAKT_SCHEMATHESIS_EXAMPLES");
+    let extent: &[&str] = match &examples {
+        Ok(examples) => &[
+            "--phases",
+            "examples,coverage,fuzzing",
+            "--max-examples",
+            examples,
+        ],
+        Err(_) => &[
+            "--phases",
+            "examples,fuzzing",
+            "--max-examples",
+            EXAMPLES,
+            "--seed",
+            "1",
+        ],
+    };
+    let mut tool = python().unwrap();
+    tool.args(["-m", "schemathesis.cli", "run"])
+        .arg(&openapi)
+        .args(["--url", &format!("https://localhost:{}", gate.address().port())])
+        .arg("--tls-verify")
+        .arg(authority)
+        .args(extent)
+        .args(["--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"])
+        .args(["--suppress-health-check", "all", "--generation-database", "none", "--no-color"])
+        .args(["--warnings", "off"])
+        .current_dir(folder.path())
+        .env("PYTHONPATH", script(""))
+        .env("SCHEMATHESIS_HOOKS", "signing")
+        .env("PORTVAKT_CERTIFICATE", file("tpp.pem", tpp.issued.pem.as_bytes()))
+        .env("PORTVAKT_KEY", file("tpp.key", tpp.issued.key_pem.as_bytes()))
+        .env("PORTVAKT_PSU", tpp.psu());
+    passes(&mut tool);
+    let forwarded = file("forwarded", forwarded(gate.upstream()).as_bytes());
+    judge
+        .arg(script("judge.py"))
+        .arg(openapi)
+        .arg("forwarded")
+        .arg(forwarded);
+    passes(&mut judge);
+}
+
+/// What the core got, a line for each request.
+fn forwarded(upstream: &Upstream) -> String {
+    let seen = upstream.take();
+    assert!(seen.len() > 20, "only {} were forwarded", seen.len());
+    let lines = seen.into_iter().map(|seen| {
+        let body = STANDARD.encode(seen.body);
+        json!({ "method": seen.method, "target": seen.target, "headers": seen.headers, "body": body })
+            .to_string()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
