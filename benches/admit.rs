@@ -25,10 +25,12 @@ use portvakt::{
     clock::{Clock, Timestamp},
     interface::operations::{Catalogue, Environment, builtin},
     sca::{Links, TokenKeys},
+    signing::{Asserter, AssertionKey},
     state::{Completion, Finish, Hash, Kept, PsuRef, StateSettings, Store},
     tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
     trust::{Anchors, Slot, Trust},
 };
+use serde_json::{Map, Value, json};
 use std::{hint::black_box, sync::Arc, time::Duration};
 use tempfile::TempDir;
 
@@ -261,6 +263,20 @@ fn bench(criterion: &mut Criterion) {
         });
     });
     group.finish();
+    assertion(criterion);
+}
+
+/// FWD-1: one assertion, with as many claims as a request without the PSU has.
+fn assertion(criterion: &mut Criterion) {
+    let folder = tempfile::tempdir().unwrap();
+    let key = AssertionKey::read_or_make(&folder.path().join("key")).unwrap();
+    let asserter = Asserter::new(key, None, "portvakt", "core");
+    let facts: Map<String, Value> = (0..14)
+        .map(|number| (format!("gateway-claim-{number}"), json!("x".repeat(20))))
+        .collect();
+    criterion.bench_function("assertion", |bencher| {
+        bencher.iter(|| asserter.assert("id", black_box(facts.clone()), NOW));
+    });
 }
 
 fn tpp_header(warm: &Warm) -> &[u8] {

@@ -3,6 +3,7 @@
 //! Checks never ask what time it is; they are given a [`Timestamp`]. That makes a request reproducible ("judge it as
 //! of then") and lets tests stand on either side of a limit to the second.
 
+use jiff::{civil::Date, tz::TimeZone};
 use std::{
     fmt,
     sync::{
@@ -22,6 +23,12 @@ impl Timestamp {
     /// The moment `seconds` after the epoch.
     pub const fn from_unix(seconds: u64) -> Self {
         Self(seconds)
+    }
+
+    /// The moment that a day begins, in UTC. None before the epoch.
+    pub fn midnight(day: Date) -> Option<Self> {
+        let zoned = day.to_zoned(TimeZone::UTC).ok()?;
+        u64::try_from(zoned.timestamp().as_second()).ok().map(Self)
     }
 
     /// Seconds since the epoch.

@@ -2,8 +2,8 @@
 //!
 //! It terminates TLS, proves who is calling and that they may, and hands the core only requests that hold. The
 //! modules below stand in the order in which they build on each other; dependencies point upwards only:
-//! `gateway`, `control` and `tools` use `config`, which uses `admission`, which uses `sca`, `trust` and `state`, which use
-//! `interface`.
+//! `gateway`, `control` and `tools` use `config`, which uses `admission`, which uses `sca`, `signing`, `trust` and
+//! `state`, which use `interface`.
 //!
 //! What always holds:
 //! - nothing reaches an upstream that [`admission::admit`] did not admit: forwarding takes an
@@ -25,6 +25,9 @@ pub mod state;
 
 // An SCA under way: its link, its token, its redirect.
 pub mod sca;
+
+// What the gateway signs itself: the assertion to the core, answers to TPPs.
+pub mod signing;
 
 // The pipeline: one file per check, evidence that cannot be forged.
 pub mod admission;

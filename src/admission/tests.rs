@@ -11,15 +11,20 @@ use super::{Admission, Admitted, Framing, Head, Policy, Record, Snapshot, Stage,
 use crate::{
     clock::{Clock, Timestamp},
     development_pki as pki,
+    gateway::{assertion, forward},
     interface::{
         Reason, Refusal,
         operations::{Catalogue, Environment, builtin},
     },
+    signing::{Asserter, AssertionKey},
     state::Store,
     tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
     trust::{Anchors, Revocation, Trust, revocation::RevocationSettings},
 };
-use base64::{Engine, engine::general_purpose::STANDARD};
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use openssl::x509::X509;
@@ -216,6 +221,32 @@ fn nothing_is_believed_that_rests_on_an_observed_signature() {
         admitted.waived().collect::<Vec<_>>(),
         [Reason::SignatureMismatch]
     );
+    let claims = asserted(&admitted);
+    assert_eq!(claims["gateway-observed"], "signature-mismatch");
+    let rest_on_it = [
+        "psu",
+        "gateway-tpp",
+        "gateway-sca",
+        "gateway-psu",
+        "gateway-signed",
+    ];
+    let names = claims.as_object().unwrap().keys();
+    let told: Vec<_> = names
+        .filter(|name| rest_on_it.iter().any(|start| name.starts_with(start)))
+        .collect();
+    assert!(told.is_empty(), "{told:?}");
+}
+
+/// What the core is told under the gateway's signature (FWD-1).
+fn asserted(admitted: &Admitted) -> serde_json::Value {
+    let folder = tempfile::tempdir().unwrap();
+    let key = AssertionKey::read_or_make(&folder.path().join("key")).unwrap();
+    let asserter = Asserter::new(key, None, "bank", "core");
+    let mut head = forward::upstream_head(admitted).unwrap();
+    assertion::insert(&asserter, admitted, &mut head, NOW).unwrap();
+    let token = head.headers["gateway-assertion"].to_str().unwrap();
+    let claims = token.split('.').nth(1).unwrap();
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap()
 }
 
 /// What a TPP may name in TPP-Redirect-URI, where the operator says so.

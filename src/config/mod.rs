@@ -31,6 +31,7 @@ mod sca;
 mod settings;
 #[cfg(test)]
 mod settings_tests;
+mod signing;
 mod state;
 
 pub use control::{Control, ControlAddress};

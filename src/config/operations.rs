@@ -7,13 +7,14 @@
 use std::collections::HashSet;
 
 use http::Method;
+use jiff::civil::Date;
 
 use super::document::Document;
 use super::fault::{Inspection, Place};
 use super::section::Section;
 use super::value::Value;
 use crate::interface::operations::{
-    self, AnsweredBy, Body, Catalogue, Environment, Environments, Operation, Parameter,
+    self, AnsweredBy, Body, Catalogue, Deprecated, Environment, Environments, Operation, Parameter,
     ParameterKind, Quota, Role, Sca, Schema, Transactions,
 };
 use crate::interface::query;
@@ -141,6 +142,7 @@ fn moved(section: &mut Section<'_>, operation: Operation) -> Entry {
     let answered_by = section
         .optional("answered_by")
         .and_then(|value| value.one_of(AnsweredBy::NAMES));
+    let deprecated = deprecated(section, operation.deprecated.as_ref());
     for key in [
         "method",
         "role",
@@ -156,7 +158,7 @@ fn moved(section: &mut Section<'_>, operation: Operation) -> Entry {
             section.fault(
                 key,
                 format!(
-                    "{} is an operation of the interface: only its path, group and answered_by can be changed",
+                    "{} is an operation of the interface: only its path, group, answered_by and deprecated can be changed",
                     operation.name
                 ),
             );
@@ -174,6 +176,7 @@ fn moved(section: &mut Section<'_>, operation: Operation) -> Entry {
             path: template.map_or(operation.path, str::to_owned),
             group: group.map_or(operation.group, str::to_owned),
             answered_by: answered_by.unwrap_or(operation.answered_by),
+            deprecated,
             ..operation
         },
     }
@@ -201,6 +204,7 @@ fn added(section: &mut Section<'_>, name: Option<&str>) -> Option<Entry> {
     let transactions = choice(section, "transactions", Transactions::NAMES);
     let answered_by = choice(section, "answered_by", AnsweredBy::NAMES);
     let environments = choice(section, "environments", Environments::NAMES);
+    let deprecated = deprecated(section, None);
     refuse_switches(section);
     let group = group.unwrap_or(GROUP_OF_ADDED);
     let plain = Operation::added(name?, method?, template?, group, role?);
@@ -220,8 +224,38 @@ fn added(section: &mut Section<'_>, name: Option<&str>) -> Option<Entry> {
             transactions: transactions.unwrap_or(plain.transactions),
             answered_by: answered_by.unwrap_or(plain.answered_by),
             environments: environments.unwrap_or(plain.environments),
+            deprecated,
             ..plain
         },
+    })
+}
+
+/// FWD-5: what the file says of an operation that is about to go, over what is known of it already.
+fn deprecated(section: &mut Section<'_>, known: Option<&Deprecated>) -> Option<Deprecated> {
+    let Some(mut section) = section.optional_section("deprecated") else {
+        return known.cloned();
+    };
+    let [since, sunset] = ["since", "sunset"].map(|key| {
+        let value = section.optional(key)?;
+        value.parse::<Date>("a day such as 2027-01-31")
+    });
+    let successor = section.optional("successor");
+    let successor = successor.and_then(|value| word(&value).map(str::to_owned));
+    let since = since.or(known.map(|known| known.since));
+    if since.is_none() && !section.has("since") {
+        section.fault("since", "missing key: the day since when it is deprecated");
+    }
+    if since
+        .zip(sunset)
+        .is_some_and(|(since, sunset)| sunset < since)
+    {
+        section.fault("sunset", "it ends before it is deprecated");
+    }
+    section.finish();
+    Some(Deprecated {
+        since: since?,
+        sunset: sunset.or(known.and_then(|known| known.sunset)),
+        successor: successor.or(known.and_then(|known| known.successor.clone())),
     })
 }
 
@@ -327,6 +361,45 @@ mod tests {
         match catalogue.find(&method.parse().unwrap(), &target) {
             Lookup::Found(operation) => Some(Operation::clone(operation)),
             _ => None,
+        }
+    }
+
+    //= FWD-5 accepted
+    #[test]
+    fn what_is_to_go() {
+        let text = "operations:
+- {name: consent-create, deprecated: {sunset: 2030-01-01}}
+- {name: card-list, method: GET, path: /v1/cards, role: PSP_AI, deprecated: {since: 2027-01-31}}
+";
+        let catalogue = load(Environment::Production, text).unwrap();
+        let deprecated = find(&catalogue, "POST", "/v1/consents").unwrap().deprecated;
+        let known = Deprecated {
+            since: Date::constant(2024, 2, 5),
+            sunset: Some(Date::constant(2030, 1, 1)),
+            successor: Some("bank-offered-consent-create".into()),
+        };
+        assert_eq!(deprecated, Some(known));
+        let deprecated = find(&catalogue, "GET", "/v1/cards").unwrap().deprecated;
+        assert_eq!(deprecated.unwrap().successor, None);
+        for (written, fault) in [
+            ("since: 2027-13-01", "a day such as 2027-01-31"),
+            ("sunset: 2027-01-31", "missing key: the day since when"),
+            ("since: 2027-01-31, sunset: 2027-01-30", "it ends before"),
+            (
+                "since: 2027-01-31, successor: nowhere",
+                "the successor of card-list is nowhere",
+            ),
+            (
+                "since: 2027-01-31, successor: payment-read",
+                "has no parameter",
+            ),
+            ("since: 2027-01-31, until: 2027-01-30", "unknown key"),
+        ] {
+            let text = format!(
+                "operations:\n- {{name: card-list, method: GET, path: /v1/cards, role: PSP_AI, deprecated: {{{written}}}}}\n"
+            );
+            let faults = load(Environment::Sandbox, &text).unwrap_err();
+            assert!(faults.contains(fault), "{written}: {faults}");
         }
     }
 

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
 
 use super::section::Section;
 use super::value::Value;
@@ -118,8 +117,10 @@ fn unknown_psu(section: &mut Section<'_>) -> Option<UnknownPsu> {
         day?.parse::<Date>("a day such as 2027-01-31")
     });
     let (since, until) = (since?, until?);
-    let day_after = until.tomorrow().ok().and_then(midnight);
-    let ends = midnight(since).zip(day_after).filter(|_| since <= until);
+    let day_after = until.tomorrow().ok().and_then(Timestamp::midnight);
+    let ends = Timestamp::midnight(since)
+        .zip(day_after)
+        .filter(|_| since <= until);
     let Some((since, until)) = ends else {
         section.fault(
             "learn_until",
@@ -128,11 +129,4 @@ fn unknown_psu(section: &mut Section<'_>) -> Option<UnknownPsu> {
         return None;
     };
     Some(UnknownPsu::Learn { since, until })
-}
-
-/// The moment that a day begins, in UTC.
-fn midnight(day: Date) -> Option<Timestamp> {
-    let zoned = day.to_zoned(TimeZone::UTC).ok()?;
-    let seconds = u64::try_from(zoned.timestamp().as_second()).ok()?;
-    Some(Timestamp::from_unix(seconds))
 }

@@ -17,11 +17,12 @@ use super::endpoints::{Listener, Upstream};
 use super::fault::{Fault, Faults, Inspection, Place};
 use super::section::Section;
 use super::value::Value;
-use super::{limits, operations, pem, policy, registers, revocation, sca, state};
+use super::{limits, operations, pem, policy, registers, revocation, sca, signing, state};
 use crate::admission::{Rates, Snapshot, Unbuilt, WhenUnknown};
 use crate::interface::openapi;
 use crate::interface::operations::{Catalogue, Environment, builtin};
 use crate::sca::ScaSettings;
+use crate::signing::{AnswerSigning, AssertionSettings};
 use crate::state::StateSettings;
 use crate::trust::{Anchors, Revocation, Trust};
 
@@ -40,6 +41,10 @@ pub struct Settings {
     pub upstream: Upstream,
     /// How SCA is asked for: the bank's page and the keys of its links.
     pub sca: Arc<ScaSettings>,
+    /// How the core's assertions are signed (FWD-1). None by default: there are none.
+    pub assertion: Option<AssertionSettings>,
+    /// How answers are signed (SIG-12). None by default: they are not.
+    pub response_signing: Option<AnswerSigning>,
     /// What requests are judged by: policy, catalogue and trust, ready.
     pub snapshot: Snapshot,
     /// The folders that the snapshot's trust was read from, for people to read.
@@ -145,6 +150,8 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
     let state = state::read(&mut root, base);
     let registers = registers::read(&mut root, policy.environment, inspection, base);
     let written = revocation::Written::read(&mut root, policy.environment, base);
+    let assertion = signing::assertion(&mut root, base);
+    let response_signing = signing::response_signing(&mut root, base);
     let log = log(root.optional_section("log"));
     let root_place = root.place_of("revocation");
     root.finish();
@@ -159,6 +166,8 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
         control: control?,
         upstream: upstream?,
         sca: Arc::new(sca?),
+        assertion,
+        response_signing,
         snapshot: Snapshot {
             policy,
             catalogue,

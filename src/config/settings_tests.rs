@@ -135,6 +135,7 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(sca.psu_present, PsuPresent::SessionWhenSent);
     assert_eq!(sca.unknown_psu, UnknownPsu::Refuse);
     assert!(settings.control.token.is_none() && settings.control.tls.is_none());
+    assert!(settings.assertion.is_none() && settings.response_signing.is_none());
     let world = &settings.snapshot;
     assert_eq!(world.policy.environment, Environment::Sandbox);
     assert_eq!(world.policy.body_limit, Policy::MAX_BODY);
@@ -195,6 +196,7 @@ sca:
   learn_since: 2027-01-01
   learn_until: 2027-01-31
 operations: own.yaml
+assertion: {key: keys/assertion, audience: my-core}
 state: {file: /srv/s.db, hash_key: k, psus_in_memory: 0, request_ids_in_memory: 1000, refusals_in_memory: 7}
 log: {access: false, level: warn}
 ";
@@ -218,6 +220,10 @@ log: {access: false, level: warn}
     // 2027-01-01T00:00:00Z, and the end of the last day.
     let [since, until] = [1_798_761_600, 1_801_440_000].map(Timestamp::from_unix);
     assert_eq!(sca.unknown_psu, UnknownPsu::Learn { since, until });
+    let assertion = settings.assertion.unwrap();
+    assert!(assertion.key.ends_with("config/keys/assertion"));
+    assert_eq!(assertion.audience, "my-core");
+    assert!(assertion.previous.is_none());
     let upstream = &settings.upstream;
     let timeouts = [
         upstream.connect_timeout,
@@ -264,13 +270,15 @@ fn the_example_runs_and_shows_the_true_defaults() {
             upstream,
             state,
             sca,
+            assertion,
+            response_signing,
             snapshot,
             trust,
             operations,
             log,
         } = settings;
         format!(
-            "{system} {listener:?} {control:?} {upstream:?} {state:?} {sca:?} {:?} {trust:?} {operations:?} {log:?}",
+            "{system} {listener:?} {control:?} {upstream:?} {state:?} {sca:?} {assertion:?} {response_signing:?} {:?} {trust:?} {operations:?} {log:?}",
             snapshot.policy
         )
     }
@@ -289,9 +297,41 @@ fn the_example_runs_and_shows_the_true_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 43,
+        commented_out, 45,
         "every optional key whose default is shown"
     );
+}
+
+#[test]
+fn what_signs_is_there_and_fits() {
+    let site = Site::new();
+    site.write("config/open.key", "x");
+    let table = [
+        (
+            "assertion: {previous: a}",
+            "assertion.previous: it says nothing without key",
+        ),
+        ("assertion: {key: a, previous: b}", "config/b: No such file"),
+        ("assertion: {key: open.key}", "set it to 0600"),
+        (
+            "assertion: {key: a, audience: 'a b'}",
+            "visible ASCII characters",
+        ),
+        (
+            "response_signing: {key: ../certs/server.key}",
+            "response_signing.certificate: missing key",
+        ),
+        (
+            "response_signing: {certificate: ../certs/server.pem, key: ../certs/server.key}",
+            "this is no RSA key (SIG-5)",
+        ),
+        ("response_signing: {body_limit: 65KiB}", "body_limit"),
+    ];
+    for (section, expected) in table {
+        let faults = site.read(&format!("{LEAST}{section}\n")).unwrap_err();
+        assert_eq!(faults.len(), 1, "{section}: {faults:?}");
+        assert!(faults[0].contains(expected), "{section}: {faults:?}");
+    }
 }
 
 #[test]

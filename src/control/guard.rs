@@ -1,7 +1,7 @@
 //! Who may ask, where a bearer token is set; and that nobody keeps an answer (ERR-7).
 //!
-//! /livez and /readyz need no token: a balancer has none, and they tell of no TPP and no PSU. Where client certificates
-//! are asked for, TLS has seen to them before anything is read.
+//! /livez and /readyz need no token: a balancer has none, and they tell of no TPP and no PSU. Nor do the public keys, which
+//! a core fetches. Where client certificates are asked for, TLS has seen to them before anything is read.
 
 use super::{Desk, fault::ApiFault};
 use axum::{
@@ -13,7 +13,7 @@ use axum::{
 use std::sync::Arc;
 
 /// What is answered without a token.
-const OPEN: [&str; 2] = ["/livez", "/readyz"];
+const OPEN: [&str; 3] = ["/livez", "/readyz", "/.well-known/jwks.json"];
 
 /// Stands in front of every route.
 pub(super) async fn admit(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {

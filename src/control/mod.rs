@@ -23,7 +23,9 @@ pub mod import;
 
 pub use doors::Bound;
 
-use crate::{clock::Clock, config::Secret, sca::Links, state::Kept, telemetry::Telemetry};
+use crate::{
+    clock::Clock, config::Secret, sca::Links, signing::Asserter, state::Kept, telemetry::Telemetry,
+};
 use async_trait::async_trait;
 use axum::{
     Router,
@@ -58,6 +60,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 pub struct Desk {
     /// ERR-1's `system`.
     pub system: String,
+    /// What signs the core's assertions, where there are any: its public keys are shown here (FWD-1).
+    pub asserter: Option<Arc<Asserter>>,
     /// The tokens of SCA under way.
     pub links: Arc<Links>,
     /// Where state is kept.
@@ -115,6 +119,7 @@ fn routes(desk: Arc<Desk>, shutdown: ShutdownWatch) -> Router {
         .route("/readyz", get(watch::ready))
         .route("/metrics", get(watch::metrics))
         .route("/openapi.json", get(watch::openapi))
+        .route("/.well-known/jwks.json", get(watch::keys))
         .with_state((shutdown, Arc::clone(&desk)));
     let calls = Router::new()
         .route("/sca/read", post(sca_read))

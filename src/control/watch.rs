@@ -1,4 +1,5 @@
-//! How the gateway is: /livez, /readyz, /metrics; and what it serves: /openapi.json.
+//! How the gateway is: /livez, /readyz, /metrics; and what it publishes: /openapi.json, and the keys that its assertions
+//! are checked by.
 
 use super::{Desk, fault};
 use crate::admission::Unbuilt;
@@ -43,6 +44,13 @@ pub(super) async fn metrics(State((_, desk)): State<Watched>) -> impl IntoRespon
 /// The interface, as `portvakt openapi` writes it.
 pub(super) async fn openapi(State((_, desk)): State<Watched>) -> Response {
     fault::json(200, &desk.openapi)
+}
+
+/// The keys that assertions are checked by (FWD-1, RFC 7517): none where there are no assertions.
+pub(super) async fn keys(State((_, desk)): State<Watched>) -> impl IntoResponse {
+    let keys = desk.asserter.as_ref().map(|asserter| asserter.published());
+    let keys = keys.unwrap_or(r#"{"keys":[]}"#).to_owned();
+    ([(header::CONTENT_TYPE, "application/jwk-set+json")], keys)
 }
 
 /// SIGHUP would end the process; here it does nothing yet, since nothing is reloaded yet.

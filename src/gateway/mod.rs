@@ -38,6 +38,12 @@ mod body;
 // The head that goes upstream.
 pub mod forward;
 
+// The same facts, signed.
+pub(crate) mod assertion;
+
+// Answers that are signed: the head waits for the body.
+mod answers;
+
 // What is settled once the upstream has answered.
 mod settle;
 
@@ -46,6 +52,9 @@ mod demand;
 
 // Answers of the gateway itself.
 mod respond;
+
+// What an answer says of an operation that is about to go.
+mod deprecation;
 
 // Starting and stopping.
 mod server;

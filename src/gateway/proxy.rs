@@ -1,6 +1,8 @@
 //! The life of one request, hook by hook.
 
 use super::{
+    answers::Answers,
+    assertion,
     body::{self, DownstreamBody},
     demand::Demand,
     door::Connection,
@@ -16,6 +18,7 @@ use crate::{
         QuotaLeft, Reason, Refusal,
         headers::{self, content, identifier},
     },
+    signing::{AnswerSigning, Asserter},
     state::{Kept, Store},
     telemetry::{Handles, Telemetry},
 };
@@ -58,10 +61,11 @@ pub struct Gate {
     telemetry: Arc<Telemetry>,
     settings: GateSettings,
     peer: HttpPeer,
+    answers: Option<Answers>,
 }
 
 /// What a gate is told.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct GateSettings {
     /// ERR-1's `system`.
     pub system: String,
@@ -71,6 +75,10 @@ pub struct GateSettings {
     pub body_timeout: Duration,
     /// Where admitted requests go.
     pub upstream: Upstream,
+    /// What signs the core's assertions (FWD-1), where there are any.
+    pub asserter: Option<Arc<Asserter>>,
+    /// What signs answers (SIG-12), where they are signed.
+    pub response_signing: Option<AnswerSigning>,
 }
 
 /// What is known of the request that is on its way.
@@ -99,8 +107,9 @@ impl Gate {
         kept: Arc<Kept>,
         clock: Clock,
         telemetry: Arc<Telemetry>,
-        settings: GateSettings,
+        mut settings: GateSettings,
     ) -> Self {
+        let answers = settings.response_signing.take().map(Answers::new);
         let upstream = &settings.upstream;
         let mut peer = HttpPeer::new(upstream.address, false, String::new());
         peer.options.connection_timeout = Some(upstream.connect_timeout);
@@ -116,6 +125,7 @@ impl Gate {
             telemetry,
             settings,
             peer,
+            answers,
         }
     }
 
@@ -195,6 +205,8 @@ impl Gate {
             operation: exchange.record.operation().map(Arc::as_ref),
             request_id: exchange.request_id.as_ref(),
             now: self.clock.now(),
+            catalogue: &exchange.world.snapshot.catalogue,
+            signer: self.answers.as_ref().map(Answers::signer),
         }
     }
 
@@ -321,6 +333,19 @@ impl ProxyHttp for Gate {
         }
     }
 
+    /// Where answers are signed, pingora does not proxy.
+    async fn proxy_upstream_filter(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+    ) -> Result<bool> {
+        let Some(answers) = &self.answers else {
+            return Ok(true);
+        };
+        answers.forward(self, session, exchange).await?;
+        Ok(false)
+    }
+
     async fn upstream_peer(
         &self,
         _session: &mut Session,
@@ -337,8 +362,12 @@ impl ProxyHttp for Gate {
         head: &mut RequestHeader,
         exchange: &mut Exchange,
     ) -> Result<()> {
-        *head = *forward::upstream_head(exchange.admitted()?)?;
-        Ok(())
+        let admitted = exchange.admitted()?;
+        *head = *forward::upstream_head(admitted)?;
+        match &self.settings.asserter {
+            Some(asserter) => assertion::insert(asserter, admitted, head, self.clock.now()),
+            None => Ok(()),
+        }
     }
 
     async fn connected_to_upstream(
@@ -521,6 +550,6 @@ fn content_length(head: &ResponseHeader) -> Option<usize> {
 }
 
 /// RFC 9110, section 9.2.1.
-fn is_safe(method: &Method) -> bool {
+pub(super) fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }

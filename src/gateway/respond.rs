@@ -1,10 +1,14 @@
 //! Answers of the gateway itself (ERR-1 to ERR-5, ERR-7).
 
+use super::{answers, deprecation};
 use crate::{
     clock::Timestamp,
     interface::{
-        Code, Fault, Place, QuotaLeft, Reason, Refusal, headers::date, operations::Operation,
+        Code, Fault, Place, QuotaLeft, Reason, Refusal,
+        headers::date,
+        operations::{Catalogue, Operation},
     },
+    signing::AnswerSigner,
 };
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, header};
@@ -40,6 +44,10 @@ pub(super) struct Setting<'a> {
     pub(super) request_id: Option<&'a HeaderValue>,
     /// The gateway's time.
     pub(super) now: Timestamp,
+    /// Where the successor of a deprecated operation stands (FWD-5).
+    pub(super) catalogue: &'a Catalogue,
+    /// What signs answers, where they are signed (SIG-12).
+    pub(super) signer: Option<&'a AnswerSigner>,
 }
 
 /// Answers a request with a refusal. The connection stays open where the request was read to its end.
@@ -49,7 +57,7 @@ pub(super) async fn refuse(
     setting: &Setting<'_>,
 ) -> Result<()> {
     let body = Bytes::from(body(refusal, setting).to_string());
-    let head = head(refusal, setting, body.len())?;
+    let mut head = head(refusal, setting, body.len())?;
     // Where a request ends that is framed wrongly nobody knows, and one that trickles is not waited for.
     let lost = matches!(
         refusal.reason(),
@@ -61,6 +69,9 @@ pub(super) async fn refuse(
     }
     // HTTP/2 would send the body of an answer to HEAD, which has none.
     let bodiless = session.req_header().method == Method::HEAD;
+    if let Some(signer) = setting.signer {
+        answers::sign(signer, &mut head, if bodiless { &[] } else { &body })?;
+    }
     session
         .write_response_header(Box::new(head), bodiless)
         .await?;
@@ -84,6 +95,9 @@ pub(super) async fn sca_redirect(
     head.insert_header(header::CONTENT_TYPE, HeaderValue::from_static(JSON))?;
     head.insert_header(header::CONTENT_LENGTH, body.len())?;
     seal(&mut head, setting)?;
+    if let Some(signer) = setting.signer {
+        answers::sign(signer, &mut head, &body)?;
+    }
     session.write_response_header(Box::new(head), false).await?;
     session.write_response_body(Some(body), true).await
 }
@@ -96,7 +110,11 @@ pub(super) fn seal(head: &mut ResponseHeader, setting: &Setting<'_>) -> Result<(
     if let Some(id) = setting.request_id {
         head.insert_header(X_REQUEST_ID, id.clone())?;
     }
-    Ok(())
+    let operation = setting.operation;
+    match operation.and_then(|operation| operation.deprecated.as_ref()) {
+        Some(deprecated) => deprecation::say(head, deprecated, setting.catalogue),
+        None => Ok(()),
+    }
 }
 
 fn head(refusal: &Refusal, setting: &Setting<'_>, length: usize) -> Result<ResponseHeader> {

@@ -10,6 +10,7 @@ use crate::{
     config::{ControlAddress, Settings},
     control::{self, Desk},
     sca::KeyFault,
+    signing,
     state::{Kept, OpenFault},
     telemetry::Telemetry,
 };
@@ -60,6 +61,9 @@ pub enum StartFault {
     /// The keys of SCA tokens cannot be used or made (SCA-12).
     #[error("the file of token keys {0}: {1}")]
     TokenKeys(PathBuf, KeyFault),
+    /// The key of assertions cannot be used or made (FWD-1).
+    #[error("the key of assertions {0}: {1}")]
+    AssertionKey(PathBuf, signing::KeyFault),
     /// The state cannot be used or made.
     #[error("the state: {0}")]
     State(OpenFault),
@@ -178,6 +182,8 @@ fn prepare(
         control,
         upstream,
         sca,
+        assertion,
+        response_signing,
         state,
         mut snapshot,
         ..
@@ -190,8 +196,13 @@ fn prepare(
     let links = Arc::new(links);
     snapshot.links = Some(Arc::clone(&links));
     let kept = Arc::new(Kept::open(&state).map_err(StartFault::State)?);
+    let asserter = assertion.map(|assertion| assertion.asserter(&system).map(Arc::new));
+    let asserter = asserter
+        .transpose()
+        .map_err(|(path, fault)| StartFault::AssertionKey(path, fault))?;
     let desk = Desk {
         system: system.clone(),
+        asserter: asserter.clone(),
         links,
         kept: Arc::clone(&kept),
         clock: clock.clone(),
@@ -229,6 +240,8 @@ fn prepare(
         keepalive: listener.keepalive,
         body_timeout: listener.body_timeout,
         upstream,
+        asserter,
+        response_signing,
     };
     let gate = Gate::new(world, kept, clock, Arc::clone(&telemetry), gate_settings);
     let mut proxy = http_proxy(&server.configuration, gate);

@@ -20,9 +20,14 @@ use portvakt::{
     config,
     gateway::{Exchange, Gate, GateSettings, World},
     interface::operations::{Catalogue, Environment, builtin},
+    signing::{AnswerSigner, AnswerSigning},
     state::{Kept, StateSettings},
     telemetry::Telemetry,
     trust::{Anchors, Trust},
+};
+use rustls::{
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    sign::CertifiedKey,
 };
 use std::{
     io::{Read, Write},
@@ -60,6 +65,14 @@ impl ProxyHttp for Careless {
             Some(address) => Ok(Box::new(HttpPeer::new(address, false, String::new()))),
             None => self.gate.upstream_peer(session, exchange).await,
         }
+    }
+
+    async fn proxy_upstream_filter(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+    ) -> Result<bool> {
+        self.gate.proxy_upstream_filter(session, exchange).await
     }
 
     async fn upstream_request_filter(
@@ -124,6 +137,10 @@ fn an_unadmitted_request_is_not_written_to_a_connection() {
 }
 
 fn send_through(careless: impl FnOnce(Gate) -> Careless, upstream: &Upstream) -> String {
+    serve(careless(gate(upstream.address(), None)))
+}
+
+fn serve(careless: Careless) -> String {
     let address = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -135,7 +152,7 @@ fn send_through(careless: impl FnOnce(Gate) -> Careless, upstream: &Upstream) ->
     };
     let mut server = Server::new_with_opt_and_conf(Some(Opt::default()), conf);
     server.bootstrap();
-    let mut service = http_proxy_service(&server.configuration, careless(gate(upstream.address())));
+    let mut service = http_proxy_service(&server.configuration, careless);
     service.add_tcp(&address.to_string());
     server.add_service(service);
     let (stop, stopped) = watch::channel(false);
@@ -158,7 +175,32 @@ fn send_through(careless: impl FnOnce(Gate) -> Careless, upstream: &Upstream) ->
     answer
 }
 
-fn gate(upstream: SocketAddr) -> Gate {
+/// Nor where answers are signed, and the gate itself calls the upstream (SIG-12).
+#[test]
+fn an_unadmitted_request_opens_no_connection_for_a_signed_answer() {
+    let upstream = Upstream::start();
+    let identity = &world().both.issued;
+    let certificate = CertificateDer::from(identity.der.clone());
+    let key = PrivateKeyDer::from_pem_slice(identity.key_pem.as_bytes()).unwrap();
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let identity = CertifiedKey::from_der(vec![certificate], key, &provider).unwrap();
+    let signing = AnswerSigning {
+        signer: AnswerSigner::new(&identity).unwrap(),
+        body_limit: 1,
+    };
+    let answer = serve(Careless {
+        gate: gate(upstream.address(), Some(signing)),
+        own_peer: None,
+    });
+    assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
+    assert!(
+        answer.contains("\r\nsignature: keyId=") || answer.contains("\r\nSignature: keyId="),
+        "{answer}"
+    );
+    assert_eq!(upstream.connections(), 0);
+}
+
+fn gate(upstream: SocketAddr, response_signing: Option<AnswerSigning>) -> Gate {
     let anchors = Anchors::new(
         vec![X509::from_der(world().root.der()).unwrap()],
         Vec::new(),
@@ -180,6 +222,8 @@ fn gate(upstream: SocketAddr) -> Gate {
             read_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(5),
         },
+        asserter: None,
+        response_signing,
     };
     Gate::new(
         World::new(snapshot, &telemetry),

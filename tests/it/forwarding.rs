@@ -1,5 +1,8 @@
 //! What reaches the upstream beside the request itself, and what does not: FWD-1, FWD-2.
 
+/// FWD-5.
+mod deprecation;
+
 use crate::harness::{
     Call, Connection, Gate, Protocol, accepted, pki::LeafSpec, refused, render, render_head, world,
 };

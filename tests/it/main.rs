@@ -53,6 +53,9 @@ mod errors;
 /// FWD-*.
 mod forwarding;
 
+/// What the core is told, as its document says.
+mod contract;
+
 /// QUO-*, REP-1, SCA-*: what is kept.
 mod state;
 

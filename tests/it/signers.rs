@@ -138,28 +138,33 @@ pub(crate) fn java_command() -> Option<Command> {
 
 /// A virtual environment with the libraries that TPPs use.
 fn python_with_libraries() -> Option<Command> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
+    python_with(
+        "python",
+        "cryptography, httpsig",
+        &["setuptools<81", "cryptography", "httpsig"],
+    )
+}
+
+/// A virtual environment of this name, in which these modules of these packages can be imported.
+pub(crate) fn python_with(name: &str, modules: &str, packages: &[&str]) -> Option<Command> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let python = folder.join("bin/python");
     if !python.exists() {
         succeeds(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
     }
     let imports = || {
         Command::new(&python)
-            .args(["-c", "import cryptography, httpsig"])
+            .args(["-c", &format!("import {modules}")])
             .stderr(Stdio::null())
             .status()
             .is_ok_and(|status| status.success())
     };
     if !imports() {
-        succeeds(Command::new(&python).args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "setuptools<81",
-            "cryptography",
-            "httpsig",
-        ]))?;
+        succeeds(
+            Command::new(&python)
+                .args(["-m", "pip", "install", "--quiet"])
+                .args(packages),
+        )?;
     }
     imports().then(|| Command::new(python))
 }

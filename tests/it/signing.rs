@@ -1,5 +1,7 @@
 //! Whether a request is signed, and over what: SIG-1, SIG-6 to SIG-8, SIG-14.
 
+/// SIG-12.
+mod answers;
 /// DAT-1, DAT-2.
 mod date;
 /// DIG-1, DIG-2.

@@ -1,14 +1,15 @@
 //! The operations that the interface names, with the paths of HTTP-11 where it shows none.
 
 use super::{
-    Agreement, AnsweredBy, Body, Environments, Operation, Parameter, ParameterKind, Quota,
-    Required, Role, Sca, Schema, Takes, Transactions,
+    Agreement, AnsweredBy, Body, Deprecated, Environments, Operation, Parameter, ParameterKind,
+    Quota, Required, Role, Sca, Schema, Takes, Transactions,
 };
 use crate::interface::headers::{
     DIGEST, Header, PSU_ID, PSU_IP_ADDRESS, TPP_REDIRECT_URI, TPP_SESSION_ID, X_ACCEPT_FIX,
     X_PSU_IDENTITY, X_REQUEST_ID,
 };
 use http::Method;
+use jiff::civil::Date;
 
 /// The payment products (§Other operations mentioned).
 pub const PAYMENT_PRODUCTS: [&str; 3] = [
@@ -49,6 +50,9 @@ const INITIATION: &[Required] = &[
 const C: &[Required] = &[];
 /// HDR-3: sandbox operations (D).
 const D: &[Required] = &[one(&X_REQUEST_ID)];
+
+/// §Versioning 3: since when POST /v1/consents is replaced (FWD-5).
+const REPLACED: Date = Date::constant(2024, 2, 5);
 
 /// §Other operations mentioned, transaction list.
 const TRANSACTION_LIST: [(&str, ParameterKind); 5] = [
@@ -223,7 +227,14 @@ fn psu() -> Vec<Operation> {
                 Role::Either,
             )
         },
-        consent("consent-create", "/v1/consents"),
+        Operation {
+            deprecated: Some(Deprecated {
+                since: REPLACED,
+                sunset: None,
+                successor: Some("bank-offered-consent-create".into()),
+            }),
+            ..consent("consent-create", "/v1/consents")
+        },
         consent("bank-offered-consent-create", "/v1/bank-offered-consents"),
         contact("tpp-contact-read", Method::GET, Body::None),
         contact("tpp-contact-write", Method::PUT, Body::Json),
@@ -315,6 +326,7 @@ impl Operation {
             agreement: Agreement::Named,
             group: group.into(),
             answered_by: AnsweredBy::Upstream,
+            deprecated: None,
         }
     }
 }

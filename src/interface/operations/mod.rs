@@ -36,6 +36,7 @@ use super::{
     path::{self, Target},
 };
 use http::Method;
+use jiff::civil::Date;
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 use tree::Tree;
 
@@ -74,6 +75,19 @@ pub struct Operation {
     pub group: String,
     /// Who answers it (SCA-20).
     pub answered_by: AnsweredBy,
+    /// That another operation takes its place (FWD-5). None where it is to stay.
+    pub deprecated: Option<Deprecated>,
+}
+
+/// That an operation is about to go (FWD-5, §Versioning).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deprecated {
+    /// Since when one should not use it any more: the beginning of this day in UTC.
+    pub since: Date,
+    /// From when on it may not be there any more, likewise.
+    pub sunset: Option<Date>,
+    /// The name of the operation that takes its place. Its path has no parameters.
+    pub successor: Option<String>,
 }
 
 /// The environments of the interface (§What the service does). One process serves one (CRT-9).
@@ -285,7 +299,7 @@ impl Catalogue {
             operations: Vec::new(),
             tree: Tree::default(),
         };
-        let mut faults = Vec::new();
+        let mut faults = successors(&operations);
         let mut names = HashMap::new();
         for (index, operation) in operations.into_iter().enumerate() {
             if names.insert(operation.name.clone(), index).is_some() {
@@ -312,6 +326,13 @@ impl Catalogue {
         self.tree.find(method, target).resolve(&self.operations)
     }
 
+    /// The operation of a name.
+    pub fn named(&self, name: &str) -> Option<&Arc<Operation>> {
+        self.operations
+            .iter()
+            .find(|operation| operation.name == name)
+    }
+
     /// Every operation.
     pub fn operations(&self) -> &[Arc<Operation>] {
         &self.operations
@@ -329,6 +350,26 @@ impl Catalogue {
         }
         Ok(())
     }
+}
+
+/// FWD-5: what takes the place of a deprecated operation can be linked to.
+fn successors(operations: &[Operation]) -> Vec<CatalogueFault> {
+    let mut faults = Vec::new();
+    for (index, operation) in operations.iter().enumerate() {
+        let deprecated = operation.deprecated.as_ref();
+        let Some(name) = deprecated.and_then(|deprecated| deprecated.successor.as_ref()) else {
+            continue;
+        };
+        let successor = operations.iter().find(|other| other.name == *name);
+        if successor.is_none_or(|successor| successor.path.contains('{')) {
+            let text = format!(
+                "the successor of {} is {name}: expected an operation of the catalogue whose path has no parameter",
+                operation.name
+            );
+            faults.push(CatalogueFault { index, text });
+        }
+    }
+    faults
 }
 
 #[cfg(test)]

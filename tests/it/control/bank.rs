@@ -86,6 +86,7 @@ impl Site {
             kept: Arc::new(self.open()),
             clock: clock.clone(),
             telemetry: Arc::new(Telemetry::new(false)),
+            asserter: None,
             token: settings.control.token.clone(),
             openapi: settings.openapi(),
         };

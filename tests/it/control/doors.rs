@@ -24,7 +24,7 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 #[test]
 fn over_tcp() {
     let (_site, bank) = bank();
-    for path in ["/livez", "/readyz", "/metrics"] {
+    for path in ["/livez", "/readyz", "/metrics", "/.well-known/jwks.json"] {
         assert_eq!(bank.send(&get(path, "")).status, 200, "{path}");
     }
     fails(&bank.send(&get("/", "")), 404, "NOT_FOUND", "call-unknown");
@@ -101,8 +101,9 @@ fn a_bearer_token_is_asked_for() {
             assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
         }
         // Balancers have no token.
-        assert_eq!(bank.send(&get("/livez", headers)).status, 200);
-        assert_eq!(bank.send(&get("/readyz", headers)).status, 200);
+        for path in ["/livez", "/readyz", "/.well-known/jwks.json"] {
+            assert_eq!(bank.send(&get(path, headers)).status, 200, "{path}");
+        }
     }
     for scheme in ["Bearer", "bearer"] {
         let headers = format!("Authorization: {scheme} {TOKEN}\r\n");

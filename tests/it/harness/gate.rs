@@ -19,6 +19,7 @@ use std::{
     fs,
     io::{self, Write},
     net::{SocketAddr, TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt,
     path::Path,
     process::{Child, Command, Stdio},
     sync::{
@@ -53,6 +54,7 @@ pub(crate) struct GateBuilder {
     sca: String,
     root: String,
     files: Vec<(String, Vec<u8>)>,
+    private: Vec<String>,
     introducing: bool,
 }
 
@@ -73,6 +75,7 @@ impl Gate {
             sca: String::new(),
             root: String::new(),
             files: Vec::new(),
+            private: Vec::new(),
             introducing: true,
         }
     }
@@ -295,6 +298,12 @@ impl GateBuilder {
         self
     }
 
+    /// A file that only its owner may read.
+    pub(crate) fn private_file(mut self, name: &str, content: impl Into<Vec<u8>>) -> Self {
+        self.private.push(name.into());
+        self.file(name, content)
+    }
+
     /// Starts it.
     pub(crate) fn start(self) -> Gate {
         self.try_start().unwrap_or_else(|fault| panic!("{fault}"))
@@ -342,6 +351,10 @@ impl GateBuilder {
             let path = folder.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, content).unwrap();
+        }
+        for name in &self.private {
+            let mode = fs::Permissions::from_mode(0o600);
+            fs::set_permissions(folder.path().join(name), mode).unwrap();
         }
         let upstream = Upstream::start();
         let yaml = self.yaml(free_address(), free_address(), upstream.address());

@@ -1,0 +1,88 @@
+//! The sections `assertion` and `response_signing`: what the gateway signs itself. Both are off unless they name a key.
+//!
+//! Invariant: a key that is there was read without a fault. That of assertions is made at start where it is not there,
+//! not here: checking a configuration changes nothing.
+
+use std::path::{Path, PathBuf};
+
+use super::endpoints::identity;
+use super::section::Section;
+use super::value::Value;
+use crate::signing::{AnswerSigner, AnswerSigning, AssertionKey, AssertionSettings, KeyFault};
+
+/// Whom assertions are for by default.
+const AUDIENCE: &str = "core";
+
+/// The most bytes of a body that is held to be signed, by default and at most. Ten thousand answers of this length that
+/// are under way at once take 640 MiB.
+const BODY_LIMIT: u64 = 64 * 1024;
+
+/// FWD-1. None where no key is named.
+pub(super) fn assertion(root: &mut Section<'_>, base: &Path) -> Option<AssertionSettings> {
+    let mut section = root.optional_section("assertion")?;
+    let key = section.optional("key");
+    let key = key.and_then(|value| key_file(&value, base, Missing::IsMade));
+    let previous = section.optional("previous");
+    if let (None, Some(previous)) = (&key, &previous) {
+        previous.fault("it says nothing without key");
+    }
+    let previous = previous.and_then(|value| key_file(&value, base, Missing::IsAFault));
+    let audience = section
+        .optional("audience")
+        .and_then(|value| audience(&value));
+    section.finish();
+    Some(AssertionSettings {
+        key: key?,
+        previous,
+        audience: audience.unwrap_or_else(|| AUDIENCE.to_owned()),
+    })
+}
+
+/// SIG-12. None where no certificate is named.
+pub(super) fn response_signing(root: &mut Section<'_>, base: &Path) -> Option<AnswerSigning> {
+    let mut section = root.optional_section("response_signing")?;
+    let named = ["certificate", "key"].map(|key| section.has(key)) != [false; 2];
+    let identity = named.then(|| identity(&mut section, base)).flatten();
+    let body_limit = section
+        .optional("body_limit")
+        .and_then(|value| value.size(1..=BODY_LIMIT));
+    let signer = identity.map(|identity| AnswerSigner::new(&identity));
+    if let Some(Err(fault)) = &signer {
+        section.fault("key", fault.to_string());
+    }
+    section.finish();
+    Some(AnswerSigning {
+        signer: signer?.ok()?,
+        body_limit: usize::try_from(body_limit.unwrap_or(BODY_LIMIT)).ok()?,
+    })
+}
+
+/// Whether a file may still be made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    IsMade,
+    IsAFault,
+}
+
+fn key_file(value: &Value<'_>, base: &Path, missing: Missing) -> Option<PathBuf> {
+    let path = value.path(base)?;
+    match AssertionKey::read(&path) {
+        Err(KeyFault::File(error))
+            if error.kind() == std::io::ErrorKind::NotFound && missing == Missing::IsMade => {}
+        Err(fault) => {
+            value.fault(format!("{}: {fault}", path.display()));
+            return None;
+        }
+        Ok(_) => {}
+    }
+    Some(path)
+}
+
+/// It stands in every assertion, so it is short and plain.
+fn audience(value: &Value<'_>) -> Option<String> {
+    let text = value.as_str()?;
+    if text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Some(text.to_owned());
+    }
+    value.refuse("a name of at most 64 visible ASCII characters")
+}

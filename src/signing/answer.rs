@@ -1,0 +1,131 @@
+//! Digest and Signature of an answer (SIG-12), by the very rules that requests are signed by (§Request signing): keyId
+//! names the certificate, algorithm rsa-sha256, headers "date digest x-request-id" as far as the answer has them.
+
+use crate::{
+    interface::headers::{DATE, DIGEST, SIGNATURE, TPP_SIGNATURE_CERTIFICATE, X_REQUEST_ID},
+    trust::judgement,
+};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use rustls::{
+    SignatureScheme,
+    sign::{CertifiedKey, Signer},
+};
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+
+/// How answers are signed.
+#[derive(Debug)]
+pub struct AnswerSigning {
+    /// Certificate and key.
+    pub signer: AnswerSigner,
+    /// The most bytes of a body that is held to be signed; a longer one goes out unsigned. Default 64 KiB.
+    pub body_limit: usize,
+}
+
+/// What signs answers: an RSA key and its certificate.
+#[derive(Debug)]
+pub struct AnswerSigner {
+    certificate: HeaderValue,
+    key_id: String,
+    key: Box<dyn Signer>,
+}
+
+/// The key cannot sign answers, or its certificate cannot be named in a keyId.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UnfitKey(&'static str);
+
+impl AnswerSigner {
+    /// What signs with a key that fits its certificate.
+    ///
+    /// # Errors
+    /// The key is not RSA, or the certificate's issuer cannot be written.
+    pub fn new(identity: &CertifiedKey) -> Result<Self, UnfitKey> {
+        let key = identity
+            .key
+            .choose_scheme(&[SignatureScheme::RSA_PKCS1_SHA256]);
+        let key = key.ok_or(UnfitKey(
+            "answers are signed with rsa-sha256, and this is no RSA key (SIG-5)",
+        ))?;
+        let certificate = identity.cert.first().map(|der| der.as_ref());
+        let (certificate, key_id) = certificate
+            .and_then(|der| {
+                Some((
+                    HeaderValue::try_from(BASE64_STANDARD.encode(der)).ok()?,
+                    key_id(der)?,
+                ))
+            })
+            .ok_or(UnfitKey(
+                "its certificate's issuer cannot be written in a keyId (SIG-4)",
+            ))?;
+        Ok(Self {
+            certificate,
+            key_id,
+            key,
+        })
+    }
+
+    /// The headers that an answer with these headers and this body gets. None where it cannot be signed: a fault of
+    /// the machine.
+    pub fn sign(&self, headers: &HeaderMap, body: &[u8]) -> Option<[(HeaderName, HeaderValue); 3]> {
+        let hash = BASE64_STANDARD.encode(Sha256::digest(body));
+        let digest = HeaderValue::try_from(format!("SHA-256={hash}")).ok()?;
+        let mut names = String::new();
+        let mut string = Vec::new();
+        for name in [&DATE.name, &DIGEST.name, &X_REQUEST_ID.name] {
+            let value = if *name == DIGEST.name {
+                Some(&digest)
+            } else {
+                headers.get(name)
+            };
+            let Some(value) = value else { continue };
+            if !names.is_empty() {
+                names.push(' ');
+                string.push(b'\n');
+            }
+            names.push_str(name.as_str());
+            string.extend_from_slice(name.as_str().as_bytes());
+            string.extend_from_slice(b": ");
+            string.extend_from_slice(crate::interface::headers::trim(value.as_bytes()));
+        }
+        let signed = BASE64_STANDARD.encode(self.key.sign(&string).ok()?);
+        let signature = format!(
+            "keyId=\"{}\",algorithm=\"rsa-sha256\",headers=\"{names}\",signature=\"{signed}\"",
+            self.key_id
+        );
+        Some([
+            (DIGEST.name.clone(), digest),
+            (
+                SIGNATURE.name.clone(),
+                HeaderValue::try_from(signature).ok()?,
+            ),
+            (
+                TPP_SIGNATURE_CERTIFICATE.name.clone(),
+                self.certificate.clone(),
+            ),
+        ])
+    }
+}
+
+/// `SN=…,CA=…` (SIG-3, SIG-4). None where it would be no header value.
+fn key_id(der: &[u8]) -> Option<String> {
+    let (certificate, _) = judgement::read(der).ok()?;
+    let issuer = judgement::issuer(&certificate).ok()?;
+    let serial = judgement::serial_hex(certificate.raw_serial());
+    let key_id = format!("SN={serial},CA={}", in_ascii(&issuer.to_string()));
+    HeaderValue::try_from(&key_id).ok().map(|_| key_id)
+}
+
+/// What is not ASCII as RFC 2253 escapes of its UTF-8 bytes: a header in ASCII survives every HTTP client.
+fn in_ascii(name: &str) -> String {
+    let mut written = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii() {
+            written.push(char::from(byte));
+        } else {
+            let _ = write!(written, "\\{byte:02X}");
+        }
+    }
+    written
+}

@@ -1,0 +1,196 @@
+//! The assertion (FWD-1): what the gateway established of one request, as a JSON Web Token that the core can check by
+//! itself, so that it need not trust everything that can reach it.
+
+use super::key::{AssertionKey, KeyFault};
+use crate::clock::Timestamp;
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+
+/// How long an assertion is good, in seconds: the core gets it at once, so this is what its clock may be off.
+const LIFETIME: u64 = 60;
+
+/// How assertions are signed.
+#[derive(Clone, Debug)]
+pub struct AssertionSettings {
+    /// The file of the key that signs; the first start makes it.
+    pub key: PathBuf,
+    /// The file of a key that is only published: the one before, or the one to come.
+    pub previous: Option<PathBuf>,
+    /// Whom the assertion is for, `aud`. Default `core`.
+    pub audience: String,
+}
+
+impl AssertionSettings {
+    /// What signs by these settings, for the system of this name.
+    ///
+    /// # Errors
+    /// The file that cannot be used, and why.
+    pub fn asserter(&self, system: &str) -> Result<Asserter, (PathBuf, KeyFault)> {
+        let named = |path: &PathBuf| {
+            let path = path.clone();
+            move |fault| (path, fault)
+        };
+        let key = AssertionKey::read_or_make(&self.key).map_err(named(&self.key))?;
+        let previous = self.previous.as_ref();
+        let previous =
+            previous.map(|path| AssertionKey::read(path).map_err(|fault| (path.clone(), fault)));
+        Ok(Asserter::new(
+            key,
+            previous.transpose()?.as_ref(),
+            system,
+            &self.audience,
+        ))
+    }
+}
+
+/// What signs assertions.
+#[derive(Debug)]
+pub struct Asserter {
+    key: AssertionKey,
+    header: String,
+    issuer: String,
+    audience: String,
+    published: String,
+}
+
+impl Asserter {
+    /// Signs with `key`, and publishes `previous` too.
+    pub fn new(
+        key: AssertionKey,
+        previous: Option<&AssertionKey>,
+        issuer: &str,
+        audience: &str,
+    ) -> Self {
+        let header = json!({ "alg": "ES256", "typ": "JWT", "kid": key.id() });
+        let previous = previous.filter(|previous| previous.id() != key.id());
+        let keys: Vec<_> = std::iter::once(&key)
+            .chain(previous)
+            .map(AssertionKey::jwk)
+            .collect();
+        Self {
+            header: BASE64_URL_SAFE_NO_PAD.encode(header.to_string()),
+            issuer: issuer.to_owned(),
+            audience: audience.to_owned(),
+            published: json!({ "keys": keys }).to_string(),
+            key,
+        }
+    }
+
+    /// The JWK set of the keys that assertions are checked by (RFC 7517).
+    pub fn published(&self) -> &str {
+        &self.published
+    }
+
+    /// A signed assertion in the compact form of RFC 7515. `id` is `jti`; `facts` are the claims beside the registered
+    /// ones. None where the machine gives no random numbers.
+    pub fn assert(&self, id: &str, facts: Map<String, Value>, now: Timestamp) -> Option<String> {
+        let mut claims = Map::new();
+        claims.insert("iss".into(), json!(self.issuer));
+        claims.insert("aud".into(), json!(self.audience));
+        claims.insert("iat".into(), json!(now.unix()));
+        let expires = now.unix().saturating_add(LIFETIME);
+        claims.insert("exp".into(), json!(expires));
+        claims.insert("jti".into(), json!(id));
+        claims.extend(facts);
+        let claims = serde_json::to_vec(&claims).ok()?;
+        let mut token = self.header.clone();
+        token.push('.');
+        BASE64_URL_SAFE_NO_PAD.encode_string(claims, &mut token);
+        let signature = self.key.sign(token.as_bytes())?;
+        token.push('.');
+        BASE64_URL_SAFE_NO_PAD.encode_string(signature, &mut token);
+        Some(token)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
+
+    //= FWD-1 accepted
+    #[test]
+    fn an_assertion_verifies_with_the_published_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other] = ["a", "b"].map(|name| folder.path().join(name));
+        let settings = AssertionSettings {
+            key: path.clone(),
+            previous: Some(other.clone()),
+            audience: "core".into(),
+        };
+        let (missing, _) = settings.asserter("bank").unwrap_err();
+        assert_eq!(missing, other, "only the key that signs is made");
+        AssertionKey::read_or_make(&other).unwrap();
+        let asserter = settings.asserter("bank").unwrap();
+        let keys: Value = serde_json::from_str(asserter.published()).unwrap();
+        assert_eq!(keys["keys"].as_array().unwrap().len(), 2);
+
+        let mut facts = Map::new();
+        facts.insert("method".into(), json!("GET"));
+        let token = asserter.assert("id-1", facts, Timestamp::from_unix(1_000));
+        let token = token.unwrap();
+        let (signed, signature) = token.rsplit_once('.').unwrap();
+        let decode = |text: &str| BASE64_URL_SAFE_NO_PAD.decode(text).unwrap();
+        let mut point = vec![4];
+        for name in ["x", "y"] {
+            point.extend(decode(keys["keys"][0][name].as_str().unwrap()));
+        }
+        UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
+            .verify(signed.as_bytes(), &decode(signature))
+            .unwrap();
+        let (header, claims) = signed.split_once('.').unwrap();
+        let json = |text| serde_json::from_slice::<Value>(&decode(text)).unwrap();
+        assert_eq!(json(header)["kid"], keys["keys"][0]["kid"]);
+        assert_eq!(
+            json(claims),
+            json!({ "iss": "bank", "aud": "core", "iat": 1_000, "exp": 1_060, "jti": "id-1", "method": "GET" })
+        );
+    }
+
+    #[test]
+    #[ignore = "TEMPORARY"]
+    fn what_it_costs() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = AssertionKey::read_or_make(&folder.path().join("key")).unwrap();
+        let asserter = Asserter::new(key, None, "bank", "core");
+        for _ in 0..5 {
+            let watch = crate::clock::Stopwatch::start();
+            for _ in 0..2_000 {
+                let mut facts = Map::new();
+                for (name, value) in [
+                    ("method", "GET"),
+                    ("target", "/v1/accounts/42/balances?withX=true"),
+                    ("body_sha256", "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"),
+                    ("psu_id", "3f2504e0-4f89-41d3-9a0c-0305e82c3301"),
+                    ("gateway-environment", "production"),
+                    ("gateway-operation", "balance-list"),
+                    ("gateway-request-id", "3f2504e0-4f89-41d3-9a0c-0305e82c3301"),
+                    ("gateway-tpp-id", "PSDNO-FSA-123456"),
+                    ("gateway-tpp-name", "Eksempel Betaling AS"),
+                    ("gateway-tpp-roles", "PSP_PI,PSP_AI"),
+                    ("gateway-psu-present", "no"),
+                    ("gateway-sca", "none"),
+                    ("gateway-sca-at", "2026-11-20T10:00:00Z"),
+                    (
+                        "gateway-signed-headers",
+                        "(request-target) date digest x-request-id psu-id tpp-redirect-uri",
+                    ),
+                ] {
+                    facts.insert(name.into(), json!(value));
+                }
+                std::hint::black_box(asserter.assert("id", facts, Timestamp::from_unix(1_000)));
+            }
+            let bytes = asserter
+                .assert("id", Map::new(), Timestamp::from_unix(1))
+                .unwrap()
+                .len();
+            println!("{} ns, {bytes}", watch.elapsed().as_nanos() / 2_000);
+            let watch = crate::clock::Stopwatch::start();
+            for _ in 0..2_000 {
+                let _ = std::hint::black_box(asserter.key.sign(b"x").unwrap().as_ref().len());
+            }
+            println!("sign alone {} ns", watch.elapsed().as_nanos() / 2_000);
+        }
+    }
+}

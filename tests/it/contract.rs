@@ -1,0 +1,331 @@
+//! docs/upstream-contract.md is true: the headers in its table are those that an upstream sees, its operations are those
+//! of the catalogue, and its examples verify the assertion (FWD-1).
+
+use crate::{
+    harness::{Call, Gate, Passage, Protocol, accepted},
+    signers::python_with,
+};
+use portvakt::{
+    admission::Unbuilt,
+    clock::{Clock, Timestamp},
+    interface::{
+        headers,
+        operations::{AnsweredBy, Body, Environments, Operation, Role, Sca, builtin},
+    },
+};
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+// The example, as it stands in the document.
+include!("contract/verify.rs");
+
+const DOCUMENT: &str = include_str!("../../docs/upstream-contract.md");
+const ASSERTION: &str = "gateway-assertion";
+
+fn gate() -> Gate {
+    let builder = Gate::builder().line("assertion: {key: state/assertion.key}");
+    builder.start()
+}
+
+fn keys(gate: &Gate) -> JwkSet {
+    let answer = gate.control("/.well-known/jwks.json");
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/jwk-set+json")
+    );
+    serde_json::from_slice(&answer.body).unwrap()
+}
+
+/// Of a request that went through: its assertion, and what the example says to it.
+fn told(passage: &Passage, keys: &JwkSet) -> (String, Option<Value>) {
+    let seen = &passage.seen;
+    let assertion = seen.header(ASSERTION).unwrap().to_owned();
+    let claims = verify(&assertion, keys, &seen.method, &seen.target, &seen.body);
+    (assertion, claims)
+}
+
+fn calls() -> [Call; 7] {
+    [
+        Call::accounts(),
+        Call::accounts()
+            .present()
+            .with("PSU-Corporate-ID", "3f2504e0-4f89-41d3-9a0c-0305e82c33ff"),
+        Call::accounts().at("/v1/accounts/42/transactions?limit=5"),
+        Call::details(),
+        Call::payment(),
+        Call::cross_border(),
+        Call::sandbox_transactions(),
+    ]
+}
+
+//= FWD-1 accepted
+#[test]
+fn the_assertion_says_what_the_headers_say_and_of_which_request() {
+    let gate = gate();
+    let keys = keys(&gate);
+    for call in calls() {
+        for passage in accepted(&gate, &call) {
+            let (_, claims) = told(&passage, &keys);
+            let claims = claims.unwrap();
+            let seen = &passage.seen;
+            let said = |name: &str| claims[name].as_str().map(str::to_owned);
+            let names = claims.as_object().unwrap().keys().cloned();
+            let claimed: BTreeSet<_> = names.filter(|name| name.starts_with("gateway-")).collect();
+            let sent = seen.names().into_iter();
+            let sent = sent.filter(|name| name.starts_with("gateway-") && name != ASSERTION);
+            assert_eq!(claimed, sent.collect());
+            for name in &claimed {
+                assert_eq!(said(name).as_deref(), seen.header(name), "{name}");
+            }
+            let lower = |name: &str| seen.header(name).map(str::to_ascii_lowercase);
+            assert_eq!(said("psu_id"), lower("psu-id"));
+            assert_eq!(said("psu_corporate_id"), lower("psu-corporate-id"));
+            let id = seen.header("x-request-id").map(str::to_owned);
+            assert!(said("jti").is_some() && id.is_none_or(|id| said("jti") == Some(id)));
+            let (issued, expires) = (claims["iat"].as_u64(), claims["exp"].as_u64());
+            assert_eq!(expires, issued.map(|issued| issued + 60));
+        }
+    }
+}
+
+//= FWD-1 refused
+#[test]
+fn an_assertion_is_good_for_its_request_and_no_other() {
+    let gate = gate();
+    let keys = keys(&gate);
+    let passage = accepted(&gate, &Call::payment()).remove(0);
+    let seen = &passage.seen;
+    let (assertion, claims) = told(&passage, &keys);
+    assert!(claims.is_some());
+    let (method, target, body) = (seen.method.as_str(), seen.target.as_str(), &seen.body[..]);
+    assert_eq!(verify(&assertion, &keys, "PUT", target, body), None);
+    assert_eq!(
+        verify(&assertion, &keys, method, "/v1/payments", body),
+        None
+    );
+    assert_eq!(verify(&assertion, &keys, method, target, b"{}"), None);
+    let (rest, _) = assertion.rsplit_once('.').unwrap();
+    let forged = format!("{rest}.{}", "A".repeat(86));
+    assert_eq!(verify(&forged, &keys, method, target, body), None);
+    let foreign = self::keys(&self::gate());
+    assert_eq!(verify(&assertion, &foreign, method, target, body), None);
+    // One from before.
+    let then = Clock::standing(Timestamp::from_unix(Clock::System.now().unix() - 300));
+    let builder = Gate::builder().line("assertion: {key: assertion.key}");
+    let gate = builder.clock(&then).start();
+    let passage = accepted(&gate, &Call::accounts()).remove(0);
+    assert_eq!(told(&passage, &self::keys(&gate)).1, None);
+    // One for somebody else.
+    let section = "assertion: {key: assertion.key, audience: other-core}";
+    let gate = Gate::builder().line(section).start();
+    let passage = accepted(&gate, &Call::accounts()).remove(0);
+    assert_eq!(told(&passage, &self::keys(&gate)).1, None);
+}
+
+//= FWD-1 accepted
+#[test]
+fn keys_are_published_to_whoever_asks() {
+    let gate = Gate::start();
+    assert!(keys(&gate).keys.is_empty());
+    let passage = accepted(&gate, &Call::accounts()).remove(0);
+    assert_eq!(passage.seen.header(ASSERTION), None, "it is off by default");
+
+    let made = || {
+        let key = openssl::ec::EcGroup::from_curve_name(openssl::nid::Nid::X9_62_PRIME256V1);
+        let key = openssl::ec::EcKey::generate(&key.unwrap()).unwrap();
+        let key = openssl::pkey::PKey::from_ec_key(key).unwrap();
+        key.private_key_to_pem_pkcs8().unwrap()
+    };
+    let [first, second] = [made(), made()];
+    let gate = |key: &str, previous: &str| {
+        let builder = Gate::builder()
+            .private_file("a.key", first.clone())
+            .private_file("b.key", second.clone());
+        builder
+            .line(&format!("assertion: {{key: {key}, previous: {previous}}}"))
+            .start()
+    };
+    let (before, after) = (gate("a.key", "b.key"), gate("b.key", "a.key"));
+    // Whichever of the two keys signs, the core that asked one gateway knows it from the other.
+    for (signs, knows) in [(&before, &after), (&after, &before)] {
+        let passage = accepted(signs, &Call::accounts()).remove(0);
+        let keys = keys(knows);
+        assert_eq!(keys.keys.len(), 2);
+        assert!(told(&passage, &keys).1.is_some());
+    }
+    let readable = Gate::builder()
+        .line("assertion: {key: a.key}")
+        .file("a.key", first.clone())
+        .try_start();
+    assert!(readable.err().unwrap().contains("0600"));
+}
+
+//= FWD-1 accepted
+#[test]
+fn python_verifies_it() {
+    let packages = ["PyJWT", "cryptography"];
+    let Some(mut python) = python_with("python-jwt", "jwt, cryptography", &packages) else {
+        return println!("skipped: Python with PyJWT cannot be had on this machine");
+    };
+    let gate = gate();
+    let passage = accepted(&gate, &Call::payment()).remove(0);
+    let assertion = passage.seen.header(ASSERTION).unwrap();
+    let keys: Value = gate.control("/.well-known/jwks.json").json();
+    let body = String::from_utf8(passage.seen.body.clone()).unwrap();
+    let asked = |body: &str| {
+        json!([
+            assertion,
+            keys,
+            passage.seen.method,
+            passage.seen.target,
+            body
+        ])
+        .to_string()
+    };
+    let program = "import json, sys; from verify import verify\n\
+                   *rest, body = json.load(sys.stdin); print(json.dumps(verify(*rest, body.encode())))";
+    let folder = root().join("tests/it/contract");
+    python.args(["-B", "-c", program]).env("PYTHONPATH", folder);
+    let answer = said(&mut python, &asked(&body)).unwrap();
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!(answer["gateway-tpp-id"], "PSDNO-FSA-123456");
+    assert_eq!(said(&mut python, &asked("{}")), None);
+}
+
+/// What a program says to this on its standard input; none where it fails.
+fn said(program: &mut Command, input: &str) -> Option<String> {
+    let pipes = program.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = pipes.stderr(Stdio::null()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    output.status.success().then_some(said)
+}
+
+#[test]
+fn the_examples_of_the_document_are_these() {
+    for file in ["verify.rs", "verify.py"] {
+        let text = fs::read_to_string(root().join("tests/it/contract").join(file)).unwrap();
+        assert!(DOCUMENT.contains(&format!("\n{text}```\n")), "{file}");
+    }
+}
+
+/// Everything that an upstream is ever sent, over a set of requests that has each case once.
+#[test]
+fn the_table_of_headers_is_true() {
+    let mut seen = BTreeSet::new();
+    let gate = gate();
+    for call in calls() {
+        for passage in accepted(&gate, &call) {
+            seen.extend(passage.seen.names());
+        }
+    }
+    let learning = Gate::builder()
+        .strangers()
+        .clock(&Clock::standing(Timestamp::from_unix(1_790_000_000)))
+        .sca("unknown_psu: learn")
+        .sca("learn_since: 2026-09-01")
+        .sca("learn_until: 2026-10-01")
+        .start();
+    let unknown = accepted(&learning, &Call::accounts().present().only(Protocol::Http1)).remove(0);
+    assert_eq!(unknown.seen.header("gateway-psu-bound"), Some("no"));
+    seen.extend(unknown.seen.names());
+
+    // FWD-6 cannot be switched on yet.
+    let mut unseen = BTreeSet::from(["gateway-observed".to_owned()]);
+    if Unbuilt::ALL.is_empty() {
+        unseen.insert("gateway-not-judged".into());
+    }
+    let interface: BTreeSet<_> = headers::TABLE
+        .iter()
+        .map(|header| header.name.to_string())
+        .collect();
+    let written = rows("What the core is told");
+    let own: BTreeSet<_> = seen.difference(&interface).cloned().collect();
+    assert_eq!(&own | &unseen, written, "the table of headers");
+    let passed = names(section("What goes through"));
+    assert_eq!(passed, interface, "the headers that go through");
+}
+
+/// The table of operations is the catalogue's.
+#[test]
+fn the_table_of_operations_is_true() {
+    let mut table = String::from(
+        "| operation | request | role | about the PSU | body |\n|---|---|---|---|---|\n",
+    );
+    for operation in builtin() {
+        table.push_str(&row(&operation));
+    }
+    if std::env::var_os("PORTVAKT_BLESS").is_some() {
+        let (before, rest) = DOCUMENT.split_once("| operation |").unwrap();
+        let (_, after) = rest.split_once("|\n\n").unwrap();
+        let text = format!("{before}{table}\n{after}");
+        fs::write(root().join("docs/upstream-contract.md"), text).unwrap();
+    } else {
+        assert!(
+            DOCUMENT.contains(&format!("\n{table}\n")),
+            "the table of operations is not the catalogue's: run PORTVAKT_BLESS=1 make test"
+        );
+    }
+}
+
+fn row(operation: &Operation) -> String {
+    let role = match operation.role {
+        Role::Either => "PSP_AI or PSP_PI",
+        role => role.name(),
+    };
+    let psu = match operation.sca {
+        _ if operation.answered_by == AnsweredBy::Gateway => "the gateway answers",
+        Sca::None => "nothing",
+        Sca::Identified => "known",
+        Sca::Consent => "consent",
+    };
+    let schema = operation.schema.name();
+    let body = match operation.body {
+        Body::None => "none",
+        Body::Ignored => "any",
+        Body::Json if schema == "any" => "JSON",
+        Body::Json => schema,
+    };
+    let only = match operation.environments {
+        Environments::Both => "",
+        Environments::SandboxOnly => " (sandbox)",
+    };
+    let Operation {
+        name, method, path, ..
+    } = operation;
+    format!("| `{name}` | {method} {path}{only} | {role} | {psu} | {body} |\n")
+}
+
+/// What stands under a heading of the document.
+fn section(heading: &str) -> &'static str {
+    let (_, rest) = DOCUMENT.split_once(&format!("\n## {heading}\n")).unwrap();
+    rest.split("\n## ").next().unwrap()
+}
+
+/// The names in the first column of a section's table, in lower case.
+fn rows(heading: &str) -> BTreeSet<String> {
+    let rows = section(heading)
+        .lines()
+        .filter(|line| line.starts_with("| `"));
+    rows.flat_map(|row| names(row.split('|').nth(1).unwrap()))
+        .collect()
+}
+
+/// What stands in backticks, in lower case.
+fn names(text: &str) -> BTreeSet<String> {
+    let quoted = text.split('`').skip(1).step_by(2);
+    quoted.map(str::to_ascii_lowercase).collect()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
+}

@@ -1,0 +1,265 @@
+//! Answers that the gateway signs: SIG-12. Each is checked by `portvakt tpp verify`, which builds the signing string from
+//! the specification by itself.
+
+use super::parts;
+use crate::harness::{Answer, Call, Gate, Protocol, Reply, accepted, world};
+use std::{path::Path, process::Command};
+use tempfile::TempDir;
+
+/// A gate that signs with the key of a TPP, with more keys of the section.
+fn gate(more: &str) -> Gate {
+    let bank = &world().both.issued;
+    let section = format!("response_signing: {{certificate: bank.pem, key: bank.key{more}}}");
+    Gate::builder()
+        .line(&section)
+        .file("bank.pem", bank.pem.clone())
+        .file("bank.key", bank.key_pem.clone())
+        .upstream("read_timeout: 1s")
+        .start()
+}
+
+/// What `portvakt tpp verify` says of an answer: whether everything holds, and its words.
+fn verified(answer: &Answer) -> (bool, String) {
+    let folder = TempDir::new().unwrap();
+    let saved = folder.path().join("answer.txt");
+    let mut bytes = format!("HTTP/1.1 {} Answer\r\n", answer.status).into_bytes();
+    for (name, value) in &answer.headers {
+        bytes.extend(format!("{name}: {value}\r\n").bytes());
+    }
+    bytes.extend(b"\r\n");
+    bytes.extend(&answer.body);
+    std::fs::write(&saved, bytes).unwrap();
+    let output = verify(&saved);
+    (output.0, format!("{}\n{}", answer.status, output.1))
+}
+
+fn verify(saved: &Path) -> (bool, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_portvakt"))
+        .args(["tpp", "verify", "--response"])
+        .arg(saved)
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(said).unwrap())
+}
+
+fn holds(answer: &Answer) {
+    let (holds, said) = verified(answer);
+    assert!(holds, "{said}");
+    let [key_id, algorithm, headers, _] = parts(answer.header("signature").unwrap());
+    assert_eq!(key_id, world().both.identity.key_id());
+    assert_eq!(algorithm, "rsa-sha256");
+    assert_eq!(headers, "date digest x-request-id");
+}
+
+fn is_unsigned(answer: &Answer) -> bool {
+    ["digest", "signature", "tpp-signature-certificate"]
+        .iter()
+        .all(|name| answer.header(name).is_none())
+}
+
+//= SIG-12 accepted
+#[test]
+fn the_gateways_own_answers() {
+    let gate = gate("");
+    let table = [
+        (Call::new("POST", "/v1/consents"), 200),
+        (Call::accounts().without("PSU-ID"), 401),
+        (Call::payment().json("{"), 400),
+        (Call::accounts().at("/v1/nothing"), 404),
+        (Call::accounts().with("Accept", "text/html"), 406),
+    ];
+    for (call, status) in table {
+        for protocol in Protocol::ALL {
+            let answer = gate.send(&call, protocol);
+            assert_eq!(answer.status, status);
+            holds(&answer);
+        }
+    }
+    // Without an X-Request-ID there is none to be signed.
+    let answer = gate.send(&Call::details(), Protocol::Http1);
+    let (fits, said) = verified(&answer);
+    assert!(fits, "{said}");
+    let [_, _, headers, _] = parts(answer.header("signature").unwrap());
+    assert_eq!(headers, "date digest");
+}
+
+//= SIG-12 accepted
+#[test]
+fn the_cores_answers() {
+    let gate = gate("");
+    let chunked = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n\
+                   2\r\n[1\r\n2\r\n,2\r\n1\r\n]\r\n0\r\n\r\n";
+    let until_close = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"a\":\"\u{e6}\"}";
+    let early = "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}";
+    let unasked = Reply::json(200, "{}")
+        .with("Digest", "SHA-256=x")
+        .with("Signature", "theirs");
+    let table = [
+        (Reply::json(200, "{\"a\": 1}"), 200, "{\"a\": 1}"),
+        (Reply::json(403, "{}"), 403, "{}"),
+        (unasked, 200, "{}"),
+        (Reply::Answer(200, vec![], vec![]), 200, ""),
+        (
+            Reply::Raw("HTTP/1.1 204 No Content\r\n\r\n".into()),
+            204,
+            "",
+        ),
+        (Reply::Raw(chunked.into()), 200, "[1,2]"),
+        (Reply::Raw(until_close.into()), 200, "{\"a\":\"\u{e6}\"}"),
+        (Reply::Raw(early.into()), 201, "{}"),
+    ];
+    for (reply, status, body) in table {
+        gate.upstream().reply(reply);
+        for call in [Call::accounts(), Call::payment()] {
+            for protocol in Protocol::ALL {
+                let answer = gate.send(&call, protocol);
+                let shown = String::from_utf8_lossy(&answer.body).into_owned();
+                assert_eq!((answer.status, shown.as_str()), (status, body));
+                assert_eq!(answer.header("transfer-encoding"), None);
+                holds(&answer);
+            }
+        }
+    }
+    // SCA-14: what is signed is what is sent.
+    gate.upstream().reply(Reply::json(401, "{\"a\":1}"));
+    for protocol in Protocol::ALL {
+        let answer = gate.send(&Call::accounts(), protocol);
+        assert!(answer.json()["_links"]["scaRedirect"]["href"].is_string());
+        holds(&answer);
+    }
+    gate.upstream().reply(Reply::json(200, "{}"));
+    for call in [
+        Call::cross_border(),
+        Call::basket(),
+        Call::payment().chunked(),
+    ] {
+        for passage in accepted(&gate, &call) {
+            holds(&passage.answer);
+        }
+    }
+}
+
+//= SIG-12 accepted
+#[test]
+fn what_the_core_does_not_answer() {
+    let gate = gate("");
+    let table = [
+        (Reply::Close, 502),
+        (Reply::Silence, 504),
+        (Reply::Answer(500, vec![], b"<html>".to_vec()), 500),
+        (
+            Reply::Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}".to_vec()),
+            502,
+        ),
+    ];
+    for (reply, status) in table {
+        gate.upstream().reply(reply);
+        for protocol in Protocol::ALL {
+            for call in [Call::accounts(), Call::payment()] {
+                let answer = gate.send(&call, protocol);
+                assert_eq!(answer.status, status, "{:?}", answer.json());
+                holds(&answer);
+            }
+        }
+    }
+    gate.upstream().reply(Reply::json(200, "{}"));
+    accepted(&gate, &Call::accounts());
+    // A connection that was kept and is closed meanwhile: what only reads is sent again.
+    gate.upstream().away(|| ());
+    let seen = accepted(&gate, &Call::accounts().only(Protocol::Http1));
+    holds(&seen[0].answer);
+    gate.upstream().away(|| {
+        let answer = gate.send(&Call::accounts(), Protocol::Http1);
+        assert_eq!(answer.status, 502);
+        holds(&answer);
+    });
+}
+
+//= SIG-12 refused
+#[test]
+fn an_altered_answer_does_not_verify() {
+    let gate = gate("");
+    gate.upstream().reply(Reply::json(200, "{\"a\": 1}"));
+    let answer = gate.send(&Call::accounts(), Protocol::Http1);
+    holds(&answer);
+    let mut body = answer.clone();
+    body.body = b"{\"a\": 2}".to_vec();
+    let mut date = answer.clone();
+    for (name, value) in &mut date.headers {
+        if name.eq_ignore_ascii_case("date") {
+            *value = "Sat, 01 Jan 2028 00:00:00 GMT".into();
+        }
+    }
+    for altered in [body, date] {
+        let (holds, said) = verified(&altered);
+        assert!(!holds, "{said}");
+    }
+}
+
+//= SIG-12 accepted
+#[test]
+fn a_body_beyond_the_bound_goes_out_whole_and_unsigned() {
+    for (more, limit) in [("", 65_536), (", body_limit: 10", 10)] {
+        let gate = gate(more);
+        for length in [limit, limit + 1, 300_000] {
+            let body = vec![b'x'; length];
+            let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+            let mut chunked = head.as_bytes().to_vec();
+            for part in body.chunks(50_000) {
+                chunked.extend(format!("{:x}\r\n", part.len()).bytes());
+                chunked.extend(part);
+                chunked.extend(b"\r\n");
+            }
+            chunked.extend(b"0\r\n\r\n");
+            for reply in [
+                Reply::Answer(200, vec![], body.clone()),
+                Reply::Raw(chunked),
+            ] {
+                gate.upstream().reply(reply);
+                for protocol in Protocol::ALL {
+                    let answer = gate.send(&Call::accounts(), protocol);
+                    assert!(answer.body == body, "{length} bytes");
+                    if length <= limit {
+                        holds(&answer);
+                    } else {
+                        assert!(is_unsigned(&answer), "{length} bytes");
+                    }
+                }
+            }
+        }
+    }
+}
+
+//= SIG-12 accepted
+#[test]
+fn nothing_is_signed_unless_a_certificate_is_named() {
+    let gate = Gate::start();
+    for call in [Call::accounts(), Call::new("POST", "/v1/consents")] {
+        for protocol in Protocol::ALL {
+            assert!(is_unsigned(&gate.send(&call, protocol)));
+        }
+    }
+    let world = world();
+    let wrong = [
+        (
+            world.server.pem.clone(),
+            world.server.key_pem.clone(),
+            "no RSA key (SIG-5)",
+        ),
+        (
+            world.both.issued.pem.clone(),
+            world.root_key.clone(),
+            "not that of the certificate",
+        ),
+    ];
+    for (certificate, key, fault) in wrong {
+        let gate = Gate::builder()
+            .line("response_signing: {certificate: bank.pem, key: bank.key}")
+            .file("bank.pem", certificate)
+            .file("bank.key", key)
+            .try_start();
+        let faults = gate.err().unwrap();
+        assert!(faults.contains(fault), "{faults}");
+    }
+}
