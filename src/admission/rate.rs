@@ -37,6 +37,7 @@ impl Default for RateSettings {
 
 /// The counts.
 pub struct Rates {
+    settings: RateSettings,
     addresses: Option<DefaultKeyedRateLimiter<u128>>,
     tpps: Option<DefaultKeyedRateLimiter<u64>>,
     clock: DefaultClock,
@@ -54,6 +55,7 @@ impl Rates {
     /// No counts yet.
     pub fn new(settings: RateSettings) -> Self {
         Self {
+            settings,
             addresses: settings
                 .per_address
                 .map(|rate| RateLimiter::keyed(Quota::per_second(rate))),
@@ -63,6 +65,11 @@ impl Rates {
             clock: DefaultClock::default(),
             hasher: RandomState::new(),
         }
+    }
+
+    /// What they are counted against.
+    pub const fn settings(&self) -> RateSettings {
+        self.settings
     }
 
     /// Forgets whoever has been quiet. To be called now and then, off the request's path.

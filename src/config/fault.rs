@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A spot in a configuration file, and the path of keys that leads to it.
@@ -114,6 +115,7 @@ impl std::error::Error for Faults {}
 #[derive(Debug, Default)]
 pub struct Inspection {
     faults: RefCell<Vec<Fault>>,
+    files: RefCell<Vec<PathBuf>>,
 }
 
 impl Inspection {
@@ -133,6 +135,16 @@ impl Inspection {
     /// Takes in the faults of a file that could not be read at all, so that the other files are still looked at.
     pub fn absorb(&self, faults: Faults) {
         self.faults.borrow_mut().extend(faults);
+    }
+
+    /// Notes a file or folder that the configuration names.
+    pub(super) fn names(&self, path: PathBuf) {
+        self.files.borrow_mut().push(path);
+    }
+
+    /// What was noted so far.
+    pub(super) fn named(&self) -> Vec<PathBuf> {
+        self.files.borrow().clone()
     }
 
     /// How many faults were reported so far.

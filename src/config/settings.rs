@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use openssl::x509::X509;
 use tracing::Level;
@@ -25,6 +26,9 @@ use crate::sca::ScaSettings;
 use crate::signing::{AnswerSigning, AssertionSettings};
 use crate::state::StateSettings;
 use crate::trust::{Anchors, Revocation, Trust};
+
+/// How often files are looked at by default.
+const WATCH: Duration = Duration::from_secs(5);
 
 /// Everything that a gateway is started with.
 ///
@@ -55,6 +59,12 @@ pub struct Settings {
     pub state: StateSettings,
     /// What is logged.
     pub log: Log,
+    /// How often the files are looked at, to take changes into use (CRT-8); none where they are not. Default 5 s.
+    pub watch: Option<Duration>,
+    /// The file that all this was loaded from; none where it was not.
+    pub source: Option<PathBuf>,
+    /// Every file and folder that was read. What the gateway writes itself is not among them.
+    pub files: Vec<PathBuf>,
 }
 
 /// Where trust comes from. Every file in these folders holds certificates in PEM (CRT-9).
@@ -88,7 +98,10 @@ impl Settings {
             place: Place::start_of(file.as_str()),
             text,
         })?;
-        Self::parse(&file, &text, path.parent().unwrap_or(Path::new("")))
+        let mut settings = Self::parse(&file, &text, path.parent().unwrap_or(Path::new("")))?;
+        settings.files.push(path.to_owned());
+        settings.source = Some(path.to_owned());
+        Ok(settings)
     }
 
     /// Reads a configuration: `file_name` is its name in faults, `text` its content, `base` the folder that its paths are relative to.
@@ -98,7 +111,14 @@ impl Settings {
     pub fn parse(file_name: &str, text: &str, base: &Path) -> Result<Self, Faults> {
         let document = Document::read(file_name, text)?;
         let inspection = Inspection::new();
-        let settings = settings(document.root(&inspection), &inspection, base);
+        let mut settings = settings(document.root(&inspection), &inspection, base);
+        if let Some(settings) = &mut settings {
+            let written = [&settings.state.file, &settings.state.hash_key];
+            let mut files = inspection.named();
+            files.push(settings.sca.token_keys.clone());
+            files.retain(|path| !written.contains(&path));
+            settings.files = files;
+        }
         inspection.conclude(file_name, settings)
     }
 
@@ -153,6 +173,7 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
     let assertion = signing::assertion(&mut root, base);
     let response_signing = signing::response_signing(&mut root, base);
     let log = log(root.optional_section("log"));
+    let watch = watch(root.optional_section("reload"));
     let root_place = root.place_of("revocation");
     root.finish();
     let (files, trust) = trust?;
@@ -180,6 +201,9 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
         operations,
         state,
         log,
+        watch,
+        source: None,
+        files: Vec::new(),
     })
 }
 
@@ -299,6 +323,20 @@ fn catalogue(
         operations::read(&path.display().to_string(), &text, environment, inspection)
     });
     (path, catalogue)
+}
+
+/// How often files are looked at.
+fn watch(section: Option<Section<'_>>) -> Option<Duration> {
+    let Some(mut section) = section else {
+        return Some(WATCH);
+    };
+    let value = section.optional("watch");
+    section.finish();
+    match value {
+        Some(value) if value.is("off") => None,
+        Some(value) => value.duration(Duration::from_millis(100)..=Duration::from_secs(3_600)),
+        None => Some(WATCH),
+    }
 }
 
 fn log(section: Option<Section<'_>>) -> Log {

@@ -276,9 +276,12 @@ fn the_example_runs_and_shows_the_true_defaults() {
             trust,
             operations,
             log,
+            watch,
+            source: _,
+            files: _,
         } = settings;
         format!(
-            "{system} {listener:?} {control:?} {upstream:?} {state:?} {sca:?} {assertion:?} {response_signing:?} {:?} {trust:?} {operations:?} {log:?}",
+            "{system} {listener:?} {control:?} {upstream:?} {state:?} {sca:?} {assertion:?} {response_signing:?} {:?} {trust:?} {operations:?} {log:?} {watch:?}",
             snapshot.policy
         )
     }
@@ -297,7 +300,7 @@ fn the_example_runs_and_shows_the_true_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 45,
+        commented_out, 46,
         "every optional key whose default is shown"
     );
 }

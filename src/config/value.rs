@@ -163,6 +163,7 @@ impl<'a> Value<'a> {
         self.scalar()
             .filter(|text| !text.trim().is_empty() && !text.contains('\0'))
             .map(|text| relative_to.join(text))
+            .inspect(|path| self.inspection.names(path.clone()))
             .or_else(|| self.refuse("a path"))
     }
 

@@ -47,6 +47,10 @@ pub(super) enum ApiFault {
     PsuUnknown,
     /// The store is away (ERR-4).
     Unavailable,
+    /// The configuration cannot be taken into use: every fault of it.
+    Configuration(Vec<String>),
+    /// The configuration was not read from a file.
+    NotFromFile,
 }
 
 /// One member that is wrong.
@@ -79,6 +83,12 @@ impl ApiFault {
                     let faults = faults.iter().map(|fault| {
                         json!({ "reason": reason, "path": fault.member, "text": fault.text })
                     });
+                    members.insert("faults".into(), faults.collect());
+                }
+                Self::Configuration(faults) => {
+                    let faults = faults
+                        .iter()
+                        .map(|fault| json!({ "reason": reason, "text": fault }));
                     members.insert("faults".into(), faults.collect());
                 }
                 Self::OtherPsu { redirect_uri } => {
@@ -127,6 +137,8 @@ impl ApiFault {
             Self::OtherContext => Meaning(409, Code::Conflict, "context-other"),
             Self::BoundElsewhere => Meaning(409, Code::Conflict, "psu-bound-elsewhere"),
             Self::PsuUnknown => Meaning(404, Code::NotFound, "psu-unknown"),
+            Self::Configuration(_) => Meaning(422, Code::FormatError, "configuration-invalid"),
+            Self::NotFromFile => Meaning(409, Code::Conflict, "configuration-fixed"),
             Self::Unavailable => Meaning(503, Code::SystemError, "state-unavailable"),
         }
     }
@@ -157,6 +169,8 @@ impl ApiFault {
                 "This PSU-ID belongs to another TPP; nothing changed. A PSU has a PSU-ID of its own for each TPP.".into()
             }
             Self::PsuUnknown => "This TPP has no such PSU.".into(),
+            Self::Configuration(_) => "The configuration cannot be taken into use; the one before stays in use.".into(),
+            Self::NotFromFile => "The configuration was not read from a file.".into(),
             Self::Unavailable => "The store is away. Repeat the call: what was done already is not done twice.".into(),
         }
     }

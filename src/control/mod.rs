@@ -14,6 +14,9 @@ mod psu;
 mod sca;
 mod watch;
 
+// What asks for the configuration to be read anew.
+mod reload;
+
 // How it is asked: listening, and who may ask.
 mod doors;
 mod guard;
@@ -22,10 +25,12 @@ mod guard;
 pub mod import;
 
 pub use doors::Bound;
+pub use reload::Reload;
 
 use crate::{
     clock::Clock, config::Secret, sca::Links, signing::Asserter, state::Kept, telemetry::Telemetry,
 };
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use axum::{
     Router,
@@ -63,7 +68,7 @@ pub struct Desk {
     /// What signs the core's assertions, where there are any: its public keys are shown here (FWD-1).
     pub asserter: Option<Arc<Asserter>>,
     /// The tokens of SCA under way.
-    pub links: Arc<Links>,
+    pub links: Arc<ArcSwap<Links>>,
     /// Where state is kept.
     pub kept: Arc<Kept>,
     /// The gateway's time.
@@ -74,6 +79,10 @@ pub struct Desk {
     pub token: Option<Secret>,
     /// The interface as OpenAPI.
     pub openapi: Value,
+    /// What reads the configuration anew; none where it did not come from a file.
+    pub reload: Option<Arc<dyn Reload>>,
+    /// How often its files are looked at; none where they are not.
+    pub watch: Option<Duration>,
 }
 
 /// The listener, before it listens.
@@ -107,7 +116,8 @@ impl BackgroundService for Listener {
                     tracing::error!(%error, "the control listener failed");
                 }
             }
-            () = watch::ignore_hangup() => {}
+            () = reload::at_hangup(&self.desk) => {}
+            () = reload::when_changed(&self.desk) => {}
         }
     }
 }
@@ -128,6 +138,7 @@ fn routes(desk: Arc<Desk>, shutdown: ShutdownWatch) -> Router {
         .route("/psu/read", post(psu_read))
         .route("/psu/bind", post(psu_bind))
         .route("/psu/withdraw", post(psu_withdraw))
+        .route("/reload", post(reload_asked))
         .with_state(Arc::clone(&desk));
     watched
         .merge(calls)
@@ -160,6 +171,15 @@ calls! {
     psu_read = psu::read,
     psu_bind = psu::bind,
     psu_withdraw = psu::withdraw,
+}
+
+/// It takes no members. A page that someone has open in a browser cannot ask for it: browsers name their origin.
+async fn reload_asked(State(desk): State<Arc<Desk>>, request: Request) -> Response {
+    if request.headers().contains_key(header::ORIGIN) {
+        return ApiFault::Unauthorized.answer(&desk);
+    }
+    let asked = reload::asked(&desk).await;
+    answer(&desk, asked)
 }
 
 fn answer(desk: &Desk, answered: Result<Value, ApiFault>) -> Response {

@@ -133,7 +133,7 @@ fn request(members: &mut Members) -> Option<String> {
 
 fn open(desk: &Desk, request: Option<String>) -> Result<Opened, ApiFault> {
     let request = request.unwrap_or_default();
-    Ok(desk.links.open(&request, desk.clock.now())?)
+    Ok(desk.links.load().open(&request, desk.clock.now())?)
 }
 
 type Said = (u128, Option<u128>, Option<bool>, Option<Vec<String>>);

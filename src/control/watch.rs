@@ -11,7 +11,6 @@ use axum::{
 use pingora::server::ShutdownWatch;
 use serde_json::json;
 use std::sync::Arc;
-use tokio::signal::unix;
 
 type Watched = (ShutdownWatch, Arc<Desk>);
 
@@ -51,19 +50,4 @@ pub(super) async fn keys(State((_, desk)): State<Watched>) -> impl IntoResponse 
     let keys = desk.asserter.as_ref().map(|asserter| asserter.published());
     let keys = keys.unwrap_or(r#"{"keys":[]}"#).to_owned();
     ([(header::CONTENT_TYPE, "application/jwk-set+json")], keys)
-}
-
-/// SIGHUP would end the process; here it does nothing yet, since nothing is reloaded yet.
-pub(super) async fn ignore_hangup() {
-    match unix::signal(unix::SignalKind::hangup()) {
-        Ok(mut hangups) => {
-            while hangups.recv().await.is_some() {
-                tracing::warn!(
-                    "SIGHUP: nothing is reloaded in this version; restart to change the configuration"
-                );
-            }
-        }
-        Err(error) => tracing::error!(%error, "SIGHUP cannot be caught"),
-    }
-    std::future::pending::<()>().await;
 }

@@ -23,6 +23,9 @@
 // TLS: the gateway's own certificate, and what is kept per connection.
 mod tls;
 
+// A changed configuration, without a restart.
+mod reload;
+
 // The certificates of callers (TLS-3).
 mod client_auth;
 

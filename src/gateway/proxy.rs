@@ -49,12 +49,16 @@ impl World {
         let handles = telemetry.handles(&snapshot.catalogue);
         Self { snapshot, handles }
     }
+
+    pub(super) const fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
 }
 
 /// The gate: pingora calls it at each step of a request.
 #[derive(Debug)]
 pub struct Gate {
-    world: ArcSwap<World>,
+    world: Arc<ArcSwap<World>>,
     store: Store,
     kept: Arc<Kept>,
     clock: Clock,
@@ -118,7 +122,7 @@ impl Gate {
         peer.options.write_timeout = Some(upstream.read_timeout);
         peer.options.idle_timeout = Some(upstream.idle_timeout);
         Self {
-            world: ArcSwap::from_pointee(world),
+            world: Arc::new(ArcSwap::from_pointee(world)),
             store: Store::Kept(Arc::clone(&kept)),
             kept,
             clock,
@@ -127,6 +131,11 @@ impl Gate {
             peer,
             answers,
         }
+    }
+
+    /// Where the world stands that the next request is judged by.
+    pub(super) const fn world(&self) -> &Arc<ArcSwap<World>> {
+        &self.world
     }
 
     /// Judges the request that a session has brought.

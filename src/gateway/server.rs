@@ -3,17 +3,19 @@
 use super::{
     door::Door,
     proxy::{Gate, GateSettings, World},
-    tls,
+    reload::{Origin, Reloader, Running as InUse, end_of},
+    tls::{self, Identity},
 };
 use crate::{
     clock::{Clock, Stopwatch},
     config::{ControlAddress, Settings},
-    control::{self, Desk},
+    control::{self, Desk, Reload},
     sca::KeyFault,
     signing,
     state::{Kept, OpenFault},
     telemetry::Telemetry,
 };
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use pingora::{
     apps::HttpServerOptions,
@@ -176,6 +178,7 @@ fn prepare(
     let fault = |error: Box<pingora::Error>| StartFault::Proxy(error.to_string());
     let openapi = settings.openapi();
     let telemetry = Arc::new(Telemetry::new(settings.log.access));
+    let origin = Origin::of(&settings);
     let Settings {
         system,
         listener,
@@ -186,6 +189,7 @@ fn prepare(
         response_signing,
         state,
         mut snapshot,
+        watch,
         ..
     } = settings;
     let bound = control::Bound::bind(&control.address)
@@ -200,16 +204,6 @@ fn prepare(
     let asserter = asserter
         .transpose()
         .map_err(|(path, fault)| StartFault::AssertionKey(path, fault))?;
-    let desk = Desk {
-        system: system.clone(),
-        asserter: asserter.clone(),
-        links,
-        kept: Arc::clone(&kept),
-        clock: clock.clone(),
-        telemetry: Arc::clone(&telemetry),
-        token: control.token,
-        openapi,
-    };
     let mut server = Server::new_with_opt_and_conf(
         Some(Opt::default()),
         server_conf(listener.threads, grace, finish),
@@ -234,16 +228,49 @@ fn prepare(
             .map_err(|error| StartFault::Revocation(error.to_string()))?;
         telemetry.watch_revocation(revocation.counters());
     }
+    telemetry.took_into_use(
+        clock.now(),
+        snapshot.trust.first_end(),
+        end_of(&listener.identity),
+    );
     let world = World::new(snapshot, &telemetry);
     let gate_settings = GateSettings {
-        system,
+        system: system.clone(),
         keepalive: listener.keepalive,
         body_timeout: listener.body_timeout,
         upstream,
-        asserter,
+        asserter: asserter.clone(),
         response_signing,
     };
-    let gate = Gate::new(world, kept, clock, Arc::clone(&telemetry), gate_settings);
+    let gate = Gate::new(
+        world,
+        Arc::clone(&kept),
+        clock.clone(),
+        Arc::clone(&telemetry),
+        gate_settings,
+    );
+    let in_use = InUse {
+        world: Arc::clone(gate.world()),
+        identity: Arc::new(Identity::new(listener.identity)),
+        links: Arc::new(ArcSwap::new(links)),
+    };
+    let (identity, links) = (Arc::clone(&in_use.identity), Arc::clone(&in_use.links));
+    let reload = origin.map(|origin| -> Arc<dyn Reload> {
+        let telemetry = Arc::clone(&telemetry);
+        Arc::new(Reloader::new(origin, in_use, clock.clone(), telemetry))
+    });
+    let desk = Desk {
+        system,
+        asserter,
+        openapi,
+        links,
+        kept,
+        clock,
+        telemetry: Arc::clone(&telemetry),
+        token: control.token,
+        reload,
+        watch,
+    };
     let mut proxy = http_proxy(&server.configuration, gate);
     proxy.server_options = Some(server_options(listener.keepalive));
     proxy.h2_options = Some(h2_options());
@@ -252,7 +279,7 @@ fn prepare(
     service.add_tls_with_settings(
         &listener.address.to_string(),
         None,
-        tls::settings(listener.identity, listener.client_auth).map_err(fault)?,
+        tls::settings(identity, listener.client_auth).map_err(fault)?,
     );
     server.add_service(service);
     server.add_service(background_service(

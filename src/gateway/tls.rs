@@ -2,6 +2,7 @@
 
 use super::{client_auth, door::Connection};
 use crate::{config::ClientAuth, trust::Shown};
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use pingora::{
     Result,
@@ -15,12 +16,9 @@ use rustls::{
 use std::{any::Any, sync::Arc};
 
 /// What the listener speaks.
-pub(super) fn settings(
-    identity: Arc<CertifiedKey>,
-    client_auth: ClientAuth,
-) -> Result<TlsSettings> {
+pub(super) fn settings(identity: Arc<Identity>, client_auth: ClientAuth) -> Result<TlsSettings> {
     let mut settings = TlsSettings::with_callbacks(Box::new(Greeter))?;
-    settings.set_cert_resolver(Arc::new(Identity(identity)));
+    settings.set_cert_resolver(identity);
     if let Some(verifier) = client_auth::verifier(client_auth) {
         settings.set_client_cert_verifier(verifier);
     }
@@ -28,13 +26,24 @@ pub(super) fn settings(
     Ok(settings)
 }
 
-/// The one certificate of the gateway.
+/// The one certificate of the gateway, as of now.
 #[derive(Debug)]
-struct Identity(Arc<CertifiedKey>);
+pub(super) struct Identity(ArcSwap<CertifiedKey>);
+
+impl Identity {
+    pub(super) fn new(certified: Arc<CertifiedKey>) -> Self {
+        Self(ArcSwap::new(certified))
+    }
+
+    /// From the next handshake on.
+    pub(super) fn replace(&self, certified: Arc<CertifiedKey>) {
+        self.0.store(certified);
+    }
+}
 
 impl ResolvesServerCert for Identity {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.0))
+        Some(self.0.load_full())
     }
 }
 

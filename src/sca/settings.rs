@@ -66,6 +66,16 @@ impl ScaSettings {
         let page = self.page.as_str();
         Ok(Links::new(page, self.token_lifetime, environment, keys))
     }
+
+    /// The links after a reload. Keys are not made then: a file that is gone would end every SCA under way.
+    ///
+    /// # Errors
+    /// Why the file of keys cannot be used.
+    pub fn links_again(&self, environment: Environment) -> Result<Links, KeyFault> {
+        let keys = TokenKeys::read(&self.token_keys)?;
+        let page = self.page.as_str();
+        Ok(Links::new(page, self.token_lifetime, environment, keys))
+    }
 }
 
 #[cfg(test)]

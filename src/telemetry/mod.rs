@@ -8,6 +8,7 @@ mod access;
 mod metrics;
 mod per_tpp;
 mod registers;
+mod reload;
 mod revocation;
 mod state;
 
@@ -24,6 +25,7 @@ use access::AccessLog;
 use http::HeaderValue;
 use metrics::Metrics;
 use registers::RegisterMetrics;
+use reload::ReloadMetrics;
 use revocation::RevocationMetrics;
 use std::{sync::Arc, time::Duration};
 
@@ -52,6 +54,7 @@ pub struct Telemetry {
     metrics: Metrics,
     registers: RegisterMetrics,
     revocation: RevocationMetrics,
+    reload: ReloadMetrics,
     access: Option<AccessLog>,
 }
 
@@ -62,6 +65,7 @@ impl Telemetry {
             metrics: Metrics::new(),
             registers: RegisterMetrics::default(),
             revocation: RevocationMetrics::default(),
+            reload: ReloadMetrics::default(),
             access: access.then(AccessLog::to_standard_output),
         }
     }
@@ -108,8 +112,21 @@ impl Telemetry {
         self.revocation.watch(counters);
     }
 
+    /// Counts a reload, and whether the configuration was taken into use.
+    pub fn reloaded(&self, taken: bool) {
+        self.reload.count(taken);
+    }
+
+    /// From now on this configuration is in use: its first anchor to end, and the end of the gateway's own certificate.
+    pub fn took_into_use(&self, at: Timestamp, anchors: Option<Timestamp>, own: Option<Timestamp>) {
+        self.reload.took_into_use(at, anchors, own);
+    }
+
     /// Everything, in Prometheus' text format, with what the store counted.
     pub fn metrics(&self, state: &Counters) -> String {
-        self.metrics.text(state::families(state)) + &self.registers.text() + &self.revocation.text()
+        self.metrics.text(state::families(state))
+            + &self.registers.text()
+            + &self.revocation.text()
+            + &self.reload.text()
     }
 }

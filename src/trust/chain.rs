@@ -28,6 +28,7 @@ pub struct Anchors {
     store: X509Store,
     intermediates: Vec<X509>,
     count: usize,
+    first_end: Option<Timestamp>,
 }
 
 impl std::fmt::Debug for Anchors {
@@ -53,6 +54,8 @@ impl Anchors {
         let mut store = X509StoreBuilder::new()?;
         store.set_param(&parameters)?;
         let count = anchors.len();
+        let ends = anchors.iter().filter_map(|anchor| validity_of(anchor).ok());
+        let first_end = ends.map(|validity| validity.not_after).min();
         for anchor in anchors {
             store.add_cert(anchor)?;
         }
@@ -60,7 +63,13 @@ impl Anchors {
             store: store.build(),
             intermediates,
             count,
+            first_end,
         })
+    }
+
+    /// When the first of the anchors ends; `None` where there is none.
+    pub const fn first_end(&self) -> Option<Timestamp> {
+        self.first_end
     }
 
     /// Chains a certificate (DER) to an anchor, with the help of an untrusted pool, and gives the validity of every
@@ -175,6 +184,12 @@ fn validity_of(certificate: &X509Ref) -> Result<Validity, ErrorStack> {
         not_before: timestamp(certificate.not_before())?,
         not_after: timestamp(certificate.not_after())?,
     })
+}
+
+/// When a certificate (DER) ends; `None` where OpenSSL cannot read it.
+pub(crate) fn end_of(der: &[u8]) -> Option<Timestamp> {
+    let certificate = X509::from_der(der).ok()?;
+    Some(validity_of(&certificate).ok()?.not_after)
 }
 
 /// A time before 1970 is the epoch: nothing is judged that far back.

@@ -36,6 +36,7 @@ pub mod website;
 
 pub use certificate::{Certificate, Roles, Validity};
 pub use chain::Anchors;
+pub(crate) use chain::end_of;
 pub use register::Registers;
 pub use revocation::Revocation;
 pub use tolerance::{CertificatePolicy, Tolerated};
@@ -156,6 +157,12 @@ impl Trust {
     /// What tells whether certificates are revoked; `None` where that is not checked.
     pub const fn revocation(&self) -> Option<&Arc<Revocation>> {
         self.revocation.as_ref()
+    }
+
+    /// When the first anchor ends, of seals or of websites.
+    pub fn first_end(&self) -> Option<Timestamp> {
+        let clients = self.client_anchors.as_ref().and_then(Anchors::first_end);
+        self.anchors.first_end().into_iter().chain(clients).min()
     }
 
     /// The anchors, and none of what was remembered by them.

@@ -44,6 +44,8 @@ mod sca;
 /// QUO-*.
 mod quota;
 
+/// CRT-8.
+mod reload;
 /// REP-1.
 mod replay;
 

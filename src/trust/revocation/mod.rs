@@ -182,6 +182,20 @@ impl Revocation {
         })
     }
 
+    /// Whether both were made by the same settings: what one knows then holds for the other.
+    pub fn is_set_like(&self, other: &Self) -> bool {
+        let (own, other) = (&self.settings, &other.settings);
+        let is_same = |(own, other): (&IssuerAddresses, &IssuerAddresses)| {
+            own.issuer.to_der().ok() == other.issuer.to_der().ok()
+                && (&own.ocsp, &own.crl) == (&other.ocsp, &other.crl)
+        };
+        own.stale == other.stale
+            && own.private_addresses == other.private_addresses
+            && own.lists == other.lists
+            && own.addresses.len() == other.addresses.len()
+            && own.addresses.iter().zip(&other.addresses).all(is_same)
+    }
+
     /// Whether a file's list could count at all: delta and indirect ones cannot.
     ///
     /// # Errors

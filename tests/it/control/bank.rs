@@ -82,13 +82,15 @@ impl Site {
         let links = Arc::new(settings.sca.links(Environment::Sandbox, NOW).unwrap());
         let desk = Desk {
             system: settings.system.clone(),
-            links: Arc::clone(&links),
+            links: Arc::new(arc_swap::ArcSwap::new(Arc::clone(&links))),
             kept: Arc::new(self.open()),
             clock: clock.clone(),
             telemetry: Arc::new(Telemetry::new(false)),
             asserter: None,
             token: settings.control.token.clone(),
             openapi: settings.openapi(),
+            reload: None,
+            watch: None,
         };
         let address = settings.control.address.clone();
         let bound = Bound::bind(&address).unwrap();

@@ -56,6 +56,7 @@ pub(crate) struct GateBuilder {
     files: Vec<(String, Vec<u8>)>,
     private: Vec<String>,
     introducing: bool,
+    from_file: bool,
 }
 
 impl Gate {
@@ -77,6 +78,7 @@ impl Gate {
             files: Vec::new(),
             private: Vec::new(),
             introducing: true,
+            from_file: false,
         }
     }
 
@@ -98,6 +100,16 @@ impl Gate {
     /// The PKI that it trusts.
     pub(crate) const fn world(&self) -> &'static World {
         self.world
+    }
+
+    /// The folder of its configuration, `gateway.yaml` where it was started from a file.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Its configuration as it was started.
+    pub(crate) fn yaml(&self) -> &str {
+        &self.yaml
     }
 
     /// Signs a call by the gate's clock, and lets the gate know the PSU, unless it is to know nobody.
@@ -218,11 +230,6 @@ impl Gate {
         true
     }
 
-    /// The folder of its configuration and its state.
-    pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
     /// Stops the gateway, so that whatever it had still under way is over.
     pub(crate) fn stop(&mut self) {
         self.running.take();
@@ -278,6 +285,12 @@ impl GateBuilder {
             "operations.yaml",
             format!("operations:\n{}", entries.concat()),
         )
+    }
+
+    /// Reads its configuration from a file, so that it can read it anew.
+    pub(crate) const fn from_file(mut self) -> Self {
+        self.from_file = true;
+        self
     }
 
     /// A line of the section `sca`.
@@ -358,7 +371,13 @@ impl GateBuilder {
         }
         let upstream = Upstream::start();
         let yaml = self.yaml(free_address(), free_address(), upstream.address());
-        let settings = Settings::parse("gateway.yaml", &yaml, folder.path());
+        let settings = if self.from_file {
+            let config = folder.path().join("gateway.yaml");
+            fs::write(&config, &yaml).unwrap();
+            Settings::load(&config)
+        } else {
+            Settings::parse("gateway.yaml", &yaml, folder.path())
+        };
         let settings = settings.map_err(|faults| faults.to_string())?;
         let running =
             gateway::start(settings, self.clock.clone()).map_err(|fault| fault.to_string())?;

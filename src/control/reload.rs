@@ -1,0 +1,146 @@
+//! What asks for a reload: `POST /reload`, SIGHUP, and files that changed (CRT-8).
+
+use super::{Desk, fault::ApiFault};
+use serde_json::{Value, json};
+use std::{
+    fmt, fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tokio::signal::unix;
+
+/// Takes a changed configuration into use, whole or not at all.
+pub trait Reload: fmt::Debug + Send + Sync {
+    /// Reads it anew. It takes some milliseconds, and reads files.
+    ///
+    /// Gives the keys whose change needs a restart.
+    ///
+    /// # Errors
+    /// Every fault, each with its place; then everything is as it was.
+    fn reload(&self) -> Result<Vec<&'static str>, Vec<String>>;
+
+    /// The files and folders that the configuration in use was read from.
+    fn files(&self) -> Vec<PathBuf>;
+}
+
+/// `POST /reload`.
+pub(super) async fn asked(desk: &Desk) -> Result<Value, ApiFault> {
+    let Some(own) = &desk.reload else {
+        return Err(ApiFault::NotFromFile);
+    };
+    match reload(own).await {
+        Ok(left) => Ok(json!({ "reloaded": true, "needsRestart": left })),
+        Err(faults) => Err(ApiFault::Configuration(faults)),
+    }
+}
+
+async fn reload(reload: &Arc<dyn Reload>) -> Result<Vec<&'static str>, Vec<String>> {
+    let reload = Arc::clone(reload);
+    let reloading = tokio::task::spawn_blocking(move || reload.reload());
+    reloading
+        .await
+        .unwrap_or_else(|error| Err(vec![format!("the reload broke off: {error}")]))
+}
+
+/// Reloads at each SIGHUP, which would end the process if nobody listened.
+pub(super) async fn at_hangup(desk: &Desk) {
+    match unix::signal(unix::SignalKind::hangup()) {
+        // What came of it is logged, and counted.
+        Ok(mut hangups) => {
+            while hangups.recv().await.is_some() {
+                match &desk.reload {
+                    Some(own) => drop(reload(own).await),
+                    None => tracing::warn!("SIGHUP: there is no file to read anew"),
+                }
+            }
+        }
+        Err(error) => tracing::error!(%error, "SIGHUP cannot be caught"),
+    }
+    std::future::pending::<()>().await;
+}
+
+/// Reloads when a file has changed, and has stayed as it is for a moment: a file that is being written is not read half.
+pub(super) async fn when_changed(desk: &Desk) {
+    let (Some(every), Some(own)) = (desk.watch, &desk.reload) else {
+        return std::future::pending().await;
+    };
+    let mut used = look(own).await;
+    let mut before = used.clone();
+    loop {
+        tokio::time::sleep(every).await;
+        let now = look(own).await;
+        if now != used && now == before {
+            drop(reload(own).await);
+            used.clone_from(&now);
+        }
+        before = now;
+    }
+}
+
+/// A file as it stands on the disk: its path, inode, length, and the nanoseconds of its last change.
+type Look = (PathBuf, Option<(u64, u64, i128, i128)>);
+
+async fn look(own: &Arc<dyn Reload>) -> Vec<Look> {
+    let files = own.files();
+    let looking = tokio::task::spawn_blocking(move || looks(&files));
+    looking.await.unwrap_or_default()
+}
+
+fn looks(files: &[PathBuf]) -> Vec<Look> {
+    let mut found = Vec::new();
+    for path in files {
+        found.push(look_at(path));
+        if let Ok(entries) = fs::read_dir(path) {
+            let mut inside: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+            inside.sort();
+            found.extend(inside.iter().map(|path| look_at(path)));
+        }
+    }
+    found
+}
+
+fn look_at(path: &Path) -> Look {
+    let nanoseconds =
+        |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+    // Links are followed: what they lead to is what is read.
+    let seen = fs::metadata(path).ok().map(|found| {
+        (
+            found.ino(),
+            found.len(),
+            nanoseconds(found.mtime(), found.mtime_nsec()),
+            nanoseconds(found.ctime(), found.ctime_nsec()),
+        )
+    });
+    (path.to_owned(), seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, inner) = (folder.path().join("a"), folder.path().join("certs"));
+        fs::write(&file, "1").unwrap();
+        fs::create_dir(&inner).unwrap();
+        fs::write(inner.join("b"), "1").unwrap();
+        let files = [file.clone(), inner.clone(), folder.path().join("none")];
+        let mut before = looks(&files);
+        assert_eq!(before, looks(&files));
+        let changes: [&dyn Fn(); 5] = [
+            &|| fs::write(&file, "22").unwrap(),
+            &|| fs::write(inner.join("b"), "22").unwrap(),
+            &|| fs::write(inner.join("c"), "1").unwrap(),
+            &|| fs::rename(inner.join("c"), &file).unwrap(),
+            &|| fs::write(folder.path().join("none"), "1").unwrap(),
+        ];
+        for change in changes {
+            change();
+            let after = looks(&files);
+            assert_ne!(before, after);
+            before = after;
+        }
+    }
+}
