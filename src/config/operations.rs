@@ -507,7 +507,7 @@ oprations: []
             "o.yaml:4:55: operations[2].signed: unknown key: which headers an operation requires, and that it is signed, cannot be changed (HDR-5, SIG-1)",
             "o.yaml:4:70: operations[2].required: unknown key: which headers an operation requires, and that it is signed, cannot be changed (HDR-5, SIG-1)",
             "o.yaml:4:84: operations[2].quotas: unknown key; did you mean \"quota\"?",
-            "o.yaml:5:26: operations[3].method: account-list is an operation of the interface: only its path, group and answered_by can be changed",
+            "o.yaml:5:26: operations[3].method: account-list is an operation of the interface: only its path, group, answered_by and deprecated can be changed",
             "o.yaml:6:12: operations[4].name: an operation of this name stands in this file already",
             "o.yaml:7:38: operations[5].path: GET /v1/users stands in the catalogue already",
             "o.yaml:8:34: operations[6].path: the path /v1/b/ is not one that a request could have: the path has an empty segment: a doubled or trailing slash",

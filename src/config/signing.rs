@@ -22,11 +22,16 @@ pub(super) fn assertion(root: &mut Section<'_>, base: &Path) -> Option<Assertion
     let mut section = root.optional_section("assertion")?;
     let key = section.optional("key");
     let key = key.and_then(|value| key_file(&value, base, Missing::IsMade));
+    let named = section.has("key");
     let previous = section.optional("previous");
-    if let (None, Some(previous)) = (&key, &previous) {
-        previous.fault("it says nothing without key");
-    }
-    let previous = previous.and_then(|value| key_file(&value, base, Missing::IsAFault));
+    let previous = previous.and_then(|value| {
+        if named {
+            key_file(&value, base, Missing::IsAFault)
+        } else {
+            value.fault("it says nothing without key");
+            None
+        }
+    });
     let audience = section
         .optional("audience")
         .and_then(|value| audience(&value));

@@ -87,6 +87,9 @@ fn killed_under_load_it_keeps_what_it_promised() {
             }
             program = soak.start();
             soak.check_some(&mut dice);
+            if (kill + 1) % 100 == 0 {
+                println!("{} kills in {:?}", kill + 1, began.elapsed());
+            }
         }
     });
     soak.note_what_was_seen();

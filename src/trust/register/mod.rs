@@ -228,8 +228,9 @@ pub struct Read {
 fn key(country: &str, authority: &str, id: &str) -> String {
     let mut key = String::with_capacity(country.len() + authority.len() + id.len() + 2);
     let kept = |text: &str, key: &mut String| {
-        let kept = text.chars().filter(|c| !c.is_whitespace() && *c != '-');
-        key.extend(kept.map(|c| c.to_ascii_uppercase()));
+        for c in text.chars().filter(|c| !c.is_whitespace() && *c != '-') {
+            key.push(c.to_ascii_uppercase());
+        }
     };
     kept(country, &mut key);
     key.push('-');
