@@ -113,6 +113,9 @@ fn bench(criterion: &mut Criterion) {
     flood(&world);
 }
 
+/// What a caller presents, a different one for each number.
+type Presented<'a> = Box<dyn Fn(u32) -> Vec<u8> + 'a>;
+
 /// Certificates that differ and are bad in three ways: forged, of another type, and no certificates at all.
 fn flood(world: &World) {
     let forged = world.issuing.issue(&pki::LeafSpec::default()).unwrap().der;
@@ -123,7 +126,7 @@ fn flood(world: &World) {
         };
         world.issuing.issue(&spec).unwrap()
     };
-    let kinds: [(&str, Box<dyn Fn(u32) -> Vec<u8>>); 3] = [
+    let kinds: [(&str, Presented<'_>); 3] = [
         (
             "a forged signature",
             Box::new(|number| {

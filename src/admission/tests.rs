@@ -244,7 +244,12 @@ fn asserted(admitted: &Admitted) -> serde_json::Value {
     let asserter = Asserter::new(key, None, "bank", "core");
     let mut head = forward::upstream_head(admitted).unwrap();
     assertion::insert(&asserter, admitted, &mut head, NOW).unwrap();
-    let token = head.headers["gateway-assertion"].to_str().unwrap();
+    let token = head
+        .headers
+        .get("gateway-assertion")
+        .unwrap()
+        .to_str()
+        .unwrap();
     let claims = token.split('.').nth(1).unwrap();
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap()
 }

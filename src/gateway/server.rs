@@ -7,8 +7,9 @@ use super::{
     tls::{self, Identity},
 };
 use crate::{
+    admission::Snapshot,
     clock::{Clock, Stopwatch},
-    config::{ControlAddress, Settings},
+    config::{ControlAddress, Listener, Settings},
     control::{self, Desk, Reload},
     sca::KeyFault,
     signing,
@@ -27,6 +28,7 @@ use pingora::{
     },
     services::{background::background_service, listening::Service},
 };
+use rustls::sign::CertifiedKey;
 use std::{
     net::{SocketAddr, TcpListener, TcpStream},
     path::PathBuf,
@@ -175,7 +177,6 @@ fn prepare(
     // pingora ends the process where it cannot listen; asking first gives a sentence.
     let address = settings.listener.address;
     TcpListener::bind(address).map_err(|error| StartFault::Listen(address, error))?;
-    let fault = |error: Box<pingora::Error>| StartFault::Proxy(error.to_string());
     let openapi = settings.openapi();
     let telemetry = Arc::new(Telemetry::new(settings.log.access));
     let origin = Origin::of(&settings);
@@ -201,38 +202,15 @@ fn prepare(
     snapshot.links = Some(Arc::clone(&links));
     let kept = Arc::new(Kept::open(&state).map_err(StartFault::State)?);
     let asserter = assertion.map(|assertion| assertion.asserter(&system).map(Arc::new));
-    let asserter = asserter
-        .transpose()
-        .map_err(|(path, fault)| StartFault::AssertionKey(path, fault))?;
+    let asserter = asserter.transpose();
+    let asserter = asserter.map_err(|(path, fault)| StartFault::AssertionKey(path, fault))?;
     let mut server = Server::new_with_opt_and_conf(
         Some(Opt::default()),
         server_conf(listener.threads, grace, finish),
     );
     server.bootstrap();
 
-    if let Some(registers) = &snapshot.registers {
-        telemetry.watch_registers(registers);
-        let read = registers.read();
-        tracing::info!(
-            identities = registers.len(),
-            as_of = registers.as_of().map(|at| at.to_string()),
-            institutions = read.map(|read| read.institutions),
-            without_identity = read.map(|read| read.without_identity),
-            stale = registers.is_stale(clock.now()),
-            "registers are read"
-        );
-    }
-    if let Some(revocation) = snapshot.trust.revocation() {
-        revocation
-            .start(&clock)
-            .map_err(|error| StartFault::Revocation(error.to_string()))?;
-        telemetry.watch_revocation(revocation.counters());
-    }
-    telemetry.took_into_use(
-        clock.now(),
-        snapshot.trust.first_end(),
-        end_of(&listener.identity),
-    );
+    take_into_use(&snapshot, &listener.identity, &clock, &telemetry)?;
     let world = World::new(snapshot, &telemetry);
     let gate_settings = GateSettings {
         system: system.clone(),
@@ -251,7 +229,7 @@ fn prepare(
     );
     let in_use = InUse {
         world: Arc::clone(gate.world()),
-        identity: Arc::new(Identity::new(listener.identity)),
+        identity: Arc::new(Identity::new(Arc::clone(&listener.identity))),
         links: Arc::new(ArcSwap::new(links)),
     };
     let (identity, links) = (Arc::clone(&in_use.identity), Arc::clone(&in_use.links));
@@ -271,22 +249,64 @@ fn prepare(
         reload,
         watch,
     };
-    let mut proxy = http_proxy(&server.configuration, gate);
-    proxy.server_options = Some(server_options(listener.keepalive));
-    proxy.h2_options = Some(h2_options());
-    let door = Door::new(proxy, listener.max_connections, Arc::clone(&telemetry));
-    let mut service = Service::new("gateway".into(), door);
-    service.add_tls_with_settings(
-        &listener.address.to_string(),
-        None,
-        tls::settings(identity, listener.client_auth).map_err(fault)?,
-    );
-    server.add_service(service);
+    listen(&mut server, gate, &listener, identity, &telemetry)?;
     server.add_service(background_service(
         "control",
         control::Listener::new(bound, control.tls, Arc::new(desk)),
     ));
     Ok(server)
+}
+
+/// Starts what the snapshot's trust needs beside it, and shows it to the operator.
+fn take_into_use(
+    snapshot: &Snapshot,
+    identity: &CertifiedKey,
+    clock: &Clock,
+    telemetry: &Telemetry,
+) -> Result<(), StartFault> {
+    if let Some(registers) = &snapshot.registers {
+        telemetry.watch_registers(registers);
+        let read = registers.read();
+        tracing::info!(
+            identities = registers.len(),
+            as_of = registers.as_of().map(|at| at.to_string()),
+            institutions = read.map(|read| read.institutions),
+            without_identity = read.map(|read| read.without_identity),
+            stale = registers.is_stale(clock.now()),
+            "registers are read"
+        );
+    }
+    if let Some(revocation) = snapshot.trust.revocation() {
+        revocation
+            .start(clock)
+            .map_err(|error| StartFault::Revocation(error.to_string()))?;
+        telemetry.watch_revocation(revocation.counters());
+    }
+    telemetry.took_into_use(clock.now(), snapshot.trust.first_end(), end_of(identity));
+    Ok(())
+}
+
+/// The public listener, with the gate behind it.
+fn listen(
+    server: &mut Server,
+    gate: Gate,
+    listener: &Listener,
+    identity: Arc<Identity>,
+    telemetry: &Arc<Telemetry>,
+) -> Result<(), StartFault> {
+    let mut proxy = http_proxy(&server.configuration, gate);
+    proxy.server_options = Some(server_options(listener.keepalive));
+    proxy.h2_options = Some(h2_options());
+    let door = Door::new(proxy, listener.max_connections, Arc::clone(telemetry));
+    let mut service = Service::new("gateway".into(), door);
+    let tls = tls::settings(identity, listener.client_auth);
+    service.add_tls_with_settings(
+        &listener.address.to_string(),
+        None,
+        tls.map_err(|error| StartFault::Proxy(error.to_string()))?,
+    );
+    server.add_service(service);
+    Ok(())
 }
 
 fn server_conf(threads: usize, grace: Duration, finish: Duration) -> ServerConf {

@@ -1,6 +1,7 @@
 //! A changed configuration is taken into use without a restart, whole or not at all: CRT-8, CRT-12.
 
 use crate::harness::{Call, Connection, Gate, Protocol, Tls, World, accepted, refused, world};
+use portvakt::clock::Stopwatch;
 use serde_json::json;
 use std::{
     fs,
@@ -9,7 +10,7 @@ use std::{
         LazyLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// A PKI that no gate trusts from the start.
@@ -41,7 +42,7 @@ fn refuses(gate: &Gate) {
 
 /// Waits for as long as a machine under load may take.
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
+    let begun = Stopwatch::start();
     while !holds() {
         assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
         std::thread::sleep(Duration::from_millis(20));
@@ -57,7 +58,7 @@ fn reloads(gate: &Gate, result: &str) -> f64 {
 //= CRT-12 refused
 #[test]
 fn anchors_are_replaced_and_verdicts_go_with_them() {
-    let gate = Gate::builder().from_file().start();
+    let gate = Gate::builder().with_a_file().start();
     // One connection, which remembers the certificate that it showed.
     let mut connection = Connection::open(&gate);
     let mut status = || {
@@ -81,7 +82,7 @@ fn anchors_are_replaced_and_verdicts_go_with_them() {
 //= CRT-8 refused
 #[test]
 fn a_bad_configuration_changes_nothing() {
-    let gate = Gate::builder().from_file().start();
+    let gate = Gate::builder().with_a_file().start();
     let since = gate.metric("portvakt_configuration_timestamp_seconds", &[]);
     assert!(since > 1e9);
     let good = gate.yaml().to_owned();
@@ -118,7 +119,7 @@ fn a_bad_configuration_changes_nothing() {
 //= CRT-8 accepted
 #[test]
 fn what_needs_a_restart_is_said_and_left() {
-    let gate = Gate::builder().from_file().start();
+    let gate = Gate::builder().with_a_file().start();
     let yaml = gate.yaml().replace("threads: 1", "threads: 2");
     configure(&gate, &format!("{yaml}system: another\n"));
     assert_eq!(reload(&gate), json!(["system", "listener.threads"]));
@@ -131,7 +132,7 @@ fn what_needs_a_restart_is_said_and_left() {
 //= CRT-8 accepted
 #[test]
 fn keys_are_replaced() {
-    let gate = Gate::builder().from_file().strangers().start();
+    let gate = Gate::builder().with_a_file().strangers().start();
     let ends = |of: &str| gate.metric("portvakt_certificate_end_timestamp_seconds", &[of]);
     assert!(ends("\"listener\"") > 1e9 && ends("\"anchor\"") > 1e9);
     // A certificate that clients of the old one do not trust.
@@ -144,7 +145,7 @@ fn keys_are_replaced() {
     );
     fs::write(gate.folder().join("server.key"), &server.key_pem).unwrap();
     let link = needs_sca(&gate);
-    let keys = Gate::builder().from_file().start();
+    let keys = Gate::builder().with_a_file().start();
     let keys = fs::read(keys.folder().join("sca.keys")).unwrap();
     fs::write(gate.folder().join("sca.keys"), keys).unwrap();
     let read = |link: &str| gate.tell("/sca/read", &json!({ "request": link }));
@@ -170,7 +171,7 @@ fn needs_sca(gate: &Gate) -> String {
 #[test]
 fn files_that_change() {
     let gate = Gate::builder()
-        .from_file()
+        .with_a_file()
         .line("reload: {watch: 100ms}")
         .start();
     accepted(&gate, &Call::accounts());
@@ -215,7 +216,7 @@ fn sighup() {
 fn reloads_under_load() {
     let count = std::env::var("PORTVAKT_RELOADS").map_or(200, |count| count.parse().unwrap());
     let gate = Gate::builder()
-        .from_file()
+        .with_a_file()
         .line("rates: {per_address: off, per_tpp: off}")
         .start();
     accepted(&gate, &Call::accounts());

@@ -6,11 +6,8 @@ use crate::harness::{
     pki::{Ca, CaSpec, ExtendedKeyUsagePurpose, Issued, LeafSpec, der, der_sequence},
     refused, world,
 };
-use portvakt::clock::{Clock, Timestamp};
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use portvakt::clock::{Clock, Stopwatch, Timestamp};
+use std::{sync::Arc, time::Duration};
 
 const UNAVAILABLE: (u16, &str, &str) = (503, "SYSTEM_ERROR", "revocation-unavailable");
 const REVOKED: (u16, &str, &str) = (403, "FORBIDDEN", "certificate-revoked");
@@ -83,7 +80,7 @@ fn fetched(gate: &Gate, result: &str) -> usize {
 
 /// Waits for what another thread does.
 fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
+    let begun = Stopwatch::start();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
         std::thread::sleep(Duration::from_millis(20));
@@ -238,7 +235,7 @@ fn a_server_that_misbehaves() {
     for (result, said) in answers {
         let is_slow = result == "slow";
         let source = Source::saying(move |_| said.clone());
-        let (gate, begun) = (gate(), Instant::now());
+        let (gate, begun) = (gate(), Stopwatch::start());
         let call = naming(GOOD, &[], &[source.url()]);
         let answer = gate.send(&call, Protocol::Http1);
         assert_eq!(
@@ -255,7 +252,7 @@ fn a_server_that_misbehaves() {
         }
         assert_eq!(fetched(&gate, result), 1, "{result}");
         // It failed a moment ago: it is left alone, and nobody waits for it.
-        let again = Instant::now();
+        let again = Stopwatch::start();
         stops(&gate, &call, UNAVAILABLE);
         assert!(again.elapsed() < Duration::from_secs(2), "{result}");
         assert_eq!(source.asked(), 1, "{result}");

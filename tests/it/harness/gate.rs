@@ -288,7 +288,7 @@ impl GateBuilder {
     }
 
     /// Reads its configuration from a file, so that it can read it anew.
-    pub(crate) const fn from_file(mut self) -> Self {
+    pub(crate) const fn with_a_file(mut self) -> Self {
         self.from_file = true;
         self
     }
