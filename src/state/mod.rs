@@ -1,6 +1,6 @@
 //! What outlives a request: the PSU's binding, sessions and consents, the quota, request ids, SCA that was completed.
 //!
-//! On the request's path there are two verbs: [`Store::psu`] looks a PSU up, [`Store::commit`] claims a request id and a
+//! On the request's path there are two verbs: [`Kept::psu`] looks a PSU up, [`Kept::commit`] claims a request id and a
 //! call of the quota in one step. Elsewhere: [`Kept::give_back`], [`Kept::finish`], [`Kept::bind`],
 //! [`Kept::withdraw`]. Each is one step that happens whole or not at all, across processes and crashes.
 //!

@@ -1,6 +1,6 @@
 //! Who is registered, for what, and in which country: the EBA's register and the bank's own lists (CRT-7).
 //!
-//! A TPP stands here under the identity in its certificate, `PSD<country>-<NCA>-<id>`, in one spelling ([`key`]): in
+//! A TPP stands here under the identity in its certificate, `PSD<country>-<NCA>-<id>`, in one spelling (`key`): in
 //! capitals, without spaces and dashes in the authority and the id. What is kept of a TPP is two sets of roles and three
 //! flags, so that a request costs one look-up and no memory but the key's.
 //!
