@@ -14,7 +14,6 @@ use crate::{
     },
     state::{self, Decision, Kept, Page, QuotaAsked, RequestAsked, Taken},
 };
-use http::Method;
 
 /// The request id is used for the first time, and the call is one of those that the quota allows, both counted in one
 /// step.
@@ -76,7 +75,7 @@ pub(super) async fn take(
 /// REP-1: safe methods are remembered by this process, others for good.
 fn request(heard: &Heard<'_>, kept: &Kept) -> Option<RequestAsked> {
     let id = headers::X_REQUEST_ID.get_filled(heard.head.headers)?;
-    let safe = matches!(*heard.head.method, Method::GET | Method::HEAD);
+    let safe = heard.head.method.is_safe();
     Some(RequestAsked {
         id: kept.keys().request(heard.tpp, headers::trim(id.as_bytes())),
         durable: !safe || heard.world.policy.replay_everywhere,

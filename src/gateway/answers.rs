@@ -6,7 +6,7 @@
 //! that is longer than the bound goes on as it comes, unsigned. Deliberately not here: the gateway's own answers, which
 //! `respond` signs, and the empty 400 of the HTTP layer, which nobody can sign.
 
-use super::proxy::{Exchange, Gate, is_safe};
+use super::proxy::{Exchange, Gate};
 use crate::signing::{AnswerSigner, AnswerSigning};
 use bytes::Bytes;
 use http::{Method, header};
@@ -168,7 +168,7 @@ async fn exchange_heads(
     request: RequestHeader,
     body: Option<Bytes>,
 ) -> Result<ResponseHeader> {
-    let safe = is_safe(&session.req_header().method);
+    let safe = session.req_header().method.is_safe();
     let exchanging = async {
         core.write_request_header(Box::new(request)).await?;
         if let Some(body) = body {

@@ -25,7 +25,7 @@ use crate::{
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{HeaderValue, Method, header, request::Parts, uri::Authority};
+use http::{HeaderValue, header, request::Parts, uri::Authority};
 use pingora::{
     Error, ErrorType, Result,
     http::{RequestHeader, ResponseHeader},
@@ -417,7 +417,7 @@ impl ProxyHttp for Gate {
         _exchange: &mut Exchange,
         reused: bool,
     ) -> Box<Error> {
-        if is_safe(&session.req_header().method) {
+        if session.req_header().method.is_safe() {
             error.retry.decide_reuse(reused);
         } else {
             error.set_retry(false);
@@ -556,9 +556,4 @@ fn says_json(head: &ResponseHeader) -> bool {
 fn content_length(head: &ResponseHeader) -> Option<usize> {
     let length = head.headers.get(header::CONTENT_LENGTH)?;
     length.to_str().ok()?.parse().ok()
-}
-
-/// RFC 9110, section 9.2.1.
-pub(super) fn is_safe(method: &Method) -> bool {
-    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
