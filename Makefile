@@ -3,13 +3,13 @@
 # One set of flags and one profile for everything that is run here: what `make demo` built, `make test` does not build again.
 CARGO_FLAGS = --features sandbox
 
-# Handed to the demo or to the benchmark: make demo ARGS=--once
+# Handed to the demo or to the comparison: make demo ARGS=--once
 ARGS =
 
 # How often `make soak` kills the gateway.
 COUNT = 100
 
-.PHONY: help demo test soak check bench clean needs-build needs-tests
+.PHONY: help demo test soak faults check bench bench-parts clean needs-build needs-bench needs-tests
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -24,21 +24,30 @@ test: needs-tests ## Run every test: units, integration, the examples in the doc
 soak: needs-tests ## Kill the gateway under load and start it again, over and over (COUNT=1000: so often)
 	PORTVAKT_SOAK=$(COUNT) cargo test $(CARGO_FLAGS) --test it -- --exact soak::killed_under_load_it_keeps_what_it_promised --nocapture
 
+faults: needs-tests ## Measure what known TPPs feel while the responders of others fail
+	cargo test $(CARGO_FLAGS) --test it -- --ignored --exact certificate::faults::known_tpps_do_not_feel_the_responders_of_others --nocapture
+
 check: needs-build ## Judge without running: format, lints, documentation, dependencies
 	cargo fmt --check
-	cargo clippy $(CARGO_FLAGS) --all-targets -- -D warnings
+	cargo clippy --features bench --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc $(CARGO_FLAGS) --no-deps
 	.ci/deny.sh || [ $$? -eq 75 ]
 
-bench: needs-build ## Measure what admitting a request costs, and what keeping state does
-	cargo bench $(CARGO_FLAGS) --bench admit -- $(ARGS)
-	cargo bench $(CARGO_FLAGS) --bench state
+bench: needs-bench ## Compare with nginx, haproxy and scripts on this machine (ARGS="get refused --rounds 5": two of the loads)
+	cargo build --profile dist --features bench --bins
+	@"$${CARGO_TARGET_DIR:-target}/dist/portvakt-bench" $(ARGS)
+
+bench-parts: needs-build ## Measure what the parts cost: admission, payloads, state, trust, memory
+	cargo bench $(CARGO_FLAGS) --bench admit --bench payload --bench state --bench trust --bench memory
 
 clean: ## Remove what was built (certs/ stays: `portvakt-sandbox pki --force` makes it anew)
 	cargo clean
 
 needs-build: ## Make sure of what the build needs beside Rust, installing it where that is allowed
 	@.ci/needs.sh
+
+needs-bench: ## The same for the comparison, which does without what can't be had
+	@.ci/needs.sh bench
 
 needs-tests: ## The same for the tests, which do without what can't be had
 	@.ci/needs.sh tests

@@ -7,6 +7,9 @@
 #   pkg-config and OpenSSL's headers   for judging certificate chains
 # The tests (needs.sh tests) also let others sign, and skip those that are not there:
 #   openssl, a JDK, Node with npm, Python with venv
+# and .ci/instructions.sh counts with valgrind.
+# The comparison with peers (needs.sh bench) leaves out who is not there:
+#   nginx with its Lua module, haproxy; wrk and h2load send the requests
 #
 # Where something is missing, it is installed if this is root, or sudo asks for no password, and the system has apt-get.
 # Otherwise the command to run is printed; for the build that is the end, with 1.
@@ -32,6 +35,18 @@ missing_for_tests() {
     command -v javac >/dev/null || printf ' default-jdk-headless'
     command -v npm >/dev/null || printf ' nodejs npm'
     python3 -c 'import ensurepip, venv' 2>/dev/null || printf ' python3-venv'
+    command -v valgrind >/dev/null || printf ' valgrind'
+}
+
+# The same for the comparison.
+missing_for_bench() {
+    PATH="$PATH:/usr/sbin"
+    command -v nginx >/dev/null || printf ' nginx'
+    [ -e /usr/lib/nginx/modules/ngx_http_lua_module.so ] || printf ' libnginx-mod-http-lua lua-resty-core lua-resty-lrucache'
+    [ -e /usr/share/lua/5.1/openssl/x509.lua ] || printf ' lua-luaossl'
+    command -v haproxy >/dev/null || printf ' haproxy'
+    command -v wrk >/dev/null || printf ' wrk'
+    command -v h2load >/dev/null || printf ' nghttp2-client'
 }
 
 # Says how to install packages on this system; nothing where it can't.
@@ -52,15 +67,32 @@ install() {
         return 1
     fi
     echo "installing$1"
+    # Debian starts the servers that it installs, unless this program forbids it.
+    policy=/usr/sbin/policy-rc.d
+    if [ -e $policy ]; then
+        policy=
+    else
+        printf '#!/bin/sh\nexit 101\n' | $as_root tee $policy >/dev/null
+        $as_root chmod +x $policy
+    fi
     # Unquoted on purpose: both are lists of words.
     # shellcheck disable=SC2086
-    $as_root apt-get update && $as_root DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $1
+    $as_root apt-get update && $as_root DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $1 && status=0 || status=$?
+    [ -z "$policy" ] || $as_root rm -f $policy
+    return $status
 }
 
 packages=$(missing_for_build)
 if [ -n "$packages" ]; then
     echo "The build needs what is not installed, by its Debian names:$packages" >&2
     install "$packages" || exit 1
+fi
+if [ "${1:-build}" = bench ]; then
+    packages=$(missing_for_bench)
+    if [ -n "$packages" ]; then
+        echo "Some peers need what is not installed, and are left out without it:$packages" >&2
+        install "$packages" || true
+    fi
 fi
 if [ "${1:-build}" = tests ]; then
     packages=$(missing_for_tests)

@@ -38,6 +38,8 @@ fn main() {
         .build()
         .unwrap();
     let folder = tempfile::tempdir_in(".").unwrap();
+    // First: what others have freed would be used again.
+    runtime.block_on(memory(folder.path()));
     runtime.block_on(decisions(folder.path()));
     let psus = env("STATE_PSUS", 100_000);
     runtime.block_on(look_ups(folder.path(), [10, psus]));
@@ -138,6 +140,27 @@ async fn decisions(folder: &Path) {
     println!(
         "bytes per quota key, one call each, in random order: {:.1}",
         size as f64 / used as f64
+    );
+}
+
+/// What a PSU that is held in memory costs there.
+async fn memory(folder: &Path) {
+    let (cold, known) = (1_000, StateSettings::PSUS);
+    let settings = settings(folder, "memory.db");
+    fill_psus(&settings, known);
+    let store = Kept::open(&settings).unwrap();
+    let look_up = async |psus: std::ops::Range<u64>| {
+        for psu in psus {
+            let psu = u128::from(psu);
+            assert!(store.psu(PsuRef { tpp: TPP, psu }).await.unwrap().is_some());
+        }
+    };
+    look_up(0..cold).await;
+    let before = resident();
+    look_up(cold..known).await;
+    println!(
+        "{known} warm PSUs: {:.0} bytes of memory each",
+        (resident() - before) as f64 * 1024.0 / (known - cold) as f64
     );
 }
 

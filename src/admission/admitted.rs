@@ -237,7 +237,7 @@ fn forwarded_headers(
     fixes: Fixes,
     grant: Option<&Grant>,
 ) -> Vec<(HeaderName, HeaderValue)> {
-    let mut forwarded = Vec::with_capacity(head.headers.len().saturating_add(1));
+    let mut forwarded = Vec::with_capacity(head.fields.map().len().saturating_add(1));
     let rewritten = [&headers::HOST.name, &headers::X_ACCEPT_FIX.name];
     // SCA-8: a PSU-ID that is not the TPP's own is never forwarded, nor an agreement that nobody gave it.
     let unknown = |header: &headers::Header| {
@@ -246,7 +246,7 @@ fn forwarded_headers(
                 || grant.corporate().is_none() && header.name == headers::PSU_CORPORATE_ID.name
         })
     };
-    let taken = |header: &&&headers::Header| {
+    let taken = |header: &&headers::Header| {
         !rewritten.contains(&&header.name)
             && (takes == Takes::Whole || header.on_sandbox)
             && !unknown(header)
@@ -254,13 +254,9 @@ fn forwarded_headers(
     if let Some(fixes) = fixes.header_value().filter(|_| takes == Takes::Whole) {
         forwarded.push((headers::X_ACCEPT_FIX.name.clone(), fixes));
     }
-    for header in headers::TABLE.iter().filter(taken) {
-        forwarded.extend(
-            head.headers
-                .get_all(&header.name)
-                .iter()
-                .map(|value| (header.name.clone(), value.clone())),
-        );
+    for header in head.fields.present().filter(taken) {
+        let values = head.fields.all(header);
+        forwarded.extend(values.map(|value| (header.name.clone(), value.clone())));
     }
     forwarded
 }

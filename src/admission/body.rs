@@ -46,7 +46,7 @@ pub(super) fn digest(head: &Head<'_>, bytes: &Bytes) -> Result<IntactBody, Refus
     let intact = || IntactBody {
         bytes: bytes.clone(),
     };
-    let Some(value) = headers::DIGEST.get(head.headers) else {
+    let Some(value) = headers::DIGEST.get(&head.fields) else {
         return Ok(intact());
     };
     let fault =

@@ -30,7 +30,7 @@ impl Tpp {
 
 pub(super) fn identify(head: &Head<'_>, trust: &Trust, now: Timestamp) -> Result<Tpp, Refusal> {
     let presented = headers::TPP_SIGNATURE_CERTIFICATE
-        .get(head.headers)
+        .get(&head.fields)
         .map(|value| headers::trim(value.as_bytes()))
         .unwrap_or_default();
     let certificate = trust

@@ -74,7 +74,7 @@ pub(super) async fn take(
 
 /// REP-1: safe methods are remembered by this process, others for good.
 fn request(heard: &Heard<'_>, kept: &Kept) -> Option<RequestAsked> {
-    let id = headers::X_REQUEST_ID.get_filled(heard.head.headers)?;
+    let id = headers::X_REQUEST_ID.get_filled(&heard.head.fields)?;
     let safe = heard.head.method.is_safe();
     Some(RequestAsked {
         id: kept.keys().request(heard.tpp, headers::trim(id.as_bytes())),

@@ -1,21 +1,24 @@
 //! A request's head, borrowed from wherever it was received.
 
 use crate::{
-    interface::{Fault, Reason, headers},
+    interface::{
+        Fault, Reason,
+        headers::{self, Fields},
+    },
     trust::{Shown, Slot},
 };
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{HeaderValue, Method, header};
 use std::net::SocketAddr;
 
 /// Everything of a request that stands before its body.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Head<'a> {
     /// The method.
     pub method: &'a Method,
     /// Path and query exactly as received.
     pub target: &'a [u8],
     /// The headers.
-    pub headers: &'a HeaderMap,
+    pub fields: Fields<'a>,
     /// `:authority`, over HTTP/2.
     pub authority: Option<&'a str>,
     /// How the request was framed.
@@ -45,7 +48,7 @@ pub enum Framing<'a> {
 impl Head<'_> {
     /// Whether the caller says that the PSU is present: PSU-IP-Address is filled.
     pub fn says_psu_present(&self) -> bool {
-        headers::PSU_IP_ADDRESS.get_filled(self.headers).is_some()
+        headers::PSU_IP_ADDRESS.get_filled(&self.fields).is_some()
     }
 
     /// The query as received, without the `?`.
@@ -58,7 +61,7 @@ impl Head<'_> {
     pub fn host(&self) -> Option<&[u8]> {
         let header = || {
             headers::HOST
-                .get(self.headers)
+                .get(&self.fields)
                 .map(|value| headers::trim(value.as_bytes()))
         };
         self.authority
@@ -70,10 +73,10 @@ impl Head<'_> {
     /// What two servers could read in two ways (HTTP-7).
     pub(super) fn ambiguity(&self) -> Option<Fault> {
         let ambiguous = |text: &str| Some(Fault::request(Reason::MalformedRequest, text));
-        if self.host().is_none() || headers::HOST.count(self.headers) > 1 {
+        if self.host().is_none() || headers::HOST.count(&self.fields) > 1 {
             return ambiguous("exactly one Host is required");
         }
-        let mut lengths = self.headers.get_all(header::CONTENT_LENGTH).iter();
+        let mut lengths = self.fields.map().get_all(header::CONTENT_LENGTH).iter();
         let is_number = |length: &HeaderValue| {
             let digits = headers::trim(length.as_bytes());
             !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
@@ -81,7 +84,7 @@ impl Head<'_> {
         if lengths.next().is_some_and(|length| !is_number(length)) || lengths.next().is_some() {
             return ambiguous("Content-Length must be one number");
         }
-        let mut codings = self.headers.get_all(header::TRANSFER_ENCODING).iter();
+        let mut codings = self.fields.map().get_all(header::TRANSFER_ENCODING).iter();
         let coding = codings.next();
         if coding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
             || codings.next().is_some()

@@ -35,7 +35,7 @@ impl<'a> Heard<'a> {
     /// A filled header that the operation takes (HDR-3), without white space around it.
     pub(super) fn get(&self, header: &Header) -> Option<&'a [u8]> {
         let taken = self.operation.takes == Takes::Whole;
-        let value = taken.then(|| header.get_filled(self.head.headers))??;
+        let value = taken.then(|| header.get_filled(&self.head.fields))??;
         Some(headers::trim(value.as_bytes()))
     }
 

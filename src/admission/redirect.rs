@@ -24,7 +24,7 @@ pub(super) fn judge(
     let header = &headers::TPP_REDIRECT_URI;
     let listed = policy.redirect_hosts.get(tpp.certificate().tpp_id());
     let named = header
-        .get_filled(head.headers)
+        .get_filled(&head.fields)
         .filter(|_| operation.takes == Takes::Whole);
     let (Some(hosts), Some(named)) = (listed, named) else {
         return Ok(Redirectable { _judged: () });

@@ -38,7 +38,7 @@ impl Signed {
 /// header that the request does not have has an empty value here; [`admit`](super::admit) refuses it. `None` where the
 /// Signature header cannot be read (SIG-2, SIG-10): then nobody knows what is signed, and `admit` says why.
 pub fn signing_string(head: &Head<'_>) -> Option<Vec<u8>> {
-    let value = headers::SIGNATURE.get(head.headers)?;
+    let value = headers::SIGNATURE.get(&head.fields)?;
     let value = encoded_word::decode(value.as_bytes()).ok()?;
     let signature = Signature::parse(&value).ok()?;
     Some(written(head, &signature, HeaderValues::All))
@@ -46,7 +46,7 @@ pub fn signing_string(head: &Head<'_>) -> Option<Vec<u8>> {
 
 pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, policy: &Policy) -> Result<Signed, Refusal> {
     let value = headers::SIGNATURE
-        .get(head.headers)
+        .get(&head.fields)
         .map(HeaderValue::as_bytes)
         .unwrap_or_default();
     let malformed = |text: String| fault(Reason::SignatureMalformed, text);
@@ -58,7 +58,7 @@ pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, policy: &Policy) -> Result<Sign
     let signing_string = written(head, &signature, HeaderValues::All);
     if verifies(tpp, &signature, &signing_string) {
         return Ok(Signed {
-            headers: signature.headers.join(" ").to_ascii_lowercase(),
+            headers: listed(&signature),
         });
     }
     let text = "it does not verify over the signing string that the gateway built from the request and the list in headers";
@@ -71,6 +71,13 @@ pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, policy: &Policy) -> Result<Sign
         }
         Environment::Production => refusal,
     })
+}
+
+/// The list of headers as it is passed on.
+fn listed(signature: &Signature<'_>) -> String {
+    let mut list = signature.headers.join(" ");
+    list.make_ascii_lowercase();
+    list
 }
 
 /// What is wrong before any arithmetic, in the order of the rules.
@@ -110,12 +117,13 @@ fn faults(head: &Head<'_>, tpp: &Tpp, policy: &Policy, signature: &Signature<'_>
         );
         faults.push(fault(Reason::SignatureMalformed, text));
     }
-    let must = headers::SIGNED
-        .iter()
+    let signed = headers::SIGNED.iter();
+    let signed = signed.filter(|header| header.get(&head.fields).is_some());
+    let also = policy.also_signed.iter().map(String::as_str);
+    let left_out: Vec<_> = signed
         .map(|header| header.name.as_str())
-        .chain(policy.also_signed.iter().map(String::as_str));
-    let left_out: Vec<_> = must
-        .filter(|name| is_present(head, name) && !signature.lists(name))
+        .chain(also.filter(|name| is_present(head, name)))
+        .filter(|name| !signature.lists(name))
         .collect();
     if !left_out.is_empty() {
         let text = format!(
@@ -129,7 +137,7 @@ fn faults(head: &Head<'_>, tpp: &Tpp, policy: &Policy, signature: &Signature<'_>
 
 fn is_present(head: &Head<'_>, name: &str) -> bool {
     name == REQUEST_TARGET
-        || head.headers.contains_key(name)
+        || head.fields.named(name).next().is_some()
         || name.eq_ignore_ascii_case("host") && head.host().is_some()
 }
 
@@ -147,15 +155,10 @@ fn written(head: &Head<'_>, signature: &Signature<'_>, values: HeaderValues) -> 
         if index > 0 {
             text.push(b'\n');
         }
-        text.extend(name.bytes().map(|byte| byte.to_ascii_lowercase()));
+        append_in_lower_case(name, &mut text);
         text.extend_from_slice(b": ");
         if *name == REQUEST_TARGET {
-            text.extend(
-                head.method
-                    .as_str()
-                    .bytes()
-                    .map(|byte| byte.to_ascii_lowercase()),
-            );
+            append_in_lower_case(head.method.as_str(), &mut text);
             text.push(b' ');
             text.extend_from_slice(head.target);
         } else if values == HeaderValues::WithoutPersonal
@@ -169,11 +172,19 @@ fn written(head: &Head<'_>, signature: &Signature<'_>, values: HeaderValues) -> 
     text
 }
 
+fn append_in_lower_case(name: &str, text: &mut Vec<u8>) {
+    let begin = text.len();
+    text.extend_from_slice(name.as_bytes());
+    if let Some(written) = text.get_mut(begin..) {
+        written.make_ascii_lowercase();
+    }
+}
+
 fn append_value(head: &Head<'_>, name: &str, text: &mut Vec<u8>) {
     if name.eq_ignore_ascii_case("host") {
         return text.extend_from_slice(head.host().unwrap_or_default());
     }
-    for (index, value) in head.headers.get_all(name).iter().enumerate() {
+    for (index, value) in head.fields.named(name).enumerate() {
         if index > 0 {
             text.extend_from_slice(b", ");
         }

@@ -110,7 +110,7 @@ fn judge_in(
     let head = Head {
         method: &method,
         target: signed.target.as_bytes(),
-        headers: &headers,
+        fields: crate::interface::headers::Fields::of(&headers),
         authority: None,
         framing: Framing::Frames,
         peer: None,

@@ -252,9 +252,13 @@ fn deprecated(section: &mut Section<'_>, known: Option<&Deprecated>) -> Option<D
         section.fault("sunset", "it ends before it is deprecated");
     }
     section.finish();
+    let since = since?;
+    // A day that is known already cannot be before one that is written.
+    let known_sunset = known.and_then(|known| known.sunset);
+    let known_sunset = known_sunset.map(|sunset| sunset.max(since));
     Some(Deprecated {
-        since: since?,
-        sunset: sunset.or(known.and_then(|known| known.sunset)),
+        since,
+        sunset: sunset.or(known_sunset),
         successor: successor.or(known.and_then(|known| known.successor.clone())),
     })
 }
@@ -379,6 +383,11 @@ mod tests {
             successor: Some("bank-offered-consent-create".into()),
         };
         assert_eq!(deprecated, Some(known));
+        let later = "operations: [{name: consent-create, deprecated: {since: 2030-01-01}}]";
+        let moved = load(Environment::Production, later).unwrap();
+        let deprecated = find(&moved, "POST", "/v1/consents").unwrap().deprecated;
+        let sunset = deprecated.and_then(|deprecated| deprecated.sunset);
+        assert_eq!(sunset, Some(Date::constant(2030, 1, 1)));
         let deprecated = find(&catalogue, "GET", "/v1/cards").unwrap().deprecated;
         assert_eq!(deprecated.unwrap().successor, None);
         for (written, fault) in [

@@ -25,7 +25,7 @@ use crate::interface::operations::{Catalogue, Environment, builtin};
 use crate::sca::ScaSettings;
 use crate::signing::{AnswerSigning, AssertionSettings};
 use crate::state::StateSettings;
-use crate::trust::{Anchors, Revocation, Trust};
+use crate::trust::{Anchors, CertificateTypes, Revocation, Trust};
 
 /// How often files are looked at by default.
 const WATCH: Duration = Duration::from_secs(5);
@@ -257,6 +257,8 @@ fn trust(
     let anchors = anchors.and_then(|value| folder(&value, base, Contents::Needed));
     let intermediates = section.optional("intermediates");
     let intermediates = intermediates.and_then(|value| folder(&value, base, Contents::MayBeEmpty));
+    let types = section.optional("certificate_types");
+    let types = types.and_then(|value| certificate_types(&value));
     let place = section.place_of("anchors");
     section.finish();
     let (path, found) = anchors?;
@@ -274,7 +276,27 @@ fn trust(
         .and_then(|anchors| Ok((anchors, clients.transpose()?)))
         .map_err(fault)
         .ok()?;
-    Some((files, Trust::new(anchors).with_client_anchors(clients)))
+    let trust = Trust::new(anchors).with_client_anchors(clients);
+    Some((files, trust.with_types(types.unwrap_or_default())))
+}
+
+/// Which certificates may sign (CRT-3).
+fn certificate_types(value: &Value<'_>) -> Option<CertificateTypes> {
+    let mut types = CertificateTypes {
+        eseal: false,
+        web: false,
+    };
+    let listed = value.as_list()?;
+    for value in &listed {
+        match value.one_of(&[("eseal", true), ("web", false)])? {
+            true => types.eseal = true,
+            false => types.web = true,
+        }
+    }
+    if listed.is_empty() {
+        value.fault("without a type nobody may sign; expected eseal, web or both");
+    }
+    Some(types)
 }
 
 /// Whether a folder may hold nothing.

@@ -3,7 +3,9 @@
 //! Invariants: a Unix socket is never there with a mode that lets others than its owner in; no connection is held for
 //! nothing, since a handshake, a head, a body and an answer each have their time, and connections have a bound.
 
+use super::Current;
 use crate::config::ControlAddress;
+use arc_swap::ArcSwap;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::{
@@ -11,7 +13,6 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use pingora::server::ShutdownWatch;
-use rustls::ServerConfig;
 use std::{
     fs, io,
     os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt},
@@ -87,7 +88,7 @@ impl Drop for Socket {
 /// Answers until the gateway stops.
 pub(super) async fn serve(
     bound: Bound,
-    tls: Option<Arc<ServerConfig>>,
+    current: &ArcSwap<Current>,
     routes: Router,
     shutdown: ShutdownWatch,
 ) -> io::Result<()> {
@@ -99,11 +100,12 @@ pub(super) async fn serve(
     match bound.0 {
         Kind::Tcp(listener) => {
             let listener = TcpListener::from_std(listener)?;
-            serving.accept(listener, tls.map(TlsAcceptor::from)).await;
+            let tls = || current.load().tls.clone().map(TlsAcceptor::from);
+            serving.accept(listener, tls).await;
         }
         Kind::Unix(listener, _socket) => {
             serving
-                .accept(UnixListener::from_std(listener)?, None)
+                .accept(UnixListener::from_std(listener)?, || None)
                 .await;
         }
     }
@@ -140,7 +142,8 @@ struct Serving {
 }
 
 impl Serving {
-    async fn accept<L: Accept>(self, listener: L, tls: Option<TlsAcceptor>) {
+    /// `tls` is asked for each connection: a reload may have changed it.
+    async fn accept<L: Accept>(self, listener: L, tls: impl Fn() -> Option<TlsAcceptor>) {
         let mut stopped = std::pin::pin!(stopped(self.shutdown.clone()));
         let mut connections = JoinSet::new();
         loop {
@@ -153,7 +156,7 @@ impl Serving {
                 () = &mut stopped => break,
             };
             while connections.try_join_next().is_some() {}
-            let (routes, shutdown, tls) = (self.routes.clone(), self.shutdown.clone(), tls.clone());
+            let (routes, shutdown, tls) = (self.routes.clone(), self.shutdown.clone(), tls());
             match accepted {
                 Ok(stream) => {
                     connections.spawn(connection(stream, tls, routes, shutdown, permit));

@@ -28,7 +28,8 @@ pub(super) async fn admit(State(desk): State<Arc<Desk>>, request: Request, next:
 }
 
 fn may_ask(desk: &Desk, request: &Request) -> bool {
-    let Some(token) = &desk.token else {
+    let current = desk.current.load();
+    let Some(token) = &current.token else {
         return true;
     };
     let expected = token.text().unwrap_or_default().as_bytes();

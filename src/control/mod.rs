@@ -28,7 +28,12 @@ pub use doors::Bound;
 pub use reload::Reload;
 
 use crate::{
-    clock::Clock, config::Secret, sca::Links, signing::Asserter, state::Kept, telemetry::Telemetry,
+    clock::Clock,
+    config::{Secret, Settings},
+    sca::Links,
+    signing::Asserter,
+    state::Kept,
+    telemetry::Telemetry,
 };
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
@@ -75,30 +80,48 @@ pub struct Desk {
     pub clock: Clock,
     /// What is measured.
     pub telemetry: Arc<Telemetry>,
-    /// The bearer token that callers show, if they must.
-    pub token: Option<Secret>,
-    /// The interface as OpenAPI.
-    pub openapi: Value,
+    /// What a reload replaces.
+    pub current: Arc<ArcSwap<Current>>,
     /// What reads the configuration anew; none where it did not come from a file.
     pub reload: Option<Arc<dyn Reload>>,
     /// How often its files are looked at; none where they are not.
     pub watch: Option<Duration>,
 }
 
+/// How the listener is asked, and what it publishes, as of the configuration in use.
+#[derive(Clone, Debug)]
+pub struct Current {
+    /// The bearer token that callers show, if they must.
+    pub token: Option<Secret>,
+    /// TLS, for connections from now on; none for plain HTTP, and at a Unix socket.
+    pub tls: Option<Arc<ServerConfig>>,
+    /// The interface as OpenAPI.
+    pub openapi: Value,
+}
+
+impl Current {
+    /// As of these settings.
+    pub fn of(settings: &Settings) -> Self {
+        Self {
+            token: settings.control.token.clone(),
+            tls: settings.control.tls.clone(),
+            openapi: settings.openapi(),
+        }
+    }
+}
+
 /// The listener, before it listens.
 #[derive(Debug)]
 pub struct Listener {
     bound: Mutex<Option<Bound>>,
-    tls: Option<Arc<ServerConfig>>,
     desk: Arc<Desk>,
 }
 
 impl Listener {
     /// A listener where `bound` is, which answers from `desk`.
-    pub const fn new(bound: Bound, tls: Option<Arc<ServerConfig>>, desk: Arc<Desk>) -> Self {
+    pub const fn new(bound: Bound, desk: Arc<Desk>) -> Self {
         Self {
             bound: Mutex::new(Some(bound)),
-            tls,
             desk,
         }
     }
@@ -111,7 +134,7 @@ impl BackgroundService for Listener {
         let Some(bound) = bound else { return };
         let routes = routes(Arc::clone(&self.desk), shutdown.clone());
         tokio::select! {
-            served = doors::serve(bound, self.tls.clone(), routes, shutdown) => {
+            served = doors::serve(bound, &self.desk.current, routes, shutdown) => {
                 if let Err(error) = served {
                     tracing::error!(%error, "the control listener failed");
                 }

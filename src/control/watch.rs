@@ -40,9 +40,9 @@ pub(super) async fn metrics(State((_, desk)): State<Watched>) -> impl IntoRespon
     ([(header::CONTENT_TYPE, kind)], text)
 }
 
-/// The interface, as `portvakt openapi` writes it.
+/// The interface by the catalogue in use, as `portvakt openapi` writes it.
 pub(super) async fn openapi(State((_, desk)): State<Watched>) -> Response {
-    fault::json(200, &desk.openapi)
+    fault::json(200, &desk.current.load().openapi)
 }
 
 /// The keys that assertions are checked by (FWD-1, RFC 7517): none where there are no assertions.

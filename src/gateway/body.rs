@@ -1,4 +1,4 @@
-//! The body of a request, read once, whole, and kept by pingora so that it can be sent upstream again.
+//! The body of a request, read once, whole.
 
 use crate::{
     admission::{Announced, BodyFault, Incoming},
@@ -6,7 +6,7 @@ use crate::{
 };
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, EXPECT};
-use pingora::{Error, ErrorType, protocols::http::ServerSession, proxy::Session};
+use pingora::{Error, ErrorType, protocols::http::ServerSession as Session};
 use std::time::Duration;
 
 /// A body that is still on its way.
@@ -28,14 +28,13 @@ impl<'a> DownstreamBody<'a> {
     }
 
     async fn read_whole(&mut self, limit: usize) -> Result<Bytes, BodyFault> {
-        let session: &mut ServerSession = self.session.as_mut();
+        let session = &mut *self.session;
         if session.get_header(EXPECT).is_some() {
             session
                 .write_continue_response()
                 .await
                 .map_err(|error| broken(&error))?;
         }
-        session.enable_retry_buffering();
         let mut first = Bytes::new();
         let mut joined = BytesMut::new();
         while let Some(chunk) = session
@@ -58,22 +57,11 @@ impl<'a> DownstreamBody<'a> {
                 joined.extend_from_slice(&chunk);
             }
         }
-        let body = if joined.is_empty() {
+        Ok(if joined.is_empty() {
             first
         } else {
             joined.freeze()
-        };
-        // pingora sends what it kept. Should it ever keep less than was checked, nothing may go upstream.
-        if !body.is_empty()
-            && session
-                .get_retry_buffer()
-                .is_none_or(|kept| kept.len() != body.len())
-        {
-            return Err(BodyFault::Broken(
-                "the proxy did not keep the whole body".into(),
-            ));
-        }
-        Ok(body)
+        })
     }
 }
 
@@ -94,7 +82,7 @@ impl Incoming for DownstreamBody<'_> {
 
 /// What the head says of the body.
 pub(super) fn announced(session: &mut Session) -> Announced {
-    if session.as_mut().is_body_empty() {
+    if session.is_body_empty() {
         return Announced::Nothing;
     }
     let length = session.req_header().headers.get(CONTENT_LENGTH);

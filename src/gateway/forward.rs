@@ -4,10 +4,13 @@
 use crate::{
     admission::{Admitted, Grant, Unbuilt},
     interface::headers,
+    trust::Certificate,
 };
-use http::{HeaderName, HeaderValue, Method, Version, header};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Version, header, header::InvalidHeaderValue,
+};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-use pingora::{Result, http::RequestHeader};
+use pingora::{ErrorType, OrErr, Result, http::RequestHeader};
 use std::net::IpAddr;
 
 const TPP_ID: HeaderName = HeaderName::from_static("gateway-tpp-id");
@@ -29,58 +32,57 @@ const OBSERVED: HeaderName = HeaderName::from_static("gateway-observed");
 /// What is percent-encoded in a TPP's name, so that it is a header value in ASCII that reads back exactly.
 const NAME_ENCODING: &AsciiSet = &CONTROLS.add(b'%');
 
+/// The headers that the gateway adds at most.
+const ADDED: usize = 16;
+
 /// Writes the head that goes upstream.
 ///
 /// # Errors
 /// A value that is no header value: a fault of the gateway, since every one was checked.
 pub fn upstream_head(admitted: &Admitted) -> Result<Box<RequestHeader>> {
-    let passed = admitted.headers();
-    let mut head = RequestHeader::build_no_case(
-        admitted.method().clone(),
-        admitted.target(),
-        Some(passed.len().saturating_add(15)),
-    )?;
-    head.set_version(Version::HTTP_11);
-    head.insert_header(header::HOST, admitted.host())?;
-    for (name, value) in passed {
-        head.append_header(name.clone(), value.clone())?;
-    }
-    if !admitted.body().is_empty() || *admitted.method() != Method::GET {
-        head.insert_header(header::CONTENT_LENGTH, admitted.body().len())?;
-    }
-    if let Some(peer) = admitted.peer() {
-        head.insert_header(header::FORWARDED, forwarded(peer.ip()))?;
-    }
-    insert_established(admitted, &mut head)?;
+    let headers = headers(admitted).or_err(ErrorType::InvalidHTTPHeader, "a header value")?;
+    // pingora's own way to add a header copies its name twice.
+    let (mut parts, ()) = http::Request::new(()).into_parts();
+    parts.method = admitted.method().clone();
+    parts.version = Version::HTTP_11;
+    parts.headers = headers;
+    let mut head = RequestHeader::from(parts);
+    head.set_raw_path(admitted.target())?;
     Ok(Box::new(head))
 }
 
+fn headers(admitted: &Admitted) -> Result<HeaderMap, InvalidHeaderValue> {
+    let passed = admitted.headers();
+    let mut headers = HeaderMap::with_capacity(passed.len().saturating_add(ADDED));
+    headers.insert(header::HOST, HeaderValue::from_bytes(admitted.host())?);
+    for (name, value) in passed {
+        headers.append(name, value.clone());
+    }
+    if !admitted.body().is_empty() || *admitted.method() != Method::GET {
+        headers.insert(header::CONTENT_LENGTH, admitted.body().len().into());
+    }
+    if let Some(peer) = admitted.peer() {
+        headers.insert(header::FORWARDED, forwarded(peer.ip()).try_into()?);
+    }
+    insert_established(admitted, &mut headers)?;
+    Ok(headers)
+}
+
 /// FWD-1, SIG-15. What rests on a check that does not hold is left out (FWD-6).
-fn insert_established(admitted: &Admitted, head: &mut RequestHeader) -> Result<()> {
-    head.insert_header(
-        ENVIRONMENT,
-        HeaderValue::from_static(admitted.environment().name()),
-    )?;
-    head.insert_header(OPERATION, admitted.operation().name.as_str())?;
-    if let Some(id) = admitted
-        .headers()
-        .iter()
-        .find(|(name, _)| *name == headers::X_REQUEST_ID.name)
-    {
-        head.insert_header(REQUEST_ID, id.1.clone())?;
+fn insert_established(admitted: &Admitted, head: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
+    let environment = admitted.environment().name();
+    head.insert(ENVIRONMENT, HeaderValue::from_static(environment));
+    head.insert(OPERATION, admitted.operation().name.parse()?);
+    if let Some(id) = head.get(&headers::X_REQUEST_ID.name).cloned() {
+        head.insert(REQUEST_ID, id);
     }
     if let Some(tpp) = admitted.tpp() {
-        let certificate = tpp.certificate();
-        head.insert_header(TPP_ID, certificate.tpp_id())?;
-        head.insert_header(
-            TPP_NAME,
-            utf8_percent_encode(certificate.tpp_name(), NAME_ENCODING).to_string(),
-        )?;
-        head.insert_header(TPP_ROLES, certificate.roles().to_string())?;
-        head.insert_header(
-            PSU_PRESENT,
-            HeaderValue::from_static(if admitted.psu_present() { "yes" } else { "no" }),
-        )?;
+        let [id, name, roles] = tpp.certificate().told(tell)?.clone();
+        head.insert(TPP_ID, id);
+        head.insert(TPP_NAME, name);
+        head.insert(TPP_ROLES, roles);
+        let present = if admitted.psu_present() { "yes" } else { "no" };
+        head.insert(PSU_PRESENT, HeaderValue::from_static(present));
     }
     if let Some(grant) = admitted.grant() {
         insert_grant(grant, head)?;
@@ -89,35 +91,45 @@ fn insert_established(admitted: &Admitted, head: &mut RequestHeader) -> Result<(
     if !admitted.method().is_safe()
         && let Some(href) = admitted.sca_redirect()
     {
-        head.insert_header(SCA_REDIRECT, href)?;
+        head.insert(SCA_REDIRECT, href.try_into()?);
     }
     // SIG-15. The list vouches for Digest too, so it goes with the body's integrity: all that stands behind `tpp`.
     if let Some(signed) = admitted.signed().filter(|_| admitted.tpp().is_some()) {
-        head.insert_header(SIGNED_HEADERS, signed.headers())?;
+        head.insert(SIGNED_HEADERS, signed.headers().parse()?);
     }
     if !Unbuilt::ALL.is_empty() {
-        head.insert_header(NOT_JUDGED, HeaderValue::from_static(Unbuilt::HEADER))?;
+        head.insert(NOT_JUDGED, HeaderValue::from_static(Unbuilt::HEADER));
     }
     let observed: Vec<_> = admitted.waived().map(|reason| reason.slug()).collect();
     if !observed.is_empty() {
-        head.insert_header(OBSERVED, observed.join(", "))?;
+        head.insert(OBSERVED, observed.join(", ").try_into()?);
     }
     Ok(())
 }
 
+/// What the core is told of a TPP: its identity, its name and its roles.
+fn tell(certificate: &Certificate) -> Result<[HeaderValue; 3], InvalidHeaderValue> {
+    let name = utf8_percent_encode(certificate.tpp_name(), NAME_ENCODING);
+    Ok([
+        certificate.tpp_id().parse()?,
+        name.to_string().try_into()?,
+        certificate.roles().to_string().try_into()?,
+    ])
+}
+
 /// What is known of the PSU (FWD-1, SCA-19, QUO-14).
-fn insert_grant(grant: &Grant, head: &mut RequestHeader) -> Result<()> {
+fn insert_grant(grant: &Grant, head: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
     let session = grant.session();
     let state = if session.is_some() { "session" } else { "none" };
-    head.insert_header(SCA, HeaderValue::from_static(state))?;
+    head.insert(SCA, HeaderValue::from_static(state));
     if let Some(at) = session.or_else(|| grant.last_sca()) {
-        head.insert_header(SCA_AT, at.to_string())?;
+        head.insert(SCA_AT, at.to_string().try_into()?);
     }
     if let Some(from) = grant.history_from() {
-        head.insert_header(HISTORY_FROM, from.to_string())?;
+        head.insert(HISTORY_FROM, from.to_string().try_into()?);
     }
     if grant.psu().is_some() && !grant.bound() {
-        head.insert_header(PSU_BOUND, HeaderValue::from_static("no"))?;
+        head.insert(PSU_BOUND, HeaderValue::from_static("no"));
     }
     Ok(())
 }

@@ -1,13 +1,14 @@
 //! The listener and the way to the upstream: the only place that knows pingora.
 //!
 //! ```text
-//! accept ─ TLS ─ door ─ head ─ request_filter ─ upstream_peer ─ upstream_request_filter ─ request_body_filter
-//!                │              │                └──────────── guarded by Admitted ─────────────────────┘
-//!                limit, slot    admission::admit                                       response_filter, logging
+//! accept ─ TLS ─ door ─ read_head ─ judge ─ forward ─ log
+//!                │                  │       └ guarded by Admitted: head and body go out, the answer comes in, is
+//!                limit, slot        │         settled, goes back
+//!                                   admission::admit
 //! ```
 //!
-//! A refused request ends in `request_filter`. The three doors after it borrow the [`Admitted`](crate::admission::Admitted)
-//! that `admit` left in the exchange, or fail: should a filter ever let another request go on, no connection is opened
+//! A refused request ends after `judge`. The way from there borrows the [`Admitted`](crate::admission::Admitted)
+//! that `admit` left in the exchange, or fails: should a filter ever let another request go on, no connection is opened
 //! for it (SIG-11). What goes upstream is written by [`forward::upstream_head`], which takes nothing else:
 //!
 //! ```compile_fail,E0308
@@ -44,8 +45,11 @@ pub mod forward;
 // The same facts, signed.
 pub(crate) mod assertion;
 
-// Answers that are signed: the head waits for the body.
-mod answers;
+// The way to the upstream, and back.
+mod upstream;
+
+// Connections to the upstream that wait.
+mod pool;
 
 // What is settled once the upstream has answered.
 mod settle;

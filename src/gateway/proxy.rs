@@ -1,22 +1,20 @@
 //! The life of one request, hook by hook.
 
 use super::{
-    answers::Answers,
-    assertion,
     body::{self, DownstreamBody},
     demand::Demand,
     door::Connection,
-    forward,
     respond::{self, Setting},
     settle,
+    upstream::Upstream,
 };
 use crate::{
     admission::{self, Admission, Admitted, Announced, Framing, Head, Outcome, Record, Snapshot},
-    clock::{Clock, Stopwatch},
-    config::Upstream,
+    clock::{Clock, Stopwatch, Timestamp},
+    config,
     interface::{
         QuotaLeft, Reason, Refusal,
-        headers::{self, content, identifier},
+        headers::{self, Fields, content, identifier},
     },
     signing::{AnswerSigning, Asserter},
     state::{Kept, Store},
@@ -25,16 +23,33 @@ use crate::{
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{HeaderValue, header, request::Parts, uri::Authority};
+use http::{
+    HeaderValue, Method, header, request::Parts, response::Parts as AnswerHead, uri::Authority,
+};
 use pingora::{
     Error, ErrorType, Result,
-    http::{RequestHeader, ResponseHeader},
-    modules::http::HttpModules,
-    protocols::Digest,
-    proxy::{FailToProxy, ProxyHttp, Session},
-    upstreams::peer::HttpPeer,
+    apps::{HttpPersistentSettings, HttpServerApp, HttpServerOptions, ReusedHttpStream},
+    protocols::http::{
+        ServerSession as Session,
+        v2::server::{H2Options, default_h2_options},
+    },
+    server::ShutdownWatch,
 };
-use std::{net::SocketAddr, os::fd::RawFd, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::sync::Notify;
+
+/// HTTP/2: the headers of one request. A certificate and a signature take 3 to 6 KiB.
+const H2_MAX_HEADER_LIST: u32 = 32 * 1024;
+
+/// HTTP/2: requests at once on one connection.
+const H2_MAX_STREAMS: u32 = 64;
 
 /// What requests are judged by, and the metric handles made for it: replaced together, never one without the other.
 #[derive(Debug)]
@@ -55,7 +70,7 @@ impl World {
     }
 }
 
-/// The gate: pingora calls it at each step of a request.
+/// The gate: what is done with a request.
 #[derive(Debug)]
 pub struct Gate {
     world: Arc<ArcSwap<World>>,
@@ -64,8 +79,11 @@ pub struct Gate {
     clock: Clock,
     telemetry: Arc<Telemetry>,
     settings: GateSettings,
-    peer: HttpPeer,
-    answers: Option<Answers>,
+    upstream: Upstream,
+    server_options: HttpServerOptions,
+    /// The listener is closed: no connection is to wait for another request.
+    closed: AtomicBool,
+    closing: Notify,
 }
 
 /// What a gate is told.
@@ -78,7 +96,7 @@ pub struct GateSettings {
     /// How long a body may take to arrive.
     pub body_timeout: Duration,
     /// Where admitted requests go.
-    pub upstream: Upstream,
+    pub upstream: config::Upstream,
     /// What signs the core's assertions (FWD-1), where there are any.
     pub asserter: Option<Arc<Asserter>>,
     /// What signs answers (SIG-12), where they are signed.
@@ -113,14 +131,10 @@ impl Gate {
         telemetry: Arc<Telemetry>,
         mut settings: GateSettings,
     ) -> Self {
-        let answers = settings.response_signing.take().map(Answers::new);
-        let upstream = &settings.upstream;
-        let mut peer = HttpPeer::new(upstream.address, false, String::new());
-        peer.options.connection_timeout = Some(upstream.connect_timeout);
-        peer.options.total_connection_timeout = Some(upstream.connect_timeout);
-        peer.options.read_timeout = Some(upstream.read_timeout);
-        peer.options.write_timeout = Some(upstream.read_timeout);
-        peer.options.idle_timeout = Some(upstream.idle_timeout);
+        let mut server_options = HttpServerOptions::default();
+        server_options.h2_idle_timeout = Some(settings.keepalive);
+        let signing = settings.response_signing.take();
+        let upstream = Upstream::new(&settings.upstream, settings.asserter.take(), signing);
         Self {
             world: Arc::new(ArcSwap::from_pointee(world)),
             store: Store::Kept(Arc::clone(&kept)),
@@ -128,8 +142,10 @@ impl Gate {
             clock,
             telemetry,
             settings,
-            peer,
-            answers,
+            upstream,
+            server_options,
+            closed: AtomicBool::new(false),
+            closing: Notify::new(),
         }
     }
 
@@ -171,11 +187,55 @@ impl Gate {
         admission::admit(&head, &mut body, world, &self.store, record).await
     }
 
+    /// The time.
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// What is done to the head of the core's answer before it goes to the caller.
+    pub(super) async fn answered(
+        &self,
+        head: &mut AnswerHead,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        exchange.upstream_took = exchange.upstream.as_ref().map(Stopwatch::elapsed);
+        let status = head.status.as_u16();
+        let left = self.settle(exchange, head).await?;
+        if status >= 400 && !says_json(head) {
+            exchange.replaced = Some(status);
+            return Err(Error::explain(
+                ErrorType::HTTPStatus(status),
+                "the upstream's error is not JSON",
+            ));
+        }
+        exchange.outcome = Some(Outcome::Forwarded(status));
+        for name in [
+            header::SERVER,
+            header::VIA,
+            header::HeaderName::from_static("x-powered-by"),
+        ] {
+            head.headers.remove(&name);
+        }
+        if status == 401 && Demand::takes(content_length(head)) {
+            exchange.demand = exchange.admitted()?.sca_redirect().map(Demand::new);
+            if exchange.demand.is_some() {
+                // How long it will be is known at its end.
+                head.headers.remove(header::CONTENT_LENGTH);
+                let chunked = HeaderValue::from_static("chunked");
+                head.headers.insert(header::TRANSFER_ENCODING, chunked);
+            }
+        }
+        if let Some(left) = left {
+            respond::say_quota(&mut head.headers, left)?;
+        }
+        respond::seal(head, &self.setting(exchange))
+    }
+
     /// What is settled when the upstream answers; what is left of the quota.
     async fn settle(
         &self,
         exchange: &Exchange,
-        head: &mut ResponseHeader,
+        head: &mut AnswerHead,
     ) -> Result<Option<QuotaLeft>> {
         let admitted = exchange.admitted()?;
         let status = head.status.as_u16();
@@ -188,7 +248,7 @@ impl Gate {
         let ours = |name: &&header::HeaderName| settle::is_for_the_gateway(name);
         let ours: Vec<_> = head.headers.keys().filter(ours).cloned().collect();
         for name in ours {
-            head.remove_header(&name);
+            head.headers.remove(&name);
         }
         Ok(left)
     }
@@ -215,7 +275,7 @@ impl Gate {
             request_id: exchange.request_id.as_ref(),
             now: self.clock.now(),
             catalogue: &exchange.world.snapshot.catalogue,
-            signer: self.answers.as_ref().map(Answers::signer),
+            signer: self.upstream.signer(),
         }
     }
 
@@ -255,7 +315,7 @@ impl<'a> Arrival<'a> {
         Head {
             method: &received.method,
             target,
-            headers: &received.headers,
+            fields: Fields::of(&received.headers),
             authority: received
                 .uri
                 .authority()
@@ -279,25 +339,119 @@ impl<'a> Arrival<'a> {
 
 impl Exchange {
     /// The guard of the doors to the upstream: without an admission there is no way through.
-    fn admitted(&self) -> Result<&Admitted> {
+    pub(super) fn admitted(&self) -> Result<&Admitted> {
         self.admitted
             .as_ref()
             .ok_or_else(|| Error::explain(ErrorType::InternalError, "the request was not admitted"))
     }
+
+    /// A connection to the upstream is being looked for.
+    pub(super) fn began_upstream(&mut self) {
+        self.upstream = Some(Stopwatch::start());
+    }
+
+    /// The upstream was connected to.
+    pub(super) const fn connected(&mut self) {
+        self.connected = true;
+    }
+
+    /// A part of the answer's body as the caller gets it.
+    pub(super) fn pass(&mut self, part: Option<Bytes>, end: bool) -> Option<Bytes> {
+        match &mut self.demand {
+            Some(demand) => demand.pass(part, end),
+            None => part,
+        }
+    }
 }
 
+/// pingora calls it once for each request.
 #[async_trait]
-impl ProxyHttp for Gate {
-    type CTX = Exchange;
+impl HttpServerApp for Gate {
+    async fn process_new_http(
+        self: &Arc<Self>,
+        mut session: Session,
+        shutdown: &ShutdownWatch,
+    ) -> Option<ReusedHttpStream> {
+        if !self.read_head(&mut session).await {
+            return None;
+        }
+        let stopping = *shutdown.borrow();
+        session.set_keepalive((!stopping).then_some(self.settings.keepalive.as_secs()));
+        // It is moved with the future that holds it: a large one would cost every request.
+        let mut exchange = Box::new(self.open(&session));
+        let error = self.serve(&mut session, &mut exchange).await.err();
+        let reusable = match &error {
+            Some(error) => self.fail(&mut session, error, &mut exchange).await,
+            None => true,
+        };
+        self.log(&session, error.is_some(), &exchange);
+        if let Some(error) = error {
+            session.on_proxy_failure(error);
+        }
+        if !reusable {
+            return None;
+        }
+        let settings = HttpPersistentSettings::for_session(&session);
+        let stream = session.finish().await.ok()??;
+        Some(ReusedHttpStream::from_reusable_stream(stream, settings))
+    }
 
-    fn new_ctx(&self) -> Exchange {
+    fn server_options(&self) -> Option<&HttpServerOptions> {
+        Some(&self.server_options)
+    }
+
+    fn h2_options(&self) -> Option<H2Options> {
+        let mut options = default_h2_options();
+        options
+            .max_header_list_size(H2_MAX_HEADER_LIST)
+            .max_concurrent_streams(H2_MAX_STREAMS);
+        Some(options)
+    }
+
+    async fn http_cleanup(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.closing.notify_waiters();
+    }
+}
+
+impl Gate {
+    /// Reads the head of the next request. False where there is none, or where HTTP itself refuses it (HTTP-7).
+    async fn read_head(&self, session: &mut Session) -> bool {
+        let closing = self.closing.notified();
+        if self.closed.load(Ordering::Acquire) {
+            return false;
+        }
+        let read = tokio::select! {
+            biased;
+            read = session.read_request() => read,
+            () = closing => return false,
+        };
+        let refused = match read {
+            Ok(true) if session.req_header().method != Method::CONNECT => return true,
+            Ok(true) => Some(405),
+            Ok(false) => return false,
+            Err(error) => matches!(error.etype(), ErrorType::InvalidHTTPHeader).then_some(400),
+        };
+        if let Some(status) = refused {
+            // A caller that is gone needs no answer.
+            let _ = session.respond_error(status).await;
+        }
+        session.shutdown().await;
+        false
+    }
+
+    /// What is known of a request whose head was read: nothing is admitted yet.
+    pub fn open(&self, session: &Session) -> Exchange {
+        let id = session.get_header(&headers::X_REQUEST_ID.name);
         Exchange {
             world: self.world.load_full(),
             record: Record::open(&self.clock),
             admitted: None,
             outcome: None,
             operator: None,
-            request_id: None,
+            request_id: id
+                .filter(|id| identifier::is_valid(headers::trim(id.as_bytes())))
+                .cloned(),
             replaced: None,
             demand: None,
             connected: false,
@@ -306,195 +460,48 @@ impl ProxyHttp for Gate {
         }
     }
 
-    /// None: pingora's own would compress, and cost every request a look.
-    fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
-
-    async fn early_request_filter(
-        &self,
-        session: &mut Session,
-        exchange: &mut Exchange,
-    ) -> Result<()> {
-        session.set_keepalive(Some(self.settings.keepalive.as_secs()));
-        let id = headers::X_REQUEST_ID.get(&session.req_header().headers);
-        exchange.request_id = id
-            .filter(|id| identifier::is_valid(headers::trim(id.as_bytes())))
-            .cloned();
-        Ok(())
-    }
-
-    async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
+    /// Judges a request, and answers it, or has the core answer it.
+    async fn serve(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
         match self.judge(session, exchange).await {
             Ok(Admission::Forward(admitted)) => {
                 exchange.admitted = Some(admitted);
-                Ok(false)
+                self.forward(session, exchange).await
             }
             Ok(Admission::Answer(answer)) => {
                 exchange.outcome = Some(Outcome::Answered);
                 let setting = self.setting(exchange);
-                respond::sca_redirect(session, answer.href(), &setting).await?;
-                Ok(true)
+                respond::sca_redirect(session, answer.href(), &setting).await
             }
             Err(refusal) => {
                 exchange.outcome = Some(Outcome::Refused(refusal.reason()));
                 self.refuse(session, exchange, &refusal).await;
-                Ok(true)
+                Ok(())
             }
         }
     }
 
-    /// Where answers are signed, pingora does not proxy.
-    async fn proxy_upstream_filter(
-        &self,
-        session: &mut Session,
-        exchange: &mut Exchange,
-    ) -> Result<bool> {
-        let Some(answers) = &self.answers else {
-            return Ok(true);
-        };
-        answers.forward(self, session, exchange).await?;
-        Ok(false)
+    /// Sends the request to the core, and the core's answer to the caller.
+    ///
+    /// # Errors
+    /// The request was not admitted, or either side failed.
+    pub async fn forward(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
+        self.upstream.forward(self, session, exchange).await
     }
 
-    async fn upstream_peer(
-        &self,
-        _session: &mut Session,
-        exchange: &mut Exchange,
-    ) -> Result<Box<HttpPeer>> {
-        exchange.admitted()?;
-        exchange.upstream = Some(Stopwatch::start());
-        Ok(Box::new(self.peer.clone()))
-    }
-
-    async fn upstream_request_filter(
-        &self,
-        _session: &mut Session,
-        head: &mut RequestHeader,
-        exchange: &mut Exchange,
-    ) -> Result<()> {
-        let admitted = exchange.admitted()?;
-        *head = *forward::upstream_head(admitted)?;
-        match &self.settings.asserter {
-            Some(asserter) => assertion::insert(asserter, admitted, head, self.clock.now()),
-            None => Ok(()),
-        }
-    }
-
-    async fn connected_to_upstream(
-        &self,
-        _session: &mut Session,
-        _reused: bool,
-        _peer: &HttpPeer,
-        _fd: RawFd,
-        _digest: Option<&Digest>,
-        exchange: &mut Exchange,
-    ) -> Result<()> {
-        exchange.connected = true;
-        Ok(())
-    }
-
-    async fn request_body_filter(
-        &self,
-        _session: &mut Session,
-        body: &mut Option<Bytes>,
-        end: bool,
-        exchange: &mut Exchange,
-    ) -> Result<()> {
-        let admitted = exchange.admitted()?.body();
-        if end {
-            *body = (!admitted.is_empty()).then(|| admitted.clone());
-        } else if body.is_some() {
-            *body = Some(Bytes::new());
-        }
-        Ok(())
-    }
-
-    /// A request is sent a second time only where that can do no harm (FWD-3).
-    fn error_while_proxy(
-        &self,
-        _peer: &HttpPeer,
-        session: &mut Session,
-        mut error: Box<Error>,
-        _exchange: &mut Exchange,
-        reused: bool,
-    ) -> Box<Error> {
-        if session.req_header().method.is_safe() {
-            error.retry.decide_reuse(reused);
-        } else {
-            error.set_retry(false);
-        }
-        error
-    }
-
-    async fn response_filter(
-        &self,
-        _session: &mut Session,
-        head: &mut ResponseHeader,
-        exchange: &mut Exchange,
-    ) -> Result<()> {
-        if head.status.is_informational() {
-            return Ok(());
-        }
-        exchange.upstream_took = exchange.upstream.as_ref().map(Stopwatch::elapsed);
-        let status = head.status.as_u16();
-        let left = self.settle(exchange, head).await?;
-        if status >= 400 && !says_json(head) {
-            exchange.replaced = Some(status);
-            return Err(Error::explain(
-                ErrorType::HTTPStatus(status),
-                "the upstream's error is not JSON",
-            ));
-        }
-        exchange.outcome = Some(Outcome::Forwarded(status));
-        for name in [
-            header::SERVER,
-            header::VIA,
-            header::HeaderName::from_static("x-powered-by"),
-        ] {
-            head.remove_header(&name);
-        }
-        if status == 401 && Demand::takes(content_length(head)) {
-            exchange.demand = exchange.admitted()?.sca_redirect().map(Demand::new);
-            if exchange.demand.is_some() {
-                // How long it will be is known at its end.
-                head.remove_header(&header::CONTENT_LENGTH);
-                head.insert_header(header::TRANSFER_ENCODING, "chunked")?;
-            }
-        }
-        if let Some(left) = left {
-            respond::say_quota(head, left)?;
-        }
-        respond::seal(head, &self.setting(exchange))
-    }
-
-    fn response_body_filter(
-        &self,
-        _session: &mut Session,
-        body: &mut Option<Bytes>,
-        end: bool,
-        exchange: &mut Exchange,
-    ) -> Result<Option<Duration>> {
-        if let Some(demand) = &mut exchange.demand {
-            *body = demand.pass(body.take(), end);
-        }
-        Ok(None)
-    }
-
-    async fn fail_to_proxy(
+    /// Says that a request failed, where that can still be said. Whether the connection can be used again.
+    pub async fn fail(
         &self,
         session: &mut Session,
         error: &Error,
         exchange: &mut Exchange,
-    ) -> FailToProxy {
+    ) -> bool {
         self.undo(exchange, error).await;
         let replaced = exchange
             .replaced
             .map(|status| Refusal::new(Reason::UpstreamError).with_status(status));
         let Some(refusal) = replaced.or_else(|| respond::failure(error)) else {
             exchange.outcome = Some(Outcome::Abandoned);
-            return FailToProxy {
-                error_code: 0,
-                can_reuse_downstream: false,
-            };
+            return false;
         };
         exchange.outcome = Some(Outcome::Failed(refusal.reason()));
         // Once an answer has begun, a second one would only garble it: the connection ends.
@@ -504,21 +511,17 @@ impl ProxyHttp for Gate {
         if !begun {
             self.refuse(session, exchange, &refusal).await;
         }
-        FailToProxy {
-            error_code: refusal.status(),
-            can_reuse_downstream: !begun,
-        }
+        !begun
     }
 
-    async fn logging(&self, session: &mut Session, error: Option<&Error>, exchange: &mut Exchange) {
+    fn log(&self, session: &Session, failed: bool, exchange: &Exchange) {
         let digest = session
             .digest()
             .and_then(|digest| digest.ssl_digest.as_ref());
         if let Some(connection) = digest.and_then(|digest| digest.extension.get::<Connection>()) {
             connection.end_request();
         }
-        let cut_off =
-            error.is_some() && matches!(exchange.outcome, Some(Outcome::Forwarded(_)) | None);
+        let cut_off = failed && matches!(exchange.outcome, Some(Outcome::Forwarded(_)) | None);
         let outcome = match exchange.outcome {
             Some(outcome) if !cut_off => outcome,
             _ => Outcome::Abandoned,
@@ -537,15 +540,10 @@ impl ProxyHttp for Gate {
             },
         );
     }
-
-    /// pingora would log every client that goes away; the access log has it.
-    fn suppress_error_log(&self, _session: &Session, _exchange: &Exchange, _error: &Error) -> bool {
-        true
-    }
 }
 
 /// ERR-6.
-fn says_json(head: &ResponseHeader) -> bool {
+fn says_json(head: &AnswerHead) -> bool {
     let kind = head
         .headers
         .get(header::CONTENT_TYPE)
@@ -553,7 +551,7 @@ fn says_json(head: &ResponseHeader) -> bool {
     kind.is_some_and(|kind| content::is_json(kind.split(';').next().unwrap_or_default()))
 }
 
-fn content_length(head: &ResponseHeader) -> Option<usize> {
+fn content_length(head: &AnswerHead) -> Option<usize> {
     let length = head.headers.get(header::CONTENT_LENGTH)?;
     length.to_str().ok()?.parse().ok()
 }

@@ -9,15 +9,16 @@ use crate::{
     admission::Snapshot,
     clock::{Clock, Timestamp},
     config::Settings,
-    control::Reload,
+    control::{Current, Reload},
     interface::operations::Environment,
     sca::Links,
     telemetry::Telemetry,
-    trust,
+    trust::{self, Trust},
 };
 use arc_swap::ArcSwap;
 use rustls::sign::CertifiedKey;
 use std::{
+    net::SocketAddr,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -27,6 +28,8 @@ use std::{
 pub(super) struct Reloader {
     source: PathBuf,
     environment: Environment,
+    system: String,
+    address: SocketAddr,
     fixed: Fixed,
     files: Mutex<Vec<PathBuf>>,
     running: Running,
@@ -45,12 +48,15 @@ pub(super) struct Running {
     pub(super) world: Arc<ArcSwap<World>>,
     pub(super) identity: Arc<Identity>,
     pub(super) links: Arc<ArcSwap<Links>>,
+    pub(super) current: Arc<ArcSwap<Current>>,
 }
 
 /// What is taken over from the settings that a gateway starts with.
 pub(super) struct Origin {
     source: PathBuf,
     environment: Environment,
+    system: String,
+    address: SocketAddr,
     fixed: Fixed,
     files: Vec<PathBuf>,
 }
@@ -61,6 +67,8 @@ impl Origin {
         Some(Self {
             source: settings.source.clone()?,
             environment: settings.snapshot.policy.environment,
+            system: settings.system.clone(),
+            address: settings.listener.address,
             fixed: fixed(settings),
             files: settings.files.clone(),
         })
@@ -77,6 +85,8 @@ impl Reloader {
         Self {
             source: origin.source,
             environment: origin.environment,
+            system: origin.system,
+            address: origin.address,
             fixed: origin.fixed,
             files: Mutex::new(origin.files),
             running,
@@ -88,13 +98,14 @@ impl Reloader {
 
     /// Everything is made ready before anything is replaced.
     fn take(&self) -> Result<Vec<&'static str>, Vec<String>> {
-        let settings = Settings::load(&self.source)
+        let mut settings = Settings::load(&self.source)
             .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>())?;
         if settings.snapshot.policy.environment != self.environment {
             let text = "environment: another one needs a state, keys and a process of its own";
             return Err(vec![format!("{}: {text}", self.source.display())]);
         }
         let left = differing(&self.fixed, &fixed(&settings));
+        let current = self.current(&mut settings, &left);
         let now = self.clock.now();
         let links = settings
             .sca
@@ -110,22 +121,41 @@ impl Reloader {
             revocation
                 .start(&self.clock)
                 .map_err(|error| vec![format!("revocation cannot be checked: {error}")])?;
-            self.telemetry.watch_revocation(revocation.counters());
         }
+        let revocation = snapshot.trust.revocation();
+        self.telemetry
+            .watch_revocation(revocation.map(|own| own.counters()));
         if let Some(registers) = &snapshot.registers {
             self.telemetry.watch_registers(registers);
         }
         let identity = settings.listener.identity;
-        let anchors = snapshot.trust.first_end();
-        self.telemetry
-            .took_into_use(now, anchors, end_of(&identity));
+        let (ends, seen) = (ends(&snapshot.trust, &identity), snapshot.trust.seen());
+        self.telemetry.took_into_use(now, ends, seen);
         self.running.identity.replace(identity);
+        self.running.current.store(Arc::new(current));
         self.running.links.store(links);
         self.running
             .world
             .store(Arc::new(World::new(snapshot, &self.telemetry)));
         *self.files.lock().unwrap_or_else(PoisonError::into_inner) = settings.files;
         Ok(left)
+    }
+
+    /// What the control listener goes by from now on. Where it stays at an address that is not that of the file, so does who may ask
+    /// there: what is enough for the one may be too little for the other.
+    fn current(&self, settings: &mut Settings, left: &[&str]) -> Current {
+        settings.system.clone_from(&self.system);
+        settings.listener.address = self.address;
+        let current = Current::of(settings);
+        if !left.contains(&"control.address") {
+            return current;
+        }
+        let before = self.running.current.load();
+        Current {
+            token: before.token.clone(),
+            tls: before.tls.clone(),
+            ..current
+        }
     }
 }
 
@@ -209,9 +239,11 @@ fn differing(before: &Fixed, after: &Fixed) -> Vec<&'static str> {
     differing.map(|(before, _)| before.0).collect()
 }
 
-/// When the gateway's own certificate ends.
-pub(super) fn end_of(identity: &CertifiedKey) -> Option<Timestamp> {
-    trust::end_of(identity.cert.first()?)
+/// When the gateway's own certificate ends, and what it trusts.
+pub(super) fn ends(trust: &Trust, identity: &CertifiedKey) -> Vec<(&'static str, Timestamp)> {
+    let own = identity.cert.first().and_then(|own| trust::end_of(own));
+    let own = own.map(|end| ("listener", end));
+    trust.ends().chain(own).collect()
 }
 
 #[cfg(test)]
@@ -220,7 +252,7 @@ mod tests {
     use crate::{
         admission::{Policy, RateSettings, Rates},
         interface::operations::{Catalogue, builtin},
-        trust::{Anchors, Revocation, Trust, revocation::RevocationSettings},
+        trust::{Anchors, Revocation, revocation::RevocationSettings},
     };
     use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Answers of the gateway itself (ERR-1 to ERR-5, ERR-7).
 
-use super::{answers, deprecation};
+use super::{deprecation, upstream};
 use crate::{
     clock::Timestamp,
     interface::{
@@ -11,8 +11,8 @@ use crate::{
     signing::AnswerSigner,
 };
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, header};
-use pingora::{Error, ErrorType, Result, http::ResponseHeader, proxy::Session};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, response::Parts};
+use pingora::{Error, ErrorType, OrErr, Result, protocols::http::ServerSession as Session};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -63,20 +63,19 @@ pub(super) async fn refuse(
         refusal.reason(),
         Reason::MalformedRequest | Reason::RequestTimeout
     );
-    let unread = !session.as_mut().is_body_done();
+    let unread = !session.is_body_done();
     if lost || unread {
         session.set_keepalive(None);
     }
     // HTTP/2 would send the body of an answer to HEAD, which has none.
     let bodiless = session.req_header().method == Method::HEAD;
     if let Some(signer) = setting.signer {
-        answers::sign(signer, &mut head, if bodiless { &[] } else { &body })?;
+        let signed: &[u8] = if bodiless { &[] } else { &body };
+        upstream::sign(signer, &mut head.headers, signed)?;
     }
-    session
-        .write_response_header(Box::new(head), bodiless)
-        .await?;
+    session.write_response_header(Box::new(head.into())).await?;
     if !bodiless {
-        session.write_response_body(Some(body), true).await?;
+        session.write_response_body(body, true).await?;
     }
     if unread && !lost {
         drain(session).await;
@@ -91,62 +90,74 @@ pub(super) async fn sca_redirect(
     setting: &Setting<'_>,
 ) -> Result<()> {
     let body = Bytes::from(json!({ "_links": sca_links(href) }).to_string());
-    let mut head = ResponseHeader::build_no_case(200, Some(6))?;
-    head.insert_header(header::CONTENT_TYPE, HeaderValue::from_static(JSON))?;
-    head.insert_header(header::CONTENT_LENGTH, body.len())?;
+    let mut head = json_head(StatusCode::OK, body.len());
     seal(&mut head, setting)?;
     if let Some(signer) = setting.signer {
-        answers::sign(signer, &mut head, &body)?;
+        upstream::sign(signer, &mut head.headers, &body)?;
     }
-    session.write_response_header(Box::new(head), false).await?;
-    session.write_response_body(Some(body), true).await
+    session.write_response_header(Box::new(head.into())).await?;
+    session.write_response_body(body, true).await
 }
 
 /// The headers that every answer carries, the upstream's too (ERR-5, ERR-7).
-pub(super) fn seal(head: &mut ResponseHeader, setting: &Setting<'_>) -> Result<()> {
-    head.insert_header(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))?;
+pub(super) fn seal(head: &mut Parts, setting: &Setting<'_>) -> Result<()> {
+    let headers = &mut head.headers;
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // The gateway's own, also where the upstream has one: it is the clock that Date headers are judged by (DAT-2).
-    head.insert_header(header::DATE, date::format(setting.now))?;
+    headers.insert(header::DATE, value(date::format(setting.now))?);
     if let Some(id) = setting.request_id {
-        head.insert_header(X_REQUEST_ID, id.clone())?;
+        headers.insert(X_REQUEST_ID, id.clone());
     }
     let operation = setting.operation;
     match operation.and_then(|operation| operation.deprecated.as_ref()) {
-        Some(deprecated) => deprecation::say(head, deprecated, setting.catalogue),
+        Some(deprecated) => deprecation::say(headers, deprecated, setting.catalogue),
         None => Ok(()),
     }
 }
 
-fn head(refusal: &Refusal, setting: &Setting<'_>, length: usize) -> Result<ResponseHeader> {
-    let mut head = ResponseHeader::build_no_case(refusal.status(), Some(8))?;
-    head.insert_header(header::CONTENT_TYPE, HeaderValue::from_static(JSON))?;
-    head.insert_header(header::CONTENT_LENGTH, length)?;
+/// The head of an answer of the gateway's own. pingora's way to add a header copies its name twice.
+fn json_head(status: StatusCode, length: usize) -> Parts {
+    let (mut head, ()) = http::Response::new(()).into_parts();
+    head.status = status;
+    head.headers.reserve(8);
+    head.headers
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+    head.headers.insert(header::CONTENT_LENGTH, length.into());
+    head
+}
+
+fn head(refusal: &Refusal, setting: &Setting<'_>, length: usize) -> Result<Parts> {
+    let status = StatusCode::from_u16(refusal.status());
+    let status = status.or_err(ErrorType::InternalError, "a status")?;
+    let mut head = json_head(status, length);
     if let Some(allow) = refusal.allow() {
-        head.insert_header(header::ALLOW, allow)?;
+        head.headers.insert(header::ALLOW, value(allow.to_owned())?);
     }
     if let Some(seconds) = refusal.seconds_to_retry() {
-        head.insert_header(header::RETRY_AFTER, seconds)?;
+        head.headers.insert(header::RETRY_AFTER, seconds.into());
     } else if refusal.status() == 503 {
-        head.insert_header(header::RETRY_AFTER, HeaderValue::from_static("1"))?;
+        head.headers
+            .insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
     if let Some(left) = refusal.quota() {
-        say_quota(&mut head, left)?;
+        say_quota(&mut head.headers, left)?;
     }
     seal(&mut head, setting)?;
     Ok(head)
 }
 
 /// QUO-11, as the IETF's draft of these fields has them: four calls in a window of 24 hours, and how many are left.
-pub(super) fn say_quota(head: &mut ResponseHeader, left: QuotaLeft) -> Result<()> {
-    head.insert_header(
-        RATE_LIMIT_POLICY,
-        HeaderValue::from_static("\"psu-absent\";q=4;w=86400"),
-    )?;
-    head.insert_header(
-        RATE_LIMIT,
-        format!("\"psu-absent\";r={};t={}", left.calls, left.seconds),
-    )?;
+pub(super) fn say_quota(headers: &mut HeaderMap, left: QuotaLeft) -> Result<()> {
+    let policy = HeaderValue::from_static("\"psu-absent\";q=4;w=86400");
+    headers.insert(RATE_LIMIT_POLICY, policy);
+    let left = format!("\"psu-absent\";r={};t={}", left.calls, left.seconds);
+    headers.insert(RATE_LIMIT, value(left)?);
     Ok(())
+}
+
+/// A header value that the gateway wrote.
+pub(super) fn value(text: String) -> Result<HeaderValue> {
+    HeaderValue::try_from(text).or_err(ErrorType::InternalError, "a header value")
 }
 
 /// ERR-1.
@@ -247,7 +258,7 @@ async fn drain(session: &mut Session) {
     let reading = async {
         let mut taken = 0_usize;
         while taken < DRAIN_BYTES {
-            let Ok(Some(chunk)) = session.as_mut().read_request_body().await else {
+            let Ok(Some(chunk)) = session.read_request_body().await else {
                 return;
             };
             taken = taken.saturating_add(chunk.len());

@@ -3,14 +3,14 @@
 use super::{
     door::Door,
     proxy::{Gate, GateSettings, World},
-    reload::{Origin, Reloader, Running as InUse, end_of},
+    reload::{Origin, Reloader, Running as InUse, ends},
     tls::{self, Identity},
 };
 use crate::{
     admission::Snapshot,
     clock::{Clock, Stopwatch},
     config::{ControlAddress, Listener, Settings},
-    control::{self, Desk, Reload},
+    control::{self, Current, Desk, Reload},
     sca::KeyFault,
     signing,
     state::{Kept, OpenFault},
@@ -19,9 +19,7 @@ use crate::{
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use pingora::{
-    apps::HttpServerOptions,
-    protocols::http::v2::server::{H2Options, default_h2_options},
-    proxy::http_proxy,
+    listeners::{L4BufferSettings, ListenerConfig},
     server::{
         RunArgs, Server, ShutdownSignal, ShutdownSignalWatch,
         configuration::{Opt, ServerConf},
@@ -47,11 +45,9 @@ const FINISH: Duration = Duration::from_secs(30);
 /// How long a gateway may take to listen.
 const READY_WITHIN: Duration = Duration::from_secs(10);
 
-/// HTTP/2: the headers of one request. A certificate and a signature take 3 to 6 KiB.
-const H2_MAX_HEADER_LIST: u32 = 32 * 1024;
-
-/// HTTP/2: requests at once on one connection.
-const H2_MAX_STREAMS: u32 = 64;
+/// What is read of a connection at once, in bytes: a request with its certificate and a body of 1 KiB. Every connection has
+/// such a buffer as long as it is open, and pingora's own 64 KiB would be most of what an idle one costs.
+const READ_BUFFER: usize = 8 * 1024;
 
 /// Why a gateway does not start.
 #[derive(Debug, thiserror::Error)]
@@ -177,7 +173,7 @@ fn prepare(
     // pingora ends the process where it cannot listen; asking first gives a sentence.
     let address = settings.listener.address;
     TcpListener::bind(address).map_err(|error| StartFault::Listen(address, error))?;
-    let openapi = settings.openapi();
+    let current = Current::of(&settings);
     let telemetry = Arc::new(Telemetry::new(settings.log.access));
     let origin = Origin::of(&settings);
     let Settings {
@@ -231,8 +227,10 @@ fn prepare(
         world: Arc::clone(gate.world()),
         identity: Arc::new(Identity::new(Arc::clone(&listener.identity))),
         links: Arc::new(ArcSwap::new(links)),
+        current: Arc::new(ArcSwap::from_pointee(current)),
     };
     let (identity, links) = (Arc::clone(&in_use.identity), Arc::clone(&in_use.links));
+    let current = Arc::clone(&in_use.current);
     let reload = origin.map(|origin| -> Arc<dyn Reload> {
         let telemetry = Arc::clone(&telemetry);
         Arc::new(Reloader::new(origin, in_use, clock.clone(), telemetry))
@@ -240,19 +238,18 @@ fn prepare(
     let desk = Desk {
         system,
         asserter,
-        openapi,
+        current,
         links,
         kept,
         clock,
         telemetry: Arc::clone(&telemetry),
-        token: control.token,
         reload,
         watch,
     };
     listen(&mut server, gate, &listener, identity, &telemetry)?;
     server.add_service(background_service(
         "control",
-        control::Listener::new(bound, control.tls, Arc::new(desk)),
+        control::Listener::new(bound, Arc::new(desk)),
     ));
     Ok(server)
 }
@@ -280,9 +277,13 @@ fn take_into_use(
         revocation
             .start(clock)
             .map_err(|error| StartFault::Revocation(error.to_string()))?;
-        telemetry.watch_revocation(revocation.counters());
     }
-    telemetry.took_into_use(clock.now(), snapshot.trust.first_end(), end_of(identity));
+    telemetry.watch_revocation(snapshot.trust.revocation().map(|own| own.counters()));
+    telemetry.took_into_use(
+        clock.now(),
+        ends(&snapshot.trust, identity),
+        snapshot.trust.seen(),
+    );
     Ok(())
 }
 
@@ -294,17 +295,13 @@ fn listen(
     identity: Arc<Identity>,
     telemetry: &Arc<Telemetry>,
 ) -> Result<(), StartFault> {
-    let mut proxy = http_proxy(&server.configuration, gate);
-    proxy.server_options = Some(server_options(listener.keepalive));
-    proxy.h2_options = Some(h2_options());
-    let door = Door::new(proxy, listener.max_connections, Arc::clone(telemetry));
+    let door = Door::new(gate, listener.max_connections, Arc::clone(telemetry));
     let mut service = Service::new("gateway".into(), door);
     let tls = tls::settings(identity, listener.client_auth);
-    service.add_tls_with_settings(
-        &listener.address.to_string(),
-        None,
-        tls.map_err(|error| StartFault::Proxy(error.to_string()))?,
-    );
+    let tls = tls.map_err(|error| StartFault::Proxy(error.to_string()))?;
+    let endpoint = ListenerConfig::tcp(listener.address.to_string()).tls(tls);
+    let buffers = L4BufferSettings::default().read(READ_BUFFER);
+    service.add_listener(endpoint.l4_buffer(buffers));
     server.add_service(service);
     Ok(())
 }
@@ -314,22 +311,6 @@ fn server_conf(threads: usize, grace: Duration, finish: Duration) -> ServerConf 
         threads,
         grace_period_seconds: Some(grace.as_secs()),
         graceful_shutdown_timeout_seconds: Some(finish.as_secs()),
-        upstream_keepalive_pool_size: 512,
-        max_retries: 2,
         ..ServerConf::default()
     }
-}
-
-fn server_options(keepalive: Duration) -> HttpServerOptions {
-    let mut options = HttpServerOptions::default();
-    options.h2_idle_timeout = Some(keepalive);
-    options
-}
-
-fn h2_options() -> H2Options {
-    let mut options = default_h2_options();
-    options
-        .max_header_list_size(H2_MAX_HEADER_LIST)
-        .max_concurrent_streams(H2_MAX_STREAMS);
-    options
 }

@@ -305,7 +305,7 @@ const fn certificate(reason: Reason) -> Guide {
         },
         Reason::CertificateWrongType => Guide {
             rules: "CRT-3",
-            when: "The certificate is no qualified certificate for electronic seals or website authentication, or its key may not sign.",
+            when: "The certificate is no qualified certificate for electronic seals or website authentication, or of a type that this gateway does not take, or its key may not sign.",
             remedy: "Use the QSealC, not a certificate for electronic signatures or an ordinary TLS certificate.",
             example: "QcType esign",
         },

@@ -104,7 +104,7 @@ reasons! {
     /// SIG-5
     CertificateWeak = (403, Forbidden, "certificate-weak", "The certificate's key is not RSA of 2048 to 4096 bits with an accepted exponent."),
     /// CRT-3
-    CertificateWrongType = (403, Forbidden, "certificate-wrong-type", "The certificate is not a qualified certificate for electronic seals or for website authentication."),
+    CertificateWrongType = (403, Forbidden, "certificate-wrong-type", "The certificate is not a qualified certificate of a type that is accepted here: for electronic seals or for website authentication."),
     /// CRT-4
     CertificateNotPsd2 = (403, Forbidden, "certificate-not-psd2", "The certificate does not carry a PSD2 identity (ETSI TS 119 495)."),
     /// TLS-3

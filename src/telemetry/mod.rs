@@ -19,7 +19,7 @@ use crate::{
     clock::Timestamp,
     interface::operations::Catalogue,
     state::Counters,
-    trust::{Registers, revocation::Counters as RevocationCounters},
+    trust::{Registers, Seen, revocation::Counters as RevocationCounters},
 };
 use access::AccessLog;
 use http::HeaderValue;
@@ -107,8 +107,8 @@ impl Telemetry {
         self.registers.watch(registers);
     }
 
-    /// Shows the counters of the revocation that is in use.
-    pub fn watch_revocation(&self, counters: &Arc<RevocationCounters>) {
+    /// Shows the counters of the revocation that is in use; none where it is not checked.
+    pub fn watch_revocation(&self, counters: Option<&Arc<RevocationCounters>>) {
         self.revocation.watch(counters);
     }
 
@@ -117,9 +117,9 @@ impl Telemetry {
         self.reload.count(taken);
     }
 
-    /// From now on this configuration is in use: its first anchor to end, and the end of the gateway's own certificate.
-    pub fn took_into_use(&self, at: Timestamp, anchors: Option<Timestamp>, own: Option<Timestamp>) {
-        self.reload.took_into_use(at, anchors, own);
+    /// From now on this configuration is in use: when what it names ends, by what it is, and the TPP certificates that are seen.
+    pub fn took_into_use(&self, at: Timestamp, ends: Vec<(&'static str, Timestamp)>, seen: Seen) {
+        self.reload.took_into_use(at, ends, seen);
     }
 
     /// Everything, in Prometheus' text format, with what the store counted.

@@ -10,8 +10,8 @@ pub(super) struct RevocationMetrics(ArcSwapOption<Counters>);
 
 impl RevocationMetrics {
     /// From now on these are shown.
-    pub(super) fn watch(&self, counters: &Arc<Counters>) {
-        self.0.store(Some(Arc::clone(counters)));
+    pub(super) fn watch(&self, counters: Option<&Arc<Counters>>) {
+        self.0.store(counters.cloned());
     }
 
     /// In Prometheus' text format.
@@ -61,5 +61,26 @@ fn write(counters: &Counters, out: &mut String) -> std::fmt::Result {
             "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}"
         )?;
     }
+    let name = "portvakt_crl_next_update_timestamp_seconds";
+    let lists = counters.lists();
+    if !lists.is_empty() {
+        writeln!(
+            out,
+            "# HELP {name} When a CRL that requests rest on is to be replaced, by its issuer and where it is from; at most {}.\n\
+             # TYPE {name} gauge",
+            Counters::MOST_LISTS
+        )?;
+    }
+    for ((issuer, from), next) in lists.iter() {
+        let (issuer, from) = (quoted(issuer), quoted(from));
+        let next = next.unix();
+        writeln!(out, "{name}{{issuer={issuer},from={from}}} {next}")?;
+    }
     Ok(())
+}
+
+/// The value of a label: names come from certificates, and may hold anything.
+pub(super) fn quoted(text: &str) -> String {
+    let plain = text.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{}\"", plain.replace('\n', "\\n"))
 }

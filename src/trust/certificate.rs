@@ -12,6 +12,7 @@ use super::{
 };
 use crate::clock::Timestamp;
 use aws_lc_rs::signature::ParsedPublicKey;
+use http::HeaderValue;
 use std::{fmt, sync::OnceLock};
 
 /// A certificate that chains to an anchor and identifies a TPP (CRT-1 to CRT-4).
@@ -37,6 +38,8 @@ pub struct Certificate {
     sources: Option<Sources>,
     /// The first spelling of keyId's issuer that named this one: the next time, comparing bytes is enough.
     spelling: OnceLock<Box<[u8]>>,
+    /// What the core is told of it (FWD-1), once that was written.
+    told: OnceLock<[HeaderValue; 3]>,
 }
 
 /// When a certificate is valid, both ends included.
@@ -75,13 +78,13 @@ impl Certificate {
         let statements = judgement::statements_by(&certificate, &mut tolerance)?;
         if !tolerance.used().contains(Tolerated::StatementUnwrapped) {
             judgement::qualified(&statements)?;
-            judgement::qc_type(&statements)?;
+            judgement::qc_type(&statements, trust.types)?;
         }
         judgement::key_usage(&certificate)?;
         let psd2 = judgement::psd2_by(&statements, &mut tolerance)?;
         let issuer = judgement::issuer(&certificate)?;
         // Only now: an address in a certificate is nothing before it chains to an anchor (CRT-11).
-        let sources = trust.sources(&members)?;
+        let sources = trust.sources(&trust.anchors, &members, now)?;
         Ok(Self {
             presented: presented.into(),
             generation: trust.generation,
@@ -96,7 +99,23 @@ impl Certificate {
             key,
             validity,
             spelling: OnceLock::new(),
+            told: OnceLock::new(),
         })
+    }
+
+    /// What `write` makes of it, which is the same for each of its requests.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub(crate) fn told<E>(
+        &self,
+        write: impl FnOnce(&Self) -> Result<[HeaderValue; 3], E>,
+    ) -> Result<&[HeaderValue; 3], E> {
+        if let Some(told) = self.told.get() {
+            return Ok(told);
+        }
+        let told = write(self)?;
+        Ok(self.told.get_or_init(|| told))
     }
 
     /// The TPP's identity: the organizationIdentifier, upper-cased and trimmed (CRT-4, QUO-15).

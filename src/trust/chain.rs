@@ -16,6 +16,7 @@ use openssl::{
         verify::{X509VerifyFlags, X509VerifyParam},
     },
 };
+use std::{cmp::Ordering, collections::HashMap, sync::Arc};
 
 /// The security level at which RSA and DSA keys under 2048 bits, MD5 and SHA-1 fail (CRT-10; SSL_CTX_set_security_level).
 pub(super) const SECURITY_LEVEL: i32 = 2;
@@ -29,6 +30,8 @@ pub struct Anchors {
     intermediates: Vec<X509>,
     count: usize,
     first_end: Option<Timestamp>,
+    /// All of them by subject (DER), where several have the same: a CA's certificates with different keys, most often.
+    namesakes: HashMap<Vec<u8>, Vec<X509>>,
 }
 
 impl std::fmt::Debug for Anchors {
@@ -53,6 +56,7 @@ impl Anchors {
         parameters.set_depth(MAX_DEPTH);
         let mut store = X509StoreBuilder::new()?;
         store.set_param(&parameters)?;
+        let namesakes = namesakes(anchors.iter().chain(&intermediates))?;
         let count = anchors.len();
         let ends = anchors.iter().filter_map(|anchor| validity_of(anchor).ok());
         let first_end = ends.map(|validity| validity.not_after).min();
@@ -64,7 +68,37 @@ impl Anchors {
             intermediates,
             count,
             first_end,
+            namesakes,
         })
+    }
+
+    /// The certificates of a CA's other keys, each with those above it: those of its name, valid now, that lead to an anchor of the same name as that of
+    /// its own chain. A CA that has changed its key signs its lists with either (RFC 5280, 6.3.3 f); a CA elsewhere that only happens
+    /// to have the same name is another one.
+    pub(super) fn other_keys(
+        &self,
+        issuer: &X509Ref,
+        anchor: Option<&X509>,
+        now: Timestamp,
+    ) -> Vec<Arc<[Vec<u8>]>> {
+        let named = issuer.subject_name().to_der();
+        let Some(all) = named.ok().and_then(|name| self.namesakes.get(&name)) else {
+            return Vec::new();
+        };
+        let others = all.iter().filter(|other| !has_key_of(other, issuer));
+        others
+            .filter_map(|other| {
+                let way = self.members(&other.to_der().ok()?, &[], now).ok()?;
+                let valid = validity(&way).ok()?;
+                let end = way.last().zip(anchor).is_some_and(|(end, anchor)| {
+                    let same = end.subject_name().try_cmp(anchor.subject_name());
+                    same.is_ok_and(Ordering::is_eq)
+                });
+                let holds = end && valid.iter().all(|member| member.contains(now));
+                let way = way.iter().map(|member| member.to_der().ok());
+                way.collect::<Option<_>>().filter(|_| holds)
+            })
+            .collect()
     }
 
     /// When the first of the anchors ends; `None` where there is none.
@@ -153,6 +187,26 @@ impl Anchors {
         });
         Ok(Way { members, fault })
     }
+}
+
+fn has_key_of(one: &X509Ref, other: &X509Ref) -> bool {
+    let keys = one
+        .public_key()
+        .and_then(|key| Ok((key, other.public_key()?)));
+    keys.is_ok_and(|(one, other)| one.public_eq(&other))
+}
+
+/// Those of which several have the same subject, by it (DER).
+fn namesakes<'a>(
+    all: impl Iterator<Item = &'a X509>,
+) -> Result<HashMap<Vec<u8>, Vec<X509>>, ErrorStack> {
+    let mut named: HashMap<_, Vec<_>> = HashMap::new();
+    for certificate in all {
+        let name = certificate.subject_name().to_der()?;
+        named.entry(name).or_default().push(certificate.clone());
+    }
+    named.retain(|_, same| same.len() > 1);
+    Ok(named)
 }
 
 /// A certificate, and those above it as far as they were found.

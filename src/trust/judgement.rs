@@ -7,7 +7,7 @@
 use super::{
     CertificateFault, Validity,
     name::Name,
-    qc::{self, Psd2, Statements},
+    qc::{self, CertificateTypes, Psd2, Statements},
     tolerance::{Tolerance, Tolerated},
 };
 use crate::clock::Timestamp;
@@ -129,15 +129,21 @@ pub(crate) const fn qualified(statements: &Statements) -> Result<(), Certificate
     }
 }
 
-/// CRT-3: QcType eseal or web.
-pub(crate) const fn qc_type(statements: &Statements) -> Result<(), CertificateFault> {
-    if statements.eseal || statements.web {
-        Ok(())
-    } else {
-        Err(CertificateFault::WrongType(
-            "its QcType is neither eseal nor web",
-        ))
+/// CRT-3: QcType eseal or web, of those that are accepted. A certificate of both types passes as either.
+pub(crate) const fn qc_type(
+    statements: &Statements,
+    accepted: CertificateTypes,
+) -> Result<(), CertificateFault> {
+    if statements.eseal && accepted.eseal || statements.web && accepted.web {
+        return Ok(());
     }
+    Err(CertificateFault::WrongType(
+        match (accepted.eseal, accepted.web) {
+            (true, false) => "its QcType is not eseal",
+            (false, true) => "its QcType is not web",
+            _ => "its QcType is neither eseal nor web",
+        },
+    ))
 }
 
 /// TLS-3: QcType web.

@@ -37,6 +37,7 @@ pub mod website;
 pub use certificate::{Certificate, Roles, Validity};
 pub use chain::Anchors;
 pub(crate) use chain::end_of;
+pub use qc::CertificateTypes;
 pub use register::Registers;
 pub use revocation::Revocation;
 pub use tolerance::{CertificatePolicy, Tolerated};
@@ -44,10 +45,13 @@ pub use website::{Shown, Website};
 
 use crate::{clock::Timestamp, interface::Reason};
 use moka::sync::Cache;
-use openssl::x509::X509;
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering},
+use openssl::x509::{X509, X509Ref};
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 /// Why a certificate does not identify a TPP. The texts are the operator's; what the caller reads is the reason's.
@@ -90,11 +94,17 @@ impl CertificateFault {
         }
     }
 
-    /// Whether the certificate alone decides: no other time and no other path to an anchor would change it (CRT-12).
+    /// Whether no other time would change it (CRT-12). Whether a certificate leads to an anchor is judged without regard
+    /// to the time, and with every certificate that could help: only other anchors would change that, and with them
+    /// comes another [`Trust`].
     const fn is_lasting(&self) -> bool {
         match self {
-            Self::Malformed(_) | Self::Weak(_) | Self::WrongType(_) | Self::NotPsd2(_) => true,
-            Self::Untrusted(_) | Self::Expired(_) | Self::NotYetValid(_) => false,
+            Self::Malformed(_)
+            | Self::Weak(_)
+            | Self::Untrusted(_)
+            | Self::WrongType(_)
+            | Self::NotPsd2(_) => true,
+            Self::Expired(_) | Self::NotYetValid(_) => false,
         }
     }
 }
@@ -105,6 +115,9 @@ const CERTIFICATES_KEPT: u64 = 10_000;
 /// How many refused certificates are remembered: 32 bytes and a few words each.
 const REFUSALS_KEPT: u64 = 10_000;
 
+/// How long a refusal is remembered: what only failed for want of memory is judged again soon.
+const REFUSALS_LAST: Duration = Duration::from_secs(60);
+
 /// Everything by which certificates are judged, and the certificates that chained to it.
 #[derive(Debug)]
 pub struct Trust {
@@ -112,8 +125,9 @@ pub struct Trust {
     /// Those of QWACs, where they are others (TLS-3).
     client_anchors: Option<Anchors>,
     policy: CertificatePolicy,
+    types: CertificateTypes,
     revocation: Option<Arc<Revocation>>,
-    /// Refusals that no time and no other path can change (CRT-12), by the SHA-256 of what was presented.
+    /// Refusals that no time can change (CRT-12), by the SHA-256 of what was presented.
     refused: Cache<[u8; 32], CertificateFault>,
     known: Cache<Box<[u8]>, Arc<Certificate>>,
     /// Tells certificates that were judged by these anchors from those of a Trust before a reload (CRT-12).
@@ -128,8 +142,12 @@ impl Trust {
             anchors,
             client_anchors: None,
             policy: CertificatePolicy::Strict,
+            types: CertificateTypes::default(),
             revocation: None,
-            refused: Cache::new(REFUSALS_KEPT),
+            refused: Cache::builder()
+                .max_capacity(REFUSALS_KEPT)
+                .time_to_live(REFUSALS_LAST)
+                .build(),
             known: Cache::new(CERTIFICATES_KEPT),
             generation: GENERATION.fetch_add(1, Ordering::Relaxed),
         }
@@ -138,6 +156,12 @@ impl Trust {
     /// The same trust, in certificates that are read by another policy.
     pub fn with_policy(mut self, policy: CertificatePolicy) -> Self {
         self.policy = policy;
+        self
+    }
+
+    /// The same trust, where requests are signed by certificates of these types only (CRT-3).
+    pub fn with_types(mut self, types: CertificateTypes) -> Self {
+        self.types = types;
         self
     }
 
@@ -159,10 +183,20 @@ impl Trust {
         self.revocation.as_ref()
     }
 
-    /// When the first anchor ends, of seals or of websites.
-    pub fn first_end(&self) -> Option<Timestamp> {
+    /// When the first anchor of each set ends: those of seals (`anchor`) and, where they are others, of QWACs (`client_anchor`).
+    pub fn ends(&self) -> impl Iterator<Item = (&'static str, Timestamp)> {
         let clients = self.client_anchors.as_ref().and_then(Anchors::first_end);
-        self.anchors.first_end().into_iter().chain(clients).min()
+        let sets = [
+            ("anchor", self.anchors.first_end()),
+            ("client_anchor", clients),
+        ];
+        sets.into_iter()
+            .filter_map(|(name, end)| end.map(|end| (name, end)))
+    }
+
+    /// The TPP certificates that are kept ready, now and later.
+    pub fn seen(&self) -> Seen {
+        Seen(self.known.clone())
     }
 
     /// The anchors, and none of what was remembered by them.
@@ -204,10 +238,16 @@ impl Trust {
     }
 
     /// Where the revocation of a chain's members is known from; `None` where it is not checked.
-    fn sources(&self, members: &[X509]) -> Result<Option<revocation::Sources>, CertificateFault> {
+    fn sources(
+        &self,
+        anchors: &Anchors,
+        members: &[X509],
+        now: Timestamp,
+    ) -> Result<Option<revocation::Sources>, CertificateFault> {
+        let others = |issuer: &X509Ref| anchors.other_keys(issuer, members.last(), now);
         self.revocation
             .as_ref()
-            .map(|revocation| revocation.sources(members))
+            .map(|revocation| revocation.sources(members, others))
             .transpose()
             .map_err(|fault| CertificateFault::Untrusted(fault.to_string()))
     }
@@ -242,6 +282,24 @@ impl Trust {
         self.known
             .insert(presented.into(), Arc::clone(&certificate));
         Ok(certificate)
+    }
+}
+
+/// The certificates that chained to an anchor and are kept ready: what telemetry reads.
+#[derive(Clone, Debug)]
+pub struct Seen(Cache<Box<[u8]>, Arc<Certificate>>);
+
+impl Seen {
+    /// Those that end first, with when they do: so many at most.
+    pub fn first_to_end(&self, most: usize) -> Vec<(Timestamp, Arc<Certificate>)> {
+        let ends = self.0.iter().filter_map(|(_, certificate)| {
+            let end = certificate.validity().first()?.not_after;
+            Some((end, certificate))
+        });
+        let mut ends: Vec<_> = ends.collect();
+        ends.sort_by_key(|(end, _)| *end);
+        ends.truncate(most);
+        ends
     }
 }
 

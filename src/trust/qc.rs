@@ -21,6 +21,24 @@ const PSD2: &[u8] = &[4, 0, 0x81, 0x98, 0x27, 2];
 /// 0.4.0.19495.1, to which one more number makes a role.
 const ROLE: &[u8] = &[4, 0, 0x81, 0x98, 0x27, 1];
 
+/// The types of certificate that may sign requests (CRT-3): by default both. The QWAC of a TLS connection is another matter (TLS-3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CertificateTypes {
+    /// Those for electronic seals, QcType eseal.
+    pub eseal: bool,
+    /// Those for website authentication, QcType web.
+    pub web: bool,
+}
+
+impl Default for CertificateTypes {
+    fn default() -> Self {
+        Self {
+            eseal: true,
+            web: true,
+        }
+    }
+}
+
 /// What the statements say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statements {

@@ -108,7 +108,7 @@ impl Website {
         judgement::psd2_by(&statements, &mut tolerance)?;
         Ok(Self {
             tpp_id: judgement::tpp_id(&certificate)?,
-            sources: trust.sources(&members)?,
+            sources: trust.sources(anchors, &members, now)?,
             validity,
         })
     }

@@ -268,7 +268,7 @@ pub(crate) fn requests(bytes: &[u8]) {
     let head = Head {
         method: &method,
         target,
-        headers: &map,
+        fields: portvakt::interface::headers::Fields::of(&map),
         authority: None,
         framing,
         peer: None,

@@ -4,6 +4,8 @@
 mod chain;
 /// CRT-10.
 mod encoding;
+/// A measurement: faults of responders, and those who do not rest on them.
+mod faults;
 /// CRT-7.
 mod register;
 /// CRT-6, CRT-11, CRT-12.
@@ -12,6 +14,8 @@ mod revocation;
 mod statements;
 /// `certificate_policy: tolerant`.
 mod tolerant;
+/// CRT-6: who may say that a certificate is good.
+mod vouched;
 
 use crate::harness::{
     Call, Gate, World, accepted,
@@ -113,6 +117,27 @@ fn seals_and_website_certificates() {
         &gate,
         &leaf(|spec| spec.key_usages = vec![KeyUsagePurpose::ContentCommitment]),
     );
+}
+
+//= CRT-3 accepted
+//= CRT-3 refused
+#[test]
+fn only_the_types_that_are_listed() {
+    let kinds = [("eseal", QcType::Eseal), ("web", QcType::Web)];
+    for (listed, _) in kinds {
+        let types = format!("certificate_types: [{listed}]");
+        let gate = Gate::builder().trust(&types).start();
+        for (name, kind) in kinds {
+            let call = leaf(|spec| spec.qc_type = Some(kind));
+            if name == listed {
+                accepted(&gate, &call);
+                continue;
+            }
+            let answer = refused(&gate, &call, 403, "FORBIDDEN", "certificate-wrong-type");
+            let text = answer.json()["faults"].to_string() + &answer.json()["message"].to_string();
+            assert!(text.contains("type"), "{text}");
+        }
+    }
 }
 
 //= CRT-3 refused

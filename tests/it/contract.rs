@@ -2,7 +2,7 @@
 //! of the catalogue, and its examples verify the assertion (FWD-1).
 
 use crate::{
-    harness::{Call, Gate, Passage, Protocol, accepted},
+    harness::{Call, Gate, Passage, Protocol, accepted, skipped},
     signers::python_with,
 };
 use portvakt::{
@@ -171,7 +171,7 @@ fn keys_are_published_to_whoever_asks() {
 fn python_verifies_it() {
     let packages = ["PyJWT", "cryptography"];
     let Some(mut python) = python_with("python-jwt", "jwt, cryptography", &packages) else {
-        return println!("skipped: Python with PyJWT cannot be had on this machine");
+        return skipped("Python with PyJWT cannot be had on this machine");
     };
     let gate = gate();
     let passage = accepted(&gate, &Call::payment()).remove(0);

@@ -1,6 +1,6 @@
 //! ERR-4, QUO-5, REP-1: a disk that is full, or cannot be written, and what needs no disk.
 
-use crate::harness::{Call, Connection, Gate, Protocol, accepted, check_error, refused};
+use crate::harness::{Call, Connection, Gate, Protocol, accepted, check_error, refused, skipped};
 use portvakt::clock::Stopwatch;
 use serde_json::json;
 use std::{
@@ -99,7 +99,7 @@ fn with_small_disk(place: &Path, command: &Command) -> Command {
 fn a_disk_that_is_full_fails_closed_and_recovers() {
     let tried = with_small_disk(TempDir::new().unwrap().path(), &Command::new("true")).output();
     if !tried.as_ref().is_ok_and(|output| output.status.success()) {
-        println!("skipped: a file system cannot be mounted here: {tried:?}");
+        skipped(&format!("a file system cannot be mounted here: {tried:?}"));
         return;
     }
     let gate = Gate::builder().for_program();
@@ -150,7 +150,7 @@ fn can_be_read_only(folder: &Path) -> bool {
 fn a_file_that_cannot_be_written_fails_closed_and_recovers() {
     let gate = Gate::start();
     if !can_be_read_only(gate.folder()) {
-        println!("skipped: a file cannot be made immutable here (chattr +i)");
+        skipped("a file cannot be made immutable here (chattr +i)");
         return;
     }
     let files = ["portvakt.db", "portvakt.db-wal"];

@@ -1,24 +1,22 @@
-//! The doors to the upstream, with a proxy whose filter forgets to judge: even so nothing gets through (SIG-11).
+//! The doors to the upstream, with an application that forgets to judge: even so nothing gets through (SIG-11).
 
 use crate::harness::{Upstream, world};
 use async_trait::async_trait;
-use bytes::Bytes;
 use openssl::x509::X509;
 use pingora::{
-    Result,
-    http::RequestHeader,
-    proxy::{FailToProxy, ProxyHttp, Session, http_proxy_service},
+    apps::{HttpServerApp, ReusedHttpStream},
+    protocols::http::ServerSession as Session,
     server::{
-        RunArgs, Server, ShutdownSignal, ShutdownSignalWatch,
+        RunArgs, Server, ShutdownSignal, ShutdownSignalWatch, ShutdownWatch,
         configuration::{Opt, ServerConf},
     },
-    upstreams::peer::HttpPeer,
+    services::listening::Service,
 };
 use portvakt::{
     admission::{Policy, Snapshot},
     clock::Clock,
     config,
-    gateway::{Exchange, Gate, GateSettings, World},
+    gateway::{Gate, GateSettings, World},
     interface::operations::{Catalogue, Environment, builtin},
     signing::{AnswerSigner, AnswerSigning},
     state::{Kept, StateSettings},
@@ -37,74 +35,26 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// A proxy that lets every request go on, admitted or not.
-struct Careless {
-    gate: Gate,
-    /// Where it sends requests without asking the gate, if it goes that far.
-    own_peer: Option<SocketAddr>,
-}
+/// An application that lets every request go on, admitted or not.
+struct Careless(Gate);
 
 #[async_trait]
-impl ProxyHttp for Careless {
-    type CTX = Exchange;
-
-    fn new_ctx(&self) -> Exchange {
-        self.gate.new_ctx()
-    }
-
-    async fn request_filter(&self, _: &mut Session, _: &mut Exchange) -> Result<bool> {
-        Ok(false)
-    }
-
-    async fn upstream_peer(
-        &self,
-        session: &mut Session,
-        exchange: &mut Exchange,
-    ) -> Result<Box<HttpPeer>> {
-        match self.own_peer {
-            Some(address) => Ok(Box::new(HttpPeer::new(address, false, String::new()))),
-            None => self.gate.upstream_peer(session, exchange).await,
-        }
-    }
-
-    async fn proxy_upstream_filter(
-        &self,
-        session: &mut Session,
-        exchange: &mut Exchange,
-    ) -> Result<bool> {
-        self.gate.proxy_upstream_filter(session, exchange).await
-    }
-
-    async fn upstream_request_filter(
-        &self,
-        session: &mut Session,
-        head: &mut RequestHeader,
-        exchange: &mut Exchange,
-    ) -> Result<()> {
-        self.gate
-            .upstream_request_filter(session, head, exchange)
+impl HttpServerApp for Careless {
+    async fn process_new_http(
+        self: &Arc<Self>,
+        mut session: Session,
+        _: &ShutdownWatch,
+    ) -> Option<ReusedHttpStream> {
+        assert!(session.read_request().await.unwrap());
+        let mut exchange = self.0.open(&session);
+        let error = self
+            .0
+            .forward(&mut session, &mut exchange)
             .await
-    }
-
-    async fn request_body_filter(
-        &self,
-        session: &mut Session,
-        body: &mut Option<Bytes>,
-        end: bool,
-        exchange: &mut Exchange,
-    ) -> Result<()> {
-        self.gate
-            .request_body_filter(session, body, end, exchange)
-            .await
-    }
-
-    async fn fail_to_proxy(
-        &self,
-        session: &mut Session,
-        error: &pingora::Error,
-        exchange: &mut Exchange,
-    ) -> FailToProxy {
-        self.gate.fail_to_proxy(session, error, exchange).await
+            .unwrap_err();
+        self.0.fail(&mut session, &error, &mut exchange).await;
+        session.finish().await.ok();
+        None
     }
 }
 
@@ -112,13 +62,7 @@ impl ProxyHttp for Careless {
 #[test]
 fn an_unadmitted_request_opens_no_connection() {
     let upstream = Upstream::start();
-    let answer = send_through(
-        |gate| Careless {
-            gate,
-            own_peer: None,
-        },
-        &upstream,
-    );
+    let answer = serve(gate(upstream.address(), None));
     assert!(
         answer.starts_with("HTTP/1.1 500 ") && answer.contains("\"reason\":\"internal\""),
         "{answer}"
@@ -126,21 +70,7 @@ fn an_unadmitted_request_opens_no_connection() {
     assert_eq!(upstream.connections(), 0);
 }
 
-/// Even where a connection is there, the second door holds: no byte of the request is written to it.
-#[test]
-fn an_unadmitted_request_is_not_written_to_a_connection() {
-    let upstream = Upstream::start();
-    let own_peer = Some(upstream.address());
-    let answer = send_through(|gate| Careless { gate, own_peer }, &upstream);
-    assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
-    assert!(upstream.take().is_empty());
-}
-
-fn send_through(careless: impl FnOnce(Gate) -> Careless, upstream: &Upstream) -> String {
-    serve(careless(gate(upstream.address(), None)))
-}
-
-fn serve(careless: Careless) -> String {
+fn serve(gate: Gate) -> String {
     let address = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -152,7 +82,7 @@ fn serve(careless: Careless) -> String {
     };
     let mut server = Server::new_with_opt_and_conf(Some(Opt::default()), conf);
     server.bootstrap();
-    let mut service = http_proxy_service(&server.configuration, careless);
+    let mut service = Service::new("careless".into(), Careless(gate));
     service.add_tcp(&address.to_string());
     server.add_service(service);
     let (stop, stopped) = watch::channel(false);
@@ -175,7 +105,7 @@ fn serve(careless: Careless) -> String {
     answer
 }
 
-/// Nor where answers are signed, and the gate itself calls the upstream (SIG-12).
+/// Nor where answers are signed (SIG-12).
 #[test]
 fn an_unadmitted_request_opens_no_connection_for_a_signed_answer() {
     let upstream = Upstream::start();
@@ -188,10 +118,7 @@ fn an_unadmitted_request_opens_no_connection_for_a_signed_answer() {
         signer: AnswerSigner::new(&identity).unwrap(),
         body_limit: 1,
     };
-    let answer = serve(Careless {
-        gate: gate(upstream.address(), Some(signing)),
-        own_peer: None,
-    });
+    let answer = serve(gate(upstream.address(), Some(signing)));
     assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
     assert!(
         answer.contains("\r\nsignature: keyId=") || answer.contains("\r\nSignature: keyId="),

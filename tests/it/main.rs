@@ -82,6 +82,9 @@ mod openapi;
 /// The table of rules, code and tests.
 mod rules;
 
+/// What a request may allocate.
+mod allocations;
+
 /// Every parser of outside bytes.
 mod properties;
 

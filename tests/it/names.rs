@@ -1,6 +1,9 @@
 //! Any issuer's name, as OpenSSL and Java print it, names its certificate; with one attribute changed it does not (SIG-4).
 
-use crate::signers::{found, java_command};
+use crate::{
+    harness::skipped,
+    signers::{found, java_command},
+};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use openssl::{
     asn1::Asn1Time,
@@ -186,7 +189,7 @@ fn named(der: &[u8]) -> Vec<u8> {
 /// The renderings of Java, of all names in one process; none where there is no Java.
 fn by_java(ders: &[Vec<u8>]) -> Vec<Vec<String>> {
     let Some(mut java) = java_command() else {
-        println!("skipped: java cannot be had on this machine");
+        skipped("java cannot be had on this machine");
         return ders.iter().map(|_| Vec::new()).collect();
     };
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/signers/Names.java");

@@ -1,13 +1,14 @@
-//! The OpenAPI description: a linter finds nothing in it, its schemas judge as the gateway does, and nothing that
+//! The OpenAPI description: a validator and a linter find nothing in it, its schemas judge as the gateway does, and nothing that
 //! schemathesis makes of it brings the gateway to fail or to forward what it forbids.
 //!
-//! The tools come from PyPI, once, into the target folder; where they cannot be had the tests say so and are skipped.
+//! The tools come from PyPI and npm, once, into the target folder; where they cannot be had the tests say so and are skipped.
 //! PORTVAKT_SCHEMATHESIS_EXAMPLES makes a long run: so many requests at most for each operation, other ones each time, and
 //! every single fault in every parameter.
 
 use crate::{
-    harness::{Gate, Reply, Upstream, world},
+    harness::{Gate, Reply, Upstream, skipped, world},
     payload::generated,
+    signers::node_modules,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use portvakt::interface::{
@@ -61,7 +62,7 @@ fn succeeds(command: &mut Command) -> Option<()> {
 
 fn python() -> Option<Command> {
     if PYTHON.is_none() {
-        println!("skipped: openapi-spec-validator and schemathesis cannot be had on this machine");
+        skipped("openapi-spec-validator and schemathesis cannot be had on this machine");
     }
     PYTHON.as_ref().map(Command::new)
 }
@@ -100,17 +101,39 @@ fn description(environment: Environment) -> Value {
     describe(&Catalogue::new(environment, operations).unwrap(), &setting)
 }
 
+/// The description of each environment, in files.
+fn described(folder: &Path) -> [PathBuf; 2] {
+    [Environment::Production, Environment::Sandbox].map(|environment| {
+        let file = folder.join(format!("{}.json", environment.name()));
+        fs::write(&file, description(environment).to_string()).unwrap();
+        file
+    })
+}
+
 #[test]
-fn a_linter_finds_nothing() {
+fn a_validator_finds_nothing() {
     let Some(mut python) = python() else { return };
     let folder = tempfile::tempdir().unwrap();
     python.args(["-m", "openapi_spec_validator", "--errors", "all"]);
-    for environment in [Environment::Production, Environment::Sandbox] {
-        let file = folder.path().join(format!("{}.json", environment.name()));
-        fs::write(&file, description(environment).to_string()).unwrap();
-        python.arg(file);
-    }
-    passes(&mut python);
+    passes(python.args(described(folder.path())));
+}
+
+/// By every rule that Redocly recommends, warnings included.
+#[test]
+fn a_linter_finds_nothing() {
+    let Some(modules) = node_modules("redocly", "@redocly/cli", "2.77.0") else {
+        return skipped("@redocly/cli cannot be had on this machine");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut linter = Command::new(modules.join(".bin/redocly"));
+    linter
+        .arg("lint")
+        .args(described(folder.path()))
+        .args(["--extends", "recommended-strict"])
+        .env("REDOCLY_TELEMETRY", "off")
+        .env("REDOCLY_SUPPRESS_UPDATE_NOTICE", "true")
+        .current_dir(folder.path());
+    passes(&mut linter);
 }
 
 #[test]

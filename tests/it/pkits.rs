@@ -4,6 +4,7 @@
 //! then in Python's package `cryptography_vectors`; where neither is there, the tests say so and are skipped. What is judged is the
 //! chain and the validity of its members: PSD2 and key policy are other layers, which none of these certificates would pass.
 
+use crate::harness::skipped;
 use openssl::x509::X509;
 use portvakt::{clock::Timestamp, trust::Anchors};
 use rustls::pki_types::{CertificateDer, TrustAnchor, UnixTime};
@@ -98,8 +99,8 @@ impl Suite {
     /// The suite, where it can be had.
     pub(crate) fn find() -> Option<Self> {
         let Some(folder) = folder() else {
-            println!(
-                "skipped: PKITS is not here; set PORTVAKT_PKITS or install Python's cryptography_vectors"
+            skipped(
+                "PKITS is not here; set PORTVAKT_PKITS or install Python's cryptography_vectors",
             );
             return None;
         };

@@ -1,10 +1,16 @@
 //! A changed configuration is taken into use without a restart, whole or not at all: CRT-8, CRT-12.
 
-use crate::harness::{Call, Connection, Gate, Protocol, Tls, World, accepted, refused, world};
-use portvakt::clock::Stopwatch;
+use crate::harness::{
+    Call, Connection, Crl, Gate, Protocol, Source, Tls, Tpp, Wire, World, accepted, pki::LeafSpec,
+    refused, world,
+};
+use portvakt::clock::{Clock, Stopwatch};
 use serde_json::json;
 use std::{
     fs,
+    io::Write,
+    net::TcpStream,
+    os::unix::fs::PermissionsExt,
     process::Command,
     sync::{
         LazyLock,
@@ -166,6 +172,139 @@ fn needs_sca(gate: &Gate) -> String {
     token.to_owned()
 }
 
+/// Asks the control listener with a bearer token.
+fn ask(gate: &Gate, request: &str, token: &str) -> (u16, serde_json::Value) {
+    let mut wire = Wire::new(TcpStream::connect(gate.control_address()).unwrap());
+    write!(
+        wire.stream,
+        "{request} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let answer = wire.answer(request.split(' ').next().unwrap()).unwrap();
+    let body = serde_json::from_slice(&answer.body).unwrap_or_default();
+    (answer.status, body)
+}
+
+/// Who may ask at the control listener.
+//= CRT-8 accepted
+//= CRT-8 refused
+#[test]
+fn the_control_listener_goes_by_the_configuration_in_use() {
+    let gate = Gate::builder().with_a_file().start();
+    let file = gate.folder().join("control.token");
+    let (first, second) = ("1".repeat(32), "2".repeat(32));
+    let keep = |token: &str| {
+        fs::write(&file, token).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    let with = |line: &str| {
+        gate.yaml()
+            .replace("control:\n", &format!("control:\n  {line}\n"))
+    };
+    let may = |token: &str| ask(&gate, "GET /metrics", token).0 == 200;
+    assert!(may(""));
+    keep(&first);
+    configure(&gate, &with("token_file: control.token"));
+    assert_eq!(reload(&gate), json!([]));
+    assert!(!may("") && may(&first) && !may(&second));
+    keep(&second);
+    assert_eq!(ask(&gate, "POST /reload", &first).0, 200);
+    assert!(!may(&first) && may(&second));
+    assert_eq!(ask(&gate, "POST /reload", &first).0, 401);
+    // The new address would need no token; the listener is still at the old one.
+    let elsewhere = gate.control_address().to_string();
+    let elsewhere = gate.yaml().replace(&elsewhere, "127.0.0.1:1");
+    configure(&gate, &elsewhere);
+    let (status, body) = ask(&gate, "POST /reload", &second);
+    assert_eq!(
+        (status, &body["needsRestart"]),
+        (200, &json!(["control.address"]))
+    );
+    assert!(!may("") && may(&second));
+    configure(&gate, gate.yaml());
+    assert_eq!(ask(&gate, "POST /reload", &second).0, 200);
+    assert!(may(""));
+    let shake = || Connection::shake(gate.control_address(), world(), Tls::default());
+    assert!(shake().is_err());
+    configure(&gate, &with("certificate: server.pem\n  key: server.key"));
+    assert_eq!(reload(&gate), json!([]));
+    assert!(shake().is_ok());
+}
+
+//= CRT-8 accepted
+#[test]
+fn the_description_is_that_of_the_catalogue_in_use() {
+    let gate = Gate::builder()
+        .with_a_file()
+        .line("operations: operations.yaml")
+        .file(
+            "operations.yaml",
+            "operations:\n  - {name: account-list, path: /v1/accounts}\n",
+        )
+        .start();
+    let described = || {
+        let description = gate.control("/openapi.json").json();
+        let authority = &description["servers"][0]["variables"]["authority"]["default"];
+        assert_eq!(authority, &gate.address().to_string());
+        description["paths"]["/v1/elsewhere"].is_object()
+    };
+    assert!(!described());
+    fs::write(
+        gate.folder().join("operations.yaml"),
+        "operations:\n  - {name: account-list, path: /v1/elsewhere}\n",
+    )
+    .unwrap();
+    let other = gate.address().to_string();
+    configure(&gate, &gate.yaml().replacen(&other, "127.0.0.1:1", 1));
+    assert_eq!(reload(&gate), json!(["listener.address"]));
+    assert!(described());
+}
+
+/// When what is in use ends: anchors, the gateway's own certificate, those of TPPs, lists.
+//= CRT-8 accepted
+#[test]
+fn what_will_end_is_shown() {
+    let now = Clock::System.now();
+    let list = |key: &str| Source::serving(Crl::at(now).sign(&world().issuing, key));
+    let source = list(&world().issuing_key);
+    let gate = Gate::builder()
+        .with_a_file()
+        .file("anchors/root.pem", world().issuing.pem())
+        .listener("client_anchors: anchors")
+        .line("revocation: {check: on, unreachable: closed, private_addresses: [127.0.0.1]}")
+        .start();
+    for set in ["listener", "anchor", "client_anchor"] {
+        let label = format!("of=\"{set}\"");
+        let end = gate.metric("portvakt_certificate_end_timestamp_seconds", &[&label]);
+        assert!(end > 1e9, "{set}");
+    }
+    let seen =
+        |labels: &[&str]| gate.metric("portvakt_tpp_certificate_end_timestamp_seconds{", labels);
+    assert!(seen(&[]) < 0.1);
+    let spec = LeafSpec {
+        serial: Some(vec![0x51, 7]),
+        crl_urls: vec![source.url()],
+        not_after: time::macros::datetime!(2040-01-01 0:00 UTC),
+        ..world().leaf()
+    };
+    let tpp = Tpp::of(world().issuing.issue(&spec).unwrap());
+    accepted(&gate, &Call::accounts().by(&tpp));
+    let end = seen(&["tpp=\"PSDNO-FSA-123456\"", "serial=\"5107\""]);
+    assert!((end - 2_208_988_800.0).abs() < 0.1, "{end}");
+    let label = format!("from=\"{}\"", source.url());
+    let next = || {
+        gate.metric(
+            "portvakt_crl_next_update_timestamp_seconds{issuer=",
+            &[&label],
+        )
+    };
+    let expected = (now.unix() + 7_200) as f64;
+    until("the list is shown", || (next() - expected).abs() < 0.1);
+    // What was seen is forgotten with the anchors that it was judged by.
+    reload(&gate);
+    assert!(seen(&[]) < 0.1);
+}
+
 //= CRT-8 accepted
 //= CRT-8 refused
 #[test]
@@ -261,4 +400,78 @@ impl Drop for End<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+/// Two configurations take turns, and each TPP is one that only one of them can admit: what a mixture of both would say is another
+/// answer than either gives.
+//= CRT-8 accepted
+//= CRT-8 refused
+#[test]
+fn no_request_is_judged_by_a_mixture() {
+    let count = std::env::var("PORTVAKT_RELOADS").map_or(40, |count| count.parse().unwrap());
+    let gate = Gate::builder()
+        .with_a_file()
+        .line("rates: {per_address: off, per_tpp: off}")
+        .start();
+    // Each configuration has anchors of its own, and a header of its own that must be signed.
+    let use_side = |world: &World, header: &str| {
+        anchor(&gate, &world.root.pem());
+        let issuing = gate.folder().join("intermediates/issuing.pem");
+        fs::write(issuing, world.issuing.pem()).unwrap();
+        configure(
+            &gate,
+            &format!("{}signing: {{require: [{header}]}}\n", gate.yaml()),
+        );
+        assert_eq!(gate.tell("/reload", &json!({})).status, 200);
+    };
+    let call = |world: &World, header: &str| {
+        Call::plain()
+            .by(&world.both)
+            .with("x-one", "1")
+            .with("x-two", "2")
+            .signing(&["date", "x-request-id", "tpp-redirect-uri", header])
+    };
+    let sides = [(world(), "x-one"), (other(), "x-two")];
+    let calls = sides.map(|(world, header)| call(world, header));
+    use_side(sides[0].0, sides[0].1);
+    // What a mixture would say.
+    let mixture = gate.send(&call(world(), "x-two"), Protocol::Http1);
+    assert_eq!(
+        (mixture.status, mixture.reason()),
+        (400, "signature-coverage".into())
+    );
+    let over = AtomicBool::new(false);
+    let seen = [(); 4].map(|()| AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for client in 0..4 {
+            let (gate, over, seen, calls) = (&gate, &over, &seen, &calls);
+            scope.spawn(move || {
+                let side = client % 2;
+                let mut connection = Connection::open(gate);
+                while !over.load(Ordering::Relaxed) {
+                    let answer = connection.exchange(&gate.seal(&calls[side])).unwrap();
+                    let is_held = answer.status == 200;
+                    if !is_held {
+                        let told = (answer.status, answer.reason());
+                        assert_eq!(told, (403, "certificate-untrusted".into()));
+                    }
+                    seen[side * 2 + usize::from(is_held)].fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let _end = End(&over);
+        for index in 0..count {
+            let (world, header) = sides[(index + 1) % 2];
+            use_side(world, header);
+        }
+        until("both answers on both sides", || {
+            seen.iter().all(|count| count.load(Ordering::Relaxed) > 0)
+        });
+    });
+    let seen = seen.map(|count| count.load(Ordering::Relaxed));
+    println!(
+        "{count} reloads: refused and held by one side {:?}, by the other {:?}",
+        &seen[..2],
+        &seen[2..]
+    );
 }

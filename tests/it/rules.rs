@@ -4,6 +4,7 @@
 //! A rule is either open, and stands in [`OPEN`], or it is built: then code cites it, a test shows what it accepts, and,
 //! where a breach has an outcome, another shows what it refuses. `PORTVAKT_BLESS=1 cargo test` writes the table anew.
 
+use crate::harness::skipped;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
@@ -81,7 +82,7 @@ fn our_copy_of_the_rules_is_the_specification() {
             fs::read_to_string(root().join("docs/rules.yaml")).unwrap(),
             original
         ),
-        Err(_) => println!("skipped: the specification is not beside this checkout"),
+        Err(_) => skipped("the specification is not beside this checkout"),
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! A signer that this machine does not have is skipped, and says so. Libraries are fetched once into the target folder.
 
-use crate::harness::{Call, Gate, Protocol, Tpp, pki, world};
+use crate::harness::{Call, Gate, Protocol, Tpp, pki, skipped, world};
 use portvakt::{clock::Clock, tools::tpp::SignedRequest};
 use std::{
     fs,
@@ -74,7 +74,7 @@ fn npm() {
 /// Has a program sign a GET and a POST, in each of its variants, and sends them over both protocols.
 fn accepts(name: &str, program: Option<Command>, script: &str, variants: usize) {
     let Some(mut program) = program else {
-        return println!("skipped: {name} cannot be had on this machine");
+        return skipped(&format!("{name} cannot be had on this machine"));
     };
     let awkward = &*AWKWARD;
     let script = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -171,20 +171,27 @@ pub(crate) fn python_with(name: &str, modules: &str, packages: &[&str]) -> Optio
 
 /// Node with http-signature.
 fn node_with_libraries() -> Option<Command> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("node");
+    let modules = node_modules("node", "http-signature", "1")?;
+    let mut node = Command::new("node");
+    node.env("NODE_PATH", modules);
+    Some(node)
+}
+
+/// A folder of this name with a package of this version from npm, and Node to run it.
+pub(crate) fn node_modules(name: &str, package: &str, version: &str) -> Option<PathBuf> {
     found("node")?;
-    if !folder.join("node_modules/http-signature").exists() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let modules = folder.join("node_modules");
+    if !modules.join(package).exists() {
         fs::create_dir_all(&folder).ok()?;
         succeeds(
             Command::new("npm")
                 .args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
                 .arg(&folder)
-                .arg("http-signature@1"),
+                .arg(format!("{package}@{version}")),
         )?;
     }
-    let mut node = Command::new("node");
-    node.env("NODE_PATH", folder.join("node_modules"));
-    Some(node)
+    Some(modules)
 }
 
 /// Whether a program is on the path.

@@ -17,7 +17,7 @@ pub(super) fn judge(
     if body != Announced::Nothing && operation.body != Body::Ignored {
         media_type(head, faults);
     }
-    if !accept::allows_json(head.headers) {
+    if !accept::allows_json(head.fields.map()) {
         faults.push(Fault::header(
             Reason::NotAcceptable,
             headers::ACCEPT.written,
@@ -41,7 +41,7 @@ pub(in crate::admission) fn too_large(policy: &Policy) -> Fault {
 
 /// HTTP-4.
 fn media_type(head: &Head<'_>, faults: &mut Vec<Fault>) {
-    let kind = headers::CONTENT_TYPE.get(head.headers);
+    let kind = headers::CONTENT_TYPE.get(&head.fields);
     if kind.is_some_and(|kind| !content::is_utf8_json(kind.as_bytes())) {
         let text = "send application/json, or application/*+json, with no charset but utf-8";
         faults.push(Fault::header(
@@ -50,7 +50,7 @@ fn media_type(head: &Head<'_>, faults: &mut Vec<Fault>) {
             text,
         ));
     }
-    let coding = headers::CONTENT_ENCODING.get(head.headers);
+    let coding = headers::CONTENT_ENCODING.get(&head.fields);
     if coding.is_some_and(|coding| !content::is_identity(coding.as_bytes())) {
         let text = "send the body without a content coding";
         faults.push(Fault::header(

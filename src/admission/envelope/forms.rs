@@ -82,14 +82,14 @@ pub(super) fn judge(
 
 /// HDR-15. Most requests repeat no header at all, which the map tells at once.
 pub(super) fn duplicates(head: &Head<'_>, operation: &Operation, faults: &mut Vec<Fault>) {
-    if head.headers.len() == head.headers.keys_len() {
+    if head.fields.map().len() == head.fields.map().keys_len() {
         return;
     }
     for header in headers::TABLE
         .iter()
         .filter(|header| header.once && is_taken(operation, header))
     {
-        if header.count(head.headers) > 1 {
+        if header.count(&head.fields) > 1 {
             faults.push(Fault::header(
                 Reason::HeaderDuplicated,
                 header.written,
@@ -113,7 +113,7 @@ pub(super) fn fixes(head: &Head<'_>, operation: &Operation, faults: &mut Vec<Fau
 
 /// DAT-1.
 pub(super) fn date(head: &Head<'_>, faults: &mut Vec<Fault>) -> Option<Timestamp> {
-    let value = headers::DATE.get_filled(head.headers)?;
+    let value = headers::DATE.get_filled(&head.fields)?;
     let date = date::parse(headers::trim(value.as_bytes()));
     if date.is_none() {
         let text = "it must be an RFC 7231 IMF-fixdate, as in: Sun, 06 Nov 1994 08:49:37 GMT";
@@ -123,7 +123,7 @@ pub(super) fn date(head: &Head<'_>, faults: &mut Vec<Fault>) -> Option<Timestamp
 }
 
 fn filled<'a>(head: &Head<'a>, header: &Header) -> impl Iterator<Item = &'a [u8]> {
-    let values = header.values(head.headers);
+    let values = header.values(&head.fields);
     values.filter(|value| !value.is_empty())
 }
 

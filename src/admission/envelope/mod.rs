@@ -75,7 +75,7 @@ pub(super) fn check(
 
 /// SIG-1.
 fn unsigned(head: &Head<'_>, faults: &mut Vec<Fault>) {
-    if headers::SIGNATURE.get_filled(head.headers).is_none() {
+    if headers::SIGNATURE.get_filled(&head.fields).is_none() {
         let text = "missing: sign the request with the key of the certificate in TPP-Signature-Certificate";
         faults.push(Fault::header(
             Reason::SignatureMissing,
@@ -87,7 +87,7 @@ fn unsigned(head: &Head<'_>, faults: &mut Vec<Fault>) {
 
 /// FWD-2.
 fn nominations(head: &Head<'_>, faults: &mut Vec<Fault>) {
-    if let Some(name) = connection::refused_nomination(head.headers) {
+    if let Some(name) = connection::refused_nomination(head.fields.map()) {
         let text = format!("it nominates {name}, which must reach the service");
         faults.push(Fault::header(Reason::MalformedRequest, "Connection", text));
     }

@@ -68,12 +68,10 @@ pub(super) fn missing(
 /// HDR-5: where a header is not required, an empty value is malformed. Content negotiation is HTTP's own, where an
 /// empty value means something.
 pub(super) fn blank(head: &Head<'_>, operation: &Operation, faults: &mut Vec<Fault>) {
-    for header in headers::TABLE
-        .iter()
-        .filter(|header| is_taken(operation, header))
-    {
+    let taken = |header: &&Header| is_taken(operation, header);
+    for header in head.fields.present().filter(taken) {
         let negotiates = header.name.as_str().starts_with("accept");
-        if header.values(head.headers).any(<[u8]>::is_empty)
+        if header.values(&head.fields).any(<[u8]>::is_empty)
             && !negotiates
             && !faults.iter().any(|fault| is_about(fault, header))
             && !is_required_later(head, operation, header)
@@ -126,7 +124,7 @@ pub(super) fn agreement(head: &Head<'_>, operation: &Operation, faults: &mut Vec
 }
 
 fn is_absent(head: &Head<'_>, header: &Header) -> bool {
-    header.get_filled(head.headers).is_none()
+    header.get_filled(&head.fields).is_none()
 }
 
 fn requires_digest(operation: &Operation) -> bool {
@@ -161,6 +159,6 @@ fn names_agreement(operation: &Operation) -> bool {
 }
 
 fn context_of(head: &Head<'_>) -> Option<Context> {
-    let value = headers::PSU_CONTEXT.get(head.headers)?;
+    let value = headers::PSU_CONTEXT.get(&head.fields)?;
     choices::context(headers::trim(value.as_bytes()))
 }

@@ -61,7 +61,7 @@ fn judge(operation: &str, changes: &[(&str, &str)]) -> Result<Fixes, Vec<(String
     let head = Head {
         method: &method,
         target: path.as_bytes(),
-        headers: &headers,
+        fields: headers::Fields::of(&headers),
         authority: None,
         framing: Framing::Frames,
         peer: None,

@@ -145,6 +145,26 @@ mod tests {
         assert_eq!(dates, expected);
     }
 
+    /// Where its text is beside this checkout: the rows of the versioning table, in its order.
+    #[test]
+    fn the_table_is_that_of_the_interface() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let Ok(text) = std::fs::read_to_string(root.join("../shared/spec/interface.md")) else {
+            return;
+        };
+        let (_, table) = text.split_once("| x-accept-fix value |").unwrap();
+        let (table, _) = table.split_once("\n\n").unwrap();
+        let rows = table.lines().skip(2).map(|row| {
+            let cells: Vec<_> = row.split('|').map(str::trim).collect();
+            (cells[1].to_owned(), cells[4].replace('-', " "))
+        });
+        let known = TABLE.map(|fix| {
+            let date = date::format(fix.default_from);
+            (fix.name.to_owned(), date[5..16].to_owned())
+        });
+        assert_eq!(rows.collect::<Vec<_>>(), known);
+    }
+
     //= HDR-16 accepted
     #[test]
     fn lists_of_names() {

@@ -19,6 +19,8 @@ pub mod date;
 pub mod digest;
 // RFC 2047 encoded words around a Signature (SIG-10).
 pub mod encoded_word;
+// The headers of one request.
+mod fields;
 // `X-Request-ID` and `TPP-Session-ID` (HDR-7).
 pub mod identifier;
 // `X-PSU-IDENTITY` (HDR-12).
@@ -32,7 +34,9 @@ pub mod signature;
 // `PSU-ID`, `PSU-Corporate-ID` and `PSU-Device-ID` (HDR-9).
 pub mod uuid_form;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+pub use fields::Fields;
+
+use http::{HeaderName, HeaderValue};
 
 /// A header of the interface's table (§Common request headers), of the content, or of the signature.
 #[derive(Debug)]
@@ -47,6 +51,8 @@ pub struct Header {
     pub on_sandbox: bool,
     /// Is its value personal? Then it is never repeated in an answer, a log or a metric.
     pub personal: bool,
+    /// Where it stands in the [`TABLE`].
+    position: usize,
 }
 
 macro_rules! headers {
@@ -58,11 +64,48 @@ macro_rules! headers {
             once: has(&[$(stringify!($flag)),*], b'o'),
             on_sandbox: has(&[$(stringify!($flag)),*], b's'),
             personal: has(&[$(stringify!($flag)),*], b'p'),
+            position: place_of($lower),
         };)+
+
+        /// In the order of the [`TABLE`].
+        const NAMES: &[&str] = &[$($lower),+];
+
+        /// Where a header stands in the [`TABLE`], by its name in lower case.
+        fn position(name: &str) -> Option<usize> {
+            match name {
+                $($lower => Some(const { place_of($lower) }),)+
+                _ => None,
+            }
+        }
 
         /// Every header that may reach the core (FWD-2), apart from the gateway's own.
         pub static TABLE: &[&Header] = &[$(&$name),+];
     };
+}
+
+/// How many headers the table has.
+const COUNT: usize = NAMES.len();
+
+/// Where a name of the table stands in it.
+const fn place_of(name: &str) -> usize {
+    let mut place = 0;
+    let mut rest = NAMES;
+    while let [first, tail @ ..] = rest
+        && !is_same(first.as_bytes(), name.as_bytes())
+    {
+        place += 1;
+        rest = tail;
+    }
+    place
+}
+
+const fn is_same(mut one: &[u8], mut other: &[u8]) -> bool {
+    while let ([a, one_tail @ ..], [b, other_tail @ ..]) = (one, other)
+        && *a == *b
+    {
+        (one, other) = (one_tail, other_tail);
+    }
+    one.is_empty() && other.is_empty()
 }
 
 /// Whether one of `flags` starts with `initial`: the macro's flags are `once`, `sandbox` and `personal`.
@@ -126,37 +169,39 @@ pub static SIGNED: [&Header; 6] = [
 ];
 
 impl Header {
-    /// The first value in `headers`.
-    pub fn get<'a>(&self, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
-        headers.get(&self.name)
+    /// Its first value in a request.
+    pub fn get<'a>(&self, fields: &Fields<'a>) -> Option<&'a HeaderValue> {
+        fields.first(self)
     }
 
     /// The first value that is not blank: an empty value counts as missing (HDR-5).
-    pub fn get_filled<'a>(&self, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
-        self.get(headers)
+    pub fn get_filled<'a>(&self, fields: &Fields<'a>) -> Option<&'a HeaderValue> {
+        self.get(fields)
             .filter(|value| !trim(value.as_bytes()).is_empty())
     }
 
     /// The values that are judged by their form, without the white space around them: every one, or only the first of
     /// a header that may stand once, since which of two would count nobody can say (HDR-15 refuses both).
-    pub fn values<'a>(&self, headers: &'a HeaderMap) -> impl Iterator<Item = &'a [u8]> {
+    pub fn values<'a>(&self, fields: &Fields<'a>) -> impl Iterator<Item = &'a [u8]> {
         let most = if self.once { 1 } else { usize::MAX };
-        let values = headers.get_all(&self.name).into_iter().take(most);
+        let values = fields.all(self).take(most);
         values.map(|value| trim(value.as_bytes()))
     }
 
-    /// How often it stands in `headers`.
-    pub fn count(&self, headers: &HeaderMap) -> usize {
-        headers.get_all(&self.name).iter().count()
+    /// How often it stands in a request.
+    pub fn count(&self, fields: &Fields<'_>) -> usize {
+        fields.all(self).count()
     }
 }
 
 /// The header of the table with this name, in any letter case.
 pub fn find(name: &str) -> Option<&'static Header> {
-    TABLE
-        .iter()
-        .copied()
-        .find(|header| header.name.as_str().eq_ignore_ascii_case(name))
+    let exact = position(name).and_then(|position| TABLE.get(position));
+    let other = || {
+        let mut table = TABLE.iter();
+        table.find(|header| header.name.as_str().eq_ignore_ascii_case(name))
+    };
+    exact.or_else(other).copied()
 }
 
 /// A value without the white space around it (RFC 9110, section 5.5: SP and HTAB).

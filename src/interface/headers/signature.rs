@@ -153,10 +153,9 @@ fn end_of_key_id(value: &[u8]) -> Option<(&[u8], &[u8])> {
             })
         }
     };
-    let quotes = value.iter().enumerate().filter(|(_, byte)| **byte == b'"');
-    let splits =
-        quotes.filter_map(|(at, _)| Some((value.get(..at)?, value.get(at.checked_add(1)?..)?)));
-    splits.into_iter().find(|(_, after)| ends(after))
+    memchr::memchr_iter(b'"', value)
+        .filter_map(|at| Some((value.get(..at)?, value.get(at.checked_add(1)?..)?)))
+        .find(|(_, after)| ends(after))
 }
 
 fn key_id_parts(key_id: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -171,11 +170,7 @@ fn listed(list: &[u8]) -> Result<Vec<&str>, SignatureFault> {
     let list = std::str::from_utf8(list).map_err(|_| SignatureFault::List)?;
     let mut names: Vec<&str> = Vec::with_capacity(12);
     for name in list.split(' ').filter(|name| !name.is_empty()) {
-        if name != "(request-target)"
-            && !name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
-        {
+        if name != "(request-target)" && !name.bytes().all(is_token) {
             return Err(SignatureFault::List);
         }
         if names.len() == MAX_LISTED {
@@ -196,14 +191,35 @@ fn listed(list: &[u8]) -> Result<Vec<&str>, SignatureFault> {
     }
 }
 
+/// RFC 9110, section 5.6.2.
+const fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        )
+}
+
 fn split_once<'a>(value: &'a [u8], separator: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let at = value
-        .windows(separator.len())
-        .position(|window| window == separator)?;
-    Some((
-        value.get(..at)?,
-        value.get(at.checked_add(separator.len())?..)?,
-    ))
+    let first = separator.first()?;
+    let mut starts = memchr::memchr_iter(*first, value);
+    starts.find_map(|at| {
+        let (before, rest) = value.split_at_checked(at)?;
+        Some((before, rest.strip_prefix(separator)?))
+    })
 }
 
 #[cfg(test)]

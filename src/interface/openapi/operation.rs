@@ -9,9 +9,6 @@ use crate::interface::{
 };
 use serde_json::{Map, Value, json};
 
-/// The operation that another replaces (§Versioning 3).
-const DEPRECATED: &str = "consent-create";
-
 pub(super) fn describe(
     operation: &Operation,
     path: &Path,
@@ -27,7 +24,7 @@ pub(super) fn describe(
     say("summary", json!(summary(&operation.name)));
     say("description", json!(description(operation)));
     say("tags", json!([operation.group]));
-    if is_deprecated(operation) {
+    if operation.deprecated.is_some() {
         say("deprecated", json!(true));
     }
     say("parameters", json!(parameters));
@@ -36,10 +33,6 @@ pub(super) fn describe(
     }
     say("responses", answers::describe(operation, path, components));
     Value::Object(described)
-}
-
-pub(super) fn is_deprecated(operation: &Operation) -> bool {
-    operation.name == DEPRECATED
 }
 
 /// The name as words.
@@ -89,8 +82,14 @@ fn description(operation: &Operation) -> String {
         Body::None => say("It takes no body."),
         Body::Ignored => say("Its body is ignored."),
     }
-    if is_deprecated(operation) {
-        say("Replaced by bank-offered-consent-create.");
+    if let Some(deprecated) = &operation.deprecated {
+        say(&format!("Deprecated since {}.", deprecated.since));
+        if let Some(sunset) = deprecated.sunset {
+            say(&format!("It may be gone from {sunset} on."));
+        }
+        if let Some(successor) = &deprecated.successor {
+            say(&format!("Replaced by {successor}."));
+        }
     }
     if operation.answered_by == AnsweredBy::Gateway {
         say("The answer is a scaRedirect link.");

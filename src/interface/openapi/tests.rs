@@ -2,7 +2,7 @@ use super::*;
 use crate::interface::{
     Reason,
     headers::TABLE,
-    operations::{Parameter, ParameterKind, Role, builtin},
+    operations::{Deprecated, Parameter, ParameterKind, Role, builtin},
 };
 use http::Method;
 use std::collections::HashSet;
@@ -12,11 +12,13 @@ fn described(environment: Environment) -> (Catalogue, Value) {
     let mut added = operation("card-block", Method::PUT, "/v1/cards/{id}/block/{id}");
     added.query = vec![Parameter::new("reason", ParameterKind::Text).required()];
     operations.push(added);
-    operations.push(operation(
-        "own-read",
-        Method::GET,
-        "/v1/accounts/{mine}/cards",
-    ));
+    let mut own = operation("own-read", Method::GET, "/v1/accounts/{mine}/cards");
+    own.deprecated = Some(Deprecated {
+        since: jiff::civil::date(2027, 1, 31),
+        sunset: None,
+        successor: None,
+    });
+    operations.push(own);
     let catalogue = Catalogue::new(environment, operations).unwrap();
     let setting = Setting {
         environment,
@@ -178,8 +180,11 @@ fn what_is_deprecated_and_what_production_lacks() {
     let deprecated = all
         .iter()
         .filter(|(_, _, operation)| operation["deprecated"] == true);
-    let paths: Vec<_> = deprecated.map(|(_, path, _)| *path).collect();
-    assert_eq!(paths, ["/v1/consents"]);
+    let mut names: Vec<_> = deprecated
+        .map(|(_, _, operation)| operation["operationId"].as_str().unwrap())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["consent-create", "own-read"]);
     assert!(
         all.iter()
             .all(|(_, path, _)| !path.starts_with("/v1/sandbox"))

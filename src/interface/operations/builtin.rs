@@ -51,7 +51,9 @@ const C: &[Required] = &[];
 /// HDR-3: sandbox operations (D).
 const D: &[Required] = &[one(&X_REQUEST_ID)];
 
-/// §Versioning 3: since when POST /v1/consents is replaced (FWD-5).
+/// §Versioning 3: since when POST /v1/consents is replaced (FWD-5). Until when does it answer? The interface names no day,
+/// and the rule wants a Sunset: it is the same day, since one that has passed means "at any time" (RFC 8594, section 3).
+/// A bank that knows better says so in its file of operations.
 const REPLACED: Date = Date::constant(2024, 2, 5);
 
 /// §Other operations mentioned, transaction list.
@@ -230,7 +232,7 @@ fn psu() -> Vec<Operation> {
         Operation {
             deprecated: Some(Deprecated {
                 since: REPLACED,
-                sunset: None,
+                sunset: Some(REPLACED),
                 successor: Some("bank-offered-consent-create".into()),
             }),
             ..consent("consent-create", "/v1/consents")

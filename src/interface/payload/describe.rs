@@ -173,7 +173,8 @@ fn reports_of_large_transfers() -> Value {
     })
 }
 
-fn example() -> Value {
+/// A cross-border payment that passes on every day: every member but requestedExecutionDate.
+pub fn example() -> Value {
     json!({
         "instructedAmount": { "amount": "250000.00", "currency": "NOK" },
         "creditorName": "Werkzeugbau Muster GmbH",

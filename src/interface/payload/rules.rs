@@ -270,7 +270,11 @@ fn reporting(payment: &Payment<'_>, violations: &mut Violations) {
     violations.length(information, REPORTING_INFORMATION, 0, MAX_INFORMATION);
 }
 
-/// PAY-11. What other currencies are worth is the core's to say. An empty code is no code of PAY-10, which has said so.
+/// PAY-11. An empty code is no code of PAY-10, which has said so.
+///
+/// What of 100 000 NOK in another currency? The rule leaves that to the core, or to a file of rates for those who keep one
+/// at their edge. There is none here: the core has the rate that it settles by, and a gateway with another one, or with
+/// yesterday's, would refuse payments that the bank takes. docs/upstream-contract.md says so to the core's team.
 fn large_transfer(payment: &Payment<'_>, violations: &mut Violations) {
     let Part::Object(money) = &payment.amount else {
         return;

@@ -20,7 +20,8 @@ use std::borrow::Cow;
 pub use name::is_word as is_parameter_name;
 pub use value::BOOKING_STATUSES;
 
-/// What the interface does not have, and a core may: it reads data without the PSU (QRY-3).
+/// What the interface does not have, and a core may: it reads data without the PSU (QRY-3). It is no key of the
+/// configuration: the rule names the list.
 const DENIED_WITHOUT_PSU: [&str; 1] = ["withBalance"];
 
 /// A query that holds, read by an operation's parameters.

@@ -3,7 +3,7 @@
 use crate::{
     clock::Timestamp,
     interface::Reason,
-    trust::{CertificateFault, chain::Way, judgement, qc::Statements},
+    trust::{CertificateFault, CertificateTypes, chain::Way, judgement, qc::Statements},
 };
 use x509_parser::{
     certificate::X509Certificate,
@@ -166,7 +166,7 @@ fn qualified(statements: &Statements, found: &mut Faults) {
     found.judge(
         "CRT-3",
         "ETSI EN 319 412-5 §4.2.3",
-        judgement::qc_type(statements),
+        judgement::qc_type(statements, CertificateTypes::default()),
     );
 }
 

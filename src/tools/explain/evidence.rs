@@ -107,7 +107,7 @@ fn envelope(operation: &Operation, all: &HeaderMap) -> String {
 }
 
 fn deviation(all: &HeaderMap, at: Timestamp) -> String {
-    let value = headers::DATE.get(all);
+    let value = all.get(&headers::DATE.name);
     let date = value.and_then(|value| date::parse(headers::trim(value.as_bytes())));
     match date {
         Some(date) if date < at => format!("{} s behind the moment", date.distance(at)),
@@ -150,7 +150,9 @@ fn role(operation: &Operation) -> &'static str {
 }
 
 fn signed(all: &HeaderMap, judged: &Judged) -> String {
-    let value = headers::SIGNATURE.get(all).map(http::HeaderValue::as_bytes);
+    let value = all
+        .get(&headers::SIGNATURE.name)
+        .map(http::HeaderValue::as_bytes);
     let value = encoded_word::decode(value.unwrap_or_default()).unwrap_or_default();
     let listed = Signature::parse(&value)
         .map(|signature| signature.headers.join(" "))
@@ -165,7 +167,7 @@ fn signed(all: &HeaderMap, judged: &Judged) -> String {
 }
 
 fn digest(all: &HeaderMap, length: usize) -> String {
-    let Some(value) = headers::DIGEST.get(all) else {
+    let Some(value) = all.get(&headers::DIGEST.name) else {
         return "there is no Digest".to_owned();
     };
     let names = value.as_bytes().split(|byte| *byte == b',').map(|listed| {

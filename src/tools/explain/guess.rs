@@ -53,7 +53,7 @@ struct Material<'a> {
 
 impl<'a> Material<'a> {
     fn of(request: &'a SavedRequest, judged: &'a Judged) -> Option<Self> {
-        let header = headers::SIGNATURE.get(&request.headers)?;
+        let header = request.headers.get(&headers::SIGNATURE.name)?;
         let header = encoded_word::decode(header.as_bytes()).ok()?;
         let signature = Signature::parse(&header).ok()?;
         Some(Self {

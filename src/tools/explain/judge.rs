@@ -25,7 +25,7 @@ pub(super) enum Moment {
 impl Moment {
     pub(super) fn of(request: &SavedRequest, asked: Option<Timestamp>, now: Timestamp) -> Self {
         let date = || {
-            let value = headers::DATE.get(&request.headers)?;
+            let value = request.headers.get(&headers::DATE.name)?;
             headers::date::parse(headers::trim(value.as_bytes()))
         };
         match (asked, date()) {
@@ -95,7 +95,7 @@ fn head<'a>(request: &'a SavedRequest, method: &'a Method) -> Head<'a> {
     Head {
         method,
         target: &request.target,
-        headers: &request.headers,
+        fields: headers::Fields::of(&request.headers),
         authority,
         framing,
         peer: None,

@@ -169,7 +169,7 @@ fn certificate(file: Option<&Path>, headers: &HeaderMap) -> Result<Vec<u8>, TppF
         let (presented, _) = presented.map_err(unreadable(input::name(file)))?;
         return Ok(presented.leaf);
     }
-    let value = headers::TPP_SIGNATURE_CERTIFICATE.get(headers);
+    let value = headers.get(&headers::TPP_SIGNATURE_CERTIFICATE.name);
     let value = value.ok_or_else(|| {
         TppFault::NoCertificate(
             "there is no TPP-Signature-Certificate; name one with --cert".into(),
@@ -186,7 +186,7 @@ fn signature(
     certificate: &X509Certificate<'_>,
     found: &mut Findings,
 ) -> Option<Vec<u8>> {
-    let Some(value) = headers::SIGNATURE.get_filled(&message.headers) else {
+    let Some(value) = headers::SIGNATURE.get_filled(&headers::Fields::of(&message.headers)) else {
         found.fails("Signature", "there is none (SIG-1)");
         return None;
     };
@@ -316,7 +316,7 @@ fn signing_string(message: &Message, signature: &Signature<'_>) -> Vec<u8> {
 /// DIG-1, and whether the signature reaches the body.
 fn body(message: &Message, found: &mut Findings) {
     let length = message.body.len();
-    let Some(value) = headers::DIGEST.get(&message.headers) else {
+    let Some(value) = headers::DIGEST.get(&headers::Fields::of(&message.headers)) else {
         return if length > 0 {
             found.fails("Digest", format!("there is none: nothing vouches for the {length} bytes of the body (HDR-2, DIG-2)"));
         } else {

@@ -5,15 +5,19 @@
 
 use super::{
     Fault,
-    crl::{Crl, Scope},
+    crl::{Crl, Scope, Signers, certificate as read_certificate},
     fetch::{Address, Fetcher},
     ocsp,
+    sources::{Directory, Sources},
 };
 use crate::clock::Timestamp;
 use arc_swap::ArcSwapOption;
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 /// A fact is refreshed at half of its lifetime, and at the latest after this many seconds: a revocation shows that soon.
@@ -28,13 +32,13 @@ const LONGEST_PAUSE: u64 = 600;
 /// What is asked of a source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Question {
-    /// The state of one certificate (DER) that an issuer (DER) issued.
+    /// The state of one certificate (DER) of a CA.
     Ocsp {
         certificate: Arc<[u8]>,
-        issuer: Arc<[u8]>,
+        signers: Signers,
     },
-    /// The list of an issuer (DER).
-    Crl { issuer: Arc<[u8]>, scope: Scope },
+    /// The list of a CA.
+    Crl { signers: Signers, scope: Scope },
 }
 
 /// A question, and where it is answered; `None` for a file of the configuration.
@@ -43,30 +47,47 @@ pub(super) type Key = (Option<Address>, Question);
 /// What a source said.
 #[derive(Debug)]
 pub(super) enum Said {
-    Answer(ocsp::Answer),
-    List(Crl),
+    /// An answer, and where the revocation of the responder's own certificate is known from, where that is to be known.
+    Answer(ocsp::Answer, Option<Sources>),
+    /// A list, and the same for the key that signed it.
+    List(Crl, Option<Sources>),
 }
 
 impl Said {
     const fn this_update(&self) -> Timestamp {
         match self {
-            Self::Answer(answer) => answer.this_update,
-            Self::List(list) => list.this_update,
+            Self::Answer(answer, _) => answer.this_update,
+            Self::List(list, _) => list.this_update,
         }
     }
 
     pub(super) const fn next_update(&self) -> Timestamp {
         match self {
-            Self::Answer(answer) => answer.next_update,
-            Self::List(list) => list.next_update,
+            Self::Answer(answer, _) => answer.next_update,
+            Self::List(list, _) => list.next_update,
         }
     }
 
     /// Since when a certificate is revoked.
     pub(super) fn revoked(&self, serial: &[u8]) -> Option<Timestamp> {
         match self {
-            Self::Answer(answer) => answer.revoked,
-            Self::List(list) => list.revoked(serial),
+            Self::Answer(answer, _) => answer.revoked,
+            Self::List(list, _) => list.revoked(serial),
+        }
+    }
+
+    /// The name of the issuer, where it is a list.
+    pub(super) fn list_of(&self) -> Option<&str> {
+        match self {
+            Self::Answer(..) => None,
+            Self::List(list, _) => Some(&list.issuer_name),
+        }
+    }
+
+    /// Where the revocation of the one who signed it is known from; `None` for the issuing CA's very key.
+    pub(super) const fn signer(&self) -> Option<&Sources> {
+        match self {
+            Self::Answer(_, signer) | Self::List(_, signer) => signer.as_ref(),
         }
     }
 }
@@ -131,15 +152,22 @@ impl Cell {
     }
 
     /// A file of the configuration: it said what it says.
-    pub(super) fn of_file(key: Key, list: Crl) -> Self {
+    pub(super) fn of_file(key: Key, said: Said) -> Self {
         let cell = Self::new(key, Arc::default());
-        cell.said.store(Some(Arc::new(Said::List(list))));
+        cell.said.store(Some(Arc::new(said)));
         cell
     }
 
     /// What it said last.
     pub(super) fn said(&self) -> arc_swap::Guard<Option<Arc<Said>>> {
         self.said.load()
+    }
+
+    /// What is to be asked before what it said counts.
+    pub(super) fn to_be_known(&self, now: Timestamp) -> Vec<Arc<Self>> {
+        let said = self.said();
+        let signer = said.as_ref().and_then(|said| said.signer());
+        signer.map_or_else(Vec::new, |own| own.unknown(now, Duration::ZERO))
     }
 
     /// Notes that a request rests on it.
@@ -179,7 +207,12 @@ impl Cell {
     }
 
     /// Asks it, and keeps what it says. [`Cell::take`] came before.
-    pub(super) async fn ask(&self, fetcher: &Fetcher, now: Timestamp) -> Result<(), Fault> {
+    pub(super) async fn ask(
+        &self,
+        fetcher: &Fetcher,
+        directory: &Arc<Directory>,
+        now: Timestamp,
+    ) -> Result<(), Fault> {
         let _under_way = UnderWay(&self.under_way);
         let fetched = {
             let _turn = self.gate.turn.lock().await;
@@ -194,7 +227,7 @@ impl Cell {
             }
             fetched?
         };
-        let said = match self.read(fetched, now).await {
+        let said = match self.read(fetched, directory, now).await {
             Ok(said) => said,
             Err(fault) => {
                 self.pause.begin(now);
@@ -214,10 +247,9 @@ impl Cell {
             Question::Crl { .. } => fetcher.get(address).await,
             Question::Ocsp {
                 certificate,
-                issuer,
+                signers,
             } => {
-                let (certificate, issuer) =
-                    (ocsp::certificate(certificate)?, ocsp::certificate(issuer)?);
+                let (certificate, issuer) = (read_certificate(certificate)?, signers.issuer()?);
                 let request = ocsp::request(&certificate, &issuer)
                     .map_err(|_| Fault::Invalid("OpenSSL cannot write the request"))?;
                 fetcher.post(address, request).await
@@ -226,9 +258,14 @@ impl Cell {
     }
 
     /// Verifies what was fetched, off the thread that fetches: a list may have a hundred thousand entries.
-    async fn read(&self, bytes: Vec<u8>, now: Timestamp) -> Result<Said, Fault> {
-        let question = self.key.1.clone();
-        let read = move || question.read(&bytes, now);
+    async fn read(
+        &self,
+        bytes: Vec<u8>,
+        directory: &Arc<Directory>,
+        now: Timestamp,
+    ) -> Result<Said, Fault> {
+        let (question, directory) = (self.key.1.clone(), Arc::clone(directory));
+        let read = move || question.read(&bytes, &directory, now);
         let said = tokio::task::spawn_blocking(read)
             .await
             .map_err(|_| Fault::Invalid("reading it failed"))??;
@@ -259,22 +296,26 @@ impl Cell {
 }
 
 impl Question {
-    fn read(&self, bytes: &[u8], now: Timestamp) -> Result<Said, Fault> {
+    fn read(&self, bytes: &[u8], directory: &Directory, now: Timestamp) -> Result<Said, Fault> {
         match self {
             Self::Ocsp {
                 certificate,
-                issuer,
+                signers,
             } => {
-                let (certificate, issuer) =
-                    (ocsp::certificate(certificate)?, ocsp::certificate(issuer)?);
-                ocsp::read(bytes, &certificate, &issuer, now).map(Said::Answer)
+                let (certificate, issuer) = (read_certificate(certificate)?, signers.issuer()?);
+                let answer = ocsp::read(bytes, &certificate, &issuer, now)?;
+                let own = answer.responder.as_deref();
+                let own = own
+                    .map(|own| directory.of_responder(own, &issuer))
+                    .transpose()?;
+                Ok(Said::Answer(answer, own))
             }
-            Self::Crl { issuer, scope } => {
-                let list = Crl::read(bytes, &*ocsp::certificate(issuer)?, scope)?;
+            Self::Crl { signers, scope } => {
+                let list = Crl::read(bytes, signers, scope)?;
                 if list.this_update.unix() > now.unix().saturating_add(ocsp::AHEAD) {
                     return Err(Fault::Invalid("the CRL is of the future"));
                 }
-                Ok(Said::List(list))
+                directory.vouched(list)
             }
         }
     }

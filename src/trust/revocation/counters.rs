@@ -1,7 +1,15 @@
 //! What telemetry reads of revocation: plain numbers, counted where things happen.
 
 use super::Fault;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::clock::Timestamp;
+use arc_swap::ArcSwap;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 /// Counts since the start, and ages.
 #[derive(Debug, Default)]
@@ -10,7 +18,11 @@ pub struct Counters {
     let_pass: AtomicU64,
     sources: AtomicU64,
     oldest: AtomicU64,
+    lists: ArcSwap<Lists>,
 }
+
+/// When each list is to be replaced: by the name of its issuer, and where it is from.
+pub(super) type Lists = BTreeMap<(String, String), Timestamp>;
 
 impl Counters {
     /// How a fetch can end, in the order of [`Counters::fetches`].
@@ -23,6 +35,14 @@ impl Counters {
         "too-large",
         "invalid",
     ];
+
+    /// As many lists are shown.
+    pub const MOST_LISTS: usize = 200;
+
+    /// When the lists in use are to be replaced.
+    pub fn lists(&self) -> Arc<BTreeMap<(String, String), Timestamp>> {
+        self.lists.load_full()
+    }
 
     /// Fetches by how they ended.
     pub fn fetches(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
@@ -67,7 +87,8 @@ impl Counters {
         self.let_pass.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn look(&self, sources: u64, overdue: u64) {
+    pub(super) fn look(&self, sources: u64, overdue: u64, lists: Lists) {
+        self.lists.store(Arc::new(lists));
         self.sources.store(sources, Ordering::Relaxed);
         self.oldest.store(overdue, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
 //! Certificate revocation lists (RFC 5280, section 5): complete and direct ones only.
 //!
-//! A list counts where the issuer of the certificate signed it, where it covers this kind of certificate, and where nothing in it is
-//! critical and unknown. Delta lists, indirect ones and those for some reasons only are refused by name (CRT-6): half of the truth
+//! A list counts where the issuer of the certificate signed it, by whichever of its keys (RFC 5280, 6.3.3 f), where it covers this kind
+//! of certificate, and where nothing in it is critical and unknown. Delta lists, indirect ones and those for some reasons only are refused by name (CRT-6): half of the truth
 //! would be taken for the whole. What was read is a sorted table of serial numbers; looking one up costs no parsing.
 
 use super::{Fault, algorithm};
@@ -9,8 +9,8 @@ use crate::{
     clock::Timestamp,
     trust::der::{Element, tag},
 };
-use openssl::x509::{X509Crl, X509KeyUsage, X509Ref};
-use std::cmp::Ordering;
+use openssl::x509::{X509, X509Crl, X509KeyUsage, X509Ref};
+use std::{cmp::Ordering, sync::Arc};
 use x509_parser::{
     extensions::X509Extension,
     prelude::FromDer,
@@ -29,8 +29,12 @@ const AUTHORITY_KEY: &str = "2.5.29.35";
 /// A list that was read and verified.
 #[derive(Debug)]
 pub(super) struct Crl {
+    /// For people to read.
+    pub(super) issuer_name: String,
     pub(super) this_update: Timestamp,
     pub(super) next_update: Timestamp,
+    /// Whose other key signed it, if not the very one that signs certificates: whether that one is revoked is another question.
+    pub(super) signer: Option<Chain>,
     /// By serial number (the content of the INTEGER), in order.
     revoked: Box<[(Box<[u8]>, Timestamp)]>,
 }
@@ -44,9 +48,51 @@ pub(super) struct Scope {
     pub(super) points: Vec<Box<[u8]>>,
 }
 
+/// By whose keys lists may be signed: that of the CA that issued, and the others that the same CA has.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Signers {
+    /// A certificate, DER.
+    issuer: Arc<[u8]>,
+    others: Arc<[Chain]>,
+}
+
+/// The certificate of a CA's other key, and those above it: DER, the anchor last.
+pub(in crate::trust) type Chain = Arc<[Vec<u8>]>;
+
+impl Signers {
+    pub(super) fn new(issuer: Arc<[u8]>, others: Vec<Chain>) -> Self {
+        Self {
+            issuer,
+            others: others.into(),
+        }
+    }
+
+    /// The CA that issued.
+    pub(super) fn issuer(&self) -> Result<X509, Fault> {
+        certificate(&self.issuer)
+    }
+
+    /// The other key by which a list is signed, if one of those that say that they may sign lists.
+    fn other(&self, signed_by: impl Fn(&X509Ref) -> bool) -> Option<&Chain> {
+        self.others.iter().find(|chain| {
+            let other = chain.first().and_then(|der| certificate(der).ok());
+            other.is_some_and(|other| {
+                let usage = other.key_usage();
+                usage.is_some_and(|usage| usage.contains(X509KeyUsage::CRL_SIGN))
+                    && signed_by(&other)
+            })
+        })
+    }
+}
+
+/// The certificate in DER, read by OpenSSL.
+pub(super) fn certificate(der: &[u8]) -> Result<X509, Fault> {
+    X509::from_der(der).map_err(|_| Fault::Invalid("OpenSSL cannot read the certificate"))
+}
+
 impl Crl {
-    /// Reads a list (DER or PEM) that `issuer` must have signed, for the certificates of a scope.
-    pub(super) fn read(bytes: &[u8], issuer: &X509Ref, scope: &Scope) -> Result<Self, Fault> {
+    /// Reads a list (DER or PEM) that the CA must have signed, for the certificates of a scope.
+    pub(super) fn read(bytes: &[u8], signers: &Signers, scope: &Scope) -> Result<Self, Fault> {
         let der = to_der(bytes)?;
         let (rest, list) = CertificateRevocationList::from_der(&der)
             .map_err(|_| Fault::Invalid("it is no CRL"))?;
@@ -59,12 +105,21 @@ impl Crl {
         let next_update = list
             .next_update()
             .ok_or(Fault::Invalid("the CRL has no nextUpdate"))?;
-        is_signed(&der, &list, issuer)?;
+        let issuer = signers.issuer()?;
+        let signer = match is_signed(&der, &list, &issuer) {
+            Ok(()) => None,
+            Err(fault) => {
+                let signed_by = |other: &X509Ref| is_signed(&der, &list, other).is_ok();
+                Some(signers.other(signed_by).ok_or(fault)?.clone())
+            }
+        };
         let mut revoked: Vec<_> = list.iter_revoked_certificates().map(entry).collect();
         revoked.sort_unstable();
         Ok(Self {
+            issuer_name: list.issuer().to_string(),
             this_update,
             next_update: timestamp(next_update),
+            signer,
             revoked: revoked.into(),
         })
     }

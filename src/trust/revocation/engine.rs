@@ -4,12 +4,12 @@
 //! request. It ends when the last [`Revocation`](super::Revocation) that feeds it is dropped.
 
 use super::{
-    cell::{Cell, Key},
-    counters::Counters,
+    cell::Cell,
+    counters::{Counters, Lists},
     fetch::Fetcher,
+    sources::Directory,
 };
 use crate::clock::{Clock, Timestamp};
-use moka::sync::Cache;
 use std::{io, sync::Arc, time::Duration};
 use tokio::sync::{mpsc, watch};
 
@@ -22,7 +22,7 @@ const IN_USE: u64 = 86_400;
 /// What the thread works on.
 #[derive(Clone, Debug)]
 pub(super) struct Work {
-    pub(super) cells: Cache<Key, Arc<Cell>>,
+    pub(super) directory: Arc<Directory>,
     pub(super) counters: Arc<Counters>,
     pub(super) fetcher: Fetcher,
     pub(super) clock: Clock,
@@ -83,10 +83,17 @@ async fn run(
 fn begin(work: &Work, cell: Arc<Cell>, done: &Arc<watch::Sender<u64>>) {
     let (work, done) = (work.clone(), Arc::clone(done));
     tokio::spawn(async move {
-        let result = cell.ask(&work.fetcher, work.clock.now()).await;
+        let now = work.clock.now();
+        let result = cell.ask(&work.fetcher, &work.directory, now).await;
         work.counters.fetched(&result);
         if let (Err(fault), Some(address)) = (&result, cell.address()) {
             tracing::warn!(%address, %fault, "revocation could not be refreshed");
+        }
+        // Before the attempt is over: whoever waits for this answer waits for what its responder rests on too.
+        for source in cell.to_be_known(now) {
+            if source.take(now) {
+                begin(&work, source, &done);
+            }
         }
         done.send_modify(|count| *count = count.wrapping_add(1));
     });
@@ -94,18 +101,28 @@ fn begin(work: &Work, cell: Arc<Cell>, done: &Arc<watch::Sender<u64>>) {
 
 fn refresh(work: &Work, done: &Arc<watch::Sender<u64>>) {
     let now = work.clock.now();
-    let (mut sources, mut overdue) = (0_u64, 0_u64);
-    for (_, cell) in &work.cells {
+    let (mut sources, mut overdue, mut lists) = (0_u64, 0_u64, Lists::new());
+    for cell in work.directory.cells() {
         if cell.used().saturating_add(IN_USE) < now.unix() {
             continue;
         }
         sources = sources.saturating_add(1);
         if let Some(said) = cell.said().as_ref() {
             overdue = overdue.max(now.unix().saturating_sub(said.next_update().unix()));
+            if let Some(issuer) = said.list_of()
+                && lists.len() < Counters::MOST_LISTS
+            {
+                let from = cell
+                    .address()
+                    .map_or("file".to_owned(), ToString::to_string);
+                let next = lists.entry((issuer.to_owned(), from));
+                let next = next.or_insert_with(|| said.next_update());
+                *next = said.next_update().min(*next);
+            }
         }
         if cell.is_due(now) && cell.take(now) {
             begin(work, cell, done);
         }
     }
-    work.counters.look(sources, overdue);
+    work.counters.look(sources, overdue, lists);
 }

@@ -28,6 +28,8 @@ mod member;
 
 // A source and what it said last.
 mod cell;
+// Which sources tell of a certificate, and what is known from them.
+mod sources;
 // The thread that asks.
 mod engine;
 
@@ -38,17 +40,16 @@ pub use counters::Counters;
 pub use fetch::Address;
 pub use network::{Network, NoNetwork};
 
+pub(crate) use sources::Sources;
+
 use super::Certificate;
 use crate::clock::{Clock, Timestamp};
-use cell::{Cell, Gate, Key, Question};
-use crl::{Crl, Scope};
+use crl::Crl;
 use engine::{Engine, Work};
 use fetch::Fetcher;
-use member::Published;
-use moka::sync::Cache;
-use openssl::x509::{X509, X509Name, X509Ref};
+use openssl::x509::{X509, X509Ref};
+use sources::Directory;
 use std::{
-    cmp::Ordering,
     io,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -56,9 +57,6 @@ use std::{
 
 /// How long a request waits for what is not known yet (CRT-11).
 const COLD_WAIT: Duration = Duration::from_secs(2);
-
-/// How many sources are kept: a few for each certificate that is kept ready.
-const SOURCES_KEPT: u64 = 20_000;
 
 /// Why a source could not be used. The texts are the operator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -139,24 +137,10 @@ impl Standing {
 /// Judges whether certificates are revoked.
 #[derive(Debug)]
 pub struct Revocation {
-    settings: RevocationSettings,
-    /// The names (DER) of the issuers of the settings' lists, in their order.
-    list_issuers: Vec<Option<Vec<u8>>>,
-    cells: Cache<Key, Arc<Cell>>,
-    gates: Cache<Address, Arc<Gate>>,
+    directory: Arc<Directory>,
     counters: Arc<Counters>,
     fetcher: Fetcher,
     engine: OnceLock<Engine>,
-}
-
-/// Where the revocation of each member of a chain is known from, the certificate's own first; the anchor has none.
-#[derive(Debug)]
-pub(crate) struct Sources(Box<[Member]>);
-
-#[derive(Debug)]
-struct Member {
-    serial: Box<[u8]>,
-    cells: Vec<Arc<Cell>>,
 }
 
 impl Revocation {
@@ -169,14 +153,7 @@ impl Revocation {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         Ok(Self {
             fetcher: Fetcher::new(&settings.private_addresses)?,
-            list_issuers: settings
-                .lists
-                .iter()
-                .map(|list| Crl::issuer(list))
-                .collect(),
-            settings,
-            cells: Cache::new(SOURCES_KEPT),
-            gates: Cache::new(SOURCES_KEPT),
+            directory: Arc::new(Directory::new(settings)),
             counters: Arc::default(),
             engine: OnceLock::new(),
         })
@@ -184,7 +161,7 @@ impl Revocation {
 
     /// Whether both were made by the same settings: what one knows then holds for the other.
     pub fn is_set_like(&self, other: &Self) -> bool {
-        let (own, other) = (&self.settings, &other.settings);
+        let (own, other) = (self.directory.settings(), other.directory.settings());
         let is_same = |(own, other): (&IssuerAddresses, &IssuerAddresses)| {
             own.issuer.to_der().ok() == other.issuer.to_der().ok()
                 && (&own.ocsp, &own.crl) == (&other.ocsp, &other.crl)
@@ -211,7 +188,7 @@ impl Revocation {
     pub fn start(&self, clock: &Clock) -> io::Result<()> {
         if self.engine.get().is_none() {
             let engine = Engine::start(Work {
-                cells: self.cells.clone(),
+                directory: Arc::clone(&self.directory),
                 counters: Arc::clone(&self.counters),
                 fetcher: self.fetcher.clone(),
                 clock: clock.clone(),
@@ -231,99 +208,14 @@ impl Revocation {
         self.counters.passed();
     }
 
-    /// Where the members of a chain (the anchor last) are asked for.
-    pub(super) fn sources(&self, chain: &[X509]) -> Result<Sources, Fault> {
-        let pairs = chain.iter().zip(chain.iter().skip(1));
-        pairs
-            .map(|(certificate, issuer)| self.member(certificate, issuer))
-            .collect::<Result<_, _>>()
-            .map(Sources)
-    }
-
-    fn member(&self, certificate: &X509Ref, issuer: &X509Ref) -> Result<Member, Fault> {
-        let der = |certificate: &X509Ref| {
-            certificate
-                .to_der()
-                .map(Arc::<[u8]>::from)
-                .map_err(|_| Fault::Invalid("OpenSSL cannot write the certificate"))
-        };
-        let (own, above) = (der(certificate)?, der(issuer)?);
-        let mut published = Published::of(&own)?;
-        let configured = self.settings.addresses.iter();
-        let key = |certificate: &X509Ref| {
-            certificate
-                .public_key()
-                .and_then(|key| key.public_key_to_der())
-                .ok()
-        };
-        let is_issuer = |of: &&IssuerAddresses| {
-            key(&of.issuer) == key(issuer)
-                && of
-                    .issuer
-                    .subject_name()
-                    .try_cmp(issuer.subject_name())
-                    .is_ok_and(Ordering::is_eq)
-        };
-        for of in configured.filter(is_issuer) {
-            if let Some(address) = &of.ocsp {
-                published.ocsp = vec![address.clone()];
-            }
-            if let Some(address) = &of.crl {
-                published.crls = vec![address.clone()];
-            }
-        }
-        let ask = |question: Question| move |address: Address| self.cell(address, question.clone());
-        let ocsp = published.ocsp.into_iter().map(ask(Question::Ocsp {
-            certificate: own,
-            issuer: Arc::clone(&above),
-        }));
-        let crls = published.crls.into_iter().map(ask(Question::Crl {
-            issuer: Arc::clone(&above),
-            scope: published.scope.clone(),
-        }));
-        let files = self.files(issuer, &above, &published.scope);
-        Ok(Member {
-            serial: published.serial,
-            cells: ocsp.chain(crls).chain(files).collect(),
-        })
-    }
-
-    fn cell(&self, address: Address, question: Question) -> Arc<Cell> {
-        let gate = self.gates.get_with(address.clone(), Arc::default);
-        let key = (Some(address), question);
-        self.cells
-            .get_with(key.clone(), || Arc::new(Cell::new(key, gate)))
-    }
-
-    /// The files' list for this issuer: the first that counts.
-    fn files(&self, issuer: &X509Ref, der: &Arc<[u8]>, scope: &Scope) -> Option<Arc<Cell>> {
-        if self.settings.lists.is_empty() {
-            return None;
-        }
-        let question = Question::Crl {
-            issuer: Arc::clone(der),
-            scope: scope.clone(),
-        };
-        let key = (None, question);
-        if let Some(known) = self.cells.get(&key) {
-            return Some(known);
-        }
-        // Reading a list costs as much as it is long: only those in the issuer's name are.
-        let name = issuer.subject_name();
-        let is_same = |of: &Vec<u8>| {
-            let of = X509Name::from_der(of);
-            of.is_ok_and(|of| of.try_cmp(name).is_ok_and(Ordering::is_eq))
-        };
-        let list = self
-            .settings
-            .lists
-            .iter()
-            .zip(&self.list_issuers)
-            .filter(|(_, of)| of.as_ref().is_some_and(is_same))
-            .find_map(|(list, _)| Crl::read(list, issuer, scope).ok())?;
-        let cell = Arc::new(Cell::of_file(key.clone(), list));
-        self.cells.insert(key, Arc::clone(&cell));
-        Some(cell)
+    /// Where the members of a chain (the anchor last) are asked for. `others` gives the certificates of a CA's other keys, by which its
+    /// lists may be signed too, each with those above it.
+    pub(super) fn sources(
+        &self,
+        chain: &[X509],
+        others: impl Fn(&X509Ref) -> Vec<crl::Chain>,
+    ) -> Result<Sources, Fault> {
+        self.directory.sources(chain, others)
     }
 
     /// What is known of a certificate at a moment; nothing is asked. It is what a warm request pays.
@@ -331,13 +223,13 @@ impl Revocation {
         certificate
             .sources()
             .map_or(Standing::Unknown { depth: 0 }, |sources| {
-                sources.standing(now, self.settings.stale)
+                sources.standing(now, self.directory.settings().stale)
             })
     }
 
     /// Judges a chain at a moment, from what is known; where nothing is, asks and waits, at most two seconds.
     pub(crate) async fn judge(&self, sources: &Sources, now: Timestamp) -> Standing {
-        match sources.standing(now, self.settings.stale) {
+        match sources.standing(now, self.directory.settings().stale) {
             Standing::Unknown { .. } => self.ask(sources, now).await,
             known => known,
         }
@@ -345,21 +237,22 @@ impl Revocation {
 
     async fn ask(&self, sources: &Sources, now: Timestamp) -> Standing {
         let Some(engine) = self.engine.get() else {
-            return sources.standing(now, self.settings.stale);
+            return sources.standing(now, self.directory.settings().stale);
         };
         let mut finished = engine.finished();
         finished.mark_unchanged();
-        for cell in sources.unknown(now, self.settings.stale) {
-            engine.ask(cell, now);
+        for cell in sources.unknown(now, self.directory.settings().stale) {
+            engine.ask(&cell, now);
         }
         let deadline = tokio::time::sleep(COLD_WAIT);
         tokio::pin!(deadline);
         loop {
             // In this order: what is said is there before its attempt is over.
             let waits = sources
-                .unknown(now, self.settings.stale)
+                .unknown(now, self.directory.settings().stale)
+                .iter()
                 .any(|cell| cell.is_under_way());
-            let standing = sources.standing(now, self.settings.stale);
+            let standing = sources.standing(now, self.directory.settings().stale);
             if !matches!(standing, Standing::Unknown { .. }) || !waits {
                 return standing;
             }
@@ -368,58 +261,6 @@ impl Revocation {
                 () = &mut deadline => return standing,
             }
         }
-    }
-}
-
-impl Sources {
-    /// What is known of a chain at a moment. `stale`: how long what was said counts beyond its nextUpdate.
-    fn standing(&self, now: Timestamp, stale: Duration) -> Standing {
-        let mut standing = Standing::Good;
-        for (depth, member) in self.0.iter().enumerate() {
-            match member.standing(now, stale) {
-                Known::Good => {}
-                Known::Revoked(since) => return Standing::Revoked { depth, since },
-                Known::Nothing if standing == Standing::Good => {
-                    standing = Standing::Unknown { depth };
-                }
-                Known::Nothing => {}
-            }
-        }
-        standing
-    }
-
-    /// The sources of those members of which nothing is known.
-    fn unknown(&self, now: Timestamp, stale: Duration) -> impl Iterator<Item = &Arc<Cell>> {
-        self.0
-            .iter()
-            .filter(move |member| matches!(member.standing(now, stale), Known::Nothing))
-            .flat_map(|member| &member.cells)
-    }
-}
-
-enum Known {
-    Good,
-    Revoked(Timestamp),
-    Nothing,
-}
-
-impl Member {
-    /// A source that says "revoked" outweighs all others, however old it is: it was said, and nobody took it back.
-    fn standing(&self, now: Timestamp, stale: Duration) -> Known {
-        let mut known = Known::Nothing;
-        for cell in &self.cells {
-            cell.touch(now);
-            let said = cell.said();
-            let Some(said) = said.as_ref() else { continue };
-            if let Some(since) = said.revoked(&self.serial) {
-                return Known::Revoked(since);
-            }
-            let until = said.next_update().unix().saturating_add(stale.as_secs());
-            if now.unix() <= until {
-                known = Known::Good;
-            }
-        }
-        known
     }
 }
 

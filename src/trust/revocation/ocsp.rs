@@ -2,9 +2,10 @@
 //!
 //! An answer counts where it is signed by the CA that issued the certificate, or by a responder to whom that very CA issued a
 //! certificate for id-kp-OCSPSigning, valid now; where it is about this certificate; and where it is not older or younger than it may
-//! be. No nonce is sent: answers are made in advance and cached (RFC 5019). OpenSSL verifies.
+//! be. No nonce is sent: answers are made in advance and cached (RFC 5019). OpenSSL verifies. Whether that responder's own certificate
+//! is revoked, where its CA does not say that it need not be asked (RFC 6960, 4.2.2.2.1), is judged where the answer is used.
 
-use super::{Fault, algorithm};
+use super::{Fault, algorithm, crl::certificate as read_certificate};
 use crate::{
     clock::Timestamp,
     trust::der::{Element, tag},
@@ -12,15 +13,29 @@ use crate::{
 use openssl::{
     error::ErrorStack,
     hash::MessageDigest,
-    ocsp::{OcspCertId, OcspCertStatus, OcspFlag, OcspRequest, OcspResponse, OcspResponseStatus},
+    ocsp::{
+        OcspBasicResponseRef, OcspCertId, OcspCertStatus, OcspFlag, OcspRequest, OcspResponse,
+        OcspResponseStatus,
+    },
     stack::Stack,
     x509::{
-        X509, X509Ref,
+        X509Ref,
         store::{X509Store, X509StoreBuilder},
         verify::{X509VerifyFlags, X509VerifyParam},
     },
 };
-use x509_parser::{prelude::FromDer, x509::AlgorithmIdentifier};
+use x509_parser::{
+    certificate::X509Certificate,
+    der_parser::{Oid, oid},
+    prelude::FromDer,
+    x509::AlgorithmIdentifier,
+};
+
+/// id-pkix-ocsp-nocheck: the certificate of a responder is not to be asked for.
+const NO_CHECK: Oid<'static> = oid!(1.3.6.1.5.5.7.48.1.5);
+
+/// As many certificates of an answer are looked at for the one that signed it; answers carry one or two.
+const MOST_CERTIFICATES: usize = 4;
 
 /// How far a responder's clock may be ahead, in seconds.
 pub(super) const AHEAD: u64 = 300;
@@ -35,6 +50,8 @@ pub(super) struct Answer {
     pub(super) next_update: Timestamp,
     /// Since when it is revoked; `None` where it is good.
     pub(super) revoked: Option<Timestamp>,
+    /// The certificate (DER) of the responder that signed it, where that one may be revoked.
+    pub(super) responder: Option<Box<[u8]>>,
 }
 
 /// The request about a certificate, DER.
@@ -62,20 +79,13 @@ pub(super) fn read(
         return Err(Fault::Invalid("the responder says that it cannot answer"));
     }
     let basic = response.basic().map_err(openssl)?;
-    if !is_sound(bytes) {
+    let parts = Parts::of(bytes).ok_or(Fault::Invalid("it is no OCSP response"))?;
+    if !parts.is_sound() {
         return Err(Fault::Invalid(
             "the answer is signed by MD5, SHA-1 or an unknown algorithm",
         ));
     }
-    let store = only(issuer, now).map_err(openssl)?;
-    let mut known = Stack::new().map_err(openssl)?;
-    known.push(issuer.to_owned()).map_err(openssl)?;
-    // NO_EXPLICIT: being trusted for OCSP in general counts for nothing; only this CA and whom it delegated to may answer.
-    basic
-        .verify(&known, &store, OcspFlag::NO_EXPLICIT)
-        .map_err(|_| {
-            Fault::Invalid("the answer is not signed by the issuing CA or a responder of its")
-        })?;
+    let responder = signer(&basic, &parts, issuer, now)?;
     let id = id(certificate, issuer).map_err(openssl)?;
     let said = basic
         .find_status(&id)
@@ -107,7 +117,40 @@ pub(super) fn read(
         this_update,
         next_update,
         revoked,
+        responder,
     })
+}
+
+/// Who signed: `None` for the issuing CA, and for a responder of its whose certificate says that it is not to be asked for.
+fn signer(
+    basic: &OcspBasicResponseRef,
+    parts: &Parts<'_>,
+    issuer: &X509Ref,
+    now: Timestamp,
+) -> Result<Option<Box<[u8]>>, Fault> {
+    let openssl = |_: ErrorStack| Fault::Invalid("OpenSSL cannot verify the answer");
+    let store = only(issuer, now).map_err(openssl)?;
+    let signed_by = |signer: &X509Ref| {
+        let mut known = Stack::new()?;
+        known.push(signer.to_owned())?;
+        // NO_INTERN: nobody else. NO_EXPLICIT: being trusted for OCSP in general counts for nothing; only this CA and whom it delegated
+        // to may answer.
+        basic.verify(&known, &store, OcspFlag::NO_INTERN | OcspFlag::NO_EXPLICIT)
+    };
+    if signed_by(issuer).is_ok() {
+        return Ok(None);
+    }
+    let is_signer =
+        |der: &&&[u8]| read_certificate(der).is_ok_and(|responder| signed_by(&responder).is_ok());
+    let found = parts.certificates.iter().find(is_signer);
+    let der = found.ok_or(Fault::Invalid(
+        "the answer is not signed by the issuing CA or a responder of its",
+    ))?;
+    let (_, responder) = X509Certificate::from_der(der)
+        .map_err(|_| Fault::Invalid("the responder's certificate cannot be read"))?;
+    let mut extensions = responder.extensions().iter();
+    let unasked = extensions.any(|extension| extension.oid == NO_CHECK);
+    Ok((!unasked).then(|| (*der).into()))
 }
 
 /// A store in which only the issuing CA is trusted, as of a moment.
@@ -122,10 +165,15 @@ fn only(issuer: &X509Ref, now: Timestamp) -> Result<X509Store, ErrorStack> {
     Ok(store.build())
 }
 
-/// The signature's algorithm, which the openssl crate does not show: OCSPResponse { status, [0] { OID, OCTET STRING } }, and in the
-/// octets BasicOCSPResponse { tbsResponseData, signatureAlgorithm, … }.
-fn is_sound(response: &[u8]) -> bool {
-    let algorithm = || {
+/// What the openssl crate does not show: OCSPResponse { status, [0] { OID, OCTET STRING } }, and in the octets BasicOCSPResponse {
+/// tbsResponseData, signatureAlgorithm, signature, [0] SEQUENCE OF Certificate OPTIONAL }.
+struct Parts<'a> {
+    algorithm: &'a [u8],
+    certificates: Vec<&'a [u8]>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(response: &'a [u8]) -> Option<Self> {
         let mut whole = Element::only(response)?.content_of(tag::SEQUENCE)?;
         Element::take(&mut whole)?;
         let wrapped = Element::take(&mut whole)?.content_of(0xa0)?;
@@ -134,11 +182,27 @@ fn is_sound(response: &[u8]) -> bool {
         let basic = Element::take(&mut typed)?.content_of(0x04)?;
         let mut basic = Element::only(basic)?.content_of(tag::SEQUENCE)?;
         Element::take(&mut basic)?;
-        Element::take(&mut basic).map(|algorithm| algorithm.whole)
-    };
-    algorithm().is_some_and(|der| {
-        AlgorithmIdentifier::from_der(der).is_ok_and(|(_, found)| algorithm::is_sound(&found))
-    })
+        let algorithm = Element::take(&mut basic)?.whole;
+        Element::take(&mut basic)?;
+        let mut certificates = Vec::new();
+        if let Some(wrapped) = Element::take(&mut basic).and_then(|all| all.content_of(0xa0)) {
+            let mut all = Element::only(wrapped)?.content_of(tag::SEQUENCE)?;
+            while certificates.len() < MOST_CERTIFICATES
+                && let Some(one) = Element::take(&mut all)
+            {
+                certificates.push(one.whole);
+            }
+        }
+        Some(Self {
+            algorithm,
+            certificates,
+        })
+    }
+
+    fn is_sound(&self) -> bool {
+        AlgorithmIdentifier::from_der(self.algorithm)
+            .is_ok_and(|(_, found)| algorithm::is_sound(&found))
+    }
 }
 
 /// A time as OpenSSL prints it: `Nov  1 12:00:00 2026 GMT`. The openssl crate has no other way to a GeneralizedTime.
@@ -152,11 +216,6 @@ fn timestamp(shown: &str) -> Option<Timestamp> {
         .timestamp()
         .as_second();
     Some(Timestamp::from_unix(u64::try_from(seconds).ok()?))
-}
-
-/// The certificate in DER, read by OpenSSL.
-pub(super) fn certificate(der: &[u8]) -> Result<X509, Fault> {
-    X509::from_der(der).map_err(|_| Fault::Invalid("OpenSSL cannot read the certificate"))
 }
 
 #[cfg(test)]

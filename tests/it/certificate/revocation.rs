@@ -3,17 +3,17 @@
 use super::shared_key;
 use crate::harness::{
     Call, Crl, Gate, Protocol, Responder, Said, Source, Tpp, accepted, ocsp_answer,
-    pki::{Ca, CaSpec, ExtendedKeyUsagePurpose, Issued, LeafSpec, der, der_sequence},
+    pki::{Ca, CaSpec, ExtendedKeyUsagePurpose, Extension, Issued, LeafSpec, der, der_sequence},
     refused, world,
 };
 use portvakt::clock::{Clock, Stopwatch, Timestamp};
 use std::{sync::Arc, time::Duration};
 
-const UNAVAILABLE: (u16, &str, &str) = (503, "SYSTEM_ERROR", "revocation-unavailable");
-const REVOKED: (u16, &str, &str) = (403, "FORBIDDEN", "certificate-revoked");
+pub(super) const UNAVAILABLE: (u16, &str, &str) = (503, "SYSTEM_ERROR", "revocation-unavailable");
+pub(super) const REVOKED: (u16, &str, &str) = (403, "FORBIDDEN", "certificate-revoked");
 
 /// The machine's time: OpenSSL's responder has no other.
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     Clock::System.now()
 }
 
@@ -31,12 +31,12 @@ fn gate_by(clock: &Clock, lines: &[&str]) -> Gate {
 }
 
 /// One that may call this machine.
-fn gate() -> Gate {
+pub(super) fn gate() -> Gate {
     gate_by(&Clock::System, &["private_addresses: [127.0.0.1]"])
 }
 
 /// A call by a TPP with this serial number, whose certificate names these sources.
-fn naming(serial: &[u8], ocsp: &[String], crls: &[String]) -> Call {
+pub(super) fn naming(serial: &[u8], ocsp: &[String], crls: &[String]) -> Call {
     let spec = LeafSpec {
         serial: Some(serial.to_vec()),
         ocsp_urls: ocsp.to_vec(),
@@ -46,12 +46,12 @@ fn naming(serial: &[u8], ocsp: &[String], crls: &[String]) -> Call {
     Call::accounts().by(&world().issue(&spec))
 }
 
-fn stops(gate: &Gate, call: &Call, (status, code, reason): (u16, &str, &str)) {
+pub(super) fn stops(gate: &Gate, call: &Call, (status, code, reason): (u16, &str, &str)) {
     refused(gate, call, status, code, reason);
 }
 
 /// The issuing CA as a signer of OCSP answers.
-fn issuing() -> Issued {
+pub(super) fn issuing() -> Issued {
     Issued {
         der: world().issuing.der().to_vec(),
         pem: world().issuing.pem(),
@@ -59,27 +59,42 @@ fn issuing() -> Issued {
     }
 }
 
-/// A certificate of the issuing CA for a responder.
-fn delegate(change: impl FnOnce(&mut LeafSpec)) -> Issued {
+/// The serial number of a CA's certificate, as lists have it.
+pub(super) fn serial_of(ca: &Ca) -> Vec<u8> {
+    let certificate = openssl::x509::X509::from_der(ca.der()).unwrap();
+    let mut serial = certificate.serial_number().to_bn().unwrap().to_vec();
+    if serial[0] >= 0x80 {
+        serial.insert(0, 0);
+    }
+    serial
+}
+
+/// A certificate of the issuing CA for a responder, which says that it is not to be asked for (id-pkix-ocsp-nocheck).
+pub(super) fn delegate(change: impl FnOnce(&mut LeafSpec)) -> Issued {
     let mut spec = LeafSpec {
         extended_key_usages: vec![ExtendedKeyUsagePurpose::OcspSigning],
+        extra_extensions: vec![Extension {
+            oid: vec![1, 3, 6, 1, 5, 5, 7, 48, 1, 5],
+            critical: false,
+            content: vec![5, 0],
+        }],
         ..world().leaf()
     };
     change(&mut spec);
     world().issuing.issue(&spec).unwrap()
 }
 
-fn signed(crl: &Crl) -> Vec<u8> {
+pub(super) fn signed(crl: &Crl) -> Vec<u8> {
     crl.sign(&world().issuing, &world().issuing_key)
 }
 
-fn fetched(gate: &Gate, result: &str) -> usize {
+pub(super) fn fetched(gate: &Gate, result: &str) -> usize {
     let label = format!("result=\"{result}\"");
     gate.metric("portvakt_revocation_fetches_total", &[&label]) as usize
 }
 
 /// Waits for what another thread does.
-fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(super) fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Stopwatch::start();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
@@ -87,7 +102,7 @@ fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-const GOOD: &[u8] = &[0x41, 1];
+pub(super) const GOOD: &[u8] = &[0x41, 1];
 const BAD: &[u8] = &[0x41, 2];
 const NOBODY: &[u8] = &[0x41, 3];
 
@@ -438,11 +453,7 @@ fn a_ca_above_it_is_revoked() {
     };
     let root_list = Source::serving(Vec::new());
     let ca = between(&root_list);
-    let serial = openssl::x509::X509::from_der(ca.der()).unwrap();
-    let mut serial = serial.serial_number().to_bn().unwrap().to_vec();
-    if serial[0] >= 0x80 {
-        serial.insert(0, 0);
-    }
+    let serial = serial_of(&ca);
     let list = Crl::at(now()).sign(&ca, &world().tpp_key);
     clean.say(move |_| Said::ok(list.clone()));
     let leaf = LeafSpec {

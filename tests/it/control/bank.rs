@@ -5,7 +5,7 @@ use pingora::services::background::BackgroundService;
 use portvakt::{
     clock::{Clock, Timestamp},
     config::{ControlAddress, Settings},
-    control::{Bound, Desk, Listener},
+    control::{Bound, Current, Desk, Listener},
     interface::operations::Environment,
     sca::{Links, Pending, TokenKeys},
     state::{Kept, StateSettings},
@@ -87,14 +87,13 @@ impl Site {
             clock: clock.clone(),
             telemetry: Arc::new(Telemetry::new(false)),
             asserter: None,
-            token: settings.control.token.clone(),
-            openapi: settings.openapi(),
+            current: Arc::new(arc_swap::ArcSwap::from_pointee(Current::of(&settings))),
             reload: None,
             watch: None,
         };
         let address = settings.control.address.clone();
         let bound = Bound::bind(&address).unwrap();
-        let listener = Listener::new(bound, settings.control.tls, Arc::new(desk));
+        let listener = Listener::new(bound, Arc::new(desk));
         let runtime = Runtime::new().unwrap();
         let (stop, stopped) = watch::channel(false);
         runtime.spawn(async move { listener.start(stopped).await });

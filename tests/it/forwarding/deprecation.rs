@@ -24,7 +24,8 @@ fn who_answers_says_that_it_is_deprecated() {
             let answer = gate.send(&call, protocol);
             assert_eq!(told(&answer, "deprecation"), SINCE, "{}", answer.status);
             assert_eq!(told(&answer, "link"), [SUCCESSOR]);
-            assert!(told(&answer, "sunset").is_empty(), "nobody named a day");
+            // Nobody named another day: at any time (RFC 8594, section 3).
+            assert_eq!(told(&answer, "sunset"), ["Mon, 05 Feb 2024 00:00:00 GMT"]);
         }
         let successor = Call::new("POST", "/v1/bank-offered-consents");
         let answer = gate.send(&successor, protocol);

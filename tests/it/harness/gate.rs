@@ -49,8 +49,10 @@ pub(crate) struct GateBuilder {
     environment: &'static str,
     world: &'static World,
     clock: Clock,
+    threads: usize,
     listener: String,
     upstream: String,
+    trust: String,
     sca: String,
     root: String,
     files: Vec<(String, Vec<u8>)>,
@@ -71,8 +73,10 @@ impl Gate {
             environment: "sandbox",
             world: world(),
             clock: Clock::System,
+            threads: 1,
             listener: String::new(),
             upstream: String::new(),
+            trust: String::new(),
             sca: String::new(),
             root: String::new(),
             files: Vec::new(),
@@ -85,6 +89,11 @@ impl Gate {
     /// Where TPPs call.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where the bank's own services ask.
+    pub(crate) const fn control_address(&self) -> SocketAddr {
+        self.control
     }
 
     /// The upstream.
@@ -255,6 +264,12 @@ impl GateBuilder {
         self
     }
 
+    /// Threads that serve requests, in place of one.
+    pub(crate) const fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
     /// A line of the section `listener`.
     pub(crate) fn listener(mut self, line: &str) -> Self {
         self.listener.push_str(&format!("  {line}\n"));
@@ -264,6 +279,12 @@ impl GateBuilder {
     /// A line of the section `upstream`.
     pub(crate) fn upstream(mut self, line: &str) -> Self {
         self.upstream.push_str(&format!("  {line}\n"));
+        self
+    }
+
+    /// A line of the section `trust`.
+    pub(crate) fn trust(mut self, line: &str) -> Self {
+        self.trust.push_str(&format!("  {line}\n"));
         self
     }
 
@@ -398,18 +419,20 @@ impl GateBuilder {
     fn yaml(&self, address: SocketAddr, control: SocketAddr, core: SocketAddr) -> String {
         let Self {
             environment,
+            threads,
             listener,
             upstream,
+            trust,
             sca,
             root,
             ..
         } = self;
         format!(
             "environment: {environment}\n\
-             listener:\n  address: {address}\n  certificate: server.pem\n  key: server.key\n  threads: 1\n{listener}\
+             listener:\n  address: {address}\n  certificate: server.pem\n  key: server.key\n  threads: {threads}\n{listener}\
              control:\n  address: {control}\n\
              upstream:\n  address: {core}\n{upstream}\
-             trust:\n  anchors: anchors\n  intermediates: intermediates\n\
+             trust:\n  anchors: anchors\n  intermediates: intermediates\n{trust}\
              state:\n  file: state/portvakt.db\n  hash_key: state/hash.key\n\
              sca:\n  page: https://bank.example/sca\n  token_keys: sca.keys\n{sca}\
              log:\n  access: false\n{root}"

@@ -60,6 +60,9 @@ fn passes(gate: &Gate, call: &Call, protocol: Protocol) -> Passage {
         seen.whole && seen.body == request.body.clone().unwrap_or_default(),
         "{what}: the body that the upstream saw is another"
     );
+    // The upstream compares it with the hash of what it saw.
+    let [signed, seen_digest] = [request.header("digest"), seen.header("digest")];
+    assert_eq!(seen_digest, signed, "{what}: Digest");
     Passage {
         protocol,
         request,

@@ -1,6 +1,8 @@
 //! The upstream: an HTTP/1.1 server of its own that records every connection, every request and every byte, and answers what it is told.
 
 use super::wire::{Unframed, Wire, find, parse_head};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use sha2::{Digest, Sha256, Sha512};
 use std::{
     fmt,
     io::Write,
@@ -43,6 +45,31 @@ impl Seen {
     /// The first value of a header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
+    }
+
+    /// PAY-15: its Digest, which the signature covers, is that of the bytes that came, by another implementation than the
+    /// gateway's. What broke off and what has no Digest is not judged.
+    fn has_the_body_of_its_digest(&self) -> bool {
+        let Some(digest) = self.header("digest").filter(|_| self.whole) else {
+            return true;
+        };
+        let hashes = [
+            (
+                "sha-256",
+                BASE64_STANDARD.encode(Sha256::digest(&self.body)),
+            ),
+            (
+                "sha-512",
+                BASE64_STANDARD.encode(Sha512::digest(&self.body)),
+            ),
+        ];
+        let mut digests = digest
+            .split(',')
+            .filter_map(|one| one.trim().split_once('='));
+        digests.any(|(name, hash)| {
+            let mut hashes = hashes.iter();
+            hashes.any(|(known, right)| name.eq_ignore_ascii_case(known) && hash == right)
+        })
     }
 
     /// The names of all headers, in lower case.
@@ -158,9 +185,13 @@ impl Upstream {
         self.shared.state.lock().unwrap().connections
     }
 
-    /// The requests since the last time this was asked.
+    /// The requests since the last time this was asked. Whatever test it is: each has the body that was signed.
     pub(crate) fn take(&self) -> Vec<Seen> {
-        std::mem::take(&mut self.shared.state.lock().unwrap().seen)
+        let seen = std::mem::take(&mut self.shared.state.lock().unwrap().seen);
+        for seen in &seen {
+            assert!(seen.has_the_body_of_its_digest(), "PAY-15: {seen:?}");
+        }
+        seen
     }
 
     /// Whether no connection was ever opened.

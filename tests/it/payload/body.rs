@@ -35,7 +35,7 @@ fn what_is_not_one_json_value() {
     let gate = Gate::start();
     let deep = "[".repeat(33);
     let hostile = "[".repeat(64 * 1024);
-    let bodies: [&[u8]; 13] = [
+    let bodies: [&[u8]; 15] = [
         b"{",
         b"{} {}",
         b"<payment/>",
@@ -46,7 +46,9 @@ fn what_is_not_one_json_value() {
         b"\xef\xbb\xbf{}",
         b"{\"a\":\"\\ud800\"}",
         b"{\"a\":01}",
-        b"\x1f\x8b\x08\x00",
+        b"{\"creditor\xe6Name\":\"M\"}",
+        b"{\"creditorName\":\"M\xc3\"}",
+        GZIP,
         deep.as_bytes(),
         hostile.as_bytes(),
     ];
@@ -80,17 +82,32 @@ fn what_is_not_one_json_value() {
     );
 }
 
+/// `{}`, compressed.
+const GZIP: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xab\xae\x05\0\x43\xbf\xa6\xa3\x02\0\0\0";
+
 /// What is not JSON by its headers does not come so far (HTTP-4).
 #[test]
 fn other_media_types_and_codings() {
     let gate = Gate::start();
-    for (name, value) in [
-        ("Content-Type", "application/xml"),
-        ("Content-Type", "application/json; charset=latin1"),
-        ("Content-Encoding", "gzip"),
-    ] {
-        let call = cross_border(&payment()).with(name, value);
-        refused(&gate, &call, 415, "FORMAT_ERROR", "media-type-unsupported");
+    let body = payment().to_string();
+    let latin1: Vec<u8> = body.chars().filter_map(|c| u8::try_from(c).ok()).collect();
+    let table: [(&str, &str, &[u8]); 6] = [
+        ("Content-Type", "application/xml", body.as_bytes()),
+        ("Content-Type", "application/xml", b"<Document/>"),
+        ("Content-Type", "application/json; charset=latin1", &latin1),
+        (
+            "Content-Type",
+            "application/json; charset=ISO-8859-1",
+            b"{}",
+        ),
+        ("Content-Encoding", "gzip", body.as_bytes()),
+        ("Content-Encoding", "gzip", GZIP),
+    ];
+    for (name, value, body) in table {
+        for call in [Call::cross_border(), Call::payment(), Call::basket()] {
+            let call = call.with(name, value).body(body);
+            refused(&gate, &call, 415, "FORMAT_ERROR", "media-type-unsupported");
+        }
     }
 }
 

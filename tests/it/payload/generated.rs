@@ -1,10 +1,14 @@
 //! Payments that a generator makes all pass, however they are written; one fault in one of them is refused for that fault.
 
+/// One fault each.
+pub(super) mod faults;
+
 use super::changed;
+use faults::{CROSS_BORDER, Fault, SHARED, basket_faults, malformed};
 use jiff::civil::date;
 use portvakt::interface::{Code, Place, operations::Schema, payload};
 use proptest::{
-    collection::vec,
+    collection::{btree_set, vec},
     option,
     prelude::{Just, ProptestConfig, Strategy, any},
     prop_oneof,
@@ -145,12 +149,20 @@ fn payment() -> impl Strategy<Value = Value> {
     )
 }
 
+/// A basket of one to ten payments.
+fn basket() -> impl Strategy<Value = Value> {
+    let id = text(1, 12).prop_map(|id| id.as_str().unwrap().to_owned());
+    let ids = btree_set(id, 1..=10);
+    (ids, unknown()).prop_map(|(ids, unknown)| json!({"unknown": unknown, "paymentIds": ids}))
+}
+
+/// The paths of what is wrong with a cross-border payment.
 fn paths(body: &str) -> Vec<String> {
-    let faults = payload::check(
-        body.as_bytes(),
-        Schema::CrossBorderPayment,
-        date(2026, 1, 15),
-    );
+    paths_of(body.as_bytes(), Schema::CrossBorderPayment)
+}
+
+fn paths_of(body: &[u8], schema: Schema) -> Vec<String> {
+    let faults = payload::check(body, schema, date(2026, 1, 15));
     let shown = faults
         .err()
         .unwrap_or_default()
@@ -166,9 +178,9 @@ fn paths(body: &str) -> Vec<String> {
     shown.collect()
 }
 
-fn runner() -> TestRunner {
+fn runner(cases: u32) -> TestRunner {
     TestRunner::new(ProptestConfig {
-        cases: 1_000,
+        cases,
         failure_persistence: None,
         ..ProptestConfig::default()
     })
@@ -193,160 +205,204 @@ fn ascii(body: &str) -> String {
 
 #[test]
 fn generated_payments_pass_however_they_are_written() {
-    let outcome = runner().run(&payment(), |payment| {
+    let outcome = runner(1_000).run(&payment(), |payment| {
         let compact = payment.to_string();
         let pretty = serde_json::to_string_pretty(&payment).unwrap();
         for body in [&compact, &pretty, &ascii(&compact)] {
-            let found = paths(body);
-            if !found.is_empty() {
-                return Err(TestCaseError::fail(format!("{found:?}: {body}")));
+            for schema in [Schema::CrossBorderPayment, Schema::Payment, Schema::Any] {
+                finds(body.as_bytes(), schema, &[])?;
             }
         }
         Ok(())
     });
     assert!(outcome.is_ok(), "{outcome:?}");
+    let outcome = runner(300).run(&basket(), |basket| {
+        finds(basket.to_string().as_bytes(), Schema::Basket, &[])
+    });
+    assert!(outcome.is_ok(), "{outcome:?}");
 }
 
-/// A fault, and where it is found.
-type Mutation = (&'static str, fn(&mut Value), &'static str);
+/// These paths and no others are wrong with a body.
+fn finds(body: &[u8], schema: Schema, expected: &[&str]) -> Result<(), TestCaseError> {
+    let found = paths_of(body, schema);
+    if found == expected {
+        return Ok(());
+    }
+    let shown = String::from_utf8_lossy(body);
+    let text = format!("{found:?}, expected {expected:?}: {shown}");
+    Err(TestCaseError::fail(text))
+}
 
-const MUTATIONS: &[Mutation] = &[
-    (
-        "no name",
-        |p| drop(p.as_object_mut().unwrap().shift_remove("creditorName")),
-        "creditorName",
-    ),
-    (
-        "no amount",
-        |p| drop(p.as_object_mut().unwrap().shift_remove("instructedAmount")),
-        "instructedAmount",
-    ),
-    (
-        "no debtor",
-        |p| drop(p.as_object_mut().unwrap().shift_remove("debtorAccount")),
-        "debtorAccount",
-    ),
-    (
-        "a number",
-        |p| p["instructedAmount"]["amount"] = json!(1),
-        "instructedAmount.amount",
-    ),
-    (
-        "a sign",
-        |p| p["instructedAmount"] = json!({"amount": "-1.00", "currency": "NOK"}),
-        "instructedAmount.amount",
-    ),
-    (
-        "one digit too few",
-        |p| p["instructedAmount"] = json!({"amount": "1.0", "currency": "NOK"}),
-        "instructedAmount.amount",
-    ),
-    (
-        "a stranger's currency",
-        |p| p["instructedAmount"]["currency"] = json!("VES"),
-        "instructedAmount.currency",
-    ),
-    (
-        "no currency",
-        |p| p["debtorAccount"] = json!({"bban": "1"}),
-        "debtorAccount.currency",
-    ),
-    (
-        "no number",
-        |p| p["debtorAccount"] = json!({"currency": "NOK"}),
-        "debtorAccount",
-    ),
-    (
-        "a wrong check",
-        |p| p["debtorAccount"] = json!({"iban": "NO9386011117946", "currency": "NOK"}),
-        "debtorAccount.iban",
-    ),
-    (
-        "a long bban",
-        |p| p["debtorAccount"] = json!({"bban": "æ".repeat(31), "currency": "NOK"}),
-        "debtorAccount.bban",
-    ),
-    (
-        "no BIC",
-        |p| p["creditorAgent"] = json!("DNBANOK"),
-        "creditorAgent",
-    ),
-    (
-        "a long name",
-        |p| p["creditorName"] = json!("😀".repeat(71)),
-        "creditorName",
-    ),
-    (
-        "no country",
-        |p| p["creditorAddress"] = json!({}),
-        "creditorAddress.country",
-    ),
-    (
-        "an empty text",
-        |p| p["remittanceInformationUnstructured"] = json!(""),
-        "remittanceInformationUnstructured",
-    ),
-    (
-        "no purpose",
-        |p| p["purposeCode"] = json!("XXXX"),
-        "purposeCode",
-    ),
-    (
-        "no report",
-        |p| p["regulatoryReportingCode"] = json!("15"),
-        "regulatoryReportingCode",
-    ),
-    (
-        "a long report",
-        |p| p["regulatoryReportingInformation"] = json!("x".repeat(141)),
-        "regulatoryReportingInformation",
-    ),
-    (
-        "yesterday",
-        |p| p["requestedExecutionDate"] = json!("2026-01-14"),
-        "requestedExecutionDate",
-    ),
-];
+/// How many payments each fault is made in.
+const EACH: u32 = 24;
 
-/// What JSON Schema cannot say: check digits, and what day it is.
-const UNSAID: &[&str] = &["a wrong check", "yesterday"];
+#[test]
+fn one_fault_is_refused_for_itself() {
+    for fault in SHARED.iter().chain(CROSS_BORDER) {
+        let outcome = runner(EACH).run(&payment(), |mut payment| {
+            (fault.make)(&mut payment);
+            let body = payment.to_string();
+            finds(body.as_bytes(), Schema::CrossBorderPayment, &[fault.path])
+        });
+        assert!(
+            outcome.is_ok(),
+            "{} {}: {outcome:?}",
+            fault.rule,
+            fault.name
+        );
+    }
+    for (fault, path) in basket_faults() {
+        let outcome = runner(EACH).run(&basket(), |mut basket| {
+            fault(&mut basket);
+            finds(basket.to_string().as_bytes(), Schema::Basket, &[path])
+        });
+        assert!(outcome.is_ok(), "PAY-13: {outcome:?}");
+    }
+}
 
-/// So many payments that pass, and as many with one fault, each with the gateway's judgement: a line of JSON for each.
-pub(crate) fn judged(count: usize) -> String {
-    let said: Vec<_> = MUTATIONS
+/// PAY-14: the other products have the faults of the parts that all share, and no others.
+#[test]
+fn other_products_are_refused_for_what_all_share() {
+    for fault in SHARED.iter().chain(CROSS_BORDER) {
+        let shared = SHARED.iter().any(|shared| shared.name == fault.name);
+        let expected: &[&str] = if shared { &[fault.path] } else { &[] };
+        let outcome = runner(EACH / 4).run(&payment(), |mut payment| {
+            (fault.make)(&mut payment);
+            finds(payment.to_string().as_bytes(), Schema::Payment, expected)
+        });
+        assert!(
+            outcome.is_ok(),
+            "{} {}: {outcome:?}",
+            fault.rule,
+            fault.name
+        );
+    }
+}
+
+/// PAY-2: two faults in two members are two in the answer.
+#[test]
+fn two_faults_are_refused_for_both() {
+    let alone: Vec<_> = SHARED.iter().chain(CROSS_BORDER).collect();
+    // Those that are made of several members would undo each other.
+    let alone =
+        || select(alone.clone()).prop_filter("one member", |fault| fault.is_of_one_member());
+    let apart = (alone(), alone())
+        .prop_filter("two members", |(one, other)| one.member() != other.member());
+    let outcome = runner(1_000).run(&(payment(), apart), |(mut payment, (one, other))| {
+        (one.make)(&mut payment);
+        (other.make)(&mut payment);
+        let mut found = paths(&payment.to_string());
+        let mut expected = [one.path, other.path];
+        found.sort_unstable();
+        expected.sort_unstable();
+        if found == expected {
+            Ok(())
+        } else {
+            let text = format!("{} and {}: {found:?}: {payment}", one.name, other.name);
+            Err(TestCaseError::fail(text))
+        }
+    });
+    assert!(outcome.is_ok(), "{outcome:?}");
+}
+
+/// PAY-1: what makes no JSON of a payment is the only thing that is said of it, whatever else is wrong.
+#[test]
+fn what_is_malformed_is_refused_for_that() {
+    let inputs = (payment(), select(SHARED));
+    for (name, make, why) in malformed() {
+        let outcome = runner(EACH).run(&inputs, |(mut payment, fault)| {
+            let whole = payment.to_string();
+            (fault.make)(&mut payment);
+            for body in [whole, payment.to_string()] {
+                for (_, schema) in Schema::NAMES {
+                    let found = paths_of(&make(&body), *schema);
+                    let said = found.len() == 1 && found[0].starts_with("Body ");
+                    if !said || !found[0].contains(why) {
+                        return Err(TestCaseError::fail(format!("{found:?}: {body}")));
+                    }
+                }
+            }
+            Ok(())
+        });
+        assert!(outcome.is_ok(), "{name}: {outcome:?}");
+    }
+}
+
+#[test]
+fn every_rule_of_members_has_its_faults() {
+    for rule in 3..=12 {
+        let rule = format!("PAY-{rule}");
+        let mut all = SHARED.iter().chain(CROSS_BORDER);
+        assert!(all.any(|fault| fault.rule == rule), "{rule}");
+    }
+    let mut names: Vec<_> = SHARED
         .iter()
-        .filter(|(name, ..)| !UNSAID.contains(name))
-        .copied()
+        .chain(CROSS_BORDER)
+        .map(|fault| fault.name)
         .collect();
-    let inputs = (payment(), select(said));
-    let mut runner = runner();
+    names.sort_unstable();
+    assert!(
+        names.is_sorted_by(|one, other| one != other),
+        "a name stands twice"
+    );
+}
+
+/// So many bodies of each schema that pass, and as many with one fault, each with the gateway's judgement: a line of JSON
+/// for each. Without the faults that JSON Schema cannot say.
+pub(crate) fn judged(count: usize) -> String {
+    let said = |faults: &[&'static [Fault]]| {
+        let all = faults.iter().flat_map(|faults| faults.iter());
+        let said: Vec<_> = all
+            .filter(|fault| !fault.is_unsaid())
+            .map(|fault| fault.make)
+            .collect();
+        select(said)
+    };
+    let of_basket: Vec<_> = basket_faults().iter().map(|(make, _)| *make).collect();
+    let cross_border = said(&[SHARED, CROSS_BORDER]);
+    let mut lines = judged_as(
+        "CrossBorderPayment",
+        Schema::CrossBorderPayment,
+        (payment(), cross_border),
+        count,
+    );
+    lines += &judged_as(
+        "Payment",
+        Schema::Payment,
+        (payment(), said(&[SHARED])),
+        count,
+    );
+    lines
+        + &judged_as(
+            "SigningBasket",
+            Schema::Basket,
+            (basket(), select(of_basket)),
+            count / 4,
+        )
+}
+
+fn judged_as(
+    name: &str,
+    schema: Schema,
+    inputs: (
+        impl Strategy<Value = Value>,
+        impl Strategy<Value = fn(&mut Value)>,
+    ),
+    count: usize,
+) -> String {
+    let mut runner = runner(1);
     let mut lines = String::new();
     for _ in 0..count {
-        let (payment, (_, mutate, _)) = inputs.new_tree(&mut runner).unwrap().current();
-        let mut other = payment.clone();
-        mutate(&mut other);
-        for body in [payment, other] {
-            let passes = paths(&body.to_string()).is_empty();
-            let line = json!({ "schema": "CrossBorderPayment", "body": body, "passes": passes });
+        let (body, make) = inputs.new_tree(&mut runner).unwrap().current();
+        let mut other = body.clone();
+        make(&mut other);
+        for body in [body, other] {
+            let passes = paths_of(body.to_string().as_bytes(), schema).is_empty();
+            let line = json!({ "schema": name, "body": body, "passes": passes });
             lines.push_str(&format!("{line}\n"));
         }
     }
     lines
-}
-
-#[test]
-fn one_fault_is_refused_for_itself() {
-    let inputs = (payment(), select(MUTATIONS));
-    let outcome = runner().run(&inputs, |(mut payment, (name, mutate, path))| {
-        mutate(&mut payment);
-        let found = paths(&payment.to_string());
-        if found == [path] {
-            Ok(())
-        } else {
-            Err(TestCaseError::fail(format!("{name}: {found:?}: {payment}")))
-        }
-    });
-    assert!(outcome.is_ok(), "{outcome:?}");
 }
 
 /// One byte more or less makes no JSON of a payment, or another payment: it never breaks the reader.

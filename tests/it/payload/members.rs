@@ -1,7 +1,11 @@
 //! The members of payments and baskets: PAY-3 to PAY-14.
 
-use super::{basket, changed, cross_border, payment, refused_for};
-use crate::harness::{Call, Gate, accepted};
+use super::{
+    basket, changed, cross_border,
+    generated::faults::{CROSS_BORDER, SHARED, basket_faults, malformed},
+    payment, refused_for,
+};
+use crate::harness::{Call, Gate, accepted, refused};
 use portvakt::clock::{Clock, Timestamp};
 use serde_json::{Value, json};
 
@@ -423,6 +427,64 @@ fn what_other_products_share() {
             "FORMAT_ERROR",
             &[path],
         );
+    }
+}
+
+/// Every single fault of the generator, through the listener: the right reason and path, and nothing behind it.
+#[test]
+fn every_single_fault_stops_here() {
+    let gate = Gate::start();
+    for fault in SHARED.iter().chain(CROSS_BORDER) {
+        let mut payment = payment();
+        (fault.make)(&mut payment);
+        let code = match fault.path {
+            "requestedExecutionDate" => "EXECUTION_DATE_INVALID",
+            _ => "FORMAT_ERROR",
+        };
+        refused_for(&gate, &cross_border(&payment), code, &[fault.path]);
+    }
+    for (fault, path) in basket_faults() {
+        let mut basket = json!({"paymentIds": ["1", "2"]});
+        fault(&mut basket);
+        let call = Call::basket().json(&basket.to_string());
+        refused_for(&gate, &call, "FORMAT_ERROR", &[path]);
+    }
+    for (_, fault, _) in malformed() {
+        let mut payment = payment();
+        payment["unknown"] = json!(null);
+        let body = fault(&payment.to_string());
+        let call = Call::cross_border().body(&body);
+        refused(&gate, &call, 400, "FORMAT_ERROR", "payload-malformed");
+    }
+}
+
+/// Lengths count characters, not bytes: each limit of the interface, in characters of one, two and four bytes.
+#[test]
+fn lengths_at_their_limits() {
+    let gate = Gate::start();
+    for one in ["x", "æ", "ø", "å", "😀"] {
+        let mut longest = payment();
+        longest["creditorName"] = json!(one.repeat(70));
+        longest["creditorAddress"]["street"] = json!(one.repeat(70));
+        longest["debtorAccount"] = json!({"bban": one.repeat(30), "currency": "NOK"});
+        longest["creditorAccount"] = json!({"bban": one.repeat(30), "currency": "NOK"});
+        longest["remittanceInformationUnstructured"] = json!(one.repeat(140));
+        longest["regulatoryReportingInformation"] = json!(one.repeat(140));
+        accepted(&gate, &cross_border(&longest));
+        for member in ["creditorAccount.bban", "debtorAccount.bban"] {
+            let (account, _) = member.split_once('.').unwrap();
+            let mut longer = longest.clone();
+            longer[account]["bban"] = json!(one.repeat(31));
+            refused_for(&gate, &cross_border(&longer), "FORMAT_ERROR", &[member]);
+        }
+    }
+    // The longest IBAN there is, and one of each kind of structure.
+    for iban in [
+        "RU0304452522540817810538091310419",
+        "MT84MALT011000012345MTLCAST001S",
+    ] {
+        let account = json!({"iban": iban, "currency": "EUR"});
+        accepted(&gate, &cross_border(&changed("debtorAccount", account)));
     }
 }
 

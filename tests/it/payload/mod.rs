@@ -9,23 +9,16 @@ pub(crate) mod generated;
 mod members;
 
 use crate::harness::{Answer, Call, Gate, refused};
+use portvakt::interface::payload::describe;
 use serde_json::{Value, json};
 
-/// A cross-border payment with every member, above the limit of PAY-11.
+/// A cross-border payment with every member, above the limit of PAY-11, in characters of every width.
 pub(super) fn payment() -> Value {
-    json!({
-        "instructedAmount": {"amount": "150000.00", "currency": "NOK"},
-        "creditorName": "Werkzeugbau Müller GmbH",
-        "creditorAgent": "COBADEFFXXX",
-        "creditorAccount": {"iban": "DE89370400440532013000", "currency": "EUR"},
-        "creditorAddress": {"street": "Musterweg", "buildingNumber": "1", "postalCode": "10115", "city": "Berlin", "country": "DE"},
-        "debtorAccount": {"iban": "NO9386011117947", "currency": "NOK"},
-        "remittanceInformationUnstructured": "Faktura 4711 😀",
-        "purposeCode": "INVS",
-        "requestedExecutionDate": "2999-12-31",
-        "regulatoryReportingCode": "14",
-        "regulatoryReportingInformation": "Machine tools",
-    })
+    let mut payment = describe::example();
+    payment["creditorName"] = json!("Werkzeugbau Müller GmbH");
+    payment["remittanceInformationUnstructured"] = json!("Faktura 4711 😀");
+    payment["requestedExecutionDate"] = json!("2999-12-31");
+    payment
 }
 
 /// The payment with one member changed, by a path with points; `null` takes it out.

@@ -3,7 +3,7 @@
 //! The client is rustls, which can resume sessions; each handshake is one of TLS 1.2 or 1.3, over HTTP/1.1 or HTTP/2.
 
 use crate::harness::{
-    Answer, Call, Gate, Wire, check_error, exchange_by, pki,
+    Answer, Call, Crl, Gate, Source, Tpp, Wire, check_error, exchange_by, pki,
     pki::{Issued, Key, LeafSpec, QcType},
     render, world,
 };
@@ -237,6 +237,31 @@ fn a_qwac_that_ends_while_it_is_connected() {
         let (answer, _) = call(&gate, &client, &Call::accounts()).unwrap();
         assert_eq!(answer.status, status, "{seconds}");
     }
+}
+
+/// Its revocation is judged as that of the certificate that signs.
+//= TLS-3 refused
+//= CRT-6 refused
+#[test]
+fn a_qwac_that_is_revoked() {
+    let (good, bad) = ([0x61, 8], [0x61, 9]);
+    let list = Crl::at(Clock::System.now()).revoking(&bad);
+    let source = Source::serving(list.sign(&world().issuing, &world().issuing_key));
+    let gate = Gate::builder()
+        .file("anchors/root.pem", world().issuing.pem())
+        .listener("client_auth: optional")
+        .line("revocation: {check: on, unreachable: closed, private_addresses: [127.0.0.1]}")
+        .start();
+    let of = |spec: LeafSpec, serial: [u8; 2]| {
+        issue(&LeafSpec {
+            serial: Some(serial.to_vec()),
+            crl_urls: vec![source.url()],
+            ..spec
+        })
+    };
+    let made = Call::accounts().by(&Tpp::of(of(world().leaf(), [0x61, 7])));
+    passes(&gate, Some(&of(qwac(), good)), &made);
+    refused(&gate, &of(qwac(), bad), &made, "certificate-revoked");
 }
 
 /// QWACs may have anchors of their own.

@@ -15,21 +15,11 @@ fn today() -> Date {
     jiff::civil::date(2026, 1, 15)
 }
 
-/// A cross-border payment with every member.
+/// A cross-border payment with every member, above the limit of PAY-11.
 fn payment() -> Value {
-    json!({
-        "instructedAmount": {"amount": "150000.00", "currency": "NOK"},
-        "creditorName": "Werkzeugbau Muster GmbH",
-        "creditorAgent": "COBADEFFXXX",
-        "creditorAccount": {"iban": "DE89370400440532013000", "currency": "EUR"},
-        "creditorAddress": {"street": "Musterweg", "buildingNumber": "1", "postalCode": "10115", "city": "Berlin", "country": "DE"},
-        "debtorAccount": {"iban": "NO9386011117947", "currency": "NOK"},
-        "remittanceInformationUnstructured": "Faktura 4711",
-        "purposeCode": "INVS",
-        "requestedExecutionDate": "2026-01-15",
-        "regulatoryReportingCode": "14",
-        "regulatoryReportingInformation": "Machine tools",
-    })
+    let mut payment = describe::example();
+    payment["requestedExecutionDate"] = json!(today().to_string());
+    payment
 }
 
 /// The payment with a member changed, by a path with slashes; `None` takes it out.

@@ -1,6 +1,6 @@
-//! The sets of codes are the interface's, where its text is beside this checkout.
+//! The sets of codes and the limits are the interface's, where its text is beside this checkout.
 
-use super::super::{codes, country, currency};
+use super::super::{amount, basket, codes, country, currency, iban, rules};
 use std::{fs, path::Path};
 
 /// The lines `- A: ...` below a heading.
@@ -20,12 +20,46 @@ fn one_of<'a>(text: &'a str, member: &str) -> &'a str {
     list.split([';', '(', '|']).next().unwrap().trim()
 }
 
+/// The text of the interface.
+fn interface() -> Option<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/spec/interface.md");
+    fs::read_to_string(path).ok()
+}
+
+#[test]
+fn limits_are_those_of_the_interface() {
+    let Some(text) = interface() else { return };
+    let (_, section) = text.split_once("\n## Limits\n").unwrap();
+    let information = format!("1 to {} characters", rules::MAX_INFORMATION);
+    let at_most = |most: usize| format!("at most {most}");
+    for (row, limit) in [
+        ("Payments per signing basket", at_most(basket::MAX_PAYMENTS)),
+        ("creditorName length", at_most(rules::MAX_NAME)),
+        ("street length", at_most(rules::MAX_NAME)),
+        ("bban length", at_most(rules::MAX_BBAN)),
+        ("iban length", at_most(iban::MAX_LENGTH)),
+        ("remittanceInformationUnstructured length", information),
+        (
+            "regulatoryReportingInformation length",
+            at_most(rules::MAX_INFORMATION),
+        ),
+    ] {
+        let start = format!("| {row} | {limit} ");
+        assert!(
+            section.lines().any(|line| line.starts_with(&start)),
+            "{start}"
+        );
+    }
+    let (precision, scale) = (amount::PRECISION, amount::SCALE);
+    assert!(text.contains(&format!("precision {precision} and scale {scale}")));
+    // The interface's pattern of a BIC has no end.
+    let bic = codes::BIC.strip_suffix('$').unwrap();
+    assert!(text.contains(&format!("| BIC, pattern {bic} |")));
+}
+
 #[test]
 fn sets_are_those_of_the_interface() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/spec/interface.md");
-    let Ok(text) = fs::read_to_string(path) else {
-        return;
-    };
+    let Some(text) = interface() else { return };
     assert_eq!(listed(&text, "### Currency codes"), currency::ACCEPTED);
     assert_eq!(listed(&text, "### Country codes"), country::ACCEPTED);
     assert_eq!(one_of(&text, "purposeCode"), codes::PURPOSES);

@@ -1,0 +1,54 @@
+//! Serves one warm request a number of times, for an instrument to count: `.ci/instructions.sh` runs it under callgrind.
+//!
+//! `instructions get|post|verify` serves the GET, serves the POST, or verifies the signature of the GET, [`ROUNDS`] times
+//! within [`counted`], which the instrument knows by its name. What is made before and given back after is not counted.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a measurement fails by panicking"
+)]
+
+#[path = "../src/sandbox/pki.rs"]
+mod pki;
+mod warm;
+
+use portvakt::admission::Admitted;
+
+/// How often it is counted: more than the turns it takes a hash map to grow.
+const ROUNDS: usize = 200;
+
+fn main() {
+    let [get, post] = warm::requests();
+    let asked = std::env::args().nth(1).unwrap_or_default();
+    let work: Box<dyn Fn() -> Option<Admitted>> = match asked.as_str() {
+        "get" => Box::new(|| Some(get.serve())),
+        "post" => Box::new(|| Some(post.serve())),
+        "verify" => Box::new(|| {
+            get.verify();
+            None
+        }),
+        // What `cargo test --benches` and `cargo bench` ask for.
+        _ => return,
+    };
+    let again = |admitted: Option<Admitted>| {
+        if let Some(admitted) = admitted {
+            get.give_back(&admitted);
+        }
+    };
+    for _ in 0..ROUNDS {
+        again(work());
+    }
+    for _ in 0..ROUNDS {
+        again(counted(work.as_ref()));
+    }
+    println!("{ROUNDS}");
+}
+
+/// What is counted.
+#[inline(never)]
+fn counted(work: &dyn Fn() -> Option<Admitted>) -> Option<Admitted> {
+    let done = work();
+    // Something after the call: were it the last, the compiler could leave this function before it is done.
+    std::hint::black_box(done)
+}

@@ -1,0 +1,187 @@
+//! What the gateway holds in memory, and whether a request costs more when there are more TPPs: of the program itself, as a process.
+//!
+//! `cargo bench --features sandbox --bench memory` prints tables in Markdown. Memory is what is resident (`Rss` of the kernel's
+//! smaps_rollup); what the kernel holds for a socket is not in it. CPU is that of all the gateway's threads, from the kernel's
+//! accounting: another program on the machine does not count. What a PSU costs is measured by `state`.
+//! Deliberately not here: how fast it is.
+#![allow(missing_docs, reason = "a benchmark has no interface")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::as_conversions,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a benchmark fails by panicking, prints what it found, and takes the time"
+)]
+
+// Requests of many TPPs, and connections that they go over.
+mod client;
+// The program, with a core behind it.
+mod gateway;
+#[path = "../../src/sandbox/pki.rs"]
+mod pki;
+
+use client::{Link, Tpps};
+use gateway::Gateway;
+use std::{os::unix::process::CommandExt, process::Command};
+
+/// The most connections that a gateway takes by default.
+const CONNECTIONS: usize = 10_000;
+
+/// File descriptors that this takes, on either side.
+const DESCRIPTORS: usize = CONNECTIONS + 1_000;
+
+/// TPPs that there are: more than Europe has.
+const TPPS: usize = 5_000;
+
+/// Requests for each figure of CPU, and how often each figure is taken.
+const REQUESTS: usize = 3_000;
+const ROUNDS: usize = 7;
+
+fn main() {
+    // `cargo bench` says so; tests of all targets have no time for it.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    raise_descriptors();
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let tpps = Tpps::new(TPPS);
+    connections(&tpps);
+    many_tpps(&tpps);
+}
+
+/// Starts this program anew by a shell that allows it, and so the gateway, more open files. No more than that is needed of `unsafe`.
+fn raise_descriptors() {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let soft = line.unwrap().split_whitespace().nth(3).unwrap();
+    if soft.parse().is_ok_and(|soft: usize| soft < DESCRIPTORS) {
+        let fault = Command::new("sh")
+            .args([
+                "-c",
+                &format!("ulimit -n {DESCRIPTORS} && exec \"$0\" \"$@\""),
+            ])
+            .args(std::env::args_os())
+            .exec();
+        panic!("{fault}");
+    }
+}
+
+/// 10 000 idle connections.
+fn connections(tpps: &Tpps) {
+    println!("\n| idle connections | resident, KiB | each, KiB |\n|---|---:|---:|");
+    let gateway = Gateway::start(tpps);
+    // What is there once for all connections.
+    let mut links: Vec<Link> = (0..50).map(|_| Link::open(&gateway, tpps)).collect();
+    for link in &mut links {
+        link.ask(&tpps.request(0));
+    }
+    let mut report = Growth::of(&gateway, "none");
+    for (count, what) in [
+        (1_000, "1 000, nothing sent on them"),
+        (CONNECTIONS, "10 000, nothing sent on them"),
+    ] {
+        let more = count - links.len();
+        links.extend((0..more).map(|_| Link::open(&gateway, tpps)));
+        report.row(what, more);
+    }
+    for link in &mut links {
+        link.ask(&tpps.request(0));
+    }
+    report.row("10 000, after a request on each", links.len());
+    for link in &mut links {
+        link.ask(&tpps.request(0));
+    }
+    report.row("10 000, after another", links.len());
+    let many = links.len();
+    drop(links);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    report.row("none again", many);
+    drop(gateway);
+
+    let gateway = Gateway::start(tpps);
+    let mut links: Vec<Link> = (0..50).map(|_| Link::open_http2(&gateway, tpps)).collect();
+    Link::open(&gateway, tpps).ask(&tpps.request(0));
+    let mut report = Growth::of(&gateway, "none, HTTP/2");
+    let more = 2_000 - links.len();
+    links.extend((0..more).map(|_| Link::open_http2(&gateway, tpps)));
+    report.row("2 000, HTTP/2, nothing asked on them", more);
+}
+
+/// 5 000 TPPs, who call once, and then again and again.
+fn many_tpps(tpps: &Tpps) {
+    let gateway = Gateway::start(tpps);
+    let mut links: Vec<Link> = (0..4).map(|_| Link::open(&gateway, tpps)).collect();
+    println!("\n| TPPs that have called | resident, KiB | each, KiB |\n|---|---:|---:|");
+    let mut call = |from: usize, to: usize| {
+        for number in from..to {
+            links[number % 4].ask(&tpps.request(number % TPPS));
+        }
+    };
+    call(0, 1);
+    let mut report = Growth::of(&gateway, "1");
+    for _ in 0..5_000 {
+        call(0, 1);
+    }
+    report.row("1, 5 000 times more: what a call leaves", 5_000);
+    call(1, 10);
+    report.row("10", 9);
+    call(10, 1_000);
+    report.row("1 000", 990);
+    call(1_000, TPPS);
+    report.row("5 000", TPPS - 1_000);
+    call(0, TPPS);
+    report.row("5 000, each once more", TPPS);
+    cpu(&gateway, tpps, &mut links);
+}
+
+/// What a request costs when it may be of one of so many TPPs.
+fn cpu(gateway: &Gateway, tpps: &Tpps, links: &mut [Link]) {
+    let sizes = [1, 10, 1_000, TPPS];
+    let mut next = [0; 4];
+    let mut took = [const { Vec::new() }; 4];
+    for _ in 0..ROUNDS {
+        for ((known, next), took) in sizes.iter().zip(&mut next).zip(&mut took) {
+            let numbers: Vec<usize> = (*next..*next + REQUESTS).map(|n| n % known).collect();
+            *next = (*next + REQUESTS) % known;
+            let requests = tpps.requests(&numbers);
+            let before = gateway.cpu();
+            for (number, request) in requests.iter().enumerate() {
+                links[number % 4].ask(request);
+            }
+            took.push((gateway.cpu() - before).as_secs_f64() * 1e6 / REQUESTS as f64);
+        }
+    }
+    println!("\n| calling in turns, TPPs | CPU per request, µs | of 1 |\n|---|---:|---:|");
+    let medians = took.map(|mut took| {
+        took.sort_by(f64::total_cmp);
+        took[ROUNDS / 2]
+    });
+    for (known, median) in sizes.iter().zip(&medians) {
+        println!("| {known} | {median:.1} | {:.3} |", median / medians[0]);
+    }
+}
+
+/// A table of how a gateway grows.
+struct Growth<'a> {
+    gateway: &'a Gateway,
+    resident: u64,
+}
+
+impl<'a> Growth<'a> {
+    fn of(gateway: &'a Gateway, what: &str) -> Self {
+        let resident = gateway.resident();
+        println!("| {what} | {resident} | |");
+        Self { gateway, resident }
+    }
+
+    /// `more` of something have come since the row before.
+    fn row(&mut self, what: &str, more: usize) {
+        let before = std::mem::replace(&mut self.resident, self.gateway.resident());
+        let each = (self.resident as f64 - before as f64) / more as f64;
+        println!("| {what} | {} | {each:.2} |", self.resident);
+    }
+}

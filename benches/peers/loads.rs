@@ -1,0 +1,442 @@
+//! The loads, and the budgets that their figures are held against.
+
+use crate::{
+    load::{Client, Expected},
+    peer::{PSU, Peer, Setup, Stage},
+    pool::{Call, Fault, Signer},
+    report::{Table, middle},
+};
+use std::fmt::Write;
+
+/// What is measured together: its entries are compared with one another.
+pub struct Load {
+    /// For the command line.
+    pub name: &'static str,
+    /// What is sent, for the table.
+    pub title: &'static str,
+    /// How its peers are run.
+    pub setup: Setup,
+    /// What is sent to whom.
+    pub entries: Vec<Entry>,
+}
+
+/// One line of a table.
+pub struct Entry {
+    /// As it stands there.
+    pub name: String,
+    /// Who is called.
+    pub peer: Peer,
+    /// What is sent.
+    pub call: Call,
+    /// Who signs it.
+    pub who: Who,
+    /// What sends it.
+    pub client: Client,
+    /// Entries with the same number send the same requests: they call different peers.
+    pub pool: usize,
+    /// Whether others are compared with it.
+    pub is_base: bool,
+    /// Whether Portvakt refuses it, though it is whole.
+    is_refused: bool,
+}
+
+/// Who signs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// A TPP with both roles.
+    Tpp,
+    /// One whose CA nobody knows.
+    Stranger,
+    /// One that may only initiate payments.
+    Initiator,
+}
+
+impl Who {
+    /// Its key and certificate.
+    pub const fn of(self, stage: &Stage) -> &Signer {
+        match self {
+            Self::Tpp => &stage.signer,
+            Self::Stranger => &stage.stranger,
+            Self::Initiator => &stage.initiator,
+        }
+    }
+}
+
+/// The most requests in a second that are signed ahead for: more than any peer that verifies them answers on one core.
+const FASTEST: usize = 28_000;
+
+impl Entry {
+    /// How many requests are signed ahead for so many seconds.
+    pub fn count(&self, seconds: u64) -> usize {
+        let seconds = usize::try_from(seconds).unwrap_or(1);
+        match (self.call.fault, self.client) {
+            (_, Client::Handshakes) => 1,
+            (_, Client::Kept(1)) => FASTEST / 2 * seconds,
+            // What is refused in any case can be sent again.
+            (Fault::None, _) if self.who == Who::Tpp => FASTEST * seconds,
+            _ => 1,
+        }
+    }
+
+    /// Which answers it must get.
+    pub fn expected(&self) -> Expected {
+        if self.client == Client::Handshakes {
+            return Expected::Anything;
+        }
+        Expected::of(self.peer, &self.call, self.is_refused)
+    }
+}
+
+fn headers(psu_present: bool) -> Vec<(&'static str, String)> {
+    let mut headers = vec![
+        ("Accept", "application/json".to_owned()),
+        (
+            "TPP-Redirect-URI",
+            "https://tpp.example/callback".to_owned(),
+        ),
+        ("PSU-ID", PSU.to_owned()),
+        ("User-Agent", "tpp-client/4.2".to_owned()),
+    ];
+    if psu_present {
+        headers.push(("PSU-IP-Address", "192.0.2.10".to_owned()));
+    }
+    headers
+}
+
+fn get() -> Call {
+    Call {
+        method: "GET",
+        path: "/v1/accounts".into(),
+        headers: headers(true),
+        body: None,
+        fault: Fault::None,
+    }
+}
+
+fn get_without_psu() -> Call {
+    Call {
+        path: "/v1/accounts/{r}-{n}/balances".into(),
+        headers: headers(false),
+        ..get()
+    }
+}
+
+fn post() -> Call {
+    let mut headers = headers(true);
+    headers.push(("Content-Type", "application/json".to_owned()));
+    headers.push(("x-accept-fix", "amount-as-string".to_owned()));
+    headers.push((
+        "TPP-Session-ID",
+        "5f0c3f8e-8d1b-4b6e-9a39-2f3d7f0f1a11".to_owned(),
+    ));
+    let day = jiff::Zoned::now()
+        .date()
+        .saturating_add(jiff::Span::new().days(7));
+    let body = format!(
+        r#"{{"instructedAmount":{{"amount":"1500.00","currency":"NOK"}},"creditorName":"Werkzeugbau Müller GmbH","creditorAgent":"COBADEFFXXX","creditorAccount":{{"iban":"DE89370400440532013000","currency":"EUR"}},"creditorAddress":{{"street":"Musterweg","buildingNumber":"1","postalCode":"10115","city":"Berlin","country":"DE"}},"debtorAccount":{{"iban":"NO9386011117947","currency":"NOK"}},"remittanceInformationUnstructured":"Faktura 4711, kundenummer 12345","requestedExecutionDate":"{day}"}}"#
+    );
+    let path = "/v1/payments/norwegian-cross-border-credit-transfers";
+    Call {
+        method: "POST",
+        path: path.into(),
+        headers,
+        body: Some(body),
+        fault: Fault::None,
+    }
+}
+
+fn entry(name: &str, peer: Peer, call: Call, client: Client, pool: usize) -> Entry {
+    let (who, is_base, is_refused) = (Who::Tpp, false, false);
+    Entry {
+        name: name.to_owned(),
+        peer,
+        call,
+        who,
+        client,
+        pool,
+        is_base,
+        is_refused,
+    }
+}
+
+/// The same requests to several peers.
+fn compared(call: &Call, client: Client, peers: &[Peer], base: Peer) -> Vec<Entry> {
+    let of = |peer: &Peer| Entry {
+        is_base: *peer == base,
+        ..entry(peer.name(), *peer, call.clone(), client, 0)
+    };
+    peers.iter().map(of).collect()
+}
+
+const ONE: Setup = Setup {
+    logs: false,
+    rsa: false,
+    threads: 1,
+};
+
+/// Every load, in the order of the tables.
+pub fn all() -> Vec<Load> {
+    let client = Client::Kept(32);
+    let base = Peer::LuaSignature;
+    let checking = [
+        Peer::Bare,
+        Peer::LuaSignature,
+        Peer::LuaChecks,
+        Peer::Portvakt,
+    ];
+    let terminating = [Peer::Nginx, Peer::Haproxy, Peer::Plain, Peer::Portvakt];
+    vec![
+        Load {
+            name: "get",
+            title: "signed GET with the PSU present, 32 kept connections, no access logs",
+            setup: ONE,
+            entries: compared(&get(), client, &Peer::ALL, base),
+        },
+        Load {
+            name: "logged",
+            title: "the same with access logs",
+            setup: Setup { logs: true, ..ONE },
+            entries: compared(&get(), client, &Peer::ALL, base),
+        },
+        Load {
+            name: "post",
+            title: "signed POST of a payment, 32 kept connections; Portvakt keeps its request id on disk",
+            setup: ONE,
+            entries: compared(&post(), client, &checking, base),
+        },
+        Load {
+            name: "http2",
+            title: "signed GET over HTTP/2, 8 connections with 8 requests each",
+            setup: ONE,
+            entries: compared(&get(), Client::Http2(8, 8), &checking, base),
+        },
+        Load {
+            name: "connections",
+            title: "signed GET on 1, 32 and 1 000 kept connections",
+            setup: ONE,
+            entries: connections(),
+        },
+        Load {
+            name: "durable",
+            title: "signed GET with and without the PSU, 64 kept connections: without, each call is counted on disk",
+            setup: ONE,
+            entries: vec![
+                Entry {
+                    is_base: true,
+                    ..entry("with the PSU", Peer::Portvakt, get(), Client::Kept(64), 0)
+                },
+                entry(
+                    "without the PSU",
+                    Peer::Portvakt,
+                    get_without_psu(),
+                    Client::Kept(64),
+                    1,
+                ),
+            ],
+        },
+        Load {
+            name: "refused",
+            title: "refused requests beside an accepted one, 32 kept connections",
+            setup: ONE,
+            entries: refused(),
+        },
+        Load {
+            name: "handshakes",
+            title: "full TLS 1.3 handshakes, ECDSA P-256, each with one unsigned request (which Portvakt refuses)",
+            setup: ONE,
+            entries: compared(&get(), Client::Handshakes, &terminating, Peer::Nginx),
+        },
+        Load {
+            name: "handshakes-rsa",
+            title: "the same with RSA-2048",
+            setup: Setup { rsa: true, ..ONE },
+            entries: compared(&get(), Client::Handshakes, &terminating, Peer::Nginx),
+        },
+        Load {
+            name: "cores",
+            title: "signed GET, 32 kept connections, two threads on two cores that they share with the load",
+            setup: Setup { threads: 2, ..ONE },
+            entries: compared(&get(), client, &checking, base),
+        },
+    ]
+}
+
+fn connections() -> Vec<Entry> {
+    let of = |(pool, count): (usize, usize)| {
+        [Peer::LuaSignature, Peer::Portvakt].map(|peer| Entry {
+            is_base: count == 32 && peer == Peer::LuaSignature,
+            ..entry(
+                &format!("{}, {count}", peer.name()),
+                peer,
+                get(),
+                Client::Kept(count),
+                pool,
+            )
+        })
+    };
+    [1, 32, 1_000]
+        .into_iter()
+        .enumerate()
+        .flat_map(of)
+        .collect()
+}
+
+fn refused() -> Vec<Entry> {
+    let client = Client::Kept(32);
+    let faulty = |name: &str, pool: usize, call: Call, fault: Fault| {
+        entry(name, Peer::Portvakt, Call { fault, ..call }, client, pool)
+    };
+    let payment = post();
+    let wrong = payment
+        .body
+        .as_ref()
+        .map(|body| body.replace("\"NOK\"", "\"XXX\""));
+    let bad_payment = Call {
+        body: wrong,
+        ..payment.clone()
+    };
+    vec![
+        Entry {
+            is_base: true,
+            ..faulty("accepted", 0, get(), Fault::None)
+        },
+        faulty("unsigned", 1, get(), Fault::Unsigned),
+        faulty("Date an hour old", 2, get(), Fault::Late),
+        Entry {
+            who: Who::Stranger,
+            is_refused: true,
+            ..faulty("unknown certificate", 3, get(), Fault::None)
+        },
+        Entry {
+            who: Who::Initiator,
+            is_refused: true,
+            ..faulty("role missing", 4, get(), Fault::None)
+        },
+        faulty("bad signature", 5, get(), Fault::Signature),
+        faulty("another body", 6, payment, Fault::Digest),
+        Entry {
+            is_refused: true,
+            ..faulty("faulty payment", 7, bad_payment, Fault::Once)
+        },
+        faulty("replayed", 8, get(), Fault::Replayed),
+    ]
+}
+
+/// A ratio that a measurement must keep, and the one that it is to reach.
+struct Budget {
+    load: &'static str,
+    what: &'static str,
+    of: &'static str,
+    to: &'static str,
+    figure: Figure,
+    must: f64,
+    goal: Option<f64>,
+}
+
+/// What is compared, and whether less of it is better.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Figure {
+    Cpu,
+    Rate,
+    P99,
+}
+
+const BUDGETS: [Budget; 9] = {
+    const fn cpu(what: &'static str, to: &'static str, must: f64, goal: f64) -> Budget {
+        Budget {
+            load: "get",
+            what,
+            of: "Portvakt",
+            to,
+            figure: Figure::Cpu,
+            must,
+            goal: Some(goal),
+        }
+    }
+    const fn refused(of: &'static str, must: f64) -> Budget {
+        Budget {
+            load: "refused",
+            what: "CPU of a refusal",
+            of,
+            to: "accepted",
+            figure: Figure::Cpu,
+            must,
+            goal: None,
+        }
+    }
+    const LUA: &str = "nginx + Lua, signature only";
+    [
+        cpu("CPU, all checks on", LUA, 1.10, 1.00),
+        cpu("CPU, all checks on", "nginx + Lua, same checks", 0.85, 0.80),
+        cpu("CPU, all checks on", "bare", 1.12, 1.05),
+        Budget {
+            what: "requests per second",
+            figure: Figure::Rate,
+            must: 1.0,
+            goal: None,
+            ..cpu("", LUA, 1.0, 1.0)
+        },
+        Budget {
+            what: "p99",
+            figure: Figure::P99,
+            must: 1.0,
+            goal: None,
+            ..cpu("", LUA, 1.0, 1.0)
+        },
+        Budget {
+            load: "durable",
+            what: "requests per second",
+            of: "without the PSU",
+            to: "with the PSU",
+            figure: Figure::Rate,
+            must: 0.5,
+            goal: None,
+        },
+        refused("unsigned", 0.6),
+        refused("bad signature", 1.0),
+        refused("unknown certificate", 0.6),
+    ]
+};
+
+/// The budgets of the tables that were measured, in Markdown.
+pub fn budgets(tables: &[Table]) -> String {
+    let mut text = String::from(
+        "### Budgets\n\n| | against | measured | must | goal |\n|---|---|---:|---:|---:|\n",
+    );
+    for budget in &BUDGETS {
+        let Some(table) = tables.iter().find(|table| table.name == budget.load) else {
+            continue;
+        };
+        let (Some(of), Some(to)) = (table.row(budget.of), table.row(budget.to)) else {
+            continue;
+        };
+        let [ratio, least, most] = table.ratio(of, to, |sample| match budget.figure {
+            Figure::Cpu => sample.cpu,
+            Figure::Rate => sample.rate,
+            Figure::P99 => sample.p99,
+        });
+        let (sign, is_held) = match budget.figure {
+            Figure::Rate => ("≥", ratio >= budget.must),
+            Figure::Cpu | Figure::P99 => ("≤", ratio <= budget.must),
+        };
+        let held = if is_held { "" } else { " **missed**" };
+        let goal = budget
+            .goal
+            .map_or("–".to_owned(), |goal| format!("{sign} {goal:.2}"));
+        let _ = writeln!(
+            text,
+            "| {}, {}: {} | {} | {ratio:.2} ({least:.2}–{most:.2}){held} | {sign} {:.2} | {goal} |",
+            budget.load, budget.of, budget.what, budget.to, budget.must
+        );
+    }
+    if let Some(durable) = tables.iter().find(|table| table.name == "durable")
+        && let Some(row) = durable.row("without the PSU")
+    {
+        let p99 = middle(&durable.rows[row].samples, |sample| sample.p99);
+        let _ = writeln!(
+            text,
+            "\nWithout the PSU 99 of 100 calls took at most {p99:.2} ms."
+        );
+    }
+    text
+}

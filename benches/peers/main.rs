@@ -1,0 +1,214 @@
+//! Portvakt beside what a user would pick instead, on the same machine, in the same minutes.
+//!
+//! `make bench` builds and runs it; `make bench ARGS="get refused --rounds 5"` runs two of its loads. The peers share one core, the
+//! upstream and the load have the other. Each round signs fresh requests and sends them to every peer, in another order each
+//! time. The CPU per request is the kernel's own account of the peer's threads, and what is compared are the ratios within a
+//! round: they hold on a noisy machine, where requests per second do not.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    clippy::too_many_arguments,
+    clippy::too_many_lines,
+    clippy::disallowed_methods,
+    missing_docs,
+    unreachable_pub,
+    reason = "a benchmark fails by panicking, prints what it found, and takes the time"
+)]
+
+mod load;
+mod loads;
+mod peer;
+#[path = "../../src/sandbox/pki.rs"]
+mod pki;
+mod pool;
+mod report;
+
+use loads::{Entry, Load};
+use peer::{Running, Stage};
+use pool::Pool;
+use report::{Row, Table};
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    time::{Duration, Instant, SystemTime},
+};
+
+/// What the command line says.
+struct Options {
+    rounds: usize,
+    seconds: u64,
+    /// The loads to run; all where none is named.
+    loads: Vec<String>,
+    /// The entries to run, by a part of their names; all where none is named.
+    only: Vec<String>,
+    /// Where tables and chart are put.
+    write: Option<PathBuf>,
+}
+
+impl Options {
+    fn read() -> Self {
+        let mut options = Self {
+            rounds: 9,
+            seconds: 1,
+            loads: Vec::new(),
+            only: Vec::new(),
+            write: None,
+        };
+        let mut words = std::env::args().skip(1);
+        while let Some(word) = words.next() {
+            let mut value = || {
+                words
+                    .next()
+                    .unwrap_or_else(|| panic!("{word} needs a value"))
+            };
+            match word.as_str() {
+                "--rounds" => options.rounds = value().parse().expect("a number of rounds"),
+                "--seconds" => options.seconds = value().parse().expect("a number of seconds"),
+                "--only" => options.only = value().split(',').map(str::to_owned).collect(),
+                "--write" => options.write = Some(value().into()),
+                _ if loads::all().iter().any(|load| load.name == word) => options.loads.push(word),
+                _ => {
+                    let names: Vec<_> = loads::all().iter().map(|load| load.name).collect();
+                    panic!("no such load: {word}; there are {}", names.join(", "));
+                }
+            }
+        }
+        options
+    }
+}
+
+fn main() {
+    let options = Options::read();
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    for program in ["nginx", "wrk", "taskset"] {
+        if !peer::has(program) {
+            println!(
+                "{program} is missing: sudo apt-get install -y --no-install-recommends nginx wrk util-linux"
+            );
+            std::process::exit(1);
+        }
+    }
+    let own = std::env::current_exe().unwrap();
+    let stage = Stage::new(&own.with_file_name("peers"));
+    let mut tables = Vec::new();
+    for load in loads::all() {
+        if options.loads.is_empty() || options.loads.iter().any(|name| name == load.name) {
+            let table = measure(&load, &stage, &options);
+            println!("{}", table.markdown());
+            tables.push(table);
+        }
+    }
+    print!("{}", loads::budgets(&tables));
+    if let Some(file) = &options.write {
+        write(file, &tables);
+    }
+}
+
+/// Runs a load: every entry once a round. The first round warms up and is thrown away.
+fn measure(load: &Load, stage: &Stage, options: &Options) -> Table {
+    let is_asked = |entry: &&Entry| {
+        options.only.is_empty() || options.only.iter().any(|part| entry.name.contains(part))
+    };
+    let entries: Vec<&Entry> = load
+        .entries
+        .iter()
+        .filter(is_asked)
+        .filter(|entry| is_possible(entry))
+        .collect();
+    let mut peers: HashMap<_, Running> = HashMap::new();
+    for entry in &entries {
+        peers
+            .entry(entry.peer)
+            .or_insert_with(|| stage.start(entry.peer, load.setup));
+    }
+    let mut rows: Vec<Row> = entries
+        .iter()
+        .map(|entry| Row {
+            name: entry.name.clone(),
+            samples: Vec::new(),
+        })
+        .collect();
+    for round in 0..=options.rounds {
+        let seconds = if round == 0 { 1 } else { options.seconds };
+        let date = SystemTime::now() + pool::AHEAD;
+        let signing = Instant::now();
+        let mut pools: HashMap<usize, Pool> = HashMap::new();
+        for entry in &entries {
+            pools.entry(entry.pool).or_insert_with(|| {
+                let count = entry.count(seconds);
+                Pool::sign(entry.who.of(stage), &entry.call, count, date)
+            });
+        }
+        let mut order: Vec<usize> = (0..entries.len()).collect();
+        shuffle(&mut order);
+        for number in order {
+            let (entry, row) = (entries[number], &mut rows[number]);
+            let peer = &peers[&entry.peer];
+            let sample = load::run(
+                &entry.name,
+                entry.client,
+                peer,
+                &pools[&entry.pool],
+                entry.expected(),
+                seconds,
+                stage.folder(),
+                load.setup.threads,
+            );
+            if round > 0 {
+                row.samples.push(sample);
+            }
+            assert!(
+                signing.elapsed() < pool::AHEAD + Duration::from_secs(50),
+                "the requests of this round have become too old: fewer seconds"
+            );
+        }
+        eprintln!("{}: round {round} of {}", load.name, options.rounds);
+    }
+    Table {
+        name: load.name,
+        title: load.title,
+        base: entries.iter().position(|entry| entry.is_base).unwrap_or(0),
+        rows,
+    }
+}
+
+fn is_possible(entry: &Entry) -> bool {
+    let is_there =
+        entry.peer.is_there() && (entry.client != load::Client::Handshakes || peer::has("h2load"));
+    if !is_there {
+        eprintln!(
+            "{} is left out: it is not installed (see .ci/needs.sh bench)",
+            entry.name
+        );
+    }
+    is_there
+}
+
+fn shuffle(order: &mut [usize]) {
+    for last in (1..order.len()).rev() {
+        let random = uuid::Uuid::new_v4().as_u128() % (u128::try_from(last).unwrap() + 1);
+        order.swap(last, usize::try_from(random).unwrap());
+    }
+}
+
+/// The tables take the place of what stands between the two marks in a document; the chart of the first is put beside it.
+fn write(file: &std::path::Path, tables: &[Table]) {
+    const MARKS: [&str; 2] = ["<!-- measured -->\n", "<!-- /measured -->\n"];
+    let text = std::fs::read_to_string(file).unwrap();
+    let (before, rest) = text
+        .split_once(MARKS[0])
+        .expect("the document has the marks");
+    let (_, after) = rest
+        .split_once(MARKS[1])
+        .expect("the document has the marks");
+    let measured: Vec<String> = tables.iter().map(Table::markdown).collect();
+    let measured = format!("{}\n{}\n", measured.join("\n"), loads::budgets(tables));
+    let [begin, end] = MARKS;
+    std::fs::write(file, format!("{before}{begin}\n{measured}{end}{after}")).unwrap();
+    if let Some(first) = tables.first() {
+        std::fs::write(file.with_extension("svg"), first.chart()).unwrap();
+    }
+}

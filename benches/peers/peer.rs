@@ -1,0 +1,453 @@
+//! The peers: how each is configured, started, told apart from its measurer, and stopped.
+//!
+//! Invariant: in one run all of them have the same certificate, the same upstream, the same threads, and their logs on or off alike.
+
+use crate::pki::{self, Ca, CaSpec, Key, LeafSpec};
+use crate::pool::Signer;
+use serde_json::json;
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{Ipv4Addr, TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+use time::OffsetDateTime;
+
+/// The PSU that every TPP here may ask for.
+pub const PSU: &str = "7a3d5112-3e37-4b8f-8b8b-601a8122ea32";
+
+/// The TPP.
+const TPP: &str = "PSDNO-FSA-123456";
+
+/// Who is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Peer {
+    /// nginx, no checks.
+    Nginx,
+    /// haproxy, no checks.
+    Haproxy,
+    /// nginx with a script that verifies the signature, and nothing else.
+    LuaSignature,
+    /// nginx with a script that does the checks that a script can do.
+    LuaChecks,
+    /// Plain pingora.
+    Plain,
+    /// Plain pingora that parses Signature, verifies, and writes the head by an allow-list.
+    Bare,
+    /// Portvakt, every check on, as in production.
+    Portvakt,
+}
+
+impl Peer {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Nginx,
+        Self::Haproxy,
+        Self::Plain,
+        Self::Bare,
+        Self::LuaSignature,
+        Self::LuaChecks,
+        Self::Portvakt,
+    ];
+
+    /// As it stands in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nginx => "nginx",
+            Self::Haproxy => "haproxy",
+            Self::LuaSignature => "nginx + Lua, signature only",
+            Self::LuaChecks => "nginx + Lua, same checks",
+            Self::Plain => "pingora",
+            Self::Bare => "bare",
+            Self::Portvakt => "Portvakt",
+        }
+    }
+
+    /// Its program, for a look whether it is there.
+    const fn program(self) -> Option<&'static str> {
+        match self {
+            Self::Nginx | Self::LuaSignature | Self::LuaChecks => Some("nginx"),
+            Self::Haproxy => Some("haproxy"),
+            Self::Plain | Self::Bare | Self::Portvakt => None,
+        }
+    }
+
+    /// Whether it can be run here.
+    pub fn is_there(self) -> bool {
+        self.program().is_none_or(has)
+            && (!matches!(self, Self::LuaSignature | Self::LuaChecks) || !lua_modules().is_empty())
+    }
+
+    const fn file(self) -> &'static str {
+        match self {
+            Self::Nginx => "nginx",
+            Self::Haproxy => "haproxy",
+            Self::LuaSignature => "signature",
+            Self::LuaChecks => "checks",
+            Self::Plain => "plain",
+            Self::Bare => "bare",
+            Self::Portvakt => "portvakt",
+        }
+    }
+}
+
+/// Whether a program is in the path.
+pub fn has(program: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths)
+        .chain([PathBuf::from("/usr/sbin")])
+        .any(|folder| folder.join(program).is_file())
+}
+
+/// nginx's Lua module and what it needs, where Debian puts them.
+fn lua_modules() -> String {
+    let folder = Path::new("/usr/lib/nginx/modules");
+    let files = ["ndk_http_module.so", "ngx_http_lua_module.so"].map(|file| folder.join(file));
+    let is_whole = files.iter().all(|file| file.is_file())
+        && Path::new("/usr/share/lua/5.1/openssl/x509.lua").is_file();
+    let lines = files.map(|file| format!("load_module {};\n", file.display()));
+    if is_whole {
+        lines.concat()
+    } else {
+        String::new()
+    }
+}
+
+/// How the peers of one load are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// Access logs on.
+    pub logs: bool,
+    /// The server's key is RSA-2048, not ECDSA P-256.
+    pub rsa: bool,
+    /// Threads, and cores: 1 or 2.
+    pub threads: usize,
+}
+
+/// Certificates and files of the measurement, in a folder of its own.
+pub struct Stage {
+    folder: PathBuf,
+    /// The TPP that all peers accept.
+    pub signer: Signer,
+    /// A TPP of a CA that nobody trusts.
+    pub stranger: Signer,
+    /// A TPP that may not read accounts.
+    pub initiator: Signer,
+    /// The upstream; stopped at the end.
+    _upstream: Running,
+    upstream: u16,
+}
+
+impl Stage {
+    /// Makes the folder anew, with a PKI, and starts the upstream on the core of the load.
+    pub fn new(folder: &Path) -> Self {
+        let _ = fs::remove_dir_all(folder);
+        for part in ["", "anchors", "intermediates", "crls"] {
+            fs::create_dir_all(folder.join(part)).unwrap();
+        }
+        let folder = folder.canonicalize().unwrap();
+        let write = |name: &str, text: &[u8]| fs::write(folder.join(name), text).unwrap();
+        let now = OffsetDateTime::now_utc();
+        let dated = |spec: CaSpec| CaSpec {
+            not_before: now - time::Duration::days(1),
+            not_after: now + time::Duration::days(365),
+            ..spec
+        };
+        let root = Ca::root(&dated(CaSpec::development_root())).unwrap();
+        let issuing = root.issue_ca(&dated(CaSpec::default())).unwrap();
+        write("anchors/root.pem", root.pem().as_bytes());
+        write("intermediates/issuing.pem", issuing.pem().as_bytes());
+        for (name, ca) in [("crls/root.crl", &root), ("crls/issuing.crl", &issuing)] {
+            let from = now - time::Duration::hours(1);
+            write(
+                name,
+                &ca.crl(&[], from, now + time::Duration::days(7)).unwrap(),
+            );
+        }
+        for (name, key) in [("ec", Key::EcP256), ("rsa", Key::Rsa2048)] {
+            let until = now + time::Duration::days(30);
+            let server = root
+                .issue_server(&key, now - time::Duration::HOUR, until)
+                .unwrap();
+            write(&format!("{name}.crt"), server.pem.as_bytes());
+            write(&format!("{name}.key"), server.key_pem.as_bytes());
+            write(
+                &format!("{name}.pem"),
+                format!("{}{}", server.pem, server.key_pem).as_bytes(),
+            );
+        }
+        let leaf = |ca: &Ca, roles: Option<Vec<pki::Role>>| {
+            let mut spec = LeafSpec::default();
+            if let Some(roles) = roles {
+                spec.roles = Some(roles);
+            }
+            let issued = ca.issue(&spec).unwrap();
+            Signer::new(&issued.pem, &issued.key_pem)
+        };
+        let foreign = Ca::root(&dated(CaSpec {
+            common_name: "Somebody Else's Root".into(),
+            ..CaSpec::development_root()
+        }))
+        .unwrap();
+        write(
+            "allowed.yaml",
+            format!("allow: [{{tpp: {TPP}, roles: [PSP_AI, PSP_PI]}}]\n").as_bytes(),
+        );
+        let upstream = free_port();
+        let text = include_str!("conf/upstream.conf");
+        write(
+            "upstream.conf",
+            fill(text, &folder, &[("@UPSTREAM@", upstream.to_string())]).as_bytes(),
+        );
+        let mut command = Command::new("taskset");
+        command
+            .args(["-c", "1", "nginx", "-c"])
+            .arg(folder.join("upstream.conf"));
+        Self {
+            signer: leaf(&issuing, None),
+            stranger: leaf(&foreign, None),
+            initiator: leaf(&issuing, Some(vec![pki::Role::PaymentInitiation])),
+            _upstream: Running::start(command, upstream, &folder.join("upstream.log")),
+            upstream,
+            folder,
+        }
+    }
+
+    /// Where its files are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Starts a peer and waits until it listens.
+    pub fn start(&self, peer: Peer, setup: Setup) -> Running {
+        let port = free_port();
+        let key = if setup.rsa { "rsa" } else { "ec" };
+        let at = |name: String| self.folder.join(name).display().to_string();
+        let mut parts = vec![
+            ("@UPSTREAM@", self.upstream.to_string()),
+            ("@PORT@", port.to_string()),
+            ("@NAME@", peer.file().to_owned()),
+            ("@THREADS@", setup.threads.to_string()),
+            ("@CERTIFICATE@", at(format!("{key}.crt"))),
+            ("@KEY@", at(format!("{key}.key"))),
+            ("@PEM@", at(format!("{key}.pem"))),
+            ("@ANCHOR@", at("anchors/root.pem".into())),
+            ("@ISSUING@", at("intermediates/issuing.pem".into())),
+        ];
+        let mut command = Command::new("taskset");
+        command.args(["-c", if setup.threads == 1 { "0" } else { "0,1" }]);
+        // A profiler: PORTVAKT_BENCH_UNDER="valgrind --tool=callgrind".
+        if !matches!(peer, Peer::Nginx | Peer::Haproxy) {
+            let under = std::env::var("PORTVAKT_BENCH_UNDER").unwrap_or_default();
+            command.args(under.split_whitespace());
+        }
+        match peer {
+            Peer::Nginx | Peer::LuaSignature | Peer::LuaChecks => {
+                // Lines are gathered, as Portvakt does by itself.
+                parts.push((
+                    "@LOG@",
+                    match setup.logs {
+                        true => {
+                            at(format!("{}.access", peer.file())) + " combined buffer=64k flush=1s"
+                        }
+                        false => "off".into(),
+                    },
+                ));
+                parts.extend(self.script(peer));
+                let text = fill(include_str!("conf/nginx.conf"), &self.folder, &parts);
+                let file = self.write(&format!("{}.conf", peer.file()), &text);
+                command.arg("nginx").arg("-c").arg(file);
+            }
+            Peer::Haproxy => {
+                parts.push((
+                    "@LOG@",
+                    match setup.logs {
+                        true => "option httplog\n  log stdout format raw daemon".into(),
+                        false => String::new(),
+                    },
+                ));
+                let text = fill(include_str!("conf/haproxy.cfg"), &self.folder, &parts);
+                command
+                    .args(["haproxy", "-db", "-f"])
+                    .arg(self.write("haproxy.cfg", &text));
+            }
+            Peer::Plain | Peer::Bare => {
+                command.arg(beside("portvakt-bare"));
+                let address = format!("127.0.0.1:{port}");
+                let upstream = format!("127.0.0.1:{}", self.upstream);
+                let [certificate, key] = ["crt", "key"].map(|end| at(format!("{key}.{end}")));
+                command.args([&address, &upstream, &certificate, &key]);
+                command.arg(setup.threads.to_string());
+                command.arg(if peer == Peer::Bare { "verify" } else { "pass" });
+            }
+            Peer::Portvakt => {
+                let control = free_port();
+                parts.push(("@CONTROL@", control.to_string()));
+                parts.push(("@LOG@", setup.logs.to_string()));
+                let text = fill(include_str!("conf/gateway.yaml"), &self.folder, &parts);
+                let file = self.write("gateway.yaml", &text);
+                // Every run counts anew.
+                let _ = fs::remove_dir_all(self.folder.join("state"));
+                command
+                    .arg(beside("portvakt"))
+                    .args(["serve", "--config"])
+                    .arg(file);
+                let running = Running::start(command, port, &self.folder.join("portvakt.log"));
+                introduce(control);
+                return running;
+            }
+        }
+        Running::start(
+            command,
+            port,
+            &self.folder.join(format!("{}.log", peer.file())),
+        )
+    }
+
+    /// What makes nginx run a script.
+    fn script(&self, peer: Peer) -> [(&'static str, String); 3] {
+        let (name, text) = match peer {
+            Peer::LuaSignature => ("signature", include_str!("conf/signature.lua")),
+            Peer::LuaChecks => ("checks", include_str!("conf/checks.lua")),
+            _ => return ["@MODULES@", "@PATHS@", "@LUA@"].map(|part| (part, String::new())),
+        };
+        let parts = [
+            ("@ANCHOR@", "anchors/root.pem"),
+            ("@ISSUING@", "intermediates/issuing.pem"),
+        ];
+        let parts = parts.map(|(part, file)| (part, self.folder.join(file).display().to_string()));
+        self.write(&format!("{name}.lua"), &fill(text, &self.folder, &parts));
+        let folder = self.folder.display();
+        let paths = format!(
+            "lua_package_path \"/usr/share/lua/5.1/?.lua;{folder}/?.lua;;\";\n  \
+             lua_package_cpath \"/usr/lib/x86_64-linux-gnu/lua/5.1/?.so;;\";\n  \
+             lua_shared_dict seen 512m;\n  \
+             init_by_lua_block {{ check = require \"{name}\" }}"
+        );
+        [
+            ("@MODULES@", lua_modules()),
+            ("@PATHS@", paths),
+            ("@LUA@", "access_by_lua_block { check.run() }".into()),
+        ]
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let file = self.folder.join(name);
+        fs::write(&file, text).unwrap();
+        file
+    }
+}
+
+/// A program that was built with this one.
+fn beside(name: &str) -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    let file = own.with_file_name(name);
+    assert!(file.is_file(), "{} is not built", file.display());
+    file
+}
+
+fn fill(text: &str, folder: &Path, parts: &[(&str, String)]) -> String {
+    // A part may hold another.
+    let once = |text: String| {
+        parts
+            .iter()
+            .fold(text, |text, (part, value)| text.replace(part, value))
+    };
+    once(once(text.to_owned())).replace("@DIR@", &folder.display().to_string())
+}
+
+fn free_port() -> u16 {
+    let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    socket.local_addr().unwrap().port()
+}
+
+/// Binds the PSU to the TPP, with a consent.
+fn introduce(control: u16) {
+    let now = jiff::Timestamp::now();
+    let body = json!({"tpp": TPP, "psu_id": PSU, "last_sca": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        "consent_at": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()})
+    .to_string();
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, control)).unwrap();
+    write!(
+        stream,
+        "POST /psu/bind HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+/// A program that runs until it is dropped.
+pub struct Running {
+    child: Child,
+    /// Where it listens, on the loopback address.
+    pub port: u16,
+}
+
+impl Running {
+    fn start(mut command: Command, port: u16, log: &Path) -> Self {
+        let log = fs::File::create(log).unwrap();
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log);
+        let child = command.spawn().unwrap();
+        let waiting = Instant::now();
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            assert!(
+                waiting.elapsed() < Duration::from_secs(60),
+                "{command:?} does not listen"
+            );
+            sleep(Duration::from_millis(10));
+        }
+        sleep(Duration::from_millis(200));
+        Self { child, port }
+    }
+
+    /// The time that all of its threads have spent on a core, by the kernel's account.
+    pub fn cpu(&self) -> Duration {
+        let mut ids = vec![self.child.id()];
+        let mut nanos = 0;
+        while let Some(id) = ids.pop() {
+            let Ok(tasks) = fs::read_dir(format!("/proc/{id}/task")) else {
+                continue;
+            };
+            for task in tasks.flatten() {
+                let read = |file| fs::read_to_string(task.path().join(file)).unwrap_or_default();
+                let first = read("schedstat");
+                nanos += first
+                    .split(' ')
+                    .next()
+                    .and_then(|ns| ns.parse().ok())
+                    .unwrap_or(0);
+                ids.extend(
+                    read("children")
+                        .split(' ')
+                        .filter_map(|id| id.parse::<u32>().ok()),
+                );
+            }
+        }
+        Duration::from_nanos(nanos)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let id = self.child.id().to_string();
+        // SIGTERM: nginx stops its workers by it. Portvakt would first wait for its balancers.
+        let _ = Command::new("kill").args(["-TERM", &id]).status();
+        for _ in 0..30 {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            sleep(Duration::from_millis(20));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

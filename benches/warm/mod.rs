@@ -1,0 +1,312 @@
+//! A warm request, judged again and again: what the figures of a request are measured on.
+//!
+//! Invariant: nothing but the keys is drawn, and no figure rests on a key. The clock stands, and the GET gives its request id
+//! back, since one is used once. The GET has the PSU present, a session and a store; the POST is judged without a store: its
+//! request id would cost a write, which the benchmark `state` measures.
+//! Deliberately not here: what pingora, TLS and the upstream cost.
+
+#![allow(
+    dead_code,
+    reason = "this file is part of three programs, and each uses another part of it"
+)]
+
+use super::pki;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use openssl::{hash::MessageDigest, pkey::PKey, sign::Signer, x509::X509};
+use portvakt::{
+    admission::{
+        self, Admission, Admitted, Check, Framing, Head, Outcome, Policy, Record, Snapshot,
+    },
+    clock::{Clock, Timestamp},
+    gateway::forward::upstream_head,
+    interface::{
+        headers::Fields,
+        operations::{Catalogue, Environment, builtin},
+    },
+    sca::{Links, TokenKeys},
+    state::{Completion, Finish, Hash, Kept, PsuRef, StateSettings, Store},
+    telemetry::{Finished, Handles, Telemetry},
+    tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
+    trust::{Anchors, Certificate, Slot, Trust},
+};
+use std::{hint::black_box, sync::Arc, time::Duration};
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+
+/// Every request is judged as of this second: 2026-01-01T00:00:00Z.
+const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
+
+const PSU: &str = "7a3d5112-3e37-4b8f-8b8b-601a8122ea32";
+const SESSION: &str = "5f0c3f8e-session";
+
+/// A request as `admit` sees it, with everything that it is judged by.
+pub(crate) struct Warm {
+    world: Snapshot,
+    store: Store,
+    slot: Slot,
+    clock: Clock,
+    telemetry: Telemetry,
+    handles: Handles,
+    request: SignedRequest,
+    method: Method,
+    headers: HeaderMap,
+    raw: Vec<u8>,
+    body: Bytes,
+    certificate: Arc<Certificate>,
+    signature: Vec<u8>,
+    runtime: Runtime,
+    folder: TempDir,
+}
+
+/// A GET of transactions and a POST of a payment of 1 KB, by the same TPP. Both were served once.
+pub(crate) fn requests() -> [Warm; 2] {
+    let root = pki::Ca::root(&pki::CaSpec {
+        key: pki::Key::EcP256,
+        ..pki::CaSpec::development_root()
+    });
+    let issuing = root.unwrap().issue_ca(&pki::CaSpec::default()).unwrap();
+    let tpp = issuing.issue(&pki::LeafSpec {
+        serial: Some(vec![0x4b; 16]),
+        ..pki::LeafSpec::default()
+    });
+    let tpp = tpp.unwrap();
+    let get = unsigned(
+        "GET",
+        "/v1/accounts/4711/transactions?bookingStatus=both",
+        None,
+    );
+    let post = unsigned(
+        "POST",
+        "/v1/payments/norwegian-cross-border-credit-transfers",
+        Some(payment()),
+    );
+    [
+        Warm::new(&tpp, issuing.der(), get, kept),
+        Warm::new(&tpp, issuing.der(), post, |_| Store::Stateless),
+    ]
+}
+
+impl Warm {
+    fn new(
+        tpp: &pki::Issued,
+        anchor: &[u8],
+        request: Unsigned,
+        store: impl Fn(&TempDir) -> Store,
+    ) -> Self {
+        let identity = TppIdentity::from_pem(&tpp.pem, &tpp.key_pem).unwrap();
+        let request = sign(&identity, request, &SignOptions::at(NOW.system_time())).unwrap();
+        let folder = TempDir::new().unwrap();
+        let world = snapshot(anchor, &folder);
+        let telemetry = Telemetry::new(false);
+        let handles = telemetry.handles(&world.catalogue);
+        let headers = headers(&request);
+        let shown = headers.get("tpp-signature-certificate").unwrap();
+        let warm = Self {
+            store: store(&folder),
+            slot: Slot::default(),
+            clock: Clock::standing(NOW),
+            telemetry,
+            handles,
+            method: request.method.parse().unwrap(),
+            certificate: world.trust.identify(shown.as_bytes(), None, NOW).unwrap(),
+            raw: raw(&request),
+            body: request.body.clone().unwrap_or_default().into(),
+            signature: signature(&tpp.key_pem, request.signing_string.as_bytes()),
+            runtime: Builder::new_current_thread().enable_time().build().unwrap(),
+            world,
+            headers,
+            request,
+            folder,
+        };
+        // What is made once for all requests is made here.
+        warm.give_back(&warm.serve());
+        warm
+    }
+
+    /// All that the gateway does for a request: it is judged, its head for the upstream is written, and it is counted. No line of
+    /// the access log is written: that is another thread's work.
+    pub(crate) fn serve(&self) -> Admitted {
+        let (record, admitted) = self.judge();
+        let _ = black_box(self.head(&admitted));
+        self.count(&record);
+        admitted
+    }
+
+    /// From a record that is opened to a request that is admitted.
+    pub(crate) fn judge(&self) -> (Record, Admitted) {
+        let head = Head {
+            method: &self.method,
+            target: self.request.target.as_bytes(),
+            fields: Fields::of(&self.headers),
+            authority: None,
+            framing: Framing::Lines {
+                raw: &self.raw,
+                target_rewritten: false,
+            },
+            peer: None,
+            slot: Some(&self.slot),
+            client: None,
+        };
+        let mut record = Record::open(&self.clock);
+        let mut body = self.body.clone();
+        let judged = admission::admit(&head, &mut body, &self.world, &self.store, &mut record);
+        match black_box(self.runtime.block_on(judged)) {
+            Ok(Admission::Forward(admitted)) => (record, admitted),
+            other => panic!("a good request: {other:?}"),
+        }
+    }
+
+    /// The head that goes upstream.
+    pub(crate) fn head(&self, admitted: &Admitted) -> impl Sized + use<> {
+        upstream_head(admitted).unwrap()
+    }
+
+    /// What is on /metrics of it.
+    pub(crate) fn count(&self, record: &Record) {
+        self.telemetry.take(
+            &self.handles,
+            Finished {
+                record,
+                outcome: Outcome::Forwarded(200),
+                status: Some(200),
+                request_id: self.headers.get("x-request-id"),
+                operator: None,
+                upstream: Some(Duration::from_millis(1)),
+                at: NOW,
+            },
+        );
+    }
+
+    /// Makes its request id good for another time.
+    pub(crate) fn give_back(&self, admitted: &Admitted) {
+        if let (Store::Kept(kept), Some(claim)) = (&self.store, admitted.claim()) {
+            let given = self.runtime.block_on(kept.give_back(claim.taken(), false));
+            given.unwrap();
+        }
+    }
+
+    /// Judges it, and makes it good for another time. What each check took.
+    pub(crate) fn again(&self) -> Vec<Check> {
+        let (record, admitted) = self.judge();
+        self.give_back(&admitted);
+        record.checks().to_vec()
+    }
+
+    /// The verification of its signature, alone.
+    pub(crate) fn verify(&self) {
+        let message = black_box(self.request.signing_string.as_bytes());
+        let key = self.certificate.key();
+        key.verify_sig(message, black_box(&self.signature)).unwrap();
+    }
+}
+
+fn snapshot(anchor: &[u8], folder: &TempDir) -> Snapshot {
+    let anchors = Anchors::new(vec![X509::from_der(anchor).unwrap()], Vec::new()).unwrap();
+    let keys = TokenKeys::read_or_make(&folder.path().join("keys"), NOW).unwrap();
+    let page = "https://bank.example/sca";
+    let lifetime = Duration::from_secs(900);
+    let links = Links::new(page, lifetime, Environment::Sandbox, keys);
+    let world = Snapshot::new(
+        Policy::new(Environment::Sandbox),
+        Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
+        Trust::new(anchors),
+    );
+    Snapshot {
+        links: Some(Arc::new(links)),
+        ..world
+    }
+}
+
+/// A store that knows the PSU of [`unsigned`], with a session.
+fn kept(folder: &TempDir) -> Store {
+    let file = folder.path().join("state.db");
+    let kept = Kept::open(&StateSettings::new(file, folder.path().join("hash.key"))).unwrap();
+    let finish = Finish {
+        token: Hash::from_bytes([1; 16]),
+        expires: NOW,
+        said: Hash::from_bytes([2; 16]),
+        completion: Some(Completion {
+            who: PsuRef {
+                tpp: "PSDNO-FSA-123456",
+                psu: uuid::Uuid::parse_str(PSU).unwrap().as_u128(),
+            },
+            corporate: None,
+            session: SESSION.as_bytes(),
+            consent: Some(None),
+        }),
+        now: NOW,
+    };
+    let runtime = Builder::new_current_thread().enable_time().build();
+    runtime.unwrap().block_on(kept.finish(finish)).unwrap();
+    Store::Kept(Arc::new(kept))
+}
+
+fn unsigned(method: &str, target: &str, body: Option<Vec<u8>>) -> Unsigned {
+    let common = [
+        ("Host", "bank.example"),
+        ("Accept", "application/json"),
+        ("TPP-Redirect-URI", "https://tpp.example/callback"),
+        ("TPP-Session-ID", SESSION),
+        ("PSU-ID", PSU),
+        ("PSU-IP-Address", "192.0.2.10"),
+    ];
+    let of_a_body = [
+        ("Content-Type", "application/json"),
+        ("x-accept-fix", "amount-as-string"),
+    ];
+    let more = if body.is_some() { &of_a_body[..] } else { &[] };
+    let headers = common.iter().chain(more);
+    Unsigned {
+        method: method.into(),
+        target: target.into(),
+        headers: headers
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        body,
+    }
+}
+
+fn payment() -> Vec<u8> {
+    format!(
+        concat!(
+            r#"{{"instructedAmount":{{"amount":"1.00","currency":"EUR"}},"creditorName":"Muster GmbH","#,
+            r#""creditorAccount":{{"iban":"DE89370400440532013000","currency":"EUR"}},"#,
+            r#""debtorAccount":{{"iban":"NO9386011117947","currency":"NOK"}},"note":"{}"}}"#,
+        ),
+        "x".repeat(780)
+    )
+    .into_bytes()
+}
+
+fn headers(signed: &SignedRequest) -> HeaderMap {
+    let pairs = signed.headers.iter();
+    pairs
+        .map(|(name, value)| {
+            (
+                HeaderName::from_bytes(name.as_bytes()).unwrap(),
+                HeaderValue::from_str(value).unwrap(),
+            )
+        })
+        .collect()
+}
+
+fn raw(signed: &SignedRequest) -> Vec<u8> {
+    let lines: String = signed
+        .headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
+    format!(
+        "{} {} HTTP/1.1\r\n{lines}\r\n",
+        signed.method, signed.target
+    )
+    .into_bytes()
+}
+
+/// As the TPP signs, but alone: RSA-2048 and SHA-256.
+fn signature(key_pem: &str, message: &[u8]) -> Vec<u8> {
+    let key = PKey::private_key_from_pem(key_pem.as_bytes()).unwrap();
+    let mut signer = Signer::new(MessageDigest::sha256(), &key).unwrap();
+    signer.sign_oneshot_to_vec(message).unwrap()
+}

@@ -1,0 +1,353 @@
+//! The file as a whole: what is left out, what is written, the example, and every fault at once.
+
+use super::*;
+use crate::{
+    admission::Policy,
+    clock::Timestamp,
+    interface::{
+        headers::identity::IdentityForm,
+        operations::{Environment, builtin},
+    },
+    sca::{PsuPresent, UnknownPsu},
+};
+use std::time::Duration;
+
+#[test]
+fn what_is_left_out_has_its_default() {
+    let settings = Site::new().read(LEAST).unwrap();
+    assert_eq!(settings.system, "portvakt");
+    let listener = &settings.listener;
+    assert_eq!(listener.address.to_string(), "0.0.0.0:8443");
+    assert_eq!(listener.identity.cert.len(), 1);
+    assert!(listener.threads >= 1);
+    assert_eq!(listener.max_connections, 10_000);
+    assert_eq!(listener.body_timeout, Duration::from_secs(10));
+    assert_eq!(listener.keepalive, Duration::from_secs(60));
+    assert_eq!(settings.control.address.to_string(), "127.0.0.1:9100");
+    let upstream = &settings.upstream;
+    assert_eq!(upstream.address.to_string(), "10.0.0.7:8080");
+    assert_eq!(upstream.connect_timeout, Duration::from_secs(1));
+    assert_eq!(upstream.read_timeout, Duration::from_secs(30));
+    assert_eq!(upstream.idle_timeout, Duration::from_secs(60));
+    let sca = &settings.sca;
+    assert_eq!(sca.page, "https://bank.example/sca");
+    assert!(sca.token_keys.ends_with("../state/sca-token.keys"));
+    assert_eq!(sca.token_lifetime, Duration::from_secs(900));
+    assert_eq!(sca.psu_present, PsuPresent::SessionWhenSent);
+    assert_eq!(sca.unknown_psu, UnknownPsu::Refuse);
+    assert!(settings.control.token.is_none() && settings.control.tls.is_none());
+    assert!(settings.assertion.is_none() && settings.response_signing.is_none());
+    let world = &settings.snapshot;
+    assert_eq!(world.policy.environment, Environment::Sandbox);
+    assert_eq!(world.policy.body_limit, Policy::MAX_BODY);
+    assert!(world.policy.also_signed.is_empty());
+    assert_eq!(world.policy.identity, IdentityForm::NORWEGIAN);
+    let zone = world.policy.time_zone.iana_name();
+    assert_eq!(zone, Some(Policy::TIME_ZONE));
+    assert!(world.policy.redirect_hosts.is_empty());
+    assert_eq!(world.catalogue.operations().len(), builtin().len());
+    assert!(settings.trust.anchors.ends_with("../certs/anchors"));
+    assert_eq!(settings.trust.intermediates, None);
+    assert_eq!(settings.operations, None);
+    assert!(settings.state.file.ends_with("config/../state/portvakt.db"));
+    assert!(
+        settings
+            .state
+            .hash_key
+            .ends_with("config/../state/hash.key")
+    );
+    assert_eq!(settings.state.psus_in_memory, 100_000);
+    assert_eq!(settings.state.request_ids_in_memory, 2_000_000);
+    assert_eq!(settings.state.refusals_in_memory, 100_000);
+    assert!(settings.log.access);
+    assert_eq!(settings.log.level, tracing::Level::INFO);
+}
+
+#[test]
+#[allow(
+    clippy::too_many_lines,
+    reason = "a configuration is as long as its keys"
+)]
+fn what_is_written_is_what_runs() {
+    let text = "
+environment: sandbox
+system: my-bank
+body_limit: 16KiB
+signing: {require: [(request-target), tpp-session-id]}
+psu_identity: {digits: 12}
+bank: {time_zone: Europe/Helsinki}
+redirect_hosts: {psdno-fsa-123: [tpp.example, '[2001:db8::7]']}
+listener:
+  address: '[::1]:8443'
+  certificate: ../certs/server.pem
+  key: ../certs/server.key
+  threads: 3
+  max_connections: 20
+  body_timeout: 250ms
+  keepalive: 15m
+control: {address: '[::1]:9200'}
+upstream: {address: '[fd00::7]:8080', connect_timeout: 20ms, read_timeout: 2s, idle_timeout: 3s}
+trust: {anchors: ../certs/anchors, intermediates: ../certs/intermediates}
+sca:
+  page: http://localhost:8080/sca?lang=nb
+  token_keys: keys/sca
+  token_lifetime: 5m
+  psu_present: consent
+  unknown_psu: learn
+  learn_since: 2027-01-01
+  learn_until: 2027-01-31
+operations: own.yaml
+assertion: {key: keys/assertion, audience: my-core}
+state: {file: /srv/s.db, hash_key: k, psus_in_memory: 0, request_ids_in_memory: 1000, refusals_in_memory: 7}
+log: {access: false, level: warn}
+";
+    let site = Site::new();
+    site.write(
+        "config/own.yaml",
+        "operations:\n- {name: card-list, method: GET, path: /v1/cards, role: PSP_AI}\n",
+    );
+    let settings = site.read(text).unwrap();
+    assert_eq!(settings.system, "my-bank");
+    let listener = &settings.listener;
+    assert_eq!((listener.threads, listener.max_connections), (3, 20));
+    assert_eq!(listener.body_timeout, Duration::from_millis(250));
+    assert_eq!(listener.keepalive, Duration::from_secs(900));
+    assert_eq!(settings.control.address.to_string(), "[::1]:9200");
+    let sca = &settings.sca;
+    assert_eq!(sca.page, "http://localhost:8080/sca?lang=nb");
+    assert!(sca.token_keys.ends_with("config/keys/sca"));
+    assert_eq!(sca.token_lifetime, Duration::from_secs(300));
+    assert_eq!(sca.psu_present, PsuPresent::Consent);
+    // 2027-01-01T00:00:00Z, and the end of the last day.
+    let [since, until] = [1_798_761_600, 1_801_440_000].map(Timestamp::from_unix);
+    assert_eq!(sca.unknown_psu, UnknownPsu::Learn { since, until });
+    let assertion = settings.assertion.unwrap();
+    assert!(assertion.key.ends_with("config/keys/assertion"));
+    assert_eq!(assertion.audience, "my-core");
+    assert!(assertion.previous.is_none());
+    let upstream = &settings.upstream;
+    let timeouts = [
+        upstream.connect_timeout,
+        upstream.read_timeout,
+        upstream.idle_timeout,
+    ];
+    assert_eq!(
+        timeouts.map(|timeout| timeout.as_millis()),
+        [20, 2_000, 3_000]
+    );
+    let world = &settings.snapshot;
+    assert_eq!(world.policy.body_limit, 16 * 1024);
+    assert_eq!(
+        world.policy.also_signed,
+        ["(request-target)", "tpp-session-id"]
+    );
+    assert_eq!(world.policy.identity.digits(), 12);
+    let zone = world.policy.time_zone.iana_name();
+    assert_eq!(zone, Some("Europe/Helsinki"));
+    assert_eq!(
+        world.policy.redirect_hosts["PSDNO-FSA-123"],
+        ["tpp.example", "[2001:db8::7]"]
+    );
+    assert_eq!(world.catalogue.operations().len(), builtin().len() + 1);
+    assert!(format!("{:?}", world.trust).contains("anchors: 1, intermediates: 1"));
+    assert!(settings.operations.unwrap().ends_with("own.yaml"));
+    let state = &settings.state;
+    assert_eq!(state.file, Path::new("/srv/s.db"));
+    assert_eq!(state.hash_key, site.path().join("config/k"));
+    assert_eq!((state.psus_in_memory, state.refusals_in_memory), (0, 7));
+    assert_eq!(state.request_ids_in_memory, 1_000);
+    assert!(!settings.log.access);
+    assert_eq!(settings.log.level, tracing::Level::WARN);
+}
+
+#[test]
+fn the_example_runs_and_shows_the_true_defaults() {
+    /// Everything but what differs from one load to the next: the cache of known TPPs.
+    fn shown(settings: &Settings) -> String {
+        let Settings {
+            system,
+            listener,
+            control,
+            upstream,
+            state,
+            sca,
+            assertion,
+            response_signing,
+            snapshot,
+            trust,
+            operations,
+            log,
+            watch,
+            source: _,
+            files: _,
+        } = settings;
+        format!(
+            "{system} {listener:?} {control:?} {upstream:?} {state:?} {sca:?} {assertion:?} {response_signing:?} {:?} {trust:?} {operations:?} {log:?} {watch:?}",
+            snapshot.policy
+        )
+    }
+    let site = Site::new();
+    site.write("config/gateway.yaml", GATEWAY);
+    let written = Settings::load(&site.path().join("config/gateway.yaml")).unwrap();
+    let all = uncommented(GATEWAY);
+    let spelled_out = site.read(&all).unwrap();
+    assert_eq!(shown(&written), shown(&spelled_out));
+    assert_eq!(written.listener.address.to_string(), "127.0.0.1:8443");
+    assert_eq!(written.upstream.address.to_string(), "127.0.0.1:8080");
+    let keys = |text: &str| {
+        text.lines()
+            .filter(|line| is_key(line.trim_start()))
+            .count()
+    };
+    let commented_out = keys(&all) - keys(GATEWAY);
+    assert_eq!(
+        commented_out, 47,
+        "every optional key whose default is shown"
+    );
+}
+
+#[test]
+fn the_examples_of_the_catalogue_file_are_right() {
+    let site = Site::new();
+    site.write("config/operations.yaml", uncommented(OPERATIONS));
+    let settings = site.read(GATEWAY).unwrap();
+    let operations = settings.snapshot.catalogue.operations();
+    assert_eq!(operations.len(), builtin().len() + 1);
+    assert!(
+        operations
+            .iter()
+            .any(|operation| operation.path == "/v1/corporate/agreements")
+    );
+}
+
+#[test]
+fn hosts_and_forms_are_judged_where_they_are_written() {
+    let text = format!(
+        "{LEAST}\
+psu_identity: {{digits: 5, pattern: x}}
+redirect_hosts:
+  PSDNO-FSA-1: []
+  PSDNO-FSA-2: tpp.example
+  PSDNO-FSA-3: [tpp.example, 'https://tpp.example', tpp.example:443, '::1', '*.tpp.example']
+  psdno-fsa-3: [tpp.example]
+bank: {{time_zone: CET+1, name: x}}
+"
+    );
+    let host =
+        "expected a host as a URI names it, without scheme, port and path, such as tpp.example";
+    let hosts = "gateway.yaml:10:";
+    let expected = [
+        "gateway.yaml:6:24: psu_identity.digits: found 5; expected a whole number from 6 to 20".to_owned(),
+        "gateway.yaml:6:27: psu_identity.pattern: unknown key".to_owned(),
+        "gateway.yaml:8:16: redirect_hosts.PSDNO-FSA-1: expected at least one host; leave the TPP out to let it name any".to_owned(),
+        "gateway.yaml:9:16: redirect_hosts.PSDNO-FSA-2: found \"tpp.example\"; expected a list".to_owned(),
+        format!("{hosts}30: redirect_hosts.PSDNO-FSA-3[1]: found \"https://tpp.example\"; {host}"),
+        format!("{hosts}53: redirect_hosts.PSDNO-FSA-3[2]: found \"tpp.example:443\"; {host}"),
+        format!("{hosts}70: redirect_hosts.PSDNO-FSA-3[3]: found \"::1\"; {host}"),
+        format!("{hosts}77: redirect_hosts.PSDNO-FSA-3[4]: found \"*.tpp.example\"; {host}"),
+        "gateway.yaml:11:3: redirect_hosts.psdno-fsa-3: this TPP stands here already, in other letters".to_owned(),
+        "gateway.yaml:12:19: bank.time_zone: found \"CET+1\"; expected the name of a time zone, such as Europe/Oslo".to_owned(),
+        "gateway.yaml:12:26: bank.name: unknown key".to_owned(),
+    ];
+    assert_eq!(Site::new().read(&text).unwrap_err(), expected);
+}
+
+#[test]
+fn every_fault_of_every_file_is_reported_at_once() {
+    let text = "\
+environment: sandbox
+system: my bank
+body_limit: 65KiB
+signing: {require: [Digest, signature]}
+listener:
+  address: localhost:8443
+  certificate: ../certs/server.pem
+  key: ../certs/other.key
+  threads: many
+  body_timeout: 10
+control: {address: '0.0.0.0:9100'}
+upstream: {address: 'core:8080', pool: 9}
+trust: {anchors: ../certs/nowhere, intermediates: ../certs/intermediates}
+operations: operations.yaml
+log: {level: loud}
+sca: {page: 'http://bank.example', token_lifetime: 2h, learn_until: 2027-01-31}
+";
+    let site = Site::new();
+    site.write("certs/other.key", certificate("other").1);
+    site.write("certs/intermediates/notes.txt", "to be renewed in May");
+    site.write(
+        "config/operations.yaml",
+        "operations:\n- {name: x, method: GET, path: /v1/users, role: either}\n- {name: user-register, rolle: either}\n",
+    );
+    let expected = [
+        "gateway.yaml:2:9: system: found \"my bank\"; expected a name of at most 64 visible ASCII characters",
+        "gateway.yaml:3:13: body_limit: found \"65KiB\"; expected a size in bytes, KiB, MiB or GiB, from 1 to 64KiB",
+        "gateway.yaml:4:21: signing.require[0]: found \"Digest\"; expected a header's name in lower case, or \"(request-target)\"",
+        "gateway.yaml:4:29: signing.require[1]: a signature cannot sign itself: every request would be refused",
+        "gateway.yaml:6:12: listener.address: found \"localhost:8443\"; expected an IP address and a port, such as 0.0.0.0:8443 (invalid socket address syntax)",
+        "gateway.yaml:8:8: listener.key: the key is not that of the certificate",
+        "gateway.yaml:9:12: listener.threads: found \"many\"; expected a whole number from 1 to 1024",
+        "gateway.yaml:10:17: listener.body_timeout: found 10; expected a duration with its unit (ms, s, m, h), from 100ms to 1m",
+        "gateway.yaml:11:11: control.address: 0.0.0.0:9100 can be reached from other machines, and whoever reaches this listener is answered; use 127.0.0.1 or [::1], or set token_file, or certificate, key and client_ca",
+        "gateway.yaml:12:21: upstream.address: found \"core:8080\"; expected an IP address and a port, such as 127.0.0.1:8080; a host name would be looked up for every request (invalid socket address syntax)",
+        "gateway.yaml:12:34: upstream.pool: unknown key",
+        "gateway.yaml:13:18: trust.anchors: ../certs/nowhere is no folder that can be read: No such file or directory (os error 2)",
+        "gateway.yaml:13:51: trust.intermediates: ../certs/intermediates/notes.txt holds no certificate; expected PEM, -----BEGIN CERTIFICATE-----",
+        "gateway.yaml:15:14: log.level: found \"loud\"; expected one of \"error\", \"warn\", \"info\", \"debug\", \"trace\"",
+        "gateway.yaml:16:13: sca.page: found \"http://bank.example\"; it must be an absolute URI that starts with https://, such as https://bank.example/sca (http for a loopback host only)",
+        "gateway.yaml:16:52: sca.token_lifetime: found \"2h\"; expected a duration with its unit (ms, s, m, h), from 1m to 1h",
+        "gateway.yaml:16:69: sca.learn_until: it says nothing without unknown_psu: learn",
+        "operations.yaml:2:32: operations[0].path: GET /v1/users stands in the catalogue already",
+        "operations.yaml:3:25: operations[1].rolle: unknown key; did you mean \"role\"?",
+    ];
+    assert_eq!(site.read(text).unwrap_err(), expected);
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named() {
+    let site = Site::new();
+    let faults = Settings::load(Path::new("nowhere.yaml")).unwrap_err();
+    assert_eq!(
+        faults.to_string(),
+        "nowhere.yaml:1:1: nowhere.yaml cannot be read: No such file or directory (os error 2)"
+    );
+    let text = format!("{LEAST}operations: nowhere.yaml\n");
+    assert_eq!(
+        site.read(&text).unwrap_err(),
+        [
+            "gateway.yaml:6:13: operations: nowhere.yaml cannot be read: No such file or directory (os error 2)"
+        ]
+    );
+    site.write("config/latin1.yaml", b"# \xe6\noperations: []\n");
+    let text = format!("{LEAST}operations: latin1.yaml\n");
+    assert_eq!(
+        site.read(&text).unwrap_err(),
+        ["gateway.yaml:6:13: operations: latin1.yaml is not UTF-8"]
+    );
+    site.write("config/torn.yaml", "operations: [\n");
+    let text = format!("{LEAST}operations: torn.yaml\nlogs: {{}}\n");
+    let faults = site.read(&text).unwrap_err();
+    assert_eq!(
+        faults[0],
+        "gateway.yaml:7:1: logs: unknown key; did you mean \"log\"?"
+    );
+    assert!(faults[1].starts_with("torn.yaml:1:13: "), "{faults:?}");
+}
+
+/// Takes away the `#` of every key that is commented out; sentences have a space behind theirs.
+fn uncommented(text: &str) -> String {
+    let uncomment = |line: &str| {
+        let rest = line.trim_start();
+        let indent = " ".repeat(line.len() - rest.len());
+        match rest.strip_prefix('#').filter(|key| is_key(key)) {
+            Some(key) => format!("{indent}{key}\n"),
+            None => format!("{line}\n"),
+        }
+    };
+    text.lines().map(uncomment).collect()
+}
+
+/// `key: value`, `- key: value`, or what stands below such an item, two columns further in.
+fn is_key(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_lowercase() || c == '-') || text.starts_with("  ")
+}

@@ -1,0 +1,83 @@
+//! Certificates and keys, judged where they are named.
+
+use super::*;
+
+#[test]
+fn files_that_are_named_are_judged_where_they_are_named() {
+    for (file, content, expected) in spoilt_files() {
+        let site = Site::new();
+        site.write(file, content);
+        let faults = site.read(LEAST).unwrap_err();
+        assert_eq!(faults.len(), 1, "{file}: {faults:?}");
+        let expected = format!("gateway.yaml:{expected}");
+        assert!(
+            faults[0].starts_with(&expected),
+            "{} is not {expected}",
+            faults[0]
+        );
+    }
+}
+
+#[test]
+fn a_folder_of_anchors_holds_certificates_only() {
+    let site = Site::new();
+    // As a mounted secret has it.
+    std::fs::create_dir(site.path().join("certs/anchors/..data")).unwrap();
+    let pair = [certificate("a").0, certificate("b").0].concat();
+    site.write("certs/anchors/pair.crt", pair);
+    let settings = site.read(LEAST).unwrap();
+    assert!(format!("{:?}", settings.snapshot.trust).contains("anchors: 3"));
+    std::fs::create_dir(site.path().join("certs/anchors/old")).unwrap();
+    let faults = site.read(LEAST).unwrap_err();
+    assert!(
+        faults[0].contains("../certs/anchors/old cannot be read: "),
+        "{faults:?}"
+    );
+    let site = Site::new();
+    std::fs::remove_file(site.path().join("certs/anchors/root.pem")).unwrap();
+    let faults = site.read(LEAST).unwrap_err();
+    assert_eq!(
+        faults,
+        [
+            "gateway.yaml:4:18: trust.anchors: ../certs/anchors holds no certificate: without a trust anchor no TPP is known"
+        ]
+    );
+    // Intermediates may be none.
+    let site = Site::new();
+    std::fs::remove_file(site.path().join("certs/intermediates/issuing.pem")).unwrap();
+    assert!(site.read(GATEWAY).is_ok());
+}
+
+/// A file of the site, what stands in it instead, and the beginning of the only fault.
+fn spoilt_files() -> Vec<(&'static str, Vec<u8>, String)> {
+    const CERTIFICATE: &str = "2:50: listener.certificate: ../certs/server.pem";
+    const KEY: &str = "2:76: listener.key: ../certs/server.key";
+    const NO_KEY: &[u8] = b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+    const TORN: &[u8] = b"-----BEGIN CERTIFICATE-----\n";
+    let (server, key) = certificate("gateway");
+    let broken = String::from_utf8(server.clone()).unwrap();
+    let broken = broken.replacen("MI", "!!", 1).into_bytes();
+    let half = [server.as_slice(), TORN].concat();
+    let spoilt = |file, content, place, why: &str| (file, content, format!("{place} {why}"));
+    let certificate = |content, why| spoilt("certs/server.pem", content, CERTIFICATE, why);
+    let private_key = |content, why| spoilt("certs/server.key", content, KEY, why);
+    let anchor = |content, why| {
+        spoilt(
+            "certs/anchors/a.pem",
+            content,
+            "4:18: trust.anchors: ../certs/anchors/a.pem",
+            why,
+        )
+    };
+    vec![
+        certificate(vec![], "holds no certificate"),
+        certificate(broken.clone(), "holds a certificate that cannot be read ("),
+        certificate(half, "holds a certificate that cannot be read ("),
+        certificate(vec![b'x'; 1_048_577], "is longer than 1048576 bytes"),
+        private_key(vec![], "cannot be read: the file is empty"),
+        private_key(server, "holds no private key in PEM without a passphrase"),
+        private_key(NO_KEY.to_vec(), "holds a key that TLS does not take"),
+        anchor(key, "holds no certificate"),
+        anchor(broken, "holds a certificate that cannot be read ("),
+    ]
+}

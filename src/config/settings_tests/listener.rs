@@ -1,0 +1,127 @@
+//! Addresses: the listener's, the control listener's and the core's.
+
+use super::*;
+
+#[test]
+fn addresses_do_not_meet() {
+    let site = Site::new();
+    let cases = [
+        (
+            "0.0.0.0:9100",
+            "10.0.0.7:8080",
+            "1:1: control: 127.0.0.1:9100 is taken by the listener (0.0.0.0:9100)",
+        ),
+        (
+            "127.0.0.1:9100",
+            "10.0.0.7:8080",
+            "1:1: control: 127.0.0.1:9100 is taken by the listener (127.0.0.1:9100)",
+        ),
+        (
+            "0.0.0.0:8443",
+            "127.0.0.1:8443",
+            "3:21: upstream.address: 127.0.0.1:8443 is the gateway's own",
+        ),
+        (
+            "0.0.0.0:8443",
+            "127.0.0.1:9100",
+            "3:21: upstream.address: 127.0.0.1:9100 is the gateway's own",
+        ),
+        (
+            "0.0.0.0:8443",
+            "0.0.0.0:80",
+            "3:21: upstream.address: 0.0.0.0:80 is no address that can be called",
+        ),
+        (
+            "0.0.0.0:8443",
+            "127.0.0.1:0",
+            "3:21: upstream.address: 127.0.0.1:0 is no address that can be called",
+        ),
+    ];
+    for (listener, upstream, expected) in cases {
+        let text = LEAST
+            .replace("0.0.0.0:8443", listener)
+            .replace("10.0.0.7:8080", upstream);
+        assert_eq!(
+            site.read(&text).unwrap_err(),
+            [format!("gateway.yaml:{expected}")]
+        );
+    }
+    let text = LEAST.replace("10.0.0.7:8080", "10.0.0.7:8443");
+    assert!(
+        site.read(&text).is_ok(),
+        "another machine's port is its own"
+    );
+}
+
+#[test]
+fn who_reaches_the_control_listener_from_elsewhere_shows_who_it_is() {
+    let site = Site::new();
+    site.write("config/token", "0123456789abcdef0123456789abcdef\n");
+    site.write("config/short", "hunter2");
+    site.write("config/phrase", "correct horse battery staple, twice over");
+    let (ca, _) = certificate("callers");
+    site.write("config/ca.pem", ca);
+    let tls = "certificate: ../certs/server.pem, key: ../certs/server.key";
+    let good = [
+        "token_file: token".to_owned(),
+        "socket: control.sock".to_owned(),
+        "socket: control.sock, token_file: token".to_owned(),
+        "address: '0.0.0.0:9100', token_file: token".to_owned(),
+        format!("address: '0.0.0.0:9100', {tls}, client_ca: ca.pem"),
+        format!("address: '0.0.0.0:9100', {tls}, token_file: token"),
+        tls.to_owned(),
+    ];
+    for keys in good {
+        let settings = site.read(&format!("{LEAST}control: {{{keys}}}\n")).unwrap();
+        let shown = format!("{settings:?}");
+        assert!(!shown.contains("0123456789abcdef"), "{shown}");
+    }
+    let no_token = |file: &str| {
+        format!(
+            "token_file: {file} holds no bearer token; expected one line of at least 32 letters, digits and -._~+/, as \"openssl rand -hex 32\" gives it"
+        )
+    };
+    let open = "address: 0.0.0.0:9100 can be reached from other machines, and whoever reaches this listener is answered; use 127.0.0.1 or [::1], or set token_file, or certificate, key and client_ca".to_owned();
+    let bad = [
+        (
+            format!("address: '0.0.0.0:9100', {tls}"),
+            open.clone(),
+        ),
+        (
+            "address: '[::]:9100'".to_owned(),
+            open.replace("0.0.0.0", "[::]"),
+        ),
+        ("token_file: short".to_owned(), no_token("short")),
+        ("token_file: phrase".to_owned(), no_token("phrase")),
+        (
+            "token_file: nowhere".to_owned(),
+            "token_file: nowhere cannot be read: No such file or directory (os error 2)".to_owned(),
+        ),
+        (
+            "socket: c.sock, address: '127.0.0.1:9100'".to_owned(),
+            "socket: the listener is at an address or at a socket; leave one of them out".to_owned(),
+        ),
+        (
+            format!("socket: c.sock, {tls}"),
+            "certificate: a Unix socket has no TLS: nobody stands between; leave out certificate, key and client_ca".to_owned(),
+        ),
+        (
+            "client_ca: ca.pem, certificate: ../certs/server.pem".to_owned(),
+            "key: missing key".to_owned(),
+        ),
+        (
+            format!("{tls}, client_ca: token"),
+            "client_ca: token holds no certificate; expected PEM, -----BEGIN CERTIFICATE-----".to_owned(),
+        ),
+    ];
+    for (keys, expected) in bad {
+        let faults = site
+            .read(&format!("{LEAST}control: {{{keys}}}\n"))
+            .unwrap_err();
+        assert_eq!(faults.len(), 1, "{keys}: {faults:?}");
+        assert!(
+            faults[0].ends_with(&format!(": control.{expected}")),
+            "{keys}: {faults:?}"
+        );
+    }
+}

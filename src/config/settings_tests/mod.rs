@@ -1,0 +1,100 @@
+//! Whole configurations: a folder with a PKI made on the spot, and a file that names what is in it.
+
+// The file as a whole: defaults, the example, every fault at once.
+mod document;
+// Where the gateway listens.
+mod listener;
+// Certificates and keys that it names.
+mod files;
+// Whom it trusts, and what production may not leave out.
+mod trust;
+// Keys of its own, and the state's.
+mod keys;
+// SCA.
+mod sca;
+
+use super::settings::Settings;
+use openssl::{
+    asn1::Asn1Time,
+    bn::BigNum,
+    ec::{EcGroup, EcKey},
+    hash::MessageDigest,
+    nid::Nid,
+    pkey::PKey,
+    x509::{X509, X509Name},
+};
+use std::path::Path;
+use tempfile::TempDir;
+
+const GATEWAY: &str = include_str!("../../../config/gateway.yaml");
+const OPERATIONS: &str = include_str!("../../../config/operations.yaml");
+
+/// What must be there, and nothing else.
+const LEAST: &str = "\
+environment: sandbox
+listener: {address: '0.0.0.0:8443', certificate: ../certs/server.pem, key: ../certs/server.key}
+upstream: {address: '10.0.0.7:8080'}
+trust: {anchors: ../certs/anchors}
+sca: {page: 'https://bank.example/sca'}
+";
+
+/// A self-signed certificate and its key, both PEM.
+fn certificate(name: &str) -> (Vec<u8>, Vec<u8>) {
+    let group = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1).unwrap();
+    let key = PKey::from_ec_key(EcKey::generate(&group).unwrap()).unwrap();
+    let mut subject = X509Name::builder().unwrap();
+    subject.append_entry_by_nid(Nid::COMMONNAME, name).unwrap();
+    let subject = subject.build();
+    let mut builder = X509::builder().unwrap();
+    builder.set_version(2).unwrap();
+    let serial = BigNum::from_u32(1).unwrap().to_asn1_integer().unwrap();
+    builder.set_serial_number(&serial).unwrap();
+    builder.set_subject_name(&subject).unwrap();
+    builder.set_issuer_name(&subject).unwrap();
+    builder
+        .set_not_before(&Asn1Time::from_unix(0).unwrap())
+        .unwrap();
+    builder
+        .set_not_after(&Asn1Time::from_unix(4_000_000_000).unwrap())
+        .unwrap();
+    builder.set_pubkey(&key).unwrap();
+    builder.sign(&key, MessageDigest::sha256()).unwrap();
+    let pem = builder.build().to_pem().unwrap();
+    (pem, key.private_key_to_pem_pkcs8().unwrap())
+}
+
+/// The folders `config` and `certs` as a deployment has them.
+struct Site(TempDir);
+
+impl Site {
+    fn new() -> Self {
+        let site = Self(tempfile::tempdir().unwrap());
+        for folder in ["config", "certs", "certs/anchors", "certs/intermediates"] {
+            std::fs::create_dir(site.path().join(folder)).unwrap();
+        }
+        let (server, key) = certificate("gateway");
+        site.write("certs/server.pem", &server);
+        site.write("certs/server.key", &key);
+        site.write("certs/anchors/root.pem", &certificate("root").0);
+        site.write("certs/intermediates/issuing.pem", &certificate("issuing").0);
+        site.write("config/operations.yaml", OPERATIONS);
+        site
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn write(&self, file: &str, content: impl AsRef<[u8]>) {
+        std::fs::write(self.path().join(file), content).unwrap();
+    }
+
+    fn read(&self, text: &str) -> Result<Settings, Vec<String>> {
+        let here = format!("{}/config/", self.path().display());
+        let file = format!("{here}gateway.yaml");
+        Settings::parse(&file, text, Path::new(&here)).map_err(|faults| {
+            let faults = faults.to_string().replace(&here, "");
+            faults.lines().map(str::to_owned).collect()
+        })
+    }
+}

@@ -1,0 +1,333 @@
+//! The way to the core: a request goes out, its answer comes back (FWD-3, FWD-4, SIG-12).
+//!
+//! Nothing is sent but what an [`Admitted`](crate::admission::Admitted) holds: a request that was not admitted ends here
+//! with 500 before a connection is opened (SIG-11).
+//!
+//! pingora's own way runs the two directions as two tasks with a channel between them, and asks at once whether the
+//! caller has gone; for a gateway whose requests are whole before they are forwarded, one direction after the other is
+//! enough, and costs about a third of it less. It is also the only way to hold the head of an answer until its body is
+//! known, which a signature needs. A body that is longer than may be held goes on as it comes, unsigned. Deliberately
+//! not here: the gateway's own answers, which `respond` signs.
+
+use super::{
+    assertion, forward,
+    pool::Pool,
+    proxy::{Exchange, Gate},
+};
+use crate::signing::{AnswerSigner, AnswerSigning, Asserter};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, header, response::Parts};
+use pingora::{
+    Error, ErrorType, Result,
+    connectors::TransportConnector,
+    http::{RequestHeader, ResponseHeader},
+    prelude::timeout,
+    protocols::http::{ServerSession as Session, v1::client::HttpSession},
+    upstreams::peer::HttpPeer,
+};
+use std::{fmt, sync::Arc, time::Duration};
+
+/// How often a request is sent at most.
+const MAX_TRIES: usize = 2;
+
+/// How long the core may think before anybody looks whether the caller is still there: looking costs more than most
+/// answers take.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// The core.
+pub(super) struct Upstream {
+    connector: TransportConnector,
+    pool: Pool,
+    peer: HttpPeer,
+    read_timeout: Duration,
+    asserter: Option<Arc<Asserter>>,
+    signing: Option<AnswerSigning>,
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Upstream")
+            .field("address", &self.peer._address)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A request that failed, and whether it may be sent once more.
+struct Failed {
+    error: Box<Error>,
+    again: bool,
+}
+
+impl From<Box<Error>> for Failed {
+    fn from(error: Box<Error>) -> Self {
+        Self {
+            error,
+            again: false,
+        }
+    }
+}
+
+impl Upstream {
+    /// The core at an address. `asserter` signs what it is told (FWD-1), `signing` what it answers (SIG-12).
+    pub(super) fn new(
+        settings: &crate::config::Upstream,
+        asserter: Option<Arc<Asserter>>,
+        signing: Option<AnswerSigning>,
+    ) -> Self {
+        let mut peer = HttpPeer::new(settings.address, false, String::new());
+        peer.options.connection_timeout = Some(settings.connect_timeout);
+        peer.options.total_connection_timeout = Some(settings.connect_timeout);
+        Self {
+            connector: TransportConnector::new(None),
+            pool: Pool::new(settings.idle_timeout),
+            peer,
+            read_timeout: settings.read_timeout,
+            asserter,
+            signing,
+        }
+    }
+
+    /// What signs answers.
+    pub(super) fn signer(&self) -> Option<&AnswerSigner> {
+        self.signing.as_ref().map(|signing| &signing.signer)
+    }
+
+    /// Sends an admitted request to the core, and its answer to the caller.
+    ///
+    /// # Errors
+    /// The request was not admitted, or either side failed.
+    pub(super) async fn forward(
+        &self,
+        gate: &Gate,
+        session: &mut Session,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        let mut tries = 0_usize;
+        let (mut core, head) = loop {
+            tries = tries.saturating_add(1);
+            match self.ask(gate, session, exchange).await {
+                Ok(answer) => break answer,
+                Err(failed) if failed.again && tries < MAX_TRIES => {}
+                Err(failed) => return Err(failed.error),
+            }
+        };
+        let mut head = Parts::from(head);
+        frame(&mut head, &session.req_header().method);
+        gate.answered(&mut head, exchange).await?;
+        match &self.signing {
+            None => pass(session, exchange, &mut core, head).await?,
+            Some(signing) => hold(signing, session, exchange, &mut core, head).await?,
+        }
+        core.respect_keepalive();
+        if let Some(stream) = core.reuse().await {
+            self.pool.put(stream);
+        }
+        Ok(())
+    }
+
+    /// Sends the request once, and reads the head of the answer.
+    async fn ask(
+        &self,
+        gate: &Gate,
+        session: &mut Session,
+        exchange: &mut Exchange,
+    ) -> std::result::Result<(HttpSession, ResponseHeader), Failed> {
+        let admitted = exchange.admitted()?;
+        let mut request = forward::upstream_head(admitted)?;
+        if let Some(asserter) = &self.asserter {
+            assertion::insert(asserter, admitted, &mut request, gate.now())?;
+        }
+        let body = admitted.body().clone();
+        exchange.began_upstream();
+        let kept = self.pool.take();
+        let reused = kept.is_some();
+        let stream = match kept {
+            Some(stream) => stream,
+            None => {
+                let connected = self.connector.new_stream(&self.peer).await;
+                connected.map_err(|error| {
+                    let error = error.into_up();
+                    let again = error.retry();
+                    Failed { error, again }
+                })?
+            }
+        };
+        exchange.connected();
+        let mut core = HttpSession::new(stream);
+        core.read_timeout = Some(self.read_timeout);
+        let safe = session.req_header().method.is_safe();
+        let exchanged = self
+            .exchange_heads(session, &mut core, request, &body)
+            .await;
+        match exchanged {
+            Ok(head) => Ok((core, head)),
+            // FWD-3: a request is sent a second time only where that can do no harm.
+            Err(mut error) => {
+                error.retry.decide_reuse(reused);
+                let again = safe && error.retry();
+                Err(Failed { error, again })
+            }
+        }
+    }
+
+    /// Sends a request and reads the head of its answer. A safe request ends when its caller goes away; another one runs
+    /// to its end (FWD-4).
+    async fn exchange_heads(
+        &self,
+        session: &mut Session,
+        core: &mut HttpSession,
+        request: Box<RequestHeader>,
+        body: &Bytes,
+    ) -> Result<ResponseHeader> {
+        let safe = request.method.is_safe();
+        let mut exchanging = std::pin::pin!(async {
+            core.write_request_header(request).await?;
+            if !body.is_empty() {
+                core.write_body(body).await?;
+            }
+            core.finish_body().await?;
+            loop {
+                let head = core.read_resp_header_parts().await?;
+                if !head.status.is_informational() {
+                    return Ok(*head);
+                }
+            }
+        });
+        let patience = PATIENCE.min(self.read_timeout);
+        if let Ok(head) = timeout(patience, &mut exchanging).await {
+            return head.map_err(Error::into_up);
+        }
+        let rest = self.read_timeout.saturating_sub(patience);
+        tokio::select! {
+            head = timeout(rest, exchanging) => match head {
+                Ok(head) => head.map_err(Error::into_up),
+                Err(_) => Error::e_explain(ErrorType::ReadTimedout, "no answer").map_err(Error::into_up),
+            },
+            idle = session.read_body_or_idle(true), if safe => match idle {
+                Err(error) => Err(error.into_down()),
+                Ok(_) => Error::e_explain(ErrorType::ConnectionClosed, "the caller went away").map_err(Error::into_down),
+            },
+        }
+    }
+}
+
+/// Hands on an answer as it comes.
+async fn pass(
+    session: &mut Session,
+    exchange: &mut Exchange,
+    core: &mut HttpSession,
+    head: Parts,
+) -> Result<()> {
+    let (part, end) = next_part(core, exchange).await?;
+    let empty = end && part.as_ref().is_none_or(Bytes::is_empty);
+    let head = session.write_response_header(Box::new(head.into())).await;
+    head.map_err(Error::into_down)?;
+    if empty {
+        return Ok(());
+    }
+    stream(session, exchange, core, (part, end)).await
+}
+
+/// The rest of a body, from a part that was read.
+async fn stream(
+    session: &mut Session,
+    exchange: &mut Exchange,
+    core: &mut HttpSession,
+    (mut part, mut end): (Option<Bytes>, bool),
+) -> Result<()> {
+    loop {
+        let sent = session.write_response_body(part.unwrap_or_default(), end);
+        sent.await.map_err(Error::into_down)?;
+        if end {
+            return Ok(());
+        }
+        (part, end) = next_part(core, exchange).await?;
+    }
+}
+
+/// Reads the body, as far as it may be held, and hands on head and body, signed (SIG-12).
+async fn hold(
+    signing: &AnswerSigning,
+    session: &mut Session,
+    exchange: &mut Exchange,
+    core: &mut HttpSession,
+    mut head: Parts,
+) -> Result<()> {
+    let mut held = Vec::new();
+    loop {
+        let (part, end) = next_part(core, exchange).await?;
+        held.extend_from_slice(&part.unwrap_or_default());
+        if end {
+            break;
+        }
+        if held.len() > signing.body_limit {
+            let head = session.write_response_header(Box::new(head.into())).await;
+            head.map_err(Error::into_down)?;
+            return stream(session, exchange, core, (Some(held.into()), false)).await;
+        }
+    }
+    let bodiless = is_bodiless(&head, &session.req_header().method);
+    if !bodiless {
+        head.headers.remove(header::TRANSFER_ENCODING);
+        head.headers
+            .insert(header::CONTENT_LENGTH, held.len().into());
+    }
+    if held.len() <= signing.body_limit {
+        sign(&signing.signer, &mut head.headers, &held)?;
+    }
+    let empty = bodiless || held.is_empty();
+    let head = session.write_response_header(Box::new(head.into())).await;
+    head.map_err(Error::into_down)?;
+    if !empty {
+        let body = session.write_response_body(held.into(), true).await;
+        body.map_err(Error::into_down)?;
+    }
+    Ok(())
+}
+
+/// Adds what signs an answer to its head.
+///
+/// # Errors
+/// It cannot be signed: a fault of the machine.
+pub(super) fn sign(signer: &AnswerSigner, headers: &mut HeaderMap, body: &[u8]) -> Result<()> {
+    let signed = signer.sign(headers, body);
+    let signed = signed
+        .ok_or_else(|| Error::explain(ErrorType::InternalError, "the answer cannot be signed"))?;
+    for (name, value) in signed {
+        headers.insert(name, value);
+    }
+    Ok(())
+}
+
+/// The next part of a body as the caller gets it, and whether it is the last.
+async fn next_part(
+    core: &mut HttpSession,
+    exchange: &mut Exchange,
+) -> Result<(Option<Bytes>, bool)> {
+    let (part, end) = if core.is_body_done() {
+        (None, true)
+    } else {
+        let part = core.read_body_bytes().await.map_err(Error::into_up)?;
+        let end = part.is_none() || core.is_body_done();
+        (part, end)
+    };
+    Ok((exchange.pass(part, end), end))
+}
+
+/// RFC 9110, section 6.4.1.
+fn is_bodiless(head: &Parts, method: &Method) -> bool {
+    *method == Method::HEAD || matches!(head.status.as_u16(), 204 | 304)
+}
+
+/// A body that ends with its connection is chunked on the way to the caller, whose connection stays.
+fn frame(head: &mut Parts, method: &Method) {
+    let framed = [header::TRANSFER_ENCODING, header::CONTENT_LENGTH]
+        .iter()
+        .any(|name| head.headers.contains_key(name));
+    if !framed && !is_bodiless(head, method) {
+        head.version = http::Version::HTTP_11;
+        let chunked = HeaderValue::from_static("chunked");
+        head.headers.insert(header::TRANSFER_ENCODING, chunked);
+    }
+}

@@ -1,0 +1,120 @@
+//! The headers of one request, those of the table found in one pass: most of the table is absent from most requests, and
+//! every stage asks for some of it.
+
+use super::{COUNT, Header, TABLE, find, position};
+use http::{HeaderMap, HeaderValue};
+
+/// The headers of a request. Those of the table are where the table has them; any other is in [`Fields::map`].
+#[derive(Clone, Debug)]
+pub struct Fields<'a> {
+    map: &'a HeaderMap,
+    /// The first value of each header of the table.
+    first: [Option<&'a HeaderValue>; COUNT],
+    /// A bit for each header of the table that stands more than once.
+    repeated: u64,
+}
+
+const _: () = assert!(COUNT <= 64, "a bit for each header of the table");
+
+impl<'a> Fields<'a> {
+    /// Finds the headers of the table in a request's.
+    pub fn of(map: &'a HeaderMap) -> Self {
+        let mut first = [None; COUNT];
+        let mut repeated = 0;
+        for (name, value) in map {
+            let Some(position) = position(name.as_str()) else {
+                continue;
+            };
+            match first.get_mut(position) {
+                Some(Some(_)) => repeated |= 1 << position,
+                Some(place) => *place = Some(value),
+                None => {}
+            }
+        }
+        Self {
+            map,
+            first,
+            repeated,
+        }
+    }
+
+    /// All of them, by name.
+    pub const fn map(&self) -> &'a HeaderMap {
+        self.map
+    }
+
+    /// The headers of the table that the request has, in the table's order.
+    pub fn present(&self) -> impl Iterator<Item = &'static Header> {
+        let both = TABLE.iter().zip(&self.first);
+        both.filter(|(_, value)| value.is_some())
+            .map(|(header, _)| *header)
+    }
+
+    pub(super) fn first(&self, header: &Header) -> Option<&'a HeaderValue> {
+        self.first.get(header.position).copied().flatten()
+    }
+
+    /// Every value of a header, in the order of the request.
+    pub fn all(&self, header: &Header) -> impl Iterator<Item = &'a HeaderValue> {
+        let repeated = self.repeated & 1 << header.position != 0;
+        let rest = repeated.then(|| self.map.get_all(&header.name).into_iter().skip(1));
+        self.first(header)
+            .into_iter()
+            .chain(rest.into_iter().flatten())
+    }
+
+    /// Every value of the header with this name, of the table or not, in any letter case.
+    pub fn named(&self, name: &str) -> impl Iterator<Item = &'a HeaderValue> {
+        let header = find(name);
+        let other = header.is_none().then(|| self.map.get_all(name));
+        let values = header.map(|header| self.all(header));
+        let other = other.into_iter().flatten();
+        values.into_iter().flatten().chain(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::*, *};
+    use http::HeaderName;
+
+    #[test]
+    fn they_are_where_the_table_has_them() {
+        let pairs = [
+            ("accept", "a"),
+            ("psu-id", " "),
+            ("x-other", "o"),
+            ("accept", "b"),
+            ("psu-ip-port", "1"),
+            ("accept", "c"),
+        ];
+        let mut map = HeaderMap::new();
+        for (name, value) in pairs {
+            map.append(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
+        }
+        let fields = Fields::of(&map);
+        let present: Vec<_> = fields.present().map(|header| header.written).collect();
+        assert_eq!(present, ["Accept", "PSU-ID", "PSU-IP-Port"]);
+        let all: Vec<_> = fields.all(&ACCEPT).collect();
+        assert_eq!(all, ["a", "b", "c"]);
+        assert_eq!(fields.all(&PSU_IP_PORT).count(), 1);
+        assert_eq!(fields.all(&DATE).count(), 0);
+        assert!(PSU_ID.get(&fields).is_some() && PSU_ID.get_filled(&fields).is_none());
+        assert!(DATE.get(&fields).is_none());
+        let named = |name| fields.named(name).count();
+        assert_eq!(
+            [named("x-OTHER"), named("Accept"), named("x-none")],
+            [1, 3, 0]
+        );
+        for header in TABLE {
+            assert_eq!(TABLE[header.position].name, header.name);
+            assert_eq!(
+                find(header.written).map(|found| &found.name),
+                Some(&header.name)
+            );
+        }
+    }
+}

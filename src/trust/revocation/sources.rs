@@ -1,0 +1,305 @@
+//! Which sources tell whether a certificate is revoked, and what is known from them at a moment.
+//!
+//! Invariants: a source that says "revoked" outweighs all others; what was signed by another than the issuing CA's very key, a responder's
+//! (RFC 6960, 4.2.2.2.1) or another key of the same CA's (RFC 5280, 6.3.3 f), says "good" only while it is known that the signer's own
+//! certificate is not revoked. That is judged without signers of this kind, so that nothing vouches for itself. Deliberately not here:
+//! asking, which is the engine's.
+
+use super::{
+    Fault, RevocationSettings, Standing,
+    cell::{Cell, Gate, Key, Question, Said},
+    crl::{Chain, Crl, Scope, Signers, certificate as read_certificate},
+    fetch::Address,
+    member::Published,
+};
+use crate::clock::Timestamp;
+use moka::sync::Cache;
+use openssl::x509::{X509, X509Name, X509Ref};
+use std::{cmp::Ordering, sync::Arc, time::Duration};
+
+/// How many sources are kept: a few for each certificate that is kept ready.
+const SOURCES_KEPT: u64 = 20_000;
+
+/// Every source, shared by the requests that rest on it and the thread that asks it.
+#[derive(Debug)]
+pub(super) struct Directory {
+    settings: RevocationSettings,
+    /// The names (DER) of the issuers of the settings' lists, in their order.
+    list_issuers: Vec<Option<Vec<u8>>>,
+    cells: Cache<Key, Arc<Cell>>,
+    gates: Cache<Address, Arc<Gate>>,
+}
+
+/// Where the revocation of each member of a chain is known from, the certificate's own first; the anchor has none.
+#[derive(Debug)]
+pub(crate) struct Sources(Box<[Member]>);
+
+/// Where the revocation of one certificate is known from.
+#[derive(Debug)]
+pub(super) struct Member {
+    serial: Box<[u8]>,
+    cells: Vec<Arc<Cell>>,
+}
+
+impl Directory {
+    pub(super) fn new(settings: RevocationSettings) -> Self {
+        let lists = settings.lists.iter();
+        Self {
+            list_issuers: lists.map(|list| Crl::issuer(list)).collect(),
+            settings,
+            cells: Cache::new(SOURCES_KEPT),
+            gates: Cache::new(SOURCES_KEPT),
+        }
+    }
+
+    pub(super) const fn settings(&self) -> &RevocationSettings {
+        &self.settings
+    }
+
+    /// Every source that is kept.
+    pub(super) fn cells(&self) -> impl Iterator<Item = Arc<Cell>> {
+        self.cells.iter().map(|(_, cell)| cell)
+    }
+
+    /// Those of a chain, the anchor last.
+    pub(super) fn sources(
+        &self,
+        chain: &[X509],
+        others: impl Fn(&X509Ref) -> Vec<Chain>,
+    ) -> Result<Sources, Fault> {
+        let pairs = chain.iter().zip(chain.iter().skip(1));
+        pairs
+            .map(|(certificate, issuer)| self.member(certificate, issuer, others(issuer)))
+            .collect::<Result<_, _>>()
+            .map(Sources)
+    }
+
+    /// Those of the certificate of a responder (DER): lists only, for what a responder says of itself proves nothing.
+    pub(super) fn of_responder(
+        &self,
+        certificate: &[u8],
+        issuer: &X509Ref,
+    ) -> Result<Sources, Fault> {
+        let mut published = Published::of(certificate)?;
+        self.configure(&mut published, issuer);
+        let above = issuer
+            .to_der()
+            .map_err(|_| Fault::Invalid("OpenSSL cannot write the certificate"))?;
+        let signers = Signers::new(above.into(), Vec::new());
+        let member = self.member_of(published, None, issuer, &signers);
+        Sources(Box::new([member])).that_tell()
+    }
+
+    /// What a list says, and where the revocation of its signer is known from, if that is another than the issuing CA's very key.
+    pub(super) fn vouched(&self, list: Crl) -> Result<Said, Fault> {
+        let sources = |chain: &Chain| {
+            let chain = chain.iter().map(|der| read_certificate(der));
+            let chain = chain.collect::<Result<Vec<_>, _>>()?;
+            self.sources(&chain, |_| Vec::new())?.that_tell()
+        };
+        let signer = list.signer.as_ref().map(sources).transpose()?;
+        Ok(Said::List(list, signer))
+    }
+
+    fn member(
+        &self,
+        certificate: &X509Ref,
+        issuer: &X509Ref,
+        others: Vec<Chain>,
+    ) -> Result<Member, Fault> {
+        let der = |certificate: &X509Ref| {
+            certificate
+                .to_der()
+                .map(Arc::<[u8]>::from)
+                .map_err(|_| Fault::Invalid("OpenSSL cannot write the certificate"))
+        };
+        let (own, above) = (der(certificate)?, der(issuer)?);
+        let mut published = Published::of(&own)?;
+        self.configure(&mut published, issuer);
+        let signers = Signers::new(above, others);
+        Ok(self.member_of(published, Some(own), issuer, &signers))
+    }
+
+    /// The operator's addresses take the place of those in the certificate.
+    fn configure(&self, published: &mut Published, issuer: &X509Ref) {
+        let key = |certificate: &X509Ref| {
+            certificate
+                .public_key()
+                .and_then(|key| key.public_key_to_der())
+                .ok()
+        };
+        for of in &self.settings.addresses {
+            let name = of.issuer.subject_name();
+            if key(&of.issuer) != key(issuer)
+                || !name
+                    .try_cmp(issuer.subject_name())
+                    .is_ok_and(Ordering::is_eq)
+            {
+                continue;
+            }
+            if let Some(address) = &of.ocsp {
+                published.ocsp = vec![address.clone()];
+            }
+            if let Some(address) = &of.crl {
+                published.crls = vec![address.clone()];
+            }
+        }
+    }
+
+    fn member_of(
+        &self,
+        published: Published,
+        certificate: Option<Arc<[u8]>>,
+        issuer: &X509Ref,
+        signers: &Signers,
+    ) -> Member {
+        let ask = |question: Question| move |address: Address| self.cell(address, question.clone());
+        let ocsp = certificate.map(|certificate| {
+            let question = Question::Ocsp {
+                certificate,
+                signers: signers.clone(),
+            };
+            published.ocsp.into_iter().map(ask(question))
+        });
+        let list = Question::Crl {
+            signers: signers.clone(),
+            scope: published.scope,
+        };
+        let files = self.files(issuer, &list);
+        let crls = published.crls.into_iter().map(ask(list));
+        Member {
+            serial: published.serial,
+            cells: ocsp
+                .into_iter()
+                .flatten()
+                .chain(crls)
+                .chain(files)
+                .collect(),
+        }
+    }
+
+    fn cell(&self, address: Address, question: Question) -> Arc<Cell> {
+        let gate = self.gates.get_with(address.clone(), Arc::default);
+        let key = (Some(address), question);
+        self.cells
+            .get_with(key.clone(), || Arc::new(Cell::new(key, gate)))
+    }
+
+    /// The files' list for this issuer: the first that counts.
+    fn files(&self, issuer: &X509Ref, question: &Question) -> Option<Arc<Cell>> {
+        let Question::Crl { signers, scope } = question else {
+            return None;
+        };
+        if self.settings.lists.is_empty() {
+            return None;
+        }
+        let key = (None, question.clone());
+        if let Some(known) = self.cells.get(&key) {
+            return Some(known);
+        }
+        let said = self.listed(issuer, signers, scope)?;
+        let cell = Arc::new(Cell::of_file(key.clone(), said));
+        self.cells.insert(key, Arc::clone(&cell));
+        Some(cell)
+    }
+
+    /// Reading a list costs as much as it is long: only those in the issuer's name are.
+    fn listed(&self, issuer: &X509Ref, signers: &Signers, scope: &Scope) -> Option<Said> {
+        let name = issuer.subject_name();
+        let is_same = |of: &Vec<u8>| {
+            let of = X509Name::from_der(of);
+            of.is_ok_and(|of| of.try_cmp(name).is_ok_and(Ordering::is_eq))
+        };
+        let lists = self.settings.lists.iter().zip(&self.list_issuers);
+        lists
+            .filter(|(_, of)| of.as_ref().is_some_and(is_same))
+            .find_map(|(list, _)| self.vouched(Crl::read(list, signers, scope).ok()?).ok())
+    }
+}
+
+impl Sources {
+    /// These, if there are any for each member: others would never be known to be good.
+    fn that_tell(self) -> Result<Self, Fault> {
+        if self.0.iter().any(|member| member.cells.is_empty()) {
+            return Err(Fault::Invalid(
+                "nobody tells whether its signer's certificate is revoked: there is neither a CRL for it nor, for a responder, id-pkix-ocsp-nocheck",
+            ));
+        }
+        Ok(self)
+    }
+
+    /// What is known of a chain at a moment. `stale`: how long what was said counts beyond its nextUpdate.
+    pub(super) fn standing(&self, now: Timestamp, stale: Duration) -> Standing {
+        let mut standing = Standing::Good;
+        for (depth, member) in self.0.iter().enumerate() {
+            match member.standing(now, stale) {
+                Known::Good => {}
+                Known::Revoked(since) => return Standing::Revoked { depth, since },
+                Known::Nothing if standing == Standing::Good => {
+                    standing = Standing::Unknown { depth };
+                }
+                Known::Nothing => {}
+            }
+        }
+        standing
+    }
+
+    /// The sources of those members of which nothing is known, those of their signers among them.
+    pub(super) fn unknown(&self, now: Timestamp, stale: Duration) -> Vec<Arc<Cell>> {
+        let members = self.0.iter();
+        members
+            .flat_map(|member| member.unknown(now, stale))
+            .collect()
+    }
+}
+
+/// What is known of a certificate.
+enum Known {
+    Good,
+    Revoked(Timestamp),
+    Nothing,
+}
+
+impl Member {
+    /// What is known. A source that says "revoked" outweighs all others, however old it is: it was said, and nobody took it back. Only
+    /// a signer that is itself revoked is not listened to.
+    fn standing(&self, now: Timestamp, stale: Duration) -> Known {
+        let mut known = Known::Nothing;
+        for cell in &self.cells {
+            cell.touch(now);
+            let said = cell.said();
+            let Some(said) = said.as_ref() else { continue };
+            let signer = said.signer().map(|own| own.standing(now, stale));
+            if matches!(signer, Some(Standing::Revoked { .. })) {
+                continue;
+            }
+            if let Some(since) = said.revoked(&self.serial) {
+                return Known::Revoked(since);
+            }
+            let until = said.next_update().unix().saturating_add(stale.as_secs());
+            if now.unix() <= until && matches!(signer, None | Some(Standing::Good)) {
+                known = Known::Good;
+            }
+        }
+        known
+    }
+
+    /// Where nothing is known: its sources that have nothing to say now, and those of the signers of the others.
+    fn unknown(&self, now: Timestamp, stale: Duration) -> Vec<Arc<Cell>> {
+        if !matches!(self.standing(now, stale), Known::Nothing) {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        for cell in &self.cells {
+            match cell.said().as_ref() {
+                // It is not to be asked again: only its signer is in doubt.
+                Some(said) if now <= said.next_update() => {
+                    let signer = said.signer().map(|own| own.unknown(now, stale));
+                    found.extend(signer.unwrap_or_default());
+                }
+                _ => found.push(Arc::clone(cell)),
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,217 @@
+//! What TPPs that are known pay for the faults of the responders of others: nothing, but for the work that a stranger makes anyway.
+//!
+//! A gateway that checks revocation serves known TPPs at a steady rate, each request sent when it is due whatever became of the one
+//! before. Meanwhile TPPs that were never seen call, and where their lists are published answers well, hangs, answers nonsense or does
+//! not end. Intervals of each kind take turns in one run, so that what else the machine does falls on all of them, and each is
+//! compared with the quiet one of its round. `make faults` runs it; PORTVAKT_FAULTS says how many rounds (10), PORTVAKT_RATE how many
+//! requests in a second (250), PORTVAKT_STRANGERS how many never-seen certificates in a second (5).
+
+use super::revocation::{now, signed};
+use crate::harness::{
+    Call, Connection, Crl, Gate, Said, Sealed, Source, Tls, Tpp, pki::LeafSpec, world,
+};
+use portvakt::clock::Stopwatch;
+use std::time::Duration;
+
+/// How long an interval is, in seconds.
+const SECONDS: usize = 4;
+
+/// Connections of known TPPs.
+const CONNECTIONS: usize = 4;
+
+/// What happens to strangers in an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// There are none.
+    Quiet,
+    Healthy,
+    Hanging,
+    Nonsense,
+    Endless,
+}
+
+const KINDS: [Kind; 5] = [
+    Kind::Quiet,
+    Kind::Healthy,
+    Kind::Hanging,
+    Kind::Nonsense,
+    Kind::Endless,
+];
+
+impl Kind {
+    /// What the lists' server says, and what strangers are answered.
+    fn says(self) -> (Said, u16) {
+        let list = signed(&Crl::at(now()));
+        match self {
+            Self::Quiet | Self::Healthy => (Said::ok(list), 200),
+            Self::Hanging => {
+                let after = Duration::from_secs(8);
+                (
+                    Said {
+                        after,
+                        ..Said::ok(list)
+                    },
+                    503,
+                )
+            }
+            Self::Nonsense => (Said::ok(b"<html>Gateway Timeout</html>".to_vec()), 503),
+            Self::Endless => (Said::ok(vec![0x30; 6 * 1024 * 1024]), 503),
+        }
+    }
+}
+
+fn setting(name: &str, default: usize) -> usize {
+    std::env::var(name).map_or(default, |text| text.parse().unwrap())
+}
+
+/// The call of a TPP of its own, whose list is at this address.
+fn tpp(number: usize, list: String) -> Call {
+    let number = u32::try_from(number).unwrap();
+    let serial = [&[0x44][..], &number.to_be_bytes()].concat();
+    let spec = LeafSpec {
+        serial: Some(serial),
+        organization_identifier: Some(format!("PSDNO-FSA-{:06}", 500_000 + number)),
+        crl_urls: vec![list],
+        ..world().leaf()
+    };
+    Call::accounts().by(&Tpp::of(world().issuing.issue(&spec).unwrap()))
+}
+
+/// Sends each request when it is due, on one connection; how long each took from then.
+fn send_when_due(
+    begun: Stopwatch,
+    mut connection: Connection,
+    requests: &[(Duration, &Sealed)],
+) -> (Connection, Vec<Duration>) {
+    let mut took = Vec::with_capacity(requests.len());
+    for (due, sealed) in requests {
+        let mut from = *due;
+        if let Some(wait) = due.checked_sub(begun.elapsed()) {
+            std::thread::sleep(wait);
+            // Waking takes its time too, which is not the gateway's.
+            from = begun.elapsed();
+        }
+        assert_eq!(connection.exchange(sealed).unwrap().status, 200);
+        took.push(begun.elapsed().saturating_sub(from));
+    }
+    (connection, took)
+}
+
+fn p99(mut took: Vec<Duration>) -> f64 {
+    took.sort_unstable();
+    took[took.len() * 99 / 100].as_secs_f64() * 1e6
+}
+
+fn median(mut all: Vec<f64>) -> f64 {
+    all.sort_unstable_by(f64::total_cmp);
+    all[all.len() / 2]
+}
+
+#[test]
+#[ignore = "a measurement of minutes on a machine that does nothing else: make faults"]
+fn known_tpps_do_not_feel_the_responders_of_others() {
+    let (rounds, rate) = (
+        setting("PORTVAKT_FAULTS", 10),
+        setting("PORTVAKT_RATE", 250),
+    );
+    let strangers = setting("PORTVAKT_STRANGERS", 5);
+    let (own, others) = (
+        Source::serving(signed(&Crl::at(now()))),
+        Source::serving(Vec::new()),
+    );
+    let gate = Gate::builder()
+        .threads(2)
+        .file("anchors/root.pem", world().issuing.pem())
+        .line("rates: {per_address: off, per_tpp: off}")
+        .line("revocation: {check: on, unreachable: closed, private_addresses: [127.0.0.1]}")
+        .start();
+    let known: Vec<_> = (0..20).map(|number| tpp(number, own.url())).collect();
+    let connector = Tls::default().connector(world());
+    let open = || Connection::over(gate.address(), &connector).unwrap();
+    let mut connections: Vec<_> = (0..CONNECTIONS).map(|_| open()).collect();
+    for call in &known {
+        for connection in &mut connections {
+            assert_eq!(connection.exchange(&gate.seal(call)).unwrap().status, 200);
+        }
+    }
+    let (mut next, mut ratios, mut all) = (
+        1_000,
+        vec![Vec::new(); KINDS.len()],
+        vec![Vec::new(); KINDS.len()],
+    );
+    for round in 0..rounds {
+        let mut quiet = 0.0;
+        for (index, kind) in KINDS.into_iter().enumerate() {
+            let (said, status) = kind.says();
+            others.say(move |_| said.clone());
+            let count = if kind == Kind::Quiet {
+                0
+            } else {
+                strangers * SECONDS
+            };
+            // Signed beforehand: a signature costs more than all that the gateway does with it.
+            let coming: Vec<_> = (0..count)
+                .map(|_| {
+                    next += 1;
+                    gate.seal(&tpp(next, format!("{}{next}", others.url())))
+                })
+                .collect();
+            let sealed: Vec<_> = (0..rate * SECONDS)
+                .map(|number| gate.seal(&known[number % known.len()]))
+                .collect();
+            let due = |number: usize, of: usize| {
+                Duration::from_secs_f64(0.2 + (number * SECONDS) as f64 / of as f64)
+            };
+            let begun = Stopwatch::start();
+            let mut took = Vec::new();
+            connections = std::thread::scope(|scope| {
+                let sending: Vec<_> = std::mem::take(&mut connections)
+                    .into_iter()
+                    .enumerate()
+                    .map(|(first, connection)| {
+                        let own = sealed.iter().enumerate().skip(first).step_by(CONNECTIONS);
+                        let own: Vec<_> = own
+                            .map(|(number, sealed)| (due(number, rate * SECONDS), sealed))
+                            .collect();
+                        scope.spawn(move || send_when_due(begun, connection, &own))
+                    })
+                    .collect();
+                for (number, sealed) in coming.iter().enumerate() {
+                    let open = &open;
+                    let due = due(number, coming.len());
+                    scope.spawn(move || {
+                        std::thread::sleep(due.saturating_sub(begun.elapsed()));
+                        assert_eq!(open().exchange(sealed).unwrap().status, status);
+                    });
+                }
+                sending
+                    .into_iter()
+                    .map(|one| {
+                        let (connection, own) = one.join().unwrap();
+                        took.extend(own);
+                        connection
+                    })
+                    .collect()
+            });
+            gate.upstream().take();
+            all[index].extend_from_slice(&took);
+            let p99 = p99(took);
+            if kind == Kind::Quiet {
+                quiet = p99;
+            }
+            ratios[index].push(p99 / quiet);
+            println!(
+                "round {round} {kind:?}: p99 {p99:.0} µs, {:.2} of the quiet one",
+                p99 / quiet
+            );
+        }
+    }
+    println!("{rate} requests/s, {strangers} strangers/s, {rounds} rounds of {SECONDS} s:");
+    for (index, kind) in KINDS.into_iter().enumerate() {
+        let (ratio, whole) = (median(ratios[index].clone()), p99(all[index].clone()));
+        let whole_ratio = whole / p99(all[0].clone());
+        println!(
+            "{kind:?}: p99 {whole:.0} µs of all rounds together ({whole_ratio:.2}), median of the rounds' ratios {ratio:.2}"
+        );
+    }
+}
