@@ -82,6 +82,15 @@ pub(super) fn make_folder_of(path: &Path) -> Result<(), OpenFault> {
         .map_err(|error| OpenFault::Folder(folder.to_owned(), error))
 }
 
+/// Keeps other processes from opening state in the same folder, until what it returns is dropped.
+pub(super) fn lock_folder_of(path: &Path) -> Result<File, OpenFault> {
+    let folder = folder_of(path);
+    let fault = |error| OpenFault::File(folder.to_owned(), error);
+    let opened = File::open(folder).map_err(fault)?;
+    opened.lock().map_err(fault)?;
+    Ok(opened)
+}
+
 /// Makes a new name in a folder durable.
 pub(super) fn sync_folder_of(path: &Path) -> Result<(), OpenFault> {
     let folder = folder_of(path);

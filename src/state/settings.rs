@@ -53,6 +53,9 @@ pub enum OpenFault {
     /// SQLite cannot use it.
     #[error("{0} cannot be used: {1}; it is left as it is: restore a backup, or name another file")]
     Damaged(PathBuf, String),
+    /// Another process writes and does not end.
+    #[error("{0} is locked by another process: end that process, then start again")]
+    Locked(PathBuf),
     /// A later version's file.
     #[error(
         "{file} has schema {found}, and this version knows {known}: run the version that wrote it, or a later one"

@@ -72,6 +72,8 @@ pub(super) fn open(settings: &StateSettings) -> Result<(Connection, Identity, Ke
     let path = &settings.file;
     let fault = |error| OpenFault::File(path.clone(), error);
     hash_key::make_folder_of(path)?;
+    // SQLite does not wait when two connections turn a new file's journal on at the same time.
+    let _alone = hash_key::lock_folder_of(path)?;
     let found = header(path)?;
     let secret = match (hash_key::read(&settings.hash_key)?, &found) {
         (Some(secret), _) => secret,
@@ -247,8 +249,9 @@ fn check_value(keys: &Keys) -> String {
     format!("{:032x}", u128::from_be_bytes(*hash.as_bytes()))
 }
 
-fn damaged(path: &Path, error: &rusqlite::Error) -> OpenFault {
+pub(super) fn damaged(path: &Path, error: &rusqlite::Error) -> OpenFault {
     match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy) => OpenFault::Locked(path.to_owned()),
         Some(ErrorCode::NotADatabase) => OpenFault::Foreign(path.to_owned()),
         _ => OpenFault::Damaged(path.to_owned(), error.to_string()),
     }

@@ -60,7 +60,7 @@ impl Sqlite {
     pub(super) fn open(settings: &StateSettings) -> Result<(Self, Keys), OpenFault> {
         let (connection, identity, keys) = file::open(settings)?;
         let path = settings.file.clone();
-        let damaged = |error: rusqlite::Error| OpenFault::Damaged(path.clone(), error.to_string());
+        let damaged = |error: rusqlite::Error| file::damaged(&path, &error);
         let readers = read::Readers::open(identity.path()).map_err(damaged)?;
         let watcher = file::connect_reader(identity.path()).map_err(damaged)?;
         let shared = Arc::new(Shared {

@@ -227,6 +227,20 @@ async fn state_and_key_belong_together() {
     );
 }
 
+#[tokio::test]
+async fn a_file_that_another_holds_is_refused() {
+    let place = Place::new();
+    place.with_a_session().await;
+    let other = place.sql();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    assert_eq!(
+        place.refused(),
+        "state/portvakt.db is locked by another process: end that process, then start again"
+    );
+    other.execute_batch("ROLLBACK").unwrap();
+    assert!(place.open().psu(who(1)).await.unwrap().is_some());
+}
+
 #[test]
 fn an_empty_file_is_a_new_one() {
     let place = Place::new();
@@ -238,7 +252,7 @@ fn an_empty_file_is_a_new_one() {
 
 #[test]
 fn many_may_open_at_once_for_the_first_time() {
-    for _ in 0..5 {
+    for _ in 0..20 {
         let place = Place::new();
         let faults: Vec<OpenFault> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8)
