@@ -621,3 +621,30 @@ fn lists_from_files() {
         "{fault}"
     );
 }
+
+/// What asks is put behind what serves requests.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_asks_steps_back() {
+    let _gate = gate();
+    let nice = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        tasks
+            .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok())
+            .find(|stat| stat.contains("(revocation)"))
+            .map(|stat| {
+                stat.rsplit(')')
+                    .next()
+                    .unwrap()
+                    .split_whitespace()
+                    .nth(16)
+                    .unwrap()
+                    .to_owned()
+            })
+    };
+    let waited = Stopwatch::start();
+    while nice().as_deref() != Some("10") {
+        assert!(waited.elapsed() < Duration::from_secs(10), "{:?}", nice());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
