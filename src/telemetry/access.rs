@@ -10,7 +10,7 @@ use crate::{
     trust::{Certificate, Tolerated},
 };
 use http::HeaderValue;
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer, ser::SerializeMap};
 use std::{
     io::{self, Write},
     sync::{
@@ -23,6 +23,10 @@ use std::{
 
 /// Lines that may wait to be written.
 const QUEUE: usize = 8 * 1024;
+
+/// How long lines gather: waking the writer for each would cost a request more than all that is in its line. Where there is but
+/// one core, requests wait while many lines are written.
+const GATHER: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub(super) struct AccessLog {
@@ -58,16 +62,18 @@ impl Drop for AccessLog {
     }
 }
 
-/// Writes lines as they come, and flushes when none waits. Where standard output is gone, there is nobody to tell.
+/// Writes lines, those of a millisecond together. Where standard output is gone, there is nobody to tell.
 fn write_all(lines: &Receiver<Line>, output: &mut impl Write) {
-    let mut output = io::BufWriter::new(output);
-    while let Ok(line) = lines.recv() {
-        let mut next = Some(line);
-        while let Some(line) = next {
-            let _ = writeln!(output, "{}", line.to_json());
-            next = lines.try_recv().ok();
+    let mut text = Vec::new();
+    while let Ok(first) = lines.recv() {
+        std::thread::sleep(GATHER);
+        for line in std::iter::once(first).chain(lines.try_iter().take(QUEUE)) {
+            // Nothing in a line can't be written, and a part of one would end with it.
+            let _ = serde_json::to_writer(&mut text, &line);
+            text.push(b'\n');
         }
-        let _ = output.flush();
+        let _ = output.write_all(&text).and_then(|()| output.flush());
+        text.clear();
     }
 }
 
@@ -106,8 +112,10 @@ impl Line {
             register_stale: record.register_is_stale(),
         }
     }
+}
 
-    fn to_json(&self) -> Value {
+impl Serialize for Line {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (outcome, reason) = match self.outcome {
             Outcome::Forwarded(_) => ("forwarded", None),
             Outcome::Answered => ("answered", None),
@@ -128,51 +136,53 @@ impl Line {
             .checks
             .iter()
             .any(|check| check.stage == Stage::Signature && check.verdict == Verdict::Held);
-        let took: Map<_, _> = self
-            .checks
-            .iter()
-            .map(|check| (check.stage.name().into(), json!(check.took.as_micros())))
-            .collect();
-        let mut line = json!({
-            "time": self.at.unix(),
-            "request_id": id,
-            "operation": self.operation.as_ref().map(|operation| &operation.name),
-            "tpp": shown.filter(|_| signed),
-            "outcome": outcome,
-            "reason": reason.map(Reason::slug),
-            "status": self.status,
-            "whole_us": self.whole.as_micros(),
-            "upstream_us": self.upstream.map(|took| took.as_micros()),
-            "checks_us": took,
-        });
+        let operation = self.operation.as_ref().map(|operation| &operation.name);
+        let mut line = serializer.serialize_map(None)?;
+        line.serialize_entry("time", &self.at.unix())?;
+        line.serialize_entry("request_id", &id)?;
+        line.serialize_entry("operation", &operation)?;
+        line.serialize_entry("tpp", &shown.filter(|_| signed))?;
+        line.serialize_entry("outcome", outcome)?;
+        line.serialize_entry("reason", &reason.map(Reason::slug))?;
+        line.serialize_entry("status", &self.status)?;
+        line.serialize_entry("whole_us", &self.whole.as_micros())?;
+        line.serialize_entry("upstream_us", &self.upstream.map(|took| took.as_micros()))?;
+        line.serialize_entry("checks_us", &Took(&self.checks))?;
+        if let Some(shown) = shown.filter(|_| !signed) {
+            line.serialize_entry("shown_tpp", shown)?;
+        }
         let waived = |check: &Check| check.verdict.waived().map(Reason::slug);
         let observed: Vec<_> = self.checks.iter().filter_map(waived).collect();
-        let tolerated: Vec<_> = self
-            .certificate
-            .iter()
+        if !observed.is_empty() {
+            line.serialize_entry("observed", &observed)?;
+        }
+        let certificate = self.certificate.iter();
+        let tolerated: Vec<_> = certificate
             .flat_map(|certificate| certificate.tolerated().iter())
             .map(Tolerated::name)
             .collect();
-        let rare = [
-            ("shown_tpp", shown.filter(|_| !signed).map(|id| json!(id))),
-            ("observed", (!observed.is_empty()).then(|| json!(observed))),
-            (
-                "tolerated",
-                (!tolerated.is_empty()).then(|| json!(tolerated)),
-            ),
-            ("register", self.register_stale.then(|| json!("stale"))),
-            (
-                "revocation",
-                self.revocation_unknown.then(|| json!("unknown")),
-            ),
-            ("operator", self.operator.as_ref().map(|text| json!(text))),
-        ];
-        if let Some(members) = line.as_object_mut() {
-            let present = rare
-                .into_iter()
-                .filter_map(|(name, value)| Some((name.to_owned(), value?)));
-            members.extend(present);
+        if !tolerated.is_empty() {
+            line.serialize_entry("tolerated", &tolerated)?;
         }
-        line
+        if self.register_stale {
+            line.serialize_entry("register", "stale")?;
+        }
+        if self.revocation_unknown {
+            line.serialize_entry("revocation", "unknown")?;
+        }
+        if let Some(operator) = &self.operator {
+            line.serialize_entry("operator", operator)?;
+        }
+        line.end()
+    }
+}
+
+/// How long each check took, in microseconds, by its name.
+struct Took<'a>(&'a [Check]);
+
+impl Serialize for Took<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let took = |check: &Check| (check.stage.name(), check.took.as_micros());
+        serializer.collect_map(self.0.iter().map(took))
     }
 }
