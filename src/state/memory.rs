@@ -5,7 +5,7 @@
 //! process changes is dropped as soon as the change log is read. Deliberately not here: that a PSU is unknown, which is
 //! never remembered.
 
-use super::{Hash, Psu, StateSettings, seen::Seen};
+use super::{Hash, Psu, StateSettings, keys::ByItself, seen::Seen};
 use crate::clock::Timestamp;
 use moka::sync::Cache;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,10 +15,10 @@ const STRIPES: usize = 64;
 
 /// The memory of a store.
 pub(super) struct Memory {
-    psus: Cache<Hash, Known>,
+    psus: Cache<Hash, Known, ByItself>,
     /// How often a PSU of each stripe changed: what was read before a change is not put in after it.
     generations: Vec<Mutex<u64>>,
-    used_up: Cache<Hash, Timestamp>,
+    used_up: Cache<Hash, Timestamp, ByItself>,
     /// The request ids of safe requests.
     pub(super) seen: Seen,
 }
@@ -34,12 +34,17 @@ pub(super) struct Known {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading(u64);
 
+fn cache<V: Clone + Send + Sync + 'static>(most: u64) -> Cache<Hash, V, ByItself> {
+    let builder = Cache::builder().max_capacity(most);
+    builder.build_with_hasher(ByItself::default())
+}
+
 impl Memory {
     pub(super) fn new(settings: &StateSettings) -> Self {
         Self {
-            psus: Cache::new(settings.psus_in_memory),
+            psus: cache(settings.psus_in_memory),
             generations: (0..STRIPES).map(|_| Mutex::new(0)).collect(),
-            used_up: Cache::new(settings.refusals_in_memory),
+            used_up: cache(settings.refusals_in_memory),
             seen: Seen::new(settings.request_ids_in_memory),
         }
     }

@@ -4,7 +4,7 @@
 //! forgotten when it is at least three minutes old, so that nothing has to be searched for what expired. Invariant: an id
 //! is never forgotten before its time; where memory is full, new ones are refused instead.
 
-use super::Hash;
+use super::{Hash, keys::ByItself};
 use crate::clock::Timestamp;
 use std::{
     collections::HashMap,
@@ -33,8 +33,8 @@ pub(super) struct Seen {
 #[derive(Default)]
 struct Shard {
     begun: u64,
-    young: HashMap<Hash, u64>,
-    old: HashMap<Hash, u64>,
+    young: HashMap<Hash, u64, ByItself>,
+    old: HashMap<Hash, u64, ByItself>,
 }
 
 /// What came of a claim.
@@ -107,7 +107,9 @@ impl Shard {
             self.begun = now;
         }
         if now.saturating_sub(self.begun) >= GENERATION {
-            self.old = std::mem::take(&mut self.young);
+            // As large as the last one became: a map that grows keeps whoever is next waiting.
+            let young = HashMap::with_capacity_and_hasher(self.young.len(), ByItself::default());
+            self.old = std::mem::replace(&mut self.young, young);
             self.begun = now;
         }
     }
