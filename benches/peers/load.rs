@@ -36,6 +36,8 @@ pub struct Sample {
     pub p50: f64,
     /// The same for 99 of 100.
     pub p99: f64,
+    /// Milliseconds that a commit to disk took; 0 where there is none.
+    pub commit: f64,
 }
 
 /// Which answers a run must give.
@@ -75,6 +77,7 @@ pub fn run(
     folder: &Path,
     cores: usize,
 ) -> Sample {
+    let commits = peer.commits();
     let before = peer.cpu();
     let counted = match client {
         Client::Kept(connections) => {
@@ -87,6 +90,10 @@ pub fn run(
         Client::Handshakes => handshakes(peer.port, seconds),
     };
     let cpu = (peer.cpu() - before).as_secs_f64() * 1e6;
+    let [batches, spent] = {
+        let [batches, spent] = peer.commits();
+        [batches - commits[0], spent - commits[1]]
+    };
     let Counted {
         done,
         refused,
@@ -116,6 +123,11 @@ pub fn run(
         cpu: cpu / count,
         p50,
         p99,
+        commit: if batches > 0.0 {
+            spent * 1e3 / batches
+        } else {
+            0.0
+        },
     }
 }
 

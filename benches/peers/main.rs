@@ -72,7 +72,11 @@ impl Options {
                 _ if loads::all().iter().any(|load| load.name == word) => options.loads.push(word),
                 _ => {
                     let names: Vec<_> = loads::all().iter().map(|load| load.name).collect();
-                    panic!("no such load: {word}; there are {}", names.join(", "));
+                    println!(
+                        "{word} is no load; there are {}. Options: --rounds N, --seconds N, --only NAME,NAME, --write FILE",
+                        names.join(", ")
+                    );
+                    std::process::exit(2);
                 }
             }
         }

@@ -295,8 +295,9 @@ impl Stage {
                     .arg(beside("portvakt"))
                     .args(["serve", "--config"])
                     .arg(file);
-                let running = Running::start(command, port, &self.folder.join("portvakt.log"));
+                let mut running = Running::start(command, port, &self.folder.join("portvakt.log"));
                 introduce(control);
+                running.control = Some(control);
                 return running;
             }
         }
@@ -370,16 +371,28 @@ fn introduce(control: u16) {
     let body = json!({"tpp": TPP, "psu_id": PSU, "last_sca": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         "consent_at": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()})
     .to_string();
+    let answer = ask(
+        control,
+        &format!(
+            "POST /psu/bind HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {}",
+            body.len()
+        ),
+        &body,
+    );
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+/// Asks the control listener.
+fn ask(control: u16, head: &str, body: &str) -> String {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, control)).unwrap();
     write!(
         stream,
-        "POST /psu/bind HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
+        "{head}\r\nHost: localhost\r\nConnection: close\r\n\r\n{body}"
     )
     .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    answer
 }
 
 /// A program that runs until it is dropped.
@@ -387,6 +400,8 @@ pub struct Running {
     child: Child,
     /// Where it listens, on the loopback address.
     pub port: u16,
+    /// Portvakt's control listener.
+    control: Option<u16>,
 }
 
 impl Running {
@@ -406,7 +421,27 @@ impl Running {
             sleep(Duration::from_millis(10));
         }
         sleep(Duration::from_millis(200));
-        Self { child, port }
+        Self {
+            child,
+            port,
+            control: None,
+        }
+    }
+
+    /// How often it has committed to disk, and how many seconds that took; nothing of a peer that does not say.
+    pub fn commits(&self) -> [f64; 2] {
+        let Some(control) = self.control else {
+            return [0.0; 2];
+        };
+        let metrics = ask(control, "GET /metrics HTTP/1.1", "");
+        [
+            "portvakt_state_batches_total ",
+            "portvakt_state_batch_seconds_total ",
+        ]
+        .map(|name| {
+            let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+            line.expect("the metric is there").parse().unwrap()
+        })
     }
 
     /// The time that all of its threads have spent on a core, by the kernel's account.
