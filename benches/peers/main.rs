@@ -87,7 +87,7 @@ impl Options {
 fn main() {
     let options = Options::read();
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    for program in ["nginx", "wrk", "taskset"] {
+    for program in ["nginx", "wrk", "taskset", "setpriv"] {
         if !peer::has(program) {
             println!(
                 "{program} is missing: sudo apt-get install -y --no-install-recommends nginx wrk util-linux"

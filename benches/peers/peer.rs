@@ -202,7 +202,7 @@ impl Stage {
             "upstream.conf",
             fill(text, &folder, &[("@UPSTREAM@", upstream.to_string())]).as_bytes(),
         );
-        let mut command = Command::new("taskset");
+        let mut command = ending_with_this();
         command
             .args(["-c", "1", "nginx", "-c"])
             .arg(folder.join("upstream.conf"));
@@ -237,7 +237,7 @@ impl Stage {
             ("@ANCHOR@", at("anchors/root.pem".into())),
             ("@ISSUING@", at("intermediates/issuing.pem".into())),
         ];
-        let mut command = Command::new("taskset");
+        let mut command = ending_with_this();
         command.args(["-c", if setup.threads == 1 { "0" } else { "0,1" }]);
         // A profiler: PORTVAKT_BENCH_UNDER="valgrind --tool=callgrind".
         if !matches!(peer, Peer::Nginx | Peer::Haproxy) {
@@ -358,6 +358,13 @@ fn fill(text: &str, folder: &Path, parts: &[(&str, String)]) -> String {
             .fold(text, |text, (part, value)| text.replace(part, value))
     };
     once(once(text.to_owned())).replace("@DIR@", &folder.display().to_string())
+}
+
+/// Runs what is added by `taskset`; it ends when this program does, however that ends.
+fn ending_with_this() -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "TERM", "taskset"]);
+    command
 }
 
 fn free_port() -> u16 {
