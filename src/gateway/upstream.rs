@@ -22,7 +22,7 @@ use pingora::{
     connectors::TransportConnector,
     http::{RequestHeader, ResponseHeader},
     prelude::timeout,
-    protocols::http::{ServerSession as Session, v1::client::HttpSession},
+    protocols::http::{ServerSession as Session, date::get_cached_date, v1::client::HttpSession},
     upstreams::peer::HttpPeer,
 };
 use std::{fmt, sync::Arc, time::Duration};
@@ -288,16 +288,25 @@ async fn hold(
 
 /// Adds what signs an answer to its head.
 ///
+/// pingora writes its own Date over that of every answer, so that Date is what is signed; and it is signed once more where
+/// a second ended meanwhile.
+///
 /// # Errors
 /// It cannot be signed: a fault of the machine.
 pub(super) fn sign(signer: &AnswerSigner, headers: &mut HeaderMap, body: &[u8]) -> Result<()> {
-    let signed = signer.sign(headers, body);
-    let signed = signed
-        .ok_or_else(|| Error::explain(ErrorType::InternalError, "the answer cannot be signed"))?;
-    for (name, value) in signed {
-        headers.insert(name, value);
+    loop {
+        let date = get_cached_date();
+        headers.insert(header::DATE, date.clone());
+        let signed = signer.sign(headers, body).ok_or_else(|| {
+            Error::explain(ErrorType::InternalError, "the answer cannot be signed")
+        })?;
+        if get_cached_date() == date {
+            for (name, value) in signed {
+                headers.insert(name, value);
+            }
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 /// The next part of a body as the caller gets it, and whether it is the last.
