@@ -1,4 +1,4 @@
-//! The life of one request, hook by hook.
+//! The life of one request, step by step.
 
 use super::{
     body::{self, DownstreamBody},
@@ -273,7 +273,6 @@ impl Gate {
             system: &self.settings.system,
             operation: exchange.record.operation().map(Arc::as_ref),
             request_id: exchange.request_id.as_ref(),
-            now: self.clock.now(),
             catalogue: &exchange.world.snapshot.catalogue,
             signer: self.upstream.signer(),
         }

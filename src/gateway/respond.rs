@@ -2,10 +2,8 @@
 
 use super::{deprecation, upstream};
 use crate::{
-    clock::Timestamp,
     interface::{
         Code, Fault, Place, QuotaLeft, Reason, Refusal,
-        headers::date,
         operations::{Catalogue, Operation},
     },
     signing::AnswerSigner,
@@ -42,8 +40,6 @@ pub(super) struct Setting<'a> {
     pub(super) operation: Option<&'a Operation>,
     /// The request's X-Request-ID.
     pub(super) request_id: Option<&'a HeaderValue>,
-    /// The gateway's time.
-    pub(super) now: Timestamp,
     /// Where the successor of a deprecated operation stands (FWD-5).
     pub(super) catalogue: &'a Catalogue,
     /// What signs answers, where they are signed (SIG-12).
@@ -99,12 +95,11 @@ pub(super) async fn sca_redirect(
     session.write_response_body(body, true).await
 }
 
-/// The headers that every answer carries, the upstream's too (ERR-5, ERR-7).
+/// The headers that every answer carries, the upstream's too (ERR-5, ERR-7). Date is pingora's, which writes the
+/// gateway's own over that of the upstream (DAT-2).
 pub(super) fn seal(head: &mut Parts, setting: &Setting<'_>) -> Result<()> {
     let headers = &mut head.headers;
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // The gateway's own, also where the upstream has one: it is the clock that Date headers are judged by (DAT-2).
-    headers.insert(header::DATE, value(date::format(setting.now))?);
     if let Some(id) = setting.request_id {
         headers.insert(X_REQUEST_ID, id.clone());
     }

@@ -3,14 +3,20 @@
 
 use super::parts;
 use crate::harness::{Answer, Call, Gate, Protocol, Reply, accepted, world};
+use portvakt::clock::{Clock, Timestamp};
 use std::{path::Path, process::Command};
 use tempfile::TempDir;
 
 /// A gate that signs with the key of a TPP, with more keys of the section.
 fn gate(more: &str) -> Gate {
+    gate_at(&Clock::System, more)
+}
+
+fn gate_at(clock: &Clock, more: &str) -> Gate {
     let bank = &world().both.issued;
     let section = format!("response_signing: {{certificate: bank.pem, key: bank.key{more}}}");
     Gate::builder()
+        .clock(clock)
         .line(&section)
         .file("bank.pem", bank.pem.clone())
         .file("bank.key", bank.key_pem.clone())
@@ -137,6 +143,22 @@ fn the_cores_answers() {
         for passage in accepted(&gate, &call) {
             holds(&passage.answer);
         }
+    }
+}
+
+/// pingora writes Date by the machine's clock, whatever clock the gateway judges by.
+//= SIG-12 accepted
+#[test]
+fn the_date_that_is_signed_is_the_one_that_goes_out() {
+    let clock = Clock::standing(Timestamp::from_unix(Clock::System.now().unix() + 3_600));
+    let gate = gate_at(&clock, "");
+    for passage in accepted(&gate, &Call::accounts()) {
+        holds(&passage.answer);
+    }
+    for protocol in Protocol::ALL {
+        let answer = gate.send(&Call::accounts().without("PSU-ID"), protocol);
+        assert_eq!(answer.status, 401);
+        holds(&answer);
     }
 }
 
