@@ -111,7 +111,7 @@ pub(super) fn open(settings: &StateSettings) -> Result<(Connection, Identity, Ke
     Ok((connection, identity, keys))
 }
 
-/// A connection that writes durably.
+/// A connection that writes durably. It moves the write-ahead log into the file only where `log` did not.
 pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(
         path,
@@ -120,7 +120,8 @@ pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.busy_timeout(BUSY)?;
     connection.execute_batch(
         "PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;
-         PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY;",
+         PRAGMA journal_size_limit = 536870912; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY;
+         PRAGMA wal_autocheckpoint = 131072;",
     )?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)

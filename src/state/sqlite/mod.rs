@@ -2,14 +2,16 @@
 //!
 //! One thread writes. It takes what waits, up to 1 000 changes, decides them in one transaction and answers when that is
 //! on the disk: one sync for all of them, and whoever asks alone waits for one. What is decided rests on rows that were read
-//! inside the transaction, so two processes on one file are right as well. Another thread reads what other processes
-//! changed, and sends for housekeeping. Looking a PSU up takes a connection from a pool, off the async workers.
+//! inside the transaction, so two processes on one file are right as well. What expired is removed along with it. Two
+//! more threads read what other processes changed, and move the write-ahead log into the file. Looking a PSU up takes a
+//! connection from a pool, off the async workers.
 //!
 //! Invariant: what was answered as done survives `kill -9` and loss of power; what failed left nothing behind.
 
 mod apply;
 mod claim;
 pub(crate) mod file;
+mod log;
 mod read;
 mod tidy;
 mod watch;
@@ -24,10 +26,11 @@ use super::{
     verbs::Finished,
 };
 use crate::{clock::Timestamp, state::Hash};
+use log::Log;
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::JoinHandle,
 };
@@ -54,6 +57,8 @@ pub(super) struct Shared {
     /// The last time that a caller gave, for housekeeping.
     asked: AtomicU64,
     sweep: Mutex<tidy::Sweep>,
+    /// Whether most of the write-ahead log was moved into the file, and the writer is to move the rest.
+    log_is_moved: AtomicBool,
 }
 
 impl Sqlite {
@@ -63,6 +68,7 @@ impl Sqlite {
         let damaged = |error: rusqlite::Error| file::damaged(&path, &error);
         let readers = read::Readers::open(identity.path()).map_err(damaged)?;
         let watcher = file::connect_reader(identity.path()).map_err(damaged)?;
+        let mover = file::connect(identity.path()).map_err(damaged)?;
         let shared = Arc::new(Shared {
             identity,
             memory: Memory::new(settings),
@@ -70,15 +76,17 @@ impl Sqlite {
             counters: Mutex::default(),
             asked: AtomicU64::new(0),
             sweep: Mutex::default(),
+            log_is_moved: AtomicBool::new(false),
         });
-        let (writer, writing) = Writer::start(connection, Arc::clone(&shared))?;
+        let (log, moving) = Log::start(mover, Arc::clone(&shared))?;
+        let (writer, writing) = Writer::start(connection, log, Arc::clone(&shared))?;
         let (watching, thread) = watch::start(watcher, &writer, Arc::clone(&shared))?;
         let sqlite = Self {
             writer,
             readers,
             shared,
             watching: Some(watching),
-            threads: vec![thread, writing],
+            threads: vec![thread, writing, moving],
         };
         Ok((sqlite, keys))
     }

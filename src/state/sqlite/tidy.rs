@@ -1,16 +1,20 @@
 //! Housekeeping: what expired is removed in small steps, without an index on times.
 //!
-//! A cursor goes around each table in the order of its keys. Every step looks at a few rows more than twice as many as were
-//! written since the last one, so that no table can grow beyond twice what lives in it; it takes the rows that expired with
-//! it. Rows stay a minute longer than they have to, for clocks that differ. Deliberately not here: PSUs and their consents,
-//! which do not expire (a PSU-ID stays bound: SCA-19).
+//! A cursor goes around each table in the order of its keys, within the transactions of what is written: it looks at twice
+//! as many rows as were written, so that no table can grow beyond twice what lives in it, and takes the rows that expired
+//! with it. Where nothing is written it is sent on every second. Rows stay a minute longer than they have to, for clocks
+//! that differ. Deliberately not here: PSUs and their consents, which do not expire (a PSU-ID stays bound: SCA-19).
 
 use super::{lock, seconds, writer::Change};
 use crate::clock::Timestamp;
 use crate::state::calls::WINDOW;
+use std::sync::atomic::Ordering;
 
-/// The most rows of each table that one step looks at.
+/// The most rows of each table that one step of a whole sweep looks at.
 pub(super) const STEP: u32 = 500;
+
+/// The least rows of each table that a step looks at: fewer are not worth its queries.
+const LEAST: u32 = 64;
 
 /// How long a row stays beyond its end, in seconds.
 const GRACE: u64 = 60;
@@ -19,7 +23,8 @@ const GRACE: u64 = 60;
 const TABLES: [(&str, &str); 5] = [
     (
         "quota",
-        "max(ifnull(a, 0), ifnull(b, 0), ifnull(c, 0), ifnull(d, 0)) <= ?2 - 86400",
+        "ifnull(a, 0) <= ?2 - 86400 AND ifnull(b, 0) <= ?2 - 86400
+         AND ifnull(c, 0) <= ?2 - 86400 AND ifnull(d, 0) <= ?2 - 86400",
     ),
     ("page", "call <= ?2 - 900"),
     ("request", "until < ?2"),
@@ -32,6 +37,8 @@ const TABLES: [(&str, &str); 5] = [
 #[derive(Default)]
 pub(super) struct Sweep {
     cursors: [Cursor; TABLES.len()],
+    /// Rows of each table that are due to be looked at.
+    due: u32,
 }
 
 #[derive(Default)]
@@ -61,6 +68,27 @@ pub(super) fn begin(change: &Change<'_>, table: usize) {
     if let Some(cursor) = lock(&change.shared.sweep).cursors.get_mut(table) {
         *cursor = Cursor::default();
     }
+}
+
+/// Where nothing is written: a step is due all the same.
+pub(super) fn send_on(change: &Change<'_>) {
+    lock(&change.shared.sweep).due += LEAST;
+}
+
+/// After so many changes: looks at what is due, by the time that callers last gave.
+pub(super) fn follow(change: &Change<'_>, changes: usize) -> rusqlite::Result<()> {
+    let now = change.shared.asked.load(Ordering::Relaxed);
+    let rows = {
+        let mut sweep = lock(&change.shared.sweep);
+        let changes = u32::try_from(changes).unwrap_or(u32::MAX);
+        sweep.due = sweep.due.saturating_add(changes.saturating_mul(2));
+        // Nobody said yet what time it is.
+        if sweep.due < LEAST || now == 0 {
+            return Ok(());
+        }
+        std::mem::take(&mut sweep.due)
+    };
+    tables().try_for_each(|table| step(change, table, Timestamp::from_unix(now), rows).map(drop))
 }
 
 /// One step over one table, as of `now`.

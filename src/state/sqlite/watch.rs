@@ -1,17 +1,13 @@
-//! The thread that reads what other processes changed, and sends for housekeeping.
+//! The thread that reads what other processes changed, and sends housekeeping on.
 //!
 //! Invariant: what this process holds in memory is at most a tenth of a second older than the file; where the change log
 //! cannot be read, or has lost what was not read yet, everything is dropped.
 
 use super::{
-    Shared, file, lock,
-    tidy::{self, STEP},
+    Shared, file, lock, tidy,
     writer::{Change, Chore, Job, Writer},
 };
-use crate::{
-    clock::Timestamp,
-    state::{Hash, OpenFault},
-};
+use crate::state::{Hash, OpenFault};
 use rusqlite::{Connection, OptionalExtension};
 use std::{
     sync::{
@@ -27,11 +23,8 @@ use tokio::sync::mpsc::WeakSender;
 /// How often the change log is read.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Of how many intervals one sends for housekeeping where nothing is written.
+/// Of how many intervals one sends housekeeping on.
 const RESTING: u32 = 10;
-
-/// Rows of each table that housekeeping looks at where nothing is written.
-const LEAST: u64 = 200;
 
 /// Starts the thread. It ends when the sender is dropped.
 pub(super) fn start(
@@ -45,7 +38,6 @@ pub(super) fn start(
     let mut watch = Watch {
         connection: Some(connection),
         read,
-        written: 0,
         ticks: 0,
         shared,
     };
@@ -64,8 +56,6 @@ struct Watch {
     connection: Option<Connection>,
     /// The last change that was read.
     read: i64,
-    /// Changes that the writer had made when housekeeping was last sent for.
-    written: u64,
     ticks: u32,
     shared: Arc<Shared>,
 }
@@ -78,21 +68,20 @@ impl Watch {
             self.shared.memory.forget();
         }
         self.ticks = self.ticks.wrapping_add(1);
-        let written = lock(&self.shared.counters).changes;
-        let since = written.saturating_sub(self.written);
-        let failed = lock(&self.shared.fault).is_some();
-        // The chore of the last tick is a change itself.
-        if since > 1 || self.ticks.is_multiple_of(RESTING) {
-            self.written = written;
-            let rows = LEAST.saturating_add(since.saturating_mul(2));
-            let asked = self.shared.asked.load(Ordering::Relaxed);
-            if let Some(queue) = queue.and_then(WeakSender::upgrade) {
-                let chore: Box<dyn Job> = Box::new(Chore(Some(move |change: &mut Change<'_>| {
-                    chores(change, Timestamp::from_unix(asked), rows, failed)
-                })));
-                // A queue that is full has more urgent work.
-                let _ = queue.try_send(chore);
-            }
+        if self.ticks.is_multiple_of(RESTING)
+            && let Some(queue) = queue.and_then(WeakSender::upgrade)
+        {
+            let failed = lock(&self.shared.fault).is_some();
+            let chore: Box<dyn Job> = Box::new(Chore(Some(move |change: &mut Change<'_>| {
+                tidy::send_on(change);
+                if failed {
+                    write_something(change)
+                } else {
+                    Ok(())
+                }
+            })));
+            // A queue that is full has more urgent work.
+            let _ = queue.try_send(chore);
         }
     }
 
@@ -136,22 +125,12 @@ fn head(connection: &Connection) -> rusqlite::Result<i64> {
     Ok(head.unwrap_or(0))
 }
 
-/// Housekeeping. After a failed write it writes something, so that readiness comes back without traffic.
-fn chores(
-    change: &mut Change<'_>,
-    now: Timestamp,
-    rows: u64,
-    failed: bool,
-) -> rusqlite::Result<()> {
-    if failed {
-        change.sql.execute(
-            "INSERT OR REPLACE INTO meta VALUES ('written_at', ?1)",
-            [now.unix().to_string()],
-        )?;
-    }
-    if now.unix() == 0 {
-        return Ok(()); // Nobody said yet what time it is.
-    }
-    let rows = u32::try_from(rows).unwrap_or(u32::MAX).min(STEP * 40);
-    tidy::tables().try_for_each(|table| tidy::step(change, table, now, rows).map(drop))
+/// After a failed write: so that readiness comes back without traffic.
+fn write_something(change: &Change<'_>) -> rusqlite::Result<()> {
+    let asked = change.shared.asked.load(Ordering::Relaxed);
+    change.sql.execute(
+        "INSERT OR REPLACE INTO meta VALUES ('written_at', ?1)",
+        [asked.to_string()],
+    )?;
+    Ok(())
 }

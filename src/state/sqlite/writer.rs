@@ -1,6 +1,6 @@
 //! The one thread that writes, and how it is asked.
 
-use super::{Shared, file, lock};
+use super::{Shared, file, lock, log::Log, tidy};
 use crate::{
     clock::Stopwatch,
     state::{Hash, OpenFault, Unavailable, memory::Memory},
@@ -127,12 +127,13 @@ where
 impl Writer {
     pub(super) fn start(
         connection: Connection,
+        log: Log,
         shared: Arc<Shared>,
     ) -> Result<(Self, JoinHandle<()>), OpenFault> {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new()
             .name("state-writer".into())
-            .spawn(move || write_all(waiting, Some(connection), &shared))
+            .spawn(move || write_all(waiting, Some(connection), log, &shared))
             .map_err(OpenFault::Thread)?;
         Ok((Self { queue: Some(queue) }, thread))
     }
@@ -183,6 +184,7 @@ fn away() -> Unavailable {
 fn write_all(
     mut waiting: mpsc::Receiver<Box<dyn Job>>,
     mut connection: Option<Connection>,
+    mut log: Log,
     shared: &Shared,
 ) {
     while let Some(first) = waiting.blocking_recv() {
@@ -198,9 +200,13 @@ fn write_all(
         }
         let mut watch = Stopwatch::start();
         let outcome = write(&mut connection, &mut batch, shared);
-        note(shared, batch.len(), watch.lap(), &outcome);
+        let size = u64::try_from(batch.len()).unwrap_or(u64::MAX);
+        note(shared, size, watch.lap(), &outcome);
         for job in batch {
             job.answer(outcome.clone());
+        }
+        if let Some(connection) = &connection {
+            log.grew(size, connection, shared);
         }
     }
 }
@@ -251,15 +257,17 @@ fn transact(
         psus: Vec::new(),
         used_up: Vec::new(),
     };
-    let outcome = batch.iter_mut().try_for_each(|job| job.run(&mut change));
+    let outcome = batch
+        .iter_mut()
+        .try_for_each(|job| job.run(&mut change))
+        .and_then(|()| tidy::follow(&change, batch.len()));
     let Change { psus, used_up, .. } = change;
     let outcome = outcome.and_then(|()| transaction.commit());
     (outcome, psus, used_up)
 }
 
-fn note(shared: &Shared, size: usize, took: Duration, outcome: &Result<(), Unavailable>) {
+fn note(shared: &Shared, size: u64, took: Duration, outcome: &Result<(), Unavailable>) {
     let mut counters = lock(&shared.counters);
-    let size = u64::try_from(size).unwrap_or(u64::MAX);
     counters.batches += 1;
     counters.changes += size;
     counters.largest_batch = counters.largest_batch.max(size);

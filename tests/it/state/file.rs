@@ -6,6 +6,7 @@ use std::{
     fs::{self, Permissions},
     os::unix::fs::PermissionsExt,
     path::PathBuf,
+    sync::Arc,
     time::Duration,
 };
 
@@ -364,6 +365,47 @@ async fn what_expired_goes_by_itself() {
         }
     }
     panic!("{:?}", store.counters());
+}
+
+/// The write-ahead log is moved into the file while it is written, and begins anew; a process that is killed then has lost
+/// nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_log_is_moved_into_the_file_while_it_is_written() {
+    let place = Place::new();
+    let store = Arc::new(place.open());
+    let log = place.file().with_extension("db-wal");
+    // The first bytes of a log say how often it has begun.
+    let begun = || fs::read(&log).unwrap()[12..16].to_vec();
+    let mut written = 0;
+    let mut first = None;
+    while first.is_none() || first == Some(begun()) {
+        assert!(written < 500_000, "the log is not moved");
+        let calls: Vec<_> = (written..written + 5_000)
+            .map(|key| {
+                let store = Arc::clone(&store);
+                tokio::spawn(async move { held(store.commit(call(key, BEGIN)).await.unwrap()) })
+            })
+            .collect();
+        for call in calls {
+            let _ = call.await.unwrap();
+        }
+        written += 5_000;
+        first.get_or_insert_with(begun);
+    }
+    assert!(written > 65_536);
+    // What is on the disk, without what a store that ends would still do.
+    let copy = Place::new();
+    fs::create_dir(copy.0.path().join("state")).unwrap();
+    for file in ["portvakt.db", "portvakt.db-wal", "hash.key"] {
+        let [from, to] = [&place, &copy].map(|place| place.0.path().join("state").join(file));
+        fs::copy(from, to).unwrap();
+    }
+    drop(copy.open());
+    let kept: u32 = copy
+        .sql()
+        .query_row("SELECT count(*) FROM quota", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(u64::from(kept), written);
 }
 
 #[tokio::test]
