@@ -360,10 +360,11 @@ fn fill(text: &str, folder: &Path, parts: &[(&str, String)]) -> String {
     once(once(text.to_owned())).replace("@DIR@", &folder.display().to_string())
 }
 
-/// Runs what is added by `taskset`; it ends when this program does, however that ends.
+/// Runs what is added by `taskset`; it ends when this program does, however that ends. By SIGINT: at SIGTERM pingora waits
+/// for connections that nobody closes.
 fn ending_with_this() -> Command {
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "TERM", "taskset"]);
+    command.args(["--pdeathsig", "INT", "taskset"]);
     command
 }
 
