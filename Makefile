@@ -9,7 +9,7 @@ ARGS =
 # How often `make soak` kills the gateway.
 COUNT = 100
 
-.PHONY: help demo test soak faults check bench bench-parts clean needs-build needs-bench needs-tests
+.PHONY: help demo test soak faults check dist bench bench-parts clean needs-build needs-bench needs-tests
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -33,9 +33,11 @@ check: needs-build ## Judge without running: format, lints, documentation, depen
 	RUSTDOCFLAGS="-D warnings" cargo doc $(CARGO_FLAGS) --no-deps
 	.ci/deny.sh || [ $$? -eq 75 ]
 
+dist: needs-bench ## Build what is deployed: measured under a load first, and optimised for that
+	@.ci/dist.sh --train
+
 bench: needs-bench ## Compare with nginx, haproxy and scripts on this machine (ARGS="get refused --rounds 5": two of the loads)
-	cargo build --profile dist --features bench --bins
-	@"$${CARGO_TARGET_DIR:-target}/dist/portvakt-bench" $(ARGS)
+	@programs=$$(.ci/dist.sh) && "$$programs/portvakt-bench" $(ARGS)
 
 bench-parts: needs-build ## Measure what the parts cost: admission, payloads, state, trust, memory
 	cargo bench $(CARGO_FLAGS) --bench admit --bench payload --bench state --bench trust --bench memory

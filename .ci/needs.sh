@@ -9,7 +9,7 @@
 #   openssl, a JDK, Node with npm, Python with venv
 # and .ci/instructions.sh counts with valgrind.
 # The comparison with peers (needs.sh bench) leaves out who is not there:
-#   nginx with its Lua module, haproxy; wrk and h2load send the requests
+#   nginx with its Lua module, haproxy; wrk and h2load send the requests; llvm-profdata reads what the build counts
 #
 # Where something is missing, it is installed if this is root, or sudo asks for no password, and the system has apt-get.
 # Otherwise the command to run is printed; for the build that is the end, with 1.
@@ -47,6 +47,8 @@ missing_for_bench() {
     command -v haproxy >/dev/null || printf ' haproxy'
     command -v wrk >/dev/null || printf ' wrk'
     command -v h2load >/dev/null || printf ' nghttp2-client'
+    [ -e "$(rustc --print sysroot)/lib/rustlib/$(rustc -vV | sed -n 's/^host: //p')/bin/llvm-profdata" ] ||
+        command -v llvm-profdata-19 >/dev/null || printf ' llvm-19'
 }
 
 # Says how to install packages on this system; nothing where it can't.

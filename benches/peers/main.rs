@@ -101,6 +101,10 @@ fn main() {
     for load in loads::all() {
         if options.loads.is_empty() || options.loads.iter().any(|name| name == load.name) {
             let table = measure(&load, &stage, &options);
+            if table.rows.is_empty() {
+                println!("{}: nothing of that name is there", load.name);
+                continue;
+            }
             println!("{}", table.markdown());
             tables.push(table);
         }

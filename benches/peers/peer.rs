@@ -360,8 +360,7 @@ fn fill(text: &str, folder: &Path, parts: &[(&str, String)]) -> String {
     once(once(text.to_owned())).replace("@DIR@", &folder.display().to_string())
 }
 
-/// Runs what is added by `taskset`; it ends when this program does, however that ends. By SIGINT: at SIGTERM pingora waits
-/// for connections that nobody closes.
+/// Runs what is added by `taskset`; it ends when this program does, however that ends.
 fn ending_with_this() -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "INT", "taskset"]);
@@ -482,9 +481,9 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         let id = self.child.id().to_string();
-        // SIGTERM: nginx stops its workers by it. Portvakt would first wait for its balancers.
-        let _ = Command::new("kill").args(["-TERM", &id]).status();
-        for _ in 0..30 {
+        // SIGINT: at once, and nginx stops its workers by it as well. At SIGTERM Portvakt would first wait for its balancers.
+        let _ = Command::new("kill").args(["-INT", &id]).status();
+        for _ in 0..100 {
             if matches!(self.child.try_wait(), Ok(Some(_))) {
                 return;
             }

@@ -2,8 +2,8 @@
 //!
 //! A cursor goes around each table in the order of its keys, within the transactions of what is written: it looks at twice
 //! as many rows as were written, so that no table can grow beyond twice what lives in it, and takes the rows that expired
-//! with it. Where nothing is written it is sent on every second. Rows stay a minute longer than they have to, for clocks
-//! that differ. Deliberately not here: PSUs and their consents, which do not expire (a PSU-ID stays bound: SCA-19).
+//! with it. Every second it is sent on as well. Rows stay a minute longer than they have to, for clocks that differ.
+//! Deliberately not here: PSUs and their consents, which do not expire (a PSU-ID stays bound: SCA-19).
 
 use super::{lock, seconds, writer::Change};
 use crate::clock::Timestamp;
@@ -15,6 +15,9 @@ pub(super) const STEP: u32 = 500;
 
 /// The least rows of each table that a step looks at: fewer are not worth its queries.
 const LEAST: u32 = 64;
+
+/// Rows of each table that are looked at every second in any case.
+const RESTING: u32 = 200;
 
 /// How long a row stays beyond its end, in seconds.
 const GRACE: u64 = 60;
@@ -70,9 +73,9 @@ pub(super) fn begin(change: &Change<'_>, table: usize) {
     }
 }
 
-/// Where nothing is written: a step is due all the same.
+/// A second has gone by.
 pub(super) fn send_on(change: &Change<'_>) {
-    lock(&change.shared.sweep).due += LEAST;
+    lock(&change.shared.sweep).due += RESTING;
 }
 
 /// After so many changes: looks at what is due, by the time that callers last gave.
@@ -82,12 +85,14 @@ pub(super) fn follow(change: &Change<'_>, changes: usize) -> rusqlite::Result<()
         let mut sweep = lock(&change.shared.sweep);
         let changes = u32::try_from(changes).unwrap_or(u32::MAX);
         sweep.due = sweep.due.saturating_add(changes.saturating_mul(2));
-        // Nobody said yet what time it is.
-        if sweep.due < LEAST || now == 0 {
+        if sweep.due < LEAST {
             return Ok(());
         }
         std::mem::take(&mut sweep.due)
     };
+    if now == 0 {
+        return Ok(()); // Nobody said yet what time it is.
+    }
     tables().try_for_each(|table| step(change, table, Timestamp::from_unix(now), rows).map(drop))
 }
 
