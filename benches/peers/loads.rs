@@ -66,14 +66,16 @@ impl Who {
 const FASTEST: usize = 45_000;
 
 impl Entry {
-    /// How many requests are signed ahead for so many seconds.
-    pub fn count(&self, seconds: u64) -> usize {
+    /// How many requests are signed ahead for so many seconds of a peer with so many threads.
+    pub fn count(&self, seconds: u64, threads: usize) -> usize {
         let seconds = usize::try_from(seconds).unwrap_or(1);
+        // Two threads have two cores that they share with the load.
+        let most = FASTEST * (threads + 1) / 2 * seconds;
         match (self.call.fault, self.client) {
             (_, Client::Handshakes) => 1,
-            (_, Client::Kept(1)) => FASTEST / 2 * seconds,
+            (_, Client::Kept(1)) => most * 2 / 3,
             // What is refused in any case can be sent again.
-            (Fault::None, _) if self.who == Who::Tpp => FASTEST * seconds,
+            (Fault::None, _) if self.who == Who::Tpp => most,
             _ => 1,
         }
     }

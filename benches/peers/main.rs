@@ -146,7 +146,7 @@ fn measure(load: &Load, stage: &Stage, options: &Options) -> Table {
         let mut pools: HashMap<usize, Pool> = HashMap::new();
         for entry in &entries {
             pools.entry(entry.pool).or_insert_with(|| {
-                let count = entry.count(seconds);
+                let count = entry.count(seconds, load.setup.threads);
                 Pool::sign(entry.who.of(stage), &entry.call, count, date)
             });
         }
