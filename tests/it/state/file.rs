@@ -4,6 +4,7 @@ use super::{BEGIN, Place, TPP, at, call, finish, held, next, request, who};
 use portvakt::state::{Decision, Kept, OpenFault, PsuRef};
 use std::{
     fs::{self, Permissions},
+    io::Read,
     os::unix::fs::PermissionsExt,
     path::PathBuf,
     sync::Arc,
@@ -375,7 +376,11 @@ async fn the_log_is_moved_into_the_file_while_it_is_written() {
     let store = Arc::new(place.open());
     let log = place.file().with_extension("db-wal");
     // The first bytes of a log say how often it has begun.
-    let begun = || fs::read(&log).unwrap()[12..16].to_vec();
+    let begun = || {
+        let mut head = [0; 16];
+        fs::File::open(&log).unwrap().read_exact(&mut head).unwrap();
+        head[12..].to_vec()
+    };
     let mut written = 0;
     let mut first = None;
     while first.is_none() || first == Some(begun()) {
