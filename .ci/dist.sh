@@ -18,7 +18,8 @@ built=$host/dist
 # build FOLDER FLAGS: with a named target, so that the flags are not for build scripts.
 build() {
     CARGO_TARGET_DIR=$1 RUSTFLAGS="${RUSTFLAGS:-} $2" \
-        cargo build --profile dist --features bench --bins --target "$host" >&2
+        cargo build --profile dist --features bench --target "$host" \
+        --bin portvakt --bin portvakt-bench --bin portvakt-bare >&2
 }
 
 # Prints a program that reads what this compiler counts: its own, or one of LLVM 19 or later, which write the same form.

@@ -19,6 +19,9 @@ use std::{
 pub enum Client {
     /// wrk: HTTP/1.1 on so many kept connections, each with one request under way.
     Kept(usize),
+    /// The same, but each connection rests before it sends again, from nothing to twice so many milliseconds: the peer is not
+    /// saturated.
+    Resting(usize, u32),
     /// HTTP/2: so many connections with so many requests under way on each.
     Http2(usize, usize),
     /// h2load: a connection for each request, with a full handshake, unsigned.
@@ -81,7 +84,11 @@ pub fn run(
     let before = peer.cpu();
     let counted = match client {
         Client::Kept(connections) => {
-            pool.write(folder);
+            pool.write(folder, 0);
+            kept(connections, peer.port, seconds, folder, cores)
+        }
+        Client::Resting(connections, rest) => {
+            pool.write(folder, rest);
             kept(connections, peer.port, seconds, folder, cores)
         }
         Client::Http2(connections, streams) => {

@@ -73,7 +73,7 @@ impl Entry {
         let most = FASTEST * (threads + 1) / 2 * seconds;
         match (self.call.fault, self.client) {
             (_, Client::Handshakes) => 1,
-            (_, Client::Kept(1)) => most * 2 / 3,
+            (_, Client::Kept(1) | Client::Resting(..)) => most * 2 / 3,
             // What is refused in any case can be sent again.
             (Fault::None, _) if self.who == Who::Tpp => most,
             _ => 1,
@@ -220,21 +220,10 @@ pub fn all() -> Vec<Load> {
         },
         Load {
             name: "durable",
-            title: "signed GET with and without the PSU, 64 kept connections: without, each call is counted on disk",
+            title: "signed GET with and without the PSU, 64 kept connections: without, each call is counted on disk. At once: \
+                    the next request follows the answer; resting: some 4 ms later, so that the core is not saturated",
             setup: ONE,
-            entries: vec![
-                Entry {
-                    is_base: true,
-                    ..entry("with the PSU", Peer::Portvakt, get(), Client::Kept(64), 0)
-                },
-                entry(
-                    "without the PSU",
-                    Peer::Portvakt,
-                    get_without_psu(),
-                    Client::Kept(64),
-                    1,
-                ),
-            ],
+            entries: durable(),
         },
         Load {
             name: "refused",
@@ -282,6 +271,25 @@ fn connections() -> Vec<Entry> {
         .flat_map(of)
         .collect()
 }
+
+fn durable() -> Vec<Entry> {
+    let of = |name: &str, call: Call, client: Client, pool: usize| Entry {
+        is_base: pool == 0,
+        ..entry(name, Peer::Portvakt, call, client, pool)
+    };
+    let (at_once, resting) = (Client::Kept(64), Client::Resting(64, 4));
+    vec![
+        of(WITH, get(), at_once, 0),
+        of(WITHOUT, get_without_psu(), at_once, 1),
+        of(WITH_RESTING, get(), resting, 2),
+        of(WITHOUT_RESTING, get_without_psu(), resting, 3),
+    ]
+}
+
+const WITH: &str = "with the PSU";
+const WITHOUT: &str = "without the PSU";
+const WITH_RESTING: &str = "with the PSU, resting";
+const WITHOUT_RESTING: &str = "without the PSU, resting";
 
 fn refused() -> Vec<Entry> {
     let client = Client::Kept(32);
@@ -388,8 +396,8 @@ const BUDGETS: [Budget; 9] = {
         Budget {
             load: "durable",
             what: "requests per second",
-            of: "without the PSU",
-            to: "with the PSU",
+            of: WITHOUT,
+            to: WITH,
             figure: Figure::Rate,
             must: 0.5,
             goal: None,
@@ -431,24 +439,26 @@ pub fn budgets(tables: &[Table]) -> String {
             budget.load, budget.of, budget.what, budget.to, budget.must
         );
     }
-    if let Some(durable) = tables.iter().find(|table| table.name == "durable")
-        && let Some(row) = durable.row("without the PSU")
-    {
-        let of =
-            |row: usize, figure: fn(&Sample) -> f64| middle(&durable.rows[row].samples, figure);
-        let (p99, base) = (
-            of(row, |sample| sample.p99),
-            of(durable.base, |sample| sample.p99),
-        );
-        let commit = of(row, |sample| sample.commit);
-        let _ = writeln!(
-            text,
-            "\nWithout the PSU 99 of 100 calls took at most {p99:.2} ms, {:.2} ms more than with the PSU; a group commit took \
-             {commit:.2} ms, so that is {:.1} of them, and {:.1} with all the waiting for the core.",
-            p99 - base,
-            (p99 - base) / commit,
-            p99 / commit
-        );
+    for (without, with) in [(WITHOUT, WITH), (WITHOUT_RESTING, WITH_RESTING)] {
+        for table in tables {
+            let (Some(without), Some(with)) = (table.row(without), table.row(with)) else {
+                continue;
+            };
+            let of =
+                |row: usize, figure: fn(&Sample) -> f64| middle(&table.rows[row].samples, figure);
+            let [p99, base] = [without, with].map(|row| of(row, |sample| sample.p99));
+            let commit = of(without, |sample| sample.commit);
+            let _ = writeln!(
+                text,
+                "\n{}: 99 of 100 calls took at most {p99:.2} ms, {:.2} ms more than those {}; a group commit took \
+                 {commit:.2} ms, so that is {:.1} of them, and {:.1} with all the waiting for the core.",
+                table.rows[without].name,
+                p99 - base,
+                table.rows[with].name,
+                (p99 - base) / commit,
+                p99 / commit
+            );
+        }
     }
     text
 }

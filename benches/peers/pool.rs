@@ -173,8 +173,8 @@ impl Pool {
         }
     }
 
-    /// Writes it with the script that makes wrk send it.
-    pub fn write(&self, folder: &Path) {
+    /// Writes it with the script that makes wrk send it, each connection resting for so many milliseconds on average in between.
+    pub fn write(&self, folder: &Path, rest: u32) {
         let lines: Vec<String> = self
             .lines
             .iter()
@@ -184,7 +184,8 @@ impl Pool {
         let script = include_str!("conf/pool.lua")
             .replace("@DIR@", &folder.display().to_string())
             .replace("@PATH@", &self.lines[0].path.len().to_string())
-            .replace("@SIGNATURE@", &self.lines[0].signature.len().to_string());
+            .replace("@SIGNATURE@", &self.lines[0].signature.len().to_string())
+            .replace("@REST@", &rest.to_string());
         fs::write(folder.join("pool.lua"), script).unwrap();
         fs::write(folder.join("request"), self.parts.join("\x01")).unwrap();
     }

@@ -15,6 +15,12 @@ local path, id, signature = @PATH@, 36, @SIGNATURE@
 local width = path + id + signature
 local sub, at, size = string.sub, 0, #pool
 
+-- Milliseconds that a connection rests between requests, on average.
+local rest = @REST@
+if rest > 0 then
+  function delay() return math.random(0, 2 * rest) end
+end
+
 function request()
   local begin = at
   at = (at + width) % size
