@@ -14,6 +14,8 @@
 
 // Time as a value: the only place that reads the machine's clocks.
 pub mod clock;
+// Files of keys and of state: the only place that makes them, for their owner's eyes.
+pub mod private_file;
 // The interface as data and pure rules.
 pub mod interface;
 

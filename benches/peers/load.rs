@@ -19,9 +19,8 @@ use std::{
 pub enum Client {
     /// wrk: HTTP/1.1 on so many kept connections, each with one request under way.
     Kept(usize),
-    /// The same, but each connection rests before it sends again, from nothing to twice so many milliseconds: the peer is not
-    /// saturated.
-    Resting(usize, u32),
+    /// The same, but each connection rests before it sends again, for a random time: the peer gets a third of what it could do.
+    Resting(usize),
     /// HTTP/2: so many connections with so many requests under way on each.
     Http2(usize, usize),
     /// h2load: a connection for each request, with a full handshake, unsigned.
@@ -31,6 +30,8 @@ pub enum Client {
 /// What one run of one peer gave.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
+    /// Requests that were answered.
+    pub done: u64,
     /// Requests that were answered, in a second.
     pub rate: f64,
     /// Microseconds of CPU that the peer spent on each.
@@ -66,7 +67,7 @@ impl Expected {
     }
 }
 
-/// Sends a pool for so many seconds.
+/// Sends a pool for so many seconds. `fastest` is what the peer could answer in a second.
 ///
 /// # Panics
 /// When an answer is not as expected: such figures would be of something else.
@@ -79,6 +80,7 @@ pub fn run(
     seconds: u64,
     folder: &Path,
     cores: usize,
+    fastest: usize,
 ) -> Sample {
     let commits = peer.commits();
     let before = peer.cpu();
@@ -87,8 +89,8 @@ pub fn run(
             pool.write(folder, 0);
             kept(connections, peer.port, seconds, folder, cores)
         }
-        Client::Resting(connections, rest) => {
-            pool.write(folder, rest);
+        Client::Resting(connections) => {
+            pool.write(folder, 3 * connections * 1_000 / fastest);
             kept(connections, peer.port, seconds, folder, cores)
         }
         Client::Http2(connections, streams) => {
@@ -126,6 +128,7 @@ pub fn run(
     eprintln!("    {name}: {done} requests");
     let count = f64::from(u32::try_from(done).unwrap());
     Sample {
+        done,
         rate: count / took.as_secs_f64(),
         cpu: cpu / count,
         p50,

@@ -63,17 +63,19 @@ impl Who {
 }
 
 /// The most requests in a second that are signed ahead for: more than any peer that verifies them answers on one core.
-const FASTEST: usize = 45_000;
+pub const FASTEST: usize = 45_000;
 
 impl Entry {
-    /// How many requests are signed ahead for so many seconds of a peer with so many threads.
-    pub fn count(&self, seconds: u64, threads: usize) -> usize {
+    /// How many requests are signed ahead for so many seconds of a peer with so many threads, of which the fastest so far
+    /// answered `fastest` in a second.
+    pub fn count(&self, seconds: u64, threads: usize, fastest: Option<usize>) -> usize {
         let seconds = usize::try_from(seconds).unwrap_or(1);
         // Two threads have two cores that they share with the load.
-        let most = FASTEST * (threads + 1) / 2 * seconds;
+        let fastest = fastest.map_or(FASTEST, |fastest| FASTEST.min(2 * fastest));
+        let most = fastest * (threads + 1) / 2 * seconds;
         match (self.call.fault, self.client) {
             (_, Client::Handshakes) => 1,
-            (_, Client::Kept(1) | Client::Resting(..)) => most * 2 / 3,
+            (_, Client::Kept(1)) => most * 2 / 3,
             // What is refused in any case can be sent again.
             (Fault::None, _) if self.who == Who::Tpp => most,
             _ => 1,
@@ -219,9 +221,16 @@ pub fn all() -> Vec<Load> {
             entries: connections(),
         },
         Load {
+            name: "paced",
+            title: "signed GET, 32 kept connections. At once: the next request follows the answer; resting: after a while, so \
+                    that each peer gets the same third of what the fastest can do",
+            setup: ONE,
+            entries: paced(),
+        },
+        Load {
             name: "durable",
             title: "signed GET with and without the PSU, 64 kept connections: without, each call is counted on disk. At once: \
-                    the next request follows the answer; resting: some 4 ms later, so that the core is not saturated",
+                    the next request follows the answer; resting: after a while, a third of what could be sent",
             setup: ONE,
             entries: durable(),
         },
@@ -272,12 +281,38 @@ fn connections() -> Vec<Entry> {
         .collect()
 }
 
+fn paced() -> Vec<Entry> {
+    let of = |(pool, (client, suffix)): (usize, (Client, &str))| {
+        [
+            Peer::Bare,
+            Peer::LuaSignature,
+            Peer::LuaChecks,
+            Peer::Portvakt,
+        ]
+        .map(|peer| Entry {
+            is_base: pool == 0 && peer == Peer::LuaSignature,
+            ..entry(
+                &format!("{}, {suffix}", peer.name()),
+                peer,
+                get(),
+                client,
+                pool,
+            )
+        })
+    };
+    let clients = [
+        (Client::Kept(32), "at once"),
+        (Client::Resting(32), "resting"),
+    ];
+    clients.into_iter().enumerate().flat_map(of).collect()
+}
+
 fn durable() -> Vec<Entry> {
     let of = |name: &str, call: Call, client: Client, pool: usize| Entry {
         is_base: pool == 0,
         ..entry(name, Peer::Portvakt, call, client, pool)
     };
-    let (at_once, resting) = (Client::Kept(64), Client::Resting(64, 4));
+    let (at_once, resting) = (Client::Kept(64), Client::Resting(64));
     vec![
         of(WITH, get(), at_once, 0),
         of(WITHOUT, get_without_psu(), at_once, 1),
@@ -351,7 +386,7 @@ enum Figure {
     P99,
 }
 
-const BUDGETS: [Budget; 9] = {
+const BUDGETS: [Budget; 10] = {
     const fn cpu(what: &'static str, to: &'static str, must: f64, goal: f64) -> Budget {
         Budget {
             load: "get",
@@ -392,6 +427,15 @@ const BUDGETS: [Budget; 9] = {
             must: 1.0,
             goal: None,
             ..cpu("", LUA, 1.0, 1.0)
+        },
+        Budget {
+            load: "paced",
+            what: "p99 at the same rate",
+            of: "Portvakt, resting",
+            to: "nginx + Lua, signature only, resting",
+            figure: Figure::P99,
+            must: 1.0,
+            goal: None,
         },
         Budget {
             load: "durable",

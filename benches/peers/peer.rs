@@ -22,6 +22,9 @@ pub const PSU: &str = "7a3d5112-3e37-4b8f-8b8b-601a8122ea32";
 /// The TPP.
 const TPP: &str = "PSDNO-FSA-123456";
 
+/// For `chrt`: before all that is not of this kind.
+const FIRST: [&str; 2] = ["--fifo", "1"];
+
 /// Who is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Peer {
@@ -64,6 +67,11 @@ impl Peer {
             Self::Bare => "bare",
             Self::Portvakt => "Portvakt",
         }
+    }
+
+    /// Whether it verifies signatures.
+    pub const fn verifies(self) -> bool {
+        !matches!(self, Self::Nginx | Self::Haproxy | Self::Plain)
     }
 
     /// Its program, for a look whether it is there.
@@ -203,8 +211,18 @@ impl Stage {
             fill(text, &folder, &[("@UPSTREAM@", upstream.to_string())]).as_bytes(),
         );
         let mut command = ending_with_this();
+        command.args(["-c", "1"]);
+        // Where it may, it goes before the load, with which it shares a core: else it is the load that peers wait for.
+        if Command::new("chrt")
+            .args(FIRST)
+            .arg("true")
+            .status()
+            .is_ok_and(|status| status.success())
+        {
+            command.arg("chrt").args(FIRST);
+        }
         command
-            .args(["-c", "1", "nginx", "-c"])
+            .args(["nginx", "-c"])
             .arg(folder.join("upstream.conf"));
         Self {
             signer: leaf(&issuing, None),

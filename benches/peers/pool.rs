@@ -174,7 +174,7 @@ impl Pool {
     }
 
     /// Writes it with the script that makes wrk send it, each connection resting for so many milliseconds on average in between.
-    pub fn write(&self, folder: &Path, rest: u32) {
+    pub fn write(&self, folder: &Path, rest: usize) {
         let lines: Vec<String> = self
             .lines
             .iter()

@@ -88,7 +88,7 @@ fn default_keys(section: &Section<'_>, base: &Path) -> Option<PathBuf> {
 fn readable(path: PathBuf) -> Result<PathBuf, String> {
     match TokenKeys::read(&path) {
         Ok(_) => Ok(path),
-        Err(KeyFault::File(error)) if error.kind() == std::io::ErrorKind::NotFound => Ok(path),
+        Err(KeyFault::File(fault)) if fault.is_missing() => Ok(path),
         Err(fault) => Err(format!("{}: {fault}", path.display())),
     }
 }

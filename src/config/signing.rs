@@ -72,8 +72,7 @@ enum Missing {
 fn key_file(value: &Value<'_>, base: &Path, missing: Missing) -> Option<PathBuf> {
     let path = value.path(base)?;
     match AssertionKey::read(&path) {
-        Err(KeyFault::File(error))
-            if error.kind() == std::io::ErrorKind::NotFound && missing == Missing::IsMade => {}
+        Err(KeyFault::File(fault)) if fault.is_missing() && missing == Missing::IsMade => {}
         Err(fault) => {
             value.fault(format!("{}: {fault}", path.display()));
             return None;

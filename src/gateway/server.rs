@@ -309,8 +309,6 @@ fn listen(
 fn server_conf(threads: usize, grace: Duration, finish: Duration) -> ServerConf {
     ServerConf {
         threads,
-        // A single thread has nobody to steal from, and its simpler scheduler answers in the order of arrival.
-        work_stealing: threads > 1,
         grace_period_seconds: Some(grace.as_secs()),
         graceful_shutdown_timeout_seconds: Some(finish.as_secs()),
         ..ServerConf::default()

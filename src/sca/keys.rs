@@ -5,19 +5,13 @@
 //! Invariants: a file that others than its owner can read is refused, and a file that exists is never overwritten but
 //! by a rotation. `Debug` shows no key.
 
-use crate::clock::Timestamp;
+use crate::{clock::Timestamp, private_file};
 use aws_lc_rs::{
     aead::{AES_256_GCM, LessSafeKey, UnboundKey},
     rand,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use std::{
-    fmt,
-    fs::{self, File, OpenOptions},
-    io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
-    path::{Path, PathBuf},
-};
+use std::{fmt, io, path::Path};
 
 /// The bytes of a key's id.
 pub(super) const ID_LENGTH: usize = 4;
@@ -27,9 +21,6 @@ const SECRET_LENGTH: usize = 32;
 
 /// The most bytes of a key file: two lines have 108.
 const MAX_FILE: u64 = 4_096;
-
-/// Bits of a file's mode that let others than its owner in.
-const OTHERS: u32 = 0o077;
 
 /// The keys of tokens.
 pub struct TokenKeys {
@@ -47,12 +38,12 @@ pub(super) struct Key {
 /// Why a key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFault {
-    /// The file cannot be read or written.
+    /// The file cannot be read.
+    #[error(transparent)]
+    File(#[from] private_file::Fault),
+    /// The file cannot be written.
     #[error("{0}")]
-    File(#[from] io::Error),
-    /// Others than its owner may do something with it.
-    #[error("others than its owner may read or change it (mode {0:04o}); set it to 0600")]
-    Open(u32),
+    Written(#[from] io::Error),
     /// It holds none.
     #[error("it holds no key; remove it, and the gateway makes a new one when it starts")]
     Empty,
@@ -81,20 +72,13 @@ impl TokenKeys {
     /// Reads a key file.
     ///
     /// # Errors
-    /// Why it cannot be used; [`KeyFault::File`] of the kind `NotFound` where there is none yet.
+    /// Why it cannot be used.
     pub fn read(path: &Path) -> Result<Self, KeyFault> {
-        let file = File::open(path)?;
-        let mode = file.metadata()?.permissions().mode() & 0o7777;
-        if mode & OTHERS != 0 {
-            return Err(KeyFault::Open(mode));
-        }
-        let mut text = String::new();
-        let read = file
-            .take(MAX_FILE.saturating_add(1))
-            .read_to_string(&mut text);
-        match read.map(u64::try_from) {
-            Ok(Ok(length)) if length <= MAX_FILE => Self::parse(&text),
-            Err(error) if error.kind() != io::ErrorKind::InvalidData => Err(error.into()),
+        let bytes = private_file::read(path, MAX_FILE)?;
+        match String::from_utf8(bytes) {
+            Ok(text) if u64::try_from(text.len()).is_ok_and(|length| length <= MAX_FILE) => {
+                Self::parse(&text)
+            }
             _ => Err(KeyFault::NotAKeyFile),
         }
     }
@@ -106,27 +90,14 @@ impl TokenKeys {
     /// Why it cannot be used or made.
     pub fn read_or_make(path: &Path, now: Timestamp) -> Result<Self, KeyFault> {
         match Self::read(path) {
-            Err(KeyFault::File(error)) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(KeyFault::File(fault)) if fault.is_missing() => {}
             read => return read,
         }
         let keys = Self {
             first: Key::make(now, None)?,
             second: None,
         };
-        if let Some(folder) = path.parent() {
-            fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(folder)?;
-        }
-        // Linked in place when it is whole: who finds the file finds all of it.
-        let beside = keys.write_beside(path)?;
-        let linked = fs::hard_link(&beside, path);
-        fs::remove_file(&beside)?;
-        match linked {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
-            _ => sync_folder(path)?,
-        }
+        private_file::make(path, keys.text().as_bytes())?;
         Self::read(path)
     }
 
@@ -152,9 +123,7 @@ impl TokenKeys {
 
     /// Puts the file in place of the one that is there, whole or not at all.
     pub(super) fn replace(&self, path: &Path) -> Result<(), KeyFault> {
-        let beside = self.write_beside(path)?;
-        fs::rename(&beside, path)?;
-        sync_folder(path)
+        Ok(private_file::replace(path, self.text().as_bytes())?)
     }
 
     /// The key that seals.
@@ -183,27 +152,9 @@ impl TokenKeys {
         std::iter::once(&self.first).chain(&self.second)
     }
 
-    /// A new file beside `path`, with these keys, on the disk when this returns.
-    fn write_beside(&self, path: &Path) -> Result<PathBuf, KeyFault> {
-        let mut random = [0; 8];
-        rand::fill(&mut random).map_err(|_| KeyFault::Random)?;
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{:016x}", u64::from_be_bytes(random)));
-        let beside = PathBuf::from(name);
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&beside)?;
-        let written = self
-            .all()
-            .try_for_each(|key| file.write_all(key.line().as_bytes()))
-            .and_then(|()| file.sync_all());
-        if let Err(error) = written {
-            let _ = fs::remove_file(&beside);
-            return Err(error.into());
-        }
-        Ok(beside)
+    /// What its file holds.
+    fn text(&self) -> String {
+        self.all().map(Key::line).collect()
     }
 }
 
@@ -263,18 +214,10 @@ impl fmt::Debug for TokenKeys {
     }
 }
 
-/// A file's name is durable when its folder is.
-fn sync_folder(path: &Path) -> Result<(), KeyFault> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::{fs, os::unix::fs::PermissionsExt};
 
     const NOW: Timestamp = Timestamp::from_unix(1_800_000_000);
 

@@ -3,9 +3,10 @@
 //! Invariants: a file that others than its owner can read is refused, and a file that exists is never overwritten.
 //! `Debug` shows no key.
 
+use crate::private_file;
 use aws_lc_rs::{
     digest,
-    rand::{self, SystemRandom},
+    rand::SystemRandom,
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair},
 };
 use base64::{
@@ -14,19 +15,10 @@ use base64::{
 };
 use rustls::pki_types::{PrivatePkcs8KeyDer, pem::PemObject};
 use serde_json::{Value, json};
-use std::{
-    fmt,
-    fs::{self, File, OpenOptions},
-    io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
-    path::{Path, PathBuf},
-};
+use std::{fmt, io, path::Path};
 
 /// The most bytes of a key file: a P-256 key has some 250.
 const MAX_FILE: u64 = 4_096;
-
-/// Bits of a file's mode that let others than its owner in.
-const OTHERS: u32 = 0o077;
 
 /// The bytes of one coordinate of a point on P-256.
 const COORDINATE: usize = 32;
@@ -42,12 +34,12 @@ pub struct AssertionKey {
 /// Why a key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFault {
-    /// The file cannot be read or written.
+    /// The file cannot be read.
+    #[error(transparent)]
+    File(#[from] private_file::Fault),
+    /// The file cannot be written.
     #[error("{0}")]
-    File(#[from] io::Error),
-    /// Others than its owner may do something with it.
-    #[error("others than its owner may read or change it (mode {0:04o}); set it to 0600")]
-    Open(u32),
+    Written(#[from] io::Error),
     /// It holds something else. What it holds is not repeated.
     #[error(
         "it holds no EC key on P-256 in PEM (PKCS#8, -----BEGIN PRIVATE KEY-----); \"openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256\" makes one"
@@ -62,15 +54,9 @@ impl AssertionKey {
     /// Reads a key file.
     ///
     /// # Errors
-    /// Why it cannot be used; [`KeyFault::File`] of the kind `NotFound` where there is none.
+    /// Why it cannot be used.
     pub fn read(path: &Path) -> Result<Self, KeyFault> {
-        let file = File::open(path)?;
-        let mode = file.metadata()?.permissions().mode() & 0o7777;
-        if mode & OTHERS != 0 {
-            return Err(KeyFault::Open(mode));
-        }
-        let mut pem = Vec::new();
-        file.take(MAX_FILE).read_to_end(&mut pem)?;
+        let pem = private_file::read(path, MAX_FILE)?;
         let key = PrivatePkcs8KeyDer::from_pem_slice(&pem).map_err(|_| KeyFault::NotAKey)?;
         Self::from_pkcs8(key.secret_pkcs8_der()).ok_or(KeyFault::NotAKey)
     }
@@ -82,23 +68,10 @@ impl AssertionKey {
     /// Why it cannot be used or made.
     pub fn read_or_make(path: &Path) -> Result<Self, KeyFault> {
         match Self::read(path) {
-            Err(KeyFault::File(error)) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(KeyFault::File(fault)) if fault.is_missing() => {}
             read => return read,
         }
-        let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)?;
-        // Linked in place when it is whole: who finds the file finds all of it.
-        let beside = write_beside(path, &new_pem()?)?;
-        let linked = fs::hard_link(&beside, path);
-        fs::remove_file(&beside)?;
-        match linked {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
-            _ => File::open(folder)?.sync_all()?,
-        }
+        private_file::make(path, new_pem()?.as_bytes())?;
         Self::read(path)
     }
 
@@ -159,31 +132,10 @@ fn new_pem() -> Result<String, KeyFault> {
     Ok(pem)
 }
 
-/// A new file beside `path`, on the disk when this returns.
-fn write_beside(path: &Path, text: &str) -> Result<PathBuf, KeyFault> {
-    let mut random = [0; 8];
-    rand::fill(&mut random).map_err(|_| KeyFault::Random)?;
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{:016x}", u64::from_be_bytes(random)));
-    let beside = PathBuf::from(name);
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&beside)?;
-    let written = file
-        .write_all(text.as_bytes())
-        .and_then(|()| file.sync_all());
-    if let Err(error) = written {
-        let _ = fs::remove_file(&beside);
-        return Err(error.into());
-    }
-    Ok(beside)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::{fs, os::unix::fs::PermissionsExt};
 
     #[test]
     fn the_thumbprint_is_that_of_the_public_half() {

@@ -56,9 +56,7 @@ pub fn run(
     let path = &settings.sca.token_keys;
     let shown = path.display();
     let rotated = rotate(path, now).map_err(|fault| match fault {
-        KeyFault::File(error) if error.kind() == io::ErrorKind::NotFound => {
-            ScaFault::NoKeys(path.clone())
-        }
+        KeyFault::File(fault) if fault.is_missing() => ScaFault::NoKeys(path.clone()),
         fault => ScaFault::Keys(path.clone(), fault),
     })?;
     match rotated {

@@ -7,6 +7,7 @@ use super::super::{
     OpenFault, StateSettings, hash_key,
     keys::{Hash, Keys},
 };
+use crate::private_file;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 use std::{
     fs::File,
@@ -71,9 +72,12 @@ impl Identity {
 pub(super) fn open(settings: &StateSettings) -> Result<(Connection, Identity, Keys), OpenFault> {
     let path = &settings.file;
     let fault = |error| OpenFault::File(path.clone(), error);
-    hash_key::make_folder_of(path)?;
+    let folder = private_file::folder_of(path);
+    private_file::make_folder_of(path)
+        .map_err(|error| OpenFault::Folder(folder.to_owned(), error))?;
     // SQLite does not wait when two connections turn a new file's journal on at the same time.
-    let _alone = hash_key::lock_folder_of(path)?;
+    let alone = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
+    let _alone = alone.map_err(|error| OpenFault::File(folder.to_owned(), error))?;
     let found = header(path)?;
     let secret = match (hash_key::read(&settings.hash_key)?, &found) {
         (Some(secret), _) => secret,
@@ -86,13 +90,13 @@ pub(super) fn open(settings: &StateSettings) -> Result<(Connection, Identity, Ke
         (None, Header::Missing | Header::Empty) => hash_key::make(&settings.hash_key)?,
     };
     if let Header::Missing = found {
-        match hash_key::new_file(path) {
+        match private_file::create(path) {
             Ok(file) => file.sync_all().map_err(fault)?,
             // Another process was faster.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(fault(error)),
         }
-        hash_key::sync_folder_of(path)?;
+        private_file::sync_folder_of(path).map_err(fault)?;
     }
     let identity = Identity::of(path).map_err(fault)?;
     let keys = Keys::new(&secret);
