@@ -96,31 +96,39 @@ async fn decisions(folder: &Path) {
             .map(|_| {
                 let (store, keys) = (Arc::clone(&store), Arc::clone(&keys));
                 tokio::spawn(async move {
-                    let mut took = Vec::new();
+                    let (mut took, mut waited) = (Vec::new(), Vec::new());
                     for _ in 0..each {
-                        let began = Instant::now();
+                        let (began, before) = (Instant::now(), store.counters().batches);
                         let key = keys.fetch_add(1, Ordering::Relaxed);
                         let _ = store.commit(asked(key)).await.unwrap();
                         took.push(began.elapsed());
+                        waited.push(store.counters().batches - before);
                     }
-                    took
+                    (took, waited)
                 })
             })
             .collect();
-        let mut took = Vec::new();
+        let (mut took, mut waited) = (Vec::new(), Vec::new());
         for task in all {
-            took.extend(task.await.unwrap());
+            let (of_task, commits) = task.await.unwrap();
+            took.extend(of_task);
+            waited.extend(commits);
         }
         let (spent, after) = (began.elapsed(), store.counters());
         took.sort_unstable();
+        waited.sort_unstable();
         let batches = after.batches - before.batches;
         println!(
-            "durable decisions, {tasks:>5} at once: {:>8.1} µs each; wait p50 {:>7} µs, p99 {:>7} µs; {:.0} a batch, {:.0} µs a batch",
+            "durable decisions, {tasks:>5} at once: {:>8.1} µs each; wait p50 {:>7} µs, p99 {:>7} µs; {:.0} a batch, {:.0} µs a batch; \
+             commits that end while one waits: p50 {}, p99 {}, most {}",
             micros(spent) / took.len() as f64,
             took[took.len() / 2].as_micros(),
             took[took.len() * 99 / 100].as_micros(),
             took.len() as f64 / batches as f64,
             micros(after.spent - before.spent) / batches as f64,
+            waited[waited.len() / 2],
+            waited[waited.len() * 99 / 100],
+            waited[waited.len() - 1],
         );
     }
     for _ in 0..4 {

@@ -125,7 +125,7 @@ pub fn run(
         ),
         Expected::Anything => {}
     }
-    eprintln!("    {name}: {done} requests");
+    eprintln!("    {name}: {done} requests, p99 {p99:.2} ms");
     let count = f64::from(u32::try_from(done).unwrap());
     Sample {
         done,

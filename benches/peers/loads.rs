@@ -4,7 +4,7 @@ use crate::{
     load::{Client, Expected, Sample},
     peer::{PSU, Peer, Setup, Stage},
     pool::{Call, Fault, Signer},
-    report::{Table, middle},
+    report::{Table, middle, quiet},
 };
 use std::fmt::Write;
 
@@ -473,13 +473,18 @@ pub fn budgets(tables: &[Table]) -> String {
             Figure::Rate => ("≥", ratio >= budget.must),
             Figure::Cpu | Figure::P99 => ("≤", ratio <= budget.must),
         };
+        let of_quiet = |row: usize| quiet(&table.rows[row].samples, |sample| sample.p99);
+        let quiet_rounds = match budget.figure {
+            Figure::P99 => format!(", lower quartiles {:.2}", of_quiet(of) / of_quiet(to)),
+            Figure::Cpu | Figure::Rate => String::new(),
+        };
         let held = if is_held { "" } else { " **missed**" };
         let goal = budget
             .goal
             .map_or("–".to_owned(), |goal| format!("{sign} {goal:.2}"));
         let _ = writeln!(
             text,
-            "| {}, {}: {} | {} | {ratio:.2} ({least:.2}–{most:.2}){held} | {sign} {:.2} | {goal} |",
+            "| {}, {}: {} | {} | {ratio:.2} ({least:.2}–{most:.2}){quiet_rounds}{held} | {sign} {:.2} | {goal} |",
             budget.load, budget.of, budget.what, budget.to, budget.must
         );
     }
