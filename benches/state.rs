@@ -91,45 +91,7 @@ async fn decisions(folder: &Path) {
     let store = Arc::new(Kept::open(&settings).unwrap());
     let keys = Arc::new(AtomicU64::new(0));
     for (tasks, each) in rounds {
-        let (began, before) = (Instant::now(), store.counters());
-        let all: Vec<_> = (0..tasks)
-            .map(|_| {
-                let (store, keys) = (Arc::clone(&store), Arc::clone(&keys));
-                tokio::spawn(async move {
-                    let (mut took, mut waited) = (Vec::new(), Vec::new());
-                    for _ in 0..each {
-                        let (began, before) = (Instant::now(), store.counters().batches);
-                        let key = keys.fetch_add(1, Ordering::Relaxed);
-                        let _ = store.commit(asked(key)).await.unwrap();
-                        took.push(began.elapsed());
-                        waited.push(store.counters().batches - before);
-                    }
-                    (took, waited)
-                })
-            })
-            .collect();
-        let (mut took, mut waited) = (Vec::new(), Vec::new());
-        for task in all {
-            let (of_task, commits) = task.await.unwrap();
-            took.extend(of_task);
-            waited.extend(commits);
-        }
-        let (spent, after) = (began.elapsed(), store.counters());
-        took.sort_unstable();
-        waited.sort_unstable();
-        let batches = after.batches - before.batches;
-        println!(
-            "durable decisions, {tasks:>5} at once: {:>8.1} µs each; wait p50 {:>7} µs, p99 {:>7} µs; {:.0} a batch, {:.0} µs a batch; \
-             commits that end while one waits: p50 {}, p99 {}, most {}",
-            micros(spent) / took.len() as f64,
-            took[took.len() / 2].as_micros(),
-            took[took.len() * 99 / 100].as_micros(),
-            took.len() as f64 / batches as f64,
-            micros(after.spent - before.spent) / batches as f64,
-            waited[waited.len() / 2],
-            waited[waited.len() * 99 / 100],
-            waited[waited.len() - 1],
-        );
+        together(&store, &keys, tasks, each).await;
     }
     for _ in 0..4 {
         let _ = store.commit(asked(0)).await.unwrap();
@@ -161,6 +123,49 @@ async fn decisions(folder: &Path) {
     println!(
         "bytes per quota key, one call each, in random order: {:.1}",
         size as f64 / used as f64
+    );
+}
+
+/// So many callers at once, each with so many calls one after another.
+async fn together(store: &Arc<Kept>, keys: &Arc<AtomicU64>, tasks: u64, each: u64) {
+    let (began, before) = (Instant::now(), store.counters());
+    let all: Vec<_> = (0..tasks)
+        .map(|_| {
+            let (store, keys) = (Arc::clone(store), Arc::clone(keys));
+            tokio::spawn(async move {
+                let (mut took, mut waited) = (Vec::new(), Vec::new());
+                for _ in 0..each {
+                    let (began, before) = (Instant::now(), store.counters().batches);
+                    let key = keys.fetch_add(1, Ordering::Relaxed);
+                    let _ = store.commit(asked(key)).await.unwrap();
+                    took.push(began.elapsed());
+                    waited.push(store.counters().batches - before);
+                }
+                (took, waited)
+            })
+        })
+        .collect();
+    let (mut took, mut waited) = (Vec::new(), Vec::new());
+    for task in all {
+        let (of_task, commits) = task.await.unwrap();
+        took.extend(of_task);
+        waited.extend(commits);
+    }
+    let (spent, after) = (began.elapsed(), store.counters());
+    took.sort_unstable();
+    waited.sort_unstable();
+    let batches = after.batches - before.batches;
+    println!(
+        "durable decisions, {tasks:>5} at once: {:>8.1} µs each; wait p50 {:>7} µs, p99 {:>7} µs; {:.0} a batch, {:.0} µs a batch; \
+         commits that end while one waits: p50 {}, p99 {}, most {}",
+        micros(spent) / took.len() as f64,
+        took[took.len() / 2].as_micros(),
+        took[took.len() * 99 / 100].as_micros(),
+        took.len() as f64 / batches as f64,
+        micros(after.spent - before.spent) / batches as f64,
+        waited[waited.len() / 2],
+        waited[waited.len() * 99 / 100],
+        waited[waited.len() - 1],
     );
 }
 
