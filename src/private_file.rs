@@ -36,13 +36,14 @@ impl Fault {
 ///
 /// # Errors
 /// Why it cannot be used.
-pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, Fault> {
+pub fn read(path: &Path, most: usize) -> Result<Vec<u8>, Fault> {
     let file = File::open(path)?;
     let mode = file.metadata()?.permissions().mode() & 0o7777;
     if mode & OTHERS != 0 {
         return Err(Fault::Open(mode));
     }
     let mut bytes = Vec::new();
+    let most = u64::try_from(most).unwrap_or(u64::MAX);
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -20,7 +20,7 @@ pub(super) const ID_LENGTH: usize = 4;
 const SECRET_LENGTH: usize = 32;
 
 /// The most bytes of a key file: two lines have 108.
-const MAX_FILE: u64 = 4_096;
+const MAX_FILE: usize = 4_096;
 
 /// The keys of tokens.
 pub struct TokenKeys {
@@ -76,9 +76,7 @@ impl TokenKeys {
     pub fn read(path: &Path) -> Result<Self, KeyFault> {
         let bytes = private_file::read(path, MAX_FILE)?;
         match String::from_utf8(bytes) {
-            Ok(text) if u64::try_from(text.len()).is_ok_and(|length| length <= MAX_FILE) => {
-                Self::parse(&text)
-            }
+            Ok(text) if text.len() <= MAX_FILE => Self::parse(&text),
             _ => Err(KeyFault::NotAKeyFile),
         }
     }

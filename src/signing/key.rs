@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use std::{fmt, io, path::Path};
 
 /// The most bytes of a key file: a P-256 key has some 250.
-const MAX_FILE: u64 = 4_096;
+const MAX_FILE: usize = 4_096;
 
 /// The bytes of one coordinate of a point on P-256.
 const COORDINATE: usize = 32;

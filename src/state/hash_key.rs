@@ -12,7 +12,7 @@ const LENGTH: usize = 32;
 
 /// Reads a key; none if there is no file.
 pub(super) fn read(path: &Path) -> Result<Option<[u8; LENGTH]>, OpenFault> {
-    let bytes = match private_file::read(path, 32) {
+    let bytes = match private_file::read(path, LENGTH) {
         Ok(bytes) => bytes,
         Err(fault) if fault.is_missing() => return Ok(None),
         Err(Fault::Open(mode)) => return Err(OpenFault::KeyReadable(path.to_owned(), mode)),
