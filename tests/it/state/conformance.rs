@@ -489,18 +489,23 @@ mod suite {
         let _ = held(store.commit(call(0, BEGIN + 100)).await.unwrap());
         let _ = held(store.commit(page(0, BEGIN)).await.unwrap());
         store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
-        assert_eq!(store.tidy(at(BEGIN + 120)).await.unwrap(), 0);
-        assert_eq!(store.tidy(at(BEGIN + 200)).await.unwrap(), 1_200);
-        assert_eq!(store.tidy(at(BEGIN + HOUR)).await.unwrap(), 2);
-        assert_eq!(store.tidy(at(BEGIN + DAY)).await.unwrap(), 0);
+        // Rows, not what tidy returns: what follows a batch may remove some of them first.
+        let left = async |when| {
+            store.tidy(at(when)).await.unwrap();
+            store.counters().rows
+        };
+        assert_eq!(left(BEGIN + 120).await.requests, Some(1_200));
+        assert_eq!(left(BEGIN + 200).await.requests, Some(0));
+        let rows = left(BEGIN + HOUR).await;
+        assert_eq!((rows.pages, rows.tokens), (Some(0), Some(0)));
+        assert_eq!(left(BEGIN + DAY).await.quotas, Some(1_200));
         // Of key 0 the second call still counts.
-        assert_eq!(store.tidy(at(BEGIN + DAY + 60)).await.unwrap(), 1_199);
+        assert_eq!(left(BEGIN + DAY + 60).await.quotas, Some(1));
         let taken = held(store.commit(call(0, BEGIN + DAY + 60)).await.unwrap());
         assert_eq!(taken.left().unwrap().calls, 2);
         assert!(store.psu_now(who(1)).await.unwrap().is_some());
-        assert_eq!(store.tidy(at(BEGIN + 1_000 * DAY)).await.unwrap(), 1);
+        let rows = left(BEGIN + 1_000 * DAY).await;
         assert!(store.psu_now(who(1)).await.unwrap().is_some());
-        let rows = store.counters().rows;
         assert_eq!(
             (rows.quotas, rows.requests, rows.tokens),
             (Some(0), Some(0), Some(0))
