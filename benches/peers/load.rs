@@ -106,7 +106,7 @@ pub fn run(
     let Counted {
         done,
         refused,
-        took,
+        rate,
         p50,
         p99,
     } = counted;
@@ -129,7 +129,7 @@ pub fn run(
     let count = f64::from(u32::try_from(done).unwrap());
     Sample {
         done,
-        rate: count / took.as_secs_f64(),
+        rate,
         cpu: cpu / count,
         p50,
         p99,
@@ -145,7 +145,7 @@ struct Counted {
     done: u64,
     /// Those that were answered with another status than 2xx or 3xx.
     refused: u64,
-    took: Duration,
+    rate: f64,
     p50: f64,
     p99: f64,
 }
@@ -201,7 +201,7 @@ fn kept(connections: usize, port: u16, seconds: u64, folder: &Path, cores: usize
         done,
         refused: number("Non-2xx or 3xx responses:", "")
             .map_or(0, |count| format!("{count:.0}").parse().unwrap()),
-        took: Duration::from_secs_f64(f64::from(u32::try_from(done).unwrap()) / rate),
+        rate,
         p50: share("50%"),
         p99: share("99%"),
     }
@@ -213,6 +213,10 @@ fn milliseconds(text: &str) -> f64 {
         .iter()
         .find_map(|(unit, factor)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * factor))
         .unwrap_or(f64::NAN)
+}
+
+fn per_second(done: u64, took: Duration) -> f64 {
+    f64::from(u32::try_from(done).unwrap()) / took.as_secs_f64()
 }
 
 /// 600 connections at once, over and over, each for one request.
@@ -246,7 +250,7 @@ fn handshakes(port: u16, seconds: u64) -> Counted {
     Counted {
         done,
         refused,
-        took: began.elapsed(),
+        rate: per_second(done, began.elapsed()),
         p50: 0.0,
         p99: 0.0,
     }
@@ -328,10 +332,11 @@ fn http2(connections: usize, streams: usize, port: u16, pool: &Pool, seconds: u6
             .get(times.len() * share / 100)
             .map_or(0.0, |time| time.as_secs_f64() * 1e3)
     };
+    let done = u64::try_from(times.len()).unwrap();
     Counted {
-        done: u64::try_from(times.len()).unwrap(),
+        done,
         refused,
-        took,
+        rate: per_second(done, took),
         p50: at(50),
         p99: at(99),
     }
