@@ -1,9 +1,11 @@
-//! How often the heap is asked for one warm request, from the opened record to the head for the upstream and the metrics.
+//! How often the heap is asked for one warm request, from the opened record to the head for the upstream and the metrics;
+//! and in what pages the program gets its memory.
 //!
 //! The bounds are what was counted when they were last lowered: an allocation more has to be meant. Requests and world are those of
 //! the benchmarks. Deliberately not here: what pingora and TLS allocate.
 
-use crate::harness::pki;
+use crate::harness::{Gate, Program, pki};
+use std::process::Stdio;
 
 #[path = "../../benches/warm/mod.rs"]
 mod warm;
@@ -30,4 +32,16 @@ fn a_warm_request_allocates_no_more_than_it_did() {
             counted.count_total
         );
     }
+}
+
+#[test]
+fn the_program_keeps_to_small_pages() {
+    let gate = Gate::builder().for_program();
+    let mut program = gate.program();
+    let program = program.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut program = Program(program.spawn().unwrap());
+    assert!(gate.is_up(&mut program.0), "it does not start");
+    let status = format!("/proc/{}/status", program.0.id());
+    let status = std::fs::read_to_string(status).unwrap();
+    assert!(status.contains("THP_enabled:\t0"), "{status}");
 }

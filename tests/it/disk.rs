@@ -1,26 +1,18 @@
 //! ERR-4, QUO-5, REP-1: a disk that is full, or cannot be written, and what needs no disk.
 
-use crate::harness::{Call, Connection, Gate, Protocol, accepted, check_error, refused, skipped};
+use crate::harness::{
+    Call, Connection, Gate, Program, Protocol, accepted, check_error, refused, skipped,
+};
 use portvakt::clock::Stopwatch;
 use serde_json::json;
 use std::{
     fs::{self, File},
     io::Write,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::Duration,
 };
 use tempfile::TempDir;
-
-/// A program that is killed when the test ends, however it ends.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// The account list with the PSU present, whose PSU is in memory once it was asked for.
 fn warm() -> Call {
@@ -107,7 +99,7 @@ fn a_disk_that_is_full_fails_closed_and_recovers() {
     fs::create_dir(&state).unwrap();
     let mut program = with_small_disk(&state, &gate.program());
     let program = program.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut program = Running(program.spawn().unwrap());
+    let mut program = Program(program.spawn().unwrap());
     assert!(gate.is_up(&mut program.0), "it does not start");
     // The program's own view: from outside, the folder is empty.
     let seen = PathBuf::from(format!("/proc/{}/root", program.0.id()));

@@ -12,14 +12,14 @@ mod client;
 /// What was seen, and whether it may be.
 mod ledger;
 
-use crate::harness::{Call, Dice, Gate, Protocol, Reply, Seen, Tls};
+use crate::harness::{Call, Dice, Gate, Program, Protocol, Reply, Seen, Tls};
 use client::{Client, give_up};
 use ledger::Ledger;
 use openssl::ssl::SslConnector;
 use portvakt::clock::Stopwatch;
 use std::{
     fs::OpenOptions,
-    process::{Child, Stdio},
+    process::Stdio,
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -113,23 +113,6 @@ fn suit(seen: &Seen) -> Reply {
         Reply::json(404, "{}")
     } else {
         Reply::json(200, "{}")
-    }
-}
-
-/// A program that is killed when it is dropped, at the latest.
-struct Program(Child);
-
-impl Program {
-    /// SIGKILL.
-    fn end(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        self.end();
     }
 }
 

@@ -30,6 +30,23 @@ use std::{
 };
 use tempfile::TempDir;
 
+/// A program that is killed when it is dropped, at the latest.
+pub(crate) struct Program(pub(crate) Child);
+
+impl Program {
+    /// SIGKILL.
+    pub(crate) fn end(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 /// A running gateway.
 pub(crate) struct Gate {
     running: Option<Running>,
