@@ -3,7 +3,8 @@
 #
 # They are built twice: once so that they count what they do under a load, and once more with those counts (profile-guided
 # optimisation), which saves about a tenth of the CPU of a request. The counts are kept in the target folder and used again
-# until `cargo clean`, or until --train takes them anew. Where they can't be taken, the programs are built without, and it is
+# until `cargo clean`, until a dependency or the compiler is another (functions then have other names, and the counts would be
+# of nothing), or until --train takes them anew. Where they can't be taken, the programs are built without, and it is
 # said why.
 set -eu
 cd "$(dirname "$0")/.."
@@ -33,6 +34,11 @@ merger() {
     done
 }
 
+# What the names of functions depend on.
+names() {
+    { rustc -vV && cat Cargo.toml Cargo.lock; } | cksum
+}
+
 # Takes the counts, of the gateway and of the `bare` that it is compared with.
 train() {
     merge=$(merger)
@@ -45,10 +51,11 @@ train() {
     bench=$target/counting/$built/portvakt-bench
     "$bench" get post http2 --only bare,Portvakt --rounds 1 >&2 || return
     "$bench" durable refused --rounds 1 >&2 || return
-    "$merge" merge -o "$counts/merged" "$counts"/*.profraw
+    "$merge" merge -o "$counts/merged" "$counts"/*.profraw || return
+    names >"$counts/names"
 }
 
-if [ "${1:-}" = --train ] || [ ! -e "$counts/merged" ]; then
+if [ "${1:-}" = --train ] || [ "$(names)" != "$(cat "$counts/names" 2>/dev/null)" ]; then
     if ! train; then
         echo "built without counts: they could not be taken" >&2
         rm -rf "$counts"
