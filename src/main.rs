@@ -15,7 +15,7 @@ fn main() -> ExitCode {
 }
 
 /// The allocator asks for huge pages, and a request that is the first to touch one waits while the kernel writes zeros to 2 MiB:
-/// 0.2 to 5 ms, in which nobody else is served either. Where the system refuses, nothing changes.
+/// for milliseconds on some machines, in which its thread serves nobody (docs/performance.md). Where the system refuses, nothing changes.
 fn keep_to_small_pages() {
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);
