@@ -1,8 +1,9 @@
 //! Connections to the core that wait for the next request.
 //!
 //! The one that was used last is used next, so that those that are not needed grow old. Invariant: a connection that
-//! the core has closed, or on which it has said something unasked, is never handed out. Nothing watches the others: one
-//! that grew too old is dropped when a connection is next taken or put back.
+//! is too old, that the core has closed, or on which it has said something unasked, is never handed out. Nothing watches
+//! the others: those that grew too old are closed when one is next taken or put back, a few at a time, so that no request
+//! waits for what a burst has left.
 
 use crate::clock::Stopwatch;
 use pingora::protocols::Stream;
@@ -10,7 +11,7 @@ use std::{
     collections::VecDeque,
     fmt,
     pin::Pin,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Waker},
     time::Duration,
 };
@@ -18,6 +19,9 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 /// How many wait at most.
 const MOST: usize = 1_024;
+
+/// How many are closed at most for whoever takes one or puts one back. Each is a system call.
+const CLOSED_AT_ONCE: usize = 4;
 
 /// The connections that wait, the oldest in front.
 pub(super) struct Pool {
@@ -36,9 +40,9 @@ impl Pool {
 
     /// One that can be used.
     pub(super) fn take(&self) -> Option<Stream> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        self.tidy(&mut waiting);
-        while let Some((mut stream, _)) = waiting.pop_back() {
+        let mut waiting = self.tidied();
+        for _ in 0..CLOSED_AT_ONCE {
+            let (mut stream, _) = waiting.pop_back_if(|(_, since)| !self.is_over(since))?;
             if is_quiet(&mut stream) {
                 return Some(stream);
             }
@@ -48,19 +52,28 @@ impl Pool {
 
     /// Keeps one whose answer was read to its end.
     pub(super) fn put(&self, stream: Stream) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        self.tidy(&mut waiting);
+        let mut waiting = self.tidied();
         if waiting.len() < MOST {
             waiting.push_back((stream, Stopwatch::start()));
         }
     }
 
-    fn tidy(&self, waiting: &mut VecDeque<(Stream, Stopwatch)>) {
-        while let Some((_, since)) = waiting.front()
-            && since.elapsed() > self.lasts
-        {
-            waiting.pop_front();
+    /// Those that wait, without a few of those that have waited too long.
+    fn tidied(&self) -> MutexGuard<'_, VecDeque<(Stream, Stopwatch)>> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..CLOSED_AT_ONCE {
+            if waiting
+                .pop_front_if(|(_, since)| self.is_over(since))
+                .is_none()
+            {
+                break;
+            }
         }
+        waiting
+    }
+
+    fn is_over(&self, since: &Stopwatch) -> bool {
+        since.elapsed() > self.lasts
     }
 }
 
@@ -76,5 +89,65 @@ fn is_quiet(stream: &mut Stream) -> bool {
 impl fmt::Debug for Pool {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Pool").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pingora::protocols::l4::stream::Stream as Plain;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::{TcpListener, TcpStream},
+    };
+
+    /// So many connections in a pool, and their other ends.
+    async fn pool_of(count: usize, lasts: Duration) -> (Pool, Vec<TcpStream>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let pool = Pool::new(lasts);
+        let mut cores = Vec::new();
+        for _ in 0..count {
+            let stream = TcpStream::connect(address).await.unwrap();
+            pool.put(Box::new(Plain::from(stream)));
+            cores.push(listener.accept().await.unwrap().0);
+        }
+        (pool, cores)
+    }
+
+    fn waiting(pool: &Pool) -> usize {
+        pool.waiting.lock().unwrap().len()
+    }
+
+    #[tokio::test]
+    async fn old_ones_are_closed_a_few_at_a_time_and_never_handed_out() {
+        let (mut pool, _cores) = pool_of(10, Duration::MAX).await;
+        pool.lasts = Duration::ZERO;
+        for left in [6, 2, 0, 0] {
+            assert!(pool.take().is_none());
+            assert_eq!(waiting(&pool), left);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_core_that_starts_again_costs_no_request_all_connections() {
+        let (pool, cores) = pool_of(10, Duration::MAX).await;
+        drop(cores);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        for left in [6, 2, 0] {
+            assert!(pool.take().is_none());
+            assert_eq!(waiting(&pool), left);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_one_that_was_used_last_is_used_next() {
+        let (pool, mut cores) = pool_of(2, Duration::MAX).await;
+        let mut taken = pool.take().unwrap();
+        taken.write_all(b"?").await.unwrap();
+        taken.flush().await.unwrap();
+        let mut heard = [0; 1];
+        cores[1].read_exact(&mut heard).await.unwrap();
+        assert_eq!((heard, waiting(&pool)), (*b"?", 1));
     }
 }
