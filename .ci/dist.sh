@@ -49,8 +49,8 @@ train() {
     rm -rf "$counts" && mkdir "$counts"
     build "$target/counting" "-Cprofile-generate=$counts" || return
     bench=$target/counting/$built/portvakt-bench
-    "$bench" get post http2 --only bare,Portvakt --rounds 1 >&2 || return
-    "$bench" durable refused --rounds 1 >&2 || return
+    "$bench" get post http2 --only bare,Portvakt --rounds 1 --seconds 1 >&2 || return
+    "$bench" durable refused --rounds 1 --seconds 1 >&2 || return
     "$merge" merge -o "$counts/merged" "$counts"/*.profraw || return
     names >"$counts/names"
 }

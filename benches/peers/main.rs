@@ -39,6 +39,8 @@ use std::{
 /// What the command line says.
 struct Options {
     rounds: usize,
+    /// How long each peer is called in a round. What waits while 32 connections begin is half of the slowest hundredth of a
+    /// second's requests, whoever answers them.
     seconds: u64,
     /// The loads to run; all where none is named.
     loads: Vec<String>,
@@ -51,8 +53,8 @@ struct Options {
 impl Options {
     fn read() -> Self {
         let mut options = Self {
-            rounds: 9,
-            seconds: 1,
+            rounds: 7,
+            seconds: 3,
             loads: Vec::new(),
             only: Vec::new(),
             write: None,
