@@ -55,6 +55,9 @@ mod errors;
 /// FWD-*.
 mod forwarding;
 
+/// The configuration of the comparison.
+mod compared;
+
 /// What the core is told, as its document says.
 mod contract;
 

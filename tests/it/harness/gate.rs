@@ -237,8 +237,11 @@ impl Gate {
     }
 
     /// The program that serves this gate's configuration: as often as it is started, on the same state and ports.
+    /// `PORTVAKT_PROGRAM` names another build of it, such as the one that `make dist` makes.
     pub(crate) fn program(&self) -> Command {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_portvakt"));
+        let program = std::env::var_os("PORTVAKT_PROGRAM");
+        let mut program =
+            Command::new(program.unwrap_or_else(|| env!("CARGO_BIN_EXE_portvakt").into()));
         let config = self.folder.path().join("gateway.yaml");
         program.args(["serve", "--config"]).arg(config);
         program
