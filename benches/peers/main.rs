@@ -39,8 +39,7 @@ use std::{
 /// What the command line says.
 struct Options {
     rounds: usize,
-    /// How long each peer is called in a round. What waits while 32 connections begin is half of the slowest hundredth of a
-    /// second's requests, whoever answers them.
+    /// How long each peer is called in a round. In one second p99 is that of the connections' start (docs/performance.md).
     seconds: u64,
     /// The loads to run; all where none is named.
     loads: Vec<String>,
