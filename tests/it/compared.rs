@@ -2,8 +2,8 @@
 //! configuration.
 
 use crate::harness::{
-    Call, Crl, Gate, Program, Protocol, accepted, needs_sca,
-    pki::{Ca, LeafSpec},
+    Call, Crl, Gate, Program, Protocol, Tpp, accepted, needs_sca,
+    pki::{Ca, CaSpec, LeafSpec},
     refused,
 };
 use portvakt::clock::Clock;
@@ -22,10 +22,7 @@ fn gate() -> Gate {
     let (folder, world) = (gate.folder(), gate.world());
     let write = |name: &str, content: &[u8]| fs::write(folder.join(name), content).unwrap();
     fs::create_dir(folder.join("crls")).unwrap();
-    let list = |ca: &Ca, key: &str| {
-        let none = Crl::at(Clock::System.now());
-        none.revoking(REVOKED).sign(ca, key)
-    };
+    let list = |ca: &Ca, key: &str| Crl::at(Clock::System.now()).revoking(REVOKED).sign(ca, key);
     write("crls/root.crl", &list(&world.root, &world.root_key));
     write(
         "crls/issuing.crl",
@@ -57,8 +54,9 @@ fn gate() -> Gate {
 #[test]
 fn no_check_is_off_in_what_is_compared() {
     let gate = gate();
-    let program = gate.program().stdout(Stdio::null()).spawn().unwrap();
-    let mut program = Program(program);
+    let mut program = gate.program();
+    let program = program.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut program = Program(program.spawn().unwrap());
     assert!(gate.is_up(&mut program.0), "it does not start");
     let world = gate.world();
     let accounts = || Call::accounts().present();
@@ -97,6 +95,9 @@ fn no_check_is_off_in_what_is_compared() {
     };
     forbidden(accounts().by(&world.pisp), "role-missing");
     forbidden(accounts().by(&world.aisp), "tpp-not-registered");
+    let foreign = Ca::root(&CaSpec::development_root()).unwrap();
+    let foreign = Tpp::of(foreign.issue(&world.leaf()).unwrap());
+    forbidden(accounts().by(&foreign), "certificate-untrusted");
     let revoked = LeafSpec {
         serial: Some(REVOKED.to_vec()),
         ..world.leaf()
