@@ -14,8 +14,18 @@ use std::{
 
 /// Rules that are not built yet, whole families by their prefix.
 const OPEN: &[&str] = &[
-    "HTTP-9", "FWD-3", "FWD-4", "FWD-6", "SBX-1", "SBX-2", "SBX-4", "SBX-5", "SBX-6", "SBX-7",
-    "SBX-8", "SBX-9", "SBX-10", "SBX-11",
+    "HTTP-9", "ERR-8", "ERR-9", "FWD-4", "FWD-6", "SBX-1", "SBX-2", "SBX-4", "SBX-5", "SBX-6",
+    "SBX-7", "SBX-8", "SBX-9", "SBX-10", "SBX-11", "SBX-12", "SBX-13", "SBX-14", "SBX-15",
+];
+
+/// Rules of which a part is built, each with what is missing. Code and tests may cite them, and the table says what is missing.
+const PARTLY: &[(&str, &str)] = &[
+    ("HTTP-7", "the JSON body where HTTP itself refuses"),
+    (
+        "FWD-3",
+        "routing to several upstreams, health checks, retries",
+    ),
+    ("FWD-7", "limits on the size and the time of answers"),
 ];
 
 #[derive(serde::Deserialize)]
@@ -40,6 +50,9 @@ fn every_rule_is_open_or_has_code_and_tests() {
     for rule in &rules {
         let found = &coverage[&rule.id];
         let annotated = !found.accepted.is_empty() || !found.refused.is_empty();
+        if missing(&rule.id).is_some() {
+            continue;
+        }
         match (is_open(&rule.id), annotated) {
             (true, true) => faults.push(format!("{} has tests: take it out of OPEN", rule.id)),
             (true, false) => {}
@@ -89,6 +102,11 @@ fn our_copy_of_the_rules_is_the_specification() {
 fn is_open(id: &str) -> bool {
     OPEN.iter()
         .any(|open| *open == id || open.ends_with('-') && id.starts_with(open))
+}
+
+fn missing(id: &str) -> Option<&'static str> {
+    let found = PARTLY.iter().find(|(partly, _)| *partly == id);
+    found.map(|(_, missing)| *missing)
 }
 
 fn rules() -> Vec<Rule> {
@@ -207,8 +225,10 @@ fn table(rules: &[Rule], coverage: &BTreeMap<String, Coverage>) -> String {
             };
             writeln!(
                 text,
-                "| {} | {} | {} | {refused} |",
+                "| {} | {}{} | {} | {refused} |",
                 rule.id,
+                missing(&rule.id)
+                    .map_or_else(String::new, |missing| format!("open: {missing}<br>")),
                 joined(&found.code),
                 joined(&found.accepted)
             )
