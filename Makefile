@@ -9,10 +9,10 @@ ARGS =
 # How often `make soak` kills the gateway.
 COUNT = 100
 
-.PHONY: help demo test soak faults check dist bench bench-parts clean needs-build needs-bench needs-tests
+.PHONY: help demo test test-systems soak faults check dist bench bench-parts clean needs-build needs-bench needs-tests needs-systems
 
 help: ## Say what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 demo: needs-build ## Build, start the gateway before a stand-in core, and call it (ARGS=--once: and stop)
 	cargo build $(CARGO_FLAGS) --bins
@@ -20,6 +20,9 @@ demo: needs-build ## Build, start the gateway before a stand-in core, and call i
 
 test: needs-tests ## Run every test: units, integration, the examples in the documentation
 	cargo test $(CARGO_FLAGS)
+
+test-systems: needs-systems ## Run the tests that need other programs or more than seconds (Go, Jackson, Gson, Node)
+	cargo test $(CARGO_FLAGS) --test it -- --ignored systems::
 
 soak: needs-tests ## Kill the gateway under load and start it again, over and over (COUNT=1000: so often)
 	PORTVAKT_SOAK=$(COUNT) cargo test $(CARGO_FLAGS) --test it -- --exact soak::killed_under_load_it_keeps_what_it_promised --nocapture
@@ -53,3 +56,6 @@ needs-bench: ## The same for the comparison, which does without what can't be ha
 
 needs-tests: ## The same for the tests, which do without what can't be had
 	@.ci/needs.sh tests
+
+needs-systems: ## The same for test-systems, which fails without them
+	@.ci/needs.sh systems

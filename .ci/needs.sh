@@ -8,6 +8,8 @@
 # The tests (needs.sh tests) also let others sign, and skip those that are not there:
 #   openssl, a JDK, Node with npm, Python with venv
 # and .ci/instructions.sh counts with valgrind.
+# The tests against other systems (needs.sh systems) fail without any of:
+#   Go, a JDK with Jackson and Gson, Node, Python
 # The comparison with peers (needs.sh bench) leaves out who is not there:
 #   nginx with its Lua module, haproxy; wrk and h2load send the requests; llvm-profdata reads what the build counts
 #
@@ -36,6 +38,16 @@ missing_for_tests() {
     command -v npm >/dev/null || printf ' nodejs npm'
     python3 -c 'import ensurepip, venv' 2>/dev/null || printf ' python3-venv'
     command -v valgrind >/dev/null || printf ' valgrind'
+}
+
+# The same for the tests against other systems.
+missing_for_systems() {
+    command -v go >/dev/null || printf ' golang-go'
+    command -v javac >/dev/null || printf ' default-jdk-headless'
+    [ -e /usr/share/java/jackson-databind.jar ] || printf ' libjackson2-databind-java'
+    [ -e /usr/share/java/gson.jar ] || printf ' libgoogle-gson-java'
+    command -v node >/dev/null || printf ' nodejs'
+    command -v python3 >/dev/null || printf ' python3'
 }
 
 # The same for the comparison.
@@ -101,5 +113,12 @@ if [ "${1:-build}" = tests ]; then
     if [ -n "$packages" ]; then
         echo "Some tests need what is not installed, and are skipped without it:$packages" >&2
         install "$packages" || true
+    fi
+fi
+if [ "${1:-build}" = systems ]; then
+    packages=$(missing_for_systems)
+    if [ -n "$packages" ]; then
+        echo "The tests against other systems need what is not installed:$packages" >&2
+        install "$packages" || exit 1
     fi
 fi

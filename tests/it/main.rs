@@ -102,3 +102,6 @@ mod pkits;
 
 /// Wycheproof's vectors.
 mod wycheproof;
+
+/// What needs other programs, or more than seconds: `make test-systems`.
+mod systems;
