@@ -34,12 +34,12 @@ fn bench(criterion: &mut Criterion) {
     let [get, post] = warm::requests();
     for (name, warm) in [("signed GET", &get), ("POST of 1 KB", &post)] {
         let mut admitted = None;
-        let counted = allocation_counter::measure(|| admitted = Some(warm.serve()));
+        let counted = allocation_counter::measure(|| admitted = warm.serve());
         println!(
             "{name}: {} allocations, {} bytes",
             counted.count_total, counted.bytes_total
         );
-        warm.give_back(&admitted.unwrap());
+        warm.give_back(admitted.as_ref());
     }
     // `cargo bench` says so; tests of all targets have no time for it.
     if std::env::args().any(|argument| argument == "--bench") {
@@ -64,7 +64,7 @@ fn stages(name: &str, warm: &Warm) {
     for _ in 0..ROUNDS {
         let (record, admitted) = warm.judge();
         let mut watch = Stopwatch::start();
-        let _ = black_box(warm.head(&admitted));
+        let _ = black_box(warm.head(admitted.as_ref()));
         let head = watch.lap();
         warm.count(&record);
         let counted = watch.lap();
@@ -78,7 +78,7 @@ fn stages(name: &str, warm: &Warm) {
             }
             rows[index].1.push(took);
         }
-        warm.give_back(&admitted);
+        warm.give_back(admitted.as_ref());
     }
     let medians: Vec<(String, u128)> = rows
         .into_iter()

@@ -22,8 +22,8 @@ fn main() {
     let [get, post] = warm::requests();
     let asked = std::env::args().nth(1).unwrap_or_default();
     let work: Box<dyn Fn() -> Option<Admitted>> = match asked.as_str() {
-        "get" => Box::new(|| Some(get.serve())),
-        "post" => Box::new(|| Some(post.serve())),
+        "get" => Box::new(|| get.serve()),
+        "post" => Box::new(|| post.serve()),
         "verify" => Box::new(|| {
             get.verify();
             None
@@ -31,11 +31,7 @@ fn main() {
         // What `cargo test --benches` and `cargo bench` ask for.
         _ => return,
     };
-    let again = |admitted: Option<Admitted>| {
-        if let Some(admitted) = admitted {
-            get.give_back(&admitted);
-        }
-    };
+    let again = |admitted: Option<Admitted>| get.give_back(admitted.as_ref());
     for _ in 0..ROUNDS {
         again(work());
     }

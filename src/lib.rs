@@ -6,8 +6,8 @@
 //! `state`, which use `interface`.
 //!
 //! What always holds:
-//! - nothing reaches an upstream that [`admission::admit`] did not admit: forwarding takes an
-//!   [`admission::Admitted`], and only `admit` makes one;
+//! - nothing reaches an upstream that [`admission::authorise`] did not admit: forwarding takes an
+//!   [`admission::Admitted`], only `authorise` makes one, and it cannot be called without the store;
 //! - a request is judged by one [`admission::Snapshot`], never by a mixture of two;
 //! - `interface` does no I/O, reads no clock and does not know pingora, and only `gateway` knows pingora;
 //! - bytes from outside never panic, and no personal data is logged, counted or repeated in an error.

@@ -1,12 +1,15 @@
 //! The sum of all evidence: the only thing that can be forwarded.
 
 use super::{
-    Asked, Claim, Entitled, Grant, Head, IntactBody, Judged, Paced, Redirectable, Registered,
-    Signed, Snapshot, Timely, Tpp, Unrevoked, ValidPayload, sca,
+    Asked, Claim, Grant, Head, Judged, Proven, Registered, Signed, Tpp, Unrevoked,
+    proven::Evidence, sca,
 };
 use crate::interface::{
-    Reason,
-    headers::{self, accept_fix::Fixes},
+    Reason, Refusal,
+    headers::{
+        self,
+        accept_fix::{self, Fixes},
+    },
     operations::{Environment, Operation, Takes},
 };
 use crate::{clock::Timestamp, sca::Links};
@@ -26,54 +29,48 @@ pub struct Admitted {
     peer: Option<SocketAddr>,
     headers: Vec<(HeaderName, HeaderValue)>,
     psu_present: bool,
-    links: Option<Arc<Links>>,
+    links: Arc<Links>,
     at: Timestamp,
     body: Bytes,
     evidence: Evidence,
-}
-
-/// What the stages found, one for each.
-#[derive(Debug)]
-pub(super) struct Evidence {
-    pub(super) asked: Judged<Asked>,
-    pub(super) date: Judged<Timely>,
-    pub(super) tpp: Judged<Tpp>,
-    pub(super) entitled: Judged<Entitled>,
-    pub(super) signed: Judged<Signed>,
-    pub(super) registered: Judged<Registered>,
-    pub(super) unrevoked: Judged<Unrevoked>,
-    pub(super) redirectable: Judged<Redirectable>,
-    pub(super) intact: Judged<IntactBody>,
-    pub(super) payload: Judged<ValidPayload>,
-    pub(super) grant: Judged<Grant>,
-    pub(super) claim: Judged<Claim>,
-    pub(super) paced: [Judged<Paced>; 2],
+    grant: Judged<Grant>,
+    claim: Judged<Claim>,
 }
 
 impl Admitted {
-    /// Called by [`admit`](super::admit), and by nothing else.
+    /// Called by [`authorise`](super::authorise), and by nothing else.
     pub(super) fn new(
-        head: &Head<'_>,
-        operation: Arc<Operation>,
-        world: &Snapshot,
-        fixes: Fixes,
-        at: Timestamp,
-        body: Bytes,
-        evidence: Evidence,
+        proven: Proven<'_>,
+        links: Arc<Links>,
+        grant: Judged<Grant>,
+        claim: Judged<Claim>,
     ) -> Self {
+        let Proven {
+            head,
+            world,
+            operation,
+            target: _,
+            fixes,
+            at,
+            body,
+            evidence,
+        } = proven;
+        let fixes = accept_fix::resolve(fixes, at);
         Self {
             method: head.method.clone(),
             target: head.target.into(),
             host: head.host().unwrap_or_default().into(),
             peer: head.peer,
-            headers: forwarded_headers(head, operation.takes, fixes, evidence.grant.held()),
+            headers: forwarded_headers(head, operation.takes, fixes, grant.held()),
             psu_present: head.says_psu_present() && operation.takes == Takes::Whole,
             operation,
             environment: world.policy.environment,
-            links: world.links.clone(),
+            links,
             at,
             body,
             evidence,
+            grant,
+            claim,
         }
     }
 
@@ -161,7 +158,7 @@ impl Admitted {
 
     /// The permission to read the PSU's data.
     pub const fn grant(&self) -> Option<&Grant> {
-        self.evidence.grant.held()
+        self.grant.held()
     }
 
     /// The link by which the SCA starts that this request needs, should the core ask for one (SCA-14, SCA-21). None
@@ -182,51 +179,19 @@ impl Admitted {
             self.tpp()?.certificate().tpp_id(),
             grant.and_then(Grant::psu),
         );
-        Some(self.links.as_ref()?.link(&pending?, self.at))
+        Some(self.links.link(&pending?, self.at))
     }
 
     /// The first use of the request id and the call that it takes of the quota.
     pub const fn claim(&self) -> Option<&Claim> {
-        self.evidence.claim.held()
+        self.claim.held()
     }
 
     /// The reasons that were observed and not refused (FWD-6).
     pub fn waived(&self) -> impl Iterator<Item = Reason> + '_ {
-        let Evidence {
-            asked,
-            date,
-            tpp,
-            entitled,
-            signed,
-            registered,
-            unrevoked,
-            redirectable,
-            intact,
-            payload,
-            grant,
-            claim,
-            paced: [address, of_tpp],
-        } = &self.evidence;
-        let early = [
-            asked.waived(),
-            date.waived(),
-            tpp.waived(),
-            entitled.waived(),
-            signed.waived(),
-            registered.waived(),
-            unrevoked.waived(),
-            redirectable.waived(),
-        ];
-        let waived = early
-            .into_iter()
-            .chain([
-                intact.waived(),
-                payload.waived(),
-                grant.waived(),
-                claim.waived(),
-            ])
-            .chain([address.waived(), of_tpp.waived()]);
-        waived.flatten().map(crate::interface::Refusal::reason)
+        let by_state = [self.grant.waived(), self.claim.waived()];
+        let all = self.evidence.waived().chain(by_state.into_iter().flatten());
+        all.map(Refusal::reason)
     }
 }
 

@@ -35,8 +35,6 @@ enum Why {
     Unbuilt(Unbuilt),
     /// What it would have judged by was itself waived or not judged.
     NoEvidence,
-    /// The request is judged without a store, so it is not to be forwarded.
-    NoStore,
     /// The configuration says not to, which it may in the sandbox only.
     SwitchedOff,
 }
@@ -82,11 +80,6 @@ impl<T> Judged<T> {
         })
     }
 
-    /// A stage that needs a store, where there is none.
-    pub(super) const fn without_store() -> Self {
-        Self::NotJudged(NotJudged { why: Why::NoStore })
-    }
-
     /// A stage that the configuration switched off.
     pub(super) const fn switched_off() -> Self {
         Self::NotJudged(NotJudged {
@@ -116,7 +109,7 @@ impl NotJudged {
     pub const fn unbuilt(self) -> Option<Unbuilt> {
         match self.why {
             Why::Unbuilt(stage) => Some(stage),
-            Why::NoEvidence | Why::NoStore | Why::SwitchedOff => None,
+            Why::NoEvidence | Why::SwitchedOff => None,
         }
     }
 }

@@ -8,9 +8,13 @@
 //!                                                                                                                                      data be read?
 //! ```
 //!
-//! Cheap checks come first, nothing is buffered for a caller who did not sign, and [`admit`] reads like that line.
+//! Cheap checks come first, nothing is buffered for a caller who did not sign, and [`prove`] and [`authorise`] read like
+//! that line. `prove` judges what the request itself shows, and needs no state; `authorise` judges it by what is kept of
+//! the PSU, and cannot be called without the store. Only `authorise` makes an [`Admitted`]: no request is forwarded
+//! whose SCA, quota and request id nobody looked at.
 //! Each stage is a plain function in a file of its own: it takes the evidence of the stages before it and returns its
-//! own. To add a stage: write its file, give it a [`Stage`], call it from `admit`, keep its evidence in [`Admitted`].
+//! own. To add a stage: write its file, give it a [`Stage`], call it from `prove` or `authorise`, keep its evidence in
+//! [`Proven`] or [`Admitted`].
 //!
 //! Evidence cannot be forged: its fields are private, its one constructor stands where it is earned, and it is not
 //! `Clone`. This does not compile:
@@ -27,19 +31,46 @@
 //! fn covers(signed: &Signed) -> &str { signed.headers() }
 //! ```
 //!
-//! Nor can an [`Admitted`] be built by hand:
+//! Nor can an [`Admitted`] be built by hand, or a [`Proven`]:
 //!
 //! ```compile_fail,E0451
 //! use portvakt::admission::Admitted;
 //! fn forge(body: bytes::Bytes, earned: Admitted) -> Admitted { Admitted { body, ..earned } }
 //! ```
 //!
-//! it is what `admit` gives:
+//! ```compile_fail,E0451
+//! use portvakt::admission::Proven;
+//! fn forge<'a>(body: bytes::Bytes, earned: Proven<'a>) -> Proven<'a> { Proven { body, ..earned } }
+//! ```
+//!
+//! they are what `authorise` and `prove` give:
 //!
 //! ```
-//! use portvakt::{admission::{self, Admission, Head, Record, Snapshot}, interface::Refusal, state::Store};
-//! async fn earn(head: &Head<'_>, world: &Snapshot, store: &Store, record: &mut Record) -> Result<Admission, Refusal> {
-//!     admission::admit(head, &mut bytes::Bytes::new(), world, store, record).await
+//! use portvakt::{admission::{self, Admission, Head, Record, Snapshot}, interface::Refusal, sca::Links, state::Kept};
+//! use std::sync::Arc;
+//! async fn earn(head: &Head<'_>, world: &Snapshot, links: &Arc<Links>, kept: &Kept, record: &mut Record) -> Result<Admission, Refusal> {
+//!     let proven = admission::prove(head, &mut bytes::Bytes::new(), world, record).await?;
+//!     admission::authorise(proven, links, kept, record).await
+//! }
+//! ```
+//!
+//! and `authorise` takes a store and links, not perhaps one:
+//!
+//! ```compile_fail,E0308
+//! use portvakt::{admission::{self, Admission, Head, Record, Snapshot}, interface::Refusal, sca::Links, state::Kept};
+//! use std::sync::Arc;
+//! async fn earn(head: &Head<'_>, world: &Snapshot, links: &Arc<Links>, kept: Option<&Kept>, record: &mut Record) -> Result<Admission, Refusal> {
+//!     let proven = admission::prove(head, &mut bytes::Bytes::new(), world, record).await?;
+//!     admission::authorise(proven, links, kept, record).await
+//! }
+//! ```
+//!
+//! nor is what is proven an admission:
+//!
+//! ```compile_fail,E0308
+//! use portvakt::{admission::{self, Admitted, Head, Record, Snapshot}, interface::Refusal};
+//! async fn earn(head: &Head<'_>, world: &Snapshot, record: &mut Record) -> Result<Admitted, Refusal> {
+//!     admission::prove(head, &mut bytes::Bytes::new(), world, record).await
 //! }
 //! ```
 
@@ -95,6 +126,8 @@ mod payload;
 // How much comes from whom (QUO-12)?
 mod rate;
 
+// All that a request itself shows.
+mod proven;
 // A request whose sender is known.
 mod heard;
 
@@ -116,6 +149,7 @@ pub use evidence::{Judged, NotJudged, Unbuilt, Waiver};
 pub use head::{Framing, Head};
 pub use incoming::{Announced, BodyFault, Incoming};
 pub use payload::ValidPayload;
+pub use proven::Proven;
 pub use query::Asked;
 pub use rate::{Paced, RateSettings, Rates};
 pub use record::{Check, Outcome, Record, Stage, Verdict};
@@ -130,13 +164,14 @@ pub use snapshot::{Policy, QuotaPolicy, Snapshot};
 use crate::{
     interface::{
         Refusal,
-        headers::accept_fix,
         operations::{AnsweredBy, Operation},
     },
-    state::Store,
+    sca::Links,
+    state::Kept,
 };
-use admitted::Evidence;
 use heard::Heard;
+use proven::Evidence;
+use std::sync::Arc;
 
 /// What becomes of a request that holds.
 #[must_use]
@@ -152,19 +187,18 @@ pub enum Admission {
     Answer(Answer),
 }
 
-/// Judges a request by the world, from top to bottom.
+/// Judges a request by itself and the world, from top to bottom: everything that needs no state.
 ///
-/// `record` collects each check with its verdict and its time, whether the request is admitted or not.
+/// `record` collects each check with its verdict and its time, whether the request holds or not.
 ///
 /// # Errors
 /// The first stage that refuses decides; its [`Refusal`] holds everything that this stage found wrong.
-pub async fn admit(
-    head: &Head<'_>,
+pub async fn prove<'a>(
+    head: &'a Head<'a>,
     body: &mut impl Incoming,
-    world: &Snapshot,
-    store: &Store,
+    world: &'a Snapshot,
     record: &mut Record,
-) -> Result<Admission, Refusal> {
+) -> Result<Proven<'a>, Refusal> {
     let policy = &world.policy;
     let at = record.received();
 
@@ -194,17 +228,16 @@ pub async fn admit(
         ),
         _ => (record.skip(Stage::Role), record.skip(Stage::Signature)),
     };
-    let proven = match (&tpp, &signed) {
+    let signer = match (&tpp, &signed) {
         (Judged::Held(tpp), Judged::Held(_)) => Some(tpp),
         _ => None,
     };
-    let proven = of_proven(head, proven, &operation, world, record).await?;
-    let Proven {
+    let OfSigner {
         paced: of_tpp,
         registered,
         unrevoked,
         redirectable,
-    } = proven;
+    } = of_signer(head, signer, &operation, world, record).await?;
 
     let bytes = body::read(body, &operation, policy).await;
     let bytes = record.held(Stage::Body, bytes)?;
@@ -212,45 +245,54 @@ pub async fn admit(
     let payload = payload::judge(&bytes, &operation, policy, at);
     let payload = record.judge(Stage::Payload, policy, payload)?;
 
-    let heard = match (&tpp, &signed, &intact) {
-        (Judged::Held(tpp), Judged::Held(_), Judged::Held(_)) => Some(Heard {
-            head,
-            operation: &operation,
-            target,
-            asked: asked.held(),
-            tpp: tpp.certificate().tpp_id(),
-            world,
-        }),
-        _ => None,
-    };
-    let (grant, claim) = match remember(heard, store, record).await? {
+    Ok(Proven {
+        head,
+        world,
+        operation,
+        target,
+        fixes: envelope.fixes(),
+        at,
+        body: bytes,
+        evidence: Evidence {
+            asked,
+            date,
+            paced: [from_address, of_tpp],
+            tpp,
+            entitled,
+            signed,
+            registered,
+            unrevoked,
+            redirectable,
+            intact,
+            payload,
+        },
+    })
+}
+
+/// Judges what is proven by what is kept of the PSU, and claims what it needs: the last step before it is forwarded.
+///
+/// `links` and `kept` belong to the world that it was proven in, `record` is the request's.
+///
+/// # Errors
+/// As for [`prove`]; nothing is taken of a request that is refused.
+pub async fn authorise(
+    proven: Proven<'_>,
+    links: &Arc<Links>,
+    kept: &Kept,
+    record: &mut Record,
+) -> Result<Admission, Refusal> {
+    let (grant, claim) = match remember(proven.heard(), links, kept, record).await? {
         Remembered::Answer(answer) => return Ok(Admission::Answer(answer)),
         Remembered::Judged(grant, claim) => (grant, claim),
     };
-
-    let evidence = Evidence {
-        asked,
-        date,
-        paced: [from_address, of_tpp],
-        tpp,
-        entitled,
-        signed,
-        registered,
-        unrevoked,
-        redirectable,
-        intact,
-        payload,
-        grant,
-        claim,
-    };
-    let fixes = accept_fix::resolve(envelope.fixes(), at);
-    let admitted = Admitted::new(head, operation, world, fixes, at, bytes, evidence);
-    record.admitted(envelope.fixes(), &admitted);
+    let named_fixes = proven.fixes;
+    let admitted = Admitted::new(proven, Arc::clone(links), grant, claim);
+    record.admitted(named_fixes, &admitted);
     Ok(Admission::Forward(admitted))
 }
 
 /// What the stages between the signature and the body give.
-struct Proven {
+struct OfSigner {
     paced: Judged<Paced>,
     registered: Judged<Registered>,
     unrevoked: Judged<Unrevoked>,
@@ -258,16 +300,16 @@ struct Proven {
 }
 
 /// The stages between the signature and the body: only of a TPP that signed they can be judged.
-async fn of_proven(
+async fn of_signer(
     head: &Head<'_>,
     tpp: Option<&Tpp>,
     operation: &Operation,
     world: &Snapshot,
     record: &mut Record,
-) -> Result<Proven, Refusal> {
+) -> Result<OfSigner, Refusal> {
     let policy = &world.policy;
     let Some(tpp) = tpp else {
-        return Ok(Proven {
+        return Ok(OfSigner {
             paced: record.skip(Stage::TppRate),
             registered: match &world.registers {
                 Some(_) => record.skip(Stage::Register),
@@ -299,7 +341,7 @@ async fn of_proven(
     };
     let redirectable = redirect::judge(head, tpp, operation, policy);
     let redirectable = record.judge(Stage::Redirect, policy, redirectable)?;
-    Ok(Proven {
+    Ok(OfSigner {
         paced,
         registered,
         unrevoked,
@@ -320,19 +362,14 @@ enum Remembered {
 /// The stages that need the store. Of a request whose sender is not known no state is read or written (FWD-6).
 async fn remember(
     heard: Option<Heard<'_>>,
-    store: &Store,
+    links: &Links,
+    kept: &Kept,
     record: &mut Record,
 ) -> Result<Remembered, Refusal> {
     let Some(heard) = heard else {
         return Ok(Remembered::Judged(
             record.skip(Stage::Sca),
             record.skip(Stage::Claim),
-        ));
-    };
-    let (Store::Kept(kept), Some(links)) = (store, &heard.world.links) else {
-        return Ok(Remembered::Judged(
-            record.without_store(Stage::Sca),
-            record.without_store(Stage::Claim),
         ));
     };
     // The body took its time.

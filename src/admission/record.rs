@@ -322,12 +322,6 @@ impl Record {
         }
     }
 
-    /// Notes a check that had no store to judge by.
-    pub(super) fn without_store<T>(&mut self, stage: Stage) -> Judged<T> {
-        self.note(stage, Verdict::Skipped);
-        Judged::without_store()
-    }
-
     /// Notes a check that had nothing to judge by.
     pub(super) fn skip<T>(&mut self, stage: Stage) -> Judged<T> {
         self.note(stage, Verdict::Skipped);

@@ -35,8 +35,8 @@ impl Signed {
 }
 
 /// The signing string that the gateway builds for a request (SIG-8), whether or not its signature verifies. A listed
-/// header that the request does not have has an empty value here; [`admit`](super::admit) refuses it. `None` where the
-/// Signature header cannot be read (SIG-2, SIG-10): then nobody knows what is signed, and `admit` says why.
+/// header that the request does not have has an empty value here; [`prove`](super::prove) refuses it. `None` where the
+/// Signature header cannot be read (SIG-2, SIG-10): then nobody knows what is signed, and `prove` says why.
 pub fn signing_string(head: &Head<'_>) -> Option<Vec<u8>> {
     let value = headers::SIGNATURE.get(&head.fields)?;
     let value = encoded_word::decode(value.as_bytes()).ok()?;

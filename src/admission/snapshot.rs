@@ -8,7 +8,7 @@ use crate::{
         headers::identity::IdentityForm,
         operations::{Catalogue, Environment, Operation},
     },
-    sca::{Links, PsuPresent, UnknownPsu},
+    sca::{PsuPresent, UnknownPsu},
     trust::{Registers, Trust},
 };
 use jiff::{civil::Date, tz::TimeZone};
@@ -26,21 +26,18 @@ pub struct Snapshot {
     pub trust: Trust,
     /// Who is registered; `None` where that is not checked (CRT-7).
     pub registers: Option<Arc<Registers>>,
-    /// What starts an SCA. None where a request is only looked at, and nothing is to be forwarded.
-    pub links: Option<Arc<Links>>,
     /// How much comes from whom.
     pub rates: Arc<Rates>,
 }
 
 impl Snapshot {
-    /// A world with every default, in which no SCA can be started.
+    /// A world with every default.
     pub fn new(policy: Policy, catalogue: Catalogue, trust: Trust) -> Self {
         Self {
             policy,
             catalogue,
             trust,
             registers: None,
-            links: None,
             rates: Arc::new(Rates::new(RateSettings::default())),
         }
     }

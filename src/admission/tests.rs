@@ -7,7 +7,9 @@
     reason = "a test fails by panicking, and a table is as long as its cases"
 )]
 
-use super::{Admission, Admitted, Framing, Head, Policy, Record, Snapshot, Stage, Verdict, admit};
+use super::{
+    Admission, Admitted, Framing, Head, Policy, Record, Snapshot, Stage, Verdict, authorise, prove,
+};
 use crate::{
     clock::{Clock, Timestamp},
     development_pki as pki,
@@ -16,8 +18,9 @@ use crate::{
         Reason, Refusal,
         operations::{Catalogue, Environment, builtin},
     },
+    sca::{Links, TokenKeys},
     signing::{Asserter, AssertionKey},
-    state::Store,
+    state::{Bind, Kept, PsuRef, StateSettings},
     tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
     trust::{Anchors, Revocation, Trust, revocation::RevocationSettings},
 };
@@ -28,9 +31,12 @@ use base64::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use openssl::x509::X509;
-use std::sync::Arc;
+use std::{path::Path, sync::Arc, time::Duration};
 
 const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
+
+/// The PSU whose accounts are asked for.
+const PSU: u128 = 0x3f25_04e0_4f89_41d3_9a0c_0305_e82c_3301;
 
 /// A signed request, and the anchor above its certificate.
 fn signed() -> (SignedRequest, X509) {
@@ -48,7 +54,12 @@ fn signed_with(more: &[(&str, &str)], options: &SignOptions) -> (SignedRequest, 
 /// A request that this TPP signed.
 fn signed_by(tpp: &pki::Issued, more: &[(&str, &str)], options: &SignOptions) -> SignedRequest {
     let identity = TppIdentity::from_pem(&tpp.pem, &tpp.key_pem).unwrap();
-    let headers = [("Host", "a"), ("TPP-Redirect-URI", "https://tpp.example/")];
+    let psu = uuid::Uuid::from_u128(PSU).to_string();
+    let headers = [
+        ("Host", "a"),
+        ("TPP-Redirect-URI", "https://tpp.example/"),
+        ("PSU-ID", &psu),
+    ];
     let request = Unsigned {
         method: "GET".into(),
         target: "/v1/accounts".into(),
@@ -118,21 +129,40 @@ fn judge_in(
         client: None,
     };
     let mut record = Record::open(&Clock::standing(Timestamp::from_unix(NOW.unix() + late)));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .unwrap();
-    let verdict = runtime.block_on(admit(
-        &head,
-        &mut Bytes::new(),
-        &world,
-        &Store::Stateless,
-        &mut record,
-    ));
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time().build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let verdict = runtime.block_on(async {
+        let (links, kept) = state(folder.path()).await;
+        let proven = prove(&head, &mut Bytes::new(), &world, &mut record).await?;
+        authorise(proven, &links, &kept, &mut record).await
+    });
     let verdict = verdict.map(|admission| match admission {
         Admission::Forward(admitted) => admitted,
         Admission::Answer(answer) => panic!("{answer:?}"),
     });
     (verdict, record)
+}
+
+/// Links, and a store that knows the PSU.
+async fn state(folder: &Path) -> (Arc<Links>, Kept) {
+    let keys = TokenKeys::read_or_make(&folder.join("keys"), NOW).unwrap();
+    let lifetime = Duration::from_secs(900);
+    let page = "https://bank.example/sca";
+    let links = Links::new(page, lifetime, Environment::Sandbox, keys);
+    let settings = StateSettings::new(folder.join("state.db"), folder.join("hash.key"));
+    let kept = Kept::open(&settings).unwrap();
+    let bind = Bind {
+        who: PsuRef {
+            tpp: "PSDNO-FSA-123456",
+            psu: PSU,
+        },
+        corporate: None,
+        last_sca: NOW,
+        consent: Some((NOW, None)),
+    };
+    kept.bind(bind).await.unwrap();
+    (Arc::new(links), kept)
 }
 
 #[test]
@@ -145,22 +175,16 @@ fn what_holds_is_admitted_and_recorded() {
         "PSDNO-FSA-123456"
     );
     assert!(admitted.signed().unwrap().covers_request_target());
-    assert!(
-        admitted.grant().is_none() && admitted.claim().is_none(),
-        "without a store nothing earns them"
-    );
+    assert_eq!(admitted.grant().unwrap().psu(), Some(PSU));
+    assert!(admitted.claim().is_some());
     let stages: Vec<_> = record.checks().iter().map(|check| check.stage).collect();
     // Registers and revocation are off here, and what is off is not judged.
     let off = [Stage::Register, Stage::Revocation];
     let all = Stage::ALL.iter().copied();
     let all: Vec<_> = all.filter(|stage| !off.contains(stage)).collect();
     assert_eq!(stages, all);
-    // Without a store nobody can say what the PSU allows, and nothing is claimed.
-    let without_store = [Stage::Sca, Stage::Claim];
     for check in record.checks() {
-        let skipped = without_store.contains(&check.stage);
-        assert_eq!(check.verdict == Verdict::Skipped, skipped, "{check:?}");
-        assert!(skipped || check.verdict == Verdict::Held, "{check:?}");
+        assert_eq!(check.verdict, Verdict::Held, "{check:?}");
     }
 }
 
@@ -332,6 +356,7 @@ fn a_request_target_that_is_not_signed_is_counted_under_its_tpp() {
     let mut options = SignOptions::at(NOW.system_time());
     options.headers = Some(vec![
         "Date".into(),
+        "psu-id".into(),
         "tpp-redirect-uri".into(),
         "x-request-id".into(),
     ]);
@@ -340,7 +365,7 @@ fn a_request_target_that_is_not_signed_is_counted_under_its_tpp() {
     let admitted = verdict.unwrap();
     assert_eq!(
         admitted.signed().unwrap().headers(),
-        "date tpp-redirect-uri x-request-id"
+        "date psu-id tpp-redirect-uri x-request-id"
     );
     assert_eq!(record.left_target_unsigned(), Some("PSDNO-FSA-123456"));
 }

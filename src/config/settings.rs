@@ -194,7 +194,6 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
             catalogue,
             trust: trust.with_policy(certificates).with_revocation(revocation),
             registers: registers.map(Arc::new),
-            links: None,
             rates: Arc::new(Rates::new(rates)),
         },
         trust: files,

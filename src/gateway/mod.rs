@@ -4,11 +4,11 @@
 //! accept ─ TLS ─ door ─ read_head ─ judge ─ forward ─ log
 //!                │                  │       └ guarded by Admitted: head and body go out, the answer comes in, is
 //!                limit, slot        │         settled, goes back
-//!                                   admission::admit
+//!                                   admission::{prove, authorise}
 //! ```
 //!
 //! A refused request ends after `judge`. The way from there borrows the [`Admitted`](crate::admission::Admitted)
-//! that `admit` left in the exchange, or fails: should a filter ever let another request go on, no connection is opened
+//! that `authorise` left in the exchange, or fails: should a filter ever let another request go on, no connection is opened
 //! for it (SIG-11). What goes upstream is written by [`forward::upstream_head`], which takes nothing else:
 //!
 //! ```compile_fail,E0308

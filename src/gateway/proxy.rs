@@ -16,8 +16,9 @@ use crate::{
         QuotaLeft, Reason, Refusal,
         headers::{self, Fields, content, identifier},
     },
+    sca::Links,
     signing::{AnswerSigning, Asserter},
-    state::{Kept, Store},
+    state::Kept,
     telemetry::{Handles, Telemetry},
 };
 use arc_swap::ArcSwap;
@@ -51,18 +52,24 @@ const H2_MAX_HEADER_LIST: u32 = 32 * 1024;
 /// HTTP/2: requests at once on one connection.
 const H2_MAX_STREAMS: u32 = 64;
 
-/// What requests are judged by, and the metric handles made for it: replaced together, never one without the other.
+/// What requests are judged by, the links by which their PSUs authenticate, and the metric handles made for it: replaced
+/// together, never one without the others.
 #[derive(Debug)]
 pub struct World {
     snapshot: Snapshot,
+    links: Arc<Links>,
     handles: Handles,
 }
 
 impl World {
     /// A snapshot that is taken into use.
-    pub fn new(snapshot: Snapshot, telemetry: &Telemetry) -> Self {
+    pub fn new(snapshot: Snapshot, links: Arc<Links>, telemetry: &Telemetry) -> Self {
         let handles = telemetry.handles(&snapshot.catalogue);
-        Self { snapshot, handles }
+        Self {
+            snapshot,
+            links,
+            handles,
+        }
     }
 
     pub(super) const fn snapshot(&self) -> &Snapshot {
@@ -74,7 +81,6 @@ impl World {
 #[derive(Debug)]
 pub struct Gate {
     world: Arc<ArcSwap<World>>,
-    store: Store,
     kept: Arc<Kept>,
     clock: Clock,
     telemetry: Arc<Telemetry>,
@@ -137,7 +143,6 @@ impl Gate {
         let upstream = Upstream::new(&settings.upstream, settings.asserter.take(), signing);
         Self {
             world: Arc::new(ArcSwap::from_pointee(world)),
-            store: Store::Kept(Arc::clone(&kept)),
             kept,
             clock,
             telemetry,
@@ -171,12 +176,15 @@ impl Gate {
             session.set_keepalive(None);
             return Err(Refusal::new(Reason::Overloaded));
         }
-        let world = &exchange.world.snapshot;
+        let World {
+            snapshot, links, ..
+        } = exchange.world.as_ref();
         let record = &mut exchange.record;
         if body::announced(session) == Announced::Nothing {
             let received = session.req_header();
             let head = arrival.head(received, received.raw_path());
-            return admission::admit(&head, &mut Bytes::new(), world, &self.store, record).await;
+            let proven = admission::prove(&head, &mut Bytes::new(), snapshot, record).await?;
+            return admission::authorise(proven, links, &self.kept, record).await;
         }
         // The session that a body is read from also holds the head, so a request with a body is judged by a copy of
         // its head. The copy shares every value.
@@ -184,7 +192,8 @@ impl Gate {
         let target = session.req_header().raw_path().to_vec();
         let head = arrival.head(&received, &target);
         let mut body = DownstreamBody::new(session, self.settings.body_timeout);
-        admission::admit(&head, &mut body, world, &self.store, record).await
+        let proven = admission::prove(&head, &mut body, snapshot, record).await?;
+        admission::authorise(proven, links, &self.kept, record).await
     }
 
     /// The time.

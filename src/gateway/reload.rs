@@ -115,8 +115,7 @@ impl Reloader {
                 vec![format!("{file}: {fault}")]
             })?;
         let links = Arc::new(links);
-        let mut snapshot = kept(self.running.world.load().snapshot(), settings.snapshot);
-        snapshot.links = Some(Arc::clone(&links));
+        let snapshot = kept(self.running.world.load().snapshot(), settings.snapshot);
         if let Some(revocation) = snapshot.trust.revocation() {
             revocation
                 .start(&self.clock)
@@ -133,10 +132,9 @@ impl Reloader {
         self.telemetry.took_into_use(now, ends, seen);
         self.running.identity.replace(identity);
         self.running.current.store(Arc::new(current));
-        self.running.links.store(links);
-        self.running
-            .world
-            .store(Arc::new(World::new(snapshot, &self.telemetry)));
+        self.running.links.store(Arc::clone(&links));
+        let world = World::new(snapshot, links, &self.telemetry);
+        self.running.world.store(Arc::new(world));
         *self.files.lock().unwrap_or_else(PoisonError::into_inner) = settings.files;
         Ok(left)
     }

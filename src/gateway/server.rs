@@ -185,7 +185,7 @@ fn prepare(
         assertion,
         response_signing,
         state,
-        mut snapshot,
+        snapshot,
         watch,
         ..
     } = settings;
@@ -195,7 +195,6 @@ fn prepare(
         .links(snapshot.policy.environment, clock.now())
         .map_err(|fault| StartFault::TokenKeys(sca.token_keys.clone(), fault))?;
     let links = Arc::new(links);
-    snapshot.links = Some(Arc::clone(&links));
     let kept = Arc::new(Kept::open(&state).map_err(StartFault::State)?);
     let asserter = assertion.map(|assertion| assertion.asserter(&system).map(Arc::new));
     let asserter = asserter.transpose();
@@ -207,7 +206,7 @@ fn prepare(
     server.bootstrap();
 
     take_into_use(&snapshot, &listener.identity, &clock, &telemetry)?;
-    let world = World::new(snapshot, &telemetry);
+    let world = World::new(snapshot, Arc::clone(&links), &telemetry);
     let gate_settings = GateSettings {
         system: system.clone(),
         keepalive: listener.keepalive,

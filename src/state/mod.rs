@@ -37,16 +37,6 @@ use seen::Claim;
 use sqlite::Sqlite;
 use std::{fmt, sync::Arc};
 
-/// Where state is kept.
-#[derive(Debug, Default)]
-pub enum Store {
-    /// Nothing is kept, so nothing can be looked up or claimed: for judging a request that is not to be forwarded.
-    #[default]
-    Stateless,
-    /// It is kept.
-    Kept(Arc<Kept>),
-}
-
 /// State that is kept.
 ///
 /// Its verbs are to be called on a tokio runtime with time.

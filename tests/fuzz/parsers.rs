@@ -8,7 +8,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use portvakt::{
-    admission::{Framing, Head, Policy, Record, Snapshot, admit},
+    admission::{Framing, Head, Policy, Record, Snapshot, prove},
     clock::{Clock, Timestamp},
     interface::{
         Reason,
@@ -21,7 +21,6 @@ use portvakt::{
         payload,
         query::Query,
     },
-    state::Store,
     trust::{Anchors, Trust, decode, name::Name, qc::Statements},
 };
 use std::sync::LazyLock;
@@ -277,17 +276,8 @@ pub(crate) fn requests(bytes: &[u8]) {
     };
     let mut record = Record::open(&Clock::standing(NOW));
     let mut body = Bytes::copy_from_slice(body);
-    assert!(
-        RUNTIME
-            .block_on(admit(
-                &head,
-                &mut body,
-                &WORLD,
-                &Store::default(),
-                &mut record
-            ))
-            .is_err()
-    );
+    let proven = RUNTIME.block_on(prove(&head, &mut body, &WORLD, &mut record));
+    assert!(proven.is_err());
 }
 
 /// The second as of which everything is judged.

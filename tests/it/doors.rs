@@ -18,6 +18,7 @@ use portvakt::{
     config,
     gateway::{Gate, GateSettings, World},
     interface::operations::{Catalogue, Environment, builtin},
+    sca::{Links, TokenKeys},
     signing::{AnswerSigner, AnswerSigning},
     state::{Kept, StateSettings},
     telemetry::Telemetry,
@@ -153,12 +154,21 @@ fn gate(upstream: SocketAddr, response_signing: Option<AnswerSigning>) -> Gate {
         response_signing,
     };
     Gate::new(
-        World::new(snapshot, &telemetry),
+        World::new(snapshot, links(), &telemetry),
         kept(),
         Clock::System,
         telemetry,
         settings,
     )
+}
+
+/// Links that nobody needs: nothing is admitted.
+fn links() -> Arc<Links> {
+    let folder = tempfile::tempdir().unwrap();
+    let now = Clock::System.now();
+    let keys = TokenKeys::read_or_make(&folder.path().join("keys"), now).unwrap();
+    let (page, lifetime) = ("https://bank.example/sca", Duration::from_secs(900));
+    Arc::new(Links::new(page, lifetime, Environment::Sandbox, keys))
 }
 
 /// A state that nobody needs: nothing is admitted.

@@ -1,10 +1,9 @@
 //! A saved request through the pipeline, as of a moment.
 
 use crate::{
-    admission::{self, Admission, Framing, Head, Record, Snapshot},
+    admission::{self, Framing, Head, Record, Snapshot},
     clock::{Clock, Timestamp},
-    interface::{Refusal, headers},
-    state::Store,
+    interface::{Reason, Refusal, headers, operations::AnsweredBy},
     tools::saved::{SavedRequest, Wire},
 };
 use bytes::Bytes;
@@ -42,11 +41,18 @@ impl Moment {
     }
 }
 
+/// What holds by itself. What is kept of the PSU and of request ids is the gateway's, and not looked at here.
+pub(super) struct Holds {
+    pub(super) answered_by: AnsweredBy,
+    /// What was observed and not refused (FWD-6).
+    pub(super) observed: Vec<Reason>,
+}
+
 /// What came of it.
 pub(super) struct Judged {
     pub(super) moment: Moment,
     pub(super) record: Record,
-    pub(super) verdict: Result<Admission, Refusal>,
+    pub(super) verdict: Result<Holds, Refusal>,
     /// What the gateway would have the caller sign, where the Signature header can be read.
     pub(super) signing_string: Option<Vec<u8>>,
 }
@@ -66,13 +72,11 @@ pub(super) fn judge(
     let mut record = Record::open(&Clock::standing(moment.at()));
     let mut body = Bytes::from(request.body.clone());
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let verdict = runtime.block_on(admission::admit(
-        &head,
-        &mut body,
-        world,
-        &Store::Stateless,
-        &mut record,
-    ));
+    let proven = runtime.block_on(admission::prove(&head, &mut body, world, &mut record));
+    let verdict = proven.map(|proven| Holds {
+        answered_by: proven.operation().answered_by,
+        observed: proven.waived().collect(),
+    });
     Ok(Judged {
         moment,
         record,

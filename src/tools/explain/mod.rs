@@ -1,7 +1,8 @@
 //! `portvakt explain`: what the gateway thinks of a request, and what a reason means.
 //!
-//! Invariant: the verdict is that of [`admission::admit`](crate::admission::admit), the very function behind the
-//! listener, over the very configuration; nothing is judged here a second time. What is shown beside a verdict is read
+//! Invariant: the verdict is that of [`admission::prove`](crate::admission::prove), the very function behind the
+//! listener, over the very configuration; nothing is judged here a second time, and nothing can be admitted here: that
+//! takes [`admission::authorise`](crate::admission::authorise) and the store. What is shown beside a verdict is read
 //! from the request for people and decides nothing.
 //!
 //! Nothing is masked: the request is the user's own file on the user's own terminal, and a signing string with a value

@@ -6,7 +6,7 @@ use super::{
     judge::{Judged, Moment},
 };
 use crate::{
-    admission::{Admission, Snapshot, Stage, Unbuilt, Verdict},
+    admission::{Snapshot, Stage, Unbuilt, Verdict},
     interface::{Place, Reason, Refusal, headers::date, operations::AnsweredBy},
     tools::{
         saved::{SavedRequest, Wire},
@@ -28,13 +28,12 @@ pub(super) fn write(
     what_was_read(request, judged.moment, world, out)?;
     checks(request, judged, out)?;
     match &judged.verdict {
-        Ok(Admission::Answer(_)) => writeln!(out, "\nadmitted: the gateway answers it")?,
-        Ok(Admission::Forward(admitted)) => {
-            match admitted.operation().answered_by {
+        Ok(holds) => {
+            match holds.answered_by {
                 AnsweredBy::Upstream => writeln!(out, "\nadmitted: it would be forwarded")?,
                 AnsweredBy::Gateway => writeln!(out, "\nadmitted: the gateway answers it")?,
             }
-            for reason in admitted.waived() {
+            for reason in &holds.observed {
                 writeln!(out, "  observed, not refused: {}", reason.slug())?;
             }
         }
@@ -96,9 +95,6 @@ fn checks(request: &SavedRequest, judged: &Judged, out: &mut dyn Write) -> io::R
         let lines = match check.verdict {
             Verdict::Held => evidence::of(check.stage, request, judged),
             Verdict::Refused(reason) | Verdict::Waived(reason) => vec![reason.slug().to_owned()],
-            Verdict::Skipped if matches!(check.stage, Stage::Sca | Stage::Claim) => {
-                vec!["it needs the gateway's records, which are not looked at here".to_owned()]
-            }
             Verdict::Skipped => vec!["it had nothing to judge by".to_owned()],
         };
         let (name, word) = (check.stage.name(), evidence::word(check.verdict));
@@ -108,6 +104,13 @@ fn checks(request: &SavedRequest, judged: &Judged, out: &mut dyn Write) -> io::R
                 write!(out, "{INDENT}")?;
             }
             writeln!(out, "{line}")?;
+        }
+    }
+    if judged.verdict.is_ok() {
+        for stage in [Stage::Sca, Stage::Claim] {
+            let (name, word) = (stage.name(), evidence::word(Verdict::Skipped));
+            let text = "it needs the gateway's records, which are not looked at here";
+            writeln!(out, "  {name:<14}{word:<10}{text}")?;
         }
     }
     Ok(())

@@ -1,0 +1,113 @@
+//! All that a request itself shows: everything that could be judged without what is kept of the PSU.
+//!
+//! Invariant: it permits nothing. Only [`authorise`](super::authorise) turns it into an [`Admitted`](super::Admitted),
+//! and that takes the store.
+
+use super::{
+    Asked, Entitled, Head, IntactBody, Judged, Paced, Redirectable, Registered, Signed, Snapshot,
+    Timely, Tpp, Unrevoked, ValidPayload, heard::Heard,
+};
+use crate::{
+    clock::Timestamp,
+    interface::{Reason, Refusal, headers::accept_fix::Fixes, operations::Operation, path::Target},
+};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// A request that holds by itself. Whether the PSU permits it, and whether it was sent before, nobody has looked at.
+#[must_use]
+#[derive(Debug)]
+pub struct Proven<'a> {
+    pub(super) head: &'a Head<'a>,
+    pub(super) world: &'a Snapshot,
+    pub(super) operation: Arc<Operation>,
+    pub(super) target: Target<'a>,
+    pub(super) fixes: Fixes,
+    pub(super) at: Timestamp,
+    pub(super) body: Bytes,
+    pub(super) evidence: Evidence,
+}
+
+/// What the stages found that need no state, one for each.
+#[derive(Debug)]
+pub(super) struct Evidence {
+    pub(super) asked: Judged<Asked>,
+    pub(super) date: Judged<Timely>,
+    pub(super) tpp: Judged<Tpp>,
+    pub(super) entitled: Judged<Entitled>,
+    pub(super) signed: Judged<Signed>,
+    pub(super) registered: Judged<Registered>,
+    pub(super) unrevoked: Judged<Unrevoked>,
+    pub(super) redirectable: Judged<Redirectable>,
+    pub(super) intact: Judged<IntactBody>,
+    pub(super) payload: Judged<ValidPayload>,
+    pub(super) paced: [Judged<Paced>; 2],
+}
+
+impl Proven<'_> {
+    /// The operation.
+    pub fn operation(&self) -> &Operation {
+        &self.operation
+    }
+
+    /// The reasons that were observed and not refused (FWD-6).
+    pub fn waived(&self) -> impl Iterator<Item = Reason> + '_ {
+        self.evidence.waived().map(Refusal::reason)
+    }
+
+    /// The request, where its sender is known.
+    pub(super) fn heard(&self) -> Option<Heard<'_>> {
+        let Evidence {
+            asked,
+            tpp,
+            signed,
+            intact,
+            ..
+        } = &self.evidence;
+        match (tpp, signed, intact) {
+            (Judged::Held(tpp), Judged::Held(_), Judged::Held(_)) => Some(Heard {
+                head: self.head,
+                operation: &self.operation,
+                target: self.target,
+                asked: asked.held(),
+                tpp: tpp.certificate().tpp_id(),
+                world: self.world,
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl Evidence {
+    /// The refusals that were observed, in the order of the stages; the rates come last.
+    pub(super) fn waived(&self) -> impl Iterator<Item = &Refusal> + '_ {
+        let Self {
+            asked,
+            date,
+            tpp,
+            entitled,
+            signed,
+            registered,
+            unrevoked,
+            redirectable,
+            intact,
+            payload,
+            paced: [address, of_tpp],
+        } = self;
+        let waived = [
+            asked.waived(),
+            date.waived(),
+            tpp.waived(),
+            entitled.waived(),
+            signed.waived(),
+            registered.waived(),
+            unrevoked.waived(),
+            redirectable.waived(),
+            intact.waived(),
+            payload.waived(),
+            address.waived(),
+            of_tpp.waived(),
+        ];
+        waived.into_iter().flatten()
+    }
+}
