@@ -34,7 +34,8 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the gateway. SIGTERM stops it when requests under way are finished.
+    /// Run the gateway. SIGTERM stops it when the requests under way have finished, at most the upstream's and the body's time-outs
+    /// and 10 s later; SIGINT, or a second SIGTERM, at once.
     Serve {
         /// The configuration.
         #[arg(long, value_name = "FILE")]

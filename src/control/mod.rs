@@ -115,6 +115,7 @@ impl Current {
 pub struct Listener {
     bound: Mutex<Option<Bound>>,
     desk: Arc<Desk>,
+    stops: Mutex<Option<(ShutdownWatch, ShutdownWatch)>>,
 }
 
 impl Listener {
@@ -123,6 +124,16 @@ impl Listener {
         Self {
             bound: Mutex::new(Some(bound)),
             desk,
+            stops: Mutex::new(None),
+        }
+    }
+
+    /// It says that the gateway is stopping from the one on, and closes at the other: while requests finish, the bank's SCA
+    /// service may still have to say how an SCA ended.
+    pub fn until(self, stopping: ShutdownWatch, closing: ShutdownWatch) -> Self {
+        Self {
+            stops: Mutex::new(Some((stopping, closing))),
+            ..self
         }
     }
 }
@@ -132,7 +143,9 @@ impl BackgroundService for Listener {
     async fn start(&self, shutdown: ShutdownWatch) {
         let bound = self.bound.lock().ok().and_then(|mut bound| bound.take());
         let Some(bound) = bound else { return };
-        let routes = routes(Arc::clone(&self.desk), shutdown.clone());
+        let stops = self.stops.lock().ok().and_then(|mut stops| stops.take());
+        let (stopping, shutdown) = stops.unwrap_or_else(|| (shutdown.clone(), shutdown));
+        let routes = routes(Arc::clone(&self.desk), stopping);
         tokio::select! {
             served = doors::serve(bound, &self.desk.current, routes, shutdown) => {
                 if let Err(error) = served {

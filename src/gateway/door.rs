@@ -49,6 +49,8 @@ pub(super) struct Connection {
     pub(super) client: Option<Shown>,
     /// A request's head was read and its answer is not finished.
     busy: AtomicBool,
+    /// A request's head is arriving: some of it came.
+    arriving: AtomicBool,
     /// The request line that was read last held bytes that the HTTP layer encodes.
     target_rewritten: AtomicBool,
     /// Something was answered that was no request to us.
@@ -67,12 +69,18 @@ impl Connection {
     /// A head was read: what is written from now on answers it. Says whether its target was rewritten.
     pub(super) fn begin_request(&self) -> bool {
         self.busy.store(true, Ordering::Relaxed);
+        self.arriving.store(false, Ordering::Relaxed);
         self.target_rewritten.swap(false, Ordering::Relaxed)
     }
 
     /// Whether it is one too many.
     pub(super) fn is_excess(&self) -> bool {
         self.excess.load(Ordering::Relaxed)
+    }
+
+    /// Whether a part of a request's head has come.
+    pub(super) fn is_arriving(&self) -> bool {
+        self.arriving.load(Ordering::Relaxed)
     }
 
     /// The answer is finished.
@@ -162,10 +170,14 @@ impl Watched {
         if !self.is_idle() {
             // The next bytes that come while no request is being answered begin a new one.
             self.line = RequestLine::default();
-        } else if self.line.reads_odd_bytes(bytes)
-            && let Some(connection) = self.connection()
-        {
-            connection.target_rewritten.store(true, Ordering::Relaxed);
+            return;
+        }
+        let odd = self.line.reads_odd_bytes(bytes);
+        if let Some(connection) = self.connection() {
+            connection.arriving.store(true, Ordering::Relaxed);
+            if odd {
+                connection.target_rewritten.store(true, Ordering::Relaxed);
+            }
         }
     }
 

@@ -63,8 +63,11 @@ mod respond;
 // What an answer says of an operation that is about to go.
 mod deprecation;
 
-// Starting and stopping.
+// Starting.
 mod server;
+
+// Stopping.
+mod drain;
 
 pub use proxy::{Exchange, Gate, GateSettings, World};
 pub use server::{Running, StartFault, serve, start};

@@ -4,6 +4,7 @@ use super::{
     body::{self, DownstreamBody},
     demand::Demand,
     door::Connection,
+    drain::Underway,
     respond::{self, Setting},
     settle,
     upstream::Upstream,
@@ -30,6 +31,7 @@ use http::{
 use pingora::{
     Error, ErrorType, Result,
     apps::{HttpPersistentSettings, HttpServerApp, HttpServerOptions, ReusedHttpStream},
+    prelude::timeout,
     protocols::http::{
         ServerSession as Session,
         v2::server::{H2Options, default_h2_options},
@@ -51,6 +53,12 @@ const H2_MAX_HEADER_LIST: u32 = 32 * 1024;
 
 /// HTTP/2: requests at once on one connection.
 const H2_MAX_STREAMS: u32 = 64;
+
+/// How long a connection is listened to once more when the listener closes: what its caller sent until then counts.
+const LAST_LOOK: Duration = Duration::from_millis(100);
+
+/// How long a head may take that has begun to arrive when the listener closes.
+const LAST_HEAD: Duration = Duration::from_secs(3);
 
 /// What requests are judged by, the links by which their PSUs authenticate, and the metric handles made for it: replaced
 /// together, never one without the others.
@@ -87,6 +95,7 @@ pub struct Gate {
     settings: GateSettings,
     upstream: Upstream,
     server_options: HttpServerOptions,
+    underway: Arc<Underway>,
     /// The listener is closed: no connection is to wait for another request.
     closed: AtomicBool,
     closing: Notify,
@@ -149,6 +158,7 @@ impl Gate {
             settings,
             upstream,
             server_options,
+            underway: Arc::default(),
             closed: AtomicBool::new(false),
             closing: Notify::new(),
         }
@@ -157,6 +167,11 @@ impl Gate {
     /// Where the world stands that the next request is judged by.
     pub(super) const fn world(&self) -> &Arc<ArcSwap<World>> {
         &self.world
+    }
+
+    /// The requests that are not finished.
+    pub(super) const fn underway(&self) -> &Arc<Underway> {
+        &self.underway
     }
 
     /// Judges the request that a session has brought.
@@ -288,6 +303,7 @@ impl Gate {
     }
 
     async fn refuse(&self, session: &mut Session, exchange: &mut Exchange, refusal: &Refusal) {
+        self.close_after(session);
         exchange.operator = refusal.operator().map(str::to_owned);
         let setting = self.setting(exchange);
         if respond::refuse(session, refusal, &setting).await.is_err() {
@@ -372,6 +388,34 @@ impl Exchange {
     }
 }
 
+/// A request under way. Where it is dropped before it is finished, since the process ends, it has its line all the same.
+struct Counted<'a> {
+    gate: &'a Gate,
+    exchange: &'a mut Exchange,
+    logged: bool,
+}
+
+impl<'a> Counted<'a> {
+    fn begin(gate: &'a Gate, exchange: &'a mut Exchange) -> Self {
+        gate.underway.begin();
+        Self {
+            gate,
+            exchange,
+            logged: false,
+        }
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        if !self.logged {
+            self.gate
+                .write_line(self.exchange, Outcome::Abandoned, None);
+        }
+        self.gate.underway.end();
+    }
+}
+
 /// pingora calls it once for each request.
 #[async_trait]
 impl HttpServerApp for Gate {
@@ -387,12 +431,15 @@ impl HttpServerApp for Gate {
         session.set_keepalive((!stopping).then_some(self.settings.keepalive.as_secs()));
         // It is moved with the future that holds it: a large one would cost every request.
         let mut exchange = Box::new(self.open(&session));
-        let error = self.serve(&mut session, &mut exchange).await.err();
+        let mut counted = Counted::begin(self, &mut exchange);
+        let exchange = &mut *counted.exchange;
+        let error = self.serve(&mut session, exchange).await.err();
         let reusable = match &error {
-            Some(error) => self.fail(&mut session, error, &mut exchange).await,
+            Some(error) => self.fail(&mut session, error, exchange).await,
             None => true,
         };
-        self.log(&session, error.is_some(), &exchange);
+        self.log(&session, error.is_some(), exchange);
+        counted.logged = true;
         if let Some(error) = error {
             session.on_proxy_failure(error);
         }
@@ -425,14 +472,9 @@ impl HttpServerApp for Gate {
 impl Gate {
     /// Reads the head of the next request. False where there is none, or where HTTP itself refuses it (HTTP-7).
     async fn read_head(&self, session: &mut Session) -> bool {
-        let closing = self.closing.notified();
-        if self.closed.load(Ordering::Acquire) {
+        let Some(read) = self.read_while_open(session).await else {
+            session.shutdown().await;
             return false;
-        }
-        let read = tokio::select! {
-            biased;
-            read = session.read_request() => read,
-            () = closing => return false,
         };
         let refused = match read {
             Ok(true) if session.req_header().method != Method::CONNECT => return true,
@@ -446,6 +488,42 @@ impl Gate {
         }
         session.shutdown().await;
         false
+    }
+
+    /// Reads a head. None where the listener is closed and none is on its way: a connection that waits ends with it. Over
+    /// HTTP/2 heads are whole when they come, and the connection itself says which is the last.
+    async fn read_while_open(&self, session: &mut Session) -> Option<Result<bool>> {
+        let digest = session
+            .digest()
+            .and_then(|digest| digest.ssl_digest.clone());
+        let mut reading = std::pin::pin!(session.read_request());
+        tokio::select! {
+            biased;
+            read = &mut reading => return Some(read),
+            () = self.listener_closed() => {}
+        }
+        if let Ok(read) = timeout(LAST_LOOK, &mut reading).await {
+            return Some(read);
+        }
+        let connection: &Connection = digest.as_deref()?.extension.get()?;
+        if !connection.is_arriving() {
+            return None;
+        }
+        timeout(LAST_HEAD, reading).await.ok()
+    }
+
+    async fn listener_closed(&self) {
+        let closing = self.closing.notified();
+        if !self.closed.load(Ordering::Acquire) {
+            closing.await;
+        }
+    }
+
+    /// Where the listener is closed, the answer says that its connection ends with it.
+    pub(super) fn close_after(&self, session: &mut Session) {
+        if self.closed.load(Ordering::Acquire) {
+            session.set_keepalive(None);
+        }
     }
 
     /// What is known of a request whose head was read: nothing is admitted yet.
@@ -535,6 +613,10 @@ impl Gate {
             _ => Outcome::Abandoned,
         };
         let status = session.response_written().map(|head| head.status.as_u16());
+        self.write_line(exchange, outcome, status);
+    }
+
+    fn write_line(&self, exchange: &Exchange, outcome: Outcome, status: Option<u16>) {
         self.telemetry.take(
             &exchange.world.handles,
             crate::telemetry::Finished {

@@ -1,7 +1,8 @@
-//! Starting and stopping.
+//! Starting.
 
 use super::{
     door::Door,
+    drain::{self, BySignal, Drain, Drained},
     proxy::{Gate, GateSettings, World},
     reload::{Origin, Reloader, Running as InUse, ends},
     tls::{self, Identity},
@@ -36,11 +37,12 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// How long a gateway that is told to stop says so in /readyz before it stops listening: balancers look now and then.
-const GRACE: Duration = Duration::from_secs(3);
+/// How long pingora waits for threads of its runtimes that are busy. Tasks that wait are dropped at once, so all that is to be
+/// waited for is waited for before (`drain`).
+const RUNTIMES_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long requests under way may take to finish.
-const FINISH: Duration = Duration::from_secs(30);
+/// How long the last lines of the access log may take to be written: who reads them may have stopped reading.
+const LOG_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long a gateway may take to listen.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -75,13 +77,18 @@ pub enum StartFault {
     Proxy(String),
 }
 
-/// Runs a gateway until the process is told to stop: SIGTERM finishes what is under way, SIGINT does not.
+/// Runs a gateway until the process is told to stop: SIGTERM lets the requests under way finish, SIGINT does not.
 ///
 /// # Errors
 /// Why it does not start.
 pub fn serve(settings: Settings) -> Result<(), StartFault> {
-    let server = prepare(settings, Clock::System, GRACE, FINISH)?;
-    server.run(RunArgs::default());
+    let prepared = prepare(settings, Clock::System)?;
+    prepared.server.run(RunArgs {
+        shutdown_signal: Box::new(BySignal(prepared.drain)),
+    });
+    if !prepared.telemetry.flush(LOG_WITHIN) {
+        tracing::error!("the last lines of the access log could not be written");
+    }
     Ok(())
 }
 
@@ -92,11 +99,11 @@ pub fn serve(settings: Settings) -> Result<(), StartFault> {
 pub fn start(settings: Settings, clock: Clock) -> Result<Running, StartFault> {
     let address = settings.listener.address;
     let control = settings.control.address.clone();
-    let server = prepare(settings, clock, Duration::ZERO, Duration::ZERO)?;
+    let Prepared { server, drain, .. } = prepare(settings, clock)?;
     let (stop, stopped) = watch::channel(false);
     let thread = std::thread::spawn(move || {
         server.run(RunArgs {
-            shutdown_signal: Box::new(Told(stopped)),
+            shutdown_signal: Box::new(Told(stopped, drain)),
         })
     });
     let running = Running {
@@ -153,8 +160,11 @@ impl Drop for Running {
     }
 }
 
-/// Stops when told, not by a signal.
-struct Told(watch::Receiver<bool>);
+/// Stops when told, not by a signal, and at once: it waits for nothing.
+struct Told(
+    watch::Receiver<bool>,
+    #[allow(dead_code, reason = "what listens ends with it")] Drain,
+);
 
 #[async_trait]
 impl ShutdownSignalWatch for Told {
@@ -164,12 +174,14 @@ impl ShutdownSignalWatch for Told {
     }
 }
 
-fn prepare(
-    settings: Settings,
-    clock: Clock,
-    grace: Duration,
-    finish: Duration,
-) -> Result<Server, StartFault> {
+/// A gateway that is ready to run.
+struct Prepared {
+    server: Server,
+    drain: Drain,
+    telemetry: Arc<Telemetry>,
+}
+
+fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
     // pingora ends the process where it cannot listen; asking first gives a sentence.
     let address = settings.listener.address;
     TcpListener::bind(address).map_err(|error| StartFault::Listen(address, error))?;
@@ -199,12 +211,15 @@ fn prepare(
     let asserter = assertion.map(|assertion| assertion.asserter(&system).map(Arc::new));
     let asserter = asserter.transpose();
     let asserter = asserter.map_err(|(path, fault)| StartFault::AssertionKey(path, fault))?;
-    let mut server = Server::new_with_opt_and_conf(
-        Some(Opt::default()),
-        server_conf(listener.threads, grace, finish),
-    );
+    let mut server =
+        Server::new_with_opt_and_conf(Some(Opt::default()), server_conf(listener.threads));
     server.bootstrap();
 
+    let longest = drain::longest(
+        listener.body_timeout,
+        upstream.connect_timeout,
+        upstream.read_timeout,
+    );
     take_into_use(&snapshot, &listener.identity, &clock, &telemetry)?;
     let world = World::new(snapshot, Arc::clone(&links), &telemetry);
     let gate_settings = GateSettings {
@@ -222,6 +237,7 @@ fn prepare(
         Arc::clone(&telemetry),
         gate_settings,
     );
+    let drain = Drain::new(Arc::clone(gate.underway()), longest);
     let in_use = InUse {
         world: Arc::clone(gate.world()),
         identity: Arc::new(Identity::new(Arc::clone(&listener.identity))),
@@ -245,12 +261,16 @@ fn prepare(
         reload,
         watch,
     };
-    listen(&mut server, gate, &listener, identity, &telemetry)?;
-    server.add_service(background_service(
-        "control",
-        control::Listener::new(bound, Arc::new(desk)),
-    ));
-    Ok(server)
+    let public = listen(gate, &listener, identity, &telemetry)?;
+    server.add_service(Drained::new(public, drain.listener()));
+    let control =
+        control::Listener::new(bound, Arc::new(desk)).until(drain.stopping(), drain.control());
+    server.add_service(background_service("control", control));
+    Ok(Prepared {
+        server,
+        drain,
+        telemetry,
+    })
 }
 
 /// Starts what the snapshot's trust needs beside it, and shows it to the operator.
@@ -288,12 +308,11 @@ fn take_into_use(
 
 /// The public listener, with the gate behind it.
 fn listen(
-    server: &mut Server,
     gate: Gate,
     listener: &Listener,
     identity: Arc<Identity>,
     telemetry: &Arc<Telemetry>,
-) -> Result<(), StartFault> {
+) -> Result<Service<Door<Gate>>, StartFault> {
     let door = Door::new(gate, listener.max_connections, Arc::clone(telemetry));
     let mut service = Service::new("gateway".into(), door);
     let tls = tls::settings(identity, listener.client_auth);
@@ -301,15 +320,14 @@ fn listen(
     let endpoint = ListenerConfig::tcp(listener.address.to_string()).tls(tls);
     let buffers = L4BufferSettings::default().read(READ_BUFFER);
     service.add_listener(endpoint.l4_buffer(buffers));
-    server.add_service(service);
-    Ok(())
+    Ok(service)
 }
 
-fn server_conf(threads: usize, grace: Duration, finish: Duration) -> ServerConf {
+fn server_conf(threads: usize) -> ServerConf {
     ServerConf {
         threads,
-        grace_period_seconds: Some(grace.as_secs()),
-        graceful_shutdown_timeout_seconds: Some(finish.as_secs()),
+        grace_period_seconds: Some(0),
+        graceful_shutdown_timeout_seconds: Some(RUNTIMES_WITHIN.as_secs()),
         ..ServerConf::default()
     }
 }

@@ -115,6 +115,7 @@ impl Upstream {
         let mut head = Parts::from(head);
         frame(&mut head, &session.req_header().method);
         gate.answered(&mut head, exchange).await?;
+        gate.close_after(session);
         match &self.signing {
             None => pass(session, exchange, &mut core, head).await?,
             Some(signing) => hold(signing, session, exchange, &mut core, head).await?,

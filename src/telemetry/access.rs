@@ -5,7 +5,7 @@
 use super::Finished;
 use crate::{
     admission::{Check, Outcome, Stage, Verdict},
-    clock::Timestamp,
+    clock::{Stopwatch, Timestamp},
     interface::{Reason, headers, operations::Operation},
     trust::{Certificate, Tolerated},
 };
@@ -15,9 +15,8 @@ use std::{
     io::{self, Write},
     sync::{
         Arc,
-        mpsc::{Receiver, SyncSender, sync_channel},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
     },
-    thread::JoinHandle,
     time::Duration,
 };
 
@@ -28,49 +27,85 @@ const QUEUE: usize = 8 * 1024;
 /// one core, requests wait while many lines are written.
 const GATHER: Duration = Duration::from_millis(1);
 
+/// How long the last lines may take when the log is dropped.
+const LAST_WITHIN: Duration = Duration::from_secs(5);
+
+/// How often a full queue is tried.
+const RETRY: Duration = Duration::from_millis(5);
+
 #[derive(Debug)]
 pub(super) struct AccessLog {
-    queue: Option<SyncSender<Line>>,
-    writer: Option<JoinHandle<()>>,
+    queue: SyncSender<Entry>,
+}
+
+/// What the writer's queue holds.
+#[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all are lines, and a box would cost each request an allocation"
+)]
+enum Entry {
+    Line(Line),
+    /// Whoever sent it waits until all before it is written: then it is dropped.
+    Flush {
+        _until: SyncSender<()>,
+    },
 }
 
 impl AccessLog {
     pub(super) fn to_standard_output() -> Self {
         let (queue, lines) = sync_channel(QUEUE);
-        let writer = std::thread::spawn(move || write_all(&lines, &mut io::stdout()));
-        Self {
-            queue: Some(queue),
-            writer: Some(writer),
-        }
+        std::thread::spawn(move || write_all(&lines, &mut io::stdout()));
+        Self { queue }
     }
 
     /// Queues a line. False where it was dropped.
     pub(super) fn write(&self, finished: &Finished<'_>) -> bool {
-        self.queue
-            .as_ref()
-            .is_some_and(|queue| queue.try_send(Line::of(finished)).is_ok())
+        let line = Entry::Line(Line::of(finished));
+        self.queue.try_send(line).is_ok()
+    }
+
+    /// Waits until the lines that were queued are written. False where that took too long: nobody reads them.
+    pub(super) fn flush(&self, within: Duration) -> bool {
+        let waited = Stopwatch::start();
+        let (until, flushed) = sync_channel(0);
+        let mut entry = Entry::Flush { _until: until };
+        loop {
+            let left = within.saturating_sub(waited.elapsed());
+            match self.queue.try_send(entry) {
+                Ok(()) => break,
+                Err(TrySendError::Full(back)) if !left.is_zero() => entry = back,
+                Err(_) => return false,
+            }
+            std::thread::sleep(RETRY);
+        }
+        let left = within.saturating_sub(waited.elapsed());
+        flushed.recv_timeout(left) == Err(RecvTimeoutError::Disconnected)
     }
 }
 
 /// The last lines are written before the process ends.
 impl Drop for AccessLog {
     fn drop(&mut self) {
-        drop(self.queue.take());
-        if let Some(writer) = self.writer.take() {
-            let _ = writer.join();
-        }
+        self.flush(LAST_WITHIN);
     }
 }
 
 /// Writes lines, those of a millisecond together. Where standard output is gone, there is nobody to tell.
-fn write_all(lines: &Receiver<Line>, output: &mut impl Write) {
+fn write_all(lines: &Receiver<Entry>, output: &mut impl Write) {
     let mut text = Vec::new();
     while let Ok(first) = lines.recv() {
         std::thread::sleep(GATHER);
-        for line in std::iter::once(first).chain(lines.try_iter().take(QUEUE)) {
-            // Nothing in a line can't be written, and a part of one would end with it.
-            let _ = serde_json::to_writer(&mut text, &line);
-            text.push(b'\n');
+        let mut flushes = Vec::new();
+        for entry in std::iter::once(first).chain(lines.try_iter().take(QUEUE)) {
+            match entry {
+                Entry::Line(line) => {
+                    // Nothing in a line can't be written, and a part of one would end with it.
+                    let _ = serde_json::to_writer(&mut text, &line);
+                    text.push(b'\n');
+                }
+                flush @ Entry::Flush { .. } => flushes.push(flush),
+            }
         }
         let _ = output.write_all(&text).and_then(|()| output.flush());
         text.clear();

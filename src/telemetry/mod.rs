@@ -87,6 +87,13 @@ impl Telemetry {
         }
     }
 
+    /// Writes the lines of the access log that wait. False where that took too long.
+    pub fn flush(&self, within: Duration) -> bool {
+        self.access
+            .as_ref()
+            .is_none_or(|access| access.flush(within))
+    }
+
     /// Counts a request that the HTTP layer refused by itself (HTTP-7).
     pub fn refused_by_http(&self) {
         self.metrics.refused_by_http();

@@ -44,6 +44,9 @@ mod sca;
 /// QUO-*.
 mod quota;
 
+/// SIGTERM.
+mod stopping;
+
 /// CRT-8.
 mod reload;
 /// REP-1.

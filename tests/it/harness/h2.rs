@@ -39,13 +39,31 @@ pub(crate) fn exchange_by(
     sealed: &Sealed,
     tls: TlsConnector,
 ) -> Result<Answer, String> {
-    let within = async { tokio::time::timeout(PATIENCE, talk(gate, sealed, tls)).await };
+    within(talk(gate, sealed, tls, Duration::ZERO))
+}
+
+/// The same, where the body's second half comes so much later.
+pub(crate) fn exchange_body(
+    gate: &Gate,
+    sealed: &Sealed,
+    pause: Duration,
+) -> Result<Answer, String> {
+    within(talk(gate, sealed, connector(gate), pause))
+}
+
+fn within(talk: impl Future<Output = Result<Answer, String>>) -> Result<Answer, String> {
+    let within = async { tokio::time::timeout(PATIENCE, talk).await };
     RUNTIME
         .block_on(within)
         .map_err(|_| "no answer over HTTP/2".to_owned())?
 }
 
-async fn talk(gate: &Gate, sealed: &Sealed, tls: TlsConnector) -> Result<Answer, String> {
+async fn talk(
+    gate: &Gate,
+    sealed: &Sealed,
+    tls: TlsConnector,
+    pause: Duration,
+) -> Result<Answer, String> {
     let say = |fault: &dyn std::fmt::Display| fault.to_string();
     let stream = TcpStream::connect(gate.address())
         .await
@@ -69,8 +87,13 @@ async fn talk(gate: &Gate, sealed: &Sealed, tls: TlsConnector) -> Result<Answer,
         .send_request(request(sealed), body.is_empty())
         .map_err(|fault| say(&fault))?;
     if !body.is_empty() {
+        let mut body = Bytes::from(body);
+        if !pause.is_zero() {
+            let _ = stream.send_data(body.split_to(body.len() / 2), false);
+            tokio::time::sleep(pause).await;
+        }
         // The gateway may have answered and reset the stream before all was sent: the answer counts then.
-        let _ = stream.send_data(Bytes::from(body), true);
+        let _ = stream.send_data(body, true);
     }
     let answer = answer.await.map_err(|fault| say(&fault))?;
     let (parts, mut incoming) = answer.into_parts();

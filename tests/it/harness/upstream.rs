@@ -94,6 +94,8 @@ pub(crate) enum Reply {
     Raw(Vec<u8>),
     /// What suits the request.
     Suited(fn(&Seen) -> Reply),
+    /// The same, after a while.
+    Late(Duration, Box<Reply>),
 }
 
 impl Reply {
@@ -104,6 +106,11 @@ impl Reply {
             vec![("Content-Type".into(), "application/json".into())],
             body.into(),
         )
+    }
+
+    /// The same, so much later.
+    pub(crate) fn after(self, time: Duration) -> Self {
+        Self::Late(time, Box::new(self))
     }
 
     /// The same with one more header.
@@ -294,6 +301,10 @@ fn answer(stream: &mut TcpStream, reply: &Reply, shared: &Shared) -> bool {
         Reply::Raw(bytes) => {
             let _ = stream.write_all(bytes);
             false
+        }
+        Reply::Late(wait, reply) => {
+            thread::sleep(*wait);
+            answer(stream, reply, shared)
         }
         Reply::Close | Reply::Suited(_) => false,
         Reply::Silence => {
