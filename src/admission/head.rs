@@ -42,7 +42,10 @@ pub enum Framing<'a> {
         target_rewritten: bool,
     },
     /// In frames (HTTP/2), where most of HTTP-7 cannot happen.
-    Frames,
+    Frames {
+        /// `:scheme` names another scheme than https, which is what the connection is.
+        other_scheme: bool,
+    },
 }
 
 impl Head<'_> {
@@ -105,7 +108,8 @@ impl Head<'_> {
             Framing::Lines { raw, .. } if coding.is_some() && names_content_length(raw) => {
                 ambiguous("Content-Length and Transfer-Encoding exclude each other")
             }
-            Framing::Lines { .. } | Framing::Frames => None,
+            Framing::Frames { other_scheme: true } => ambiguous(":scheme must be https"),
+            Framing::Lines { .. } | Framing::Frames { .. } => None,
         }
     }
 }

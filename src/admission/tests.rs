@@ -123,7 +123,9 @@ fn judge_in(
         target: signed.target.as_bytes(),
         fields: crate::interface::headers::Fields::of(&headers),
         authority: None,
-        framing: Framing::Frames,
+        framing: Framing::Frames {
+            other_scheme: false,
+        },
         peer: None,
         slot: None,
         client: None,

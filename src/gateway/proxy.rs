@@ -26,7 +26,10 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{
-    HeaderValue, Method, header, request::Parts, response::Parts as AnswerHead, uri::Authority,
+    HeaderValue, Method, header,
+    request::Parts,
+    response::Parts as AnswerHead,
+    uri::{Authority, Scheme},
 };
 use pingora::{
     Error, ErrorType, Result,
@@ -350,7 +353,12 @@ impl<'a> Arrival<'a> {
                     raw,
                     target_rewritten: self.target_rewritten,
                 },
-                None => Framing::Frames,
+                None => Framing::Frames {
+                    other_scheme: received
+                        .uri
+                        .scheme()
+                        .is_some_and(|scheme| *scheme != Scheme::HTTPS),
+                },
             },
             peer: self.peer,
             slot: self.connection.map(|connection| &connection.slot),

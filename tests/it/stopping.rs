@@ -1,7 +1,8 @@
 //! SIGTERM to the program: requests under way finish, and nothing else keeps it.
 
 use crate::harness::{
-    Call, Connection, Gate, Program, Protocol, Reply, Sealed, exchange_body, render, render_head,
+    Call, Connection, Gate, Manner, Program, Protocol, Reply, Sealed, exchange_as, render,
+    render_head,
 };
 use serde_json::Value;
 use std::{
@@ -107,9 +108,12 @@ fn sigterm_lets_requests_under_way_finish() {
             let protocol = Protocol::ALL[number % 2];
             answers.push(scope.spawn(move || gate.send_sealed(sealed, protocol)));
         }
-        let pause = Duration::from_secs(3);
+        let manner = Manner {
+            pause: Duration::from_secs(3),
+            ..Manner::default()
+        };
         let slow = &slow_body;
-        answers.push(scope.spawn(move || exchange_body(gate, slow, pause)));
+        answers.push(scope.spawn(move || exchange_as(gate, slow, manner)));
         let mut seen = 0;
         until("requests at the core", || {
             seen += gate.upstream().take().len();

@@ -63,7 +63,9 @@ fn judge(operation: &str, changes: &[(&str, &str)]) -> Result<Fixes, Vec<(String
         target: path.as_bytes(),
         fields: headers::Fields::of(&headers),
         authority: None,
-        framing: Framing::Frames,
+        framing: Framing::Frames {
+            other_scheme: false,
+        },
         peer: None,
         slot: None,
         client: None,

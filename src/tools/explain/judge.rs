@@ -94,7 +94,12 @@ fn head<'a>(request: &'a SavedRequest, method: &'a Method) -> Head<'a> {
             },
             None,
         ),
-        Wire::Frames(authority) => (Framing::Frames, authority.as_deref()),
+        Wire::Frames(authority) => (
+            Framing::Frames {
+                other_scheme: false,
+            },
+            authority.as_deref(),
+        ),
     };
     Head {
         method,

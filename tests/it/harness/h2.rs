@@ -39,16 +39,30 @@ pub(crate) fn exchange_by(
     sealed: &Sealed,
     tls: TlsConnector,
 ) -> Result<Answer, String> {
-    within(talk(gate, sealed, tls, Duration::ZERO))
+    within(talk(gate, sealed, tls, Manner::default()))
 }
 
-/// The same, where the body's second half comes so much later.
-pub(crate) fn exchange_body(
-    gate: &Gate,
-    sealed: &Sealed,
-    pause: Duration,
-) -> Result<Answer, String> {
-    within(talk(gate, sealed, connector(gate), pause))
+/// What a client does otherwise.
+#[derive(Clone, Copy)]
+pub(crate) struct Manner {
+    /// `:scheme`.
+    pub(crate) scheme: &'static str,
+    /// How much later the body's second half comes.
+    pub(crate) pause: Duration,
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Self {
+            scheme: "https",
+            pause: Duration::ZERO,
+        }
+    }
+}
+
+/// The same, in another manner.
+pub(crate) fn exchange_as(gate: &Gate, sealed: &Sealed, manner: Manner) -> Result<Answer, String> {
+    within(talk(gate, sealed, connector(gate), manner))
 }
 
 fn within(talk: impl Future<Output = Result<Answer, String>>) -> Result<Answer, String> {
@@ -62,7 +76,7 @@ async fn talk(
     gate: &Gate,
     sealed: &Sealed,
     tls: TlsConnector,
-    pause: Duration,
+    manner: Manner,
 ) -> Result<Answer, String> {
     let say = |fault: &dyn std::fmt::Display| fault.to_string();
     let stream = TcpStream::connect(gate.address())
@@ -84,13 +98,13 @@ async fn talk(
     let driver = tokio::spawn(connection);
     let body = sealed.request.body.clone().unwrap_or_default();
     let (answer, mut stream) = sender
-        .send_request(request(sealed), body.is_empty())
+        .send_request(request(sealed, manner.scheme), body.is_empty())
         .map_err(|fault| say(&fault))?;
     if !body.is_empty() {
         let mut body = Bytes::from(body);
-        if !pause.is_zero() {
+        if !manner.pause.is_zero() {
             let _ = stream.send_data(body.split_to(body.len() / 2), false);
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(manner.pause).await;
         }
         // The gateway may have answered and reset the stream before all was sent: the answer counts then.
         let _ = stream.send_data(body, true);
@@ -118,11 +132,11 @@ async fn talk(
 }
 
 /// Host becomes `:authority`, as every client does it.
-fn request(sealed: &Sealed) -> http::Request<()> {
+fn request(sealed: &Sealed, scheme: &str) -> http::Request<()> {
     let request = &sealed.request;
     let authority = request.header("host").unwrap_or("localhost");
     let uri = http::Uri::builder()
-        .scheme("https")
+        .scheme(scheme)
         .authority(authority)
         .path_and_query(request.target.as_str())
         .build();

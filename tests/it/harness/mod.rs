@@ -36,7 +36,7 @@ pub(crate) use dice::Dice;
 pub(crate) use forge::{Forged, resigned};
 pub(crate) use gate::{Gate, Program};
 pub(crate) use h1::{Connection, Tls, chunk, chunked, render, render_head};
-pub(crate) use h2::{exchange_body, exchange_by};
+pub(crate) use h2::{Manner, exchange_as, exchange_by};
 pub(crate) use judge::{Passage, accepted, check_error, needs_sca, refused};
 pub(crate) use revocation::{Crl, Responder, Said, Source, ocsp_answer};
 pub(crate) use upstream::{Reply, Seen, Upstream};

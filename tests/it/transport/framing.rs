@@ -1,7 +1,8 @@
 //! Requests that two servers could read in two ways never reach an upstream: HTTP-7.
 
 use crate::harness::{
-    Call, Connection, Gate, Protocol, accepted, check_error, chunked, render, render_head,
+    Call, Connection, Gate, Manner, Protocol, accepted, check_error, chunked, exchange_as, render,
+    render_head,
 };
 
 /// Who refuses: pingora by itself, with an empty 400, or the gateway, with an error body.
@@ -250,6 +251,25 @@ fn ambiguous_frames() {
 }
 
 /// A Host that says what `:authority` says is only a second way to say it.
+/// The connection is TLS: a request for http came from somewhere that reads it in another way.
+//= HTTP-7 refused
+#[test]
+fn another_scheme_than_https() {
+    let gate = Gate::start();
+    for (scheme, status) in [("http", 400), ("coap", 400), ("https", 200)] {
+        let manner = Manner {
+            scheme,
+            ..Manner::default()
+        };
+        let answer = exchange_as(&gate, &gate.seal(&Call::plain()), manner).unwrap();
+        assert_eq!(answer.status, status, "{scheme}");
+        if status == 400 {
+            check_error(scheme, &answer, 400, "BAD_REQUEST", "malformed-request");
+            assert!(gate.upstream().saw_nothing());
+        }
+    }
+}
+
 //= HTTP-7 accepted
 #[test]
 fn a_host_beside_the_same_authority() {
