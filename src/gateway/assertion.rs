@@ -6,6 +6,7 @@
 use crate::{
     admission::{Admitted, Grant},
     clock::Timestamp,
+    interface::headers::{self, Header},
     signing::Asserter,
 };
 use aws_lc_rs::digest;
@@ -17,8 +18,15 @@ use uuid::Uuid;
 
 const ASSERTION: HeaderName = HeaderName::from_static("gateway-assertion");
 
-/// Whose id the assertion has (`jti`), where the request has one.
-const REQUEST_ID: &str = "gateway-request-id";
+/// The claims that make an assertion's own id (`jti`) where both are there. Two TPPs may choose the same X-Request-ID.
+const IDENTIFYING: [&str; 2] = ["gateway-tpp-id", "gateway-request-id"];
+
+/// The lines that `headers_sha256` is over, in this order. A hash of an identity number alone could be guessed: there are few.
+const BOUND: [&Header; 3] = [
+    &headers::SIGNATURE,
+    &headers::X_PSU_IDENTITY,
+    &headers::PSU_CONTEXT,
+];
 
 /// Signs what a head says, and adds it to the head.
 ///
@@ -31,8 +39,7 @@ pub(crate) fn insert(
     now: Timestamp,
 ) -> Result<()> {
     let facts = facts(admitted, head);
-    let id = facts.get(REQUEST_ID).and_then(Value::as_str);
-    let id = id.map_or_else(|| Uuid::new_v4().to_string(), str::to_owned);
+    let id = own_id(&facts).unwrap_or_else(|| Uuid::new_v4().to_string());
     let assertion = asserter.assert(&id, facts, now).ok_or_else(|| {
         Error::explain(ErrorType::InternalError, "the assertion cannot be signed")
     })?;
@@ -45,9 +52,10 @@ fn facts(admitted: &Admitted, head: &RequestHeader) -> Map<String, Value> {
     facts.insert("method".into(), json!(admitted.method().as_str()));
     let target = String::from_utf8_lossy(admitted.target());
     facts.insert("target".into(), json!(target));
-    let hash = digest::digest(&digest::SHA256, admitted.body());
-    let hash = BASE64_URL_SAFE_NO_PAD.encode(hash);
-    facts.insert("body_sha256".into(), json!(hash));
+    facts.insert("body_sha256".into(), json!(sha256(admitted.body())));
+    if let Some(lines) = bound_lines(head) {
+        facts.insert("headers_sha256".into(), json!(sha256(&lines)));
+    }
     let grant = admitted.grant();
     for (name, id) in [
         ("psu_id", grant.and_then(Grant::psu)),
@@ -63,4 +71,31 @@ fn facts(admitted: &Admitted, head: &RequestHeader) -> Map<String, Value> {
         facts.insert(name.as_str().into(), json!(value));
     }
     facts
+}
+
+/// The same for the same request of a TPP, however often it is sent, and for no other; none where nobody knows whose it is.
+fn own_id(facts: &Map<String, Value>) -> Option<String> {
+    let [tpp, request] = IDENTIFYING.map(|name| facts.get(name).and_then(Value::as_str));
+    let text = [tpp?, request?].join("\n");
+    Some(sha256(text.as_bytes()))
+}
+
+/// `name: value` and a line feed for each header that goes upstream; none without a Signature, beside which alone the others
+/// cannot be guessed.
+fn bound_lines(head: &RequestHeader) -> Option<Vec<u8>> {
+    head.headers.get(&headers::SIGNATURE.name)?;
+    let mut lines = Vec::new();
+    for header in BOUND {
+        for value in head.headers.get_all(&header.name) {
+            lines.extend_from_slice(header.name.as_str().as_bytes());
+            lines.extend_from_slice(b": ");
+            lines.extend_from_slice(headers::trim(value.as_bytes()));
+            lines.push(b'\n');
+        }
+    }
+    Some(lines)
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, bytes))
 }

@@ -2,7 +2,7 @@
 //! of the catalogue, and its examples verify the assertion (FWD-1).
 
 use crate::{
-    harness::{Call, Gate, Passage, Protocol, accepted, skipped},
+    harness::{Call, Gate, Passage, Protocol, accepted, skipped, world},
     signers::python_with,
 };
 use portvakt::{
@@ -46,12 +46,29 @@ fn keys(gate: &Gate) -> JwkSet {
 fn told(passage: &Passage, keys: &JwkSet) -> (String, Option<Value>) {
     let seen = &passage.seen;
     let assertion = seen.header(ASSERTION).unwrap().to_owned();
-    let claims = verify(&assertion, keys, &seen.method, &seen.target, &seen.body);
+    let header = |name: &str| seen.header(name);
+    let claims = verify(
+        &assertion,
+        keys,
+        &seen.method,
+        &seen.target,
+        header,
+        &seen.body,
+    );
     (assertion, claims)
 }
 
-fn calls() -> [Call; 7] {
+/// A payment whose PSU the TPP does not know yet.
+fn single_sca() -> Call {
+    Call::payment()
+        .without("PSU-ID")
+        .with("X-PSU-IDENTITY", "01010112345")
+        .with("PSU-Context", "PRIVATE")
+}
+
+fn calls() -> [Call; 8] {
     [
+        single_sca(),
         Call::accounts(),
         Call::accounts()
             .present()
@@ -86,8 +103,14 @@ fn the_assertion_says_what_the_headers_say_and_of_which_request() {
             let lower = |name: &str| seen.header(name).map(str::to_ascii_lowercase);
             assert_eq!(said("psu_id"), lower("psu-id"));
             assert_eq!(said("psu_corporate_id"), lower("psu-corporate-id"));
-            let id = seen.header("x-request-id").map(str::to_owned);
-            assert!(said("jti").is_some() && id.is_none_or(|id| said("jti") == Some(id)));
+            assert_eq!(
+                said("gateway-request-id").as_deref(),
+                seen.header("x-request-id")
+            );
+            let id = |text: String| BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(text));
+            let [tpp, own] = ["gateway-tpp-id", "gateway-request-id"].map(said);
+            let expected = tpp.zip(own).map(|(tpp, own)| id(format!("{tpp}\n{own}")));
+            assert!(said("jti").is_some_and(|id| expected.is_none_or(|own| own == id)));
             let (issued, expires) = (claims["iat"].as_u64(), claims["exp"].as_u64());
             assert_eq!(expires, issued.map(|issued| issued + 60));
         }
@@ -99,22 +122,42 @@ fn the_assertion_says_what_the_headers_say_and_of_which_request() {
 fn an_assertion_is_good_for_its_request_and_no_other() {
     let gate = gate();
     let keys = keys(&gate);
-    let passage = accepted(&gate, &Call::payment()).remove(0);
+    let passage = accepted(&gate, &single_sca()).remove(0);
     let seen = &passage.seen;
     let (assertion, claims) = told(&passage, &keys);
     assert!(claims.is_some());
     let (method, target, body) = (seen.method.as_str(), seen.target.as_str(), &seen.body[..]);
-    assert_eq!(verify(&assertion, &keys, "PUT", target, body), None);
-    assert_eq!(
-        verify(&assertion, &keys, method, "/v1/payments", body),
-        None
-    );
-    assert_eq!(verify(&assertion, &keys, method, target, b"{}"), None);
+    let header = |name: &str| seen.header(name);
+    let holds = |assertion: &str, keys: &JwkSet, method: &str, target: &str, body: &[u8]| {
+        verify(assertion, keys, method, target, header, body).is_some()
+    };
+    assert!(!holds(&assertion, &keys, "PUT", target, body));
+    assert!(!holds(&assertion, &keys, method, "/v1/payments", body));
+    assert!(!holds(&assertion, &keys, method, target, b"{}"));
     let (rest, _) = assertion.rsplit_once('.').unwrap();
     let forged = format!("{rest}.{}", "A".repeat(86));
-    assert_eq!(verify(&forged, &keys, method, target, body), None);
+    assert!(!holds(&forged, &keys, method, target, body));
     let foreign = self::keys(&self::gate());
-    assert_eq!(verify(&assertion, &foreign, method, target, body), None);
+    assert!(!holds(&assertion, &foreign, method, target, body));
+    // Another PSU's number on the way between the gateway and the core, none, or one more header.
+    for (name, value) in [
+        ("x-psu-identity", Some("01010154321")),
+        ("x-psu-identity", None),
+        ("psu-context", Some("CORPORATE")),
+        ("psu-context", None),
+        ("signature", Some("keyId=\"another\"")),
+        ("signature", None),
+    ] {
+        let header = |asked: &str| {
+            if asked == name {
+                value
+            } else {
+                seen.header(asked)
+            }
+        };
+        let told = verify(&assertion, &keys, method, target, header, body);
+        assert_eq!(told, None, "{name} {value:?}");
+    }
     // One from before.
     let then = Clock::standing(Timestamp::from_unix(Clock::System.now().unix() - 300));
     let builder = Gate::builder().line("assertion: {key: assertion.key}");
@@ -126,6 +169,24 @@ fn an_assertion_is_good_for_its_request_and_no_other() {
     let gate = Gate::builder().line(section).start();
     let passage = accepted(&gate, &Call::accounts()).remove(0);
     assert_eq!(told(&passage, &self::keys(&gate)).1, None);
+}
+
+/// A core that remembers assertions by their `jti` does not take one TPP's request for another's.
+//= FWD-1 accepted
+#[test]
+fn two_tpps_with_one_request_id_have_two_assertions() {
+    let gate = gate();
+    let keys = keys(&gate);
+    let call = Call::plain().with("X-Request-ID", "chosen-by-both");
+    let mut ids = BTreeSet::new();
+    for tpp in [&world().both, &world().aisp] {
+        let call = call.clone().by(tpp).only(Protocol::Http1);
+        let (_, claims) = told(&accepted(&gate, &call).remove(0), &keys);
+        let claims = claims.unwrap();
+        assert_eq!(claims["gateway-request-id"], "chosen-by-both");
+        ids.insert(claims["jti"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(ids.len(), 2);
 }
 
 //= FWD-1 accepted
@@ -174,8 +235,13 @@ fn python_verifies_it() {
         return skipped("Python with PyJWT cannot be had on this machine");
     };
     let gate = gate();
-    let passage = accepted(&gate, &Call::payment()).remove(0);
+    let passage = accepted(&gate, &single_sca()).remove(0);
     let assertion = passage.seen.header(ASSERTION).unwrap();
+    let named = passage.seen.headers.iter();
+    let headers: Value = named
+        .map(|(name, value)| (name.to_lowercase(), value.as_str().into()))
+        .collect::<serde_json::Map<_, _>>()
+        .into();
     let keys: Value = gate.control("/.well-known/jwks.json").json();
     let body = String::from_utf8(passage.seen.body.clone()).unwrap();
     let asked = |body: &str| {
@@ -184,6 +250,7 @@ fn python_verifies_it() {
             keys,
             passage.seen.method,
             passage.seen.target,
+            headers,
             body
         ])
         .to_string()
