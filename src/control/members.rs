@@ -1,8 +1,11 @@
 //! A JSON object, read member by member.
 //!
 //! As in a configuration file, everything that is wrong is said at once, and a member that nobody asks for is a fault: a
-//! misspelled `psu_corporate_id` must not complete an SCA for a private person. A `null` is as good as nothing.
-//! Invariant: a fault names the member, and repeats no value.
+//! misspelled `psu_corporate_id` must not complete an SCA for a private person. One that stands twice is a fault too,
+//! wherever it stands: two readers could take two values. A `null` is as good as nothing. Invariant: a fault names the
+//! member, and repeats no value.
+
+mod once;
 
 use super::fault::{ApiFault, MemberFault};
 use crate::{clock::Timestamp, interface::headers::uuid_form, trust::judgement::psd2_identity};
@@ -24,10 +27,16 @@ pub(super) struct Members {
 impl Members {
     /// The members of an object.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, ApiFault> {
-        match serde_json::from_slice(bytes) {
-            Ok(Value::Object(left)) => Ok(Self {
+        match once::parse(bytes) {
+            Ok((Value::Object(left), doubled)) => Ok(Self {
                 left,
-                faults: Vec::new(),
+                faults: doubled
+                    .into_iter()
+                    .map(|member| MemberFault {
+                        member,
+                        text: "it stands more than once".to_owned(),
+                    })
+                    .collect(),
             }),
             Ok(_) => Err(ApiFault::NotJson("The body must be one JSON object.")),
             Err(_) => Err(ApiFault::NotJson("The body is not JSON in UTF-8.")),

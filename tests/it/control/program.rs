@@ -101,6 +101,18 @@ fn a_file_of_psus_is_brought_in_beside_a_gateway() {
     );
     let who = json!({ "tpp": TPP, "psu_id": OTHER_PSU });
     assert_eq!(bank.post("/psu/read", &who).status, 200);
+    // A line that can be read in two ways is not read.
+    let third = "0192f0c1-5a5b-7def-8000-1234567890ad";
+    let doubled = line(PSU, TPP).replace('{', &format!("{{\"psu_id\":\"{third}\","));
+    let doubled = import(doubled);
+    assert_eq!(doubled.status.code(), Some(1));
+    let said = text(&doubled.stderr);
+    assert!(
+        said.contains("line 1: psu_id: it stands more than once") && !said.contains(third),
+        "{said}"
+    );
+    let who = json!({ "tpp": TPP, "psu_id": third });
+    assert_eq!(bank.post("/psu/read", &who).status, 404);
     assert_eq!(
         portvakt(&site, &["psu", "import", "nowhere"]).status.code(),
         Some(2)
