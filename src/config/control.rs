@@ -1,7 +1,8 @@
 //! The section `control`: where the bank's own services call, and how they show who they are.
 //!
-//! Invariant: a listener that other machines can reach asks for a bearer token or a client certificate; one that does
-//! not is refused at start. Deliberately not here: binding, and comparing tokens.
+//! Invariant: a listener that other machines can reach asks for a bearer token or a client certificate, and so does one
+//! on loopback in production, where every program and browser of the machine reaches it; one that does not is refused at
+//! start. Deliberately not here: binding, and comparing tokens.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,11 +12,13 @@ use std::sync::Arc;
 use rustls::sign::SingleCertAndKey;
 use rustls::{RootCertStore, ServerConfig, server::WebPkiClientVerifier};
 
+use super::authority::Authority;
 use super::endpoints::{identity, meet};
 use super::pem;
 use super::secret::Secret;
 use super::section::Section;
 use super::value::Value;
+use crate::interface::operations::Environment;
 
 /// The fewest characters of a bearer token: 16 random bytes in hexadecimal.
 const LEAST_TOKEN: usize = 32;
@@ -33,6 +36,10 @@ pub struct Control {
     pub address: ControlAddress,
     /// The bearer token that callers show; none where the address or a certificate is enough.
     pub token: Option<Secret>,
+    /// The bearer token that opens /metrics, and nothing else; none where `token` opens it too.
+    pub metrics_token: Option<Secret>,
+    /// The hosts by which it may be called; none for its own address and localhost.
+    pub hosts: Option<Vec<Authority>>,
     /// TLS, with client certificates where `client_ca` is set; none for plain HTTP.
     pub tls: Option<Arc<ServerConfig>>,
 }
@@ -69,6 +76,7 @@ impl Control {
     /// Reads the section, which may be left out. `listener` is the address that is taken already.
     pub(super) fn read(
         root: &mut Section<'_>,
+        environment: Environment,
         listener: Option<SocketAddr>,
         base: &Path,
     ) -> Option<Self> {
@@ -77,24 +85,31 @@ impl Control {
             if let Some(fault) = taken(listener, address) {
                 root.fault("control", fault);
             }
+            if let Some(fault) = open(environment, address) {
+                root.fault("control", fault);
+            }
             return Some(Self {
                 address: ControlAddress::Tcp(address),
                 token: None,
+                metrics_token: None,
+                hosts: None,
                 tls: None,
             });
         };
         let address = address(&mut section, listener, base);
         let token_file = section.optional("token_file");
         let token = token_file.as_ref().and_then(|value| token(value, base));
+        let metrics_token = metrics_token(&mut section, token.as_ref(), base);
+        let hosts = section.optional("hosts").and_then(|value| hosts(&value));
         let encrypts =
             ["certificate", "key", "client_ca"].map(|key| section.has(key)) != [false; 3];
         let tls = encrypts.then(|| tls(&mut section, base)).flatten();
         let guarded = token_file.is_some() || section.has("client_ca");
         match &address {
-            Some(ControlAddress::Tcp(address)) if !address.ip().is_loopback() && !guarded => {
-                section.fault("address", format!(
-                    "{address} can be reached from other machines, and whoever reaches this listener is answered; use 127.0.0.1 or [::1], or set {GUARDS}"
-                ));
+            Some(ControlAddress::Tcp(address)) if !guarded => {
+                if let Some(fault) = open(environment, *address) {
+                    section.fault("address", fault);
+                }
             }
             Some(ControlAddress::Unix(_)) if encrypts => section.fault(
                 "certificate",
@@ -106,6 +121,8 @@ impl Control {
         Some(Self {
             address: address?,
             token,
+            metrics_token,
+            hosts,
             tls,
         })
     }
@@ -145,6 +162,45 @@ fn address(
         value.fault(fault);
     }
     Some(ControlAddress::Tcp(address))
+}
+
+/// Why an address that nothing guards cannot be used, if so.
+fn open(environment: Environment, address: SocketAddr) -> Option<String> {
+    if !address.ip().is_loopback() {
+        return Some(format!(
+            "{address} can be reached from other machines, and whoever reaches this listener is answered; use 127.0.0.1 or [::1], or set {GUARDS}"
+        ));
+    }
+    (environment == Environment::Production).then(|| format!(
+        "{address} can be reached by every program and browser of this machine, which production does not answer without a credential; set {GUARDS}, or socket in place of address"
+    ))
+}
+
+/// The hosts that it answers to.
+fn hosts(value: &Value<'_>) -> Option<Vec<Authority>> {
+    let listed = value.as_list()?;
+    if listed.is_empty() {
+        value.fault("without a host nobody could call; leave the key out, and it is the listener's own address and localhost");
+        return None;
+    }
+    let host = |value: &Value<'_>| {
+        let found = Authority::parse(value.as_str()?);
+        found.or_else(|| {
+            value.refuse("a host with or without a port, such as gateway.internal or 10.0.0.7:9100")
+        })
+    };
+    listed.iter().map(host).collect()
+}
+
+/// The bearer token of /metrics. One that opens more than that is none.
+fn metrics_token(section: &mut Section<'_>, other: Option<&Secret>, base: &Path) -> Option<Secret> {
+    let value = section.optional("metrics_token_file")?;
+    let own = token(&value, base)?;
+    if other.is_some_and(|other| other.text() == own.text()) {
+        value.fault("it holds the token of token_file: who reads metrics could do everything; use another one, or leave the key out");
+        return None;
+    }
+    Some(own)
 }
 
 fn taken(listener: Option<SocketAddr>, address: SocketAddr) -> Option<String> {

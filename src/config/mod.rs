@@ -12,6 +12,7 @@ mod fault;
 
 // The file as written: a tree with positions, and how it is asked.
 mod amount;
+mod authority;
 mod document;
 mod secret;
 mod section;
@@ -34,6 +35,7 @@ mod settings_tests;
 mod signing;
 mod state;
 
+pub use authority::{Authority, Host};
 pub use control::{Control, ControlAddress};
 pub use document::Document;
 pub use endpoints::{ClientAuth, Listener, Upstream};

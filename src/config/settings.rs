@@ -156,7 +156,7 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
     let clients = section.optional("client_anchors");
     let clients = clients.and_then(|value| folder(&value, base, Contents::Needed));
     let listener = Listener::read(section, address, base);
-    let control = Control::read(&mut root, address, base);
+    let control = Control::read(&mut root, policy.environment, address, base);
     let steered = control.as_ref().map(|control| &control.address);
     let own = [address, steered.and_then(ControlAddress::tcp)];
     let upstream = Upstream::read(root.section("upstream"), own);

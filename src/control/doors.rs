@@ -3,10 +3,10 @@
 //! Invariants: a Unix socket is never there with a mode that lets others than its owner in; no connection is held for
 //! nothing, since a handshake, a head, a body and an answer each have their time, and connections have a bound.
 
-use super::Current;
+use super::{Current, guard::Arrival};
 use crate::config::ControlAddress;
 use arc_swap::ArcSwap;
-use axum::Router;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -15,6 +15,7 @@ use hyper_util::{
 use pingora::server::ShutdownWatch;
 use std::{
     fs, io,
+    net::SocketAddr,
     os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
@@ -117,6 +118,9 @@ trait Accept: Send + Sync {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
     fn next(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+
+    /// The address that a stream came to; none where there are no addresses.
+    fn reached(stream: &Self::Stream) -> Option<SocketAddr>;
 }
 
 impl Accept for TcpListener {
@@ -125,6 +129,10 @@ impl Accept for TcpListener {
     async fn next(&self) -> io::Result<TcpStream> {
         Ok(self.accept().await?.0)
     }
+
+    fn reached(stream: &TcpStream) -> Option<SocketAddr> {
+        stream.local_addr().ok()
+    }
 }
 
 impl Accept for UnixListener {
@@ -132,6 +140,10 @@ impl Accept for UnixListener {
 
     async fn next(&self) -> io::Result<UnixStream> {
         Ok(self.accept().await?.0)
+    }
+
+    fn reached(_: &UnixStream) -> Option<SocketAddr> {
+        None
     }
 }
 
@@ -159,6 +171,11 @@ impl Serving {
             let (routes, shutdown, tls) = (self.routes.clone(), self.shutdown.clone(), tls());
             match accepted {
                 Ok(stream) => {
+                    let arrival = Arrival {
+                        local: L::reached(&stream),
+                        tls: tls.is_some(),
+                    };
+                    let routes = routes.layer(Extension(arrival));
                     connections.spawn(connection(stream, tls, routes, shutdown, permit));
                 }
                 // Out of descriptors, or the caller is gone already. Going round at once would take a whole core.

@@ -18,8 +18,14 @@ pub(super) enum ApiFault {
     NoSuchCall,
     /// The path has another method.
     OtherMethod,
+    /// The host is none of the listener's.
+    ForeignHost,
+    /// A browser asks, for a page of another origin.
+    ForeignOrigin,
     /// The bearer token is missing, or another.
     Unauthorized,
+    /// There is a query.
+    Query,
     /// The body is not declared as JSON.
     OtherMediaType,
     /// The body is too long, or it broke off.
@@ -117,6 +123,9 @@ impl ApiFault {
         match self {
             Self::NoSuchCall => Meaning(404, Code::NotFound, "call-unknown"),
             Self::OtherMethod => Meaning(405, Code::BadRequest, "method-not-allowed"),
+            Self::ForeignHost => Meaning(421, Code::BadRequest, "host-foreign"),
+            Self::ForeignOrigin => Meaning(403, Code::Forbidden, "origin-foreign"),
+            Self::Query => Meaning(400, Code::BadRequest, "query-unexpected"),
             Self::Unauthorized => Meaning(401, Code::Forbidden, "caller-unknown"),
             Self::OtherMediaType => Meaning(415, Code::FormatError, "media-type-unsupported"),
             Self::LongBody => Meaning(413, Code::BadRequest, "body-too-large"),
@@ -150,6 +159,12 @@ impl ApiFault {
             Self::Unauthorized => {
                 "This listener asks for its token: Authorization: Bearer <token>.".into()
             }
+            Self::ForeignHost => {
+                "This listener has another host; control.hosts names those that it answers to."
+                    .into()
+            }
+            Self::ForeignOrigin => "Pages of another origin are not answered here.".into(),
+            Self::Query => "A call has no query; everything is said in its body.".into(),
             Self::OtherMediaType => "The body must be application/json.".into(),
             Self::LongBody => format!("The body must be whole, and of at most {MAX_BODY} bytes."),
             Self::SlowBody => "The body did not arrive in time.".into(),
@@ -222,7 +237,10 @@ mod tests {
         vec![
             ApiFault::NoSuchCall,
             ApiFault::OtherMethod,
+            ApiFault::ForeignHost,
+            ApiFault::ForeignOrigin,
             ApiFault::Unauthorized,
+            ApiFault::Query,
             ApiFault::OtherMediaType,
             ApiFault::LongBody,
             ApiFault::SlowBody,

@@ -1,45 +1,141 @@
-//! Who may ask, where a bearer token is set; and that nobody keeps an answer (ERR-7).
+//! Who may ask, by which name and from which page; and that nobody keeps an answer (ERR-7).
 //!
-//! /livez and /readyz need no token: a balancer has none, and they tell of no TPP and no PSU. Nor do the public keys, which
-//! a core fetches. Where client certificates are asked for, TLS has seen to them before anything is read.
+//! A browser on the machine reaches a loopback address, and a page can have its own name point there (DNS rebinding). So
+//! whatever changes or shows something of a PSU is done only under a host that is the listener's own, and not for a page
+//! of another origin. /livez, /readyz and the public keys are answered to everyone: a kubelet or a balancer calls by any
+//! name and has no token, and they tell of no TPP and no PSU. Where client certificates are asked for, TLS has seen to
+//! them before anything is read.
 
-use super::{Desk, fault::ApiFault};
+use super::{Current, Desk, fault::ApiFault};
+use crate::config::{Authority, Host, Secret};
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, header},
+    http::{HeaderMap, HeaderName, HeaderValue, header},
     middleware::Next,
     response::Response,
 };
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
-/// What is answered without a token.
+/// What is answered to everyone.
 const OPEN: [&str; 3] = ["/livez", "/readyz", "/.well-known/jwks.json"];
+
+/// The interface is no secret: a token opens it, under any host.
+const OPENAPI: &str = "/openapi.json";
+
+/// Prometheus calls by any host, with a credential.
+const METRICS: &str = "/metrics";
+
+/// How a request reached the listener.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    /// The address that its connection came to; none at a Unix socket.
+    pub(super) local: Option<SocketAddr>,
+    /// Whether its connection is encrypted.
+    pub(super) tls: bool,
+}
 
 /// Stands in front of every route.
 pub(super) async fn admit(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
-    let mut answer = if may_ask(&desk, &request) {
-        next.run(request).await
-    } else {
-        ApiFault::Unauthorized.answer(&desk)
+    let judged = judge(&desk.current.load(), &request);
+    let mut answer = match judged {
+        Ok(()) => next.run(request).await,
+        Err(fault) => fault.answer(&desk),
     };
     let no_store = HeaderValue::from_static("no-store");
     answer.headers_mut().insert(header::CACHE_CONTROL, no_store);
     answer
 }
 
-fn may_ask(desk: &Desk, request: &Request) -> bool {
-    let current = desk.current.load();
-    let Some(token) = &current.token else {
-        return true;
+fn judge(current: &Current, request: &Request) -> Result<(), ApiFault> {
+    let path = request.uri().path();
+    if OPEN.contains(&path) {
+        return Ok(());
+    }
+    let token = match &current.metrics_token {
+        Some(own) if path == METRICS => Some(own),
+        _ => current.token.as_ref(),
     };
-    let expected = token.text().unwrap_or_default().as_bytes();
-    OPEN.contains(&request.uri().path())
-        || shown(request.headers()).is_some_and(|shown| {
-            aws_lc_rs::constant_time::verify_slices_are_equal(shown, expected).is_ok()
-        })
+    let any_host = path == OPENAPI || (path == METRICS && token.is_some());
+    if !any_host {
+        judge_source(current, request)?;
+    }
+    match token {
+        Some(token) if !is_shown(token, request.headers()) => Err(ApiFault::Unauthorized),
+        _ => Ok(()),
+    }
 }
 
-/// The bearer token that a request shows (RFC 6750, section 2.1).
+/// The host must be the listener's own; the origin too, where a browser names one.
+fn judge_source(current: &Current, request: &Request) -> Result<(), ApiFault> {
+    let arrival = request.extensions().get::<Arrival>();
+    let arrival = arrival.ok_or(ApiFault::ForeignHost)?;
+    let headers = request.headers();
+    let host = only(headers, &header::HOST).and_then(Authority::parse);
+    let host = host.filter(|host| is_own(host, current.hosts.as_deref(), arrival));
+    let host = host.ok_or(ApiFault::ForeignHost)?;
+    // RFC 9112, section 3.2.2: an authority in the target counts for more than Host.
+    if let Some(named) = request.uri().authority()
+        && Authority::parse(named.as_str()).as_ref() != Some(&host)
+    {
+        return Err(ApiFault::ForeignHost);
+    }
+    if !headers.contains_key(header::ORIGIN) {
+        return Ok(());
+    }
+    let scheme = if arrival.tls { "https://" } else { "http://" };
+    let origin = only(headers, &header::ORIGIN)
+        .and_then(|origin| origin.strip_prefix(scheme))
+        .and_then(Authority::parse);
+    match origin {
+        Some(origin) if origin == host => Ok(()),
+        _ => Err(ApiFault::ForeignOrigin),
+    }
+}
+
+/// Whether a host is one of `control.hosts`, or by default the address that was reached, or localhost. A port must be
+/// the one that is configured with the host, or else the listener's own.
+fn is_own(host: &Authority, hosts: Option<&[Authority]>, arrival: &Arrival) -> bool {
+    let own_port = arrival.local.map(|address| address.port());
+    let is_own_port = host.port.is_none() || host.port == own_port;
+    match hosts {
+        Some(hosts) => hosts.iter().any(|own| {
+            own.host == host.host
+                && match own.port {
+                    None => is_own_port,
+                    port => host.port == port,
+                }
+        }),
+        None => is_own_port && is_default(&host.host, arrival),
+    }
+}
+
+fn is_default(host: &Host, arrival: &Arrival) -> bool {
+    match host {
+        Host::Name(name) => name == "localhost",
+        Host::Address(address) => arrival
+            .local
+            .is_some_and(|local| local.ip().to_canonical() == *address),
+    }
+}
+
+/// A header that stands there once, as text.
+pub(super) fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => value.to_str().ok(),
+        _ => None,
+    }
+}
+
+/// Whether a request shows this bearer token (RFC 6750, section 2.1).
+fn is_shown(token: &Secret, headers: &HeaderMap) -> bool {
+    let expected = token.text().unwrap_or_default().as_bytes();
+    shown(headers).is_some_and(|shown| {
+        aws_lc_rs::constant_time::verify_slices_are_equal(shown, expected).is_ok()
+    })
+}
+
+/// The bearer token that a request shows.
 fn shown(headers: &HeaderMap) -> Option<&[u8]> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {

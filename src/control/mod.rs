@@ -29,7 +29,7 @@ pub use reload::Reload;
 
 use crate::{
     clock::Clock,
-    config::{Secret, Settings},
+    config::{Authority, Secret, Settings},
     sca::Links,
     signing::Asserter,
     state::Kept,
@@ -39,7 +39,7 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use axum::{
     Router,
-    body::Body,
+    body::{Body, HttpBody},
     extract::{Request, State},
     http::header,
     middleware,
@@ -93,6 +93,10 @@ pub struct Desk {
 pub struct Current {
     /// The bearer token that callers show, if they must.
     pub token: Option<Secret>,
+    /// The bearer token that opens /metrics, in place of the other one.
+    pub metrics_token: Option<Secret>,
+    /// The hosts by which callers may call; none for the listener's own address and localhost.
+    pub hosts: Option<Vec<Authority>>,
     /// TLS, for connections from now on; none for plain HTTP, and at a Unix socket.
     pub tls: Option<Arc<ServerConfig>>,
     /// The interface as OpenAPI.
@@ -104,6 +108,8 @@ impl Current {
     pub fn of(settings: &Settings) -> Self {
         Self {
             token: settings.control.token.clone(),
+            metrics_token: settings.control.metrics_token.clone(),
+            hosts: settings.control.hosts.clone(),
             tls: settings.control.tls.clone(),
             openapi: settings.openapi(),
         }
@@ -209,13 +215,17 @@ calls! {
     psu_withdraw = psu::withdraw,
 }
 
-/// It takes no members. A page that someone has open in a browser cannot ask for it: browsers name their origin.
+/// It takes no members, and needs no body.
 async fn reload_asked(State(desk): State<Arc<Desk>>, request: Request) -> Response {
-    if request.headers().contains_key(header::ORIGIN) {
-        return ApiFault::Unauthorized.answer(&desk);
-    }
-    let asked = reload::asked(&desk).await;
-    answer(&desk, asked)
+    let answering = async {
+        if request.body().is_end_stream() {
+            refuse_query(&request)?;
+        } else {
+            read_members(request).await?.finish()?;
+        }
+        reload::asked(&desk).await
+    };
+    answer(&desk, answering.await)
 }
 
 fn answer(desk: &Desk, answered: Result<Value, ApiFault>) -> Response {
@@ -227,8 +237,8 @@ fn answer(desk: &Desk, answered: Result<Value, ApiFault>) -> Response {
 
 /// The body of a call, within bounds of size and time.
 async fn read_members(request: Request<Body>) -> Result<Members, ApiFault> {
-    let kind = request.headers().get(header::CONTENT_TYPE);
-    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    refuse_query(&request)?;
+    let kind = guard::only(request.headers(), &header::CONTENT_TYPE).unwrap_or_default();
     // A browser sends no JSON to a foreign listener without asking first: a page that someone has open cannot call here.
     let essence = kind.split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case("application/json") {
@@ -238,4 +248,12 @@ async fn read_members(request: Request<Body>) -> Result<Members, ApiFault> {
     let body = tokio::time::timeout(BODY_WITHIN, reading).await;
     let body = body.map_err(|_| ApiFault::SlowBody)?;
     Members::parse(&body.map_err(|_| ApiFault::LongBody)?)
+}
+
+/// Everything is said in the body. A member that stands in a query too would be said twice, and be logged on its way.
+fn refuse_query(request: &Request<Body>) -> Result<(), ApiFault> {
+    match request.uri().query() {
+        None => Ok(()),
+        Some(_) => Err(ApiFault::Query),
+    }
 }

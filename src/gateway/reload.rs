@@ -151,6 +151,8 @@ impl Reloader {
         let before = self.running.current.load();
         Current {
             token: before.token.clone(),
+            metrics_token: before.metrics_token.clone(),
+            hosts: before.hosts.clone(),
             tls: before.tls.clone(),
             ..current
         }

@@ -6,6 +6,9 @@ mod bank;
 /// Who may ask, over what, how much and how slowly.
 mod doors;
 
+/// By which name, and from which page.
+mod hosts;
+
 /// The end of an SCA.
 mod sca;
 

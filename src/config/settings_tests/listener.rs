@@ -57,6 +57,7 @@ fn addresses_do_not_meet() {
 fn who_reaches_the_control_listener_from_elsewhere_shows_who_it_is() {
     let site = Site::new();
     site.write("config/token", "0123456789abcdef0123456789abcdef\n");
+    site.write("config/other", "fedcba9876543210fedcba9876543210\n");
     site.write("config/short", "hunter2");
     site.write("config/phrase", "correct horse battery staple, twice over");
     let (ca, _) = certificate("callers");
@@ -70,11 +71,15 @@ fn who_reaches_the_control_listener_from_elsewhere_shows_who_it_is() {
         format!("address: '0.0.0.0:9100', {tls}, client_ca: ca.pem"),
         format!("address: '0.0.0.0:9100', {tls}, token_file: token"),
         tls.to_owned(),
+        "token_file: token, metrics_token_file: other".to_owned(),
+        "metrics_token_file: other".to_owned(),
+        "hosts: [gateway.internal, '10.0.0.7:9100', '[::1]']".to_owned(),
     ];
     for keys in good {
         let settings = site.read(&format!("{LEAST}control: {{{keys}}}\n")).unwrap();
         let shown = format!("{settings:?}");
         assert!(!shown.contains("0123456789abcdef"), "{shown}");
+        assert!(!shown.contains("fedcba9876543210"), "{shown}");
     }
     let no_token = |file: &str| {
         format!(
@@ -106,6 +111,22 @@ fn who_reaches_the_control_listener_from_elsewhere_shows_who_it_is() {
             "certificate: a Unix socket has no TLS: nobody stands between; leave out certificate, key and client_ca".to_owned(),
         ),
         (
+            "metrics_token_file: short".to_owned(),
+            format!("metrics_{}", no_token("short")),
+        ),
+        (
+            "token_file: token, metrics_token_file: token".to_owned(),
+            "metrics_token_file: it holds the token of token_file: who reads metrics could do everything; use another one, or leave the key out".to_owned(),
+        ),
+        (
+            "hosts: []".to_owned(),
+            "hosts: without a host nobody could call; leave the key out, and it is the listener's own address and localhost".to_owned(),
+        ),
+        (
+            "hosts: ['http://gateway.internal']".to_owned(),
+            "hosts[0]: found \"http://gateway.internal\"; expected a host with or without a port, such as gateway.internal or 10.0.0.7:9100".to_owned(),
+        ),
+        (
             "client_ca: ca.pem, certificate: ../certs/server.pem".to_owned(),
             "key: missing key".to_owned(),
         ),
@@ -123,5 +144,45 @@ fn who_reaches_the_control_listener_from_elsewhere_shows_who_it_is() {
             faults[0].ends_with(&format!(": control.{expected}")),
             "{keys}: {faults:?}"
         );
+    }
+}
+
+/// CRT-9: production answers nobody without a credential, not even on loopback.
+#[test]
+fn production_guards_its_control_listener() {
+    let site = Site::new();
+    site.write("config/token", "0123456789abcdef0123456789abcdef");
+    site.write("config/ca.pem", certificate("callers").0);
+    let production = LEAST.replace("sandbox", "production");
+    let faults = |section: &str| {
+        let faults = site.read(&format!("{production}{section}"));
+        let faults = faults.err().unwrap_or_default().into_iter();
+        let faults = faults.filter(|fault| fault.contains("control"));
+        faults.collect::<Vec<_>>()
+    };
+    let open = "can be reached by every program and browser of this machine, which production does not answer without a credential; set token_file, or certificate, key and client_ca, or socket in place of address";
+    let tls = "certificate: ../certs/server.pem, key: ../certs/server.key";
+    for (section, expected) in [
+        (
+            "",
+            format!("gateway.yaml:1:1: control: 127.0.0.1:9100 {open}"),
+        ),
+        (
+            "control: {address: '[::1]:9200'}\n",
+            format!("gateway.yaml:6:11: control.address: [::1]:9200 {open}"),
+        ),
+        (
+            &format!("control: {{{tls}}}\n"),
+            format!("gateway.yaml:6:1: control.address: 127.0.0.1:9100 {open}"),
+        ),
+    ] {
+        assert_eq!(faults(section), [expected]);
+    }
+    for keys in [
+        "token_file: token".to_owned(),
+        "socket: control.sock".to_owned(),
+        format!("{tls}, client_ca: ca.pem"),
+    ] {
+        assert_eq!(faults(&format!("control: {{{keys}}}\n")), [""; 0], "{keys}");
     }
 }

@@ -13,11 +13,16 @@ allow: [{tpp: psdno-fsa-12 34-56, roles: [PSP_AI], note: a bank}]
 block: [{tpp: PSDNO-FSA-654321}]
 ";
 
+/// The least of a production, without registers and revocation.
+fn production() -> String {
+    LEAST.replace("sandbox", "production") + "control: {socket: control.sock}\n"
+}
+
 /// CRT-9: production starts with every check, and with its strict defaults.
 #[test]
 fn production_starts_with_every_check() {
     assert_eq!(Unbuilt::ALL, [], "no stub fails open");
-    let production = LEAST.replace("sandbox", "production");
+    let production = production();
     let site = Site::new();
     site.write("config/tpps.yaml", TPPS);
     let text = format!(
@@ -34,7 +39,7 @@ fn production_starts_with_every_check() {
 
 #[test]
 fn registers_are_on_in_production() {
-    let production = LEAST.replace("sandbox", "production");
+    let production = production();
     for (section, expected) in [
         ("", "registers: production checks registers"),
         (
@@ -112,7 +117,7 @@ fn tolerance_is_for_the_sandbox_only() {
 /// CRT-6, CRT-9: what production may not leave out, and what nobody can mean.
 #[test]
 fn revocation_is_on_in_production() {
-    let production = LEAST.replace("sandbox", "production");
+    let production = production();
     for (section, expected) in [
         ("", "revocation: production checks revocation"),
         (

@@ -47,6 +47,9 @@ impl Drop for Program {
     }
 }
 
+/// What opens the control listener in production; a sandbox asks for nothing.
+const CONTROL_TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
 /// A running gateway.
 pub(crate) struct Gate {
     running: Option<Running>,
@@ -170,7 +173,7 @@ impl Gate {
         write!(
             wire.stream,
             "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+             Authorization: Bearer {CONTROL_TOKEN}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
             body.len()
         )?;
         wire.answer("POST")
@@ -201,7 +204,8 @@ impl Gate {
         let mut wire = Wire::new(TcpStream::connect(self.control).unwrap());
         write!(
             wire.stream,
-            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {CONTROL_TOKEN}\r\n\
+             Connection: close\r\n\r\n"
         )
         .unwrap();
         wire.answer("GET").unwrap()
@@ -377,6 +381,7 @@ impl GateBuilder {
     pub(crate) fn for_program(self) -> Gate {
         let folder = TempDir::new().unwrap();
         self.world.write(folder.path());
+        fs::write(folder.path().join("control.token"), CONTROL_TOKEN).unwrap();
         let upstream = Upstream::start();
         let (address, control) = (free_address(), free_address());
         let yaml = self.yaml(address, control, upstream.address());
@@ -401,6 +406,7 @@ impl GateBuilder {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let folder = TempDir::new().unwrap();
         self.world.write(folder.path());
+        fs::write(folder.path().join("control.token"), CONTROL_TOKEN).unwrap();
         for (name, content) in &self.files {
             let path = folder.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -447,10 +453,14 @@ impl GateBuilder {
             root,
             ..
         } = self;
+        let guard = match *environment {
+            "production" => "  token_file: control.token\n",
+            _ => "",
+        };
         format!(
             "environment: {environment}\n\
              listener:\n  address: {address}\n  certificate: server.pem\n  key: server.key\n  threads: {threads}\n{listener}\
-             control:\n  address: {control}\n\
+             control:\n  address: {control}\n{guard}\
              upstream:\n  address: {core}\n{upstream}\
              trust:\n  anchors: anchors\n  intermediates: intermediates\n{trust}\
              state:\n  file: state/portvakt.db\n  hash_key: state/hash.key\n\
