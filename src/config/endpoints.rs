@@ -56,6 +56,8 @@ pub struct Upstream {
     pub read_timeout: Duration,
     /// How long an unused connection is kept. Default 60 s.
     pub idle_timeout: Duration,
+    /// Whether a connection is used for another request once its answer is whole (FWD-3). Default on.
+    pub reuse: bool,
 }
 
 impl Listener {
@@ -119,12 +121,15 @@ impl Upstream {
         let connect_timeout = duration(&mut section, "connect_timeout", 10, 30_000);
         let read_timeout = duration(&mut section, "read_timeout", 100, 300_000);
         let idle_timeout = duration(&mut section, "idle_timeout", 1_000, 3_600_000);
+        let reuse = section.optional("reuse");
+        let reuse = reuse.and_then(|value| value.one_of(&[("off", false), ("on", true)]));
         section.finish();
         Some(Self {
             address: address?,
             connect_timeout: connect_timeout.unwrap_or(Duration::from_secs(1)),
             read_timeout: read_timeout.unwrap_or(Duration::from_secs(30)),
             idle_timeout: idle_timeout.unwrap_or(Duration::from_secs(60)),
+            reuse: reuse.unwrap_or(true),
         })
     }
 }

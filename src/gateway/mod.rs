@@ -48,6 +48,12 @@ pub(crate) mod assertion;
 // The way to the upstream, and back.
 mod upstream;
 
+// The head of its answer.
+mod answer;
+
+// A connection to the upstream.
+mod connection;
+
 // Connections to the upstream that wait.
 mod pool;
 

@@ -1,21 +1,18 @@
 //! Connections to the core that wait for the next request.
 //!
 //! The one that was used last is used next, so that those that are not needed grow old. Invariant: a connection that
-//! is too old, that the core has closed, or on which it has said something unasked, is never handed out. Nothing watches
-//! the others: those that grew too old are closed when one is next taken or put back, a few at a time, so that no request
-//! waits for what a burst has left.
+//! is too old, that the core has closed, or on which it has said something unasked, is never handed out (FWD-3). Nothing
+//! watches the others: those that grew too old are closed when one is next taken or put back, a few at a time, so that no
+//! request waits for what a burst has left.
 
+use super::connection::CoreConnection;
 use crate::clock::Stopwatch;
-use pingora::protocols::Stream;
 use std::{
     collections::VecDeque,
     fmt,
-    pin::Pin,
     sync::{Mutex, MutexGuard, PoisonError},
-    task::{Context, Waker},
     time::Duration,
 };
-use tokio::io::{AsyncRead, ReadBuf};
 
 /// How many wait at most.
 const MOST: usize = 1_024;
@@ -25,7 +22,7 @@ const CLOSED_AT_ONCE: usize = 4;
 
 /// The connections that wait, the oldest in front.
 pub(super) struct Pool {
-    waiting: Mutex<VecDeque<(Stream, Stopwatch)>>,
+    waiting: Mutex<VecDeque<(Box<CoreConnection>, Stopwatch)>>,
     lasts: Duration,
 }
 
@@ -38,28 +35,35 @@ impl Pool {
         }
     }
 
-    /// One that can be used.
-    pub(super) fn take(&self) -> Option<Stream> {
-        let mut waiting = self.tidied();
+    /// One that can be used, for a request whose first byte goes out next: what the core says from now on is its answer.
+    pub(super) fn take(&self) -> Option<Box<CoreConnection>> {
         for _ in 0..CLOSED_AT_ONCE {
-            let (mut stream, _) = waiting.pop_back_if(|(_, since)| !self.is_over(since))?;
-            if is_quiet(&mut stream) {
-                return Some(stream);
+            let connection = self.pop()?;
+            if connection.is_quiet() {
+                return Some(connection);
             }
         }
         None
     }
 
     /// Keeps one whose answer was read to its end.
-    pub(super) fn put(&self, stream: Stream) {
+    pub(super) fn put(&self, mut connection: Box<CoreConnection>) {
+        connection.begin_request();
         let mut waiting = self.tidied();
         if waiting.len() < MOST {
-            waiting.push_back((stream, Stopwatch::start()));
+            waiting.push_back((connection, Stopwatch::start()));
         }
     }
 
+    /// The one that was used last. The kernel is asked about it once the others can be taken again.
+    fn pop(&self) -> Option<Box<CoreConnection>> {
+        let mut waiting = self.tidied();
+        let (connection, _) = waiting.pop_back_if(|(_, since)| !self.is_over(since))?;
+        Some(connection)
+    }
+
     /// Those that wait, without a few of those that have waited too long.
-    fn tidied(&self) -> MutexGuard<'_, VecDeque<(Stream, Stopwatch)>> {
+    fn tidied(&self) -> MutexGuard<'_, VecDeque<(Box<CoreConnection>, Stopwatch)>> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..CLOSED_AT_ONCE {
             if waiting
@@ -77,15 +81,6 @@ impl Pool {
     }
 }
 
-/// Whether nothing has come on it, not even its end.
-fn is_quiet(stream: &mut Stream) -> bool {
-    let mut byte = [0; 1];
-    let mut context = Context::from_waker(Waker::noop());
-    Pin::new(stream)
-        .poll_read(&mut context, &mut ReadBuf::new(&mut byte))
-        .is_pending()
-}
-
 impl fmt::Debug for Pool {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Pool").finish_non_exhaustive()
@@ -95,7 +90,6 @@ impl fmt::Debug for Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pingora::protocols::l4::stream::Stream as Plain;
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
         net::{TcpListener, TcpStream},
@@ -109,7 +103,7 @@ mod tests {
         let mut cores = Vec::new();
         for _ in 0..count {
             let stream = TcpStream::connect(address).await.unwrap();
-            pool.put(Box::new(Plain::from(stream)));
+            pool.put(Box::new(CoreConnection::of(stream)));
             cores.push(listener.accept().await.unwrap().0);
         }
         (pool, cores)

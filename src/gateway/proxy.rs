@@ -1,6 +1,7 @@
 //! The life of one request, step by step.
 
 use super::{
+    answer,
     body::{self, DownstreamBody},
     demand::Demand,
     door::Connection,
@@ -236,13 +237,9 @@ impl Gate {
             ));
         }
         exchange.outcome = Some(Outcome::Forwarded(status));
-        for name in [
-            header::SERVER,
-            header::VIA,
-            header::HeaderName::from_static("x-powered-by"),
-        ] {
-            head.headers.remove(&name);
-        }
+        answer::clean(&mut head.headers);
+        let bodiless = answer::is_bodiless(head, exchange.admitted()?.method());
+        answer::frame(head, bodiless);
         if status == 401 && Demand::takes(content_length(head)) {
             exchange.demand = exchange.admitted()?.sca_redirect().map(Demand::new);
             if exchange.demand.is_some() {
@@ -259,11 +256,7 @@ impl Gate {
     }
 
     /// What is settled when the upstream answers; what is left of the quota.
-    async fn settle(
-        &self,
-        exchange: &Exchange,
-        head: &mut AnswerHead,
-    ) -> Result<Option<QuotaLeft>> {
+    async fn settle(&self, exchange: &Exchange, head: &AnswerHead) -> Result<Option<QuotaLeft>> {
         let admitted = exchange.admitted()?;
         let status = head.status.as_u16();
         let left = settle::answered(admitted, &self.kept, status).await;
@@ -272,11 +265,6 @@ impl Gate {
         if let Some(since) = since.filter(|_| head.status.is_success()) {
             settle::learn(admitted, &head.headers, since, &self.kept, &self.telemetry).await;
         }
-        let ours = |name: &&header::HeaderName| settle::is_for_the_gateway(name);
-        let ours: Vec<_> = head.headers.keys().filter(ours).cloned().collect();
-        for name in ours {
-            head.headers.remove(&name);
-        }
         Ok(left)
     }
 
@@ -284,8 +272,13 @@ impl Gate {
     /// the upstream was too slow for, stays counted: the core may have done it.
     async fn undo(&self, exchange: &Exchange, error: &Error) {
         let answered = exchange.outcome.is_some() || exchange.replaced.is_some();
-        let unreachable = respond::failure(error)
-            .is_some_and(|refusal| refusal.reason() == Reason::UpstreamUnreachable);
+        // An answer that is not taken is none that the caller had.
+        let unreachable = respond::failure(error).is_some_and(|refusal| {
+            matches!(
+                refusal.reason(),
+                Reason::UpstreamUnreachable | Reason::UpstreamError
+            )
+        });
         let claim = exchange.admitted.as_ref().and_then(Admitted::claim);
         if let Some(claim) = claim
             && !answered

@@ -1,6 +1,6 @@
 //! Answers of the gateway itself (ERR-1 to ERR-5, ERR-7).
 
-use super::{deprecation, upstream};
+use super::{answer, deprecation, upstream};
 use crate::{
     interface::{
         Code, Fault, Place, QuotaLeft, Reason, Refusal,
@@ -268,6 +268,7 @@ pub(super) fn failure(error: &Error) -> Option<Refusal> {
     let reason = match (error.esource(), error.etype()) {
         (Downstream, _) => return None,
         (_, ErrorType::ReadTimedout | ErrorType::WriteTimedout) => Reason::UpstreamTimeout,
+        (_, kind) if *kind == answer::REFUSED => Reason::UpstreamError,
         (Upstream, _) => Reason::UpstreamUnreachable,
         (
             _,

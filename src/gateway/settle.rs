@@ -87,8 +87,3 @@ fn time(answer: &HeaderMap, name: &HeaderName) -> Option<Timestamp> {
         .ok()
         .map(Timestamp::from_unix)
 }
-
-/// The core's words to the gateway do not go on to the TPP.
-pub(super) fn is_for_the_gateway(name: &HeaderName) -> bool {
-    name.as_str().starts_with("gateway-")
-}

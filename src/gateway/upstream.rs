@@ -10,22 +10,23 @@
 //! not here: the gateway's own answers, which `respond` signs.
 
 use super::{
-    assertion, forward,
+    answer::{self, is_bodiless},
+    assertion,
+    connection::CoreConnection,
+    forward,
     pool::Pool,
     proxy::{Exchange, Gate},
 };
 use crate::signing::{AnswerSigner, AnswerSigning, Asserter};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, header, response::Parts};
+use http::{HeaderMap, header, response::Parts};
 use pingora::{
     Error, ErrorType, Result,
-    connectors::TransportConnector,
     http::{RequestHeader, ResponseHeader},
     prelude::timeout,
     protocols::http::{ServerSession as Session, date::get_cached_date, v1::client::HttpSession},
-    upstreams::peer::HttpPeer,
 };
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 /// How often a request is sent at most.
 const MAX_TRIES: usize = 2;
@@ -36,9 +37,10 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The core.
 pub(super) struct Upstream {
-    connector: TransportConnector,
-    pool: Pool,
-    peer: HttpPeer,
+    address: SocketAddr,
+    connect_timeout: Duration,
+    /// The connections that wait; none where each is closed after its answer (FWD-3).
+    pool: Option<Pool>,
     read_timeout: Duration,
     asserter: Option<Arc<Asserter>>,
     signing: Option<AnswerSigning>,
@@ -48,7 +50,7 @@ impl fmt::Debug for Upstream {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Upstream")
-            .field("address", &self.peer._address)
+            .field("address", &self.address)
             .finish_non_exhaustive()
     }
 }
@@ -75,13 +77,10 @@ impl Upstream {
         asserter: Option<Arc<Asserter>>,
         signing: Option<AnswerSigning>,
     ) -> Self {
-        let mut peer = HttpPeer::new(settings.address, false, String::new());
-        peer.options.connection_timeout = Some(settings.connect_timeout);
-        peer.options.total_connection_timeout = Some(settings.connect_timeout);
         Self {
-            connector: TransportConnector::new(None),
-            pool: Pool::new(settings.idle_timeout),
-            peer,
+            address: settings.address,
+            connect_timeout: settings.connect_timeout,
+            pool: settings.reuse.then(|| Pool::new(settings.idle_timeout)),
             read_timeout: settings.read_timeout,
             asserter,
             signing,
@@ -113,18 +112,28 @@ impl Upstream {
             }
         };
         let mut head = Parts::from(head);
-        frame(&mut head, &session.req_header().method);
+        let bodiless = is_bodiless(&head, &session.req_header().method);
         gate.answered(&mut head, exchange).await?;
         gate.close_after(session);
         match &self.signing {
             None => pass(session, exchange, &mut core, head).await?,
             Some(signing) => hold(signing, session, exchange, &mut core, head).await?,
         }
-        core.respect_keepalive();
-        if let Some(stream) = core.reuse().await {
-            self.pool.put(stream);
-        }
+        self.keep(core, bodiless).await;
         Ok(())
+    }
+
+    /// Keeps the connection for another request, where nothing more can come on it that belongs to this answer (FWD-3). A
+    /// core that sends a body where there is none sends it behind the head, and nobody knows when.
+    async fn keep(&self, mut core: HttpSession, bodiless: bool) {
+        let Some(pool) = self.pool.as_ref().filter(|_| !bodiless) else {
+            return core.shutdown().await;
+        };
+        core.respect_keepalive();
+        let kept = core.reuse().await;
+        if let Some(Ok(connection)) = kept.map(|stream| stream.into_any().downcast()) {
+            pool.put(connection);
+        }
     }
 
     /// Sends the request once, and reads the head of the answer.
@@ -141,21 +150,14 @@ impl Upstream {
         }
         let body = admitted.body().clone();
         exchange.began_upstream();
-        let kept = self.pool.take();
+        let kept = self.pool.as_ref().and_then(Pool::take);
         let reused = kept.is_some();
-        let stream = match kept {
-            Some(stream) => stream,
-            None => {
-                let connected = self.connector.new_stream(&self.peer).await;
-                connected.map_err(|error| {
-                    let error = error.into_up();
-                    let again = error.retry();
-                    Failed { error, again }
-                })?
-            }
+        let connection = match kept {
+            Some(connection) => connection,
+            None => self.connect().await?,
         };
         exchange.connected();
-        let mut core = HttpSession::new(stream);
+        let mut core = HttpSession::new(connection);
         core.read_timeout = Some(self.read_timeout);
         let safe = session.req_header().method.is_safe();
         let exchanged = self
@@ -170,6 +172,18 @@ impl Upstream {
                 Err(Failed { error, again })
             }
         }
+    }
+
+    /// A connection that no request has gone out on.
+    async fn connect(&self) -> Result<Box<CoreConnection>> {
+        let opened = CoreConnection::open(self.address, self.connect_timeout).await;
+        let connection = opened.map_err(Error::into_up)?;
+        // What speaks first is no HTTP server, and what it says is no answer (FWD-3).
+        if connection.is_quiet() {
+            return Ok(Box::new(connection));
+        }
+        Error::e_explain(ErrorType::ConnectError, "an answer before the request")
+            .map_err(Error::into_up)
     }
 
     /// Sends a request and reads the head of its answer. A safe request ends when its caller goes away; another one runs
@@ -188,12 +202,7 @@ impl Upstream {
                 core.write_body(body).await?;
             }
             core.finish_body().await?;
-            loop {
-                let head = core.read_resp_header_parts().await?;
-                if !head.status.is_informational() {
-                    return Ok(*head);
-                }
-            }
+            answer::read_head(core).await
         });
         let patience = PATIENCE.min(self.read_timeout);
         if let Ok(head) = timeout(patience, &mut exchanging).await {
@@ -323,21 +332,4 @@ async fn next_part(
         (part, end)
     };
     Ok((exchange.pass(part, end), end))
-}
-
-/// RFC 9110, section 6.4.1.
-fn is_bodiless(head: &Parts, method: &Method) -> bool {
-    *method == Method::HEAD || matches!(head.status.as_u16(), 204 | 304)
-}
-
-/// A body that ends with its connection is chunked on the way to the caller, whose connection stays.
-fn frame(head: &mut Parts, method: &Method) {
-    let framed = [header::TRANSFER_ENCODING, header::CONTENT_LENGTH]
-        .iter()
-        .any(|name| head.headers.contains_key(name));
-    if !framed && !is_bodiless(head, method) {
-        head.version = http::Version::HTTP_11;
-        let chunked = HeaderValue::from_static("chunked");
-        head.headers.insert(header::TRANSFER_ENCODING, chunked);
-    }
 }

@@ -149,6 +149,7 @@ fn gate(upstream: SocketAddr, response_signing: Option<AnswerSigning>) -> Gate {
             connect_timeout: Duration::from_secs(1),
             read_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(5),
+            reuse: true,
         },
         asserter: None,
         response_signing,

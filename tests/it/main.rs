@@ -58,6 +58,9 @@ mod errors;
 /// FWD-*.
 mod forwarding;
 
+/// A core that answers what no core should.
+mod hostile_core;
+
 /// The configuration of the comparison.
 mod compared;
 

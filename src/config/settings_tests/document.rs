@@ -29,6 +29,7 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(upstream.connect_timeout, Duration::from_secs(1));
     assert_eq!(upstream.read_timeout, Duration::from_secs(30));
     assert_eq!(upstream.idle_timeout, Duration::from_secs(60));
+    assert!(upstream.reuse);
     let sca = &settings.sca;
     assert_eq!(sca.page, "https://bank.example/sca");
     assert!(sca.token_keys.ends_with("../state/sca-token.keys"));
@@ -86,7 +87,7 @@ listener:
   body_timeout: 250ms
   keepalive: 15m
 control: {address: '[::1]:9200'}
-upstream: {address: '[fd00::7]:8080', connect_timeout: 20ms, read_timeout: 2s, idle_timeout: 3s}
+upstream: {address: '[fd00::7]:8080', connect_timeout: 20ms, read_timeout: 2s, idle_timeout: 3s, reuse: off}
 trust: {anchors: ../certs/anchors, intermediates: ../certs/intermediates}
 sca:
   page: http://localhost:8080/sca?lang=nb
@@ -135,6 +136,7 @@ log: {access: false, level: warn}
         timeouts.map(|timeout| timeout.as_millis()),
         [20, 2_000, 3_000]
     );
+    assert!(!upstream.reuse);
     let world = &settings.snapshot;
     assert_eq!(world.policy.body_limit, 16 * 1024);
     assert_eq!(

@@ -96,6 +96,20 @@ pub(crate) enum Reply {
     Suited(fn(&Seen) -> Reply),
     /// The same, after a while.
     Late(Duration, Box<Reply>),
+    /// Whatever a core may do on its connection.
+    Played(Play),
+}
+
+type Acted = dyn Fn(&Seen, &mut TcpStream) -> bool + Send + Sync;
+
+/// A core of a test's own: it has the connection, and says whether it goes on with it.
+#[derive(Clone)]
+pub(crate) struct Play(Arc<Acted>);
+
+impl fmt::Debug for Play {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Play")
+    }
 }
 
 impl Reply {
@@ -111,6 +125,13 @@ impl Reply {
     /// The same, so much later.
     pub(crate) fn after(self, time: Duration) -> Self {
         Self::Late(time, Box::new(self))
+    }
+
+    /// Whatever a core may do; false where the connection ends with it.
+    pub(crate) fn play(
+        act: impl Fn(&Seen, &mut TcpStream) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self::Played(Play(Arc::new(act)))
     }
 
     /// The same with one more header.
@@ -135,6 +156,7 @@ struct Shared {
 
 struct State {
     reply: Reply,
+    greeting: Vec<u8>,
     stop: bool,
     /// By number, so that what has ended can be let go.
     open: Vec<(usize, TcpStream)>,
@@ -149,6 +171,7 @@ impl Upstream {
         let address = listener.local_addr().unwrap();
         let state = State {
             reply: Reply::json(200, "{}"),
+            greeting: Vec::new(),
             stop: false,
             open: Vec::new(),
             connections: 0,
@@ -185,6 +208,11 @@ impl Upstream {
     /// What it answers from now on.
     pub(crate) fn reply(&self, reply: Reply) {
         self.shared.state.lock().unwrap().reply = reply;
+    }
+
+    /// What it says on each new connection before anything is asked.
+    pub(crate) fn greet(&self, greeting: &[u8]) {
+        self.shared.state.lock().unwrap().greeting = greeting.into();
     }
 
     /// How many connections were opened so far.
@@ -234,11 +262,14 @@ impl Drop for Upstream {
 
 fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     for connection in listener.incoming() {
-        let Ok(connection) = connection else { continue };
+        let Ok(mut connection) = connection else {
+            continue;
+        };
         let mut state = shared.state.lock().unwrap();
         if state.stop {
             return;
         }
+        let _ = connection.write_all(&state.greeting);
         state.connections += 1;
         let number = state.connections;
         state.open.push((number, connection.try_clone().unwrap()));
@@ -277,10 +308,10 @@ fn serve(connection: TcpStream, shared: &Shared) {
                 Reply::Suited(suit) => suit(&seen),
                 reply => reply.clone(),
             };
-            state.seen.push(seen);
+            state.seen.push(seen.clone());
             reply
         };
-        if !whole || !answer(&mut wire.stream, &reply, shared) {
+        if !whole || !answer(&mut wire.stream, &reply, &seen, shared) {
             break;
         }
     }
@@ -288,8 +319,9 @@ fn serve(connection: TcpStream, shared: &Shared) {
 }
 
 /// `false` where the connection ends with it.
-fn answer(stream: &mut TcpStream, reply: &Reply, shared: &Shared) -> bool {
+fn answer(stream: &mut TcpStream, reply: &Reply, seen: &Seen, shared: &Shared) -> bool {
     match reply {
+        Reply::Played(Play(act)) => act(seen, stream),
         Reply::Answer(status, headers, body) => {
             let mut bytes = format!("HTTP/1.1 {status} Answer\r\n");
             for (name, value) in headers {

@@ -1,0 +1,146 @@
+//! What is sent behind an answer, or before one is asked for, never reaches another caller: FWD-3.
+
+use super::{answer_to, call, interleave, say};
+use crate::harness::{Call, Connection, Gate, Protocol, Reply, accepted, world};
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+/// 0 to 3 ms, in turn.
+fn a_moment() -> Duration {
+    static TURN: AtomicU64 = AtomicU64::new(0);
+    Duration::from_millis(TURN.fetch_add(1, Ordering::Relaxed) % 4)
+}
+
+//= FWD-3 accepted
+#[test]
+fn a_body_behind_an_answer_without_one() {
+    for head in [
+        "204 No Content\r\n\r\n",
+        "204 No Content\r\nContent-Length: 300\r\n\r\n",
+        "204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "304 Not Modified\r\n\r\n",
+    ] {
+        let gate = Gate::builder().threads(2).start();
+        gate.upstream().reply(Reply::play(move |seen, stream| {
+            if !say(stream, format!("HTTP/1.1 {head}").as_bytes()) {
+                return false;
+            }
+            thread::sleep(a_moment());
+            say(stream, &answer_to(seen))
+        }));
+        let status: u16 = head[..3].parse().unwrap();
+        // The core never answers anything else of its own accord: a 200 is what stood behind another answer.
+        interleave(&gate, 100, |_, answer| {
+            assert_eq!((answer.status, answer.body.len()), (status, 0), "{head}");
+        });
+    }
+}
+
+/// Where it comes with the answer, nobody knows what comes still.
+//= FWD-3 accepted
+#[test]
+fn more_than_the_length() {
+    let gate = Gate::builder().threads(2).start();
+    gate.upstream().reply(Reply::play(|seen, stream| {
+        let answer = answer_to(seen);
+        if !say(
+            stream,
+            &[answer.as_slice(), b"HTTP/1.1 200 OK\r\n"].concat(),
+        ) {
+            return false;
+        }
+        thread::sleep(a_moment());
+        say(stream, b"Content-Length: 2\r\n\r\n{}")
+    }));
+    interleave(&gate, 100, |tpp, answer| {
+        assert_eq!((answer.status, &answer.json()["for"]), (200, &tpp.into()));
+    });
+}
+
+/// A kept connection on which the core says something is not used: whatever it has said is there when the next request comes.
+//= FWD-3 accepted
+#[test]
+fn an_answer_that_nobody_asked_for_on_a_kept_connection() {
+    let gate = Gate::builder().threads(2).start();
+    let (said, hear) = mpsc::channel();
+    let said = Mutex::new(said);
+    gate.upstream().reply(Reply::play(move |seen, stream| {
+        if !say(stream, &answer_to(seen)) {
+            return false;
+        }
+        // Long enough for the gateway to have put it away.
+        thread::sleep(Duration::from_millis(2));
+        let more = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{\"for\":\"none\"}";
+        let goes_on = say(stream, more);
+        said.lock().unwrap().send(()).unwrap();
+        goes_on
+    }));
+    let mut connections = [(); 2].map(|()| Connection::open(&gate));
+    for _ in 0..100 {
+        for (tpp, connection) in [&world().aisp, &world().pisp].iter().zip(&mut connections) {
+            let sealed = gate.seal(&call(tpp));
+            let answer = connection.exchange(&sealed).unwrap();
+            assert_eq!(answer.status, 200);
+            assert_eq!(answer.json()["for"], tpp.id().unwrap());
+            hear.recv().unwrap();
+        }
+    }
+}
+
+/// What comes once the next request is out is taken for its answer: only a connection for each helps.
+//= FWD-3 accepted
+#[test]
+fn without_reuse_nothing_is_left_for_the_next() {
+    let gate = Gate::builder().threads(2).upstream("reuse: off").start();
+    gate.upstream().reply(Reply::play(|seen, stream| {
+        if !say(stream, &answer_to(seen)) {
+            return false;
+        }
+        thread::sleep(a_moment());
+        say(stream, &answer_to(seen))
+    }));
+    interleave(&gate, 100, |tpp, answer| {
+        assert_eq!((answer.status, &answer.json()["for"]), (200, &tpp.into()));
+    });
+    assert_eq!(gate.upstream().connections(), 200);
+}
+
+//= FWD-3 accepted
+#[test]
+fn a_connection_is_used_again() {
+    let gate = Gate::start();
+    for _ in 0..5 {
+        accepted(&gate, &Call::payment());
+        accepted(&gate, &Call::plain());
+    }
+    assert_eq!(gate.upstream().connections(), 1);
+}
+
+/// What speaks before it is asked is no answer, whoever it is for. Where it comes late it is this caller's.
+//= FWD-3 accepted
+#[test]
+fn an_answer_before_the_request() {
+    let gate = Gate::builder().threads(2).upstream("reuse: off").start();
+    let greeting = b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\ngreeting";
+    gate.upstream().greet(greeting);
+    let heard = Arc::new(Mutex::new(0_usize));
+    gate.upstream()
+        .reply(Reply::play(|seen, stream| say(stream, &answer_to(seen))));
+    for _ in 0..50 {
+        let answer = gate.send(&Call::plain(), Protocol::Http1);
+        match answer.status {
+            200 => assert_eq!(answer.body, b"greeting"),
+            502 => *heard.lock().unwrap() += 1,
+            other => panic!("{other}"),
+        }
+    }
+    gate.upstream().greet(b"");
+    accepted(&gate, &Call::plain());
+}
