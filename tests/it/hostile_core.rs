@@ -3,6 +3,8 @@
 
 /// One caller gets another's answer (FWD-3).
 mod crossing;
+/// Answers without end, or that break off (FWD-7).
+mod limits;
 
 use crate::harness::{Call, Gate, Seen, Tpp, world};
 use std::{io::Write, net::TcpStream, sync::Arc, thread};

@@ -1,0 +1,320 @@
+//! Answers that have no end, break off, or say of themselves what is not so: FWD-7, ERR-4.
+
+use super::{answer_to, say};
+use crate::harness::{
+    Answer, Call, Connection, Dice, Gate, Program, Protocol, Reply, accepted, check_error, render,
+};
+use std::{
+    fs,
+    io::Write,
+    net::TcpStream,
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
+use tokio::net::TcpSocket;
+
+/// What the core sends, whatever it is asked; then it closes.
+fn sends(gate: &Gate, bytes: Vec<u8>) {
+    gate.upstream().reply(Reply::Raw(bytes));
+}
+
+/// The answers to a GET and to a payment, over each protocol.
+fn answers(gate: &Gate) -> Vec<Answer> {
+    let calls = [Call::plain(), Call::payment()];
+    let all = calls.iter().flat_map(|call| {
+        let protocols = call.protocols().iter();
+        protocols.map(|protocol| gate.send(call, *protocol))
+    });
+    all.collect()
+}
+
+fn is_refused(gate: &Gate, what: &str) {
+    for answer in answers(gate) {
+        check_error(what, &answer, 502, "SYSTEM_ERROR", "upstream-error");
+    }
+}
+
+/// A head with so many fields, a length among them.
+fn fields(count: usize) -> Vec<u8> {
+    let mut head = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n".to_owned();
+    for number in 1..count {
+        head.push_str(&format!("X-Field-{number}: 1\r\n"));
+    }
+    head.push_str("\r\n{}");
+    head.into_bytes()
+}
+
+/// A head of so many bytes.
+fn bytes(count: usize) -> Vec<u8> {
+    let start = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Long: ";
+    let filler = "x".repeat(count - start.len() - 4);
+    format!("{start}{filler}\r\n\r\n{{}}").into_bytes()
+}
+
+//= FWD-7 accepted
+//= FWD-7 refused
+#[test]
+fn the_head_of_an_answer_has_limits() {
+    let gate = Gate::start();
+    for good in [fields(100), bytes(64 * 1024)] {
+        sends(&gate, good);
+        accepted(&gate, &Call::plain());
+        accepted(&gate, &Call::payment());
+    }
+    for bad in [
+        fields(101),
+        fields(256),
+        fields(257),
+        fields(4_000),
+        bytes(64 * 1024 + 1),
+        bytes(100_000),
+        bytes(3_000_000),
+    ] {
+        let what = format!("{} bytes", bad.len());
+        sends(&gate, bad);
+        is_refused(&gate, &what);
+    }
+    // A call of the quota comes back with it (QUO-5): there is no fifth one to be refused.
+    sends(&gate, fields(101));
+    for _ in 0..6 {
+        let answer = gate.send(&Call::balances(), Protocol::Http1);
+        assert_eq!(answer.status, 502);
+    }
+}
+
+//= FWD-7 refused
+#[test]
+fn headers_without_end() {
+    let gate = Gate::start();
+    gate.upstream().reply(Reply::play(|_, stream| {
+        let mut goes_on = say(stream, b"HTTP/1.1 200 OK\r\n");
+        while goes_on {
+            goes_on = say(stream, b"X-Field: value\r\n");
+        }
+        false
+    }));
+    is_refused(&gate, "headers without end");
+}
+
+//= FWD-7 accepted
+//= FWD-7 refused
+#[test]
+fn informational_answers() {
+    let gate = Gate::start();
+    let early = "HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n";
+    let end = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+    sends(&gate, [early.repeat(8).as_str(), end].concat().into_bytes());
+    accepted(&gate, &Call::plain());
+    sends(&gate, [early.repeat(9).as_str(), end].concat().into_bytes());
+    is_refused(&gate, "nine");
+    for interim in [early, "HTTP/1.1 100 Continue\r\n\r\n"] {
+        gate.upstream().reply(Reply::play(move |_, stream| {
+            while say(stream, interim.as_bytes()) {}
+            false
+        }));
+        is_refused(&gate, "without end");
+    }
+    let upgrade = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n";
+    sends(&gate, [upgrade, end].concat().into_bytes());
+    is_refused(&gate, "101");
+}
+
+//= FWD-7 refused
+#[test]
+fn codings_that_nobody_undoes() {
+    let gate = Gate::start();
+    for coding in [
+        "gzip",
+        "gzip, chunked",
+        "chunked, gzip",
+        "x",
+        "chunked\r\nTransfer-Encoding: x",
+    ] {
+        let head =
+            format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: {coding}\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n");
+        sends(&gate, head.into_bytes());
+        is_refused(&gate, coding);
+    }
+}
+
+/// The head has gone on by then: the answer is cut, and nobody takes it for whole.
+//= ERR-4 refused
+#[test]
+fn a_body_that_is_shorter_than_it_says() {
+    let gate = Gate::start();
+    let bodies = [
+        "Content-Length: 11\r\n\r\n{\"a\":",
+        "Transfer-Encoding: chunked\r\n\r\nb\r\n{\"a\":",
+        "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n2\r\n{}x\r\n0\r\n\r\n",
+        "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+    ];
+    for body in bodies {
+        sends(&gate, format!("HTTP/1.1 200 OK\r\n{body}").into_bytes());
+        for call in [Call::plain(), Call::payment()] {
+            for protocol in Protocol::ALL {
+                is_no_answer(&gate, &call, protocol, body);
+            }
+        }
+    }
+}
+
+/// Either an error, or an answer that breaks off.
+fn is_no_answer(gate: &Gate, call: &Call, protocol: Protocol, what: &str) {
+    match gate.send_sealed(&gate.seal(call), protocol) {
+        Err(_) => {}
+        Ok(answer) => check_error(what, &answer, 502, "SYSTEM_ERROR", "upstream-unreachable"),
+    }
+}
+
+//= ERR-4 accepted
+//= ERR-4 refused
+#[test]
+fn a_reset_at_each_byte() {
+    let gate = Gate::start();
+    for body in [
+        "Content-Length: 2\r\n\r\n{}",
+        "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+    ] {
+        let whole =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{body}").into_bytes();
+        for end in 0..=whole.len() {
+            let part = whole[..end].to_vec();
+            gate.upstream().reply(Reply::play(move |_, stream| {
+                let _ = stream.write_all(&part);
+                reset(stream);
+                false
+            }));
+            let call = if end % 2 == 0 {
+                Call::plain()
+            } else {
+                Call::payment()
+            };
+            if end < whole.len() {
+                is_no_answer(&gate, &call, Protocol::Http1, &format!("at {end}"));
+                continue;
+            }
+            // The last byte may be lost with the reset.
+            if let Ok(answer) = gate.send_sealed(&gate.seal(&call), Protocol::Http1) {
+                assert!(matches!(answer.status, 200 | 502), "{}", answer.status);
+            }
+        }
+    }
+    // Nothing is left of it.
+    gate.upstream().reply(Reply::json(200, "{}"));
+    accepted(&gate, &Call::plain());
+    accepted(&gate, &Call::payment());
+}
+
+/// The connection ends with a reset, whatever was sent.
+fn reset(stream: &TcpStream) {
+    let stream = TcpSocket::from_std_stream(stream.try_clone().unwrap());
+    stream.set_zero_linger().unwrap();
+}
+
+/// Bytes that look like an answer here and there.
+//= ERR-4 refused
+#[test]
+fn noise() {
+    let gate = Gate::start();
+    let words: [&[u8]; 16] = [
+        b"HTTP/1.1 200 OK\r\n",
+        b"HTTP/1.0 200\r\n",
+        b"\r\n",
+        b"\n",
+        b"\0",
+        b" ",
+        b"Content-Length: 3\r\n",
+        b"Transfer-Encoding: chunked\r\n",
+        b"Connection: content-length\r\n",
+        b"3\r\nabc\r\n",
+        b"0\r\n\r\n",
+        b"ffffffffffffffff\r\n",
+        b"8000000000000000;x=y\r\n",
+        b"{}",
+        b"X: \xff\xfe\r\n",
+        b": x\r\n",
+    ];
+    let mut dice = Dice(7);
+    let mut connection = Connection::open(&gate);
+    for _ in 0..600 {
+        let mut bytes = b"HTTP/1.1 200 OK\r\n".to_vec();
+        for _ in 0..dice.below(9) {
+            bytes.extend_from_slice(words[dice.below(16) as usize]);
+        }
+        sends(&gate, bytes);
+        if connection.exchange(&gate.seal(&Call::plain())).is_err() {
+            connection = Connection::open(&gate);
+        }
+    }
+    gate.upstream()
+        .reply(Reply::play(|seen, stream| say(stream, &answer_to(seen))));
+    accepted(&gate, &Call::plain());
+}
+
+/// The resident memory of a process, in MiB.
+fn resident(program: &Program) -> usize {
+    let status = fs::read_to_string(format!("/proc/{}/status", program.0.id())).unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .unwrap();
+    let kibibytes: usize = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    kibibytes / 1024
+}
+
+/// Eight answers of 100 MB at once, to callers who do not read them, and heads without end: the gateway holds none of it.
+//= FWD-7 accepted
+#[test]
+fn a_hundred_megabytes_are_not_held() {
+    const BODY: usize = 100_000_000;
+    let gate = Gate::builder().strangers().for_program();
+    let mut command = gate.program();
+    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut program = Program(command.spawn().unwrap());
+    assert!(gate.is_up(&mut program.0), "it does not start");
+    accepted(&gate, &Call::plain());
+    let before = resident(&program);
+    gate.upstream().reply(Reply::play(|_, stream| {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {BODY}\r\n\r\n");
+        let part = vec![b'x'; 100_000];
+        say(stream, head.as_bytes()) && (0..1_000).all(|_| say(stream, &part))
+    }));
+    let mut callers: Vec<_> = (0..8)
+        .map(|_| {
+            let mut connection = Connection::open(&gate);
+            let request = render(&gate.seal(&Call::plain()));
+            connection.send(&request).unwrap();
+            connection
+        })
+        .collect();
+    // Until no more comes in: every buffer on the way is full.
+    let mut most = 0;
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(2) {
+        most = most.max(resident(&program));
+        thread::sleep(Duration::from_millis(50));
+    }
+    let mut reader = callers.pop().unwrap();
+    let answer = reader.answer("GET").unwrap();
+    assert_eq!((answer.status, answer.body.len()), (200, BODY));
+    most = most.max(resident(&program));
+    drop(callers);
+    gate.upstream().reply(Reply::play(|_, stream| {
+        let mut goes_on = say(stream, b"HTTP/1.1 200 OK\r\n");
+        while goes_on {
+            goes_on = say(
+                stream,
+                &[b"X: ".as_slice(), &[b'x'; 60_000], b"\r\n"].concat(),
+            );
+        }
+        false
+    }));
+    for _ in 0..50 {
+        assert_eq!(gate.send(&Call::plain(), Protocol::Http1).status, 502);
+    }
+    most = most.max(resident(&program));
+    assert!(most < before + 48, "from {before} to {most} MiB");
+}
