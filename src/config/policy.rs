@@ -15,6 +15,7 @@ use crate::admission::Policy;
 use crate::interface::headers::{identity::IdentityForm, redirect_uri};
 use crate::interface::operations::Environment;
 use crate::trust::CertificatePolicy;
+use crate::trust::judgement::psd2_identity;
 
 /// Reads the keys of the root that make a policy.
 pub(super) fn read(root: &mut Section<'_>, environment: Environment) -> Policy {
@@ -90,11 +91,13 @@ fn signed_name<'a>(value: &Value<'a>) -> Option<&'a str> {
 }
 
 /// The hosts that TPPs may name in TPP-Redirect-URI (HDR-8), by identity. An identity is compared as CRT-4 keeps it,
-/// in capitals.
+/// in capitals. A key that no certificate can carry is a fault: its TPP could name any host.
 fn redirect_hosts(mut section: Section<'_>) -> BTreeMap<String, Vec<String>> {
     let mut all = BTreeMap::new();
     for (key, value) in section.entries() {
-        let Some(tpp) = key.as_str() else { continue };
+        let Some(tpp) = key.as_str().map(psd2_identity) else {
+            continue;
+        };
         let Some(hosts) = value.as_list() else {
             continue;
         };
@@ -102,7 +105,11 @@ fn redirect_hosts(mut section: Section<'_>) -> BTreeMap<String, Vec<String>> {
             value.fault("expected at least one host; leave the TPP out to let it name any");
         }
         let hosts = hosts.iter().filter_map(host).map(str::to_owned).collect();
-        if all.insert(tpp.trim().to_uppercase(), hosts).is_some() {
+        let Some(tpp) = tpp else {
+            key.fault("expected an identity as in certificates, such as PSDNO-FSA-123456");
+            continue;
+        };
+        if all.insert(tpp, hosts).is_some() {
             key.fault("this TPP stands here already, in other letters");
         }
     }

@@ -215,22 +215,29 @@ pub(crate) fn issuer(certificate: &X509Certificate<'_>) -> Result<Name, Certific
         .map_err(|_| CertificateFault::Malformed("its issuer name cannot be read"))
 }
 
-/// CRT-4: `PSD<country>-<NCA>-<id>`.
+/// CRT-4: exactly one `PSD<country>-<NCA>-<id>`. Of two nobody could say which one the CA has checked.
 pub(crate) fn tpp_id(certificate: &X509Certificate<'_>) -> Result<String, CertificateFault> {
     let mut attributes = certificate.subject().iter_by_oid(&ORGANIZATION_IDENTIFIER);
     let missing = CertificateFault::NotPsd2("its subject has no organizationIdentifier");
-    let identifier = attributes
-        .next()
-        .and_then(|attribute| attribute.as_str().ok())
-        .ok_or(missing)?;
-    psd2_identity(identifier).ok_or(CertificateFault::NotPsd2(
-        "its organizationIdentifier is not PSD<country>-<NCA>-<id>",
-    ))
+    let identifier = attributes.next().ok_or(missing)?.as_str().ok();
+    if attributes.next().is_some() {
+        return Err(CertificateFault::NotPsd2(
+            "its subject has more than one organizationIdentifier",
+        ));
+    }
+    identifier
+        .and_then(psd2_identity)
+        .ok_or(CertificateFault::NotPsd2(
+            "its organizationIdentifier is not PSD<country>-<NCA>-<id> in ASCII",
+        ))
 }
 
 /// A TPP's identity in its one spelling, trimmed and in capitals: `PSD<country>-<NCA>-<id>` (CRT-4).
+///
+/// Only ASCII is folded: the capital of `ſ` is an S, so that by Unicode's rules one TPP could be written as another.
 pub(crate) fn psd2_identity(text: &str) -> Option<String> {
-    let identity = text.trim().to_uppercase();
+    let identity = text.trim_matches(|c: char| c.is_ascii_whitespace());
+    let identity = identity.to_ascii_uppercase();
     is_psd2_identifier(&identity).then_some(identity)
 }
 
@@ -322,6 +329,23 @@ mod tests {
             "PSDNO-FSA-\u{e6}",
         ] {
             assert!(!is_psd2_identifier(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_ascii_is_folded() {
+        let identity = Some("PSDNO-FSA-A1".to_owned());
+        assert_eq!(psd2_identity("\tpsdno-fsa-a1 "), identity);
+        for other in [
+            "P\u{17f}DNO-FSA-A1",
+            "PSDNO-F\u{17f}A-A1",
+            "PSDNO-FSA-\u{ff21}1",
+            "PSDNO-FSA-A\u{661}",
+            "PSDNO-FSA-A1\u{a0}",
+            "PSDNO-FSA-A1\u{200b}",
+            "PSDNO-FSA-A1\0",
+        ] {
+            assert_eq!(psd2_identity(other), None, "{other}");
         }
     }
 

@@ -18,7 +18,7 @@ mod tolerant;
 mod vouched;
 
 use crate::harness::{
-    Call, Gate, World, accepted,
+    Call, Gate, Tpp, World, accepted, identified,
     pki::{Key, KeyUsagePurpose, LeafSpec, QcType, Role},
     refused, world,
 };
@@ -202,6 +202,43 @@ fn certificates_without_a_psd2_identity() {
     ];
     for call in statements {
         refused(&gate, &call, 403, "FORBIDDEN", "certificate-not-psd2");
+    }
+}
+
+/// The good leaf with another subject.
+fn subject(identifiers: &[&str]) -> Call {
+    let (der, key) = (&world().both.issued.der, &world().both.issued.key_pem);
+    let der = identified(der, &world().issuing_key, identifiers);
+    Call::plain().by(&Tpp::showing(der, key))
+}
+
+//= CRT-4 accepted
+//= CRT-4 refused
+#[test]
+fn nobody_is_written_as_somebody_else() {
+    let gate = Gate::start();
+    accepted(&gate, &subject(&["PSDNO-FSA-123456"]));
+    for other in [
+        // By Unicode's rules the capital of the long s is an S, and the fullwidth digits are digits.
+        &["P\u{17f}DNO-F\u{17f}A-123456"][..],
+        &["psdno-f\u{17f}a-123456"],
+        &["PSDNO-FSA-\u{ff11}23456"],
+        &["PSDNO-FSA-123456\u{a0}"],
+        &["PSDNO-FSA-12345\u{200b}6"],
+        // Of two nobody says which one counts.
+        &["PSDNO-FSA-123456", "PSDNO-FSA-111111"],
+        &["PSDNO-FSA-111111", "PSDNO-FSA-123456"],
+        &["PSDNO-FSA-123456", "PSDNO-FSA-123456"],
+        &["PSDNO-FSA-123456", "NTRNO-123456"],
+        &["\u{e6}", "PSDNO-FSA-123456"],
+    ] {
+        refused(
+            &gate,
+            &subject(other),
+            403,
+            "FORBIDDEN",
+            "certificate-not-psd2",
+        );
     }
 }
 

@@ -8,7 +8,7 @@ use openssl::{
     pkey::{PKey, Private},
     sign::Signer,
     x509::{
-        X509, X509Extension,
+        X509, X509Extension, X509Name,
         extension::{BasicConstraints, KeyUsage},
     },
 };
@@ -41,6 +41,34 @@ pub(crate) fn resigned(der: &[u8], issuer_key: &str, inner: u8, outer: u8) -> Ve
         0x30,
         &[tbs, algorithm, tlv(0x03, &[&[0][..], &signature].concat())].concat(),
     )
+}
+
+/// A certificate whose subject has these organizationIdentifiers and nothing else, signed again by `issuer_key`.
+pub(crate) fn identified(der: &[u8], issuer_key: &str, identifiers: &[&str]) -> Vec<u8> {
+    let mut subject = X509Name::builder().unwrap();
+    for identifier in identifiers {
+        subject
+            .append_entry_by_text("organizationIdentifier", identifier)
+            .unwrap();
+    }
+    let subject = subject.build().to_der().unwrap();
+    let (_, certificate) = content(der);
+    let (tbs_length, tbs) = content(certificate);
+    let (mut members, mut rest) = (Vec::new(), tbs);
+    while !rest.is_empty() {
+        let (member, after) = rest.split_at(content(rest).0);
+        members.push(member);
+        rest = after;
+    }
+    // version, serialNumber, signature, issuer, validity, subject (RFC 5280, 4.1).
+    members[5] = &subject;
+    let tbs = tlv(0x30, &members.concat());
+    let mut signer = Signer::new(MessageDigest::sha256(), &private(issuer_key)).unwrap();
+    signer.update(&tbs).unwrap();
+    let signature = tlv(0x03, &[&[0][..], &signer.sign_to_vec().unwrap()].concat());
+    let algorithm = &certificate[tbs_length..];
+    let algorithm = &algorithm[..content(algorithm).0];
+    tlv(0x30, &[&tbs, algorithm, &signature].concat())
 }
 
 /// What is wrong with a CA.

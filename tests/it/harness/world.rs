@@ -57,7 +57,7 @@ impl Tpp {
             .entries()
             .find(|entry| is_identity(entry))?;
         let text = entry.data().to_string().ok()?;
-        Some(text.trim().to_uppercase())
+        Some(text.trim().to_ascii_uppercase())
     }
 
     /// A PSU-ID that is this TPP's.
