@@ -4,7 +4,7 @@
 //! Services. Both of these are lists of one-key maps whose value is a string or a list of strings. It is read as a
 //! stream: an entity at a time is in memory, and of the agents, 98 of 100 entities, nothing is kept. No zip is read.
 
-use super::{Listed, key};
+use super::{Listed, identity};
 use crate::{clock::Timestamp, trust::Roles};
 use serde::{
     Deserialize, Deserializer,
@@ -172,11 +172,10 @@ fn file(
     id: &str,
     listed: Listed,
 ) -> bool {
-    let key = key(country, authority, id);
-    if key.ends_with('-') {
+    let Some(identity) = identity(country, authority, id) else {
         return false;
-    }
-    index.entry(key.into()).or_default().merge(listed);
+    };
+    index.entry(identity.into()).or_default().merge(listed);
     true
 }
 

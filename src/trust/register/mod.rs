@@ -1,8 +1,9 @@
 //! Who is registered, for what, and in which country: the EBA's register and the bank's own lists (CRT-7).
 //!
-//! A TPP stands here under the identity in its certificate, `PSD<country>-<NCA>-<id>`, in one spelling (`key`): in
-//! capitals, without spaces and dashes in the authority and the id. What is kept of a TPP is two sets of roles and three
-//! flags, so that a request costs one look-up and no memory but the key's.
+//! A TPP stands here under the identity in its certificate, `PSD<country>-<NCA>-<id>`, in capitals (CRT-4). Registers and
+//! CAs write the id with spaces and dashes or without, so where exactly this identity does not stand, the one entry that
+//! differs from it in spaces and dashes alone is taken; where there are two of that kind, neither is. A block
+//! holds for every such spelling. What is kept of a TPP is two sets of roles and three flags.
 //!
 //! Deliberately not here: what an operation needs and what a caller is told (admission), agents (who act under the
 //! certificate of the institution that they act for), and any download: the operator puts the files in place.
@@ -11,11 +12,11 @@ mod eba;
 
 pub use eba::EbaFault;
 
-use super::Roles;
+use super::{Roles, judgement::psd2_identity};
 use crate::clock::Timestamp;
 use eba::Export;
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     io::BufRead,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
@@ -24,7 +25,10 @@ use std::{
 /// The registers that requests are judged by. They are replaced whole, never changed.
 #[derive(Debug)]
 pub struct Registers {
+    /// By identity (CRT-4).
     entries: HashMap<Box<str>, Registration>,
+    /// The identities that differ in nothing but spaces and dashes, by what they have in common.
+    alike: HashMap<Box<str>, Vec<Box<str>>>,
     settings: RegisterSettings,
     /// When what the EBA's file says was so; `None` without one.
     as_of: Option<Timestamp>,
@@ -112,6 +116,7 @@ impl Registers {
     pub fn new(settings: RegisterSettings) -> Self {
         Self {
             entries: HashMap::new(),
+            alike: HashMap::new(),
             settings,
             as_of: None,
             read: None,
@@ -137,36 +142,53 @@ impl Registers {
         });
         // The national id is what certificates carry. Some authorities number their institutions besides, and such a
         // number counts only where it is nobody's national id: it may be short, and meet another company's by chance.
+        let national: HashSet<_> = export.by_national_id.keys().map(|id| bare(id)).collect();
         let mut codes = export.by_code;
-        codes.retain(|key, _| !export.by_national_id.contains_key(key));
-        for (key, listed) in export.by_national_id.into_iter().chain(codes) {
-            self.entries.entry(key).or_default().listed = Some(listed);
+        codes.retain(|code, _| !national.contains(&bare(code)));
+        for (identity, listed) in export.by_national_id.into_iter().chain(codes) {
+            self.entry(&identity).listed = Some(listed);
         }
         Ok(())
     }
 
     /// Lets a TPP in these roles, whatever the EBA's register says. `None` where `tpp` is no PSD2 identity (CRT-4).
     pub fn allow(&mut self, tpp: &str, roles: Roles) -> Option<()> {
-        let entry = self.entry(tpp)?;
+        let entry = self.entry(&psd2_identity(tpp)?);
         entry.allowed = entry.allowed.or(roles);
         Some(())
     }
 
     /// Blocks a TPP, whatever else is said of it. `None` where `tpp` is no PSD2 identity (CRT-4).
     pub fn block(&mut self, tpp: &str) -> Option<()> {
-        self.entry(tpp)?.blocked = true;
+        self.entry(&psd2_identity(tpp)?).blocked = true;
         Some(())
     }
 
-    fn entry(&mut self, tpp: &str) -> Option<&mut Registration> {
-        let key = key_of(tpp)?.into_boxed_str();
-        Some(self.entries.entry(key).or_default())
+    fn entry(&mut self, identity: &str) -> &mut Registration {
+        if !self.entries.contains_key(identity) {
+            let alike = self.alike.entry(bare(identity)).or_default();
+            alike.push(identity.into());
+        }
+        self.entries.entry(identity.into()).or_default()
     }
 
-    /// What is said of the TPP of this identity; nothing of one that is not known.
+    /// What is said of the TPP of this identity, spelled as CRT-4 has it; nothing of one that is not known.
+    ///
+    /// Each register is asked by itself: for exactly this identity first, and where it does not stand there, for the one
+    /// entry that is spelled with other spaces and dashes.
     pub fn find(&self, tpp: &str) -> Registration {
-        let found = key_of(tpp).and_then(|key| self.entries.get(key.as_str()));
-        found.copied().unwrap_or_default()
+        let mut found = self.entries.get(tpp).copied().unwrap_or_default();
+        let alike = self.alike.get(&bare(tpp)).map_or(&[][..], Vec::as_slice);
+        let alike = || alike.iter().filter_map(|other| self.entries.get(other));
+        found.blocked |= alike().any(|other| other.blocked);
+        if found.allowed.is_empty() {
+            let allowed = alike().map(|other| other.allowed);
+            found.allowed = only(allowed.filter(|roles| !roles.is_empty())).unwrap_or_default();
+        }
+        if found.listed.is_none() {
+            found.listed = only(alike().filter_map(|other| other.listed));
+        }
+        found
     }
 
     /// Whether the EBA's file is past its maximum age.
@@ -223,31 +245,37 @@ pub struct Read {
     pub without_identity: u64,
 }
 
-/// The one spelling of a TPP's identity. National ids are written with spaces and dashes or without, and `FI_FIN-FSA` of
-/// the EBA is `FINFSA` in certificates, whose authority has letters only (ETSI TS 119 495, 5.2.1).
-fn key(country: &str, authority: &str, id: &str) -> String {
-    let mut key = String::with_capacity(country.len() + authority.len() + id.len() + 2);
-    let kept = |text: &str, key: &mut String| {
-        for c in text.chars().filter(|c| !c.is_whitespace() && *c != '-') {
-            key.push(c.to_ascii_uppercase());
-        }
-    };
-    kept(country, &mut key);
-    key.push('-');
-    kept(authority, &mut key);
-    key.push('-');
-    kept(id, &mut key);
-    key
+/// Authorities that the EBA's register names otherwise than certificates do, whose authority has two to eight letters (ETSI
+/// TS 119 495, 5.2.1): country, the register's name, the certificates'.
+const AUTHORITIES: [(&str, &str, &str); 1] = [("FI", "FIN-FSA", "FINFSA")];
+
+/// The identity that certificates give to an institution of the EBA's register; `None` where none can name it (CRT-4).
+fn identity(country: &str, authority: &str, id: &str) -> Option<String> {
+    let named = AUTHORITIES
+        .iter()
+        .find(|(of, name, _)| (*of, *name) == (country, authority));
+    let authority = named.map_or(authority, |(.., certified)| certified);
+    let id = id.trim_matches(|c: char| c.is_ascii_whitespace());
+    let is_id = id.contains(|c| !matches!(c, ' ' | '-'));
+    psd2_identity(&format!("PSD{country}-{authority}-{id}")).filter(|_| is_id)
 }
 
-/// The key of an organizationIdentifier, `PSD<country>-<NCA>-<id>`.
-fn key_of(tpp: &str) -> Option<String> {
-    let (country, rest) = tpp.get(..3).zip(tpp.get(3..)).and_then(|(scheme, rest)| {
-        let rest = rest.split_once('-')?;
-        scheme.eq_ignore_ascii_case("PSD").then_some(rest)
-    })?;
-    let (authority, id) = rest.split_once('-')?;
-    Some(key(country, authority, id))
+/// What identities have in common that differ in the spaces and dashes of their id alone.
+fn bare(identity: &str) -> Box<str> {
+    let mut dashes = 0_u8;
+    let kept = |c: &char| {
+        let separates = *c == '-' && dashes < 2;
+        dashes = dashes.saturating_add(u8::from(separates));
+        separates || !matches!(c, ' ' | '-')
+    };
+    let bare: String = identity.chars().filter(kept).collect();
+    bare.into_boxed_str()
+}
+
+/// The only one there is.
+fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
+    let first = all.next();
+    first.filter(|_| all.next().is_none())
 }
 
 #[cfg(test)]

@@ -71,6 +71,62 @@ fn one_identity_in_every_spelling() {
 }
 
 #[test]
+fn exactly_this_identity_comes_first() {
+    let of = |service: &str| json!([{ "NO": [service] }]);
+    let mut registers = read(&[
+        entity("NO_FSA", json!("123-456"), of("PS_070")),
+        entity("NO_FSA", json!("12-3456"), of("PS_080")),
+        entity("NO_FSA", json!("77 1"), of("PS_080")),
+    ]);
+    let roles =
+        |registers: &Registers, id: &str| registers.find(&format!("PSDNO-FSA-{id}")).roles();
+    assert_eq!(roles(&registers, "123-456"), pi());
+    assert_eq!(roles(&registers, "12-3456"), ai());
+    // Either could be meant.
+    assert_eq!(roles(&registers, "123456"), Roles::default());
+    assert_eq!(roles(&registers, "1-23456"), Roles::default());
+    assert_eq!(roles(&registers, "771"), ai());
+    assert_eq!(roles(&registers, "7-7-1"), ai());
+    // The bank's own list is asked by itself.
+    registers.allow("PSDNO-FSA-771", pi()).unwrap();
+    assert_eq!(roles(&registers, "771"), ai().or(pi()));
+    assert_eq!(roles(&registers, "77 1"), ai().or(pi()));
+    registers.allow("PSDNO-FSA-7-71", ai()).unwrap();
+    assert_eq!(registers.find("PSDNO-FSA-77 1").allowed, Roles::default());
+    // A block is not passed by another spelling.
+    registers.block("psdno-fsa-7 7 1").unwrap();
+    for spelling in ["771", "77 1", "7-71", "7--71"] {
+        let found = registers.find(&format!("PSDNO-FSA-{spelling}"));
+        assert!(found.blocked, "{spelling}");
+    }
+    assert!(!registers.find("PSDNO-FSA-123456").blocked);
+}
+
+#[test]
+fn what_no_certificate_can_name_is_nobody() {
+    let registers = read(&[
+        entity("NO_FSA", json!("\u{ff11}23"), both()),
+        entity("NO_FSA", json!("1\u{a0}23"), both()),
+        entity("NO_FSA", json!("- -"), both()),
+        entity("NO_F\u{17f}A", json!("123"), both()),
+        entity("NO_F-SA", json!("123"), both()),
+        entity("SE_FIN-FSA", json!("123"), both()),
+    ]);
+    for identity in [
+        "PSDNO-FSA-123",
+        "PSDNO-FSA-",
+        "PSDNO-FSA--",
+        "PSDSE-FINFSA-123",
+    ] {
+        assert_eq!(
+            registers.find(identity),
+            Registration::default(),
+            "{identity}"
+        );
+    }
+}
+
+#[test]
 fn services_by_role_and_country() {
     for (services, here, elsewhere) in [
         (json!([{"NO": "PS_080"}]), ai(), Roles::default()),

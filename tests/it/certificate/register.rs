@@ -139,6 +139,28 @@ fn ids_in_the_spelling_of_certificates() {
     stops(&gate, &identified("PSDSE-FINFSA-29884997"), NOT_REGISTERED);
 }
 
+//= CRT-4 accepted
+//= CRT-4 refused
+#[test]
+fn of_two_spellings_exactly_this_one() {
+    let entities = [
+        institution("98-7654", both(), 0),
+        institution("987-654", json!([{"NO": "PS_070"}]), 0),
+        institution("55 55", both(), 0),
+    ];
+    let gate = gate(&entities, EMPTY, &[]);
+    let call = |id: &str| {
+        let call = identified(&format!("PSDNO-FSA-{id}"));
+        call.at("/v1/accounts")
+    };
+    accepted(&gate, &call("98-7654"));
+    stops(&gate, &call("987-654"), NOT_REGISTERED);
+    // It could be either.
+    stops(&gate, &call("987654"), NOT_REGISTERED);
+    accepted(&gate, &call("5555"));
+    accepted(&gate, &call("5-555"));
+}
+
 //= CRT-7 accepted
 //= CRT-7 refused
 #[test]
