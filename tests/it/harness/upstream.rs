@@ -336,7 +336,7 @@ fn answer(stream: &mut TcpStream, reply: &Reply, seen: &Seen, shared: &Shared) -
         }
         Reply::Late(wait, reply) => {
             thread::sleep(*wait);
-            answer(stream, reply, shared)
+            answer(stream, reply, seen, shared)
         }
         Reply::Close | Reply::Suited(_) => false,
         Reply::Silence => {
