@@ -15,6 +15,8 @@ pub mod operations;
 // Paths: what may stand in one, and how one is found in the catalogue.
 pub mod path;
 
+// Names that some server reads as another.
+pub mod fold;
 // Days as queries and bodies write them.
 pub mod day;
 // Query parameters, read by what an operation declares.

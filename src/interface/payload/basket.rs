@@ -1,7 +1,8 @@
 //! Signing baskets (PAY-13).
 
 use super::{
-    json::{Found, Kind, Malformed, Members, Reader},
+    json::{Malformed, Members, Reader},
+    value::{Found, Kind},
     violation::Violations,
 };
 
@@ -28,7 +29,7 @@ impl<'a> Members<'a> for Basket<'a> {
     fn member(&mut self, name: &str, reader: &mut Reader<'a>) -> Result<(), Malformed> {
         match name {
             "paymentIds" => self.payments = Payments::read(reader)?,
-            _ => drop(reader.skip()?),
+            _ => reader.unknown(name, &["paymentIds"])?,
         }
         Ok(())
     }

@@ -82,7 +82,7 @@ fn cross_border() -> Value {
     ]);
     json!({
         "type": "object",
-        "description": "A cross-border payment. Members that are not listed here are forwarded untouched.",
+        "description": "A cross-border payment. Members that are not listed here are forwarded untouched, unless their names are those of listed ones in another letter case.",
         "required": ["instructedAmount", "creditorName", "creditorAccount", "debtorAccount"],
         "properties": members,
         "additionalProperties": true,
@@ -95,7 +95,7 @@ fn cross_border() -> Value {
 fn other_product() -> Value {
     json!({
         "type": "object",
-        "description": "A payment of another product: the parts that all payments share are judged where they stand, and every other member is forwarded untouched.",
+        "description": "A payment of another product: the parts that all payments share are judged where they stand, and every other member is forwarded untouched, unless its name is that of one of these in another letter case.",
         "properties": shared_members(),
         "additionalProperties": true,
         "examples": [{ "instructedAmount": { "amount": "100.00", "currency": "NOK" } }],

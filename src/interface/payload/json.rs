@@ -4,10 +4,17 @@
 //! object is called with each of its members and reads, or skips, the value. What is not JSON, or is JSON that two
 //! servers could read in two ways, ends the reading: members of one name, lone surrogates, bytes behind the value.
 //!
+//! What is JSON, and still a trap to whoever reads it (PAY-14, PAY-17), does not end the reading: it is kept by its place.
+//!
 //! It is linear in the bytes whatever they are: numbers are only looked at, names are compared through a hash once an
 //! object has many, and nesting ends at [`MAX_DEPTH`].
 
-use std::{borrow::Cow, collections::HashSet, fmt};
+use super::{
+    odd::{self, Odd},
+    value::{Found, Kind, Part},
+};
+use crate::interface::fold;
+use std::{borrow::Cow, collections::HashSet};
 
 /// The deepest nesting of arrays and objects (PAY-1).
 pub const MAX_DEPTH: u8 = 32;
@@ -24,57 +31,9 @@ pub(super) struct Malformed {
 
 type Read<T> = Result<T, Malformed>;
 
-/// What a value is, where no string was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Text,
-    Number,
-    Boolean,
-    Null,
-    Array,
-    Object,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Text => "a string",
-            Self::Number => "a number",
-            Self::Boolean => "true or false",
-            Self::Null => "null",
-            Self::Array => "an array",
-            Self::Object => "an object",
-        })
-    }
-}
-
-/// What stands where a string is expected.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Found<'a> {
-    /// No such member.
-    #[default]
-    Absent,
-    /// A string, decoded.
-    Text(Cow<'a, str>),
-    /// Something else.
-    Other(Kind),
-}
-
-/// What stands where an object is expected.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Part<T> {
-    /// No such member.
-    #[default]
-    Absent,
-    /// An object, with what is known of it.
-    Object(T),
-    /// Something else.
-    Other(Kind),
-}
-
 /// An object of which some members are kept.
 pub(super) trait Members<'a>: Default {
-    /// Reads, or skips, the value of one member.
+    /// Reads the value of a known member, or hands the member to [`Reader::unknown`].
     fn member(&mut self, name: &str, reader: &mut Reader<'a>) -> Read<()>;
 }
 
@@ -85,6 +44,11 @@ pub(super) struct Reader<'a> {
     depth: u8,
     /// The names of every object that is open, outermost first.
     names: Vec<Cow<'a, str>>,
+    /// Where the latest name stands.
+    name_at: usize,
+    /// Whether a string that stands here, the value of a member, may have several lines.
+    takes_lines: bool,
+    odd: Vec<Odd>,
 }
 
 impl<'a> Reader<'a> {
@@ -94,6 +58,9 @@ impl<'a> Reader<'a> {
             at: 0,
             depth: 0,
             names: Vec::with_capacity(2 * MANY),
+            name_at: 0,
+            takes_lines: false,
+            odd: Vec::new(),
         }
     }
 
@@ -109,19 +76,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What stands behind the value is white space.
-    pub(super) fn end(&mut self) -> Read<()> {
+    /// What stands behind the value is white space. What was odd in it.
+    pub(super) fn end(mut self) -> Read<Vec<Odd>> {
         self.space();
         match self.peek() {
             Some(_) => self.fault("something stands behind the JSON value"),
-            None => Ok(()),
+            None => Ok(self.odd),
         }
     }
 
     /// A value of which only a string is kept.
     pub(super) fn found(&mut self) -> Read<Found<'a>> {
         match self.peek() {
-            Some(b'"') => self.string().map(Found::Text),
+            Some(b'"') => self.text().map(Found::Text),
             _ => self.skip().map(Found::Other),
         }
     }
@@ -136,10 +103,19 @@ impl<'a> Reader<'a> {
         Ok(Part::Object(part))
     }
 
+    /// The value of a member that no rule knows, of an object with these known ones (PAY-14).
+    pub(super) fn unknown(&mut self, name: &str, known: &'static [&'static str]) -> Read<()> {
+        let mut known = known.iter();
+        if let Some(known) = known.find(|known| fold::reads_as(name, known)) {
+            self.note(self.name_at, odd::Why::ReadsAs(known));
+        }
+        self.skip().map(drop)
+    }
+
     /// Any value.
     pub(super) fn skip(&mut self) -> Read<Kind> {
         match self.peek() {
-            Some(b'"') => self.string().map(|_| Kind::Text),
+            Some(b'"') => self.text().map(|_| Kind::Text),
             Some(b'{') => {
                 self.object(|_, reader| reader.skip().map(drop))?;
                 Ok(Kind::Object)
@@ -192,6 +168,7 @@ impl<'a> Reader<'a> {
         if !self.took(b'}') {
             loop {
                 let name = self.name(first, &mut many)?;
+                self.takes_lines = odd::takes_lines(&name);
                 member(&name, self)?;
                 self.space();
                 if self.took(b'}') {
@@ -203,6 +180,7 @@ impl<'a> Reader<'a> {
                 self.space();
             }
         }
+        self.takes_lines = false;
         self.names.truncate(first);
         self.depth = self.depth.saturating_sub(1);
         Ok(())
@@ -216,6 +194,8 @@ impl<'a> Reader<'a> {
             return self.fault("the name of a member must stand here, in quotation marks");
         }
         let name = self.string()?;
+        self.name_at = at;
+        self.look_at(at, &name, false);
         if self.names.len().saturating_sub(first) >= MANY {
             many.extend(self.names.drain(first..));
         }
@@ -237,6 +217,26 @@ impl<'a> Reader<'a> {
         }
         self.space();
         Ok(name)
+    }
+
+    /// A string that is a value (PAY-17).
+    fn text(&mut self) -> Read<Cow<'a, str>> {
+        let at = self.at;
+        let text = self.string()?;
+        self.look_at(at, &text, self.takes_lines);
+        Ok(text)
+    }
+
+    fn look_at(&mut self, at: usize, text: &str, takes_lines: bool) {
+        if let Some(why) = odd::find(text, takes_lines) {
+            self.note(at, why);
+        }
+    }
+
+    fn note(&mut self, at: usize, why: odd::Why) {
+        if self.odd.len() < odd::MAX_NOTED {
+            self.odd.push(Odd { at, why });
+        }
     }
 
     /// A string, decoded; it is copied only where it has escapes.
@@ -370,6 +370,7 @@ impl<'a> Reader<'a> {
             return self.fault("arrays and objects are nested more than 32 levels deep");
         }
         self.depth = self.depth.saturating_add(1);
+        self.takes_lines = false;
         self.advance(1);
         self.space();
         Ok(())

@@ -1,16 +1,19 @@
-//! Bodies (PAY-1 to PAY-14): one pass over the bytes, and everything that is wrong in one answer.
+//! Bodies (PAY-1 to PAY-14, PAY-17): one pass over the bytes, and everything that is wrong in one answer.
 //!
 //! [`check`] reads the JSON once, keeps what the rules of the operation's [`Schema`] look at, and then calls the rules in
 //! their order. Nothing is changed: what is forwarded are the bytes that were signed (PAY-15), with every member that no
-//! rule knows (PAY-14). A fault says where it stands and what would pass, and repeats no value: what stands in a payment
+//! rule knows, unless a core could read it as one that a rule does (PAY-14). A fault says where it stands and what would pass, and repeats no value: what stands in a payment
 //! is a person's.
 //!
 //! A member that may be left out is not `null`: the interface gives each its type, and cores read `null` in two ways.
 //!
 //! Deliberately not here: what only the core knows, such as whether an account exists or what a currency is worth.
 
-// JSON (PAY-1).
+// JSON (PAY-1), and what is found where a rule looks.
 mod json;
+mod value;
+// What is JSON and still refused: names that are read as others, text that shows as another (PAY-14, PAY-17).
+mod odd;
 
 // What is read of a payment, and its rules (PAY-3 to PAY-12).
 mod payment;
@@ -32,7 +35,9 @@ mod violation;
 
 use super::{Fault, Reason, operations::Schema};
 use jiff::civil::Date;
-use json::{Malformed, Members, Part, Reader};
+use json::{Malformed, Members, Reader};
+use odd::Odd;
+use value::Part;
 use violation::Violations;
 
 pub use json::MAX_DEPTH;
@@ -51,43 +56,44 @@ pub fn check(body: &[u8], schema: Schema, today: Date) -> Result<(), Vec<Fault>>
     })?;
     let mut violations = Violations::default();
     let read = match schema {
-        Schema::Any => read(text, |reader| reader.skip().map(drop)),
+        Schema::Any => read(text, |reader| reader.skip()).map(|(_, odd)| odd),
         Schema::CrossBorderPayment => object(text, &mut violations, |payment, violations| {
             rules::cross_border(payment, today, violations);
         }),
         Schema::Payment => object(text, &mut violations, rules::other_product),
         Schema::Basket => object(text, &mut violations, basket::judge),
     };
-    read.map_err(|malformed| vec![fault_of(body, malformed)])?;
+    let odd = read.map_err(|malformed| vec![fault_of(body, malformed)])?;
+    odd::report(text, &odd, &mut violations);
     match violations.into_faults() {
         faults if faults.is_empty() => Ok(()),
         faults => Err(faults),
     }
 }
 
-/// Reads a body that must be an object, to its end, and judges it.
+/// Reads a body that must be an object, to its end, and judges it. What was odd in it.
 fn object<'a, T: Members<'a>>(
     text: &'a str,
     violations: &mut Violations,
     judge: impl FnOnce(&T, &mut Violations),
-) -> Result<(), Malformed> {
-    match read(text, Reader::part)? {
+) -> Result<Vec<Odd>, Malformed> {
+    let (part, odd) = read(text, Reader::part)?;
+    match part {
         Part::Object(object) => judge(&object, violations),
         Part::Other(kind) => violations.add("$", format!("it is {kind}; it must be an object")),
         Part::Absent => {}
     }
-    Ok(())
+    Ok(odd)
 }
 
 fn read<'a, T>(
     text: &'a str,
     value: impl FnOnce(&mut Reader<'a>) -> Result<T, Malformed>,
-) -> Result<T, Malformed> {
+) -> Result<(T, Vec<Odd>), Malformed> {
     let mut reader = Reader::new(text);
     reader.start()?;
     let value = value(&mut reader)?;
-    reader.end()?;
-    Ok(value)
+    Ok((value, reader.end()?))
 }
 
 /// Lines and columns count from 1, columns in bytes.

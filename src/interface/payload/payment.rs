@@ -1,6 +1,27 @@
 //! What is read of a payment (§Payment creation request), and nothing else of it (PAY-14).
 
-use super::json::{Found, Malformed, Members, Part, Reader};
+use super::{
+    json::{Malformed, Members, Reader},
+    value::{Found, Part},
+};
+
+/// The members of a payment: no other may be read as one of them (PAY-14).
+const PAYMENT: [&str; 11] = [
+    "instructedAmount",
+    "creditorName",
+    "creditorAgent",
+    "creditorAccount",
+    "creditorAddress",
+    "debtorAccount",
+    "remittanceInformationUnstructured",
+    "purposeCode",
+    "requestedExecutionDate",
+    "regulatoryReportingCode",
+    "regulatoryReportingInformation",
+];
+
+/// The members of an address.
+const ADDRESS: [&str; 5] = ["street", "buildingNumber", "postalCode", "city", "country"];
 
 /// A payment, as far as rules look at it.
 #[derive(Debug, Default)]
@@ -67,7 +88,7 @@ impl<'a> Payment<'a> {
             "creditorAccount" => self.creditor_account = reader.part()?,
             "debtorAccount" => self.debtor_account = reader.part()?,
             "creditorAddress" => self.creditor_address = reader.part()?,
-            _ => drop(reader.skip()?),
+            _ => reader.unknown(name, &PAYMENT)?,
         }
         Ok(())
     }
@@ -78,7 +99,7 @@ impl<'a> Members<'a> for Money<'a> {
         match name {
             "amount" => self.amount = reader.found()?,
             "currency" => self.currency = reader.found()?,
-            _ => drop(reader.skip()?),
+            _ => reader.unknown(name, &["amount", "currency"])?,
         }
         Ok(())
     }
@@ -90,7 +111,7 @@ impl<'a> Members<'a> for Account<'a> {
             "iban" => self.iban = reader.found()?,
             "bban" => self.bban = reader.found()?,
             "currency" => self.currency = reader.found()?,
-            _ => drop(reader.skip()?),
+            _ => reader.unknown(name, &["iban", "bban", "currency"])?,
         }
         Ok(())
     }
@@ -104,7 +125,7 @@ impl<'a> Members<'a> for Address<'a> {
             "postalCode" => self.postal_code = reader.found()?,
             "city" => self.city = reader.found()?,
             "country" => self.country = reader.found()?,
-            _ => drop(reader.skip()?),
+            _ => reader.unknown(name, &ADDRESS)?,
         }
         Ok(())
     }

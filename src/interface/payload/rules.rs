@@ -5,8 +5,8 @@ use super::{
     codes, country,
     currency::{self, MinorUnits},
     iban,
-    json::{Found, Part},
     payment::{Account, Payment},
+    value::{Found, Part},
     violation::Violations,
 };
 use crate::interface::{Code, day};

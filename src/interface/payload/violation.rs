@@ -1,6 +1,6 @@
 //! Everything found wrong with a body, in the order of the rules (PAY-2).
 
-use super::json::Found;
+use super::value::Found;
 use crate::interface::{Code, Fault, Reason};
 
 /// What was found so far.

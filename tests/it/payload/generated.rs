@@ -20,9 +20,24 @@ use serde_json::{Map, Value, json};
 
 /// So many characters of every width, escapes among them.
 fn text(least: usize, most: usize) -> impl Strategy<Value = Value> {
-    let one = select(vec![
-        'a', 'Z', '0', ' ', '/', '"', '\\', '\n', 'æ', '€', '😀', '\u{7f}',
-    ]);
+    text_of(
+        &['a', 'Z', '0', ' ', '/', '"', '\\', 'æ', '€', '😀'],
+        least,
+        most,
+    )
+}
+
+/// The same in several lines (PAY-17).
+fn lines(least: usize, most: usize) -> impl Strategy<Value = Value> {
+    text_of(
+        &['a', 'Z', '"', '\\', '\n', '\r', '\t', 'æ', '😀'],
+        least,
+        most,
+    )
+}
+
+fn text_of(characters: &'static [char], least: usize, most: usize) -> impl Strategy<Value = Value> {
+    let one = select(characters);
     vec(one, least..=most).prop_map(|text| json!(text.into_iter().collect::<String>()))
 }
 
@@ -111,10 +126,10 @@ fn payment() -> impl Strategy<Value = Value> {
     let required = (amount(), text(1, 70), account(), account());
     let agent = option::of(code(&["DNBANOKK", "COBADEFFXXX"]));
     let date = option::of(code(&["2026-01-15", "2026-12-31"]));
-    let reported = (option::of(code(&["14", "82"])), option::of(text(1, 140)));
+    let reported = (option::of(code(&["14", "82"])), option::of(lines(1, 140)));
     let rest = (
         option::of(address()),
-        option::of(text(1, 140)),
+        option::of(lines(1, 140)),
         option::of(code(&["INVS", "OTHR"])),
     );
     (required, agent, date, reported, rest, unknown()).prop_map(

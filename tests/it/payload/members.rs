@@ -401,6 +401,189 @@ fn members_that_no_rule_knows() {
     }
 }
 
+/// The payment with a member more, in front, as it is written.
+fn with_member(member: &str) -> String {
+    payment()
+        .to_string()
+        .replacen('{', &format!("{{{member},"), 1)
+}
+
+/// Go's encoding/json takes the last member whose name is the same but for letter case: PAY-11 must not be passed by one.
+//= PAY-14 refused
+#[test]
+fn names_that_some_core_reads_as_known() {
+    let gate = Gate::start();
+    let large = r#"{"amount":"150000.00","currency":"NOK"}"#;
+    for (name, path) in [
+        ("InstructedAmount", "InstructedAmount"),
+        ("INSTRUCTEDAMOUNT", "INSTRUCTEDAMOUNT"),
+        ("inſtructedAmount", "*"),
+        (r"in\u017ftructedAmount", "*"),
+        ("ınstructedAmount", "*"),
+        ("\u{ff49}nstructedAmount", "*"),
+        ("instructed\u{200b}Amount", "*"),
+        (r"instructed\u00adAmount", "*"),
+        (r"\ufeffinstructedAmount", "*"),
+    ] {
+        let body = with_member(&format!("\"{name}\":{large}"));
+        let answer = refused_for(
+            &gate,
+            &Call::cross_border().json(&body),
+            "FORMAT_ERROR",
+            &[path],
+        );
+        let text = answer.json()["tppMessages"][0]["text"].clone();
+        assert!(
+            text.as_str().unwrap().contains("instructedAmount"),
+            "{text}"
+        );
+    }
+    // One alone stands for none, and says so.
+    let alone = payment()
+        .to_string()
+        .replacen("instructed", "Instructed", 1);
+    let both = ["instructedAmount", "InstructedAmount"];
+    refused_for(
+        &gate,
+        &Call::cross_border().json(&alone),
+        "FORMAT_ERROR",
+        &both,
+    );
+    let mut deeper = payment();
+    deeper["creditorAccount"]["IBAN"] = json!("NO9386011117947");
+    deeper["creditorAddress"]["Country"] = json!("NO");
+    deeper["instructedAmount"]["Currency"] = json!("NOK");
+    let answer = refused(
+        &gate,
+        &cross_border(&deeper),
+        400,
+        "FORMAT_ERROR",
+        "payload-invalid",
+    );
+    let mut paths: Vec<_> = answer.json()["faults"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|fault| fault["path"].as_str().unwrap().to_owned())
+        .collect();
+    paths.sort_unstable();
+    assert_eq!(
+        paths,
+        [
+            "creditorAccount.IBAN",
+            "creditorAddress.Country",
+            "instructedAmount.Currency"
+        ]
+    );
+    let basket = Call::basket().json(r#"{"paymentIds":["1"],"PaymentIds":["2"]}"#);
+    refused_for(&gate, &basket, "FORMAT_ERROR", &["PaymentIds"]);
+    for (product, name) in [
+        (Call::payment(), "CreditorName"),
+        (Call::payment(), "debtoraccount"),
+    ] {
+        let call = product.json(&format!("{{\"{name}\":1}}"));
+        refused_for(&gate, &call, "FORMAT_ERROR", &[name]);
+    }
+}
+
+//= PAY-14 refused
+//= PAY-17 refused
+#[test]
+fn names_with_characters_that_nobody_sees() {
+    let gate = Gate::start();
+    for name in [
+        r"instructedAmount\u0000",
+        r"x\n",
+        "x\u{7f}",
+        r"\u0085x",
+        "x\u{202e}y",
+    ] {
+        for body in [
+            with_member(&format!("\"{name}\":1")),
+            with_member(&format!("\"x\":[1,{{\"{name}\":1}}]")),
+        ] {
+            let call = Call::cross_border().json(&body);
+            let answer = refused(&gate, &call, 400, "FORMAT_ERROR", "payload-invalid");
+            let path = answer.json()["faults"][0]["path"].clone();
+            assert!(["*", "x[1].*"].contains(&path.as_str().unwrap()), "{path}");
+        }
+    }
+}
+
+//= PAY-17 accepted
+#[test]
+fn text_in_several_lines() {
+    let lines = json!("one\r\ntwo\tthree");
+    pass("remittanceInformationUnstructured", &[lines.clone()]);
+    pass("regulatoryReportingInformation", &[lines]);
+    // Other scripts have marks of their own, and what is read from the right needs none of the refused ones.
+    pass(
+        "creditorName",
+        &[json!("שלום \u{200f}(עולם)\u{a0}é\u{200d}😀")],
+    );
+}
+
+//= PAY-17 refused
+#[test]
+fn text_that_is_not_what_it_shows_as() {
+    let characters = [
+        "\0",
+        "\u{1}",
+        "\u{b}",
+        "\u{1b}[2K",
+        "\u{7f}",
+        "\u{85}",
+        "\u{9b}",
+        "\u{202a}",
+        "\u{202e}",
+        "\u{2066}",
+        "\u{2069}",
+    ];
+    let gate = Gate::start();
+    let texts = [
+        "creditorName",
+        "creditorAddress.city",
+        "remittanceInformationUnstructured",
+        "regulatoryReportingInformation",
+        "unknown",
+    ];
+    for character in characters {
+        for path in texts {
+            let call = cross_border(&changed(path, json!(format!("a{character}b"))));
+            refused_for(&gate, &call, "FORMAT_ERROR", &[path]);
+        }
+    }
+    for line in ["\r", "\n", "\t"] {
+        for path in ["creditorName", "unknown"] {
+            let call = cross_border(&changed(path, json!(format!("a{line}b"))));
+            refused_for(&gate, &call, "FORMAT_ERROR", &[path]);
+        }
+    }
+    let deep = changed("unknown", json!([1, {"a": ["x", "y\u{202e}"], "b": "z\0"}]));
+    refused_for(
+        &gate,
+        &cross_border(&deep),
+        "FORMAT_ERROR",
+        &["unknown[1].a[1]", "unknown[1].b"],
+    );
+    refused_for(
+        &gate,
+        &basket(&json!(["1", "2\n"])),
+        "FORMAT_ERROR",
+        &["paymentIds[1]"],
+    );
+    // However many there are, the answer stays short.
+    let many = vec!["\0"; 5_000];
+    let answer = refused(
+        &gate,
+        &cross_border(&changed("unknown", json!(many))),
+        400,
+        "FORMAT_ERROR",
+        "payload-invalid",
+    );
+    assert_eq!(answer.json()["faults"].as_array().unwrap().len(), 16);
+}
+
 //= PAY-14 refused
 #[test]
 fn what_other_products_share() {

@@ -1,0 +1,193 @@
+//! What is JSON and still refused (PAY-14, PAY-17): a name that a core may read as a known one, and text that is not what it
+//! shows as.
+//!
+//! What a PSU is shown to sign must be what is booked. The reader notes where such a thing stands while it reads; only a
+//! body that has one is looked through again, for its path.
+
+use super::violation::Violations;
+
+/// The members whose text may have several lines, wherever they stand (PAY-17).
+const OF_LINES: [&str; 2] = [
+    "remittanceInformationUnstructured",
+    "regulatoryReportingInformation",
+];
+
+/// The most that is noted of one body: an answer is no longer than that takes.
+pub(super) const MAX_NOTED: usize = 16;
+
+/// The longest name that a path repeats.
+const MAX_SHOWN: usize = 64;
+
+/// Something odd, by the place of its opening quotation mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Odd {
+    pub(super) at: usize,
+    pub(super) why: Why,
+}
+
+/// Why it is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// A name that some core reads as this one.
+    ReadsAs(&'static str),
+    /// Text, or a name, with a control character.
+    Control,
+    /// Text, or a name, that is shown in another direction than it is read.
+    Direction,
+}
+
+/// Whether the string of a member may have several lines.
+pub(super) fn takes_lines(name: &str) -> bool {
+    OF_LINES.contains(&name)
+}
+
+/// What is odd about a text. Few have a byte that begins one of these characters.
+pub(super) fn find(text: &str, takes_lines: bool) -> Option<Why> {
+    let begins = |byte: u8| byte < 0x20 || matches!(byte, 0x7f | 0xc2 | 0xe2);
+    // Without an early end, which keeps the compiler from looking at many bytes at once.
+    let one_begins = text.bytes().fold(false, |found, byte| found | begins(byte));
+    if !one_begins {
+        return None;
+    }
+    text.chars().find_map(|character| match character {
+        '\r' | '\n' | '\t' if takes_lines => None,
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => Some(Why::Direction),
+        character => character.is_control().then_some(Why::Control),
+    })
+}
+
+/// Says what is odd, in the order of the rules.
+pub(super) fn report(text: &str, odd: &[Odd], violations: &mut Violations) {
+    let is_name = |odd: &&Odd| matches!(odd.why, Why::ReadsAs(_));
+    let names = odd.iter().filter(is_name);
+    let texts = odd.iter().filter(|odd| !is_name(odd));
+    for odd in names.chain(texts) {
+        let why = match odd.why {
+            Why::ReadsAs(known) => format!(
+                "some servers read this name as {known}: write {known}, once, or choose another name"
+            ),
+            Why::Control => {
+                "it holds a control character; CR, LF and TAB may stand in remittanceInformationUnstructured and regulatoryReportingInformation, and no other anywhere".to_owned()
+            }
+            Why::Direction => {
+                "it holds a bidirectional override or isolate (U+202A to U+202E, U+2066 to U+2069): it would not show as it reads".to_owned()
+            }
+        };
+        violations.add(path(text, odd.at), why);
+    }
+}
+
+/// A level that is open on the way to a place.
+enum Level<'a> {
+    /// An array, and which element.
+    Array(usize),
+    /// An object, the latest name as it is written, and whether a name is next.
+    Object(&'a str, bool),
+}
+
+/// The path of the string that begins at a place of a text, which is JSON: of the value, or of the member that it names.
+fn path(text: &str, at: usize) -> String {
+    let bytes = text.as_bytes();
+    let (mut levels, mut here) = (Vec::new(), 0_usize);
+    while let Some(byte) = bytes.get(here).filter(|_| here <= at) {
+        match (byte, levels.last_mut()) {
+            (b'{', _) => levels.push(Level::Object("", true)),
+            (b'[', _) => levels.push(Level::Array(0)),
+            (b'}' | b']', _) => drop(levels.pop()),
+            (b',', Some(Level::Array(index))) => *index = index.saturating_add(1),
+            (b',', Some(Level::Object(_, is_next))) => *is_next = true,
+            (b':', Some(Level::Object(_, is_next))) => *is_next = false,
+            (b'"', level) => {
+                let from = here.saturating_add(1);
+                here = end_of_string(bytes, from);
+                if let Some(Level::Object(name, true)) = level {
+                    *name = text.get(from..here).unwrap_or_default();
+                }
+            }
+            _ => {}
+        }
+        here = here.saturating_add(1);
+    }
+    shown(&levels)
+}
+
+/// The place of the quotation mark that ends a string.
+fn end_of_string(bytes: &[u8], from: usize) -> usize {
+    let mut here = from;
+    loop {
+        match bytes.get(here) {
+            Some(b'\\') => here = here.saturating_add(2),
+            Some(b'"') | None => return here,
+            Some(_) => here = here.saturating_add(1),
+        }
+    }
+}
+
+/// A path as a violation has it. A stranger's name is repeated where it is nothing but letters, so that it is nobody's.
+fn shown(levels: &[Level<'_>]) -> String {
+    let mut path = String::new();
+    for level in levels {
+        match level {
+            Level::Array(index) => path.push_str(&format!("[{index}]")),
+            Level::Object(name, _) => {
+                if !path.is_empty() {
+                    path.push('.');
+                }
+                let is_plain = (1..=MAX_SHOWN).contains(&name.len())
+                    && name.bytes().all(|byte| byte.is_ascii_alphabetic());
+                path.push_str(if is_plain { name } else { "*" });
+            }
+        }
+    }
+    if path.is_empty() {
+        path.push('$');
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths() {
+        for (text, sought, expected) in [
+            (r#""x""#, "x", "$"),
+            (r#"{"x": 1}"#, "x", "x"),
+            (r#"["a", ["b", "x"]]"#, "x", "[1][1]"),
+            (
+                r#"{"a": {"b": "}]{[,:\"", "c": [1, {"d": 2, "e": "x"}]}}"#,
+                "x",
+                "a.c[1].e",
+            ),
+            (r#"{"a": [{}], "b7": {"x": 1}}"#, "x", "*.x"),
+            (r#"{"a\"": {"": "x"}}"#, "x", "*.*"),
+            (r#"[[], [], "x"]"#, "x", "[2]"),
+        ] {
+            let at = text.find(&format!("\"{sought}\"")).unwrap();
+            assert_eq!(path(text, at), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_odd() {
+        for (text, why) in [
+            ("plain", None),
+            ("Bær – € 😀 \u{a0}\u{200b}\u{2028}\u{2065}\u{206a}", None),
+            ("a\0", Some(Why::Control)),
+            ("a\u{7f}", Some(Why::Control)),
+            ("\u{80}", Some(Why::Control)),
+            ("\u{9f}", Some(Why::Control)),
+            ("a\nb", Some(Why::Control)),
+            ("\u{202a}", Some(Why::Direction)),
+            ("\u{202e}", Some(Why::Direction)),
+            ("\u{2066}", Some(Why::Direction)),
+            ("\u{2069}", Some(Why::Direction)),
+        ] {
+            assert_eq!(find(text, false), why, "{text:?}");
+        }
+        assert_eq!(find("a\r\n\tb", true), None);
+        assert_eq!(find("a\u{b}", true), Some(Why::Control));
+        assert_eq!(find("a\n\u{202e}", true), Some(Why::Direction));
+    }
+}
