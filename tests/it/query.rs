@@ -123,7 +123,7 @@ fn names_that_the_interface_does_not_have() {
     let gate = Gate::start();
     for query in [
         "page=2&x=%C3%A6&y",
-        "a=1;dateFrom=yesterday",
+        "q=a%3Bb%26c",
         "withBalance=true",
         "&&limit=5&",
     ] {
@@ -145,6 +145,14 @@ fn names_that_could_be_read_in_two_ways() {
         ("dateFrom[]=2026-01-01", "dateFrom[]"),
         ("dateFrom%5B%5D=2026-01-01", "dateFrom[]"),
         ("dateFrom%00=2026-01-01", "parameter 1"),
+        ("date_from=2026-01-01", "date_from"),
+        ("date-From=2026-01-01", "date-From"),
+        ("Date.From=2026-01-01", "Date.From"),
+        ("date+From=2026-01-01", "parameter 1"),
+        ("%20dateFrom=2026-01-01", "parameter 1"),
+        ("date%E2%80%8BFrom=2026-01-01", "parameter 1"),
+        ("x=1;y", "x"),
+        ("x=1%26dateFrom=2026-01-01", "x"),
     ];
     for (query, parameter) in table {
         stops(
@@ -163,6 +171,32 @@ fn names_that_could_be_read_in_two_ways() {
         "query-malformed",
         "withBalance",
     );
+}
+
+/// Netty, Vert.x and older Python and Rack split at `;`: they would read what QUO-8 and the deny list keep from them.
+//= QRY-3 refused
+#[test]
+fn names_behind_a_semicolon() {
+    let gate = gate();
+    let old = "x=1;dateFrom=2000-01-01&dateFrom=2024-03-01";
+    let answer = refused(&gate, &list(old), 400, "FORMAT_ERROR", "query-malformed");
+    assert_eq!(named(&answer, "query-malformed"), ["x", "x"]);
+    for query in [
+        "x=1;withBalance=true",
+        "x=1%26withBalance=true",
+        "with_balance=true",
+        "with-balance",
+        "WITH.BALANCE=1",
+        "with+balance=1",
+    ] {
+        let without_psu = Call::new("GET", &format!("/v1/accounts?{query}"));
+        let answer = refused(&gate, &without_psu, 400, "FORMAT_ERROR", "query-malformed");
+        let names = named(&answer, "query-malformed");
+        assert!(
+            names.contains(&"withBalance".to_owned()),
+            "{query}: {names:?}"
+        );
+    }
 }
 
 /// What stands in a name may be anybody's number.

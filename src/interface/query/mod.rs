@@ -137,17 +137,23 @@ impl<'a> Query<'a> {
                 faults.push(malformed(&shown(), text));
                 continue;
             }
-            let near = |parameter: &&Parameter| piece.name.looks_like(&parameter.name);
-            if piece.parameter.is_none()
-                && let Some(parameter) = parameters.iter().find(near)
-            {
-                let text = format!("the parameter is written {}", parameter.name);
+            if piece.raw.contains(';') {
+                let text = "it holds a semicolon, at which some servers split: percent-encode it";
                 faults.push(malformed(&shown(), text));
             }
-            let denied = DENIED_WITHOUT_PSU.iter();
-            if !psu_present
-                && let Some(denied) = denied.into_iter().find(|name| piece.name.looks_like(name))
-            {
+            let near = |parameter: &&Parameter| {
+                piece.parameter.is_none() && piece.name.looks_like(&parameter.name)
+                    || piece.hides(&parameter.name)
+            };
+            if let Some(parameter) = parameters.iter().find(near) {
+                let text = format!(
+                    "some servers read {0} in it: the parameter is written {0}, and stands once",
+                    parameter.name
+                );
+                faults.push(malformed(&shown(), text));
+            }
+            let denied = |name: &&&str| piece.name.looks_like(name) || piece.hides(name);
+            if !psu_present && let Some(denied) = DENIED_WITHOUT_PSU.iter().find(denied) {
                 let text = "it is not taken without PSU-IP-Address: leave it out";
                 faults.push(malformed(denied, text));
             }
@@ -193,6 +199,11 @@ impl<'a> Query<'a> {
 }
 
 impl Piece<'_> {
+    /// Whether a server that parts it in another way reads `known` in it, again where that is its name.
+    fn hides(&self, known: &str) -> bool {
+        name::hides(self.raw, known, usize::from(self.name.is(known)))
+    }
+
     /// The name as a fault shows it, without what could be personal in one that the catalogue does not have.
     fn shown(&self, index: usize) -> String {
         let name = self.name.as_str();
@@ -204,7 +215,7 @@ impl Piece<'_> {
     }
 }
 
-/// Pieces are what `&` parts, and nothing else does; an empty one says nothing.
+/// Pieces are what `&` parts; an empty one says nothing. A `;` parts nothing here, and is refused.
 fn pieces<'a>(raw: &'a str, parameters: &[Parameter]) -> Vec<Piece<'a>> {
     let pieces = raw.split('&').filter(|piece| !piece.is_empty());
     let read = pieces.map(|raw| {

@@ -1,5 +1,6 @@
 //! Names of query parameters (QRY-3), percent-decoded, and what comes too near to one.
 
+use crate::interface::fold;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
@@ -41,11 +42,55 @@ impl<'a> Name<'a> {
         self.readable && self.text == known
     }
 
-    /// Whether some server reads it as `known`: in another letter case, or as an element of a list of that name.
+    /// Whether some server reads it as `known`.
     pub(super) fn looks_like(&self, known: &str) -> bool {
-        let name = self.text.split('[').next().unwrap_or_default().trim();
-        name.eq_ignore_ascii_case(known) || !name.is_ascii() && folded(name) == folded(known)
+        looks_like(&self.text, known)
     }
+}
+
+/// Whether some server reads a decoded name as `known` (QRY-3): in another letter case; but for points, underscores,
+/// hyphens and white space, which binders leave out or put in, or Spring's `!` in front; as an element of a list of that
+/// name; as a member of an object (`request.dateFrom` and `filter[dateFrom]` to ASP.NET, `[dateFrom]` to qs).
+fn looks_like(name: &str, known: &str) -> bool {
+    let whole = name.split('[').next().unwrap_or_default();
+    let mut parts = name.split(['.', '[', ']']);
+    is_same(name, known) || is_same(whole, known) || parts.any(|part| is_same(part, known))
+}
+
+/// Whether two names are the same but for letter case and what binders leave out. A known name is ASCII.
+fn is_same(name: &str, known: &str) -> bool {
+    if name.is_ascii() {
+        return bare(name).eq(bare(known)) && bare(known).next().is_some();
+    }
+    let seen: String = name.chars().filter(|one| !one.is_whitespace()).collect();
+    fold::fold(&seen).is_some_and(|folded| is_same(&folded, known))
+}
+
+/// What of a name counts.
+fn bare(name: &str) -> impl Iterator<Item = u8> {
+    let counts = |byte: &u8| !b"._-[]!".contains(byte) && !byte.is_ascii_whitespace();
+    name.bytes()
+        .filter(counts)
+        .map(|byte| byte.to_ascii_lowercase())
+}
+
+/// Whether a piece holds `known` to a server that decodes first and parts then, at `&`, `;` or another `?`, or that
+/// decodes twice. `java.net.URI.getQuery` is decoded, and many split it. `from` is the first part that is looked at.
+pub(super) fn hides(raw: &str, known: &str, from: usize) -> bool {
+    if !raw.contains(['%', '?', ';']) {
+        return false;
+    }
+    let once = decode_somehow(raw);
+    [decode_somehow(&once), once]
+        .iter()
+        .flat_map(|decoded| decoded.split(['&', ';', '?']).skip(from))
+        .any(|piece| looks_like(piece.split('=').next().unwrap_or_default(), known))
+}
+
+/// Percent-decodes what can be.
+fn decode_somehow(text: &str) -> String {
+    let spaced = text.replace('+', " ");
+    percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
 }
 
 /// Percent-decodes a name or a value; `+` is a space to whoever reads a query as a form. None where that is not UTF-8 or
@@ -61,11 +106,6 @@ pub(super) fn decode(raw: &str) -> Option<Cow<'_, str>> {
     let spaced = raw.replace('+', " ");
     let decoded = percent_decode_str(&spaced).decode_utf8().ok()?;
     whole.then(|| Cow::Owned(decoded.into_owned()))
-}
-
-/// Without letter case, in whatever direction a server folds: ſ is an S to one, the Kelvin sign a k to another.
-fn folded(text: &str) -> String {
-    text.to_lowercase().to_uppercase()
 }
 
 /// Whether a name can be a catalogue's: letters, digits, `-`, `_` and `.`, at most 64 of them.
@@ -95,15 +135,61 @@ mod tests {
             "dateFrom[0]",
             "dateFrom+",
             "%20dateFrom",
+            "date-from",
+            "date_from",
+            "_date.From_",
+            "date+From",
+            "date%C2%A0From",
+            "dateFrom%EF%BB%BF",
+            "da%E2%80%8Bte%EF%BC%BFFrom",
+            "!dateFrom",
+            "request.dateFrom",
+            "filter[dateFrom]",
+            "[date_from]",
+            "dateFrom[a][b]",
+            "date[From",
         ] {
             assert!(Name::decode(near).looks_like("dateFrom"), "{near}");
         }
         assert!(Name::decode("off%C5%BFet").looks_like("offset"));
         assert!(Name::decode("boo%E2%84%AAingStatus").looks_like("bookingStatus"));
-        for other in ["date", "dateFroms", "xdateFrom", "date-from", "[]", ""] {
+        for other in [
+            "date",
+            "dateFroms",
+            "xdateFrom",
+            "date*from",
+            "[]",
+            "",
+            "d%C3%A5teFrom",
+        ] {
             assert!(!Name::decode(other).looks_like("dateFrom"), "{other}");
         }
         assert!(Name::decode("%64ateFrom").is("dateFrom"));
+    }
+
+    #[test]
+    fn names_that_are_hidden() {
+        for piece in [
+            "x;dateFrom=1",
+            "x=1;dateFrom",
+            "x%3BdateFrom=1",
+            "x=1%3bdateFrom%3d1",
+            "x=1%26dateFrom=1",
+            "x=1%26%20date_from",
+            "?dateFrom=1",
+            "x=y?DATEFROM=1",
+            "dateFrom%3D1",
+            "%2564ateFrom=1",
+            "x=1%2526dateFrom=1",
+            "dateFrom=%ff%26dateFrom",
+        ] {
+            assert!(hides(piece, "dateFrom", 0), "{piece}");
+        }
+        assert!(!hides("dateFrom=%41", "dateFrom", 1));
+        assert!(hides("dateFrom=%26dateFrom=1", "dateFrom", 1));
+        for piece in ["x=dateFrom", "x=%26date", "x%3D1", "x=%3F", "x=%C3%A6;y"] {
+            assert!(!hides(piece, "dateFrom", 0), "{piece}");
+        }
     }
 
     #[test]

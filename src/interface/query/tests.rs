@@ -36,7 +36,7 @@ fn values() {
         "bookingStatus=both",
         "bookingStatus=all",
         "page=7&x=%C3%A6&y",
-        "a=1;dateFrom=x",
+        "x=%3B%26%3F&z=a?b",
     ] {
         assert_eq!(found(good, &list, true), Vec::<String>::new(), "{good}");
     }
@@ -49,7 +49,7 @@ fn values() {
                 "2026-1-1",
                 "20260101",
                 "01.01.2026",
-                "2026-01-01;x",
+                "2026-01-01%3Bx",
                 "%zz",
                 "2026-01-01T00:00:00Z",
             ],
@@ -123,6 +123,14 @@ fn names() {
         ("Limit=1", vec!["Limit"]),
         ("limit%5B%5D=1", vec!["limit[]"]),
         ("limit%00=1", vec!["parameter 1"]),
+        ("x=1;y", vec!["x"]),
+        ("x=1;dateFrom=2000-01-01", vec!["x", "x"]),
+        ("limit=1;x", vec!["limit", "limit"]),
+        ("x=1%26dateFrom=2000-01-01", vec!["x"]),
+        ("date_from=2000-01-01", vec!["date_from"]),
+        ("date+From=2000-01-01", vec!["parameter 1"]),
+        ("request.dateFrom=2000-01-01", vec!["request.dateFrom"]),
+        ("?dateFrom=2000-01-01", vec!["parameter 1"]),
         (
             "%zz=1&%zz=1",
             vec!["parameter 1", "parameter 2", "parameter 2"],
@@ -140,6 +148,8 @@ fn names() {
         "withBalance",
         "WITHBALANCE=1",
         "withBalance[]=x",
+        "with_balance=true",
+        "x=1%26withBalance=true",
     ] {
         assert!(found(query, &list, true).is_empty(), "{query}");
         assert_eq!(
@@ -148,6 +158,9 @@ fn names() {
             "{query}"
         );
     }
+    let semicolon = "x=1;withBalance=true";
+    let expected = ["query-malformed x", "query-malformed withBalance"];
+    assert_eq!(found(semicolon, &list, false), expected);
 }
 
 #[test]
@@ -161,9 +174,16 @@ fn an_operators_own_parameters() {
         found("day=x", &cards, true),
         ["query-malformed day", "query-missing kind"]
     );
+    for good in ["kind=&day=2026-01-01", "kind=a%26b%3Bc%3Fd%3De"] {
+        assert_eq!(found(good, &cards, true), Vec::<String>::new());
+    }
     assert_eq!(
-        found("kind=&day=2026-01-01", &cards, true),
-        Vec::<String>::new()
+        found("kind=a%26day=x", &cards, true),
+        ["query-malformed kind"]
+    );
+    assert_eq!(
+        found("kind=a%26kind", &cards, true),
+        ["query-malformed kind"]
     );
 }
 
