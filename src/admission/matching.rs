@@ -1,25 +1,29 @@
 //! Path and method (HTTP-1 to HTTP-3, HTTP-10): which operation is this?
 
-use super::Head;
+use super::{Head, Snapshot};
 use crate::interface::{
     Fault, Reason, Refusal,
-    operations::{Catalogue, Lookup, Operation},
+    operations::{Lookup, Operation},
     path::Target,
 };
 use std::sync::Arc;
 
 pub(super) fn find<'a>(
     head: &Head<'a>,
-    catalogue: &Catalogue,
+    world: &Snapshot,
 ) -> Result<(Arc<Operation>, Target<'a>), Refusal> {
     // HTTP-7 comes before everything: nothing is read out of a request that two servers could read in two ways.
     if let Some(fault) = head.ambiguity() {
         return Err(fault.into());
     }
-    let target = Target::parse(head.target)
-        .map_err(|text| Fault::request(Reason::MalformedRequest, text))?;
-    match catalogue.find(head.method, &target) {
-        Lookup::Found(operation) => Ok((Arc::clone(operation), target)),
+    let malformed = |text| Fault::request(Reason::MalformedRequest, text);
+    let target = Target::parse(head.target).map_err(malformed)?;
+    match world.catalogue.find(head.method, &target) {
+        Lookup::Found(operation) => {
+            let ids = operation.check_ids(&target, &world.policy.account_ids);
+            ids.map_err(malformed)?;
+            Ok((Arc::clone(operation), target))
+        }
         Lookup::OtherMethods(allow) => Err(Refusal::new(Reason::MethodNotAllowed).allowing(allow)),
         Lookup::UnknownProduct => Err(Refusal::new(Reason::ProductUnknown)),
         Lookup::Unknown => Err(Refusal::new(Reason::OperationUnknown)),

@@ -202,7 +202,7 @@ pub async fn prove<'a>(
     let policy = &world.policy;
     let at = record.received();
 
-    let found = matching::find(head, &world.catalogue);
+    let found = matching::find(head, world);
     let (operation, target) = record.matched(found)?;
     let envelope = envelope::check(head, body.announced(), &operation, policy);
     let envelope = record.held(Stage::Envelope, envelope)?;

@@ -7,6 +7,7 @@ use crate::{
         Reason, Refusal,
         headers::identity::IdentityForm,
         operations::{Catalogue, Environment, Operation},
+        path::AccountIds,
     },
     sca::{PsuPresent, UnknownPsu},
     trust::{Registers, Trust},
@@ -67,6 +68,8 @@ pub struct Policy {
     pub replay_everywhere: bool,
     /// Where the bank's days begin. It decides what day it is (PAY-12, QUO-8). Default Europe/Oslo.
     pub time_zone: TimeZone,
+    /// What account ids are made of (HTTP-10).
+    pub account_ids: AccountIds,
     /// What a request gets where nobody can say whether its certificate is revoked (CRT-6).
     pub revocation_unknown: WhenUnknown,
     /// The same by the group of its operation, where that differs.
@@ -104,6 +107,7 @@ impl Policy {
             },
             replay_everywhere: false,
             time_zone: Self::time_zone(Self::TIME_ZONE).unwrap_or(TimeZone::UTC),
+            account_ids: AccountIds::default(),
             revocation_unknown: match environment {
                 Environment::Production => WhenUnknown::Closed,
                 Environment::Sandbox => WhenUnknown::Open,

@@ -14,6 +14,7 @@ use super::value::Value;
 use crate::admission::Policy;
 use crate::interface::headers::{identity::IdentityForm, redirect_uri};
 use crate::interface::operations::Environment;
+use crate::interface::path::AccountIds;
 use crate::trust::CertificatePolicy;
 use crate::trust::judgement::psd2_identity;
 
@@ -46,6 +47,9 @@ pub(super) fn read(root: &mut Section<'_>, environment: Environment) -> Policy {
         let time_zone = bank.optional("time_zone");
         let time_zone = time_zone.and_then(|value| self::time_zone(&value));
         policy.time_zone = time_zone.unwrap_or(policy.time_zone);
+        let class = bank.optional("account_ids");
+        let class = class.and_then(|value| account_ids(&value));
+        policy.account_ids = class.unwrap_or(policy.account_ids);
         bank.finish();
     }
     if let Some(section) = root.optional_section("redirect_hosts") {
@@ -59,6 +63,14 @@ pub(super) fn read(root: &mut Section<'_>, environment: Environment) -> Policy {
 fn time_zone(value: &Value<'_>) -> Option<TimeZone> {
     let zone = Policy::time_zone(value.as_str()?);
     zone.or_else(|| value.refuse("the name of a time zone, such as Europe/Oslo"))
+}
+
+/// The class of characters of account ids (HTTP-10).
+fn account_ids(value: &Value<'_>) -> Option<AccountIds> {
+    match AccountIds::parse(value.as_str()?) {
+        Ok(class) => Some(class),
+        Err(expected) => value.refuse(expected),
+    }
 }
 
 /// How certificates are read (CRT-9): production is strict.

@@ -7,6 +7,7 @@
 use super::{fault::ApiFault, members::Members, psu::Known};
 use crate::{
     clock::{Clock, Stopwatch},
+    interface::path::AccountIds,
     state::{Bound, Kept, Unavailable},
 };
 use std::{
@@ -48,7 +49,7 @@ pub enum ImportFault {
     Unavailable(#[from] Unavailable),
 }
 
-/// Brings in every line of a file, and says on `progress` how far it is and what is wrong with which line.
+/// Brings in every line of a file, with accounts whose ids are made of these characters, and says on `progress` how far it is and what is wrong with which line.
 ///
 /// # Errors
 /// Why it ended early; what was kept until then stays kept.
@@ -56,6 +57,7 @@ pub async fn import(
     mut input: impl BufRead,
     kept: &Arc<Kept>,
     clock: &Clock,
+    account_ids: &AccountIds,
     progress: &mut impl Write,
 ) -> Result<Imported, ImportFault> {
     let mut running = Running::new(progress);
@@ -71,7 +73,7 @@ pub async fn import(
         };
         let Some(line) = line else { break };
         number = number.saturating_add(1);
-        match read(line, clock) {
+        match read(line, clock, account_ids) {
             Ok(None) => {}
             Ok(Some(known)) => running.bind(number, known, kept).await?,
             Err(texts) => running.report(number, &texts),
@@ -167,7 +169,7 @@ impl<'a, W: Write> Running<'a, W> {
 }
 
 /// A line: what it says, or nothing for an empty one, or what is wrong with it.
-fn read(line: Line, clock: &Clock) -> Result<Option<Known>, String> {
+fn read(line: Line, clock: &Clock, account_ids: &AccountIds) -> Result<Option<Known>, String> {
     let Line::Whole(bytes) = line else {
         return Err(format!("it is longer than {MAX_LINE} bytes"));
     };
@@ -176,8 +178,8 @@ fn read(line: Line, clock: &Clock) -> Result<Option<Known>, String> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    let known =
-        Members::parse(bytes).and_then(|mut members| Known::read(&mut members, clock.now()));
+    let known = Members::parse(bytes)
+        .and_then(|mut members| Known::read(&mut members, clock.now(), account_ids));
     known.map(Some).map_err(|fault| match fault {
         ApiFault::Members(faults) => {
             let texts = faults
@@ -222,7 +224,8 @@ mod tests {
     fn check(line: &str) -> Result<Option<Known>, String> {
         let clock = Clock::standing(Timestamp::from_unix(1_800_000_000));
         let mut input = io::Cursor::new(line.as_bytes().to_vec());
-        read(next_line(&mut input).unwrap().unwrap(), &clock)
+        let line = next_line(&mut input).unwrap().unwrap();
+        read(line, &clock, &AccountIds::default())
     }
 
     #[test]
@@ -236,6 +239,17 @@ mod tests {
             assert!(matches!(check(&line), Ok(Some(_))), "{line}");
         }
         assert_eq!(check("\r\n"), Ok(None));
+        let with = |id: &str| {
+            let more =
+                format!(",\"consent_at\":\"2026-12-01T00:00:00Z\",\"accounts\":[\"{id}\"]}}");
+            check(&good.replace('}', &more))
+        };
+        assert!(matches!(with("acc-9"), Ok(Some(_))));
+        assert!(
+            with("acc-9 ")
+                .unwrap_err()
+                .starts_with("accounts: it must be a list")
+        );
         assert_eq!(
             check(&good.replace("ab\"", "a\"").replace("last_sca", "lastSca")).unwrap_err(),
             "psu_id: it must be a UUID with its hyphens; last_sca: it is missing; it must be a moment that is not in the future, such as 2027-01-31T12:00:00Z; lastSca: this call has no such member"

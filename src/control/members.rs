@@ -8,11 +8,12 @@
 mod once;
 
 use super::fault::{ApiFault, MemberFault};
-use crate::{clock::Timestamp, interface::headers::uuid_form, trust::judgement::psd2_identity};
+use crate::{
+    clock::Timestamp,
+    interface::{headers::uuid_form, path::AccountIds},
+    trust::judgement::psd2_identity,
+};
 use serde_json::{Map, Value};
-
-/// The most characters of an account's id.
-const MAX_ACCOUNT: usize = 512;
 
 /// The most characters of an unknown member's name that a fault repeats.
 const MAX_NAME: usize = 64;
@@ -123,8 +124,7 @@ pub(super) const TPP: &str = "a TPP's identity, such as PSDNO-FSA-123456";
 /// What a moment looks like, for faults.
 pub(super) const MOMENT: &str = "a moment that is not in the future, such as 2027-01-31T12:00:00Z";
 /// What accounts look like, for faults.
-pub(super) const ACCOUNTS: &str =
-    "a list of account ids, at least one; for all accounts leave it out";
+pub(super) const ACCOUNTS: &str = "a list of account ids, at least one, each of 1 to 128 characters of bank.account_ids; for all accounts leave it out";
 
 /// The 128 bits of a UUID (HDR-9).
 pub(super) fn uuid(value: &Value) -> Option<u128> {
@@ -152,10 +152,13 @@ pub(super) fn moment(value: &Value, now: Timestamp) -> Option<Timestamp> {
     (moment <= now).then_some(moment)
 }
 
-/// Account ids, each once, in order: as clear text, not percent-encoded (QUO-15).
-pub(super) fn accounts(value: &Value) -> Option<Vec<String>> {
+/// Account ids, each once, in order: as clear text, not percent-encoded (QUO-15), of these characters (HTTP-10).
+pub(super) fn accounts(value: &Value, account_ids: &AccountIds) -> Option<Vec<String>> {
     let list = value.as_array().filter(|list| !list.is_empty())?;
-    let ids = list.iter().map(|id| text(id, MAX_ACCOUNT));
+    let ids = list.iter().map(|id| {
+        let id = id.as_str().filter(|id| account_ids.include(id))?;
+        Some(id.to_owned())
+    });
     let mut ids = ids.collect::<Option<Vec<_>>>()?;
     ids.sort_unstable();
     ids.dedup();
@@ -228,10 +231,19 @@ mod tests {
         }
         assert_eq!(tpp(&json!(" psdno-fsa-1 ")), Some("PSDNO-FSA-1".into()));
         assert_eq!(tpp(&json!("FSA-1")), None);
-        let listed = accounts(&json!(["b", "a", "b"]));
+        let ids = AccountIds::default();
+        let listed = accounts(&json!(["b", "a", "b"]), &ids);
         assert_eq!(listed, Some(vec!["a".to_owned(), "b".to_owned()]));
-        for bad in [json!([]), json!("a"), json!([""]), json!(["a", 7])] {
-            assert_eq!(accounts(&bad), None, "{bad}");
+        for bad in [
+            json!([]),
+            json!("a"),
+            json!([""]),
+            json!(["a", 7]),
+            json!(["acc-9 "]),
+            json!(["acc%2D9"]),
+            json!(["x".repeat(129)]),
+        ] {
+            assert_eq!(accounts(&bad, &ids), None, "{bad}");
         }
     }
 }

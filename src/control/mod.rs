@@ -30,6 +30,7 @@ pub use reload::Reload;
 use crate::{
     clock::Clock,
     config::{Authority, Secret, Settings},
+    interface::path::AccountIds,
     sca::Links,
     signing::Asserter,
     state::Kept,
@@ -101,6 +102,8 @@ pub struct Current {
     pub tls: Option<Arc<ServerConfig>>,
     /// The interface as OpenAPI.
     pub openapi: Value,
+    /// What account ids are made of (HTTP-10).
+    pub account_ids: AccountIds,
 }
 
 impl Current {
@@ -112,6 +115,7 @@ impl Current {
             hosts: settings.control.hosts.clone(),
             tls: settings.control.tls.clone(),
             openapi: settings.openapi(),
+            account_ids: settings.snapshot.policy.account_ids,
         }
     }
 }

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
+    interface::path::AccountIds,
     state::{self, Accounts, Bind, Bound, Kept, PsuRef, Unavailable, Withdraw, Withdrawn},
 };
 use serde_json::{Value, json};
@@ -24,14 +25,19 @@ pub(super) struct Known {
 
 impl Known {
     /// Reads the members, all of them.
-    pub(super) fn read(members: &mut Members, now: Timestamp) -> Result<Self, ApiFault> {
+    pub(super) fn read(
+        members: &mut Members,
+        now: Timestamp,
+        account_ids: &AccountIds,
+    ) -> Result<Self, ApiFault> {
         let who = who(members);
         let corporate = members.optional("psu_corporate_id", members::UUID, members::uuid);
         let moment = |value: &Value| members::moment(value, now);
         let last_sca = members.required("last_sca", members::MOMENT, moment);
         let has_consent = members.has("consent_at");
         let consent_at = members.optional("consent_at", members::MOMENT, moment);
-        let accounts = members.optional("accounts", members::ACCOUNTS, members::accounts);
+        let accounts = |value: &Value| members::accounts(value, account_ids);
+        let accounts = members.optional("accounts", members::ACCOUNTS, accounts);
         if accounts.is_some() && !has_consent {
             members.fault("accounts", "accounts belong to a consent: say consent_at");
         }
@@ -85,7 +91,8 @@ pub(super) async fn read(desk: &Desk, members: &mut Members) -> Result<Value, Ap
 
 /// `POST /psu/bind`: a PSU that the bank knows of from elsewhere.
 pub(super) async fn bind(desk: &Desk, members: &mut Members) -> Result<Value, ApiFault> {
-    let known = Known::read(members, desk.clock.now())?;
+    let account_ids = desk.current.load().account_ids;
+    let known = Known::read(members, desk.clock.now(), &account_ids)?;
     match known.bind(&desk.kept).await? {
         Bound::Here => Ok(json!({ "bound": true })),
         Bound::Elsewhere => {

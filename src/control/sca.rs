@@ -9,7 +9,7 @@ use super::{
     members::{self, Members},
 };
 use crate::{
-    interface::Code,
+    interface::{Code, path::AccountIds},
     sca::{self, Failure, Opened, Pending, PsuContext},
     state::{Completion, Finish, Finished, Hash, Kept, PsuRef},
 };
@@ -58,7 +58,7 @@ pub(super) async fn read(desk: &Desk, members: &mut Members) -> Result<Value, Ap
 /// `POST /sca/complete`: the PSU did it (SCA-4, SCA-10, SCA-18).
 pub(super) async fn complete(desk: &Desk, members: &mut Members) -> Result<Value, ApiFault> {
     let request = request(members);
-    let said = said(members);
+    let said = said(members, &desk.current.load().account_ids);
     members.finish()?;
     let opened = open(desk, request)?;
     let pending = &opened.pending;
@@ -139,7 +139,7 @@ fn open(desk: &Desk, request: Option<String>) -> Result<Opened, ApiFault> {
 type Said = (u128, Option<u128>, Option<bool>, Option<Vec<String>>);
 
 /// The members of a completion, as far as they can be judged without the token.
-fn said(members: &mut Members) -> Option<Said> {
+fn said(members: &mut Members, account_ids: &AccountIds) -> Option<Said> {
     let psu = members.required("psu_id", members::UUID, members::uuid);
     let context = members.required("context", "PRIVATE or CORPORATE", context);
     let is_named = members.has("psu_corporate_id");
@@ -156,7 +156,8 @@ fn said(members: &mut Members) -> Option<Said> {
         _ => {}
     }
     let consent = members.optional("consent", "true or false", Value::as_bool);
-    let accounts = members.optional("accounts", members::ACCOUNTS, members::accounts);
+    let accounts = |value: &Value| members::accounts(value, account_ids);
+    let accounts = members.optional("accounts", members::ACCOUNTS, accounts);
     if consent == Some(false) && accounts.is_some() {
         members.fault(
             "accounts",

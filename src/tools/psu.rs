@@ -62,7 +62,8 @@ pub fn run(
     let runtime = tokio::runtime::Runtime::new().map_err(unusable)?;
     let imported = runtime.block_on(async {
         let kept = Arc::new(Kept::open(&settings.state)?);
-        Ok::<_, PsuFault>(import(input, &kept, clock, progress).await?)
+        let account_ids = &settings.snapshot.policy.account_ids;
+        Ok::<_, PsuFault>(import(input, &kept, clock, account_ids, progress).await?)
     })?;
     Ok(match imported.bad {
         0 => ExitCode::SUCCESS,

@@ -149,8 +149,8 @@ pub(crate) fn targets(bytes: &[u8]) {
         let decoded = path::decode(segment);
         assert!(
             !matches!(&*decoded, "" | "." | "..")
-                && !decoded.contains(['/', '\\'])
-                && !segment.contains(';')
+                && decoded.bytes().all(|byte| byte.is_ascii_graphic())
+                && !decoded.contains(['/', '\\', ';', '%', '?', '#'])
         );
     }
     let _ = WORLD.catalogue.find(&Method::GET, &target);

@@ -72,7 +72,7 @@ fn seeds(parser: &str) -> Vec<Vec<u8>> {
         "date" => texts(&["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"]),
         "certificate" => vec![header("tpp-signature-certificate"), world().both.issued.pem.clone().into_bytes(), world().both.issued.der.clone()],
         "qc_statements" => vec![qc_statements_of(&world().both.issued.der)],
-        "target" => texts(&["/v1/accounts/a%20b/transactions?dateFrom=2026-01-01", "/v1/payments/x/y/status", "/v1/%C3%A6/..%2e"]),
+        "target" => texts(&["/v1/accounts/a%3Ab/transactions?dateFrom=2026-01-01", "/v1/payments/x/y%40/status", "/v1/%C3%A6/..%2e"]),
         "query" => texts(&[
             "dateFrom=2026-01-01&dateTo=2026-01-31&offset=200&limit=200&bookingStatus=both",
             "%64ateFrom=2026%2D01-01&x=%C3%A6&&limit%5B%5D=1;offset=2",

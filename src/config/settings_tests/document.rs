@@ -7,6 +7,7 @@ use crate::{
     interface::{
         headers::identity::IdentityForm,
         operations::{Environment, builtin},
+        path::AccountIds,
     },
     sca::{PsuPresent, UnknownPsu},
 };
@@ -45,6 +46,7 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(world.policy.identity, IdentityForm::NORWEGIAN);
     let zone = world.policy.time_zone.iana_name();
     assert_eq!(zone, Some(Policy::TIME_ZONE));
+    assert_eq!(world.policy.account_ids, AccountIds::default());
     assert!(world.policy.redirect_hosts.is_empty());
     assert_eq!(world.catalogue.operations().len(), builtin().len());
     assert!(settings.trust.anchors.ends_with("../certs/anchors"));
@@ -76,7 +78,7 @@ system: my-bank
 body_limit: 16KiB
 signing: {require: [(request-target), tpp-session-id]}
 psu_identity: {digits: 12}
-bank: {time_zone: Europe/Helsinki}
+bank: {time_zone: Europe/Helsinki, account_ids: 0-9}
 redirect_hosts: {psdno-fsa-123: [tpp.example, '[2001:db8::7]']}
 listener:
   address: '[::1]:8443'
@@ -146,6 +148,7 @@ log: {access: false, level: warn}
     assert_eq!(world.policy.identity.digits(), 12);
     let zone = world.policy.time_zone.iana_name();
     assert_eq!(zone, Some("Europe/Helsinki"));
+    assert_eq!(world.policy.account_ids, AccountIds::parse("0-9").unwrap());
     assert_eq!(
         world.policy.redirect_hosts["PSDNO-FSA-123"],
         ["tpp.example", "[2001:db8::7]"]
@@ -203,7 +206,7 @@ fn the_example_runs_and_shows_the_true_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 47,
+        commented_out, 48,
         "every optional key whose default is shown"
     );
 }
@@ -232,7 +235,7 @@ redirect_hosts:
   PSDNO-FSA-2: tpp.example
   PSDNO-FSA-3: [tpp.example, 'https://tpp.example', tpp.example:443, '::1', '*.tpp.example']
   psdno-fsa-3: [tpp.example]
-bank: {{time_zone: CET+1, name: x}}
+bank: {{time_zone: CET+1, account_ids: 'a b', name: x}}
 "
     );
     let host =
@@ -249,7 +252,8 @@ bank: {{time_zone: CET+1, name: x}}
         format!("{hosts}77: redirect_hosts.PSDNO-FSA-3[4]: found \"*.tpp.example\"; {host}"),
         "gateway.yaml:11:3: redirect_hosts.psdno-fsa-3: this TPP stands here already, in other letters".to_owned(),
         "gateway.yaml:12:19: bank.time_zone: found \"CET+1\"; expected the name of a time zone, such as Europe/Oslo".to_owned(),
-        "gateway.yaml:12:26: bank.name: unknown key".to_owned(),
+        "gateway.yaml:12:39: bank.account_ids: found \"a b\"; expected characters that a path may hold as they are (letters, digits and any of -._~!$&'()*+,=:@), with ranges such as A-Z".to_owned(),
+        "gateway.yaml:12:46: bank.name: unknown key".to_owned(),
     ];
     assert_eq!(Site::new().read(&text).unwrap_err(), expected);
 }

@@ -3,7 +3,7 @@
 
 use crate::interface::{
     operations::{Catalogue, Lookup, Operation, PAYMENT_PRODUCTS},
-    path::{self, Target},
+    path::{self, MAX_ID, Target},
 };
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -86,12 +86,14 @@ impl Path {
     }
 }
 
-/// HTTP-10: no slash, backslash or control character in it, however it is encoded, and no dot segment.
+/// HTTP-10: visible ASCII without slash, backslash, percent sign, semicolon, question mark and hash, however it is encoded,
+/// and no dot segment. Account ids have fewer characters, by configuration.
 fn id() -> Value {
     json!({
         "type": "string",
         "minLength": 1,
-        "pattern": r"^[^/\\\x00-\x1f\x7f]+$",
+        "maxLength": MAX_ID,
+        "pattern": r#"^[!"$&-.0-:<->@-\[\]-~]+$"#,
         "not": { "enum": [".", ".."] },
     })
 }

@@ -33,7 +33,7 @@ pub use parameter::{Parameter, ParameterKind};
 
 use super::{
     headers::{Header, PSU_ID, X_PSU_IDENTITY},
-    path::{self, Target},
+    path::{self, AccountIds, Target},
 };
 use http::Method;
 use jiff::civil::Date;
@@ -247,6 +247,39 @@ impl Operation {
             .collect()
     }
 
+    /// What ids may be made of (HTTP-10): accounts' by `account_ids`, the others by the path's own rules.
+    ///
+    /// # Errors
+    /// What is wrong with an id of a path that is this operation's, as a sentence for the caller.
+    pub fn check_ids(
+        &self,
+        target: &Target<'_>,
+        account_ids: &AccountIds,
+    ) -> Result<(), &'static str> {
+        if !self.path.contains('{') {
+            return Ok(());
+        }
+        // The first id of an operation that a consent or the quota judges is the account, whatever its path is.
+        let mut is_account = self.sca == Sca::Consent || self.quota != Quota::None;
+        let mut before = "";
+        for (name, id) in path::segments(&self.path).zip(target.segments()) {
+            if name.starts_with('{') {
+                let id = path::decode(id);
+                if (is_account || before.ends_with("accounts")) && !account_ids.include(&id) {
+                    return Err(
+                        "an account's id has 1 to 128 characters of those that this bank uses",
+                    );
+                }
+                if id.len() > path::MAX_ID {
+                    return Err("an id in the path has more than 256 characters");
+                }
+                is_account = false;
+            }
+            before = name;
+        }
+        Ok(())
+    }
+
     /// Whether it initiates a payment: only there X-PSU-IDENTITY may stand for PSU-ID (HDR-12).
     pub fn is_initiation(&self) -> bool {
         self.required.iter().any(|required| {
@@ -395,7 +428,7 @@ mod tests {
             ("GET", "/v1/accounts/42/transactions", "transaction-list"),
             (
                 "GET",
-                "/v1/accounts/42/transactions/a%20b",
+                "/v1/accounts/42/transactions/a%40b",
                 "transaction-details",
             ),
             (

@@ -4,6 +4,7 @@ use super::bank::{AGREEMENT, NOW, OTHER_TPP, PSU, Site, TPP, bank, fails, get};
 use portvakt::{
     clock::Clock,
     control::import::{Imported, import},
+    interface::path::AccountIds,
     state::PsuRef,
 };
 use serde_json::{Value, json};
@@ -193,7 +194,8 @@ fn a_file_of_psus() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let run = |text: String| {
         let mut progress = Vec::new();
-        let imported = import(Cursor::new(text), &kept, &clock, &mut progress);
+        let ids = AccountIds::default();
+        let imported = import(Cursor::new(text), &kept, &clock, &ids, &mut progress);
         (
             runtime.block_on(imported).unwrap(),
             String::from_utf8(progress).unwrap(),

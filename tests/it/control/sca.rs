@@ -95,6 +95,32 @@ fn a_completion_is_kept_once_and_said_as_often_as_asked() {
     );
 }
 
+/// A consent for an account that no path can name would be for none.
+//= HTTP-10 refused
+#[test]
+fn account_ids_that_no_path_can_have() {
+    let (_site, bank) = bank();
+    let token = bank.token(&pending());
+    let mut completion = private(&token);
+    for id in [
+        "acc-9 ",
+        "acc%2D9",
+        "acc-9;x",
+        "acc-9\u{feff}",
+        "",
+        &"x".repeat(129),
+    ] {
+        completion["accounts"] = json!([id]);
+        let answer = bank.post("/sca/complete", &completion);
+        assert_eq!(answer.status, 400, "{id}");
+        let said = String::from_utf8(answer.body).unwrap();
+        assert!(said.contains("bank.account_ids"), "{said}");
+    }
+    assert_eq!(known(&bank, PSU), Value::Null);
+    completion["accounts"] = json!(["acc-9"]);
+    assert_eq!(bank.post("/sca/complete", &completion).status, 200);
+}
+
 //= SCA-12 refused
 #[test]
 fn another_end_of_the_same_sca_is_refused() {

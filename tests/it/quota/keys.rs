@@ -16,7 +16,7 @@ fn balances(account: &str) -> Call {
 #[test]
 fn what_is_counted_together() {
     let gate = Gate::start();
-    let call = balances("a%20b");
+    let call = balances("a:b");
     use_up(&gate, &call);
     let renewed = gate.world().issue(&LeafSpec {
         organization_identifier: gate.world().both.id(),
@@ -30,9 +30,10 @@ fn what_is_counted_together() {
             call.clone().with("PSU-ID", &psu.to_uppercase()),
         ),
         (
-            "a query",
-            call.clone().at("/v1/accounts/a%20b/balances?x=1"),
+            "an id that is encoded",
+            call.clone().at("/v1/accounts/a%3Ab/balances"),
         ),
+        ("a query", call.clone().at("/v1/accounts/a:b/balances?x=1")),
         ("a session", call.clone().with("TPP-Session-ID", "another")),
         (
             "another redirect",

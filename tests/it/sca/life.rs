@@ -189,11 +189,11 @@ fn consent_is_apart_from_sca() {
     let answer = needs_sca(&gate, &under("S"));
     // For some accounts.
     let said = json!({
-        "psu_id": PSU, "context": "PRIVATE", "consent": true, "accounts": ["a b", "2"],
+        "psu_id": PSU, "context": "PRIVATE", "consent": true, "accounts": ["a:b", "2"],
     });
     complete_with(&gate, &answer, said);
     accepted(&gate, &under("S"));
-    accepted(&gate, &under("S").at("/v1/accounts/a%20b/balances"));
+    accepted(&gate, &under("S").at("/v1/accounts/a%3Ab/balances"));
     needs_sca(&gate, &under("S").at("/v1/accounts/3/balances"));
     // Refused by the PSU, who authenticated all the same.
     let answer = needs_sca(&gate, &under("S").at("/v1/accounts/3/balances"));

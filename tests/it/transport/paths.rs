@@ -7,12 +7,13 @@ use crate::harness::{Call, Connection, Gate, Protocol, accepted, check_error, re
 fn a_target_is_forwarded_byte_for_byte() {
     let gate = Gate::start();
     let targets = [
-        "/v1/accounts/a%20b/balances",
-        "/v1/accounts/%C3%A6/balances",
-        "/v1/accounts/%c3%a6/balances",
-        "/v1/accounts/a:b@c,(d)!$&'*+=/balances",
+        "/v1/accounts/a%3Ab/balances",
+        "/v1/accounts/a%3ab/balances",
+        "/v1/accounts/NO93:x_~.-/balances",
         "/v1/accounts/.../balances",
-        "/v1/accounts?x=%2e%2e/..;y&&",
+        "/v1/signing-baskets/a:b@c,(d)!$&'*+=",
+        "/v1/signing-baskets/%7Bx%7D%22%3C%40",
+        "/v1/accounts?x=%2e%2e/..%3By&&",
         "/v1/accounts?",
         "/v1/accounts?a=b?c",
         "/v1/accounts?q={%zz|\\}",
@@ -62,6 +63,17 @@ fn targets_that_two_servers_could_read_in_two_ways() {
         "/v1/accounts/%C3/balances",
         "/v1/accounts/a%2Eb/balances",
         "/v1/accounts/%7E/balances",
+        "/v1/accounts/a%20b/balances",
+        "/v1/accounts/a%1Fb/balances",
+        "/v1/accounts/a%252D9/balances",
+        "/v1/accounts/a%3Bx/balances",
+        "/v1/accounts/a%3bx/balances",
+        "/v1/accounts/a%3Fx/balances",
+        "/v1/accounts/a%23x/balances",
+        "/v1/accounts/%C3%A6/balances",
+        "/v1/signing-baskets/%c3%a6",
+        "/v1/signing-baskets/%EF%BB%BF7",
+        "/v1/signing-baskets/7%25",
     ];
     for target in targets {
         refused(
@@ -71,6 +83,73 @@ fn targets_that_two_servers_could_read_in_two_ways() {
             "BAD_REQUEST",
             "malformed-request",
         );
+    }
+}
+
+/// A core that trims, decodes again or drops parameters reads one account in all of these, and each had four calls.
+//= HTTP-10 refused
+#[test]
+fn spellings_of_one_account() {
+    let gate = Gate::start();
+    let stops = |id: &str| {
+        let target = format!("/v1/accounts/{id}/balances");
+        let call = Call::new("GET", &target);
+        refused(&gate, &call, 400, "BAD_REQUEST", "malformed-request");
+    };
+    accepted(&gate, &Call::new("GET", "/v1/accounts/acc-9/balances"));
+    for id in [
+        "acc-9%20",
+        "acc%252D9",
+        "acc-9%3Bx",
+        "acc-9%EF%BB%BF",
+        "acc-9@",
+        "acc-9+",
+        "acc-9%22",
+        "acc-9,",
+    ] {
+        stops(id);
+    }
+    accepted(
+        &gate,
+        &Call::new("GET", &format!("/v1/accounts/{}/balances", "x".repeat(128))),
+    );
+    stops(&"x".repeat(129));
+    stops(&"%3A".repeat(129));
+    let basket = |length| {
+        Call::new(
+            "GET",
+            &format!("/v1/signing-baskets/{}", "@".repeat(length)),
+        )
+    };
+    accepted(&gate, &basket(256));
+    refused(&gate, &basket(257), 400, "BAD_REQUEST", "malformed-request");
+    // What is no account's has the wider class.
+    accepted(
+        &gate,
+        &Call::new("GET", "/v1/accounts/acc-9/transactions/a@+,7"),
+    );
+    let transaction = format!("/v1/accounts/acc-9/transactions/{}", "7".repeat(257));
+    refused(
+        &gate,
+        &Call::new("GET", &transaction),
+        400,
+        "BAD_REQUEST",
+        "malformed-request",
+    );
+    let mock = Call::sandbox_transactions().at("/v1/sandbox/accounts/a@b/transactions");
+    refused(&gate, &mock, 400, "BAD_REQUEST", "malformed-request");
+}
+
+//= HTTP-10 accepted
+//= HTTP-10 refused
+#[test]
+fn a_bank_says_what_its_account_ids_are_made_of() {
+    let gate = Gate::builder().line("bank: {account_ids: 0-9@}").start();
+    accepted(&gate, &Call::new("GET", "/v1/accounts/12@/balances"));
+    accepted(&gate, &Call::new("GET", "/v1/accounts/12%40/balances"));
+    for id in ["acc-9", "12-3", "1.2"] {
+        let call = Call::new("GET", &format!("/v1/accounts/{id}/balances"));
+        refused(&gate, &call, 400, "BAD_REQUEST", "malformed-request");
     }
 }
 
@@ -117,11 +196,8 @@ fn odd_bytes_in_a_pipelined_target() {
     let gate = Gate::start();
     for (signed, sent) in [
         ("/v1/accounts", "/v1/accounts#x"),
-        (
-            "/v1/accounts/%C3%A6/balances",
-            "/v1/accounts/\u{e6}/balances",
-        ),
-        ("/v1/accounts/a%20b/balances", "/v1/accounts/a b/balances"),
+        ("/v1/accounts/ae/balances", "/v1/accounts/\u{e6}/balances"),
+        ("/v1/accounts/a-b/balances", "/v1/accounts/a b/balances"),
     ] {
         let first = render(&gate.seal(&Call::new("GET", "/v1/nothing")));
         let second = String::from_utf8(render(&gate.seal(&Call::new("GET", signed)))).unwrap();
