@@ -137,7 +137,7 @@ const fn transport(reason: Reason) -> Guide {
         _ => Guide {
             rules: "HTTP-7, HTTP-10, FWD-2",
             when: "Two servers could read the request in two ways: its framing, its path, or a Connection header that takes away what must arrive. Where the HTTP layer itself refuses, the answer has no body.",
-            remedy: "The fault says what is ambiguous. Mostly a path was put together carelessly: no empty or dot segments, no trailing slash, no percent-encoding of letters, digits and - . _ ~",
+            remedy: "The fault says what is ambiguous. Mostly a path was put together carelessly: no empty or dot segments, no trailing slash, no percent-encoding of letters, digits and - . _ ~, and ids as the bank gave them out, without white space, percent signs or semicolons",
             example: "GET /v1//accounts, or Content-Length beside Transfer-Encoding",
         },
     }
@@ -212,8 +212,8 @@ const fn query(reason: Reason) -> Guide {
         },
         _ => Guide {
             rules: "QRY-1, QRY-3",
-            when: "Query parameters do not have the form that the interface gives them, a name stands twice or is nearly one of the interface's, or a parameter is not taken without the PSU. All of them are named at once.",
-            remedy: "Each fault says what would pass. Names are compared in their letter case.",
+            when: "Query parameters do not have the form that the interface gives them, a name stands twice or is nearly one of the interface's, a semicolon stands in the query, or a parameter is not taken without the PSU. All of them are named at once.",
+            remedy: "Each fault says what would pass. Names are compared in their letter case; a semicolon in a value is written %3B.",
             example: "dateFrom=01.02.2026, datefrom=2026-02-01, or limit=0",
         },
     }
@@ -228,8 +228,8 @@ const fn payload(reason: Reason) -> Guide {
             example: "{\"amount\": \"1.00\", \"amount\": \"2.00\"}",
         },
         _ => Guide {
-            rules: "PAY-2 to PAY-13",
-            when: "Members of the body are missing or do not have the values that the interface gives them. All of them are named at once, with their paths. A requestedExecutionDate that is wrong or has passed has the code EXECUTION_DATE_INVALID.",
+            rules: "PAY-2 to PAY-14, PAY-17",
+            when: "Members of the body are missing or do not have the values that the interface gives them. All of them are named at once, with their paths. So are members whose names some servers would read as one of the interface's (InstructedAmount), and texts with control characters or bidirectional overrides. A requestedExecutionDate that is wrong or has passed has the code EXECUTION_DATE_INVALID.",
             remedy: "Each fault says what would pass. Leave out what you have no value for: null is no value.",
             example: "{\"amount\": \"100\", \"currency\": \"NOK\"}: NOK has 2 fraction digits, 100.00",
         },

@@ -137,7 +137,7 @@ reasons! {
     QueryMissing = (400, QueryParameterRequired, "query-missing", "A query parameter that this operation requires is missing."),
     /// PAY-1
     PayloadMalformed = (400, FormatError, "payload-malformed", "The body is not one JSON value in UTF-8, or it can be read in two ways."),
-    /// PAY-2 to PAY-13; PAY-12 has a code of its own.
+    /// PAY-2 to PAY-14, PAY-17; PAY-12 has a code of its own.
     PayloadInvalid = (400, FormatError, "payload-invalid", "The body does not have the members and values that this operation takes."),
     /// ERR-6: the upstream's error answer was not JSON.
     UpstreamError = (502, SystemError, "upstream-error", "The service answered with an error."),
