@@ -13,7 +13,9 @@
 
 use portvakt::{
     clock::Timestamp,
-    state::{Asked, Decision, Hash, Kept, PsuRef, QuotaAsked, RequestAsked, StateSettings},
+    state::{
+        Asked, Decision, Hash, Kept, PsuRef, QuotaAsked, RequestAsked, Retention, StateSettings,
+    },
 };
 use std::{
     path::Path,
@@ -107,7 +109,8 @@ async fn decisions(folder: &Path) {
     for id in 0..rounds {
         let request = Some(RequestAsked {
             id: hash(u64::from(id)),
-            durable: false,
+            date: Timestamp::from_unix(NOW),
+            retention: Retention::Memory,
         });
         let asked = Asked {
             request,

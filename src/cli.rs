@@ -67,7 +67,8 @@ enum Command {
     /// Be a TPP: sign a request as one does, send it, check what was saved.
     #[command(subcommand)]
     Tpp(TppCommand),
-    /// Look after what is kept: show it, copy it, make its file smaller. Ends with 0, or with 2 where it cannot.
+    /// Look after what is kept: show it, copy it, make its file smaller, accept the clock. Ends with 0, or with 2 where it
+    /// cannot.
     #[command(subcommand)]
     State(StateCommand),
 }
@@ -118,11 +119,13 @@ pub fn run(cli: &Cli) -> ExitCode {
                 Err(fault) => unusable(&fault),
             }
         }
-        Command::State(command) => match state::run(command, &mut io::stdout().lock()) {
-            Ok(status) => status,
-            Err(StateFault::Config(faults)) => bad_configuration(&faults),
-            Err(fault) => unusable(&fault),
-        },
+        Command::State(command) => {
+            match state::run(command, Clock::System.now(), &mut io::stdout().lock()) {
+                Ok(status) => status,
+                Err(StateFault::Config(faults)) => bad_configuration(&faults),
+                Err(fault) => unusable(&fault),
+            }
+        }
         Command::Tpp(command) => {
             let now = Clock::System.now().system_time();
             match tpp::run(command, now, &mut io::stdout()) {

@@ -5,14 +5,14 @@
 //! step and for good before a byte goes upstream (QUO-5). Deliberately not here: giving back, which is the gateway's
 //! once it knows what became of the request.
 
-use super::{Grant, heard::Heard, sca};
+use super::{Grant, date, heard::Heard, sca};
 use crate::{
     clock::Timestamp,
     interface::{
         Fault, QuotaLeft, Reason, Refusal, headers,
         operations::{Quota, Transactions},
     },
-    state::{self, Decision, Kept, Page, QuotaAsked, RequestAsked, Taken},
+    state::{self, Decision, Kept, Page, QuotaAsked, RequestAsked, Retention, Taken},
 };
 
 /// The request id is used for the first time, and the call is one of those that the quota allows, both counted in one
@@ -36,18 +36,21 @@ impl Claim {
     }
 }
 
-/// Claims what a request needs that is about to be forwarded.
+/// Claims what a request needs that is about to be forwarded. `now` is read just before: a body that trickles must not
+/// bring a request here whose id is forgotten by then.
 ///
 /// # Errors
-/// The request id was used (409), the quota is used up (429), or the store is away (503). Nothing is taken then.
+/// The Date does not hold any longer (400), the request id was used (409), the quota is used up (429), or the store is
+/// away (503). Nothing is taken then.
 pub(super) async fn take(
     heard: &Heard<'_>,
     grant: Option<&Grant>,
     kept: &Kept,
     now: Timestamp,
 ) -> Result<Claim, Refusal> {
+    still_holds(heard, now)?;
     let asked = state::Asked {
-        request: request(heard, kept),
+        request: request(heard, kept, now),
         quota: grant.and_then(|grant| quota(heard, grant, kept)),
         now,
     };
@@ -60,7 +63,7 @@ pub(super) async fn take(
             taken,
         }),
         Decision::Replayed => {
-            let text = "it was used within the last two minutes, and that request was forwarded";
+            let text = "it was used before, and that request was forwarded";
             let header = headers::X_REQUEST_ID.written;
             Err(Fault::header(Reason::RequestReplayed, header, text).into())
         }
@@ -72,13 +75,28 @@ pub(super) async fn take(
     }
 }
 
-/// REP-1: safe methods are remembered by this process, others for good.
-fn request(heard: &Heard<'_>, kept: &Kept) -> Option<RequestAsked> {
+/// REP-1: the Date once more, unless it is observed only.
+fn still_holds(heard: &Heard<'_>, now: Timestamp) -> Result<(), Refusal> {
+    let held = heard.date.map_or(Ok(()), |date| date::holds(date, now));
+    held.or_else(|refusal| match heard.world.policy.waiver(&refusal) {
+        Some(_) => Ok(()),
+        None => Err(refusal),
+    })
+}
+
+/// REP-1: safe methods are remembered as long as their Date can hold, others for a day. A Date that did not hold and was
+/// observed only is as good as none.
+fn request(heard: &Heard<'_>, kept: &Kept, now: Timestamp) -> Option<RequestAsked> {
     let id = headers::X_REQUEST_ID.get_filled(&heard.head.fields)?;
-    let safe = heard.head.method.is_safe();
+    let retention = match heard.head.method.is_safe() {
+        false => Retention::Day,
+        true if heard.world.policy.replay_everywhere => Retention::Date,
+        true => Retention::Memory,
+    };
     Some(RequestAsked {
         id: kept.keys().request(heard.tpp, headers::trim(id.as_bytes())),
-        durable: !safe || heard.world.policy.replay_everywhere,
+        date: heard.date.unwrap_or(now),
+        retention,
     })
 }
 

@@ -1,4 +1,4 @@
-//! The Date header against the clock (DAT-2).
+//! The Date header against the clock (DAT-2, REP-1).
 
 use super::envelope::Envelope;
 use crate::{
@@ -25,9 +25,15 @@ impl Timely {
 
 pub(super) fn judge(envelope: &Envelope, now: Timestamp) -> Result<Timely, Refusal> {
     let date = envelope.date();
+    holds(date, now).map(|()| Timely { date })
+}
+
+/// Whether a Date holds at a time: when the head has come, and once more when the request id is claimed (REP-1), since the
+/// body may have taken its time.
+pub(super) fn holds(date: Timestamp, now: Timestamp) -> Result<(), Refusal> {
     let deviation = date.distance(now);
     if deviation <= MAX_DEVIATION {
-        return Ok(Timely { date });
+        return Ok(());
     }
     let direction = if date < now { "behind" } else { "ahead of" };
     let text = format!(

@@ -3,6 +3,7 @@
 //! The envelope has judged the form of every header that is read here.
 
 use super::{Asked, Head, Snapshot};
+use crate::clock::Timestamp;
 use crate::interface::{
     headers::{self, Header, uuid_form},
     operations::{Operation, Takes},
@@ -16,6 +17,8 @@ pub(super) struct Heard<'a> {
     pub(super) operation: &'a Operation,
     pub(super) target: Target<'a>,
     pub(super) asked: Option<&'a Asked>,
+    /// The Date header, where it held when the head was judged.
+    pub(super) date: Option<Timestamp>,
     /// The TPP's identity (CRT-4).
     pub(super) tpp: &'a str,
     pub(super) world: &'a Snapshot,

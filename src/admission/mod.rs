@@ -381,7 +381,7 @@ async fn remember(
     let policy = &heard.world.policy;
     let grant = sca::judge(&heard, links, kept, now).await;
     let grant = record.judge(Stage::Sca, policy, grant)?;
-    let claim = claim::take(&heard, grant.held(), kept, now).await;
+    let claim = claim::take(&heard, grant.held(), kept, record.now()).await;
     let claim = record.judge(Stage::Claim, policy, claim)?;
     Ok(Remembered::Judged(grant, claim))
 }

@@ -59,6 +59,7 @@ impl Proven<'_> {
     pub(super) fn heard(&self) -> Option<Heard<'_>> {
         let Evidence {
             asked,
+            date,
             tpp,
             signed,
             intact,
@@ -70,6 +71,7 @@ impl Proven<'_> {
                 operation: &self.operation,
                 target: self.target,
                 asked: asked.held(),
+                date: date.held().map(Timely::date),
                 tpp: tpp.certificate().tpp_id(),
                 world: self.world,
             }),

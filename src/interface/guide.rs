@@ -165,8 +165,8 @@ const fn headers(reason: Reason) -> Guide {
         },
         Reason::DateSkewed => Guide {
             rules: "DAT-2",
-            when: "The Date header is more than 60 seconds from the gateway's clock.",
-            remedy: "Compare with the Date of the answer. Synchronise the clock, and sign requests when they are sent, not before.",
+            when: "The Date header is more than 60 seconds from the gateway's clock when the head has come, or when the whole body has.",
+            remedy: "Compare with the Date of the answer. Synchronise the clock, sign requests when they are sent, not before, and send the body at once.",
             example: "A request that waited 61 seconds in a queue",
         },
         Reason::DigestMismatch => Guide {
@@ -376,7 +376,7 @@ const fn state(reason: Reason) -> Guide {
         },
         _ => Guide {
             rules: "REP-1",
-            when: "A request of this TPP with the same X-Request-ID was forwarded within the last two minutes.",
+            when: "A request of this TPP with the same X-Request-ID was forwarded: within the last 24 hours where it changed something, as long as its Date could pass where it did not.",
             remedy: "Give each call an X-Request-ID of its own, a repeated one too. A payment that was repeated may have been taken the first time: read its status.",
             example: "A client library that repeats a request as it was",
         },

@@ -14,9 +14,11 @@ mod psu;
 mod settings;
 mod verbs;
 
-// Pure parts: the quota's decision, and what is held in memory.
+// Pure parts: the quota's decision, the replay's and the clock's, and what is held in memory.
 mod calls;
+mod clock;
 mod memory;
+mod replay;
 mod seen;
 
 // The kinds of stores.
@@ -28,10 +30,11 @@ pub use psu::{Accounts, Consent, Context, Psu, Session};
 pub use settings::{OpenFault, StateSettings};
 pub use verbs::{
     Asked, Bind, Bound, Completion, Counters, Decision, Finish, Finished, Left, Page, PsuRef,
-    QuotaAsked, RequestAsked, Rows, Taken, Unavailable, Withdraw, Withdrawn,
+    QuotaAsked, RequestAsked, Retention, Rows, Taken, Unavailable, Withdraw, Withdrawn,
 };
 
 use crate::clock::Timestamp;
+use clock::Clock;
 use memory::Memory;
 use seen::Claim;
 use sqlite::Sqlite;
@@ -111,26 +114,37 @@ impl Kept {
     /// that was used wins over a quota that is used up.
     ///
     /// # Errors
-    /// The store is away, or there is no room to remember the request id: nothing is taken.
+    /// The store is away, there is no room to remember the request id, or the clock stepped back so far that nobody can
+    /// say whether it was used: nothing is taken.
     pub async fn commit(&self, asked: Asked) -> Result<Decision, Unavailable> {
-        let durable = asked.request.filter(|request| request.durable);
-        let mut claimed = match asked.request.filter(|request| !request.durable) {
-            None => None,
-            Some(request) => match self.memory().seen.claim(request.id, asked.now) {
-                Claim::First => Some(InMemory {
-                    memory: self.memory(),
-                    id: request.id,
-                    at: asked.now,
-                    kept: false,
-                }),
+        if asked.request.is_some() || asked.quota.is_some() {
+            self.clock().see(asked.now)?;
+        }
+        let durable = asked.request.filter(RequestAsked::is_durable);
+        if durable.is_some_and(|request| request.may_be_removed(self.clock().latest())) {
+            return Err(self.behind());
+        }
+        let mut claimed = None;
+        if let Some(request) = asked.request.filter(|request| !request.is_durable()) {
+            let until = request.until(asked.now);
+            match self.memory().seen.claim(request.id, until, asked.now) {
+                Claim::First => {
+                    claimed = Some(InMemory {
+                        memory: self.memory(),
+                        id: request.id,
+                        until,
+                        kept: false,
+                    });
+                }
                 Claim::Used => return Ok(Decision::Replayed),
+                Claim::Forgotten => return Err(self.behind()),
                 Claim::Full => {
                     return Err(Unavailable(
                         "more requests than state.request_ids_in_memory allows".into(),
                     ));
                 }
-            },
-        };
+            }
+        }
         let started = self.claim(durable, asked).await?;
         let (call, left) = match started {
             sqlite::Started::Held { call, left } => (call, left),
@@ -170,7 +184,7 @@ impl Kept {
         let Kind::Sqlite(sqlite) = &self.kind;
         sqlite
             .claim(sqlite::Claimed {
-                request: durable.map(|request| request.id),
+                request: durable,
                 quota: asked.quota,
                 now: asked.now,
             })
@@ -184,10 +198,11 @@ impl Kept {
     /// The store is away: nothing that is durable is given back.
     pub async fn give_back(&self, taken: &Taken, connected: bool) -> Result<(), Unavailable> {
         let request = taken.request.filter(|_| !connected);
-        if let Some(request) = request.filter(|request| !request.durable) {
-            self.memory().seen.forget(request.id, taken.at);
+        if let Some(request) = request.filter(|request| !request.is_durable()) {
+            let until = request.until(taken.at);
+            self.memory().seen.forget(request.id, until);
         }
-        let durable = request.filter(|request| request.durable);
+        let durable = request.filter(RequestAsked::is_durable);
         if durable.is_none() && taken.call.is_none() {
             return Ok(());
         }
@@ -196,7 +211,7 @@ impl Kept {
         sqlite
             .change(move |change| {
                 if let Some(request) = durable {
-                    sqlite::forget(change, request.id, at)?;
+                    sqlite::forget(change, request.id, request.until(at))?;
                 }
                 call.map_or(Ok(()), |call| sqlite::give_back(change, call))
             })
@@ -248,20 +263,52 @@ impl Kept {
         sqlite.tidy(now).await
     }
 
-    /// Whether it can be written, as of the last time that it was tried: for readiness. A store that could not be
-    /// written is tried again every second.
+    /// Whether it can be written, as of the last time that it was tried, and whether the clock can be believed: for
+    /// readiness. A store that could not be written is tried again every second.
     ///
     /// # Errors
     /// Why not: for the operator.
-    pub fn health(&self) -> Result<(), Unavailable> {
+    pub fn health(&self, now: Timestamp) -> Result<(), Unavailable> {
+        self.believes(now)?;
         let Kind::Sqlite(sqlite) = &self.kind;
         sqlite.health()
+    }
+
+    /// Whether the clock did not step back so far that requests are refused for it (REP-1).
+    fn believes(&self, now: Timestamp) -> Result<(), Unavailable> {
+        self.clock().see(now)?;
+        let (signed_now, latest) = (replay::date_ends(now), self.clock().latest());
+        let refusing = signed_now <= self.memory().seen.forgotten()
+            || self.clock().is_refusing() && replay::may_be_removed(signed_now, latest);
+        self.clock().note_refusing(refusing);
+        if refusing {
+            return Err(self.behind());
+        }
+        Ok(())
+    }
+
+    /// The clock stepped back, and it is forgotten whether a safe method's id was used.
+    fn behind(&self) -> Unavailable {
+        self.clock().note_refusing(true);
+        let latest = self.clock().latest();
+        Unavailable(format!(
+            "the clock stepped back from {latest}: requests that change nothing could be taken twice, so they are refused \
+             until it is there again, or until you say that it is right with `portvakt state accept-clock`"
+        ))
     }
 
     /// What it did since it was opened, and how much it holds.
     pub fn counters(&self) -> Counters {
         let Kind::Sqlite(sqlite) = &self.kind;
-        sqlite.counters()
+        Counters {
+            clock_stepped_back: self.clock().is_refusing(),
+            ..sqlite.counters()
+        }
+    }
+
+    fn clock(&self) -> &Clock {
+        let Kind::Sqlite(sqlite) = &self.kind;
+        sqlite.clock()
     }
 
     fn memory(&self) -> &Memory {
@@ -280,14 +327,14 @@ impl fmt::Debug for Kept {
 struct InMemory<'a> {
     memory: &'a Memory,
     id: Hash,
-    at: Timestamp,
+    until: Timestamp,
     kept: bool,
 }
 
 impl Drop for InMemory<'_> {
     fn drop(&mut self) {
         if !self.kept {
-            self.memory.seen.forget(self.id, self.at);
+            self.memory.seen.forget(self.id, self.until);
         }
     }
 }

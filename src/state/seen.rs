@@ -1,8 +1,9 @@
 //! The request ids of safe requests, in memory (REP-1): for those this process's own memory is enough.
 //!
 //! Two generations of a map in each of 64 shards, with exact times: a generation is begun every three minutes and
-//! forgotten when it is at least three minutes old, so that nothing has to be searched for what expired. Invariant: an id
-//! is never forgotten before its time; where memory is full, new ones are refused instead.
+//! forgotten when it is at least three minutes old, so that nothing has to be searched for what expired. Invariants: an id
+//! is never forgotten before its time, and where memory is full, new ones are refused instead; what was forgotten is
+//! never taken for unused, whatever the clock shows afterwards.
 
 use super::{Hash, keys::ByItself};
 use crate::clock::Timestamp;
@@ -11,17 +12,12 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// How long a request id is remembered, in seconds: its Date could pass for 60 s before and 60 s after it was judged
-/// (DAT-1), and the last of these seconds counts.
-pub(super) const REMEMBERED: u64 = 120;
-
-/// How long a generation grows, in seconds: a minute more than an id lives, for a clock that is set back a little.
-const GENERATION: u64 = REMEMBERED + 60;
-
-/// A clock that was set back by more than this many seconds starts the generations anew.
-const SET_BACK: u64 = 3_600;
+/// How long a generation grows, in seconds: longer than an id lives, which is 121 s where its Date is a minute ahead.
+const GENERATION: u64 = 180;
 
 const SHARDS: usize = 64;
+
+type Ids = HashMap<Hash, u64, ByItself>;
 
 /// The ids.
 pub(super) struct Seen {
@@ -33,8 +29,18 @@ pub(super) struct Seen {
 #[derive(Default)]
 struct Shard {
     begun: u64,
-    young: HashMap<Hash, u64, ByItself>,
-    old: HashMap<Hash, u64, ByItself>,
+    young: Generation,
+    old: Generation,
+    /// The latest end of an id that was forgotten. Of an id that would end by then nobody can say whether it was used.
+    forgotten: u64,
+}
+
+#[derive(Default)]
+struct Generation {
+    /// The last second in which each id counts as used.
+    ids: Ids,
+    /// The latest of these.
+    last: u64,
 }
 
 /// What came of a claim.
@@ -44,6 +50,8 @@ pub(super) enum Claim {
     First,
     /// It was used before, and is remembered.
     Used,
+    /// It may have been used and forgotten: the clock stepped back.
+    Forgotten,
     /// There is no room to remember it.
     Full,
 }
@@ -57,61 +65,107 @@ impl Seen {
         }
     }
 
-    /// Claims an id.
-    pub(super) fn claim(&self, id: Hash, now: Timestamp) -> Claim {
-        let now = now.unix();
+    /// Claims an id, which counts as used until then.
+    pub(super) fn claim(&self, id: Hash, until: Timestamp, now: Timestamp) -> Claim {
+        let (until, now) = (until.unix(), now.unix());
         self.with_shard(id, |shard| {
             shard.turn(now);
             let used = [&shard.young, &shard.old]
                 .into_iter()
-                .any(|ids| ids.get(&id).is_some_and(|until| now <= *until));
+                .any(|generation| generation.ids.get(&id).is_some_and(|until| now <= *until));
             if used {
                 return Claim::Used;
             }
-            if shard.young.len() >= self.most {
+            if until <= shard.forgotten {
+                return Claim::Forgotten;
+            }
+            if shard.young.ids.len() >= self.most {
                 return Claim::Full;
             }
-            shard.old.remove(&id);
-            shard.young.insert(id, now.saturating_add(REMEMBERED));
+            shard.old.ids.remove(&id);
+            shard.young.put(id, until);
             Claim::First
         })
     }
 
-    /// Takes back a claim that was made at that time.
-    pub(super) fn forget(&self, id: Hash, claimed: Timestamp) {
-        let until = claimed.unix().saturating_add(REMEMBERED);
+    /// Takes back a claim that was made until then.
+    pub(super) fn forget(&self, id: Hash, until: Timestamp) {
+        let until = until.unix();
         self.with_shard(id, |shard| {
-            for ids in [&mut shard.young, &mut shard.old] {
-                if ids.get(&id) == Some(&until) {
-                    ids.remove(&id);
+            for generation in [&mut shard.young, &mut shard.old] {
+                if generation.ids.get(&id) == Some(&until) {
+                    generation.ids.remove(&id);
                 }
             }
         });
+    }
+
+    /// The latest end of an id that was forgotten.
+    pub(super) fn forgotten(&self) -> Timestamp {
+        let forgotten = self.shards.iter().map(|shard| locked(shard).forgotten);
+        Timestamp::from_unix(forgotten.max().unwrap_or(0))
+    }
+
+    /// An operator says that the clock is right: what was forgotten does not matter any longer.
+    pub(super) fn trust_clock(&self) {
+        for shard in &self.shards {
+            locked(shard).forgotten = 0;
+        }
     }
 
     fn with_shard<T>(&self, id: Hash, act: impl FnOnce(&mut Shard) -> T) -> T {
         let [first, ..] = *id.as_bytes();
         let index = usize::from(first) % SHARDS;
         match self.shards.get(index) {
-            Some(shard) => act(&mut shard.lock().unwrap_or_else(PoisonError::into_inner)),
+            Some(shard) => act(&mut locked(shard)),
             // Not to be seen: there are 64 shards.
             None => act(&mut Shard::default()),
         }
     }
 }
 
+fn locked(shard: &Mutex<Shard>) -> std::sync::MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Shard {
-    /// Begins a new generation when it is time.
+    /// Begins a new generation when it is time. After the clock stepped back, the current one only lasts longer.
     fn turn(&mut self, now: u64) {
-        if now.saturating_add(SET_BACK) < self.begun {
-            self.begun = now;
+        self.begun = self.begun.min(now);
+        if now.saturating_sub(self.begun) < GENERATION {
+            return;
         }
-        if now.saturating_sub(self.begun) >= GENERATION {
-            // As large as the last one became: a map that grows keeps whoever is next waiting.
-            let young = HashMap::with_capacity_and_hasher(self.young.len(), ByItself::default());
-            self.old = std::mem::replace(&mut self.young, young);
-            self.begun = now;
+        // As large as the last one became: a map that grows keeps whoever is next waiting.
+        let young = Generation::with_room(self.young.ids.len());
+        let old = std::mem::replace(&mut self.young, young);
+        let dropped = std::mem::replace(&mut self.old, old);
+        self.begun = now;
+        if dropped.last < now {
+            self.forgotten = self.forgotten.max(dropped.last);
+            return;
         }
+        // Only where the clock was ahead: an id that has not ended goes on.
+        for (id, until) in dropped.ids {
+            if until < now {
+                self.forgotten = self.forgotten.max(until);
+            } else if !self.old.ids.contains_key(&id) {
+                self.old.put(id, until);
+            }
+        }
+    }
+}
+
+impl Generation {
+    fn with_room(ids: usize) -> Self {
+        Self {
+            ids: HashMap::with_capacity_and_hasher(ids, ByItself::default()),
+            last: 0,
+        }
+    }
+
+    fn put(&mut self, id: Hash, until: u64) {
+        self.ids.insert(id, until);
+        self.last = self.last.max(until);
     }
 }
 
@@ -127,45 +181,108 @@ mod tests {
         Timestamp::from_unix(seconds)
     }
 
+    /// Claims an id of a request that was signed when it is sent.
+    fn claim(seen: &Seen, number: u128, now: u64) -> Claim {
+        seen.claim(id(number), at(now + 61), at(now))
+    }
+
     #[test]
     fn an_id_is_remembered_to_the_second() {
         for claimed in [1_000, 1_001, 1_100, 1_179, 1_180, 1_259] {
             let seen = Seen::new(100_000);
-            assert_eq!(seen.claim(id(9), at(1_000)), Claim::First);
-            assert_eq!(seen.claim(id(1), at(claimed)), Claim::First);
-            for later in [0, 1, 60, 119, 120] {
-                assert_eq!(seen.claim(id(1), at(claimed + later)), Claim::Used);
+            assert_eq!(claim(&seen, 9, 1_000), Claim::First);
+            assert_eq!(claim(&seen, 1, claimed), Claim::First);
+            for later in [0, 1, 60, 61] {
+                assert_eq!(claim(&seen, 1, claimed + later), Claim::Used);
             }
-            assert_eq!(seen.claim(id(1), at(claimed + 121)), Claim::First);
-            assert_eq!(seen.claim(id(1), at(claimed + 241)), Claim::Used);
+            assert_eq!(claim(&seen, 1, claimed + 62), Claim::First);
+            assert_eq!(claim(&seen, 1, claimed + 123), Claim::Used);
+        }
+    }
+
+    #[test]
+    fn the_date_says_how_long() {
+        for ahead in [-60, -1, 0, 60] {
+            let seen = Seen::new(1_000);
+            let until = 1_000_u64.saturating_add_signed(ahead + 61);
+            assert_eq!(seen.claim(id(1), at(until), at(1_000)), Claim::First);
+            assert_eq!(seen.claim(id(1), at(until), at(until)), Claim::Used);
+            assert_eq!(claim(&seen, 1, until + 1), Claim::First);
         }
     }
 
     #[test]
     fn a_claim_can_be_taken_back_by_its_owner_only() {
         let seen = Seen::new(1_000);
-        seen.claim(id(1), at(1_000));
-        seen.forget(id(1), at(999));
-        assert_eq!(seen.claim(id(1), at(1_001)), Claim::Used);
-        seen.forget(id(1), at(1_000));
-        assert_eq!(seen.claim(id(1), at(1_001)), Claim::First);
+        claim(&seen, 1, 1_000);
+        seen.forget(id(1), at(1_060));
+        assert_eq!(claim(&seen, 1, 1_001), Claim::Used);
+        seen.forget(id(1), at(1_061));
+        assert_eq!(claim(&seen, 1, 1_001), Claim::First);
     }
 
     #[test]
     fn what_does_not_fit_is_refused_and_nothing_is_forgotten() {
         let seen = Seen::new(128);
-        assert_eq!(seen.claim(id(1), at(1_000)), Claim::First);
-        assert_eq!(seen.claim(id(2), at(1_000)), Claim::Full);
-        assert_eq!(seen.claim(id(1), at(1_120)), Claim::Used);
-        assert_eq!(seen.claim(id(2), at(1_180)), Claim::First);
-        assert_eq!(seen.claim(id(3), at(1_000_000)), Claim::First);
+        assert_eq!(claim(&seen, 1, 1_000), Claim::First);
+        assert_eq!(claim(&seen, 2, 1_000), Claim::Full);
+        assert_eq!(claim(&seen, 1, 1_061), Claim::Used);
+        assert_eq!(claim(&seen, 2, 1_180), Claim::First);
+        assert_eq!(claim(&seen, 3, 1_000_000), Claim::First);
+    }
+
+    /// Generations turn, the clock steps back, and the same bytes come again.
+    #[test]
+    fn a_clock_that_steps_back_opens_nothing() {
+        for ahead in [180, 400, 4_000, 90_000] {
+            let seen = Seen::new(1_000_000);
+            assert_eq!(claim(&seen, 1, 10_000), Claim::First);
+            for (number, now) in [
+                (2, 10_000 + ahead),
+                (3, 10_200 + ahead),
+                (4, 10_400 + ahead),
+            ] {
+                assert_eq!(claim(&seen, number, now), Claim::First);
+            }
+            for back in [10_000, 10_060, 9_950] {
+                let again = seen.claim(id(1), at(10_061), at(back));
+                assert_ne!(again, Claim::First, "{ahead} s ahead, then back to {back}");
+            }
+            // What is signed after the last that was forgotten is as good as ever.
+            assert_eq!(claim(&seen, 5, seen.forgotten().unix()), Claim::First);
+        }
+    }
+
+    #[test]
+    fn a_clock_that_steps_back_a_minute_refuses_nothing() {
+        let seen = Seen::new(1_000_000);
+        for second in 0..2_000_u64 {
+            let now = 100_000 + second - if second % 7 == 0 { 60 } else { 0 };
+            assert_eq!(claim(&seen, u128::from(second), now), Claim::First);
+        }
+        assert!(seen.forgotten() > at(101_000));
     }
 
     #[test]
     fn a_clock_that_was_years_ahead_does_not_block_for_years() {
         let seen = Seen::new(128);
-        assert_eq!(seen.claim(id(1), at(4_000_000_000)), Claim::First);
-        assert_eq!(seen.claim(id(2), at(1_000)), Claim::Full);
-        assert_eq!(seen.claim(id(2), at(1_180)), Claim::First);
+        assert_eq!(claim(&seen, 1, 4_000_000_000), Claim::First);
+        assert_eq!(claim(&seen, 2, 1_000), Claim::Full);
+        for (number, now) in [(2, 1_180), (3, 1_360), (4, 1_540), (5, 1_720)] {
+            assert_eq!(claim(&seen, number, now), Claim::First);
+        }
+        assert_eq!(claim(&seen, 1, 4_000_000_001), Claim::Used);
+    }
+
+    #[test]
+    fn an_operator_can_say_that_the_clock_is_right() {
+        let seen = Seen::new(1_000);
+        for now in [50_000, 50_200, 50_400, 50_600] {
+            claim(&seen, u128::from(now), now);
+        }
+        assert_eq!(claim(&seen, 1, 1_000), Claim::Forgotten);
+        seen.trust_clock();
+        assert_eq!(claim(&seen, 1, 1_000), Claim::First);
+        assert_eq!(claim(&seen, 1, 1_001), Claim::Used);
     }
 }

@@ -29,8 +29,28 @@ pub struct Asked {
 pub struct RequestAsked {
     /// [`Keys::request`](super::Keys::request).
     pub id: Hash,
-    /// Whether the claim must survive a restart and hold across replicas: so for unsafe methods (REP-1).
-    pub durable: bool,
+    /// The request's Date, which holds now.
+    pub date: Timestamp,
+    /// Where it is remembered, and for how long.
+    pub retention: Retention,
+}
+
+/// Where a request id is remembered, and for how long (REP-1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retention {
+    /// In this process's memory, until its Date + 61 s: a safe method.
+    Memory,
+    /// Until then in the store, over restarts and for all replicas: a safe method under `replay.scope: all`.
+    Date,
+    /// In the store for 24 hours: an unsafe method.
+    Day,
+}
+
+impl RequestAsked {
+    /// Whether the claim survives a restart and holds across replicas.
+    pub(super) fn is_durable(&self) -> bool {
+        self.retention != Retention::Memory
+    }
 }
 
 /// A call of a quota: four in any 24 hours (QUO-1).
@@ -56,7 +76,7 @@ pub struct Page {
 pub enum Decision {
     /// All of it is taken.
     Held(Taken),
-    /// The request id was used before, and its Date could still pass. Nothing is taken.
+    /// The request id was used before, and is remembered. Nothing is taken.
     Replayed,
     /// The quota is used up until then. Nothing is taken.
     NextAt(Timestamp),
@@ -196,6 +216,8 @@ pub struct Counters {
     pub spent: Duration,
     /// Rows, as housekeeping last counted them.
     pub rows: Rows,
+    /// Whether requests are refused because the clock stepped back (REP-1).
+    pub clock_stepped_back: bool,
 }
 
 /// Rows by kind; none until housekeeping has been around for the first time.

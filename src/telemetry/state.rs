@@ -17,6 +17,7 @@ pub(super) fn families(counters: &Counters) -> Vec<MetricFamily> {
         largest_batch,
         spent,
         rows,
+        clock_stepped_back,
     } = counters;
     [
         counted(
@@ -39,7 +40,16 @@ pub(super) fn families(counters: &Counters) -> Vec<MetricFamily> {
             "The time that the store spent in transactions.",
             spent.as_secs_f64(),
         ),
-        largest(*largest_batch),
+        gauge(
+            "portvakt_state_largest_batch",
+            "The most changes in one transaction of the store.",
+            *largest_batch,
+        ),
+        gauge(
+            "portvakt_state_clock_stepped_back",
+            "Whether requests are refused because the clock stepped back (REP-1).",
+            u64::from(*clock_stepped_back),
+        ),
         held(rows),
     ]
     .into_iter()
@@ -63,13 +73,9 @@ fn sum(name: &str, help: &str, value: f64) -> Vec<MetricFamily> {
     })
 }
 
-fn largest(changes: u64) -> Vec<MetricFamily> {
-    let (name, help) = (
-        "portvakt_state_largest_batch",
-        "The most changes in one transaction of the store.",
-    );
+fn gauge(name: &str, help: &str, value: u64) -> Vec<MetricFamily> {
     IntGauge::new(name, help).map_or_else(not_made, |gauge| {
-        gauge.set(number(changes));
+        gauge.set(number(value));
         gauge.collect()
     })
 }
@@ -137,6 +143,7 @@ mod tests {
                 quotas: Some(0),
                 ..Rows::default()
             },
+            clock_stepped_back: true,
         };
         let mut text = Vec::new();
         TextEncoder::new()
@@ -154,6 +161,7 @@ mod tests {
                 "portvakt_state_changes_total 5000000000",
                 "portvakt_state_batch_seconds_total 1.5",
                 "portvakt_state_largest_batch 64",
+                "portvakt_state_clock_stepped_back 1",
                 r#"portvakt_state_rows{table="psu"} 3"#,
                 r#"portvakt_state_rows{table="quota"} 0"#,
             ]

@@ -1,6 +1,8 @@
 //! REP-1: a request id is used once.
 
-use crate::harness::{Call, Gate, Protocol, Reply, accepted, refused};
+use crate::harness::{
+    Answer, Call, Connection, Gate, Protocol, Reply, Sealed, accepted, refused, render,
+};
 use portvakt::clock::{Clock, Timestamp};
 
 fn replayed(gate: &Gate, call: &Call) {
@@ -14,7 +16,7 @@ fn with_id(call: Call, id: &str) -> Call {
 //= REP-1 accepted
 //= REP-1 refused
 #[test]
-fn a_request_id_is_used_once_while_its_date_could_pass() {
+fn a_request_id_is_used_once_as_long_as_it_is_remembered() {
     let clock = Clock::standing(Timestamp::from_unix(1_790_000_000));
     let gate = Gate::builder().clock(&clock).start();
     let begun = clock.now().unix();
@@ -33,9 +35,11 @@ fn a_request_id_is_used_once_while_its_date_could_pass() {
                 &gate.world().pisp
             }),
         );
-        clock.set(Timestamp::from_unix(begun + 120));
+        // Each time it is signed anew.
+        let last = if id == "a" { 61 } else { 86_400 };
+        clock.set(Timestamp::from_unix(begun + last));
         replayed(&gate, &call);
-        clock.set(Timestamp::from_unix(begun + 121));
+        clock.set(Timestamp::from_unix(begun + last + 1));
         accepted(&gate, &call);
     }
 }
@@ -92,4 +96,51 @@ fn an_unsafe_request_is_remembered_over_a_restart() {
     accepted(&gate, &list);
     gate.restart();
     replayed(&gate, &list);
+}
+
+/// Sends a request whose last byte comes when the clock stands at `ends`.
+fn trickled(gate: &Gate, clock: &Clock, sealed: &Sealed, ends: u64) -> Answer {
+    let bytes = render(sealed);
+    let (last, rest) = bytes.split_last().unwrap();
+    let mut connection = Connection::open(gate);
+    connection.send(rest).unwrap();
+    // One thread serves both connections: once it has answered another one, it has judged the head of this one.
+    for _ in 0..2 {
+        let other = Call::bare("GET", "/v1/nothing").only(Protocol::Http1);
+        assert_eq!(gate.send(&other, Protocol::Http1).status, 404);
+    }
+    clock.set(Timestamp::from_unix(ends));
+    connection.send(&[*last]).unwrap();
+    connection.answer(&sealed.request.method).unwrap()
+}
+
+//= REP-1 refused
+#[test]
+fn a_body_that_trickles_opens_no_request_id_again() {
+    let clock = Clock::standing(Timestamp::from_unix(1_790_000_000));
+    let begun = clock.now().unix();
+    let at = |seconds: u64| clock.set(Timestamp::from_unix(begun + seconds));
+    for call in [Call::payment(), Call::accounts().json("{}")] {
+        let gate = Gate::builder().clock(&clock).start();
+        at(0);
+        let sealed = gate.seal(&call.off_by(52));
+        // The first is late itself: its Date still holds when its id is claimed.
+        assert_eq!(trickled(&gate, &clock, &sealed, begun + 9).status, 200);
+        assert_eq!(gate.upstream().take().len(), 1);
+        // The head comes while its Date holds, the last byte as long as it does, and after that.
+        for (head, last, reason) in [
+            (112, 133, "date-skewed"),
+            (9, 9, "request-replayed"),
+            (112, 112, "request-replayed"),
+            (112, 113, "date-skewed"),
+            (112, 121, "date-skewed"),
+            (112, 124, "date-skewed"),
+            (112, 90_000, "date-skewed"),
+        ] {
+            at(head);
+            let answer = trickled(&gate, &clock, &sealed, begun + last);
+            assert!(gate.upstream().take().is_empty(), "{head} to {last} s");
+            assert_eq!(answer.reason(), reason, "{head} to {last} s");
+        }
+    }
 }

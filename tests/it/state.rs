@@ -12,11 +12,14 @@ mod race;
 /// The SQLite file itself: opened, refused, damaged, away, back.
 mod file;
 
+/// A clock that steps back.
+mod clock;
+
 use portvakt::{
     clock::Timestamp,
     state::{
         Asked, Completion, Decision, Finish, Hash, Kept, PsuRef, QuotaAsked, RequestAsked,
-        StateSettings, Taken,
+        Retention, StateSettings, Taken,
     },
 };
 use tempfile::TempDir;
@@ -30,6 +33,9 @@ const BEGIN: u64 = 1_767_225_600;
 
 const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;
+
+/// Every way to remember a request id.
+const RETENTIONS: [Retention; 3] = [Retention::Memory, Retention::Date, Retention::Day];
 
 /// A folder with a store in it.
 struct Place(TempDir);
@@ -82,12 +88,18 @@ fn call(key: u64, now: u64) -> Asked {
     }
 }
 
-/// The first use of a request id.
-fn request(id: u64, durable: bool, now: u64) -> Asked {
+/// The first use of a request id, by a request that is signed when it is sent.
+fn request(id: u64, retention: Retention, now: u64) -> Asked {
+    dated(id, retention, now, now)
+}
+
+/// The same, with another Date.
+fn dated(id: u64, retention: Retention, date: u64, now: u64) -> Asked {
     Asked {
         request: Some(RequestAsked {
             id: hash(id),
-            durable,
+            date: at(date),
+            retention,
         }),
         quota: None,
         now: at(now),

@@ -3,7 +3,11 @@
 use super::{seconds, timestamp, writer::Change};
 use crate::{
     clock::Timestamp,
-    state::{Hash, Left, Page, calls::Calls, seen::REMEMBERED, verbs::QuotaAsked},
+    state::{
+        Hash, Left, Page,
+        calls::Calls,
+        verbs::{QuotaAsked, RequestAsked},
+    },
 };
 use rusqlite::OptionalExtension;
 
@@ -12,7 +16,7 @@ pub(in crate::state) const PAGES: u64 = 15 * 60;
 
 /// What has to be durable of what a request needs.
 pub(in crate::state) struct Claimed {
-    pub(in crate::state) request: Option<Hash>,
+    pub(in crate::state) request: Option<RequestAsked>,
     pub(in crate::state) quota: Option<QuotaAsked>,
     pub(in crate::state) now: Timestamp,
 }
@@ -44,7 +48,7 @@ impl Claimed {
     /// Replayed wins over used up, and nothing is written for either.
     pub(super) fn run(self, change: &mut Change<'_>) -> rusqlite::Result<Started> {
         if let Some(request) = self.request
-            && is_used(change, request, self.now)?
+            && is_used(change, request.id, self.now)?
         {
             return Ok(Started::Replayed);
         }
@@ -62,7 +66,7 @@ impl Claimed {
             change
                 .sql
                 .prepare_cached("INSERT OR REPLACE INTO request VALUES (?1, ?2)")?
-                .execute((request.as_bytes(), until(self.now)))?;
+                .execute((request.id.as_bytes(), seconds(request.until(self.now))))?;
         }
         Ok(Started::Held { call, left })
     }
@@ -97,22 +101,17 @@ pub(in crate::state) fn give_back(change: &mut Change<'_>, call: Call) -> rusqli
     Ok(())
 }
 
-/// Gives back a request id that was claimed at that time.
+/// Gives back a request id that was claimed until then.
 pub(in crate::state) fn forget(
     change: &mut Change<'_>,
     request: Hash,
-    claimed: Timestamp,
+    until: Timestamp,
 ) -> rusqlite::Result<()> {
     change
         .sql
         .prepare_cached("DELETE FROM request WHERE key = ?1 AND until = ?2")?
-        .execute((request.as_bytes(), until(claimed)))?;
+        .execute((request.as_bytes(), seconds(until)))?;
     Ok(())
-}
-
-/// The last second in which an id that is claimed now counts as used (REP-1).
-fn until(claimed: Timestamp) -> i64 {
-    seconds(claimed).saturating_add(i64::try_from(REMEMBERED).unwrap_or(0))
 }
 
 fn is_used(change: &Change<'_>, request: Hash, now: Timestamp) -> rusqlite::Result<bool> {

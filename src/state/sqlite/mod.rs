@@ -10,6 +10,7 @@
 
 mod apply;
 mod claim;
+pub(crate) mod clock;
 pub(crate) mod file;
 mod log;
 mod read;
@@ -22,6 +23,7 @@ pub(super) use claim::{Call, Claimed, Started, forget, give_back};
 
 use super::{
     Counters, Keys, OpenFault, StateSettings, Unavailable,
+    clock::Clock,
     memory::{Known, Memory},
     verbs::Finished,
 };
@@ -51,6 +53,8 @@ pub(super) struct Sqlite {
 pub(super) struct Shared {
     identity: file::Identity,
     memory: Memory,
+    clock: Clock,
+    kept_clock: clock::KeptClock,
     /// Why the last write failed, if it did.
     fault: Mutex<Option<String>>,
     counters: Mutex<Counters>,
@@ -69,9 +73,12 @@ impl Sqlite {
         let readers = read::Readers::open(identity.path()).map_err(damaged)?;
         let watcher = file::connect_reader(identity.path()).map_err(damaged)?;
         let mover = file::connect(identity.path()).map_err(damaged)?;
+        let (clock, kept_clock) = clock::open(&connection).map_err(damaged)?;
         let shared = Arc::new(Shared {
             identity,
             memory: Memory::new(settings),
+            clock,
+            kept_clock,
             fault: Mutex::default(),
             counters: Mutex::default(),
             asked: AtomicU64::new(0),
@@ -93,6 +100,10 @@ impl Sqlite {
 
     pub(super) fn memory(&self) -> &Memory {
         &self.shared.memory
+    }
+
+    pub(super) fn clock(&self) -> &Clock {
+        &self.shared.clock
     }
 
     /// A PSU as the file has it; memory is brought up to date.
@@ -126,6 +137,7 @@ impl Sqlite {
 
     /// One whole sweep over what expires, in steps. How many rows were removed.
     pub(super) async fn tidy(&self, now: Timestamp) -> Result<u64, Unavailable> {
+        self.shared.note(now);
         let mut removed = 0;
         for table in tidy::tables() {
             self.writer
@@ -172,8 +184,11 @@ impl Drop for Sqlite {
 }
 
 impl Shared {
+    /// A caller gave a time. What is removed by it is removed by a time that the clock is held against.
     fn note(&self, now: Timestamp) {
-        self.asked.store(now.unix(), Ordering::Relaxed);
+        if self.clock.see(now).is_ok() {
+            self.asked.store(now.unix(), Ordering::Relaxed);
+        }
     }
 }
 

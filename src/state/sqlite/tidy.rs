@@ -2,12 +2,13 @@
 //!
 //! A cursor goes around each table in the order of its keys, within the transactions of what is written: it looks at twice
 //! as many rows as were written, so that no table can grow beyond twice what lives in it, and takes the rows that expired
-//! with it. Every second it is sent on as well. Rows stay a minute longer than they have to, for clocks that differ.
+//! with it. Every second it is sent on as well. Rows stay a minute longer than they have to, for clocks that differ, and
+//! request ids three, for clocks that step back.
 //! Deliberately not here: PSUs and their consents, which do not expire (a PSU-ID stays bound: SCA-19).
 
 use super::{lock, seconds, writer::Change};
 use crate::clock::Timestamp;
-use crate::state::calls::WINDOW;
+use crate::state::{calls::WINDOW, replay::STAYS};
 use std::sync::atomic::Ordering;
 
 /// The most rows of each table that one step of a whole sweep looks at.
@@ -30,7 +31,8 @@ const TABLES: [(&str, &str); 5] = [
          AND ifnull(c, 0) <= ?2 - 86400 AND ifnull(d, 0) <= ?2 - 86400",
     ),
     ("page", "call <= ?2 - 900"),
-    ("request", "until < ?2"),
+    // STAYS, of which GRACE is in ?2.
+    ("request", "until < ?2 - 120"),
     ("token", "until < ?2"),
     // Only counted.
     ("psu", "0"),
@@ -103,7 +105,7 @@ pub(super) fn step(
     now: Timestamp,
     rows: u32,
 ) -> rusqlite::Result<Step> {
-    const { assert!(WINDOW == 86_400 && super::claim::PAGES == 900) };
+    const { assert!(WINDOW == 86_400 && super::claim::PAGES == 900 && STAYS == GRACE + 120) };
     let by = Timestamp::from_unix(now.unix().saturating_sub(GRACE));
     let mut sweep = lock(&change.shared.sweep);
     let (Some(named), Some(cursor)) = (TABLES.get(table), sweep.cursors.get_mut(table)) else {

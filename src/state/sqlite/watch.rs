@@ -4,7 +4,7 @@
 //! cannot be read, or has lost what was not read yet, everything is dropped.
 
 use super::{
-    Shared, file, lock, tidy,
+    Shared, clock, file, lock, tidy,
     writer::{Change, Chore, Job, Writer},
 };
 use crate::state::{Hash, OpenFault};
@@ -74,6 +74,7 @@ impl Watch {
             let failed = lock(&self.shared.fault).is_some();
             let chore: Box<dyn Job> = Box::new(Chore(Some(move |change: &mut Change<'_>| {
                 tidy::send_on(change);
+                clock::follow(change)?;
                 if failed {
                     write_something(change)
                 } else {

@@ -1,6 +1,6 @@
 //! The one thread that writes, and how it is asked.
 
-use super::{Shared, file, lock, log::Log, tidy};
+use super::{Shared, clock, file, lock, log::Log, tidy};
 use crate::{
     clock::Stopwatch,
     state::{Hash, OpenFault, Unavailable, memory::Memory},
@@ -270,7 +270,8 @@ fn transact(
     let outcome = batch
         .iter_mut()
         .try_for_each(|job| job.run(&mut change))
-        .and_then(|()| tidy::follow(&change, batch.len()));
+        .and_then(|()| tidy::follow(&change, batch.len()))
+        .and_then(|()| clock::keep(&change));
     let Change { psus, used_up, .. } = change;
     let outcome = outcome.and_then(|()| transaction.commit());
     (outcome, psus, used_up)

@@ -1,4 +1,4 @@
-//! `portvakt state show | export | vacuum`: looking after the state of a gateway, while it runs.
+//! `portvakt state show | export | vacuum | accept-clock`: looking after the state of a gateway, while it runs.
 //!
 //! Invariant: nothing is made or changed but what is asked for: a state that is missing is not begun, and the key is not
 //! read. Deliberately not here: bringing PSUs in, and what only a running gateway knows.
@@ -7,8 +7,15 @@
 mod show;
 
 use crate::{
+    clock::Timestamp,
     config::{Faults, Settings},
-    state::{OpenFault, sqlite::file},
+    state::{
+        OpenFault,
+        sqlite::{
+            clock::{self, Accepted},
+            file,
+        },
+    },
 };
 use rusqlite::Connection;
 use std::{
@@ -44,6 +51,13 @@ pub enum StateCommand {
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
+    /// Say that the machine's clock is right, after a gateway found that it stepped back and refuses requests for it. Set
+    /// the clock right first. A running gateway hears of it within a second.
+    AcceptClock {
+        /// The gateway's configuration.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
 }
 
 /// Why it was not done.
@@ -67,10 +81,15 @@ pub enum StateFault {
 ///
 /// # Errors
 /// Why it was not done; a copy that could not be finished is removed.
-pub fn run(command: &StateCommand, out: &mut impl Write) -> Result<ExitCode, StateFault> {
+pub fn run(
+    command: &StateCommand,
+    now: Timestamp,
+    out: &mut impl Write,
+) -> Result<ExitCode, StateFault> {
     let (StateCommand::Show { config }
     | StateCommand::Export { config, .. }
-    | StateCommand::Vacuum { config }) = command;
+    | StateCommand::Vacuum { config }
+    | StateCommand::AcceptClock { config }) = command;
     let state = Settings::load(config).map_err(StateFault::Config)?.state;
     let path = state.file.as_path();
     file::must_be_ours(path)?;
@@ -78,6 +97,7 @@ pub fn run(command: &StateCommand, out: &mut impl Write) -> Result<ExitCode, Sta
         StateCommand::Show { .. } => show::show(path)?,
         StateCommand::Export { copy, .. } => export(path, copy)?,
         StateCommand::Vacuum { .. } => vacuum(path)?,
+        StateCommand::AcceptClock { .. } => accept_clock(path, now)?,
     };
     match out.write_all(said.as_bytes()) {
         Ok(()) => Ok(ExitCode::SUCCESS),
@@ -132,13 +152,21 @@ fn vacuum(path: &Path) -> Result<String, StateFault> {
     Ok(format!("{}: {before} bytes, now {after}\n", path.display()))
 }
 
+fn accept_clock(path: &Path, now: Timestamp) -> Result<String, StateFault> {
+    let sql = |error| StateFault::Sql(path.to_owned(), error);
+    let mut connection = file::connect(path).map_err(sql)?;
+    Ok(match clock::accept(&mut connection, now).map_err(sql)? {
+        Accepted::Nothing => format!("nothing to accept: no gateway saw a time later than {now}\n"),
+        Accepted::Now { latest, moved } => format!(
+            "{now} is taken for right, after {latest} was seen; rows with times ahead of it, set back to it: {moved}\n"
+        ),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        clock::Timestamp,
-        state::{Asked, Kept, QuotaAsked, StateSettings},
-    };
+    use crate::state::{Asked, Kept, QuotaAsked, StateSettings};
     use std::os::unix::fs::PermissionsExt;
 
     async fn take(store: &Kept, account: &str) {

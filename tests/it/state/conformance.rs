@@ -1,11 +1,12 @@
 //! What every kind of store must do: each function is given a store of its own, empty.
 
 use super::{
-    BEGIN, DAY, HOUR, OTHER, Place, TPP, at, call, finish, hash, held, next, request, who,
+    BEGIN, DAY, HOUR, OTHER, Place, RETENTIONS, TPP, at, call, dated, finish, hash, held, next,
+    request, who,
 };
 use portvakt::state::{
     Accounts, Asked, Bind, Bound, Completion, Decision, Finish, Finished, Kept, Page, PsuRef,
-    QuotaAsked, Withdraw, Withdrawn,
+    QuotaAsked, Retention, Withdraw, Withdrawn,
 };
 
 /// Makes a test of each function, for the SQLite kind.
@@ -26,6 +27,7 @@ sqlite!(
     what_is_refused_takes_nothing,
     a_used_request_id_wins_over_a_used_up_quota,
     request_ids_are_remembered_to_the_second,
+    a_date_that_is_off_moves_the_end,
     a_request_id_is_given_back_where_nobody_was_connected,
     later_pages_are_counted_with_their_call,
     pages_end_after_15_minutes,
@@ -89,10 +91,10 @@ mod suite {
     }
 
     /// A request id and a call, as a request for balances without the PSU takes them.
-    fn both(id: u64, durable: bool, key: u64, now: u64) -> Asked {
+    fn both(id: u64, retention: Retention, key: u64, now: u64) -> Asked {
         Asked {
             quota: call(key, now).quota,
-            ..request(id, durable, now)
+            ..request(id, retention, now)
         }
     }
 
@@ -100,13 +102,13 @@ mod suite {
         for _ in 0..4 {
             let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
         }
-        for durable in [true, false] {
+        for retention in RETENTIONS {
             // The quota refuses: the request id is still free.
-            next(&store.commit(both(7, durable, 1, BEGIN)).await.unwrap());
-            let taken = held(store.commit(request(7, durable, BEGIN)).await.unwrap());
+            next(&store.commit(both(7, retention, 1, BEGIN)).await.unwrap());
+            let taken = held(store.commit(request(7, retention, BEGIN)).await.unwrap());
             // The request id refuses: the quota is as it was.
             for _ in 0..9 {
-                let decision = store.commit(both(7, durable, 2, BEGIN)).await.unwrap();
+                let decision = store.commit(both(7, retention, 2, BEGIN)).await.unwrap();
                 assert!(matches!(decision, Decision::Replayed));
             }
             store.give_back(&taken, false).await.unwrap();
@@ -116,11 +118,11 @@ mod suite {
     }
 
     pub(super) async fn a_used_request_id_wins_over_a_used_up_quota(store: &Kept) {
-        for durable in [true, false] {
-            let key = u64::from(durable);
+        for retention in RETENTIONS {
+            let key = number(retention);
             let _ = held(
                 store
-                    .commit(both(10 + key, durable, key, BEGIN))
+                    .commit(both(10 + key, retention, key, BEGIN))
                     .await
                     .unwrap(),
             );
@@ -129,13 +131,13 @@ mod suite {
             }
             for _ in 0..2 {
                 let decision = store
-                    .commit(both(10 + key, durable, key, BEGIN))
+                    .commit(both(10 + key, retention, key, BEGIN))
                     .await
                     .unwrap();
                 assert!(matches!(decision, Decision::Replayed), "{decision:?}");
                 next(
                     &store
-                        .commit(both(20 + key, durable, key, BEGIN))
+                        .commit(both(20 + key, retention, key, BEGIN))
                         .await
                         .unwrap(),
                 );
@@ -144,39 +146,66 @@ mod suite {
     }
 
     pub(super) async fn request_ids_are_remembered_to_the_second(store: &Kept) {
-        for durable in [true, false] {
-            let id = u64::from(durable);
-            let _ = held(store.commit(request(id, durable, BEGIN)).await.unwrap());
-            for later in [0, 1, 119, 120] {
-                let decision = store
-                    .commit(request(id, durable, BEGIN + later))
-                    .await
-                    .unwrap();
-                assert!(matches!(decision, Decision::Replayed), "{later}");
+        for retention in RETENTIONS {
+            let id = number(retention);
+            let _ = held(store.commit(request(id, retention, BEGIN)).await.unwrap());
+            let last = match retention {
+                Retention::Memory | Retention::Date => 61,
+                Retention::Day => DAY,
+            };
+            for later in [0, 1, 60, 61, 62, 120, DAY - 1, DAY] {
+                if later <= last {
+                    let again = request(id, retention, BEGIN + later);
+                    let decision = store.commit(again).await.unwrap();
+                    assert!(matches!(decision, Decision::Replayed), "{later}");
+                }
             }
-            let _ = held(
-                store
-                    .commit(request(id, durable, BEGIN + 121))
-                    .await
-                    .unwrap(),
-            );
-            let decision = store
-                .commit(request(id, durable, BEGIN + 122))
-                .await
-                .unwrap();
-            assert!(matches!(decision, Decision::Replayed));
+            for later in [last + 1, 2 * last + 2] {
+                let again = request(id, retention, BEGIN + later);
+                let _ = held(store.commit(again).await.unwrap());
+                let again = request(id, retention, BEGIN + later + 1);
+                let decision = store.commit(again).await.unwrap();
+                assert!(matches!(decision, Decision::Replayed));
+            }
         }
     }
 
+    /// The Date says how long a safe method's id is remembered, and nothing else does.
+    pub(super) async fn a_date_that_is_off_moves_the_end(store: &Kept) {
+        for retention in [Retention::Memory, Retention::Date] {
+            for off in [0, 1, 59, 60, 61, 112, 120] {
+                let (id, date) = (1_000 * number(retention) + off, BEGIN + off);
+                let now = BEGIN + 60;
+                let asked = dated(id, retention, date, now);
+                let _ = held(store.commit(asked).await.unwrap());
+                for later in [now, date + 60, date + 61] {
+                    let asked = dated(id, retention, date, later);
+                    let decision = store.commit(asked).await.unwrap();
+                    assert!(matches!(decision, Decision::Replayed), "{off}");
+                }
+                let asked = request(id, retention, date + 62);
+                let _ = held(store.commit(asked).await.unwrap());
+            }
+        }
+    }
+
+    /// What each is to be told apart by.
+    fn number(retention: Retention) -> u64 {
+        RETENTIONS
+            .iter()
+            .position(|other| *other == retention)
+            .unwrap() as u64
+    }
+
     pub(super) async fn a_request_id_is_given_back_where_nobody_was_connected(store: &Kept) {
-        for durable in [true, false] {
-            let id = u64::from(durable);
-            let taken = held(store.commit(request(id, durable, BEGIN)).await.unwrap());
+        for retention in RETENTIONS {
+            let id = number(retention);
+            let taken = held(store.commit(request(id, retention, BEGIN)).await.unwrap());
             store.give_back(&taken, true).await.unwrap();
-            let decision = store.commit(request(id, durable, BEGIN)).await.unwrap();
+            let decision = store.commit(request(id, retention, BEGIN)).await.unwrap();
             assert!(matches!(decision, Decision::Replayed));
             store.give_back(&taken, false).await.unwrap();
-            let _ = held(store.commit(request(id, durable, BEGIN)).await.unwrap());
+            let _ = held(store.commit(request(id, retention, BEGIN)).await.unwrap());
         }
     }
 
@@ -484,7 +513,12 @@ mod suite {
     pub(super) async fn housekeeping_removes_what_expired_and_nothing_else(store: &Kept) {
         for key in 0..1_200 {
             let _ = held(store.commit(call(key, BEGIN)).await.unwrap());
-            let _ = held(store.commit(request(key, true, BEGIN)).await.unwrap());
+            let _ = held(
+                store
+                    .commit(request(key, Retention::Day, BEGIN))
+                    .await
+                    .unwrap(),
+            );
         }
         let _ = held(store.commit(call(0, BEGIN + 100)).await.unwrap());
         let _ = held(store.commit(page(0, BEGIN)).await.unwrap());
@@ -494,15 +528,20 @@ mod suite {
             store.tidy(at(when)).await.unwrap();
             store.counters().rows
         };
-        assert_eq!(left(BEGIN + 120).await.requests, Some(1_200));
-        assert_eq!(left(BEGIN + 200).await.requests, Some(0));
+        let short = request(5_000, Retention::Date, BEGIN);
+        let _ = held(store.commit(short).await.unwrap());
+        assert_eq!(left(BEGIN + 241).await.requests, Some(1_201));
+        assert_eq!(left(BEGIN + 242).await.requests, Some(1_200));
         let rows = left(BEGIN + HOUR).await;
         assert_eq!((rows.pages, rows.tokens), (Some(0), Some(0)));
         assert_eq!(left(BEGIN + DAY).await.quotas, Some(1_200));
-        // Of key 0 the second call still counts.
-        assert_eq!(left(BEGIN + DAY + 60).await.quotas, Some(1));
+        // Of key 0 the second call still counts. Ids stay three minutes longer, for a clock that steps back.
+        let rows = left(BEGIN + DAY + 60).await;
+        assert_eq!((rows.quotas, rows.requests), (Some(1), Some(1_200)));
         let taken = held(store.commit(call(0, BEGIN + DAY + 60)).await.unwrap());
         assert_eq!(taken.left().unwrap().calls, 2);
+        assert_eq!(left(BEGIN + DAY + 180).await.requests, Some(1_200));
+        assert_eq!(left(BEGIN + DAY + 181).await.requests, Some(0));
         assert!(store.psu_now(who(1)).await.unwrap().is_some());
         let rows = left(BEGIN + 1_000 * DAY).await;
         assert!(store.psu_now(who(1)).await.unwrap().is_some());

@@ -1,7 +1,7 @@
 //! The SQLite file itself.
 
 use super::{BEGIN, Place, TPP, at, call, finish, held, next, request, who};
-use portvakt::state::{Decision, Kept, OpenFault, PsuRef};
+use portvakt::state::{Decision, Kept, OpenFault, PsuRef, Retention};
 use std::{
     fs::{self, Permissions},
     io::Read,
@@ -35,7 +35,7 @@ impl Place {
         store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
     }
 
-    fn sql(&self) -> rusqlite::Connection {
+    pub(super) fn sql(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.file()).unwrap()
     }
 }
@@ -51,7 +51,12 @@ async fn everything_outlives_a_restart() {
     for _ in 0..4 {
         let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
     }
-    let _ = held(store.commit(request(2, true, BEGIN)).await.unwrap());
+    let _ = held(
+        store
+            .commit(request(2, Retention::Day, BEGIN))
+            .await
+            .unwrap(),
+    );
     store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
     let psu = store.psu_now(who(1)).await.unwrap();
     drop(store);
@@ -61,7 +66,10 @@ async fn everything_outlives_a_restart() {
         BEGIN + 86_400
     );
     assert!(matches!(
-        store.commit(request(2, true, BEGIN + 1)).await.unwrap(),
+        store
+            .commit(request(2, Retention::Day, BEGIN + 1))
+            .await
+            .unwrap(),
         Decision::Replayed
     ));
     assert_eq!(store.psu(who(1)).await.unwrap(), psu);
@@ -275,24 +283,29 @@ async fn a_store_that_cannot_be_written_says_so_and_comes_back() {
     let place = Place::new();
     let store = place.open();
     store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
-    assert!(store.health().is_ok());
+    assert!(store.health(at(BEGIN)).is_ok());
     let other = place.sql();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let fault = store.commit(call(1, BEGIN)).await.unwrap_err().to_string();
     assert!(fault.ends_with("database is locked"), "{fault}");
-    assert_eq!(store.health().unwrap_err().to_string(), fault);
+    assert_eq!(store.health(at(BEGIN)).unwrap_err().to_string(), fault);
     // Reading goes on, and what needs no disk.
     assert!(store.psu_now(who(1)).await.unwrap().is_some());
-    let _ = held(store.commit(request(5, false, BEGIN)).await.unwrap());
+    let _ = held(
+        store
+            .commit(request(5, Retention::Memory, BEGIN))
+            .await
+            .unwrap(),
+    );
     other.execute_batch("ROLLBACK").unwrap();
     // It comes back by itself, without a request.
     for _ in 0..100 {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        if store.health().is_ok() {
+        if store.health(at(BEGIN)).is_ok() {
             break;
         }
     }
-    assert!(store.health().is_ok());
+    assert!(store.health(at(BEGIN)).is_ok());
     let taken = held(store.commit(call(1, BEGIN)).await.unwrap());
     assert_eq!(taken.left().unwrap().calls, 3, "what failed took nothing");
     assert!(store.counters().failed >= 1);
@@ -308,7 +321,7 @@ async fn a_file_that_is_gone_or_another_is_not_written_nor_read() {
     let fault = store.commit(call(1, BEGIN)).await.unwrap_err().to_string();
     assert!(fault.contains("No such file"), "{fault}");
     assert!(store.psu_now(who(1)).await.is_err());
-    assert!(store.health().is_err());
+    assert!(store.health(at(BEGIN)).is_err());
     fs::copy(&moved, place.file()).unwrap();
     let fault = store.commit(call(1, BEGIN)).await.unwrap_err().to_string();
     assert!(
@@ -318,7 +331,7 @@ async fn a_file_that_is_gone_or_another_is_not_written_nor_read() {
     fs::rename(&moved, place.file()).unwrap();
     let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
     assert!(store.psu_now(who(1)).await.is_ok());
-    assert!(store.health().is_ok());
+    assert!(store.health(at(BEGIN)).is_ok());
 }
 
 #[tokio::test]
@@ -331,14 +344,17 @@ async fn memory_that_is_full_refuses_rather_than_forgets() {
     let store = Kept::open(&settings).unwrap();
     let mut refused = 0;
     for id in 0..1_000 {
-        match store.commit(request(id, false, BEGIN)).await {
+        match store.commit(request(id, Retention::Memory, BEGIN)).await {
             Ok(decision) => drop(held(decision)),
             Err(_) => refused += 1,
         }
     }
     assert!(refused >= 900, "{refused}");
     assert!(matches!(
-        store.commit(request(0, false, BEGIN + 120)).await.unwrap(),
+        store
+            .commit(request(0, Retention::Memory, BEGIN + 61))
+            .await
+            .unwrap(),
         Decision::Replayed
     ));
     // Without memory everything is still right.
@@ -356,9 +372,19 @@ async fn what_expired_goes_by_itself() {
     let place = Place::new();
     let store = place.open();
     for id in 0..50 {
-        let _ = held(store.commit(request(id, true, BEGIN)).await.unwrap());
+        let _ = held(
+            store
+                .commit(request(id, Retention::Day, BEGIN))
+                .await
+                .unwrap(),
+        );
     }
-    let _ = held(store.commit(request(99, true, BEGIN + 500)).await.unwrap());
+    let _ = held(
+        store
+            .commit(request(99, Retention::Day, BEGIN + 86_400 + 500))
+            .await
+            .unwrap(),
+    );
     for _ in 0..100 {
         tokio::time::sleep(Duration::from_millis(50)).await;
         if store.counters().rows.requests == Some(1) {
@@ -419,7 +445,12 @@ async fn an_operator_can_read_the_views() {
     let store = place.open();
     store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
     let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
-    let _ = held(store.commit(request(1, true, BEGIN)).await.unwrap());
+    let _ = held(
+        store
+            .commit(request(1, Retention::Day, BEGIN))
+            .await
+            .unwrap(),
+    );
     let sql = place.sql();
     let one = |query: &str| -> String { sql.query_row(query, [], |row| row.get(0)).unwrap() };
     assert_eq!(
@@ -442,7 +473,6 @@ async fn an_operator_can_read_the_views() {
     );
     assert_eq!(
         one("SELECT claimed_until FROM requests_claimed"),
-        "2026-01-01T00:02:00Z"
+        "2026-01-02T00:00:00Z"
     );
-    let _ = at(BEGIN);
 }

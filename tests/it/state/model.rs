@@ -2,11 +2,11 @@
 //!
 //! `STATE_STEPS` says how many steps; 100 000 by hand. `STATE_SEED` repeats a run.
 
-use super::{BEGIN, DAY, HOUR, OTHER, Place, TPP, at, env, hash};
+use super::{BEGIN, DAY, HOUR, OTHER, Place, RETENTIONS, TPP, at, dated, env, hash};
 use crate::harness::Dice;
 use portvakt::state::{
     Accounts, Asked, Bind, Bound, Completion, Decision, Finish, Finished, Kept, Page, PsuRef,
-    QuotaAsked, RequestAsked, Taken, Withdraw, Withdrawn,
+    QuotaAsked, RequestAsked, Retention, Taken, Withdraw, Withdrawn,
 };
 use std::collections::BTreeMap;
 
@@ -109,11 +109,12 @@ impl Model {
         });
         let request = dice
             .one_in(2)
-            .then(|| (2_000 + dice.below(4), dice.one_in(2)));
+            .then(|| (2_000 + dice.below(4), retention(dice)));
         let asked = Asked {
-            request: request.map(|(id, durable)| RequestAsked {
+            request: request.map(|(id, retention)| RequestAsked {
                 id: hash(id),
-                durable,
+                date: at(self.now),
+                retention,
             }),
             quota: quota.map(|(key, page)| QuotaAsked {
                 key: hash(key),
@@ -125,7 +126,8 @@ impl Model {
             now: at(self.now),
         };
         let decision = store.commit(asked).await.unwrap();
-        if let Some((id, durable)) = request {
+        if let Some((id, retention)) = request {
+            let durable = retention != Retention::Memory;
             // A clock that is set back does not bring back what memory saw expire.
             let now = self.now;
             self.memory
@@ -194,13 +196,9 @@ impl Model {
                 "{what}"
             );
         }
-        if let Some((id, durable)) = request {
-            let ids = if durable {
-                &mut self.durable
-            } else {
-                &mut self.memory
-            };
-            ids.insert(id, self.now + 120);
+        if let Some((id, retention)) = request {
+            let ids = self.ids(retention);
+            ids.insert(id, until(retention, asked.now.unix()));
         }
         let Decision::Held(taken) = decision else {
             panic!("{what}: {decision:?}")
@@ -211,6 +209,13 @@ impl Model {
             counted,
             before,
         });
+    }
+
+    fn ids(&mut self, retention: Retention) -> &mut BTreeMap<u64, u64> {
+        match retention {
+            Retention::Memory => &mut self.memory,
+            Retention::Date | Retention::Day => &mut self.durable,
+        }
     }
 
     async fn give_back(&mut self, store: &Kept, dice: &mut Dice, open: &mut Vec<Held>) {
@@ -247,12 +252,8 @@ impl Model {
         }
         if let Some(request) = held.asked.request.filter(|_| !connected) {
             let id = (2_000..2_004).find(|id| hash(*id) == request.id).unwrap();
-            let ids = if request.durable {
-                &mut self.durable
-            } else {
-                &mut self.memory
-            };
-            if ids.get(&id) == Some(&(made + 120)) {
+            let ids = self.ids(request.retention);
+            if ids.get(&id) == Some(&until(request.retention, made)) {
                 ids.remove(&id);
             }
         }
@@ -465,6 +466,87 @@ impl Model {
                 (known.last_sca, session, contexts)
             });
         assert_eq!(found, expected, "{what}");
+    }
+}
+
+fn retention(dice: &mut Dice) -> Retention {
+    RETENTIONS[usize::try_from(dice.below(3)).unwrap()]
+}
+
+/// The last second of an id that is claimed by a request that is signed at the same time.
+fn until(retention: Retention, claimed: u64) -> u64 {
+    match retention {
+        Retention::Memory | Retention::Date => claimed + 61,
+        Retention::Day => claimed + DAY,
+    }
+}
+
+/// REP-1 by what it is for: whatever the clock does, short of stepping back by more than a day, the same bytes are held
+/// once, as long as what was held is not given back.
+#[tokio::test]
+async fn the_same_bytes_are_held_once_whatever_the_clock_does() {
+    let steps = env("STATE_STEPS", 3_000);
+    let seed = env("STATE_SEED", 1);
+    let place = Place::new();
+    let mut store = Some(place.open());
+    let mut dice = Dice(seed);
+    let (mut now, mut latest) = (BEGIN, BEGIN);
+    // By id, Date and retention.
+    let mut sent: Vec<(u64, u64, Retention)> = Vec::new();
+    let mut taken: BTreeMap<u64, Option<Taken>> = BTreeMap::new();
+    for step in 0..steps {
+        let what = format!("seed {seed}, step {step}");
+        match dice.below(20) {
+            0..6 => now += dice.below(40),
+            6 => now += dice.below(1_000),
+            7 => now += dice.below(30 * HOUR),
+            8 => now -= dice.below(70),
+            9 | 10 => now = (now - dice.below(2 * HOUR)).max(latest - DAY),
+            11 => now = latest - dice.below(DAY + 1),
+            12 => drop(store.as_ref().unwrap().tidy(at(now)).await.unwrap()),
+            13 if step % 5 == 0 => {
+                drop(store.take());
+                store = Some(place.open());
+                // What memory held is gone, and nothing is given back any more.
+                sent.retain(|(_, _, retention)| *retention != Retention::Memory);
+                taken.values_mut().for_each(|taken| *taken = None);
+            }
+            _ => {}
+        }
+        now = now.max(latest - DAY);
+        latest = latest.max(now);
+        let store = store.as_ref().unwrap();
+        // A new one, or one whose Date holds again.
+        let holds: Vec<usize> = (0..sent.len())
+            .filter(|index| sent[*index].1.abs_diff(now) <= 60)
+            .collect();
+        let index = if holds.is_empty() || dice.one_in(2) {
+            let date = now + dice.below(121) - 60;
+            sent.push((step, date, retention(&mut dice)));
+            sent.len() - 1
+        } else {
+            holds[usize::try_from(dice.below(holds.len() as u64)).unwrap()]
+        };
+        let (id, date, retention) = sent[index];
+        match store.commit(dated(id, retention, date, now)).await {
+            Ok(Decision::Held(held)) => {
+                let before = taken.insert(id, Some(held));
+                assert!(before.is_none(), "{what}: held twice");
+            }
+            Ok(_) => assert!(taken.contains_key(&id), "{what}: a new id"),
+            Err(fault) => {
+                assert!(
+                    retention != Retention::Day && latest - now > 60,
+                    "{what}: {fault}"
+                );
+            }
+        }
+        if dice.one_in(6)
+            && let Some(held) = taken.get_mut(&id).and_then(Option::take)
+        {
+            store.give_back(&held, false).await.unwrap();
+            taken.remove(&id);
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! `STATE_ROUNDS` says how many rounds; 10 000 by hand.
 
-use super::{BEGIN, DAY, Place, TPP, call, env, finish, held, request, who};
-use portvakt::state::{Decision, Kept, Unavailable, Withdraw, Withdrawn};
+use super::{BEGIN, DAY, Place, RETENTIONS, TPP, call, env, finish, held, request, who};
+use portvakt::state::{Decision, Kept, Retention, Unavailable, Withdraw, Withdrawn};
 use std::{
     io::{BufRead, BufReader, Write},
     process::{Command, Stdio},
@@ -38,9 +38,9 @@ async fn of_64_tasks_four_hold() {
             4,
             "{round}"
         );
-        let durable = round % 2 == 0;
+        let retention = RETENTIONS[round as usize % 3];
         assert_eq!(
-            holders(&one, request(round, durable, BEGIN + round)).await,
+            holders(&one, request(round, retention, BEGIN + round)).await,
             1
         );
     }
@@ -56,7 +56,10 @@ async fn of_64_tasks_over_two_stores_on_one_file_four_hold() {
             4,
             "{round}"
         );
-        assert_eq!(holders(&two, request(round, true, BEGIN + round)).await, 1);
+        assert_eq!(
+            holders(&two, request(round, Retention::Day, BEGIN + round)).await,
+            1
+        );
     }
 }
 

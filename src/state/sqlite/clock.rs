@@ -1,0 +1,175 @@
+//! The latest time, kept in the file, so that a clock that stepped back is known after a restart too; and the operator's
+//! word that it is right, which the gateways on the file hear while they run.
+//!
+//! It is written along with what is written anyway, at most once a second. Invariant: a row that was removed because it
+//! expired was removed by a time that the file knows of.
+
+use super::{Shared, seconds, writer::Change};
+use crate::{clock::Timestamp, state::clock::Clock};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Rows of `meta`: the latest time; that the clock stepped back too far; how often an operator said that it is right.
+const LATEST: &str = "clock_latest";
+const STEPPED_BACK: &str = "clock_stepped_back";
+const ACCEPTED: &str = "clock_accepted";
+
+/// Where nothing else is written, the latest time is written after so many seconds.
+const RESTING: u64 = 3_600;
+
+/// What moves back where times lie ahead of the clock that an operator says is right: nothing that was given ends later than
+/// if it had been given now.
+const AHEAD: [&str; 8] = [
+    "UPDATE psu SET last_sca = min(last_sca, ?1), completed = min(completed, ?1)
+     WHERE last_sca > ?1 OR completed > ?1",
+    "UPDATE context SET last_sca = min(last_sca, ?1), consent = min(consent, ?1)
+     WHERE last_sca > ?1 OR consent > ?1",
+    "UPDATE quota SET a = ?1 WHERE a > ?1",
+    "UPDATE quota SET b = ?1 WHERE b > ?1",
+    "UPDATE quota SET c = ?1 WHERE c > ?1",
+    "UPDATE quota SET d = ?1 WHERE d > ?1",
+    "UPDATE page SET call = ?1 WHERE call > ?1",
+    "UPDATE request SET until = ?1 + 86400 WHERE until > ?1 + 86400",
+];
+
+/// What this process knows of the file.
+#[derive(Debug)]
+pub(super) struct KeptClock {
+    /// The latest time that the file has.
+    latest: AtomicU64,
+    /// How often an operator had said that the clock is right.
+    accepted: AtomicU64,
+    /// Changes of the writer's connection when it was last looked at.
+    changes: AtomicU64,
+}
+
+/// What the file says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Said {
+    latest: u64,
+    stepped_back: bool,
+    accepted: u64,
+}
+
+/// What an operator's word did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Accepted {
+    /// The clock had not stepped back: nothing changed.
+    Nothing,
+    /// It is right from now on.
+    Now {
+        /// The latest time that was known before.
+        latest: Timestamp,
+        /// Rows with a time ahead of the clock, which were set to it.
+        moved: u64,
+    },
+}
+
+/// Reads what was known of the clock when it was last written.
+pub(super) fn open(connection: &Connection) -> rusqlite::Result<(Clock, KeptClock)> {
+    let said = read(connection)?;
+    let clock = Clock::default();
+    clock.begin(said.latest, said.stepped_back);
+    let kept = KeptClock {
+        latest: AtomicU64::new(said.latest),
+        accepted: AtomicU64::new(said.accepted),
+        changes: AtomicU64::new(0),
+    };
+    Ok((clock, kept))
+}
+
+/// At the end of a transaction: keeps the latest time, where something was written and a second has gone by.
+pub(super) fn keep(change: &Change<'_>) -> rusqlite::Result<()> {
+    let (shared, kept) = (change.shared, &change.shared.kept_clock);
+    let changes = change.sql.total_changes();
+    let wrote = kept.changes.swap(changes, Ordering::Relaxed) != changes;
+    let latest = shared.clock.latest().unix();
+    if !wrote || latest <= kept.latest.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    heed(change, true)
+}
+
+/// Every second: heeds an operator's word, and what other processes saw; keeps that the clock stepped back.
+pub(super) fn follow(change: &Change<'_>) -> rusqlite::Result<()> {
+    let (shared, kept) = (change.shared, &change.shared.kept_clock);
+    let resting = kept.latest.load(Ordering::Relaxed).saturating_add(RESTING);
+    heed(change, resting <= shared.clock.latest().unix())
+}
+
+fn heed(change: &Change<'_>, write: bool) -> rusqlite::Result<()> {
+    let (shared, kept) = (change.shared, &change.shared.kept_clock);
+    let said = read(change.sql)?;
+    if kept.accepted.swap(said.accepted, Ordering::Relaxed) != said.accepted {
+        tracing::info!("an operator says that the clock is right");
+        accept_here(shared, said);
+    }
+    shared.clock.merge(said.latest, said.stepped_back);
+    let latest = shared.clock.latest().unix();
+    if write && latest > said.latest {
+        put(change.sql, LATEST, latest)?;
+        // That alone is no reason to write it again.
+        kept.changes
+            .store(change.sql.total_changes(), Ordering::Relaxed);
+    }
+    kept.latest
+        .store(if write { latest } else { said.latest }, Ordering::Relaxed);
+    if shared.clock.stepped_back() && !said.stepped_back {
+        put(change.sql, STEPPED_BACK, 1)?;
+    }
+    Ok(())
+}
+
+fn accept_here(shared: &Shared, said: Said) {
+    shared.clock.begin(said.latest, said.stepped_back);
+    shared.clock.note_refusing(false);
+    shared.asked.store(said.latest, Ordering::Relaxed);
+    shared.memory.forget();
+    shared.memory.seen.trust_clock();
+}
+
+/// An operator says that the clock, which shows `now`, is right.
+///
+/// # Errors
+/// It could not be written: nothing changed.
+pub(crate) fn accept(connection: &mut Connection, now: Timestamp) -> rusqlite::Result<Accepted> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let said = read(&transaction)?;
+    if !said.stepped_back && said.latest <= now.unix() {
+        return Ok(Accepted::Nothing);
+    }
+    let before = transaction.total_changes();
+    for ahead in AHEAD {
+        transaction.execute(ahead, [seconds(now)])?;
+    }
+    let moved = transaction.total_changes().saturating_sub(before);
+    put(&transaction, LATEST, now.unix())?;
+    put(&transaction, ACCEPTED, said.accepted.saturating_add(1))?;
+    transaction.execute("DELETE FROM meta WHERE name = ?1", [STEPPED_BACK])?;
+    transaction.commit()?;
+    Ok(Accepted::Now {
+        latest: Timestamp::from_unix(said.latest),
+        moved,
+    })
+}
+
+fn read(connection: &Connection) -> rusqlite::Result<Said> {
+    let mut statement =
+        connection.prepare_cached("SELECT CAST(value AS INTEGER) FROM meta WHERE name = ?1")?;
+    let mut one = |name: &str| -> rusqlite::Result<Option<u64>> {
+        let found: Option<i64> = statement.query_row([name], |row| row.get(0)).optional()?;
+        Ok(found.map(|value| u64::try_from(value).unwrap_or(0)))
+    };
+    Ok(Said {
+        latest: one(LATEST)?.unwrap_or(0),
+        stepped_back: one(STEPPED_BACK)?.is_some(),
+        accepted: one(ACCEPTED)?.unwrap_or(0),
+    })
+}
+
+fn put(connection: &Connection, name: &str, value: u64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO meta VALUES (?1, ?2)")?
+        .execute((name, value.to_string()))?;
+    Ok(())
+}

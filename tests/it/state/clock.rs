@@ -1,0 +1,197 @@
+//! REP-1: a clock that steps back opens nothing, and one that steps back by more than 24 hours is not believed.
+
+use super::{BEGIN, DAY, HOUR, Place, RETENTIONS, at, call, dated, finish, held, request, who};
+use portvakt::state::{Decision, Kept, Retention};
+
+/// Time goes on, with calls, so that whatever can be forgotten is.
+async fn go_on(store: &Kept, from: u64, to: u64) {
+    for (index, now) in [
+        to.saturating_sub(400).max(from),
+        to.saturating_sub(200).max(from),
+        to,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for id in 0..600 {
+            let id = 1_000_000 * (index as u64 + 1) + id;
+            let _ = store
+                .commit(request(id, Retention::Memory, now))
+                .await
+                .unwrap();
+        }
+        let _ = store
+            .commit(request(to, Retention::Day, now))
+            .await
+            .unwrap();
+    }
+    store.tidy(at(to)).await.unwrap();
+}
+
+//= REP-1 refused
+#[tokio::test]
+async fn a_step_back_of_a_day_or_less_opens_no_request_id() {
+    for forward in [61, 62, 180, 241, 300, 1_000, HOUR, DAY - 60, DAY - 1, DAY] {
+        for date in [BEGIN - 60, BEGIN, BEGIN + 60] {
+            let place = Place::new();
+            let store = place.open();
+            for (id, retention) in (0..).zip(RETENTIONS) {
+                let asked = dated(id, retention, date, BEGIN);
+                let _ = held(store.commit(asked).await.unwrap());
+            }
+            go_on(&store, BEGIN, BEGIN + forward).await;
+            // Wherever the Date holds, as far as the clock is believed.
+            for now in [date - 60, date, BEGIN, date + 59, date + 60] {
+                if now + DAY < BEGIN + forward {
+                    continue;
+                }
+                for (id, retention) in (0..).zip(RETENTIONS) {
+                    let decision = store.commit(dated(id, retention, date, now)).await;
+                    assert!(
+                        !matches!(decision, Ok(Decision::Held(_))),
+                        "{forward} s, {retention:?}, Date {} s, now {} s",
+                        date as i64 - BEGIN as i64,
+                        now as i64 - BEGIN as i64
+                    );
+                }
+            }
+        }
+    }
+}
+
+//= REP-1 accepted
+#[tokio::test]
+async fn a_step_back_of_a_minute_refuses_nothing() {
+    let place = Place::new();
+    let store = place.open();
+    for step in 0..400_u64 {
+        let now = BEGIN + 5 * step - if step % 3 == 0 { 60 } else { 0 };
+        for retention in RETENTIONS {
+            let id = 3 * step + retention as u64;
+            let _ = held(store.commit(request(id, retention, now)).await.unwrap());
+        }
+        assert!(store.health(at(now)).is_ok());
+    }
+    assert!(!store.counters().clock_stepped_back);
+}
+
+//= REP-1 refused
+#[tokio::test]
+async fn a_step_back_of_hours_refuses_what_was_forgotten_until_the_clock_is_there_again() {
+    let place = Place::new();
+    let store = place.open();
+    let _ = held(
+        store
+            .commit(request(1, Retention::Memory, BEGIN))
+            .await
+            .unwrap(),
+    );
+    let later = BEGIN + 3 * HOUR;
+    go_on(&store, BEGIN, later).await;
+    let now = later - 2 * HOUR;
+    for retention in [Retention::Memory, Retention::Date] {
+        let fault = store
+            .commit(request(2, retention, now))
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(
+            fault.starts_with("the clock stepped back from 2026-01-01T03:00:00Z: "),
+            "{fault}"
+        );
+    }
+    // What changes something goes on, and counts as ever.
+    let _ = held(store.commit(request(3, Retention::Day, now)).await.unwrap());
+    let _ = held(store.commit(call(1, now)).await.unwrap());
+    assert!(store.counters().clock_stepped_back);
+    let fault = store.health(at(now)).unwrap_err().to_string();
+    assert!(fault.contains("portvakt state accept-clock"), "{fault}");
+    for retention in [Retention::Memory, Retention::Date] {
+        let id = 10 + retention as u64;
+        let _ = held(store.commit(request(id, retention, later)).await.unwrap());
+    }
+    assert!(store.health(at(later)).is_ok());
+    assert!(!store.counters().clock_stepped_back);
+}
+
+//= REP-1 refused
+#[tokio::test]
+async fn a_step_back_of_more_than_a_day_is_not_believed() {
+    let place = Place::new();
+    let store = place.open();
+    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    let _ = held(
+        store
+            .commit(request(1, Retention::Day, BEGIN))
+            .await
+            .unwrap(),
+    );
+    let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
+    let _ = held(store.commit(call(1, BEGIN - DAY)).await.unwrap());
+    assert!(store.health(at(BEGIN - DAY)).is_ok());
+
+    let back = BEGIN - DAY - 1;
+    let refuses = async |store: &Kept, now: u64| {
+        for retention in RETENTIONS {
+            let fault = store
+                .commit(request(7, retention, now))
+                .await
+                .unwrap_err()
+                .to_string();
+            assert!(
+                fault.starts_with("the clock stepped back by more than 24 hours from "),
+                "{fault}"
+            );
+        }
+        assert!(store.commit(call(2, now)).await.is_err());
+        let fault = store.health(at(now)).unwrap_err().to_string();
+        assert!(fault.contains("portvakt state accept-clock"), "{fault}");
+        assert!(store.counters().clock_stepped_back);
+        // What needs no claim goes on.
+        assert!(store.psu_now(who(1)).await.unwrap().is_some());
+    };
+    refuses(&store, back).await;
+    // Also where the clock comes back by itself, and after a restart.
+    refuses(&store, BEGIN + 5).await;
+    for _ in 0..100 {
+        let sql = place.sql();
+        let kept = "SELECT count(*) FROM meta WHERE name = 'clock_stepped_back'";
+        if sql.query_row(kept, [], |row| row.get::<_, u32>(0)).unwrap() == 1 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    drop(store);
+    refuses(&place.open(), BEGIN + 10).await;
+}
+
+//= REP-1 refused
+#[tokio::test]
+async fn a_clock_that_stepped_back_while_the_gateway_was_down_is_not_believed() {
+    let place = Place::new();
+    let _ = held(
+        place
+            .open()
+            .commit(request(1, Retention::Day, BEGIN))
+            .await
+            .unwrap(),
+    );
+    let store = place.open();
+    let back = BEGIN - DAY - 1;
+    assert!(store.health(at(back)).is_err());
+    assert!(
+        store
+            .commit(request(2, Retention::Day, back))
+            .await
+            .is_err()
+    );
+    // Another process on the file hears of it.
+    let other = place.open();
+    for _ in 0..100 {
+        if other.health(at(BEGIN)).is_err() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("the other process did not hear of it");
+}
