@@ -121,15 +121,19 @@ fn quota(heard: &Heard<'_>, grant: &Grant, kept: &Kept) -> Option<QuotaAsked> {
     })
 }
 
+/// QUO-13: how many entries a page has that does not say so.
+const LIMIT: u32 = 200;
+
 /// QUO-13.
 fn page(heard: &Heard<'_>, key: state::Hash, kept: &Kept) -> Option<Page> {
     let once =
         heard.world.policy.quota.pages_once && heard.operation.transactions == Transactions::List;
     let asked = heard.asked.filter(|_| once)?;
-    let offset = asked.offset().and_then(|offset| u32::try_from(offset).ok());
+    let number = |written: Option<i32>| written.and_then(|number| u32::try_from(number).ok());
     let parts = [key.as_bytes().as_slice(), asked.list()?.as_bytes()];
     Some(Page {
         list: kept.keys().hash(b"list", &parts),
-        offset: offset.unwrap_or_default(),
+        offset: number(asked.offset()).unwrap_or_default(),
+        limit: number(asked.limit()).unwrap_or(LIMIT),
     })
 }

@@ -15,6 +15,7 @@ use jiff::civil::Date;
 pub struct Asked {
     from: Option<Date>,
     offset: Option<i32>,
+    limit: Option<i32>,
     list: Option<Box<str>>,
 }
 
@@ -29,6 +30,11 @@ impl Asked {
         self.offset
     }
 
+    /// How many entries of a list are asked for.
+    pub const fn limit(&self) -> Option<i32> {
+        self.limit
+    }
+
     /// What is the same in the query of every page of a list (QUO-13). None where the operation has no pages.
     pub fn list(&self) -> Option<&str> {
         self.list.as_deref()
@@ -41,7 +47,8 @@ pub(super) fn judge(head: &Head<'_>, operation: &Operation) -> Result<Asked, Ref
         Ok(query) => Ok(Asked {
             from: query.date_from(),
             offset: query.offset(),
-            list: has_pages(operation).then(|| query.without_offset(operation).into()),
+            limit: query.limit(),
+            list: has_pages(operation).then(|| query.without_page(operation).into()),
         }),
         // There is always a fault; should that ever change, nothing passes by it.
         Err(faults) => Err(Refusal::of(faults)

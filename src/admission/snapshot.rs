@@ -79,14 +79,24 @@ pub struct Policy {
 }
 
 /// How calls without the PSU are counted (QUO-1 to QUO-3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaPolicy {
     /// Details are counted for each transaction, not for the account (QUO-3). Default false.
     pub details_each: bool,
-    /// Later pages of a list are counted with the call that they continue (QUO-13). Default false.
+    /// Later pages of a list are counted with the call that they continue (QUO-13). Default true.
     pub pages_once: bool,
     /// Calls with the PSU present are counted too, unless a session is valid (QUO-14). Default false.
     pub psu_present_needs_session: bool,
+}
+
+impl Default for QuotaPolicy {
+    fn default() -> Self {
+        Self {
+            details_each: false,
+            pages_once: true,
+            psu_present_needs_session: false,
+        }
+    }
 }
 
 impl Policy {
@@ -100,11 +110,7 @@ impl Policy {
             redirect_hosts: BTreeMap::new(),
             psu_present: PsuPresent::SessionWhenSent,
             unknown_psu: UnknownPsu::Refuse,
-            quota: QuotaPolicy {
-                details_each: false,
-                pages_once: false,
-                psu_present_needs_session: false,
-            },
+            quota: QuotaPolicy::default(),
             replay_everywhere: false,
             time_zone: Self::time_zone(Self::TIME_ZONE).unwrap_or(TimeZone::UTC),
             account_ids: AccountIds::default(),

@@ -65,10 +65,20 @@ pub struct QuotaAsked {
 /// A page of a list.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
-    /// The request without its offset: the quota's key, the path and the rest of the query.
+    /// The request without its offset and limit: the quota's key and the rest of the query.
     pub list: Hash,
     /// How many entries it leaves out.
     pub offset: u32,
+    /// How many entries it asks for.
+    pub limit: u32,
+}
+
+impl Page {
+    /// The last entry that it asks for. A later page continues the list behind it, so that no entry is polled by pages
+    /// (QUO-13); which limit that one has is its own matter.
+    pub(super) fn last(&self) -> i64 {
+        i64::from(self.offset) + i64::from(self.limit) - 1
+    }
 }
 
 /// What came of it.

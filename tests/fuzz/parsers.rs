@@ -156,18 +156,18 @@ pub(crate) fn targets(bytes: &[u8]) {
     let _ = WORLD.catalogue.find(&Method::GET, &target);
 }
 
-/// Queries (QRY-1 to QRY-4): what is left without the offset is a query of the same list.
+/// Queries (QRY-1 to QRY-4): what is left without offset and limit is a query of the same list.
 pub(crate) fn queries(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
     match Query::read(Some(text), &LIST, false) {
         Ok(query) => {
-            let rest = query.without_offset(&LIST);
+            let rest = query.without_page(&LIST);
             let again = Query::read(Some(&rest), &LIST, false).unwrap();
-            assert_eq!(again.offset(), None);
+            assert_eq!((again.offset(), again.limit()), (None, None));
             assert_eq!(again.date_from(), query.date_from());
-            assert_eq!(again.without_offset(&LIST), rest);
+            assert_eq!(again.without_page(&LIST), rest);
         }
         Err(faults) => assert!(faults.iter().all(|fault| !fault.text.is_empty())),
     }

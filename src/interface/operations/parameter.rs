@@ -32,7 +32,7 @@ impl Parameter {
 
 super::named! {
     /// What the values of a parameter look like, and what they are to the rules: an operation has at most one parameter
-    /// each of the kinds `date-from`, `date-to` and `offset`.
+    /// each of the kinds `date-from`, `date-to`, `offset` and `limit`.
     ParameterKind {
         /// A date.
         Date = "date",
@@ -42,7 +42,7 @@ super::named! {
         DateTo = "date-to",
         /// An int32 of at least 0: how many entries are skipped (QUO-13).
         Offset = "offset",
-        /// An int32 of at least 1.
+        /// An int32 of at least 1: how many entries are asked for (QUO-13).
         Limit = "limit",
         /// true or false.
         Boolean = "boolean",
@@ -56,6 +56,9 @@ super::named! {
 impl ParameterKind {
     /// Whether an operation can have only one parameter of this kind.
     pub const fn is_single(self) -> bool {
-        matches!(self, Self::DateFrom | Self::DateTo | Self::Offset)
+        matches!(
+            self,
+            Self::DateFrom | Self::DateTo | Self::Offset | Self::Limit
+        )
     }
 }

@@ -31,6 +31,7 @@ pub struct Query<'a> {
     from: Option<Date>,
     to: Option<Date>,
     offset: Option<i32>,
+    limit: Option<i32>,
 }
 
 /// One piece between two `&`.
@@ -85,14 +86,21 @@ impl<'a> Query<'a> {
         self.offset
     }
 
-    /// The query without its offset, the same for every page of a list in whatever order its parameters stand (QUO-13).
-    /// Names and values are as received, so that what is written in another way counts as another list.
-    pub fn without_offset(&self, operation: &Operation) -> String {
-        let is_offset = |piece: &&Piece<'_>| {
+    /// How many entries of a list are asked for.
+    pub const fn limit(&self) -> Option<i32> {
+        self.limit
+    }
+
+    /// The query without its offset and limit, the same for every page of a list in whatever order its parameters stand
+    /// (QUO-13). Names and values are as received, so that what is written in another way counts as another list.
+    pub fn without_page(&self, operation: &Operation) -> String {
+        let is_of_page = |piece: &&Piece<'_>| {
             let parameter = piece.parameter.and_then(|at| operation.query.get(at));
-            parameter.is_some_and(|parameter| parameter.kind == ParameterKind::Offset)
+            parameter.is_some_and(|parameter| {
+                matches!(parameter.kind, ParameterKind::Offset | ParameterKind::Limit)
+            })
         };
-        let rest = self.pieces.iter().filter(|piece| !is_offset(piece));
+        let rest = self.pieces.iter().filter(|piece| !is_of_page(piece));
         let mut rest: Vec<_> = rest.map(|piece| piece.raw).collect();
         rest.sort_unstable();
         rest.join("&")
@@ -110,6 +118,7 @@ impl<'a> Query<'a> {
                     Ok(value::Value::From(date)) => self.from = Some(date),
                     Ok(value::Value::To(date)) => self.to = Some(date),
                     Ok(value::Value::Offset(offset)) => self.offset = Some(offset),
+                    Ok(value::Value::Limit(limit)) => self.limit = Some(limit),
                     Ok(value::Value::Other) => {}
                     Err(text) => faults.push(malformed(&parameter.name, text)),
                 }

@@ -206,12 +206,13 @@ fn what_later_stages_read() {
     let list = operation("transaction-list");
     let read = |query| Query::read(Some(query), &list, true).unwrap();
     let first = read("dateFrom=2026-01-02&dateTo=2026-01-03&limit=5&x=1");
-    let second = read("x=1&limit=5&offset=0200&dateTo=2026-01-03&dateFrom=2026-01-02");
+    let second = read("x=1&limit=7&offset=0200&dateTo=2026-01-03&dateFrom=2026-01-02");
     assert_eq!(first.date_from().unwrap().to_string(), "2026-01-02");
     assert_eq!(first.date_to().unwrap().to_string(), "2026-01-03");
     assert_eq!((first.offset(), second.offset()), (None, Some(200)));
-    assert_eq!(first.without_offset(&list), second.without_offset(&list));
-    assert_eq!(read("offset=3").without_offset(&list), "");
+    assert_eq!((first.limit(), second.limit()), (Some(5), Some(7)));
+    assert_eq!(first.without_page(&list), second.without_page(&list));
+    assert_eq!(read("offset=3&limit=1").without_page(&list), "");
 }
 
 /// A line of 16 KiB (HTTP-9) can hold eight thousand names.

@@ -9,6 +9,7 @@ pub(super) enum Value {
     From(Date),
     To(Date),
     Offset(i32),
+    Limit(i32),
     Other,
 }
 
@@ -29,7 +30,7 @@ pub(super) fn read(kind: ParameterKind, text: Option<&str>) -> Result<Value, Exp
         ParameterKind::DateFrom => day().map(Value::From),
         ParameterKind::DateTo => day().map(Value::To),
         ParameterKind::Offset => number(text, 0).map(Value::Offset),
-        ParameterKind::Limit => number(text, 1).map(|_| Value::Other),
+        ParameterKind::Limit => number(text, 1).map(Value::Limit),
         ParameterKind::Boolean => one_of(text, &["true", "false"]),
         ParameterKind::BookingStatus => one_of(text, &BOOKING_STATUSES),
         ParameterKind::Text => Ok(Value::Other),

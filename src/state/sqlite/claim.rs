@@ -40,7 +40,7 @@ pub(in crate::state) enum Call {
         at: Timestamp,
         list: Option<Hash>,
     },
-    /// A page of an earlier call, and the offset that was the last before.
+    /// A page of an earlier call, and the entry that was the last before.
     Continued { page: Page, before: i64 },
 }
 
@@ -95,7 +95,7 @@ pub(in crate::state) fn give_back(change: &mut Change<'_>, call: Call) -> rusqli
             change
                 .sql
                 .prepare_cached("UPDATE page SET last = ?3 WHERE key = ?1 AND last = ?2")?
-                .execute((page.list.as_bytes(), i64::from(page.offset), before))?;
+                .execute((page.list.as_bytes(), page.last(), before))?;
         }
     }
     Ok(())
@@ -134,7 +134,7 @@ fn take(
         change
             .sql
             .prepare_cached("UPDATE page SET last = ?2 WHERE key = ?1")?
-            .execute((page.list.as_bytes(), page.offset))?;
+            .execute((page.list.as_bytes(), page.last()))?;
         return Ok(Ok((Call::Continued { page, before }, calls.left(now))));
     }
     if let Err(next) = calls.take(now) {
@@ -145,7 +145,7 @@ fn take(
         change
             .sql
             .prepare_cached("INSERT OR REPLACE INTO page VALUES (?1, ?2, ?3)")?
-            .execute((page.list.as_bytes(), seconds(now), page.offset))?;
+            .execute((page.list.as_bytes(), seconds(now), page.last()))?;
     }
     let call = Call::Counted {
         key: quota.key,
@@ -155,7 +155,7 @@ fn take(
     Ok(Ok((call, calls.left(now))))
 }
 
-/// The last offset of the list that a page continues; none where it begins a new one (QUO-13).
+/// The last entry that was asked for of the list that a page continues; none where it begins a new one (QUO-13).
 fn continued(change: &Change<'_>, page: Page, now: Timestamp) -> rusqlite::Result<Option<i64>> {
     let found: Option<(i64, i64)> = change
         .sql

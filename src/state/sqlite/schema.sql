@@ -40,7 +40,7 @@ CREATE TABLE quota (
     d INTEGER
 ) STRICT, WITHOUT ROWID;
 
--- QUO-13: the call that later pages of a list belong to, and the last offset that was asked for.
+-- QUO-13: the call that later pages of a list belong to, and the last entry that was asked for.
 CREATE TABLE page (
     key BLOB PRIMARY KEY,
     call INTEGER NOT NULL,

@@ -1,7 +1,7 @@
 //! QUO-13 to QUO-15: what is counted together, and what is not.
 
 use super::{exceeded, use_up};
-use crate::harness::{Call, Gate, Protocol, accepted, pki::LeafSpec};
+use crate::harness::{Call, Gate, Protocol, Reply, accepted, pki::LeafSpec};
 use portvakt::clock::{Clock, Timestamp};
 use serde_json::json;
 use std::time::Duration;
@@ -109,16 +109,16 @@ fn pages_count_each_or_once() {
             .at(&format!("/v1/accounts/1/transactions?{query}"))
             .only(Protocol::Http1)
     };
-    let gate = Gate::builder().clock(&clock).start();
+    let gate = Gate::builder()
+        .clock(&clock)
+        .line("quota: {pages: each}")
+        .start();
     for offset in [0, 200, 400, 600] {
         accepted(&gate, &list(&format!("limit=200&offset={offset}")));
     }
     exceeded(&gate, &list("limit=200&offset=800"));
 
-    let gate = Gate::builder()
-        .clock(&clock)
-        .line("quota: {pages: once}")
-        .start();
+    let gate = Gate::builder().clock(&clock).start();
     for _ in 0..4 {
         accepted(&gate, &list("limit=200"));
         for offset in [200, 400, 600, 800] {
@@ -129,10 +129,61 @@ fn pages_count_each_or_once() {
     // Each offset once, a larger one only, of the same list, within 15 minutes.
     exceeded(&gate, &list("offset=800&limit=200"));
     exceeded(&gate, &list("offset=700&limit=200"));
-    exceeded(&gate, &list("offset=1000&limit=100"));
-    accepted(&gate, &list("offset=1000&limit=200"));
+    exceeded(&gate, &list("offset=999&limit=200"));
+    exceeded(&gate, &list("offset=1000&limit=200&dateFrom=2026-09-01"));
+    exceeded(&gate, &list("offset=1000&limit=200&bookingStatus=booked"));
+    // The limit may change: the next page begins behind the last one.
+    accepted(&gate, &list("offset=1000&limit=100"));
+    exceeded(&gate, &list("offset=1099"));
+    accepted(&gate, &list("offset=1100"));
+    exceeded(&gate, &list("offset=1299&limit=1"));
+    accepted(&gate, &list("limit=1&offset=1300"));
+    accepted(&gate, &list("limit=1&offset=1301"));
     clock.set(Timestamp::from_unix(clock.now().unix() + 15 * 60));
-    exceeded(&gate, &list("offset=1200&limit=200"));
+    exceeded(&gate, &list("offset=1400&limit=200"));
+}
+
+//= QUO-13 refused
+#[test]
+fn pages_are_no_polling() {
+    let gate = Gate::start();
+    let list = |offset: u32| {
+        Call::accounts()
+            .at(&format!("/v1/accounts/1/transactions?offset={offset}"))
+            .only(Protocol::Http1)
+    };
+    // Without a limit a page has 200 entries: the next one that is not a call of its own begins at 200.
+    for offset in 0..4 {
+        accepted(&gate, &list(offset));
+    }
+    for offset in 4..60 {
+        exceeded(&gate, &list(offset));
+    }
+    accepted(&gate, &list(203));
+    exceeded(&gate, &list(203));
+}
+
+//= QUO-13 accepted
+#[test]
+fn a_page_that_the_core_did_not_answer_is_asked_for_again() {
+    let clock = Clock::standing(Timestamp::from_unix(1_790_000_000));
+    let gate = Gate::builder().clock(&clock).start();
+    let list = |offset: u32| {
+        Call::accounts()
+            .at(&format!(
+                "/v1/accounts/1/transactions?limit=50&offset={offset}"
+            ))
+            .only(Protocol::Http1)
+    };
+    for _ in 0..4 {
+        accepted(&gate, &list(0));
+    }
+    gate.upstream().reply(Reply::json(503, "{}"));
+    assert_eq!(gate.send(&list(50), Protocol::Http1).status, 503);
+    gate.upstream().reply(Reply::json(200, "{}"));
+    accepted(&gate, &list(50));
+    exceeded(&gate, &list(50));
+    accepted(&gate, &list(100));
 }
 
 //= QUO-14 accepted

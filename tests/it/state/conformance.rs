@@ -30,6 +30,8 @@ sqlite!(
     a_date_that_is_off_moves_the_end,
     a_request_id_is_given_back_where_nobody_was_connected,
     later_pages_are_counted_with_their_call,
+    a_page_begins_behind_the_last_one,
+    a_page_that_is_given_back_late_opens_nothing,
     pages_end_after_15_minutes,
     pages_of_a_call_that_was_given_back_are_counted,
     a_page_that_was_given_back_is_asked_for_again,
@@ -210,6 +212,10 @@ mod suite {
     }
 
     fn page(offset: u32, now: u64) -> Asked {
+        limited(offset, 100, now)
+    }
+
+    fn limited(offset: u32, limit: u32, now: u64) -> Asked {
         Asked {
             request: None,
             quota: Some(QuotaAsked {
@@ -217,6 +223,7 @@ mod suite {
                 page: Some(Page {
                     list: hash(100),
                     offset,
+                    limit,
                 }),
             }),
             now: at(now),
@@ -251,6 +258,45 @@ mod suite {
             BEGIN + DAY
         );
         assert_eq!(left(store, page(200, BEGIN + 7)).await, 0);
+    }
+
+    /// Behind the last entry that was asked for, whatever limit the next page has.
+    pub(super) async fn a_page_begins_behind_the_last_one(store: &Kept) {
+        assert_eq!(left(store, limited(0, 200, BEGIN)).await, 3);
+        for (offset, limit, calls) in [
+            (199, 200, 2),
+            (399, 1, 2),
+            (400, 1, 2),
+            (400, 200, 1),
+            (600, 50, 1),
+            (649, 50, 0),
+            (699, u32::MAX, 0),
+        ] {
+            let now = BEGIN + u64::from(offset);
+            assert_eq!(
+                left(store, limited(offset, limit, now)).await,
+                calls,
+                "{offset}"
+            );
+        }
+        for offset in [700, u32::MAX] {
+            let decision = store.commit(limited(offset, 1, BEGIN + 800)).await.unwrap();
+            next(&decision);
+        }
+    }
+
+    /// The page that was given back is open again, and no other one.
+    pub(super) async fn a_page_that_is_given_back_late_opens_nothing(store: &Kept) {
+        assert_eq!(left(store, page(0, BEGIN)).await, 3);
+        let second = held(store.commit(page(100, BEGIN + 1)).await.unwrap());
+        assert_eq!(left(store, page(200, BEGIN + 2)).await, 3);
+        store.give_back(&second, true).await.unwrap();
+        assert_eq!(left(store, page(100, BEGIN + 3)).await, 2);
+        // That began a list anew. What continued the list of before is given back in vain.
+        let third = held(store.commit(limited(200, 50, BEGIN + 4)).await.unwrap());
+        store.give_back(&third, true).await.unwrap();
+        assert_eq!(left(store, page(200, BEGIN + 5)).await, 2);
+        assert_eq!(left(store, page(250, BEGIN + 6)).await, 1);
     }
 
     pub(super) async fn pages_end_after_15_minutes(store: &Kept) {

@@ -27,7 +27,7 @@ struct Held {
     asked: Asked,
     /// The call that was counted.
     counted: bool,
-    /// The last offset before this page.
+    /// Where the list ended before this page.
     before: Option<u32>,
 }
 
@@ -38,7 +38,7 @@ struct Model {
     latest: u64,
     /// The last four calls of a key that were not given back.
     calls: BTreeMap<u64, Vec<u64>>,
-    /// The call and the last offset of a list.
+    /// The call of a list, and the first offset that continues it.
     lists: BTreeMap<u64, (u64, u32)>,
     /// The last second of a durable id, and of one in memory.
     durable: BTreeMap<u64, u64>,
@@ -102,9 +102,10 @@ impl Model {
     async fn commit(&mut self, store: &Kept, dice: &mut Dice, open: &mut Vec<Held>, what: &str) {
         let key = dice.below(3);
         let quota = (!dice.one_in(3)).then(|| {
-            let offset = u32::try_from(dice.below(4) * 100).unwrap();
+            let offset = u32::try_from(dice.below(8) * 50).unwrap();
+            let limit = u32::try_from(dice.below(3) * 50 + 1).unwrap();
             let list = 1_000 + key;
-            let page = dice.one_in(2).then_some((list, offset));
+            let page = dice.one_in(2).then_some((list, offset, limit));
             (key, page)
         });
         let request = dice
@@ -118,9 +119,10 @@ impl Model {
             }),
             quota: quota.map(|(key, page)| QuotaAsked {
                 key: hash(key),
-                page: page.map(|(list, offset)| Page {
+                page: page.map(|(list, offset, limit)| Page {
                     list: hash(list),
                     offset,
+                    limit,
                 }),
             }),
             now: at(self.now),
@@ -154,14 +156,18 @@ impl Model {
                 live.sort_unstable();
                 live
             };
-            let continued = page.and_then(|(list, offset)| {
-                let (call, last) = *self.lists.get(&list)?;
-                (offset > last && self.now.saturating_sub(call) < 900)
-                    .then_some((list, offset, call, last))
+            let continued = page.and_then(|(list, offset, limit)| {
+                let (call, end) = *self.lists.get(&list)?;
+                (offset >= end && self.now.saturating_sub(call) < 900).then_some((
+                    list,
+                    offset + limit,
+                    call,
+                    end,
+                ))
             });
-            if let Some((list, offset, call, last)) = continued {
-                self.lists.insert(list, (call, offset));
-                before = Some(last);
+            if let Some((list, next, call, end)) = continued {
+                self.lists.insert(list, (call, next));
+                before = Some(end);
             } else {
                 let live = live(calls);
                 if live.len() >= 4 {
@@ -180,8 +186,8 @@ impl Model {
                 }
                 calls.push(self.now);
                 counted = true;
-                if let Some((list, offset)) = page {
-                    self.lists.insert(list, (self.now, offset));
+                if let Some((list, offset, limit)) = page {
+                    self.lists.insert(list, (self.now, offset + limit));
                 }
             }
             let live = live(&self.calls[&key]);
@@ -244,10 +250,10 @@ impl Model {
                     self.lists.remove(&list);
                 }
             } else if let (Some(before), Some(page)) = (held.before, quota.page)
-                && let Some((_, last)) = self.lists.get_mut(&list)
-                && *last == page.offset
+                && let Some((_, end)) = self.lists.get_mut(&list)
+                && *end == page.offset + page.limit
             {
-                *last = before;
+                *end = before;
             }
         }
         if let Some(request) = held.asked.request.filter(|_| !connected) {
