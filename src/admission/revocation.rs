@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// What a request gets where nobody can say whether its certificate is revoked.
+/// What a request gets where nobody can say whether its certificate is revoked, and it is not that a source is only slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenUnknown {
     /// It passes, counted and logged.
@@ -55,6 +55,13 @@ pub(super) async fn judge(
     match own.worse(website) {
         Standing::Good => Ok(Unrevoked { known: true }),
         Standing::Revoked { depth, since } => Err(revoked(depth, since)),
+        // Revoked by any source outweighs good by another, and what is open is open to those who failed: nobody passes before.
+        Standing::Awaited { depth } => {
+            let text = format!(
+                "a source that says whether the certificate at depth {depth} is revoked has not answered yet"
+            );
+            Err(Refusal::new(Reason::RevocationUnavailable).for_operator(text))
+        }
         Standing::Unknown { depth } => match policy.when_unknown(operation) {
             WhenUnknown::Open => {
                 revocation.let_pass();

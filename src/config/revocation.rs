@@ -4,6 +4,7 @@
 //! here: whether an address answers, which is not known before it is asked.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use super::section::Section;
 use super::value::Value;
 use crate::admission::WhenUnknown;
 use crate::interface::operations::{Catalogue, Environment};
+use crate::private_file;
 use crate::trust::Revocation;
 use crate::trust::revocation::{Address, IssuerAddresses, Network, RevocationSettings};
 
@@ -21,6 +23,13 @@ const STALE: Duration = Duration::from_secs(3_600);
 
 /// The longest such time that can be configured.
 const LONGEST_STALE: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+/// The folder of the copies where none is named, beside the state's file.
+const COPIES: &str = "revocation";
+
+/// How long an OCSP answer is used at most: the shortest and the longest such time that can be configured.
+const OCSP_MAX_AGE: RangeInclusive<Duration> =
+    Duration::from_secs(60)..=Duration::from_secs(7 * 24 * 3_600);
 
 /// The longest file with a list, in bytes: as long as one that is fetched.
 const MAX_LIST_BYTES: u64 = 5 * 1024 * 1024;
@@ -35,7 +44,13 @@ pub(super) struct Written {
 }
 
 impl Written {
-    pub(super) fn read(root: &mut Section<'_>, environment: Environment, base: &Path) -> Self {
+    /// `state`: the file beside which copies are kept.
+    pub(super) fn read(
+        root: &mut Section<'_>,
+        environment: Environment,
+        base: &Path,
+        state: &Path,
+    ) -> Self {
         let Some(mut section) = root.optional_section("revocation") else {
             if environment == Environment::Production {
                 root.fault(
@@ -60,7 +75,7 @@ impl Written {
             .optional("unreachable")
             .and_then(|value| open_or_closed(&value));
         let groups = section.optional_section("by_group").map(groups);
-        let settings = settings(&mut section, base);
+        let settings = settings(&mut section, base, state);
         section.finish();
         Self {
             settings: settings.filter(|_| is_on == Some(true)),
@@ -95,7 +110,7 @@ pub(super) fn ready(settings: RevocationSettings) -> Result<Revocation, String> 
     Revocation::new(settings).map_err(|error| format!("revocation cannot be checked: {error}"))
 }
 
-fn settings(section: &mut Section<'_>, base: &Path) -> Option<RevocationSettings> {
+fn settings(section: &mut Section<'_>, base: &Path, state: &Path) -> Option<RevocationSettings> {
     let stale = section
         .optional("stale")
         .and_then(|value| value.duration(Duration::ZERO..=LONGEST_STALE));
@@ -112,8 +127,16 @@ fn settings(section: &mut Section<'_>, base: &Path) -> Option<RevocationSettings
         .filter_map(|value| addresses_of(value, base));
     let addresses = addresses.collect();
     let lists = section.optional("crls").map(|value| lists(&value, base));
+    let ocsp_max_age = section
+        .optional("ocsp_max_age")
+        .and_then(|value| value.duration(OCSP_MAX_AGE));
+    let copies = section.optional("copies");
+    let copies = copies.and_then(|value| value.path(base));
+    let defaults = RevocationSettings::default();
     Some(RevocationSettings {
         stale: stale.unwrap_or(STALE),
+        ocsp_max_age: ocsp_max_age.unwrap_or(defaults.ocsp_max_age),
+        copies: Some(copies.unwrap_or_else(|| private_file::folder_of(state).join(COPIES))),
         private_addresses,
         addresses,
         lists: lists.unwrap_or_default(),

@@ -113,10 +113,16 @@ impl Settings {
         let inspection = Inspection::new();
         let mut settings = settings(document.root(&inspection), &inspection, base);
         if let Some(settings) = &mut settings {
-            let written = [&settings.state.file, &settings.state.hash_key];
+            let revocation = settings.snapshot.trust.revocation();
+            let copies = revocation.and_then(|revocation| revocation.copies());
+            let written = [
+                Some(&*settings.state.file),
+                Some(&*settings.state.hash_key),
+                copies,
+            ];
             let mut files = inspection.named();
             files.push(settings.sca.token_keys.clone());
-            files.retain(|path| !written.contains(&path));
+            files.retain(|path| !written.contains(&Some(path)));
             settings.files = files;
         }
         inspection.conclude(file_name, settings)
@@ -169,7 +175,7 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
     let (operations, catalogue) = catalogue(&mut root, policy.environment, inspection, base);
     let state = state::read(&mut root, base);
     let registers = registers::read(&mut root, policy.environment, inspection, base);
-    let written = revocation::Written::read(&mut root, policy.environment, base);
+    let written = revocation::Written::read(&mut root, policy.environment, base, &state.file);
     let assertion = signing::assertion(&mut root, base);
     let response_signing = signing::response_signing(&mut root, base);
     let log = log(root.optional_section("log"));

@@ -411,7 +411,7 @@ const fn failure(reason: Reason) -> Guide {
         },
         Reason::RevocationUnavailable => Guide {
             rules: "CRT-6, CRT-11",
-            when: "Neither the OCSP responder nor the CRL of the certificate's issuer, or of a CA above it, can be had, and the gateway is not to let requests pass without.",
+            when: "The OCSP responder or the CRL of the certificate's issuer, or of a CA above it, has not answered yet; or it cannot be had, or does not know the certificate, and the gateway is not to let requests pass without.",
             remedy: "Try again after the seconds in Retry-After. If it stays so, tell the bank: its operators see which address does not answer.",
             example: "The issuer's responder is down",
         },

@@ -2,6 +2,8 @@
 
 /// CRT-2.
 mod chain;
+/// CRT-6, CRT-11: before every source has answered.
+mod cold;
 /// CRT-10.
 mod encoding;
 /// A measurement: faults of responders, and those who do not rest on them.

@@ -151,6 +151,7 @@ revocation:
   check: on
   by_group: {{nothing: open}}
   stale: 8000h
+  ocsp_max_age: 30s
   private_addresses: [10.0.0.0/40]
   addresses: [{{issuer: none.pem, ocsp: 'ldap://a'}}]
   crls: nowhere
@@ -159,12 +160,32 @@ revocation:
     let faults = Site::new().read(&odd).unwrap_err().join("\n");
     for expected in [
         "revocation.stale: found \"8000h\"",
+        "revocation.ocsp_max_age: found \"30s\"; expected a duration",
         "revocation.private_addresses[0]: found \"10.0.0.0/40\"; expected an IP address or a network",
         "revocation.addresses[0].ocsp: found \"ldap://a\"; expected an http or https URL",
         "none.pem cannot be read",
         "nowhere is no folder that can be read",
     ] {
         assert!(faults.contains(expected), "{expected}: {faults}");
+    }
+    // Copies are kept beside the state, unless another folder is named; neither is watched, for the gateway itself writes there.
+    for (line, expected) in [
+        ("", "../state/revocation"),
+        ("state: {file: kept/x.db}\n", "kept/revocation"),
+        ("copies: cache", "cache"),
+    ] {
+        let (state, own) = match line.strip_prefix("copies") {
+            Some(_) => ("", format!(", {line}")),
+            None => (line, String::new()),
+        };
+        let site = Site::new();
+        let settings = site
+            .read(&format!("{LEAST}{state}revocation: {{check: on{own}}}\n"))
+            .unwrap();
+        let revocation = settings.snapshot.trust.revocation().unwrap();
+        let folder = revocation.copies().unwrap();
+        assert!(folder.ends_with(expected), "{folder:?}");
+        assert!(settings.files.iter().all(|file| file != folder));
     }
     let group = format!("{LEAST}revocation: {{check: on, by_group: {{nothing: open}}}}\n");
     let faults = Site::new().read(&group).unwrap_err().join("\n");

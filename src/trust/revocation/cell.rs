@@ -5,124 +5,26 @@
 
 use super::{
     Fault,
-    crl::{Crl, Scope, Signers, certificate as read_certificate},
+    copies::{Copies, Copy},
+    crl::certificate as read_certificate,
     fetch::{Address, Fetcher},
-    ocsp,
-    sources::{Directory, Sources},
+    ocsp::{self, Status},
+    pause::{Gate, Pause},
+    question::{Key, Question, Said},
+    sources::Directory,
 };
 use crate::clock::Timestamp;
 use arc_swap::ArcSwapOption;
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 /// A fact is refreshed at half of its lifetime, and at the latest after this many seconds: a revocation shows that soon.
 const REFRESH_AT_MOST: u64 = 3_600;
-
-/// After a failure the next attempt waits this many seconds, twice as many after each further one.
-const FIRST_PAUSE: u64 = 10;
-
-/// The longest such pause, in seconds.
-const LONGEST_PAUSE: u64 = 600;
-
-/// What is asked of a source.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Question {
-    /// The state of one certificate (DER) of a CA.
-    Ocsp {
-        certificate: Arc<[u8]>,
-        signers: Signers,
-    },
-    /// The list of a CA.
-    Crl { signers: Signers, scope: Scope },
-}
-
-/// A question, and where it is answered; `None` for a file of the configuration.
-pub(super) type Key = (Option<Address>, Question);
-
-/// What a source said.
-#[derive(Debug)]
-pub(super) enum Said {
-    /// An answer, and where the revocation of the responder's own certificate is known from, where that is to be known.
-    Answer(ocsp::Answer, Option<Sources>),
-    /// A list, and the same for the key that signed it.
-    List(Crl, Option<Sources>),
-}
-
-impl Said {
-    const fn this_update(&self) -> Timestamp {
-        match self {
-            Self::Answer(answer, _) => answer.this_update,
-            Self::List(list, _) => list.this_update,
-        }
-    }
-
-    pub(super) const fn next_update(&self) -> Timestamp {
-        match self {
-            Self::Answer(answer, _) => answer.next_update,
-            Self::List(list, _) => list.next_update,
-        }
-    }
-
-    /// Since when a certificate is revoked.
-    pub(super) fn revoked(&self, serial: &[u8]) -> Option<Timestamp> {
-        match self {
-            Self::Answer(answer, _) => answer.revoked,
-            Self::List(list, _) => list.revoked(serial),
-        }
-    }
-
-    /// The name of the issuer, where it is a list.
-    pub(super) fn list_of(&self) -> Option<&str> {
-        match self {
-            Self::Answer(..) => None,
-            Self::List(list, _) => Some(&list.issuer_name),
-        }
-    }
-
-    /// Where the revocation of the one who signed it is known from; `None` for the issuing CA's very key.
-    pub(super) const fn signer(&self) -> Option<&Sources> {
-        match self {
-            Self::Answer(_, signer) | Self::List(_, signer) => signer.as_ref(),
-        }
-    }
-}
-
-/// An address that is called by one at a time, and left alone for a while after it failed.
-#[derive(Debug, Default)]
-pub(super) struct Gate {
-    turn: tokio::sync::Mutex<()>,
-    pause: Pause,
-}
-
-/// When the next attempt may be made.
-#[derive(Debug, Default)]
-struct Pause {
-    until: AtomicU64,
-    failures: AtomicU32,
-}
-
-impl Pause {
-    fn is_over(&self, now: Timestamp) -> bool {
-        now.unix() >= self.until.load(Ordering::Relaxed)
-    }
-
-    fn begin(&self, now: Timestamp) {
-        let failures = self.failures.fetch_add(1, Ordering::Relaxed).min(10);
-        let pause = FIRST_PAUSE.saturating_mul(1 << failures).min(LONGEST_PAUSE);
-        self.until
-            .store(now.unix().saturating_add(pause), Ordering::Relaxed);
-    }
-
-    fn end(&self) {
-        self.failures.store(0, Ordering::Relaxed);
-        self.until.store(0, Ordering::Relaxed);
-    }
-}
 
 /// A source.
 #[derive(Debug)]
@@ -135,6 +37,32 @@ pub(super) struct Cell {
     refresh_at: AtomicU64,
     pause: Pause,
     under_way: AtomicBool,
+    /// Whether an attempt has failed since the start. It matters until there is an answer.
+    failed: AtomicBool,
+    /// Whether its copy on disk was looked for.
+    looked_up: AtomicBool,
+}
+
+/// What a source that never answered is to a request (CRT-11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Silence {
+    /// It is being asked for the first time.
+    Awaited,
+    /// It was asked, and failed; or it cannot be asked now.
+    Failed,
+    /// Nobody has asked it.
+    Unasked,
+}
+
+/// How a source came to say what it says.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// It was fetched, and may be kept.
+    Fetched(Copy),
+    /// The same, and the responder does not know the certificate.
+    Unknown(Copy),
+    /// It was kept on disk, and is to be fetched as soon as may be.
+    Kept,
 }
 
 impl Cell {
@@ -148,6 +76,8 @@ impl Cell {
             refresh_at: AtomicU64::new(0),
             pause: Pause::default(),
             under_way: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+            looked_up: AtomicBool::new(false),
         }
     }
 
@@ -167,7 +97,25 @@ impl Cell {
     pub(super) fn to_be_known(&self, now: Timestamp) -> Vec<Arc<Self>> {
         let said = self.said();
         let signer = said.as_ref().and_then(|said| said.signer());
-        signer.map_or_else(Vec::new, |own| own.unknown(now, Duration::ZERO))
+        signer.map_or_else(Vec::new, |own| own.to_be_asked(now, Duration::ZERO))
+    }
+
+    /// Why it has said nothing. It is read before what it said: an attempt that ends keeps what was said, or that it failed, first.
+    pub(super) fn silence(&self) -> Silence {
+        let is_under_way = self.under_way.load(Ordering::Acquire);
+        let is_silent = self.said.load().is_none();
+        match (self.failed.load(Ordering::Acquire), is_under_way) {
+            // An answer came since the caller looked: it is waited for as if it came now.
+            _ if !is_silent => Silence::Awaited,
+            (true, _) => Silence::Failed,
+            (false, true) => Silence::Awaited,
+            (false, false) => Silence::Unasked,
+        }
+    }
+
+    /// Whether it is a list.
+    pub(super) const fn is_list(&self) -> bool {
+        matches!(self.key.1, Question::Crl { .. })
     }
 
     /// Notes that a request rests on it.
@@ -183,17 +131,19 @@ impl Cell {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Whether it is being asked.
-    pub(super) fn is_under_way(&self) -> bool {
-        self.under_way.load(Ordering::Acquire)
+    /// Whether it is being asked, and is none that only ever failed: of those the policy decides, however often they are asked again.
+    pub(super) fn is_worth_waiting_for(&self) -> bool {
+        self.under_way.load(Ordering::Acquire) && self.silence() != Silence::Failed
     }
 
     /// Takes the right to ask it, where it may be asked now; [`Cell::ask`] gives it back.
     pub(super) fn take(&self, now: Timestamp) -> bool {
-        self.key.0.is_some()
-            && self.pause.is_over(now)
-            && self.gate.pause.is_over(now)
-            && !self.under_way.swap(true, Ordering::AcqRel)
+        if !self.pause.is_over(now) || !self.gate.pause.is_over(now) {
+            // The address failed somebody else: that is as if it had failed this one.
+            self.failed.store(true, Ordering::Release);
+            return false;
+        }
+        self.key.0.is_some() && !self.under_way.swap(true, Ordering::AcqRel)
     }
 
     /// Whether what it said should be replaced soon.
@@ -206,14 +156,36 @@ impl Cell {
         self.key.0.as_ref()
     }
 
-    /// Asks it, and keeps what it says. [`Cell::take`] came before.
+    /// Asks it, and keeps what it says. [`Cell::take`] came before. What was kept on disk is taken first, where nothing is known: it is
+    /// judged as if it had just been fetched, and the fetch follows at the next tick.
     pub(super) async fn ask(
         &self,
         fetcher: &Fetcher,
         directory: &Arc<Directory>,
         now: Timestamp,
-    ) -> Result<(), Fault> {
+    ) -> Result<Heard, Fault> {
         let _under_way = UnderWay(&self.under_way);
+        if let Some(copies) = directory.copies()
+            && !self.looked_up.swap(true, Ordering::Relaxed)
+            && self.said.load().is_none()
+            && let Some(said) = self.look_up(copies, directory, now).await
+        {
+            self.said.store(Some(Arc::new(said)));
+            return Ok(Heard::Kept);
+        }
+        let asked = self.ask_anew(fetcher, directory, now).await;
+        if asked.is_err() {
+            self.failed.store(true, Ordering::Release);
+        }
+        asked
+    }
+
+    async fn ask_anew(
+        &self,
+        fetcher: &Fetcher,
+        directory: &Arc<Directory>,
+        now: Timestamp,
+    ) -> Result<Heard, Fault> {
         let fetched = {
             let _turn = self.gate.turn.lock().await;
             // While it waited for its turn, the address may have failed somebody else.
@@ -227,16 +199,44 @@ impl Cell {
             }
             fetched?
         };
-        let said = match self.read(fetched, directory, now).await {
-            Ok(said) => said,
-            Err(fault) => {
-                self.pause.begin(now);
-                return Err(fault);
-            }
+        let heard = self.read(fetched, directory, now).await;
+        let (said, bytes) = heard.inspect_err(|_| self.pause.begin(now))?;
+        let copy = Copy {
+            name: self.key.1.copy_name(self.key.0.as_ref()),
+            bytes,
         };
+        if said.answers(|status| status == Status::Unknown) {
+            // It may know the certificate in a moment: it is asked as often as one that fails.
+            self.pause.begin(now);
+            self.refresh_at.store(0, Ordering::Relaxed);
+            self.said.store(Some(Arc::new(said)));
+            return Ok(Heard::Unknown(copy));
+        }
         self.pause.end();
         self.keep(said, now);
-        Ok(())
+        Ok(Heard::Fetched(copy))
+    }
+
+    /// What it said before a restart, if that was kept and counts.
+    async fn look_up(
+        &self,
+        copies: &Arc<Copies>,
+        directory: &Arc<Directory>,
+        now: Timestamp,
+    ) -> Option<Said> {
+        let (name, on_disk) = (
+            self.key.1.copy_name(self.key.0.as_ref()),
+            Arc::clone(copies),
+        );
+        let read = tokio::task::spawn_blocking(move || (on_disk.read(&name), name));
+        let (bytes, name) = read.await.ok()?;
+        let fault = match self.read(bytes?, directory, now).await {
+            Ok((said, _)) => return Some(said),
+            Err(fault) => fault,
+        };
+        let copies = Arc::clone(copies);
+        let _ = tokio::task::spawn_blocking(move || copies.discard(&name, fault)).await;
+        None
     }
 
     async fn fetch(&self, fetcher: &Fetcher) -> Result<Vec<u8>, Fault> {
@@ -257,32 +257,36 @@ impl Cell {
         }
     }
 
-    /// Verifies what was fetched, off the thread that fetches: a list may have a hundred thousand entries.
+    /// Verifies what was fetched or kept, off the thread that fetches: a list may have a hundred thousand entries.
     async fn read(
         &self,
         bytes: Vec<u8>,
         directory: &Arc<Directory>,
         now: Timestamp,
-    ) -> Result<Said, Fault> {
+    ) -> Result<(Said, Vec<u8>), Fault> {
         let (question, directory) = (self.key.1.clone(), Arc::clone(directory));
-        let read = move || question.read(&bytes, &directory, now);
-        let said = tokio::task::spawn_blocking(read)
+        let read = move || (question.read(&bytes, &directory, now), bytes);
+        let (said, bytes) = tokio::task::spawn_blocking(read)
             .await
-            .map_err(|_| Fault::Invalid("reading it failed"))??;
+            .map_err(|_| Fault::Invalid("reading it failed"))?;
+        let said = said?;
         if now > said.next_update() {
             return Err(Fault::Invalid("it was to be replaced before now"));
         }
-        let is_older = self
-            .said
-            .load()
-            .as_ref()
-            .is_some_and(|known| said.this_update() < known.this_update());
-        if is_older {
-            return Err(Fault::Invalid(
-                "it is older than what the source said before",
-            ));
+        if let Some(known) = self.said.load().as_ref() {
+            if said.this_update() < known.this_update() {
+                return Err(Fault::Invalid(
+                    "it is older than what the source said before",
+                ));
+            }
+            let is_revoked = |status| matches!(status, Status::Revoked(_));
+            if known.answers(is_revoked) && said.answers(|status| status == Status::Unknown) {
+                return Err(Fault::Invalid(
+                    "the responder does not know a certificate that it said was revoked",
+                ));
+            }
         }
-        Ok(said)
+        Ok((said, bytes))
     }
 
     fn keep(&self, said: Said, now: Timestamp) {
@@ -295,59 +299,11 @@ impl Cell {
     }
 }
 
-impl Question {
-    fn read(&self, bytes: &[u8], directory: &Directory, now: Timestamp) -> Result<Said, Fault> {
-        match self {
-            Self::Ocsp {
-                certificate,
-                signers,
-            } => {
-                let (certificate, issuer) = (read_certificate(certificate)?, signers.issuer()?);
-                let answer = ocsp::read(bytes, &certificate, &issuer, now)?;
-                let own = answer.responder.as_deref();
-                let own = own
-                    .map(|own| directory.of_responder(own, &issuer))
-                    .transpose()?;
-                Ok(Said::Answer(answer, own))
-            }
-            Self::Crl { signers, scope } => {
-                let list = Crl::read(bytes, signers, scope)?;
-                if list.this_update.unix() > now.unix().saturating_add(ocsp::AHEAD) {
-                    return Err(Fault::Invalid("the CRL is of the future"));
-                }
-                directory.vouched(list)
-            }
-        }
-    }
-}
-
 /// However an attempt ends, the next one can be made.
 struct UnderWay<'a>(&'a AtomicBool);
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_grow_and_end() {
-        let at = Timestamp::from_unix;
-        let pause = Pause::default();
-        assert!(pause.is_over(at(0)));
-        for (now, until) in [(100, 110), (110, 130), (130, 170)] {
-            pause.begin(at(now));
-            assert!(!pause.is_over(at(until - 1)) && pause.is_over(at(until)));
-        }
-        for _ in 0..20 {
-            pause.begin(at(1_000));
-        }
-        assert!(!pause.is_over(at(1_599)) && pause.is_over(at(1_600)));
-        pause.end();
-        assert!(pause.is_over(at(0)));
     }
 }

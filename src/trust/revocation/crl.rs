@@ -72,6 +72,11 @@ impl Signers {
         certificate(&self.issuer)
     }
 
+    /// The certificate of the CA that issued, DER.
+    pub(super) fn issuer_der(&self) -> &[u8] {
+        &self.issuer
+    }
+
     /// The other key by which a list is signed, if one of those that say that they may sign lists.
     fn other(&self, signed_by: impl Fn(&X509Ref) -> bool) -> Option<&Chain> {
         self.others.iter().find(|chain| {

@@ -4,7 +4,9 @@
 //! request. It ends when the last [`Revocation`](super::Revocation) that feeds it is dropped.
 
 use super::{
-    cell::Cell,
+    Fault,
+    cell::{Cell, Heard},
+    copies::{Copies, Copy, Held},
     counters::{Counters, Lists},
     fetch::Fetcher,
     sources::Directory,
@@ -21,6 +23,9 @@ const IN_USE: u64 = 86_400;
 
 /// How far behind requests the kernel puts this work (nice): an answer of 5 MiB costs more than a hundred requests.
 const NICE: i32 = 10;
+
+/// As many copies wait for the disk; where it is slower than that, the next are not kept.
+const MOST_WAITING: usize = 64;
 
 /// What the thread works on.
 #[derive(Clone, Debug)]
@@ -74,44 +79,96 @@ fn step_back() {
     let _ = rustix::process::setpriority_process(None, NICE);
 }
 
+/// Where what was asked goes.
+#[derive(Clone, Debug)]
+struct Ways {
+    /// That an attempt has ended.
+    done: Arc<watch::Sender<u64>>,
+    /// What is to be kept; none where nothing is.
+    copies: Option<mpsc::Sender<Copy>>,
+}
+
+/// An answer that is not counted as one.
+const UNKNOWN: Fault = Fault::Invalid("the responder does not know the certificate");
+
 async fn run(
     work: Work,
     mut jobs: mpsc::UnboundedReceiver<Arc<Cell>>,
     done: Arc<watch::Sender<u64>>,
 ) {
+    let copies = work.directory.copies().map(|copies| {
+        let (to, coming) = mpsc::channel(MOST_WAITING);
+        tokio::spawn(keep(Arc::clone(copies), coming));
+        to
+    });
+    let to = Ways { done, copies };
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             job = jobs.recv() => match job {
-                Some(cell) => begin(&work, cell, &done),
+                Some(cell) => begin(&work, cell, &to),
                 None => return,
             },
-            _ = tick.tick() => refresh(&work, &done),
+            _ = tick.tick() => refresh(&work, &to),
         }
     }
 }
 
-fn begin(work: &Work, cell: Arc<Cell>, done: &Arc<watch::Sender<u64>>) {
-    let (work, done) = (work.clone(), Arc::clone(done));
+fn begin(work: &Work, cell: Arc<Cell>, to: &Ways) {
+    let (work, to) = (work.clone(), to.clone());
     tokio::spawn(async move {
         let now = work.clock.now();
-        let result = cell.ask(&work.fetcher, &work.directory, now).await;
-        work.counters.fetched(&result);
-        if let (Err(fault), Some(address)) = (&result, cell.address()) {
+        let heard = cell.ask(&work.fetcher, &work.directory, now).await;
+        let (result, copy) = match heard {
+            Ok(Heard::Kept) => (None, None),
+            Ok(Heard::Fetched(copy)) => (Some(Ok(())), Some(copy)),
+            Ok(Heard::Unknown(copy)) => (Some(Err(UNKNOWN)), Some(copy)),
+            Err(fault) => (Some(Err(fault)), None),
+        };
+        if let Some(result) = &result {
+            work.counters.fetched(result);
+        }
+        if let (Some(Err(fault)), Some(address)) = (&result, cell.address()) {
             tracing::warn!(%address, %fault, "revocation could not be refreshed");
         }
         // Before the attempt is over: whoever waits for this answer waits for what its responder rests on too.
         for source in cell.to_be_known(now) {
             if source.take(now) {
-                begin(&work, source, &done);
+                begin(&work, source, &to);
             }
         }
-        done.send_modify(|count| *count = count.wrapping_add(1));
+        to.done.send_modify(|count| *count = count.wrapping_add(1));
+        // Last, so that nobody waits for a disk.
+        if let (Some(copies), Some(copy)) = (&to.copies, copy)
+            && copies.try_send(copy).is_err()
+        {
+            tracing::warn!("the disk is too slow for a copy of revocation data");
+        }
     });
 }
 
-fn refresh(work: &Work, done: &Arc<watch::Sender<u64>>) {
+/// Writes copies, one after the other, so that the newer of two stays.
+async fn keep(copies: Arc<Copies>, mut coming: mpsc::Receiver<Copy>) {
+    let on_disk = Arc::clone(&copies);
+    let counted = tokio::task::spawn_blocking(move || on_disk.sweep().unwrap_or_default()).await;
+    let mut held = counted.unwrap_or_default();
+    while let Some(copy) = coming.recv().await {
+        let on_disk = Arc::clone(&copies);
+        let write = move || (on_disk.write(&copy, &mut held), held);
+        match tokio::task::spawn_blocking(write).await {
+            Ok((written, counted)) => {
+                held = counted;
+                if let Err(error) = written {
+                    tracing::warn!(%error, "a copy of revocation data cannot be written");
+                }
+            }
+            Err(_) => held = Held::default(),
+        }
+    }
+}
+
+fn refresh(work: &Work, to: &Ways) {
     let now = work.clock.now();
     let (mut sources, mut overdue, mut lists) = (0_u64, 0_u64, Lists::new());
     for cell in work.directory.cells() {
@@ -133,7 +190,7 @@ fn refresh(work: &Work, done: &Arc<watch::Sender<u64>>) {
             }
         }
         if cell.is_due(now) && cell.take(now) {
-            begin(work, cell, done);
+            begin(work, cell, to);
         }
     }
     work.counters.look(sources, overdue, lists);

@@ -23,7 +23,7 @@ use std::{
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// The longest answer, in bytes.
-const MOST_BYTES: usize = 5 * 1024 * 1024;
+pub(super) const MOST_BYTES: usize = 5 * 1024 * 1024;
 
 /// The longest address, in characters.
 const MOST_CHARACTERS: usize = 2_048;

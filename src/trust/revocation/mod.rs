@@ -3,8 +3,9 @@
 //! ```text
 //! chained certificate ─ Sources: for each member below the anchor, its OCSP responders and CRLs
 //!                          │ judged at every request, from what they said last: no lock, no hashing, no waiting
-//!                          └ only where nothing is known yet: ask, and wait at most two seconds
+//!                          └ only where one of them never answered yet: ask, and wait at most two seconds
 //! engine (a thread) ─ fetches, verifies, swaps in; refreshes before nextUpdate what requests rest on
+//!                          └ keeps what was fetched on disk, and after a restart judges it anew before anything is fetched
 //! ```
 //!
 //! Invariants: an address is used only where the operator wrote it or where a certificate that chains to an anchor names it; what a
@@ -26,6 +27,12 @@ mod ocsp;
 // Where a certificate's revocation is published.
 mod member;
 
+// What is asked, and what is said.
+mod question;
+// What was said, on disk.
+mod copies;
+// How often one that failed is asked again.
+mod pause;
 // A source and what it said last.
 mod cell;
 // Which sources tell of a certificate, and what is known from them.
@@ -51,6 +58,7 @@ use openssl::x509::{X509, X509Ref};
 use sources::Directory;
 use std::{
     io,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -82,16 +90,33 @@ pub enum Fault {
 }
 
 /// What the operator decides.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RevocationSettings {
     /// How long what a source said is used after its nextUpdate, while nothing newer can be had.
     pub stale: Duration,
+    /// How long an OCSP answer is used at most, whatever its nextUpdate and `stale` say (CRT-6).
+    pub ocsp_max_age: Duration,
+    /// The folder in which what was fetched is kept, so that a restart does not begin cold; none where it is not kept.
+    pub copies: Option<PathBuf>,
     /// Networks that may be called though they are not public.
     pub private_addresses: Vec<Network>,
     /// Where the certificates of an issuer are asked for, whatever they say themselves.
     pub addresses: Vec<IssuerAddresses>,
     /// Lists from files, PEM or DER.
     pub lists: Vec<Vec<u8>>,
+}
+
+impl Default for RevocationSettings {
+    fn default() -> Self {
+        Self {
+            stale: Duration::ZERO,
+            ocsp_max_age: ocsp::MAX_AGE,
+            copies: None,
+            private_addresses: Vec::new(),
+            addresses: Vec::new(),
+            lists: Vec::new(),
+        }
+    }
 }
 
 /// The addresses of an issuer, instead of those in the certificates that it issued.
@@ -117,6 +142,11 @@ pub enum Standing {
         /// Since when.
         since: Timestamp,
     },
+    /// For one of them a source that never answered is being asked: until it has answered or failed, nobody passes.
+    Awaited {
+        /// How far above the certificate.
+        depth: usize,
+    },
     /// For one of them nobody can say.
     Unknown {
         /// How far above the certificate.
@@ -125,11 +155,21 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// That of two chains together: one that is revoked comes before one that is unknown.
+    /// That of two chains together: revoked comes before awaited, awaited before unknown, and the first of two alike.
     pub(crate) const fn worse(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Good, other) | (Self::Unknown { .. }, other @ Self::Revoked { .. }) => other,
-            (own, _) => own,
+        if other.rank() > self.rank() {
+            other
+        } else {
+            self
+        }
+    }
+
+    const fn rank(self) -> u8 {
+        match self {
+            Self::Good => 0,
+            Self::Unknown { .. } => 1,
+            Self::Awaited { .. } => 2,
+            Self::Revoked { .. } => 3,
         }
     }
 }
@@ -167,10 +207,17 @@ impl Revocation {
                 && (&own.ocsp, &own.crl) == (&other.ocsp, &other.crl)
         };
         own.stale == other.stale
+            && own.ocsp_max_age == other.ocsp_max_age
+            && own.copies == other.copies
             && own.private_addresses == other.private_addresses
             && own.lists == other.lists
             && own.addresses.len() == other.addresses.len()
             && own.addresses.iter().zip(&other.addresses).all(is_same)
+    }
+
+    /// Where what was fetched is kept.
+    pub fn copies(&self) -> Option<&Path> {
+        self.directory.settings().copies.as_deref()
     }
 
     /// Whether a file's list could count at all: delta and indirect ones cannot.
@@ -227,21 +274,23 @@ impl Revocation {
             })
     }
 
-    /// Judges a chain at a moment, from what is known; where nothing is, asks and waits, at most two seconds.
+    /// Judges a chain at a moment, from what is known; where a source never answered, or none of them can say, asks and waits, at most
+    /// two seconds.
     pub(crate) async fn judge(&self, sources: &Sources, now: Timestamp) -> Standing {
         match sources.standing(now, self.directory.settings().stale) {
-            Standing::Unknown { .. } => self.ask(sources, now).await,
+            Standing::Unknown { .. } | Standing::Awaited { .. } => self.ask(sources, now).await,
             known => known,
         }
     }
 
     async fn ask(&self, sources: &Sources, now: Timestamp) -> Standing {
+        let stale = self.directory.settings().stale;
         let Some(engine) = self.engine.get() else {
-            return sources.standing(now, self.directory.settings().stale);
+            return sources.standing(now, stale);
         };
         let mut finished = engine.finished();
         finished.mark_unchanged();
-        for cell in sources.unknown(now, self.directory.settings().stale) {
+        for cell in sources.to_be_asked(now, stale) {
             engine.ask(&cell, now);
         }
         let deadline = tokio::time::sleep(COLD_WAIT);
@@ -249,11 +298,12 @@ impl Revocation {
         loop {
             // In this order: what is said is there before its attempt is over.
             let waits = sources
-                .unknown(now, self.directory.settings().stale)
+                .to_be_asked(now, stale)
                 .iter()
-                .any(|cell| cell.is_under_way());
-            let standing = sources.standing(now, self.directory.settings().stale);
-            if !matches!(standing, Standing::Unknown { .. }) || !waits {
+                .any(|cell| cell.is_worth_waiting_for());
+            let standing = sources.standing(now, stale);
+            let is_known = matches!(standing, Standing::Good | Standing::Revoked { .. });
+            if is_known || !waits {
                 return standing;
             }
             tokio::select! {

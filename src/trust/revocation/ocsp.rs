@@ -24,6 +24,7 @@ use openssl::{
         verify::{X509VerifyFlags, X509VerifyParam},
     },
 };
+use std::time::Duration;
 use x509_parser::{
     certificate::X509Certificate,
     der_parser::{Oid, oid},
@@ -40,6 +41,9 @@ const MOST_CERTIFICATES: usize = 4;
 /// How far a responder's clock may be ahead, in seconds.
 pub(super) const AHEAD: u64 = 300;
 
+/// How long an answer is used, in whatever years its nextUpdate lies (CRT-6); the operator may say otherwise.
+pub(super) const MAX_AGE: Duration = Duration::from_secs(7 * 86_400);
+
 /// How long an answer without nextUpdate is used, in seconds: it says that newer ones can be had at any time.
 const WITHOUT_NEXT: u64 = 3_600;
 
@@ -47,11 +51,24 @@ const WITHOUT_NEXT: u64 = 3_600;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) this_update: Timestamp,
+    /// At the latest [`Answer::last_use`].
     pub(super) next_update: Timestamp,
-    /// Since when it is revoked; `None` where it is good.
-    pub(super) revoked: Option<Timestamp>,
+    /// When it is too old for any use but that it revokes.
+    pub(super) last_use: Timestamp,
+    pub(super) status: Status,
     /// The certificate (DER) of the responder that signed it, where that one may be revoked.
     pub(super) responder: Option<Box<[u8]>>,
+}
+
+/// What an answer says of a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    /// It is not revoked.
+    Good,
+    /// It is revoked, since then.
+    Revoked(Timestamp),
+    /// The responder does not know it: that is not good (CRT-6), whoever else says so.
+    Unknown,
 }
 
 /// The request about a certificate, DER.
@@ -66,11 +83,12 @@ fn id(certificate: &X509Ref, issuer: &X509Ref) -> Result<OcspCertId, ErrorStack>
     OcspCertId::from_cert(MessageDigest::sha1(), certificate, issuer)
 }
 
-/// Reads what a responder said about a certificate.
+/// Reads what a responder said about a certificate; the answer is used for `max_age` at most.
 pub(super) fn read(
     bytes: &[u8],
     certificate: &X509Ref,
     issuer: &X509Ref,
+    max_age: Duration,
     now: Timestamp,
 ) -> Result<Answer, Fault> {
     let openssl = |_: ErrorStack| Fault::Invalid("it is no OCSP response");
@@ -101,22 +119,20 @@ pub(super) fn read(
     if this_update.unix() > now.unix().saturating_add(AHEAD) {
         return Err(Fault::Invalid("the answer is of the future"));
     }
-    let revoked = match said.status {
-        OcspCertStatus::GOOD => None,
-        OcspCertStatus::REVOKED => Some(match said.revocation_time {
+    let status = match said.status {
+        OcspCertStatus::GOOD => Status::Good,
+        OcspCertStatus::REVOKED => Status::Revoked(match said.revocation_time {
             Some(since) => time(since.to_string())?,
             None => this_update,
         }),
-        _ => {
-            return Err(Fault::Invalid(
-                "the responder does not know the certificate",
-            ));
-        }
+        _ => Status::Unknown,
     };
+    let last_use = Timestamp::from_unix(this_update.unix().saturating_add(max_age.as_secs()));
     Ok(Answer {
         this_update,
-        next_update,
-        revoked,
+        next_update: next_update.min(last_use),
+        last_use,
+        status,
         responder,
     })
 }

@@ -7,10 +7,14 @@
 
 use super::{
     Fault, RevocationSettings, Standing,
-    cell::{Cell, Gate, Key, Question, Said},
+    cell::{Cell, Silence},
+    copies::Copies,
     crl::{Chain, Crl, Scope, Signers, certificate as read_certificate},
     fetch::Address,
     member::Published,
+    ocsp::Status,
+    pause::Gate,
+    question::{Key, Question, Said},
 };
 use crate::clock::Timestamp;
 use moka::sync::Cache;
@@ -26,6 +30,8 @@ pub(super) struct Directory {
     settings: RevocationSettings,
     /// The names (DER) of the issuers of the settings' lists, in their order.
     list_issuers: Vec<Option<Vec<u8>>>,
+    /// What was said before a restart; none where no folder is set.
+    copies: Option<Arc<Copies>>,
     cells: Cache<Key, Arc<Cell>>,
     gates: Cache<Address, Arc<Gate>>,
 }
@@ -46,6 +52,7 @@ impl Directory {
         let lists = settings.lists.iter();
         Self {
             list_issuers: lists.map(|list| Crl::issuer(list)).collect(),
+            copies: settings.copies.clone().map(Copies::new).map(Arc::new),
             settings,
             cells: Cache::new(SOURCES_KEPT),
             gates: Cache::new(SOURCES_KEPT),
@@ -54,6 +61,11 @@ impl Directory {
 
     pub(super) const fn settings(&self) -> &RevocationSettings {
         &self.settings
+    }
+
+    /// Where what sources say is kept on disk.
+    pub(super) const fn copies(&self) -> Option<&Arc<Copies>> {
+        self.copies.as_ref()
     }
 
     /// Every source that is kept.
@@ -232,23 +244,22 @@ impl Sources {
     pub(super) fn standing(&self, now: Timestamp, stale: Duration) -> Standing {
         let mut standing = Standing::Good;
         for (depth, member) in self.0.iter().enumerate() {
-            match member.standing(now, stale) {
-                Known::Good => {}
+            let known = match member.standing(now, stale) {
+                Known::Good => continue,
                 Known::Revoked(since) => return Standing::Revoked { depth, since },
-                Known::Nothing if standing == Standing::Good => {
-                    standing = Standing::Unknown { depth };
-                }
-                Known::Nothing => {}
-            }
+                Known::Awaited => Standing::Awaited { depth },
+                Known::Nothing => Standing::Unknown { depth },
+            };
+            standing = standing.worse(known);
         }
         standing
     }
 
-    /// The sources of those members of which nothing is known, those of their signers among them.
-    pub(super) fn unknown(&self, now: Timestamp, stale: Duration) -> Vec<Arc<Cell>> {
+    /// The sources that have yet to say whether a member is good, those of their signers among them: none where every member is.
+    pub(super) fn to_be_asked(&self, now: Timestamp, stale: Duration) -> Vec<Arc<Cell>> {
         let members = self.0.iter();
         members
-            .flat_map(|member| member.unknown(now, stale))
+            .flat_map(|member| member.to_be_asked(now, stale))
             .collect()
     }
 }
@@ -257,44 +268,87 @@ impl Sources {
 enum Known {
     Good,
     Revoked(Timestamp),
+    /// A source that never answered is being asked.
+    Awaited,
     Nothing,
+}
+
+/// Sources of one kind: any responder answers for the others, and so does any list, for each is complete (RFC 5280, 4.2.1.13).
+#[derive(Clone, Copy, Default)]
+struct Kind {
+    has_answered: bool,
+    is_silent: bool,
+}
+
+impl Kind {
+    const fn is_missing(self) -> bool {
+        self.is_silent && !self.has_answered
+    }
 }
 
 impl Member {
     /// What is known. A source that says "revoked" outweighs all others, however old it is: it was said, and nobody took it back. Only
-    /// a signer that is itself revoked is not listened to.
+    /// a signer that is itself revoked is not listened to. "Good" is said by none for the others (CRT-6): where a responder or a list is
+    /// named and none of that kind ever answered, nothing is known; and an answer of "unknown" is not good, whatever a list says.
     fn standing(&self, now: Timestamp, stale: Duration) -> Known {
-        let mut known = Known::Nothing;
+        let (mut is_good, mut is_in_doubt) = (false, false);
+        let (mut is_awaited, mut is_signer_awaited) = (false, false);
+        let (mut lists, mut responders) = (Kind::default(), Kind::default());
         for cell in &self.cells {
             cell.touch(now);
+            let kind = if cell.is_list() {
+                &mut lists
+            } else {
+                &mut responders
+            };
             let said = cell.said();
-            let Some(said) = said.as_ref() else { continue };
+            let Some(said) = said.as_ref() else {
+                match cell.silence() {
+                    Silence::Awaited => is_awaited = true,
+                    Silence::Failed => kind.is_silent = true,
+                    Silence::Unasked => is_in_doubt = true,
+                }
+                continue;
+            };
+            kind.has_answered = true;
             let signer = said.signer().map(|own| own.standing(now, stale));
             if matches!(signer, Some(Standing::Revoked { .. })) {
                 continue;
             }
-            if let Some(since) = said.revoked(&self.serial) {
-                return Known::Revoked(since);
-            }
-            let until = said.next_update().unix().saturating_add(stale.as_secs());
-            if now.unix() <= until && matches!(signer, None | Some(Standing::Good)) {
-                known = Known::Good;
+            match said.status(&self.serial) {
+                Status::Revoked(since) => return Known::Revoked(since),
+                Status::Unknown => is_in_doubt = true,
+                Status::Good if now > said.counts_until(stale) => {}
+                Status::Good => match signer {
+                    None | Some(Standing::Good) => is_good = true,
+                    Some(Standing::Awaited { .. }) => is_signer_awaited = true,
+                    Some(_) => {}
+                },
             }
         }
-        known
+        if is_awaited || is_signer_awaited && !is_good {
+            return Known::Awaited;
+        }
+        if is_good && !is_in_doubt && !lists.is_missing() && !responders.is_missing() {
+            return Known::Good;
+        }
+        Known::Nothing
     }
 
-    /// Where nothing is known: its sources that have nothing to say now, and those of the signers of the others.
-    fn unknown(&self, now: Timestamp, stale: Duration) -> Vec<Arc<Cell>> {
-        if !matches!(self.standing(now, stale), Known::Nothing) {
+    /// Where it is not known to be good: its sources that have nothing to say now, and those of the signers of the others.
+    fn to_be_asked(&self, now: Timestamp, stale: Duration) -> Vec<Arc<Cell>> {
+        if matches!(self.standing(now, stale), Known::Good | Known::Revoked(_)) {
             return Vec::new();
         }
         let mut found = Vec::new();
         for cell in &self.cells {
             match cell.said().as_ref() {
                 // It is not to be asked again: only its signer is in doubt.
-                Some(said) if now <= said.next_update() => {
-                    let signer = said.signer().map(|own| own.unknown(now, stale));
+                Some(said)
+                    if now <= said.next_update()
+                        && said.status(&self.serial) != Status::Unknown =>
+                {
+                    let signer = said.signer().map(|own| own.to_be_asked(now, stale));
                     found.extend(signer.unwrap_or_default());
                 }
                 _ => found.push(Arc::clone(cell)),

@@ -18,7 +18,7 @@ pub(super) fn now() -> Timestamp {
 }
 
 /// A gateway that checks, closed where nobody can say, with these lines more in its section.
-fn gate_by(clock: &Clock, lines: &[&str]) -> Gate {
+pub(super) fn gate_by(clock: &Clock, lines: &[&str]) -> Gate {
     let mut section = String::from("revocation:\n  check: on\n");
     for line in ["unreachable: closed"].iter().chain(lines) {
         section.push_str(&format!("  {line}\n"));
@@ -103,7 +103,7 @@ pub(super) fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 pub(super) const GOOD: &[u8] = &[0x41, 1];
-const BAD: &[u8] = &[0x41, 2];
+pub(super) const BAD: &[u8] = &[0x41, 2];
 const NOBODY: &[u8] = &[0x41, 3];
 
 //= CRT-6 accepted

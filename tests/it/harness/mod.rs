@@ -38,7 +38,7 @@ pub(crate) use gate::{Gate, Program};
 pub(crate) use h1::{Connection, Tls, chunk, chunked, render, render_head};
 pub(crate) use h2::{Manner, exchange_as, exchange_by};
 pub(crate) use judge::{Passage, accepted, check_error, needs_sca, refused};
-pub(crate) use revocation::{Crl, Responder, Said, Source, ocsp_answer};
+pub(crate) use revocation::{Crl, Responder, Said, Source, ocsp_answer, ocsp_answer_for};
 pub(crate) use upstream::{Reply, Seen, Upstream};
 pub(crate) use wire::{Answer, Wire};
 pub(crate) use world::{Tpp, World, issuing_spec, rsa_key, world};

@@ -289,19 +289,25 @@ pub(crate) fn ocsp_answer(
     good: &[&[u8]],
     revoked: &[&[u8]],
 ) -> Vec<u8> {
+    ocsp_answer_for(["-nmin", "10"], request, ca, signer, good, revoked)
+}
+
+/// The same, for another time: `["-ndays", "30"]`.
+pub(crate) fn ocsp_answer_for(
+    time: [&str; 2],
+    request: &[u8],
+    ca: &str,
+    signer: &Issued,
+    good: &[&[u8]],
+    revoked: &[&[u8]],
+) -> Vec<u8> {
     let folder = TempDir::new().unwrap();
     write_index(folder.path(), ca, signer, good, revoked);
     fs::write(folder.path().join("request.der"), request).unwrap();
     let output = Command::new("openssl")
         .args(OPTIONS)
-        .args([
-            "-nmin",
-            "10",
-            "-reqin",
-            "request.der",
-            "-respout",
-            "answer.der",
-        ])
+        .args(time)
+        .args(["-reqin", "request.der", "-respout", "answer.der"])
         .current_dir(folder.path())
         .output()
         .unwrap();

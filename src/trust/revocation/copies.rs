@@ -1,0 +1,278 @@
+//! What sources said, on disk: so that a restart does not begin cold (CRT-6).
+//!
+//! The files are what was fetched, byte for byte: public data, and nothing is believed for standing here. What is read is judged as if it
+//! had just been fetched (signature, issuer, times), and replaced by the next fetch. Invariants: a file is whole or not there; there are
+//! at most [`MOST_FILES`] of them with [`MOST_BYTES`]; only files of this module's own names are removed. Nothing here is called by a
+//! request: a disk that is full, slow or away costs the copies, and nothing else.
+
+use super::{Fault, fetch::MOST_BYTES as LARGEST};
+use crate::private_file;
+use std::{
+    ffi::OsStr,
+    fs::{self, File},
+    io::{self, ErrorKind, Read, Write},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+    time::SystemTime,
+};
+
+/// As many files are kept: an OCSP answer for each of ten thousand TPPs, or half of the sources that memory holds.
+const MOST_FILES: usize = 10_000;
+
+/// As many bytes are kept: an OCSP answer has 2 KiB, and there are some dozen lists, of 5 MiB at most.
+const MOST_BYTES: u64 = 256 * 1024 * 1024;
+
+/// The characters of a name before its suffix: a SHA-256 in hexadecimal.
+const DIGITS: usize = 64;
+
+/// The suffix of what is being written.
+const UNFINISHED: &str = "part";
+
+/// The folder of the copies.
+#[derive(Debug)]
+pub(super) struct Copies {
+    folder: PathBuf,
+    most_files: usize,
+    most_bytes: u64,
+}
+
+/// What is to be kept: the name of its source, and what it said.
+#[derive(Debug)]
+pub(super) struct Copy {
+    pub(super) name: String,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// What a folder holds of ours.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    files: usize,
+    bytes: u64,
+}
+
+impl Copies {
+    /// Copies in this folder, which is made when the first is written.
+    pub(super) const fn new(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            most_files: MOST_FILES,
+            most_bytes: MOST_BYTES,
+        }
+    }
+
+    /// What a source said, if that was kept.
+    pub(super) fn read(&self, name: &str) -> Option<Vec<u8>> {
+        let path = self.folder.join(name);
+        match read(&path) {
+            Ok(bytes) => Some(bytes),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "a copy of revocation data cannot be read");
+                None
+            }
+        }
+    }
+
+    /// Removes a copy that does not count, and says why.
+    pub(super) fn discard(&self, name: &str, why: Fault) {
+        let path = self.folder.join(name);
+        tracing::warn!(path = %path.display(), fault = %why, "a copy of revocation data does not count and is removed");
+        if let Err(error) = fs::remove_file(&path) {
+            tracing::warn!(path = %path.display(), %error, "it cannot be removed");
+        }
+    }
+
+    /// Keeps a copy, in place of the one before. The oldest give way where there are too many.
+    pub(super) fn write(&self, copy: &Copy, held: &mut Held) -> io::Result<()> {
+        let path = self.folder.join(&copy.name);
+        private_file::make_folder_of(&path)?;
+        let before = fs::metadata(&path).map(|found| found.len()).ok();
+        replace(&path, &copy.bytes)?;
+        let length = u64::try_from(copy.bytes.len()).unwrap_or(u64::MAX);
+        held.bytes = held
+            .bytes
+            .saturating_sub(before.unwrap_or(0))
+            .saturating_add(length);
+        if before.is_none() {
+            held.files = held.files.saturating_add(1);
+        }
+        if held.files > self.most_files || held.bytes > self.most_bytes {
+            *held = self.sweep()?;
+        }
+        Ok(())
+    }
+
+    /// Counts what is there. Unfinished files are removed; the oldest are where there are too many, an eighth more than need be, so that
+    /// not every write does it.
+    pub(super) fn sweep(&self) -> io::Result<Held> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            match kind(&entry.file_name()) {
+                Some(Kind::Whole) => {
+                    let metadata = entry.metadata()?;
+                    let written = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                    found.push((written, metadata.len(), entry.path()));
+                }
+                Some(Kind::Unfinished) => fs::remove_file(entry.path())?,
+                None => {}
+            }
+        }
+        found.sort_unstable();
+        let mut held = Held {
+            files: found.len(),
+            bytes: found
+                .iter()
+                .fold(0, |sum, (_, length, _)| sum.saturating_add(*length)),
+        };
+        let is_too_much = held.files > self.most_files || held.bytes > self.most_bytes;
+        let (files, bytes) = (self.most_files / 8 * 7, self.most_bytes / 8 * 7);
+        for (_, length, path) in found.iter().filter(|_| is_too_much) {
+            if held.files <= files && held.bytes <= bytes {
+                break;
+            }
+            fs::remove_file(path)?;
+            held.files = held.files.saturating_sub(1);
+            held.bytes = held.bytes.saturating_sub(*length);
+        }
+        Ok(held)
+    }
+}
+
+/// What a file is, by its name; none of ours is `None`.
+enum Kind {
+    Whole,
+    Unfinished,
+}
+
+fn kind(name: &OsStr) -> Option<Kind> {
+    let mut parts = name.to_str()?.split('.');
+    let digits = parts.next()?;
+    let is_digits = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    if digits.len() != DIGITS || !digits.bytes().all(is_digits) {
+        return None;
+    }
+    match (parts.next()?, parts.next(), parts.next(), parts.next()) {
+        ("crl" | "ocsp", None, None, None) => Some(Kind::Whole),
+        ("crl" | "ocsp", Some(_), Some(UNFINISHED), None) => Some(Kind::Unfinished),
+        _ => None,
+    }
+}
+
+/// No more than what is fetched: a longer file is read as one that is cut off, and does not count.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = u64::try_from(LARGEST).unwrap_or(u64::MAX);
+    File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Puts a file in place of the one that is there. It is not made durable: a signature tells what a loss of power left of it, and making it
+/// durable would hold up the state on the same disk.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let mut name = path.as_os_str().to_owned();
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    name.push(format!(".{:x}-{number:x}.{UNFINISHED}", std::process::id()));
+    let beside = PathBuf::from(name);
+    // What a process of the same number left when it was killed.
+    let _ = fs::remove_file(&beside);
+    let written = private_file::create(&beside)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn copy(number: u8, length: usize) -> Copy {
+        Copy {
+            name: format!("{}.crl", format!("{number:02x}").repeat(32)),
+            bytes: vec![number; length],
+        }
+    }
+
+    fn age(copies: &Copies, name: &str, seconds: u64) {
+        let file = File::options()
+            .write(true)
+            .open(copies.folder.join(name))
+            .unwrap();
+        let at = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        file.set_modified(at).unwrap();
+    }
+
+    #[test]
+    fn the_oldest_give_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut copies = Copies::new(folder.path().join("a/b"));
+        (copies.most_files, copies.most_bytes) = (8, 1_000);
+        assert!(copies.read("x").is_none());
+        let mut held = Held::default();
+        for number in 0..8 {
+            copies.write(&copy(number, 10), &mut held).unwrap();
+            age(&copies, &copy(number, 0).name, 1_000 + u64::from(number));
+        }
+        assert_eq!(
+            held,
+            Held {
+                files: 8,
+                bytes: 80
+            }
+        );
+        copies.write(&copy(3, 20), &mut held).unwrap();
+        assert_eq!(
+            held,
+            Held {
+                files: 8,
+                bytes: 90
+            }
+        );
+        assert_eq!(copies.read(&copy(3, 0).name).unwrap(), [3; 20]);
+        // One more than there may be: seven are left, and the two that are gone are the oldest.
+        copies.write(&copy(8, 10), &mut held).unwrap();
+        assert_eq!(
+            held,
+            Held {
+                files: 7,
+                bytes: 80
+            }
+        );
+        let is_there = |number| copies.read(&copy(number, 0).name).is_some();
+        assert_eq!(
+            [0, 1, 2, 3, 8].map(is_there),
+            [false, false, true, true, true]
+        );
+        // By bytes.
+        copies.write(&copy(9, 950), &mut held).unwrap();
+        assert!(held.bytes <= 1_000 && held.files < 7, "{held:?}");
+    }
+
+    #[test]
+    fn what_is_not_ours_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let copies = Copies::new(folder.path().to_owned());
+        let mut held = Held::default();
+        copies.write(&copy(1, 10), &mut held).unwrap();
+        let unfinished = format!("{}.ocsp.1f-0.part", "ab".repeat(32));
+        let others = ["portvakt.db", "list.crl", "0123.crl", "notes.txt"];
+        for name in others.iter().copied().chain([unfinished.as_str()]) {
+            fs::write(folder.path().join(name), "x").unwrap();
+        }
+        assert_eq!(
+            copies.sweep().unwrap(),
+            Held {
+                files: 1,
+                bytes: 10
+            }
+        );
+        assert!(!folder.path().join(&unfinished).exists());
+        assert!(others.iter().all(|name| folder.path().join(name).exists()));
+        copies.discard(&copy(1, 0).name, Fault::Invalid("it is a test"));
+        assert_eq!(copies.sweep().unwrap(), Held::default());
+    }
+}

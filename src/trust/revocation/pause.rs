@@ -1,0 +1,64 @@
+//! How often an address, or a source, is asked again after it failed.
+
+use crate::clock::Timestamp;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// After a failure the next attempt waits this many seconds, twice as many after each further one.
+const FIRST_PAUSE: u64 = 10;
+
+/// The longest such pause, in seconds.
+const LONGEST_PAUSE: u64 = 600;
+
+/// An address that is called by one at a time, and left alone for a while after it failed.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    pub(super) turn: tokio::sync::Mutex<()>,
+    pub(super) pause: Pause,
+}
+
+/// When the next attempt may be made.
+#[derive(Debug, Default)]
+pub(super) struct Pause {
+    until: AtomicU64,
+    failures: AtomicU32,
+}
+
+impl Pause {
+    pub(super) fn is_over(&self, now: Timestamp) -> bool {
+        now.unix() >= self.until.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn begin(&self, now: Timestamp) {
+        let failures = self.failures.fetch_add(1, Ordering::Relaxed).min(10);
+        let pause = FIRST_PAUSE.saturating_mul(1 << failures).min(LONGEST_PAUSE);
+        self.until
+            .store(now.unix().saturating_add(pause), Ordering::Relaxed);
+    }
+
+    pub(super) fn end(&self) {
+        self.failures.store(0, Ordering::Relaxed);
+        self.until.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_end() {
+        let at = Timestamp::from_unix;
+        let pause = Pause::default();
+        assert!(pause.is_over(at(0)));
+        for (now, until) in [(100, 110), (110, 130), (130, 170)] {
+            pause.begin(at(now));
+            assert!(!pause.is_over(at(until - 1)) && pause.is_over(at(until)));
+        }
+        for _ in 0..20 {
+            pause.begin(at(1_000));
+        }
+        assert!(!pause.is_over(at(1_599)) && pause.is_over(at(1_600)));
+        pause.end();
+        assert!(pause.is_over(at(0)));
+    }
+}

@@ -1,0 +1,376 @@
+//! Before every source has answered (CRT-6, CRT-11), and after a restart.
+
+use super::revocation::{
+    BAD, GOOD, REVOKED, UNAVAILABLE, fetched, gate, gate_by, issuing, naming, now, signed, soon,
+    stops,
+};
+use crate::harness::{
+    Call, Crl, Gate, Protocol, Said, Source, accepted, ocsp_answer, ocsp_answer_for, world,
+};
+use portvakt::clock::{Clock, Stopwatch, Timestamp};
+use std::{fs, path::PathBuf, time::Duration};
+
+const PRIVATE: &str = "private_addresses: [127.0.0.1]";
+
+/// A responder that knows these serial numbers to be good.
+fn responder(good: &'static [&[u8]]) -> Source {
+    Source::saying(move |request| {
+        let ca = world().issuing.pem();
+        Said::ok(ocsp_answer(request, &ca, &issuing(), good, &[]))
+    })
+}
+
+/// Answers so long after it was asked.
+fn slow(seconds: u64, said: Said) -> Source {
+    let after = Duration::from_secs(seconds);
+    Source::saying(move |_| Said {
+        after,
+        ..said.clone()
+    })
+}
+
+fn oops() -> Said {
+    Said {
+        head: "500 Oops".into(),
+        ..Said::ok(Vec::new())
+    }
+}
+
+/// Open where nobody can say, as the sandbox is by default.
+fn open() -> Gate {
+    Gate::builder()
+        .file("anchors/root.pem", world().issuing.pem())
+        .line(&format!("revocation: {{check: on, {PRIVATE}}}"))
+        .start()
+}
+
+/// Requests of several callers until so long after the first: the status, the reason and Retry-After of each.
+fn hammer(gate: &Gate, call: &Call, until: Duration) -> Vec<(u16, String, bool)> {
+    let begun = Stopwatch::start();
+    std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..6)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut answers = Vec::new();
+                    while begun.elapsed() < until {
+                        let answer = gate.send(call, Protocol::Http1);
+                        let again = answer.header("retry-after").is_some();
+                        answers.push((answer.status, answer.reason(), again));
+                        std::thread::sleep(Duration::from_millis(20));
+                    }
+                    answers
+                })
+            })
+            .collect();
+        let answers = callers
+            .into_iter()
+            .flat_map(|caller| caller.join().unwrap());
+        answers.collect()
+    })
+}
+
+//= CRT-6 refused
+//= CRT-11 refused
+#[test]
+fn a_good_answer_does_not_outrun_a_list() {
+    let revoking = signed(&Crl::at(now()).revoking(GOOD));
+    for gate in [gate(), open()] {
+        let (ocsp, list) = (responder(&[GOOD]), slow(3, Said::ok(revoking.clone())));
+        let call = naming(GOOD, &[ocsp.url()], &[list.url()]);
+        let answers = hammer(&gate, &call, Duration::from_millis(3_500));
+        let (mut waited, mut refused) = (0, 0);
+        for answer in &answers {
+            match (answer.0, answer.1.as_str(), answer.2) {
+                (503, "revocation-unavailable", true) => waited += 1,
+                (403, "certificate-revoked", _) => refused += 1,
+                other => panic!("{other:?} of {}", answers.len()),
+            }
+        }
+        assert!(waited >= 6 && refused >= 1, "{waited} {refused}");
+        assert!(gate.upstream().take().is_empty(), "the upstream saw one");
+        stops(&gate, &call, REVOKED);
+        assert_eq!((ocsp.asked(), list.asked()), (1, 1));
+    }
+}
+
+//= CRT-6 accepted
+//= CRT-11 accepted
+#[test]
+fn a_request_waits_for_the_slower_source() {
+    let (ocsp, list) = (
+        responder(&[GOOD]),
+        slow(1, Said::ok(signed(&Crl::at(now())))),
+    );
+    let gate = gate();
+    let begun = Stopwatch::start();
+    accepted(&gate, &naming(GOOD, &[ocsp.url()], &[list.url()]));
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+    assert_eq!((ocsp.asked(), list.asked()), (1, 1));
+}
+
+//= CRT-6 accepted
+//= CRT-6 refused
+//= CRT-11 refused
+#[test]
+fn once_a_fetch_has_failed_the_policy_decides() {
+    for (gate, is_open) in [(gate(), false), (open(), true)] {
+        let (ocsp, list) = (responder(&[GOOD]), slow(3, oops()));
+        let call = naming(GOOD, &[ocsp.url()], &[list.url()]);
+        // Open is for those who failed, not for those who are not heard yet.
+        stops(&gate, &call.clone().only(Protocol::Http1), UNAVAILABLE);
+        soon("the fetch fails", || fetched(&gate, "status") == 1);
+        let begun = Stopwatch::start();
+        if is_open {
+            accepted(&gate, &call);
+            assert!(gate.metric("portvakt_revocation_let_pass_total", &[]) > 1.5);
+        } else {
+            stops(&gate, &call, UNAVAILABLE);
+        }
+        assert!(begun.elapsed() < Duration::from_secs(2));
+    }
+    // Of two addresses of the same list one is enough.
+    let (down, list) = (
+        Source::saying(|_| oops()),
+        Source::serving(signed(&Crl::at(now()))),
+    );
+    let gate = gate();
+    accepted(&gate, &naming(GOOD, &[], &[down.url(), list.url()]));
+    assert_eq!((down.asked(), list.asked()), (1, 1));
+}
+
+//= CRT-6 accepted
+//= CRT-6 refused
+#[test]
+fn an_answer_of_unknown_is_not_good() {
+    let clean = Source::serving(signed(&Crl::at(now())));
+    let ocsp = responder(&[BAD]);
+    let call = naming(GOOD, &[ocsp.url()], &[clean.url()]);
+    stops(&gate(), &call, UNAVAILABLE);
+    let open = open();
+    accepted(&open, &call);
+    assert!(open.metric("portvakt_revocation_let_pass_total", &[]) > 1.5);
+    let revoking = Source::serving(signed(&Crl::at(now()).revoking(GOOD)));
+    stops(
+        &open,
+        &naming(GOOD, &[ocsp.url()], &[revoking.url()]),
+        REVOKED,
+    );
+    // What was good is not good any more.
+    let clock = Clock::standing(now());
+    let gate = gate_by(&clock, &[PRIVATE]);
+    let ocsp = responder(&[GOOD]);
+    let call = naming(GOOD, &[ocsp.url()], &[clean.url()]);
+    accepted(&gate, &call);
+    ocsp.say(|request| {
+        let ca = world().issuing.pem();
+        Said::ok(ocsp_answer(request, &ca, &issuing(), &[BAD], &[]))
+    });
+    clock.set(Timestamp::from_unix(clock.now().unix() + 301));
+    soon("it is asked again", || fetched(&gate, "invalid") >= 1);
+    stops(&gate, &call, UNAVAILABLE);
+}
+
+//= CRT-6 accepted
+//= CRT-6 refused
+#[test]
+fn an_answer_is_used_for_seven_days() {
+    let day = 86_400;
+    for (line, seconds) in [("stale: 1h", 7 * day), ("ocsp_max_age: 24h", day)] {
+        let clock = Clock::standing(now());
+        let gate = gate_by(&clock, &[PRIVATE, line]);
+        let ocsp = Source::saying(|request| {
+            let (time, ca) = (["-ndays", "30"], world().issuing.pem());
+            Said::ok(ocsp_answer_for(
+                time,
+                request,
+                &ca,
+                &issuing(),
+                &[GOOD],
+                &[],
+            ))
+        });
+        let call = naming(GOOD, &[ocsp.url()], &[]);
+        accepted(&gate, &call);
+        ocsp.say(|_| oops());
+        let start = clock.now().unix();
+        clock.set(Timestamp::from_unix(start + seconds - 10));
+        accepted(&gate, &call);
+        clock.set(Timestamp::from_unix(start + seconds + 10));
+        stops(&gate, &call, UNAVAILABLE);
+    }
+}
+
+/// The copies of a gate.
+fn copies(gate: &Gate) -> Vec<PathBuf> {
+    let folder = gate.folder().join("state/revocation");
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+/// A gate that knows from a responder and a list that GOOD is good, and has both on disk.
+struct Kept {
+    gate: Gate,
+    clock: Clock,
+    ocsp: Source,
+    list: Source,
+    call: Call,
+}
+
+impl Kept {
+    fn new() -> Self {
+        let clock = Clock::standing(now());
+        let gate = gate_by(&clock, &[PRIVATE]);
+        let (ocsp, list) = (responder(&[GOOD]), Source::serving(signed(&Crl::at(now()))));
+        let call = naming(GOOD, &[ocsp.url()], &[list.url()]);
+        accepted(&gate, &call);
+        soon("both are on disk", || copies(&gate).len() == 2);
+        let kept = Self {
+            gate,
+            clock,
+            ocsp,
+            list,
+            call,
+        };
+        kept.fail();
+        kept
+    }
+
+    /// From now on both are down.
+    fn fail(&self) {
+        self.ocsp.say(|_| oops());
+        self.list.say(|_| oops());
+    }
+
+    /// Changes what is on disk while the gate is down.
+    fn restart_with(&mut self, change: impl Fn(&PathBuf)) {
+        self.gate.stop();
+        copies(&self.gate).iter().for_each(change);
+        self.gate.restart();
+    }
+}
+
+//= CRT-6 accepted
+//= CRT-11 accepted
+#[test]
+fn a_restart_does_not_begin_cold() {
+    let mut kept = Kept::new();
+    kept.restart_with(|_| {});
+    accepted(&kept.gate, &kept.call);
+    // A fetch follows at once, and both failed.
+    soon("both are asked again", || {
+        fetched(&kept.gate, "status") >= 2
+    });
+    accepted(&kept.gate, &kept.call);
+    assert_eq!(
+        (fetched(&kept.gate, "ok"), copies(&kept.gate).len()),
+        (0, 2)
+    );
+    // What is on disk stands for no other certificate.
+    let other = naming(BAD, &[kept.ocsp.url()], &[kept.list.url()]);
+    stops(&kept.gate, &other, UNAVAILABLE);
+}
+
+//= CRT-6 refused
+#[test]
+fn what_is_fetched_after_a_restart_outranks_what_was_kept() {
+    let mut kept = Kept::new();
+    let revoking = signed(&Crl::at(now()).revoking(GOOD));
+    kept.list.say(move |_| Said::ok(revoking.clone()));
+    kept.restart_with(|_| {});
+    kept.gate.send(&kept.call, Protocol::Http1);
+    soon("the list is fetched", || fetched(&kept.gate, "ok") == 1);
+    stops(&kept.gate, &kept.call, REVOKED);
+    // And is kept in its turn.
+    kept.fail();
+    kept.restart_with(|_| {});
+    stops(&kept.gate, &kept.call, REVOKED);
+}
+
+//= CRT-6 refused
+#[test]
+fn a_copy_that_was_tampered_with_is_ignored() {
+    let foreign = Crl::at(now()).sign(&world().issuing, &world().tpp_key);
+    type Change<'a> = (&'a str, Box<dyn Fn(&PathBuf) + 'a>);
+    let flip = |path: &PathBuf| {
+        let mut bytes = fs::read(path).unwrap();
+        let at = bytes.len() / 3;
+        bytes[at] ^= 1;
+        fs::write(path, bytes).unwrap();
+    };
+    let of_lists = |path: &PathBuf, change: &dyn Fn(&PathBuf)| {
+        if path.extension().unwrap() == "crl" {
+            change(path);
+        }
+    };
+    let changes: [Change<'_>; 5] = [
+        ("one bit of each", Box::new(flip)),
+        (
+            "one bit of the list",
+            Box::new(|path| of_lists(path, &flip)),
+        ),
+        (
+            "half of the list",
+            Box::new(|path| {
+                of_lists(path, &|path| {
+                    let bytes = fs::read(path).unwrap();
+                    fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
+                });
+            }),
+        ),
+        (
+            "a list that another signed",
+            Box::new(|path| of_lists(path, &|path| fs::write(path, &foreign).unwrap())),
+        ),
+        ("nothing", Box::new(|path| fs::write(path, "").unwrap())),
+    ];
+    for (what, change) in changes {
+        println!("{what}");
+        let mut kept = Kept::new();
+        kept.restart_with(change);
+        stops(&kept.gate, &kept.call, UNAVAILABLE);
+        let lists = copies(&kept.gate);
+        let lists = lists
+            .iter()
+            .filter(|path| path.extension().unwrap() == "crl");
+        assert_eq!(lists.count(), 0, "{what}: it is still there");
+        // What comes anew is as good as ever.
+        let list = signed(&Crl::at(now()));
+        kept.list.say(move |_| Said::ok(list.clone()));
+        kept.ocsp.say(|request| {
+            let ca = world().issuing.pem();
+            Said::ok(ocsp_answer(request, &ca, &issuing(), &[GOOD], &[]))
+        });
+        kept.restart_with(|_| {});
+        accepted(&kept.gate, &kept.call);
+    }
+}
+
+//= CRT-6 refused
+#[test]
+fn a_copy_that_has_run_out_is_ignored() {
+    // The answer holds for ten minutes, the list for two hours; half an hour more would do for a gate that had not stopped.
+    for (seconds, left) in [(599, 2), (601, 1), (7_201, 0)] {
+        let mut kept = Kept::new();
+        let later = Timestamp::from_unix(kept.clock.now().unix() + seconds);
+        kept.gate.stop();
+        kept.clock.set(later);
+        kept.gate.restart();
+        if left == 2 {
+            accepted(&kept.gate, &kept.call);
+        } else {
+            stops(&kept.gate, &kept.call, UNAVAILABLE);
+        }
+        assert_eq!(copies(&kept.gate).len(), left, "{seconds}");
+    }
+}
+
+/// A disk that cannot be written costs the copies, and nothing else.
+//= CRT-6 accepted
+#[test]
+fn no_copies_where_there_is_no_folder() {
+    let (ocsp, list) = (responder(&[GOOD]), Source::serving(signed(&Crl::at(now()))));
+    let gate = gate_by(&Clock::System, &[PRIVATE, "copies: gateway.pem/folder"]);
+    fs::write(gate.folder().join("gateway.pem"), "no folder").unwrap();
+    accepted(&gate, &naming(GOOD, &[ocsp.url()], &[list.url()]));
+    assert_eq!(fetched(&gate, "ok"), 2);
+}
