@@ -5,8 +5,8 @@
 #   cc               for the cryptography (aws-lc) and for linking
 #   cmake            for zlib-ng, which the proxy compresses with
 #   pkg-config and OpenSSL's headers   for judging certificate chains
-# The tests (needs.sh tests) also let others sign, and skip those that are not there:
-#   openssl, a JDK, Node with npm, Python with venv
+# The tests (needs.sh tests) also let others sign, and judge chains by NIST's PKITS. They skip what is not there, and fail where CI=true:
+#   openssl, a JDK, Node with npm, Python with venv; the vectors, and libraries of the signers, from PyPI and npm
 # and .ci/instructions.sh counts with valgrind.
 # The tests against other systems (needs.sh systems) fail without any of:
 #   Go, a JDK with Jackson and Gson, Node, Python
@@ -16,6 +16,7 @@
 # Where something is missing, it is installed if this is root, or sudo asks for no password, and the system has apt-get.
 # Otherwise the command to run is printed; for the build that is the end, with 1.
 set -eu
+cd "$(dirname "$0")/.."
 
 if ! command -v cargo >/dev/null; then
     echo "Rust is not installed (no cargo in PATH). Install Rust 1.95 or later with rustup." >&2
@@ -111,9 +112,11 @@ fi
 if [ "${1:-build}" = tests ]; then
     packages=$(missing_for_tests)
     if [ -n "$packages" ]; then
-        echo "Some tests need what is not installed, and are skipped without it:$packages" >&2
+        echo "Some tests need what is not installed, and are skipped without it, or fail where CI=true:$packages" >&2
         install "$packages" || true
     fi
+    # It says itself what is missing; the tests that need it decide what that means.
+    .ci/pkits.sh >/dev/null || true
 fi
 if [ "${1:-build}" = systems ]; then
     packages=$(missing_for_systems)

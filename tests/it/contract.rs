@@ -2,7 +2,7 @@
 //! of the catalogue, and its examples verify the assertion (FWD-1).
 
 use crate::{
-    harness::{Call, Gate, Passage, Protocol, accepted, skipped, world},
+    harness::{Call, Gate, Passage, Protocol, accepted, missing, world},
     signers::python_with,
 };
 use portvakt::{
@@ -232,7 +232,7 @@ fn keys_are_published_to_whoever_asks() {
 fn python_verifies_it() {
     let packages = ["PyJWT", "cryptography"];
     let Some(mut python) = python_with("python-jwt", "jwt, cryptography", &packages) else {
-        return skipped("Python with PyJWT cannot be had on this machine");
+        return missing("Python with PyJWT cannot be had on this machine");
     };
     let gate = gate();
     let passage = accepted(&gate, &single_sca()).remove(0);

@@ -1,7 +1,7 @@
 //! Any issuer's name, as OpenSSL and Java print it, names its certificate; with one attribute changed it does not (SIG-4).
 
 use crate::{
-    harness::skipped,
+    harness::missing,
     signers::{found, java_command},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -189,7 +189,7 @@ fn named(der: &[u8]) -> Vec<u8> {
 /// The renderings of Java, of all names in one process; none where there is no Java.
 fn by_java(ders: &[Vec<u8>]) -> Vec<Vec<String>> {
     let Some(mut java) = java_command() else {
-        skipped("java cannot be had on this machine");
+        missing("java cannot be had on this machine");
         return ders.iter().map(|_| Vec::new()).collect();
     };
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/signers/Names.java");

@@ -1,12 +1,13 @@
 //! The OpenAPI description: a validator and a linter find nothing in it, its schemas judge as the gateway does, and nothing that
 //! schemathesis makes of it brings the gateway to fail or to forward what it forbids.
 //!
-//! The tools come from PyPI and npm, once, into the target folder; where they cannot be had the tests say so and are skipped.
+//! The tools come from PyPI and npm, once, into the target folder; where they cannot be had the tests say so and are skipped,
+//! or fail on CI.
 //! PORTVAKT_SCHEMATHESIS_EXAMPLES makes a long run: so many requests at most for each operation, other ones each time, and
 //! every single fault in every parameter.
 
 use crate::{
-    harness::{Gate, Reply, Upstream, skipped, world},
+    harness::{Gate, Reply, Upstream, missing, world},
     payload::generated,
     signers::node_modules,
 };
@@ -62,7 +63,7 @@ fn succeeds(command: &mut Command) -> Option<()> {
 
 fn python() -> Option<Command> {
     if PYTHON.is_none() {
-        skipped("openapi-spec-validator and schemathesis cannot be had on this machine");
+        missing("openapi-spec-validator and schemathesis cannot be had on this machine");
     }
     PYTHON.as_ref().map(Command::new)
 }
@@ -122,7 +123,7 @@ fn a_validator_finds_nothing() {
 #[test]
 fn a_linter_finds_nothing() {
     let Some(modules) = node_modules("redocly", "@redocly/cli", "2.77.0") else {
-        return skipped("@redocly/cli cannot be had on this machine");
+        return missing("@redocly/cli cannot be had on this machine");
     };
     let folder = tempfile::tempdir().unwrap();
     let mut linter = Command::new(modules.join(".bin/redocly"));

@@ -1,10 +1,11 @@
 //! Chains held against NIST's Public Key Interoperability Test Suite (PKITS, version 1.0.1).
 //!
-//! The vectors are never committed. They are looked for in the folder that `PORTVAKT_PKITS` names (with `certs` and `crls` in it),
-//! then in Python's package `cryptography_vectors`; where neither is there, the tests say so and are skipped. What is judged is the
-//! chain and the validity of its members: PSD2 and key policy are other layers, which none of these certificates would pass.
+//! The vectors are never committed: .ci/pkits.sh finds them in the folder that `PORTVAKT_PKITS` names (with `certs` and `crls` in it) or
+//! in Python's package `cryptography_vectors`, and fetches them from PyPI where neither is there. Where they cannot be had, the tests say
+//! so and are skipped; on CI they fail. What is judged is the chain and the validity of its members: PSD2 and key policy are other layers,
+//! which none of these certificates would pass.
 
-use crate::harness::skipped;
+use crate::harness::missing;
 use openssl::x509::X509;
 use portvakt::{clock::Timestamp, trust::Anchors};
 use rustls::pki_types::{CertificateDer, TrustAnchor, UnixTime};
@@ -13,6 +14,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    sync::LazyLock,
 };
 
 /// 2026-01-01T00:00:00Z, when what PKITS means to be valid is.
@@ -98,10 +100,8 @@ pub(crate) struct Suite {
 impl Suite {
     /// The suite, where it can be had.
     pub(crate) fn find() -> Option<Self> {
-        let Some(folder) = folder() else {
-            skipped(
-                "PKITS is not here; set PORTVAKT_PKITS or install Python's cryptography_vectors",
-            );
+        let Some(folder) = FOLDER.clone() else {
+            missing("PKITS cannot be had: .ci/pkits.sh says why");
             return None;
         };
         let mut suite = Self {
@@ -134,21 +134,17 @@ impl Suite {
     }
 }
 
-fn folder() -> Option<PathBuf> {
-    if let Some(folder) = std::env::var_os("PORTVAKT_PKITS") {
-        return Some(folder.into());
+/// The suite's folder, from .ci/pkits.sh, which fetches it once.
+static FOLDER: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/pkits.sh");
+    let asked = Command::new(script).output().unwrap();
+    if asked.status.success() {
+        let folder = String::from_utf8(asked.stdout).unwrap();
+        return Some(folder.trim().into());
     }
-    let asked = Command::new("python3")
-        .args([
-            "-c",
-            "import cryptography_vectors as v; print(next(iter(v.__path__)))",
-        ])
-        .output();
-    let said = asked.ok().filter(|output| output.status.success())?;
-    let package = String::from_utf8(said.stdout).ok()?;
-    let folder = Path::new(package.trim()).join("x509/PKITS_data");
-    folder.is_dir().then_some(folder)
-}
+    println!("{}", String::from_utf8_lossy(&asked.stderr));
+    None
+});
 
 fn read(path: &Path) -> X509 {
     X509::from_der(&fs::read(path).unwrap()).unwrap()

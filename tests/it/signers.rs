@@ -1,9 +1,9 @@
 //! Requests that others signed: OpenSSL's command line, Java, Python and npm, each with the issuer's name as it prints
 //! it, through the real listener (SIG-2 to SIG-10).
 //!
-//! A signer that this machine does not have is skipped, and says so. Libraries are fetched once into the target folder.
+//! A signer that this machine does not have is skipped, and says so; on CI that fails. Libraries are fetched once into the target folder.
 
-use crate::harness::{Call, Gate, Protocol, Tpp, pki, skipped, world};
+use crate::harness::{Call, Gate, Protocol, Tpp, missing, pki, world};
 use portvakt::{clock::Clock, tools::tpp::SignedRequest};
 use std::{
     fs,
@@ -74,7 +74,7 @@ fn npm() {
 /// Has a program sign a GET and a POST, in each of its variants, and sends them over both protocols.
 fn accepts(name: &str, program: Option<Command>, script: &str, variants: usize) {
     let Some(mut program) = program else {
-        return skipped(&format!("{name} cannot be had on this machine"));
+        return missing(&format!("{name} cannot be had on this machine"));
     };
     let awkward = &*AWKWARD;
     let script = Path::new(env!("CARGO_MANIFEST_DIR"))

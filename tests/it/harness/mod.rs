@@ -43,6 +43,17 @@ pub(crate) use upstream::{Reply, Seen, Upstream};
 pub(crate) use wire::{Answer, Wire};
 pub(crate) use world::{Tpp, World, issuing_spec, rsa_key, world};
 
+/// Says that a test does without a tool: one that .ci/needs.sh installs, or that comes from PyPI or npm. On CI (`CI=true`) that fails the
+/// test: what is skipped there is skipped for good, and nobody reads that it was.
+pub(crate) fn missing(what: &str) {
+    let is_ci = std::env::var("CI").as_deref() == Ok("true");
+    assert!(
+        !is_ci,
+        "{what}; CI=true, so that no suite is skipped: .ci/needs.sh tests installs it, or says what to run"
+    );
+    skipped(what);
+}
+
 /// Says that a test does without what this machine does not have. It is said past the capture of a test that passes, so
 /// that nobody takes what was skipped for shown.
 pub(crate) fn skipped(why: &str) {
