@@ -53,7 +53,7 @@ use pingora::{server::ShutdownWatch, services::background::BackgroundService};
 use rustls::ServerConfig;
 use serde_json::Value;
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -87,6 +87,8 @@ pub struct Desk {
     pub reload: Option<Arc<dyn Reload>>,
     /// How often its files are looked at; none where they are not.
     pub watch: Option<Duration>,
+    /// Whether the public listener accepts connections.
+    pub accepting: Arc<AtomicBool>,
 }
 
 /// How the listener is asked, and what it publishes, as of the configuration in use.

@@ -10,7 +10,7 @@ use axum::{
 };
 use pingora::server::ShutdownWatch;
 use serde_json::json;
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 type Watched = (ShutdownWatch, Arc<Desk>);
 
@@ -19,14 +19,18 @@ pub(super) async fn live() -> Response {
     fault::json(200, &json!({ "live": true }))
 }
 
-/// Ready: the snapshot is in use, the gateway is not stopping, and state can be kept. What is not well is said.
+/// Ready: the snapshot is in use, the public listener accepts, the gateway is not stopping, and state can be kept. What is
+/// not well is said.
 pub(super) async fn ready(State((shutdown, desk)): State<Watched>) -> Response {
     let stopping = shutdown
         .borrow()
         .then(|| "the gateway is stopping".to_owned());
+    let accepting = desk.accepting.load(Ordering::Acquire);
+    let closed = (!accepting && stopping.is_none())
+        .then(|| "the public listener does not accept connections yet".to_owned());
     let state = desk.kept.health(desk.clock.now()).err();
     let state = state.map(|fault| format!("state: {fault}"));
-    let not_well: Vec<_> = stopping.into_iter().chain(state).collect();
+    let not_well: Vec<_> = [stopping, closed, state].into_iter().flatten().collect();
     let ready = not_well.is_empty();
     let unbuilt: Vec<_> = Unbuilt::ALL.iter().map(|stage| stage.name()).collect();
     let status = if ready { 200 } else { 503 };

@@ -30,6 +30,9 @@ mod reload;
 // The certificates of callers (TLS-3).
 mod client_auth;
 
+// The public listener: it says when it accepts.
+mod public;
+
 // The door in front of HTTP: the limit on connections, and a watch on what the HTTP layer answers by itself.
 mod door;
 

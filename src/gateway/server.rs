@@ -4,6 +4,7 @@ use super::{
     door::Door,
     drain::{self, BySignal, Drain, Drained},
     proxy::{Gate, GateSettings, World},
+    public::Public,
     reload::{Origin, Reloader, Running as InUse, ends},
     tls::{self, Identity},
 };
@@ -29,9 +30,12 @@ use pingora::{
 };
 use rustls::sign::CertifiedKey;
 use std::{
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpListener},
     path::PathBuf,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::JoinHandle,
     time::Duration,
 };
@@ -99,7 +103,13 @@ pub fn serve(settings: Settings) -> Result<(), StartFault> {
 pub fn start(settings: Settings, clock: Clock) -> Result<Running, StartFault> {
     let address = settings.listener.address;
     let control = settings.control.address.clone();
-    let Prepared { server, drain, .. } = prepare(settings, clock)?;
+    let prepared = prepare(settings, clock)?;
+    let Prepared {
+        server,
+        drain,
+        accepting,
+        ..
+    } = prepared;
     let (stop, stopped) = watch::channel(false);
     let thread = std::thread::spawn(move || {
         server.run(RunArgs {
@@ -114,7 +124,7 @@ pub fn start(settings: Settings, clock: Clock) -> Result<Running, StartFault> {
     };
     let waiting = Stopwatch::start();
     // The control listener is bound already.
-    while TcpStream::connect(address).is_err() {
+    while !accepting.load(Ordering::Acquire) {
         if waiting.elapsed() > READY_WITHIN
             || running.thread.as_ref().is_none_or(JoinHandle::is_finished)
         {
@@ -179,6 +189,8 @@ struct Prepared {
     server: Server,
     drain: Drain,
     telemetry: Arc<Telemetry>,
+    /// Whether the public listener accepts.
+    accepting: Arc<AtomicBool>,
 }
 
 fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
@@ -250,6 +262,7 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
         let telemetry = Arc::clone(&telemetry);
         Arc::new(Reloader::new(origin, in_use, clock.clone(), telemetry))
     });
+    let accepting = Arc::new(AtomicBool::new(false));
     let desk = Desk {
         system,
         asserter,
@@ -260,8 +273,11 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
         telemetry: Arc::clone(&telemetry),
         reload,
         watch,
+        accepting: Arc::clone(&accepting),
     };
-    let public = listen(gate, &listener, identity, &telemetry)?;
+    let service = listen(gate, &listener, identity, &telemetry)?;
+    let address = listener.address.to_string();
+    let public = Public::new(service, address, Arc::clone(&accepting));
     server.add_service(Drained::new(public, drain.listener()));
     let control =
         control::Listener::new(bound, Arc::new(desk)).until(drain.stopping(), drain.control());
@@ -270,6 +286,7 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
         server,
         drain,
         telemetry,
+        accepting,
     })
 }
 

@@ -90,6 +90,7 @@ impl Site {
             current: Arc::new(arc_swap::ArcSwap::from_pointee(Current::of(&settings))),
             reload: None,
             watch: None,
+            accepting: Arc::new(true.into()),
         };
         let address = settings.control.address.clone();
         let bound = Bound::bind(&address).unwrap();

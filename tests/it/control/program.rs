@@ -1,10 +1,14 @@
 //! `portvakt sca` and `portvakt psu`, as an operator runs them.
 
-use super::bank::{OTHER_PSU, OTHER_TPP, PSU, Site, TPP, free_address, get};
+use super::bank::{OTHER_PSU, OTHER_TPP, PSU, Site, TPP, exchange, free_address, get};
+use crate::harness::{Gate, Program};
+use portvakt::clock::Stopwatch;
 use serde_json::json;
 use std::{
     fs,
-    process::{Command, Output},
+    net::{TcpListener, TcpStream},
+    process::{Command, Output, Stdio},
+    time::Duration,
 };
 
 /// Runs the program in a site's folder.
@@ -117,4 +121,49 @@ fn a_file_of_psus_is_brought_in_beside_a_gateway() {
         portvakt(&site, &["psu", "import", "nowhere"]).status.code(),
         Some(2)
     );
+}
+
+/// Whoever is told that the gateway is ready sends requests. The port is taken away from it for as long as it starts.
+#[test]
+fn it_is_ready_when_its_public_listener_accepts() {
+    let mut held_back = 0;
+    for _ in 0..20 {
+        let gate = Gate::builder().for_program();
+        let (address, control) = (gate.address(), gate.control_address());
+        let program = gate
+            .program()
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let _program = Program(program.unwrap());
+        let starting = Stopwatch::start();
+        while TcpStream::connect(control).is_err() {
+            assert!(starting.elapsed() < Duration::from_secs(30));
+        }
+        // The control listener is bound, the public one is not yet: where this comes first, the gateway tries again.
+        let taken = TcpListener::bind(address);
+        let ask = |path: &str| exchange(TcpStream::connect(control).unwrap(), &get(path, ""));
+        let Ok(taken) = taken else {
+            continue;
+        };
+        held_back += 1;
+        for _ in 0..20 {
+            assert_eq!(ask("/livez").status, 200);
+            let answer = ask("/readyz");
+            assert_eq!(answer.status, 503, "{}", answer.json());
+            let why = answer.json()["notWell"].to_string();
+            assert!(why.contains("does not accept connections yet"), "{why}");
+        }
+        drop(taken);
+        let waiting = Stopwatch::start();
+        while ask("/readyz").status != 200 {
+            assert!(waiting.elapsed() < Duration::from_secs(30));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        TcpStream::connect(address).unwrap();
+        if held_back == 2 {
+            return;
+        }
+    }
+    panic!("the port was never free while it started");
 }
