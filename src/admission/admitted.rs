@@ -12,7 +12,10 @@ use crate::interface::{
     },
     operations::{Environment, Operation, Takes},
 };
-use crate::{clock::Timestamp, sca::Links};
+use crate::{
+    clock::Timestamp,
+    sca::{Links, Pending, SealFault},
+};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method};
 use std::{net::SocketAddr, sync::Arc};
@@ -163,7 +166,15 @@ impl Admitted {
 
     /// The link by which the SCA starts that this request needs, should the core ask for one (SCA-14, SCA-21). None
     /// without TPP-Redirect-URI, or where nobody knows who asks.
-    pub fn sca_redirect(&self) -> Option<String> {
+    ///
+    /// # Errors
+    /// Why no link can be made.
+    pub fn sca_redirect(&self) -> Result<Option<String>, SealFault> {
+        let link = |pending| self.links.link(&pending, self.at);
+        self.pending().map(link).transpose()
+    }
+
+    fn pending(&self) -> Option<Pending> {
         let get = |header: &headers::Header| {
             let found = self.headers.iter().find(|(name, _)| *name == header.name);
             let value = found.map(|(_, value)| headers::trim(value.as_bytes()));
@@ -171,15 +182,14 @@ impl Admitted {
         };
         let path = self.target.split(|byte| *byte == b'?').next()?;
         let grant = self.grant().filter(|grant| grant.bound());
-        let pending = sca::pending(
+        sca::pending(
             get,
             &self.operation,
             self.environment,
             std::str::from_utf8(path).ok()?,
             self.tpp()?.certificate().tpp_id(),
             grant.and_then(Grant::psu),
-        );
-        Some(self.links.link(&pending?, self.at))
+        )
     }
 
     /// The first use of the request id and the call that it takes of the quota.

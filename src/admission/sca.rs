@@ -15,7 +15,7 @@ use super::heard::Heard;
 use crate::{
     clock::Timestamp,
     interface::{Fault, Reason, Refusal, headers},
-    sca::Links,
+    sca::{Links, SealFault},
     state::{Kept, Keys, PsuRef, Unavailable},
 };
 use grant::{Lack, Need, Terms};
@@ -150,7 +150,12 @@ fn need<'a>(heard: &Heard<'_>, account: Option<&'a str>, keys: &Keys) -> Need<'a
 
 /// The link by which the SCA starts that this request needs; none without TPP-Redirect-URI (SCA-9). `bound` says
 /// whether the PSU belongs to the TPP: only then it is named (SCA-12).
-fn link(heard: &Heard<'_>, links: &Links, bound: bool, at: Timestamp) -> Option<String> {
+fn link(
+    heard: &Heard<'_>,
+    links: &Links,
+    bound: bool,
+    at: Timestamp,
+) -> Result<Option<String>, Refusal> {
     let pending = pending(
         |header| heard.get(header),
         heard.operation,
@@ -158,8 +163,14 @@ fn link(heard: &Heard<'_>, links: &Links, bound: bool, at: Timestamp) -> Option<
         heard.target.path(),
         heard.tpp,
         heard.psu().filter(|_| bound),
-    )?;
-    Some(links.link(&pending, at))
+    );
+    let link = pending.map(|pending| links.link(&pending, at));
+    link.transpose().map_err(no_link)
+}
+
+/// ERR-4: no SCA can be started.
+fn no_link(fault: SealFault) -> Refusal {
+    Refusal::new(Reason::StateUnavailable).for_operator(fault.to_string())
 }
 
 /// ERR-4: the store is away, and nobody can say what is permitted.
@@ -168,7 +179,7 @@ pub(super) fn away(fault: Unavailable) -> Refusal {
 }
 
 /// What a lack is answered.
-fn refusal(lack: Lack, link: impl FnOnce() -> Option<String>) -> Refusal {
+fn refusal(lack: Lack, link: impl FnOnce() -> Result<Option<String>, Refusal>) -> Refusal {
     let text = say(lack);
     match lack {
         Lack::CorporateId => {
@@ -176,10 +187,14 @@ fn refusal(lack: Lack, link: impl FnOnce() -> Option<String>) -> Refusal {
             Fault::header(Reason::CorporateIdMissing, header, text).into()
         }
         Lack::PsuForHistory => Fault::query(Reason::HistoryTooOld, "dateFrom", text).into(),
-        _ => link().map_or_else(nowhere_to_return, |href| {
-            let fault = Fault::header(Reason::ScaRequired, header_of(lack), text);
-            Refusal::from(fault).with_sca_redirect(href)
-        }),
+        _ => match link() {
+            Ok(Some(href)) => {
+                let fault = Fault::header(Reason::ScaRequired, header_of(lack), text);
+                Refusal::from(fault).with_sca_redirect(href)
+            }
+            Ok(None) => nowhere_to_return(),
+            Err(refusal) => refusal,
+        },
     }
 }
 
@@ -262,6 +277,6 @@ pub(super) async fn answer(
         }
         None => false,
     };
-    let href = link(heard, links, bound, at).ok_or_else(nowhere_to_return)?;
+    let href = link(heard, links, bound, at)?.ok_or_else(nowhere_to_return)?;
     Ok(Answer { href })
 }

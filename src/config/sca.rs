@@ -13,7 +13,7 @@ use super::value::Value;
 use crate::clock::Timestamp;
 use crate::interface::headers::redirect_uri;
 use crate::interface::operations::Environment;
-use crate::sca::{KeyFault, PsuPresent, ScaSettings, TokenKeys, UnknownPsu};
+use crate::sca::{self, KeyFault, PsuPresent, ScaSettings, TokenKeys, UnknownPsu};
 
 /// The parameter of the page that the token stands in.
 const PARAMETER: &str = "request";
@@ -30,6 +30,16 @@ pub(super) fn read(mut section: Section<'_>, base: &Path) -> Option<ScaSettings>
         Some(value) => token_keys(&value, base),
         None => default_keys(&section, base),
     };
+    let token_seals = match section.optional("token_seals") {
+        Some(value) => value.path(base).and_then(|path| {
+            let read = seals_readable(path);
+            read.map_err(|text| value.fault(text)).ok()
+        }),
+        None => token_keys.as_deref().and_then(|keys| {
+            let read = seals_readable(beside(keys));
+            read.map_err(|text| section.fault("token_seals", text)).ok()
+        }),
+    };
     let lifetime = section
         .optional("token_lifetime")
         .and_then(|value| value.duration(Duration::from_secs(60)..=Duration::from_secs(3_600)));
@@ -45,6 +55,7 @@ pub(super) fn read(mut section: Section<'_>, base: &Path) -> Option<ScaSettings>
     Some(ScaSettings {
         page: page?,
         token_keys: token_keys?,
+        token_seals: token_seals?,
         token_lifetime: lifetime.unwrap_or(LIFETIME),
         psu_present: psu_present.unwrap_or_default(),
         unknown_psu: unknown_psu?,
@@ -91,6 +102,21 @@ fn readable(path: PathBuf) -> Result<PathBuf, String> {
         Err(KeyFault::File(fault)) if fault.is_missing() => Ok(path),
         Err(fault) => Err(format!("{}: {fault}", path.display())),
     }
+}
+
+/// A file of counts that can be used, or is still to be made.
+fn seals_readable(path: PathBuf) -> Result<PathBuf, String> {
+    match sca::check_seals(&path) {
+        Ok(()) => Ok(path),
+        Err(fault) => Err(format!("{}: {fault}", path.display())),
+    }
+}
+
+/// Where the seals of keys are counted by default.
+fn beside(keys: &Path) -> PathBuf {
+    let mut path = keys.as_os_str().to_owned();
+    path.push(".seals");
+    path.into()
 }
 
 /// SCA-19. Both dates are days in UTC, the last one included.

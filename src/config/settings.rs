@@ -118,6 +118,7 @@ impl Settings {
             let written = [
                 Some(&*settings.state.file),
                 Some(&*settings.state.hash_key),
+                Some(&*settings.sca.token_seals),
                 copies,
             ];
             let mut files = inspection.named();

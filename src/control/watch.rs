@@ -2,7 +2,7 @@
 //! are checked by.
 
 use super::{Desk, fault};
-use crate::admission::Unbuilt;
+use crate::{admission::Unbuilt, telemetry};
 use axum::{
     extract::State,
     http::header,
@@ -19,8 +19,8 @@ pub(super) async fn live() -> Response {
     fault::json(200, &json!({ "live": true }))
 }
 
-/// Ready: the snapshot is in use, the public listener accepts, the gateway is not stopping, and state can be kept. What is
-/// not well is said.
+/// Ready: the snapshot is in use, the public listener accepts, the gateway is not stopping, state can be kept and SCA be
+/// started. What is not well is said.
 pub(super) async fn ready(State((shutdown, desk)): State<Watched>) -> Response {
     let stopping = shutdown
         .borrow()
@@ -30,7 +30,12 @@ pub(super) async fn ready(State((shutdown, desk)): State<Watched>) -> Response {
         .then(|| "the public listener does not accept connections yet".to_owned());
     let state = desk.kept.health(desk.clock.now()).err();
     let state = state.map(|fault| format!("state: {fault}"));
-    let not_well: Vec<_> = [stopping, closed, state].into_iter().flatten().collect();
+    let links = desk.links.load().health().err();
+    let links = links.map(|fault| format!("sca: {fault}"));
+    let not_well: Vec<_> = [stopping, closed, state, links]
+        .into_iter()
+        .flatten()
+        .collect();
     let ready = not_well.is_empty();
     let unbuilt: Vec<_> = Unbuilt::ALL.iter().map(|stage| stage.name()).collect();
     let status = if ready { 200 } else { 503 };
@@ -42,7 +47,8 @@ pub(super) async fn metrics(State((_, desk)): State<Watched>) -> impl IntoRespon
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     // The clock is looked at, so that its metric is right where nobody asks for readiness.
     let _ = desk.kept.health(desk.clock.now());
-    let text = desk.telemetry.metrics(&desk.kept.counters());
+    let text = desk.telemetry.metrics(&desk.kept.counters())
+        + &telemetry::token_seals(desk.links.load().sealed());
     ([(header::CONTENT_TYPE, kind)], text)
 }
 

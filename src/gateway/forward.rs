@@ -1,6 +1,7 @@
 //! The head that goes upstream (FWD-1, FWD-2): written anew from an [`Admitted`], which holds the headers of the
 //! allow-list, with what the gateway established beside them.
 
+use super::respond;
 use crate::{
     admission::{Admitted, Grant, Unbuilt},
     interface::headers,
@@ -40,7 +41,15 @@ const ADDED: usize = 16;
 /// # Errors
 /// A value that is no header value: a fault of the gateway, since every one was checked.
 pub fn upstream_head(admitted: &Admitted) -> Result<Box<RequestHeader>> {
-    let headers = headers(admitted).or_err(ErrorType::InvalidHTTPHeader, "a header value")?;
+    let fault = "a header value";
+    let mut headers = headers(admitted).or_err(ErrorType::InvalidHTTPHeader, fault)?;
+    // SCA-21. What only reads gets its link with the core's 401 (SCA-14).
+    if !admitted.method().is_safe()
+        && let Some(href) = admitted.sca_redirect().map_err(respond::no_link)?
+    {
+        let href = HeaderValue::try_from(href).or_err(ErrorType::InvalidHTTPHeader, fault)?;
+        headers.insert(SCA_REDIRECT, href);
+    }
     // pingora's own way to add a header copies its name twice.
     let (mut parts, ()) = http::Request::new(()).into_parts();
     parts.method = admitted.method().clone();
@@ -86,12 +95,6 @@ fn insert_established(admitted: &Admitted, head: &mut HeaderMap) -> Result<(), I
     }
     if let Some(grant) = admitted.grant() {
         insert_grant(grant, head)?;
-    }
-    // SCA-21. What only reads gets its link with the core's 401 (SCA-14).
-    if !admitted.method().is_safe()
-        && let Some(href) = admitted.sca_redirect()
-    {
-        head.insert(SCA_REDIRECT, href.try_into()?);
     }
     // SIG-15. The list vouches for Digest too, so it goes with the body's integrity: all that stands behind `tpp`.
     if let Some(signed) = admitted.signed().filter(|_| admitted.tpp().is_some()) {

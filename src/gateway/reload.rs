@@ -109,7 +109,7 @@ impl Reloader {
         let now = self.clock.now();
         let links = settings
             .sca
-            .links_again(self.environment)
+            .links_again(self.environment, &self.running.links.load())
             .map_err(|fault| {
                 let file = settings.sca.token_keys.display();
                 vec![format!("{file}: {fault}")]

@@ -6,6 +6,7 @@ use crate::{
         Code, Fault, Place, QuotaLeft, Reason, Refusal,
         operations::{Catalogue, Operation},
     },
+    sca::SealFault,
     signing::AnswerSigner,
 };
 use bytes::Bytes;
@@ -262,11 +263,20 @@ async fn drain(session: &mut Session) {
     let _ = tokio::time::timeout(DRAIN_TIME, reading).await;
 }
 
+/// What pingora calls it that no SCA can be started.
+const NO_LINK: &str = "no SCA can be started";
+
+/// The end of a request that needs a link which cannot be made.
+pub(super) fn no_link(fault: SealFault) -> Box<Error> {
+    Error::because(ErrorType::Custom(NO_LINK), "", fault)
+}
+
 /// ERR-4: what a failure of the proxy is to the caller. None where there is nobody left to answer.
 pub(super) fn failure(error: &Error) -> Option<Refusal> {
     use pingora::ErrorSource::{Downstream, Upstream};
     let reason = match (error.esource(), error.etype()) {
         (Downstream, _) => return None,
+        (_, ErrorType::Custom(NO_LINK)) => Reason::StateUnavailable,
         (_, ErrorType::ReadTimedout | ErrorType::WriteTimedout) => Reason::UpstreamTimeout,
         (_, kind) if *kind == answer::REFUSED => Reason::UpstreamError,
         (Upstream, _) => Reason::UpstreamUnreachable,

@@ -5,13 +5,17 @@
 //! Invariants: a file that others than its owner can read is refused, and a file that exists is never overwritten but
 //! by a rotation. `Debug` shows no key.
 
+use super::SealsFault;
 use crate::{clock::Timestamp, private_file};
 use aws_lc_rs::{
     aead::{AES_256_GCM, LessSafeKey, UnboundKey},
     rand,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use std::{fmt, io, path::Path};
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
 
 /// The bytes of a key's id.
 pub(super) const ID_LENGTH: usize = 4;
@@ -63,6 +67,9 @@ pub enum KeyFault {
     /// It is far longer than two keys, or no text.
     #[error("it is no key file: it is no text, or longer than {MAX_FILE} bytes")]
     NotAKeyFile,
+    /// What they have sealed cannot be counted.
+    #[error("the count of their seals {0}: {1}; sca.token_seals names another place")]
+    Seals(PathBuf, SealsFault),
     /// The machine gives no random numbers.
     #[error("no random numbers can be had")]
     Random,

@@ -1,12 +1,13 @@
 //! scaRedirect links (SCA-12): `sca.page` + `?request=<token>`.
 //!
 //! A token is `base64url(key id ‖ nonce ‖ ciphertext ‖ tag)`: AES-256-GCM with a random nonce, the key's id and the
-//! form's version authenticated with it. Random nonces are safe for 2³² tokens under one key (NIST SP 800-38D, 8.3);
-//! docs/sca.md says how to rotate keys long before.
+//! form's version authenticated with it. Random nonces are safe for 2³² tokens under one key (NIST SP 800-38D, 8.3), so
+//! seals are counted, and a key that is used up seals no more; docs/sca.md says how to rotate keys long before.
 
 use super::{
     Pending, TokenKeys,
     keys::{ID_LENGTH, Key},
+    seals::{Counter, SealFault, Seals},
     token::{self, Content},
 };
 use crate::{clock::Timestamp, interface::operations::Environment};
@@ -15,7 +16,7 @@ use aws_lc_rs::{
     rand,
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 /// What the version and the key's id are authenticated with: a key that is used for something else opens nothing here.
 const PURPOSE: &[u8; 12] = b"portvakt-sca";
@@ -30,6 +31,11 @@ pub struct Links {
     lifetime: Duration,
     environment: Environment,
     keys: TokenKeys,
+    seals: Arc<Seals>,
+    /// What the key sealed that seals.
+    sealed: Arc<Counter>,
+    /// What the other key sealed.
+    sealed_before: Option<Arc<Counter>>,
 }
 
 /// A token that was opened.
@@ -58,13 +64,28 @@ pub enum TokenFault {
 }
 
 impl Links {
-    /// Links to a page, an absolute URL without a fragment.
+    /// Links whose seals are counted in this process alone, for tests and measurements. A gateway has those of
+    /// [`ScaSettings`](super::ScaSettings).
     pub fn new(
         page: impl Into<String>,
         lifetime: Duration,
         environment: Environment,
         keys: TokenKeys,
     ) -> Self {
+        let seals = Arc::new(Seals::in_memory());
+        Self::counted(page, lifetime, environment, keys, seals)
+    }
+
+    /// Links to a page, an absolute URL without a fragment.
+    pub(super) fn counted(
+        page: impl Into<String>,
+        lifetime: Duration,
+        environment: Environment,
+        keys: TokenKeys,
+        seals: Arc<Seals>,
+    ) -> Self {
+        let sealed = seals.counter(*keys.sealing().id());
+        let sealed_before = keys.second().map(|key| seals.counter(*key.id()));
         let mut page = page.into();
         page.push(match page.split_once('?') {
             None => '?',
@@ -76,18 +97,41 @@ impl Links {
             lifetime,
             environment,
             keys,
+            seals,
+            sealed,
+            sealed_before,
         }
     }
 
     /// A link that starts this SCA, good from now until the lifetime is over.
-    pub fn link(&self, pending: &Pending, now: Timestamp) -> String {
+    ///
+    /// # Errors
+    /// Why nothing is sealed: the key is used up, or what it sealed cannot be counted.
+    pub fn link(&self, pending: &Pending, now: Timestamp) -> Result<String, SealFault> {
+        self.sealed.take()?;
         let mut link = self.page.clone();
         let expires = now.unix().saturating_add(self.lifetime.as_secs());
-        // Sealing fails only where the machine gives no random numbers: the link then opens nothing, and nothing is lost.
-        if let Some(token) = seal(self.keys.sealing(), Timestamp::from_unix(expires), pending) {
-            URL_SAFE_NO_PAD.encode_string(token, &mut link);
-        }
-        link
+        let token = seal(self.keys.sealing(), Timestamp::from_unix(expires), pending);
+        URL_SAFE_NO_PAD.encode_string(token.ok_or(SealFault::NotMade)?, &mut link);
+        Ok(link)
+    }
+
+    /// Whether links can be made, as far as is known.
+    ///
+    /// # Errors
+    /// Why not: for the operator.
+    pub fn health(&self) -> Result<(), SealFault> {
+        self.sealed.health()
+    }
+
+    /// How often each key has sealed, by the key's id.
+    pub fn sealed(&self) -> impl Iterator<Item = (String, u64)> {
+        let counters = std::iter::once(&self.sealed).chain(&self.sealed_before);
+        counters.map(|counter| (counter.key(), counter.count()))
+    }
+
+    pub(super) const fn seals(&self) -> &Arc<Seals> {
+        &self.seals
     }
 
     /// Opens what stands behind `request=` in a link.
@@ -215,7 +259,7 @@ mod tests {
 
     #[test]
     fn the_token_is_one_parameter_of_the_page() {
-        let link = links(&key(1, 7)).link(&pending(), NOW);
+        let link = links(&key(1, 7)).link(&pending(), NOW).unwrap();
         assert!(
             link.starts_with("https://bank.example/sca?request="),
             "{link}"
@@ -226,7 +270,7 @@ mod tests {
             Environment::Sandbox,
             TokenKeys::parse(&key(1, 7)).unwrap(),
         );
-        let link = with_query.link(&pending(), NOW);
+        let link = with_query.link(&pending(), NOW).unwrap();
         assert!(
             link.starts_with("https://bank.example/sca?lang=nb&request="),
             "{link}"
@@ -246,7 +290,7 @@ mod tests {
     #[test]
     fn a_token_opens_until_its_last_second() {
         let links = links(&key(1, 7));
-        let link = links.link(&pending(), NOW);
+        let link = links.link(&pending(), NOW).unwrap();
         let after = |seconds| {
             let then = Timestamp::from_unix(NOW.unix() + seconds);
             links.open(token(&link), then).map(|opened| opened.expires)
@@ -260,7 +304,7 @@ mod tests {
     #[test]
     fn every_link_has_an_id_of_its_own() {
         let links = links(&key(1, 7));
-        let [one, other] = [(); 2].map(|()| links.link(&pending(), NOW));
+        let [one, other] = [(); 2].map(|()| links.link(&pending(), NOW).unwrap());
         let id = |link: &str| links.open(token(link), NOW).unwrap().id;
         assert_ne!(one, other);
         assert_ne!(id(&one), id(&other));
@@ -270,7 +314,7 @@ mod tests {
     #[test]
     fn a_token_that_was_altered_does_not_open() {
         let links = links(&key(1, 7));
-        let link = links.link(&pending(), NOW);
+        let link = links.link(&pending(), NOW).unwrap();
         let bytes = URL_SAFE_NO_PAD.decode(token(&link)).unwrap();
         for at in 0..bytes.len() * 8 {
             let mut altered = bytes.clone();
@@ -300,7 +344,7 @@ mod tests {
 
     #[test]
     fn nothing_personal_can_be_read() {
-        let link = links(&key(1, 7)).link(&pending(), NOW);
+        let link = links(&key(1, 7)).link(&pending(), NOW).unwrap();
         let bytes = URL_SAFE_NO_PAD.decode(token(&link)).unwrap();
         let psu = pending().psu.unwrap().to_be_bytes();
         for clear in [&psu[..], b"PSDNO", b"a-session", b"tpp.example", b"account"] {
@@ -320,7 +364,7 @@ mod tests {
             environment: Environment::Production,
             ..links(&key(1, 7))
         };
-        let link = links(&key(1, 7)).link(&pending(), NOW);
+        let link = links(&key(1, 7)).link(&pending(), NOW).unwrap();
         assert_eq!(
             production.open(token(&link), NOW),
             Err(TokenFault::OtherEnvironment)
@@ -330,11 +374,11 @@ mod tests {
     #[test]
     fn the_first_key_seals_and_both_open() {
         let both = links(&(key(1, 7) + &key(2, 8)));
-        let first = links(&key(1, 7)).link(&pending(), NOW);
-        let second = links(&key(2, 8)).link(&pending(), NOW);
+        let first = links(&key(1, 7)).link(&pending(), NOW).unwrap();
+        let second = links(&key(2, 8)).link(&pending(), NOW).unwrap();
         assert!(both.open(token(&first), NOW).is_ok());
         assert!(both.open(token(&second), NOW).is_ok());
-        let sealed = both.link(&pending(), NOW);
+        let sealed = both.link(&pending(), NOW).unwrap();
         assert!(links(&key(1, 7)).open(token(&sealed), NOW).is_ok());
         assert_eq!(
             links(&key(2, 8)).open(token(&sealed), NOW),
@@ -387,7 +431,7 @@ mod tests {
         fn every_field_survives(pending in any_pending(), at in 0..u64::MAX / 2) {
             let links = links(&key(1, 7));
             let at = Timestamp::from_unix(at);
-            let link = links.link(&pending, at);
+            let link = links.link(&pending, at).unwrap();
             let opened = links.open(token(&link), at).unwrap();
             prop_assert_eq!(opened.pending, pending);
             prop_assert_eq!(opened.expires.unix(), at.unix() + 900);

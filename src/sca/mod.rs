@@ -11,6 +11,7 @@ mod keys;
 mod links;
 mod redirect;
 mod rotate;
+mod seals;
 mod settings;
 mod token;
 
@@ -19,6 +20,7 @@ pub use keys::{KeyFault, TokenKeys};
 pub use links::{Links, Opened, TokenFault};
 pub use redirect::{Failure, completed, failed};
 pub use rotate::{Rotated, rotate};
+pub use seals::{MOST_SEALS, SEALS_ALERT, SealFault, SealsFault, check as check_seals};
 pub use settings::{PsuPresent, ScaSettings, UnknownPsu};
 
 use crate::interface::operations::Environment;

@@ -83,7 +83,7 @@ mod tests {
             corporate: None,
             psu: None,
         };
-        let link = sealer.link(&pending, NOW);
+        let link = sealer.link(&pending, NOW).unwrap();
         opener.open(link.split_once('=').unwrap().1, NOW).is_ok()
     }
 

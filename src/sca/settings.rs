@@ -1,8 +1,8 @@
 //! How SCA is asked for, as the operator set it.
 
-use super::{KeyFault, Links, TokenKeys};
+use super::{KeyFault, Links, SealsFault, TokenKeys, seals::Seals};
 use crate::{clock::Timestamp, interface::operations::Environment};
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 /// The section `sca` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub struct ScaSettings {
     pub page: String,
     /// The file of token keys; made at the first start. Default `../state/sca-token.keys`.
     pub token_keys: PathBuf,
+    /// The file that counts what they sealed; made at the first start. Default beside `token_keys`, with `.seals` behind.
+    pub token_seals: PathBuf,
     /// How long a link is good. Default 15 min.
     pub token_lifetime: Duration,
     /// What account information with the PSU present needs (SCA-16). Default `session-when-sent`.
@@ -63,18 +65,31 @@ impl ScaSettings {
     /// Why the file of keys cannot be used or made.
     pub fn links(&self, environment: Environment, now: Timestamp) -> Result<Links, KeyFault> {
         let keys = TokenKeys::read_or_make(&self.token_keys, now)?;
-        let page = self.page.as_str();
-        Ok(Links::new(page, self.token_lifetime, environment, keys))
+        let seals = Seals::open(&self.token_seals).map_err(|fault| self.uncounted(fault))?;
+        Ok(self.counted(environment, keys, Arc::new(seals)))
     }
 
-    /// The links after a reload. Keys are not made then: a file that is gone would end every SCA under way.
+    /// The links after a reload. Keys are not made then: a file that is gone would end every SCA under way. What the keys
+    /// sealed is counted on.
     ///
     /// # Errors
     /// Why the file of keys cannot be used.
-    pub fn links_again(&self, environment: Environment) -> Result<Links, KeyFault> {
+    pub fn links_again(&self, environment: Environment, before: &Links) -> Result<Links, KeyFault> {
         let keys = TokenKeys::read(&self.token_keys)?;
+        let seals = match before.seals() {
+            seals if seals.is_of(&self.token_seals) => Arc::clone(seals),
+            _ => Arc::new(Seals::open(&self.token_seals).map_err(|fault| self.uncounted(fault))?),
+        };
+        Ok(self.counted(environment, keys, seals))
+    }
+
+    fn counted(&self, environment: Environment, keys: TokenKeys, seals: Arc<Seals>) -> Links {
         let page = self.page.as_str();
-        Ok(Links::new(page, self.token_lifetime, environment, keys))
+        Links::counted(page, self.token_lifetime, environment, keys, seals)
+    }
+
+    fn uncounted(&self, fault: SealsFault) -> KeyFault {
+        KeyFault::Seals(self.token_seals.clone(), fault)
     }
 }
 

@@ -10,9 +10,11 @@ mod per_tpp;
 mod registers;
 mod reload;
 mod revocation;
+mod seals;
 mod state;
 
 pub use metrics::Handles;
+pub use seals::token_seals;
 
 use crate::{
     admission::{Outcome, Record},

@@ -15,5 +15,8 @@ mod sca;
 /// PSUs, one by one and from a file.
 mod psu;
 
+/// What the keys of SCA links have sealed is counted.
+mod seals;
+
 /// `portvakt sca` and `portvakt psu`, as an operator runs them.
 mod program;

@@ -157,7 +157,7 @@ impl Bank {
 
     /// The token of a link for this SCA.
     pub(super) fn token(&self, pending: &Pending) -> String {
-        let link = self.links.link(pending, self.clock.now());
+        let link = self.links.link(pending, self.clock.now()).unwrap();
         link.split_once("?request=").unwrap().1.to_owned()
     }
 
@@ -256,6 +256,7 @@ pub(super) fn foreign_token(pending: &Pending) -> String {
     );
     links
         .link(pending, NOW)
+        .unwrap()
         .split_once('=')
         .unwrap()
         .1

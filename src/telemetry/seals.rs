@@ -1,0 +1,53 @@
+//! How often the keys of SCA tokens have sealed, beside the number at which they are to be rotated.
+
+use crate::sca::{MOST_SEALS, SEALS_ALERT};
+use std::fmt::Write;
+
+/// In Prometheus' text format: each key by its id, which every token shows.
+pub fn token_seals(keys: impl Iterator<Item = (String, u64)>) -> String {
+    let mut text = String::new();
+    let _ = write(&mut text, keys);
+    text
+}
+
+fn write(out: &mut String, keys: impl Iterator<Item = (String, u64)>) -> std::fmt::Result {
+    let name = "portvakt_sca_token_seals";
+    writeln!(
+        out,
+        "# HELP {name} Tokens that a key of SCA links has sealed, by the key's id; rounded up at each start.\n\
+         # TYPE {name} gauge"
+    )?;
+    for (key, count) in keys {
+        writeln!(out, "{name}{{key=\"{key}\"}} {count}")?;
+    }
+    writeln!(
+        out,
+        "# HELP {name}_alert Tokens of one key at which the keys are to be rotated.\n\
+         # TYPE {name}_alert gauge\n\
+         {name}_alert {SEALS_ALERT}\n\
+         # HELP {name}_limit Tokens of one key at which it seals no more.\n\
+         # TYPE {name}_limit gauge\n\
+         {name}_limit {MOST_SEALS}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_key_has_a_sample() {
+        let keys = [("0000000a".to_owned(), 7), ("00000009".to_owned(), 0)];
+        let text = token_seals(keys.into_iter());
+        let samples: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(
+            samples,
+            [
+                r#"portvakt_sca_token_seals{key="0000000a"} 7"#,
+                r#"portvakt_sca_token_seals{key="00000009"} 0"#,
+                "portvakt_sca_token_seals_alert 2147483648",
+                "portvakt_sca_token_seals_limit 4294967296",
+            ]
+        );
+    }
+}
