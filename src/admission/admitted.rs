@@ -181,13 +181,15 @@ impl Admitted {
             value.filter(|value| !value.is_empty())
         };
         let path = self.target.split(|byte| *byte == b'?').next()?;
+        let tpp = self.tpp()?.certificate();
         let grant = self.grant().filter(|grant| grant.bound());
         sca::pending(
             get,
             &self.operation,
             self.environment,
             std::str::from_utf8(path).ok()?,
-            self.tpp()?.certificate().tpp_id(),
+            tpp.tpp_id(),
+            tpp.tpp_name(),
             grant.and_then(Grant::psu),
         )
     }

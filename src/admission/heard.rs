@@ -21,6 +21,8 @@ pub(super) struct Heard<'a> {
     pub(super) date: Option<Timestamp>,
     /// The TPP's identity (CRT-4).
     pub(super) tpp: &'a str,
+    /// The TPP's name, as its certificate has it.
+    pub(super) tpp_name: &'a str,
     pub(super) world: &'a Snapshot,
 }
 

@@ -73,6 +73,7 @@ impl Proven<'_> {
                 asked: asked.held(),
                 date: date.held().map(Timely::date),
                 tpp: tpp.certificate().tpp_id(),
+                tpp_name: tpp.certificate().tpp_name(),
                 world: self.world,
             }),
             _ => None,

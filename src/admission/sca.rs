@@ -162,6 +162,7 @@ fn link(
         heard.world.policy.environment,
         heard.target.path(),
         heard.tpp,
+        heard.tpp_name,
         heard.psu().filter(|_| bound),
     );
     let link = pending.map(|pending| links.link(&pending, at));

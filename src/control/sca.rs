@@ -44,6 +44,7 @@ pub(super) async fn read(desk: &Desk, members: &mut Members) -> Result<Value, Ap
     let corporate = pending.corporate.map(|id| Uuid::from_u128(id).to_string());
     Ok(json!({
         "tpp": pending.tpp,
+        "tpp_name": Some(pending.tpp_name).filter(|name| !name.is_empty()),
         "operation": pending.operation,
         "resource": pending.resource,
         "asks_consent": pending.asks_consent,

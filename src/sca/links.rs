@@ -241,6 +241,7 @@ mod tests {
         Pending {
             environment: Environment::Sandbox,
             tpp: "PSDNO-FSA-123456".into(),
+            tpp_name: "Tredjepart AS".into(),
             session: "a-session".into(),
             redirect_uri: "https://tpp.example/back?a=b".into(),
             preferred: true,
@@ -397,7 +398,7 @@ mod tests {
             Just(Some(PsuContext::Private)),
             Just(Some(PsuContext::Corporate))
         ];
-        let texts = (".{0,40}", ".{0,128}", ".{0,500}", ".{0,40}");
+        let texts = (".{0,40}", ".{0,128}", ".{0,500}", ".{0,40}", ".{0,40}");
         let options = (
             proptest::option::of(".{0,80}"),
             any::<Option<u128>>(),
@@ -405,13 +406,14 @@ mod tests {
         );
         (texts, options, any::<[bool; 2]>(), context).prop_map(
             |(
-                (tpp, session, redirect_uri, operation),
+                (tpp, session, redirect_uri, operation, tpp_name),
                 (resource, corporate, psu),
                 [preferred, asks_consent],
                 context,
             )| Pending {
                 environment: Environment::Sandbox,
                 tpp,
+                tpp_name,
                 session,
                 redirect_uri,
                 preferred,

@@ -35,6 +35,8 @@ pub struct Pending {
     pub environment: Environment,
     /// The TPP's identity (CRT-4).
     pub tpp: String,
+    /// The TPP's name, as its certificate has it; empty where it has none, and in a token of an earlier version.
+    pub tpp_name: String,
     /// TPP-Session-ID: the TPP's, or one that the gateway issued (SCA-9).
     pub session: String,
     /// TPP-Redirect-URI, as it was signed (HDR-8).

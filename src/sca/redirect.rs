@@ -97,6 +97,7 @@ mod tests {
         Pending {
             environment: Environment::Sandbox,
             tpp: "PSDNO-FSA-123456".into(),
+            tpp_name: "Tredjepart AS".into(),
             session: session.into(),
             redirect_uri: redirect_uri.into(),
             preferred: true,

@@ -73,6 +73,7 @@ mod tests {
         let pending = Pending {
             environment: Environment::Sandbox,
             tpp: "T".into(),
+            tpp_name: "Tredjepart AS".into(),
             session: "s".into(),
             redirect_uri: "https://t.example".into(),
             preferred: true,

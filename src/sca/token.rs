@@ -40,12 +40,15 @@ pub(super) fn write(
     for number in [pending.corporate, pending.psu].into_iter().flatten() {
         bytes.extend_from_slice(&number.to_be_bytes());
     }
+    // The last of all, and only where there is one: an earlier version wrote none.
+    let name = Some(&pending.tpp_name).filter(|name| !name.is_empty());
     let texts = [
         Some(&pending.tpp),
         Some(&pending.session),
         Some(&pending.redirect_uri),
         Some(&pending.operation),
         pending.resource.as_ref(),
+        name,
     ];
     for text in texts.into_iter().flatten() {
         let length = u16::try_from(text.len()).ok()?;
@@ -85,6 +88,10 @@ pub(super) fn read(bytes: &[u8]) -> Option<Content> {
         redirect_uri: text(&mut rest)?,
         operation: text(&mut rest)?,
         resource: whole(is(RESOURCE).then(|| text(&mut rest)))?,
+        tpp_name: match rest {
+            [] => String::new(),
+            _ => text(&mut rest).filter(|name| !name.is_empty())?,
+        },
     };
     rest.is_empty().then_some(Content {
         id,

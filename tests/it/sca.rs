@@ -59,6 +59,9 @@ fn complete_with(gate: &Gate, answer: &Answer, mut said: Value) -> String {
 fn account_access_as_the_interface_tells_it() {
     let gate = gate();
     let answer = needs_sca(&gate, &accounts());
+    // The page can say who asks: the name is the certificate's.
+    let asked = gate.tell("/sca/read", &json!({ "request": token(&answer) }));
+    assert_eq!(asked.json()["tpp_name"], "Eksempel Betaling AS");
     let back = complete(&gate, &answer, PSU);
     assert_eq!(
         back,

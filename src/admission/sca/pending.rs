@@ -17,12 +17,14 @@ pub(in crate::admission) fn pending<'h>(
     environment: Environment,
     path: &str,
     tpp: &str,
+    tpp_name: &str,
     psu: Option<u128>,
 ) -> Option<Pending> {
     let text = |header| Some(std::str::from_utf8(get(header)?).ok()?.to_owned());
     Some(Pending {
         environment,
         tpp: tpp.to_owned(),
+        tpp_name: plain_name(tpp_name),
         // SCA-9: a missing session is no error.
         session: text(&headers::TPP_SESSION_ID).unwrap_or_else(|| Uuid::new_v4().to_string()),
         redirect_uri: text(&headers::TPP_REDIRECT_URI)?,
@@ -35,6 +37,19 @@ pub(in crate::admission) fn pending<'h>(
         corporate: get(&headers::PSU_CORPORATE_ID).and_then(uuid_form::parse),
         psu,
     })
+}
+
+/// The most characters of a name: X.520 has 64, and some certificates more.
+const MAX_NAME: usize = 128;
+
+/// A name as a page can show it: bounded, and without what steers a terminal or turns text around.
+fn plain_name(name: &str) -> String {
+    let steers = |character: &char| {
+        character.is_control()
+            || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let plain = name.chars().filter(|character| !steers(character));
+    plain.take(MAX_NAME).collect()
 }
 
 /// The path of the payment or the basket that a request is about, whatever it asks of it: what the PSU signs.
@@ -57,6 +72,17 @@ fn resource<'p>(operation: &Operation, path: &'p str) -> Option<&'p str> {
 mod tests {
     use super::*;
     use crate::interface::operations::builtin;
+
+    #[test]
+    fn a_name_can_be_shown() {
+        assert_eq!(
+            plain_name("\u{c6}rlig Betaling AS"),
+            "\u{c6}rlig Betaling AS"
+        );
+        assert_eq!(plain_name("a\u{202e}b\nc\0d\u{2066}"), "abcd");
+        assert_eq!(plain_name(&"\u{e6}".repeat(200)).chars().count(), MAX_NAME);
+        assert_eq!(plain_name(""), "");
+    }
 
     #[test]
     fn the_resource_is_the_payment_or_the_basket() {

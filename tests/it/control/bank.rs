@@ -218,6 +218,7 @@ pub(super) fn pending() -> Pending {
     Pending {
         environment: Environment::Sandbox,
         tpp: TPP.into(),
+        tpp_name: "Tredjepart AS".into(),
         session: "session-1".into(),
         redirect_uri: "https://tpp.example/back?a=b".into(),
         preferred: true,

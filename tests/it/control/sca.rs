@@ -45,6 +45,7 @@ fn what_is_asked_can_be_read() {
         answer.json(),
         json!({
             "tpp": TPP,
+            "tpp_name": "Tredjepart AS",
             "operation": "payment-create",
             "resource": "/v1/payments/p/1",
             "asks_consent": false,
@@ -60,6 +61,12 @@ fn what_is_asked_can_be_read() {
     assert_eq!(body["asks_consent"], true);
     assert_eq!(body["psu_known"], false);
     assert!(body["context"].is_null() && body["psu_corporate_id"].is_null());
+    let nameless = bank.token(&Pending {
+        tpp_name: String::new(),
+        ..pending()
+    });
+    let answer = bank.post("/sca/read", &json!({ "request": nameless }));
+    assert!(answer.json()["tpp_name"].is_null());
 }
 
 //= SCA-10 accepted
