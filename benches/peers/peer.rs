@@ -306,6 +306,7 @@ impl Stage {
                 parts.push(("@CONTROL@", control.to_string()));
                 parts.push(("@LOG@", setup.logs.to_string()));
                 let text = fill(include_str!("conf/gateway.yaml"), &self.folder, &parts);
+                self.write("control.token", CONTROL_TOKEN);
                 let file = self.write("gateway.yaml", &text);
                 // Every run counts anew.
                 let _ = fs::remove_dir_all(self.folder.join("state"));
@@ -407,12 +408,15 @@ fn introduce(control: u16) {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
+/// What the control listener asks for in production.
+const CONTROL_TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
 /// Asks the control listener.
 fn ask(control: u16, head: &str, body: &str) -> String {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, control)).unwrap();
     write!(
         stream,
-        "{head}\r\nHost: localhost\r\nConnection: close\r\n\r\n{body}"
+        "{head}\r\nHost: localhost\r\nAuthorization: Bearer {CONTROL_TOKEN}\r\nConnection: close\r\n\r\n{body}"
     )
     .unwrap();
     let mut answer = String::new();
