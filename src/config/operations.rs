@@ -14,8 +14,8 @@ use super::fault::{Inspection, Place};
 use super::section::Section;
 use super::value::Value;
 use crate::interface::operations::{
-    self, AnsweredBy, Body, Catalogue, Deprecated, Environment, Environments, Operation, Parameter,
-    ParameterKind, Quota, Role, Sca, Schema, Transactions,
+    self, About, AnsweredBy, Body, Catalogue, Deprecated, Environment, Environments, Operation,
+    Parameter, ParameterKind, Quota, Role, Sca, Schema, Transactions,
 };
 use crate::interface::query;
 
@@ -153,6 +153,7 @@ fn moved(section: &mut Section<'_>, operation: Operation) -> Entry {
         "quota",
         "transactions",
         "environments",
+        "about",
     ] {
         if section.has(key) {
             section.fault(
@@ -200,6 +201,13 @@ fn added(section: &mut Section<'_>, name: Option<&str>) -> Option<Entry> {
     if schema.is_some() && body.is_some_and(|body| body != Body::Json) {
         section.fault("schema", "only a body of JSON is judged by a schema");
     }
+    let about = about(section, method.as_ref(), schema);
+    if about == About::Initiation && sca == Some(Sca::None) {
+        section.fault(
+            "sca",
+            "who initiates a payment must be known: identified (SCA-8)",
+        );
+    }
     let quota = choice(section, "quota", Quota::NAMES);
     let transactions = choice(section, "transactions", Transactions::NAMES);
     let answered_by = choice(section, "answered_by", AnsweredBy::NAMES);
@@ -208,6 +216,11 @@ fn added(section: &mut Section<'_>, name: Option<&str>) -> Option<Entry> {
     refuse_switches(section);
     let group = group.unwrap_or(GROUP_OF_ADDED);
     let plain = Operation::added(name?, method?, template?, group, role?);
+    let plain = if about == About::Initiation {
+        plain.initiating()
+    } else {
+        plain
+    };
     Some(Entry {
         place: path?.place().clone(),
         origin: Origin::Added,
@@ -222,11 +235,31 @@ fn added(section: &mut Section<'_>, name: Option<&str>) -> Option<Entry> {
             schema: schema.unwrap_or(plain.schema),
             quota: quota.unwrap_or(plain.quota),
             transactions: transactions.unwrap_or(plain.transactions),
+            about,
             answered_by: answered_by.unwrap_or(plain.answered_by),
             environments: environments.unwrap_or(plain.environments),
             deprecated,
             ..plain
         },
+    })
+}
+
+/// What an added operation is about. A POST whose body is a payment initiates one, of whatever product, and so has what HDR-5
+/// requires of that.
+fn about(section: &mut Section<'_>, method: Option<&Method>, schema: Option<Schema>) -> About {
+    let written = choice(section, "about", About::NAMES);
+    let pays = matches!(schema, Some(Schema::Payment | Schema::CrossBorderPayment));
+    if pays && method == Some(&Method::POST) {
+        if written.is_some_and(|about| about != About::Initiation) {
+            let text = "a POST whose body is a payment initiates one: payment-initiation (HDR-5)";
+            section.fault("about", text);
+        }
+        return About::Initiation;
+    }
+    written.unwrap_or(match schema {
+        Some(Schema::Basket) => About::Basket,
+        Some(Schema::Payment | Schema::CrossBorderPayment) => About::Payment,
+        Some(Schema::Any) | None => About::Other,
     })
 }
 
@@ -485,6 +518,50 @@ operations:
         let production = load(Environment::Production, text).unwrap();
         assert!(find(&production, "PUT", "/v1/cards/7/block").is_none());
         assert!(find(&production, "GET", "/v1/cards").is_some());
+    }
+
+    /// HDR-5, SCA-8: whatever its group, a payment's initiation is one.
+    #[test]
+    fn what_an_added_operation_is_about() {
+        let load = |method: &str, keys: &str| {
+            let text = format!(
+                "operations: [{{name: x, method: {method}, path: /v1/payments/x, role: PSP_PI{keys}}}]"
+            );
+            let catalogue = load(Environment::Production, &text)?;
+            Ok::<_, String>(find(&catalogue, method, "/v1/payments/x").unwrap())
+        };
+        for (method, keys, about) in [
+            ("POST", "", About::Other),
+            ("POST", ", schema: payment", About::Initiation),
+            ("POST", ", schema: cross-border-payment", About::Initiation),
+            (
+                "POST",
+                ", body: json, about: payment-initiation",
+                About::Initiation,
+            ),
+            ("PUT", ", schema: payment", About::Payment),
+            ("POST", ", schema: basket", About::Basket),
+            ("POST", ", about: payment", About::Payment),
+        ] {
+            let operation = load(method, keys).unwrap();
+            assert_eq!(operation.about, about, "{method}{keys}");
+            let initiates = about == About::Initiation;
+            assert_eq!(operation.required.len(), if initiates { 4 } else { 2 });
+            assert_eq!(operation.sca == Sca::Identified, initiates);
+        }
+        for (keys, fault) in [
+            (
+                ", schema: payment, about: other",
+                "about: a POST whose body",
+            ),
+            (
+                ", schema: payment, sca: none",
+                "sca: who initiates a payment",
+            ),
+        ] {
+            let faults = load("POST", keys).unwrap_err();
+            assert!(faults.contains(fault), "{faults}");
+        }
     }
 
     #[test]

@@ -180,10 +180,7 @@ fn body(refusal: &Refusal, setting: &Setting<'_>) -> Value {
     if let Some(signing_string) = refusal.signing_string() {
         body.insert("signingString".into(), json!(signing_string));
     }
-    if setting
-        .operation
-        .is_some_and(|operation| matches!(operation.group.as_str(), "payments" | "signing-baskets"))
-    {
+    if setting.operation.is_some_and(Operation::has_messages) {
         body.insert(
             "tppMessages".into(),
             faults(refusal).map(|found| message(&found)).collect(),

@@ -6,6 +6,8 @@ mod bodies;
 mod client_auth;
 /// HTTP-7.
 mod framing;
+/// HTTP-11 and what goes by no group.
+mod groups;
 /// HTTP-10, HTTP-11.
 mod paths;
 

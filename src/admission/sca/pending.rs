@@ -31,7 +31,7 @@ pub(in crate::admission) fn pending<'h>(
         preferred: get(&headers::TPP_REDIRECT_PREFERRED).and_then(choices::redirect_preferred)
             != Some(false),
         operation: operation.name.clone(),
-        resource: resource(operation, path).map(str::to_owned),
+        resource: operation.resource(path).map(str::to_owned),
         asks_consent: operation.asks_consent(),
         context: get(&headers::PSU_CONTEXT).and_then(choices::context),
         corporate: get(&headers::PSU_CORPORATE_ID).and_then(uuid_form::parse),
@@ -52,26 +52,9 @@ fn plain_name(name: &str) -> String {
     plain.take(MAX_NAME).collect()
 }
 
-/// The path of the payment or the basket that a request is about, whatever it asks of it: what the PSU signs.
-fn resource<'p>(operation: &Operation, path: &'p str) -> Option<&'p str> {
-    let is_signed = matches!(operation.group.as_str(), "payments" | "signing-baskets");
-    let ids = operation
-        .path
-        .split('/')
-        .filter(|part| part.starts_with('{') && *part != "{payment-product}");
-    if !is_signed || ids.count() == 0 {
-        return None;
-    }
-    let whole = ["/authorisations", "/status"]
-        .iter()
-        .find_map(|end| path.strip_suffix(end));
-    Some(whole.unwrap_or(path))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::operations::builtin;
 
     #[test]
     fn a_name_can_be_shown() {
@@ -82,36 +65,5 @@ mod tests {
         assert_eq!(plain_name("a\u{202e}b\nc\0d\u{2066}"), "abcd");
         assert_eq!(plain_name(&"\u{e6}".repeat(200)).chars().count(), MAX_NAME);
         assert_eq!(plain_name(""), "");
-    }
-
-    #[test]
-    fn the_resource_is_the_payment_or_the_basket() {
-        let table = [
-            (
-                "payment-authorise",
-                "/v1/payments/p/7/authorisations",
-                Some("/v1/payments/p/7"),
-            ),
-            (
-                "payment-status",
-                "/v1/payments/p/7/status",
-                Some("/v1/payments/p/7"),
-            ),
-            ("payment-read", "/v1/payments/p/7", Some("/v1/payments/p/7")),
-            (
-                "basket-authorise",
-                "/v1/signing-baskets/7/authorisations",
-                Some("/v1/signing-baskets/7"),
-            ),
-            ("payment-create", "/v1/payments/p", None),
-            ("basket-create", "/v1/signing-baskets", None),
-            ("transaction-list", "/v1/accounts/7/transactions", None),
-        ];
-        for (name, path, expected) in table {
-            let operation = builtin()
-                .into_iter()
-                .find(|operation| operation.name == name);
-            assert_eq!(resource(&operation.unwrap(), path), expected, "{name}");
-        }
     }
 }

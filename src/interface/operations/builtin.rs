@@ -1,8 +1,8 @@
 //! The operations that the interface names, with the paths of HTTP-11 where it shows none.
 
 use super::{
-    Agreement, AnsweredBy, Body, Deprecated, Environments, Operation, Parameter, ParameterKind,
-    Quota, Required, Role, Sca, Schema, Takes, Transactions,
+    About, Agreement, AnsweredBy, Body, Deprecated, Environments, Operation, Parameter,
+    ParameterKind, Quota, Required, Role, Sca, Schema, Takes, Transactions,
 };
 use crate::interface::headers::{
     DIGEST, Header, PSU_ID, PSU_IP_ADDRESS, TPP_REDIRECT_URI, TPP_SESSION_ID, X_ACCEPT_FIX,
@@ -124,13 +124,16 @@ fn accounts() -> Vec<Operation> {
 }
 
 fn payments() -> Vec<Operation> {
-    let read = |name, path| get(name, path, "payments", Role::PaymentInitiation);
+    let payment = |operation| Operation {
+        about: About::Payment,
+        ..operation
+    };
+    let read = |name, path| payment(get(name, path, "payments", Role::PaymentInitiation));
     let create = |name, path, required: &[Required]| Operation {
         required: required.to_vec(),
         body: Body::Json,
         schema: Schema::Payment,
-        sca: Sca::Identified,
-        ..post(name, path, "payments", Role::PaymentInitiation)
+        ..post(name, path, "payments", Role::PaymentInitiation).initiating()
     };
     vec![
         Operation {
@@ -159,38 +162,42 @@ fn payments() -> Vec<Operation> {
             "payment-status",
             "/v1/payments/{payment-product}/{payment-id}/status",
         ),
-        post(
+        payment(post(
             "payment-authorise",
             "/v1/payments/{payment-product}/{payment-id}/authorisations",
             "payments",
             Role::PaymentInitiation,
-        ),
+        )),
     ]
 }
 
 fn baskets() -> Vec<Operation> {
-    let read = |name, path| get(name, path, "signing-baskets", Role::PaymentInitiation);
+    let basket = |operation| Operation {
+        about: About::Basket,
+        ..operation
+    };
+    let read = |name, path| basket(get(name, path, "signing-baskets", Role::PaymentInitiation));
     vec![
         Operation {
             required: A.to_vec(),
             body: Body::Json,
             schema: Schema::Basket,
             sca: Sca::Identified,
-            ..post(
+            ..basket(post(
                 "basket-create",
                 "/v1/signing-baskets",
                 "signing-baskets",
                 Role::PaymentInitiation,
-            )
+            ))
         },
         read("basket-read", "/v1/signing-baskets/{basket-id}"),
         read("basket-status", "/v1/signing-baskets/{basket-id}/status"),
-        post(
+        basket(post(
             "basket-authorise",
             "/v1/signing-baskets/{basket-id}/authorisations",
             "signing-baskets",
             Role::PaymentInitiation,
-        ),
+        )),
     ]
 }
 
@@ -326,9 +333,20 @@ impl Operation {
             quota: Quota::None,
             transactions: Transactions::None,
             agreement: Agreement::Named,
+            about: About::Other,
             group: group.into(),
             answered_by: AnsweredBy::Upstream,
             deprecated: None,
+        }
+    }
+
+    /// The same, which initiates a payment: HDR-5 requires more of it, whatever its product, and SCA-8 a PSU who is known.
+    pub fn initiating(self) -> Self {
+        Self {
+            about: About::Initiation,
+            required: INITIATION.to_vec(),
+            sca: Sca::Identified,
+            ..self
         }
     }
 }

@@ -32,7 +32,7 @@ pub use builtin::{PAYMENT_PRODUCTS, operations as builtin};
 pub use parameter::{Parameter, ParameterKind};
 
 use super::{
-    headers::{Header, PSU_ID, X_PSU_IDENTITY},
+    headers::Header,
     path::{self, AccountIds, Target},
 };
 use http::Method;
@@ -71,7 +71,9 @@ pub struct Operation {
     pub transactions: Transactions,
     /// Whether a request in a corporate context must name the agreement (HDR-14).
     pub agreement: Agreement,
-    /// The group by which it is routed (FWD-3).
+    /// What it is about: its SCA, its headers and its errors go by that.
+    pub about: About,
+    /// The group by which it is routed (FWD-3). Nothing else goes by it.
     pub group: String,
     /// Who answers it (SCA-20).
     pub answered_by: AnsweredBy,
@@ -179,6 +181,21 @@ named! {
     }
 }
 
+named! {
+    /// What an operation is about: which headers it requires (HDR-5, HDR-12), what its SCA signs (SCA-12), whether its errors
+    /// carry tppMessages (ERR-1). It is no group's matter: a deployment may route an operation with another group.
+    About {
+        /// Neither a payment nor a basket.
+        Other = "other",
+        /// A payment that was made, or what there is to know of them.
+        Payment = "payment",
+        /// A payment to be made.
+        Initiation = "payment-initiation",
+        /// A signing basket.
+        Basket = "basket",
+    }
+}
+
 /// Whether a request in a corporate context must name the corporate agreement (HDR-14). It is no group's matter: a
 /// deployment may route an operation with another group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -282,10 +299,22 @@ impl Operation {
 
     /// Whether it initiates a payment: only there X-PSU-IDENTITY may stand for PSU-ID (HDR-12).
     pub fn is_initiation(&self) -> bool {
-        self.required.iter().any(|required| {
-            matches!(required, Required::Either(one, other)
-                if one.name == PSU_ID.name && other.name == X_PSU_IDENTITY.name)
-        })
+        self.about == About::Initiation
+    }
+
+    /// Whether its errors carry tppMessages (ERR-1): those of payments and baskets do.
+    pub fn has_messages(&self) -> bool {
+        self.about != About::Other
+    }
+
+    /// The path of the payment or the basket that a request of this path is about, whatever it asks of it: what the PSU
+    /// signs (SCA-12). It ends with the first id; a payment product is none.
+    pub fn resource<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let is_id = |part: &str| part.starts_with('{') && part != "{payment-product}";
+        let id = self.path.split('/').position(is_id)?;
+        let end = path.match_indices('/').nth(id).map(|(end, _)| end);
+        let resource = end.map_or(Some(path), |end| path.get(..end));
+        resource.filter(|_| self.has_messages())
     }
 }
 
@@ -515,6 +544,50 @@ mod tests {
                 "bank-offered-consent-create"
             ]
         );
+    }
+
+    #[test]
+    fn the_resource_is_the_payment_or_the_basket() {
+        let table = [
+            (
+                "payment-authorise",
+                "/v1/payments/p/7/authorisations",
+                Some("/v1/payments/p/7"),
+            ),
+            (
+                "payment-status",
+                "/v1/payments/p/7/status",
+                Some("/v1/payments/p/7"),
+            ),
+            ("payment-read", "/v1/payments/p/7", Some("/v1/payments/p/7")),
+            (
+                "basket-authorise",
+                "/v1/signing-baskets/7/authorisations",
+                Some("/v1/signing-baskets/7"),
+            ),
+            ("payment-create", "/v1/payments/p", None),
+            ("basket-create", "/v1/signing-baskets", None),
+            ("transaction-list", "/v1/accounts/7/transactions", None),
+        ];
+        for (name, path, expected) in table {
+            let mut operations = builtin().into_iter();
+            let operation = operations.find(|operation| operation.name == name);
+            let mut operation = operation.unwrap();
+            assert_eq!(operation.resource(path), expected, "{name}");
+            operation.group = "other".into();
+            assert_eq!(operation.resource(path), expected, "{name}");
+        }
+        let moved = Operation {
+            about: About::Payment,
+            ..Operation::added(
+                "x",
+                Method::POST,
+                "/v2/{payment-product}/{id}/start/{step}",
+                "g",
+                Role::Either,
+            )
+        };
+        assert_eq!(moved.resource("/v2/p/7/start/1"), Some("/v2/p/7"));
     }
 
     /// HTTP-1: a sandbox path does not exist in production.
