@@ -1,8 +1,8 @@
 //! The access log and the metrics of the program itself: what they say, and that nothing personal stands in them.
 
-use crate::harness::{Call, Gate, Protocol, accepted};
+use crate::harness::{Call, Gate, Program, Protocol, accepted, world};
 use serde_json::Value;
-use std::{process::Command, time::Duration};
+use std::{fs, process::Command, time::Duration};
 
 /// What a request holds that no log, metric or error may repeat.
 const PERSONAL: [&str; 5] = [
@@ -13,15 +13,59 @@ const PERSONAL: [&str; 5] = [
     "192.0.2.7",
 ];
 
+fn personal() -> Call {
+    Call::cross_border()
+        .at("/v1/payments/norwegian-cross-border-credit-transfers?account=NO9386011117947")
+        .with("PSU-Corporate-ID", PERSONAL[1])
+        .with("X-PSU-IDENTITY", PERSONAL[2])
+}
+
+/// Libraries tell of whole headers at this level.
+#[test]
+fn nothing_personal_is_logged_at_any_level() {
+    let gate = Gate::builder().line("  level: trace").for_program();
+    let [out, events] = ["out", "events"].map(|name| gate.folder().join(name));
+    let mut program = gate.program();
+    program.stdout(fs::File::create(&out).unwrap());
+    program.stderr(fs::File::create(&events).unwrap());
+    let mut program = Program(program.spawn().unwrap());
+    assert!(gate.is_up(&mut program.0), "it does not start");
+    for protocol in Protocol::ALL {
+        for (call, status) in [
+            (personal(), 200),
+            (personal().with("PSU-ID", "01010112345"), 400),
+            (personal().off_by(-61), 400),
+            (
+                Call::accounts()
+                    .present()
+                    .at("/v1/accounts/NO9386011117947/balances"),
+                200,
+            ),
+        ] {
+            let answer = gate.send(&call, protocol);
+            assert_eq!(answer.status, status, "{}", answer.reason());
+        }
+    }
+    let id = program.0.id().to_string();
+    let sent = Command::new("kill").args(["-TERM", &id]).status().unwrap();
+    assert!(sent.success() && program.0.wait().unwrap().success());
+    let said = [out, events].map(|file| fs::read_to_string(file).unwrap());
+    assert_eq!(said[0].lines().count(), 8);
+    assert!(
+        said[1].contains("starting"),
+        "the gateway's own events are there"
+    );
+    let psu = world().both.psu();
+    for value in PERSONAL.into_iter().chain([psu.as_str()]) {
+        let mut lines = said.iter().flat_map(|text| text.lines());
+        let line = lines.find(|line| line.contains(value));
+        assert_eq!(line, None, "{value} is repeated");
+    }
+}
+
 #[test]
 fn every_request_has_a_line_and_nothing_personal_is_in_it() {
     let (gate, program) = Gate::builder().start_program();
-    let personal = || {
-        Call::cross_border()
-            .at("/v1/payments/norwegian-cross-border-credit-transfers?account=NO9386011117947")
-            .with("PSU-Corporate-ID", PERSONAL[1])
-            .with("X-PSU-IDENTITY", PERSONAL[2])
-    };
     let calls = [
         (personal(), 200),
         (personal().off_by(-61), 400),
