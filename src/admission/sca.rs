@@ -188,6 +188,7 @@ fn refusal(lack: Lack, link: impl FnOnce() -> Result<Option<String>, Refusal>) -
             Fault::header(Reason::CorporateIdMissing, header, text).into()
         }
         Lack::PsuForHistory => Fault::query(Reason::HistoryTooOld, "dateFrom", text).into(),
+        Lack::Account => Fault::request(Reason::AccountUnknown, text).into(),
         _ => match link() {
             Ok(Some(href)) => {
                 let fault = Fault::header(Reason::ScaRequired, header_of(lack), text);
@@ -227,7 +228,7 @@ const fn say(lack: Lack) -> &'static str {
         Lack::Consent => {
             "the PSU has given no consent to account information in this context, or has withdrawn it"
         }
-        Lack::Account => "the PSU's consent does not include this account",
+        Lack::Account => "this TPP has no account of this id",
         Lack::RecentSca => "the PSU last authenticated more than 180 days ago",
         Lack::RecentConsent => {
             "without the PSU, details need a consent that is at most 90 days old"

@@ -64,9 +64,11 @@ impl Reason {
             | Self::TppNotRegistered
             | Self::TppBlocked
             | Self::CertificateRevoked => certificate(self),
-            Self::ScaRequired | Self::QuotaExceeded | Self::RateLimited | Self::RequestReplayed => {
-                state(self)
-            }
+            Self::ScaRequired
+            | Self::AccountUnknown
+            | Self::QuotaExceeded
+            | Self::RateLimited
+            | Self::RequestReplayed => state(self),
             Self::HistoryTooOld
             | Self::QueryMalformed
             | Self::PeriodInverted
@@ -358,9 +360,15 @@ const fn state(reason: Reason) -> Guide {
     match reason {
         Reason::ScaRequired => Guide {
             rules: "SCA-1 to SCA-9, SCA-16 to SCA-18, QUO-9, QUO-10",
-            when: "The PSU has not authenticated for this: there is no PSU-ID, it is not one that this bank gave to this TPP, the consent is missing, withdrawn, too old or for other accounts, or TPP-Session-ID is not the valid session. The fault says which.",
+            when: "The PSU has not authenticated for this: there is no PSU-ID, it is not one that this bank gave to this TPP, the consent is missing, withdrawn or too old, or TPP-Session-ID is not the valid session. The fault says which.",
             remedy: "Send the PSU's browser to the address in _links.scaRedirect. Afterwards the PSU comes back to TPP-Redirect-URI with psu-id; send that in PSU-ID, and the same TPP-Session-ID for an hour.",
             example: "GET /v1/accounts without PSU-ID",
+        },
+        Reason::AccountUnknown => Guide {
+            rules: "SCA-18",
+            when: "The PSU's consent names accounts, and the one in the path is none of them. Whether the bank has such an account is not said.",
+            remedy: "Take account ids from GET /v1/accounts as this PSU has it. Where the PSU wants to share another account, send POST /v1/consents and the PSU to the link in its answer.",
+            example: "GET /v1/accounts/{id}/balances of an account that was not chosen when the PSU consented",
         },
         Reason::QuotaExceeded => Guide {
             rules: "QUO-1 to QUO-3",

@@ -123,6 +123,8 @@ reasons! {
     RevocationUnavailable = (503, SystemError, "revocation-unavailable", "It cannot be found out whether the certificate is revoked; try again."),
     /// SCA-1 to SCA-9, SCA-16 to SCA-18, QUO-9, QUO-10
     ScaRequired = (401, none, "sca-required", "Strong customer authentication is needed: send the PSU to the scaRedirect link."),
+    /// SCA-18
+    AccountUnknown = (404, ResourceUnknown, "account-unknown", "This TPP has no account of this id."),
     /// QUO-1 to QUO-3
     QuotaExceeded = (429, AccessExceeded, "quota-exceeded", "The calls that are allowed without the PSU are used up; Retry-After says when the next one is."),
     /// QUO-8

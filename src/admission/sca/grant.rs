@@ -8,7 +8,7 @@ use crate::{
     clock::Timestamp,
     interface::operations::{Agreement, Sca, Transactions},
     sca::PsuPresent,
-    state::{Context, Hash, Keys, Psu},
+    state::{Consent, Context, Hash, Keys, Psu},
 };
 use jiff::{ToSpan, civil::Date};
 
@@ -67,7 +67,7 @@ pub(super) enum Lack {
     CorporateId,
     /// SCA-18: no consent.
     Consent,
-    /// SCA-18: a consent for other accounts.
+    /// SCA-18: the account is none of those that the consent names.
     Account,
     /// SCA-7, QUO-9: the last SCA is too old.
     RecentSca,
@@ -108,12 +108,14 @@ pub(super) fn grant(
     if need.sca == Sca::Consent {
         let corporate = need.corporate.map(|id| terms.keys.corporate(id));
         let context = psu.context(corporate).ok_or(Lack::Consent)?;
-        consent(need, psu, context, terms)?;
+        let consent = consent(psu, context, terms)?;
         grant.history_from = if need.present {
             while_present(need, grant.session, terms)?
         } else {
-            while_absent(need, context, terms)?
+            while_absent(need, context, consent, terms)?
         };
+        // Last: whatever SCA could mend was a 401 before it comes to the account.
+        includes(consent, need, terms)?;
         grant.without_session = need.present && grant.session.is_none();
     }
     Ok(grant)
@@ -168,17 +170,22 @@ fn agreement(need: &Need<'_>, psu: &Psu, terms: &Terms<'_>) -> Result<(), Lack> 
     Ok(())
 }
 
-/// SCA-7, SCA-18.
-fn consent(need: &Need<'_>, psu: &Psu, context: &Context, terms: &Terms<'_>) -> Result<(), Lack> {
+/// SCA-7, SCA-18: the consent of the context, under an SCA that is recent.
+fn consent<'c>(psu: &Psu, context: &'c Context, terms: &Terms<'_>) -> Result<&'c Consent, Lack> {
     let consent = context.consent.as_ref().ok_or(Lack::Consent)?;
-    let named = need.account.map(|account| terms.keys.account(account));
-    if named.is_some_and(|account| !consent.accounts.include(account)) {
-        return Err(Lack::Account);
-    }
     if is_older(psu.last_sca, SCA_LASTS, terms.at) {
         return Err(Lack::RecentSca);
     }
-    Ok(())
+    Ok(consent)
+}
+
+/// SCA-18: an account that the consent does not name is unknown to this TPP.
+fn includes(consent: &Consent, need: &Need<'_>, terms: &Terms<'_>) -> Result<(), Lack> {
+    let account = need.account.map(|account| terms.keys.account(account));
+    match account {
+        Some(account) if !consent.accounts.include(account) => Err(Lack::Account),
+        _ => Ok(()),
+    }
 }
 
 /// SCA-8, SCA-16. The date at which transactions are to begin.
@@ -205,16 +212,14 @@ fn while_present(
 fn while_absent(
     need: &Need<'_>,
     context: &Context,
+    consent: &Consent,
     terms: &Terms<'_>,
 ) -> Result<Option<Date>, Lack> {
-    let consented = context.consent.as_ref().map(|consent| consent.given);
     match need.transactions {
         Transactions::List if is_older(context.last_sca, SCA_LASTS, terms.at) => {
             Err(Lack::RecentSca)
         }
-        Transactions::Details
-            if consented.is_none_or(|given| is_older(given, DETAILS_CONSENT_LASTS, terms.at)) =>
-        {
+        Transactions::Details if is_older(consent.given, DETAILS_CONSENT_LASTS, terms.at) => {
             Err(Lack::RecentConsent)
         }
         _ => history(need, terms, Lack::PsuForHistory),

@@ -4,7 +4,7 @@
 use super::{Components, path::Path, results};
 use crate::interface::{
     Code, Reason,
-    operations::{AnsweredBy, Body, Operation, Quota, Takes},
+    operations::{AnsweredBy, Body, Operation, Quota, Sca, Takes},
     payload::describe::reference,
 };
 use serde_json::{Map, Value, json};
@@ -49,6 +49,7 @@ fn can_be(reason: Reason, operation: &Operation, path: &Path) -> bool {
         Reason::MediaTypeUnsupported => operation.body != Body::Ignored,
         // The core can demand SCA of any PSU (SCA-14).
         Reason::ScaRequired => operation.takes == Takes::Whole,
+        Reason::AccountUnknown => operation.sca == Sca::Consent && path.has_ids(),
         Reason::UpstreamError | Reason::UpstreamUnreachable | Reason::UpstreamTimeout => {
             operation.answered_by == AnsweredBy::Upstream
         }

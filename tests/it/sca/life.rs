@@ -1,7 +1,7 @@
 //! Sessions and consents, as they come and go: SCA-4 to SCA-7, SCA-13, SCA-16, SCA-18, QUO-9, QUO-10.
 
 use super::{FIRM, OTHER, PSU, accounts, complete, complete_with, gate};
-use crate::harness::{Call, Gate, Protocol, accepted, needs_sca};
+use crate::harness::{Call, Gate, Protocol, accepted, needs_sca, refused};
 use portvakt::clock::{Clock, Timestamp};
 use serde_json::json;
 
@@ -194,12 +194,85 @@ fn consent_is_apart_from_sca() {
     complete_with(&gate, &answer, said);
     accepted(&gate, &under("S"));
     accepted(&gate, &under("S").at("/v1/accounts/a%3Ab/balances"));
-    needs_sca(&gate, &under("S").at("/v1/accounts/3/balances"));
+    unknown(&gate, &under("S").at("/v1/accounts/3/balances"));
     // Refused by the PSU, who authenticated all the same.
-    let answer = needs_sca(&gate, &under("S").at("/v1/accounts/3/balances"));
+    let answer = needs_sca(&gate, &under("T"));
     let said = json!({ "psu_id": PSU, "context": "PRIVATE", "consent": false });
     complete_with(&gate, &answer, said);
-    needs_sca(&gate, &under("S").at("/v1/accounts/3/balances"));
+    unknown(&gate, &under("T").at("/v1/accounts/3/balances"));
+}
+
+/// SCA-18: an account that the consent does not name is one that does not exist.
+fn unknown(gate: &Gate, call: &Call) {
+    let answer = refused(gate, call, 404, "RESOURCE_UNKNOWN", "account-unknown");
+    assert_eq!(
+        answer.json().get("_links"),
+        None,
+        "SCA again would not help"
+    );
+    assert_eq!(answer.header("ratelimit"), None, "no call is counted");
+}
+
+//= SCA-18 refused
+#[test]
+fn an_account_that_the_consent_does_not_name_is_unknown() {
+    let clock = Clock::standing(Timestamp::from_unix(THEN));
+    let gate = Gate::builder().strangers().clock(&clock).start();
+    let named = json!({
+        "psu_id": PSU, "context": "PRIVATE", "consent": true, "accounts": ["1", "2"],
+    });
+    let complete = |call: &Call| complete_with(&gate, &needs_sca(&gate, call), named.clone());
+    complete(&accounts());
+    let balances = |id: &str| {
+        let call = call().without("PSU-IP-Address");
+        call.at(&format!("/v1/accounts/{id}/balances"))
+    };
+    // Nothing is counted of it, however often it is asked for.
+    for _ in 0..6 {
+        unknown(&gate, &balances("3"));
+    }
+    for _ in 0..4 {
+        accepted(&gate, &balances("1"));
+    }
+    refused(
+        &gate,
+        &balances("1"),
+        429,
+        "ACCESS_EXCEEDED",
+        "quota-exceeded",
+    );
+    for call in [
+        under("S").at("/v1/accounts/3/balances"),
+        under("S").at("/v1/accounts/3/transactions"),
+        call()
+            .without("PSU-IP-Address")
+            .at("/v1/accounts/3/transactions"),
+        call()
+            .without("PSU-IP-Address")
+            .at("/v1/accounts/3/transactions/7"),
+        under("S").at("/v1/accounts/3%3A/transactions/7"),
+    ] {
+        unknown(&gate, &call);
+    }
+    // The consent itself, its age and the session come first: their lack is a 401 as ever.
+    needs_sca(&gate, &under("other").at("/v1/accounts/3/balances"));
+    let details = call()
+        .without("PSU-IP-Address")
+        .at("/v1/accounts/3/transactions/7");
+    after(&clock, 90 * DAY + 1);
+    needs_sca(&gate, &details);
+    complete(&details);
+    unknown(&gate, &details);
+    after(&clock, 271 * DAY);
+    let balances = call()
+        .without("TPP-Session-ID")
+        .at("/v1/accounts/3/balances");
+    needs_sca(&gate, &balances);
+    complete(&balances);
+    unknown(&gate, &balances);
+    let said = json!({ "tpp": gate.world().both.id(), "psu_id": PSU, "what": "consent" });
+    assert_eq!(gate.tell("/psu/withdraw", &said).status, 200);
+    needs_sca(&gate, &balances);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Each row of the session table, and each limit to the second on both sides, without a store.
 
 use super::*;
-use crate::state::{Accounts, Consent, Session};
+use crate::state::{Accounts, Session};
 use jiff::civil::date;
 
 /// When everything began: SCA completed, consent given.
