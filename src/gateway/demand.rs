@@ -1,9 +1,11 @@
 //! SCA that the core demands (SCA-14): a 401 of its whose body is a JSON object gets the gateway's link.
 //!
-//! The other members stay as they are and where they are. A body that is longer than 64 KiB, is no JSON object or has
-//! such a link already goes on byte for byte.
+//! The other members stay as they are and where they are, but for `code` on account information, which has none beside a
+//! link, whoever made it (ERR-2). A body that is longer than 64 KiB, is no JSON object or needs neither goes on byte for
+//! byte.
 
 use super::respond;
+use crate::{admission::Admitted, interface::operations::Sca, sca::SealFault};
 use bytes::{Bytes, BytesMut};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -18,17 +20,30 @@ const MAX_BODY: usize = 64 * 1024;
 /// A 401 on its way.
 #[derive(Debug)]
 pub(super) struct Demand {
-    href: String,
+    /// The link that it gets, unless it has one; none where the gateway can make none.
+    href: Option<String>,
+    /// Whether it is on account information, where a 401 with a link has no code.
+    without_code: bool,
     held: BytesMut,
     /// It is too long to be held: it goes on as it comes.
     passing: bool,
 }
 
 impl Demand {
-    /// With the link that it gets.
-    pub(super) fn new(href: String) -> Self {
+    /// The 401 to a request; none where nothing is to be done to it.
+    ///
+    /// # Errors
+    /// No link can be sealed.
+    pub(super) fn of(admitted: &Admitted) -> Result<Option<Self>, SealFault> {
+        let without_code = admitted.operation().sca == Sca::Consent;
+        let href = admitted.sca_redirect()?;
+        Ok((without_code || href.is_some()).then(|| Self::new(href, without_code)))
+    }
+
+    fn new(href: Option<String>, without_code: bool) -> Self {
         Self {
             href,
+            without_code,
             held: BytesMut::new(),
             passing: false,
         }
@@ -63,17 +78,22 @@ impl Demand {
             Some((_, links)) => serde_json::from_str(links.get()).ok()?,
             None => Object(Vec::new()),
         };
-        if links.iter().any(|(name, _)| name == "scaRedirect") {
+        let has_code = answer.iter().any(|(name, _)| name == "code");
+        if !links.iter().any(|(name, _)| name == "scaRedirect") {
+            let ours = respond::sca_links(self.href.as_ref()?);
+            let ours = serde_json::from_str(&ours.to_string());
+            let Object(ours) = ours.ok()?;
+            links.extend(ours);
+            let links = to_raw_value(&Object(links)).ok()?;
+            match theirs.and_then(|at| answer.get_mut(at)) {
+                Some((_, theirs)) => *theirs = links,
+                None => answer.push(("_links".to_owned(), links)),
+            }
+        } else if !(self.without_code && has_code) {
             return None;
         }
-        let ours = respond::sca_links(&self.href);
-        let ours = serde_json::from_str(&ours.to_string());
-        let Object(ours) = ours.ok()?;
-        links.extend(ours);
-        let links = to_raw_value(&Object(links)).ok()?;
-        match theirs.and_then(|at| answer.get_mut(at)) {
-            Some((_, theirs)) => *theirs = links,
-            None => answer.push(("_links".to_owned(), links)),
+        if self.without_code {
+            answer.retain(|(name, _)| name != "code");
         }
         serde_json::to_vec(&Object(answer)).ok().map(Bytes::from)
     }
@@ -117,7 +137,12 @@ mod tests {
     use super::*;
 
     fn pass(parts: &[&[u8]]) -> Vec<u8> {
-        let mut demand = Demand::new("https://bank.example/sca?request=t".into());
+        pass_with(true, parts)
+    }
+
+    fn pass_with(without_code: bool, parts: &[&[u8]]) -> Vec<u8> {
+        let href = "https://bank.example/sca?request=t".to_owned();
+        let mut demand = Demand::new(Some(href), without_code);
         let mut sent = Vec::new();
         for (index, part) in parts.iter().enumerate() {
             let part = Some(Bytes::copy_from_slice(part));
@@ -145,6 +170,26 @@ mod tests {
             let (one, other) = body.as_bytes().split_at(1);
             assert_eq!(String::from_utf8(pass(&[one, other])).unwrap(), expected);
         }
+    }
+
+    //= ERR-2 accepted
+    #[test]
+    fn a_code_stays_but_on_account_information() {
+        let theirs = r#"{"code":"X","_links":{"scaRedirect":{"href":"/theirs"}}}"#;
+        let table = [
+            (
+                true,
+                theirs,
+                r#"{"_links":{"scaRedirect":{"href":"/theirs"}}}"#,
+            ),
+            (false, theirs, theirs),
+        ];
+        for (without_code, body, expected) in table {
+            let passed = pass_with(without_code, &[body.as_bytes()]);
+            assert_eq!(String::from_utf8(passed).unwrap(), expected);
+        }
+        let linked = String::from_utf8(pass_with(false, &[br#"{"code":"X"}"#])).unwrap();
+        assert!(linked.starts_with(r#"{"code":"X","_links""#), "{linked}");
     }
 
     //= SCA-14 accepted

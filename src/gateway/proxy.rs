@@ -241,8 +241,8 @@ impl Gate {
         let bodiless = answer::is_bodiless(head, exchange.admitted()?.method());
         answer::frame(head, bodiless);
         if status == 401 && Demand::takes(content_length(head)) {
-            let href = exchange.admitted()?.sca_redirect();
-            exchange.demand = href.map_err(respond::no_link)?.map(Demand::new);
+            let demand = Demand::of(exchange.admitted()?);
+            exchange.demand = demand.map_err(respond::no_link)?;
             if exchange.demand.is_some() {
                 // How long it will be is known at its end.
                 head.headers.remove(header::CONTENT_LENGTH);

@@ -35,6 +35,45 @@ fn the_core_may_demand_sca() {
     }
 }
 
+//= ERR-2 accepted
+#[test]
+fn a_401_on_account_information_has_no_code() {
+    let gate = Gate::start();
+    let theirs = r#""_links": {"scaRedirect": {"href": "https://bank.example/own"}}"#;
+    let own_link = format!(r#"{{"code": "SCA_EXPIRED", {theirs}, "amount": 1.50}}"#);
+    let no_link = r#"{"a": 1.50, "code": "SCA_EXPIRED", "code": null, "faults": [{"code": "X"}]}"#;
+    for protocol in Protocol::ALL {
+        let answer = |call: &Call, body: &str| {
+            gate.upstream().reply(Reply::json(401, body));
+            let answer = gate.send(call, protocol);
+            assert_eq!(answer.status, 401);
+            String::from_utf8(answer.body).unwrap()
+        };
+        for call in [Call::accounts(), Call::balances(), Call::details()] {
+            let call = call.with("TPP-Redirect-URI", super::REDIRECT);
+            let linked = answer(&call, no_link);
+            let rest = r#"{"a":1.50,"faults":[{"code": "X"}],"_links":{"scaRedirect":{"#;
+            assert!(linked.starts_with(rest), "{linked}");
+            // Theirs stays, byte for byte, with TPP-Redirect-URI and without.
+            let expected = format!("{{{},\"amount\":1.50}}", theirs.replacen(": ", ":", 1));
+            assert_eq!(answer(&call, &own_link), expected);
+        }
+        let nowhere = Call::details();
+        let expected = format!("{{{},\"amount\":1.50}}", theirs.replacen(": ", ":", 1));
+        assert_eq!(answer(&nowhere, &own_link), expected);
+        // Without any link it is no 401 for SCA.
+        assert_eq!(answer(&nowhere, no_link), no_link);
+        // Other operations keep the core's.
+        let payment = Call::payment();
+        assert_eq!(answer(&payment, &own_link), own_link);
+        let linked = answer(&payment, no_link);
+        assert!(
+            linked.starts_with(r#"{"a":1.50,"code":"SCA_EXPIRED""#),
+            "{linked}"
+        );
+    }
+}
+
 //= SCA-21 accepted
 #[test]
 fn the_core_starts_sca_by_the_gateways_link() {
