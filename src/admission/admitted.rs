@@ -10,11 +10,12 @@ use crate::interface::{
         self,
         accept_fix::{self, Fixes},
     },
-    operations::{Environment, Operation, Takes},
+    operations::{Environment, Operation, Sca, Takes},
 };
 use crate::{
     clock::Timestamp,
     sca::{Links, Pending, SealFault},
+    state::PsuRef,
 };
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method};
@@ -192,6 +193,25 @@ impl Admitted {
             tpp.tpp_name(),
             grant.and_then(Grant::psu),
         )
+    }
+
+    /// A PSU-ID that the core may say is the TPP's own, with the agreement that was named beside it (SCA-19): it went
+    /// upstream unbound, and the operation needs somebody.
+    pub fn learns(&self) -> Option<(PsuRef<'_>, Option<u128>)> {
+        let needs_somebody = self.operation.sca != Sca::None;
+        let unbound = self
+            .grant()
+            .filter(|grant| needs_somebody && !grant.bound())?;
+        let who = PsuRef {
+            tpp: self.tpp()?.certificate().tpp_id(),
+            psu: unbound.psu()?,
+        };
+        Some((who, unbound.corporate()))
+    }
+
+    /// What is answered where the core does not say so: the same as for a PSU-ID of another TPP.
+    pub fn not_learned(&self) -> Refusal {
+        sca::not_learned(self.sca_redirect())
     }
 
     /// The first use of the request id and the call that it takes of the quota.

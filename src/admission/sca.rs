@@ -18,7 +18,7 @@ use crate::{
     sca::{Links, SealFault},
     state::{Kept, Keys, PsuRef, Unavailable},
 };
-use grant::{Lack, Need, Terms};
+use grant::{Lack, Need, Terms, Unknown};
 use jiff::civil::Date;
 
 /// SCA-5: a session lasts an hour from its completion; it never slides. In seconds.
@@ -98,7 +98,7 @@ pub(super) async fn judge(
     let need = need(heard, ids.first().map(AsRef::as_ref), kept.keys());
     let terms = Terms {
         psu_present: policy.psu_present,
-        learning: policy.unknown_psu.learning_since(at).is_some(),
+        unknown: Unknown::AsNone,
         keys: kept.keys(),
         at,
         today: policy.today(at),
@@ -119,10 +119,14 @@ pub(super) async fn judge(
     }
     // A "no" is never said from memory.
     let known = kept.psu_now(who).await.map_err(away)?;
-    let terms = Terms {
-        learning: terms.learning && known.is_none() && !kept.is_taken(psu).await.map_err(away)?,
-        ..terms
+    let unknown = if known.is_some() || !policy.unknown_psu.is_learned(at) {
+        Unknown::AsNone
+    } else if kept.is_taken(psu).await.map_err(away)? {
+        Unknown::Elsewhere
+    } else {
+        Unknown::Learned
     };
+    let terms = Terms { unknown, ..terms };
     grant::grant(&need, known.as_deref(), &terms).map_err(|lack| refused(lack, known.is_some()))
 }
 
@@ -198,6 +202,12 @@ fn refusal(lack: Lack, link: impl FnOnce() -> Result<Option<String>, Refusal>) -
             Err(refusal) => refusal,
         },
     }
+}
+
+/// SCA-19: the core does not call a PSU the TPP's own that is being learned. It is answered like a PSU-ID of another TPP,
+/// or a TPP could find out which ones are bound.
+pub(super) fn not_learned(link: Result<Option<String>, SealFault>) -> Refusal {
+    refusal(Lack::Binding, || link.map_err(no_link))
 }
 
 /// SCA-9.

@@ -186,6 +186,7 @@ fn routes(desk: Arc<Desk>, shutdown: ShutdownWatch) -> Router {
         .route("/psu/read", post(psu_read))
         .route("/psu/bind", post(psu_bind))
         .route("/psu/withdraw", post(psu_withdraw))
+        .route("/psu/unbind", post(psu_unbind))
         .route("/reload", post(reload_asked))
         .with_state(Arc::clone(&desk));
     watched
@@ -219,6 +220,7 @@ calls! {
     psu_read = psu::read,
     psu_bind = psu::bind,
     psu_withdraw = psu::withdraw,
+    psu_unbind = psu::unbind,
 }
 
 /// It takes no members, and needs no body.

@@ -82,11 +82,17 @@ pub(super) async fn read(desk: &Desk, members: &mut Members) -> Result<Value, Ap
         json!({ "completed": members::shown(completed) })
     });
     let contexts: Vec<_> = found.contexts.iter().map(shown).collect();
-    Ok(json!({
-        "last_sca": members::shown(found.last_sca),
+    let mut known = json!({
+        "last_sca": found.last_sca.and_then(members::shown),
         "session": session,
         "contexts": contexts,
-    }))
+    });
+    if found.learned
+        && let Some(known) = known.as_object_mut()
+    {
+        known.insert("learned".to_owned(), json!(true));
+    }
+    Ok(known)
 }
 
 /// `POST /psu/bind`: a PSU that the bank knows of from elsewhere.
@@ -134,6 +140,21 @@ pub(super) async fn withdraw(desk: &Desk, members: &mut Members) -> Result<Value
     }
 }
 
+/// `POST /psu/unbind`: a PSU-ID is nobody's again, whether the bank bound it or it was learned (SCA-19).
+pub(super) async fn unbind(desk: &Desk, members: &mut Members) -> Result<Value, ApiFault> {
+    let who = who(members);
+    members.finish()?;
+    let (tpp, psu) = who.ok_or(ApiFault::PsuUnknown)?;
+    let who = PsuRef { tpp: &tpp, psu };
+    match desk.kept.withdraw(who, Withdraw::Binding).await? {
+        Withdrawn::Done => {
+            tracing::info!(tpp, "unbound by the bank");
+            Ok(json!({ "unbound": true }))
+        }
+        Withdrawn::Unknown => Err(ApiFault::PsuUnknown),
+    }
+}
+
 fn who(members: &mut Members) -> Option<(String, u128)> {
     let tpp = members.required("tpp", members::TPP, members::tpp);
     let psu = members.required("psu_id", members::UUID, members::uuid);
@@ -151,7 +172,7 @@ fn shown(context: &state::Context) -> Value {
     });
     json!({
         "context": if context.corporate.is_some() { "CORPORATE" } else { "PRIVATE" },
-        "last_sca": members::shown(context.last_sca),
+        "last_sca": context.last_sca.and_then(members::shown),
         "consent": consent,
     })
 }

@@ -133,6 +133,8 @@ pub struct Exchange {
     request_id: Option<HeaderValue>,
     /// The status of an upstream's answer that is being replaced (ERR-6).
     replaced: Option<u16>,
+    /// The gateway's own answer in place of the upstream's (SCA-19).
+    instead: Option<Refusal>,
     /// An answer of the upstream that gets a link (SCA-14).
     demand: Option<Demand>,
     /// Whether the upstream was connected to.
@@ -257,14 +259,25 @@ impl Gate {
     }
 
     /// What is settled when the upstream answers; what is left of the quota.
-    async fn settle(&self, exchange: &Exchange, head: &AnswerHead) -> Result<Option<QuotaLeft>> {
+    ///
+    /// # Errors
+    /// The core refuses a PSU that is being learned: the gateway answers by itself (SCA-19).
+    async fn settle(
+        &self,
+        exchange: &mut Exchange,
+        head: &AnswerHead,
+    ) -> Result<Option<QuotaLeft>> {
         let admitted = exchange.admitted()?;
-        let status = head.status.as_u16();
-        let left = settle::answered(admitted, &self.kept, status).await;
-        let unknown_psu = exchange.world.snapshot.policy.unknown_psu;
-        let since = unknown_psu.learning_since(exchange.record.received());
-        if let Some(since) = since.filter(|_| head.status.is_success()) {
-            settle::learn(admitted, &head.headers, since, &self.kept, &self.telemetry).await;
+        if settle::is_not_learned(admitted, head.status, &head.headers) {
+            settle::answered(admitted, &self.kept, 401).await;
+            exchange.instead = Some(admitted.not_learned());
+            let status = ErrorType::HTTPStatus(head.status.as_u16());
+            return Err(Error::explain(status, "the core does not know the PSU"));
+        }
+        let left = settle::answered(admitted, &self.kept, head.status.as_u16()).await;
+        if head.status.is_success() {
+            let now = self.clock.now();
+            settle::learn(admitted, &head.headers, now, &self.kept, &self.telemetry).await;
         }
         Ok(left)
     }
@@ -272,7 +285,8 @@ impl Gate {
     /// Gives back what a request took that the upstream never answered (QUO-5, REP-1). One that a client left, or that
     /// the upstream was too slow for, stays counted: the core may have done it.
     async fn undo(&self, exchange: &Exchange, error: &Error) {
-        let answered = exchange.outcome.is_some() || exchange.replaced.is_some();
+        let replaced = exchange.replaced.is_some() || exchange.instead.is_some();
+        let answered = exchange.outcome.is_some() || replaced;
         // An answer that is not taken is none that the caller had.
         let unreachable = respond::failure(error).is_some_and(|refusal| {
             matches!(
@@ -541,6 +555,7 @@ impl Gate {
                 .filter(|id| identifier::is_valid(headers::trim(id.as_bytes())))
                 .cloned(),
             replaced: None,
+            instead: None,
             demand: None,
             connected: false,
             upstream: None,
@@ -587,11 +602,15 @@ impl Gate {
         let replaced = exchange
             .replaced
             .map(|status| Refusal::new(Reason::UpstreamError).with_status(status));
-        let Some(refusal) = replaced.or_else(|| respond::failure(error)) else {
+        let instead = exchange.instead.take();
+        let outcome = instead
+            .as_ref()
+            .map(|refusal| Outcome::Refused(refusal.reason()));
+        let Some(refusal) = instead.or(replaced).or_else(|| respond::failure(error)) else {
             exchange.outcome = Some(Outcome::Abandoned);
             return false;
         };
-        exchange.outcome = Some(Outcome::Failed(refusal.reason()));
+        exchange.outcome = Some(outcome.unwrap_or(Outcome::Failed(refusal.reason())));
         // Once an answer has begun, a second one would only garble it: the connection ends.
         let begun = session
             .response_written()

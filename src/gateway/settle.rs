@@ -5,19 +5,27 @@
 //! nothing is undone: a call stays counted, a PSU unknown.
 
 use crate::{
-    admission::{Admitted, Claim, Grant},
+    admission::{Admitted, Claim},
     clock::Timestamp,
-    interface::QuotaLeft,
-    state::{Bind, Bound, Kept, PsuRef},
+    interface::{QuotaLeft, headers},
+    state::{Bound, Kept, Learned},
     telemetry::Telemetry,
 };
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, StatusCode};
 use jiff::fmt::temporal::DateTimeParser;
+use percent_encoding::percent_decode_str;
 
-/// When the core last saw SCA of a PSU that is being learned (SCA-19).
+/// The core's word that a PSU that is being learned is the TPP's own (SCA-19).
+const PSU_BOUND: HeaderName = HeaderName::from_static("gateway-psu-bound");
+/// When the core last saw SCA of that PSU.
 const SCA_AT: HeaderName = HeaderName::from_static("gateway-sca-at");
 /// When that PSU consented.
 const CONSENT_AT: HeaderName = HeaderName::from_static("gateway-consent-at");
+/// For which accounts.
+const CONSENT_ACCOUNTS: HeaderName = HeaderName::from_static("gateway-consent-accounts");
+
+/// How far the core's clock may be ahead, in seconds: as far as a TPP's (DAT-2). A moment further ahead says nothing.
+const AHEAD: u64 = 60;
 
 /// What the quota says with the answer (QUO-11).
 pub(super) async fn answered(admitted: &Admitted, kept: &Kept, status: u16) -> Option<QuotaLeft> {
@@ -50,40 +58,135 @@ const fn with_one_more(left: QuotaLeft) -> QuotaLeft {
     }
 }
 
-/// Binds a PSU that the core knows: it answered 2xx (SCA-19).
+/// Whether the core refuses a PSU that is being learned: an error that concerns the request, without the word that the PSU
+/// is the TPP's. Only 429, which concerns the core, goes on.
+pub(super) fn is_not_learned(admitted: &Admitted, status: StatusCode, answer: &HeaderMap) -> bool {
+    let is_refused = status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS;
+    is_refused && admitted.learns().is_some() && !says_bound(answer)
+}
+
+/// Binds a PSU where the core did what was asked and says whose the PSU is (SCA-19). What it does not say is not so:
+/// without Gateway-Sca-At no SCA is known, without Gateway-Consent-At there is no consent.
 pub(super) async fn learn(
     admitted: &Admitted,
     answer: &HeaderMap,
-    since: Timestamp,
+    now: Timestamp,
     kept: &Kept,
     telemetry: &Telemetry,
 ) {
-    let unbound = admitted.grant().filter(|grant| !grant.bound());
-    let Some((psu, tpp)) = unbound.and_then(Grant::psu).zip(admitted.tpp()) else {
+    let Some((who, corporate)) = admitted.learns().filter(|_| says_bound(answer)) else {
         return;
     };
-    let (last_sca, consented) = (time(answer, &SCA_AT), time(answer, &CONSENT_AT));
-    let bind = Bind {
-        who: PsuRef {
-            tpp: tpp.certificate().tpp_id(),
-            psu,
-        },
-        corporate: unbound.and_then(Grant::corporate),
-        last_sca: last_sca.unwrap_or(since),
-        consent: Some((consented.unwrap_or(since), None)),
+    let consent = time(answer, &CONSENT_AT, now).zip(accounts(answer));
+    let learned = Learned {
+        who,
+        corporate,
+        last_sca: time(answer, &SCA_AT, now),
+        consent: consent
+            .as_ref()
+            .map(|(given, accounts)| (*given, accounts.as_deref())),
     };
-    match kept.bind(bind).await {
+    match kept.learn(learned).await {
         Ok(Bound::Here) => {}
         Ok(Bound::Elsewhere) => telemetry.psu_bound_elsewhere("learning"),
         Err(fault) => tracing::warn!(%fault, "a PSU cannot be learned"),
     }
 }
 
-/// A time as RFC 3339 has it.
-fn time(answer: &HeaderMap, name: &HeaderName) -> Option<Timestamp> {
-    let text = answer.get(name)?.as_bytes();
-    let time = DateTimeParser::new().parse_timestamp(text).ok()?;
-    u64::try_from(time.as_second())
-        .ok()
-        .map(Timestamp::from_unix)
+fn says_bound(answer: &HeaderMap) -> bool {
+    one(answer, &PSU_BOUND) == Some(b"yes")
+}
+
+/// The value of a header that is there once: twice said is not said.
+fn one<'a>(answer: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
+    let mut values = answer.get_all(name).iter();
+    let value = values.next()?;
+    let value = headers::trim(value.as_bytes());
+    values.next().is_none().then_some(value)
+}
+
+/// A time as RFC 3339 has it, cut to the whole second.
+fn time(answer: &HeaderMap, name: &HeaderName, now: Timestamp) -> Option<Timestamp> {
+    let time = DateTimeParser::new()
+        .parse_timestamp(one(answer, name)?)
+        .ok()?;
+    let time = u64::try_from(time.as_second()).ok()?;
+    let latest = now.unix().saturating_add(AHEAD);
+    (time <= latest).then(|| Timestamp::from_unix(time.min(now.unix())))
+}
+
+/// The accounts of a consent, as they stand in a path, between commas; `Some(None)` is all of them, where none are named.
+/// None where they cannot be read.
+fn accounts(answer: &HeaderMap) -> Option<Option<Vec<String>>> {
+    let mut lines = answer.get_all(&CONSENT_ACCOUNTS).iter().peekable();
+    if lines.peek().is_none() {
+        return Some(None);
+    }
+    let mut accounts = Vec::new();
+    for line in lines {
+        let ids = line.to_str().ok()?.split(',').map(str::trim);
+        for id in ids.filter(|id| !id.is_empty()) {
+            accounts.push(decoded(id)?);
+        }
+    }
+    accounts.sort_unstable();
+    accounts.dedup();
+    Some(Some(accounts))
+}
+
+/// An account's id without its percent-encoding.
+fn decoded(id: &str) -> Option<String> {
+    let is_hex = |escape: &str| {
+        let digits = escape.as_bytes().get(..2);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    let mut escapes = id.split('%').skip(1);
+    if !escapes.all(is_hex) {
+        return None;
+    }
+    let id = percent_decode_str(id).decode_utf8().ok()?;
+    Some(id.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn answer(name: &HeaderName, values: &[&str]) -> HeaderMap {
+        let values = values.iter().map(|value| HeaderValue::from_str(value));
+        values.map(|value| (name.clone(), value.unwrap())).collect()
+    }
+
+    #[test]
+    fn accounts_of_a_consent() {
+        let read = |values: &[&str]| accounts(&answer(&CONSENT_ACCOUNTS, values));
+        let named = |ids: &[&str]| Some(Some(ids.iter().map(|id| (*id).to_owned()).collect()));
+        assert_eq!(read(&[]), Some(None));
+        assert_eq!(
+            read(&["b, a%20b,a", "b,%2C"]),
+            named(&[",", "a", "a b", "b"])
+        );
+        assert_eq!(read(&[""]), named(&[]), "no account is not all accounts");
+        for bad in ["a,%", "%4", "%zz", "a%C3"] {
+            assert_eq!(read(&[bad]), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn times_of_the_core() {
+        let now = Timestamp::from_unix(1_800_000_000);
+        let read = |values: &[&str]| time(&answer(&SCA_AT, values), &SCA_AT, now);
+        assert_eq!(read(&["2027-01-15T09:00:00.9+01:00"]), Some(now));
+        assert_eq!(read(&["2027-01-15T08:01:00Z"]), Some(now));
+        for bad in [
+            &["2027-01-15T08:01:01Z"][..],
+            &["2027-01-15"],
+            &["1969-12-31T23:59:59Z"],
+            &["2027-01-15T08:00:00Z", "2027-01-15T08:00:00Z"],
+            &[],
+        ] {
+            assert_eq!(read(bad), None, "{bad:?}");
+        }
+    }
 }

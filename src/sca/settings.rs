@@ -41,7 +41,7 @@ pub enum UnknownPsu {
     Refuse,
     /// It is forwarded, and bound to the TPP where the core knows it.
     Learn {
-        /// The start of the day that learning began on: the time of the last SCA and of the consent where the core says none.
+        /// The start of the first day of it.
         since: Timestamp,
         /// The first moment at which it is over.
         until: Timestamp,
@@ -49,11 +49,11 @@ pub enum UnknownPsu {
 }
 
 impl UnknownPsu {
-    /// Since when has been learned, where learning is on now.
-    pub fn learning_since(self, now: Timestamp) -> Option<Timestamp> {
+    /// Whether it is learned now.
+    pub fn is_learned(self, now: Timestamp) -> bool {
         match self {
-            Self::Learn { since, until } if now < until => Some(since),
-            Self::Learn { .. } | Self::Refuse => None,
+            Self::Learn { since, until } => (since..until).contains(&now),
+            Self::Refuse => false,
         }
     }
 }
@@ -98,11 +98,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn learning_ends() {
+    fn learning_begins_and_ends() {
         let [since, until] = [10, 20].map(Timestamp::from_unix);
         let learn = UnknownPsu::Learn { since, until };
-        let at = |seconds| learn.learning_since(Timestamp::from_unix(seconds));
-        assert_eq!([at(0), at(19), at(20)], [Some(since), Some(since), None]);
-        assert_eq!(UnknownPsu::Refuse.learning_since(since), None);
+        let at = |seconds| learn.is_learned(Timestamp::from_unix(seconds));
+        assert_eq!([9, 10, 19, 20].map(at), [false, true, true, false]);
+        assert!(!UnknownPsu::Refuse.is_learned(since));
     }
 }

@@ -1,7 +1,7 @@
 //! What outlives a request: the PSU's binding, sessions and consents, the quota, request ids, SCA that was completed.
 //!
 //! On the request's path there are two verbs: [`Kept::psu`] looks a PSU up, [`Kept::commit`] claims a request id and a
-//! call of the quota in one step. Elsewhere: [`Kept::give_back`], [`Kept::finish`], [`Kept::bind`],
+//! call of the quota in one step. Elsewhere: [`Kept::give_back`], [`Kept::finish`], [`Kept::bind`], [`Kept::learn`],
 //! [`Kept::withdraw`]. Each is one step that happens whole or not at all, across processes and crashes.
 //!
 //! Invariants: no PSU-ID, account or session id is kept in clear ([`Keys`]); what is answered from memory is at most a
@@ -29,8 +29,8 @@ pub use keys::{Hash, Keys};
 pub use psu::{Accounts, Consent, Context, Psu, Session};
 pub use settings::{OpenFault, StateSettings};
 pub use verbs::{
-    Asked, Bind, Bound, Completion, Counters, Decision, Finish, Finished, Left, Page, PsuRef,
-    QuotaAsked, RequestAsked, Retention, Rows, Taken, Unavailable, Withdraw, Withdrawn,
+    Asked, Bind, Bound, Completion, Counters, Decision, Finish, Finished, Learned, Left, Page,
+    PsuRef, QuotaAsked, RequestAsked, Retention, Rows, Taken, Unavailable, Withdraw, Withdrawn,
 };
 
 use crate::clock::Timestamp;
@@ -239,7 +239,17 @@ impl Kept {
         sqlite.change(move |change| binding.run(change)).await
     }
 
-    /// Takes a consent or a session back (SCA-13).
+    /// Binds a PSU by the core's word, unless it is bound already (SCA-19).
+    ///
+    /// # Errors
+    /// The store is away: nothing changed.
+    pub async fn learn(&self, learned: Learned<'_>) -> Result<Bound, Unavailable> {
+        let binding = sqlite::NewBinding::learned(&self.keys, &learned);
+        let Kind::Sqlite(sqlite) = &self.kind;
+        sqlite.change(move |change| binding.run(change)).await
+    }
+
+    /// Takes a consent, a session or a whole PSU back (SCA-13, SCA-19).
     ///
     /// # Errors
     /// The store is away: nothing changed.

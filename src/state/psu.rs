@@ -6,8 +6,10 @@ use crate::clock::Timestamp;
 /// A PSU that is bound to a TPP (SCA-3). Consent is apart from SCA (SCA-18).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Psu {
-    /// When the PSU last completed an SCA for this TPP, whatever it was for (SCA-7).
-    pub last_sca: Timestamp,
+    /// Whether only the core's answer binds it, and not the bank's own word (SCA-19).
+    pub learned: bool,
+    /// When the PSU last completed an SCA for this TPP, whatever it was for (SCA-7); none where nobody said.
+    pub last_sca: Option<Timestamp>,
     /// The one session of (TPP, PSU), if any was completed and not ended since (SCA-6, SCA-16). It may have expired.
     pub session: Option<Session>,
     /// The contexts that SCA was completed in: the private one, and one for each corporate agreement (SCA-17).
@@ -28,8 +30,8 @@ pub struct Session {
 pub struct Context {
     /// The keyed hash of the PSU-Corporate-ID; none is PRIVATE.
     pub corporate: Option<Hash>,
-    /// When an SCA was last completed in this context (QUO-9).
-    pub last_sca: Timestamp,
+    /// When an SCA was last completed in this context (QUO-9); none where nobody said.
+    pub last_sca: Option<Timestamp>,
     /// The consent to account information, if given and not withdrawn (SCA-18).
     pub consent: Option<Consent>,
 }

@@ -177,6 +177,20 @@ pub struct Bind<'a> {
     pub consent: Option<(Timestamp, Option<&'a [String]>)>,
 }
 
+/// A PSU that the core says is the TPP's own (SCA-19): kept unless it is bound already. The bank's word takes its place,
+/// whichever TPP it is for.
+#[derive(Clone, Debug)]
+pub struct Learned<'a> {
+    /// Who.
+    pub who: PsuRef<'a>,
+    /// The context.
+    pub corporate: Option<u128>,
+    /// The last SCA, where the core names it; without it there is no recent one.
+    pub last_sca: Option<Timestamp>,
+    /// The consent's time and accounts (`None`: all), where the core names one.
+    pub consent: Option<(Timestamp, Option<&'a [String]>)>,
+}
+
 /// What came of binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
@@ -186,7 +200,7 @@ pub enum Bound {
     Elsewhere,
 }
 
-/// What the bank takes back (SCA-13). The binding and the quota stay (SCA-18, QUO-15).
+/// What the bank takes back (SCA-13, SCA-19). The quota stays in any case (QUO-15), the binding in all but one (SCA-18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withdraw {
     /// The consent of one context: a corporate agreement, or PRIVATE.
@@ -195,6 +209,8 @@ pub enum Withdraw {
     Consents,
     /// The session.
     Session,
+    /// The binding, with the session and every consent: the PSU-ID is nobody's again.
+    Binding,
 }
 
 /// What came of withdrawing.

@@ -1,5 +1,7 @@
 //! SCA-*, HDR-14: whose data may be read, and how the PSU is asked.
 
+/// PSU-IDs that are learned from the core.
+mod learn;
 /// Sessions and consents, as they come and go.
 mod life;
 /// What the core says of SCA.

@@ -44,14 +44,25 @@ pub(super) struct Need<'a> {
 pub(super) struct Terms<'a> {
     /// What a present PSU's session is asked for (SCA-16).
     pub(super) psu_present: PsuPresent,
-    /// Whether an unknown PSU-ID is being learned (SCA-19).
-    pub(super) learning: bool,
+    /// What a PSU-ID is that this TPP has not (SCA-19).
+    pub(super) unknown: Unknown,
     /// The key of the store's hashes.
     pub(super) keys: &'a Keys,
     /// The time.
     pub(super) at: Timestamp,
     /// The day, where the bank is.
     pub(super) today: Date,
+}
+
+/// What becomes of a PSU-ID that is not this TPP's (SCA-3, SCA-19).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unknown {
+    /// It is as good as none.
+    AsNone,
+    /// PSUs are being learned, and it is nobody's: the core says whose it is.
+    Learned,
+    /// PSUs are being learned, and it is another TPP's: it gets what the core's "no" gets.
+    Elsewhere,
 }
 
 /// What is missing.
@@ -92,7 +103,7 @@ pub(super) fn grant(
         corporate: need.corporate,
         bound: known.is_some(),
         session: known.and_then(|psu| valid_session(need, psu, terms.at)),
-        last_sca: known.map(|psu| psu.last_sca),
+        last_sca: known.and_then(|psu| psu.last_sca),
         history_from: None,
         without_session: false,
     };
@@ -124,16 +135,23 @@ pub(super) fn grant(
 /// SCA-3, SCA-8, SCA-19: no PSU-ID, or one that is as good as none.
 fn unknown(need: &Need<'_>, grant: Grant, terms: &Terms<'_>) -> Result<Grant, Lack> {
     match (need.sca, need.psu) {
-        (_, Some(_)) if terms.learning => Ok(Grant {
-            history_from: learned_history(need, terms)?,
-            ..grant
-        }),
         (Sca::None, _) => Ok(Grant {
             psu: None,
             corporate: None,
             ..grant
         }),
-        (_, Some(_)) => Err(Lack::Binding),
+        (_, Some(_)) if terms.unknown == Unknown::AsNone => Err(Lack::Binding),
+        (_, Some(_)) => {
+            // What is refused of a PSU-ID that is nobody's is refused of another TPP's: the answers are the same.
+            let history_from = learned_history(need, terms)?;
+            if terms.unknown == Unknown::Elsewhere {
+                return Err(Lack::Binding);
+            }
+            Ok(Grant {
+                history_from,
+                ..grant
+            })
+        }
         (Sca::Identified, None) if need.identity => Ok(Grant {
             corporate: None,
             ..grant
@@ -219,7 +237,7 @@ fn while_absent(
         Transactions::List if is_older(context.last_sca, SCA_LASTS, terms.at) => {
             Err(Lack::RecentSca)
         }
-        Transactions::Details if is_older(consent.given, DETAILS_CONSENT_LASTS, terms.at) => {
+        Transactions::Details if is_older(Some(consent.given), DETAILS_CONSENT_LASTS, terms.at) => {
             Err(Lack::RecentConsent)
         }
         _ => history(need, terms, Lack::PsuForHistory),
@@ -244,9 +262,9 @@ fn learned_history(need: &Need<'_>, terms: &Terms<'_>) -> Result<Option<Date>, L
     history(need, terms, Lack::PsuForHistory)
 }
 
-/// Whether more than this many seconds have passed: the last of them still counts as within.
-const fn is_older(since: Timestamp, seconds: u64, at: Timestamp) -> bool {
-    at.unix() > since.unix().saturating_add(seconds)
+/// Whether more than this many seconds have passed: the last of them still counts as within. What nobody knows is older.
+fn is_older(since: Option<Timestamp>, seconds: u64, at: Timestamp) -> bool {
+    since.is_none_or(|since| at.unix() > since.unix().saturating_add(seconds))
 }
 
 #[cfg(test)]

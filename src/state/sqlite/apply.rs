@@ -1,11 +1,11 @@
-//! What an SCA, the bank's own knowledge and a withdrawal change.
+//! What an SCA, the bank's own knowledge, the core's word and a withdrawal change.
 
 use super::{seconds, writer::Change};
 use crate::{
     clock::Timestamp,
     state::{
         Hash, Keys,
-        verbs::{Bind, Bound, Finish, Finished, PsuRef, Withdraw, Withdrawn},
+        verbs::{Bind, Bound, Finish, Finished, Learned, PsuRef, Withdraw, Withdrawn},
     },
 };
 use rusqlite::OptionalExtension;
@@ -27,12 +27,14 @@ struct Given {
     consent: Option<Accounts>,
 }
 
-/// What the bank knows of a PSU, as it is kept.
+/// What the bank knows of a PSU, or the core says of one, as it is kept.
 pub(in crate::state) struct NewBinding {
     who: Who,
     corporate: Option<Hash>,
-    last_sca: Timestamp,
+    last_sca: Option<Timestamp>,
     consent: Option<(Timestamp, Accounts)>,
+    /// Whether it is only learned (SCA-19).
+    learned: bool,
 }
 
 /// What the bank takes back (SCA-13).
@@ -94,7 +96,7 @@ impl Completed {
             });
         }
         if let Some(given) = &self.given {
-            if !bind_to(change, &given.who, self.now)? {
+            if !bind_to(change, &given.who, Some(self.now))? {
                 return Ok(Finished::BoundElsewhere);
             }
             self.keep(change, given)?;
@@ -116,7 +118,7 @@ impl Completed {
             .sql
             .prepare_cached("UPDATE psu SET session = ?2, completed = ?3 WHERE psu = ?1")?
             .execute((given.who.psu.as_bytes(), given.session.as_bytes(), now))?;
-        keep_context(change, given.who.psu, given.corporate, self.now)?;
+        keep_context(change, given.who.psu, given.corporate, Some(self.now))?;
         if let Some(accounts) = &given.consent {
             change
                 .sql
@@ -139,16 +141,36 @@ impl NewBinding {
         Self {
             who: Who::new(keys, bind.who),
             corporate: bind.corporate.map(|id| keys.corporate(id)),
-            last_sca: bind.last_sca,
+            last_sca: Some(bind.last_sca),
             consent: bind
                 .consent
                 .map(|(given, accounts)| (given, hashes(keys, accounts))),
+            learned: false,
         }
     }
 
-    /// Times only move forward: an older consent than the one that stands changes nothing.
+    pub(in crate::state) fn learned(keys: &Keys, learned: &Learned<'_>) -> Self {
+        Self {
+            who: Who::new(keys, learned.who),
+            corporate: learned.corporate.map(|id| keys.corporate(id)),
+            last_sca: learned.last_sca,
+            consent: learned
+                .consent
+                .map(|(given, accounts)| (given, hashes(keys, accounts))),
+            learned: true,
+        }
+    }
+
+    /// Times only move forward: an older consent than the one that stands changes nothing. What is learned changes nothing
+    /// of a PSU that is bound already: a withdrawal in between stays one.
     pub(in crate::state) fn run(self, change: &mut Change<'_>) -> rusqlite::Result<Bound> {
-        if !bind_to(change, &self.who, self.last_sca)? {
+        if self.learned {
+            match binding(change, &self.who)? {
+                None => insert(change, &self.who, self.last_sca, true)?,
+                Some(Binding { ours: true, .. }) => return Ok(Bound::Here),
+                Some(Binding { ours: false, .. }) => return Ok(Bound::Elsewhere),
+            }
+        } else if !bind_to(change, &self.who, self.last_sca)? {
             return Ok(Bound::Elsewhere);
         }
         keep_context(change, self.who.psu, self.corporate, self.last_sca)?;
@@ -174,7 +196,7 @@ impl Withdrawal {
     pub(in crate::state) fn new(keys: &Keys, who: PsuRef<'_>, what: Withdraw) -> Self {
         let context = match what {
             Withdraw::Consent(corporate) => Some(corporate.map(|id| keys.corporate(id))),
-            Withdraw::Consents | Withdraw::Session => None,
+            Withdraw::Consents | Withdraw::Session | Withdraw::Binding => None,
         };
         Self {
             who: Who::new(keys, who),
@@ -183,13 +205,15 @@ impl Withdrawal {
         }
     }
 
-    /// The binding stays.
+    /// The quota stays in any case.
     pub(in crate::state) fn run(self, change: &mut Change<'_>) -> rusqlite::Result<Withdrawn> {
-        if binding(change, &self.who)? != Some(true) {
+        if binding(change, &self.who)?.is_none_or(|binding| !binding.ours) {
             return Ok(Withdrawn::Unknown);
         }
         let psu = self.who.psu.as_bytes();
-        if self.what == Withdraw::Session {
+        if self.what == Withdraw::Binding {
+            forget_psu(change, self.who.psu)?;
+        } else if self.what == Withdraw::Session {
             change
                 .sql
                 .prepare_cached("UPDATE psu SET session = NULL, completed = NULL WHERE psu = ?1")?
@@ -209,22 +233,59 @@ impl Withdrawal {
     }
 }
 
-/// Whether a PSU is bound to this TPP; none where it is bound to no TPP.
-fn binding(change: &Change<'_>, who: &Who) -> rusqlite::Result<Option<bool>> {
+/// How a PSU is bound.
+struct Binding {
+    /// To the TPP that is asked for.
+    ours: bool,
+    /// By the core's answer alone (SCA-19).
+    learned: bool,
+}
+
+/// How a PSU is bound; none where it is bound to no TPP.
+fn binding(change: &Change<'_>, who: &Who) -> rusqlite::Result<Option<Binding>> {
     change
         .sql
         .prepare_cached(
-            "SELECT tpp.name = ?2 FROM psu JOIN tpp ON tpp.id = psu.tpp WHERE psu.psu = ?1",
+            "SELECT tpp.name = ?2, psu.learned FROM psu JOIN tpp ON tpp.id = psu.tpp WHERE psu.psu = ?1",
         )?
-        .query_row((who.psu.as_bytes(), &who.tpp), |row| row.get(0))
+        .query_row((who.psu.as_bytes(), &who.tpp), |row| {
+            Ok(Binding {
+                ours: row.get(0)?,
+                learned: row.get(1)?,
+            })
+        })
         .optional()
 }
 
-/// Binds a PSU to a TPP, and moves its last SCA forward; false where it is bound to another TPP (SCA-19).
-fn bind_to(change: &mut Change<'_>, who: &Who, last_sca: Timestamp) -> rusqlite::Result<bool> {
-    if binding(change, who)? == Some(false) {
-        return Ok(false);
+/// Binds a PSU to a TPP by the bank's word, and moves its last SCA forward. What was only learned gives way, whichever TPP
+/// holds it; false where the bank bound it to another TPP (SCA-19).
+fn bind_to(
+    change: &mut Change<'_>,
+    who: &Who,
+    last_sca: Option<Timestamp>,
+) -> rusqlite::Result<bool> {
+    match binding(change, who)? {
+        Some(Binding {
+            ours: false,
+            learned: false,
+        }) => return Ok(false),
+        Some(Binding {
+            ours: false,
+            learned: true,
+        }) => forget_psu(change, who.psu)?,
+        Some(Binding { ours: true, .. }) | None => {}
     }
+    insert(change, who, last_sca, false)?;
+    Ok(true)
+}
+
+/// A PSU that is bound to no other TPP.
+fn insert(
+    change: &mut Change<'_>,
+    who: &Who,
+    last_sca: Option<Timestamp>,
+    learned: bool,
+) -> rusqlite::Result<()> {
     change
         .sql
         .prepare_cached("INSERT INTO tpp (name) VALUES (?1) ON CONFLICT (name) DO NOTHING")?
@@ -232,19 +293,35 @@ fn bind_to(change: &mut Change<'_>, who: &Who, last_sca: Timestamp) -> rusqlite:
     change
         .sql
         .prepare_cached(
-            "INSERT INTO psu (psu, tpp, last_sca) VALUES (?1, (SELECT id FROM tpp WHERE name = ?2), ?3)
-             ON CONFLICT (psu) DO UPDATE SET last_sca = max(last_sca, ?3)",
+            "INSERT INTO psu (psu, tpp, last_sca, learned)
+             VALUES (?1, (SELECT id FROM tpp WHERE name = ?2), ?3, ?4)
+             ON CONFLICT (psu) DO UPDATE SET last_sca = max(last_sca, ?3), learned = ?4",
         )?
-        .execute((who.psu.as_bytes(), &who.tpp, seconds(last_sca)))?;
-    change.psu_changed(who.psu)?;
-    Ok(true)
+        .execute((who.psu.as_bytes(), &who.tpp, known(last_sca), learned))?;
+    change.psu_changed(who.psu)
+}
+
+/// Forgets a PSU with its session and its consents.
+fn forget_psu(change: &Change<'_>, psu: Hash) -> rusqlite::Result<()> {
+    for table in ["context", "psu"] {
+        change
+            .sql
+            .prepare_cached(&format!("DELETE FROM {table} WHERE psu = ?1"))?
+            .execute([psu.as_bytes()])?;
+    }
+    Ok(())
+}
+
+/// A time as it is kept: 0 where nobody knows it.
+fn known(at: Option<Timestamp>) -> i64 {
+    at.map_or(0, seconds)
 }
 
 fn keep_context(
     change: &Change<'_>,
     psu: Hash,
     corporate: Option<Hash>,
-    last_sca: Timestamp,
+    last_sca: Option<Timestamp>,
 ) -> rusqlite::Result<()> {
     change
         .sql
@@ -252,7 +329,7 @@ fn keep_context(
             "INSERT INTO context (psu, corporate, last_sca) VALUES (?1, ?2, ?3)
              ON CONFLICT (psu, corporate) DO UPDATE SET last_sca = max(last_sca, ?3)",
         )?
-        .execute((psu.as_bytes(), context_key(corporate), seconds(last_sca)))?;
+        .execute((psu.as_bytes(), context_key(corporate), known(last_sca)))?;
     Ok(())
 }
 

@@ -22,7 +22,7 @@ pub(crate) const APPLICATION_ID: i64 = 0x5076_6b74;
 
 /// The steps from one schema to the next. The first makes schema 1 from an empty file. A step that was released never
 /// changes.
-const MIGRATIONS: [&str; 1] = [include_str!("schema.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("schema.sql"), include_str!("learned.sql")];
 
 /// The row of `meta` that shows whether a key is the file's own.
 const KEY_CHECK: &str = "key_check";

@@ -1,7 +1,10 @@
 //! Looking a PSU up in the file, off the async workers.
 
 use super::{Shared, file, lock, timestamp};
-use crate::state::{Accounts, Consent, Context, Hash, Psu, Session, Unavailable, memory::Known};
+use crate::{
+    clock::Timestamp,
+    state::{Accounts, Consent, Context, Hash, Psu, Session, Unavailable, memory::Known},
+};
 use rusqlite::{Connection, OptionalExtension};
 use std::{
     path::Path,
@@ -64,7 +67,7 @@ fn read(connection: &Connection, psu: Hash) -> rusqlite::Result<Option<Known>> {
     let transaction = connection.unchecked_transaction()?;
     let found = transaction
         .prepare_cached(
-            "SELECT tpp.name, psu.last_sca, psu.session, psu.completed
+            "SELECT tpp.name, psu.last_sca, psu.session, psu.completed, psu.learned
              FROM psu JOIN tpp ON tpp.id = psu.tpp WHERE psu.psu = ?1",
         )?
         .query_row([psu.as_bytes()], |row| {
@@ -74,27 +77,27 @@ fn read(connection: &Connection, psu: Hash) -> rusqlite::Result<Option<Known>> {
                 id: Hash::from_bytes(id),
                 completed: timestamp(completed),
             });
-            let last_sca = timestamp(row.get(1)?);
-            Ok((Arc::from(row.get::<_, String>(0)?), last_sca, session))
+            let psu = Psu {
+                learned: row.get(4)?,
+                last_sca: known_time(row.get(1)?),
+                session,
+                contexts: Vec::new(),
+            };
+            Ok((Arc::from(row.get::<_, String>(0)?), psu))
         })
         .optional()?;
-    let Some((tpp, last_sca, session)) = found else {
+    let Some((tpp, mut found)) = found else {
         return Ok(None);
     };
-    let contexts = transaction
+    found.contexts = transaction
         .prepare_cached(
             "SELECT corporate, last_sca, consent, accounts FROM context WHERE psu = ?1 ORDER BY corporate",
         )?
         .query_map([psu.as_bytes()], context)?
         .collect::<rusqlite::Result<Vec<_>>>()?;
-    let psu = Psu {
-        last_sca,
-        session,
-        contexts,
-    };
     Ok(Some(Known {
         tpp,
-        psu: Arc::new(psu),
+        psu: Arc::new(found),
     }))
 }
 
@@ -104,7 +107,7 @@ fn context(row: &rusqlite::Row<'_>) -> rusqlite::Result<Context> {
     let given: Option<i64> = row.get(2)?;
     Ok(Context {
         corporate: hash(&corporate),
-        last_sca: timestamp(row.get(1)?),
+        last_sca: known_time(row.get(1)?),
         consent: given.map(|given| Consent {
             given: timestamp(given),
             accounts: accounts.map_or(Accounts::All, |accounts| {
@@ -112,6 +115,11 @@ fn context(row: &rusqlite::Row<'_>) -> rusqlite::Result<Context> {
             }),
         }),
     })
+}
+
+/// A time as it was kept, where 0 says that nobody knows it.
+fn known_time(seconds: i64) -> Option<Timestamp> {
+    (seconds > 0).then(|| timestamp(seconds))
 }
 
 fn hash(bytes: &[u8]) -> Option<Hash> {

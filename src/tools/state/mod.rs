@@ -198,7 +198,7 @@ mod tests {
         take(&store, "a").await;
         let shown = show::show(&path).unwrap();
         for expected in [
-            "portvakt.db: schema 1\n",
+            "portvakt.db: schema 2\n",
             "1 2026-01-01T00:00:00Z to 2026-01-01T00:00:00Z\n",
             "good\n",
         ] {

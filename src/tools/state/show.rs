@@ -8,7 +8,7 @@ use std::{fmt::Write, path::Path};
 
 /// What is counted: its name, its table, and the time that its rows have.
 const KINDS: [(&str, &str, &str); 6] = [
-    ("PSUs, by their last SCA", "psu", "last_sca"),
+    ("PSUs, by their last SCA", "psu", "nullif(last_sca, 0)"),
     (
         "contexts, by the time of their consent",
         "context",

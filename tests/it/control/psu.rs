@@ -235,6 +235,6 @@ fn a_file_of_psus() {
         let found = runtime
             .block_on(kept.psu_now(PsuRef { tpp: TPP, psu }))
             .unwrap();
-        assert_eq!(found.unwrap().last_sca.unix(), 1_796_083_200);
+        assert_eq!(found.unwrap().last_sca.unwrap().unix(), 1_796_083_200);
     }
 }

@@ -1,8 +1,7 @@
-//! What the core says of SCA, and what it is told: SCA-14, SCA-19, SCA-21.
+//! What the core says of SCA, and what it is told: SCA-14, SCA-21.
 
-use super::{OTHER, PSU, accounts, complete, gate, token};
-use crate::harness::{Call, Gate, Protocol, Reply, accepted, needs_sca};
-use portvakt::clock::{Clock, Timestamp};
+use super::{PSU, accounts, complete, gate};
+use crate::harness::{Call, Gate, Protocol, Reply, accepted};
 use serde_json::json;
 
 //= SCA-14 accepted
@@ -95,52 +94,4 @@ fn the_core_starts_sca_by_the_gateways_link() {
         .remove(0)
         .seen;
     assert_eq!(seen.header("gateway-sca"), Some("session"));
-}
-
-//= SCA-19 accepted
-//= SCA-19 refused
-#[test]
-fn an_unknown_psu_is_learned_from_the_core() {
-    let clock = Clock::standing(Timestamp::from_unix(1_790_000_000));
-    let gate = Gate::builder()
-        .strangers()
-        .clock(&clock)
-        .sca("unknown_psu: learn")
-        .sca("learn_since: 2026-09-01")
-        .sca("learn_until: 2026-10-01")
-        .start();
-    let call = accounts().without("TPP-Session-ID").with("PSU-ID", PSU);
-    // The core does not know the PSU either: nothing is learned.
-    gate.upstream().reply(Reply::json(404, "{}"));
-    for _ in 0..2 {
-        assert_eq!(gate.send(&call, Protocol::Http1).status, 404);
-        let seen = gate.upstream().take().remove(0);
-        assert_eq!(seen.header("gateway-psu-bound"), Some("no"));
-    }
-    let known = Reply::json(200, "{}")
-        .with("Gateway-Sca-At", "2026-08-01T10:00:00Z")
-        .with("Gateway-Consent-At", "2026-07-01T10:00:00+02:00");
-    gate.upstream().reply(known);
-    let passage = accepted(&gate, &call).remove(0);
-    assert_eq!(passage.answer.header("gateway-sca-at"), None);
-    assert_eq!(passage.answer.header("gateway-consent-at"), None);
-    let seen = accepted(&gate, &call).remove(0).seen;
-    assert_eq!(seen.header("gateway-psu-bound"), None);
-    assert_eq!(seen.header("gateway-sca-at"), Some("2026-08-01T10:00:00Z"));
-    // It is never another's.
-    needs_sca(&gate, &call.clone().by(&gate.world().aisp));
-    // A core that says nothing: since the day that learning began.
-    gate.upstream().reply(Reply::json(200, "{}"));
-    let other = call.with("PSU-ID", OTHER);
-    accepted(&gate, &other);
-    let seen = accepted(&gate, &other).remove(0).seen;
-    assert_eq!(seen.header("gateway-sca-at"), Some("2026-09-01T00:00:00Z"));
-    // Once learning is over, an unknown PSU-ID is as good as none.
-    clock.set(Timestamp::from_unix(1_791_000_000));
-    accepted(&gate, &other);
-    let answer = needs_sca(
-        &gate,
-        &other.with("PSU-ID", "3f2504e0-4f89-41d3-9a0c-0305e82c3309"),
-    );
-    token(&answer);
 }

@@ -5,8 +5,8 @@ use super::{
     request, who,
 };
 use portvakt::state::{
-    Accounts, Asked, Bind, Bound, Completion, Decision, Finish, Finished, Kept, Page, PsuRef,
-    QuotaAsked, Retention, Withdraw, Withdrawn,
+    Accounts, Asked, Bind, Bound, Completion, Decision, Finish, Finished, Kept, Learned, Page,
+    PsuRef, QuotaAsked, Retention, Withdraw, Withdrawn,
 };
 
 /// Makes a test of each function, for the SQLite kind.
@@ -43,6 +43,7 @@ sqlite!(
     consent_is_apart_from_sca,
     contexts_are_apart,
     binding_moves_forward_only,
+    what_was_learned_gives_way_to_the_bank,
     withdrawal_keeps_the_binding,
     housekeeping_removes_what_expired_and_nothing_else,
 );
@@ -328,12 +329,12 @@ mod suite {
             Finished::Done
         );
         let psu = store.psu(who(1)).await.unwrap().unwrap();
-        assert_eq!(psu.last_sca, at(BEGIN));
+        assert_eq!(psu.last_sca, Some(at(BEGIN)));
         let session = psu.session.unwrap();
         assert_eq!(session.completed, at(BEGIN));
         assert_eq!(session.id, store.keys().session(TPP, b"s"));
         let context = psu.context(None).unwrap();
-        assert_eq!(context.last_sca, at(BEGIN));
+        assert_eq!(context.last_sca, Some(at(BEGIN)));
         let consent = context.consent.as_ref().unwrap();
         assert_eq!(
             (consent.given, &consent.accounts),
@@ -355,7 +356,7 @@ mod suite {
             let session = psu.session.unwrap();
             assert_eq!(session.id, store.keys().session(TPP, b"second"));
             assert_eq!(session.completed, at(BEGIN + HOUR / 2));
-            assert_eq!(psu.last_sca, at(BEGIN + HOUR / 2));
+            assert_eq!(psu.last_sca, Some(at(BEGIN + HOUR / 2)));
         }
     }
 
@@ -419,7 +420,7 @@ mod suite {
             Withdrawn::Unknown
         );
         let psu = store.psu_now(who(1)).await.unwrap().unwrap();
-        assert_eq!(psu.last_sca, at(BEGIN));
+        assert_eq!(psu.last_sca, Some(at(BEGIN)));
         // The token was not spent: the right PSU's completion still passes.
         assert_eq!(
             store.finish(finish(2, 1, b"t", BEGIN + 3)).await.unwrap(),
@@ -442,9 +443,9 @@ mod suite {
         payment.completion.as_mut().unwrap().consent = None;
         store.finish(payment).await.unwrap();
         let psu = store.psu(who(1)).await.unwrap().unwrap();
-        assert_eq!(psu.last_sca, at(BEGIN + DAY));
+        assert_eq!(psu.last_sca, Some(at(BEGIN + DAY)));
         let context = psu.context(None).unwrap();
-        assert_eq!(context.last_sca, at(BEGIN + DAY));
+        assert_eq!(context.last_sca, Some(at(BEGIN + DAY)));
         let consent = context.consent.as_ref().unwrap();
         assert_eq!(consent.given, at(BEGIN));
         for (account, included) in [("a", true), ("b", true), ("c", false)] {
@@ -469,11 +470,14 @@ mod suite {
         store.finish(corporate).await.unwrap();
         let psu = store.psu(who(1)).await.unwrap().unwrap();
         assert_eq!(psu.contexts.len(), 2);
-        assert_eq!(psu.context(None).unwrap().last_sca, at(BEGIN));
+        assert_eq!(psu.context(None).unwrap().last_sca, Some(at(BEGIN)));
         let key = store.keys().corporate(7);
-        assert_eq!(psu.context(Some(key)).unwrap().last_sca, at(BEGIN + 1));
+        assert_eq!(
+            psu.context(Some(key)).unwrap().last_sca,
+            Some(at(BEGIN + 1))
+        );
         assert_eq!(psu.context(Some(store.keys().corporate(8))), None);
-        assert_eq!(psu.last_sca, at(BEGIN + 1));
+        assert_eq!(psu.last_sca, Some(at(BEGIN + 1)));
         let withdrawn = store
             .withdraw(who(1), Withdraw::Consent(Some(7)))
             .await
@@ -497,8 +501,8 @@ mod suite {
             let context = psu.context(None).unwrap().clone();
             let given = context.consent.map(|consent| consent.given.unix() - BEGIN);
             (
-                psu.last_sca.unix() - BEGIN,
-                context.last_sca.unix() - BEGIN,
+                psu.last_sca.unwrap().unix() - BEGIN,
+                context.last_sca.unwrap().unix() - BEGIN,
                 given,
             )
         };
@@ -527,6 +531,57 @@ mod suite {
         );
     }
 
+    pub(super) async fn what_was_learned_gives_way_to_the_bank(store: &Kept) {
+        let learned = |tpp, last_sca: Option<u64>| Learned {
+            who: PsuRef { tpp, psu: 1 },
+            corporate: Some(7),
+            last_sca: last_sca.map(at),
+            consent: last_sca.map(|given| (at(given), None)),
+        };
+        let bind = |tpp| Bind {
+            who: PsuRef { tpp, psu: 1 },
+            corporate: None,
+            last_sca: at(BEGIN),
+            consent: None,
+        };
+        let psu = async |tpp| store.psu(PsuRef { tpp, psu: 1 }).await.unwrap();
+        let learn = async |tpp, last_sca| store.learn(learned(tpp, last_sca)).await.unwrap();
+        assert_eq!(learn(TPP, None).await, Bound::Here);
+        let known = psu(TPP).await.unwrap();
+        assert_eq!((known.learned, known.last_sca), (true, None));
+        assert_eq!(known.contexts[0].last_sca, None);
+        assert_eq!(known.contexts[0].consent, None);
+        // It is not learned twice, nor by another.
+        assert_eq!(learn(TPP, Some(BEGIN)).await, Bound::Here);
+        assert_eq!(learn(OTHER, Some(BEGIN)).await, Bound::Elsewhere);
+        assert_eq!(psu(TPP).await.unwrap().last_sca, None);
+        // The bank's word takes it, with nothing of what was learned.
+        assert_eq!(store.bind(bind(OTHER)).await.unwrap(), Bound::Here);
+        assert_eq!(psu(TPP).await, None);
+        let known = psu(OTHER).await.unwrap();
+        assert_eq!((known.learned, known.last_sca), (false, Some(at(BEGIN))));
+        assert_eq!(known.contexts.len(), 1);
+        assert_eq!(learn(TPP, Some(BEGIN)).await, Bound::Elsewhere);
+        assert_eq!(store.bind(bind(TPP)).await.unwrap(), Bound::Elsewhere);
+        // Taken back, it is nobody's; an SCA binds it for good.
+        let who = |tpp| PsuRef { tpp, psu: 1 };
+        let unbind = async |tpp| store.withdraw(who(tpp), Withdraw::Binding).await.unwrap();
+        assert_eq!(unbind(TPP).await, Withdrawn::Unknown);
+        assert_eq!(unbind(OTHER).await, Withdrawn::Done);
+        assert_eq!(psu(OTHER).await, None);
+        assert_eq!(learn(OTHER, Some(BEGIN)).await, Bound::Here);
+        let done = store.finish(finish(1, 1, b"s", BEGIN + 1)).await.unwrap();
+        assert_eq!(done, Finished::Done);
+        assert_eq!(psu(OTHER).await, None);
+        assert!(!psu(TPP).await.unwrap().learned);
+        // The TPP's own word becomes the bank's, and what was learned stays.
+        assert_eq!(unbind(TPP).await, Withdrawn::Done);
+        assert_eq!(learn(TPP, Some(BEGIN)).await, Bound::Here);
+        assert_eq!(store.bind(bind(TPP)).await.unwrap(), Bound::Here);
+        let known = psu(TPP).await.unwrap();
+        assert_eq!((known.learned, known.contexts.len()), (false, 2));
+    }
+
     pub(super) async fn withdrawal_keeps_the_binding(store: &Kept) {
         assert_eq!(
             store.withdraw(who(1), Withdraw::Consents).await.unwrap(),
@@ -550,7 +605,7 @@ mod suite {
                 Withdrawn::Done
             );
             let psu = store.psu(who(1)).await.unwrap().unwrap();
-            assert_eq!(psu.last_sca, at(BEGIN + 1));
+            assert_eq!(psu.last_sca, Some(at(BEGIN + 1)));
             assert_eq!(psu.contexts.len(), 2);
             assert!(psu.contexts.iter().all(|context| context.consent.is_none()));
         }

@@ -165,8 +165,32 @@ async fn a_later_schema_is_refused() {
     place.sql().pragma_update(None, "user_version", 7).unwrap();
     assert_eq!(
         place.refused(),
-        "state/portvakt.db has schema 7, and this version knows 1: run the version that wrote it, or a later one"
+        "state/portvakt.db has schema 7, and this version knows 2: run the version that wrote it, or a later one"
     );
+}
+
+/// SCA-19: what an earlier version bound counts as the bank's word.
+#[tokio::test]
+async fn an_earlier_schema_is_brought_up_to_date() {
+    let place = Place::new();
+    place.with_a_session().await;
+    let before = place.open().psu(who(1)).await.unwrap().unwrap();
+    let schema = include_str!("../../../src/state/sqlite/schema.sql");
+    let views = schema.split("CREATE VIEW ").skip(1);
+    let views = views.filter(|view| view.starts_with("psu_"));
+    let views: String = views.map(|view| format!("CREATE VIEW {view}")).collect();
+    let earlier = format!(
+        "DROP VIEW psu_sessions; DROP VIEW psu_consents; ALTER TABLE psu DROP COLUMN learned;
+         {views} PRAGMA user_version = 1;"
+    );
+    place.sql().execute_batch(&earlier).unwrap();
+    let store = place.open();
+    let after = store.psu(who(1)).await.unwrap().unwrap();
+    assert_eq!(after, before);
+    assert!(!after.learned && after.session.is_some());
+    let views = "SELECT bound_by || ' ' || last_sca FROM psu_sessions";
+    let views: String = place.sql().query_row(views, [], |row| row.get(0)).unwrap();
+    assert_eq!(views, "bank 2026-01-01T00:00:00Z");
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@
 use super::{BEGIN, DAY, HOUR, OTHER, Place, RETENTIONS, TPP, at, dated, env, hash};
 use crate::harness::Dice;
 use portvakt::state::{
-    Accounts, Asked, Bind, Bound, Completion, Decision, Finish, Finished, Kept, Page, PsuRef,
-    QuotaAsked, RequestAsked, Retention, Taken, Withdraw, Withdrawn,
+    Accounts, Asked, Bind, Bound, Completion, Decision, Finish, Finished, Kept, Learned, Page,
+    PsuRef, QuotaAsked, RequestAsked, Retention, Taken, Withdraw, Withdrawn,
 };
 use std::collections::BTreeMap;
 
@@ -16,9 +16,24 @@ type Context = (u64, Option<(u64, Option<Vec<String>>)>);
 #[derive(Clone, Debug, Default)]
 struct Psu {
     tpp: usize,
+    learned: bool,
     last_sca: u64,
     session: Option<(Vec<u8>, u64)>,
     contexts: BTreeMap<Option<u128>, Context>,
+}
+
+impl Psu {
+    /// Whether it is this TPP's once the bank says so: what was only learned gives way (SCA-19).
+    fn is_bound_by_the_bank_to(&mut self, tpp: usize) -> bool {
+        if self.tpp != tpp && self.learned {
+            *self = Self {
+                tpp,
+                ..Self::default()
+            };
+        }
+        self.learned &= self.tpp != tpp;
+        self.tpp == tpp
+    }
 }
 
 /// What was taken, as the model sees it.
@@ -71,7 +86,8 @@ async fn the_store_is_the_model() {
             60..72 => model.finish(kept, &mut dice, &what).await,
             72..77 => model.bind(kept, &mut dice, &what).await,
             77..83 => model.withdraw(kept, &mut dice, &what).await,
-            83..93 => {}
+            83..86 => model.learn(kept, &mut dice, &what).await,
+            86..93 => {}
             93..96 => drop(kept.tidy(at(model.now)).await.unwrap()),
             96 if step % 7 == 0 => {
                 drop(store.take());
@@ -316,7 +332,7 @@ impl Model {
                 tpp,
                 ..Psu::default()
             });
-            if known.tpp != tpp {
+            if !known.is_bound_by_the_bank_to(tpp) {
                 assert_eq!(finished, Finished::BoundElsewhere, "{what}");
                 return;
             }
@@ -353,7 +369,7 @@ impl Model {
             tpp,
             ..Psu::default()
         });
-        if known.tpp != tpp {
+        if !known.is_bound_by_the_bank_to(tpp) {
             assert_eq!(bound, Bound::Elsewhere, "{what}");
             return;
         }
@@ -371,13 +387,54 @@ impl Model {
         }
     }
 
+    /// What is learned is kept of a PSU that is nobody's, and changes nothing of any other (SCA-19).
+    async fn learn(&mut self, store: &Kept, dice: &mut Dice, what: &str) {
+        let psu = u128::from(dice.below(8));
+        let tpp = usize::try_from(dice.below(2)).unwrap();
+        let corporate = dice.one_in(3).then(|| u128::from(dice.below(2)));
+        let last_sca = dice.one_in(2).then(|| self.now - dice.below(200));
+        let accounts = accounts(dice);
+        let given = dice.one_in(2).then(|| self.now - dice.below(200));
+        let learned = Learned {
+            who: PsuRef {
+                tpp: TPPS[tpp],
+                psu,
+            },
+            corporate,
+            last_sca: last_sca.map(at),
+            consent: given.map(|given| (at(given), accounts.as_deref())),
+        };
+        let bound = store.learn(learned).await.unwrap();
+        if let Some(known) = self.psus.get(&psu) {
+            let here = if known.tpp == tpp {
+                Bound::Here
+            } else {
+                Bound::Elsewhere
+            };
+            assert_eq!(bound, here, "{what}");
+            return;
+        }
+        assert_eq!(bound, Bound::Here, "{what}");
+        let last_sca = last_sca.unwrap_or_default();
+        let context = (last_sca, given.map(|given| (given, accounts)));
+        let known = Psu {
+            tpp,
+            learned: true,
+            last_sca,
+            session: None,
+            contexts: BTreeMap::from([(corporate, context)]),
+        };
+        self.psus.insert(psu, known);
+    }
+
     async fn withdraw(&mut self, store: &Kept, dice: &mut Dice, what: &str) {
         let psu = u128::from(dice.below(8));
         let tpp = usize::try_from(dice.below(8) / 7).unwrap();
         let corporate = dice.one_in(2).then(|| u128::from(dice.below(2)));
-        let withdrawal = match dice.below(3) {
+        let withdrawal = match dice.below(4) {
             0 => Withdraw::Consent(corporate),
             1 => Withdraw::Consents,
+            2 => Withdraw::Binding,
             _ => Withdraw::Session,
         };
         let withdrawn = store
@@ -407,6 +464,9 @@ impl Model {
                 .values_mut()
                 .for_each(|context| context.1 = None),
             Withdraw::Session => known.session = None,
+            Withdraw::Binding => {
+                self.psus.remove(&psu);
+            }
         }
     }
 
@@ -438,11 +498,16 @@ impl Model {
                         };
                         (consent.given.unix(), accounts)
                     });
-                    (context.corporate, context.last_sca.unix(), consent)
+                    (
+                        context.corporate,
+                        context.last_sca.map_or(0, |at| at.unix()),
+                        consent,
+                    )
                 })
                 .collect();
             contexts.sort();
-            (found.last_sca.unix(), session, contexts)
+            let last_sca = found.last_sca.map_or(0, |at| at.unix());
+            (found.learned, last_sca, session, contexts)
         });
         let keys = store.keys();
         let expected = self
@@ -469,7 +534,7 @@ impl Model {
                     })
                     .collect();
                 contexts.sort();
-                (known.last_sca, session, contexts)
+                (known.learned, known.last_sca, session, contexts)
             });
         assert_eq!(found, expected, "{what}");
     }

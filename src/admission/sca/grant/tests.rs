@@ -24,14 +24,15 @@ fn session(name: &str) -> Hash {
 fn psu() -> Psu {
     let then = Timestamp::from_unix(THEN);
     Psu {
-        last_sca: then,
+        learned: false,
+        last_sca: Some(then),
         session: Some(Session {
             id: session("S"),
             completed: then,
         }),
         contexts: vec![Context {
             corporate: None,
-            last_sca: then,
+            last_sca: Some(then),
             consent: Some(Consent {
                 given: then,
                 accounts: Accounts::All,
@@ -70,7 +71,11 @@ fn judge_by(
 ) -> Result<Grant, Lack> {
     let terms = Terms {
         psu_present,
-        learning,
+        unknown: if learning {
+            Unknown::Learned
+        } else {
+            Unknown::AsNone
+        },
         keys: &keys(),
         at: Timestamp::from_unix(THEN + after),
         today: date(2026, 7, 1),
@@ -201,7 +206,7 @@ fn consents_and_sca_grow_old() {
     );
     // A payment's SCA since, in another context, counts for account access but not for the list without the PSU.
     let mut paid = known;
-    paid.last_sca = Timestamp::from_unix(THEN + 100 * DAY);
+    paid.last_sca = Some(Timestamp::from_unix(THEN + 100 * DAY));
     assert_eq!(lack(&other, Some(&paid), 181 * DAY), None);
     assert_eq!(lack(&list, Some(&paid), 181 * DAY), Some(Lack::RecentSca));
     assert_eq!(
