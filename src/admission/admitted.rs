@@ -10,7 +10,7 @@ use crate::interface::{
         self,
         accept_fix::{self, Fixes},
     },
-    operations::{Environment, Operation, Sca, Takes},
+    operations::{Body, Environment, Operation, Sca, Takes},
 };
 use crate::{
     clock::Timestamp,
@@ -65,13 +65,18 @@ impl Admitted {
             target: head.target.into(),
             host: head.host().unwrap_or_default().into(),
             peer: head.peer,
-            headers: forwarded_headers(head, operation.takes, fixes, grant.held()),
+            headers: forwarded_headers(head, &operation, fixes, grant.held()),
             psu_present: head.says_psu_present() && operation.takes == Takes::Whole,
+            // DIG-2: what nobody looks at need not be signed, so nobody behind the gateway gets to look at it.
+            body: if operation.body == Body::Ignored {
+                Bytes::new()
+            } else {
+                body
+            },
             operation,
             environment: world.policy.environment,
             links,
             at,
-            body,
             evidence,
             grant,
             claim,
@@ -98,7 +103,7 @@ impl Admitted {
         &self.target
     }
 
-    /// The host that was asked for.
+    /// The authority that the request was for, well-formed (FWD-2).
     pub fn host(&self) -> &[u8] {
         &self.host
     }
@@ -114,7 +119,7 @@ impl Admitted {
         &self.headers
     }
 
-    /// The body, byte for byte as received and signed (PAY-15).
+    /// The body, byte for byte as received and signed (PAY-15). Empty where the operation ignores it (DIG-2).
     pub const fn body(&self) -> &Bytes {
         &self.body
     }
@@ -227,15 +232,24 @@ impl Admitted {
     }
 }
 
+/// What is said of a body that stays here (DIG-2).
+static OF_BODY: [&headers::Header; 3] = [
+    &headers::DIGEST,
+    &headers::CONTENT_TYPE,
+    &headers::CONTENT_ENCODING,
+];
+
 /// FWD-2: the table is the allow-list. SCA-8: what is not known of the PSU stays here. HDR-3: sandbox operations take fewer. HDR-16: x-accept-fix is written anew.
 fn forwarded_headers(
     head: &Head<'_>,
-    takes: Takes,
+    operation: &Operation,
     fixes: Fixes,
     grant: Option<&Grant>,
 ) -> Vec<(HeaderName, HeaderValue)> {
     let mut forwarded = Vec::with_capacity(head.fields.map().len().saturating_add(1));
+    let takes = operation.takes;
     let rewritten = [&headers::HOST.name, &headers::X_ACCEPT_FIX.name];
+    let bodiless = operation.body == Body::Ignored;
     // SCA-8: a PSU-ID that is not the TPP's own is never forwarded, nor an agreement that nobody gave it.
     let unknown = |header: &headers::Header| {
         grant.is_some_and(|grant| {
@@ -247,6 +261,7 @@ fn forwarded_headers(
         !rewritten.contains(&&header.name)
             && (takes == Takes::Whole || header.on_sandbox)
             && !unknown(header)
+            && !(bodiless && OF_BODY.iter().any(|of_body| header.name == of_body.name))
     };
     if let Some(fixes) = fixes.header_value().filter(|_| takes == Takes::Whole) {
         forwarded.push((headers::X_ACCEPT_FIX.name.clone(), fixes));

@@ -358,7 +358,7 @@ fn row(operation: &Operation) -> String {
     let schema = operation.schema.name();
     let body = match operation.body {
         Body::None => "none",
-        Body::Ignored => "any",
+        Body::Ignored => "stays at the gateway",
         Body::Json if schema == "any" => "JSON",
         Body::Json => schema,
     };

@@ -1,6 +1,6 @@
 //! The Digest header: DIG-1, DIG-2.
 
-use crate::harness::{Call, Gate, accepted, refused};
+use crate::harness::{Call, Gate, Protocol, accepted, refused};
 use openssl::{
     base64::encode_block,
     sha::{sha256, sha512},
@@ -196,4 +196,42 @@ fn a_body_requires_a_digest() {
         &gate,
         &empty.altered(|request| request.remove_header("Digest")),
     );
+}
+
+/// What nobody looks at need not be signed, so the core gets none of it.
+//= DIG-2 accepted
+#[test]
+fn a_body_that_is_ignored_stays_at_the_gateway() {
+    let gate = Gate::builder().core_answers().start();
+    let consent = Call::new("POST", "/v1/consents");
+    let unsigned = |kind: &'static str, body: &'static [u8]| {
+        consent.clone().altered(move |request| {
+            request.set_header("Content-Type", kind);
+            request.body = Some(body.into());
+        })
+    };
+    let calls = [
+        consent.clone(),
+        consent.clone().json(r#"{"access":{}}"#),
+        consent
+            .clone()
+            .json("{}")
+            .with("Content-Encoding", "identity"),
+        consent.clone().with("Digest", NOTHING),
+        consent.clone().at("/v1/bank-offered-consents").json("{}"),
+        unsigned("application/json", b"{\"psu\":\"another\"}"),
+        unsigned("text/plain", b"x\0\r\n"),
+        unsigned("application/json", b"{}").chunked(),
+    ];
+    for call in calls {
+        for protocol in Protocol::ALL {
+            assert_eq!(gate.send(&call, protocol).status, 200);
+            let seen = gate.upstream().take().remove(0);
+            assert!(seen.whole && seen.body.is_empty(), "{:?}", seen.body);
+            for name in ["digest", "content-type", "content-encoding"] {
+                assert_eq!(seen.header(name), None, "{name}");
+            }
+            assert_eq!(seen.header("content-length"), Some("0"));
+        }
+    }
 }
