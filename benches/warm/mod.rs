@@ -55,6 +55,7 @@ pub(crate) struct Warm {
     method: Method,
     headers: HeaderMap,
     raw: Vec<u8>,
+    core: HeaderValue,
     body: Bytes,
     certificate: Arc<Certificate>,
     signature: Vec<u8>,
@@ -111,6 +112,7 @@ impl Warm {
             method: request.method.parse().unwrap(),
             certificate: world.trust.identify(shown.as_bytes(), None, NOW).unwrap(),
             raw: raw(&request),
+            core: HeaderValue::from_static("10.0.0.7:8080"),
             body: request.body.clone().unwrap_or_default().into(),
             signature: signature(&tpp.key_pem, request.signing_string.as_bytes()),
             runtime: Builder::new_current_thread().enable_time().build().unwrap(),
@@ -174,7 +176,7 @@ impl Warm {
 
     /// The head that goes upstream.
     pub(crate) fn head(&self, admitted: Option<&Admitted>) -> impl Sized + use<> {
-        upstream_head(admitted.or(self.once.as_ref()).unwrap()).unwrap()
+        upstream_head(admitted.or(self.once.as_ref()).unwrap(), &self.core).unwrap()
     }
 
     /// What is on /metrics of it.

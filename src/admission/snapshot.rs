@@ -62,6 +62,8 @@ pub struct Policy {
     pub psu_present: PsuPresent,
     /// What happens to a PSU-ID that no SCA gave out (SCA-19).
     pub unknown_psu: UnknownPsu,
+    /// The authorities that this gateway is called by; none where it is called by any (FWD-2).
+    pub hosts: Vec<String>,
     /// How calls without the PSU are counted.
     pub quota: QuotaPolicy,
     /// Whether request ids of safe methods are remembered like those of unsafe ones (REP-1). Default false.
@@ -110,6 +112,7 @@ impl Policy {
             redirect_hosts: BTreeMap::new(),
             psu_present: PsuPresent::SessionWhenSent,
             unknown_psu: UnknownPsu::Refuse,
+            hosts: Vec::new(),
             quota: QuotaPolicy::default(),
             replay_everywhere: false,
             time_zone: Self::time_zone(Self::TIME_ZONE).unwrap_or(TimeZone::UTC),

@@ -268,7 +268,7 @@ fn asserted(admitted: &Admitted) -> serde_json::Value {
     let folder = tempfile::tempdir().unwrap();
     let key = AssertionKey::read_or_make(&folder.path().join("key")).unwrap();
     let asserter = Asserter::new(key, None, "bank", "core");
-    let mut head = forward::upstream_head(admitted).unwrap();
+    let mut head = forward::upstream_head(admitted, &"core".parse().unwrap()).unwrap();
     assertion::insert(&asserter, admitted, &mut head, NOW).unwrap();
     let token = head
         .headers

@@ -8,11 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderValue;
 use rustls::sign::CertifiedKey;
 
 use super::pem;
 use super::section::Section;
 use super::value::Value;
+use crate::interface::headers::authority;
 
 /// The public listener.
 #[derive(Debug)]
@@ -50,6 +52,8 @@ pub enum ClientAuth {
 pub struct Upstream {
     /// Its address. Never a name: that would be resolved, blocking, on every request.
     pub address: SocketAddr,
+    /// Its Host (FWD-2). Default the address.
+    pub host: HeaderValue,
     /// How long a connection may take to be made. Default 1 s.
     pub connect_timeout: Duration,
     /// How long an answer may take, and each pause in it. Default 30 s.
@@ -118,20 +122,44 @@ impl Upstream {
                 value.fault(format!("{address} is the gateway's own"));
             }
         }
+        let host = section.optional("host");
+        let host = host.and_then(|value| header_value(authority(&value)?));
         let connect_timeout = duration(&mut section, "connect_timeout", 10, 30_000);
         let read_timeout = duration(&mut section, "read_timeout", 100, 300_000);
         let idle_timeout = duration(&mut section, "idle_timeout", 1_000, 3_600_000);
         let reuse = section.optional("reuse");
         let reuse = reuse.and_then(|value| value.one_of(&[("off", false), ("on", true)]));
         section.finish();
+        let address = address?;
         Some(Self {
-            address: address?,
+            address,
+            host: host.or_else(|| header_value(&address.to_string()))?,
             connect_timeout: connect_timeout.unwrap_or(Duration::from_secs(1)),
             read_timeout: read_timeout.unwrap_or(Duration::from_secs(30)),
             idle_timeout: idle_timeout.unwrap_or(Duration::from_secs(60)),
             reuse: reuse.unwrap_or(true),
         })
     }
+}
+
+/// A host, with or without a port (FWD-2).
+fn authority<'a>(value: &Value<'a>) -> Option<&'a str> {
+    let text = value.as_str()?;
+    if authority::parse(text.as_bytes()).is_some() {
+        return Some(text);
+    }
+    value.refuse("a host with or without a port, such as api.bank.example or 10.0.0.7:8080")
+}
+
+fn header_value(authority: &str) -> Option<HeaderValue> {
+    HeaderValue::from_str(authority).ok()
+}
+
+/// The authorities that TPPs call this gateway by (FWD-2); none where any is taken.
+pub(super) fn hosts(section: &mut Section<'_>) -> Vec<String> {
+    let hosts = section.optional_list("hosts").unwrap_or_default();
+    let hosts = hosts.iter().filter_map(authority);
+    hosts.map(str::to_owned).collect()
 }
 
 /// The TLS identity: both files are read and judged, and only then put together.

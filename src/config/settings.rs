@@ -18,7 +18,9 @@ use super::endpoints::{Listener, Upstream};
 use super::fault::{Fault, Faults, Inspection, Place};
 use super::section::Section;
 use super::value::Value;
-use super::{limits, operations, pem, policy, registers, revocation, sca, signing, state};
+use super::{
+    endpoints, limits, operations, pem, policy, registers, revocation, sca, signing, state,
+};
 use crate::admission::{Rates, Snapshot, Unbuilt, WhenUnknown};
 use crate::interface::openapi;
 use crate::interface::operations::{Catalogue, Environment, builtin};
@@ -162,6 +164,7 @@ fn settings(mut root: Section<'_>, inspection: &Inspection, base: &Path) -> Opti
     let address = Listener::address(&mut section);
     let clients = section.optional("client_anchors");
     let clients = clients.and_then(|value| folder(&value, base, Contents::Needed));
+    policy.hosts = endpoints::hosts(&mut section);
     let listener = Listener::read(section, address, base);
     let control = Control::read(&mut root, policy.environment, address, base);
     let steered = control.as_ref().map(|control| &control.address);

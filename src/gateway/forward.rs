@@ -36,13 +36,13 @@ const NAME_ENCODING: &AsciiSet = &CONTROLS.add(b'%');
 /// The headers that the gateway adds at most.
 const ADDED: usize = 16;
 
-/// Writes the head that goes upstream.
+/// Writes the head that goes upstream. `host` is the upstream's: what the caller wrote is in Forwarded (FWD-2).
 ///
 /// # Errors
 /// A value that is no header value: a fault of the gateway, since every one was checked.
-pub fn upstream_head(admitted: &Admitted) -> Result<Box<RequestHeader>> {
+pub fn upstream_head(admitted: &Admitted, host: &HeaderValue) -> Result<Box<RequestHeader>> {
     let fault = "a header value";
-    let mut headers = headers(admitted).or_err(ErrorType::InvalidHTTPHeader, fault)?;
+    let mut headers = headers(admitted, host).or_err(ErrorType::InvalidHTTPHeader, fault)?;
     // SCA-21. What only reads gets its link with the core's 401 (SCA-14).
     if !admitted.method().is_safe()
         && let Some(href) = admitted.sca_redirect().map_err(respond::no_link)?
@@ -60,10 +60,10 @@ pub fn upstream_head(admitted: &Admitted) -> Result<Box<RequestHeader>> {
     Ok(Box::new(head))
 }
 
-fn headers(admitted: &Admitted) -> Result<HeaderMap, InvalidHeaderValue> {
+fn headers(admitted: &Admitted, host: &HeaderValue) -> Result<HeaderMap, InvalidHeaderValue> {
     let passed = admitted.headers();
     let mut headers = HeaderMap::with_capacity(passed.len().saturating_add(ADDED));
-    headers.insert(header::HOST, HeaderValue::from_bytes(admitted.host())?);
+    headers.insert(header::HOST, host.clone());
     for (name, value) in passed {
         headers.append(name, value.clone());
     }
@@ -71,7 +71,10 @@ fn headers(admitted: &Admitted) -> Result<HeaderMap, InvalidHeaderValue> {
         headers.insert(header::CONTENT_LENGTH, admitted.body().len().into());
     }
     if let Some(peer) = admitted.peer() {
-        headers.insert(header::FORWARDED, forwarded(peer.ip()).try_into()?);
+        headers.insert(
+            header::FORWARDED,
+            forwarded(peer.ip(), admitted.host()).try_into()?,
+        );
     }
     insert_established(admitted, &mut headers)?;
     Ok(headers)
@@ -137,10 +140,16 @@ fn insert_grant(grant: &Grant, head: &mut HeaderMap) -> Result<(), InvalidHeader
     Ok(())
 }
 
-/// RFC 7239. Whatever the client said of itself in Forwarded is not passed on.
-fn forwarded(peer: IpAddr) -> String {
+/// RFC 7239. Whatever the client said of itself in Forwarded is not passed on. What is no token there stands in quotes: an IPv6
+/// address, a port.
+fn forwarded(peer: IpAddr, host: &[u8]) -> String {
+    let quote = if host.contains(&b':') { "\"" } else { "" };
+    // It is well-formed, so it is ASCII.
+    let host = std::str::from_utf8(host).unwrap_or_default();
     match peer {
-        IpAddr::V4(address) => format!("for={address};proto=https"),
-        IpAddr::V6(address) => format!("for=\"[{address}]\";proto=https"),
+        IpAddr::V4(address) => format!("for={address};host={quote}{host}{quote};proto=https"),
+        IpAddr::V6(address) => {
+            format!("for=\"[{address}]\";host={quote}{host}{quote};proto=https")
+        }
     }
 }

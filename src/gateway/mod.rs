@@ -13,12 +13,14 @@
 //!
 //! ```compile_fail,E0308
 //! use portvakt::gateway::forward;
-//! fn smuggle(head: &pingora::http::RequestHeader) { let _ = forward::upstream_head(head); }
+//! use http::HeaderValue;
+//! fn smuggle(head: &pingora::http::RequestHeader, host: &HeaderValue) { let _ = forward::upstream_head(head, host); }
 //! ```
 //!
 //! ```
 //! use portvakt::{admission::Admitted, gateway::forward};
-//! fn pass(admitted: &Admitted) { let _ = forward::upstream_head(admitted); }
+//! use http::HeaderValue;
+//! fn pass(admitted: &Admitted, host: &HeaderValue) { let _ = forward::upstream_head(admitted, host); }
 //! ```
 
 // TLS: the gateway's own certificate, and what is kept per connection.

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::signing::{AnswerSigner, AnswerSigning, Asserter};
 use bytes::Bytes;
-use http::{HeaderMap, header, response::Parts};
+use http::{HeaderMap, HeaderValue, header, response::Parts};
 use pingora::{
     Error, ErrorType, Result,
     http::{RequestHeader, ResponseHeader},
@@ -38,6 +38,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// The core.
 pub(super) struct Upstream {
     address: SocketAddr,
+    host: HeaderValue,
     connect_timeout: Duration,
     /// The connections that wait; none where each is closed after its answer (FWD-3).
     pool: Option<Pool>,
@@ -79,6 +80,7 @@ impl Upstream {
     ) -> Self {
         Self {
             address: settings.address,
+            host: settings.host.clone(),
             connect_timeout: settings.connect_timeout,
             pool: settings.reuse.then(|| Pool::new(settings.idle_timeout)),
             read_timeout: settings.read_timeout,
@@ -144,7 +146,7 @@ impl Upstream {
         exchange: &mut Exchange,
     ) -> std::result::Result<(HttpSession, ResponseHeader), Failed> {
         let admitted = exchange.admitted()?;
-        let mut request = forward::upstream_head(admitted)?;
+        let mut request = forward::upstream_head(admitted, &self.host)?;
         if let Some(asserter) = &self.asserter {
             assertion::insert(asserter, admitted, &mut request, gate.now())?;
         }

@@ -146,6 +146,7 @@ fn gate(upstream: SocketAddr, response_signing: Option<AnswerSigning>) -> Gate {
         body_timeout: Duration::from_secs(5),
         upstream: config::Upstream {
             address: upstream,
+            host: "core".parse().unwrap(),
             connect_timeout: Duration::from_secs(1),
             read_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(5),

@@ -2,6 +2,8 @@
 
 /// FWD-5.
 mod deprecation;
+/// FWD-2: Host.
+mod host;
 
 use crate::harness::{
     Call, Connection, Gate, Protocol, accepted, pki::LeafSpec, refused, render, render_head, world,
@@ -178,8 +180,8 @@ fn the_headers_of_the_table_reach_the_upstream_as_they_were() {
         });
     for passage in accepted(&gate, &call) {
         for (name, value) in &passage.request.headers {
-            // HDR-16 completes the list of fixes.
-            if name != "x-accept-fix" {
+            // HDR-16 completes the list of fixes; Host is the core's own.
+            if name != "x-accept-fix" && name != "Host" {
                 assert_eq!(passage.seen.header(name), Some(value.as_str()), "{name}");
             }
         }
@@ -264,7 +266,7 @@ fn other_headers_are_dropped() {
             );
             assert_eq!(
                 passage.seen.header("forwarded"),
-                Some("for=127.0.0.1;proto=https"),
+                Some("for=127.0.0.1;host=localhost;proto=https"),
                 "the gateway's own"
             );
             let names = passage.seen.names();

@@ -99,7 +99,7 @@ fn both_protocols_have_the_same_outcome() {
         let sorted = Protocol::ALL.map(|protocol| {
             // A gate for each, since a request id is used once.
             let clock = Clock::standing(Timestamp::from_unix(1_790_000_000));
-            let gate = Gate::builder().clock(&clock).start();
+            let gate = Gate::builder().clock(&clock).upstream("host: core").start();
             let call = call.clone().with("X-Request-ID", "one-and-the-same");
             let seen = accepted(&gate, &call.only(protocol)).remove(0).seen;
             let headers = seen.headers.into_iter();

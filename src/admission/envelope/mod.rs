@@ -22,7 +22,7 @@ use crate::{
     clock::Timestamp,
     interface::{
         Fault, Place, Reason, Refusal,
-        headers::{self, Header, accept_fix::Fixes, connection},
+        headers::{self, Header, accept_fix::Fixes, authority, connection},
         operations::{Operation, Takes},
     },
 };
@@ -65,6 +65,7 @@ pub(super) fn check(
     unsigned(head, &mut faults);
     let date = forms::date(head, &mut faults);
     nominations(head, &mut faults);
+    authority(head, policy, &mut faults);
     match (Refusal::of(faults), date) {
         (None, Some(date)) => Ok(Envelope { date, fixes }),
         (Some(refusal), _) => Err(refusal),
@@ -91,6 +92,18 @@ fn nominations(head: &Head<'_>, faults: &mut Vec<Fault>) {
         let text = format!("it nominates {name}, which must reach the service");
         faults.push(Fault::header(Reason::MalformedRequest, "Connection", text));
     }
+}
+
+/// FWD-2: the core is told whom the request was for, and may build links from it.
+fn authority(head: &Head<'_>, policy: &Policy, faults: &mut Vec<Fault>) {
+    let found = head.host().and_then(authority::parse);
+    let text = match found {
+        None => "it must be a host, with or without a port, as in api.bank.example:443",
+        Some(found) if policy.hosts.is_empty() || found.is_one_of(&policy.hosts) => return,
+        Some(_) => "no service of this name is here",
+    };
+    let fault = Fault::header(Reason::MalformedRequest, headers::HOST.written, text);
+    faults.push(fault);
 }
 
 /// HDR-3: what an operation does not take is dropped, not judged.

@@ -31,6 +31,7 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(upstream.read_timeout, Duration::from_secs(30));
     assert_eq!(upstream.idle_timeout, Duration::from_secs(60));
     assert!(upstream.reuse);
+    assert_eq!(upstream.host, "10.0.0.7:8080");
     let sca = &settings.sca;
     assert_eq!(sca.page, "https://bank.example/sca");
     assert!(sca.token_keys.ends_with("../state/sca-token.keys"));
@@ -88,8 +89,9 @@ listener:
   max_connections: 20
   body_timeout: 250ms
   keepalive: 15m
+  hosts: [api.bank.example, 'api.bank.example:8443']
 control: {address: '[::1]:9200'}
-upstream: {address: '[fd00::7]:8080', connect_timeout: 20ms, read_timeout: 2s, idle_timeout: 3s, reuse: off}
+upstream: {address: '[fd00::7]:8080', connect_timeout: 20ms, read_timeout: 2s, idle_timeout: 3s, reuse: off, host: core.bank.internal}
 trust: {anchors: ../certs/anchors, intermediates: ../certs/intermediates}
 sca:
   page: http://localhost:8080/sca?lang=nb
@@ -139,8 +141,13 @@ log: {access: false, level: warn}
         [20, 2_000, 3_000]
     );
     assert!(!upstream.reuse);
+    assert_eq!(upstream.host, "core.bank.internal");
     let world = &settings.snapshot;
     assert_eq!(world.policy.body_limit, 16 * 1024);
+    assert_eq!(
+        world.policy.hosts,
+        ["api.bank.example", "api.bank.example:8443"]
+    );
     assert_eq!(
         world.policy.also_signed,
         ["(request-target)", "tpp-session-id"]
@@ -206,7 +213,7 @@ fn the_example_runs_and_shows_the_true_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 51,
+        commented_out, 53,
         "every optional key whose default is shown"
     );
 }
@@ -272,7 +279,7 @@ listener:
   threads: many
   body_timeout: 10
 control: {address: '0.0.0.0:9100'}
-upstream: {address: 'core:8080', pool: 9}
+upstream: {address: 'core:8080', pool: 9, host: 'a b', reuse: maybe}
 trust: {anchors: ../certs/nowhere, intermediates: ../certs/intermediates}
 operations: operations.yaml
 log: {level: loud}
@@ -297,6 +304,8 @@ sca: {page: 'http://bank.example', token_lifetime: 2h, learn_until: 2027-01-31}
         "gateway.yaml:11:11: control.address: 0.0.0.0:9100 can be reached from other machines, and whoever reaches this listener is answered; use 127.0.0.1 or [::1], or set token_file, or certificate, key and client_ca",
         "gateway.yaml:12:21: upstream.address: found \"core:8080\"; expected an IP address and a port, such as 127.0.0.1:8080; a host name would be looked up for every request (invalid socket address syntax)",
         "gateway.yaml:12:34: upstream.pool: unknown key",
+        "gateway.yaml:12:49: upstream.host: found \"a b\"; expected a host with or without a port, such as api.bank.example or 10.0.0.7:8080",
+        "gateway.yaml:12:63: upstream.reuse: found \"maybe\"; expected one of \"off\", \"on\"",
         "gateway.yaml:13:18: trust.anchors: ../certs/nowhere is no folder that can be read: No such file or directory (os error 2)",
         "gateway.yaml:13:51: trust.intermediates: ../certs/intermediates/notes.txt holds no certificate; expected PEM, -----BEGIN CERTIFICATE-----",
         "gateway.yaml:15:14: log.level: found \"loud\"; expected one of \"error\", \"warn\", \"info\", \"debug\", \"trace\"",

@@ -7,6 +7,8 @@
 pub mod accept;
 // `x-accept-fix` (HDR-16).
 pub mod accept_fix;
+// `Host` (FWD-2).
+pub mod authority;
 // `PSU-Context`, `TPP-Redirect-Preferred` and `PSU-HTTP-Method` (HDR-10).
 pub mod choices;
 // `Connection` (FWD-2).
