@@ -56,6 +56,9 @@ mod upstream;
 // The head of its answer.
 mod answer;
 
+// Addresses in it that lead into the bank's network.
+mod inner_address;
+
 // A connection to the upstream.
 mod connection;
 

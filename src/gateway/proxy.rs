@@ -6,6 +6,7 @@ use super::{
     demand::Demand,
     door::Connection,
     drain::Underway,
+    inner_address::{Done, Place},
     respond::{self, Setting},
     settle,
     upstream::Upstream,
@@ -46,7 +47,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -103,6 +104,8 @@ pub struct Gate {
     /// The listener is closed: no connection is to wait for another request.
     closed: AtomicBool,
     closing: Notify,
+    /// The minute in which an inner address was last spoken of.
+    warned: AtomicU64,
 }
 
 /// What a gate is told.
@@ -167,6 +170,7 @@ impl Gate {
             underway: Arc::default(),
             closed: AtomicBool::new(false),
             closing: Notify::new(),
+            warned: AtomicU64::new(0),
         }
     }
 
@@ -240,6 +244,11 @@ impl Gate {
         }
         exchange.outcome = Some(Outcome::Forwarded(status));
         answer::clean(&mut head.headers);
+        let catalogue = &exchange.world.snapshot.catalogue;
+        let inside = self.upstream.inside();
+        inside.clean(&mut head.headers, catalogue, |place, done| {
+            self.names_inside(exchange, place, done);
+        });
         let bodiless = answer::is_bodiless(head, exchange.admitted()?.method());
         answer::frame(head, bodiless);
         if status == 401 && Demand::takes(content_length(head)) {
@@ -256,6 +265,31 @@ impl Gate {
             respond::say_quota(&mut head.headers, left)?;
         }
         respond::seal(head, &self.setting(exchange))
+    }
+
+    /// Looks at the first part of an answer's body, as it came (FWD-7). The gateway's own page is nobody's secret.
+    pub(super) fn look_at(&self, part: &[u8], exchange: &Exchange) {
+        let page = Some(exchange.world.links.page());
+        if self.upstream.inside().is_linked_in(part, page) {
+            self.names_inside(exchange, Place::Body, Done::Passed);
+        }
+    }
+
+    /// An answer names a host inside: it is counted, and said once a minute at most.
+    fn names_inside(&self, exchange: &Exchange, place: Place, done: Done) {
+        self.telemetry.inner_address(place.name(), done.name());
+        let minute = self.now().unix() / 60;
+        if self.warned.swap(minute, Ordering::Relaxed) != minute {
+            let operation = exchange.record.operation();
+            let operation = operation.map(|operation| operation.name.as_str());
+            let (place, done) = (place.name(), done.name());
+            tracing::warn!(
+                operation,
+                place,
+                done,
+                "an answer of the core names a host that only the bank's network has"
+            );
+        }
     }
 
     /// What is settled when the upstream answers; what is left of the quota.

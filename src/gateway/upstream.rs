@@ -14,6 +14,7 @@ use super::{
     assertion,
     connection::CoreConnection,
     forward,
+    inner_address::Inside,
     pool::Pool,
     proxy::{Exchange, Gate},
 };
@@ -42,6 +43,7 @@ pub(super) struct Upstream {
     connect_timeout: Duration,
     /// The connections that wait; none where each is closed after its answer (FWD-3).
     pool: Option<Pool>,
+    inside: Inside,
     read_timeout: Duration,
     asserter: Option<Arc<Asserter>>,
     signing: Option<AnswerSigning>,
@@ -81,6 +83,7 @@ impl Upstream {
         Self {
             address: settings.address,
             host: settings.host.clone(),
+            inside: Inside::new(settings.address.ip(), &settings.host),
             connect_timeout: settings.connect_timeout,
             pool: settings.reuse.then(|| Pool::new(settings.idle_timeout)),
             read_timeout: settings.read_timeout,
@@ -92,6 +95,11 @@ impl Upstream {
     /// What signs answers.
     pub(super) fn signer(&self) -> Option<&AnswerSigner> {
         self.signing.as_ref().map(|signing| &signing.signer)
+    }
+
+    /// Which hosts no answer may give away.
+    pub(super) const fn inside(&self) -> &Inside {
+        &self.inside
     }
 
     /// Sends an admitted request to the core, and its answer to the caller.
@@ -118,8 +126,8 @@ impl Upstream {
         gate.answered(&mut head, exchange).await?;
         gate.close_after(session);
         match &self.signing {
-            None => pass(session, exchange, &mut core, head).await?,
-            Some(signing) => hold(signing, session, exchange, &mut core, head).await?,
+            None => pass(gate, session, exchange, &mut core, head).await?,
+            Some(signing) => hold((gate, signing), session, exchange, &mut core, head).await?,
         }
         self.keep(core, bodiless).await;
         Ok(())
@@ -226,23 +234,25 @@ impl Upstream {
 
 /// Hands on an answer as it comes.
 async fn pass(
+    gate: &Gate,
     session: &mut Session,
     exchange: &mut Exchange,
     core: &mut HttpSession,
     head: Parts,
 ) -> Result<()> {
-    let (part, end) = next_part(core, exchange).await?;
+    let (part, end) = next_part(gate, core, exchange).await?;
     let empty = end && part.as_ref().is_none_or(Bytes::is_empty);
     let head = session.write_response_header(Box::new(head.into())).await;
     head.map_err(Error::into_down)?;
     if empty {
         return Ok(());
     }
-    stream(session, exchange, core, (part, end)).await
+    stream(gate, session, exchange, core, (part, end)).await
 }
 
 /// The rest of a body, from a part that was read.
 async fn stream(
+    gate: &Gate,
     session: &mut Session,
     exchange: &mut Exchange,
     core: &mut HttpSession,
@@ -254,13 +264,13 @@ async fn stream(
         if end {
             return Ok(());
         }
-        (part, end) = next_part(core, exchange).await?;
+        (part, end) = next_part(gate, core, exchange).await?;
     }
 }
 
 /// Reads the body, as far as it may be held, and hands on head and body, signed (SIG-12).
 async fn hold(
-    signing: &AnswerSigning,
+    (gate, signing): (&Gate, &AnswerSigning),
     session: &mut Session,
     exchange: &mut Exchange,
     core: &mut HttpSession,
@@ -268,7 +278,7 @@ async fn hold(
 ) -> Result<()> {
     let mut held = Vec::new();
     loop {
-        let (part, end) = next_part(core, exchange).await?;
+        let (part, end) = next_part(gate, core, exchange).await?;
         held.extend_from_slice(&part.unwrap_or_default());
         if end {
             break;
@@ -276,7 +286,8 @@ async fn hold(
         if held.len() > signing.body_limit {
             let head = session.write_response_header(Box::new(head.into())).await;
             head.map_err(Error::into_down)?;
-            return stream(session, exchange, core, (Some(held.into()), false)).await;
+            let held = (Some(held.into()), false);
+            return stream(gate, session, exchange, core, held).await;
         }
     }
     let bodiless = is_bodiless(&head, &session.req_header().method);
@@ -323,6 +334,7 @@ pub(super) fn sign(signer: &AnswerSigner, headers: &mut HeaderMap, body: &[u8]) 
 
 /// The next part of a body as the caller gets it, and whether it is the last.
 async fn next_part(
+    gate: &Gate,
     core: &mut HttpSession,
     exchange: &mut Exchange,
 ) -> Result<(Option<Bytes>, bool)> {
@@ -330,6 +342,11 @@ async fn next_part(
         (None, true)
     } else {
         let part = core.read_body_bytes().await.map_err(Error::into_up)?;
+        if let Some(first) = part.as_deref()
+            && first.len() == core.body_bytes_received()
+        {
+            gate.look_at(first, exchange);
+        }
         let end = part.is_none() || core.is_body_done();
         (part, end)
     };

@@ -103,6 +103,11 @@ impl Links {
         }
     }
 
+    /// What every link begins with.
+    pub fn page(&self) -> &str {
+        &self.page
+    }
+
     /// A link that starts this SCA, good from now until the lifetime is over.
     ///
     /// # Errors

@@ -53,6 +53,7 @@ pub(super) struct Metrics {
     lines_dropped: IntCounter,
     turned_away: IntCounter,
     bound_elsewhere: IntCounterVec,
+    inner_addresses: IntCounterVec,
 }
 
 impl Metrics {
@@ -117,6 +118,11 @@ impl Metrics {
                 "PSU-IDs of one TPP that were to be bound to another, by who asked for it.",
                 &["by"],
             ),
+            inner_addresses: counters(
+                "portvakt_inner_addresses_total",
+                "Addresses in the core's answers that only the bank's network has, by where they stood and what was done.",
+                &["place", "done"],
+            ),
         };
         metrics.register();
         metrics
@@ -171,6 +177,10 @@ impl Metrics {
         self.bound_elsewhere.with_label_values(&[by]).inc();
     }
 
+    pub(super) fn inner_address(&self, place: &str, done: &str) {
+        self.inner_addresses.with_label_values(&[place, done]).inc();
+    }
+
     pub(super) fn line_dropped(&self) {
         self.lines_dropped.inc();
     }
@@ -200,7 +210,7 @@ impl Metrics {
     }
 
     fn register(&self) {
-        let all: [Box<dyn prometheus::core::Collector>; 11] = [
+        let all: [Box<dyn prometheus::core::Collector>; 12] = [
             Box::new(self.without_session.counters().clone()),
             Box::new(self.requests.clone()),
             Box::new(self.whole.clone()),
@@ -212,6 +222,7 @@ impl Metrics {
             Box::new(self.lines_dropped.clone()),
             Box::new(self.turned_away.clone()),
             Box::new(self.bound_elsewhere.clone()),
+            Box::new(self.inner_addresses.clone()),
         ];
         for collector in all {
             if let Err(error) = self.registry.register(collector) {

@@ -77,6 +77,11 @@ impl Telemetry {
         self.metrics.handles(catalogue)
     }
 
+    /// An answer of the core named a host that only the bank's network has (FWD-7).
+    pub fn inner_address(&self, place: &str, done: &str) {
+        self.metrics.inner_address(place, done);
+    }
+
     /// Takes a request that has ended.
     pub fn take(&self, handles: &Handles, finished: Finished<'_>) {
         handles.count(&finished);

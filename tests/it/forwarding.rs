@@ -1,5 +1,7 @@
 //! What reaches the upstream beside the request itself, and what does not: FWD-1, FWD-2.
 
+/// FWD-7.
+mod cleaned;
 /// FWD-5.
 mod deprecation;
 /// FWD-2: Host.

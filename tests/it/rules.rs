@@ -25,7 +25,7 @@ const PARTLY: &[(&str, &str)] = &[
         "FWD-3",
         "routing to several upstreams, health checks, retries",
     ),
-    ("FWD-7", "limits on the size and the time of answers"),
+    ("FWD-7", "limits on the size and the time of bodies"),
 ];
 
 #[derive(serde::Deserialize)]

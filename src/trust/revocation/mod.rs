@@ -45,6 +45,7 @@ mod counters;
 
 pub use counters::Counters;
 pub use fetch::Address;
+pub(crate) use network::is_public;
 pub use network::{Network, NoNetwork};
 
 pub(crate) use sources::Sources;

@@ -69,8 +69,9 @@ pub(super) fn may_be_called(address: IpAddr, also: &[Network]) -> bool {
     is_a_host && (is_public(address) || also.iter().any(|network| network.contains(address)))
 }
 
-fn is_public(address: IpAddr) -> bool {
-    match address {
+/// Whether an address is one of the public Internet. IPv4 in IPv6 is IPv4.
+pub(crate) fn is_public(address: IpAddr) -> bool {
+    match address.to_canonical() {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),
     }

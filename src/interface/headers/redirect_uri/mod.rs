@@ -229,7 +229,7 @@ fn split_authority(rest: &str) -> (&str, Option<&str>) {
 }
 
 /// The host and what stands behind its colon; the colons of an IPv6 address stand in brackets.
-pub(super) fn split_port(authority: &str) -> (&str, Option<&str>) {
+pub(crate) fn split_port(authority: &str) -> (&str, Option<&str>) {
     match authority.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host, Some(port)),
         _ => (authority, None),

@@ -1,0 +1,214 @@
+//! What of the core's answers goes on to the caller: FWD-7.
+
+use crate::harness::{Answer, Call, Gate, Protocol, Reply, accepted};
+
+/// What the caller gets of an answer with these header lines, over each protocol.
+fn answers(gate: &Gate, lines: &str, body: &str) -> Vec<Answer> {
+    let length = body.len();
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{lines}\r\n\r\n{body}")
+        .into_bytes();
+    gate.upstream().reply(Reply::Raw(answer));
+    let passages = accepted(gate, &Call::plain());
+    let answers = passages.into_iter().map(|passage| passage.answer);
+    answers.collect()
+}
+
+//= FWD-7 accepted
+#[test]
+fn what_is_the_cores_own_business_ends_at_the_gateway() {
+    let gate = Gate::start();
+    let lines = [
+        "Connection: close, X-Hop, ETag",
+        "Connection: x-other-hop",
+        "X-Hop: 1",
+        "x-other-hop: 1",
+        "Keep-Alive: timeout=5",
+        "Proxy-Authenticate: Basic",
+        "Proxy-Connection: close",
+        "TE: trailers",
+        "Trailer: X-Sum",
+        "Upgrade: h2c",
+        "Set-Cookie: session=1",
+        "Set-Cookie: other=1",
+        "Set-Cookie2: x=1",
+        "Server: Tomcat/9",
+        "Via: 1.1 core-7",
+        "X-Powered-By: Servlet",
+        "Digest: SHA-256=AAAA",
+        "Signature: keyId=\"core\"",
+        "TPP-Signature-Certificate: AAAA",
+        "Gateway-Sca: session",
+        "Gateway-Anything: x",
+        "ETag: \"7\"",
+        "X-Kept: yes",
+        "Content-Language: nb",
+        "Content-Type: application/json",
+        "Retry-After: 7",
+    ];
+    let may_stay = ["x-kept", "content-language", "content-type", "retry-after"];
+    let of_the_gateway = [
+        "content-length",
+        "date",
+        "cache-control",
+        "x-request-id",
+        "connection",
+    ];
+    for answer in answers(&gate, &lines.join("\r\n"), "{}") {
+        for name in may_stay {
+            assert!(answer.header(name).is_some(), "{name}");
+        }
+        for (name, value) in &answer.headers {
+            let name = name.to_ascii_lowercase();
+            let known = may_stay.iter().chain(&of_the_gateway);
+            assert!(
+                known.into_iter().any(|known| *known == name),
+                "{name}: {value}"
+            );
+            assert!(
+                !value.to_ascii_lowercase().contains("hop"),
+                "{name}: {value}"
+            );
+        }
+        assert_eq!(answer.body, b"{}");
+    }
+}
+
+//= FWD-7 accepted
+#[test]
+fn addresses_that_lead_into_the_banks_network() {
+    let gate = Gate::builder().upstream("host: core.bank.internal").start();
+    let core = gate.upstream().address();
+    let path = "/v1/payments/norwegian-domestic-credit-transfers/7/status?x=1";
+    for host in [
+        format!("http://{core}"),
+        "https://core.bank.internal".into(),
+        "//CORE.bank.internal:8080".into(),
+        "http://localhost".into(),
+        "http://10.0.0.5:9000".into(),
+        "http://[fe80::1]".into(),
+    ] {
+        for name in ["Location", "Content-Location"] {
+            for answer in answers(&gate, &format!("{name}: {host}{path}"), "{}") {
+                assert_eq!(answer.header(name), Some(path), "{host}");
+            }
+            for elsewhere in ["/admin", "", "//evil.example/v1/accounts"] {
+                for answer in answers(&gate, &format!("{name}: {host}{elsewhere}"), "{}") {
+                    assert_eq!(answer.header(name), None, "{host}{elsewhere}");
+                }
+            }
+        }
+        let links = format!("Link: <{host}{path}>; rel=\"status\", <{host}/x>; rel=\"x\", </y>");
+        for answer in answers(&gate, &links, "{}") {
+            let expected = format!("<{path}>; rel=\"status\", </y>");
+            assert_eq!(answer.header("link"), Some(expected.as_str()));
+        }
+    }
+    for kept in [
+        "Location: https://bank.example/sca?request=x",
+        "Location: /v1/accounts",
+        "Content-Location: /nowhere",
+        "Link: <https://bank.example/docs>; rel=\"help\"",
+    ] {
+        let (name, value) = kept.split_once(": ").unwrap();
+        for answer in answers(&gate, kept, "{}") {
+            assert_eq!(answer.header(name), Some(value));
+        }
+    }
+    let counted = |place: &str, done: &str| {
+        let labels = [format!("place=\"{place}\""), format!("done=\"{done}\"")];
+        let labels = labels.each_ref().map(String::as_str);
+        gate.metric("portvakt_inner_addresses_total", &labels)
+    };
+    // Six hosts, over two protocols.
+    assert_eq!(counted("location", "made-relative"), 12.0);
+    assert_eq!(counted("location", "removed"), 36.0);
+    assert_eq!(counted("content-location", "removed"), 36.0);
+    assert_eq!(counted("link", "made-relative"), 12.0);
+    assert_eq!(counted("link", "removed"), 12.0);
+}
+
+/// A body goes on as it is: it may be signed, or hold what only looks like a link.
+//= FWD-7 accepted
+#[test]
+fn links_in_a_body_are_counted() {
+    let gate = Gate::start();
+    let core = gate.upstream().address();
+    let counted = || {
+        gate.metric(
+            "portvakt_inner_addresses_total",
+            &["place=\"body\"", "passed"],
+        )
+    };
+    for (href, count) in [
+        (format!("http://{core}/v1/accounts"), 2.0),
+        ("http:\\/\\/10.0.0.5\\/v1\\/accounts".into(), 4.0),
+        ("/v1/accounts".into(), 4.0),
+        ("https://bank.example/".into(), 4.0),
+    ] {
+        let body = format!(r#"{{"_links":{{"self":{{"href":"{href}"}}}}}}"#);
+        for answer in answers(&gate, "Content-Type: application/json", &body) {
+            assert_eq!(answer.body, body.as_bytes());
+        }
+        assert_eq!(counted(), count, "{href}");
+    }
+}
+
+/// The caller is told where the body ends by what the gateway understood of it.
+//= FWD-7 accepted
+#[test]
+fn answers_are_framed_anew() {
+    let gate = Gate::start();
+    let table: [(&str, u16, Option<&str>, &[u8]); 7] = [
+        (
+            "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+            200,
+            Some("2"),
+            b"{}",
+        ),
+        ("HTTP/1.0 200 OK\r\n\r\n{}", 200, None, b"{}"),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\n{}",
+            200,
+            Some("2"),
+            b"{}",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
+            200,
+            Some("2"),
+            b"{}",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\n{}",
+            200,
+            None,
+            b"{}",
+        ),
+        (
+            "HTTP/1.1 204 No\r\nContent-Length: 2\r\n\r\n",
+            204,
+            None,
+            b"",
+        ),
+        (
+            "HTTP/1.1 204 No\r\nTransfer-Encoding: chunked\r\n\r\n",
+            204,
+            None,
+            b"",
+        ),
+    ];
+    for (answer, status, length, body) in table {
+        gate.upstream().reply(Reply::Raw(answer.into()));
+        for protocol in Protocol::ALL {
+            let found = gate.send(&Call::plain(), protocol);
+            assert_eq!(
+                (found.status, found.body.as_slice()),
+                (status, body),
+                "{answer}"
+            );
+            if protocol == Protocol::Http1 {
+                assert_eq!(found.header("content-length"), length, "{answer}");
+            }
+        }
+    }
+}
