@@ -1,7 +1,7 @@
 //! What is sent behind an answer, or before one is asked for, never reaches another caller: FWD-3.
 
 use super::{answer_to, call, interleave, say};
-use crate::harness::{Call, Connection, Gate, Protocol, Reply, accepted, world};
+use crate::harness::{Call, Connection, Gate, Protocol, Reply, Seen, accepted, world};
 use std::{
     sync::{
         Arc, Mutex,
@@ -43,25 +43,34 @@ fn a_body_behind_an_answer_without_one() {
     }
 }
 
-/// Where it comes with the answer, nobody knows what comes still.
+/// Where something comes with the answer, nobody knows what comes still.
 //= FWD-3 accepted
 #[test]
-fn more_than_the_length() {
-    let gate = Gate::builder().threads(2).start();
-    gate.upstream().reply(Reply::play(|seen, stream| {
-        let answer = answer_to(seen);
-        if !say(
-            stream,
-            &[answer.as_slice(), b"HTTP/1.1 200 OK\r\n"].concat(),
-        ) {
-            return false;
-        }
-        thread::sleep(a_moment());
-        say(stream, b"Content-Length: 2\r\n\r\n{}")
-    }));
-    interleave(&gate, 100, |tpp, answer| {
-        assert_eq!((answer.status, &answer.json()["for"]), (200, &tpp.into()));
-    });
+fn more_than_the_answer() {
+    let chunked = |seen: &Seen| {
+        let whole = String::from_utf8(answer_to(seen)).unwrap();
+        let (_, body) = whole.split_once("\r\n\r\n").unwrap();
+        let length = body.len();
+        format!(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{length:x}\r\n{body}\r\n0\r\n\r\n"
+        )
+        .into_bytes()
+    };
+    let answers: [fn(&Seen) -> Vec<u8>; 2] = [answer_to, chunked];
+    for answer in answers {
+        let gate = Gate::builder().threads(2).start();
+        gate.upstream().reply(Reply::play(move |seen, stream| {
+            let surplus = b"HTTP/1.1 200 OK\r\n".as_slice();
+            if !say(stream, &[answer(seen).as_slice(), surplus].concat()) {
+                return false;
+            }
+            thread::sleep(a_moment());
+            say(stream, b"Content-Length: 2\r\n\r\n{}")
+        }));
+        interleave(&gate, 100, |tpp, answer| {
+            assert_eq!((answer.status, &answer.json()["for"]), (200, &tpp.into()));
+        });
+    }
 }
 
 /// A kept connection on which the core says something is not used: whatever it has said is there when the next request comes.

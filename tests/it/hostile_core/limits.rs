@@ -316,5 +316,6 @@ fn a_hundred_megabytes_are_not_held() {
         assert_eq!(gate.send(&Call::plain(), Protocol::Http1).status, 502);
     }
     most = most.max(resident(&program));
+    println!("resident: from {before} to at most {most} MiB");
     assert!(most < before + 48, "from {before} to {most} MiB");
 }
