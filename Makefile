@@ -9,7 +9,7 @@ ARGS =
 # How often `make soak` kills the gateway.
 COUNT = 100
 
-.PHONY: help demo test test-systems soak faults check dist bench bench-parts clean needs-build needs-bench needs-tests needs-systems
+.PHONY: help demo test test-systems soak faults flood check dist bench bench-parts clean needs-build needs-bench needs-tests needs-systems
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,9 @@ soak: needs-tests ## Kill the gateway under load and start it again, over and ov
 
 faults: needs-tests ## Measure what known TPPs feel while the responders of others fail
 	cargo test $(CARGO_FLAGS) --test it -- --ignored --exact certificate::faults::known_tpps_do_not_feel_the_responders_of_others --nocapture
+
+flood: needs-tests ## Send 100 000 unsigned requests of every kind and measure what they cost in CPU and memory
+	cargo test $(CARGO_FLAGS) --test it -- --ignored --exact flood::a_hundred_thousand_strangers --nocapture
 
 check: needs-build ## Judge without running: format, lints, documentation, dependencies
 	cargo fmt --check

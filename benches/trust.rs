@@ -14,7 +14,7 @@ mod pki;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use openssl::x509::X509;
+use openssl::{hash::MessageDigest, pkey::PKey, sign::Signer, x509::X509};
 use portvakt::{
     clock::{Clock, Stopwatch, Timestamp},
     trust::{
@@ -77,7 +77,8 @@ fn bench(criterion: &mut Criterion) {
     };
     let revocation = Arc::new(Revocation::new(settings).unwrap());
     revocation.start(&Clock::standing(NOW)).unwrap();
-    let presented = world.presented(&pki::LeafSpec::default());
+    let issued = world.issuing.issue(&pki::LeafSpec::default()).unwrap();
+    let presented: Vec<u8> = STANDARD.encode(&issued.der).into();
 
     let mut group = criterion.benchmark_group("trust");
     let trust = world.trust(Some(&revocation));
@@ -86,9 +87,16 @@ fn bench(criterion: &mut Criterion) {
         .enable_time()
         .build()
         .unwrap();
+    // Kept once a signature by it has verified.
+    let identified = trust.identify(&presented, None, NOW).unwrap();
+    let key = PKey::private_key_from_pem(issued.key_pem.as_bytes()).unwrap();
+    let mut signer = Signer::new(MessageDigest::sha256(), &key).unwrap();
+    let signature = signer.sign_oneshot_to_vec(b"message").unwrap();
+    let verified = identified.verify(b"message", &signature).unwrap();
+    trust.keep(&verified, Some(&slot));
     let warm = |slot: Option<&Slot>| {
-        let certificate = trust.identify(black_box(&presented), slot, NOW).unwrap();
-        let judged = revocation.standing(&certificate, NOW);
+        let identified = trust.identify(black_box(&presented), slot, NOW).unwrap();
+        let judged = revocation.standing(identified.certificate(), NOW);
         assert_eq!(black_box(judged), Standing::Good);
     };
     runtime.block_on(async { warm(None) });
@@ -98,9 +106,8 @@ fn bench(criterion: &mut Criterion) {
     group.bench_function("warm, in the cache", |bencher| {
         bencher.iter(|| warm(None));
     });
-    let certificate = trust.identify(&presented, None, NOW).unwrap();
     group.bench_function("revocation alone", |bencher| {
-        bencher.iter(|| revocation.standing(black_box(&certificate), NOW));
+        bencher.iter(|| revocation.standing(black_box(identified.certificate()), NOW));
     });
     group.bench_function("cold", |bencher| {
         bencher.iter_batched(

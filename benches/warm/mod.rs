@@ -7,8 +7,14 @@
 
 #![allow(
     dead_code,
+    unused_imports,
     reason = "this file is part of three programs, and each uses another part of it"
 )]
+
+/// What is refused.
+mod strangers;
+
+pub(crate) use strangers::Stranger;
 
 use super::pki;
 use bytes::Bytes;
@@ -16,7 +22,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use openssl::{hash::MessageDigest, pkey::PKey, sign::Signer, x509::X509};
 use portvakt::{
     admission::{
-        self, Admission, Admitted, Check, Framing, Head, Outcome, Policy, Record, Snapshot,
+        self, Admission, Admitted, Check, Framing, Head, Outcome, Policy, RateSettings, Rates,
+        Record, Snapshot,
     },
     clock::{Clock, Timestamp},
     gateway::forward::upstream_head,
@@ -110,7 +117,10 @@ impl Warm {
             telemetry,
             handles,
             method: request.method.parse().unwrap(),
-            certificate: world.trust.identify(shown.as_bytes(), None, NOW).unwrap(),
+            certificate: {
+                let identified = world.trust.identify(shown.as_bytes(), None, NOW);
+                Arc::clone(identified.unwrap().certificate())
+            },
             raw: raw(&request),
             core: HeaderValue::from_static("10.0.0.7:8080"),
             body: request.body.clone().unwrap_or_default().into(),
@@ -220,11 +230,21 @@ impl Warm {
 
 fn snapshot(anchor: &[u8]) -> Snapshot {
     let anchors = Anchors::new(vec![X509::from_der(anchor).unwrap()], Vec::new()).unwrap();
-    Snapshot::new(
+    let world = Snapshot::new(
         Policy::new(Environment::Sandbox),
         Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
         Trust::new(anchors),
-    )
+    );
+    // More certificates are new here than strangers may show in a second.
+    let rates = RateSettings {
+        chains_per_address: None,
+        chains: None,
+        ..RateSettings::default()
+    };
+    Snapshot {
+        rates: Arc::new(Rates::new(rates)),
+        ..world
+    }
 }
 
 fn links(folder: &TempDir) -> Links {

@@ -1,10 +1,12 @@
 //! Who is it (CRT-1 to CRT-4, CRT-9, CRT-10), and is it who shook hands (TLS-3)?
 
-use super::Head;
+use super::{Head, Rates, Signed};
 use crate::{
     clock::Timestamp,
     interface::{Fault, Reason, Refusal, headers},
-    trust::{Certificate, CertificateFault, Shown, Trust, Website},
+    trust::{
+        Certificate, CertificateFault, Found, Identified, MAX_PRESENTED, Shown, Trust, Website,
+    },
 };
 use std::sync::Arc;
 
@@ -12,14 +14,19 @@ use std::sync::Arc;
 #[must_use]
 #[derive(Debug)]
 pub struct Tpp {
-    certificate: Arc<Certificate>,
+    identified: Identified,
     website: Option<Arc<Website>>,
 }
 
 impl Tpp {
     /// The certificate.
     pub const fn certificate(&self) -> &Arc<Certificate> {
-        &self.certificate
+        self.identified.certificate()
+    }
+
+    /// The certificate, and where it was found.
+    pub(super) const fn identified(&self) -> &Identified {
+        &self.identified
     }
 
     /// The certificate of the TLS connection, of the same TPP; `None` where none was shown (TLS-3).
@@ -28,20 +35,42 @@ impl Tpp {
     }
 }
 
-pub(super) fn identify(head: &Head<'_>, trust: &Trust, now: Timestamp) -> Result<Tpp, Refusal> {
-    let presented = headers::TPP_SIGNATURE_CERTIFICATE
+/// A certificate that is kept costs a look-up. Any other costs a chain, of which strangers get so many and no more.
+pub(super) fn identify(
+    head: &Head<'_>,
+    trust: &Trust,
+    rates: &Rates,
+    now: Timestamp,
+) -> Result<Tpp, Refusal> {
+    let header = &headers::TPP_SIGNATURE_CERTIFICATE;
+    let presented = header
         .get(&head.fields)
         .map(|value| headers::trim(value.as_bytes()))
         .unwrap_or_default();
-    let certificate = trust
-        .identify(presented, head.slot, now)
-        .map_err(|fault| refuse(&fault))?;
+    if presented.len() > MAX_PRESENTED {
+        let text = "it is longer than 16 KiB";
+        return Err(Fault::header(Reason::HeadersTooLarge, header.written, text).into());
+    }
+    let found = trust.find(presented, head.slot, now);
+    let identified = match found.map_err(|fault| refuse(&fault))? {
+        Found::Known(identified) => identified,
+        Found::Unproven(candidate) => {
+            rates.chain(head.peer)?;
+            let chained = candidate.chain(trust, now);
+            chained.map_err(|fault| refuse(&fault))?
+        }
+    };
     let shown = head.client;
-    let website = shown.map(|shown| website(shown, &certificate, trust, now));
+    let website = shown.map(|shown| website(shown, identified.certificate(), trust, now));
     Ok(Tpp {
         website: website.transpose()?,
-        certificate,
+        identified,
     })
+}
+
+/// Keeps the certificate of a TPP that signed, so that its next request costs no chain (CRT-12).
+pub(super) fn keep(head: &Head<'_>, trust: &Trust, signed: &Signed) {
+    trust.keep(signed.verified(), head.slot);
 }
 
 /// TLS-3: whoever shows a QWAC signs as the TPP that it names.

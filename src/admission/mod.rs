@@ -21,7 +21,7 @@
 //!
 //! ```compile_fail,E0451
 //! use portvakt::admission::Signed;
-//! let forged = Signed { headers: String::new() };
+//! fn forge(earned: Signed) -> Signed { Signed { headers: String::new(), ..earned } }
 //! ```
 //!
 //! while looking at evidence does:
@@ -214,7 +214,7 @@ pub async fn prove<'a>(
     let tpp = record.judge(
         Stage::Certificate,
         policy,
-        certificate::identify(head, &world.trust, at),
+        certificate::identify(head, &world.trust, &world.rates, at),
     )?;
     record.identified(&tpp);
     let (entitled, signed) = match &tpp {
@@ -228,6 +228,9 @@ pub async fn prove<'a>(
         ),
         _ => (record.skip(Stage::Role), record.skip(Stage::Signature)),
     };
+    if let Judged::Held(signed) = &signed {
+        certificate::keep(head, &world.trust, signed);
+    }
     let signer = match (&tpp, &signed) {
         (Judged::Held(tpp), Judged::Held(_)) => Some(tpp),
         _ => None,

@@ -4,10 +4,13 @@
 //! Certificates are public, so nobody may use up another's rate by showing one. The counts are this process's own and
 //! are lost with it: they say nothing of what a TPP may do in a day. The time is the machine's, since a rate is about
 //! how much it can take now.
+//!
+//! Chains to an anchor have rates of their own. One costs as much as ten refusals, and whoever asks for it has proven nothing yet.
+//! Whose certificate is kept needs none, so that a flood of strangers is not felt by TPPs that are known.
 
 use crate::interface::{Fault, Reason, Refusal};
 use governor::{
-    DefaultKeyedRateLimiter, Quota, RateLimiter,
+    DefaultDirectRateLimiter, DefaultKeyedRateLimiter, NotUntil, Quota, RateLimiter,
     clock::{Clock, DefaultClock},
 };
 use std::{
@@ -24,6 +27,11 @@ pub struct RateSettings {
     pub per_address: Option<NonZeroU32>,
     /// Requests per second of one TPP; none is no limit. Default 1 000.
     pub per_tpp: Option<NonZeroU32>,
+    /// Chains per second for callers from one address whose certificate is not kept, two and a half times as many at once; none is no
+    /// limit. Default 20.
+    pub chains_per_address: Option<NonZeroU32>,
+    /// The same for all addresses together. Default 200, which take about a tenth of one core.
+    pub chains: Option<NonZeroU32>,
 }
 
 impl Default for RateSettings {
@@ -31,6 +39,8 @@ impl Default for RateSettings {
         Self {
             per_address: NonZeroU32::new(2_000),
             per_tpp: NonZeroU32::new(1_000),
+            chains_per_address: NonZeroU32::new(20),
+            chains: NonZeroU32::new(200),
         }
     }
 }
@@ -40,6 +50,8 @@ pub struct Rates {
     settings: RateSettings,
     addresses: Option<DefaultKeyedRateLimiter<u128>>,
     tpps: Option<DefaultKeyedRateLimiter<u64>>,
+    chains_by_address: Option<DefaultKeyedRateLimiter<u128>>,
+    chains: Option<DefaultDirectRateLimiter>,
     clock: DefaultClock,
     hasher: RandomState,
 }
@@ -62,6 +74,12 @@ impl Rates {
             tpps: settings
                 .per_tpp
                 .map(|rate| RateLimiter::keyed(Quota::per_second(rate))),
+            chains_by_address: settings
+                .chains_per_address
+                .map(|rate| RateLimiter::keyed(bursting(rate))),
+            chains: settings
+                .chains
+                .map(|rate| RateLimiter::direct(Quota::per_second(rate))),
             clock: DefaultClock::default(),
             hasher: RandomState::new(),
         }
@@ -74,7 +92,10 @@ impl Rates {
 
     /// Forgets whoever has been quiet. To be called now and then, off the request's path.
     pub fn tidy(&self) {
-        if let Some(addresses) = &self.addresses {
+        for addresses in [&self.addresses, &self.chains_by_address]
+            .into_iter()
+            .flatten()
+        {
             addresses.retain_recent();
             addresses.shrink_to_fit();
         }
@@ -104,11 +125,36 @@ impl Rates {
             .map_err(|until| self.refusal(until.wait_time_from(self.clock.now()), "this TPP"))
     }
 
+    /// A chain for a caller who has proven nothing.
+    pub(super) fn chain(&self, peer: Option<SocketAddr>) -> Result<(), Refusal> {
+        let refuse = |until: NotUntil<_>| {
+            let wait = until.wait_time_from(self.clock.now()).as_secs();
+            Refusal::new(Reason::Overloaded)
+                .retry_after(wait.saturating_add(1))
+                .for_operator(
+                    "more certificates that are not known came than are chained in a second"
+                        .to_owned(),
+                )
+        };
+        if let (Some(addresses), Some(peer)) = (&self.chains_by_address, peer) {
+            addresses.check_key(&network(peer.ip())).map_err(refuse)?;
+        }
+        self.chains
+            .as_ref()
+            .map_or(Ok(()), |chains| chains.check().map_err(refuse))
+    }
+
     fn refusal(&self, wait: std::time::Duration, whose: &str) -> Refusal {
         let text = format!("more requests came from {whose} than are taken in a second");
         let seconds = wait.as_secs().saturating_add(1);
         Refusal::from(Fault::request(Reason::RateLimited, text)).retry_after(seconds)
     }
+}
+
+/// So many a second, and two and a half times as many at once: a TPP that was never seen begins with several connections.
+const fn bursting(rate: NonZeroU32) -> Quota {
+    let more = rate.get().saturating_mul(3).div_ceil(2);
+    Quota::per_second(rate).allow_burst(rate.saturating_add(more))
 }
 
 /// What one client holds: an IPv4 address, or a /64 of IPv6.
@@ -134,6 +180,7 @@ mod tests {
         let rates = Rates::new(RateSettings {
             per_address: NonZeroU32::new(2),
             per_tpp: NonZeroU32::new(1),
+            ..RateSettings::default()
         });
         let from =
             |address: &str| rates.address(Some(SocketAddr::new(address.parse().unwrap(), 1)));
@@ -155,7 +202,26 @@ mod tests {
         let rates = Rates::new(RateSettings {
             per_address: None,
             per_tpp: None,
+            chains_per_address: None,
+            chains: None,
         });
         assert!((0..10_000).all(|_| rates.tpp("a").is_ok()));
+        assert!((0..10_000).all(|_| rates.chain(None).is_ok()));
+    }
+
+    #[test]
+    fn chains_for_strangers_end() {
+        let rates = Rates::new(RateSettings {
+            chains_per_address: NonZeroU32::new(2),
+            chains: NonZeroU32::new(8),
+            ..RateSettings::default()
+        });
+        let from = |address: &str| rates.chain(Some(SocketAddr::new(address.parse().unwrap(), 1)));
+        assert!((0..5).all(|_| from("192.0.2.1").is_ok()));
+        let refusal = from("192.0.2.1").unwrap_err();
+        assert_eq!(refusal.reason(), Reason::Overloaded);
+        assert_eq!(refusal.seconds_to_retry(), Some(1));
+        assert!((0..3).all(|_| from("192.0.2.2").is_ok()));
+        assert!(from("192.0.2.3").is_err() && rates.chain(None).is_err());
     }
 }

@@ -1,10 +1,13 @@
 //! Did they say it (SIG-2 to SIG-10, SIG-13, SIG-14)?
 
 use super::{Head, Policy, Tpp};
-use crate::interface::{
-    Fault, Reason, Refusal,
-    headers::{self, encoded_word, signature::Signature},
-    operations::Environment,
+use crate::{
+    interface::{
+        Fault, Reason, Refusal,
+        headers::{self, encoded_word, signature::Signature},
+        operations::Environment,
+    },
+    trust::Verified,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::HeaderValue;
@@ -20,12 +23,18 @@ const MAX_SIGNATURE: usize = 512 + 2;
 #[derive(Debug)]
 pub struct Signed {
     headers: String,
+    verified: Verified,
 }
 
 impl Signed {
     /// The verified list of headers, in lower case, separated by single spaces.
     pub fn headers(&self) -> &str {
         &self.headers
+    }
+
+    /// What shows that the certificate is the caller's.
+    pub(super) const fn verified(&self) -> &Verified {
+        &self.verified
     }
 
     /// Whether the request target was signed.
@@ -56,9 +65,11 @@ pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, policy: &Policy) -> Result<Sign
         return Err(refusal);
     }
     let signing_string = written(head, &signature, HeaderValues::All);
-    if verifies(tpp, &signature, &signing_string) {
+    if let Some(verified) = verified(tpp, &signature, &signing_string) {
+        tpp.certificate().remember_issuer(signature.issuer);
         return Ok(Signed {
             headers: listed(&signature),
+            verified,
         });
     }
     let text = "it does not verify over the signing string that the gateway built from the request and the list in headers";
@@ -193,18 +204,13 @@ fn append_value(head: &Head<'_>, name: &str, text: &mut Vec<u8>) {
 }
 
 /// SIG-9: canonical base64, and the padding of PKCS#1 v1.5 checked strictly (SIG-5).
-fn verifies(tpp: &Tpp, signature: &Signature<'_>, signing_string: &[u8]) -> bool {
+fn verified(tpp: &Tpp, signature: &Signature<'_>, signing_string: &[u8]) -> Option<Verified> {
     let mut bytes = [0_u8; MAX_SIGNATURE];
-    let decoded = STANDARD
+    let length = STANDARD
         .decode_slice(signature.signature, &mut bytes)
-        .ok()
-        .and_then(|length| bytes.get(..length));
-    decoded.is_some_and(|bytes| {
-        tpp.certificate()
-            .key()
-            .verify_sig(signing_string, bytes)
-            .is_ok()
-    })
+        .ok()?;
+    tpp.identified()
+        .verify(signing_string, bytes.get(..length)?)
 }
 
 fn fault(reason: Reason, text: String) -> Fault {

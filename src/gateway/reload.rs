@@ -115,7 +115,9 @@ impl Reloader {
                 vec![format!("{file}: {fault}")]
             })?;
         let links = Arc::new(links);
-        let snapshot = kept(self.running.world.load().snapshot(), settings.snapshot);
+        let before = self.running.world.load_full();
+        let mut snapshot = kept(before.snapshot(), settings.snapshot);
+        snapshot.trust.keep_those_of(&before.snapshot().trust, now);
         if let Some(revocation) = snapshot.trust.revocation() {
             revocation
                 .start(&self.clock)

@@ -38,7 +38,8 @@ impl Reason {
             | Self::BodyTooLarge
             | Self::MalformedRequest
             | Self::BodyUnexpected
-            | Self::RequestTimeout => transport(self),
+            | Self::RequestTimeout
+            | Self::HeadersTooLarge => transport(self),
             Self::HeaderMissing
             | Self::HeaderMalformed
             | Self::CorporateIdMissing
@@ -135,6 +136,12 @@ const fn transport(reason: Reason) -> Guide {
             when: "The body did not arrive within the gateway's time limit.",
             remedy: "Send the whole body at once after the head. If it keeps happening, look at the network between.",
             example: "Content-Length: 500, after which 200 bytes follow",
+        },
+        Reason::HeadersTooLarge => Guide {
+            rules: "HTTP-9",
+            when: "TPP-Signature-Certificate is longer than 16 KiB.",
+            remedy: "Send the base64 of the DER certificate and nothing else: it has under 4 KiB.",
+            example: "A PEM text with a whole bundle of CAs",
         },
         _ => Guide {
             rules: "HTTP-7, HTTP-10, FWD-2",
@@ -283,7 +290,7 @@ const fn certificate(reason: Reason) -> Guide {
     match reason {
         Reason::CertificateMalformed => Guide {
             rules: "CRT-1, CRT-10",
-            when: "TPP-Signature-Certificate is not a certificate in one of the accepted spellings.",
+            when: "TPP-Signature-Certificate is not a certificate in one of the accepted spellings, or more than 1 KiB of text stands around one in a PEM text.",
             remedy: "Send the base64 of the DER certificate on one line, and nothing else.",
             example: "The base64 of a key",
         },
@@ -424,8 +431,8 @@ const fn failure(reason: Reason) -> Guide {
             example: "The issuer's responder is down",
         },
         Reason::Overloaded => Guide {
-            rules: "ERR-4",
-            when: "The gateway is busy or about to stop.",
+            rules: "ERR-4, QUO-12",
+            when: "The gateway is busy or about to stop, or more certificates that it does not know came than it takes in a second. One is known once a request that it signed was verified.",
             remedy: "Try again after the seconds in Retry-After.",
             example: "A restart",
         },

@@ -65,6 +65,8 @@ reasons! {
     BodyUnexpected = (400, FormatError, "body-unexpected", "This operation takes no body."),
     /// The part of HTTP-9 that concerns bodies: one that does not arrive in time.
     RequestTimeout = (408, BadRequest, "request-timeout", "The body did not arrive in time."),
+    /// The part of HTTP-9 that concerns one header: TPP-Signature-Certificate over 16 KiB.
+    HeadersTooLarge = (431, BadRequest, "headers-too-large", "A header is larger than this gateway accepts."),
     /// HDR-1, HDR-2, HDR-3, HDR-5, HDR-13, DIG-2
     HeaderMissing = (400, HttpHeaderRequired, "header-missing", "A header that this operation requires is missing."),
     /// HDR-5, HDR-7 to HDR-12, HDR-14, HDR-16, DAT-1
@@ -147,7 +149,7 @@ reasons! {
     UpstreamUnreachable = (502, SystemError, "upstream-unreachable", "The service behind the gateway cannot be reached."),
     /// ERR-4
     UpstreamTimeout = (504, SystemError, "upstream-timeout", "The service behind the gateway did not answer in time."),
-    /// ERR-4: too many connections, or the gateway is draining.
+    /// ERR-4: too many connections or certificates of strangers (QUO-12), or the gateway is draining.
     Overloaded = (503, SystemError, "overloaded", "The gateway is busy; try again."),
     /// ERR-4, REP-1
     StateUnavailable = (503, SystemError, "state-unavailable", "The gateway cannot reach its records; try again."),

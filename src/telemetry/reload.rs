@@ -91,7 +91,7 @@ impl InUse {
         let name = "portvakt_tpp_certificate_end_timestamp_seconds";
         writeln!(
             out,
-            "# HELP {name} When the certificates of TPPs end that were seen since, those first that end first; at most {MOST_CERTIFICATES}.\n\
+            "# HELP {name} When the certificates of TPPs end by which a signature has verified, those first that end first; at most {MOST_CERTIFICATES}.\n\
              # TYPE {name} gauge"
         )?;
         for (end, certificate) in self.seen.first_to_end(MOST_CERTIFICATES) {

@@ -5,7 +5,9 @@
 //! role are judged on every request.
 
 use super::{
-    CertificateFault, Trust, chain, decode, judgement,
+    Candidate, CertificateFault, Trust, chain,
+    decode::Presented,
+    judgement,
     name::Name,
     revocation::Sources,
     tolerance::{Tolerance, Tolerances, Tolerated},
@@ -15,10 +17,13 @@ use aws_lc_rs::signature::ParsedPublicKey;
 use http::HeaderValue;
 use std::{fmt, sync::OnceLock};
 
+/// The longest spelling of an issuer that is remembered, in bytes. Real ones have under 300.
+const MAX_SPELLING: usize = 1024;
+
 /// A certificate that chains to an anchor and identifies a TPP (CRT-1 to CRT-4).
 #[derive(Debug)]
 pub struct Certificate {
-    /// The header's value that showed it.
+    /// The header's value that showed it first.
     presented: Box<[u8]>,
     /// The Trust that judged it.
     generation: u64,
@@ -59,21 +64,17 @@ impl Validity {
 }
 
 impl Certificate {
-    /// Judges a header's value by the anchors: the cheap checks first, the chain when only it is left.
+    /// Judges a candidate by the anchors.
     pub(super) fn judge(
-        presented: &[u8],
+        candidate: Candidate,
         trust: &Trust,
         now: Timestamp,
     ) -> Result<Self, CertificateFault> {
-        let decoded = decode::decode(presented)?;
-        let (certificate, rest) = judgement::read(&decoded.leaf)?;
-        judgement::ends(rest)?;
-        judgement::algorithms_agree(&certificate)?;
-        let key = judgement::signing_key(&certificate)?;
-        judgement::is_no_ca(&certificate)?;
-        let members = trust.anchors.members(&decoded.leaf, &decoded.pool, now)?;
+        let Presented { leaf, pool } = &candidate.certificates;
+        let members = trust.anchors.members(leaf, pool, now)?;
         let validity = chain::validity(&members)?;
         judgement::validity(&validity, now)?;
+        let (certificate, _) = judgement::read(leaf)?;
         let mut tolerance = Tolerance::of(trust.policy);
         let statements = judgement::statements_by(&certificate, &mut tolerance)?;
         if !tolerance.used().contains(Tolerated::StatementUnwrapped) {
@@ -83,23 +84,24 @@ impl Certificate {
         judgement::key_usage(&certificate)?;
         let psd2 = judgement::psd2_by(&statements, &mut tolerance)?;
         let issuer = judgement::issuer(&certificate)?;
+        let tpp_id = judgement::tpp_id(&certificate)?;
         // Only now: an address in a certificate is nothing before it chains to an anchor (CRT-11).
         let sources = trust.sources(&trust.anchors, &members, now)?;
         Ok(Self {
-            presented: presented.into(),
             generation: trust.generation,
             sources,
-            tpp_id: judgement::tpp_id(&certificate)?,
+            tpp_id,
             tpp_name: judgement::tpp_name(&certificate),
             roles: psd2.roles,
             nca_id: psd2.nca_id,
             tolerated: tolerance.used(),
             serial: judgement::without_leading_zeros(certificate.raw_serial()).to_vec(),
             issuer,
-            key,
             validity,
             spelling: OnceLock::new(),
             told: OnceLock::new(),
+            presented: candidate.presented,
+            key: candidate.key,
         })
     }
 
@@ -193,14 +195,25 @@ impl Certificate {
         {
             return Ok(());
         }
-        self.issuer.compare(spelling)?;
-        let _ = self.spelling.set(spelling.into());
-        Ok(())
+        self.issuer.compare(spelling)
     }
 
-    /// Whether it is the one that this header value shows, judged by this Trust.
-    pub(super) fn is(&self, presented: &[u8], generation: u64) -> bool {
-        self.generation == generation && *self.presented == *presented
+    /// Remembers how the TPP spells the issuer. To be called once its signature has verified: a stranger's spelling would stay, and
+    /// that of the TPP be compared each time.
+    pub(crate) fn remember_issuer(&self, spelling: &[u8]) {
+        if self.spelling.get().is_none() && spelling.len() <= MAX_SPELLING {
+            let _ = self.spelling.set(spelling.into());
+        }
+    }
+
+    /// The header's value that showed it first.
+    pub(super) const fn presented(&self) -> &[u8] {
+        &self.presented
+    }
+
+    /// Whether this Trust judged it.
+    pub(super) const fn is_of(&self, generation: u64) -> bool {
+        self.generation == generation
     }
 }
 

@@ -6,14 +6,18 @@
 
 use super::CertificateFault;
 use base64::{Engine, engine::general_purpose::STANDARD};
+use memchr::memmem;
 use percent_encoding::percent_decode;
 use std::borrow::Cow;
 
 /// A chain of certificates has rarely more than four members.
 pub(super) const MAX_CERTIFICATES: usize = 8;
 
-const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
-const END: &str = "-----END CERTIFICATE-----";
+/// The most text before a certificate of a PEM text, and behind the last, in bytes: OpenSSL and Java write a few names there.
+const MAX_TEXT: usize = 1024;
+
+const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
+const END: &[u8] = b"-----END CERTIFICATE-----";
 
 /// What the header holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,32 +55,30 @@ pub fn decode(value: &[u8]) -> Result<Presented, CertificateFault> {
 }
 
 fn is_pem(text: &[u8]) -> bool {
-    text.windows(BEGIN.len())
-        .any(|window| window == BEGIN.as_bytes())
+    memmem::find(text, BEGIN).is_some()
 }
 
 fn decode_pem(text: &[u8]) -> Result<Presented, CertificateFault> {
-    let text = String::from_utf8_lossy(text);
-    let mut certificates = Vec::new();
-    for block in text.split(BEGIN).skip(1) {
-        let (content, _) = block
-            .split_once(END)
-            .ok_or(CertificateFault::Malformed("the PEM text has no END line"))?;
+    let (mut certificates, mut rest) = (Vec::new(), text);
+    while let Some((around, after)) = split(rest, BEGIN) {
+        is_short(around)?;
+        let (content, after) =
+            split(after, END).ok_or(CertificateFault::Malformed("the PEM text has no END line"))?;
         if certificates.len() == MAX_CERTIFICATES {
             return Err(CertificateFault::Malformed(
                 "the PEM text holds more than 8 certificates",
             ));
         }
-        let base64: String = content
-            .chars()
-            .filter(|character| !character.is_ascii_whitespace())
-            .collect();
+        let base64 = content.iter().copied();
+        let base64: Vec<u8> = base64.filter(|byte| !byte.is_ascii_whitespace()).collect();
         certificates.push(
             STANDARD
                 .decode(base64)
                 .map_err(|_| CertificateFault::Malformed("the PEM text does not hold base64"))?,
         );
+        rest = after;
     }
+    is_short(rest)?;
     let mut certificates = certificates.into_iter();
     let leaf = certificates.next().ok_or(CertificateFault::Malformed(
         "the PEM text holds no certificate",
@@ -87,6 +89,21 @@ fn decode_pem(text: &[u8]) -> Result<Presented, CertificateFault> {
     })
 }
 
+/// What stands before a mark, and what follows it.
+fn split<'a>(text: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let (before, from) = text.split_at_checked(memmem::find(text, mark)?)?;
+    Some((before, from.strip_prefix(mark)?))
+}
+
+const fn is_short(text: &[u8]) -> Result<(), CertificateFault> {
+    if text.len() > MAX_TEXT {
+        return Err(CertificateFault::Malformed(
+            "more than 1 KiB of text stands around a certificate of the PEM text",
+        ));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +111,9 @@ mod tests {
 
     /// Bytes whose base64 holds `+` and `/`.
     const DER: [u8; 6] = [0xfb, 0xff, 0xfe, 0xfb, 0xef, 0xbe];
+
+    const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
+    const END: &str = "-----END CERTIFICATE-----";
 
     #[test]
     fn spellings_of_one_certificate() {
@@ -125,6 +145,9 @@ mod tests {
         }
         let chain = format!("{pem}{}", pem.replace(first, "AAAA"));
         assert_eq!(decode(chain.as_bytes()).unwrap().pool.len(), 1);
+        let text = "x".repeat(1_024);
+        let around = format!("{text}{BEGIN}AAAA{END}{text}{BEGIN}AAAA{END}{text}");
+        assert_eq!(decode(around.as_bytes()).unwrap().pool.len(), 1);
     }
 
     #[test]
@@ -136,6 +159,10 @@ mod tests {
             "AAA",
             &format!("{BEGIN}&&&{END}"),
             &format!("{BEGIN}AAAA{END}").repeat(9),
+            &format!("{}{BEGIN}AAAA{END}", "x".repeat(1_025)),
+            &format!("{BEGIN}AAAA{END}{}", "x".repeat(1_025)),
+            &format!("{BEGIN}AAAA{END}{}{BEGIN}AAAA{END}", "x".repeat(1_025)),
+            &STANDARD.encode(format!("{}{BEGIN}AAAA{END}", "x".repeat(1_025))),
         ] {
             assert!(
                 matches!(decode(bad.as_bytes()), Err(CertificateFault::Malformed(_))),

@@ -28,6 +28,9 @@ pub mod register;
 // One rule each, over a certificate that was read.
 pub(crate) mod judgement;
 
+// Which certificates are kept ready, and what keeps them (CRT-12).
+mod known;
+
 // What a certificate says.
 pub mod certificate;
 
@@ -37,6 +40,7 @@ pub mod website;
 pub use certificate::{Certificate, Roles, Validity};
 pub use chain::Anchors;
 pub(crate) use chain::end_of;
+pub use known::{Candidate, Found, Identified, Seen, Slot, Verified};
 pub use qc::CertificateTypes;
 pub use register::Registers;
 pub use revocation::Revocation;
@@ -44,14 +48,11 @@ pub use tolerance::{CertificatePolicy, Tolerated};
 pub use website::{Shown, Website};
 
 use crate::{clock::Timestamp, interface::Reason};
-use moka::sync::Cache;
+use known::Known;
 use openssl::x509::{X509, X509Ref};
-use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
 /// Why a certificate does not identify a TPP. The texts are the operator's; what the caller reads is the reason's.
@@ -93,30 +94,10 @@ impl CertificateFault {
             Self::NotPsd2(_) => Reason::CertificateNotPsd2,
         }
     }
-
-    /// Whether no other time would change it (CRT-12). Whether a certificate leads to an anchor is judged without regard
-    /// to the time, and with every certificate that could help: only other anchors would change that, and with them
-    /// comes another [`Trust`].
-    const fn is_lasting(&self) -> bool {
-        match self {
-            Self::Malformed(_)
-            | Self::Weak(_)
-            | Self::Untrusted(_)
-            | Self::WrongType(_)
-            | Self::NotPsd2(_) => true,
-            Self::Expired(_) | Self::NotYetValid(_) => false,
-        }
-    }
 }
 
-/// How many TPP certificates are kept ready. A country has a few hundred TPPs; one more costs a chain.
-const CERTIFICATES_KEPT: u64 = 10_000;
-
-/// How many refused certificates are remembered: 32 bytes and a few words each.
-const REFUSALS_KEPT: u64 = 10_000;
-
-/// How long a refusal is remembered: what only failed for want of memory is judged again soon.
-const REFUSALS_LAST: Duration = Duration::from_secs(60);
+/// The longest TPP-Signature-Certificate, in bytes (HTTP-9). A chain of four certificates takes half of it.
+pub const MAX_PRESENTED: usize = 16 * 1024;
 
 /// Everything by which certificates are judged, and the certificates that chained to it.
 #[derive(Debug)]
@@ -127,9 +108,7 @@ pub struct Trust {
     policy: CertificatePolicy,
     types: CertificateTypes,
     revocation: Option<Arc<Revocation>>,
-    /// Refusals that no time can change (CRT-12), by the SHA-256 of what was presented.
-    refused: Cache<[u8; 32], CertificateFault>,
-    known: Cache<Box<[u8]>, Arc<Certificate>>,
+    known: Known,
     /// Tells certificates that were judged by these anchors from those of a Trust before a reload (CRT-12).
     generation: u64,
 }
@@ -144,11 +123,7 @@ impl Trust {
             policy: CertificatePolicy::Strict,
             types: CertificateTypes::default(),
             revocation: None,
-            refused: Cache::builder()
-                .max_capacity(REFUSALS_KEPT)
-                .time_to_live(REFUSALS_LAST)
-                .build(),
-            known: Cache::new(CERTIFICATES_KEPT),
+            known: Known::new(),
             generation: GENERATION.fetch_add(1, Ordering::Relaxed),
         }
     }
@@ -194,7 +169,7 @@ impl Trust {
             .filter_map(|(name, end)| end.map(|end| (name, end)))
     }
 
-    /// The TPP certificates that are kept ready, now and later.
+    /// The certificates of TPPs whose signature verified, now and later.
     pub fn seen(&self) -> Seen {
         Seen(self.known.clone())
     }
@@ -204,9 +179,33 @@ impl Trust {
         self.anchors
     }
 
-    /// The certificate in a header's value, chained to an anchor and valid at `now` (CRT-1 to CRT-4, CRT-10).
+    /// What is known of the certificate in a header's value (CRT-1, CRT-12). A slot is compared first, then the certificate's own bytes
+    /// are looked up; all that is left then costs a chain, which is the caller's to allow.
     ///
-    /// The connection's slot is looked at first, then the cache; only a certificate that is new costs a chain.
+    /// # Errors
+    /// The first fault, in the order of the rules.
+    pub fn find(
+        &self,
+        presented: &[u8],
+        slot: Option<&Slot>,
+        now: Timestamp,
+    ) -> Result<Found, CertificateFault> {
+        if let Some(certificate) = slot.and_then(|slot| slot.get(presented, self.generation))
+            && certificate.judge_validity(now).is_ok()
+        {
+            return Ok(Found::Known(Identified::in_slot(certificate)));
+        }
+        if presented.len() > MAX_PRESENTED {
+            return Err(CertificateFault::Malformed("it is longer than 16 KiB"));
+        }
+        let certificates = decode::decode(presented)?;
+        match self.known.find(&certificates, now)? {
+            Ok(certificate) => Ok(Found::Known(Identified::known(certificate, presented))),
+            Err(digests) => Candidate::read(presented, certificates, digests).map(Found::Unproven),
+        }
+    }
+
+    /// The certificate in a header's value, chained to an anchor and valid at `now` (CRT-1 to CRT-4, CRT-10), whatever that costs.
     ///
     /// # Errors
     /// The first fault, in the order of the rules.
@@ -215,18 +214,27 @@ impl Trust {
         presented: &[u8],
         slot: Option<&Slot>,
         now: Timestamp,
-    ) -> Result<Arc<Certificate>, CertificateFault> {
-        if let Some(slot) = slot {
-            if let Some(certificate) = slot.get(presented, self.generation)
-                && certificate.judge_validity(now).is_ok()
-            {
-                return Ok(certificate);
-            }
-            let certificate = self.look_up(presented, now)?;
-            slot.put(&certificate);
-            return Ok(certificate);
+    ) -> Result<Identified, CertificateFault> {
+        match self.find(presented, slot, now)? {
+            Found::Known(identified) => Ok(identified),
+            Found::Unproven(candidate) => candidate.chain(self, now),
         }
-        self.look_up(presented, now)
+    }
+
+    /// Keeps the certificate by which a signature verified, for the connection and for all.
+    pub fn keep(&self, verified: &Verified, slot: Option<&Slot>) {
+        verified.keep(&self.known, slot);
+    }
+
+    /// Keeps the certificates that another trust has kept, as far as they hold by this one at `now`: each is judged anew (CRT-12), so
+    /// that a TPP that is known stays so over a reload.
+    pub fn keep_those_of(&self, other: &Self, now: Timestamp) {
+        for certificate in other.known.all() {
+            let found = self.find(certificate.presented(), None, now);
+            if let Ok(Found::Unproven(candidate)) = found {
+                candidate.rejudge(self, now);
+            }
+        }
     }
 
     /// The certificate of a TLS connection, chained to an anchor and valid at `now` (TLS-3).
@@ -250,82 +258,5 @@ impl Trust {
             .map(|revocation| revocation.sources(members, others))
             .transpose()
             .map_err(|fault| CertificateFault::Untrusted(fault.to_string()))
-    }
-
-    fn look_up(
-        &self,
-        presented: &[u8],
-        now: Timestamp,
-    ) -> Result<Arc<Certificate>, CertificateFault> {
-        // One that is not valid any more is chained anew: another path to an anchor may hold.
-        if let Some(certificate) = self
-            .known
-            .get(presented)
-            .filter(|certificate| certificate.judge_validity(now).is_ok())
-        {
-            return Ok(certificate);
-        }
-        let digest = sha256(presented);
-        if let Some(fault) = self.refused.get(&digest) {
-            return Err(fault);
-        }
-        let judged = Certificate::judge(presented, self, now);
-        let certificate = match judged {
-            Ok(certificate) => Arc::new(certificate),
-            Err(fault) => {
-                if fault.is_lasting() {
-                    self.refused.insert(digest, fault.clone());
-                }
-                return Err(fault);
-            }
-        };
-        self.known
-            .insert(presented.into(), Arc::clone(&certificate));
-        Ok(certificate)
-    }
-}
-
-/// The certificates that chained to an anchor and are kept ready: what telemetry reads.
-#[derive(Clone, Debug)]
-pub struct Seen(Cache<Box<[u8]>, Arc<Certificate>>);
-
-impl Seen {
-    /// Those that end first, with when they do: so many at most.
-    pub fn first_to_end(&self, most: usize) -> Vec<(Timestamp, Arc<Certificate>)> {
-        let ends = self.0.iter().filter_map(|(_, certificate)| {
-            let end = certificate.validity().first()?.not_after;
-            Some((end, certificate))
-        });
-        let mut ends: Vec<_> = ends.collect();
-        ends.sort_by_key(|(end, _)| *end);
-        ends.truncate(most);
-        ends
-    }
-}
-
-fn sha256(bytes: &[u8]) -> [u8; 32] {
-    let mut out = [0; 32];
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
-    for (out, byte) in out.iter_mut().zip(digest.as_ref()) {
-        *out = *byte;
-    }
-    out
-}
-
-/// The last certificate that a connection showed. A TPP shows the same one again and again: comparing it byte by byte
-/// costs a tenth of looking it up.
-#[derive(Debug, Default)]
-pub struct Slot(Mutex<Option<Arc<Certificate>>>);
-
-impl Slot {
-    fn get(&self, presented: &[u8], generation: u64) -> Option<Arc<Certificate>> {
-        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        held.as_ref()
-            .filter(|certificate| certificate.is(presented, generation))
-            .cloned()
-    }
-
-    fn put(&self, certificate: &Arc<Certificate>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(certificate));
     }
 }

@@ -8,6 +8,8 @@ mod cold;
 mod encoding;
 /// A measurement: faults of responders, and those who do not rest on them.
 mod faults;
+/// CRT-12: what is kept of certificates, and of whose.
+mod kept;
 /// CRT-7.
 mod register;
 /// CRT-6, CRT-11, CRT-12.
@@ -82,6 +84,10 @@ fn what_is_no_certificate() {
         pem.replace('\n', " ").replace("CERTIFICATE", "PRIVATE KEY"),
         "-----BEGIN CERTIFICATE----- -----END CERTIFICATE-----".to_owned(),
         "%2D%2D%zz".to_owned(),
+        // More than 1 KiB of text around it.
+        "x".repeat(1_025) + &pem.replace('\n', " "),
+        pem.replace('\n', " ") + &"x".repeat(1_025),
+        encode_block(("x".repeat(1_025) + pem).as_bytes()),
     ];
     for certificate in bad {
         let answer = refused(

@@ -79,6 +79,9 @@ mod soak;
 /// SCA-*: the bank's side of it.
 mod control;
 
+/// CRT-12, QUO-12: strangers in numbers.
+mod flood;
+
 /// What operators see, and what nobody may.
 mod telemetry;
 

@@ -156,7 +156,7 @@ fn bodies_are_judged_as_they_are_described() {
 fn schemathesis_finds_nothing() {
     let Some(mut judge) = python() else { return };
     let gate = Gate::builder()
-        .line("rates: {per_address: off, per_tpp: off}")
+        .line("rates: {per_address: off, per_tpp: off, chains_per_address: off, chains: off}")
         .start();
     // No operation shows a result with this status, so that an answer of any shape is right.
     gate.upstream().reply(Reply::json(202, "{}"));

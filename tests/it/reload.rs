@@ -300,7 +300,10 @@ fn what_will_end_is_shown() {
     };
     let expected = (now.unix() + 7_200) as f64;
     until("the list is shown", || (next() - expected).abs() < 0.1);
-    // What was seen is forgotten with the anchors that it was judged by.
+    // What was seen is judged anew by the anchors of now, and forgotten with those that it was judged by.
+    reload(&gate);
+    assert!((seen(&[]) - end).abs() < 0.1);
+    anchor(&gate, &other().issuing.pem());
     reload(&gate);
     assert!(seen(&[]) < 0.1);
 }
@@ -356,7 +359,7 @@ fn reloads_under_load() {
     let count = std::env::var("PORTVAKT_RELOADS").map_or(200, |count| count.parse().unwrap());
     let gate = Gate::builder()
         .with_a_file()
-        .line("rates: {per_address: off, per_tpp: off}")
+        .line("rates: {per_address: off, per_tpp: off, chains_per_address: off, chains: off}")
         .start();
     accepted(&gate, &Call::accounts());
     let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -411,7 +414,7 @@ fn no_request_is_judged_by_a_mixture() {
     let count = std::env::var("PORTVAKT_RELOADS").map_or(40, |count| count.parse().unwrap());
     let gate = Gate::builder()
         .with_a_file()
-        .line("rates: {per_address: off, per_tpp: off}")
+        .line("rates: {per_address: off, per_tpp: off, chains_per_address: off, chains: off}")
         .start();
     // Each configuration has anchors of its own, and a header of its own that must be signed.
     let use_side = |world: &World, header: &str| {

@@ -49,7 +49,7 @@ fn killed_under_load_it_keeps_what_it_promised() {
     let count = number("PORTVAKT_SOAK", 5);
     let seed = number("PORTVAKT_SOAK_SEED", 1);
     let gate = Gate::builder()
-        .line("rates: {per_tpp: off, per_address: off}")
+        .line("rates: {per_tpp: off, per_address: off, chains_per_address: off, chains: off}")
         .for_program();
     gate.upstream().reply(Reply::Suited(suit));
     let soak = Soak {

@@ -12,9 +12,10 @@ use openssl::{
 };
 use std::{
     io::{self, Write},
-    net::{SocketAddr, TcpStream},
+    net::{Ipv4Addr, SocketAddr, TcpStream},
     time::Duration,
 };
+use tokio::{net::TcpSocket, runtime::Builder};
 
 /// How long anything may take. Nothing in these tests takes seconds; a machine under load may.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -79,6 +80,30 @@ impl Connection {
     /// Connects with what was made ready before.
     pub(crate) fn over(address: SocketAddr, connector: &SslConnector) -> Result<Self, String> {
         let stream = TcpStream::connect(address).map_err(|fault| fault.to_string())?;
+        Self::on(stream, connector)
+    }
+
+    /// Connects from an address of its own.
+    pub(crate) fn from(
+        source: Ipv4Addr,
+        address: SocketAddr,
+        connector: &SslConnector,
+    ) -> Result<Self, String> {
+        let connect = || {
+            let runtime = Builder::new_current_thread().enable_io().build()?;
+            let stream = runtime.block_on(async {
+                let socket = TcpSocket::new_v4()?;
+                socket.bind(SocketAddr::from((source, 0)))?;
+                socket.connect(address).await
+            })?;
+            let stream = stream.into_std()?;
+            stream.set_nonblocking(false)?;
+            io::Result::Ok(stream)
+        };
+        Self::on(connect().map_err(|fault| fault.to_string())?, connector)
+    }
+
+    fn on(stream: TcpStream, connector: &SslConnector) -> Result<Self, String> {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();

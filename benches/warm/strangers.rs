@@ -1,0 +1,144 @@
+//! Requests that are refused, of callers who have proven nothing: what a stranger can make the gateway do.
+//!
+//! Each is the GET with one thing about it changed after it was signed, from a connection on which nobody has signed. Where the gateway
+//! could remember what it saw, each request is another one.
+
+use super::{NOW, Warm, headers, raw};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::HeaderMap;
+use portvakt::{
+    admission::{self, Framing, Head, Outcome, Record},
+    interface::{Reason, headers::Fields},
+    telemetry::Finished,
+    tools::tpp::SignedRequest,
+    trust::Slot,
+};
+use std::{cell::Cell, hint::black_box};
+
+const CERTIFICATE: &str = "TPP-Signature-Certificate";
+
+/// A caller who is refused, always for the same reason.
+pub(crate) struct Stranger<'a> {
+    warm: &'a Warm,
+    reason: Reason,
+    slot: Slot,
+    requests: Vec<Sent>,
+    turn: Cell<usize>,
+}
+
+struct Sent {
+    target: String,
+    headers: HeaderMap,
+    raw: Vec<u8>,
+}
+
+impl<'a> Stranger<'a> {
+    /// A caller of a kind, with so many requests. `None` where there is no such kind.
+    pub(crate) fn of(warm: &'a Warm, kind: &str, count: usize) -> Option<Self> {
+        let (reason, change): (_, fn(&mut SignedRequest, usize)) = match kind {
+            "unsigned" => (Reason::SignatureMissing, unsigned),
+            "unknown-path" => (Reason::OperationUnknown, unknown_path),
+            "bad-signature" => (Reason::SignatureMismatch, |request, _| forge(request)),
+            "new-spelling" => (Reason::SignatureMismatch, respell),
+            "unknown-certificate" => (Reason::CertificateUntrusted, alter_certificate),
+            _ => return None,
+        };
+        let requests = (0..count).map(|number| {
+            let mut request = warm.request.clone();
+            change(&mut request, number);
+            Sent {
+                headers: headers(&request),
+                raw: raw(&request),
+                target: request.target,
+            }
+        });
+        Some(Self {
+            requests: requests.collect(),
+            warm,
+            reason,
+            slot: Slot::default(),
+            turn: Cell::new(0),
+        })
+    }
+
+    /// The next request: it is judged, refused and counted. The answer is written by the proxy, which is not here.
+    pub(crate) fn call(&self) {
+        let (warm, turn) = (self.warm, self.turn.get());
+        self.turn.set(turn + 1);
+        let sent = self.requests.iter().cycle().nth(turn % self.requests.len());
+        let sent = sent.unwrap();
+        let head = Head {
+            method: &warm.method,
+            target: sent.target.as_bytes(),
+            fields: Fields::of(&sent.headers),
+            authority: None,
+            framing: Framing::Lines {
+                raw: &sent.raw,
+                target_rewritten: false,
+            },
+            peer: None,
+            slot: Some(&self.slot),
+            client: None,
+        };
+        let mut record = Record::open(&warm.clock);
+        let mut body = warm.body.clone();
+        let judged = admission::admit(&head, &mut body, &warm.world, &warm.store, &mut record);
+        let refusal = black_box(warm.runtime.block_on(judged)).unwrap_err();
+        assert_eq!(refusal.reason(), self.reason);
+        warm.telemetry.take(
+            &warm.handles,
+            Finished {
+                record: &record,
+                outcome: Outcome::Refused(refusal.reason()),
+                status: Some(refusal.reason().status()),
+                request_id: sent.headers.get("x-request-id"),
+                operator: None,
+                upstream: None,
+                at: NOW,
+            },
+        );
+    }
+}
+
+fn unsigned(request: &mut SignedRequest, _: usize) {
+    let headers = &mut request.headers;
+    headers.retain(|(name, _)| !name.eq_ignore_ascii_case("signature"));
+}
+
+fn unknown_path(request: &mut SignedRequest, _: usize) {
+    request.target = "/v1/nothing".into();
+}
+
+/// A signature that is as long as one, and a number that an RSA key takes.
+fn forge(request: &mut SignedRequest) {
+    let signature = request.header("signature").unwrap();
+    let (before, after) = signature.split_once("signature=\"").unwrap();
+    let (_, after) = after.split_at(8);
+    let forged = format!("{before}signature=\"AAAAAAAA{after}");
+    request.set_header("Signature", &forged);
+}
+
+/// A PEM text on one line, with other words before it each time.
+fn respell(request: &mut SignedRequest, number: usize) {
+    forge(request);
+    let der = request.header(CERTIFICATE).unwrap();
+    let text = format!("{number:0500} -----BEGIN CERTIFICATE-----{der}-----END CERTIFICATE-----");
+    request.set_header(CERTIFICATE, &text);
+}
+
+/// Another signature of the certificate each time.
+fn alter_certificate(request: &mut SignedRequest, number: usize) {
+    forge(request);
+    let mut der = STANDARD
+        .decode(request.header(CERTIFICATE).unwrap())
+        .unwrap();
+    let number = number.to_be_bytes();
+    let last = der.iter_mut().rev().skip(1).zip(number.iter().rev());
+    last.for_each(|(byte, other)| *byte ^= other);
+    // Never the signature that it has.
+    if let Some(byte) = der.last_mut() {
+        *byte ^= 1;
+    }
+    let text = STANDARD.encode(der);
+    request.set_header(CERTIFICATE, &text);
+}

@@ -1,0 +1,323 @@
+//! Which certificates are kept ready, and what keeps them (CRT-12).
+//!
+//! Invariants: a certificate is kept only once a signature by it has verified, because certificates are public and each has as many
+//! spellings as a stranger likes; it is kept by the SHA-256 of its own DER, whatever stood around it and came with it; and what is kept
+//! is weighed. A known certificate needs no pool: its chain was found. Deliberately not here: how a certificate is judged.
+
+use super::{Certificate, CertificateFault, Trust, decode::Presented, judgement};
+use crate::clock::Timestamp;
+use aws_lc_rs::{
+    digest::{Context, SHA256},
+    signature::ParsedPublicKey,
+};
+use moka::sync::Cache;
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+/// How many bytes of TPP certificates are kept ready: over 4 000 of them. A country has a few hundred TPPs.
+const CERTIFICATES_KEPT: u64 = 64 * 1024 * 1024;
+
+/// What a certificate takes in memory beside its bytes: its key, its chain's validity, where its revocation is published.
+const CERTIFICATE_TAKES: usize = 8 * 1024;
+
+/// How many bytes of refusals are remembered: some 8 000 of them.
+const REFUSALS_KEPT: u64 = 4 * 1024 * 1024;
+
+/// What a refusal takes in memory, its place in the cache included.
+const REFUSAL_TAKES: u32 = 512;
+
+/// How long a refusal is remembered: what only failed for want of memory is judged again soon.
+const REFUSALS_LAST: Duration = Duration::from_secs(60);
+
+/// The SHA-256 of a certificate's DER; of one and its pool, that of the digests of all.
+pub(super) type Digest = [u8; 32];
+
+/// What a request shows, as it is looked up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Digests {
+    leaf: Digest,
+    /// Whether a chain is found can depend on the pool.
+    with_pool: Digest,
+}
+
+impl Digests {
+    fn of(leaf: Digest, pool: &[Vec<u8>]) -> Self {
+        let pool: Vec<_> = pool.iter().map(|der| sha256(&[der])).collect();
+        let mut all: Vec<&[u8]> = vec![b"with its pool", &leaf];
+        all.extend(pool.iter().map(|digest| digest.as_slice()));
+        Self {
+            with_pool: sha256(&all),
+            leaf,
+        }
+    }
+}
+
+fn sha256(parts: &[&[u8]]) -> Digest {
+    let mut context = Context::new(&SHA256);
+    for part in parts {
+        context.update(part);
+    }
+    let mut out = [0; 32];
+    for (out, byte) in out.iter_mut().zip(context.finish().as_ref()) {
+        *out = *byte;
+    }
+    out
+}
+
+/// Verdicts that are remembered, by digests.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    /// Those by which a signature has verified.
+    proven: Cache<Digest, Arc<Certificate>>,
+    /// Refusals that no time can change. What was found once it had chained to an anchor rests on the certificate alone; why it does not
+    /// chain, on its pool too: a stranger's pool must not be held against a TPP.
+    refused: Cache<Digest, CertificateFault>,
+}
+
+impl Known {
+    pub(super) fn new() -> Self {
+        Self {
+            proven: Cache::builder()
+                .max_capacity(CERTIFICATES_KEPT)
+                .weigher(|_, certificate: &Arc<Certificate>| weight(certificate))
+                .build(),
+            refused: Cache::builder()
+                .max_capacity(REFUSALS_KEPT)
+                .weigher(|_, _| REFUSAL_TAKES)
+                .time_to_live(REFUSALS_LAST)
+                .build(),
+        }
+    }
+
+    /// What is known of a certificate at a moment: one that is kept, or why it is refused. Nothing is known of one whose kept chain is
+    /// not valid any more while it is so itself: another way to an anchor may hold.
+    pub(super) fn find(
+        &self,
+        shown: &Presented,
+        now: Timestamp,
+    ) -> Result<Result<Arc<Certificate>, Digests>, CertificateFault> {
+        let leaf = sha256(&[&shown.leaf]);
+        if let Some(certificate) = self.proven.get(&leaf) {
+            let own = certificate.validity().get(..1).unwrap_or_default();
+            judgement::validity(own, now)?;
+            if certificate.judge_validity(now).is_ok() {
+                return Ok(Ok(certificate));
+            }
+        }
+        let digests = Digests::of(leaf, &shown.pool);
+        let refused = self.refused.get(&digests.leaf);
+        let refused = refused.or_else(|| self.refused.get(&digests.with_pool));
+        refused.map_or(Ok(Err(digests)), Err)
+    }
+
+    fn insert(&self, digest: Digest, certificate: Arc<Certificate>) {
+        self.proven.insert(digest, certificate);
+    }
+
+    fn refuse(&self, shown: &Digests, fault: &CertificateFault) {
+        let digest = match fault {
+            CertificateFault::WrongType(_) | CertificateFault::NotPsd2(_) => shown.leaf,
+            CertificateFault::Untrusted(_)
+            | CertificateFault::Malformed(_)
+            | CertificateFault::Weak(_) => shown.with_pool,
+            CertificateFault::Expired(_) | CertificateFault::NotYetValid(_) => return,
+        };
+        self.refused.insert(digest, fault.clone());
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = Arc<Certificate>> {
+        self.proven.iter().map(|(_, certificate)| certificate)
+    }
+}
+
+fn weight(certificate: &Certificate) -> u32 {
+    // The spelling that showed it, and what was made of it.
+    let bytes = certificate.presented().len().saturating_mul(4);
+    u32::try_from(bytes.saturating_add(CERTIFICATE_TAKES)).unwrap_or(u32::MAX)
+}
+
+/// What a request's certificate is to the gateway before its signature is looked at.
+#[derive(Debug)]
+pub enum Found {
+    /// One that is kept: a signature by it has verified before, which says nothing of this request.
+    Known(Identified),
+    /// Any other: it costs a chain.
+    Unproven(Candidate),
+}
+
+/// A certificate that could be a TPP's, as far as it was cheap to see.
+#[derive(Debug)]
+pub struct Candidate {
+    pub(super) presented: Box<[u8]>,
+    pub(super) certificates: Presented,
+    digests: Digests,
+    pub(super) key: ParsedPublicKey,
+}
+
+impl Candidate {
+    /// Judges what needs no chain.
+    pub(super) fn read(
+        presented: &[u8],
+        certificates: Presented,
+        digests: Digests,
+    ) -> Result<Self, CertificateFault> {
+        let (certificate, rest) = judgement::read(&certificates.leaf)?;
+        judgement::ends(rest)?;
+        judgement::algorithms_agree(&certificate)?;
+        let key = judgement::signing_key(&certificate)?;
+        judgement::is_no_ca(&certificate)?;
+        Ok(Self {
+            presented: presented.into(),
+            certificates,
+            digests,
+            key,
+        })
+    }
+
+    /// Judges the rest: the chain to an anchor, and what the certificate says.
+    ///
+    /// # Errors
+    /// The first fault, in the order of the rules.
+    pub fn chain(self, trust: &Trust, now: Timestamp) -> Result<Identified, CertificateFault> {
+        let digests = self.digests;
+        let judged = Certificate::judge(self, trust, now);
+        let certificate = judged.inspect_err(|fault| trust.known.refuse(&digests, fault))?;
+        Ok(Identified {
+            certificate: Arc::new(certificate),
+            kept: Kept::Nowhere(digests.leaf),
+        })
+    }
+
+    /// Judges one by which a signature has verified before, and keeps it where it holds.
+    pub(super) fn rejudge(self, trust: &Trust, now: Timestamp) {
+        let digest = self.digests.leaf;
+        if let Ok(Identified { certificate, .. }) = self.chain(trust, now) {
+            trust.known.insert(digest, certificate);
+        }
+    }
+}
+
+/// The certificate that a request shows, chained to an anchor. That the caller holds its key only a signature shows.
+#[derive(Clone, Debug)]
+pub struct Identified {
+    certificate: Arc<Certificate>,
+    kept: Kept,
+}
+
+/// Where a certificate was found.
+#[derive(Clone, Debug)]
+enum Kept {
+    /// In the connection's slot.
+    InSlot,
+    /// Among those that are known; with the spelling of this request, where it is another.
+    Ready(Option<Arc<[u8]>>),
+    /// It was judged for this request.
+    Nowhere(Digest),
+}
+
+impl Identified {
+    pub(super) const fn in_slot(certificate: Arc<Certificate>) -> Self {
+        Self {
+            certificate,
+            kept: Kept::InSlot,
+        }
+    }
+
+    pub(super) fn known(certificate: Arc<Certificate>, presented: &[u8]) -> Self {
+        let other = certificate.presented() != presented;
+        Self {
+            kept: Kept::Ready(other.then(|| presented.into())),
+            certificate,
+        }
+    }
+
+    /// The certificate.
+    pub const fn certificate(&self) -> &Arc<Certificate> {
+        &self.certificate
+    }
+
+    /// The proof that whoever signed this message holds the certificate's key; `None` where the signature does not verify (SIG-9).
+    pub fn verify(&self, message: &[u8], signature: &[u8]) -> Option<Verified> {
+        let verified = self.certificate.key().verify_sig(message, signature);
+        verified.is_ok().then(|| Verified(self.clone()))
+    }
+}
+
+/// A signature by a certificate has verified. Only [`Identified::verify`] makes one.
+#[derive(Debug)]
+pub struct Verified(Identified);
+
+impl Verified {
+    /// Keeps the certificate ready, for the connection and for all.
+    pub(super) fn keep(&self, known: &Known, slot: Option<&Slot>) {
+        let Identified { certificate, kept } = &self.0;
+        let spelling = match kept {
+            Kept::InSlot => return,
+            Kept::Ready(spelling) => spelling.clone(),
+            Kept::Nowhere(digest) => {
+                known.insert(*digest, Arc::clone(certificate));
+                None
+            }
+        };
+        if let Some(slot) = slot {
+            slot.put(Held {
+                certificate: Arc::clone(certificate),
+                spelling,
+            });
+        }
+    }
+}
+
+/// The last certificate by which a request of a connection was signed. A TPP shows the same one again and again: comparing it byte by
+/// byte costs a tenth of looking it up.
+#[derive(Debug, Default)]
+pub struct Slot(Mutex<Option<Held>>);
+
+/// What a slot holds: 16 KiB of its own at most, since a header is no longer.
+#[derive(Debug)]
+struct Held {
+    certificate: Arc<Certificate>,
+    /// Of this connection, where it is not that which the certificate was first shown in.
+    spelling: Option<Arc<[u8]>>,
+}
+
+impl Slot {
+    pub(super) fn get(&self, presented: &[u8], generation: u64) -> Option<Arc<Certificate>> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = held
+            .as_ref()
+            .filter(|held| held.certificate.is_of(generation))?;
+        let spelling = held.spelling.as_deref();
+        let spelling = spelling.unwrap_or_else(|| held.certificate.presented());
+        (spelling == presented).then(|| Arc::clone(&held.certificate))
+    }
+
+    fn put(&self, held: Held) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
+    }
+}
+
+/// The certificates of TPPs whose signature verified: what telemetry reads.
+#[derive(Clone, Debug)]
+pub struct Seen(pub(super) Known);
+
+impl Seen {
+    /// Those that end first, with when they do: so many at most, and each serial number of a TPP once.
+    pub fn first_to_end(&self, most: usize) -> Vec<(Timestamp, Arc<Certificate>)> {
+        let ends = self.0.all().filter_map(|certificate| {
+            let end = certificate.validity().first()?.not_after;
+            Some((end, certificate))
+        });
+        let mut ends: Vec<_> = ends.collect();
+        ends.sort_by_key(|(end, _)| *end);
+        let mut named = HashSet::new();
+        ends.retain(|(_, certificate)| {
+            named.insert((certificate.tpp_id().to_owned(), certificate.serial_hex()))
+        });
+        ends.truncate(most);
+        ends
+    }
+}
