@@ -87,7 +87,7 @@ enum DemoFault {
     },
     /// The stand-in core cannot end an SCA.
     #[error(
-        "{} has a control listener that the stand-in core cannot call: for the demo, set control.address to a loopback address, without socket, token_file and certificate", .0.display()
+        "{} has a control listener that the stand-in core cannot call: for the demo, set control.address to a loopback address, without socket, token_file, certificate and hosts", .0.display()
     )]
     NoControl(PathBuf),
     /// The links lead to another page than the stand-in core's.
@@ -292,7 +292,7 @@ fn callable_control(config: &Path, settings: &Settings) -> Result<SocketAddr, De
     let control = &settings.control;
     let address = control.address.tcp();
     address
-        .filter(|_| control.token.is_none() && control.tls.is_none())
+        .filter(|_| control.token.is_none() && control.tls.is_none() && control.hosts.is_none())
         .ok_or_else(|| DemoFault::NoControl(config.to_owned()))
 }
 

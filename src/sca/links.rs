@@ -114,10 +114,13 @@ impl Links {
     /// Why nothing is sealed: the key is used up, or what it sealed cannot be counted.
     pub fn link(&self, pending: &Pending, now: Timestamp) -> Result<String, SealFault> {
         self.sealed.take()?;
-        let mut link = self.page.clone();
         let expires = now.unix().saturating_add(self.lifetime.as_secs());
         let token = seal(self.keys.sealing(), Timestamp::from_unix(expires), pending);
-        URL_SAFE_NO_PAD.encode_string(token.ok_or(SealFault::NotMade)?, &mut link);
+        let token = token.ok_or(SealFault::NotMade)?;
+        let length = base64::encoded_len(token.len(), false).unwrap_or_default();
+        let mut link = String::with_capacity(self.page.len().saturating_add(length));
+        link.push_str(&self.page);
+        URL_SAFE_NO_PAD.encode_string(token, &mut link);
         Ok(link)
     }
 

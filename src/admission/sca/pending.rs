@@ -48,8 +48,10 @@ fn plain_name(name: &str) -> String {
         character.is_control()
             || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
-    let plain = name.chars().filter(|character| !steers(character));
-    plain.take(MAX_NAME).collect()
+    let mut plain = String::with_capacity(name.len());
+    let kept = name.chars().filter(|character| !steers(character));
+    plain.extend(kept.take(MAX_NAME));
+    plain
 }
 
 #[cfg(test)]
