@@ -34,7 +34,9 @@ impl Clock {
         let latest = self.latest.load(Ordering::Relaxed);
         if now.unix() > latest {
             self.latest.fetch_max(now.unix(), Ordering::Relaxed);
-        } else if replay::is_too_far_back(Timestamp::from_unix(latest), now)
+        } else if !self.stepped_back()
+            // Read again: an operator's word may have come in between.
+            && replay::is_too_far_back(self.latest(), now)
             && !self.stepped_back.swap(true, Ordering::AcqRel)
         {
             tracing::error!(%now, latest = %self.latest(), "the clock stepped back by more than 24 hours");

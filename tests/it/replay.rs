@@ -3,7 +3,11 @@
 use crate::harness::{
     Answer, Call, Connection, Gate, Protocol, Reply, Sealed, accepted, refused, render,
 };
-use portvakt::clock::{Clock, Timestamp};
+use portvakt::{
+    clock::{Clock, Timestamp},
+    tools::state::{self, StateCommand},
+};
+use std::time::Duration;
 
 fn replayed(gate: &Gate, call: &Call) {
     refused(gate, call, 409, "CONFLICT", "request-replayed");
@@ -143,4 +147,83 @@ fn a_body_that_trickles_opens_no_request_id_again() {
             assert_eq!(answer.reason(), reason, "{head} to {last} s");
         }
     }
+}
+
+/// Waits for what the store's own threads do within a second.
+fn soon(what: impl Fn() -> bool) {
+    for _ in 0..200 {
+        if what() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("it does not come");
+}
+
+//= REP-1 accepted
+//= REP-1 refused
+#[test]
+fn a_clock_that_stepped_back_by_more_than_a_day_is_not_believed_until_an_operator_says_so() {
+    const METRIC: &str = "portvakt_state_clock_stepped_back";
+    let clock = Clock::standing(Timestamp::from_unix(1_790_000_000));
+    let begun = clock.now().unix();
+    let at = |seconds: i64| clock.set(Timestamp::from_unix(begun.saturating_add_signed(seconds)));
+    let mut gate = Gate::builder().clock(&clock).with_a_file().start();
+    let refuses = |gate: &Gate| {
+        for call in [Call::payment(), Call::plain()] {
+            refused(gate, &call, 503, "SYSTEM_ERROR", "state-unavailable");
+        }
+        let ready = gate.control("/readyz");
+        assert_eq!(ready.status, 503);
+        let cause = ready.json()["notWell"][0].as_str().unwrap().to_owned();
+        assert!(
+            cause.contains("the clock stepped back by more than 24 hours"),
+            "{cause}"
+        );
+        assert!((gate.metric(METRIC, &[]) - 1.0).abs() < f64::EPSILON);
+    };
+    let payment = Call::payment().only(Protocol::Http1);
+    let first = gate.seal(&payment);
+    assert_eq!(
+        gate.send_sealed(&first, Protocol::Http1).unwrap().status,
+        200
+    );
+    at(-86_400);
+    accepted(&gate, &payment);
+    assert!(gate.metric(METRIC, &[]).abs() < f64::EPSILON);
+
+    at(-86_401);
+    refuses(&gate);
+    gate.restart();
+    refuses(&gate);
+    let file = gate.folder().join("state/portvakt.db");
+    soon(|| {
+        let sql = rusqlite::Connection::open(&file).unwrap();
+        let kept = "SELECT count(*) FROM meta WHERE name = 'clock_stepped_back'";
+        sql.query_row(kept, [], |row| row.get::<_, u32>(0)).unwrap() == 1
+    });
+    // Nor where the clock is right again by itself.
+    at(10);
+    gate.restart();
+    refuses(&gate);
+
+    at(-86_401);
+    let command = StateCommand::AcceptClock {
+        config: gate.folder().join("gateway.yaml"),
+    };
+    let mut told = Vec::new();
+    state::run(&command, clock.now(), &mut told).unwrap();
+    let told = String::from_utf8(told).unwrap();
+    assert!(
+        told.starts_with("2026-09-20T14:13:19Z is taken for right, after 2026-09-21T14:13:"),
+        "{told}"
+    );
+    soon(|| gate.control("/readyz").status == 200);
+    accepted(&gate, &payment);
+    accepted(&gate, &Call::plain());
+    assert!(gate.metric(METRIC, &[]).abs() < f64::EPSILON);
+    // When its time comes again, what was taken then is still known.
+    at(0);
+    let again = gate.send_sealed(&first, Protocol::Http1).unwrap();
+    assert_eq!(again.reason(), "request-replayed");
 }

@@ -18,8 +18,8 @@ const ACCEPTED: &str = "clock_accepted";
 const RESTING: u64 = 3_600;
 
 /// What moves back where times lie ahead of the clock that an operator says is right: nothing that was given ends later than
-/// if it had been given now.
-const AHEAD: [&str; 8] = [
+/// if it had been given now. Request ids stay as they are: their Dates will hold once more.
+const AHEAD: [&str; 7] = [
     "UPDATE psu SET last_sca = min(last_sca, ?1), completed = min(completed, ?1)
      WHERE last_sca > ?1 OR completed > ?1",
     "UPDATE context SET last_sca = min(last_sca, ?1), consent = min(consent, ?1)
@@ -29,7 +29,6 @@ const AHEAD: [&str; 8] = [
     "UPDATE quota SET c = ?1 WHERE c > ?1",
     "UPDATE quota SET d = ?1 WHERE d > ?1",
     "UPDATE page SET call = ?1 WHERE call > ?1",
-    "UPDATE request SET until = ?1 + 86400 WHERE until > ?1 + 86400",
 ];
 
 /// What this process knows of the file.
@@ -172,4 +171,76 @@ fn put(connection: &Connection, name: &str, value: u64) -> rusqlite::Result<()> 
         .prepare_cached("INSERT OR REPLACE INTO meta VALUES (?1, ?2)")?
         .execute((name, value.to_string()))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_790_000_000;
+
+    fn file() -> Connection {
+        let connection = Connection::open_in_memory().unwrap();
+        connection
+            .execute_batch(include_str!("schema.sql"))
+            .unwrap();
+        connection
+    }
+
+    #[test]
+    fn a_clock_that_did_not_step_back_is_left_alone() {
+        let mut connection = file();
+        let now = Timestamp::from_unix(NOW);
+        assert_eq!(accept(&mut connection, now).unwrap(), Accepted::Nothing);
+        put(&connection, LATEST, NOW).unwrap();
+        assert_eq!(accept(&mut connection, now).unwrap(), Accepted::Nothing);
+        assert_eq!(read(&connection).unwrap().accepted, 0);
+    }
+
+    #[test]
+    fn what_lies_ahead_moves_back_and_request_ids_stay() {
+        let mut connection = file();
+        put(&connection, LATEST, NOW + 100).unwrap();
+        put(&connection, STEPPED_BACK, 1).unwrap();
+        connection
+            .execute_batch(&format!(
+                "INSERT INTO psu VALUES (x'01', 1, {0}, x'02', {0}), (x'03', 1, {1}, NULL, NULL);
+                 INSERT INTO context VALUES (x'01', x'', {0}, {0}, NULL), (x'03', x'', {1}, NULL, NULL);
+                 INSERT INTO quota VALUES (x'01', {0}, {1}, NULL, {0});
+                 INSERT INTO page VALUES (x'01', {0}, 199);
+                 INSERT INTO request VALUES (x'01', {0});",
+                NOW + 50,
+                NOW - 50
+            ))
+            .unwrap();
+        let accepted = accept(&mut connection, Timestamp::from_unix(NOW)).unwrap();
+        let latest = Timestamp::from_unix(NOW + 100);
+        assert_eq!(accepted, Accepted::Now { latest, moved: 5 });
+        let expected = Said {
+            latest: NOW,
+            stepped_back: false,
+            accepted: 1,
+        };
+        assert_eq!(read(&connection).unwrap(), expected);
+        for (query, expected) in [
+            (
+                "SELECT max(last_sca, completed) FROM psu WHERE psu = x'01'",
+                NOW,
+            ),
+            ("SELECT last_sca FROM psu WHERE psu = x'03'", NOW - 50),
+            (
+                "SELECT max(last_sca, consent) FROM context WHERE psu = x'01'",
+                NOW,
+            ),
+            ("SELECT count(*) FROM context WHERE consent IS NULL", 1),
+            ("SELECT max(a, d) FROM quota", NOW),
+            ("SELECT b FROM quota", NOW - 50),
+            ("SELECT count(c) FROM quota", 0),
+            ("SELECT call FROM page", NOW),
+            ("SELECT until FROM request", NOW + 50),
+        ] {
+            let found: i64 = connection.query_row(query, [], |row| row.get(0)).unwrap();
+            assert_eq!(found, i64::try_from(expected).unwrap(), "{query}");
+        }
+    }
 }

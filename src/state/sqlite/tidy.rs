@@ -92,8 +92,9 @@ pub(super) fn follow(change: &Change<'_>, changes: usize) -> rusqlite::Result<()
         }
         std::mem::take(&mut sweep.due)
     };
-    if now == 0 {
-        return Ok(()); // Nobody said yet what time it is.
+    // Nobody said yet what time it is, or nobody knows.
+    if now == 0 || change.shared.clock.stepped_back() {
+        return Ok(());
     }
     tables().try_for_each(|table| step(change, table, Timestamp::from_unix(now), rows).map(drop))
 }
