@@ -82,7 +82,7 @@ impl<'a> Stranger<'a> {
         };
         let mut record = Record::open(&warm.clock);
         let mut body = warm.body.clone();
-        let judged = admission::admit(&head, &mut body, &warm.world, &warm.store, &mut record);
+        let judged = admission::prove(&head, &mut body, &warm.world, &mut record);
         let refusal = black_box(warm.runtime.block_on(judged)).unwrap_err();
         assert_eq!(refusal.reason(), self.reason);
         warm.telemetry.take(

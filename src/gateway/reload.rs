@@ -116,7 +116,7 @@ impl Reloader {
             })?;
         let links = Arc::new(links);
         let before = self.running.world.load_full();
-        let mut snapshot = kept(before.snapshot(), settings.snapshot);
+        let snapshot = kept(before.snapshot(), settings.snapshot);
         snapshot.trust.keep_those_of(&before.snapshot().trust, now);
         if let Some(revocation) = snapshot.trust.revocation() {
             revocation

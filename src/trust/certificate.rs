@@ -15,7 +15,10 @@ use super::{
 use crate::clock::Timestamp;
 use aws_lc_rs::signature::ParsedPublicKey;
 use http::HeaderValue;
-use std::{fmt, sync::OnceLock};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 /// The longest spelling of an issuer that is remembered, in bytes. Real ones have under 300.
 const MAX_SPELLING: usize = 1024;
@@ -24,7 +27,7 @@ const MAX_SPELLING: usize = 1024;
 #[derive(Debug)]
 pub struct Certificate {
     /// The header's value that showed it first.
-    presented: Box<[u8]>,
+    presented: Arc<[u8]>,
     /// The Trust that judged it.
     generation: u64,
     tpp_id: String,
@@ -207,8 +210,17 @@ impl Certificate {
     }
 
     /// The header's value that showed it first.
-    pub(super) const fn presented(&self) -> &[u8] {
+    pub(super) fn presented(&self) -> &[u8] {
         &self.presented
+    }
+
+    /// This spelling of it, without a copy where it is the one that showed it first.
+    pub(super) fn spelling(&self, presented: &[u8]) -> Arc<[u8]> {
+        if *self.presented == *presented {
+            Arc::clone(&self.presented)
+        } else {
+            presented.into()
+        }
     }
 
     /// Whether this Trust judged it.

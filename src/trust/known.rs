@@ -17,8 +17,9 @@ use std::{
     time::Duration,
 };
 
-/// How many bytes of TPP certificates are kept ready: over 4 000 of them. A country has a few hundred TPPs.
-const CERTIFICATES_KEPT: u64 = 64 * 1024 * 1024;
+/// How many bytes of TPP certificates are kept ready, twice: by their digests, and by the spellings that they were shown in. It is
+/// some 2 000 of them; a country has a few hundred TPPs.
+const CERTIFICATES_KEPT: u64 = 32 * 1024 * 1024;
 
 /// What a certificate takes in memory beside its bytes: its key, its chain's validity, where its revocation is published.
 const CERTIFICATE_TAKES: usize = 8 * 1024;
@@ -72,6 +73,8 @@ fn sha256(parts: &[&[u8]]) -> Digest {
 pub(super) struct Known {
     /// Those by which a signature has verified.
     proven: Cache<Digest, Arc<Certificate>>,
+    /// The same by the header's values that showed them when they signed: comparing costs less than decoding.
+    spellings: Cache<Arc<[u8]>, Arc<Certificate>>,
     /// Refusals that no time can change. What was found once it had chained to an anchor rests on the certificate alone; why it does not
     /// chain, on its pool too: a stranger's pool must not be held against a TPP.
     refused: Cache<Digest, CertificateFault>,
@@ -82,7 +85,13 @@ impl Known {
         Self {
             proven: Cache::builder()
                 .max_capacity(CERTIFICATES_KEPT)
-                .weigher(|_, certificate: &Arc<Certificate>| weight(certificate))
+                .weigher(|_, certificate: &Arc<Certificate>| weight(certificate, &[]))
+                .build(),
+            spellings: Cache::builder()
+                .max_capacity(CERTIFICATES_KEPT)
+                .weigher(|spelling: &Arc<[u8]>, certificate: &Arc<Certificate>| {
+                    weight(certificate, spelling)
+                })
                 .build(),
             refused: Cache::builder()
                 .max_capacity(REFUSALS_KEPT)
@@ -90,6 +99,15 @@ impl Known {
                 .time_to_live(REFUSALS_LAST)
                 .build(),
         }
+    }
+
+    /// The certificate that a TPP has signed by while it showed it so, valid at a moment.
+    pub(super) fn spelled(&self, presented: &[u8], now: Timestamp) -> Option<Arc<Certificate>> {
+        let certificate = self.spellings.get(presented)?;
+        certificate
+            .judge_validity(now)
+            .is_ok()
+            .then_some(certificate)
     }
 
     /// What is known of a certificate at a moment: one that is kept, or why it is refused. Nothing is known of one whose kept chain is
@@ -133,9 +151,10 @@ impl Known {
     }
 }
 
-fn weight(certificate: &Certificate) -> u32 {
+fn weight(certificate: &Certificate, spelling: &[u8]) -> u32 {
     // The spelling that showed it, and what was made of it.
     let bytes = certificate.presented().len().saturating_mul(4);
+    let bytes = bytes.saturating_add(spelling.len());
     u32::try_from(bytes.saturating_add(CERTIFICATE_TAKES)).unwrap_or(u32::MAX)
 }
 
@@ -151,7 +170,7 @@ pub enum Found {
 /// A certificate that could be a TPP's, as far as it was cheap to see.
 #[derive(Debug)]
 pub struct Candidate {
-    pub(super) presented: Box<[u8]>,
+    pub(super) presented: Arc<[u8]>,
     pub(super) certificates: Presented,
     digests: Digests,
     pub(super) key: ParsedPublicKey,
@@ -212,8 +231,10 @@ pub struct Identified {
 enum Kept {
     /// In the connection's slot.
     InSlot,
-    /// Among those that are known; with the spelling of this request, where it is another.
-    Ready(Option<Arc<[u8]>>),
+    /// Among those that are known, by this spelling.
+    Spelled(Arc<[u8]>),
+    /// Among those that are known, but not by this spelling.
+    Ready(Arc<[u8]>),
     /// It was judged for this request.
     Nowhere(Digest),
 }
@@ -226,10 +247,16 @@ impl Identified {
         }
     }
 
-    pub(super) fn known(certificate: Arc<Certificate>, presented: &[u8]) -> Self {
-        let other = certificate.presented() != presented;
+    pub(super) fn spelled(certificate: Arc<Certificate>, presented: &[u8]) -> Self {
         Self {
-            kept: Kept::Ready(other.then(|| presented.into())),
+            kept: Kept::Spelled(certificate.spelling(presented)),
+            certificate,
+        }
+    }
+
+    pub(super) fn known(certificate: Arc<Certificate>, presented: &[u8]) -> Self {
+        Self {
+            kept: Kept::Ready(certificate.spelling(presented)),
             certificate,
         }
     }
@@ -256,12 +283,16 @@ impl Verified {
         let Identified { certificate, kept } = &self.0;
         let spelling = match kept {
             Kept::InSlot => return,
-            Kept::Ready(spelling) => spelling.clone(),
-            Kept::Nowhere(digest) => {
-                known.insert(*digest, Arc::clone(certificate));
-                None
-            }
+            Kept::Spelled(spelling) | Kept::Ready(spelling) => Arc::clone(spelling),
+            Kept::Nowhere(_) => certificate.spelling(certificate.presented()),
         };
+        if let Kept::Nowhere(digest) = kept {
+            known.insert(*digest, Arc::clone(certificate));
+        }
+        if !matches!(kept, Kept::Spelled(_)) {
+            let spelling = Arc::clone(&spelling);
+            known.spellings.insert(spelling, Arc::clone(certificate));
+        }
         if let Some(slot) = slot {
             slot.put(Held {
                 certificate: Arc::clone(certificate),
@@ -280,19 +311,16 @@ pub struct Slot(Mutex<Option<Held>>);
 #[derive(Debug)]
 struct Held {
     certificate: Arc<Certificate>,
-    /// Of this connection, where it is not that which the certificate was first shown in.
-    spelling: Option<Arc<[u8]>>,
+    /// The header's value; shared with the certificate where it is the one that showed it first.
+    spelling: Arc<[u8]>,
 }
 
 impl Slot {
     pub(super) fn get(&self, presented: &[u8], generation: u64) -> Option<Arc<Certificate>> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = held
-            .as_ref()
-            .filter(|held| held.certificate.is_of(generation))?;
-        let spelling = held.spelling.as_deref();
-        let spelling = spelling.unwrap_or_else(|| held.certificate.presented());
-        (spelling == presented).then(|| Arc::clone(&held.certificate))
+        let held = held.as_ref()?;
+        let is_it = held.certificate.is_of(generation) && *held.spelling == *presented;
+        is_it.then(|| Arc::clone(&held.certificate))
     }
 
     fn put(&self, held: Held) {
@@ -319,5 +347,95 @@ impl Seen {
         });
         ends.truncate(most);
         ends
+    }
+}
+
+// It needs the development PKI.
+#[cfg(all(test, feature = "sandbox"))]
+mod tests {
+    use super::*;
+    use crate::{development_pki as pki, trust::Anchors};
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    use openssl::{hash::MessageDigest, pkey::PKey, sign::Signer, x509::X509};
+
+    const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
+
+    fn trusted() -> (Trust, String, Vec<u8>) {
+        let root = pki::Ca::root(&pki::CaSpec::development_root()).unwrap();
+        let tpp = root.issue(&pki::LeafSpec::default()).unwrap();
+        let key = PKey::private_key_from_pem(tpp.key_pem.as_bytes()).unwrap();
+        let mut signer = Signer::new(MessageDigest::sha256(), &key).unwrap();
+        let signature = signer.sign_oneshot_to_vec(b"message").unwrap();
+        let anchors = Anchors::new(vec![X509::from_der(root.der()).unwrap()], vec![]).unwrap();
+        (Trust::new(anchors), STANDARD.encode(&tpp.der), signature)
+    }
+
+    fn armoured(base64: &str, around: &str) -> String {
+        format!("{around}-----BEGIN CERTIFICATE-----{base64}-----END CERTIFICATE-----")
+    }
+
+    #[test]
+    fn what_is_kept_is_weighed() {
+        let (trust, base64, signature) = trusted();
+        for number in 0..20_000 {
+            // A TPP that signs, and spells its certificate anew each time.
+            let around = format!("{number:01000}");
+            let presented = armoured(&base64, &around);
+            let slot = Slot::default();
+            let identified = trust.identify(presented.as_bytes(), None, NOW).unwrap();
+            let verified = identified.verify(b"message", &signature).unwrap();
+            trust.keep(&verified, Some(&slot));
+            // As if it had as many certificates.
+            let mut digest = Digest::default();
+            digest[..4].copy_from_slice(&u32::to_be_bytes(number));
+            let certificate = Arc::clone(identified.certificate());
+            trust.known.insert(digest, certificate);
+            trust
+                .known
+                .refuse(&Digests::of(digest, &[]), &CertificateFault::NotPsd2(""));
+        }
+        let Known {
+            proven,
+            spellings,
+            refused,
+        } = &trust.known;
+        proven.run_pending_tasks();
+        spellings.run_pending_tasks();
+        refused.run_pending_tasks();
+        assert!((1 << 20..=CERTIFICATES_KEPT).contains(&proven.weighted_size()));
+        assert!((1 << 20..=CERTIFICATES_KEPT).contains(&spellings.weighted_size()));
+        assert!((1 << 20..=REFUSALS_KEPT).contains(&refused.weighted_size()));
+    }
+
+    #[test]
+    fn nothing_is_kept_without_a_signature() {
+        let (trust, base64, signature) = trusted();
+        let slot = Slot::default();
+        let find = |presented: &str| trust.find(presented.as_bytes(), Some(&slot), NOW).unwrap();
+        for number in 0..3 {
+            let Found::Unproven(candidate) = find(&armoured(&base64, &number.to_string())) else {
+                panic!("it is known");
+            };
+            let identified = candidate.chain(&trust, NOW).unwrap();
+            assert!(identified.verify(b"another message", &signature).is_none());
+        }
+        let identified = trust.identify(base64.as_bytes(), Some(&slot), NOW).unwrap();
+        trust.keep(
+            &identified.verify(b"message", &signature).unwrap(),
+            Some(&slot),
+        );
+        let kept = |presented: &str| match find(presented) {
+            Found::Known(identified) => identified.kept,
+            Found::Unproven(_) => panic!("it is not known"),
+        };
+        assert!(matches!(kept(&base64), Kept::InSlot));
+        assert!(matches!(kept(&armoured(&base64, "x")), Kept::Ready(_)));
+        let elsewhere = trust.find(base64.as_bytes(), None, NOW).unwrap();
+        let Found::Known(elsewhere) = elsewhere else {
+            panic!("it is not known");
+        };
+        assert!(matches!(elsewhere.kept, Kept::Spelled(_)));
+        let long = "x".repeat(super::super::MAX_PRESENTED + 1);
+        assert!(trust.find(long.as_bytes(), None, NOW).is_err());
     }
 }

@@ -179,8 +179,8 @@ impl Trust {
         self.anchors
     }
 
-    /// What is known of the certificate in a header's value (CRT-1, CRT-12). A slot is compared first, then the certificate's own bytes
-    /// are looked up; all that is left then costs a chain, which is the caller's to allow.
+    /// What is known of the certificate in a header's value (CRT-1, CRT-12). A slot is compared first, then spellings that TPPs have
+    /// used are looked up, then the certificate's own bytes; all that is left costs a chain, which is the caller's to allow.
     ///
     /// # Errors
     /// The first fault, in the order of the rules.
@@ -197,6 +197,9 @@ impl Trust {
         }
         if presented.len() > MAX_PRESENTED {
             return Err(CertificateFault::Malformed("it is longer than 16 KiB"));
+        }
+        if let Some(certificate) = self.known.spelled(presented, now) {
+            return Ok(Found::Known(Identified::spelled(certificate, presented)));
         }
         let certificates = decode::decode(presented)?;
         match self.known.find(&certificates, now)? {
