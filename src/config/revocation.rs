@@ -171,9 +171,13 @@ fn addresses_of(value: &Value<'_>, base: &Path) -> Option<IssuerAddresses> {
     }
     section.finish();
     let (ocsp, crl) = (
-        ocsp.and_then(|value| address(&value)),
-        crl.and_then(|value| address(&value)),
+        ocsp.and_then(|value| address_or_none(&value)),
+        crl.and_then(|value| address_or_none(&value)),
     );
+    let is_none = |of: &Option<Vec<Address>>| of.as_ref().is_some_and(Vec::is_empty);
+    if is_none(&ocsp) && is_none(&crl) {
+        value.fault("expected at least one of ocsp and crl to be asked");
+    }
     Some(IssuerAddresses {
         issuer: issuer?.into_iter().next()?,
         ocsp,
@@ -181,9 +185,14 @@ fn addresses_of(value: &Value<'_>, base: &Path) -> Option<IssuerAddresses> {
     })
 }
 
-fn address(value: &Value<'_>) -> Option<Address> {
-    let address = Address::configured(value.as_str()?);
-    address.or_else(|| value.refuse("an http or https URL, without user and password"))
+/// `none`: whatever the certificates name is not asked.
+fn address_or_none(value: &Value<'_>) -> Option<Vec<Address>> {
+    let text = value.as_str()?;
+    if text == "none" {
+        return Some(Vec::new());
+    }
+    let address = Address::configured(text).map(|address| vec![address]);
+    address.or_else(|| value.refuse("an http or https URL, without user and password, or none"))
 }
 
 fn lists(value: &Value<'_>, base: &Path) -> Vec<Vec<u8>> {

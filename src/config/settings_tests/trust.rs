@@ -168,7 +168,18 @@ revocation:
     ] {
         assert!(faults.contains(expected), "{expected}: {faults}");
     }
-    // Copies are kept beside the state, unless another folder is named; neither is watched, for the gateway itself writes there.
+    let group = format!("{LEAST}revocation: {{check: on, by_group: {{nothing: open}}}}\n");
+    let faults = Site::new().read(&group).unwrap_err().join("\n");
+    assert!(
+        faults.contains("revocation.by_group.nothing: no operation is of the group"),
+        "{faults}"
+    );
+}
+
+/// CRT-6: copies are kept beside the state unless another folder is named; and of each issuer somebody is asked.
+#[test]
+fn copies_and_addresses_of_revocation() {
+    // Neither is watched: the gateway itself writes there.
     for (line, expected) in [
         ("", "../state/revocation"),
         ("state: {file: kept/x.db}\n", "kept/revocation"),
@@ -187,10 +198,12 @@ revocation:
         assert!(folder.ends_with(expected), "{folder:?}");
         assert!(settings.files.iter().all(|file| file != folder));
     }
-    let group = format!("{LEAST}revocation: {{check: on, by_group: {{nothing: open}}}}\n");
-    let faults = Site::new().read(&group).unwrap_err().join("\n");
+    let nobody = format!(
+        "{LEAST}revocation: {{check: on, addresses: [{{issuer: ../certs/server.pem, ocsp: none, crl: none}}]}}\n"
+    );
+    let faults = Site::new().read(&nobody).unwrap_err().join("\n");
     assert!(
-        faults.contains("revocation.by_group.nothing: no operation is of the group"),
+        faults.contains("expected at least one of ocsp and crl to be asked"),
         "{faults}"
     );
 }

@@ -125,10 +125,10 @@ impl Default for RevocationSettings {
 pub struct IssuerAddresses {
     /// The issuer.
     pub issuer: X509,
-    /// Its OCSP responder.
-    pub ocsp: Option<Address>,
-    /// Its CRL.
-    pub crl: Option<Address>,
+    /// Its OCSP responders; those in the certificates where `None`, and none are asked where it is empty.
+    pub ocsp: Option<Vec<Address>>,
+    /// The same for its CRLs.
+    pub crl: Option<Vec<Address>>,
 }
 
 /// Whether a certificate is revoked, as far as is known.

@@ -149,11 +149,11 @@ impl Directory {
             {
                 continue;
             }
-            if let Some(address) = &of.ocsp {
-                published.ocsp = vec![address.clone()];
+            if let Some(addresses) = &of.ocsp {
+                published.ocsp.clone_from(addresses);
             }
-            if let Some(address) = &of.crl {
-                published.crls = vec![address.clone()];
+            if let Some(addresses) = &of.crl {
+                published.crls.clone_from(addresses);
             }
         }
     }
