@@ -5,8 +5,10 @@
 
 use super::{
     Fault,
-    copies::{Copies, Copy},
+    copies::Copy,
     crl::certificate as read_certificate,
+    disk::Disk,
+    engine::Work,
     fetch::{Address, Fetcher},
     ocsp::{self, Status},
     pause::{Gate, Pause},
@@ -158,17 +160,13 @@ impl Cell {
 
     /// Asks it, and keeps what it says. [`Cell::take`] came before. What was kept on disk is taken first, where nothing is known: it is
     /// judged as if it had just been fetched, and the fetch follows at the next tick.
-    pub(super) async fn ask(
-        &self,
-        fetcher: &Fetcher,
-        directory: &Arc<Directory>,
-        now: Timestamp,
-    ) -> Result<Heard, Fault> {
+    pub(super) async fn ask(&self, work: &Work, now: Timestamp) -> Result<Heard, Fault> {
         let _under_way = UnderWay(&self.under_way);
-        if let Some(copies) = directory.copies()
+        let (fetcher, directory) = (&work.fetcher, &work.directory);
+        if let Some(disk) = &work.disk
             && !self.looked_up.swap(true, Ordering::Relaxed)
             && self.said.load().is_none()
-            && let Some(said) = self.look_up(copies, directory, now).await
+            && let Some(said) = self.look_up(disk, directory, now).await
         {
             self.said.store(Some(Arc::new(said)));
             return Ok(Heard::Kept);
@@ -220,23 +218,19 @@ impl Cell {
     /// What it said before a restart, if that was kept and counts.
     async fn look_up(
         &self,
-        copies: &Arc<Copies>,
+        disk: &Disk,
         directory: &Arc<Directory>,
         now: Timestamp,
     ) -> Option<Said> {
-        let (name, on_disk) = (
-            self.key.1.copy_name(self.key.0.as_ref()),
-            Arc::clone(copies),
-        );
-        let read = tokio::task::spawn_blocking(move || (on_disk.read(&name), name));
-        let (bytes, name) = read.await.ok()?;
-        let fault = match self.read(bytes?, directory, now).await {
-            Ok((said, _)) => return Some(said),
-            Err(fault) => fault,
-        };
-        let copies = Arc::clone(copies);
-        let _ = tokio::task::spawn_blocking(move || copies.discard(&name, fault)).await;
-        None
+        let name = self.key.1.copy_name(self.key.0.as_ref());
+        let bytes = disk.read(&name).await?;
+        match self.read(bytes, directory, now).await {
+            Ok((said, _)) => Some(said),
+            Err(fault) => {
+                disk.discard(name, fault);
+                None
+            }
+        }
     }
 
     async fn fetch(&self, fetcher: &Fetcher) -> Result<Vec<u8>, Fault> {

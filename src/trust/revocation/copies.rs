@@ -2,8 +2,8 @@
 //!
 //! The files are what was fetched, byte for byte: public data, and nothing is believed for standing here. What is read is judged as if it
 //! had just been fetched (signature, issuer, times), and replaced by the next fetch. Invariants: a file is whole or not there; there are
-//! at most [`MOST_FILES`] of them with [`MOST_BYTES`]; only files of this module's own names are removed. Nothing here is called by a
-//! request: a disk that is full, slow or away costs the copies, and nothing else.
+//! at most [`MOST_FILES`] of them with [`MOST_BYTES`]; only files of this module's own names are removed. Deliberately
+//! not here: the thread on which this is done, for a disk may hang.
 
 use super::{Fault, fetch::MOST_BYTES as LARGEST};
 use crate::private_file;
@@ -83,9 +83,13 @@ impl Copies {
     }
 
     /// Keeps a copy, in place of the one before. The oldest give way where there are too many.
-    pub(super) fn write(&self, copy: &Copy, held: &mut Held) -> io::Result<()> {
+    pub(super) fn write(&self, copy: &Copy, held: &mut Option<Held>) -> io::Result<()> {
         let path = self.folder.join(&copy.name);
         private_file::make_folder_of(&path)?;
+        let held = match held {
+            Some(held) => held,
+            None => held.insert(self.sweep()?),
+        };
         let before = fs::metadata(&path).map(|found| found.len()).ok();
         replace(&path, &copy.bytes)?;
         let length = u64::try_from(copy.bytes.len()).unwrap_or(u64::MAX);
@@ -212,36 +216,30 @@ mod tests {
         let mut copies = Copies::new(folder.path().join("a/b"));
         (copies.most_files, copies.most_bytes) = (8, 1_000);
         assert!(copies.read("x").is_none());
-        let mut held = Held::default();
+        let mut held = None;
         for number in 0..8 {
             copies.write(&copy(number, 10), &mut held).unwrap();
             age(&copies, &copy(number, 0).name, 1_000 + u64::from(number));
         }
-        assert_eq!(
-            held,
-            Held {
-                files: 8,
-                bytes: 80
-            }
-        );
+        let expected = Some(Held {
+            files: 8,
+            bytes: 80,
+        });
+        assert_eq!(held, expected);
         copies.write(&copy(3, 20), &mut held).unwrap();
-        assert_eq!(
-            held,
-            Held {
-                files: 8,
-                bytes: 90
-            }
-        );
+        let expected = Some(Held {
+            files: 8,
+            bytes: 90,
+        });
+        assert_eq!(held, expected);
         assert_eq!(copies.read(&copy(3, 0).name).unwrap(), [3; 20]);
         // One more than there may be: seven are left, and the two that are gone are the oldest.
         copies.write(&copy(8, 10), &mut held).unwrap();
-        assert_eq!(
-            held,
-            Held {
-                files: 7,
-                bytes: 80
-            }
-        );
+        let expected = Some(Held {
+            files: 7,
+            bytes: 80,
+        });
+        assert_eq!(held, expected);
         let is_there = |number| copies.read(&copy(number, 0).name).is_some();
         assert_eq!(
             [0, 1, 2, 3, 8].map(is_there),
@@ -249,14 +247,14 @@ mod tests {
         );
         // By bytes.
         copies.write(&copy(9, 950), &mut held).unwrap();
-        assert!(held.bytes <= 1_000 && held.files < 7, "{held:?}");
+        assert!(held.is_some_and(|held| held.bytes <= 1_000 && held.files < 7));
     }
 
     #[test]
     fn what_is_not_ours_stays() {
         let folder = tempfile::tempdir().unwrap();
         let copies = Copies::new(folder.path().to_owned());
-        let mut held = Held::default();
+        let mut held = None;
         copies.write(&copy(1, 10), &mut held).unwrap();
         let unfinished = format!("{}.ocsp.1f-0.part", "ab".repeat(32));
         let others = ["portvakt.db", "list.crl", "0123.crl", "notes.txt"];

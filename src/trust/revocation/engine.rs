@@ -6,8 +6,8 @@
 use super::{
     Fault,
     cell::{Cell, Heard},
-    copies::{Copies, Copy, Held},
     counters::{Counters, Lists},
+    disk::Disk,
     fetch::Fetcher,
     sources::Directory,
 };
@@ -24,9 +24,6 @@ const IN_USE: u64 = 86_400;
 /// How far behind requests the kernel puts this work (nice): an answer of 5 MiB costs more than a hundred requests.
 const NICE: i32 = 10;
 
-/// As many copies wait for the disk; where it is slower than that, the next are not kept.
-const MOST_WAITING: usize = 64;
-
 /// What the thread works on.
 #[derive(Clone, Debug)]
 pub(super) struct Work {
@@ -34,6 +31,8 @@ pub(super) struct Work {
     pub(super) counters: Arc<Counters>,
     pub(super) fetcher: Fetcher,
     pub(super) clock: Clock,
+    /// Where copies of what was fetched are kept; none where no folder is set.
+    pub(super) disk: Option<Disk>,
 }
 
 /// The way to the thread.
@@ -75,17 +74,8 @@ impl Engine {
 }
 
 /// Puts the thread that calls it behind those that serve requests. Where the system knows no such thing, nothing changes.
-fn step_back() {
+pub(super) fn step_back() {
     let _ = rustix::process::setpriority_process(None, NICE);
-}
-
-/// Where what was asked goes.
-#[derive(Clone, Debug)]
-struct Ways {
-    /// That an attempt has ended.
-    done: Arc<watch::Sender<u64>>,
-    /// What is to be kept; none where nothing is.
-    copies: Option<mpsc::Sender<Copy>>,
 }
 
 /// An answer that is not counted as one.
@@ -96,30 +86,24 @@ async fn run(
     mut jobs: mpsc::UnboundedReceiver<Arc<Cell>>,
     done: Arc<watch::Sender<u64>>,
 ) {
-    let copies = work.directory.copies().map(|copies| {
-        let (to, coming) = mpsc::channel(MOST_WAITING);
-        tokio::spawn(keep(Arc::clone(copies), coming));
-        to
-    });
-    let to = Ways { done, copies };
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             job = jobs.recv() => match job {
-                Some(cell) => begin(&work, cell, &to),
+                Some(cell) => begin(&work, cell, &done),
                 None => return,
             },
-            _ = tick.tick() => refresh(&work, &to),
+            _ = tick.tick() => refresh(&work, &done),
         }
     }
 }
 
-fn begin(work: &Work, cell: Arc<Cell>, to: &Ways) {
-    let (work, to) = (work.clone(), to.clone());
+fn begin(work: &Work, cell: Arc<Cell>, done: &Arc<watch::Sender<u64>>) {
+    let (work, done) = (work.clone(), Arc::clone(done));
     tokio::spawn(async move {
         let now = work.clock.now();
-        let heard = cell.ask(&work.fetcher, &work.directory, now).await;
+        let heard = cell.ask(&work, now).await;
         let (result, copy) = match heard {
             Ok(Heard::Kept) => (None, None),
             Ok(Heard::Fetched(copy)) => (Some(Ok(())), Some(copy)),
@@ -135,40 +119,17 @@ fn begin(work: &Work, cell: Arc<Cell>, to: &Ways) {
         // Before the attempt is over: whoever waits for this answer waits for what its responder rests on too.
         for source in cell.to_be_known(now) {
             if source.take(now) {
-                begin(&work, source, &to);
+                begin(&work, source, &done);
             }
         }
-        to.done.send_modify(|count| *count = count.wrapping_add(1));
-        // Last, so that nobody waits for a disk.
-        if let (Some(copies), Some(copy)) = (&to.copies, copy)
-            && copies.try_send(copy).is_err()
-        {
-            tracing::warn!("the disk is too slow for a copy of revocation data");
+        done.send_modify(|count| *count = count.wrapping_add(1));
+        if let (Some(disk), Some(copy)) = (&work.disk, copy) {
+            disk.write(copy);
         }
     });
 }
 
-/// Writes copies, one after the other, so that the newer of two stays.
-async fn keep(copies: Arc<Copies>, mut coming: mpsc::Receiver<Copy>) {
-    let on_disk = Arc::clone(&copies);
-    let counted = tokio::task::spawn_blocking(move || on_disk.sweep().unwrap_or_default()).await;
-    let mut held = counted.unwrap_or_default();
-    while let Some(copy) = coming.recv().await {
-        let on_disk = Arc::clone(&copies);
-        let write = move || (on_disk.write(&copy, &mut held), held);
-        match tokio::task::spawn_blocking(write).await {
-            Ok((written, counted)) => {
-                held = counted;
-                if let Err(error) = written {
-                    tracing::warn!(%error, "a copy of revocation data cannot be written");
-                }
-            }
-            Err(_) => held = Held::default(),
-        }
-    }
-}
-
-fn refresh(work: &Work, to: &Ways) {
+fn refresh(work: &Work, done: &Arc<watch::Sender<u64>>) {
     let now = work.clock.now();
     let (mut sources, mut overdue, mut lists) = (0_u64, 0_u64, Lists::new());
     for cell in work.directory.cells() {
@@ -190,7 +151,7 @@ fn refresh(work: &Work, to: &Ways) {
             }
         }
         if cell.is_due(now) && cell.take(now) {
-            begin(work, cell, to);
+            begin(work, cell, done);
         }
     }
     work.counters.look(sources, overdue, lists);

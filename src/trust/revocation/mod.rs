@@ -29,8 +29,9 @@ mod member;
 
 // What is asked, and what is said.
 mod question;
-// What was said, on disk.
+// What was said, on disk, and the thread that reads and writes it.
 mod copies;
+mod disk;
 // How often one that failed is asked again.
 mod pause;
 // A source and what it said last.
@@ -53,6 +54,7 @@ pub(crate) use sources::Sources;
 use super::Certificate;
 use crate::clock::{Clock, Timestamp};
 use crl::Crl;
+use disk::Disk;
 use engine::{Engine, Work};
 use fetch::Fetcher;
 use openssl::x509::{X509, X509Ref};
@@ -240,6 +242,7 @@ impl Revocation {
                 counters: Arc::clone(&self.counters),
                 fetcher: self.fetcher.clone(),
                 clock: clock.clone(),
+                disk: self.copies().map(Disk::start).transpose()?,
             })?;
             let _ = self.engine.set(engine);
         }

@@ -8,7 +8,6 @@
 use super::{
     Fault, RevocationSettings, Standing,
     cell::{Cell, Silence},
-    copies::Copies,
     crl::{Chain, Crl, Scope, Signers, certificate as read_certificate},
     fetch::Address,
     member::Published,
@@ -30,8 +29,6 @@ pub(super) struct Directory {
     settings: RevocationSettings,
     /// The names (DER) of the issuers of the settings' lists, in their order.
     list_issuers: Vec<Option<Vec<u8>>>,
-    /// What was said before a restart; none where no folder is set.
-    copies: Option<Arc<Copies>>,
     cells: Cache<Key, Arc<Cell>>,
     gates: Cache<Address, Arc<Gate>>,
 }
@@ -52,7 +49,6 @@ impl Directory {
         let lists = settings.lists.iter();
         Self {
             list_issuers: lists.map(|list| Crl::issuer(list)).collect(),
-            copies: settings.copies.clone().map(Copies::new).map(Arc::new),
             settings,
             cells: Cache::new(SOURCES_KEPT),
             gates: Cache::new(SOURCES_KEPT),
@@ -61,11 +57,6 @@ impl Directory {
 
     pub(super) const fn settings(&self) -> &RevocationSettings {
         &self.settings
-    }
-
-    /// Where what sources say is kept on disk.
-    pub(super) const fn copies(&self) -> Option<&Arc<Copies>> {
-        self.copies.as_ref()
     }
 
     /// Every source that is kept.
