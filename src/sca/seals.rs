@@ -80,17 +80,16 @@ pub(super) struct Seals {
 }
 
 impl Seals {
-    /// The counts of a file. It is made where there is none, so that a place that cannot be written shows at the start.
+    /// The counts of a file, which is made where there is none. It is written as a block is reserved, so that a place that
+    /// cannot be written shows at the start.
     pub(super) fn open(path: &Path) -> Result<Self, SealsFault> {
         private_file::make_folder_of(path)?;
         let _turn = take_turn(path)?;
-        match File::options().write(true).open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => private_file::make(path, b"")?,
-            opened => drop(opened?),
-        }
+        let found = read(path)?;
+        private_file::replace(path, text_of(&found).as_bytes())?;
         Ok(Self {
             file: Some(path.to_owned()),
-            found: read(path)?,
+            found,
             counters: Mutex::default(),
         })
     }
@@ -233,11 +232,8 @@ impl Counter {
         if let Some(path) = &self.file {
             counts.retain(|(id, _)| *id != self.id);
             counts.push((self.id, after));
-            let text: String = counts
-                .iter()
-                .map(|(id, count)| format!("{id:08x} {count}\n"))
-                .collect();
-            private_file::replace(path, text.as_bytes()).map_err(|error| not_kept(error.into()))?;
+            private_file::replace(path, text_of(&counts).as_bytes())
+                .map_err(|error| not_kept(error.into()))?;
         }
         self.total.store(after, Ordering::Relaxed);
         if before < SEALS_ALERT && after >= SEALS_ALERT {
@@ -294,6 +290,14 @@ fn parse(line: &str) -> Option<(u32, u64)> {
     let id = u32::from_str_radix(id, 16).ok().filter(|_| is_id)?;
     let is_count = count.bytes().all(|byte| byte.is_ascii_digit());
     Some((id, count.parse().ok().filter(|_| is_count)?))
+}
+
+/// What a file of these counts holds.
+fn text_of(counts: &[(u32, u64)]) -> String {
+    let lines = counts.iter();
+    lines
+        .map(|(id, count)| format!("{id:08x} {count}\n"))
+        .collect()
 }
 
 /// The largest count of a key.
