@@ -14,7 +14,7 @@ use crate::{
     config::{ControlAddress, Listener, Settings},
     control::{self, Current, Desk, Reload},
     sca::KeyFault,
-    signing,
+    signing::{self, Asserter, AssertionSettings},
     state::{Kept, OpenFault},
     telemetry::Telemetry,
 };
@@ -220,9 +220,7 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
         .map_err(|fault| StartFault::TokenKeys(sca.token_keys.clone(), fault))?;
     let links = Arc::new(links);
     let kept = Arc::new(Kept::open(&state).map_err(StartFault::State)?);
-    let asserter = assertion.map(|assertion| assertion.asserter(&system).map(Arc::new));
-    let asserter = asserter.transpose();
-    let asserter = asserter.map_err(|(path, fault)| StartFault::AssertionKey(path, fault))?;
+    let asserter = asserter(assertion, &system)?;
     let mut server =
         Server::new_with_opt_and_conf(Some(Opt::default()), server_conf(listener.threads));
     server.bootstrap();
@@ -275,9 +273,7 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
         watch,
         accepting: Arc::clone(&accepting),
     };
-    let service = listen(gate, &listener, identity, &telemetry)?;
-    let address = listener.address.to_string();
-    let public = Public::new(service, address, Arc::clone(&accepting));
+    let public = listen(gate, &listener, identity, &desk)?;
     server.add_service(Drained::new(public, drain.listener()));
     let control =
         control::Listener::new(bound, Arc::new(desk)).until(drain.stopping(), drain.control());
@@ -288,6 +284,16 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
         telemetry,
         accepting,
     })
+}
+
+/// What signs the core's assertions, where there are any (FWD-1).
+fn asserter(
+    settings: Option<AssertionSettings>,
+    system: &str,
+) -> Result<Option<Arc<Asserter>>, StartFault> {
+    let asserter = settings.map(|settings| settings.asserter(system).map(Arc::new));
+    let asserter = asserter.transpose();
+    asserter.map_err(|(path, fault)| StartFault::AssertionKey(path, fault))
 }
 
 /// Starts what the snapshot's trust needs beside it, and shows it to the operator.
@@ -328,16 +334,19 @@ fn listen(
     gate: Gate,
     listener: &Listener,
     identity: Arc<Identity>,
-    telemetry: &Arc<Telemetry>,
-) -> Result<Service<Door<Gate>>, StartFault> {
-    let door = Door::new(gate, listener.max_connections, Arc::clone(telemetry));
+    desk: &Desk,
+) -> Result<Public<Door<Gate>>, StartFault> {
+    let telemetry = Arc::clone(&desk.telemetry);
+    let door = Door::new(gate, listener.max_connections, telemetry);
     let mut service = Service::new("gateway".into(), door);
     let tls = tls::settings(identity, listener.client_auth);
     let tls = tls.map_err(|error| StartFault::Proxy(error.to_string()))?;
     let endpoint = ListenerConfig::tcp(listener.address.to_string()).tls(tls);
     let buffers = L4BufferSettings::default().read(READ_BUFFER);
     service.add_listener(endpoint.l4_buffer(buffers));
-    Ok(service)
+    let address = listener.address.to_string();
+    let accepting = Arc::clone(&desk.accepting);
+    Ok(Public::new(service, address, accepting))
 }
 
 fn server_conf(threads: usize) -> ServerConf {
