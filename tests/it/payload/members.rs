@@ -671,7 +671,7 @@ fn lengths_at_their_limits() {
     }
 }
 
-/// A bank's own operation is judged by the schema that its file names.
+/// A bank's own operation is judged by the schema that its file names; it initiates a payment, and so requires what that does (HDR-5).
 #[test]
 fn an_operators_own_operation_with_a_schema() {
     let cards = "operations:\n- {name: pay, method: POST, path: /v1/pay, role: PSP_PI, group: payments, schema: cross-border-payment}\n";
@@ -679,7 +679,10 @@ fn an_operators_own_operation_with_a_schema() {
         .file("operations.yaml", cards)
         .line("operations: operations.yaml")
         .start();
-    let pay = |body: &Value| Call::new("POST", "/v1/pay").json(&body.to_string());
+    let pay = |body: &Value| {
+        let call = Call::new("POST", "/v1/pay").of_psu().present();
+        call.json(&body.to_string())
+    };
     accepted(&gate, &pay(&payment()));
     refused_for(
         &gate,
