@@ -5,7 +5,10 @@
 //! way finish, within the longest that one may take; then the control listener closes, which an SCA's end may have needed
 //! until then. A second signal, or SIGINT, ends the wait. A request that is cut all the same has its line in the access log.
 
-use crate::clock::Stopwatch;
+use crate::{
+    clock::Stopwatch,
+    config::{Listener, Upstream},
+};
 use async_trait::async_trait;
 use pingora::{
     server::{ListenFds, RuntimeOpts, ShutdownSignal, ShutdownSignalWatch, ShutdownWatch},
@@ -38,10 +41,11 @@ const LOOK: Duration = Duration::from_millis(10);
 const CONTROL_WITHIN: Duration = Duration::from_secs(6);
 
 /// The longest that a request may be under way, by the time-outs that are set.
-pub(super) const fn longest(body: Duration, connect: Duration, read: Duration) -> Duration {
-    body.saturating_add(connect)
-        .saturating_add(read)
-        .saturating_add(MARGIN)
+pub(super) const fn longest(listener: &Listener, upstream: &Upstream) -> Duration {
+    MARGIN
+        .saturating_add(listener.body_timeout)
+        .saturating_add(upstream.connect_timeout)
+        .saturating_add(upstream.read_timeout)
 }
 
 /// The requests under way: those whose head was read and whose answer is not finished.

@@ -221,15 +221,8 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
     let links = Arc::new(links);
     let kept = Arc::new(Kept::open(&state).map_err(StartFault::State)?);
     let asserter = asserter(assertion, &system)?;
-    let mut server =
-        Server::new_with_opt_and_conf(Some(Opt::default()), server_conf(listener.threads));
-    server.bootstrap();
-
-    let longest = drain::longest(
-        listener.body_timeout,
-        upstream.connect_timeout,
-        upstream.read_timeout,
-    );
+    let mut server = server(listener.threads);
+    let longest = drain::longest(&listener, &upstream);
     take_into_use(&snapshot, &listener.identity, &clock, &telemetry)?;
     let world = World::new(snapshot, Arc::clone(&links), &telemetry);
     let gate_settings = GateSettings {
@@ -274,10 +267,8 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
         accepting: Arc::clone(&accepting),
     };
     let public = listen(gate, &listener, identity, &desk)?;
-    server.add_service(Drained::new(public, drain.listener()));
-    let control =
-        control::Listener::new(bound, Arc::new(desk)).until(drain.stopping(), drain.control());
-    server.add_service(background_service("control", control));
+    let control = control::Listener::new(bound, Arc::new(desk));
+    add_listeners(&mut server, public, control, &drain);
     Ok(Prepared {
         server,
         drain,
@@ -349,11 +340,26 @@ fn listen(
     Ok(Public::new(service, address, accepting))
 }
 
-fn server_conf(threads: usize) -> ServerConf {
-    ServerConf {
+/// Both listeners, which stop when the drain says so.
+fn add_listeners(
+    server: &mut Server,
+    public: Public<Door<Gate>>,
+    control: control::Listener,
+    drain: &Drain,
+) {
+    server.add_service(Drained::new(public, drain.listener()));
+    let control = control.until(drain.stopping(), drain.control());
+    server.add_service(background_service("control", control));
+}
+
+fn server(threads: usize) -> Server {
+    let settings = ServerConf {
         threads,
         grace_period_seconds: Some(0),
         graceful_shutdown_timeout_seconds: Some(RUNTIMES_WITHIN.as_secs()),
         ..ServerConf::default()
-    }
+    };
+    let mut server = Server::new_with_opt_and_conf(Some(Opt::default()), settings);
+    server.bootstrap();
+    server
 }

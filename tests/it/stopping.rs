@@ -4,13 +4,14 @@ use crate::harness::{
     Call, Connection, Gate, Manner, Program, Protocol, Reply, Sealed, exchange_as, render,
     render_head,
 };
+use portvakt::clock::Stopwatch;
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
     net::TcpStream,
     process::{Command, ExitStatus},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// How long the core takes.
@@ -22,7 +23,7 @@ const END_WITHIN: Duration = Duration::from_secs(4);
 /// A program that is being stopped.
 struct Stopping {
     program: Program,
-    since: Instant,
+    since: Stopwatch,
 }
 
 impl Stopping {
@@ -35,7 +36,7 @@ impl Stopping {
     fn begin(program: std::process::Child) -> Self {
         let stopping = Self {
             program: Program(program),
-            since: Instant::now(),
+            since: Stopwatch::start(),
         };
         stopping.signal("-TERM");
         stopping
@@ -62,7 +63,7 @@ fn request_id(sealed: &Sealed) -> String {
 }
 
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let since = Instant::now();
+    let since = Stopwatch::start();
     while !holds() {
         assert!(since.elapsed() < Duration::from_secs(20), "{what}");
         thread::sleep(Duration::from_millis(5));
