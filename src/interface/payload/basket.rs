@@ -35,6 +35,16 @@ impl<'a> Members<'a> for Basket<'a> {
     }
 }
 
+impl<'a> Basket<'a> {
+    /// The payments, as many as a basket can have.
+    pub(super) fn ids(&self) -> &[Found<'a>] {
+        match &self.payments {
+            Payments::List(first, _) => first,
+            Payments::Absent | Payments::Other(_) => &[],
+        }
+    }
+}
+
 impl<'a> Payments<'a> {
     fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
         if reader.peek() != Some(b'[') {

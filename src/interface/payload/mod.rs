@@ -30,6 +30,8 @@ mod basket;
 
 // The same rules as JSON Schema.
 pub mod describe;
+// What the rules look at, for comparison with other readers.
+mod reading;
 // What was found (PAY-2).
 mod violation;
 
@@ -41,6 +43,7 @@ use value::Part;
 use violation::Violations;
 
 pub use json::MAX_DEPTH;
+pub use reading::reading;
 
 /// Judges a body. `today` is the day where the bank is (PAY-12).
 ///

@@ -1,0 +1,118 @@
+//! What the rules look at in a body, laid open: to be held against what others read in it.
+//!
+//! A core that reads another amount than the one that was judged would book what nobody checked. The tests put every body
+//! that is admitted before other readers (`make test-systems`), and compare them with this one.
+
+use super::{
+    basket::Basket,
+    json::{Members, Reader},
+    payment::{Account, Payment},
+    read,
+    value::{Found, Part},
+};
+use crate::interface::operations::Schema;
+
+/// The strings that stand in a body where its schema's rules look, by path; the payments of a basket one after the other.
+/// Nothing of a body that is not JSON.
+pub fn reading(body: &[u8], schema: Schema) -> Vec<(&'static str, String)> {
+    let Ok(text) = std::str::from_utf8(body) else {
+        return Vec::new();
+    };
+    match schema {
+        Schema::Any => Vec::new(),
+        Schema::Basket => object::<Basket<'_>>(text).map_or_else(Vec::new, |basket| {
+            let ids = basket.ids().iter();
+            strings(ids.map(|id| ("paymentIds", id)))
+        }),
+        Schema::Payment => object::<Payment<'_>>(text)
+            .map_or_else(Vec::new, |payment| strings(shared(&payment).into_iter())),
+        Schema::CrossBorderPayment => {
+            object::<Payment<'_>>(text).map_or_else(Vec::new, |payment| {
+                let own = own(&payment).into_iter();
+                strings(shared(&payment).into_iter().chain(own))
+            })
+        }
+    }
+}
+
+fn object<'a, T: Members<'a>>(text: &'a str) -> Option<T> {
+    match read(text, Reader::part) {
+        Ok((Part::Object(object), _)) => Some(object),
+        _ => None,
+    }
+}
+
+type Member<'p, 'a> = (&'static str, &'p Found<'a>);
+
+fn strings<'p, 'a: 'p>(
+    members: impl Iterator<Item = Member<'p, 'a>>,
+) -> Vec<(&'static str, String)> {
+    let texts = members.filter_map(|(path, found)| match found {
+        Found::Text(text) => Some((path, text.clone().into_owned())),
+        Found::Absent | Found::Other(_) => None,
+    });
+    texts.collect()
+}
+
+/// What all products share (PAY-14).
+fn shared<'p, 'a>(payment: &'p Payment<'a>) -> Vec<Member<'p, 'a>> {
+    let mut members = vec![
+        ("creditorName", &payment.creditor_name),
+        ("creditorAgent", &payment.creditor_agent),
+        ("remittanceInformationUnstructured", &payment.remittance),
+    ];
+    if let Part::Object(money) = &payment.amount {
+        members.push(("instructedAmount.amount", &money.amount));
+        members.push(("instructedAmount.currency", &money.currency));
+    }
+    let creditor = [
+        "creditorAccount.iban",
+        "creditorAccount.bban",
+        "creditorAccount.currency",
+    ];
+    let debtor = [
+        "debtorAccount.iban",
+        "debtorAccount.bban",
+        "debtorAccount.currency",
+    ];
+    members.extend(account(&payment.creditor_account, creditor));
+    members.extend(account(&payment.debtor_account, debtor));
+    members
+}
+
+fn account<'p, 'a>(
+    account: &'p Part<Account<'a>>,
+    [iban, bban, currency]: [&'static str; 3],
+) -> Vec<Member<'p, 'a>> {
+    match account {
+        Part::Object(account) => vec![
+            (iban, &account.iban),
+            (bban, &account.bban),
+            (currency, &account.currency),
+        ],
+        Part::Absent | Part::Other(_) => Vec::new(),
+    }
+}
+
+/// What a cross-border payment has beside it.
+fn own<'p, 'a>(payment: &'p Payment<'a>) -> Vec<Member<'p, 'a>> {
+    let mut members = vec![
+        ("purposeCode", &payment.purpose),
+        ("requestedExecutionDate", &payment.execution_date),
+        ("regulatoryReportingCode", &payment.reporting_code),
+        (
+            "regulatoryReportingInformation",
+            &payment.reporting_information,
+        ),
+    ];
+    if let Part::Object(address) = &payment.creditor_address {
+        members.extend([
+            ("creditorAddress.street", &address.street),
+            ("creditorAddress.buildingNumber", &address.building_number),
+            ("creditorAddress.postalCode", &address.postal_code),
+            ("creditorAddress.city", &address.city),
+            ("creditorAddress.country", &address.country),
+        ]);
+    }
+    members
+}
