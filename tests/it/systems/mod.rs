@@ -3,6 +3,9 @@
 //! Each of them is `#[ignore = "make test-systems"]`. A tool that is missing fails its test and is never skipped: `.ci/needs.sh systems`
 //! installs the tools first, so what is missing here could not be installed, and whoever runs these tests wants to know.
 
+/// Whatever is admitted is read the same by others.
+mod oracle;
+
 use std::{path::Path, process::Command};
 
 /// A program that Debian has, how its version is asked for, and the package.
