@@ -152,6 +152,11 @@ pub(crate) fn accept(connection: &mut Connection, now: Timestamp) -> rusqlite::R
     })
 }
 
+/// The latest time that was seen, and whether the clock stepped back since: for the tools.
+pub(crate) fn latest(connection: &Connection) -> rusqlite::Result<(u64, bool)> {
+    read(connection).map(|said| (said.latest, said.stepped_back))
+}
+
 fn read(connection: &Connection) -> rusqlite::Result<Said> {
     let mut statement =
         connection.prepare_cached("SELECT CAST(value AS INTEGER) FROM meta WHERE name = ?1")?;

@@ -29,7 +29,7 @@ use std::{
 /// What to do with the state.
 #[derive(Debug, clap::Subcommand)]
 pub enum StateCommand {
-    /// Say what is kept: schema, sizes, how many of what, from when to when.
+    /// Say what is kept: schema, sizes, how many of what, from when to when; and whether the clock stepped back.
     Show {
         /// The gateway's configuration.
         #[arg(long, value_name = "FILE")]
@@ -200,6 +200,7 @@ mod tests {
         for expected in [
             "portvakt.db: schema 2\n",
             "1 2026-01-01T00:00:00Z to 2026-01-01T00:00:00Z\n",
+            "latest time that was seen                2026-01-01T00:00:00Z\n",
             "good\n",
         ] {
             assert!(shown.contains(expected), "{shown}");

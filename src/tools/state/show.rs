@@ -1,7 +1,7 @@
 //! `portvakt state show`.
 
 use super::StateFault;
-use crate::state::sqlite::file;
+use crate::state::sqlite::{clock, file};
 use jiff::Timestamp;
 use rusqlite::Connection;
 use std::{fmt::Write, path::Path};
@@ -51,6 +51,19 @@ pub(super) fn show(path: &Path) -> Result<String, StateFault> {
         let line = format!("  {name:<40} {count:>12} {range}");
         let _ = writeln!(text, "{}", line.trim_end());
     }
+    let (latest, stepped_back) = clock::latest(&connection).map_err(sql)?;
+    let latest = Timestamp::from_second(i64::try_from(latest).unwrap_or(i64::MAX));
+    let _ = writeln!(
+        text,
+        "  {:<40} {}{}",
+        "latest time that was seen",
+        latest.unwrap_or(Timestamp::MAX),
+        if stepped_back {
+            ", the clock stepped back since: see accept-clock"
+        } else {
+            ""
+        }
+    );
     let check: String = connection
         .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
         .map_err(sql)?;

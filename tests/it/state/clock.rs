@@ -31,7 +31,21 @@ async fn go_on(store: &Kept, from: u64, to: u64) {
 //= REP-1 refused
 #[tokio::test]
 async fn a_step_back_of_a_day_or_less_opens_no_request_id() {
-    for forward in [61, 62, 180, 241, 300, 1_000, HOUR, DAY - 60, DAY - 1, DAY] {
+    for forward in [
+        61,
+        62,
+        180,
+        241,
+        300,
+        1_000,
+        HOUR,
+        DAY - 60,
+        DAY - 1,
+        DAY,
+        DAY + 61,
+        DAY + 90,
+        DAY + 120,
+    ] {
         for date in [BEGIN - 60, BEGIN, BEGIN + 60] {
             let place = Place::new();
             let store = place.open();
@@ -41,8 +55,9 @@ async fn a_step_back_of_a_day_or_less_opens_no_request_id() {
             }
             go_on(&store, BEGIN, BEGIN + forward).await;
             // Wherever the Date holds, as far as the clock is believed.
-            for now in [date - 60, date, BEGIN, date + 59, date + 60] {
-                if now + DAY < BEGIN + forward {
+            let last = (BEGIN + forward).saturating_sub(DAY);
+            for now in [date - 60, date, BEGIN, last, date + 59, date + 60] {
+                if now + DAY < BEGIN + forward || now.abs_diff(date) > 60 {
                     continue;
                 }
                 for (id, retention) in (0..).zip(RETENTIONS) {
