@@ -61,12 +61,6 @@ impl World {
         let anchors = Anchors::new(vec![der(&self.root)], vec![der(&self.issuing)]).unwrap();
         Trust::new(anchors).with_revocation(revocation.cloned())
     }
-
-    fn presented(&self, spec: &pki::LeafSpec) -> Vec<u8> {
-        STANDARD
-            .encode(self.issuing.issue(spec).unwrap().der)
-            .into()
-    }
 }
 
 fn bench(criterion: &mut Criterion) {

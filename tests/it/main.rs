@@ -64,6 +64,9 @@ mod hostile_core;
 /// The configuration of the comparison.
 mod compared;
 
+/// What holds of every operation.
+mod catalogue;
+
 /// What the core is told, as its document says.
 mod contract;
 
