@@ -5,8 +5,8 @@
 use super::{BEGIN, DAY, HOUR, OTHER, Place, RETENTIONS, TPP, at, dated, env, hash};
 use crate::harness::Dice;
 use portvakt::state::{
-    Accounts, Asked, Bind, Bound, Completion, Decision, Finish, Finished, Kept, Learned, Page,
-    PsuRef, QuotaAsked, RequestAsked, Retention, Taken, Withdraw, Withdrawn,
+    Accounts, Asked, Bind, Bound, Completion, Decision, Finish, Finished, Hash, Kept, Learned,
+    Page, PsuRef, QuotaAsked, RequestAsked, Retention, Taken, Withdraw, Withdrawn,
 };
 use std::collections::BTreeMap;
 
@@ -599,7 +599,14 @@ async fn the_same_bytes_are_held_once_whatever_the_clock_does() {
             holds[usize::try_from(dice.below(holds.len() as u64)).unwrap()]
         };
         let (id, date, retention) = sent[index];
-        match store.commit(dated(id, retention, date, now)).await {
+        let mut asked = dated(id, retention, date, now);
+        // All in one part of the memory, which turns over as often as it can.
+        if let Some(request) = &mut asked.request {
+            let mut bytes = *request.id.as_bytes();
+            bytes[0] = 0;
+            request.id = Hash::from_bytes(bytes);
+        }
+        match store.commit(asked).await {
             Ok(Decision::Held(held)) => {
                 let before = taken.insert(id, Some(held));
                 assert!(before.is_none(), "{what}: held twice");
@@ -607,7 +614,7 @@ async fn the_same_bytes_are_held_once_whatever_the_clock_does() {
             Ok(_) => assert!(taken.contains_key(&id), "{what}: a new id"),
             Err(fault) => {
                 assert!(
-                    retention != Retention::Day && latest - now > 60,
+                    retention != Retention::Day && latest > now,
                     "{what}: {fault}"
                 );
             }
