@@ -14,8 +14,11 @@ use crate::{
     trust::revocation,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use memchr::memmem;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use memchr::memmem::Finder;
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::LazyLock,
+};
 
 /// The schemes of whose URIs browsers read an authority, whatever stands before it (WHATWG URL, "special scheme").
 const SPECIAL: [&str; 6] = ["http", "https", "ws", "wss", "ftp", "file"];
@@ -25,6 +28,8 @@ const MAX_BODY: usize = 64 * 1024;
 
 /// The member of a link that holds its address (§Link and links map).
 const HREF: &[u8] = b"\"href\"";
+/// Finds it. Made once: most bodies are short.
+static HREFS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(HREF));
 
 /// What stands for a value that is no text: it can't be read as an address, nor as a link.
 const NO_TEXT: &str = "\\";
@@ -122,7 +127,8 @@ impl Inside {
     /// Whether a link in a JSON body names a host inside, `but` for links that start so. It is asked for bodies that came in one piece.
     pub(super) fn is_linked_in(&self, body: &[u8], but: Option<&str>) -> bool {
         body.len() <= MAX_BODY
-            && memmem::find_iter(body, HREF)
+            && HREFS
+                .find_iter(body)
                 .filter_map(|at| href(body.get(at.saturating_add(HREF.len())..)?))
                 .filter(|href| but.is_none_or(|but| !href.starts_with(but)))
                 .any(|href| matches!(self.read(&href.replace("\\/", "/")), Names::Inside(_)))
