@@ -1,6 +1,6 @@
 //! Who is it (CRT-1 to CRT-4, CRT-9, CRT-10), and is it who shook hands (TLS-3)?
 
-use super::{Head, Rates, Signed};
+use super::{Head, Rates};
 use crate::{
     clock::Timestamp,
     interface::{Fault, Reason, Refusal, headers},
@@ -66,11 +66,6 @@ pub(super) fn identify(
         website: website.transpose()?,
         identified,
     })
-}
-
-/// Keeps the certificate of a TPP that signed, so that its next request costs no chain (CRT-12).
-pub(super) fn keep(head: &Head<'_>, trust: &Trust, signed: &Signed) {
-    trust.keep(signed.verified(), head.slot);
 }
 
 /// TLS-3: whoever shows a QWAC signs as the TPP that it names.

@@ -21,7 +21,7 @@
 //!
 //! ```compile_fail,E0451
 //! use portvakt::admission::Signed;
-//! fn forge(earned: Signed) -> Signed { Signed { headers: String::new(), ..earned } }
+//! let forged = Signed { headers: String::new() };
 //! ```
 //!
 //! while looking at evidence does:
@@ -223,14 +223,11 @@ pub async fn prove<'a>(
             record.judge(
                 Stage::Signature,
                 policy,
-                signature::verify(head, tpp, policy),
+                signature::verify(head, tpp, world),
             )?,
         ),
         _ => (record.skip(Stage::Role), record.skip(Stage::Signature)),
     };
-    if let Judged::Held(signed) = &signed {
-        certificate::keep(head, &world.trust, signed);
-    }
     let signer = match (&tpp, &signed) {
         (Judged::Held(tpp), Judged::Held(_)) => Some(tpp),
         _ => None,

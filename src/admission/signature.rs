@@ -1,6 +1,6 @@
 //! Did they say it (SIG-2 to SIG-10, SIG-13, SIG-14)?
 
-use super::{Head, Policy, Tpp};
+use super::{Head, Policy, Snapshot, Tpp};
 use crate::{
     interface::{
         Fault, Reason, Refusal,
@@ -23,18 +23,12 @@ const MAX_SIGNATURE: usize = 512 + 2;
 #[derive(Debug)]
 pub struct Signed {
     headers: String,
-    verified: Verified,
 }
 
 impl Signed {
     /// The verified list of headers, in lower case, separated by single spaces.
     pub fn headers(&self) -> &str {
         &self.headers
-    }
-
-    /// What shows that the certificate is the caller's.
-    pub(super) const fn verified(&self) -> &Verified {
-        &self.verified
     }
 
     /// Whether the request target was signed.
@@ -53,7 +47,9 @@ pub fn signing_string(head: &Head<'_>) -> Option<Vec<u8>> {
     Some(written(head, &signature, HeaderValues::All))
 }
 
-pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, policy: &Policy) -> Result<Signed, Refusal> {
+/// Once it verifies, the certificate is kept, so that the TPP's next request costs no chain (CRT-12).
+pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, world: &Snapshot) -> Result<Signed, Refusal> {
+    let policy = &world.policy;
     let value = headers::SIGNATURE
         .get(&head.fields)
         .map(HeaderValue::as_bytes)
@@ -67,9 +63,9 @@ pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, policy: &Policy) -> Result<Sign
     let signing_string = written(head, &signature, HeaderValues::All);
     if let Some(verified) = verified(tpp, &signature, &signing_string) {
         tpp.certificate().remember_issuer(signature.issuer);
+        world.trust.keep(&verified, head.slot);
         return Ok(Signed {
             headers: listed(&signature),
-            verified,
         });
     }
     let text = "it does not verify over the signing string that the gateway built from the request and the list in headers";

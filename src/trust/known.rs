@@ -352,6 +352,12 @@ impl Seen {
 
 // It needs the development PKI.
 #[cfg(all(test, feature = "sandbox"))]
+#[allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 mod tests {
     use super::*;
     use crate::{development_pki as pki, trust::Anchors};

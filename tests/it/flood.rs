@@ -113,8 +113,11 @@ fn armoured() -> String {
     world().both.issued.pem.trim_end().replace('\n', " ")
 }
 
+/// A certificate's text, another one for each number.
+type Spelling = (&'static str, fn(u32) -> String);
+
 /// The spellings of certificates that a stranger can think of, each with its name.
-const KINDS: [(&str, fn(u32) -> String); 7] = [
+const KINDS: [Spelling; 7] = [
     ("text before a known one", |number| {
         junk(number, 1_000) + &armoured()
     }),
@@ -222,8 +225,11 @@ fn strangers_fill_no_memory() {
     assert!(besieged.gate.upstream().take().is_empty());
 }
 
-/// Requests of strangers: by the name of their kind, one for each number.
-type Kind = (&'static str, Box<dyn Fn(&Sealed, u32) -> Vec<u8> + Sync>);
+/// What makes a request of one that is signed as nobody signs, another one for each number.
+type Make = Box<dyn Fn(&Sealed, u32) -> Vec<u8> + Sync>;
+
+/// Requests of strangers, with the name of their kind.
+type Kind = (&'static str, Make);
 
 fn kinds() -> Vec<Kind> {
     let of_certificates = KINDS.iter().map(|(name, make)| -> Kind {
@@ -232,7 +238,7 @@ fn kinds() -> Vec<Kind> {
             Box::new(|sealed, number| showing(sealed, &make(number))),
         )
     });
-    let edited = |edit: fn(&mut Sealed)| -> Box<dyn Fn(&Sealed, u32) -> Vec<u8> + Sync> {
+    let edited = |edit: fn(&mut Sealed)| -> Make {
         Box::new(move |sealed, _| {
             let mut sealed = sealed.clone();
             edit(&mut sealed);

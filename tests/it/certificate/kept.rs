@@ -1,4 +1,4 @@
-//! What is kept of certificates, and whose chains are built: CRT-12, QUO-12, HTTP-9.
+//! What is kept of certificates, and whose chains are built: CRT-1, CRT-12, QUO-12.
 
 use super::{chain::chain, showing};
 use crate::harness::{
@@ -83,8 +83,10 @@ fn a_strangers_pool_is_not_held_against_a_tpp() {
     accepted(&gate, &Call::plain());
     // An issuer that forbids what the real one allows.
     let (tpp, issuer) = behind_an_intermediate();
-    let mut spec = CaSpec::default();
-    spec.not_after = time::macros::datetime!(2016-01-01 0:00 UTC);
+    let spec = CaSpec {
+        not_after: time::macros::datetime!(2016-01-01 0:00 UTC),
+        ..CaSpec::default()
+    };
     let other: Ca = world().root.issue_ca(&spec).unwrap();
     let call = Call::plain().by(&tpp);
     untrusted(
@@ -178,8 +180,9 @@ fn who_is_known_stays_so_over_a_reload() {
     }
 }
 
-//= HTTP-9 accepted
-//= HTTP-9 refused
+/// The part of HTTP-9 that concerns this header.
+//= CRT-1 accepted
+//= CRT-1 refused
 #[test]
 fn a_certificate_of_16_kib_and_one_byte() {
     let gate = Gate::start();
