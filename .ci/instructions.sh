@@ -1,5 +1,5 @@
 #!/bin/sh
-# Counts the instructions of one warm request and holds them against benches/instructions.txt: more than 3 % above fails.
+# Counts the instructions of one request, warm or refused, and holds them against benches/instructions.txt: more than 3 % above fails.
 #
 # Usage: .ci/instructions.sh [--bless]
 # With --bless the figures just counted are written to that file. Whoever does so says in the commit what they bought.
@@ -12,6 +12,9 @@
 # - of benches/instructions.rs: from the opened record to the head for the upstream and the metrics, the mean of 200 requests;
 # - the verification of the signature stands apart and is taken off the others. It is the larger half, it is not ours, and beside it
 #   3 % of what is ours would not be seen.
+# - what is refused is what a caller can cost who has proven nothing, from the opened record to the metrics. Its verification is in it:
+#   unsigned (no Signature), unknown-path (404), bad-signature (of a certificate that is known), new-spelling (the same, in words that
+#   were never seen) and unknown-certificate (one that does not chain; OpenSSL's part of it is that of the machine's OpenSSL).
 # They are the same on every x86-64 machine with AVX2: valgrind shows programs one such processor, without AVX-512 and the SHA
 # extensions, whatever it runs on. The keys are new in every run; that, and the seeds of hash maps, move them by less than 0.1 %.
 set -eu
@@ -57,31 +60,41 @@ count() {
 verify=$(count verify)
 get=$(($(count get) - verify))
 post=$(($(count post) - verify))
+refused="unsigned unknown-path bad-signature new-spelling unknown-certificate"
+costs=
+for kind in $refused; do
+    costs="$costs$kind $(count "$kind")
+"
+done
 
 if [ "${1:-}" = --bless ]; then
     cat >$file <<END
-# Instructions of one warm request, as .ci/instructions.sh counts them; it says what they are, and with --bless it writes this file.
+# Instructions of one request, as .ci/instructions.sh counts them; it says what they are, and with --bless it writes this file.
 # with: $compiler
 GET $get
 POST $post
 verification $verify
+$(printf %s "$costs")
 END
 fi
 
-printf '%-14s %10s %10s %9s\n' instructions counted committed more
+printf '%-19s %10s %10s %9s\n' instructions counted committed more
 failed=0
 # judge NAME COUNTED
 judge() {
     committed=$(sed -n "s/^$1 //p" $file)
     awk -v name="$1" -v counted="$2" -v committed="$committed" -v limit=$limit 'BEGIN {
         more = (counted / committed - 1) * 100
-        printf "%-14s %10d %10d %+8.1f%%\n", name, counted, committed, more
+        printf "%-19s %10d %10d %+8.1f%%\n", name, counted, committed, more
         exit more > limit
     }' || failed=1
 }
 judge GET "$get"
 judge POST "$post"
 judge verification "$verify"
+for kind in $refused; do
+    judge "$kind" "$(printf %s "$costs" | sed -n "s/^$kind //p")"
+done
 echo "with the verification, a GET is $((get + verify)) and a POST $((post + verify))"
 
 if [ $failed -ne 0 ]; then
