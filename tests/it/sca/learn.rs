@@ -109,8 +109,8 @@ fn what_the_core_leaves_out_is_not_known() {
     let doubled = [BOUND, SCA_AT, SCA_AT, CONSENT_AT, CONSENT_AT];
     let later = ("Gateway-Sca-At", "2026-09-21T14:30:00Z");
     let no_list = ("Gateway-Consent-Accounts", "a,%zz");
-    let table: [(&[(&str, &str)], bool, Value); 6] = [
-        (&[BOUND], false, Value::Null),
+    let table = [
+        (&[BOUND][..], false, Value::Null),
         (&[BOUND, SCA_AT], true, Value::Null),
         (&[BOUND, CONSENT_AT], false, json!("all")),
         (&doubled, false, Value::Null),
