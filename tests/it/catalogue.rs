@@ -1,13 +1,24 @@
 //! What holds of every operation of the catalogue, whichever it is.
 
-use crate::harness::{Call, Gate, Protocol, Reply};
+use crate::harness::{Call, Gate, Protocol, Reply, world};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use portvakt::{
+    admission::{self, Admission, Admitted, Framing, Head, Record, Stage, Verdict},
     clock::{Clock, Timestamp},
-    interface::operations::{
-        AnsweredBy, Body, Operation, Required, Role, Sca, Schema, Takes, builtin,
+    config::Settings,
+    interface::{
+        headers::Fields,
+        operations::{
+            AnsweredBy, Body, Environment, Operation, Required, Role, Sca, Schema, Takes, builtin,
+        },
     },
+    state::{Bind, Kept, PsuRef},
+    tools::tpp::SignedRequest,
 };
 use rusqlite::{Connection, OpenFlags, types::Value};
+use std::sync::Arc;
+use tokio::runtime::{Builder, Runtime};
 
 /// While the gateway learns (SCA-19).
 const NOW: Timestamp = Timestamp::from_unix(1_790_000_000);
@@ -150,4 +161,157 @@ fn what_is_of_a_psu_is_learned_once_the_core_vouches_for_it() {
         assert_eq!(gate.send(&call, Protocol::Http1).status, 200);
         assert!(kept(&gate).len() > before, "{}", operation.name);
     }
+}
+
+/// What is admitted has passed every check that is on, and shows the evidence of each.
+fn shows_every_evidence(what: &str, admitted: &Admitted, record: &Record) {
+    let off = [Stage::Register, Stage::Revocation];
+    let judged: Vec<_> = record.checks().iter().map(|check| check.stage).collect();
+    let all = Stage::ALL.iter().copied();
+    let all: Vec<_> = all.filter(|stage| !off.contains(stage)).collect();
+    assert_eq!(judged, all, "{what}");
+    for check in record.checks() {
+        assert_eq!(check.verdict, Verdict::Held, "{what}: {:?}", check.stage);
+    }
+    assert!(
+        admitted.tpp().is_some(),
+        "{what}: certificate and signature"
+    );
+    assert!(admitted.signed().is_some(), "{what}: signature");
+    assert!(admitted.asked().is_some(), "{what}: query");
+    assert!(admitted.grant().is_some(), "{what}: SCA");
+    assert!(admitted.claim().is_some(), "{what}: request id");
+    assert_eq!(admitted.waived().count(), 0, "{what}");
+}
+
+/// A request with one thing changed after it was signed: each header taken away, doubled, or one of its bytes flipped; the
+/// target and the body flipped.
+fn mutations(request: &SignedRequest) -> Vec<SignedRequest> {
+    let mut all = Vec::new();
+    let mut with = |change: &dyn Fn(&mut SignedRequest)| {
+        let mut changed = request.clone();
+        change(&mut changed);
+        all.push(changed);
+    };
+    for at in 0..request.headers.len() {
+        with(&|request| drop(request.headers.remove(at)));
+        with(&|request| request.headers.push(request.headers[at].clone()));
+        let length = request.headers[at].1.len();
+        for place in [0, length / 2, length.saturating_sub(1)] {
+            with(&|request| {
+                let value = &mut request.headers[at].1;
+                *value = flipped(value, place);
+            });
+        }
+    }
+    with(&|request| request.target = flipped(&request.target, request.target.len() - 1));
+    with(&|request| {
+        if let Some(last) = request.body.as_mut().and_then(|body| body.last_mut()) {
+            *last ^= 1;
+        }
+    });
+    all
+}
+
+/// Another letter or digit in this place, where one stands there.
+fn flipped(text: &str, place: usize) -> String {
+    let change = |(at, character): (usize, char)| match character {
+        _ if at != place => character,
+        '0'..='8' | 'a'..='y' | 'A'..='Y' => char::from_u32(character as u32 + 1).unwrap(),
+        '9' => '0',
+        'z' => 'a',
+        'Z' => 'A',
+        other => other,
+    };
+    text.char_indices().map(change).collect()
+}
+
+//= SIG-11 refused
+#[test]
+fn nothing_is_admitted_without_the_evidence_of_every_check() {
+    let gate = Gate::builder().for_program();
+    let settings = Settings::parse("gateway.yaml", gate.yaml(), gate.folder()).unwrap();
+    let world = settings.snapshot;
+    let links = settings.sca.links(Environment::Sandbox, NOW).unwrap();
+    let (links, kept) = (Arc::new(links), Kept::open(&settings.state).unwrap());
+    let clock = Clock::standing(NOW);
+    let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+    let judge = |request: &SignedRequest| {
+        let headers: HeaderMap = request
+            .headers
+            .iter()
+            .map(|(name, value)| {
+                (
+                    HeaderName::from_bytes(name.as_bytes()).unwrap(),
+                    HeaderValue::from_str(value).unwrap(),
+                )
+            })
+            .collect();
+        let method = request.method.parse().unwrap();
+        let head = Head {
+            method: &method,
+            target: request.target.as_bytes(),
+            fields: Fields::of(&headers),
+            authority: None,
+            framing: Framing::Frames {
+                other_scheme: false,
+            },
+            peer: None,
+            slot: None,
+            client: None,
+        };
+        let mut body = Bytes::from(request.body.clone().unwrap_or_default());
+        let mut record = Record::open(&clock);
+        let judged = runtime.block_on(async {
+            let proven = admission::prove(&head, &mut body, &world, &mut record).await?;
+            admission::authorise(proven, &links, &kept, &mut record).await
+        });
+        (judged, record)
+    };
+    let psu = world_psu(&runtime, &kept);
+    let (mut admitted, mut refused) = (0, 0);
+    for operation in builtin() {
+        let sealed = call(&operation, &psu).seal(NOW);
+        let what = &operation.name;
+        match judge(&sealed.request) {
+            (Ok(Admission::Forward(good)), record) => shows_every_evidence(what, &good, &record),
+            (Ok(Admission::Answer(_)), _) => assert_eq!(operation.answered_by, AnsweredBy::Gateway),
+            (Err(refusal), _) => panic!("{what}: {refusal:?}"),
+        }
+        // Each change is to a request of its own: what was claimed before would refuse it for that alone.
+        let fresh = call(&operation, &psu).seal(NOW).request;
+        for at in 0..mutations(&fresh).len() {
+            let fresh = call(&operation, &psu).seal(NOW).request;
+            let changed = mutations(&fresh).remove(at);
+            match judge(&changed) {
+                (Ok(Admission::Forward(good)), record) => {
+                    shows_every_evidence(what, &good, &record);
+                    admitted += 1;
+                }
+                (Ok(Admission::Answer(_)), record) => assert!(record.holds(Stage::Signature)),
+                (Err(_), _) => refused += 1,
+            }
+        }
+    }
+    // Some changes are to headers that nobody signs.
+    assert!(
+        admitted > 10 && refused > 500,
+        "{admitted} admitted, {refused} refused"
+    );
+}
+
+/// The PSU of the TPP, who has consented to everything.
+fn world_psu(runtime: &Runtime, kept: &Kept) -> String {
+    let (tpp, psu) = (world().both.id().unwrap(), world().both.psu());
+    let bind = Bind {
+        who: PsuRef {
+            tpp: &tpp,
+            psu: uuid::Uuid::parse_str(&psu).unwrap().as_u128(),
+        },
+        corporate: None,
+        last_sca: NOW,
+        consent: Some((NOW, None)),
+    };
+    runtime.block_on(kept.bind(bind)).unwrap();
+    psu
 }

@@ -97,6 +97,9 @@ mod openapi;
 /// The table of rules, code and tests.
 mod rules;
 
+/// The threats, and the tests that try them.
+mod threats;
+
 /// What a request may allocate.
 mod allocations;
 

@@ -471,7 +471,7 @@ impl GateBuilder {
              trust:\n  anchors: anchors\n  intermediates: intermediates\n{trust}\
              state:\n  file: state/portvakt.db\n  hash_key: state/hash.key\n\
              sca:\n  page: https://bank.example/sca\n  token_keys: sca.keys\n{sca}\
-             log:\n  access: false\n{rates}{root}"
+             {rates}log:\n  access: false\n{root}"
         )
     }
 }

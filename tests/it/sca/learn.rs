@@ -50,7 +50,7 @@ fn known(gate: &Gate, tpp: &str, psu: &str) -> Option<Value> {
 fn an_unknown_psu_is_learned_from_the_core() {
     let (gate, clock) = learning();
     let tpp = gate.world().both.id().unwrap();
-    let accounts = ("Gateway-Consent-Accounts", "a-1, a%20b");
+    let accounts = ("Gateway-Consent-Accounts", "a-1, a%3Ab");
     reply(&gate, 200, &[BOUND, SCA_AT, CONSENT_AT, accounts]);
     let passage = accepted(&gate, &list(PSU)).remove(0);
     assert_eq!(passage.seen.header("gateway-psu-bound"), Some("no"));
@@ -73,7 +73,7 @@ fn an_unknown_psu_is_learned_from_the_core() {
     let seen = accepted(&gate, &list(PSU)).remove(0).seen;
     assert_eq!(seen.header("gateway-psu-bound"), None);
     assert_eq!(seen.header("gateway-sca-at"), Some("2026-08-01T10:00:00Z"));
-    accepted(&gate, &list(PSU).at("/v1/accounts/a%20b/balances"));
+    accepted(&gate, &list(PSU).at("/v1/accounts/a%3Ab/balances"));
     let elsewhere = list(PSU).at("/v1/accounts/a-2/balances");
     refused(
         &gate,
