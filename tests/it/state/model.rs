@@ -574,6 +574,11 @@ async fn the_same_bytes_are_held_once_whatever_the_clock_does() {
             8 => now -= dice.below(70),
             9 | 10 => now = (now - dice.below(2 * HOUR)).max(latest - DAY),
             11 => now = latest - dice.below(DAY + 1),
+            // To where something that was sent holds again.
+            14..17 if !sent.is_empty() => {
+                let back = usize::try_from(dice.below(sent.len().min(200) as u64)).unwrap();
+                now = sent[sent.len() - 1 - back].1 + dice.below(121) - 60;
+            }
             12 => drop(store.as_ref().unwrap().tidy(at(now)).await.unwrap()),
             13 if step % 5 == 0 => {
                 drop(store.take());
