@@ -18,6 +18,7 @@ import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
 
 /** Reads what the gateway admits, as Java does: Jackson, Gson, URI. See reader.py for lines and arguments. */
 public final class Reader {
@@ -173,7 +174,7 @@ public final class Reader {
         put(found, "regulatoryReportingCode", read.regulatoryReportingCode);
         put(found, "regulatoryReportingInformation", read.regulatoryReportingInformation);
         if (read.paymentIds != null) {
-            found.put("paymentIds", read.paymentIds);
+            found.put("paymentIds", read.paymentIds.stream().map(String::valueOf).collect(Collectors.toList()));
         }
         return found;
     }

@@ -28,20 +28,28 @@ impl Input {
         let name = self
             .decided
             .iter()
-            .find(|name| plain(self.ours.get(**name)) != plain(theirs.get(**name)))?;
+            .find(|name| self.plain(self.ours.get(**name)) != self.plain(theirs.get(**name)))?;
         let [ours, theirs] = [&self.ours, theirs].map(|reading| reading.get(*name));
         Some(format!("{name} is {theirs:?}, to the gateway {ours:?}"))
     }
-}
 
-/// Without what differs between spellings of one host.
-fn plain(texts: Option<&Vec<String>>) -> Option<Vec<String>> {
-    let plain = |text: &String| {
-        let bare = text.trim_start_matches('[').trim_end_matches(']');
-        let address = bare.parse::<Ipv6Addr>();
-        address.map_or_else(|_| text.clone(), |address| address.to_string())
-    };
-    texts.map(|texts| texts.iter().map(plain).collect())
+    /// Whether the gateway decides by anything in it.
+    pub(super) fn is_decided_by(&self) -> bool {
+        !self.decided.is_empty()
+    }
+
+    /// Without what differs between spellings of one host.
+    fn plain(&self, texts: Option<&Vec<String>>) -> Option<Vec<String>> {
+        let plain = |text: &String| {
+            if self.kind != Kind::Host {
+                return text.clone();
+            }
+            let bare = text.trim_start_matches('[').trim_end_matches(']');
+            let address = bare.parse::<Ipv6Addr>();
+            address.map_or_else(|_| text.to_ascii_lowercase(), |address| address.to_string())
+        };
+        texts.map(|texts| texts.iter().map(plain).collect())
+    }
 }
 
 /// The members that are compared: what all payments share, what cross-border payments have beside it, and baskets.
@@ -196,7 +204,9 @@ fn parameters(raw: &str, is_known: impl Fn(&str) -> bool) -> Reading {
 }
 
 fn path(raw: &[u8]) -> Option<Decided> {
-    let target = Target::parse(raw).ok()?;
+    let target = Target::parse(raw)
+        .ok()
+        .filter(|target| target.query().is_none())?;
     let methods = [Method::GET, Method::POST, Method::PUT, Method::DELETE];
     let found = methods
         .iter()

@@ -92,7 +92,7 @@ def query(raw):
     yield "the last wins", lambda: parameters(pairs, last=True)
     for reader, others in [
         ("split at ;", parts(text, "[&;]")),
-        ("split at ?", parts(text.split("?")[-1], "[&]")),
+        ("split at ?", parts(text, "[&?]")),
         ("decoded first", parts(once, "[&;]", decode=False)),
         ("decoded twice", parts(once, "[&;]")),
         ("cut at NUL", [(name.split("\0")[0], value) for name, value in pairs]),
