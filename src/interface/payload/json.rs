@@ -10,7 +10,7 @@
 //! object has many, and nesting ends at [`MAX_DEPTH`].
 
 use super::{
-    odd::{self, Odd},
+    odd::{self, Oddities, Why},
     value::{Found, Kind, Part},
 };
 use crate::interface::fold;
@@ -48,7 +48,7 @@ pub(super) struct Reader<'a> {
     name_at: usize,
     /// Whether a string that stands here, the value of a member, may have several lines.
     takes_lines: bool,
-    odd: Vec<Odd>,
+    odd: Oddities,
 }
 
 impl<'a> Reader<'a> {
@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
             names: Vec::with_capacity(2 * MANY),
             name_at: 0,
             takes_lines: false,
-            odd: Vec::new(),
+            odd: Oddities::default(),
         }
     }
 
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
     }
 
     /// What stands behind the value is white space. What was odd in it.
-    pub(super) fn end(mut self) -> Read<Vec<Odd>> {
+    pub(super) fn end(mut self) -> Read<Oddities> {
         self.space();
         match self.peek() {
             Some(_) => self.fault("something stands behind the JSON value"),
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
     pub(super) fn unknown(&mut self, name: &str, known: &'static [&'static str]) -> Read<()> {
         let mut known = known.iter();
         if let Some(known) = known.find(|known| fold::reads_as(name, known)) {
-            self.note(self.name_at, odd::Why::ReadsAs(known));
+            self.odd.note(self.name_at, Why::ReadsAs(known));
         }
         self.skip().map(drop)
     }
@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
         }
         let name = self.string()?;
         self.name_at = at;
-        self.look_at(at, &name, false);
+        self.odd.look_at(at, &name, false);
         if self.names.len().saturating_sub(first) >= MANY {
             many.extend(self.names.drain(first..));
         }
@@ -223,20 +223,8 @@ impl<'a> Reader<'a> {
     fn text(&mut self) -> Read<Cow<'a, str>> {
         let at = self.at;
         let text = self.string()?;
-        self.look_at(at, &text, self.takes_lines);
+        self.odd.look_at(at, &text, self.takes_lines);
         Ok(text)
-    }
-
-    fn look_at(&mut self, at: usize, text: &str, takes_lines: bool) {
-        if let Some(why) = odd::find(text, takes_lines) {
-            self.note(at, why);
-        }
-    }
-
-    fn note(&mut self, at: usize, why: odd::Why) {
-        if self.odd.len() < odd::MAX_NOTED {
-            self.odd.push(Odd { at, why });
-        }
     }
 
     /// A string, decoded; it is copied only where it has escapes.

@@ -38,7 +38,7 @@ mod violation;
 use super::{Fault, Reason, operations::Schema};
 use jiff::civil::Date;
 use json::{Malformed, Members, Reader};
-use odd::Odd;
+use odd::Oddities;
 use value::Part;
 use violation::Violations;
 
@@ -67,7 +67,7 @@ pub fn check(body: &[u8], schema: Schema, today: Date) -> Result<(), Vec<Fault>>
         Schema::Basket => object(text, &mut violations, basket::judge),
     };
     let odd = read.map_err(|malformed| vec![fault_of(body, malformed)])?;
-    odd::report(text, &odd, &mut violations);
+    odd.report(text, &mut violations);
     match violations.into_faults() {
         faults if faults.is_empty() => Ok(()),
         faults => Err(faults),
@@ -79,7 +79,7 @@ fn object<'a, T: Members<'a>>(
     text: &'a str,
     violations: &mut Violations,
     judge: impl FnOnce(&T, &mut Violations),
-) -> Result<Vec<Odd>, Malformed> {
+) -> Result<Oddities, Malformed> {
     let (part, odd) = read(text, Reader::part)?;
     match part {
         Part::Object(object) => judge(&object, violations),
@@ -92,7 +92,7 @@ fn object<'a, T: Members<'a>>(
 fn read<'a, T>(
     text: &'a str,
     value: impl FnOnce(&mut Reader<'a>) -> Result<T, Malformed>,
-) -> Result<(T, Vec<Odd>), Malformed> {
+) -> Result<(T, Oddities), Malformed> {
     let mut reader = Reader::new(text);
     reader.start()?;
     let value = value(&mut reader)?;

@@ -13,16 +13,15 @@ const OF_LINES: [&str; 2] = [
 ];
 
 /// The most that is noted of one body: an answer is no longer than that takes.
-pub(super) const MAX_NOTED: usize = 16;
+const MAX_NOTED: usize = 16;
 
 /// The longest name that a path repeats.
 const MAX_SHOWN: usize = 64;
 
-/// Something odd, by the place of its opening quotation mark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Odd {
-    pub(super) at: usize,
-    pub(super) why: Why,
+/// What is odd in a body, each by the place of its opening quotation mark.
+#[derive(Debug, Default)]
+pub(super) struct Oddities {
+    found: Vec<(usize, Why)>,
 }
 
 /// Why it is refused.
@@ -42,7 +41,7 @@ pub(super) fn takes_lines(name: &str) -> bool {
 }
 
 /// What is odd about a text. Few have a byte that begins one of these characters.
-pub(super) fn find(text: &str, takes_lines: bool) -> Option<Why> {
+fn find(text: &str, takes_lines: bool) -> Option<Why> {
     let begins = |byte: u8| byte < 0x20 || matches!(byte, 0x7f | 0xc2 | 0xe2);
     // Without an early end, which keeps the compiler from looking at many bytes at once.
     let one_begins = text.bytes().fold(false, |found, byte| found | begins(byte));
@@ -56,24 +55,44 @@ pub(super) fn find(text: &str, takes_lines: bool) -> Option<Why> {
     })
 }
 
-/// Says what is odd, in the order of the rules.
-pub(super) fn report(text: &str, odd: &[Odd], violations: &mut Violations) {
-    let is_name = |odd: &&Odd| matches!(odd.why, Why::ReadsAs(_));
-    let names = odd.iter().filter(is_name);
-    let texts = odd.iter().filter(|odd| !is_name(odd));
-    for odd in names.chain(texts) {
-        let why = match odd.why {
-            Why::ReadsAs(known) => format!(
+impl Oddities {
+    pub(super) fn note(&mut self, at: usize, why: Why) {
+        if self.found.len() < MAX_NOTED {
+            self.found.push((at, why));
+        }
+    }
+
+    /// Notes what is odd about a text.
+    pub(super) fn look_at(&mut self, at: usize, text: &str, takes_lines: bool) {
+        if let Some(why) = find(text, takes_lines) {
+            self.note(at, why);
+        }
+    }
+
+    /// Says what is odd, in the order of the rules.
+    pub(super) fn report(&self, text: &str, violations: &mut Violations) {
+        let is_name = |found: &&(usize, Why)| matches!(found.1, Why::ReadsAs(_));
+        let names = self.found.iter().filter(is_name);
+        let texts = self.found.iter().filter(|found| !is_name(found));
+        for (at, why) in names.chain(texts) {
+            violations.add(path(text, *at), why.text());
+        }
+    }
+}
+
+impl Why {
+    fn text(self) -> String {
+        match self {
+            Self::ReadsAs(known) => format!(
                 "some servers read this name as {known}: write {known}, once, or choose another name"
             ),
-            Why::Control => {
+            Self::Control => {
                 "it holds a control character; CR, LF and TAB may stand in remittanceInformationUnstructured and regulatoryReportingInformation, and no other anywhere".to_owned()
             }
-            Why::Direction => {
+            Self::Direction => {
                 "it holds a bidirectional override or isolate (U+202A to U+202E, U+2066 to U+2069): it would not show as it reads".to_owned()
             }
-        };
-        violations.add(path(text, odd.at), why);
+        }
     }
 }
 
