@@ -513,9 +513,9 @@ fn names_with_characters_that_nobody_sees() {
 //= PAY-17 accepted
 #[test]
 fn text_in_several_lines() {
-    let lines = json!("one\r\ntwo\tthree");
-    pass("remittanceInformationUnstructured", &[lines.clone()]);
-    pass("regulatoryReportingInformation", &[lines]);
+    let lines = [json!("one\r\ntwo\tthree")];
+    pass("remittanceInformationUnstructured", &lines);
+    pass("regulatoryReportingInformation", &lines);
     // Other scripts have marks of their own, and what is read from the right needs none of the refused ones.
     pass(
         "creditorName",
