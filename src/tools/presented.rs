@@ -42,6 +42,12 @@ pub(super) fn read(file: &[u8]) -> Result<(Presented, Vec<&'static str>), Certif
         Err(_) if is_other_pem(value) => Err(CertificateFault::Malformed(
             "it is PEM, but of something else: a certificate stands between BEGIN CERTIFICATE and END CERTIFICATE",
         )),
+        Err(_) if holds_certificates(&armoured(value)) => {
+            notes.push(
+                "more text stands around the certificate than the header takes, which is 1 KiB",
+            );
+            Ok((decode::decode(&armoured(value))?, notes))
+        }
         Err(fault) => {
             let joined: Vec<u8> = value
                 .iter()
@@ -54,6 +60,22 @@ pub(super) fn read(file: &[u8]) -> Result<(Presented, Vec<&'static str>), Certif
         }
         Ok(presented) => Ok((presented, notes)),
     }
+}
+
+/// The certificates of a PEM text without what stands around them: a private key, or what OpenSSL prints.
+fn armoured(text: &[u8]) -> Vec<u8> {
+    let (mut certificates, mut rest) = (Vec::new(), text);
+    while let Some((_, after)) = decode::split(rest, decode::BEGIN)
+        && let Some((content, after)) = decode::split(after, decode::END)
+    {
+        certificates.extend([decode::BEGIN, content, decode::END].concat());
+        rest = after;
+    }
+    certificates
+}
+
+fn holds_certificates(armoured: &[u8]) -> bool {
+    !armoured.is_empty() && decode::decode(armoured).is_ok()
 }
 
 /// PEM without a certificate: a private key, most often, because it lies beside one.

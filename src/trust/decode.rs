@@ -16,8 +16,8 @@ pub(super) const MAX_CERTIFICATES: usize = 8;
 /// The most text before a certificate of a PEM text, and behind the last, in bytes: OpenSSL and Java write a few names there.
 const MAX_TEXT: usize = 1024;
 
-const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
-const END: &[u8] = b"-----END CERTIFICATE-----";
+pub(crate) const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
+pub(crate) const END: &[u8] = b"-----END CERTIFICATE-----";
 
 /// What the header holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ fn decode_pem(text: &[u8]) -> Result<Presented, CertificateFault> {
 }
 
 /// What stands before a mark, and what follows it.
-fn split<'a>(text: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+pub(crate) fn split<'a>(text: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let (before, from) = text.split_at_checked(memmem::find(text, mark)?)?;
     Some((before, from.strip_prefix(mark)?))
 }

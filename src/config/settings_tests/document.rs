@@ -213,7 +213,7 @@ fn the_example_runs_and_shows_the_true_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 53,
+        commented_out, 55,
         "every optional key whose default is shown"
     );
 }
