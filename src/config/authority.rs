@@ -3,10 +3,8 @@
 //! Invariant: two authorities that name one host are equal: names are in lower case, addresses are numbers. Deliberately
 //! not here: looking names up.
 
-use std::net::{IpAddr, Ipv6Addr};
-
-/// The longest name of a host (RFC 1035, section 2.3.4).
-const MAX_NAME: usize = 253;
+use crate::interface::headers::authority;
+use std::net::IpAddr;
 
 /// A host, and a port where one is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,52 +27,17 @@ pub enum Host {
 impl Authority {
     /// Reads `host` or `host:port`, an IPv6 address in brackets. None for anything else, such as user information.
     pub fn parse(text: &str) -> Option<Self> {
-        let (host, port) = match text.strip_prefix('[') {
-            Some(rest) => {
-                let (address, rest) = rest.split_once(']')?;
-                let address: Ipv6Addr = address.parse().ok()?;
-                let port = match rest {
-                    "" => None,
-                    rest => Some(rest.strip_prefix(':')?),
-                };
-                (Host::Address(IpAddr::V6(address).to_canonical()), port)
-            }
-            None => {
-                let (host, port) = match text.split_once(':') {
-                    None => (text, None),
-                    Some((host, port)) => (host, Some(port)),
-                };
-                (Host::of_text(host)?, port)
-            }
+        let read = authority::parse(text.as_bytes())?;
+        let bare = read.host().trim_start_matches('[').trim_end_matches(']');
+        let host = match bare.parse::<IpAddr>() {
+            Ok(address) => Host::Address(address.to_canonical()),
+            Err(_) => Host::Name(bare.to_ascii_lowercase()),
         };
-        let port = port.map(parse_port);
         Some(Self {
             host,
-            port: match port {
-                None => None,
-                Some(port) => Some(port?),
-            },
+            port: read.named_port(),
         })
     }
-}
-
-impl Host {
-    fn of_text(text: &str) -> Option<Self> {
-        if let Ok(address) = text.parse() {
-            return Some(Self::Address(IpAddr::V4(address)));
-        }
-        let is_name = (1..=MAX_NAME).contains(&text.len())
-            && text
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
-        is_name.then(|| Self::Name(text.to_ascii_lowercase()))
-    }
-}
-
-/// Digits alone: `u16::from_str` takes a sign too.
-fn parse_port(text: &str) -> Option<u16> {
-    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| is_number)
 }
 
 #[cfg(test)]
@@ -93,7 +56,7 @@ mod tests {
             ("[::1]", Some((address("::1"), None))),
             ("[0:0::1]:9100", Some((address("::1"), Some(9100)))),
             ("[::ffff:127.0.0.1]", Some((address("127.0.0.1"), None))),
-            ("127.1", Some((name("127.1"), None))),
+            ("127.1", None),
             ("", None),
             (":80", None),
             ("a:", None),

@@ -34,6 +34,11 @@ impl<'a> Authority<'a> {
         self.host
     }
 
+    /// The port; none where it is left out.
+    pub fn named_port(&self) -> Option<u16> {
+        self.port.map(NonZeroU16::get)
+    }
+
     /// Whether it is one of these authorities. Letter case does not matter, and no port is that of https.
     pub fn is_one_of(&self, others: &[String]) -> bool {
         let mut others = others.iter().filter_map(|other| parse(other.as_bytes()));
