@@ -146,9 +146,12 @@ impl Gate {
         let sealed = call.seal(self.now());
         if let Some(introduced) = &self.introduced
             && let Some(who) = who(call, &sealed)
-            && introduced.lock().unwrap().insert(who.clone())
         {
-            self.introduce(who);
+            // Whoever else calls for the same PSU waits until the gate knows it.
+            let mut introduced = introduced.lock().unwrap();
+            if introduced.insert(who.clone()) {
+                self.introduce(who);
+            }
         }
         sealed
     }

@@ -73,10 +73,13 @@ impl Seen {
         })
     }
 
-    /// Adds it to the file that PORTVAKT_ADMITTED names, where it does: target, Host and body, in Base64.
+    /// Adds it to the file that PORTVAKT_ADMITTED names, where it does: target, public authority (FWD-2) and body, in Base64.
     fn keep(&self) {
         let Some(file) = &*ADMITTED else { return };
-        let host = self.header("host").unwrap_or_default();
+        let forwarded = self.header("forwarded").unwrap_or_default();
+        let host = forwarded.split(";host=").nth(1);
+        let host = host.and_then(|host| host.split(";proto").next());
+        let host = host.unwrap_or_default().trim_matches('"');
         let parts = [self.target.as_bytes(), host.as_bytes(), &self.body];
         let line = parts.map(|part| BASE64_STANDARD.encode(part)).join("\t");
         writeln!(file.lock().unwrap(), "{line}").unwrap();

@@ -4,7 +4,7 @@ use super::{Kind, readers::Reading};
 use http::Method;
 use jiff::civil::date;
 use portvakt::interface::{
-    headers::redirect_uri,
+    headers::{authority, redirect_uri},
     operations::{Catalogue, Environment, Lookup, Operation, Schema, builtin},
     path::{self, AccountIds, Target},
     payload,
@@ -226,10 +226,16 @@ fn path(raw: &[u8]) -> Option<Decided> {
     Some((ours, vec!["segments"]))
 }
 
-/// The host of a TPP-Redirect-URI, which is judged by `redirect_hosts`.
+/// The host of a public authority, which is judged by `listener.hosts`, as a core would build a link from it (FWD-2); or of a
+/// TPP-Redirect-URI, which is judged by `redirect_hosts`.
 fn host(raw: &[u8]) -> Option<Decided> {
-    let uri = redirect_uri::parse(raw, Environment::Sandbox).ok()?;
-    let host = uri.host().to_ascii_lowercase();
+    let bare = raw.strip_prefix(b"https://");
+    let public = bare.and_then(|bare| authority::parse(bare.strip_suffix(b"/")?));
+    let uri = || redirect_uri::parse(raw, Environment::Sandbox).ok();
+    let host = match public {
+        Some(public) => public.host().to_ascii_lowercase(),
+        None => uri()?.host().to_ascii_lowercase(),
+    };
     let ours = Reading::from([("host".to_owned(), vec![host])]);
     Some((ours, vec!["host"]))
 }

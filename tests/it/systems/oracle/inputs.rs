@@ -526,6 +526,23 @@ fn host(dice: &mut Dice) -> String {
             "", "", "", ":443", ":8443", ":", ":0", ":65535", ":65536", ":08443", ":+1",
         ],
     );
+    // What a Host header holds, as a core builds a link from it.
+    if dice.one_in(3) {
+        let before = pick(dice, &["", "", "", "h", "1.", "u@", " ", "a,"]);
+        let behind = pick(
+            dice,
+            &[
+                "", "", "", ".", " ", "\t", ",b", ";b", "\\", "?", "#", "%20",
+            ],
+        );
+        let number = dice.below(10_000);
+        let name = if dice.one_in(2) {
+            format!("n{number}.")
+        } else {
+            String::new()
+        };
+        return format!("https://{before}{name}{host}{port}{behind}/");
+    }
     let rest = pick(
         dice,
         &[
