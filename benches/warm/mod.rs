@@ -37,7 +37,7 @@ use portvakt::{
     tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
     trust::{Anchors, Certificate, Slot, Trust},
 };
-use std::{hint::black_box, sync::Arc, time::Duration};
+use std::{hint::black_box, pin::pin, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
@@ -168,18 +168,20 @@ impl Warm {
         };
         let mut record = Record::open(&self.clock);
         let mut body = self.body.clone();
-        let judged = async {
-            let proven = admission::prove(&head, &mut body, &self.world, &mut record).await?;
-            if self.once.is_some() {
-                let _ = black_box(proven);
-                return Ok(None);
+        if self.once.is_some() {
+            let proven = admission::prove(&head, &mut body, &self.world, &mut record);
+            if let Err(refusal) = black_box(self.runtime.block_on(proven)) {
+                panic!("a good request: {refusal:?}");
             }
-            let judged = admission::authorise(proven, &self.links, &self.kept, &mut record);
-            judged.await.map(Some)
+            return (record, None);
+        }
+        let (world, links, kept) = (&self.world, &self.links, &self.kept);
+        let judged = async {
+            let proven = pin!(admission::prove(&head, &mut body, world, &mut record)).await?;
+            pin!(admission::authorise(proven, links, kept, &mut record)).await
         };
         match black_box(self.runtime.block_on(judged)) {
-            Ok(Some(Admission::Forward(admitted))) => (record, Some(admitted)),
-            Ok(None) => (record, None),
+            Ok(Admission::Forward(admitted)) => (record, Some(admitted)),
             other => panic!("a good request: {other:?}"),
         }
     }

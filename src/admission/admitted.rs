@@ -54,6 +54,7 @@ impl Admitted {
             world,
             operation,
             target: _,
+            ids: _,
             fixes,
             at,
             body,

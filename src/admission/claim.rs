@@ -110,8 +110,7 @@ fn quota(heard: &Heard<'_>, grant: &Grant, kept: &Kept) -> Option<QuotaAsked> {
         .psu()
         .filter(|_| counted && operation.quota != Quota::None)?;
     let each = policy.details_each && operation.transactions == Transactions::Details;
-    let ids = operation.ids(&heard.target);
-    let ids = ids.iter().take(if each { usize::MAX } else { 1 });
+    let ids = heard.ids.iter().take(if each { usize::MAX } else { 1 });
     let ids: Vec<_> = ids.map(AsRef::as_ref).collect();
     let keys = kept.keys();
     let key = keys.quota(heard.tpp, psu, grant.corporate(), &operation.name, &ids);

@@ -12,7 +12,7 @@ pub enum Judged<T> {
     /// It holds, and here is the evidence.
     Held(T),
     /// It does not hold, and the configuration says to let it pass (FWD-6).
-    Waived(Refusal, Waiver),
+    Waived(Box<Refusal>, Waiver),
     /// Nobody looked.
     NotJudged(NotJudged),
 }
@@ -98,7 +98,7 @@ impl<T> Judged<T> {
     /// The refusal that was let pass.
     pub const fn waived(&self) -> Option<&Refusal> {
         match self {
-            Self::Waived(refusal, _) => Some(refusal),
+            Self::Waived(refusal, _) => Some(&**refusal),
             Self::Held(_) | Self::NotJudged(_) => None,
         }
     }

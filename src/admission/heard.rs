@@ -9,6 +9,7 @@ use crate::interface::{
     operations::{Operation, Takes},
     path::Target,
 };
+use std::borrow::Cow;
 
 /// A request of a TPP.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +17,8 @@ pub(super) struct Heard<'a> {
     pub(super) head: &'a Head<'a>,
     pub(super) operation: &'a Operation,
     pub(super) target: Target<'a>,
+    /// The ids in its path, decoded: what is consented to and counted.
+    pub(super) ids: &'a [Cow<'a, str>],
     pub(super) asked: Option<&'a Asked>,
     /// The Date header, where it held when the head was judged.
     pub(super) date: Option<Timestamp>,

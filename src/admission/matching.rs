@@ -6,12 +6,12 @@ use crate::interface::{
     operations::{Lookup, Operation},
     path::Target,
 };
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
-pub(super) fn find<'a>(
-    head: &Head<'a>,
-    world: &Snapshot,
-) -> Result<(Arc<Operation>, Target<'a>), Refusal> {
+/// The operation; the target, and the ids in its path, decoded.
+pub(super) type Matched<'a> = (Arc<Operation>, (Target<'a>, Vec<Cow<'a, str>>));
+
+pub(super) fn find<'a>(head: &Head<'a>, world: &Snapshot) -> Result<Matched<'a>, Refusal> {
     // HTTP-7 comes before everything: nothing is read out of a request that two servers could read in two ways.
     if let Some(fault) = head.ambiguity() {
         return Err(fault.into());
@@ -20,9 +20,9 @@ pub(super) fn find<'a>(
     let target = Target::parse(head.target).map_err(malformed)?;
     match world.catalogue.find(head.method, &target) {
         Lookup::Found(operation) => {
-            let ids = operation.check_ids(&target, &world.policy.account_ids);
-            ids.map_err(malformed)?;
-            Ok((Arc::clone(operation), target))
+            let ids = operation.ids(&target, &world.policy.account_ids);
+            let ids = ids.map_err(malformed)?;
+            Ok((Arc::clone(operation), (target, ids)))
         }
         Lookup::OtherMethods(allow) => Err(Refusal::new(Reason::MethodNotAllowed).allowing(allow)),
         Lookup::UnknownProduct => Err(Refusal::new(Reason::ProductUnknown)),

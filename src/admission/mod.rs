@@ -169,7 +169,6 @@ use crate::{
     sca::Links,
     state::Kept,
 };
-use heard::Heard;
 use proven::Evidence;
 use std::sync::Arc;
 
@@ -203,7 +202,7 @@ pub async fn prove<'a>(
     let at = record.received();
 
     let found = matching::find(head, world);
-    let (operation, target) = record.matched(found)?;
+    let (operation, (target, ids)) = record.matched(found)?;
     let envelope = envelope::check(head, body.announced(), &operation, policy);
     let envelope = record.held(Stage::Envelope, envelope)?;
 
@@ -250,6 +249,7 @@ pub async fn prove<'a>(
         world,
         operation,
         target,
+        ids,
         fixes: envelope.fixes(),
         at,
         body: bytes,
@@ -281,9 +281,23 @@ pub async fn authorise(
     kept: &Kept,
     record: &mut Record,
 ) -> Result<Admission, Refusal> {
-    let (grant, claim) = match remember(proven.heard(), links, kept, record).await? {
-        Remembered::Answer(answer) => return Ok(Admission::Answer(answer)),
-        Remembered::Judged(grant, claim) => (grant, claim),
+    let (grant, claim) = match proven.heard() {
+        // Of a request whose sender is not known no state is read or written (FWD-6).
+        None => (record.skip(Stage::Sca), record.skip(Stage::Claim)),
+        Some(heard) => {
+            // The body took its time.
+            let now = record.now();
+            if heard.operation.answered_by == AnsweredBy::Gateway {
+                let answer = sca::answer(&heard, links, kept, now).await;
+                return record.held(Stage::Sca, answer).map(Admission::Answer);
+            }
+            let policy = &heard.world.policy;
+            let grant = sca::judge(&heard, links, kept, now).await;
+            let grant = record.judge(Stage::Sca, policy, grant)?;
+            let claim = claim::take(&heard, grant.held(), kept, record.now()).await;
+            let claim = record.judge(Stage::Claim, policy, claim)?;
+            (grant, claim)
+        }
     };
     let named_fixes = proven.fixes;
     let admitted = Admitted::new(proven, Arc::clone(links), grant, claim);
@@ -347,43 +361,6 @@ async fn of_signer(
         unrevoked,
         redirectable,
     })
-}
-
-/// What the stages give that need the store.
-#[allow(
-    clippy::large_enum_variant,
-    reason = "it is moved once, and nearly every one is judged"
-)]
-enum Remembered {
-    Answer(Answer),
-    Judged(Judged<Grant>, Judged<Claim>),
-}
-
-/// The stages that need the store. Of a request whose sender is not known no state is read or written (FWD-6).
-async fn remember(
-    heard: Option<Heard<'_>>,
-    links: &Links,
-    kept: &Kept,
-    record: &mut Record,
-) -> Result<Remembered, Refusal> {
-    let Some(heard) = heard else {
-        return Ok(Remembered::Judged(
-            record.skip(Stage::Sca),
-            record.skip(Stage::Claim),
-        ));
-    };
-    // The body took its time.
-    let now = record.now();
-    if heard.operation.answered_by == AnsweredBy::Gateway {
-        let answer = sca::answer(&heard, links, kept, now).await;
-        return record.held(Stage::Sca, answer).map(Remembered::Answer);
-    }
-    let policy = &heard.world.policy;
-    let grant = sca::judge(&heard, links, kept, now).await;
-    let grant = record.judge(Stage::Sca, policy, grant)?;
-    let claim = claim::take(&heard, grant.held(), kept, record.now()).await;
-    let claim = record.judge(Stage::Claim, policy, claim)?;
-    Ok(Remembered::Judged(grant, claim))
 }
 
 // It needs the development PKI.

@@ -12,7 +12,7 @@ use crate::{
     interface::{Reason, Refusal, headers::accept_fix::Fixes, operations::Operation, path::Target},
 };
 use bytes::Bytes;
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 /// A request that holds by itself. Whether the PSU permits it, and whether it was sent before, nobody has looked at.
 #[must_use]
@@ -22,6 +22,8 @@ pub struct Proven<'a> {
     pub(super) world: &'a Snapshot,
     pub(super) operation: Arc<Operation>,
     pub(super) target: Target<'a>,
+    /// The ids in its path, decoded (HTTP-10).
+    pub(super) ids: Vec<Cow<'a, str>>,
     pub(super) fixes: Fixes,
     pub(super) at: Timestamp,
     pub(super) body: Bytes,
@@ -70,6 +72,7 @@ impl Proven<'_> {
                 head: self.head,
                 operation: &self.operation,
                 target: self.target,
+                ids: &self.ids,
                 asked: asked.held(),
                 date: date.held().map(Timely::date),
                 tpp: tpp.certificate().tpp_id(),

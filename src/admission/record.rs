@@ -312,7 +312,7 @@ impl Record {
             Err(refusal) => match policy.waiver(&refusal) {
                 Some(waiver) => {
                     self.note(stage, Verdict::Waived(refusal.reason()));
-                    Ok(Judged::Waived(refusal, waiver))
+                    Ok(Judged::Waived(Box::new(refusal), waiver))
                 }
                 None => {
                     self.note(stage, Verdict::Refused(refusal.reason()));

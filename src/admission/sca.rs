@@ -94,8 +94,8 @@ pub(super) async fn judge(
     at: Timestamp,
 ) -> Result<Grant, Refusal> {
     let policy = &heard.world.policy;
-    let ids = heard.operation.ids(&heard.target);
-    let need = need(heard, ids.first().map(AsRef::as_ref), kept.keys());
+    let account = heard.ids.first().map(AsRef::as_ref);
+    let need = need(heard, account, kept.keys());
     let terms = Terms {
         psu_present: policy.psu_present,
         unknown: Unknown::AsNone,

@@ -45,6 +45,7 @@ use pingora::{
 };
 use std::{
     net::SocketAddr,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -208,8 +209,9 @@ impl Gate {
         if body::announced(session) == Announced::Nothing {
             let received = session.req_header();
             let head = arrival.head(received, received.raw_path());
-            let proven = admission::prove(&head, &mut Bytes::new(), snapshot, record).await?;
-            return admission::authorise(proven, links, &self.kept, record).await;
+            let mut none = Bytes::new();
+            let proven = pin!(admission::prove(&head, &mut none, snapshot, record)).await?;
+            return pin!(admission::authorise(proven, links, &self.kept, record)).await;
         }
         // The session that a body is read from also holds the head, so a request with a body is judged by a copy of
         // its head. The copy shares every value.
@@ -217,8 +219,9 @@ impl Gate {
         let target = session.req_header().raw_path().to_vec();
         let head = arrival.head(&received, &target);
         let mut body = DownstreamBody::new(session, self.settings.body_timeout);
-        let proven = admission::prove(&head, &mut body, snapshot, record).await?;
-        admission::authorise(proven, links, &self.kept, record).await
+        // Pinned where it is made: a future that is awaited by value is copied first.
+        let proven = pin!(admission::prove(&head, &mut body, snapshot, record)).await?;
+        pin!(admission::authorise(proven, links, &self.kept, record)).await
     }
 
     /// The time.

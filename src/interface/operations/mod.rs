@@ -255,26 +255,19 @@ impl Operation {
             || self.answered_by == AnsweredBy::Gateway && self.role == Role::AccountInformation
     }
 
-    /// The ids in a path that is this operation's, decoded, in their order: HTTP-10 keys by those.
-    pub fn ids<'a>(&self, target: &Target<'a>) -> Vec<Cow<'a, str>> {
-        let named = path::segments(&self.path).zip(target.segments());
-        named
-            .filter(|(name, _)| name.starts_with('{'))
-            .map(|(_, id)| path::decode(id))
-            .collect()
-    }
-
-    /// What ids may be made of (HTTP-10): accounts' by `account_ids`, the others by the path's own rules.
+    /// The ids in a path that is this operation's, decoded, in their order: HTTP-10 keys by those. Accounts' ids are made of
+    /// `account_ids`, the others of what a path may hold.
     ///
     /// # Errors
-    /// What is wrong with an id of a path that is this operation's, as a sentence for the caller.
-    pub fn check_ids(
+    /// What is wrong with an id, as a sentence for the caller.
+    pub fn ids<'a>(
         &self,
-        target: &Target<'_>,
+        target: &Target<'a>,
         account_ids: &AccountIds,
-    ) -> Result<(), &'static str> {
+    ) -> Result<Vec<Cow<'a, str>>, &'static str> {
+        let mut ids = Vec::new();
         if !self.path.contains('{') {
-            return Ok(());
+            return Ok(ids);
         }
         // The first id of an operation that a consent or the quota judges is the account, whatever its path is.
         let mut is_account = self.sca == Sca::Consent || self.quota != Quota::None;
@@ -291,10 +284,11 @@ impl Operation {
                     return Err("an id in the path has more than 256 characters");
                 }
                 is_account = false;
+                ids.push(id);
             }
             before = name;
         }
-        Ok(())
+        Ok(ids)
     }
 
     /// Whether it initiates a payment: only there X-PSU-IDENTITY may stand for PSU-ID (HDR-12).

@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
             names: Vec::with_capacity(2 * MANY),
             name_at: 0,
             takes_lines: false,
-            odd: Oddities::default(),
+            odd: Oddities::of(text),
         }
     }
 

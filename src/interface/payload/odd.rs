@@ -19,9 +19,11 @@ const MAX_NOTED: usize = 16;
 const MAX_SHOWN: usize = 64;
 
 /// What is odd in a body, each by the place of its opening quotation mark.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Oddities {
     found: Vec<(usize, Why)>,
+    /// Whether any text of the body could be odd at all.
+    may_be: bool,
 }
 
 /// Why it is refused.
@@ -40,14 +42,8 @@ pub(super) fn takes_lines(name: &str) -> bool {
     OF_LINES.contains(&name)
 }
 
-/// What is odd about a text. Few have a byte that begins one of these characters.
+/// What is odd about a text.
 fn find(text: &str, takes_lines: bool) -> Option<Why> {
-    let begins = |byte: u8| byte < 0x20 || matches!(byte, 0x7f | 0xc2 | 0xe2);
-    // Without an early end, which keeps the compiler from looking at many bytes at once.
-    let one_begins = text.bytes().fold(false, |found, byte| found | begins(byte));
-    if !one_begins {
-        return None;
-    }
     text.chars().find_map(|character| match character {
         '\r' | '\n' | '\t' if takes_lines => None,
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => Some(Why::Direction),
@@ -56,6 +52,17 @@ fn find(text: &str, takes_lines: bool) -> Option<Why> {
 }
 
 impl Oddities {
+    /// None yet, of a body. Few bodies hold an escape, or a byte that begins one of these characters; C0 stands in no
+    /// string of JSON unescaped.
+    pub(super) fn of(body: &str) -> Self {
+        let bytes = body.as_bytes();
+        let begins = memchr::memchr3(0x7f, 0xc2, 0xe2, bytes).is_some();
+        Self {
+            found: Vec::new(),
+            may_be: begins || memchr::memchr(b'\\', bytes).is_some(),
+        }
+    }
+
     pub(super) fn note(&mut self, at: usize, why: Why) {
         if self.found.len() < MAX_NOTED {
             self.found.push((at, why));
@@ -64,7 +71,9 @@ impl Oddities {
 
     /// Notes what is odd about a text.
     pub(super) fn look_at(&mut self, at: usize, text: &str, takes_lines: bool) {
-        if let Some(why) = find(text, takes_lines) {
+        if self.may_be
+            && let Some(why) = find(text, takes_lines)
+        {
             self.note(at, why);
         }
     }

@@ -146,13 +146,14 @@ impl<'a> Query<'a> {
                 faults.push(malformed(&shown(), text));
                 continue;
             }
-            if piece.raw.contains(';') {
+            let may_hide = name::may_hide(piece.raw);
+            if may_hide && piece.raw.contains(';') {
                 let text = "it holds a semicolon, at which some servers split: percent-encode it";
                 faults.push(malformed(&shown(), text));
             }
             let near = |parameter: &&Parameter| {
                 piece.parameter.is_none() && piece.name.looks_like(&parameter.name)
-                    || piece.hides(&parameter.name)
+                    || may_hide && piece.hides(&parameter.name)
             };
             if let Some(parameter) = parameters.iter().find(near) {
                 let text = format!(
@@ -161,7 +162,8 @@ impl<'a> Query<'a> {
                 );
                 faults.push(malformed(&shown(), text));
             }
-            let denied = |name: &&&str| piece.name.looks_like(name) || piece.hides(name);
+            let denied =
+                |name: &&&str| piece.name.looks_like(name) || may_hide && piece.hides(name);
             if !psu_present && let Some(denied) = DENIED_WITHOUT_PSU.iter().find(denied) {
                 let text = "it is not taken without PSU-IP-Address: leave it out";
                 faults.push(malformed(denied, text));

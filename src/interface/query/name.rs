@@ -74,12 +74,14 @@ fn bare(name: &str) -> impl Iterator<Item = u8> {
         .map(|byte| byte.to_ascii_lowercase())
 }
 
+/// Whether a piece could hold a name that [`hides`] finds: few do.
+pub(super) fn may_hide(raw: &str) -> bool {
+    memchr::memchr3(b'%', b'?', b';', raw.as_bytes()).is_some()
+}
+
 /// Whether a piece holds `known` to a server that decodes first and parts then, at `&`, `;` or another `?`, or that
 /// decodes twice. `java.net.URI.getQuery` is decoded, and many split it. `from` is the first part that is looked at.
 pub(super) fn hides(raw: &str, known: &str, from: usize) -> bool {
-    if !raw.contains(['%', '?', ';']) {
-        return false;
-    }
     let once = decode_somehow(raw);
     [decode_somehow(&once), once]
         .iter()

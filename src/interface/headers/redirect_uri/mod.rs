@@ -150,21 +150,42 @@ pub fn is_host(host: &str) -> bool {
         return address.parse::<Ipv6Addr>().is_ok();
     }
     let name = host.strip_suffix('.').unwrap_or(host);
-    if name.rsplit('.').next().is_some_and(is_number) {
+    let Some(last) = last_label(name) else {
+        return false;
+    };
+    if is_number(last) {
         return host.parse::<Ipv4Addr>().is_ok();
     }
-    name.len() <= MAX_HOST && name.split('.').all(is_label)
+    name.len() <= MAX_HOST
 }
 
-fn is_label(label: &str) -> bool {
-    (1..=MAX_LABEL).contains(&label.len())
-        && label
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+/// The last label of a name whose labels are all well-formed. One pass: each request has a host.
+fn last_label(name: &str) -> Option<&str> {
+    let (mut start, mut length) = (0_usize, 0_usize);
+    for byte in name.bytes() {
+        if byte == b'.' {
+            if length == 0 {
+                return None;
+            }
+            start = start.saturating_add(length).saturating_add(1);
+            length = 0;
+        } else if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
+            length = length.saturating_add(1);
+            if length > MAX_LABEL {
+                return None;
+            }
+        } else {
+            return None;
+        }
+    }
+    name.get(start..).filter(|last| !last.is_empty())
 }
 
 /// What a browser takes for a number at the end of a host (WHATWG URL, "ends in a number checker").
 fn is_number(label: &str) -> bool {
+    if !label.starts_with(|first: char| first.is_ascii_digit()) {
+        return false;
+    }
     let hexadecimal = label
         .strip_prefix("0x")
         .or_else(|| label.strip_prefix("0X"));
@@ -230,8 +251,9 @@ fn split_authority(rest: &str) -> (&str, Option<&str>) {
 
 /// The host and what stands behind its colon; the colons of an IPv6 address stand in brackets.
 pub(crate) fn split_port(authority: &str) -> (&str, Option<&str>) {
-    match authority.rsplit_once(':') {
-        Some((host, port)) if !port.contains(']') => (host, Some(port)),
+    let at = memchr::memrchr(b':', authority.as_bytes());
+    match at.and_then(|at| authority.split_at_checked(at)) {
+        Some((host, port)) if !port.contains(']') => (host, port.strip_prefix(':')),
         _ => (authority, None),
     }
 }
