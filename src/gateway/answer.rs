@@ -75,6 +75,11 @@ fn is_coding_understood(headers: &HeaderMap) -> bool {
     is_known && codings.next().is_none()
 }
 
+/// Whether a byte of an answer has come: then the core has the request, and it is not sent again (FWD-3).
+pub(super) fn has_begun(core: &HttpSession) -> bool {
+    connection(core).is_none_or(CoreConnection::has_read)
+}
+
 fn connection(core: &HttpSession) -> Option<&CoreConnection> {
     let stream: &dyn IO = &**core.stream();
     stream.as_any().downcast_ref()
@@ -122,12 +127,15 @@ fn ends_here(name: &HeaderName) -> bool {
             | "set-cookie"
             | "set-cookie2"
             | "server"
+            | "alt-svc"
+            | "refresh"
             | "via"
             | "x-powered-by"
             | "digest"
             | "signature"
             | "tpp-signature-certificate"
     ) || name.as_str().starts_with("gateway-")
+        || name.as_str().starts_with("gateway_")
 }
 
 /// Says to the caller where the body ends, by what was understood of it: its length, or in chunks. An answer of HTTP/1.0 goes on as
@@ -197,6 +205,22 @@ mod tests {
             frame(&mut head, bodiless);
             assert_eq!(left(&head), goes, "{status} {came:?}");
         }
+    }
+
+    #[test]
+    fn what_leads_a_caller_elsewhere_ends_here() {
+        let mut head = head(
+            200,
+            &[
+                ("refresh", "0;url=http://10.0.0.5/"),
+                ("alt-svc", "h2=\"core.bank.internal:443\""),
+                ("gateway_sca", "session"),
+                ("gateway-sca", "session"),
+                ("etag", "3"),
+            ],
+        );
+        clean(&mut head.headers);
+        assert_eq!(left(&head), [("etag", "3")]);
     }
 
     #[test]

@@ -82,6 +82,11 @@ impl CoreConnection {
         rustix::io::read(&self.stream, &mut byte) == Err(Errno::AGAIN)
     }
 
+    /// Whether anything was read since the request began.
+    pub(super) const fn has_read(&self) -> bool {
+        self.read > 0
+    }
+
     /// The head of the answer was read to its end: what follows is its body.
     pub(super) fn end_head(&self) {
         self.in_head.store(false, Ordering::Relaxed);

@@ -178,7 +178,7 @@ impl Upstream {
             // FWD-3: a request is sent a second time only where that can do no harm.
             Err(mut error) => {
                 error.retry.decide_reuse(reused);
-                let again = safe && error.retry();
+                let again = safe && error.retry() && !answer::has_begun(&core);
                 Err(Failed { error, again })
             }
         }
@@ -219,15 +219,25 @@ impl Upstream {
             return head.map_err(Error::into_up);
         }
         let rest = self.read_timeout.saturating_sub(patience);
-        tokio::select! {
-            head = timeout(rest, exchanging) => match head {
-                Ok(head) => head.map_err(Error::into_up),
-                Err(_) => Error::e_explain(ErrorType::ReadTimedout, "no answer").map_err(Error::into_up),
-            },
-            idle = session.read_body_or_idle(true), if safe => match idle {
-                Err(error) => Err(error.into_down()),
-                Ok(_) => Error::e_explain(ErrorType::ConnectionClosed, "the caller went away").map_err(Error::into_down),
-            },
+        let mut waiting = std::pin::pin!(timeout(rest, exchanging));
+        let mut watched = safe;
+        loop {
+            tokio::select! {
+                head = &mut waiting => return match head {
+                    Ok(head) => head.map_err(Error::into_up),
+                    Err(_) => Error::e_explain(ErrorType::ReadTimedout, "no answer").map_err(Error::into_up),
+                },
+                idle = session.read_body_or_idle(true), if watched => match idle {
+                    // Bytes of a next request, or an empty line, mean that the caller is still there (RFC 9112, sections 2.2 and
+                    // 9.3.2). They are lost, so the connection ends with this answer.
+                    Err(error) if *error.etype() == ErrorType::ConnectError => {
+                        watched = false;
+                        session.set_keepalive(None);
+                    }
+                    Err(error) => return Err(error.into_down()),
+                    Ok(_) => return Error::e_explain(ErrorType::ConnectionClosed, "the caller went away").map_err(Error::into_down),
+                },
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What is sent behind an answer, or before one is asked for, never reaches another caller: FWD-3.
 
 use super::{answer_to, call, interleave, say};
-use crate::harness::{Call, Connection, Gate, Protocol, Reply, Seen, accepted, world};
+use crate::harness::{Call, Connection, Gate, Protocol, Reply, Seen, accepted, render, world};
 use std::{
     sync::{
         Arc, Mutex,
@@ -152,4 +152,45 @@ fn an_answer_before_the_request() {
     }
     gate.upstream().greet(b"");
     accepted(&gate, &Call::plain());
+}
+
+/// FWD-3: once a byte of the answer has come, the core has the request.
+//= FWD-3 accepted
+#[test]
+fn a_request_is_not_sent_again_once_the_answer_has_begun() {
+    for begun in [1, 12, 40] {
+        let gate = Gate::start();
+        let get = Call::accounts();
+        // A connection that is kept: where it was closed unseen, a safe request may go out again.
+        accepted(&gate, &get);
+        gate.upstream().take();
+        gate.upstream().reply(Reply::play(move |seen, stream| {
+            say(stream, &answer_to(seen)[..begun]);
+            false
+        }));
+        for protocol in Protocol::ALL {
+            let answer = gate.send(&get, protocol);
+            assert_eq!(answer.status, 502, "after {begun} bytes");
+            assert_eq!(gate.upstream().take().len(), 1, "after {begun} bytes");
+        }
+    }
+}
+
+/// RFC 9112, sections 2.2 and 9.3.2: an empty line, or the next request, while the core works takes nothing away from the first.
+//= FWD-4 accepted
+#[test]
+fn bytes_behind_a_request_do_not_cost_its_answer() {
+    for behind in ["\r\n", "GET /v1/accounts HTTP/1.1\r\n"] {
+        let gate = Gate::start();
+        let get = gate.seal(&Call::accounts());
+        let reply = Reply::json(200, "{}").after(Duration::from_millis(500));
+        gate.upstream().reply(reply);
+        let mut connection = Connection::open(&gate);
+        connection.send(&render(&get)).unwrap();
+        thread::sleep(Duration::from_millis(250));
+        connection.send(behind.as_bytes()).unwrap();
+        let answer = connection.answer("GET").unwrap();
+        assert_eq!(answer.status, 200, "{behind:?}");
+        assert_eq!(answer.header("connection"), Some("close"));
+    }
 }
