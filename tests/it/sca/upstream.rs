@@ -22,6 +22,30 @@ fn the_core_may_demand_sca() {
         );
         complete(&gate, &answer, &gate.world().both.psu());
 
+        // A link that leads nowhere is none. What vouches for the core's own bytes ends with them.
+        for links in [
+            "null",
+            "[]",
+            r#"{"scaRedirect":null}"#,
+            r#"{"scaRedirect":{}}"#,
+            r#"{"scaRedirect":{"href":""}}"#,
+            r#"{"scaRedirect":{"href":5}}"#,
+        ] {
+            let body = format!(r#"{{"code":"A","_links":{links}}}"#);
+            let reply = Reply::json(401, &body).with("ETag", "\"1\"");
+            gate.upstream()
+                .reply(reply.with("Content-Digest", "sha-256=:x:"));
+            let answer = gate.send(&call, protocol);
+            let json = answer.json();
+            let href = json["_links"]["scaRedirect"]["href"].as_str();
+            assert!(href.is_some_and(|href| href.contains("request=")), "{json}");
+            assert_eq!(json.get("code"), None, "{links}");
+            assert_eq!(
+                answer.header("etag").or(answer.header("content-digest")),
+                None
+            );
+        }
+
         let theirs = r#"{ "_links": {"scaRedirect": {"href": "https://bank.example/own"}} }"#;
         for body in [theirs, "[]", "{"] {
             gate.upstream().reply(Reply::json(401, body));
