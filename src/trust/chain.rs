@@ -4,7 +4,7 @@
 //! OpenSSL decides signatures, constraints, key usage and unknown critical extensions. Validity is left to us: a
 //! chain is remembered, and each of its members is judged at the time of every request.
 
-use super::{CertificateFault, Validity};
+use super::{CertificateFault, Validity, search::Search};
 use crate::clock::Timestamp;
 use openssl::{
     asn1::{Asn1Time, Asn1TimeRef},
@@ -16,7 +16,11 @@ use openssl::{
         verify::{X509VerifyFlags, X509VerifyParam},
     },
 };
-use std::{cmp::Ordering, collections::HashMap, sync::Arc};
+use std::{
+    cmp::Ordering,
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 /// The security level at which RSA and DSA keys under 2048 bits, MD5 and SHA-1 fail (CRT-10; SSL_CTX_set_security_level).
 pub(super) const SECURITY_LEVEL: i32 = 2;
@@ -26,10 +30,13 @@ const MAX_DEPTH: i32 = 8;
 
 /// The trust anchors of an environment (CRT-9) and the intermediates that it knows.
 pub struct Anchors {
+    /// All of them.
     store: X509Store,
+    anchors: Vec<X509>,
     intermediates: Vec<X509>,
-    count: usize,
     first_end: Option<Timestamp>,
+    /// Those that are valid at the moment that was asked for last.
+    valid: Mutex<Option<Arc<Valid>>>,
     /// All of them by subject (DER), where several have the same: a CA's certificates with different keys, most often.
     namesakes: HashMap<Vec<u8>, Vec<X509>>,
 }
@@ -37,7 +44,7 @@ pub struct Anchors {
 impl std::fmt::Debug for Anchors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Anchors")
-            .field("anchors", &self.count)
+            .field("anchors", &self.anchors.len())
             .field("intermediates", &self.intermediates.len())
             .finish()
     }
@@ -49,25 +56,16 @@ impl Anchors {
     /// # Errors
     /// What OpenSSL says.
     pub fn new(anchors: Vec<X509>, intermediates: Vec<X509>) -> Result<Self, ErrorStack> {
-        let mut parameters = X509VerifyParam::new()?;
-        // A trusted list names the CA that issues, not its root: an anchor need not be self-signed.
-        parameters.set_flags(X509VerifyFlags::PARTIAL_CHAIN | X509VerifyFlags::NO_CHECK_TIME)?;
-        parameters.set_auth_level(SECURITY_LEVEL);
-        parameters.set_depth(MAX_DEPTH);
-        let mut store = X509StoreBuilder::new()?;
-        store.set_param(&parameters)?;
         let namesakes = namesakes(anchors.iter().chain(&intermediates))?;
-        let count = anchors.len();
         let ends = anchors.iter().filter_map(|anchor| validity_of(anchor).ok());
         let first_end = ends.map(|validity| validity.not_after).min();
-        for anchor in anchors {
-            store.add_cert(anchor)?;
-        }
+        let store = store_of(&anchors)?;
         Ok(Self {
-            store: store.build(),
+            store,
+            anchors,
             intermediates,
-            count,
             first_end,
+            valid: Mutex::new(None),
             namesakes,
         })
     }
@@ -110,8 +108,8 @@ impl Anchors {
     /// member, the certificate's own first.
     ///
     /// # Errors
-    /// [`CertificateFault::Malformed`] or [`CertificateFault::Untrusted`]. Validity is not judged here, but an
-    /// intermediate that is not valid at `now` is used only where no other leads to an anchor.
+    /// [`CertificateFault::Malformed`] or [`CertificateFault::Untrusted`]. Validity is not judged here, but an anchor
+    /// or intermediate that is not valid at `now` is used only where no other will do.
     pub fn chain(
         &self,
         leaf: &[u8],
@@ -146,49 +144,128 @@ impl Anchors {
             .iter()
             .map(|der| X509::from_der(der).map_err(unreadable))
             .collect::<Result<Vec<_>, _>>()?;
-        let all = || pool.iter().chain(&self.intermediates);
-        let valid = |certificate: &&X509| {
-            validity_of(certificate).is_ok_and(|validity| validity.contains(now))
-        };
-        let way = self.verify(&leaf, all().filter(valid))?;
-        // Where every one is valid, a second look would find the same.
-        if way.fault.is_none() || all().all(|certificate| valid(&certificate)) {
+        let all: Vec<&X509> = pool.iter().chain(&self.intermediates).collect();
+        let is_valid = |certificate: &&X509| is_valid(certificate, now);
+        let valid: Vec<&X509> = all.iter().copied().filter(is_valid).collect();
+        // OpenSSL takes the first issuer that fits by its name, however it ends: those that are not valid are no choice.
+        let anchors = self.valid(now).map_err(failed)?;
+        let way = verify(&anchors.store, &leaf, &valid)?;
+        if way.fault.is_none() {
             return Ok(way);
         }
-        self.verify(&leaf, all())
+        if let Some(other) = Search::new(&anchors.anchors, &valid).find(&leaf)? {
+            return Ok(other);
+        }
+        // Where every one is valid, another look would find the same.
+        if anchors.anchors.len() == self.anchors.len() && valid.len() == all.len() {
+            return Ok(way);
+        }
+        verify(&self.store, &leaf, &all)
     }
 
-    fn verify<'a>(
-        &self,
-        leaf: &X509Ref,
-        pool: impl Iterator<Item = &'a X509>,
-    ) -> Result<Way, CertificateFault> {
-        let failed =
-            |error: ErrorStack| CertificateFault::Untrusted(format!("OpenSSL failed: {error}"));
-        let mut untrusted = Stack::new().map_err(failed)?;
-        for certificate in pool {
-            untrusted.push(certificate.clone()).map_err(failed)?;
+    /// The anchors that are valid at a moment. They are kept as long as they are the same: a list has hundreds.
+    fn valid(&self, now: Timestamp) -> Result<Arc<Valid>, ErrorStack> {
+        let mut kept = self.valid.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(valid) = kept.as_ref().filter(|valid| valid.during.contains(now)) {
+            return Ok(Arc::clone(valid));
         }
-        let mut context = X509StoreContext::new().map_err(failed)?;
-        let judged = context.init(&self.store, leaf, &untrusted, |context| {
-            let holds = context.verify_cert()?;
-            let fault = (!holds).then(|| {
-                let (why, depth) = (context.error().error_string(), context.error_depth());
-                CertificateFault::Untrusted(format!("{why} (at depth {depth})"))
-            });
-            let members = context
-                .chain()
-                .map(|chain| chain.iter().map(ToOwned::to_owned).collect::<Vec<_>>());
-            Ok((members.unwrap_or_default(), fault))
-        });
-        let (members, fault) = judged.map_err(failed)?;
-        let fault = fault.or_else(|| {
-            members
-                .is_empty()
-                .then(|| CertificateFault::Untrusted("OpenSSL gave no chain".into()))
-        });
-        Ok(Way { members, fault })
+        let valid = Arc::new(Valid::at(&self.anchors, now)?);
+        *kept = Some(Arc::clone(&valid));
+        Ok(valid)
     }
+}
+
+/// The anchors that are valid at a moment.
+struct Valid {
+    /// While they are the same.
+    during: Validity,
+    store: X509Store,
+    anchors: Vec<X509>,
+}
+
+impl Valid {
+    fn at(all: &[X509], now: Timestamp) -> Result<Self, ErrorStack> {
+        let mut during = Validity {
+            not_before: Timestamp::from_unix(0),
+            not_after: Timestamp::from_unix(u64::MAX),
+        };
+        for Validity {
+            not_before,
+            not_after,
+        } in all.iter().filter_map(|anchor| validity_of(anchor).ok())
+        {
+            let ended = Timestamp::from_unix(not_after.unix().saturating_add(1));
+            for change in [not_before, ended] {
+                if change <= now {
+                    during.not_before = during.not_before.max(change);
+                } else {
+                    let last = Timestamp::from_unix(change.unix().saturating_sub(1));
+                    during.not_after = during.not_after.min(last);
+                }
+            }
+        }
+        let valid = all.iter().filter(|anchor| is_valid(anchor, now));
+        let anchors: Vec<_> = valid.cloned().collect();
+        Ok(Self {
+            during,
+            store: store_of(&anchors)?,
+            anchors,
+        })
+    }
+}
+
+/// A store of anchors, and how chains to them are verified.
+pub(super) fn store_of(anchors: &[X509]) -> Result<X509Store, ErrorStack> {
+    let mut parameters = X509VerifyParam::new()?;
+    // A trusted list names the CA that issues, not its root: an anchor need not be self-signed.
+    parameters.set_flags(X509VerifyFlags::PARTIAL_CHAIN | X509VerifyFlags::NO_CHECK_TIME)?;
+    parameters.set_auth_level(SECURITY_LEVEL);
+    parameters.set_depth(MAX_DEPTH);
+    let mut store = X509StoreBuilder::new()?;
+    store.set_param(&parameters)?;
+    for anchor in anchors {
+        store.add_cert(anchor.clone())?;
+    }
+    Ok(store.build())
+}
+
+pub(super) fn verify(
+    store: &X509Store,
+    leaf: &X509Ref,
+    pool: &[&X509],
+) -> Result<Way, CertificateFault> {
+    let mut untrusted = Stack::new().map_err(failed)?;
+    for certificate in pool {
+        untrusted.push((*certificate).clone()).map_err(failed)?;
+    }
+    let mut context = X509StoreContext::new().map_err(failed)?;
+    let judged = context.init(store, leaf, &untrusted, |context| {
+        let holds = context.verify_cert()?;
+        let fault = (!holds).then(|| {
+            let (why, depth) = (context.error().error_string(), context.error_depth());
+            CertificateFault::Untrusted(format!("{why} (at depth {depth})"))
+        });
+        let members = context
+            .chain()
+            .map(|chain| chain.iter().map(ToOwned::to_owned).collect::<Vec<_>>());
+        Ok((members.unwrap_or_default(), fault))
+    });
+    drop(ErrorStack::get());
+    let (members, fault) = judged.map_err(failed)?;
+    let fault = fault.or_else(|| {
+        members
+            .is_empty()
+            .then(|| CertificateFault::Untrusted("OpenSSL gave no chain".into()))
+    });
+    Ok(Way { members, fault })
+}
+
+pub(super) fn failed(error: ErrorStack) -> CertificateFault {
+    CertificateFault::Untrusted(format!("OpenSSL failed: {error}"))
+}
+
+fn is_valid(certificate: &X509Ref, now: Timestamp) -> bool {
+    validity_of(certificate).is_ok_and(|validity| validity.contains(now))
 }
 
 fn has_key_of(one: &X509Ref, other: &X509Ref) -> bool {
@@ -232,7 +309,7 @@ pub(super) fn validity(members: &[X509]) -> Result<Vec<Validity>, CertificateFau
         .iter()
         .map(|member| validity_of(member))
         .collect::<Result<_, _>>()
-        .map_err(|error| CertificateFault::Untrusted(format!("OpenSSL failed: {error}")))
+        .map_err(failed)
 }
 
 fn validity_of(certificate: &X509Ref) -> Result<Validity, ErrorStack> {

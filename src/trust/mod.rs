@@ -18,6 +18,8 @@ pub mod tolerance;
 
 // Chains to a trust anchor (CRT-2, CRT-10).
 pub mod chain;
+// Which of several issuers of the same name leads to an anchor (CRT-2).
+mod search;
 
 // Whether a member of a chain is revoked (CRT-6, CRT-11).
 pub mod revocation;

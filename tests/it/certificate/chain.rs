@@ -343,3 +343,138 @@ fn a_leaf_with_an_unknown_critical_extension() {
         "certificate-untrusted",
     );
 }
+
+/// Another certificate of a CA, by its own key.
+fn renewed(ca: &Ca, key: &str, validity: (&'static str, &'static str)) -> String {
+    let forged = Forged {
+        validity,
+        ..Forged::default()
+    };
+    forged.twin_of(ca, ca, key)
+}
+
+const PAST: (&str, &str) = ("20150101000000Z", "20200101000000Z");
+const FUTURE: (&str, &str) = ("20440101000000Z", "20450101000000Z");
+
+//= CRT-2 accepted
+#[test]
+fn an_anchor_of_several_of_one_name_that_is_valid() {
+    let (root, key) = (&world().root, &world().root_key);
+    let [past, future] = [PAST, FUTURE].map(|validity| renewed(root, key, validity));
+    for anchors in [
+        [&past, &future, &root.pem()].map(String::as_str).concat(),
+        [&future, &root.pem(), &past].map(String::as_str).concat(),
+    ] {
+        let gate = Gate::builder().file("anchors/root.pem", anchors).start();
+        accepted(&gate, &Call::accounts());
+    }
+    // The CA that issued was an anchor and has ended; its other certificate leads to the root.
+    let ended = Forged {
+        validity: PAST,
+        ..Forged::default()
+    };
+    let ended = ended.twin_of(&world().issuing, root, key);
+    let gate = Gate::builder()
+        .file("anchors/root.pem", [ended, root.pem()].concat())
+        .start();
+    accepted(&gate, &Call::accounts());
+}
+
+//= CRT-2 refused
+#[test]
+fn anchors_of_one_name_of_which_none_is_valid() {
+    let (root, key) = (&world().root, &world().root_key);
+    let [past, future] = [PAST, FUTURE].map(|validity| renewed(root, key, validity));
+    for (anchors, reason) in [
+        ([&*past, &*past].concat(), "certificate-expired"),
+        (future, "certificate-not-yet-valid"),
+    ] {
+        let gate = Gate::builder().file("anchors/root.pem", anchors).start();
+        refused(&gate, &Call::accounts(), 403, "FORBIDDEN", reason);
+    }
+}
+
+/// A kept chain is given up for one that holds, the second its anchor ends.
+//= CRT-2 accepted
+//= CRT-2 refused
+//= CRT-12 accepted
+#[test]
+fn an_anchor_ends_beside_the_one_that_follows() {
+    let (root, key) = (&world().root, &world().root_key);
+    let at = |time: time::OffsetDateTime| {
+        Timestamp::from_unix(u64::try_from(time.unix_timestamp()).unwrap())
+    };
+    let old = renewed(root, key, ("20150101000000Z", "20260601120000Z"));
+    let new = renewed(root, key, ("20260601110000Z", "20260901120000Z"));
+    let clock = Clock::standing(at(datetime!(2026-06-01 10:59 UTC)));
+    let gate = Gate::builder()
+        .clock(&clock)
+        .file("anchors/root.pem", [old, new].concat())
+        .start();
+    let mut connection = Connection::open(&gate);
+    for (moment, status) in [
+        (datetime!(2026-06-01 10:59 UTC), 200),
+        (datetime!(2026-06-01 11:30 UTC), 200),
+        (datetime!(2026-06-01 12:00 UTC), 200),
+        (datetime!(2026-06-01 12:00:01 UTC), 200),
+        (datetime!(2026-06-01 12:00:01 UTC), 200),
+        (datetime!(2026-09-01 12:00 UTC), 200),
+        (datetime!(2026-09-01 12:00:01 UTC), 403),
+        (datetime!(2026-09-01 12:00 UTC), 200),
+    ] {
+        clock.set(at(moment));
+        let answer = connection.exchange(&gate.seal(&Call::accounts())).unwrap();
+        assert_eq!(answer.status, status, "{moment}");
+    }
+}
+
+//= CRT-2 accepted
+//= CRT-2 refused
+#[test]
+fn cas_of_one_name_that_come_with_the_request() {
+    let gate = Gate::start();
+    let tpp = Tpp::of(BETWEEN.issue(&world().leaf()).unwrap());
+    let foreign = Ca::root(&CaSpec {
+        common_name: "Between".into(),
+        ..CaSpec::default()
+    })
+    .unwrap();
+    let (root, key) = (&world().root, &world().root_key);
+    let twin = |ca: &Ca, validity| {
+        let forged = Forged {
+            validity,
+            ..Forged::default()
+        };
+        forged.twin_of(ca, root, key)
+    };
+    let lasting = Forged::default().validity;
+    let past = twin(&BETWEEN, PAST);
+    let [other, good] = [&foreign, &*BETWEEN].map(|ca| twin(ca, lasting));
+    // By its name and key it is the CA, but it leads nowhere.
+    let nobodys = Ca::root(&CaSpec {
+        common_name: "Nobody".into(),
+        key: shared_key(),
+        ..CaSpec::development_root()
+    })
+    .unwrap();
+    let nobodys = Forged::default().twin_of(&BETWEEN, &nobodys, key);
+    let own = &*tpp.issued.pem;
+    let show = |pool: &[&str]| chain(Call::accounts().by(&tpp), &[&[own], pool].concat());
+    refused(
+        &gate,
+        &show(&[&past, &other, &nobodys]),
+        403,
+        "FORBIDDEN",
+        "certificate-expired",
+    );
+    refused(
+        &gate,
+        &show(&[&other, &nobodys]),
+        403,
+        "FORBIDDEN",
+        "certificate-untrusted",
+    );
+    accepted(&Gate::start(), &show(&[&past, &other, &good]));
+    accepted(&Gate::start(), &show(&[&nobodys, &other, &good]));
+    accepted(&Gate::start(), &show(&[&good, &other]));
+}

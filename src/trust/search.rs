@@ -1,0 +1,122 @@
+//! Which of several issuers of the same name leads to an anchor (CRT-2).
+
+use super::{
+    CertificateFault,
+    chain::{Way, failed, store_of, verify},
+};
+use openssl::{
+    error::ErrorStack,
+    x509::{X509, X509VerifyResult},
+};
+
+/// The most signatures that are verified while issuers of the same name are tried one by one. Two keys of one CA take two.
+const MAX_SIGNATURES: u8 = 16;
+
+/// The longest key that is tried, in bits: verifying by a longer one can cost milliseconds.
+const MAX_KEY: u32 = 8192;
+
+/// The most ways to an anchor that are tried one by one.
+const MAX_WAYS: u8 = 8;
+
+/// The longest way, in members below its anchor: the certificate itself and its intermediates.
+const MAX_MEMBERS: usize = 9;
+
+/// Tries issuers of the same name one by one, since OpenSSL follows the first only: a CA has several certificates, of
+/// several keys, and not all of them lead to an anchor. What it costs is bounded, as strangers choose what is searched.
+pub(super) struct Search<'a> {
+    anchors: &'a [X509],
+    pool: &'a [&'a X509],
+    signatures: u8,
+    ways: u8,
+}
+
+impl<'a> Search<'a> {
+    pub(super) const fn new(anchors: &'a [X509], pool: &'a [&'a X509]) -> Self {
+        Self {
+            anchors,
+            pool,
+            signatures: MAX_SIGNATURES,
+            ways: MAX_WAYS,
+        }
+    }
+
+    /// A way to an anchor that OpenSSL takes; `None` where there was no choice, or no way holds.
+    pub(super) fn find(mut self, leaf: &'a X509) -> Result<Option<Way>, CertificateFault> {
+        let found = if self.has_choice(leaf) {
+            self.extend(&mut vec![leaf])
+        } else {
+            Ok(None)
+        };
+        // A signature that does not verify stays in OpenSSL's queue, where TLS would take it for its own fault.
+        drop(ErrorStack::get());
+        found
+    }
+
+    /// Whether a certificate on the way has several issuers by name. It costs no signature.
+    fn has_choice(&self, leaf: &'a X509) -> bool {
+        let (mut path, mut child) = (vec![leaf], leaf);
+        while path.len() <= MAX_MEMBERS {
+            let issuers: Vec<_> = self.issuers(&path, child).collect();
+            let Some(((issuer, is_anchor), others)) = issuers.split_first() else {
+                return false;
+            };
+            // An anchor that came with the request as well is the same one.
+            if others.iter().any(|(other, _)| other != issuer) {
+                return true;
+            }
+            if *is_anchor {
+                return false;
+            }
+            path.push(issuer);
+            child = issuer;
+        }
+        false
+    }
+
+    /// Who may have issued a certificate by their names and key ids, anchors first.
+    fn issuers(&self, path: &[&'a X509], child: &X509) -> impl Iterator<Item = (&'a X509, bool)> {
+        let (anchors, pool) = (self.anchors, self.pool);
+        let anchors = anchors.iter().map(|anchor| (anchor, true));
+        let pool = pool.iter().map(|other| (*other, false));
+        anchors
+            .chain(pool)
+            .filter(move |(issuer, _)| issuer.issued(child) == X509VerifyResult::OK)
+            .filter(move |(issuer, _)| !path.contains(issuer))
+    }
+
+    /// Follows each issuer that signed the last member of a path.
+    fn extend(&mut self, path: &mut Vec<&'a X509>) -> Result<Option<Way>, CertificateFault> {
+        let (Some(leaf), Some(child)) = (path.first().copied(), path.last().copied()) else {
+            return Ok(None);
+        };
+        let issuers: Vec<_> = self.issuers(path, child).collect();
+        for (issuer, is_anchor) in issuers {
+            if self.signatures == 0 || self.ways == 0 {
+                return Ok(None);
+            }
+            self.signatures = self.signatures.saturating_sub(1);
+            let key = issuer.public_key().ok();
+            let key = key.filter(|key| key.bits() <= MAX_KEY);
+            if !key.is_some_and(|key| child.verify(&key).unwrap_or(false)) {
+                continue;
+            }
+            let found = if is_anchor {
+                self.ways = self.ways.saturating_sub(1);
+                let store = store_of(std::slice::from_ref(issuer)).map_err(failed)?;
+                let way = verify(&store, leaf, path.get(1..).unwrap_or_default())?;
+                Some(way).filter(|way| way.fault.is_none())
+            } else if path.len() < MAX_MEMBERS {
+                path.push(issuer);
+                let found = self.extend(path)?;
+                path.pop();
+                found
+            } else {
+                None
+            };
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+}
