@@ -1,7 +1,7 @@
 //! The sum of all evidence: the only thing that can be forwarded.
 
 use super::{
-    Asked, Claim, Grant, Head, Judged, Proven, Registered, Signed, Tpp, Unrevoked,
+    Asked, Claim, Grant, Head, IntactBody, Judged, Proven, Registered, Signed, Tpp, Unrevoked,
     proven::Evidence, sca,
 };
 use crate::interface::{
@@ -61,19 +61,15 @@ impl Admitted {
             evidence,
         } = proven;
         let fixes = accept_fix::resolve(fixes, at);
+        let bodiless = stays_here(&operation, &body, evidence.intact.held());
         Self {
             method: head.method.clone(),
             target: head.target.into(),
             host: head.host().unwrap_or_default().into(),
             peer: head.peer,
-            headers: forwarded_headers(head, &operation, fixes, grant.held()),
+            headers: forwarded_headers(head, &operation, bodiless, fixes, grant.held()),
             psu_present: head.says_psu_present() && operation.takes == Takes::Whole,
-            // DIG-2: what nobody looks at need not be signed, so nobody behind the gateway gets to look at it.
-            body: if operation.body == Body::Ignored {
-                Bytes::new()
-            } else {
-                body
-            },
+            body: if bodiless { Bytes::new() } else { body },
             operation,
             environment: world.policy.environment,
             links,
@@ -120,7 +116,8 @@ impl Admitted {
         &self.headers
     }
 
-    /// The body, byte for byte as received and signed (PAY-15). Empty where the operation ignores it (DIG-2).
+    /// The body, byte for byte as received and signed (PAY-15). Empty where the operation ignores it, or takes none and no
+    /// Digest vouches for it (DIG-2).
     pub const fn body(&self) -> &Bytes {
         &self.body
     }
@@ -233,6 +230,15 @@ impl Admitted {
     }
 }
 
+/// Whether a body goes no further: what need not be signed, nobody behind the gateway gets to look at (DIG-2, HTTP-8).
+fn stays_here(operation: &Operation, body: &Bytes, intact: Option<&IntactBody>) -> bool {
+    match operation.body {
+        Body::Json => false,
+        Body::Ignored => true,
+        Body::None => !body.is_empty() && !intact.is_some_and(IntactBody::is_digested),
+    }
+}
+
 /// What is said of a body that stays here (DIG-2).
 static OF_BODY: [&headers::Header; 3] = [
     &headers::DIGEST,
@@ -244,13 +250,13 @@ static OF_BODY: [&headers::Header; 3] = [
 fn forwarded_headers(
     head: &Head<'_>,
     operation: &Operation,
+    bodiless: bool,
     fixes: Fixes,
     grant: Option<&Grant>,
 ) -> Vec<(HeaderName, HeaderValue)> {
     let mut forwarded = Vec::with_capacity(head.fields.map().len().saturating_add(1));
     let takes = operation.takes;
     let rewritten = [&headers::HOST.name, &headers::X_ACCEPT_FIX.name];
-    let bodiless = operation.body == Body::Ignored;
     // SCA-8: a PSU-ID that is not the TPP's own is never forwarded, nor an agreement that nobody gave it.
     let unknown = |header: &headers::Header| {
         grant.is_some_and(|grant| {

@@ -13,12 +13,18 @@ use bytes::Bytes;
 #[derive(Debug)]
 pub struct IntactBody {
     bytes: Bytes,
+    digested: bool,
 }
 
 impl IntactBody {
     /// The body as it was received.
     pub const fn bytes(&self) -> &Bytes {
         &self.bytes
+    }
+
+    /// Whether a Digest vouches for it.
+    pub(super) const fn is_digested(&self) -> bool {
+        self.digested
     }
 }
 
@@ -43,16 +49,17 @@ pub(super) async fn read(
 }
 
 pub(super) fn digest(head: &Head<'_>, bytes: &Bytes) -> Result<IntactBody, Refusal> {
-    let intact = || IntactBody {
+    let intact = |digested| IntactBody {
         bytes: bytes.clone(),
+        digested,
     };
     let Some(value) = headers::DIGEST.get(&head.fields) else {
-        return Ok(intact());
+        return Ok(intact(false));
     };
     let fault =
         |reason, text: String| Refusal::from(Fault::header(reason, headers::DIGEST.written, text));
     match digest::check(headers::trim(value.as_bytes()), bytes) {
-        Ok(()) => Ok(intact()),
+        Ok(()) => Ok(intact(true)),
         Err(DigestFault::Unsupported) => Err(fault(
             Reason::DigestUnsupported,
             "name SHA-256 or SHA-512, as in SHA-256=<base64 of the hash>".into(),

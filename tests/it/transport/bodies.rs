@@ -107,6 +107,36 @@ fn an_empty_body_where_none_is_taken() {
     }
 }
 
+/// Whoever ends the TPP's connection could add one: nobody signed it, so the core does not see it.
+//= HTTP-8 accepted
+//= DIG-2 accepted
+#[test]
+fn an_empty_body_that_no_digest_vouches_for_stays_here() {
+    let gate = Gate::start();
+    let authorise = Call::new("POST", "/v1/signing-baskets/7/authorisations");
+    for call in [Call::accounts(), Call::sandbox_transactions(), authorise] {
+        let padded = format!("{{{}}}", " ".repeat(30_000));
+        for body in ["{}", &padded] {
+            let body = body.as_bytes().to_vec();
+            let call = call.clone().altered(move |request| {
+                request.body = Some(body.clone());
+                request.set_header("Content-Type", "application/json");
+            });
+            for protocol in Protocol::ALL {
+                gate.upstream().take();
+                let answer = gate.send(&call, protocol);
+                assert_eq!(answer.status, 200, "{}", answer.reason());
+                let seen = gate.upstream().take();
+                assert_eq!(seen.len(), 1);
+                assert!(seen[0].whole && seen[0].body.is_empty());
+                for header in ["content-type", "transfer-encoding"] {
+                    assert_eq!(seen[0].header(header), None);
+                }
+            }
+        }
+    }
+}
+
 //= HTTP-8 refused
 #[test]
 fn a_body_where_none_is_taken() {
