@@ -84,7 +84,7 @@ impl Statements {
 }
 
 fn read(extension: &[u8], tolerance: &mut Tolerance) -> Option<Statements> {
-    let mut found = Statements::default();
+    let (mut found, mut typed) = (Statements::default(), false);
     let mut statements = Element::only(extension)?.content_of(tag::SEQUENCE)?;
     if begins_with_identifier(statements) {
         tolerance.allows(Tolerated::StatementUnwrapped)?;
@@ -94,7 +94,13 @@ fn read(extension: &[u8], tolerance: &mut Tolerance) -> Option<Statements> {
         let mut statement = take(&mut statements, tag::SEQUENCE)?;
         match take(&mut statement, tag::OBJECT_IDENTIFIER)? {
             QC_COMPLIANCE => found.qualified = true,
-            QC_TYPE => types(last(statement, tag::SEQUENCE)?, &mut found)?,
+            // A statement that stands twice says two things: other readers may take the one that this one does not.
+            QC_TYPE if typed => return None,
+            PSD2 if found.psd2.is_some() => return None,
+            QC_TYPE => {
+                types(last(statement, tag::SEQUENCE)?, &mut found)?;
+                typed = true;
+            }
             PSD2 => {
                 found.psd2 = Some(psd2(last(statement, tag::SEQUENCE)?, tolerance)?);
             }
@@ -293,6 +299,28 @@ mod tests {
             vec![0x30, 0],
         ] {
             assert_eq!(tolerated(&extension), None);
+        }
+    }
+
+    #[test]
+    fn a_statement_that_stands_twice_is_refused() {
+        let whole = |statements: &[Vec<u8>]| tlv(tag::SEQUENCE, &statements.concat());
+        let [ai, pi] = [statement(3, "NO-FSA"), statement(2, "NO-FSA")];
+        let kind = tlv(
+            tag::SEQUENCE,
+            &tlv(tag::OBJECT_IDENTIFIER, &[QC_TYPE, &[3]].concat()),
+        );
+        let web = [tlv(tag::OBJECT_IDENTIFIER, QC_TYPE), kind].concat();
+        let web = tlv(tag::SEQUENCE, &web);
+        let once = whole(&[eseal(), ai.clone()]);
+        assert!(Statements::parse(&once).is_ok());
+        for twice in [
+            whole(&[eseal(), ai.clone(), pi]),
+            whole(&[eseal(), ai.clone(), ai.clone()]),
+            whole(&[eseal(), web, ai]),
+        ] {
+            assert!(Statements::parse(&twice).is_err());
+            assert_eq!(tolerated(&twice), None);
         }
     }
 

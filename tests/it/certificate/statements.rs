@@ -89,6 +89,13 @@ fn statements_that_are_nearly_right() {
             let statement = der_sequence(&[der_oid(&[0, 4, 0, 19495, 2]), der_sequence(&content)]);
             der_sequence(&[seal(), vec![statement]].concat())
         }),
+        ("two PSD2 statements", {
+            let payments = right(&[role(2, "PSP_PI")]);
+            der_sequence(&[seal(), vec![good(), payments]].concat())
+        }),
+        ("two statements of its type", {
+            der_sequence(&[seal(), seal(), vec![good()]].concat())
+        }),
         ("no statement of a PSD2 kind", der_sequence(&seal())),
         ("a byte behind the statements", {
             let statements = der_sequence(&[seal(), vec![good()]].concat());
