@@ -6,6 +6,7 @@ use crate::interface::{
     headers::{self, redirect_uri},
     operations::{Operation, Takes},
 };
+use crate::trust::register;
 
 /// TPP-Redirect-URI, where it stands, names a host that the operator lets this TPP name. Its form is the envelope's.
 #[must_use]
@@ -22,10 +23,14 @@ pub(super) fn judge(
     policy: &Policy,
 ) -> Result<Redirectable, Refusal> {
     let header = &headers::TPP_REDIRECT_URI;
-    let listed = policy.redirect_hosts.get(tpp.certificate().tpp_id());
     let named = header
         .get_filled(&head.fields)
-        .filter(|_| operation.takes == Takes::Whole);
+        .filter(|_| operation.takes == Takes::Whole && !policy.redirect_hosts.is_empty());
+    // What a register takes for one TPP is one TPP here: no other spelling of its id frees it of its list.
+    let listed = named.and_then(|_| {
+        let tpp = register::bare(tpp.certificate().tpp_id());
+        policy.redirect_hosts.get(&*tpp)
+    });
     let (Some(hosts), Some(named)) = (listed, named) else {
         return Ok(Redirectable { _judged: () });
     };

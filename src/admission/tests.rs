@@ -306,6 +306,37 @@ fn a_tpp_names_a_host_that_is_not_its_own() {
     assert!(text.contains("other.example, evil.example"), "{text}");
 }
 
+/// CAs write the id with spaces and dashes or without, and a register takes both for one TPP.
+//= HDR-8 accepted
+//= HDR-8 refused
+#[test]
+fn a_tpp_has_its_hosts_in_every_spelling_of_its_id() {
+    for id in [
+        "PSDNO-FSA-123456",
+        "PSDNO-FSA-123-456",
+        "PSDNO-FSA-12 34 56",
+    ] {
+        let root = pki::Ca::root(&pki::CaSpec::development_root()).unwrap();
+        let spec = pki::LeafSpec {
+            organization_identifier: Some(id.into()),
+            ..pki::LeafSpec::default()
+        };
+        let tpp = root.issue(&spec).unwrap();
+        let judge = |host: &str| {
+            let signed = signed_by(&tpp, &[], &SignOptions::at(NOW.system_time()));
+            let mut policy = Policy::new(Environment::Sandbox);
+            let hosts = vec![host.into()];
+            policy
+                .redirect_hosts
+                .insert("PSDNO-FSA-123456".into(), hosts);
+            let (_, record) = judge_by(&signed, X509::from_der(root.der()).ok(), 0, policy);
+            record.holds(Stage::Redirect)
+        };
+        assert!(judge("tpp.example"), "{id}");
+        assert!(!judge("other.example"), "{id}");
+    }
+}
+
 /// Whoever cannot sign as a TPP does not learn which hosts it has registered.
 #[test]
 fn hosts_are_judged_after_the_signature() {

@@ -17,6 +17,7 @@ use crate::interface::operations::Environment;
 use crate::interface::path::AccountIds;
 use crate::trust::CertificatePolicy;
 use crate::trust::judgement::psd2_identity;
+use crate::trust::register::bare;
 
 /// Reads the keys of the root that make a policy.
 pub(super) fn read(root: &mut Section<'_>, environment: Environment) -> Policy {
@@ -102,8 +103,8 @@ fn signed_name<'a>(value: &Value<'a>) -> Option<&'a str> {
     value.refuse("a header's name in lower case, or \"(request-target)\"")
 }
 
-/// The hosts that TPPs may name in TPP-Redirect-URI (HDR-8), by identity. An identity is compared as CRT-4 keeps it,
-/// in capitals. A key that no certificate can carry is a fault: its TPP could name any host.
+/// The hosts that TPPs may name in TPP-Redirect-URI (HDR-8), by identity. An identity is compared as registers
+/// compare it, in capitals and without the spaces and dashes of its id. A key that no certificate can carry is a fault: its TPP could name any host.
 fn redirect_hosts(mut section: Section<'_>) -> BTreeMap<String, Vec<String>> {
     let mut all = BTreeMap::new();
     for (key, value) in section.entries() {
@@ -121,8 +122,8 @@ fn redirect_hosts(mut section: Section<'_>) -> BTreeMap<String, Vec<String>> {
             key.fault("expected an identity as in certificates, such as PSDNO-FSA-123456");
             continue;
         };
-        if all.insert(tpp, hosts).is_some() {
-            key.fault("this TPP stands here already, in other letters");
+        if all.insert(bare(&tpp).into(), hosts).is_some() {
+            key.fault("this TPP stands here already, spelled otherwise");
         }
     }
     section.finish();

@@ -257,7 +257,7 @@ bank: {{time_zone: CET+1, account_ids: 'a b', name: x}}
         format!("{hosts}53: redirect_hosts.PSDNO-FSA-3[2]: found \"tpp.example:443\"; {host}"),
         format!("{hosts}70: redirect_hosts.PSDNO-FSA-3[3]: found \"::1\"; {host}"),
         format!("{hosts}77: redirect_hosts.PSDNO-FSA-3[4]: found \"*.tpp.example\"; {host}"),
-        "gateway.yaml:11:3: redirect_hosts.psdno-fsa-3: this TPP stands here already, in other letters".to_owned(),
+        "gateway.yaml:11:3: redirect_hosts.psdno-fsa-3: this TPP stands here already, spelled otherwise".to_owned(),
         "gateway.yaml:12:19: bank.time_zone: found \"CET+1\"; expected the name of a time zone, such as Europe/Oslo".to_owned(),
         "gateway.yaml:12:39: bank.account_ids: found \"a b\"; expected characters that a path may hold as they are (letters, digits and any of -._~!$&'()*+,=:@), with ranges such as A-Z".to_owned(),
         "gateway.yaml:12:46: bank.name: unknown key".to_owned(),

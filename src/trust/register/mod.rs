@@ -261,7 +261,7 @@ fn identity(country: &str, authority: &str, id: &str) -> Option<String> {
 }
 
 /// What identities have in common that differ in the spaces and dashes of their id alone.
-fn bare(identity: &str) -> Box<str> {
+pub(crate) fn bare(identity: &str) -> Box<str> {
     let mut dashes = 0_u8;
     let kept = |c: &char| {
         let separates = *c == '-' && dashes < 2;
