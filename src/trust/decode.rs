@@ -1,7 +1,8 @@
 //! From the bytes of TPP-Signature-Certificate to DER (CRT-1).
 //!
 //! The interface says base64 of the certificate. Real clients also send base64 of a PEM text, a PEM text on one line
-//! or with spaces for its newlines, and percent-encoded PEM. Only a PEM text may hold more than one certificate: the
+//! or with spaces for its newlines, and percent-encoded PEM, as
+//! forms have it too. Only a PEM text may hold more than one certificate: the
 //! first is the TPP's, the rest are an untrusted pool (CRT-10).
 
 use super::CertificateFault;
@@ -19,6 +20,9 @@ const MAX_TEXT: usize = 1024;
 pub(crate) const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
 pub(crate) const END: &[u8] = b"-----END CERTIFICATE-----";
 
+const BEGIN_IN_FORM: &[u8] = b"-----BEGIN+CERTIFICATE-----";
+const END_IN_FORM: &[u8] = b"-----END+CERTIFICATE-----";
+
 /// What the header holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presented {
@@ -34,7 +38,7 @@ pub struct Presented {
 /// [`CertificateFault::Malformed`].
 pub fn decode(value: &[u8]) -> Result<Presented, CertificateFault> {
     let value: Cow<'_, [u8]> = if value.contains(&b'%') {
-        percent_decode(value).into()
+        as_armour(percent_decode(value).collect()).into()
     } else {
         value.into()
     };
@@ -52,6 +56,20 @@ pub fn decode(value: &[u8]) -> Result<Presented, CertificateFault> {
             pool: Vec::new(),
         })
     }
+}
+
+/// Forms write a space as `+`, and Java's URLEncoder does. In the armour it can be nothing else; in base64 it is itself.
+fn as_armour(mut text: Vec<u8>) -> Vec<u8> {
+    for (written, mark) in [(BEGIN_IN_FORM, BEGIN), (END_IN_FORM, END)] {
+        let places: Vec<_> = memmem::find_iter(&text, written).collect();
+        for at in places {
+            let end = at.saturating_add(mark.len());
+            if let Some(found) = text.get_mut(at..end) {
+                found.copy_from_slice(mark);
+            }
+        }
+    }
+    text
 }
 
 fn is_pem(text: &[u8]) -> bool {
@@ -130,6 +148,11 @@ mod tests {
             utf8_percent_encode(&pem, NON_ALPHANUMERIC).to_string(),
             // A `+` must stay a `+`: this is percent-encoding, not a form.
             pem.replace('\n', "%0A"),
+            // As Java's URLEncoder writes it: in the armour a `+` is a space.
+            pem.replace('+', "%2B")
+                .replace('/', "%2F")
+                .replace(' ', "+")
+                .replace('\n', "%0A"),
             utf8_percent_encode(&base64, NON_ALPHANUMERIC).to_string(),
             format!("subject=CN = x issuer=CN = y {}", pem.replace('\n', " ")),
         ];
@@ -156,6 +179,7 @@ mod tests {
             "%%%",
             "not base64!",
             BEGIN,
+            "-----BEGIN+CERTIFICATE-----AAAA-----END+CERTIFICATE-----",
             "AAA",
             &format!("{BEGIN}&&&{END}"),
             &format!("{BEGIN}AAAA{END}").repeat(9),
