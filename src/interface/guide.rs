@@ -290,7 +290,7 @@ const fn certificate(reason: Reason) -> Guide {
     match reason {
         Reason::CertificateMalformed => Guide {
             rules: "CRT-1, CRT-10",
-            when: "TPP-Signature-Certificate is not a certificate in one of the accepted spellings, or more than 1 KiB of text stands around one in a PEM text.",
+            when: "TPP-Signature-Certificate is not a certificate in one of the accepted spellings, or a PEM text holds more than 8, or more than 1 KiB of text stands around one in it.",
             remedy: "Send the base64 of the DER certificate on one line, and nothing else.",
             example: "The base64 of a key",
         },
