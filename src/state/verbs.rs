@@ -127,7 +127,7 @@ impl Taken {
 pub struct Finish<'a> {
     /// The token's own id.
     pub token: Hash,
-    /// When the token expires; until then it is remembered as spent.
+    /// When the token expires. It is remembered as spent for a day longer, for clocks that step back.
     pub expires: Timestamp,
     /// A hash of everything that was said of the end: the same again is no fault, something else is.
     pub said: Hash,

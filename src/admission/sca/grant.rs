@@ -12,6 +12,9 @@ use crate::{
 };
 use jiff::{ToSpan, civil::Date};
 
+/// How far ahead of now a session may have been completed, in seconds: clocks differ.
+const AHEAD: u64 = 60;
+
 /// What a request asks for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Need<'a> {
@@ -103,7 +106,9 @@ pub(super) fn grant(
         corporate: need.corporate,
         bound: known.is_some(),
         session: known.and_then(|psu| valid_session(need, psu, terms.at)),
-        last_sca: known.and_then(|psu| psu.last_sca),
+        last_sca: known
+            .and_then(|psu| psu.last_sca)
+            .map(|at| at.min(terms.at)),
         history_from: None,
         without_session: false,
     };
@@ -160,13 +165,16 @@ fn unknown(need: &Need<'_>, grant: Grant, terms: &Terms<'_>) -> Result<Grant, La
     }
 }
 
-/// SCA-4, SCA-5: the session that the request names, if it is the one of (TPP, PSU) and its hour has not passed.
+/// SCA-4, SCA-5: the session that the request names, if it is the one of (TPP, PSU) and its hour has not passed. One that
+/// was completed by a clock that was fast is none: it would last longer than an hour.
 fn valid_session(need: &Need<'_>, psu: &Psu, at: Timestamp) -> Option<Timestamp> {
     let session = psu
         .session
         .filter(|session| Some(session.id) == need.session)?;
-    let ends = session.completed.unix().saturating_add(SESSION_LASTS);
-    (at.unix() < ends).then_some(session.completed)
+    let completed = session.completed.unix();
+    let is_ahead = completed > at.unix().saturating_add(AHEAD);
+    let lasts = at.unix() < completed.saturating_add(SESSION_LASTS);
+    (lasts && !is_ahead).then_some(session.completed.min(at))
 }
 
 /// HDR-14, SCA-17.

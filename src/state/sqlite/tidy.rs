@@ -2,13 +2,16 @@
 //!
 //! A cursor goes around each table in the order of its keys, within the transactions of what is written: it looks at twice
 //! as many rows as were written, so that no table can grow beyond twice what lives in it, and takes the rows that expired
-//! with it. Every second it is sent on as well. Rows stay a minute longer than they have to, for clocks that differ, and
-//! request ids three, for clocks that step back.
+//! with it. Every second it is sent on as well. Rows stay a minute longer than they have to, for clocks that differ,
+//! request ids three, and spent tokens a day, for clocks that step back.
 //! Deliberately not here: PSUs and their consents, which do not expire (a PSU-ID stays bound: SCA-19).
 
 use super::{lock, seconds, writer::Change};
 use crate::clock::Timestamp;
-use crate::state::{calls::WINDOW, replay::STAYS};
+use crate::state::{
+    calls::WINDOW,
+    replay::{DAY, STAYS},
+};
 use std::sync::atomic::Ordering;
 
 /// The most rows of each table that one step of a whole sweep looks at.
@@ -33,7 +36,8 @@ const TABLES: [(&str, &str); 5] = [
     ("page", "call <= ?2 - 900"),
     // STAYS, of which GRACE is in ?2.
     ("request", "until < ?2 - 120"),
-    ("token", "until < ?2"),
+    // SCA-12: no clock that stepped back by 24 hours or less makes a token valid again.
+    ("token", "until < ?2 - 86400"),
     // Only counted.
     ("psu", "0"),
 ];
@@ -106,7 +110,11 @@ pub(super) fn step(
     now: Timestamp,
     rows: u32,
 ) -> rusqlite::Result<Step> {
-    const { assert!(WINDOW == 86_400 && super::claim::PAGES == 900 && STAYS == GRACE + 120) };
+    const {
+        assert!(
+            WINDOW == 86_400 && DAY == 86_400 && super::claim::PAGES == 900 && STAYS == GRACE + 120
+        )
+    };
     let by = Timestamp::from_unix(now.unix().saturating_sub(GRACE));
     let mut sweep = lock(&change.shared.sweep);
     let (Some(named), Some(cursor)) = (TABLES.get(table), sweep.cursors.get_mut(table)) else {

@@ -2,7 +2,10 @@
 
 use super::{FIRM, OTHER, PSU, accounts, complete, complete_with, gate};
 use crate::harness::{Call, Gate, Protocol, accepted, needs_sca, refused};
-use portvakt::clock::{Clock, Timestamp};
+use portvakt::{
+    clock::{Clock, Timestamp},
+    state::{Kept, StateSettings},
+};
 use serde_json::json;
 
 const HOUR: u64 = 3_600;
@@ -280,4 +283,65 @@ fn what_was_completed_survives_a_restart() {
     let (mut gate, _clock) = known();
     gate.restart();
     accepted(&gate, &under("S").only(Protocol::Http2));
+}
+
+//= SCA-12 refused
+#[test]
+fn a_clock_that_was_fast_opens_no_spent_link() {
+    let clock = Clock::standing(Timestamp::from_unix(THEN));
+    let gate = Gate::builder()
+        .strangers()
+        .with_a_file()
+        .clock(&clock)
+        .start();
+    let answer = needs_sca(&gate, &accounts());
+    complete(&gate, &answer, PSU);
+    let withdrawn = json!({ "tpp": gate.world().both.id(), "psu_id": PSU, "what": "consent" });
+    assert_eq!(gate.tell("/psu/withdraw", &withdrawn).status, 200);
+    // Housekeeping by a clock that is 20 minutes fast.
+    after(&clock, 20 * 60);
+    let state = gate.folder().join("state");
+    let settings = StateSettings::new(state.join("portvakt.db"), state.join("hash.key"));
+    let tidied = async { Kept::open(&settings).unwrap().tidy(clock.now()).await };
+    tokio::runtime::Runtime::new()
+        .unwrap()
+        .block_on(tidied)
+        .unwrap();
+    after(&clock, 0);
+    let mut said =
+        json!({ "psu_id": OTHER, "context": "PRIVATE", "request": super::token(&answer) });
+    assert_eq!(gate.tell("/sca/complete", &said).status, 409);
+    // The same once more is no fault, and gives nothing.
+    said["psu_id"] = PSU.into();
+    assert_eq!(gate.tell("/sca/complete", &said).status, 200);
+    needs_sca(&gate, &under("S"));
+}
+
+//= SCA-5 refused
+//= SCA-12 refused
+#[test]
+fn what_a_fast_clock_gave_lasts_no_longer() {
+    for ahead in [60, 61, 20 * HOUR] {
+        let (gate, clock) = known();
+        let is_near = ahead == 60;
+        after(&clock, ahead);
+        let link = needs_sca(&gate, &under("T"));
+        let unused = needs_sca(&gate, &under("U"));
+        complete(&gate, &link, PSU);
+        after(&clock, 0);
+        if is_near {
+            let seen = accepted(&gate, &under("T")).remove(0).seen;
+            assert_eq!(seen.header("gateway-sca-at"), Some("2026-09-21T14:13:20Z"));
+        } else {
+            needs_sca(&gate, &under("T"));
+        }
+        // The consent and the last SCA count as given now.
+        let seen = accepted(&gate, &call().without("TPP-Session-ID"))
+            .remove(0)
+            .seen;
+        assert_eq!(seen.header("gateway-sca-at"), Some("2026-09-21T14:13:20Z"));
+        let read = json!({ "request": super::token(&unused) });
+        let status = gate.tell("/sca/read", &read).status;
+        assert_eq!(status, if is_near { 200 } else { 410 }, "{ahead} s");
+    }
 }
