@@ -325,7 +325,9 @@ impl Gate {
         let left = settle::answered(admitted, &self.kept, head.status.as_u16()).await;
         if head.status.is_success() {
             let now = self.clock.now();
-            settle::learn(admitted, &head.headers, now, &self.kept, &self.telemetry).await;
+            let account_ids = &exchange.world.snapshot.policy.account_ids;
+            let (kept, telemetry) = (&*self.kept, &*self.telemetry);
+            settle::learn(admitted, &head.headers, now, account_ids, kept, telemetry).await;
         }
         Ok(left)
     }

@@ -7,7 +7,7 @@
 use crate::{
     admission::{Admitted, Claim},
     clock::Timestamp,
-    interface::{QuotaLeft, headers},
+    interface::{QuotaLeft, headers, path::AccountIds},
     state::{Bound, Kept, Learned},
     telemetry::Telemetry,
 };
@@ -40,13 +40,13 @@ pub(super) async fn answered(admitted: &Admitted, kept: &Kept, status: u16) -> O
     })
 }
 
-/// Gives a call back; where the upstream was never connected, the request id too. Whether it was done.
+/// Gives a call back; where the upstream was never connected, the request id too. Whether a call was given back.
 pub(super) async fn give_back(claim: &Claim, kept: &Kept, connected: bool) -> bool {
     let given = kept.give_back(claim.taken(), connected).await;
     if let Err(fault) = &given {
         tracing::warn!(%fault, "a call cannot be given back: it stays counted");
     }
-    given.is_ok()
+    given.unwrap_or(false)
 }
 
 /// The quota once a call was given back. The only call of the window leaves nothing to wait for.
@@ -71,13 +71,14 @@ pub(super) async fn learn(
     admitted: &Admitted,
     answer: &HeaderMap,
     now: Timestamp,
+    account_ids: &AccountIds,
     kept: &Kept,
     telemetry: &Telemetry,
 ) {
     let Some((who, corporate)) = admitted.learns().filter(|_| says_bound(answer)) else {
         return;
     };
-    let consent = time(answer, &CONSENT_AT, now).zip(accounts(answer));
+    let consent = time(answer, &CONSENT_AT, now).zip(accounts(answer, account_ids));
     let learned = Learned {
         who,
         corporate,
@@ -116,19 +117,15 @@ fn time(answer: &HeaderMap, name: &HeaderName, now: Timestamp) -> Option<Timesta
 }
 
 /// The accounts of a consent, as they stand in a path, between commas; `Some(None)` is all of them, where none are named.
-/// None where they cannot be read.
-fn accounts(answer: &HeaderMap) -> Option<Option<Vec<String>>> {
-    let mut lines = answer.get_all(&CONSENT_ACCOUNTS).iter().peekable();
-    if lines.peek().is_none() {
+/// None where they cannot be read, are said twice, or are none that a path may hold (HTTP-10).
+fn accounts(answer: &HeaderMap, account_ids: &AccountIds) -> Option<Option<Vec<String>>> {
+    if !answer.contains_key(&CONSENT_ACCOUNTS) {
         return Some(None);
     }
-    let mut accounts = Vec::new();
-    for line in lines {
-        let ids = line.to_str().ok()?.split(',').map(str::trim);
-        for id in ids.filter(|id| !id.is_empty()) {
-            accounts.push(decoded(id)?);
-        }
-    }
+    let list = std::str::from_utf8(one(answer, &CONSENT_ACCOUNTS)?).ok()?;
+    let ids = list.split(',').map(str::trim).filter(|id| !id.is_empty());
+    let account = |id| decoded(id).filter(|id| account_ids.include(id));
+    let mut accounts: Vec<String> = ids.map(account).collect::<Option<_>>()?;
     accounts.sort_unstable();
     accounts.dedup();
     Some(Some(accounts))
@@ -160,17 +157,16 @@ mod tests {
 
     #[test]
     fn accounts_of_a_consent() {
-        let read = |values: &[&str]| accounts(&answer(&CONSENT_ACCOUNTS, values));
+        let class = AccountIds::default();
+        let read = |values: &[&str]| accounts(&answer(&CONSENT_ACCOUNTS, values), &class);
         let named = |ids: &[&str]| Some(Some(ids.iter().map(|id| (*id).to_owned()).collect()));
         assert_eq!(read(&[]), Some(None));
-        assert_eq!(
-            read(&["b, a%20b,a", "b,%2C"]),
-            named(&[",", "a", "a b", "b"])
-        );
+        assert_eq!(read(&["b, a%3Ab,a,b, ,"]), named(&["a", "a:b", "b"]));
         assert_eq!(read(&[""]), named(&[]), "no account is not all accounts");
-        for bad in ["a,%", "%4", "%zz", "a%C3"] {
+        for bad in ["a,%", "%4", "%zz", "a%C3", "a,b%20c", "a,\u{e6}", "a/b"] {
             assert_eq!(read(&[bad]), None, "{bad}");
         }
+        assert_eq!(read(&["a", "a"]), None, "twice said is not said");
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(super) struct Memory {
     /// How often a PSU of each stripe changed: what was read before a change is not put in after it.
     generations: Vec<Mutex<u64>>,
     used_up: Cache<Hash, Timestamp, ByItself>,
-    /// The request ids of safe requests.
+    /// The request ids, those of unsafe methods besides the store.
     pub(super) seen: Seen,
 }
 
@@ -40,12 +40,13 @@ fn cache<V: Clone + Send + Sync + 'static>(most: u64) -> Cache<Hash, V, ByItself
 }
 
 impl Memory {
-    pub(super) fn new(settings: &StateSettings) -> Self {
+    /// `latest` is the latest time that the file knows of.
+    pub(super) fn new(settings: &StateSettings, latest: Timestamp) -> Self {
         Self {
             psus: cache(settings.psus_in_memory),
             generations: (0..STRIPES).map(|_| Mutex::new(0)).collect(),
             used_up: cache(settings.refusals_in_memory),
-            seen: Seen::new(settings.request_ids_in_memory),
+            seen: Seen::new(settings.request_ids_in_memory, latest),
         }
     }
 

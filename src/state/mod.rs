@@ -124,27 +124,16 @@ impl Kept {
         if durable.is_some_and(|request| request.may_be_removed(self.clock().latest())) {
             return Err(self.behind());
         }
-        let mut claimed = None;
-        if let Some(request) = asked.request.filter(|request| !request.is_durable()) {
-            let until = request.until(asked.now);
-            match self.memory().seen.claim(request.id, until, asked.now) {
-                Claim::First => {
-                    claimed = Some(InMemory {
-                        memory: self.memory(),
-                        id: request.id,
-                        until,
-                        kept: false,
-                    });
-                }
-                Claim::Used => return Ok(Decision::Replayed),
-                Claim::Forgotten => return Err(self.behind()),
-                Claim::Full => {
-                    return Err(Unavailable(
-                        "more requests than state.request_ids_in_memory allows".into(),
-                    ));
-                }
+        let mut claimed = match self.claim_in_memory(asked) {
+            Ok(claimed) => claimed,
+            Err(Claim::Used) => return Ok(Decision::Replayed),
+            Err(Claim::Full) => {
+                return Err(Unavailable(
+                    "more requests than state.request_ids_in_memory allows".into(),
+                ));
             }
-        }
+            Err(Claim::Forgotten | Claim::First) => return Err(self.behind()),
+        };
         let started = self.claim(durable, asked).await?;
         let (call, left) = match started {
             sqlite::Started::Held { call, left } => (call, left),
@@ -160,6 +149,27 @@ impl Kept {
             call,
             left,
         }))
+    }
+
+    /// The part that memory holds, safe and unsafe methods side by side: an id passes once, whatever the method (REP-1).
+    /// What memory forgot of an unsafe method, the store knows.
+    fn claim_in_memory(&self, asked: Asked) -> Result<Option<InMemory<'_>>, Claim> {
+        let request = asked.request;
+        let Some((request, until)) = request.and_then(|it| Some((it, it.in_memory_until()?)))
+        else {
+            return Ok(None);
+        };
+        let memory = self.memory();
+        match memory.seen.claim(request.id, until, asked.now) {
+            Claim::First => Ok(Some(InMemory {
+                memory,
+                id: request.id,
+                until,
+                kept: false,
+            })),
+            Claim::Forgotten if request.is_durable() => Ok(None),
+            other => Err(other),
+        }
     }
 
     /// The part that has to be durable. No thread is asked where there is none, or where memory knows the answer.
@@ -192,19 +202,19 @@ impl Kept {
     }
 
     /// Gives back the call of the quota (QUO-5); where the upstream was never connected the request id too (REP-1).
-    /// It is durable when this answers.
+    /// It is durable when this answers. Whether a call was given back: none is where a page was counted with it, and a page
+    /// is none (QUO-13).
     ///
     /// # Errors
     /// The store is away: nothing that is durable is given back.
-    pub async fn give_back(&self, taken: &Taken, connected: bool) -> Result<(), Unavailable> {
+    pub async fn give_back(&self, taken: &Taken, connected: bool) -> Result<bool, Unavailable> {
         let request = taken.request.filter(|_| !connected);
-        if let Some(request) = request.filter(|request| !request.is_durable()) {
-            let until = request.until(taken.at);
+        if let Some((request, until)) = request.and_then(|it| Some((it, it.in_memory_until()?))) {
             self.memory().seen.forget(request.id, until);
         }
         let durable = request.filter(RequestAsked::is_durable);
         if durable.is_none() && taken.call.is_none() {
-            return Ok(());
+            return Ok(false);
         }
         let (call, at) = (taken.call, taken.at);
         let Kind::Sqlite(sqlite) = &self.kind;
@@ -213,7 +223,7 @@ impl Kept {
                 if let Some(request) = durable {
                     sqlite::forget(change, request.id, request.until(at))?;
                 }
-                call.map_or(Ok(()), |call| sqlite::give_back(change, call))
+                call.map_or(Ok(false), |call| sqlite::give_back(change, call))
             })
             .await
     }
@@ -281,12 +291,14 @@ impl Kept {
     pub fn health(&self, now: Timestamp) -> Result<(), Unavailable> {
         self.believes(now)?;
         let Kind::Sqlite(sqlite) = &self.kind;
+        sqlite.note(now);
         sqlite.health()
     }
 
     /// Whether the clock did not step back so far that requests are refused for it (REP-1).
     fn believes(&self, now: Timestamp) -> Result<(), Unavailable> {
         self.clock().see(now)?;
+        self.memory().seen.open_at(now);
         let (signed_now, latest) = (replay::date_ends(now), self.clock().latest());
         let refusing = signed_now <= self.memory().seen.forgotten()
             || self.clock().is_refusing() && replay::may_be_removed(signed_now, latest);

@@ -27,6 +27,15 @@ impl RequestAsked {
         })
     }
 
+    /// The last second in which this process's memory counts the id as used, whatever the method; none where the store
+    /// remembers safe and unsafe methods alike.
+    pub(super) const fn in_memory_until(&self) -> Option<Timestamp> {
+        match self.retention {
+            Retention::Memory | Retention::Day => Some(date_ends(self.date)),
+            Retention::Date => None,
+        }
+    }
+
     /// Whether an id of the same Date may have been removed from the store, so that nobody can say whether this one was
     /// used. Ids that are kept for a day are not, as long as [`is_too_far_back`] does not hold.
     pub(super) const fn may_be_removed(&self, latest: Timestamp) -> bool {

@@ -1,21 +1,31 @@
-//! The request ids of safe requests, in memory (REP-1): for those this process's own memory is enough.
+//! Request ids in memory (REP-1). For safe requests this process's own memory is enough; those of unsafe ones, which the
+//! store remembers, are held here as well, so that an id passes once whatever the method.
 //!
 //! Two generations of a map in each of 64 shards, with exact times: a generation is begun every three minutes and
 //! forgotten when it is at least three minutes old, so that nothing has to be searched for what expired. Invariants: an id
 //! is never forgotten before its time, and where memory is full, new ones are refused instead; what was forgotten is
-//! never taken for unused, whatever the clock shows afterwards.
+//! never taken for unused, whatever the clock shows afterwards. What an earlier process knew is forgotten.
 
 use super::{Hash, keys::ByItself};
 use crate::clock::Timestamp;
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 /// How long a generation grows, in seconds: longer than an id lives, which is 121 s where its Date is a minute ahead.
 const GENERATION: u64 = 180;
 
 const SHARDS: usize = 64;
+
+/// How long an id can be used after the clock showed a time by which it was claimed: its Date is a minute ahead. In seconds.
+const CLAIMED_ENDS: u64 = 121;
+
+/// How far the clock may be behind the latest time that was known without being taken for one that stepped back, in seconds.
+const BEHIND: u64 = 60;
 
 type Ids = HashMap<Hash, u64, ByItself>;
 
@@ -24,6 +34,10 @@ pub(super) struct Seen {
     shards: Vec<Mutex<Shard>>,
     /// The most ids of one generation of one shard.
     most: usize,
+    /// The latest time that was known when this was made.
+    known: u64,
+    /// Whether nobody said yet what time it is.
+    is_new: AtomicBool,
 }
 
 #[derive(Default)]
@@ -57,16 +71,19 @@ pub(super) enum Claim {
 }
 
 impl Seen {
-    /// Room for about that many ids.
-    pub(super) fn new(most: usize) -> Self {
+    /// Room for about that many ids; `known` is the latest time that an earlier process saw.
+    pub(super) fn new(most: usize, known: Timestamp) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             most: (most / SHARDS / 2).max(1),
+            known: known.unix(),
+            is_new: AtomicBool::new(true),
         }
     }
 
     /// Claims an id, which counts as used until then.
     pub(super) fn claim(&self, id: Hash, until: Timestamp, now: Timestamp) -> Claim {
+        self.open_at(now);
         let (until, now) = (until.unix(), now.unix());
         self.with_shard(id, |shard| {
             shard.turn(now);
@@ -86,6 +103,30 @@ impl Seen {
             shard.young.put(id, until);
             Claim::First
         })
+    }
+
+    /// It is that time. The first time that is said bounds what earlier processes may have seen: ids that ended by then,
+    /// and where the clock stepped back since, all that they can have claimed.
+    pub(super) fn open_at(&self, now: Timestamp) {
+        if self.is_new.load(Ordering::Acquire) {
+            self.open(now.unix());
+        }
+    }
+
+    #[cold]
+    fn open(&self, now: u64) {
+        let is_behind = now.saturating_add(BEHIND) < self.known;
+        let ended = match self.known {
+            // There was no earlier process.
+            0 => 0,
+            known if is_behind => known.saturating_add(CLAIMED_ENDS),
+            _ => now,
+        };
+        for shard in &self.shards {
+            let mut shard = locked(shard);
+            shard.forgotten = shard.forgotten.max(ended);
+        }
+        self.is_new.store(false, Ordering::Release);
     }
 
     /// Takes back a claim that was made until then.
@@ -108,6 +149,7 @@ impl Seen {
 
     /// An operator says that the clock is right: what was forgotten does not matter any longer.
     pub(super) fn trust_clock(&self) {
+        self.is_new.store(false, Ordering::Release);
         for shard in &self.shards {
             locked(shard).forgotten = 0;
         }
@@ -189,7 +231,7 @@ mod tests {
     #[test]
     fn an_id_is_remembered_to_the_second() {
         for claimed in [1_000, 1_001, 1_100, 1_179, 1_180, 1_259] {
-            let seen = Seen::new(100_000);
+            let seen = Seen::new(100_000, at(0));
             assert_eq!(claim(&seen, 9, 1_000), Claim::First);
             assert_eq!(claim(&seen, 1, claimed), Claim::First);
             for later in [0, 1, 60, 61] {
@@ -203,7 +245,7 @@ mod tests {
     #[test]
     fn the_date_says_how_long() {
         for ahead in [-60, -1, 0, 60] {
-            let seen = Seen::new(1_000);
+            let seen = Seen::new(1_000, at(0));
             let until = 1_000_u64.saturating_add_signed(ahead + 61);
             assert_eq!(seen.claim(id(1), at(until), at(1_000)), Claim::First);
             assert_eq!(seen.claim(id(1), at(until), at(until)), Claim::Used);
@@ -213,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_claim_can_be_taken_back_by_its_owner_only() {
-        let seen = Seen::new(1_000);
+        let seen = Seen::new(1_000, at(0));
         claim(&seen, 1, 1_000);
         seen.forget(id(1), at(1_060));
         assert_eq!(claim(&seen, 1, 1_001), Claim::Used);
@@ -223,7 +265,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_and_nothing_is_forgotten() {
-        let seen = Seen::new(128);
+        let seen = Seen::new(128, at(0));
         assert_eq!(claim(&seen, 1, 1_000), Claim::First);
         assert_eq!(claim(&seen, 2, 1_000), Claim::Full);
         assert_eq!(claim(&seen, 1, 1_061), Claim::Used);
@@ -235,7 +277,7 @@ mod tests {
     #[test]
     fn a_clock_that_steps_back_opens_nothing() {
         for ahead in [180, 400, 4_000, 90_000] {
-            let seen = Seen::new(1_000_000);
+            let seen = Seen::new(1_000_000, at(0));
             assert_eq!(claim(&seen, 1, 10_000), Claim::First);
             for (number, now) in [
                 (2, 10_000 + ahead),
@@ -255,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_steps_back_a_minute_refuses_nothing() {
-        let seen = Seen::new(1_000_000);
+        let seen = Seen::new(1_000_000, at(0));
         for second in 0..2_000_u64 {
             let now = 100_000 + second - if second % 7 == 0 { 60 } else { 0 };
             assert_eq!(claim(&seen, u128::from(second), now), Claim::First);
@@ -265,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_years_ahead_does_not_block_for_years() {
-        let seen = Seen::new(128);
+        let seen = Seen::new(128, at(0));
         assert_eq!(claim(&seen, 1, 4_000_000_000), Claim::First);
         assert_eq!(claim(&seen, 2, 1_000), Claim::Full);
         for (number, now) in [(2, 1_180), (3, 1_360), (4, 1_540), (5, 1_720)] {
@@ -274,9 +316,28 @@ mod tests {
         assert_eq!(claim(&seen, 1, 4_000_000_001), Claim::Used);
     }
 
+    /// A process that is started anew knows of no id that was claimed before.
+    #[test]
+    fn what_an_earlier_process_saw_is_forgotten() {
+        for (known, now, last) in [
+            (9_000, 10_000, 10_000),
+            (10_000, 10_000, 10_000),
+            (10_000, 9_940, 9_940),
+            (10_000, 9_939, 10_121),
+            (10_000, 1_000, 10_121),
+        ] {
+            let seen = Seen::new(1_000, at(known));
+            seen.open_at(at(now));
+            seen.open_at(at(now + 5_000));
+            assert_eq!(seen.forgotten(), at(last), "{known} {now}");
+            assert_eq!(seen.claim(id(1), at(last), at(now)), Claim::Forgotten);
+            assert_eq!(seen.claim(id(1), at(last + 1), at(now)), Claim::First);
+        }
+    }
+
     #[test]
     fn an_operator_can_say_that_the_clock_is_right() {
-        let seen = Seen::new(1_000);
+        let seen = Seen::new(1_000, at(0));
         for now in [50_000, 50_200, 50_400, 50_600] {
             claim(&seen, u128::from(now), now);
         }

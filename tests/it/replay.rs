@@ -227,3 +227,69 @@ fn a_clock_that_stepped_back_by_more_than_a_day_is_not_believed_until_an_operato
     let again = gate.send_sealed(&first, Protocol::Http1).unwrap();
     assert_eq!(again.reason(), "request-replayed");
 }
+
+//= REP-1 refused
+#[test]
+fn an_id_passes_once_whatever_the_method() {
+    let gate = Gate::start();
+    // The very same bytes, where the signature does not cover the method.
+    for (name, [one, other]) in [("g", [false, true]), ("h", [true, false])] {
+        let signed = ["date", "x-request-id", "tpp-redirect-uri"];
+        let call = with_id(Call::plain().signing(&signed), name);
+        let mut sealed = gate.seal(&call);
+        let targets = [
+            ("GET", "/v1/payments/norwegian-domestic-credit-transfers/7"),
+            (
+                "POST",
+                "/v1/payments/norwegian-domestic-credit-transfers/7/authorisations",
+            ),
+        ];
+        for (is_unsafe, status) in [(one, 200), (other, 409), (one, 409)] {
+            let (method, target) = targets[usize::from(is_unsafe)];
+            sealed.request.method = method.into();
+            sealed.request.target = target.into();
+            let answer = gate.send_sealed(&sealed, Protocol::Http1).unwrap();
+            assert_eq!(answer.status, status, "{method}: {}", answer.json());
+        }
+        assert_eq!(gate.upstream().take().len(), 1);
+    }
+    // Where nobody was connected, it passes by either, and once.
+    let payment = with_id(Call::payment(), "i");
+    let list = with_id(Call::accounts(), "i");
+    gate.seal(&payment);
+    gate.upstream().away(|| {
+        assert_eq!(gate.send(&payment, Protocol::Http1).status, 502);
+        assert_eq!(gate.send(&list, Protocol::Http1).status, 502);
+    });
+    accepted(&gate, &list);
+    replayed(&gate, &payment);
+}
+
+//= REP-1 refused
+#[test]
+fn a_restart_before_the_clock_stepped_back_opens_nothing() {
+    let clock = Clock::standing(Timestamp::from_unix(1_790_000_000));
+    let begun = clock.now().unix();
+    let mut gate = Gate::builder().clock(&clock).with_a_file().start();
+    let list = Call::accounts().only(Protocol::Http1);
+    let first = gate.seal(&list);
+    let answer = gate.send_sealed(&first, Protocol::Http1).unwrap();
+    assert_eq!(answer.status, 200);
+    clock.set(Timestamp::from_unix(begun + 600));
+    accepted(&gate, &list);
+    accepted(&gate, &Call::payment());
+    gate.restart();
+    clock.set(Timestamp::from_unix(begun));
+    gate.upstream().take();
+    let again = gate.send_sealed(&first, Protocol::Http1).unwrap();
+    assert_eq!(
+        (again.status, again.reason()),
+        (503, "state-unavailable".into())
+    );
+    assert!(gate.upstream().take().is_empty());
+    assert_eq!(gate.control("/readyz").status, 503);
+    // What changes something goes on, and so does the rest once the clock is there again.
+    accepted(&gate, &Call::payment());
+    clock.set(Timestamp::from_unix(begun + 661));
+    accepted(&gate, &list);
+}

@@ -14,6 +14,10 @@ use rusqlite::OptionalExtension;
 /// How long later pages are counted with the call that they continue, in seconds (QUO-13).
 pub(in crate::state) const PAGES: u64 = 15 * 60;
 
+/// How far ahead of its call a list may be kept, in seconds: four calls of one second are one to three. Further ahead, the
+/// clock stepped back.
+const CLOSE: u64 = 60;
+
 /// What has to be durable of what a request needs.
 pub(in crate::state) struct Claimed {
     pub(in crate::state) request: Option<RequestAsked>,
@@ -38,10 +42,18 @@ pub(in crate::state) enum Call {
     Counted {
         key: Hash,
         at: Timestamp,
-        list: Option<Hash>,
+        list: Option<Begun>,
     },
     /// A page of an earlier call, and the entry that was the last before.
     Continued { page: Page, before: i64 },
+}
+
+/// A list of pages as a call began it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::state) struct Begun {
+    page: Page,
+    /// The time under which it is kept, which is no other call's: the call's own, or a little later.
+    call: Timestamp,
 }
 
 impl Claimed {
@@ -72,33 +84,63 @@ impl Claimed {
     }
 }
 
-/// Gives back what was taken of a quota (QUO-5).
-pub(in crate::state) fn give_back(change: &mut Change<'_>, call: Call) -> rusqlite::Result<()> {
+/// Gives back what was taken of a quota (QUO-5). Whether a call was: one with which a page was counted stays counted, and so
+/// does one of which nobody knows that any longer (QUO-13).
+pub(in crate::state) fn give_back(change: &mut Change<'_>, call: Call) -> rusqlite::Result<bool> {
     match call {
         Call::Counted { key, at, list } => {
+            if let Some(list) = list
+                && !forget_list(change, list)?
+            {
+                return Ok(false);
+            }
             let mut calls = calls(change, key)?;
             let was_used_up = calls.left(at).calls == 0;
-            if calls.give_back(at) {
+            let given_back = calls.give_back(at);
+            if given_back {
                 keep(change, key, &calls)?;
             }
             if was_used_up {
                 change.quota_changed(key)?;
             }
-            if let Some(list) = list {
-                change
-                    .sql
-                    .prepare_cached("DELETE FROM page WHERE key = ?1 AND call = ?2")?
-                    .execute((list.as_bytes(), seconds(at)))?;
-            }
+            Ok(given_back)
         }
         Call::Continued { page, before } => {
             change
                 .sql
                 .prepare_cached("UPDATE page SET last = ?3 WHERE key = ?1 AND last = ?2")?
                 .execute((page.list.as_bytes(), page.last(), before))?;
+            Ok(false)
         }
     }
-    Ok(())
+}
+
+/// Forgets a list of which no later page was counted. Whether it was one.
+fn forget_list(change: &Change<'_>, list: Begun) -> rusqlite::Result<bool> {
+    let (key, call) = (list.page.list, seconds(list.call));
+    let forgotten = change
+        .sql
+        .prepare_cached("DELETE FROM page WHERE key = ?1 AND call = ?2 AND last = ?3")?
+        .execute((key.as_bytes(), call, list.page.last()))?;
+    Ok(forgotten > 0)
+}
+
+/// Keeps that a call begins a list of pages.
+fn begin_list(change: &Change<'_>, page: Page, now: Timestamp) -> rusqlite::Result<Begun> {
+    let before: Option<i64> = change
+        .sql
+        .prepare_cached("SELECT call FROM page WHERE key = ?1")?
+        .query_row([page.list.as_bytes()], |row| row.get(0))
+        .optional()?;
+    // Calls of the same second are told apart.
+    let next = before.map_or(0, |call| timestamp(call).unix().saturating_add(1));
+    let is_close = next <= now.unix().saturating_add(CLOSE);
+    let call = Timestamp::from_unix(now.unix().max(if is_close { next } else { 0 }));
+    change
+        .sql
+        .prepare_cached("INSERT OR REPLACE INTO page VALUES (?1, ?2, ?3)")?
+        .execute((page.list.as_bytes(), seconds(call), page.last()))?;
+    Ok(Begun { page, call })
 }
 
 /// Gives back a request id that was claimed until then.
@@ -141,16 +183,11 @@ fn take(
         return Ok(Err(next));
     }
     keep(change, quota.key, &calls)?;
-    if let Some(page) = quota.page {
-        change
-            .sql
-            .prepare_cached("INSERT OR REPLACE INTO page VALUES (?1, ?2, ?3)")?
-            .execute((page.list.as_bytes(), seconds(now), page.last()))?;
-    }
+    let list = quota.page.map(|page| begin_list(change, page, now));
     let call = Call::Counted {
         key: quota.key,
         at: now,
-        list: quota.page.map(|page| page.list),
+        list: list.transpose()?,
     };
     Ok(Ok((call, calls.left(now))))
 }

@@ -76,7 +76,7 @@ impl Sqlite {
         let (clock, kept_clock) = clock::open(&connection).map_err(damaged)?;
         let shared = Arc::new(Shared {
             identity,
-            memory: Memory::new(settings),
+            memory: Memory::new(settings, clock.latest()),
             clock,
             kept_clock,
             fault: Mutex::default(),
@@ -158,6 +158,11 @@ impl Sqlite {
             }
         }
         Ok(removed)
+    }
+
+    /// The time, for housekeeping while nothing is written.
+    pub(super) fn note(&self, now: Timestamp) {
+        self.shared.note(now);
     }
 
     pub(super) fn health(&self) -> Result<(), Unavailable> {

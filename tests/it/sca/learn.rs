@@ -108,6 +108,8 @@ fn what_the_core_leaves_out_is_not_known() {
     let tpp = gate.world().both.id().unwrap();
     let doubled = [BOUND, SCA_AT, SCA_AT, CONSENT_AT, CONSENT_AT];
     let later = ("Gateway-Sca-At", "2026-09-21T14:30:00Z");
+    let one = ("Gateway-Consent-Accounts", "a-1");
+    let outside = ("Gateway-Consent-Accounts", "a-1,a%20b");
     let no_list = ("Gateway-Consent-Accounts", "a,%zz");
     let table = [
         (&[BOUND][..], false, Value::Null),
@@ -116,6 +118,8 @@ fn what_the_core_leaves_out_is_not_known() {
         (&doubled, false, Value::Null),
         (&[BOUND, later, CONSENT_AT], false, json!("all")),
         (&[BOUND, SCA_AT, CONSENT_AT, no_list], true, Value::Null),
+        (&[BOUND, SCA_AT, CONSENT_AT, one, one], true, Value::Null),
+        (&[BOUND, SCA_AT, CONSENT_AT, outside], true, Value::Null),
     ];
     for (number, (headers, sca, consented)) in table.into_iter().enumerate() {
         let psu = format!("3f2504e0-4f89-41d3-9a0c-0305e82c34{number:02}");

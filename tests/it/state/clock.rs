@@ -1,7 +1,9 @@
 //! REP-1: a clock that steps back opens nothing, and one that steps back by more than 24 hours is not believed.
 
-use super::{BEGIN, DAY, HOUR, Place, RETENTIONS, at, call, dated, finish, held, request, who};
-use portvakt::state::{Decision, Kept, Retention};
+use super::{
+    BEGIN, DAY, HOUR, Place, RETENTIONS, at, call, dated, finish, hash, held, request, who,
+};
+use portvakt::state::{Decision, Finished, Kept, Retention};
 
 /// Time goes on, with calls, so that whatever can be forgotten is.
 async fn go_on(store: &Kept, from: u64, to: u64) {
@@ -209,4 +211,89 @@ async fn a_clock_that_stepped_back_while_the_gateway_was_down_is_not_believed() 
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     panic!("the other process did not hear of it");
+}
+
+//= SCA-12 refused
+#[tokio::test]
+async fn a_step_back_of_a_day_or_less_opens_no_spent_token() {
+    for forward in [20 * 60, 900 + 61, HOUR, DAY - 1, DAY] {
+        let place = Place::new();
+        let store = place.open();
+        store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+        store.tidy(at(BEGIN + forward)).await.unwrap();
+        for now in [BEGIN, BEGIN + 899] {
+            let mut again = finish(1, 1, b"s", BEGIN);
+            again.now = at(now);
+            assert_eq!(store.finish(again).await.unwrap(), Finished::Again);
+            let mut other = finish(1, 2, b"s", BEGIN);
+            other.said = hash(2);
+            other.now = at(now);
+            let finished = store.finish(other).await.unwrap();
+            assert_eq!(finished, Finished::Otherwise, "{forward} s");
+        }
+    }
+}
+
+//= REP-1 refused
+#[tokio::test]
+async fn a_step_back_behind_a_restart_opens_no_request_id() {
+    for (stepped, restarted) in [
+        (600, 600),
+        (600, 0),
+        (DAY, DAY as i64),
+        (DAY, 0),
+        (3_000, -120),
+    ] {
+        let place = Place::new();
+        let moved = BEGIN.saturating_add_signed(restarted);
+        let store = place.open();
+        let _ = held(
+            store
+                .commit(request(1, Retention::Memory, BEGIN))
+                .await
+                .unwrap(),
+        );
+        let ahead = BEGIN + stepped;
+        for retention in RETENTIONS {
+            let id = 10 + retention as u64;
+            let _ = held(store.commit(request(id, retention, ahead)).await.unwrap());
+        }
+        drop(store);
+        let store = place.open();
+        assert_eq!(store.health(at(moved)).is_ok(), moved == ahead);
+        for now in [BEGIN, BEGIN + 60] {
+            let again = store.commit(dated(1, Retention::Memory, BEGIN, now)).await;
+            assert!(
+                again.is_err(),
+                "{stepped} s, restart at {restarted} s: {again:?}"
+            );
+        }
+        if moved != ahead {
+            let again = dated(10, Retention::Memory, ahead, ahead - 60);
+            assert!(store.commit(again).await.is_err());
+        }
+        let asked = request(2, Retention::Memory, ahead + 61);
+        let _ = held(store.commit(asked).await.unwrap());
+    }
+}
+
+/// A restart by a clock that is right, or a little behind, refuses nothing.
+//= REP-1 accepted
+#[tokio::test]
+async fn a_restart_refuses_nothing() {
+    for back in [0, 1, 60] {
+        let place = Place::new();
+        let _ = held(
+            place
+                .open()
+                .commit(request(1, Retention::Day, BEGIN))
+                .await
+                .unwrap(),
+        );
+        let store = place.open();
+        let asked = dated(2, Retention::Memory, BEGIN - back, BEGIN - back);
+        let _ = held(store.commit(asked).await.unwrap());
+        let asked = dated(3, Retention::Memory, BEGIN - back - 60, BEGIN - back);
+        let _ = held(store.commit(asked).await.unwrap());
+    }
 }

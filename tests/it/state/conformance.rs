@@ -34,6 +34,8 @@ sqlite!(
     a_page_that_is_given_back_late_opens_nothing,
     pages_end_after_15_minutes,
     pages_of_a_call_that_was_given_back_are_counted,
+    a_call_with_which_a_page_was_counted_stays_counted,
+    an_id_passes_once_whatever_the_method,
     a_page_that_was_given_back_is_asked_for_again,
     an_sca_makes_a_session,
     the_last_session_wins,
@@ -312,6 +314,52 @@ mod suite {
         store.give_back(&first, true).await.unwrap();
         assert_eq!(left(store, page(100, BEGIN + 1)).await, 3);
         assert_eq!(left(store, page(200, BEGIN + 2)).await, 3);
+    }
+
+    pub(super) async fn a_call_with_which_a_page_was_counted_stays_counted(store: &Kept) {
+        // A page, under way or answered.
+        let first = held(store.commit(page(0, BEGIN)).await.unwrap());
+        assert_eq!(left(store, page(100, BEGIN + 1)).await, 3);
+        assert!(!store.give_back(&first, true).await.unwrap());
+        assert_eq!(left(store, page(200, BEGIN + 2)).await, 3);
+        // The list was begun anew meanwhile, in the same second or a later one.
+        for second in [10, 11] {
+            let again = held(store.commit(page(0, BEGIN + 10)).await.unwrap());
+            let later = held(store.commit(page(100, BEGIN + 10)).await.unwrap());
+            let anew = held(store.commit(page(0, BEGIN + second)).await.unwrap());
+            assert!(!store.give_back(&again, true).await.unwrap(), "{second}");
+            // A page is no call.
+            assert!(!store.give_back(&later, true).await.unwrap());
+            assert!(store.give_back(&anew, true).await.unwrap(), "{second}");
+        }
+        assert_eq!(left(store, page(0, BEGIN + 12)).await, 0);
+    }
+
+    pub(super) async fn an_id_passes_once_whatever_the_method(store: &Kept) {
+        for (id, [one, other]) in (0..).zip([
+            [Retention::Memory, Retention::Day],
+            [Retention::Day, Retention::Memory],
+            [Retention::Date, Retention::Day],
+            [Retention::Day, Retention::Date],
+        ]) {
+            let _ = held(store.commit(request(id, one, BEGIN)).await.unwrap());
+            for now in [BEGIN, BEGIN + 61] {
+                let again = store.commit(dated(id, other, BEGIN, now)).await.unwrap();
+                assert!(
+                    matches!(again, Decision::Replayed),
+                    "{one:?}, then {other:?}"
+                );
+            }
+            // Given back, it passes by either, and once.
+            let id = 100 + id;
+            let taken = held(store.commit(request(id, one, BEGIN)).await.unwrap());
+            store.give_back(&taken, false).await.unwrap();
+            let _ = held(store.commit(request(id, other, BEGIN)).await.unwrap());
+            for retention in [one, other] {
+                let again = store.commit(request(id, retention, BEGIN)).await.unwrap();
+                assert!(matches!(again, Decision::Replayed));
+            }
+        }
     }
 
     pub(super) async fn a_page_that_was_given_back_is_asked_for_again(store: &Kept) {
@@ -634,7 +682,7 @@ mod suite {
         assert_eq!(left(BEGIN + 241).await.requests, Some(1_201));
         assert_eq!(left(BEGIN + 242).await.requests, Some(1_200));
         let rows = left(BEGIN + HOUR).await;
-        assert_eq!((rows.pages, rows.tokens), (Some(0), Some(0)));
+        assert_eq!((rows.pages, rows.tokens), (Some(0), Some(1)));
         assert_eq!(left(BEGIN + DAY).await.quotas, Some(1_200));
         // Of key 0 the second call still counts. Ids stay three minutes longer, for a clock that steps back.
         let rows = left(BEGIN + DAY + 60).await;
@@ -643,6 +691,9 @@ mod suite {
         assert_eq!(taken.left().unwrap().calls, 2);
         assert_eq!(left(BEGIN + DAY + 180).await.requests, Some(1_200));
         assert_eq!(left(BEGIN + DAY + 181).await.requests, Some(0));
+        // A spent token stays a day longer, for the same reason (SCA-12).
+        assert_eq!(left(BEGIN + 900 + DAY + 60).await.tokens, Some(1));
+        assert_eq!(left(BEGIN + 900 + DAY + 61).await.tokens, Some(0));
         assert!(store.psu_now(who(1)).await.unwrap().is_some());
         let rows = left(BEGIN + 1_000 * DAY).await;
         assert!(store.psu_now(who(1)).await.unwrap().is_some());

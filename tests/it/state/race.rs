@@ -220,3 +220,22 @@ async fn a_cached_refusal_writes_nothing() {
         Decision::Held(_)
     ));
 }
+
+//= REP-1 refused
+#[tokio::test(flavor = "multi_thread")]
+async fn safe_and_unsafe_requests_of_one_id_at_once() {
+    let place = Place::new();
+    let store = Arc::new(place.open());
+    for id in 0..200 {
+        let tasks = [Retention::Memory, Retention::Day].repeat(4).into_iter();
+        let tasks = tasks.map(|retention| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move { store.commit(request(id, retention, BEGIN)).await.unwrap() })
+        });
+        let mut passed = 0;
+        for task in tasks.collect::<Vec<_>>() {
+            passed += u32::from(matches!(task.await.unwrap(), Decision::Held(_)));
+        }
+        assert_eq!(passed, 1);
+    }
+}
