@@ -46,7 +46,7 @@ fn keys(gate: &Gate) -> JwkSet {
 fn told(passage: &Passage, keys: &JwkSet) -> (String, Option<Value>) {
     let seen = &passage.seen;
     let assertion = seen.header(ASSERTION).unwrap().to_owned();
-    let header = |name: &str| seen.header(name);
+    let header = |name: &str| seen.header(name).map(str::as_bytes);
     let claims = verify(
         &assertion,
         keys,
@@ -127,7 +127,7 @@ fn an_assertion_is_good_for_its_request_and_no_other() {
     let (assertion, claims) = told(&passage, &keys);
     assert!(claims.is_some());
     let (method, target, body) = (seen.method.as_str(), seen.target.as_str(), &seen.body[..]);
-    let header = |name: &str| seen.header(name);
+    let header = |name: &str| seen.header(name).map(str::as_bytes);
     let holds = |assertion: &str, keys: &JwkSet, method: &str, target: &str, body: &[u8]| {
         verify(assertion, keys, method, target, header, body).is_some()
     };
@@ -149,11 +149,12 @@ fn an_assertion_is_good_for_its_request_and_no_other() {
         ("signature", None),
     ] {
         let header = |asked: &str| {
-            if asked == name {
+            let sent = if asked == name {
                 value
             } else {
                 seen.header(asked)
-            }
+            };
+            sent.map(str::as_bytes)
         };
         let told = verify(&assertion, &keys, method, target, header, body);
         assert_eq!(told, None, "{name} {value:?}");
@@ -239,7 +240,11 @@ fn python_verifies_it() {
     let assertion = passage.seen.header(ASSERTION).unwrap();
     let named = passage.seen.headers.iter();
     let headers: Value = named
-        .map(|(name, value)| (name.to_lowercase(), value.as_str().into()))
+        .map(|(name, value)| {
+            // A character for each byte, as a server in Python gives them.
+            let latin: String = value.bytes().map(char::from).collect();
+            (name.to_lowercase(), latin.into())
+        })
         .collect::<serde_json::Map<_, _>>()
         .into();
     let keys: Value = gate.control("/.well-known/jwks.json").json();

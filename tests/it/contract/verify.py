@@ -4,13 +4,14 @@ def sha256(data):
     return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
 
 def verify(assertion, keys, method, target, headers, body):
-    """The claims of a Gateway-Assertion, where the gateway made it for this very request. Headers by lower-case name."""
+    """The claims of a Gateway-Assertion, where the gateway made it for this very request. Headers by lower-case name, as
+    WSGI and http.server give them: decoded as Latin-1, a character for each byte."""
     kid = jwt.get_unverified_header(assertion)["kid"]
     key = jwt.PyJWKSet.from_dict(keys)[kid]
     claims = jwt.decode(assertion, key, algorithms=["ES256"], issuer="portvakt", audience="core")
     names = [name for name in ("signature", "x-psu-identity", "psu-context") if name in headers]
-    lines = "".join(f"{name}: {headers[name].strip()}\n" for name in names)
+    lines = "".join(f"{name}: {headers[name].strip()}\n" for name in names).encode("latin-1")
     found = [claims.get(name) for name in ("method", "target", "body_sha256", "headers_sha256")]
-    if found != [method, target, sha256(body), sha256(lines.encode())]:
+    if found != [method, target, sha256(body), sha256(lines)]:
         raise ValueError("the assertion was made for another request")
     return claims
