@@ -10,8 +10,8 @@ def verify(assertion, keys, method, target, headers, body):
     key = jwt.PyJWKSet.from_dict(keys)[kid]
     claims = jwt.decode(assertion, key, algorithms=["ES256"], issuer="portvakt", audience="core")
     names = [name for name in ("signature", "x-psu-identity", "psu-context") if name in headers]
-    lines = "".join(f"{name}: {headers[name].strip()}\n" for name in names).encode("latin-1")
+    sent = [(name.encode(), headers[name].encode("latin-1").strip(b" \t")) for name in names]
     found = [claims.get(name) for name in ("method", "target", "body_sha256", "headers_sha256")]
-    if found != [method, target, sha256(body), sha256(lines)]:
+    if found != [method, target, sha256(body), sha256(b"".join(b"%s: %s\n" % line for line in sent))]:
         raise ValueError("the assertion was made for another request")
     return claims

@@ -260,6 +260,10 @@ impl Model {
         if dice.one_in(3) {
             return; // It was answered well.
         }
+        let latest = self.latest.max(self.now);
+        if held.begun.is_some_and(|(call, _)| latest >= call + 900) {
+            return; // Housekeeping may have taken its list, and then it stays counted.
+        }
         let connected = dice.one_in(2);
         store.give_back(&held.taken, connected).await.unwrap();
         let made = held.asked.now.unix();
