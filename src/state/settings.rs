@@ -11,7 +11,7 @@ pub struct StateSettings {
     pub hash_key: PathBuf,
     /// How many PSUs are held in memory, about 0.5 KiB each.
     pub psus_in_memory: u64,
-    /// How many request ids of safe requests are held in memory (REP-1), about 50 bytes each. More than that within six
+    /// How many request ids are held in memory (REP-1), whatever the method, about 50 bytes each. More than that within six
     /// minutes are refused.
     pub request_ids_in_memory: usize,
     /// How many used-up quotas are held in memory, about 0.2 KiB each.
