@@ -120,3 +120,41 @@ impl<'a> Search<'a> {
         Ok(None)
     }
 }
+
+// It needs the development PKI.
+#[cfg(all(test, feature = "sandbox"))]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+    use crate::development_pki as pki;
+    use openssl::rsa::Rsa;
+    use time::{Duration, macros::datetime};
+
+    /// Certificates of one CA, each of which could have issued each other: more ways than anybody may ask for.
+    #[test]
+    fn what_a_stranger_has_searched_is_bounded() {
+        let key = Rsa::generate(2048).unwrap().private_key_to_pem().unwrap();
+        let key = pki::Key::RsaPem(String::from_utf8(key).unwrap());
+        let ca = |days: i64| {
+            let spec = pki::CaSpec {
+                key: key.clone(),
+                not_after: datetime!(2040-01-01 0:00 UTC) + Duration::days(days),
+                ..pki::CaSpec::development_root()
+            };
+            pki::Ca::root(&spec).unwrap()
+        };
+        let leaf = ca(0).issue(&pki::LeafSpec::default()).unwrap();
+        let leaf = X509::from_der(&leaf.der).unwrap();
+        let pool: Vec<_> = (0..8)
+            .map(|days| X509::from_der(ca(days).der()).unwrap())
+            .collect();
+        let shown: Vec<_> = pool.iter().collect();
+        let mut search = Search::new(&[], &shown);
+        assert!(search.has_choice(&leaf));
+        assert!(search.extend(&mut vec![&leaf]).unwrap().is_none());
+        assert_eq!(search.signatures, 0);
+        // One of them is an anchor: it is found at once.
+        let found = Search::new(&pool[7..], &shown[..7]).find(&leaf).unwrap();
+        assert_eq!(found.unwrap().members.len(), 2);
+    }
+}
