@@ -123,7 +123,11 @@ impl<'a> Search<'a> {
 
 // It needs the development PKI.
 #[cfg(all(test, feature = "sandbox"))]
-#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#[allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 mod tests {
     use super::*;
     use crate::development_pki as pki;
