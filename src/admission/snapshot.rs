@@ -56,7 +56,7 @@ pub struct Policy {
     /// How X-PSU-IDENTITY is written (HDR-12).
     pub identity: IdentityForm,
     /// The hosts that a TPP may name in TPP-Redirect-URI, by its identity in capitals, without the spaces and dashes of its
-    /// id ([`bare`](crate::trust::register::bare)); a TPP that is not here may name any (HDR-8).
+    /// id (`trust::register::bare`); a TPP that is not here may name any (HDR-8).
     pub redirect_hosts: BTreeMap<String, Vec<String>>,
     /// What account information with the PSU present needs (SCA-16).
     pub psu_present: PsuPresent,
