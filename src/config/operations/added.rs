@@ -1,0 +1,104 @@
+//! An operation that the interface does not have: the operator's own.
+
+use http::Method;
+
+use super::keys::{choice, name_or_group, read_deprecated, refuse_fixed_keys};
+use super::parameters::read_parameters;
+use super::{Entry, Origin};
+use crate::config::section::Section;
+use crate::config::value::Value;
+use crate::interface::operations::{
+    About, AnsweredBy, Body, Environments, Operation, Quota, Role, Sca, Schema, Transactions,
+};
+
+/// The methods of the interface (§Link and links map).
+const METHODS: [(&str, Method); 4] = [
+    ("GET", Method::GET),
+    ("POST", Method::POST),
+    ("PUT", Method::PUT),
+    ("DELETE", Method::DELETE),
+];
+
+/// The group of an added operation that names none.
+const GROUP_OF_ADDED: &str = "other";
+/// Reads an entry whose name no built-in operation has.
+pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Option<Entry> {
+    let method = section
+        .required("method")
+        .and_then(|value| value.one_of(&METHODS));
+    let path = section.required("path");
+    let template = path.as_ref().and_then(Value::as_str);
+    let role = section
+        .required("role")
+        .and_then(|value| value.one_of(Role::NAMES));
+    let group = section
+        .optional("group")
+        .and_then(|value| name_or_group(&value));
+    let sca = choice(section, "sca", Sca::NAMES);
+    let query = read_parameters(section);
+    let body = choice(section, "body", Body::NAMES);
+    let schema = choice(section, "schema", Schema::NAMES);
+    if schema.is_some() && body.is_some_and(|body| body != Body::Json) {
+        section.fault("schema", "only a body of JSON is judged by a schema");
+    }
+    let about = about(section, method.as_ref(), schema);
+    if about == About::Initiation && sca == Some(Sca::None) {
+        section.fault(
+            "sca",
+            "who initiates a payment must be known: identified (SCA-8)",
+        );
+    }
+    let quota = choice(section, "quota", Quota::NAMES);
+    let transactions = choice(section, "transactions", Transactions::NAMES);
+    let answered_by = choice(section, "answered_by", AnsweredBy::NAMES);
+    let environments = choice(section, "environments", Environments::NAMES);
+    let deprecated = read_deprecated(section, None);
+    refuse_fixed_keys(section);
+    let group = group.unwrap_or(GROUP_OF_ADDED);
+    let plain = Operation::added(name?, method?, template?, group, role?);
+    let plain = if about == About::Initiation {
+        plain.initiating()
+    } else {
+        plain
+    };
+    Some(Entry {
+        place: path?.place().clone(),
+        origin: Origin::Added,
+        operation: Operation {
+            sca: sca.unwrap_or(plain.sca),
+            query,
+            body: body.unwrap_or(if schema.is_some() {
+                Body::Json
+            } else {
+                plain.body
+            }),
+            schema: schema.unwrap_or(plain.schema),
+            quota: quota.unwrap_or(plain.quota),
+            transactions: transactions.unwrap_or(plain.transactions),
+            about,
+            answered_by: answered_by.unwrap_or(plain.answered_by),
+            environments: environments.unwrap_or(plain.environments),
+            deprecated,
+            ..plain
+        },
+    })
+}
+
+/// The subject of an added operation. A POST whose body is a payment initiates one, whatever the product, and so requires the
+/// headers of an initiation (HDR-5).
+fn about(section: &mut Section<'_>, method: Option<&Method>, schema: Option<Schema>) -> About {
+    let written = choice(section, "about", About::NAMES);
+    let pays = matches!(schema, Some(Schema::Payment | Schema::CrossBorderPayment));
+    if pays && method == Some(&Method::POST) {
+        if written.is_some_and(|about| about != About::Initiation) {
+            let text = "a POST whose body is a payment initiates one: payment-initiation (HDR-5)";
+            section.fault("about", text);
+        }
+        return About::Initiation;
+    }
+    written.unwrap_or(match schema {
+        Some(Schema::Basket) => About::Basket,
+        Some(Schema::Payment | Schema::CrossBorderPayment) => About::Payment,
+        Some(Schema::Any) | None => About::Other,
+    })
+}

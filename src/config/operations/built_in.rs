@@ -1,0 +1,59 @@
+//! An operation of the interface, with the keys that a deployment may change.
+
+use super::keys::{name_or_group, read_deprecated, refuse_fixed_keys};
+use super::{Entry, Origin};
+use crate::config::section::Section;
+use crate::config::value::Value;
+use crate::interface::operations::{AnsweredBy, Operation};
+
+/// Reads an entry that has the name of a built-in operation.
+pub(super) fn read_built_in(section: &mut Section<'_>, operation: Operation) -> Entry {
+    let place = section.place_of("name");
+    let path = section.optional("path");
+    let template = path.as_ref().and_then(Value::as_str);
+    let group = section
+        .optional("group")
+        .and_then(|value| name_or_group(&value));
+    let answered_by = section
+        .optional("answered_by")
+        .and_then(|value| value.one_of(AnsweredBy::NAMES));
+    let deprecated = read_deprecated(section, operation.deprecated.as_ref());
+    for key in [
+        "method",
+        "role",
+        "sca",
+        "query",
+        "body",
+        "schema",
+        "quota",
+        "transactions",
+        "environments",
+        "about",
+    ] {
+        if section.has(key) {
+            section.fault(
+                key,
+                format!(
+                    "{} is an operation of the interface: only its path, group, answered_by and deprecated can be changed",
+                    operation.name
+                ),
+            );
+        }
+    }
+    refuse_fixed_keys(section);
+    Entry {
+        origin: if template.is_some() {
+            Origin::BuiltInMoved
+        } else {
+            Origin::BuiltIn
+        },
+        place: path.map_or(place, |path| path.place().clone()),
+        operation: Operation {
+            path: template.map_or(operation.path, str::to_owned),
+            group: group.map_or(operation.group, str::to_owned),
+            answered_by: answered_by.unwrap_or(operation.answered_by),
+            deprecated,
+            ..operation
+        },
+    }
+}

@@ -1,0 +1,126 @@
+//! The operator's catalogue file (HTTP-11): paths that differ from the defaults, and operations that the interface does not have.
+//!
+//! An entry with the name of a built-in operation changes it; any other name adds one. Invariant: an added operation requires the
+//! headers and the signature that every operation requires (HDR-5, SIG-1), and no key takes them away. Deliberately not here: the
+//! form of a path, and collisions of operations; [`Catalogue::new`] finds those, and this module finds their line.
+
+// Entries of the file: of operations that the interface has, and of others.
+mod added;
+mod built_in;
+
+// What their keys hold.
+mod keys;
+mod parameters;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+
+use self::added::read_added;
+use self::built_in::read_built_in;
+use self::keys::name_or_group;
+use super::document::Document;
+use super::fault::{Inspection, Place};
+use super::value::Value;
+use crate::interface::operations::{self, Catalogue, Environment, Environments, Operation};
+
+/// The paths below this one are those of the sandbox's own operations, and of no others (HTTP-1).
+const SANDBOX_PATHS: &str = "/v1/sandbox";
+
+/// An entry of the file, and the place at which a fault of its path is shown.
+struct Entry {
+    operation: Operation,
+    place: Place,
+    origin: Origin,
+}
+
+/// The order decides which of two colliding operations the catalogue names: the one whose path the file writes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Origin {
+    BuiltIn,
+    BuiltInMoved,
+    Added,
+}
+
+/// Reads a catalogue file: `file` is its name in faults, `text` its content. Faults go to `inspection`; there is no catalogue then.
+pub(super) fn read(
+    file: &str,
+    text: &str,
+    environment: Environment,
+    inspection: &Inspection,
+) -> Option<Catalogue> {
+    let document = Document::read(file, text)
+        .map_err(|faults| inspection.absorb(faults))
+        .ok()?;
+    let mut root = document.root(inspection);
+    let values = root.list("operations");
+    root.finish();
+    let mut untouched = operations::builtin();
+    let mut entries = read_entries(&values?, &mut untouched);
+    entries.sort_by_key(|entry| entry.origin);
+    for entry in &entries {
+        check_environment(entry, inspection);
+    }
+    let places: Vec<_> = entries.iter().map(|entry| entry.place.clone()).collect();
+    let first = untouched.len();
+    untouched.extend(entries.into_iter().map(|entry| entry.operation));
+    Catalogue::new(environment, untouched)
+        .map_err(|faults| {
+            for fault in faults {
+                let place = fault
+                    .index
+                    .checked_sub(first)
+                    .and_then(|index| places.get(index));
+                inspection.report(
+                    place.cloned().unwrap_or_else(|| Place::start_of(file)),
+                    fault.text,
+                );
+            }
+        })
+        .ok()
+}
+
+/// An operation among the sandbox's paths must not exist in production (HTTP-1).
+fn check_environment(entry: &Entry, inspection: &Inspection) {
+    let operation = &entry.operation;
+    let below = operation.path.strip_prefix(SANDBOX_PATHS);
+    if below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        && operation.environments == Environments::Both
+    {
+        inspection.report(
+            entry.place.clone(),
+            format!(
+                "{} exists in production too, and paths below {SANDBOX_PATHS} do not (HTTP-1)",
+                operation.name
+            ),
+        );
+    }
+}
+
+/// The entries of the file that can be read. A built-in operation that an entry changes is removed from `untouched`.
+fn read_entries(values: &[Value<'_>], untouched: &mut Vec<Operation>) -> Vec<Entry> {
+    let mut names = HashSet::new();
+    let mut entries = Vec::new();
+    for value in values {
+        let mut section = value.as_section();
+        let name = section.required("name");
+        let text = name.as_ref().and_then(name_or_group);
+        if let (Some(name), Some(text)) = (&name, text)
+            && !names.insert(text)
+        {
+            name.fault("an operation of this name stands in this file already");
+            continue;
+        }
+        let built_in = untouched
+            .iter()
+            .position(|operation| Some(operation.name.as_str()) == text);
+        let entry = match built_in {
+            Some(at) => Some(read_built_in(&mut section, untouched.remove(at))),
+            None => read_added(&mut section, text),
+        };
+        section.finish();
+        entries.extend(entry);
+    }
+    entries
+}
