@@ -145,7 +145,7 @@ pub use body::IntactBody;
 pub use certificate::Tpp;
 pub use claim::Claim;
 pub use date::Timely;
-pub use evidence::{Judged, NotJudged, Unbuilt, Waiver};
+pub use evidence::{Judged, NotJudged, Waiver};
 pub use head::{Framing, Head};
 pub use incoming::{Announced, BodyFault, Incoming};
 pub use payload::ValidPayload;

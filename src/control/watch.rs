@@ -2,7 +2,7 @@
 //! are checked by.
 
 use super::{Desk, fault};
-use crate::{admission::Unbuilt, telemetry};
+use crate::telemetry;
 use axum::{
     extract::State,
     http::header,
@@ -37,10 +37,8 @@ pub(super) async fn ready(State((shutdown, desk)): State<Watched>) -> Response {
         .flatten()
         .collect();
     let ready = not_well.is_empty();
-    let unbuilt: Vec<_> = Unbuilt::ALL.iter().map(|stage| stage.name()).collect();
     let status = if ready { 200 } else { 503 };
-    let body = json!({ "ready": ready, "notWell": not_well, "notJudged": unbuilt });
-    fault::json(status, &body)
+    fault::json(status, &json!({ "ready": ready, "notWell": not_well }))
 }
 
 pub(super) async fn metrics(State((_, desk)): State<Watched>) -> impl IntoResponse {

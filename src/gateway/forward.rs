@@ -3,7 +3,7 @@
 
 use super::respond;
 use crate::{
-    admission::{Admitted, Grant, Unbuilt},
+    admission::{Admitted, Grant},
     interface::headers,
     trust::Certificate,
 };
@@ -27,7 +27,6 @@ const SCA: HeaderName = HeaderName::from_static("gateway-sca");
 const SCA_AT: HeaderName = HeaderName::from_static("gateway-sca-at");
 const SCA_REDIRECT: HeaderName = HeaderName::from_static("gateway-sca-redirect");
 const HISTORY_FROM: HeaderName = HeaderName::from_static("gateway-history-from");
-const NOT_JUDGED: HeaderName = HeaderName::from_static("gateway-not-judged");
 const OBSERVED: HeaderName = HeaderName::from_static("gateway-observed");
 
 /// What is percent-encoded in a TPP's name, so that it is a header value in ASCII that reads back exactly.
@@ -102,9 +101,6 @@ fn insert_established(admitted: &Admitted, head: &mut HeaderMap) -> Result<(), I
     // SIG-15. The list vouches for Digest too, so it goes with the body's integrity: all that stands behind `tpp`.
     if let Some(signed) = admitted.signed().filter(|_| admitted.tpp().is_some()) {
         head.insert(SIGNED_HEADERS, signed.headers().parse()?);
-    }
-    if !Unbuilt::ALL.is_empty() {
-        head.insert(NOT_JUDGED, HeaderValue::from_static(Unbuilt::HEADER));
     }
     let observed: Vec<_> = admitted.waived().map(|reason| reason.slug()).collect();
     if !observed.is_empty() {

@@ -6,7 +6,6 @@ use crate::{
     signers::python_with,
 };
 use portvakt::{
-    admission::Unbuilt,
     clock::{Clock, Timestamp},
     interface::{
         headers,
@@ -312,10 +311,7 @@ fn the_table_of_headers_is_true() {
     seen.extend(unknown.seen.names());
 
     // FWD-6 cannot be switched on yet.
-    let mut unseen = BTreeSet::from(["gateway-observed".to_owned()]);
-    if Unbuilt::ALL.is_empty() {
-        unseen.insert("gateway-not-judged".into());
-    }
+    let unseen = BTreeSet::from(["gateway-observed".to_owned()]);
     let interface: BTreeSet<_> = headers::TABLE
         .iter()
         .map(|header| header.name.to_string())

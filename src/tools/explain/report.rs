@@ -6,7 +6,7 @@ use super::{
     judge::{Judged, Moment},
 };
 use crate::{
-    admission::{Snapshot, Stage, Unbuilt, Verdict},
+    admission::{Snapshot, Stage, Verdict},
     interface::{Place, Reason, Refusal, headers::date, operations::AnsweredBy},
     tools::{
         saved::{SavedRequest, Wire},
@@ -163,9 +163,6 @@ fn not_judged(judged: &Judged, world: &Snapshot, out: &mut dyn Write) -> io::Res
         .collect();
     if !left.is_empty() {
         writeln!(out, "not judged after that: {}", left.join(", "))?;
-    }
-    if !Unbuilt::ALL.is_empty() {
-        writeln!(out, "not judged by this version: {}", Unbuilt::HEADER)?;
     }
     Ok(())
 }
