@@ -12,7 +12,6 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use pingora::server::ShutdownWatch;
 use std::{
     fs, io,
     net::SocketAddr,
@@ -24,7 +23,7 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::JoinSet,
 };
 use tokio_rustls::TlsAcceptor;
@@ -43,6 +42,9 @@ const MAX_HEAD: usize = 16 * 1024;
 
 /// How long answers under way may take to finish when the gateway stops.
 const FINISH_WITHIN: Duration = Duration::from_secs(5);
+
+/// A signal that turns true once and stays so.
+pub type StopSignal = watch::Receiver<bool>;
 
 /// A listener that is bound, and not served yet.
 #[derive(Debug)]
@@ -91,7 +93,7 @@ pub(super) async fn serve(
     bound: Bound,
     current: &ArcSwap<Current>,
     routes: Router,
-    shutdown: ShutdownWatch,
+    shutdown: StopSignal,
 ) -> io::Result<()> {
     let serving = Serving {
         routes,
@@ -149,7 +151,7 @@ impl Accept for UnixListener {
 
 struct Serving {
     routes: Router,
-    shutdown: ShutdownWatch,
+    shutdown: StopSignal,
     permits: Arc<Semaphore>,
 }
 
@@ -194,7 +196,7 @@ async fn connection<S>(
     stream: S,
     tls: Option<TlsAcceptor>,
     routes: Router,
-    shutdown: ShutdownWatch,
+    shutdown: StopSignal,
     _permit: Option<OwnedSemaphorePermit>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -214,7 +216,7 @@ async fn connection<S>(
 }
 
 /// One connection, request after request.
-async fn exchange<S>(stream: S, routes: Router, shutdown: ShutdownWatch)
+async fn exchange<S>(stream: S, routes: Router, shutdown: StopSignal)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -236,7 +238,7 @@ where
     }
 }
 
-async fn stopped(mut shutdown: ShutdownWatch) {
+async fn stopped(mut shutdown: StopSignal) {
     let _ = shutdown.wait_for(|stop| *stop).await;
 }
 

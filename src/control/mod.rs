@@ -24,7 +24,7 @@ mod guard;
 // PSUs of before, from a file: the same records as /psu/bind.
 pub mod import;
 
-pub use doors::Bound;
+pub use doors::{Bound, StopSignal};
 pub use reload::Reload;
 
 use crate::{
@@ -37,7 +37,6 @@ use crate::{
     telemetry::Telemetry,
 };
 use arc_swap::ArcSwap;
-use async_trait::async_trait;
 use axum::{
     Router,
     body::{Body, HttpBody},
@@ -49,11 +48,10 @@ use axum::{
 };
 use fault::ApiFault;
 use members::Members;
-use pingora::{server::ShutdownWatch, services::background::BackgroundService};
 use rustls::ServerConfig;
 use serde_json::Value;
 use std::{
-    sync::{Arc, Mutex, atomic::AtomicBool},
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -125,60 +123,42 @@ impl Current {
 /// The listener, before it listens.
 #[derive(Debug)]
 pub struct Listener {
-    bound: Mutex<Option<Bound>>,
+    bound: Bound,
     desk: Arc<Desk>,
-    stops: Mutex<Option<(ShutdownWatch, ShutdownWatch)>>,
 }
 
 impl Listener {
     /// A listener where `bound` is, which answers from `desk`.
     pub const fn new(bound: Bound, desk: Arc<Desk>) -> Self {
-        Self {
-            bound: Mutex::new(Some(bound)),
-            desk,
-            stops: Mutex::new(None),
-        }
+        Self { bound, desk }
     }
 
-    /// It says that the gateway is stopping from the one on, and closes at the other: while requests finish, the bank's SCA
-    /// service may still have to say how an SCA ended.
-    pub fn until(self, stopping: ShutdownWatch, closing: ShutdownWatch) -> Self {
-        Self {
-            stops: Mutex::new(Some((stopping, closing))),
-            ..self
-        }
-    }
-}
-
-#[async_trait]
-impl BackgroundService for Listener {
-    async fn start(&self, shutdown: ShutdownWatch) {
-        let bound = self.bound.lock().ok().and_then(|mut bound| bound.take());
-        let Some(bound) = bound else { return };
-        let stops = self.stops.lock().ok().and_then(|mut stops| stops.take());
-        let (stopping, shutdown) = stops.unwrap_or_else(|| (shutdown.clone(), shutdown));
-        let routes = routes(Arc::clone(&self.desk), stopping);
+    /// Answers until `closing`. From `stopping` on `/readyz` answers 503: while requests finish, the bank's SCA service may still
+    /// have to report the end of an SCA.
+    pub async fn run(self, stopping: StopSignal, closing: StopSignal) {
+        let desk = self.desk;
+        let routes = routes(Arc::clone(&desk), stopping);
         tokio::select! {
-            served = doors::serve(bound, &self.desk.current, routes, shutdown) => {
+            served = doors::serve(self.bound, &desk.current, routes, closing) => {
                 if let Err(error) = served {
                     tracing::error!(%error, "the control listener failed");
                 }
             }
-            () = reload::at_hangup(&self.desk) => {}
-            () = reload::when_changed(&self.desk) => {}
+            () = reload::at_hangup(&desk) => {}
+            () = reload::when_changed(&desk) => {}
         }
     }
 }
 
 /// Everything that is answered. The guard stands in front of all of it.
-fn routes(desk: Arc<Desk>, shutdown: ShutdownWatch) -> Router {
+fn routes(desk: Arc<Desk>, stopping: StopSignal) -> Router {
     let watched = Router::new()
         .route("/livez", get(watch::live))
         .route("/readyz", get(watch::ready))
         .route("/metrics", get(watch::metrics))
         .route("/openapi.json", get(watch::openapi))
         .route("/.well-known/jwks.json", get(watch::keys))
-        .with_state((shutdown, Arc::clone(&desk)));
+        .with_state((stopping, Arc::clone(&desk)));
     let calls = Router::new()
         .route("/sca/read", post(sca_read))
         .route("/sca/complete", post(sca_complete))

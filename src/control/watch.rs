@@ -1,18 +1,17 @@
 //! How the gateway is: /livez, /readyz, /metrics; and what it publishes: /openapi.json, and the keys that its assertions
 //! are checked by.
 
-use super::{Desk, fault};
+use super::{Desk, doors::StopSignal, fault};
 use crate::telemetry;
 use axum::{
     extract::State,
     http::header,
     response::{IntoResponse, Response},
 };
-use pingora::server::ShutdownWatch;
 use serde_json::json;
 use std::sync::{Arc, atomic::Ordering};
 
-type Watched = (ShutdownWatch, Arc<Desk>);
+type Watched = (StopSignal, Arc<Desk>);
 
 /// The process runs.
 pub(super) async fn live() -> Response {

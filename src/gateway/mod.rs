@@ -80,6 +80,9 @@ mod deprecation;
 // Starting.
 mod server;
 
+// The control listener, as a service beside the public one.
+mod control_service;
+
 // Stopping.
 mod drain;
 

@@ -1,6 +1,7 @@
 //! Starting.
 
 use super::{
+    control_service::ControlService,
     door::Door,
     drain::{self, BySignal, Drain, Drained},
     proxy::{Gate, GateSettings, World},
@@ -348,7 +349,7 @@ fn add_listeners(
     drain: &Drain,
 ) {
     server.add_service(Drained::new(public, drain.listener()));
-    let control = control.until(drain.stopping(), drain.control());
+    let control = ControlService::new(control, drain.stopping(), drain.control());
     server.add_service(background_service("control", control));
 }
 

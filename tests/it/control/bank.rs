@@ -1,7 +1,6 @@
 //! The real listener, configured by a file, in front of a store of its own.
 
 use crate::harness::{Answer, Wire, world};
-use pingora::services::background::BackgroundService;
 use portvakt::{
     clock::{Clock, Timestamp},
     config::{ControlAddress, Settings},
@@ -97,7 +96,7 @@ impl Site {
         let listener = Listener::new(bound, Arc::new(desk));
         let runtime = Runtime::new().unwrap();
         let (stop, stopped) = watch::channel(false);
-        runtime.spawn(async move { listener.start(stopped).await });
+        runtime.spawn(async move { listener.run(stopped.clone(), stopped).await });
         Bank {
             address,
             links,
