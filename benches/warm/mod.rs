@@ -23,7 +23,7 @@ use openssl::{hash::MessageDigest, pkey::PKey, sign::Signer, x509::X509};
 use portvakt::{
     admission::{
         self, Admission, Admitted, Check, Framing, Head, Outcome, Policy, RateSettings, Rates,
-        Record, Snapshot,
+        Record, Snapshot, Trial,
     },
     clock::{Clock, Timestamp},
     gateway::forward::upstream_head,
@@ -166,19 +166,20 @@ impl Warm {
             slot: Some(&self.slot),
             client: None,
         };
-        let mut record = Record::open(&self.clock);
+        let mut record = Record::open();
+        let trial = Trial::open(&self.world, &self.clock, &mut record);
         let mut body = self.body.clone();
         if self.once.is_some() {
-            let proven = admission::prove(&head, &mut body, &self.world, &mut record);
+            let proven = admission::prove(&head, &mut body, trial);
             if let Err(refusal) = black_box(self.runtime.block_on(proven)) {
                 panic!("a good request: {refusal:?}");
             }
             return (record, None);
         }
-        let (world, links, kept) = (&self.world, &self.links, &self.kept);
+        let (links, kept) = (&self.links, &self.kept);
         let judged = async {
-            let proven = pin!(admission::prove(&head, &mut body, world, &mut record)).await?;
-            pin!(admission::authorise(proven, links, kept, &mut record)).await
+            let proven = pin!(admission::prove(&head, &mut body, trial)).await?;
+            pin!(admission::authorise(proven, links, kept)).await
         };
         match black_box(self.runtime.block_on(judged)) {
             Ok(Admission::Forward(admitted)) => (record, Some(admitted)),

@@ -7,7 +7,7 @@ use super::{NOW, Warm, headers, raw};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::HeaderMap;
 use portvakt::{
-    admission::{self, Framing, Head, Outcome, Record},
+    admission::{self, Framing, Head, Outcome, Record, Trial},
     interface::{Reason, headers::Fields},
     telemetry::Finished,
     tools::tpp::SignedRequest,
@@ -80,9 +80,10 @@ impl<'a> Stranger<'a> {
             slot: Some(&self.slot),
             client: None,
         };
-        let mut record = Record::open(&warm.clock);
+        let mut record = Record::open();
+        let trial = Trial::open(&warm.world, &warm.clock, &mut record);
         let mut body = warm.body.clone();
-        let judged = admission::prove(&head, &mut body, &warm.world, &mut record);
+        let judged = admission::prove(&head, &mut body, trial);
         let refusal = black_box(warm.runtime.block_on(judged)).unwrap_err();
         assert_eq!(refusal.reason(), self.reason);
         warm.telemetry.take(

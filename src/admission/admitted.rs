@@ -1,8 +1,9 @@
 //! The sum of all evidence: the only thing that can be forwarded.
 
 use super::{
-    Asked, Claim, Grant, Head, IntactBody, Judged, Proven, Registered, Signed, Tpp, Unrevoked,
-    proven::Evidence, sca,
+    Asked, Claim, Grant, Head, IntactBody, Judged, Registered, Signed, Tpp, Unrevoked,
+    proven::{Evidence, ProvenRequest},
+    sca,
 };
 use crate::interface::{
     Reason, Refusal,
@@ -44,12 +45,12 @@ pub struct Admitted {
 impl Admitted {
     /// Called by [`authorise`](super::authorise), and by nothing else.
     pub(super) fn new(
-        proven: Proven<'_>,
+        proven: ProvenRequest<'_>,
         links: Arc<Links>,
         grant: Judged<Grant>,
         claim: Judged<Claim>,
     ) -> Self {
-        let Proven {
+        let ProvenRequest {
             head,
             world,
             operation,

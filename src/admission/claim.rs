@@ -5,7 +5,7 @@
 //! step and for good before a byte goes upstream (QUO-5). Deliberately not here: giving back, which is the gateway's
 //! once it knows what became of the request.
 
-use super::{Grant, date, heard::Heard, sca};
+use super::{Grant, Stage, date, heard::Heard, sca};
 use crate::{
     clock::Timestamp,
     interface::{
@@ -78,10 +78,13 @@ pub(super) async fn take(
 /// REP-1: the Date once more, unless it is observed only.
 fn still_holds(heard: &Heard<'_>, now: Timestamp) -> Result<(), Refusal> {
     let held = heard.date.map_or(Ok(()), |date| date::holds(date, now));
-    held.or_else(|refusal| match heard.world.policy.waiver(&refusal) {
-        Some(_) => Ok(()),
-        None => Err(refusal),
-    })
+    let enforcement = &heard.world.policy.enforcement;
+    held.or_else(
+        |refusal| match enforcement.waiver(Stage::Date, &refusal, Some(heard.tpp)) {
+            Some(_) => Ok(()),
+            None => Err(refusal),
+        },
+    )
 }
 
 /// REP-1: safe methods are remembered as long as their Date can hold, others for a day. A Date that did not hold and was

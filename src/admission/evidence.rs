@@ -1,6 +1,7 @@
 //! The result of a check: evidence, a refusal that was waived, or the reason why the check did not judge.
 
-use crate::interface::Refusal;
+use super::enforcement::Waiver;
+use crate::interface::{Reason, Refusal, operations::Environment};
 
 /// What a stage found.
 #[must_use]
@@ -12,12 +13,6 @@ pub enum Judged<T> {
     Waived(Box<Refusal>, Waiver),
     /// The check was not made.
     NotJudged(NotJudged),
-}
-
-/// The permission to let a refusal pass. Only the configuration mints one (FWD-6).
-#[derive(Debug)]
-pub struct Waiver {
-    _minted: (),
 }
 
 /// Why a check was not made.
@@ -36,8 +31,15 @@ impl<T> Judged<T> {
     }
 
     /// A stage that the configuration switched off.
-    pub(super) const fn switched_off() -> Self {
-        Self::NotJudged(NotJudged::SwitchedOff)
+    ///
+    /// # Errors
+    /// Production has every check: a world that lacks one admits nothing.
+    pub(super) fn switched_off(environment: Environment) -> Result<Self, Refusal> {
+        match environment {
+            Environment::Sandbox => Ok(Self::NotJudged(NotJudged::SwitchedOff)),
+            Environment::Production => Err(Refusal::new(Reason::Internal)
+                .for_operator("production was started without registers or revocation")),
+        }
     }
 
     /// The evidence, where it holds.
@@ -54,12 +56,5 @@ impl<T> Judged<T> {
             Self::Waived(refusal, _) => Some(&**refusal),
             Self::Held(_) | Self::NotJudged(_) => None,
         }
-    }
-}
-
-impl Waiver {
-    /// Minted by a policy that observes the refusal's reason, and by nothing else.
-    pub(super) const fn mint() -> Self {
-        Self { _minted: () }
     }
 }

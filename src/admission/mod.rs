@@ -39,38 +39,38 @@
 //! ```
 //!
 //! ```compile_fail,E0451
-//! use portvakt::admission::Proven;
-//! fn forge<'a>(body: bytes::Bytes, earned: Proven<'a>) -> Proven<'a> { Proven { body, ..earned } }
+//! use portvakt::admission::{Proven, Trial};
+//! fn forge<'a>(trial: Trial<'a>, earned: Proven<'a>) -> Proven<'a> { Proven { trial, ..earned } }
 //! ```
 //!
 //! they are what `authorise` and `prove` give:
 //!
 //! ```
-//! use portvakt::{admission::{self, Admission, Head, Record, Snapshot}, interface::Refusal, sca::Links, state::Kept};
+//! use portvakt::{admission::{self, Admission, Head, Trial}, interface::Refusal, sca::Links, state::Kept};
 //! use std::sync::Arc;
-//! async fn earn(head: &Head<'_>, world: &Snapshot, links: &Arc<Links>, kept: &Kept, record: &mut Record) -> Result<Admission, Refusal> {
-//!     let proven = admission::prove(head, &mut bytes::Bytes::new(), world, record).await?;
-//!     admission::authorise(proven, links, kept, record).await
+//! async fn earn<'a>(head: &'a Head<'a>, trial: Trial<'a>, links: &Arc<Links>, kept: &Kept) -> Result<Admission, Refusal> {
+//!     let proven = admission::prove(head, &mut bytes::Bytes::new(), trial).await?;
+//!     admission::authorise(proven, links, kept).await
 //! }
 //! ```
 //!
 //! and `authorise` takes a store and links, not perhaps one:
 //!
 //! ```compile_fail,E0308
-//! use portvakt::{admission::{self, Admission, Head, Record, Snapshot}, interface::Refusal, sca::Links, state::Kept};
+//! use portvakt::{admission::{self, Admission, Head, Trial}, interface::Refusal, sca::Links, state::Kept};
 //! use std::sync::Arc;
-//! async fn earn(head: &Head<'_>, world: &Snapshot, links: &Arc<Links>, kept: Option<&Kept>, record: &mut Record) -> Result<Admission, Refusal> {
-//!     let proven = admission::prove(head, &mut bytes::Bytes::new(), world, record).await?;
-//!     admission::authorise(proven, links, kept, record).await
+//! async fn earn<'a>(head: &'a Head<'a>, trial: Trial<'a>, links: &Arc<Links>, kept: Option<&Kept>) -> Result<Admission, Refusal> {
+//!     let proven = admission::prove(head, &mut bytes::Bytes::new(), trial).await?;
+//!     admission::authorise(proven, links, kept).await
 //! }
 //! ```
 //!
 //! nor is what is proven an admission:
 //!
 //! ```compile_fail,E0308
-//! use portvakt::{admission::{self, Admitted, Head, Record, Snapshot}, interface::Refusal};
-//! async fn earn(head: &Head<'_>, world: &Snapshot, record: &mut Record) -> Result<Admitted, Refusal> {
-//!     admission::prove(head, &mut bytes::Bytes::new(), world, record).await
+//! use portvakt::{admission::{self, Admitted, Head, Trial}, interface::Refusal};
+//! async fn earn<'a>(head: &'a Head<'a>, trial: Trial<'a>) -> Result<Admitted, Refusal> {
+//!     admission::prove(head, &mut bytes::Bytes::new(), trial).await
 //! }
 //! ```
 
@@ -82,10 +82,16 @@ mod incoming;
 // The world that a request is judged by.
 mod snapshot;
 
-// What a judgement gives.
+// The checks, by name.
+mod stage;
+// The checks that refuse, and those that are only observed.
+mod enforcement;
+// The result of a check.
 mod evidence;
-// What was judged, found and measured on one request.
+// The notes on one request.
 mod record;
+// One request before the checks: it decides, and the record notes.
+mod trial;
 
 // Path and method (HTTP-1 to HTTP-3, HTTP-10).
 mod matching;
@@ -145,14 +151,15 @@ pub use body::IntactBody;
 pub use certificate::Tpp;
 pub use claim::Claim;
 pub use date::Timely;
-pub use evidence::{Judged, NotJudged, Waiver};
+pub use enforcement::{Enforcement, Mode, Waiver};
+pub use evidence::{Judged, NotJudged};
 pub use head::{Framing, Head};
 pub use incoming::{Announced, BodyFault, Incoming};
 pub use payload::ValidPayload;
 pub use proven::Proven;
 pub use query::Asked;
 pub use rate::{Paced, RateSettings, Rates};
-pub use record::{Check, Outcome, Record, Stage, Verdict};
+pub use record::{Check, Outcome, Record, Verdict};
 pub use redirect::Redirectable;
 pub use register::Registered;
 pub use revocation::{Unrevoked, WhenUnknown};
@@ -160,16 +167,18 @@ pub use role::Entitled;
 pub use sca::{Answer, Grant};
 pub use signature::{Signed, signing_string};
 pub use snapshot::{Policy, QuotaPolicy, Snapshot};
+pub use stage::Stage;
+pub use trial::Trial;
 
 use crate::{
     interface::{
-        Refusal,
+        Reason, Refusal,
         operations::{AnsweredBy, Operation},
     },
     sca::Links,
     state::Kept,
 };
-use proven::Evidence;
+use proven::{Evidence, ProvenRequest, Sender};
 use std::sync::Arc;
 
 /// What becomes of a request that holds.
@@ -186,92 +195,75 @@ pub enum Admission {
     Answer(Answer),
 }
 
-/// Judges a request by itself and the world, from top to bottom: everything that needs no state.
+/// Judges a request by itself and the world, from top to bottom: every check that needs no state.
 ///
-/// `record` collects each check with its verdict and its time, whether the request holds or not.
+/// The record of `trial` notes each check with its verdict and its time, whether the request holds or not.
 ///
 /// # Errors
 /// The first stage that refuses decides; its [`Refusal`] holds everything that this stage found wrong.
 pub async fn prove<'a>(
     head: &'a Head<'a>,
     body: &mut impl Incoming,
-    world: &'a Snapshot,
-    record: &mut Record,
+    mut trial: Trial<'a>,
 ) -> Result<Proven<'a>, Refusal> {
+    let world = trial.world;
     let policy = &world.policy;
-    let at = record.received();
+    let at = trial.received();
 
-    let found = matching::find(head, world);
-    let (operation, (target, ids)) = record.matched(found)?;
+    let matched = trial.require(Stage::Match, matching::find(head, world));
+    let (operation, (target, ids)) = matched?;
+    trial.record.note_operation(&operation);
     let envelope = envelope::check(head, body.announced(), &operation, policy);
-    let envelope = record.held(Stage::Envelope, envelope)?;
+    let envelope = trial.require(Stage::Envelope, envelope)?;
 
-    let asked = record.judge(Stage::Query, policy, query::judge(head, &operation))?;
-    let date = record.judge(Stage::Date, policy, date::judge(&envelope, at))?;
-    let from_address = world.rates.address(head.peer);
-    let from_address = record.judge(Stage::AddressRate, policy, from_address)?;
-    let tpp = record.judge(
-        Stage::Certificate,
-        policy,
-        certificate::identify(head, &world.trust, &world.rates, at),
-    )?;
-    record.identified(&tpp);
-    let (entitled, signed) = match &tpp {
-        Judged::Held(tpp) => (
-            record.judge(Stage::Role, policy, role::judge(tpp, &operation))?,
-            record.judge(
-                Stage::Signature,
-                policy,
-                signature::verify(head, tpp, world),
-            )?,
-        ),
-        _ => (record.skip(Stage::Role), record.skip(Stage::Signature)),
-    };
-    let signer = match (&tpp, &signed) {
-        (Judged::Held(tpp), Judged::Held(_)) => Some(tpp),
-        _ => None,
-    };
-    let OfSigner {
-        paced: of_tpp,
-        registered,
-        unrevoked,
-        redirectable,
-    } = of_signer(head, signer, &operation, world, record).await?;
+    let asked = trial.judge(Stage::Query, query::judge(head, &operation))?;
+    let date = trial.judge(Stage::Date, date::judge(&envelope, at))?;
+    let from_address = trial.judge(Stage::AddressRate, world.rates.address(head.peer))?;
+    let OfSender {
+        tpp,
+        entitled,
+        signed,
+        of_signer,
+    } = of_sender(head, &operation, &mut trial).await?;
 
     let bytes = body::read(body, &operation, policy).await;
-    let bytes = record.held(Stage::Body, bytes)?;
-    let intact = record.judge(Stage::Digest, policy, body::digest(head, &bytes))?;
+    let bytes = trial.require(Stage::Body, bytes)?;
+    let intact = trial.judge(Stage::Digest, body::digest(head, &bytes))?;
     let payload = payload::judge(&bytes, &operation, policy, at);
-    let payload = record.judge(Stage::Payload, policy, payload)?;
+    let payload = trial.judge(Stage::Payload, payload)?;
 
     Ok(Proven {
-        head,
-        world,
-        operation,
-        target,
-        ids,
-        fixes: envelope.fixes(),
-        at,
-        body: bytes,
-        evidence: Evidence {
-            asked,
-            date,
-            paced: [from_address, of_tpp],
-            tpp,
-            entitled,
-            signed,
-            registered,
-            unrevoked,
-            redirectable,
-            intact,
-            payload,
+        request: ProvenRequest {
+            head,
+            world,
+            operation,
+            target,
+            ids,
+            fixes: envelope.fixes(),
+            at,
+            body: bytes,
+            evidence: Evidence {
+                asked,
+                date,
+                paced: [from_address, of_signer.within_rate],
+                tpp,
+                entitled,
+                signed,
+                registered: of_signer.registered,
+                unrevoked: of_signer.unrevoked,
+                redirectable: of_signer.redirectable,
+                intact,
+                payload,
+            },
         },
+        trial,
     })
 }
 
-/// Judges what is proven by what is kept of the PSU, and claims what it needs: the last step before it is forwarded.
+/// Judges a proven request by the state of the PSU, and claims the request id and the call: the last step before the
+/// request is forwarded.
 ///
-/// `links` and `kept` belong to the world that it was proven in, `record` is the request's.
+/// `links` and `kept` belong to the world that it was proven in.
 ///
 /// # Errors
 /// As for [`prove`]; nothing is taken of a request that is refused.
@@ -279,88 +271,145 @@ pub async fn authorise(
     proven: Proven<'_>,
     links: &Arc<Links>,
     kept: &Kept,
-    record: &mut Record,
 ) -> Result<Admission, Refusal> {
-    let (grant, claim) = match proven.heard() {
-        // Of a request whose sender is not known no state is read or written (FWD-6).
-        None => (record.skip(Stage::Sca), record.skip(Stage::Claim)),
-        Some(heard) => {
-            // The body took its time.
-            let now = record.now();
+    let Proven { request, mut trial } = proven;
+    let (grant, claim) = match request.sender()? {
+        Sender::Unknown(because) => (
+            trial.pass_over(Stage::Sca, because),
+            trial.pass_over(Stage::Claim, because),
+        ),
+        Sender::Authenticated(heard) => {
+            // Reading the body took time.
+            let now = trial.now();
             if heard.operation.answered_by == AnsweredBy::Gateway {
                 let answer = sca::answer(&heard, links, kept, now).await;
-                return record.held(Stage::Sca, answer).map(Admission::Answer);
+                return trial.require(Stage::Sca, answer).map(Admission::Answer);
             }
-            let policy = &heard.world.policy;
             let grant = sca::judge(&heard, links, kept, now).await;
-            let grant = record.judge(Stage::Sca, policy, grant)?;
-            let claim = claim::take(&heard, grant.held(), kept, record.now()).await;
-            let claim = record.judge(Stage::Claim, policy, claim)?;
+            let grant = trial.judge(Stage::Sca, grant)?;
+            let claim = claim::take(&heard, grant.held(), kept, trial.now()).await;
+            let claim = trial.judge(Stage::Claim, claim)?;
             (grant, claim)
         }
     };
-    let named_fixes = proven.fixes;
-    let admitted = Admitted::new(proven, Arc::clone(links), grant, claim);
-    record.admitted(named_fixes, &admitted);
+    let named_fixes = request.fixes;
+    let admitted = Admitted::new(request, Arc::clone(links), grant, claim);
+    trial.record.note_admitted(named_fixes, &admitted);
     Ok(Admission::Forward(admitted))
 }
 
-/// What the stages between the signature and the body give.
+/// The evidence of the checks that judge the sender.
+struct OfSender {
+    tpp: Judged<Tpp>,
+    entitled: Judged<Entitled>,
+    signed: Judged<Signed>,
+    of_signer: OfSigner,
+}
+
+/// Judges the sender: the certificate, and by the certificate the signature, and by both the rest.
+async fn of_sender(
+    head: &Head<'_>,
+    operation: &Operation,
+    trial: &mut Trial<'_>,
+) -> Result<OfSender, Refusal> {
+    let world = trial.world;
+    let tpp = certificate::identify(head, &world.trust, &world.rates, trial.received());
+    let tpp = trial.judge(Stage::Certificate, tpp)?;
+    let (entitled, signed) = match &tpp {
+        Judged::Held(tpp) => {
+            trial.record.note_certificate(tpp.certificate());
+            (
+                trial.judge(Stage::Role, role::judge(tpp, operation))?,
+                trial.judge(Stage::Signature, signature::verify(head, tpp, world))?,
+            )
+        }
+        Judged::Waived(_, because) => (
+            trial.pass_over(Stage::Role, because),
+            trial.pass_over(Stage::Signature, because),
+        ),
+        Judged::NotJudged(_) => return Err(unjudged()),
+    };
+    let of_signer = match (&tpp, &signed) {
+        (Judged::Held(tpp), Judged::Held(_)) => of_signer(head, tpp, operation, trial).await?,
+        (Judged::Waived(_, because), _) | (_, Judged::Waived(_, because)) => {
+            of_nobody(because, trial)?
+        }
+        _ => return Err(unjudged()),
+    };
+    Ok(OfSender {
+        tpp,
+        entitled,
+        signed,
+        of_signer,
+    })
+}
+
+/// The evidence of the checks that judge a TPP whose signature was verified.
 struct OfSigner {
-    paced: Judged<Paced>,
+    within_rate: Judged<Paced>,
     registered: Judged<Registered>,
     unrevoked: Judged<Unrevoked>,
     redirectable: Judged<Redirectable>,
 }
 
-/// The stages between the signature and the body: only of a TPP that signed they can be judged.
+/// The checks between the signature and the body. A certificate is public: only who signed with its key is judged.
 async fn of_signer(
     head: &Head<'_>,
-    tpp: Option<&Tpp>,
+    tpp: &Tpp,
     operation: &Operation,
-    world: &Snapshot,
-    record: &mut Record,
+    trial: &mut Trial<'_>,
 ) -> Result<OfSigner, Refusal> {
+    let world = trial.world;
     let policy = &world.policy;
-    let Some(tpp) = tpp else {
-        return Ok(OfSigner {
-            paced: record.skip(Stage::TppRate),
-            registered: match &world.registers {
-                Some(_) => record.skip(Stage::Register),
-                None => Judged::switched_off(),
-            },
-            unrevoked: match world.trust.revocation() {
-                Some(_) => record.skip(Stage::Revocation),
-                None => Judged::switched_off(),
-            },
-            redirectable: record.skip(Stage::Redirect),
-        });
-    };
-    let paced = world.rates.tpp(tpp.certificate().tpp_id());
-    let paced = record.judge(Stage::TppRate, policy, paced)?;
+    let at = trial.received();
+    let within_rate = world.rates.tpp(tpp.certificate().tpp_id());
+    let within_rate = trial.judge(Stage::TppRate, within_rate)?;
     let registered = match &world.registers {
-        None => Judged::switched_off(),
+        None => Judged::switched_off(policy.environment)?,
         Some(registers) => {
-            let found = register::judge(tpp, operation, registers, record.received());
-            record.judge(Stage::Register, policy, found)?
+            let found = register::judge(tpp, operation, registers, at);
+            trial.judge(Stage::Register, found)?
         }
     };
     let unrevoked = match world.trust.revocation() {
-        None => Judged::switched_off(),
+        None => Judged::switched_off(policy.environment)?,
         Some(revocation) => {
-            let at = record.received();
             let found = revocation::judge(tpp, operation, policy, revocation, at).await;
-            record.judge(Stage::Revocation, policy, found)?
+            trial.judge(Stage::Revocation, found)?
         }
     };
     let redirectable = redirect::judge(head, tpp, operation, policy);
-    let redirectable = record.judge(Stage::Redirect, policy, redirectable)?;
+    let redirectable = trial.judge(Stage::Redirect, redirectable)?;
     Ok(OfSigner {
-        paced,
+        within_rate,
         registered,
         unrevoked,
         redirectable,
     })
+}
+
+/// The same where certificate or signature were waived: there is no TPP to judge.
+fn of_nobody(because: &Waiver, trial: &mut Trial<'_>) -> Result<OfSigner, Refusal> {
+    let world = trial.world;
+    let environment = world.policy.environment;
+    Ok(OfSigner {
+        within_rate: trial.pass_over(Stage::TppRate, because),
+        registered: match &world.registers {
+            Some(_) => trial.pass_over(Stage::Register, because),
+            None => Judged::switched_off(environment)?,
+        },
+        unrevoked: match world.trust.revocation() {
+            Some(_) => trial.pass_over(Stage::Revocation, because),
+            None => Judged::switched_off(environment)?,
+        },
+        redirectable: trial.pass_over(Stage::Redirect, because),
+    })
+}
+
+/// A check that another one needs was neither made nor waived. The stages leave none so; should that ever change, the
+/// request is refused.
+fn unjudged() -> Refusal {
+    Refusal::new(Reason::Internal).for_operator("a check of the sender was not made")
 }
 
 // It needs the development PKI.

@@ -5,7 +5,7 @@
 
 use super::{
     Asked, Entitled, Head, IntactBody, Judged, Paced, Redirectable, Registered, Signed, Snapshot,
-    Timely, Tpp, Unrevoked, ValidPayload, heard::Heard,
+    Timely, Tpp, Trial, Unrevoked, ValidPayload, enforcement::Waiver, heard::Heard,
 };
 use crate::{
     clock::Timestamp,
@@ -14,10 +14,18 @@ use crate::{
 use bytes::Bytes;
 use std::{borrow::Cow, sync::Arc};
 
-/// A request that holds by itself. Whether the PSU permits it, and whether it was sent before, nobody has looked at.
+/// A request that holds by itself. Whether the PSU permits it, and whether it was sent before, is not judged yet.
 #[must_use]
 #[derive(Debug)]
 pub struct Proven<'a> {
+    pub(super) request: ProvenRequest<'a>,
+    /// The trial that proved it goes on with it: no other world, clock or record can judge the rest.
+    pub(super) trial: Trial<'a>,
+}
+
+/// The request, and the evidence of every check that needs no state.
+#[derive(Debug)]
+pub(super) struct ProvenRequest<'a> {
     pub(super) head: &'a Head<'a>,
     pub(super) world: &'a Snapshot,
     pub(super) operation: Arc<Operation>,
@@ -28,6 +36,14 @@ pub struct Proven<'a> {
     pub(super) at: Timestamp,
     pub(super) body: Bytes,
     pub(super) evidence: Evidence,
+}
+
+/// The sender of a proven request.
+pub(super) enum Sender<'a> {
+    /// Certificate, signature and digest hold.
+    Authenticated(Heard<'a>),
+    /// One of them does not hold and was waived: no state is read or written for its sender (FWD-6).
+    Unknown(&'a Waiver),
 }
 
 /// What the stages found that need no state, one for each.
@@ -49,16 +65,22 @@ pub(super) struct Evidence {
 impl Proven<'_> {
     /// The operation.
     pub fn operation(&self) -> &Operation {
-        &self.operation
+        &self.request.operation
     }
 
     /// The reasons that were observed and not refused (FWD-6).
     pub fn waived(&self) -> impl Iterator<Item = Reason> + '_ {
-        self.evidence.waived().map(Refusal::reason)
+        self.request.evidence.waived().map(Refusal::reason)
     }
+}
 
-    /// The request, where its sender is known.
-    pub(super) fn heard(&self) -> Option<Heard<'_>> {
+impl ProvenRequest<'_> {
+    /// The sender.
+    ///
+    /// # Errors
+    /// A check of the sender was neither held nor waived. [`prove`](super::prove) leaves none so; should that ever
+    /// change, the request is refused.
+    pub(super) fn sender(&self) -> Result<Sender<'_>, Refusal> {
         let Evidence {
             asked,
             date,
@@ -68,18 +90,23 @@ impl Proven<'_> {
             ..
         } = &self.evidence;
         match (tpp, signed, intact) {
-            (Judged::Held(tpp), Judged::Held(_), Judged::Held(_)) => Some(Heard {
-                head: self.head,
-                operation: &self.operation,
-                target: self.target,
-                ids: &self.ids,
-                asked: asked.held(),
-                date: date.held().map(Timely::date),
-                tpp: tpp.certificate().tpp_id(),
-                tpp_name: tpp.certificate().tpp_name(),
-                world: self.world,
-            }),
-            _ => None,
+            (Judged::Held(tpp), Judged::Held(_), Judged::Held(_)) => {
+                Ok(Sender::Authenticated(Heard {
+                    head: self.head,
+                    operation: &self.operation,
+                    target: self.target,
+                    ids: &self.ids,
+                    asked: asked.held(),
+                    date: date.held().map(Timely::date),
+                    tpp: tpp.certificate().tpp_id(),
+                    tpp_name: tpp.certificate().tpp_name(),
+                    world: self.world,
+                }))
+            }
+            (Judged::Waived(_, waiver), ..)
+            | (_, Judged::Waived(_, waiver), _)
+            | (_, _, Judged::Waived(_, waiver)) => Ok(Sender::Unknown(waiver)),
+            _ => Err(Refusal::new(Reason::Internal)),
         }
     }
 }

@@ -1,88 +1,15 @@
-//! What was judged, found and measured on one request: the one source of the log line and the metrics.
+//! The notes on one request: each check with its verdict and its time, and the facts that are logged and counted.
 //!
-//! It holds no personal data: no header value but X-Request-ID, no path, no body.
+//! The record is the one source of the log line and the metrics, and decides nothing: a [`Trial`](super::Trial)
+//! does. It holds no personal data: no header's value, no path, no body.
 
-use super::{Admitted, Grant, Judged, Policy, Registered, Tpp};
+use super::{Admitted, Grant, Registered, Stage};
 use crate::{
-    clock::{Clock, Stopwatch, Timestamp},
-    interface::{Reason, Refusal, headers::accept_fix::Fixes, operations::Operation},
+    clock::Stopwatch,
+    interface::{Reason, headers::accept_fix::Fixes, operations::Operation},
     trust::{Certificate, Tolerated},
 };
 use std::{sync::Arc, time::Duration};
-
-macro_rules! stages {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
-        /// A check of the pipeline, in its order.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Stage { $($(#[$doc])* $variant),+ }
-
-        impl Stage {
-            /// Every stage, in the order of the pipeline.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The name in logs.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),+ }
-            }
-        }
-    };
-}
-
-stages! {
-    /// Path and method.
-    Match = "match",
-    /// Framing and headers.
-    Envelope = "envelope",
-    /// The query.
-    Query = "query",
-    /// The Date header.
-    Date = "date",
-    /// The rate of the address.
-    AddressRate = "address-rate",
-    /// The certificate.
-    Certificate = "certificate",
-    /// The role that it carries.
-    Role = "role",
-    /// The signature.
-    Signature = "signature",
-    /// The rate of the TPP.
-    TppRate = "tpp-rate",
-    /// Whether the TPP is registered.
-    Register = "register",
-    /// Whether the certificate is revoked.
-    Revocation = "revocation",
-    /// The host that TPP-Redirect-URI names.
-    Redirect = "redirect",
-    /// The body, read whole.
-    Body = "body",
-    /// The digest of the body.
-    Digest = "digest",
-    /// What the body says.
-    Payload = "payload",
-    /// The PSU's consent and session.
-    Sca = "sca",
-    /// The request id and the quota.
-    Claim = "claim",
-}
-
-impl Stage {
-    /// Whether its time is measured. What only compares takes less than reading the clock: its time counts to the next
-    /// stage that is measured.
-    const fn is_timed(self) -> bool {
-        matches!(
-            self,
-            Self::Match
-                | Self::Envelope
-                | Self::Certificate
-                | Self::Signature
-                | Self::Revocation
-                | Self::Body
-                | Self::Payload
-                | Self::Sca
-                | Self::Claim
-        )
-    }
-}
 
 /// One check on one request.
 #[derive(Clone, Copy, Debug)]
@@ -136,10 +63,7 @@ pub enum Outcome {
 /// Everything worth knowing of one request.
 #[derive(Debug)]
 pub struct Record {
-    clock: Clock,
-    received: Timestamp,
     watch: Stopwatch,
-    lap: Stopwatch,
     checks: Vec<Check>,
     operation: Option<Arc<Operation>>,
     certificate: Option<Arc<Certificate>>,
@@ -152,13 +76,9 @@ pub struct Record {
 
 impl Record {
     /// Opens the record of a request whose head has just been received.
-    pub fn open(clock: &Clock) -> Self {
-        let watch = Stopwatch::start();
+    pub fn open() -> Self {
         Self {
-            clock: clock.clone(),
-            received: clock.now(),
-            watch,
-            lap: watch,
+            watch: Stopwatch::start(),
             checks: Vec::with_capacity(Stage::ALL.len()),
             operation: None,
             certificate: None,
@@ -170,14 +90,9 @@ impl Record {
         }
     }
 
-    /// When the head was received: what the request is judged as of.
-    pub const fn received(&self) -> Timestamp {
-        self.received
-    }
-
-    /// What time it is now: after the body, time has passed.
-    pub fn now(&self) -> Timestamp {
-        self.clock.now()
+    /// Runs since the head was received.
+    pub(super) const fn opened(&self) -> Stopwatch {
+        self.watch
     }
 
     /// The time since the head was received.
@@ -254,21 +169,18 @@ impl Record {
             .any(|check| check.stage == stage && check.verdict == Verdict::Held)
     }
 
-    pub(super) fn matched<T>(
-        &mut self,
-        found: Result<(Arc<Operation>, T), Refusal>,
-    ) -> Result<(Arc<Operation>, T), Refusal> {
-        let found = self.held(Stage::Match, found)?;
-        self.operation = Some(Arc::clone(&found.0));
-        Ok(found)
+    /// Notes the operation that the path and the method name.
+    pub(super) fn note_operation(&mut self, operation: &Arc<Operation>) {
+        self.operation = Some(Arc::clone(operation));
     }
 
-    pub(super) fn identified(&mut self, tpp: &Judged<Tpp>) {
-        self.certificate = tpp.held().map(|tpp| Arc::clone(tpp.certificate()));
+    /// Notes the certificate that the caller shows.
+    pub(super) fn note_certificate(&mut self, certificate: &Arc<Certificate>) {
+        self.certificate = Some(Arc::clone(certificate));
     }
 
-    /// Notes what is counted of a request that was admitted.
-    pub(super) fn admitted(&mut self, named_fixes: Fixes, admitted: &Admitted) {
+    /// Notes the facts of an admitted request that are counted.
+    pub(super) fn note_admitted(&mut self, named_fixes: Fixes, admitted: &Admitted) {
         self.named_fixes = named_fixes;
         self.unknown_revocation = admitted
             .unrevoked()
@@ -281,59 +193,8 @@ impl Record {
         self.without_session = admitted.grant().is_some_and(Grant::without_session);
     }
 
-    /// Notes a check that is never waived, because nothing after it could be judged without it.
-    pub(super) fn held<T>(
-        &mut self,
-        stage: Stage,
-        result: Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
-        self.note(
-            stage,
-            result
-                .as_ref()
-                .err()
-                .map_or(Verdict::Held, |refusal| Verdict::Refused(refusal.reason())),
-        );
-        result
-    }
-
-    /// Notes a check, and lets its refusal pass where the policy observes it.
-    pub(super) fn judge<T>(
-        &mut self,
-        stage: Stage,
-        policy: &Policy,
-        result: Result<T, Refusal>,
-    ) -> Result<Judged<T>, Refusal> {
-        match result {
-            Ok(evidence) => {
-                self.note(stage, Verdict::Held);
-                Ok(Judged::Held(evidence))
-            }
-            Err(refusal) => match policy.waiver(&refusal) {
-                Some(waiver) => {
-                    self.note(stage, Verdict::Waived(refusal.reason()));
-                    Ok(Judged::Waived(Box::new(refusal), waiver))
-                }
-                None => {
-                    self.note(stage, Verdict::Refused(refusal.reason()));
-                    Err(refusal)
-                }
-            },
-        }
-    }
-
-    /// Notes a check that had nothing to judge by.
-    pub(super) fn skip<T>(&mut self, stage: Stage) -> Judged<T> {
-        self.note(stage, Verdict::Skipped);
-        Judged::without_evidence()
-    }
-
-    fn note(&mut self, stage: Stage, verdict: Verdict) {
-        let took = if stage.is_timed() {
-            self.lap.lap()
-        } else {
-            Duration::ZERO
-        };
+    /// Notes a check, with its verdict and its time.
+    pub(super) fn note(&mut self, stage: Stage, verdict: Verdict, took: Duration) {
         self.checks.push(Check {
             stage,
             verdict,

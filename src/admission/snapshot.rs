@@ -1,10 +1,9 @@
 //! The world that a request is judged by, in one value: a request never sees half of a reload.
 
-use super::{RateSettings, Rates, Waiver, WhenUnknown};
+use super::{Enforcement, RateSettings, Rates, WhenUnknown};
 use crate::{
     clock::Timestamp,
     interface::{
-        Reason, Refusal,
         headers::identity::IdentityForm,
         operations::{Catalogue, Environment, Operation},
         path::AccountIds,
@@ -76,8 +75,8 @@ pub struct Policy {
     pub revocation_unknown: WhenUnknown,
     /// The same by the group of its operation, where that differs.
     pub revocation_unknown_by_group: BTreeMap<String, WhenUnknown>,
-    /// The reasons that are observed and not refused (FWD-6).
-    pub(crate) observed: Vec<Reason>,
+    /// Which checks refuse, and which are only observed (FWD-6).
+    pub enforcement: Enforcement,
 }
 
 /// How calls without the PSU are counted (QUO-1 to QUO-3).
@@ -122,7 +121,7 @@ impl Policy {
                 Environment::Sandbox => WhenUnknown::Open,
             },
             revocation_unknown_by_group: BTreeMap::new(),
-            observed: Vec::new(),
+            enforcement: Enforcement::default(),
         }
     }
 
@@ -148,10 +147,5 @@ impl Policy {
     pub(super) fn when_unknown(&self, operation: &Operation) -> WhenUnknown {
         let by_group = self.revocation_unknown_by_group.get(&operation.group);
         by_group.copied().unwrap_or(self.revocation_unknown)
-    }
-
-    /// The permission to let a refusal pass, where its reason is observed.
-    pub(super) fn waiver(&self, refusal: &Refusal) -> Option<Waiver> {
-        self.observed.contains(&refusal.reason()).then(Waiver::mint)
     }
 }

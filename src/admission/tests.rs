@@ -8,7 +8,8 @@
 )]
 
 use super::{
-    Admission, Admitted, Framing, Head, Policy, Record, Snapshot, Stage, Verdict, authorise, prove,
+    Admission, Admitted, Enforcement, Framing, Head, Policy, Record, Snapshot, Stage, Trial,
+    Verdict, WhenUnknown, authorise, prove,
 };
 use crate::{
     clock::{Clock, Timestamp},
@@ -31,7 +32,12 @@ use base64::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use openssl::x509::X509;
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
 
@@ -73,15 +79,15 @@ fn signed_by(tpp: &pki::Issued, more: &[(&str, &str)], options: &SignOptions) ->
     sign(&identity, request, options).unwrap()
 }
 
-/// Judges a request `late` seconds after it was signed, with these reasons observed.
+/// Judges a request `late` seconds after it was signed, with these checks observed.
 fn judge(
     signed: &SignedRequest,
     anchor: Option<X509>,
     late: u64,
-    observed: &[Reason],
+    observed: &[Stage],
 ) -> (Result<Admitted, Refusal>, Record) {
     let mut policy = Policy::new(Environment::Sandbox);
-    policy.observed = observed.to_vec();
+    policy.enforcement = observing(observed);
     judge_by(signed, anchor, late, policy)
 }
 
@@ -94,6 +100,12 @@ fn judge_by(
 ) -> (Result<Admitted, Refusal>, Record) {
     let anchors = Anchors::new(anchor.into_iter().collect(), Vec::new()).unwrap();
     judge_in(signed, Trust::new(anchors), late, policy)
+}
+
+/// These checks are only observed, whoever asks.
+fn observing(stages: &[Stage]) -> Enforcement {
+    let observed: BTreeSet<_> = stages.iter().copied().collect();
+    Enforcement::new(observed, BTreeMap::new())
 }
 
 /// Judges a request by a policy and a trust.
@@ -130,14 +142,16 @@ fn judge_in(
         slot: None,
         client: None,
     };
-    let mut record = Record::open(&Clock::standing(Timestamp::from_unix(NOW.unix() + late)));
+    let clock = Clock::standing(Timestamp::from_unix(NOW.unix() + late));
+    let mut record = Record::open();
+    let trial = Trial::open(&world, &clock, &mut record);
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let verdict = runtime.block_on(async {
         let (links, kept) = state(folder.path()).await;
-        let proven = prove(&head, &mut Bytes::new(), &world, &mut record).await?;
-        authorise(proven, &links, &kept, &mut record).await
+        let proven = prove(&head, &mut Bytes::new(), trial).await?;
+        authorise(proven, &links, &kept).await
     });
     let verdict = verdict.map(|admission| match admission {
         Admission::Forward(admitted) => admitted,
@@ -199,7 +213,7 @@ fn an_observed_refusal_passes_and_is_listed() {
         record.checks().last().unwrap().verdict,
         Verdict::Refused(Reason::DateSkewed)
     );
-    let (observed, _) = judge(&signed, Some(anchor), 61, &[Reason::DateSkewed]);
+    let (observed, _) = judge(&signed, Some(anchor), 61, &[Stage::Date]);
     let admitted = observed.unwrap();
     assert_eq!(admitted.waived().collect::<Vec<_>>(), [Reason::DateSkewed]);
     assert!(
@@ -208,10 +222,35 @@ fn an_observed_refusal_passes_and_is_listed() {
     );
 }
 
+/// FWD-6: a check is observed for one TPP, and refuses others.
+#[test]
+fn a_check_is_observed_for_one_tpp() {
+    let (mut signed, anchor) = signed();
+    signed.set_header("TPP-Redirect-URI", "https://elsewhere.example/");
+    for (tpp, passes) in [("PSDNO-FSA-123456", true), ("PSDNO-FSA-1", false)] {
+        let own = BTreeSet::from([Stage::Signature]);
+        let own = BTreeMap::from([(tpp.to_owned(), own)]);
+        let mut policy = Policy::new(Environment::Sandbox);
+        policy.enforcement = Enforcement::new(BTreeSet::new(), own);
+        let (verdict, _) = judge_by(&signed, Some(anchor.clone()), 0, policy);
+        assert_eq!(verdict.is_ok(), passes, "{tpp}");
+    }
+}
+
+/// CRT-6, CRT-7: a production in which a check is forgotten admits nothing.
+#[test]
+fn production_without_registers_admits_nothing() {
+    let (signed, anchor) = signed();
+    let policy = Policy::new(Environment::Production);
+    let (verdict, record) = judge_by(&signed, Some(anchor), 0, policy);
+    assert_eq!(verdict.unwrap_err().reason(), Reason::Internal);
+    assert!(record.holds(Stage::Signature) && !record.holds(Stage::Body));
+}
+
 #[test]
 fn nothing_is_believed_that_rests_on_an_observed_certificate() {
     let (signed, _) = signed();
-    let (observed, record) = judge(&signed, None, 0, &[Reason::CertificateUntrusted]);
+    let (observed, record) = judge(&signed, None, 0, &[Stage::Certificate]);
     let admitted = observed.unwrap();
     assert!(admitted.tpp().is_none() && admitted.signed().is_none());
     assert!(record.certificate().is_none());
@@ -237,7 +276,7 @@ fn nothing_is_believed_that_rests_on_an_observed_certificate() {
 fn nothing_is_believed_that_rests_on_an_observed_signature() {
     let (mut signed, anchor) = signed();
     signed.set_header("TPP-Redirect-URI", "https://elsewhere.example/");
-    let (observed, _) = judge(&signed, Some(anchor), 0, &[Reason::SignatureMismatch]);
+    let (observed, _) = judge(&signed, Some(anchor), 0, &[Stage::Signature]);
     let admitted = observed.unwrap();
     assert!(
         admitted.tpp().is_none(),
@@ -436,7 +475,7 @@ fn judge_revocation(
     lists: Vec<Vec<u8>>,
     signed: &SignedRequest,
     anchor: X509,
-    observed: &[Reason],
+    observed: &[Stage],
 ) -> (Result<Admitted, Refusal>, Record) {
     let settings = RevocationSettings {
         lists,
@@ -444,8 +483,9 @@ fn judge_revocation(
     };
     let trust = Trust::new(Anchors::new(vec![anchor], Vec::new()).unwrap())
         .with_revocation(Some(Arc::new(Revocation::new(settings).unwrap())));
-    let mut policy = Policy::new(Environment::Production);
-    policy.observed = observed.to_vec();
+    let mut policy = Policy::new(Environment::Sandbox);
+    policy.revocation_unknown = WhenUnknown::Closed;
+    policy.enforcement = observing(observed);
     judge_in(signed, trust, 0, policy)
 }
 
@@ -475,8 +515,7 @@ fn a_revoked_certificate_that_is_observed_is_nobody_s() {
     let (refused, record) = judge_revocation(revoked(), &signed, anchor(), &[]);
     assert_eq!(refused.unwrap_err().reason(), Reason::CertificateRevoked);
     assert!(!record.holds(Stage::Revocation) && record.holds(Stage::Signature));
-    let (observed, record) =
-        judge_revocation(revoked(), &signed, anchor(), &[Reason::CertificateRevoked]);
+    let (observed, record) = judge_revocation(revoked(), &signed, anchor(), &[Stage::Revocation]);
     let observed = observed.unwrap();
     assert!(observed.tpp().is_none() && observed.unrevoked().is_none());
     assert_eq!(
@@ -485,7 +524,7 @@ fn a_revoked_certificate_that_is_observed_is_nobody_s() {
     );
     assert!(!record.revocation_is_unknown());
 
-    // Production is closed where nobody can say.
+    // Closed where nobody can say.
     let (unknown, _) = judge_revocation(Vec::new(), &signed, anchor(), &[]);
     assert_eq!(unknown.unwrap_err().reason(), Reason::RevocationUnavailable);
 }

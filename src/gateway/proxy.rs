@@ -12,7 +12,9 @@ use super::{
     upstream::Upstream,
 };
 use crate::{
-    admission::{self, Admission, Admitted, Announced, Framing, Head, Outcome, Record, Snapshot},
+    admission::{
+        self, Admission, Admitted, Announced, Framing, Head, Outcome, Record, Snapshot, Trial,
+    },
     clock::{Clock, Stopwatch, Timestamp},
     config,
     interface::{
@@ -214,13 +216,13 @@ impl Gate {
         let World {
             snapshot, links, ..
         } = exchange.world.as_ref();
-        let record = &mut exchange.record;
+        let trial = Trial::open(snapshot, &self.clock, &mut exchange.record);
         if body::announced(session) == Announced::Nothing {
             let received = session.req_header();
             let head = arrival.head(received, received.raw_path());
             let mut none = Bytes::new();
-            let proven = pin!(admission::prove(&head, &mut none, snapshot, record)).await?;
-            return pin!(admission::authorise(proven, links, &self.kept, record)).await;
+            let proven = pin!(admission::prove(&head, &mut none, trial)).await?;
+            return pin!(admission::authorise(proven, links, &self.kept)).await;
         }
         // The session that a body is read from also holds the head, so a request with a body is judged by a copy of
         // its head. The copy shares every value.
@@ -229,8 +231,8 @@ impl Gate {
         let head = arrival.head(&received, &target);
         let mut body = DownstreamBody::new(session, self.settings.body_timeout);
         // Pinned where it is made: a future that is awaited by value is copied first.
-        let proven = pin!(admission::prove(&head, &mut body, snapshot, record)).await?;
-        pin!(admission::authorise(proven, links, &self.kept, record)).await
+        let proven = pin!(admission::prove(&head, &mut body, trial)).await?;
+        pin!(admission::authorise(proven, links, &self.kept)).await
     }
 
     /// The time.
@@ -597,7 +599,7 @@ impl Gate {
         let id = session.get_header(&headers::X_REQUEST_ID.name);
         Exchange {
             world: self.world.load_full(),
-            record: Record::open(&self.clock),
+            record: Record::open(),
             admitted: None,
             outcome: None,
             operator: None,

@@ -8,7 +8,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use portvakt::{
-    admission::{Framing, Head, Policy, Record, Snapshot, prove},
+    admission::{Framing, Head, Policy, Record, Snapshot, Trial, prove},
     clock::{Clock, Timestamp},
     interface::{
         Fault, Reason,
@@ -300,9 +300,11 @@ pub(crate) fn requests(bytes: &[u8]) {
         slot: None,
         client: None,
     };
-    let mut record = Record::open(&Clock::standing(NOW));
+    let clock = Clock::standing(NOW);
+    let mut record = Record::open();
+    let trial = Trial::open(&WORLD, &clock, &mut record);
     let mut body = Bytes::copy_from_slice(body);
-    let proven = RUNTIME.block_on(prove(&head, &mut body, &WORLD, &mut record));
+    let proven = RUNTIME.block_on(prove(&head, &mut body, trial));
     assert!(proven.is_err());
 }
 

@@ -4,7 +4,7 @@ use crate::harness::{Call, Gate, Protocol, Reply, world};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use portvakt::{
-    admission::{self, Admission, Admitted, Framing, Head, Record, Stage, Verdict},
+    admission::{self, Admission, Admitted, Framing, Head, Record, Stage, Trial, Verdict},
     clock::{Clock, Timestamp},
     config::Settings,
     interface::{
@@ -261,10 +261,11 @@ fn nothing_is_admitted_without_the_evidence_of_every_check() {
             client: None,
         };
         let mut body = Bytes::from(request.body.clone().unwrap_or_default());
-        let mut record = Record::open(&clock);
+        let mut record = Record::open();
+        let trial = Trial::open(&world, &clock, &mut record);
         let judged = runtime.block_on(async {
-            let proven = admission::prove(&head, &mut body, &world, &mut record).await?;
-            admission::authorise(proven, &links, &kept, &mut record).await
+            let proven = admission::prove(&head, &mut body, trial).await?;
+            admission::authorise(proven, &links, &kept).await
         });
         (judged, record)
     };

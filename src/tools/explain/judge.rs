@@ -1,7 +1,7 @@
 //! A saved request through the pipeline, as of a moment.
 
 use crate::{
-    admission::{self, Framing, Head, Record, Snapshot},
+    admission::{self, Framing, Head, Record, Snapshot, Trial},
     clock::{Clock, Timestamp},
     interface::{Reason, Refusal, headers, operations::AnsweredBy},
     tools::saved::{SavedRequest, Wire},
@@ -69,10 +69,12 @@ pub(super) fn judge(
     // A saved request's method was read as one.
     let method = request.method.parse::<Method>().unwrap_or_default();
     let head = head(request, &method);
-    let mut record = Record::open(&Clock::standing(moment.at()));
+    let clock = Clock::standing(moment.at());
+    let mut record = Record::open();
+    let trial = Trial::open(world, &clock, &mut record);
     let mut body = Bytes::from(request.body.clone());
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let proven = runtime.block_on(admission::prove(&head, &mut body, world, &mut record));
+    let proven = runtime.block_on(admission::prove(&head, &mut body, trial));
     let verdict = proven.map(|proven| Holds {
         answered_by: proven.operation().answered_by,
         observed: proven.waived().collect(),
