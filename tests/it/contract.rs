@@ -22,7 +22,7 @@ use std::{
 };
 
 // The example, as it stands in the document.
-include!("contract/verify.rs");
+include!("../../examples/bank_core/verify.rs");
 
 const DOCUMENT: &str = include_str!("../../docs/upstream-contract.md");
 const ASSERTION: &str = "gateway-assertion";
@@ -283,8 +283,11 @@ fn said(program: &mut Command, input: &str) -> Option<String> {
 
 #[test]
 fn the_examples_of_the_document_are_these() {
-    for file in ["verify.rs", "verify.py"] {
-        let text = fs::read_to_string(root().join("tests/it/contract").join(file)).unwrap();
+    for file in [
+        "examples/bank_core/verify.rs",
+        "tests/it/contract/verify.py",
+    ] {
+        let text = fs::read_to_string(root().join(file)).unwrap();
         assert!(DOCUMENT.contains(&format!("\n{text}```\n")), "{file}");
     }
 }

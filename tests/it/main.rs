@@ -70,6 +70,9 @@ mod catalogue;
 /// What the core is told, as its document says.
 mod contract;
 
+/// The programs in examples/.
+mod examples;
+
 /// QUO-*, REP-1, SCA-*: what is kept.
 mod state;
 

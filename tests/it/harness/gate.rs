@@ -74,6 +74,7 @@ pub(crate) struct GateBuilder {
     upstream: String,
     trust: String,
     sca: String,
+    core: Option<SocketAddr>,
     root: String,
     files: Vec<(String, Vec<u8>)>,
     private: Vec<String>,
@@ -98,6 +99,7 @@ impl Gate {
             upstream: String::new(),
             trust: String::new(),
             sca: String::new(),
+            core: None,
             root: String::new(),
             files: Vec::new(),
             private: Vec::new(),
@@ -341,6 +343,12 @@ impl GateBuilder {
         self
     }
 
+    /// Another core than the recording upstream.
+    pub(crate) const fn core(mut self, address: SocketAddr) -> Self {
+        self.core = Some(address);
+        self
+    }
+
     /// A line of the section `sca`.
     pub(crate) fn sca(mut self, line: &str) -> Self {
         self.sca.push_str(&format!("  {line}\n"));
@@ -456,6 +464,7 @@ impl GateBuilder {
             root,
             ..
         } = self;
+        let core = self.core.unwrap_or(core);
         let guard = match *environment {
             "production" => "  token_file: control.token\n",
             _ => "",

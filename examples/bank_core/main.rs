@@ -1,0 +1,79 @@
+//! A core that answers a request only where the gateway signed it for this very request (docs/upstream-contract.md).
+//!
+//!     cargo run --example bank_core -- 127.0.0.1:8080 http://127.0.0.1:9100/.well-known/jwks.json
+//!
+//! The gateway needs `assertion: {key: ../state/assertion.key}` in its configuration.
+
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::{Json, Router, body::Bytes, extract::State};
+use serde_json::{Value, json};
+use std::{error::Error, sync::Arc, time::Duration};
+use tokio::{net::TcpListener, sync::Mutex, time::Instant};
+
+// The function `verify`, as docs/upstream-contract.md shows it.
+include!("verify.rs");
+
+/// The gateway's public keys: where they are published, and when they were fetched last.
+type Keys = Arc<(String, Mutex<Option<(Instant, JwkSet)>>)>;
+
+/// The keys, fetched again where an assertion names an unknown one, at most once a minute.
+async fn keys_for(
+    assertion: &str,
+    (url, fetched): &(String, Mutex<Option<(Instant, JwkSet)>>),
+) -> Option<JwkSet> {
+    let kid = decode_header(assertion).ok()?.kid?;
+    let mut fetched = fetched.lock().await;
+    let minute = Duration::from_secs(60);
+    if let Some((at, keys)) = &*fetched
+        && (keys.find(&kid).is_some() || at.elapsed() < minute)
+    {
+        return Some(keys.clone());
+    }
+    let client = reqwest::Client::builder().no_proxy().build().ok()?;
+    let text = client.get(url).send().await.ok()?.bytes().await.ok()?;
+    let keys: JwkSet = serde_json::from_slice(&text).ok()?;
+    *fetched = Some((Instant::now(), keys.clone()));
+    Some(keys)
+}
+
+/// Answers from the claims alone: a header without the gateway's signature says nothing.
+async fn answer(
+    State(keys): State<Keys>,
+    (method, uri, headers): (Method, Uri, HeaderMap),
+    body: Bytes,
+) -> (StatusCode, Json<Value>) {
+    let header = |name: &str| headers.get(name).map(|value| value.as_bytes());
+    let assertion = header("gateway-assertion").unwrap_or_default();
+    let assertion = str::from_utf8(assertion).unwrap_or_default();
+    let target = uri.to_string();
+    let claims = keys_for(assertion, &keys)
+        .await
+        .and_then(|keys| verify(assertion, &keys, method.as_str(), &target, header, &body));
+    let claim = |name: &str| claims.as_ref()?.get(name)?.as_str();
+    let (status, answer) = match claim("gateway-operation") {
+        None => (
+            403,
+            json!({"code": "FORBIDDEN", "message": "only the gateway may call"}),
+        ),
+        Some("account-list") => {
+            let account = json!({"resourceId": "a-1", "ownerPsuId": claim("psu_id")});
+            (200, json!({ "accounts": [account] }))
+        }
+        Some(_) => (404, json!({"code": "RESOURCE_UNKNOWN"})),
+    };
+    let status = StatusCode::from_u16(status).unwrap_or_default();
+    (status, Json(answer))
+}
+
+/// Serves on a listener. `url` is where the gateway publishes its keys.
+pub(crate) async fn serve(listener: TcpListener, url: String) -> std::io::Result<()> {
+    let keys: Keys = Arc::new((url, Mutex::default()));
+    axum::serve(listener, Router::new().fallback(answer).with_state(keys)).await
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let [address, url] = [1, 2].map(|at| std::env::args().nth(at).unwrap_or_default());
+    Ok(serve(TcpListener::bind(address).await?, url).await?)
+}
