@@ -140,7 +140,7 @@ fn need<'a>(heard: &Heard<'_>, account: Option<&'a str>, keys: &Keys) -> Need<'a
         agreement: operation.agreement,
         transactions: operation.transactions,
         psu,
-        identity: operation.is_initiation() && heard.get(&headers::X_PSU_IDENTITY).is_some(),
+        identity: operation.initiates && heard.get(&headers::X_PSU_IDENTITY).is_some(),
         corporate: heard.uuid(&headers::PSU_CORPORATE_ID),
         context_named: heard.get(&headers::PSU_CONTEXT).is_some(),
         session: session

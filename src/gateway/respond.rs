@@ -180,7 +180,10 @@ fn body(refusal: &Refusal, setting: &Setting<'_>) -> Value {
     if let Some(signing_string) = refusal.signing_string() {
         body.insert("signingString".into(), json!(signing_string));
     }
-    if setting.operation.is_some_and(Operation::has_messages) {
+    if setting
+        .operation
+        .is_some_and(|operation| operation.tpp_messages)
+    {
         body.insert(
             "tppMessages".into(),
             faults(refusal).map(|found| message(&found)).collect(),

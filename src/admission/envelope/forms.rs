@@ -158,7 +158,7 @@ fn redirect(value: &[u8], _: &Operation, policy: &Policy) -> Result<(), Expected
 }
 
 fn identity(value: &[u8], operation: &Operation, policy: &Policy) -> Result<(), Expected> {
-    if !operation.is_initiation() {
+    if !operation.initiates {
         return fits(
             false,
             "only the initiation of a payment takes it: leave it out",

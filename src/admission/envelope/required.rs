@@ -142,7 +142,7 @@ fn is_required_later(head: &Head<'_>, operation: &Operation, header: &Header) ->
 
 /// HDR-13: single SCA initiation.
 fn requires_context(head: &Head<'_>, operation: &Operation) -> bool {
-    operation.is_initiation()
+    operation.initiates
         && !is_absent(head, &headers::X_PSU_IDENTITY)
         && is_absent(head, &headers::PSU_ID)
 }

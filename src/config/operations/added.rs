@@ -55,12 +55,8 @@ pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Optio
     let deprecated = read_deprecated(section, None);
     refuse_fixed_keys(section);
     let group = group.unwrap_or(GROUP_OF_ADDED);
-    let plain = Operation::added(name?, method?, template?, group, role?);
-    let plain = if about == About::Initiation {
-        plain.initiating()
-    } else {
-        plain
-    };
+    let template = template?;
+    let plain = Operation::added(name?, method?, template, group, role?).about(about);
     Some(Entry {
         place: path?.place().clone(),
         origin: Origin::Added,
@@ -75,12 +71,12 @@ pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Optio
             schema: schema.unwrap_or(plain.schema),
             quota: quota.unwrap_or(plain.quota),
             transactions: transactions.unwrap_or(plain.transactions),
-            about,
             answered_by: answered_by.unwrap_or(plain.answered_by),
             environments: environments.unwrap_or(plain.environments),
             deprecated,
             ..plain
-        },
+        }
+        .at(template),
     })
 }
 

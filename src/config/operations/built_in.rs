@@ -41,6 +41,10 @@ pub(super) fn read_built_in(section: &mut Section<'_>, operation: Operation) -> 
         }
     }
     refuse_fixed_keys(section);
+    let operation = match template {
+        Some(path) => operation.at(path),
+        None => operation,
+    };
     Entry {
         origin: if template.is_some() {
             Origin::BuiltInMoved
@@ -49,7 +53,6 @@ pub(super) fn read_built_in(section: &mut Section<'_>, operation: Operation) -> 
         },
         place: path.map_or(place, |path| path.place().clone()),
         operation: Operation {
-            path: template.map_or(operation.path, str::to_owned),
             group: group.map_or(operation.group, str::to_owned),
             answered_by: answered_by.unwrap_or(operation.answered_by),
             deprecated,

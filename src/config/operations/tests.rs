@@ -7,7 +7,7 @@ use super::read;
 use crate::config::fault::Inspection;
 use crate::interface::operations::{
     self, About, AnsweredBy, Body, Catalogue, Deprecated, Environment, Lookup, Operation,
-    Parameter, ParameterKind, Quota, Role, Sca, Schema, Takes,
+    Parameter, ParameterKind, Quota, Role, Sca, Schema, Signs, Takes,
 };
 use crate::interface::path::Target;
 
@@ -170,8 +170,11 @@ fn what_an_added_operation_is_about() {
         ("POST", ", about: payment", About::Payment),
     ] {
         let operation = load(method, keys).unwrap();
-        assert_eq!(operation.about, about, "{method}{keys}");
         let initiates = about == About::Initiation;
+        assert_eq!(operation.initiates, initiates, "{method}{keys}");
+        let signs = operation.signs == Signs::Resource;
+        let is_other = about == About::Other;
+        assert_eq!((signs, operation.tpp_messages), (!is_other, !is_other));
         assert_eq!(operation.required.len(), if initiates { 4 } else { 2 });
         assert_eq!(operation.sca == Sca::Identified, initiates);
     }

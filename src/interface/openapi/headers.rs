@@ -66,7 +66,7 @@ fn is_described(operation: &Operation, header: &Header) -> bool {
     ];
     let is_taken = operation.takes == Takes::Whole || header.on_sandbox;
     // HDR-12: elsewhere it is refused.
-    let is_refused = header.name == X_PSU_IDENTITY.name && !operation.is_initiation();
+    let is_refused = header.name == X_PSU_IDENTITY.name && !operation.initiates;
     is_taken && !is_refused && !of_http.iter().any(|known| known.name == header.name)
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     About, Agreement, AnsweredBy, Body, Deprecated, Environments, Operation, Parameter,
-    ParameterKind, Quota, Required, Role, Sca, Schema, Takes, Transactions,
+    ParameterKind, Quota, Required, Role, Sca, Schema, Signs, Takes, Transactions,
 };
 use crate::interface::headers::{
     DIGEST, Header, PSU_ID, PSU_IP_ADDRESS, TPP_REDIRECT_URI, TPP_SESSION_ID, X_ACCEPT_FIX,
@@ -124,16 +124,13 @@ fn accounts() -> Vec<Operation> {
 }
 
 fn payments() -> Vec<Operation> {
-    let payment = |operation| Operation {
-        about: About::Payment,
-        ..operation
-    };
+    let payment = |operation: Operation| operation.about(About::Payment);
     let read = |name, path| payment(get(name, path, "payments", Role::PaymentInitiation));
     let create = |name, path, required: &[Required]| Operation {
         required: required.to_vec(),
         body: Body::Json,
         schema: Schema::Payment,
-        ..post(name, path, "payments", Role::PaymentInitiation).initiating()
+        ..post(name, path, "payments", Role::PaymentInitiation).about(About::Initiation)
     };
     vec![
         Operation {
@@ -172,10 +169,7 @@ fn payments() -> Vec<Operation> {
 }
 
 fn baskets() -> Vec<Operation> {
-    let basket = |operation| Operation {
-        about: About::Basket,
-        ..operation
-    };
+    let basket = |operation: Operation| operation.about(About::Basket);
     let read = |name, path| basket(get(name, path, "signing-baskets", Role::PaymentInitiation));
     vec![
         Operation {
@@ -321,7 +315,7 @@ impl Operation {
         Self {
             name: name.into(),
             method,
-            path: path.into(),
+            path: String::new(),
             environments: Environments::Both,
             role,
             required: COMMON.to_vec(),
@@ -333,20 +327,37 @@ impl Operation {
             quota: Quota::None,
             transactions: Transactions::None,
             agreement: Agreement::Named,
-            about: About::Other,
+            path_ids: Vec::new(),
+            signs: Signs::Nothing,
+            initiates: false,
+            tpp_messages: false,
             group: group.into(),
             answered_by: AnsweredBy::Upstream,
             deprecated: None,
         }
+        .at(path)
     }
 
-    /// The same, which initiates a payment: HDR-5 requires more of it, whatever its product, and SCA-8 a PSU who is known.
-    pub fn initiating(self) -> Self {
-        Self {
-            about: About::Initiation,
-            required: INITIATION.to_vec(),
-            sca: Sca::Identified,
+    /// The same operation about this subject. The errors of payments and baskets carry tppMessages (ERR-1), and an SCA
+    /// signs them (SCA-12). An initiation of any product also requires the headers of HDR-5 and a PSU who is known
+    /// (SCA-8).
+    pub fn about(self, about: About) -> Self {
+        let common = Self {
+            signs: match about {
+                About::Other => Signs::Nothing,
+                About::Payment | About::Initiation | About::Basket => Signs::Resource,
+            },
+            tpp_messages: about != About::Other,
             ..self
+        };
+        match about {
+            About::Initiation => Self {
+                initiates: true,
+                required: INITIATION.to_vec(),
+                sca: Sca::Identified,
+                ..common
+            },
+            About::Other | About::Payment | About::Basket => common,
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Paths as a tree of segments: a look-up costs one step for each segment, however many operations there are.
 
-use super::{Lookup, Operation, PAYMENT_PRODUCTS};
+use super::{
+    Lookup, Operation, PAYMENT_PRODUCTS,
+    path_id::{PRODUCT_PARAMETER, is_parameter},
+};
 use crate::interface::path::{self, Target};
 use http::Method;
 use std::sync::Arc;
-
-/// The parameter that takes the names of payment products only (HTTP-3).
-const PRODUCT_PARAMETER: &str = "{payment-product}";
 
 /// A node stands for the path that leads to it.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ impl Tree {
         if segment == PRODUCT_PARAMETER {
             return self.product.get_or_insert_default();
         }
-        if segment.starts_with('{') {
+        if is_parameter(segment) {
             return self.parameter.get_or_insert_default();
         }
         let at = self

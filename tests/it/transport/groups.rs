@@ -1,6 +1,6 @@
 //! What holds of an operation does not depend on the group by which it is routed: HTTP-11, HDR-5, HDR-12, SCA-12, ERR-1.
 
-use crate::harness::{Call, Gate, accepted, refused};
+use crate::harness::{Call, Gate, Protocol, accepted, refused};
 use serde_json::json;
 
 /// The interface's own in other groups, and a product of the bank's own.
@@ -10,6 +10,8 @@ operations:
   - {name: payment-status, group: money}
   - {name: payment-authorise, group: money}
   - {name: basket-authorise, group: money}
+  - {name: balance-list, path: '/v1/balances/{id}', group: money}
+  - {name: card-read, method: GET, path: '/v1/cards/{id}/{page}', role: PSP_AI, group: cards, sca: consent, quota: four-in-a-day}
   - {name: sepa-create, method: POST, path: /v1/payments/sepa, role: PSP_PI, group: sepa, schema: payment}
   - {name: sepa-status, method: GET, path: '/v1/payments/sepa/{id}/status', role: PSP_PI, group: sepa, about: payment}
   - {name: sepa-authorise, method: POST, path: '/v1/payments/sepa/{id}/authorisations', role: PSP_PI, group: sepa, about: payment}
@@ -93,5 +95,31 @@ fn the_page_is_told_what_is_signed() {
             let read = gate.tell("/sca/read", &json!({ "request": token })).json();
             assert_eq!(read["resource"], format!("{path}/7"));
         }
+    }
+}
+
+/// The first id of an operation that needs a consent is an account's, at whatever path and in whatever group it is.
+//= HTTP-10 accepted
+//= HTTP-10 refused
+//= QUO-1 refused
+#[test]
+fn an_account_s_id_is_one_at_every_path() {
+    let [_, (gate, _)] = gates();
+    for path in ["/v1/balances/ID", "/v1/cards/ID/a%40b"] {
+        let at = |id: &str| Call::accounts().at(&path.replace("ID", id));
+        refused(
+            &gate,
+            &at("a%40b").present(),
+            400,
+            "BAD_REQUEST",
+            "malformed-request",
+        );
+        accepted(&gate, &at("acc-1").present());
+        let absent = || at("acc-2").only(Protocol::Http1);
+        for _ in 0..4 {
+            accepted(&gate, &absent());
+        }
+        refused(&gate, &absent(), 429, "ACCESS_EXCEEDED", "quota-exceeded");
+        accepted(&gate, &at("acc-3").only(Protocol::Http1));
     }
 }
