@@ -85,7 +85,7 @@ pub fn run(cli: &Cli) -> ExitCode {
             Ok(settings) => say(&format!(
                 "{}: good ({} operations)",
                 config.display(),
-                settings.snapshot.catalogue.operations().len()
+                settings.reloadable.snapshot.catalogue.operations().len()
             )),
             Err(faults) => bad_configuration(&faults),
         },
@@ -141,8 +141,8 @@ pub fn run(cli: &Cli) -> ExitCode {
 }
 
 fn serve(settings: Settings) -> ExitCode {
-    log_to_standard_error(settings.log.level);
-    tracing::info!(address = %settings.listener.address, control = %settings.control.address, "starting");
+    log_to_standard_error(settings.fixed.log.level);
+    tracing::info!(address = %settings.fixed.listener.address, control = %settings.fixed.control, "starting");
     match gateway::serve(settings) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => fail(&fault),

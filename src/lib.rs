@@ -37,6 +37,9 @@ pub mod admission;
 // The configuration file as written, its faults, and the ready objects.
 pub mod config;
 
+// The configuration in use: everything that a reload replaces, as one value.
+pub mod in_use;
+
 // The listener and the way to the upstream: the only place that knows pingora.
 pub mod gateway;
 

@@ -29,11 +29,9 @@ const MAX_SOCKET_PATH: usize = 107;
 /// What keeps strangers out, for faults.
 const GUARDS: &str = "token_file, or certificate, key and client_ca";
 
-/// The internal listener: SCA, PSUs, readiness, metrics.
-#[derive(Clone, Debug)]
-pub struct Control {
-    /// Where it listens. Default 127.0.0.1:9100.
-    pub address: ControlAddress,
+/// Who may call the control listener, and how.
+#[derive(Clone, Debug, Default)]
+pub struct ControlAccess {
     /// The bearer token that callers show; none where the address or a certificate is enough.
     pub token: Option<Secret>,
     /// The bearer token that opens /metrics, and nothing else; none where `token` opens it too.
@@ -44,7 +42,7 @@ pub struct Control {
     pub tls: Option<Arc<ServerConfig>>,
 }
 
-/// Where the control listener listens.
+/// Where the control listener listens. Default 127.0.0.1:9100.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlAddress {
     /// A TCP address.
@@ -72,40 +70,33 @@ impl fmt::Display for ControlAddress {
     }
 }
 
-impl Control {
-    /// Reads the section, which may be left out. `listener` is the address that is taken already.
-    pub(super) fn read(
-        root: &mut Section<'_>,
-        environment: Environment,
-        listener: Option<SocketAddr>,
-        base: &Path,
-    ) -> Option<Self> {
-        let Some(mut section) = root.optional_section("control") else {
-            let address = default_address();
-            if let Some(fault) = taken(listener, address) {
-                root.fault("control", fault);
-            }
-            if let Some(fault) = open(environment, address) {
-                root.fault("control", fault);
-            }
-            return Some(Self {
-                address: ControlAddress::Tcp(address),
-                token: None,
-                metrics_token: None,
-                hosts: None,
-                tls: None,
-            });
-        };
-        let address = address(&mut section, listener, base);
-        let token_file = section.optional("token_file");
-        let token = token_file.as_ref().and_then(|value| token(value, base));
-        let metrics_token = metrics_token(&mut section, token.as_ref(), base);
-        let hosts = section.optional("hosts").and_then(|value| hosts(&value));
-        let encrypts =
-            ["certificate", "key", "client_ca"].map(|key| section.has(key)) != [false; 3];
-        let tls = encrypts.then(|| tls(&mut section, base)).flatten();
-        let guarded = token_file.is_some() || section.has("client_ca");
-        match &address {
+/// Reads the section, which may be left out: where the control listener is, and who may call it. `listener` is the address that
+/// is taken already.
+pub(super) fn read(
+    root: &mut Section<'_>,
+    environment: Environment,
+    listener: Option<SocketAddr>,
+    base: &Path,
+) -> Option<(ControlAddress, ControlAccess)> {
+    let Some(mut section) = root.optional_section("control") else {
+        let address = default_address();
+        if let Some(fault) = taken(listener, address) {
+            root.fault("control", fault);
+        }
+        if let Some(fault) = open(environment, address) {
+            root.fault("control", fault);
+        }
+        return Some((ControlAddress::Tcp(address), ControlAccess::default()));
+    };
+    let address = address(&mut section, listener, base);
+    let token_file = section.optional("token_file");
+    let token = token_file.as_ref().and_then(|value| token(value, base));
+    let metrics_token = metrics_token(&mut section, token.as_ref(), base);
+    let hosts = section.optional("hosts").and_then(|value| hosts(&value));
+    let encrypts = ["certificate", "key", "client_ca"].map(|key| section.has(key)) != [false; 3];
+    let tls = encrypts.then(|| tls(&mut section, base)).flatten();
+    let guarded = token_file.is_some() || section.has("client_ca");
+    match &address {
             Some(ControlAddress::Tcp(address)) if !guarded => {
                 if let Some(fault) = open(environment, *address) {
                     section.fault("address", fault);
@@ -117,15 +108,14 @@ impl Control {
             ),
             _ => {}
         }
-        section.finish();
-        Some(Self {
-            address: address?,
-            token,
-            metrics_token,
-            hosts,
-            tls,
-        })
-    }
+    section.finish();
+    let access = ControlAccess {
+        token,
+        metrics_token,
+        hosts,
+        tls,
+    };
+    Some((address?, access))
 }
 
 fn default_address() -> SocketAddr {

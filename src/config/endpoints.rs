@@ -16,13 +16,11 @@ use super::section::Section;
 use super::value::Value;
 use crate::interface::headers::authority;
 
-/// The public listener.
-#[derive(Debug)]
+/// The public listener. Its certificate is not here, since a reload replaces that.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
     /// Where it listens.
     pub address: SocketAddr,
-    /// The certificate chain that it shows and the key that fits it, both read from PEM files.
-    pub identity: Arc<CertifiedKey>,
     /// Whether callers show a certificate (TLS-3). Default off.
     pub client_auth: ClientAuth,
     /// Threads that serve requests. Default `auto`: as many as the machine runs at once.
@@ -48,7 +46,7 @@ pub enum ClientAuth {
 }
 
 /// The core that admitted requests go to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
     /// Its address. Never a name: that would be resolved, blocking, on every request.
     pub address: SocketAddr,
@@ -71,11 +69,12 @@ impl Listener {
         value.parse("an IP address and a port, such as 0.0.0.0:8443")
     }
 
+    /// The listener, and the certificate that it shows with its key.
     pub(super) fn read(
         mut section: Section<'_>,
         address: Option<SocketAddr>,
         base: &Path,
-    ) -> Option<Self> {
+    ) -> Option<(Self, Arc<CertifiedKey>)> {
         let identity = identity(&mut section, base);
         let client_auth = section.optional("client_auth").and_then(|value| {
             value.one_of(&[
@@ -93,15 +92,15 @@ impl Listener {
         let body_timeout = duration(&mut section, "body_timeout", 100, 60_000);
         let keepalive = duration(&mut section, "keepalive", 1_000, 3_600_000);
         section.finish();
-        Some(Self {
+        let listener = Self {
             address: address?,
-            identity: identity?,
             client_auth: client_auth.unwrap_or_default(),
             threads: threads.unwrap_or_else(machine_threads),
             max_connections: max_connections.unwrap_or(10_000),
             body_timeout: body_timeout.unwrap_or(Duration::from_secs(10)),
             keepalive: keepalive.unwrap_or(Duration::from_secs(60)),
-        })
+        };
+        Some((listener, identity?))
     }
 }
 

@@ -28,20 +28,23 @@ mod pem;
 mod policy;
 mod registers;
 mod revocation;
+mod root;
 mod sca;
 mod settings;
 #[cfg(test)]
 mod settings_tests;
 mod signing;
 mod state;
+mod trust;
 
 pub use authority::{Authority, Host};
-pub use control::{Control, ControlAddress};
+pub use control::{ControlAccess, ControlAddress};
 pub use document::Document;
 pub use endpoints::{ClientAuth, Listener, Upstream};
 pub use fault::{Fault, Faults, Inspection, Place};
 pub(crate) use pem::folder as certificates_in;
 pub use secret::Secret;
 pub use section::Section;
-pub use settings::{Log, Settings, TrustFiles};
+pub use settings::{Fixed, Log, ReadFiles, Reloadable, Settings};
+pub use trust::TrustFiles;
 pub use value::Value;

@@ -26,6 +26,11 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
     read_up_to(path, MAX_FILE_BYTES)
 }
 
+/// Reads a file of text.
+pub(super) fn read_text(path: &Path) -> Result<String, String> {
+    String::from_utf8(read(path)?).map_err(|_| format!("{} is not UTF-8", path.display()))
+}
+
 fn read_up_to(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     let unreadable = |error| format!("{} cannot be read: {error}", path.display());
     let mut bytes = Vec::new();

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use super::document::Document;
 use super::fault::Inspection;
+use super::pem::read_text;
 use super::section::Section;
-use super::settings::read_text;
 use super::value::Value;
 use crate::clock::Timestamp;
 use crate::interface::operations::Environment;

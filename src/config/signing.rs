@@ -4,6 +4,7 @@
 //! not here: checking a configuration changes nothing.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::endpoints::identity;
 use super::section::Section;
@@ -57,7 +58,7 @@ pub(super) fn response_signing(root: &mut Section<'_>, base: &Path) -> Option<An
     }
     section.finish();
     Some(AnswerSigning {
-        signer: signer?.ok()?,
+        signer: Arc::new(signer?.ok()?),
         body_limit: usize::try_from(body_limit.unwrap_or(BODY_LIMIT)).ok()?,
     })
 }

@@ -3,9 +3,8 @@
 //! Invariants: a Unix socket is never there with a mode that lets others than its owner in; no connection is held for
 //! nothing, since a handshake, a head, a body and an answer each have their time, and connections have a bound.
 
-use super::{Current, guard::Arrival};
-use crate::config::ControlAddress;
-use arc_swap::ArcSwap;
+use super::guard::Arrival;
+use crate::{config::ControlAddress, in_use::Current};
 use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::{
@@ -91,7 +90,7 @@ impl Drop for Socket {
 /// Answers until the gateway stops.
 pub(super) async fn serve(
     bound: Bound,
-    current: &ArcSwap<Current>,
+    current: &Current,
     routes: Router,
     shutdown: StopSignal,
 ) -> io::Result<()> {
@@ -103,7 +102,7 @@ pub(super) async fn serve(
     match bound.0 {
         Kind::Tcp(listener) => {
             let listener = TcpListener::from_std(listener)?;
-            let tls = || current.load().tls.clone().map(TlsAcceptor::from);
+            let tls = || current.load().control.tls.clone().map(TlsAcceptor::from);
             serving.accept(listener, tls).await;
         }
         Kind::Unix(listener, _socket) => {

@@ -2,7 +2,7 @@
 //!
 //! The vocabulary is closed, and docs/sca.md explains each word of it. Invariant: no text repeats a value of the call.
 
-use super::{Desk, MAX_BODY};
+use super::{ControlContext, MAX_BODY};
 use crate::{interface::Code, sca::TokenFault, state::Unavailable};
 use axum::{
     body::Body,
@@ -73,11 +73,11 @@ struct Meaning(u16, Code, &'static str);
 
 impl ApiFault {
     /// The answer.
-    pub(super) fn answer(&self, desk: &Desk) -> Response {
+    pub(super) fn answer(&self, context: &ControlContext) -> Response {
         let Meaning(status, code, reason) = self.meaning();
         let mut body = json!({
             "id": uuid::Uuid::new_v4().to_string(),
-            "system": desk.system,
+            "system": context.system,
             "status": status,
             "code": code.as_str(),
             "message": self.message(),

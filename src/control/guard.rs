@@ -6,8 +6,8 @@
 //! name and has no token, and they tell of no TPP and no PSU. Where client certificates are asked for, TLS has seen to
 //! them before anything is read.
 
-use super::{Current, Desk, fault::ApiFault};
-use crate::config::{Authority, Host, Secret};
+use super::{ControlContext, fault::ApiFault};
+use crate::config::{Authority, ControlAccess, Host, Secret};
 use axum::{
     extract::{Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, header},
@@ -34,30 +34,37 @@ pub(super) struct Arrival {
     pub(super) tls: bool,
 }
 
-/// Stands in front of every route.
-pub(super) async fn admit(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
-    let judged = judge(&desk.current.load(), &request);
-    let mut answer = match judged {
-        Ok(()) => next.run(request).await,
-        Err(fault) => fault.answer(&desk),
+/// Stands in front of every route. The route goes by the configuration that let the request through.
+pub(super) async fn admit(
+    State(context): State<Arc<ControlContext>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let in_use = context.current.load_full();
+    let mut answer = match judge(&in_use.control, &request) {
+        Ok(()) => {
+            request.extensions_mut().insert(in_use);
+            next.run(request).await
+        }
+        Err(fault) => fault.answer(&context),
     };
     let no_store = HeaderValue::from_static("no-store");
     answer.headers_mut().insert(header::CACHE_CONTROL, no_store);
     answer
 }
 
-fn judge(current: &Current, request: &Request) -> Result<(), ApiFault> {
+fn judge(access: &ControlAccess, request: &Request) -> Result<(), ApiFault> {
     let path = request.uri().path();
     if OPEN.contains(&path) {
         return Ok(());
     }
-    let token = match &current.metrics_token {
+    let token = match &access.metrics_token {
         Some(own) if path == METRICS => Some(own),
-        _ => current.token.as_ref(),
+        _ => access.token.as_ref(),
     };
     let any_host = path == OPENAPI || (path == METRICS && token.is_some());
     if !any_host {
-        judge_source(current, request)?;
+        judge_source(access, request)?;
     }
     match token {
         Some(token) if !is_shown(token, request.headers()) => Err(ApiFault::Unauthorized),
@@ -66,12 +73,12 @@ fn judge(current: &Current, request: &Request) -> Result<(), ApiFault> {
 }
 
 /// The host must be the listener's own; the origin too, where a browser names one.
-fn judge_source(current: &Current, request: &Request) -> Result<(), ApiFault> {
+fn judge_source(access: &ControlAccess, request: &Request) -> Result<(), ApiFault> {
     let arrival = request.extensions().get::<Arrival>();
     let arrival = arrival.ok_or(ApiFault::ForeignHost)?;
     let headers = request.headers();
     let host = only(headers, &header::HOST).and_then(Authority::parse);
-    let host = host.filter(|host| is_own(host, current.hosts.as_deref(), arrival));
+    let host = host.filter(|host| is_own(host, access.hosts.as_deref(), arrival));
     let host = host.ok_or(ApiFault::ForeignHost)?;
     // RFC 9112, section 3.2.2: an authority in the target counts for more than Host.
     if let Some(named) = request.uri().authority()

@@ -29,16 +29,13 @@ pub use reload::Reload;
 
 use crate::{
     clock::Clock,
-    config::{Authority, Secret, Settings},
-    interface::path::AccountIds,
-    sca::Links,
+    in_use::{Current, InUse},
     signing::Asserter,
     state::Kept,
     telemetry::Telemetry,
 };
-use arc_swap::ArcSwap;
 use axum::{
-    Router,
+    Extension, Router,
     body::{Body, HttpBody},
     extract::{Request, State},
     http::header,
@@ -48,7 +45,6 @@ use axum::{
 };
 use fault::ApiFault;
 use members::Members;
-use rustls::ServerConfig;
 use serde_json::Value;
 use std::{
     sync::{Arc, atomic::AtomicBool},
@@ -64,101 +60,75 @@ const BODY_WITHIN: Duration = Duration::from_secs(5);
 /// How long an answer may take. The store answers in milliseconds, or it is away.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// What the listener answers from.
+/// The parts of the gateway that the listener answers from.
 #[derive(Debug)]
-pub struct Desk {
+pub struct ControlContext {
     /// ERR-1's `system`.
     pub system: String,
     /// What signs the core's assertions, where there are any: its public keys are shown here (FWD-1).
     pub asserter: Option<Arc<Asserter>>,
-    /// The tokens of SCA under way.
-    pub links: Arc<ArcSwap<Links>>,
     /// Where state is kept.
     pub kept: Arc<Kept>,
     /// The gateway's time.
     pub clock: Clock,
     /// What is measured.
     pub telemetry: Arc<Telemetry>,
-    /// What a reload replaces.
-    pub current: Arc<ArcSwap<Current>>,
-    /// What reads the configuration anew; none where it did not come from a file.
+    /// The configuration in use.
+    pub current: Arc<Current>,
+    /// Reads the configuration anew; none where it did not come from a file.
     pub reload: Option<Arc<dyn Reload>>,
-    /// How often its files are looked at; none where they are not.
+    /// The pause between two looks at the configuration's files; none where nobody looks.
     pub watch: Option<Duration>,
     /// Whether the public listener accepts connections.
     pub accepting: Arc<AtomicBool>,
 }
 
-/// How the listener is asked, and what it publishes, as of the configuration in use.
-#[derive(Clone, Debug)]
-pub struct Current {
-    /// The bearer token that callers show, if they must.
-    pub token: Option<Secret>,
-    /// The bearer token that opens /metrics, in place of the other one.
-    pub metrics_token: Option<Secret>,
-    /// The hosts by which callers may call; none for the listener's own address and localhost.
-    pub hosts: Option<Vec<Authority>>,
-    /// TLS, for connections from now on; none for plain HTTP, and at a Unix socket.
-    pub tls: Option<Arc<ServerConfig>>,
-    /// The interface as OpenAPI.
-    pub openapi: Value,
-    /// What account ids are made of (HTTP-10).
-    pub account_ids: AccountIds,
-}
-
-impl Current {
-    /// As of these settings.
-    pub fn of(settings: &Settings) -> Self {
-        Self {
-            token: settings.control.token.clone(),
-            metrics_token: settings.control.metrics_token.clone(),
-            hosts: settings.control.hosts.clone(),
-            tls: settings.control.tls.clone(),
-            openapi: settings.openapi(),
-            account_ids: settings.snapshot.policy.account_ids,
-        }
-    }
+/// A request under way: the gateway, and the configuration that was in use when the request arrived.
+#[derive(Clone, Copy)]
+struct Call<'a> {
+    context: &'a ControlContext,
+    in_use: &'a InUse,
 }
 
 /// The listener, before it listens.
 #[derive(Debug)]
 pub struct Listener {
     bound: Bound,
-    desk: Arc<Desk>,
+    context: Arc<ControlContext>,
 }
 
 impl Listener {
-    /// A listener where `bound` is, which answers from `desk`.
-    pub const fn new(bound: Bound, desk: Arc<Desk>) -> Self {
-        Self { bound, desk }
+    /// A listener where `bound` is, which answers from `context`.
+    pub const fn new(bound: Bound, context: Arc<ControlContext>) -> Self {
+        Self { bound, context }
     }
 
     /// Answers until `closing`. From `stopping` on `/readyz` answers 503: while requests finish, the bank's SCA service may still
     /// have to report the end of an SCA.
     pub async fn run(self, stopping: StopSignal, closing: StopSignal) {
-        let desk = self.desk;
-        let routes = routes(Arc::clone(&desk), stopping);
+        let context = self.context;
+        let routes = routes(Arc::clone(&context), stopping);
         tokio::select! {
-            served = doors::serve(self.bound, &desk.current, routes, closing) => {
+            served = doors::serve(self.bound, &context.current, routes, closing) => {
                 if let Err(error) = served {
                     tracing::error!(%error, "the control listener failed");
                 }
             }
-            () = reload::at_hangup(&desk) => {}
-            () = reload::when_changed(&desk) => {}
+            () = reload::at_hangup(&context) => {}
+            () = reload::when_changed(&context) => {}
         }
     }
 }
 
 /// Everything that is answered. The guard stands in front of all of it.
-fn routes(desk: Arc<Desk>, stopping: StopSignal) -> Router {
+fn routes(context: Arc<ControlContext>, stopping: StopSignal) -> Router {
     let watched = Router::new()
         .route("/livez", get(watch::live))
         .route("/readyz", get(watch::ready))
         .route("/metrics", get(watch::metrics))
         .route("/openapi.json", get(watch::openapi))
         .route("/.well-known/jwks.json", get(watch::keys))
-        .with_state((stopping, Arc::clone(&desk)));
+        .with_state((stopping, Arc::clone(&context)));
     let calls = Router::new()
         .route("/sca/read", post(sca_read))
         .route("/sca/complete", post(sca_complete))
@@ -168,27 +138,34 @@ fn routes(desk: Arc<Desk>, stopping: StopSignal) -> Router {
         .route("/psu/withdraw", post(psu_withdraw))
         .route("/psu/unbind", post(psu_unbind))
         .route("/reload", post(reload_asked))
-        .with_state(Arc::clone(&desk));
+        .with_state(Arc::clone(&context));
     watched
         .merge(calls)
-        .fallback(|State(desk): State<Arc<Desk>>| async move { ApiFault::NoSuchCall.answer(&desk) })
-        .method_not_allowed_fallback(|State(desk): State<Arc<Desk>>| async move {
-            ApiFault::OtherMethod.answer(&desk)
+        .fallback(|State(context): State<Arc<ControlContext>>| async move {
+            ApiFault::NoSuchCall.answer(&context)
         })
-        .with_state(Arc::clone(&desk))
-        .layer(middleware::from_fn_with_state(desk, guard::admit))
+        .method_not_allowed_fallback(|State(context): State<Arc<ControlContext>>| async move {
+            ApiFault::OtherMethod.answer(&context)
+        })
+        .with_state(Arc::clone(&context))
+        .layer(middleware::from_fn_with_state(context, guard::admit))
 }
 
 /// One call: its members are read, it is answered in time, and so is what went wrong with it.
 macro_rules! calls {
     ($($call:ident = $answer:path),+ $(,)?) => {
-        $(async fn $call(State(desk): State<Arc<Desk>>, request: Request) -> Response {
+        $(async fn $call(
+            State(context): State<Arc<ControlContext>>,
+            Extension(in_use): Extension<Arc<InUse>>,
+            request: Request,
+        ) -> Response {
+            let call = Call { context: &context, in_use: &in_use };
             let answering = async {
                 let mut members = read_members(request).await?;
-                let answered = tokio::time::timeout(ANSWER_WITHIN, $answer(&desk, &mut members));
+                let answered = tokio::time::timeout(ANSWER_WITHIN, $answer(call, &mut members));
                 answered.await.unwrap_or(Err(ApiFault::Unavailable))
             };
-            answer(&desk, answering.await)
+            answer(&context, answering.await)
         })+
     };
 }
@@ -204,22 +181,22 @@ calls! {
 }
 
 /// It takes no members, and needs no body.
-async fn reload_asked(State(desk): State<Arc<Desk>>, request: Request) -> Response {
+async fn reload_asked(State(context): State<Arc<ControlContext>>, request: Request) -> Response {
     let answering = async {
         if request.body().is_end_stream() {
             refuse_query(&request)?;
         } else {
             read_members(request).await?.finish()?;
         }
-        reload::asked(&desk).await
+        reload::asked(&context).await
     };
-    answer(&desk, answering.await)
+    answer(&context, answering.await)
 }
 
-fn answer(desk: &Desk, answered: Result<Value, ApiFault>) -> Response {
+fn answer(context: &ControlContext, answered: Result<Value, ApiFault>) -> Response {
     match answered {
         Ok(value) => fault::json(200, &value),
-        Err(fault) => fault.answer(desk),
+        Err(fault) => fault.answer(context),
     }
 }
 

@@ -1,7 +1,7 @@
 //! PSUs: what is known of one, bringing one in, taking a consent or a session back (SCA-13, SCA-19, SCA-21).
 
 use super::{
-    Desk,
+    Call,
     fault::ApiFault,
     members::{self, Members},
 };
@@ -71,11 +71,11 @@ impl Known {
 }
 
 /// `POST /psu/read`: what is known of a PSU.
-pub(super) async fn read(desk: &Desk, members: &mut Members) -> Result<Value, ApiFault> {
+pub(super) async fn read(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let who = who(members);
     members.finish()?;
     let (tpp, psu) = who.ok_or(ApiFault::PsuUnknown)?;
-    let found = desk.kept.psu_now(PsuRef { tpp: &tpp, psu }).await?;
+    let found = call.context.kept.psu_now(PsuRef { tpp: &tpp, psu }).await?;
     let found = found.ok_or(ApiFault::PsuUnknown)?;
     let session = found.session.map(|session| {
         let completed = session.completed;
@@ -96,20 +96,20 @@ pub(super) async fn read(desk: &Desk, members: &mut Members) -> Result<Value, Ap
 }
 
 /// `POST /psu/bind`: a PSU that the bank knows of from elsewhere.
-pub(super) async fn bind(desk: &Desk, members: &mut Members) -> Result<Value, ApiFault> {
-    let account_ids = desk.current.load().account_ids;
-    let known = Known::read(members, desk.clock.now(), &account_ids)?;
-    match known.bind(&desk.kept).await? {
+pub(super) async fn bind(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
+    let account_ids = call.in_use.snapshot.policy.account_ids;
+    let known = Known::read(members, call.context.clock.now(), &account_ids)?;
+    match known.bind(&call.context.kept).await? {
         Bound::Here => Ok(json!({ "bound": true })),
         Bound::Elsewhere => {
-            desk.telemetry.psu_bound_elsewhere("bind");
+            call.context.telemetry.psu_bound_elsewhere("bind");
             Err(ApiFault::BoundElsewhere)
         }
     }
 }
 
 /// `POST /psu/withdraw`: a consent or a session is taken back.
-pub(super) async fn withdraw(desk: &Desk, members: &mut Members) -> Result<Value, ApiFault> {
+pub(super) async fn withdraw(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let who = who(members);
     let what = members.required("what", "consent, consents or session", |value| {
         let what = value.as_str()?;
@@ -131,7 +131,12 @@ pub(super) async fn withdraw(desk: &Desk, members: &mut Members) -> Result<Value
     }
     members.finish()?;
     let (tpp, psu) = who.ok_or(ApiFault::PsuUnknown)?;
-    match desk.kept.withdraw(PsuRef { tpp: &tpp, psu }, what).await? {
+    match call
+        .context
+        .kept
+        .withdraw(PsuRef { tpp: &tpp, psu }, what)
+        .await?
+    {
         Withdrawn::Done => {
             tracing::info!(tpp, "withdrawn by the bank");
             Ok(json!({ "withdrawn": true }))
@@ -141,12 +146,12 @@ pub(super) async fn withdraw(desk: &Desk, members: &mut Members) -> Result<Value
 }
 
 /// `POST /psu/unbind`: a PSU-ID is nobody's again, whether the bank bound it or it was learned (SCA-19).
-pub(super) async fn unbind(desk: &Desk, members: &mut Members) -> Result<Value, ApiFault> {
+pub(super) async fn unbind(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let who = who(members);
     members.finish()?;
     let (tpp, psu) = who.ok_or(ApiFault::PsuUnknown)?;
     let who = PsuRef { tpp: &tpp, psu };
-    match desk.kept.withdraw(who, Withdraw::Binding).await? {
+    match call.context.kept.withdraw(who, Withdraw::Binding).await? {
         Withdrawn::Done => {
             tracing::info!(tpp, "unbound by the bank");
             Ok(json!({ "unbound": true }))

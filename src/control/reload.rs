@@ -1,6 +1,6 @@
 //! What asks for a reload: `POST /reload`, SIGHUP, and files that changed (CRT-8).
 
-use super::{Desk, fault::ApiFault};
+use super::{ControlContext, fault::ApiFault};
 use serde_json::{Value, json};
 use std::{
     fmt, fs,
@@ -25,8 +25,8 @@ pub trait Reload: fmt::Debug + Send + Sync {
 }
 
 /// `POST /reload`.
-pub(super) async fn asked(desk: &Desk) -> Result<Value, ApiFault> {
-    let Some(own) = &desk.reload else {
+pub(super) async fn asked(context: &ControlContext) -> Result<Value, ApiFault> {
+    let Some(own) = &context.reload else {
         return Err(ApiFault::NotFromFile);
     };
     match reload(own).await {
@@ -44,12 +44,12 @@ async fn reload(reload: &Arc<dyn Reload>) -> Result<Vec<&'static str>, Vec<Strin
 }
 
 /// Reloads at each SIGHUP, which would end the process if nobody listened.
-pub(super) async fn at_hangup(desk: &Desk) {
+pub(super) async fn at_hangup(context: &ControlContext) {
     match unix::signal(unix::SignalKind::hangup()) {
         // What came of it is logged, and counted.
         Ok(mut hangups) => {
             while hangups.recv().await.is_some() {
-                match &desk.reload {
+                match &context.reload {
                     Some(own) => drop(reload(own).await),
                     None => tracing::warn!("SIGHUP: there is no file to read anew"),
                 }
@@ -61,8 +61,8 @@ pub(super) async fn at_hangup(desk: &Desk) {
 }
 
 /// Reloads when a file has changed, and has stayed as it is for a moment: a file that is being written is not read half.
-pub(super) async fn when_changed(desk: &Desk) {
-    let (Some(every), Some(own)) = (desk.watch, &desk.reload) else {
+pub(super) async fn when_changed(context: &ControlContext) {
+    let (Some(every), Some(own)) = (context.watch, &context.reload) else {
         return std::future::pending().await;
     };
     let mut used = look(own).await;

@@ -4,7 +4,7 @@
 //! gets the same answer and moves no time, another report is refused and changes nothing.
 
 use super::{
-    Desk,
+    Call,
     fault::ApiFault,
     members::{self, Members},
 };
@@ -35,12 +35,12 @@ struct Completed {
     clippy::unused_async,
     reason = "every call has one shape, and others wait for the store"
 )]
-pub(super) async fn read(desk: &Desk, members: &mut Members) -> Result<Value, ApiFault> {
+pub(super) async fn read(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let request = request(members);
     members.finish()?;
     let Opened {
         pending, expires, ..
-    } = open(desk, request)?;
+    } = open(call, request)?;
     let corporate = pending.corporate.map(|id| Uuid::from_u128(id).to_string());
     Ok(json!({
         "tpp": pending.tpp,
@@ -57,11 +57,11 @@ pub(super) async fn read(desk: &Desk, members: &mut Members) -> Result<Value, Ap
 }
 
 /// `POST /sca/complete`: the PSU did it (SCA-4, SCA-10, SCA-18).
-pub(super) async fn complete(desk: &Desk, members: &mut Members) -> Result<Value, ApiFault> {
+pub(super) async fn complete(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let request = request(members);
-    let said = said(members, &desk.current.load().account_ids);
+    let said = said(members, &call.in_use.snapshot.policy.account_ids);
     members.finish()?;
-    let opened = open(desk, request)?;
+    let opened = open(call, request)?;
     let pending = &opened.pending;
     let Some((psu, corporate, consent, accounts)) = said else {
         return Err(ApiFault::NotJson("The body is not as it must be."));
@@ -72,16 +72,16 @@ pub(super) async fn complete(desk: &Desk, members: &mut Members) -> Result<Value
         corporate,
         consent,
     };
-    let kept = desk.kept.as_ref();
+    let kept = call.context.kept.as_ref();
     if pending.psu.is_some_and(|named| named != psu) {
-        return Err(fail_for_other_psu(desk, kept, &opened).await?);
+        return Err(fail_for_other_psu(call, kept, &opened).await?);
     }
     let other_agreement = pending.corporate.is_some() && pending.corporate != corporate;
     let context = corporate.map_or(PsuContext::Private, |_| PsuContext::Corporate);
     if other_agreement || pending.context.is_some_and(|chosen| chosen != context) {
         return Err(ApiFault::OtherContext);
     }
-    keep(desk, kept, &opened, &completed).await?;
+    keep(call, kept, &opened, &completed).await?;
     tracing::info!(
         tpp = pending.tpp,
         operation = pending.operation,
@@ -91,7 +91,7 @@ pub(super) async fn complete(desk: &Desk, members: &mut Members) -> Result<Value
 }
 
 /// `POST /sca/fail`: the PSU gave up, or the bank said no (SCA-11).
-pub(super) async fn fail(desk: &Desk, members: &mut Members) -> Result<Value, ApiFault> {
+pub(super) async fn fail(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let request = request(members);
     let system = members.required(
         "system",
@@ -107,7 +107,7 @@ pub(super) async fn fail(desk: &Desk, members: &mut Members) -> Result<Value, Ap
         members::text(value, MAX_MESSAGE)
     });
     members.finish()?;
-    let opened = open(desk, request)?;
+    let opened = open(call, request)?;
     let (Some(system), Some(status), Some(code), Some(message)) = (system, status, code, message)
     else {
         return Err(ApiFault::NotJson("The body is not as it must be."));
@@ -118,7 +118,7 @@ pub(super) async fn fail(desk: &Desk, members: &mut Members) -> Result<Value, Ap
         code,
         message: &message,
     };
-    let redirect_uri = finish_as_failed(desk, &desk.kept, &opened, &failure).await?;
+    let redirect_uri = finish_as_failed(call, &call.context.kept, &opened, &failure).await?;
     let Pending { tpp, operation, .. } = &opened.pending;
     tracing::info!(tpp, operation, code = code.as_str(), "SCA failed");
     Ok(json!({ "redirect_uri": redirect_uri }))
@@ -132,9 +132,9 @@ fn request(members: &mut Members) -> Option<String> {
     )
 }
 
-fn open(desk: &Desk, request: Option<String>) -> Result<Opened, ApiFault> {
+fn open(call: Call<'_>, request: Option<String>) -> Result<Opened, ApiFault> {
     let request = request.unwrap_or_default();
-    Ok(desk.links.load().open(&request, desk.clock.now())?)
+    Ok(call.in_use.links.open(&request, call.context.clock.now())?)
 }
 
 type Said = (u128, Option<u128>, Option<bool>, Option<Vec<String>>);
@@ -188,7 +188,7 @@ fn judge_consent(
 
 /// Spends the token and keeps what the SCA gives, in one step.
 async fn keep(
-    desk: &Desk,
+    call: Call<'_>,
     kept: &Kept,
     opened: &Opened,
     completed: &Completed,
@@ -208,13 +208,13 @@ async fn keep(
             session: pending.session.as_bytes(),
             consent: consent.map(|accounts| accounts.as_deref()),
         }),
-        now: desk.clock.now(),
+        now: call.context.clock.now(),
     };
     match kept.finish(finish).await? {
         Finished::Done | Finished::Again => Ok(()),
         Finished::Otherwise => Err(ApiFault::FinishedOtherwise),
         Finished::BoundElsewhere => {
-            desk.telemetry.psu_bound_elsewhere("completion");
+            call.context.telemetry.psu_bound_elsewhere("completion");
             Err(ApiFault::BoundElsewhere)
         }
     }
@@ -241,17 +241,17 @@ fn hash(kept: &Kept, completed: &Completed) -> Hash {
 
 /// SCA-12: a completion for another PSU than the one named is an SCA that failed.
 async fn fail_for_other_psu(
-    desk: &Desk,
+    call: Call<'_>,
     kept: &Kept,
     opened: &Opened,
 ) -> Result<ApiFault, ApiFault> {
     let failure = Failure {
-        system: &desk.system,
+        system: &call.context.system,
         status: 401,
         code: Code::PsuCredentialsInvalid,
         message: "The SCA was completed by another PSU than the one it was started for.",
     };
-    let redirect_uri = finish_as_failed(desk, kept, opened, &failure).await?;
+    let redirect_uri = finish_as_failed(call, kept, opened, &failure).await?;
     let Pending { tpp, operation, .. } = &opened.pending;
     tracing::warn!(tpp, operation, "SCA completed by another PSU");
     Ok(ApiFault::OtherPsu { redirect_uri })
@@ -259,7 +259,7 @@ async fn fail_for_other_psu(
 
 /// Spends the token for nothing, and says where the browser goes.
 async fn finish_as_failed(
-    desk: &Desk,
+    call: Call<'_>,
     kept: &Kept,
     opened: &Opened,
     failure: &Failure<'_>,
@@ -282,7 +282,7 @@ async fn finish_as_failed(
         expires: opened.expires,
         said: kept.keys().hash(b"failed", &parts),
         completion: None,
-        now: desk.clock.now(),
+        now: call.context.clock.now(),
     };
     match kept.finish(finish).await? {
         Finished::Done | Finished::Again => Ok(sca::failed(&opened.pending, failure)),

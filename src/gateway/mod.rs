@@ -86,5 +86,5 @@ mod control_service;
 // Stopping.
 mod drain;
 
-pub use proxy::{Exchange, Gate, GateSettings, World};
+pub use proxy::{Exchange, Gate, GateSettings};
 pub use server::{Running, StartFault, serve, start};

@@ -12,21 +12,18 @@ use super::{
     upstream::Upstream,
 };
 use crate::{
-    admission::{
-        self, Admission, Admitted, Announced, Framing, Head, Outcome, Record, Snapshot, Trial,
-    },
+    admission::{self, Admission, Admitted, Announced, Framing, Head, Outcome, Record, Trial},
     clock::{Clock, Stopwatch, Timestamp},
     config,
+    in_use::{Current, InUse},
     interface::{
         QuotaLeft, Reason, Refusal,
         headers::{self, Fields, content, identifier},
     },
-    sca::Links,
     signing::{AnswerSigning, Asserter},
     state::Kept,
-    telemetry::{Handles, Telemetry},
+    telemetry::Telemetry,
 };
-use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{
@@ -77,35 +74,10 @@ const OF_OTHER_BYTES: [&str; 5] = [
     "repr-digest",
 ];
 
-/// What requests are judged by, the links by which their PSUs authenticate, and the metric handles made for it: replaced
-/// together, never one without the others.
-#[derive(Debug)]
-pub struct World {
-    snapshot: Snapshot,
-    links: Arc<Links>,
-    handles: Handles,
-}
-
-impl World {
-    /// A snapshot that is taken into use.
-    pub fn new(snapshot: Snapshot, links: Arc<Links>, telemetry: &Telemetry) -> Self {
-        let handles = telemetry.handles(&snapshot.catalogue);
-        Self {
-            snapshot,
-            links,
-            handles,
-        }
-    }
-
-    pub(super) const fn snapshot(&self) -> &Snapshot {
-        &self.snapshot
-    }
-}
-
 /// The gate: what is done with a request.
 #[derive(Debug)]
 pub struct Gate {
-    world: Arc<ArcSwap<World>>,
+    current: Arc<Current>,
     kept: Arc<Kept>,
     clock: Clock,
     telemetry: Arc<Telemetry>,
@@ -140,7 +112,7 @@ pub struct GateSettings {
 /// What is known of the request that is on its way.
 #[derive(Debug)]
 pub struct Exchange {
-    world: Arc<World>,
+    in_use: Arc<InUse>,
     record: Record,
     admitted: Option<Admitted>,
     outcome: Option<Outcome>,
@@ -161,7 +133,7 @@ pub struct Exchange {
 impl Gate {
     /// A gate in front of one upstream.
     pub fn new(
-        world: World,
+        current: Arc<Current>,
         kept: Arc<Kept>,
         clock: Clock,
         telemetry: Arc<Telemetry>,
@@ -172,7 +144,7 @@ impl Gate {
         let signing = settings.response_signing.take();
         let upstream = Upstream::new(&settings.upstream, settings.asserter.take(), signing);
         Self {
-            world: Arc::new(ArcSwap::from_pointee(world)),
+            current,
             kept,
             clock,
             telemetry,
@@ -186,9 +158,9 @@ impl Gate {
         }
     }
 
-    /// Where the world stands that the next request is judged by.
-    pub(super) const fn world(&self) -> &Arc<ArcSwap<World>> {
-        &self.world
+    /// What is measured.
+    pub(super) const fn telemetry(&self) -> &Arc<Telemetry> {
+        &self.telemetry
     }
 
     /// The requests that are not finished.
@@ -213,9 +185,9 @@ impl Gate {
             session.set_keepalive(None);
             return Err(Refusal::new(Reason::Overloaded));
         }
-        let World {
+        let InUse {
             snapshot, links, ..
-        } = exchange.world.as_ref();
+        } = exchange.in_use.as_ref();
         let trial = Trial::open(snapshot, &self.clock, &mut exchange.record);
         if body::announced(session) == Announced::Nothing {
             let received = session.req_header();
@@ -258,7 +230,7 @@ impl Gate {
         }
         exchange.outcome = Some(Outcome::Forwarded(status));
         answer::clean(&mut head.headers);
-        let catalogue = &exchange.world.snapshot.catalogue;
+        let catalogue = &exchange.in_use.snapshot.catalogue;
         let inside = self.upstream.inside();
         inside.clean(&mut head.headers, catalogue, |place, done| {
             self.names_inside(exchange, place, done);
@@ -285,7 +257,7 @@ impl Gate {
 
     /// Looks at the first part of an answer's body, as it came (FWD-7). The gateway's own page is nobody's secret.
     pub(super) fn look_at(&self, part: &[u8], exchange: &Exchange) {
-        let page = Some(exchange.world.links.page());
+        let page = Some(exchange.in_use.links.page());
         if self.upstream.inside().is_linked_in(part, page) {
             self.names_inside(exchange, Place::Body, Done::Passed);
         }
@@ -327,7 +299,7 @@ impl Gate {
         let left = settle::answered(admitted, &self.kept, head.status.as_u16()).await;
         if head.status.is_success() {
             let now = self.clock.now();
-            let account_ids = &exchange.world.snapshot.policy.account_ids;
+            let account_ids = &exchange.in_use.snapshot.policy.account_ids;
             let (kept, telemetry) = (&*self.kept, &*self.telemetry);
             settle::learn(admitted, &head.headers, now, account_ids, kept, telemetry).await;
         }
@@ -360,7 +332,7 @@ impl Gate {
             system: &self.settings.system,
             operation: exchange.record.operation().map(Arc::as_ref),
             request_id: exchange.request_id.as_ref(),
-            catalogue: &exchange.world.snapshot.catalogue,
+            catalogue: &exchange.in_use.snapshot.catalogue,
             signer: self.upstream.signer(),
         }
     }
@@ -598,7 +570,7 @@ impl Gate {
     pub fn open(&self, session: &Session) -> Exchange {
         let id = session.get_header(&headers::X_REQUEST_ID.name);
         Exchange {
-            world: self.world.load_full(),
+            in_use: self.current.load_full(),
             record: Record::open(),
             admitted: None,
             outcome: None,
@@ -691,7 +663,7 @@ impl Gate {
 
     fn write_line(&self, exchange: &Exchange, outcome: Outcome, status: Option<u16>) {
         self.telemetry.take(
-            &exchange.world.handles,
+            &exchange.in_use.handles,
             crate::telemetry::Finished {
                 record: &exchange.record,
                 outcome,

@@ -4,22 +4,22 @@ use super::{
     control_service::ControlService,
     door::Door,
     drain::{self, BySignal, Drain, Drained},
-    proxy::{Gate, GateSettings, World},
+    proxy::{Gate, GateSettings},
     public::Public,
-    reload::{Origin, Reloader, Running as InUse, ends},
-    tls::{self, Identity},
+    reload::Reloader,
+    tls,
 };
 use crate::{
     admission::Snapshot,
     clock::{Clock, Stopwatch},
     config::{ControlAddress, Listener, Settings},
-    control::{self, Current, Desk, Reload},
+    control::{self, ControlContext, Reload},
+    in_use::{Current, InUse},
     sca::KeyFault,
     signing::{self, Asserter, AssertionSettings},
     state::{Kept, OpenFault},
     telemetry::Telemetry,
 };
-use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use pingora::{
     listeners::{L4BufferSettings, ListenerConfig},
@@ -29,7 +29,6 @@ use pingora::{
     },
     services::{background::background_service, listening::Service},
 };
-use rustls::sign::CertifiedKey;
 use std::{
     net::{SocketAddr, TcpListener},
     path::PathBuf,
@@ -102,8 +101,8 @@ pub fn serve(settings: Settings) -> Result<(), StartFault> {
 /// # Errors
 /// Why it does not start.
 pub fn start(settings: Settings, clock: Clock) -> Result<Running, StartFault> {
-    let address = settings.listener.address;
-    let control = settings.control.address.clone();
+    let address = settings.fixed.listener.address;
+    let control = settings.fixed.control.clone();
     let prepared = prepare(settings, clock)?;
     let Prepared {
         server,
@@ -196,70 +195,61 @@ struct Prepared {
 
 fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
     // pingora ends the process where it cannot listen; asking first gives a sentence.
-    let address = settings.listener.address;
+    let Settings { fixed, reloadable } = settings;
+    let address = fixed.listener.address;
     TcpListener::bind(address).map_err(|error| StartFault::Listen(address, error))?;
-    let current = Current::of(&settings);
-    let telemetry = Arc::new(Telemetry::new(settings.log.access));
-    let origin = Origin::of(&settings);
-    let Settings {
-        system,
-        listener,
-        control,
-        upstream,
-        sca,
-        assertion,
-        response_signing,
-        state,
-        snapshot,
-        watch,
-        ..
-    } = settings;
-    let bound = control::Bound::bind(&control.address)
-        .map_err(|error| StartFault::Control(control.address.clone(), error))?;
+    let telemetry = Arc::new(Telemetry::new(fixed.log.access));
+    let bound = control::Bound::bind(&fixed.control)
+        .map_err(|error| StartFault::Control(fixed.control.clone(), error))?;
+    let sca = &reloadable.sca;
     let links = sca
-        .links(snapshot.policy.environment, clock.now())
+        .links(fixed.environment, clock.now())
         .map_err(|fault| StartFault::TokenKeys(sca.token_keys.clone(), fault))?;
-    let links = Arc::new(links);
-    let kept = Arc::new(Kept::open(&state).map_err(StartFault::State)?);
-    let asserter = asserter(assertion, &system)?;
-    let mut server = server(listener.threads);
-    let longest = drain::longest(&listener, &upstream);
-    take_into_use(&snapshot, &listener.identity, &clock, &telemetry)?;
-    let world = World::new(snapshot, Arc::clone(&links), &telemetry);
-    let gate_settings = GateSettings {
-        system: system.clone(),
-        keepalive: listener.keepalive,
-        body_timeout: listener.body_timeout,
-        upstream,
-        asserter: asserter.clone(),
-        response_signing,
-    };
+    let kept = Arc::new(Kept::open(&fixed.state).map_err(StartFault::State)?);
+    let asserter = asserter(fixed.assertion.as_ref(), &fixed.system)?;
+    let mut server = server(fixed.listener.threads);
+    let longest = drain::longest(&fixed.listener, &fixed.upstream);
+    let source = reloadable.files.source.clone();
+    start_checks(&reloadable.snapshot, &clock)?;
+    let in_use = InUse::new(&fixed, reloadable, links, &telemetry, clock.now());
+    let current = Arc::new(Current::from_pointee(in_use));
     let gate = Gate::new(
-        world,
+        Arc::clone(&current),
         Arc::clone(&kept),
         clock.clone(),
         Arc::clone(&telemetry),
-        gate_settings,
+        GateSettings {
+            system: fixed.system.clone(),
+            keepalive: fixed.listener.keepalive,
+            body_timeout: fixed.listener.body_timeout,
+            upstream: fixed.upstream.clone(),
+            asserter: asserter.clone(),
+            response_signing: fixed.response_signing.clone(),
+        },
     );
     let drain = Drain::new(Arc::clone(gate.underway()), longest);
-    let in_use = InUse {
-        world: Arc::clone(gate.world()),
-        identity: Arc::new(Identity::new(Arc::clone(&listener.identity))),
-        links: Arc::new(ArcSwap::new(links)),
-        current: Arc::new(ArcSwap::from_pointee(current)),
-    };
-    let (identity, links) = (Arc::clone(&in_use.identity), Arc::clone(&in_use.links));
-    let current = Arc::clone(&in_use.current);
-    let reload = origin.map(|origin| -> Arc<dyn Reload> {
-        let telemetry = Arc::clone(&telemetry);
-        Arc::new(Reloader::new(origin, in_use, clock.clone(), telemetry))
-    });
     let accepting = Arc::new(AtomicBool::new(false));
-    let desk = Desk {
+    let public = listen(
+        gate,
+        &fixed.listener,
+        Arc::clone(&current),
+        Arc::clone(&accepting),
+    )?;
+    let (system, watch) = (fixed.system.clone(), fixed.watch);
+    let reload = source.map(|source| -> Arc<dyn Reload> {
+        let (current, telemetry) = (Arc::clone(&current), Arc::clone(&telemetry));
+        Arc::new(Reloader::new(
+            source,
+            fixed,
+            current,
+            clock.clone(),
+            telemetry,
+        ))
+    });
+    let context = ControlContext {
         system,
         asserter,
         current,
-        links,
         kept,
         clock,
         telemetry: Arc::clone(&telemetry),
@@ -267,8 +257,7 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
         watch,
         accepting: Arc::clone(&accepting),
     };
-    let public = listen(gate, &listener, identity, &desk)?;
-    let control = control::Listener::new(bound, Arc::new(desk));
+    let control = control::Listener::new(bound, Arc::new(context));
     add_listeners(&mut server, public, control, &drain);
     Ok(Prepared {
         server,
@@ -280,7 +269,7 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
 
 /// What signs the core's assertions, where there are any (FWD-1).
 fn asserter(
-    settings: Option<AssertionSettings>,
+    settings: Option<&AssertionSettings>,
     system: &str,
 ) -> Result<Option<Arc<Asserter>>, StartFault> {
     let asserter = settings.map(|settings| settings.asserter(system).map(Arc::new));
@@ -288,15 +277,9 @@ fn asserter(
     asserter.map_err(|(path, fault)| StartFault::AssertionKey(path, fault))
 }
 
-/// Starts what the snapshot's trust needs beside it, and shows it to the operator.
-fn take_into_use(
-    snapshot: &Snapshot,
-    identity: &CertifiedKey,
-    clock: &Clock,
-    telemetry: &Telemetry,
-) -> Result<(), StartFault> {
+/// Starts the threads that check for revocation, and logs how old the registers are.
+fn start_checks(snapshot: &Snapshot, clock: &Clock) -> Result<(), StartFault> {
     if let Some(registers) = &snapshot.registers {
-        telemetry.watch_registers(registers);
         let read = registers.read();
         tracing::info!(
             identities = registers.len(),
@@ -307,37 +290,30 @@ fn take_into_use(
             "registers are read"
         );
     }
-    if let Some(revocation) = snapshot.trust.revocation() {
-        revocation
+    match snapshot.trust.revocation() {
+        Some(revocation) => revocation
             .start(clock)
-            .map_err(|error| StartFault::Revocation(error.to_string()))?;
+            .map_err(|error| StartFault::Revocation(error.to_string())),
+        None => Ok(()),
     }
-    telemetry.watch_revocation(snapshot.trust.revocation().map(|own| own.counters()));
-    telemetry.took_into_use(
-        clock.now(),
-        ends(&snapshot.trust, identity),
-        snapshot.trust.seen(),
-    );
-    Ok(())
 }
 
 /// The public listener, with the gate behind it.
 fn listen(
     gate: Gate,
     listener: &Listener,
-    identity: Arc<Identity>,
-    desk: &Desk,
+    current: Arc<Current>,
+    accepting: Arc<AtomicBool>,
 ) -> Result<Public<Door<Gate>>, StartFault> {
-    let telemetry = Arc::clone(&desk.telemetry);
+    let telemetry = Arc::clone(gate.telemetry());
     let door = Door::new(gate, listener.max_connections, telemetry);
     let mut service = Service::new("gateway".into(), door);
-    let tls = tls::settings(identity, listener.client_auth);
+    let tls = tls::settings(current, listener.client_auth);
     let tls = tls.map_err(|error| StartFault::Proxy(error.to_string()))?;
     let endpoint = ListenerConfig::tcp(listener.address.to_string()).tls(tls);
     let buffers = L4BufferSettings::default().read(READ_BUFFER);
     service.add_listener(endpoint.l4_buffer(buffers));
     let address = listener.address.to_string();
-    let accepting = Arc::clone(&desk.accepting);
     Ok(Public::new(service, address, accepting))
 }
 

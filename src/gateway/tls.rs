@@ -1,8 +1,7 @@
 //! TLS (TLS-1): rustls on aws-lc-rs, 1.2 and 1.3, with HTTP/2 and HTTP/1.1 by ALPN (TLS-2).
 
 use super::{client_auth, door::Connection};
-use crate::{config::ClientAuth, trust::Shown};
-use arc_swap::ArcSwap;
+use crate::{config::ClientAuth, in_use::Current, trust::Shown};
 use async_trait::async_trait;
 use pingora::{
     Result,
@@ -16,9 +15,9 @@ use rustls::{
 use std::{any::Any, sync::Arc};
 
 /// What the listener speaks.
-pub(super) fn settings(identity: Arc<Identity>, client_auth: ClientAuth) -> Result<TlsSettings> {
+pub(super) fn settings(current: Arc<Current>, client_auth: ClientAuth) -> Result<TlsSettings> {
     let mut settings = TlsSettings::with_callbacks(Box::new(Greeter))?;
-    settings.set_cert_resolver(identity);
+    settings.set_cert_resolver(Arc::new(CurrentIdentity(current)));
     if let Some(verifier) = client_auth::verifier(client_auth) {
         settings.set_client_cert_verifier(verifier);
     }
@@ -26,24 +25,13 @@ pub(super) fn settings(identity: Arc<Identity>, client_auth: ClientAuth) -> Resu
     Ok(settings)
 }
 
-/// The one certificate of the gateway, as of now.
+/// The certificate of the configuration in use: each handshake asks anew.
 #[derive(Debug)]
-pub(super) struct Identity(ArcSwap<CertifiedKey>);
+struct CurrentIdentity(Arc<Current>);
 
-impl Identity {
-    pub(super) fn new(certified: Arc<CertifiedKey>) -> Self {
-        Self(ArcSwap::new(certified))
-    }
-
-    /// From the next handshake on.
-    pub(super) fn replace(&self, certified: Arc<CertifiedKey>) {
-        self.0.store(certified);
-    }
-}
-
-impl ResolvesServerCert for Identity {
+impl ResolvesServerCert for CurrentIdentity {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.0.load_full())
+        Some(Arc::clone(&self.0.load().identity))
     }
 }
 

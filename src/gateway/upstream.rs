@@ -94,7 +94,7 @@ impl Upstream {
 
     /// What signs answers.
     pub(super) fn signer(&self) -> Option<&AnswerSigner> {
-        self.signing.as_ref().map(|signing| &signing.signer)
+        self.signing.as_ref().map(|signing| &*signing.signer)
     }
 
     /// Which hosts no answer may give away.

@@ -151,7 +151,10 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Box<dyn std::error::Error>> {
         .map_err(|faults| DemoFault::Configuration(faults.to_string()))?;
     let control = callable_control(&args.config, &settings)?;
     check_page(&args.config, &settings)?;
-    let (listener, upstream) = (settings.listener.address, settings.upstream.address);
+    let (listener, upstream) = (
+        settings.fixed.listener.address,
+        settings.fixed.upstream.address,
+    );
     check_addresses(&args.config, listener, control, upstream)?;
     let place = Place::new(&args.config, listener, control, upstream)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -289,17 +292,17 @@ fn prepare_certificates(
 
 /// The core calls it as anybody on this machine may.
 fn callable_control(config: &Path, settings: &Settings) -> Result<SocketAddr, DemoFault> {
-    let control = &settings.control;
-    let address = control.address.tcp();
+    let access = &settings.reloadable.control;
+    let address = settings.fixed.control.tcp();
     address
-        .filter(|_| control.token.is_none() && control.tls.is_none() && control.hosts.is_none())
+        .filter(|_| access.token.is_none() && access.tls.is_none() && access.hosts.is_none())
         .ok_or_else(|| DemoFault::NoControl(config.to_owned()))
 }
 
 /// The page is where the core listens.
 fn check_page(config: &Path, settings: &Settings) -> Result<(), DemoFault> {
-    let expected = format!("http://{}/sca", settings.upstream.address);
-    let page = &settings.sca.page;
+    let expected = format!("http://{}/sca", settings.fixed.upstream.address);
+    let page = &settings.reloadable.sca.page;
     if *page == expected {
         return Ok(());
     }

@@ -12,13 +12,13 @@ use rustls::{
     sign::{CertifiedKey, Signer},
 };
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
+use std::{fmt::Write, sync::Arc};
 
 /// How answers are signed.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AnswerSigning {
     /// Certificate and key.
-    pub signer: AnswerSigner,
+    pub signer: Arc<AnswerSigner>,
     /// The most bytes of a body that is held to be signed; a longer one goes out unsigned. Default 64 KiB.
     pub body_limit: usize,
 }
@@ -35,6 +35,13 @@ pub struct AnswerSigner {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UnfitKey(&'static str);
+
+/// Equal where the certificate is: the key is the one that fits it.
+impl PartialEq for AnswerSigner {
+    fn eq(&self, other: &Self) -> bool {
+        self.certificate == other.certificate
+    }
+}
 
 impl AnswerSigner {
     /// What signs with a key that fits its certificate.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 const LIFETIME: u64 = 60;
 
 /// How assertions are signed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AssertionSettings {
     /// The file of the key that signs; the first start makes it.
     pub key: PathBuf,

@@ -14,7 +14,6 @@ mod seals;
 mod state;
 
 pub use metrics::Handles;
-pub use seals::token_seals;
 
 use crate::{
     admission::{Outcome, Record},
@@ -26,10 +25,8 @@ use crate::{
 use access::AccessLog;
 use http::HeaderValue;
 use metrics::Metrics;
-use registers::RegisterMetrics;
 use reload::ReloadMetrics;
-use revocation::RevocationMetrics;
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 /// A request that has ended.
 #[derive(Debug)]
@@ -50,12 +47,27 @@ pub struct Finished<'a> {
     pub at: Timestamp,
 }
 
+/// What metrics show of the configuration in use.
+#[derive(Debug)]
+pub struct ConfigurationFacts<'a> {
+    /// When it was taken into use.
+    pub since: Timestamp,
+    /// When certificates end: the listener's own, and of each set of anchors the one that ends first.
+    pub ends: Vec<(&'static str, Timestamp)>,
+    /// The certificates of TPPs by which a signature has verified.
+    pub seen: Seen,
+    /// The registers; none where they are not checked.
+    pub registers: Option<&'a Registers>,
+    /// The counters of revocation; none where it is not checked.
+    pub revocation: Option<&'a RevocationCounters>,
+    /// The number of tokens that each key of SCA links has sealed, by the key's id.
+    pub seals: Vec<(String, u64)>,
+}
+
 /// Metrics and access log of one gateway.
 #[derive(Debug)]
 pub struct Telemetry {
     metrics: Metrics,
-    registers: RegisterMetrics,
-    revocation: RevocationMetrics,
     reload: ReloadMetrics,
     access: Option<AccessLog>,
 }
@@ -65,8 +77,6 @@ impl Telemetry {
     pub fn new(access: bool) -> Self {
         Self {
             metrics: Metrics::new(),
-            registers: RegisterMetrics::default(),
-            revocation: RevocationMetrics::default(),
             reload: ReloadMetrics::default(),
             access: access.then(AccessLog::to_standard_output),
         }
@@ -116,31 +126,32 @@ impl Telemetry {
         self.metrics.psu_bound_elsewhere(by);
     }
 
-    /// Shows the registers that are in use.
-    pub fn watch_registers(&self, registers: &Arc<Registers>) {
-        self.registers.watch(registers);
-    }
-
-    /// Shows the counters of the revocation that is in use; none where it is not checked.
-    pub fn watch_revocation(&self, counters: Option<&Arc<RevocationCounters>>) {
-        self.revocation.watch(counters);
-    }
-
     /// Counts a reload, and whether the configuration was taken into use.
     pub fn reloaded(&self, taken: bool) {
         self.reload.count(taken);
     }
 
-    /// From now on this configuration is in use: when what it names ends, by what it is, and the TPP certificates that are seen.
-    pub fn took_into_use(&self, at: Timestamp, ends: Vec<(&'static str, Timestamp)>, seen: Seen) {
-        self.reload.took_into_use(at, ends, seen);
+    /// Everything in Prometheus' text format, with the counters of the store and the facts of the configuration in use.
+    pub fn metrics(&self, state: &Counters, facts: &ConfigurationFacts<'_>) -> String {
+        let mut text = self.metrics.text(state::families(state));
+        // Nothing that is written to a string fails.
+        let _ = self.write_configuration(facts, &mut text);
+        text
     }
 
-    /// Everything, in Prometheus' text format, with what the store counted.
-    pub fn metrics(&self, state: &Counters) -> String {
-        self.metrics.text(state::families(state))
-            + &self.registers.text()
-            + &self.revocation.text()
-            + &self.reload.text()
+    fn write_configuration(
+        &self,
+        facts: &ConfigurationFacts<'_>,
+        out: &mut String,
+    ) -> std::fmt::Result {
+        if let Some(registers) = facts.registers {
+            registers::write(registers, out)?;
+        }
+        if let Some(counters) = facts.revocation {
+            revocation::write(counters, out)?;
+        }
+        self.reload.write(out)?;
+        reload::write_facts(facts, out)?;
+        seals::write(&facts.seals, out)
     }
 }

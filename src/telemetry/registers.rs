@@ -1,30 +1,10 @@
-//! What there is to see of the registers, as metrics: read where it is counted, at the moment that somebody asks.
+//! The registers in use, as metrics. The registers count; their counters are read when somebody asks.
 
 use crate::{clock::Timestamp, trust::Registers};
-use arc_swap::ArcSwapOption;
-use std::{fmt::Write, sync::Arc};
+use std::fmt::Write;
 
-/// The registers in use; none where they are not checked.
-#[derive(Debug, Default)]
-pub(super) struct RegisterMetrics(ArcSwapOption<Registers>);
-
-impl RegisterMetrics {
-    /// From now on these are shown.
-    pub(super) fn watch(&self, registers: &Arc<Registers>) {
-        self.0.store(Some(Arc::clone(registers)));
-    }
-
-    /// In Prometheus' text format.
-    pub(super) fn text(&self) -> String {
-        let mut text = String::new();
-        if let Some(registers) = self.0.load_full() {
-            let _ = write(&registers, &mut text);
-        }
-        text
-    }
-}
-
-fn write(registers: &Registers, out: &mut String) -> std::fmt::Result {
+/// Writes them in Prometheus' text format.
+pub(super) fn write(registers: &Registers, out: &mut String) -> std::fmt::Result {
     let entries = u64::try_from(registers.len()).unwrap_or(u64::MAX);
     let as_of = registers.as_of().map(Timestamp::unix);
     let all = [

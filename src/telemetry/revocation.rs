@@ -1,30 +1,10 @@
-//! What revocation counts, as metrics: read where it is counted, at the moment that somebody asks.
+//! The counters of revocation, as metrics. They are read when somebody asks.
 
 use crate::trust::revocation::Counters;
-use arc_swap::ArcSwapOption;
-use std::{fmt::Write, sync::Arc};
+use std::fmt::Write;
 
-/// The counters of the trust in use; none where revocation is not checked.
-#[derive(Debug, Default)]
-pub(super) struct RevocationMetrics(ArcSwapOption<Counters>);
-
-impl RevocationMetrics {
-    /// From now on these are shown.
-    pub(super) fn watch(&self, counters: Option<&Arc<Counters>>) {
-        self.0.store(counters.cloned());
-    }
-
-    /// In Prometheus' text format.
-    pub(super) fn text(&self) -> String {
-        let mut text = String::new();
-        if let Some(counters) = self.0.load_full() {
-            let _ = write(&counters, &mut text);
-        }
-        text
-    }
-}
-
-fn write(counters: &Counters, out: &mut String) -> std::fmt::Result {
+/// Writes them in Prometheus' text format.
+pub(super) fn write(counters: &Counters, out: &mut String) -> std::fmt::Result {
     out.write_str(
         "# HELP portvakt_revocation_fetches_total CRLs and OCSP answers fetched, by how it ended.\n\
          # TYPE portvakt_revocation_fetches_total counter\n",

@@ -3,14 +3,8 @@
 use crate::sca::{MOST_SEALS, SEALS_ALERT};
 use std::fmt::Write;
 
-/// In Prometheus' text format: each key by its id, which every token shows.
-pub fn token_seals(keys: impl Iterator<Item = (String, u64)>) -> String {
-    let mut text = String::new();
-    let _ = write(&mut text, keys);
-    text
-}
-
-fn write(out: &mut String, keys: impl Iterator<Item = (String, u64)>) -> std::fmt::Result {
+/// Writes them in Prometheus' text format: each key by its id, which every token shows.
+pub(super) fn write(keys: &[(String, u64)], out: &mut String) -> std::fmt::Result {
     let name = "portvakt_sca_token_seals";
     writeln!(
         out,
@@ -38,7 +32,8 @@ mod tests {
     #[test]
     fn each_key_has_a_sample() {
         let keys = [("0000000a".to_owned(), 7), ("00000009".to_owned(), 0)];
-        let text = token_seals(keys.into_iter());
+        let mut text = String::new();
+        write(&keys, &mut text).unwrap();
         let samples: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(
             samples,

@@ -61,8 +61,8 @@ pub fn run(
     let input = BufReader::with_capacity(1 << 20, File::open(file).map_err(unusable)?);
     let runtime = tokio::runtime::Runtime::new().map_err(unusable)?;
     let imported = runtime.block_on(async {
-        let kept = Arc::new(Kept::open(&settings.state)?);
-        let account_ids = &settings.snapshot.policy.account_ids;
+        let kept = Arc::new(Kept::open(&settings.fixed.state)?);
+        let account_ids = &settings.reloadable.snapshot.policy.account_ids;
         Ok::<_, PsuFault>(import(input, &kept, clock, account_ids, progress).await?)
     })?;
     Ok(match imported.bad {

@@ -53,7 +53,7 @@ pub fn run(
 ) -> Result<ExitCode, ScaFault> {
     let ScaCommand::RotateKey { config } = command;
     let settings = Settings::load(config).map_err(ScaFault::Config)?;
-    let path = &settings.sca.token_keys;
+    let path = &settings.reloadable.sca.token_keys;
     let shown = path.display();
     let rotated = rotate(path, now).map_err(|fault| match fault {
         KeyFault::File(fault) if fault.is_missing() => ScaFault::NoKeys(path.clone()),
@@ -70,7 +70,12 @@ pub fn run(
             "{shown}: step 2 of 2: the new key seals tokens, the old one still opens those that are under way.\n\
              Copy the file to every replica and restart each. The next rotation drops the old key: begin it when all\n\
              of them have run with this file for {} minutes, or later.",
-            settings.sca.token_lifetime.as_secs().div_ceil(60)
+            settings
+                .reloadable
+                .sca
+                .token_lifetime
+                .as_secs()
+                .div_ceil(60)
         )?,
     }
     Ok(ExitCode::SUCCESS)

@@ -231,9 +231,13 @@ fn flipped(text: &str, place: usize) -> String {
 fn nothing_is_admitted_without_the_evidence_of_every_check() {
     let gate = Gate::builder().for_program();
     let settings = Settings::parse("gateway.yaml", gate.yaml(), gate.folder()).unwrap();
-    let world = settings.snapshot;
-    let links = settings.sca.links(Environment::Sandbox, NOW).unwrap();
-    let (links, kept) = (Arc::new(links), Kept::open(&settings.state).unwrap());
+    let world = settings.reloadable.snapshot;
+    let links = settings
+        .reloadable
+        .sca
+        .links(Environment::Sandbox, NOW)
+        .unwrap();
+    let (links, kept) = (Arc::new(links), Kept::open(&settings.fixed.state).unwrap());
     let clock = Clock::standing(NOW);
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
     let judge = |request: &SignedRequest| {

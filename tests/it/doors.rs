@@ -1,8 +1,7 @@
 //! The doors to the upstream, with an application that forgets to judge: even so nothing gets through (SIG-11).
 
-use crate::harness::{Upstream, world};
+use crate::harness::{self, Upstream, world};
 use async_trait::async_trait;
-use openssl::x509::X509;
 use pingora::{
     apps::{HttpServerApp, ReusedHttpStream},
     protocols::http::ServerSession as Session,
@@ -13,16 +12,13 @@ use pingora::{
     services::listening::Service,
 };
 use portvakt::{
-    admission::{Policy, Snapshot},
     clock::Clock,
-    config,
-    gateway::{Gate, GateSettings, World},
-    interface::operations::{Catalogue, Environment, builtin},
-    sca::{Links, TokenKeys},
+    config::{self, Settings},
+    gateway::{Gate, GateSettings},
+    in_use::{Current, InUse},
     signing::{AnswerSigner, AnswerSigning},
     state::{Kept, StateSettings},
     telemetry::Telemetry,
-    trust::{Anchors, Trust},
 };
 use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
@@ -116,7 +112,7 @@ fn an_unadmitted_request_opens_no_connection_for_a_signed_answer() {
     let provider = rustls::crypto::aws_lc_rs::default_provider();
     let identity = CertifiedKey::from_der(vec![certificate], key, &provider).unwrap();
     let signing = AnswerSigning {
-        signer: AnswerSigner::new(&identity).unwrap(),
+        signer: Arc::new(AnswerSigner::new(&identity).unwrap()),
         body_limit: 1,
     };
     let answer = serve(gate(upstream.address(), Some(signing)));
@@ -129,17 +125,12 @@ fn an_unadmitted_request_opens_no_connection_for_a_signed_answer() {
 }
 
 fn gate(upstream: SocketAddr, response_signing: Option<AnswerSigning>) -> Gate {
-    let anchors = Anchors::new(
-        vec![X509::from_der(world().root.der()).unwrap()],
-        Vec::new(),
-    )
-    .unwrap();
-    let snapshot = Snapshot::new(
-        Policy::new(Environment::Sandbox),
-        Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
-        Trust::new(anchors),
-    );
-    let telemetry = Arc::new(Telemetry::new(false));
+    let written = harness::Gate::builder().for_program();
+    let Settings { fixed, reloadable } =
+        Settings::parse("gateway.yaml", written.yaml(), written.folder()).unwrap();
+    let (telemetry, now) = (Arc::new(Telemetry::new(false)), Clock::System.now());
+    let links = reloadable.sca.links(fixed.environment, now).unwrap();
+    let in_use = InUse::new(&fixed, reloadable, links, &telemetry, now);
     let settings = GateSettings {
         system: "portvakt".into(),
         keepalive: Duration::from_secs(5),
@@ -156,21 +147,12 @@ fn gate(upstream: SocketAddr, response_signing: Option<AnswerSigning>) -> Gate {
         response_signing,
     };
     Gate::new(
-        World::new(snapshot, links(), &telemetry),
+        Arc::new(Current::from_pointee(in_use)),
         kept(),
         Clock::System,
         telemetry,
         settings,
     )
-}
-
-/// Links that nobody needs: nothing is admitted.
-fn links() -> Arc<Links> {
-    let folder = tempfile::tempdir().unwrap();
-    let now = Clock::System.now();
-    let keys = TokenKeys::read_or_make(&folder.path().join("keys"), now).unwrap();
-    let (page, lifetime) = ("https://bank.example/sca", Duration::from_secs(900));
-    Arc::new(Links::new(page, lifetime, Environment::Sandbox, keys))
 }
 
 /// A state that nobody needs: nothing is admitted.

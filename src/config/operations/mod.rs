@@ -16,12 +16,15 @@ mod parameters;
 mod tests;
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 
 use self::added::read_added;
 use self::built_in::read_built_in;
 use self::keys::name_or_group;
 use super::document::Document;
 use super::fault::{Inspection, Place};
+use super::pem;
+use super::section::Section;
 use super::value::Value;
 use crate::interface::operations::{self, Catalogue, Environment, Environments, Operation};
 
@@ -43,8 +46,35 @@ enum Origin {
     Added,
 }
 
+/// Reads the key `operations`: the catalogue of the interface, with the changes of the operator's file, and that file's path.
+pub(super) fn read_catalogue(
+    root: &mut Section<'_>,
+    environment: Environment,
+    inspection: &Inspection,
+    base: &Path,
+) -> (Option<PathBuf>, Option<Catalogue>) {
+    let Some(value) = root.optional("operations") else {
+        let catalogue = Catalogue::new(environment, operations::builtin());
+        // Unreachable: a test shows that no two built-in operations collide.
+        let catalogue = catalogue.map_err(|faults| {
+            faults
+                .into_iter()
+                .for_each(|fault| root.fault("operations", fault.text));
+        });
+        return (None, catalogue.ok());
+    };
+    let path = value.path(base);
+    let catalogue = path.as_ref().and_then(|path| {
+        let text = pem::read_text(path)
+            .map_err(|text| value.fault(text))
+            .ok()?;
+        read(&path.display().to_string(), &text, environment, inspection)
+    });
+    (path, catalogue)
+}
+
 /// Reads a catalogue file: `file` is its name in faults, `text` its content. Faults go to `inspection`; there is no catalogue then.
-pub(super) fn read(
+fn read(
     file: &str,
     text: &str,
     environment: Environment,

@@ -4,6 +4,7 @@ use super::*;
 use crate::{
     admission::Policy,
     clock::Timestamp,
+    config::Reloadable,
     interface::{
         headers::identity::IdentityForm,
         operations::{Environment, builtin},
@@ -16,31 +17,33 @@ use std::time::Duration;
 #[test]
 fn what_is_left_out_has_its_default() {
     let settings = Site::new().read(LEAST).unwrap();
-    assert_eq!(settings.system, "portvakt");
-    let listener = &settings.listener;
+    assert_eq!(settings.fixed.system, "portvakt");
+    let listener = &settings.fixed.listener;
     assert_eq!(listener.address.to_string(), "0.0.0.0:8443");
-    assert_eq!(listener.identity.cert.len(), 1);
+    assert_eq!(settings.reloadable.identity.cert.len(), 1);
     assert!(listener.threads >= 1);
     assert_eq!(listener.max_connections, 10_000);
     assert_eq!(listener.body_timeout, Duration::from_secs(10));
     assert_eq!(listener.keepalive, Duration::from_secs(60));
-    assert_eq!(settings.control.address.to_string(), "127.0.0.1:9100");
-    let upstream = &settings.upstream;
+    assert_eq!(settings.fixed.control.to_string(), "127.0.0.1:9100");
+    let upstream = &settings.fixed.upstream;
     assert_eq!(upstream.address.to_string(), "10.0.0.7:8080");
     assert_eq!(upstream.connect_timeout, Duration::from_secs(1));
     assert_eq!(upstream.read_timeout, Duration::from_secs(30));
     assert_eq!(upstream.idle_timeout, Duration::from_secs(60));
     assert!(upstream.reuse);
     assert_eq!(upstream.host, "10.0.0.7:8080");
-    let sca = &settings.sca;
+    let sca = &settings.reloadable.sca;
     assert_eq!(sca.page, "https://bank.example/sca");
     assert!(sca.token_keys.ends_with("../state/sca-token.keys"));
     assert_eq!(sca.token_lifetime, Duration::from_secs(900));
     assert_eq!(sca.psu_present, PsuPresent::SessionWhenSent);
     assert_eq!(sca.unknown_psu, UnknownPsu::Refuse);
-    assert!(settings.control.token.is_none() && settings.control.tls.is_none());
-    assert!(settings.assertion.is_none() && settings.response_signing.is_none());
-    let world = &settings.snapshot;
+    assert!(
+        settings.reloadable.control.token.is_none() && settings.reloadable.control.tls.is_none()
+    );
+    assert!(settings.fixed.assertion.is_none() && settings.fixed.response_signing.is_none());
+    let world = &settings.reloadable.snapshot;
     assert_eq!(world.policy.environment, Environment::Sandbox);
     assert_eq!(world.policy.body_limit, Policy::MAX_BODY);
     assert!(world.policy.also_signed.is_empty());
@@ -50,21 +53,34 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(world.policy.account_ids, AccountIds::default());
     assert!(world.policy.redirect_hosts.is_empty());
     assert_eq!(world.catalogue.operations().len(), builtin().len());
-    assert!(settings.trust.anchors.ends_with("../certs/anchors"));
-    assert_eq!(settings.trust.intermediates, None);
-    assert_eq!(settings.operations, None);
-    assert!(settings.state.file.ends_with("config/../state/portvakt.db"));
     assert!(
         settings
+            .reloadable
+            .trust
+            .anchors
+            .ends_with("../certs/anchors")
+    );
+    assert_eq!(settings.reloadable.trust.intermediates, None);
+    assert_eq!(settings.reloadable.operations, None);
+    assert!(
+        settings
+            .fixed
+            .state
+            .file
+            .ends_with("config/../state/portvakt.db")
+    );
+    assert!(
+        settings
+            .fixed
             .state
             .hash_key
             .ends_with("config/../state/hash.key")
     );
-    assert_eq!(settings.state.psus_in_memory, 100_000);
-    assert_eq!(settings.state.request_ids_in_memory, 2_000_000);
-    assert_eq!(settings.state.refusals_in_memory, 100_000);
-    assert!(settings.log.access);
-    assert_eq!(settings.log.level, tracing::Level::INFO);
+    assert_eq!(settings.fixed.state.psus_in_memory, 100_000);
+    assert_eq!(settings.fixed.state.request_ids_in_memory, 2_000_000);
+    assert_eq!(settings.fixed.state.refusals_in_memory, 100_000);
+    assert!(settings.fixed.log.access);
+    assert_eq!(settings.fixed.log.level, tracing::Level::INFO);
 }
 
 #[test]
@@ -112,13 +128,13 @@ log: {access: false, level: warn}
         "operations:\n- {name: card-list, method: GET, path: /v1/cards, role: PSP_AI}\n",
     );
     let settings = site.read(text).unwrap();
-    assert_eq!(settings.system, "my-bank");
-    let listener = &settings.listener;
+    assert_eq!(settings.fixed.system, "my-bank");
+    let listener = &settings.fixed.listener;
     assert_eq!((listener.threads, listener.max_connections), (3, 20));
     assert_eq!(listener.body_timeout, Duration::from_millis(250));
     assert_eq!(listener.keepalive, Duration::from_secs(900));
-    assert_eq!(settings.control.address.to_string(), "[::1]:9200");
-    let sca = &settings.sca;
+    assert_eq!(settings.fixed.control.to_string(), "[::1]:9200");
+    let sca = &settings.reloadable.sca;
     assert_eq!(sca.page, "http://localhost:8080/sca?lang=nb");
     assert!(sca.token_keys.ends_with("config/keys/sca"));
     assert_eq!(sca.token_lifetime, Duration::from_secs(300));
@@ -126,11 +142,11 @@ log: {access: false, level: warn}
     // 2027-01-01T00:00:00Z, and the end of the last day.
     let [since, until] = [1_798_761_600, 1_801_440_000].map(Timestamp::from_unix);
     assert_eq!(sca.unknown_psu, UnknownPsu::Learn { since, until });
-    let assertion = settings.assertion.unwrap();
+    let assertion = settings.fixed.assertion.unwrap();
     assert!(assertion.key.ends_with("config/keys/assertion"));
     assert_eq!(assertion.audience, "my-core");
     assert!(assertion.previous.is_none());
-    let upstream = &settings.upstream;
+    let upstream = &settings.fixed.upstream;
     let timeouts = [
         upstream.connect_timeout,
         upstream.read_timeout,
@@ -142,7 +158,7 @@ log: {access: false, level: warn}
     );
     assert!(!upstream.reuse);
     assert_eq!(upstream.host, "core.bank.internal");
-    let world = &settings.snapshot;
+    let world = &settings.reloadable.snapshot;
     assert_eq!(world.policy.body_limit, 16 * 1024);
     assert_eq!(
         world.policy.hosts,
@@ -162,41 +178,38 @@ log: {access: false, level: warn}
     );
     assert_eq!(world.catalogue.operations().len(), builtin().len() + 1);
     assert!(format!("{:?}", world.trust).contains("anchors: 1, intermediates: 1"));
-    assert!(settings.operations.unwrap().ends_with("own.yaml"));
-    let state = &settings.state;
+    assert!(
+        settings
+            .reloadable
+            .operations
+            .unwrap()
+            .ends_with("own.yaml")
+    );
+    let state = &settings.fixed.state;
     assert_eq!(state.file, Path::new("/srv/s.db"));
     assert_eq!(state.hash_key, site.path().join("config/k"));
     assert_eq!((state.psus_in_memory, state.refusals_in_memory), (0, 7));
     assert_eq!(state.request_ids_in_memory, 1_000);
-    assert!(!settings.log.access);
-    assert_eq!(settings.log.level, tracing::Level::WARN);
+    assert!(!settings.fixed.log.access);
+    assert_eq!(settings.fixed.log.level, tracing::Level::WARN);
 }
 
 #[test]
 fn the_example_runs_and_shows_the_true_defaults() {
     /// Everything but what differs from one load to the next: the cache of known TPPs.
     fn shown(settings: &Settings) -> String {
-        let Settings {
-            system,
-            listener,
+        let Settings { fixed, reloadable } = settings;
+        let Reloadable {
+            identity,
             control,
-            upstream,
-            state,
             sca,
-            assertion,
-            response_signing,
             snapshot,
             trust,
             operations,
-            log,
-            watch,
-            source: _,
             files: _,
-        } = settings;
-        format!(
-            "{system} {listener:?} {control:?} {upstream:?} {state:?} {sca:?} {assertion:?} {response_signing:?} {:?} {trust:?} {operations:?} {log:?} {watch:?}",
-            snapshot.policy
-        )
+        } = reloadable;
+        let policy = &snapshot.policy;
+        format!("{fixed:?} {identity:?} {control:?} {sca:?} {policy:?} {trust:?} {operations:?}")
     }
     let site = Site::new();
     site.write("config/gateway.yaml", GATEWAY);
@@ -204,8 +217,8 @@ fn the_example_runs_and_shows_the_true_defaults() {
     let all = uncommented(GATEWAY);
     let spelled_out = site.read(&all).unwrap();
     assert_eq!(shown(&written), shown(&spelled_out));
-    assert_eq!(written.listener.address.to_string(), "127.0.0.1:8443");
-    assert_eq!(written.upstream.address.to_string(), "127.0.0.1:8080");
+    assert_eq!(written.fixed.listener.address.to_string(), "127.0.0.1:8443");
+    assert_eq!(written.fixed.upstream.address.to_string(), "127.0.0.1:8080");
     let keys = |text: &str| {
         text.lines()
             .filter(|line| is_key(line.trim_start()))
@@ -223,7 +236,7 @@ fn the_examples_of_the_catalogue_file_are_right() {
     let site = Site::new();
     site.write("config/operations.yaml", uncommented(OPERATIONS));
     let settings = site.read(GATEWAY).unwrap();
-    let operations = settings.snapshot.catalogue.operations();
+    let operations = settings.reloadable.snapshot.catalogue.operations();
     assert_eq!(operations.len(), builtin().len() + 1);
     assert!(
         operations

@@ -26,7 +26,7 @@ fn a_folder_of_anchors_holds_certificates_only() {
     let pair = [certificate("a").0, certificate("b").0].concat();
     site.write("certs/anchors/pair.crt", pair);
     let settings = site.read(LEAST).unwrap();
-    assert!(format!("{:?}", settings.snapshot.trust).contains("anchors: 3"));
+    assert!(format!("{:?}", settings.reloadable.snapshot.trust).contains("anchors: 3"));
     std::fs::create_dir(site.path().join("certs/anchors/old")).unwrap();
     let faults = site.read(LEAST).unwrap_err();
     assert!(

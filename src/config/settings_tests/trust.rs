@@ -27,7 +27,7 @@ fn production_starts_with_every_check() {
     let text = format!(
         "{production}revocation: {{check: on}}\nregisters: {{check: on, local: tpps.yaml}}\n"
     );
-    let world = site.read(&text).unwrap().snapshot;
+    let world = site.read(&text).unwrap().reloadable.snapshot;
     assert_eq!(world.policy.environment, Environment::Production);
     assert_eq!(world.policy.revocation_unknown, WhenUnknown::Closed);
     let registers = world.registers.unwrap();
@@ -65,6 +65,7 @@ fn registers_are_on_in_production() {
         Site::new()
             .read(LEAST)
             .unwrap()
+            .reloadable
             .snapshot
             .registers
             .is_none()
@@ -192,10 +193,17 @@ fn copies_and_addresses_of_revocation() {
         let settings = site
             .read(&format!("{LEAST}{state}revocation: {{check: on{own}}}\n"))
             .unwrap();
-        let revocation = settings.snapshot.trust.revocation().unwrap();
+        let revocation = settings.reloadable.snapshot.trust.revocation().unwrap();
         let folder = revocation.copies().unwrap();
         assert!(folder.ends_with(expected), "{folder:?}");
-        assert!(settings.files.iter().all(|file| file != folder));
+        assert!(
+            settings
+                .reloadable
+                .files
+                .named
+                .iter()
+                .all(|file| file != folder)
+        );
     }
     let nobody = format!(
         "{LEAST}revocation: {{check: on, addresses: [{{issuer: ../certs/server.pem, ocsp: none, crl: none}}]}}\n"

@@ -124,8 +124,8 @@ pub fn run(args: &CertArgs, now: Timestamp, out: &mut dyn Write) -> Result<ExitC
 fn judges(args: &CertArgs) -> Result<Judges, CertFault> {
     if let Some(path) = &args.config {
         let settings = Settings::load(path).map_err(CertFault::Config)?;
-        let whose = settings.trust.anchors.display().to_string();
-        let anchors = settings.snapshot.trust.into_anchors();
+        let whose = settings.reloadable.trust.anchors.display().to_string();
+        let anchors = settings.reloadable.snapshot.trust.into_anchors();
         return Ok(Judges::By(Box::new(anchors), whose));
     }
     let Some(folder) = &args.anchors else {

@@ -147,13 +147,13 @@ fn request(
     })?;
     let mut settings = Settings::load(config).map_err(ExplainFault::Config)?;
     // What responders say is of today, and the request is of then; nor does explaining one call anybody.
-    settings.snapshot.trust = settings.snapshot.trust.with_revocation(None);
+    settings.reloadable.snapshot.trust = settings.reloadable.snapshot.trust.with_revocation(None);
     let moment = judge::Moment::of(&request, args.at, now);
-    let judged = judge::judge(&request, &settings.snapshot, moment)?;
+    let judged = judge::judge(&request, &settings.reloadable.snapshot, moment)?;
     report::write(
         &request,
         &judged,
-        &settings.snapshot,
+        &settings.reloadable.snapshot,
         theirs.as_deref(),
         out,
     )?;

@@ -90,7 +90,10 @@ pub fn run(
     | StateCommand::Export { config, .. }
     | StateCommand::Vacuum { config }
     | StateCommand::AcceptClock { config }) = command;
-    let state = Settings::load(config).map_err(StateFault::Config)?.state;
+    let state = Settings::load(config)
+        .map_err(StateFault::Config)?
+        .fixed
+        .state;
     let path = state.file.as_path();
     file::must_be_ours(path)?;
     let said = match command {

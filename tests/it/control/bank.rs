@@ -4,7 +4,8 @@ use crate::harness::{Answer, Wire, world};
 use portvakt::{
     clock::{Clock, Timestamp},
     config::{ControlAddress, Settings},
-    control::{Bound, Current, Desk, Listener},
+    control::{Bound, ControlContext, Listener},
+    in_use::{Current, InUse},
     interface::operations::Environment,
     sca::{Links, Pending, TokenKeys},
     state::{Kept, StateSettings},
@@ -76,24 +77,26 @@ impl Site {
 
     /// A listener with these keys of the section `control`, with a store.
     pub(super) fn start(&self, control: &str) -> Bank {
-        let settings = self.settings(control);
+        let Settings { fixed, reloadable } = self.settings(control);
         let clock = Clock::standing(NOW);
-        let links = Arc::new(settings.sca.links(Environment::Sandbox, NOW).unwrap());
-        let desk = Desk {
-            system: settings.system.clone(),
-            links: Arc::new(arc_swap::ArcSwap::new(Arc::clone(&links))),
+        let links = reloadable.sca.links(Environment::Sandbox, NOW).unwrap();
+        let telemetry = Arc::new(Telemetry::new(false));
+        let in_use = InUse::new(&fixed, reloadable, links, &telemetry, NOW);
+        let links = Arc::clone(&in_use.links);
+        let context = ControlContext {
+            system: fixed.system,
             kept: Arc::new(self.open()),
             clock: clock.clone(),
-            telemetry: Arc::new(Telemetry::new(false)),
+            telemetry,
             asserter: None,
-            current: Arc::new(arc_swap::ArcSwap::from_pointee(Current::of(&settings))),
+            current: Arc::new(Current::from_pointee(in_use)),
             reload: None,
             watch: None,
             accepting: Arc::new(true.into()),
         };
-        let address = settings.control.address.clone();
+        let address = fixed.control;
         let bound = Bound::bind(&address).unwrap();
-        let listener = Listener::new(bound, Arc::new(desk));
+        let listener = Listener::new(bound, Arc::new(context));
         let runtime = Runtime::new().unwrap();
         let (stop, stopped) = watch::channel(false);
         runtime.spawn(async move { listener.run(stopped.clone(), stopped).await });

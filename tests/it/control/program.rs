@@ -36,6 +36,7 @@ fn keys_are_rotated_in_two_steps() {
         text(&none.stderr).contains("sca-token.keys is not there yet: the first start makes it")
     );
     site.settings("")
+        .reloadable
         .sca
         .links(
             portvakt::interface::operations::Environment::Sandbox,

@@ -1,0 +1,171 @@
+//! The whole file: its sections in the order in which one needs another, and the keys that stand outside of a section.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::Level;
+
+use super::endpoints::{Listener, Upstream};
+use super::fault::{Inspection, Place};
+use super::section::Section;
+use super::settings::{Fixed, Log, ReadFiles, Reloadable, Settings};
+use super::value::Value;
+use super::{
+    control, endpoints, limits, operations, policy, registers, revocation, sca, signing, state,
+    trust,
+};
+use crate::admission::{Rates, Snapshot, WhenUnknown};
+use crate::interface::operations::{Catalogue, Environment};
+use crate::trust::Revocation;
+
+/// The pause between two looks at the files, by default.
+const WATCH: Duration = Duration::from_secs(5);
+
+/// Reads all of it. None only after a fault.
+pub(super) fn read(
+    mut root: Section<'_>,
+    inspection: &Inspection,
+    base: &Path,
+) -> Option<Settings> {
+    let environment = root
+        .required("environment")
+        .and_then(|value| environment(&value));
+    let system = root.optional("system").and_then(|value| system(&value));
+    let mut policy = policy::read(&mut root, environment.unwrap_or(Environment::Sandbox));
+    let certificates = policy::certificates(&mut root, policy.environment);
+    let rates = limits::rates(&mut root);
+    let mut section = root.section("listener");
+    let address = Listener::address(&mut section);
+    let clients = trust::client_anchors(&mut section, base);
+    policy.hosts = endpoints::hosts(&mut section);
+    let listener = Listener::read(section, address, base);
+    let control = control::read(&mut root, policy.environment, address, base);
+    let control_address = control.as_ref().and_then(|(address, _)| address.tcp());
+    let upstream = Upstream::read(root.section("upstream"), [address, control_address]);
+    let sca = sca::read(root.section("sca"), base);
+    if let Some(sca) = &sca {
+        policy.psu_present = sca.psu_present;
+        policy.unknown_psu = sca.unknown_psu;
+    }
+    let trust = trust::read(root.section("trust"), clients, inspection, base);
+    let (operations, catalogue) =
+        operations::read_catalogue(&mut root, policy.environment, inspection, base);
+    let state = state::read(&mut root, base);
+    let registers = registers::read(&mut root, policy.environment, inspection, base);
+    let written = revocation::Written::read(&mut root, policy.environment, base, &state.file);
+    let assertion = signing::assertion(&mut root, base);
+    let response_signing = signing::response_signing(&mut root, base);
+    let log = log(root.optional_section("log"));
+    let watch = watch(root.optional_section("reload"));
+    let root_place = root.place_of("revocation");
+    root.finish();
+    let (files, trust) = trust?;
+    let catalogue = catalogue?;
+    policy.revocation_unknown = written.unknown.unwrap_or(policy.revocation_unknown);
+    let (revocation, by_group) = checked(written, &catalogue, inspection, root_place);
+    policy.revocation_unknown_by_group = by_group;
+    let (listener, identity) = listener?;
+    let (control, access) = control?;
+    Some(Settings {
+        fixed: Fixed {
+            environment: policy.environment,
+            system: system.unwrap_or("portvakt").to_owned(),
+            listener,
+            control,
+            upstream: upstream?,
+            assertion,
+            response_signing,
+            state,
+            log,
+            watch,
+        },
+        reloadable: Reloadable {
+            identity,
+            control: access,
+            sca: sca?,
+            snapshot: Snapshot {
+                policy,
+                catalogue,
+                trust: trust.with_policy(certificates).with_revocation(revocation),
+                registers: registers.map(Arc::new),
+                rates: Arc::new(Rates::new(rates)),
+            },
+            trust: files,
+            operations,
+            files: ReadFiles::default(),
+        },
+    })
+}
+
+/// How revocation is checked, ready, and what is done by group where nobody can say.
+fn checked(
+    mut written: revocation::Written,
+    catalogue: &Catalogue,
+    inspection: &Inspection,
+    place: Place,
+) -> (Option<Arc<Revocation>>, BTreeMap<String, WhenUnknown>) {
+    let ready = written.settings.take().map(revocation::ready).transpose();
+    let ready = ready
+        .map_err(|text| inspection.report(place, text))
+        .ok()
+        .flatten();
+    let by_group = written.by_group(catalogue, |place, text| inspection.report(place, text));
+    (ready.map(Arc::new), by_group)
+}
+
+/// The environment (CRT-9).
+fn environment(value: &Value<'_>) -> Option<Environment> {
+    let names = [Environment::Production, Environment::Sandbox]
+        .map(|environment| (environment.name(), environment));
+    value.one_of(&names)
+}
+
+/// It stands in every error body, so it is short and plain.
+fn system<'a>(value: &Value<'a>) -> Option<&'a str> {
+    let text = value.as_str()?;
+    if text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Some(text);
+    }
+    value.refuse("a name of at most 64 visible ASCII characters")
+}
+
+/// How often files are looked at.
+fn watch(section: Option<Section<'_>>) -> Option<Duration> {
+    let Some(mut section) = section else {
+        return Some(WATCH);
+    };
+    let value = section.optional("watch");
+    section.finish();
+    match value {
+        Some(value) if value.is("off") => None,
+        Some(value) => value.duration(Duration::from_millis(100)..=Duration::from_secs(3_600)),
+        None => Some(WATCH),
+    }
+}
+
+fn log(section: Option<Section<'_>>) -> Log {
+    let default = Log {
+        access: true,
+        level: Level::INFO,
+    };
+    let Some(mut section) = section else {
+        return default;
+    };
+    let access = section.optional("access").and_then(|value| value.boolean());
+    let level = section.optional("level").and_then(|value| {
+        value.one_of(&[
+            ("error", Level::ERROR),
+            ("warn", Level::WARN),
+            ("info", Level::INFO),
+            ("debug", Level::DEBUG),
+            ("trace", Level::TRACE),
+        ])
+    });
+    section.finish();
+    Log {
+        access: access.unwrap_or(default.access),
+        level: level.unwrap_or(default.level),
+    }
+}
