@@ -319,10 +319,10 @@ fn the_table_of_headers_is_true() {
         .iter()
         .map(|header| header.name.to_string())
         .collect();
-    let written = rows("What the core is told");
+    let written = rows("Gateway headers");
     let own: BTreeSet<_> = seen.difference(&interface).cloned().collect();
     assert_eq!(&own | &unseen, written, "the table of headers");
-    let passed = names(section("What goes through"));
+    let passed = names(section("Forwarded requests"));
     assert_eq!(passed, interface, "the headers that go through");
 }
 
