@@ -1,7 +1,6 @@
-//! What the answers of a deprecated operation say (FWD-5): since when it is deprecated (RFC 9745), until when it answers
-//! (RFC 8594), and what takes its place (the link relation successor-version, RFC 5829).
+//! The headers of a deprecated operation's answers (FWD-5): since when it is deprecated (RFC 9745), until when it answers
+//! (RFC 8594), and its successor (the link relation successor-version, RFC 5829).
 
-use super::respond::value;
 use crate::{
     clock::Timestamp,
     interface::{
@@ -9,28 +8,30 @@ use crate::{
         operations::{Catalogue, Deprecated},
     },
 };
-use http::{HeaderMap, HeaderName, header};
-use pingora::Result;
+use http::{HeaderMap, HeaderName, header, header::InvalidHeaderValue};
 
 const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
 const SUNSET: HeaderName = HeaderName::from_static("sunset");
 
-/// Adds it to the head of an answer. What the core said of the same is replaced; its links stay.
-pub(super) fn say(
+/// Writes the headers of a deprecated operation's answer. The core's own Deprecation and Sunset are replaced; its links stay.
+///
+/// # Errors
+/// A value that is no header value: a fault of the gateway.
+pub(super) fn write_headers(
     headers: &mut HeaderMap,
     deprecated: &Deprecated,
     catalogue: &Catalogue,
-) -> Result<()> {
+) -> Result<(), InvalidHeaderValue> {
     if let Some(since) = Timestamp::midnight(deprecated.since) {
-        headers.insert(DEPRECATION, value(format!("@{}", since.unix()))?);
+        headers.insert(DEPRECATION, format!("@{}", since.unix()).try_into()?);
     }
     if let Some(sunset) = deprecated.sunset.and_then(Timestamp::midnight) {
-        headers.insert(SUNSET, value(date::format(sunset))?);
+        headers.insert(SUNSET, date::format(sunset).try_into()?);
     }
     let successor = deprecated.successor.as_deref();
     if let Some(successor) = successor.and_then(|name| catalogue.named(name)) {
         let link = format!("<{}>; rel=\"successor-version\"", successor.path);
-        headers.append(header::LINK, value(link)?);
+        headers.append(header::LINK, link.try_into()?);
     }
     Ok(())
 }

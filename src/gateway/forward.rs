@@ -1,7 +1,7 @@
 //! The head that goes upstream (FWD-1, FWD-2): written anew from an [`Admitted`], which holds the headers of the
 //! allow-list, with what the gateway established beside them.
 
-use super::respond;
+use super::failure;
 use crate::{
     admission::{Admitted, Grant},
     interface::headers,
@@ -44,7 +44,7 @@ pub fn upstream_head(admitted: &Admitted, host: &HeaderValue) -> Result<Box<Requ
     let mut headers = headers(admitted, host).or_err(ErrorType::InvalidHTTPHeader, fault)?;
     // SCA-21. What only reads gets its link with the core's 401 (SCA-14).
     if !admitted.method().is_safe()
-        && let Some(href) = admitted.sca_redirect().map_err(respond::no_link)?
+        && let Some(href) = admitted.sca_redirect().map_err(failure::no_link)?
     {
         let href = HeaderValue::try_from(href).or_err(ErrorType::InvalidHTTPHeader, fault)?;
         headers.insert(SCA_REDIRECT, href);

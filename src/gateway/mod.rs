@@ -1,15 +1,16 @@
 //! The listener and the way to the upstream: the only place that knows pingora.
 //!
 //! ```text
-//! accept ─ TLS ─ door ─ read_head ─ judge ─ forward ─ log
-//!                │                  │       └ guarded by Admitted: head and body go out, the answer comes in, is
-//!                limit, slot        │         settled, goes back
-//!                                   admission::{prove, authorise}
+//! accept ─ TLS ─ door ─ request_head ─ judge ─ forwarding ─ report
+//!                │                     │       ├ upstream: head and body go out, the head of the answer comes back
+//!                limit, slot           │       ├ settle, core_head: calls and PSUs are settled, the head is cleaned
+//!                                      │       └ relay: head and body go to the caller
+//!                                      admission::{prove, authorise}
 //! ```
 //!
-//! A refused request ends after `judge`. The way from there borrows the [`Admitted`](crate::admission::Admitted)
-//! that `authorise` left in the exchange, or fails: should a filter ever let another request go on, no connection is opened
-//! for it (SIG-11). What goes upstream is written by [`forward::upstream_head`], which takes nothing else:
+//! A refused request ends after `judge`, with an answer of the gateway's own. The way from there takes the
+//! [`Admitted`](crate::admission::Admitted) that `authorise` made, and nothing else: for any other request no connection can be
+//! opened (SIG-11). Its head is written by [`forward::upstream_head`]:
 //!
 //! ```compile_fail,E0308
 //! use portvakt::gateway::forward;
@@ -23,68 +24,61 @@
 //! fn pass(admitted: &Admitted, host: &HeaderValue) { let _ = forward::upstream_head(admitted, host); }
 //! ```
 
-// TLS: the gateway's own certificate, and what is kept per connection.
-mod tls;
+// Starting and stopping.
+mod drain;
+mod server;
 
 // A changed configuration, without a restart.
 mod reload;
 
-// The certificates of callers (TLS-3).
+// TLS: the gateway's own certificate, and those of callers (TLS-3).
 mod client_auth;
+mod tls;
 
-// The public listener: it says when it accepts.
+// The listeners, as services of pingora's server.
+mod control_service;
 mod public;
 
 // The door in front of HTTP: the limit on connections, and a watch on what the HTTP layer answers by itself.
 mod door;
 
 // The life of one request.
-mod proxy;
+mod gate;
 
-// The body of a request, read once.
-mod body;
+// One request's exchange: its record and its one outcome.
+mod exchange;
 
-// The head that goes upstream.
+// The request as it comes in: its head, its connection, its body read once.
+mod arrival;
+mod closing;
+mod request_body;
+mod request_head;
+
+// An admitted request goes to the core, and the core's answer to the caller.
+mod forwarding;
+
+// The head that goes to the core, and the same facts, signed.
+pub(crate) mod assertion;
 pub mod forward;
 
-// The same facts, signed.
-pub(crate) mod assertion;
-
-// The way to the upstream, and back.
+// The core: connections, and the answer that comes back.
 mod upstream;
 
-// The head of its answer.
-mod answer;
-
-// Addresses in it that lead into the bank's network.
+// The core's answer: its head cleaned, inner addresses found, calls and PSUs settled, its body passed on.
+mod core_head;
 mod inner_address;
-
-// A connection to the upstream.
-mod connection;
-
-// Connections to the upstream that wait.
-mod pool;
-
-// What is settled once the upstream has answered.
+mod relay;
 mod settle;
 
-// SCA that the core demands.
-mod demand;
-
-// Answers of the gateway itself.
+// The gateway's own answers.
+mod error_body;
+mod failure;
 mod respond;
 
-// What an answer says of an operation that is about to go.
+// Of every answer: its headers, the link of an SCA, the signature.
+mod answer_head;
+mod answer_signature;
 mod deprecation;
+mod sca_link;
 
-// Starting.
-mod server;
-
-// The control listener, as a service beside the public one.
-mod control_service;
-
-// Stopping.
-mod drain;
-
-pub use proxy::{Exchange, Gate, GateSettings};
 pub use server::{Running, StartFault, serve, start};

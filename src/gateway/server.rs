@@ -4,7 +4,7 @@ use super::{
     control_service::ControlService,
     door::Door,
     drain::{self, BySignal, Drain, Drained},
-    proxy::{Gate, GateSettings},
+    gate::{Gate, GateSettings},
     public::Public,
     reload::Reloader,
     tls,

@@ -91,9 +91,6 @@ mod flood;
 /// What operators see, and what nobody may.
 mod telemetry;
 
-/// The guarded doors to the upstream.
-mod doors;
-
 /// The interface as OpenAPI, and what tools make of it.
 mod openapi;
 

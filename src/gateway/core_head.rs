@@ -1,89 +1,20 @@
-//! The head of the core's answer: how much of it is read, and what of it goes on to the caller (FWD-7).
+//! The head of the core's answer before it goes to the caller (FWD-7): cleaned, and framed anew.
 //!
 //! Invariant: a caller sees no header that is about the connection to the core, about the core's software, or that only the
 //! gateway says; and the answer is framed anew, by what was understood of it. Deliberately not here: addresses in an answer
-//! ([`super::inner_address`]) and its body.
+//! ([`super::inner_address`]), its body, and the headers that the gateway adds ([`super::answer_head`]).
 
-use super::connection::{CoreConnection, MAX_HEAD};
+use crate::interface::headers::content;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header, response::Parts};
-use pingora::{
-    Error, ErrorType, Result,
-    http::ResponseHeader,
-    protocols::{IO, http::v1::client::HttpSession},
-};
 
-/// FWD-7: the fields of an answer's head.
-const MAX_FIELDS: usize = 100;
-
-/// Informational answers before the final one. HTTP knows two that a core may send without being asked: 102 and 103.
-const MAX_INTERIM: usize = 8;
-
-/// An answer that breaks a limit, or answers another question. To the caller it is 502 (FWD-7).
-pub(super) const REFUSED: ErrorType = ErrorType::Custom("AnswerRefused");
-
-/// What httparse says of more fields than it has room for.
-const TOO_MANY_FIELDS: &str = "too many headers";
-
-/// Reads the head of the final answer.
-///
-/// # Errors
-/// The core sends none, or one that is not taken: [`REFUSED`].
-pub(super) async fn read_head(core: &mut HttpSession) -> Result<ResponseHeader> {
-    for _ in 0..=MAX_INTERIM {
-        let head = match core.read_resp_header_parts().await {
-            Ok(head) => head,
-            Err(error) => return Err(judged(core, error)),
-        };
-        // No request asks for an upgrade: behind this head there is no HTTP.
-        if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
-            return Error::e_explain(REFUSED, "it switches protocols");
-        }
-        if head.status.is_informational() {
-            continue;
-        }
-        if head.headers.len() > MAX_FIELDS || core.get_headers_raw_bytes().len() > MAX_HEAD {
-            return Error::e_explain(REFUSED, "its head is too large");
-        }
-        if !is_coding_understood(&head.headers) {
-            return Error::e_explain(REFUSED, "its body has a transfer coding");
-        }
-        if let Some(connection) = connection(core) {
-            connection.end_head();
-        }
-        return Ok(*head);
-    }
-    Error::e_explain(REFUSED, "informational answers without end")
-}
-
-/// A head that cannot be read because of a limit is one that breaks it.
-fn judged(core: &HttpSession, error: Box<Error>) -> Box<Error> {
-    let too_long = connection(core).is_some_and(CoreConnection::is_head_too_long);
-    let cause = error.cause.as_ref().map(ToString::to_string);
-    if too_long || cause.as_deref() == Some(TOO_MANY_FIELDS) {
-        return Error::explain(REFUSED, "its head is too large");
-    }
-    error
-}
-
-/// A body is read as it comes or in chunks: what else was done to it, nobody here undoes.
-fn is_coding_understood(headers: &HeaderMap) -> bool {
-    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
-    let first = codings.next().map(HeaderValue::as_bytes);
-    let is_known = first.is_none_or(|coding| {
-        coding.eq_ignore_ascii_case(b"chunked") || coding.eq_ignore_ascii_case(b"identity")
-    });
-    is_known && codings.next().is_none()
-}
-
-/// Whether a byte of an answer has come: then the core has the request, and it is not sent again (FWD-3).
-pub(super) fn has_begun(core: &HttpSession) -> bool {
-    connection(core).is_none_or(CoreConnection::has_read)
-}
-
-fn connection(core: &HttpSession) -> Option<&CoreConnection> {
-    let stream: &dyn IO = &**core.stream();
-    stream.as_any().downcast_ref()
-}
+/// The headers that are untrue once the body is changed.
+const BODY_HEADERS: [&str; 5] = [
+    "content-length",
+    "etag",
+    "content-md5",
+    "content-digest",
+    "repr-digest",
+];
 
 /// RFC 9110, section 6.4.1.
 pub(super) fn is_bodiless(head: &Parts, method: &Method) -> bool {
@@ -163,6 +94,31 @@ pub(super) fn frame(head: &mut Parts, bodiless: bool) {
             headers.insert(header::CONTENT_LENGTH, once);
         }
     }
+}
+
+/// Frames an answer whose body the gateway changes: its length is known at its end, and headers that vouch for the core's own bytes
+/// are not true of others.
+pub(super) fn frame_changed_body(headers: &mut HeaderMap) {
+    for name in BODY_HEADERS {
+        headers.remove(name);
+    }
+    let chunked = HeaderValue::from_static("chunked");
+    headers.insert(header::TRANSFER_ENCODING, chunked);
+}
+
+/// Whether an answer is declared to be JSON, once (ERR-6): of two types somebody may read the other.
+pub(super) fn is_json(head: &Parts) -> bool {
+    let mut kinds = head.headers.get_all(header::CONTENT_TYPE).iter();
+    let (first, another) = (kinds.next(), kinds.next());
+    let kind = first.and_then(|kind| kind.to_str().ok());
+    another.is_none()
+        && kind.is_some_and(|kind| content::is_json(kind.split(';').next().unwrap_or_default()))
+}
+
+/// The length of the body, where the head has one.
+pub(super) fn content_length(head: &Parts) -> Option<usize> {
+    let length = head.headers.get(header::CONTENT_LENGTH)?;
+    length.to_str().ok()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -1,40 +1,48 @@
-//! SCA that the core demands (SCA-14): a 401 of its whose body is a JSON object gets the gateway's link.
+//! The link by which an SCA starts, in the body of an answer: of the gateway's own, and of the core's 401 whose body is a JSON
+//! object (SCA-14).
 //!
-//! The other members stay as they are and where they are, but for `code` on account information, which has none beside a
+//! The other members of the core's object stay as they are and where they are, but for `code` on account information, which has none beside a
 //! link, whoever made it (ERR-2). A body that is longer than 64 KiB, is no JSON object or needs neither goes on byte for
 //! byte.
 
-use super::respond;
 use crate::{admission::Admitted, interface::operations::Sca, sca::SealFault};
 use bytes::{Bytes, BytesMut};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{MapAccess, Visitor},
 };
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{
+    Value, json,
+    value::{RawValue, to_raw_value},
+};
 use std::fmt;
 
 /// The longest body that is looked at, in bytes.
 const MAX_BODY: usize = 64 * 1024;
 
-/// A 401 on its way.
+/// A links map with one link (§Link and links map).
+pub(super) fn links_object(href: &str) -> Value {
+    json!({ "scaRedirect": { "href": href, "verbs": ["GET"] } })
+}
+
+/// Writes the link into the body of a 401 of the core.
 #[derive(Debug)]
-pub(super) struct Demand {
-    /// The link that it gets, unless it has one; none where the gateway can make none.
+pub(super) struct ScaLinkWriter {
+    /// The link that the body gets, unless it has one; none where the gateway can make none.
     href: Option<String>,
-    /// Whether it is on account information, where a 401 with a link has no code.
+    /// Whether the operation is account information, where a 401 with a link has no code.
     without_code: bool,
     held: BytesMut,
-    /// It is too long to be held: it goes on as it comes.
+    /// The body is too long to be held: it goes on as it comes.
     passing: bool,
 }
 
-impl Demand {
-    /// The 401 to a request; none where nothing is to be done to it.
+impl ScaLinkWriter {
+    /// A writer for the 401 to a request; none where its body stays as it is.
     ///
     /// # Errors
     /// No link can be sealed.
-    pub(super) fn of(admitted: &Admitted) -> Result<Option<Self>, SealFault> {
+    pub(super) fn for_answer_to(admitted: &Admitted) -> Result<Option<Self>, SealFault> {
         let without_code = admitted.operation().sca == Sca::Consent;
         let href = admitted.sca_redirect()?;
         Ok((without_code || href.is_some()).then(|| Self::new(href, without_code)))
@@ -50,12 +58,12 @@ impl Demand {
     }
 
     /// Whether a body of this announced length can be held.
-    pub(super) fn takes(length: Option<usize>) -> bool {
+    pub(super) fn fits(length: Option<usize>) -> bool {
         length.is_none_or(|length| length <= MAX_BODY)
     }
 
-    /// Takes a part of the body, and gives what is to be sent now.
-    pub(super) fn pass(&mut self, part: Option<Bytes>, end: bool) -> Option<Bytes> {
+    /// Takes a part of the body, and returns the bytes to send now.
+    pub(super) fn push(&mut self, part: Option<Bytes>, end: bool) -> Option<Bytes> {
         if self.passing {
             return part;
         }
@@ -81,7 +89,7 @@ impl Demand {
         let is_link = |(name, link): &(String, Box<RawValue>)| name == "scaRedirect" && leads(link);
         if !links.iter().any(is_link) {
             links.retain(|(name, _)| name != "scaRedirect");
-            let ours = respond::sca_links(self.href.as_ref()?);
+            let ours = links_object(self.href.as_ref()?);
             let ours = serde_json::from_str(&ours.to_string());
             let Object(ours) = ours.ok()?;
             links.extend(ours);
@@ -102,7 +110,7 @@ impl Demand {
 
 /// Whether a link has an address: one without leads nowhere, and is as good as none.
 fn leads(link: &RawValue) -> bool {
-    let link: Option<serde_json::Value> = serde_json::from_str(link.get()).ok();
+    let link: Option<Value> = serde_json::from_str(link.get()).ok();
     let href = link.as_ref().and_then(|link| link.get("href")?.as_str());
     href.is_some_and(|href| !href.is_empty())
 }
@@ -150,13 +158,13 @@ mod tests {
 
     fn pass_with(without_code: bool, parts: &[&[u8]]) -> Vec<u8> {
         let href = "https://bank.example/sca?request=t".to_owned();
-        let mut demand = Demand::new(Some(href), without_code);
+        let mut writer = ScaLinkWriter::new(Some(href), without_code);
         let mut sent = Vec::new();
         for (index, part) in parts.iter().enumerate() {
             let part = Some(Bytes::copy_from_slice(part));
             sent.extend(
-                demand
-                    .pass(part, index + 1 == parts.len())
+                writer
+                    .push(part, index + 1 == parts.len())
                     .unwrap_or_default(),
             );
         }

@@ -1,0 +1,75 @@
+//! How a request arrived: the facts of its connection and its framing, beside its head.
+
+use super::door::Connection;
+use crate::{
+    admission::{Framing, Head},
+    interface::headers::Fields,
+};
+use bytes::Bytes;
+use http::{
+    request::Parts,
+    uri::{Authority, Scheme},
+};
+use pingora::protocols::http::ServerSession as Session;
+use std::net::SocketAddr;
+
+/// How a request arrived.
+pub(super) struct Arrival<'a> {
+    raw: Option<Bytes>,
+    target_rewritten: bool,
+    peer: Option<SocketAddr>,
+    connection: Option<&'a Connection>,
+}
+
+impl<'a> Arrival<'a> {
+    /// Takes the facts of a request whose head was read. From now on its connection answers it.
+    pub(super) fn of(session: &Session, connection: Option<&'a Connection>) -> Self {
+        Self {
+            raw: session
+                .as_http1()
+                .map(|http1| http1.get_headers_raw_bytes()),
+            target_rewritten: connection.is_some_and(Connection::begin_request),
+            peer: session
+                .client_addr()
+                .and_then(|address| address.as_inet())
+                .copied(),
+            connection,
+        }
+    }
+
+    /// Whether its connection is one too many (ERR-4).
+    pub(super) fn is_excess(&self) -> bool {
+        self.connection.is_some_and(Connection::is_excess)
+    }
+
+    /// The head as admission sees it.
+    pub(super) fn head<'h>(&'h self, received: &'h Parts, target: &'h [u8]) -> Head<'h> {
+        Head {
+            method: &received.method,
+            target,
+            fields: Fields::of(&received.headers),
+            authority: received
+                .uri
+                .authority()
+                .filter(|_| self.raw.is_none())
+                .map(Authority::as_str),
+            framing: match &self.raw {
+                Some(raw) => Framing::Lines {
+                    raw,
+                    target_rewritten: self.target_rewritten,
+                },
+                None => Framing::Frames {
+                    other_scheme: received
+                        .uri
+                        .scheme()
+                        .is_some_and(|scheme| *scheme != Scheme::HTTPS),
+                },
+            },
+            peer: self.peer,
+            slot: self.connection.map(|connection| &connection.slot),
+            client: self
+                .connection
+                .and_then(|connection| connection.client.as_ref()),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The body of the gateway's own errors (ERR-1, ERR-2), and tppMessages for the operations that have them.
+
+use super::sca_link::links_object;
+use crate::interface::{Code, Fault, Place, Reason, Refusal, operations::Operation};
+use serde_json::{Map, Value, json};
+
+/// The longest `text` of tppMessages, in characters (§Message object).
+const MAX_TEXT: usize = 512;
+
+/// The body of a refusal (ERR-1), for an operation or none.
+pub(super) fn of(refusal: &Refusal, system: &str, operation: Option<&Operation>) -> Value {
+    let reason = refusal.reason();
+    let mut body = Map::new();
+    body.insert("id".into(), json!(uuid::Uuid::new_v4().to_string()));
+    body.insert("system".into(), json!(system));
+    body.insert("status".into(), json!(refusal.status()));
+    if let Some(code) = code(refusal) {
+        body.insert("code".into(), json!(code));
+    }
+    body.insert("message".into(), json!(reason.title()));
+    body.insert("reason".into(), json!(reason.slug()));
+    if !refusal.faults().is_empty() || refusal.status() == 400 {
+        body.insert(
+            "faults".into(),
+            faults(refusal).map(|found| fault(&found)).collect(),
+        );
+    }
+    if let Some(href) = refusal.sca_redirect() {
+        body.insert("_links".into(), links_object(href));
+    }
+    if let Some(signing_string) = refusal.signing_string() {
+        body.insert("signingString".into(), json!(signing_string));
+    }
+    if operation.is_some_and(|operation| operation.tpp_messages) {
+        body.insert(
+            "tppMessages".into(),
+            faults(refusal).map(|found| message(&found)).collect(),
+        );
+    }
+    Value::Object(body)
+}
+
+/// ERR-6: an upstream's error that is replaced keeps its status, and the code follows that.
+fn code(refusal: &Refusal) -> Option<&'static str> {
+    match (refusal.reason(), refusal.status()) {
+        (Reason::UpstreamError, 403) => Some("FORBIDDEN"),
+        (Reason::UpstreamError, 404) => Some("RESOURCE_UNKNOWN"),
+        (Reason::UpstreamError, 409) => Some("CONFLICT"),
+        (Reason::UpstreamError, 400..500) => Some("BAD_REQUEST"),
+        _ => refusal.code().map(Code::as_str),
+    }
+}
+
+/// The faults, or where the title says it all, the title.
+fn faults(refusal: &Refusal) -> impl Iterator<Item = Fault> {
+    let title = refusal
+        .faults()
+        .is_empty()
+        .then(|| Fault::request(refusal.reason(), refusal.reason().title()));
+    refusal.faults().iter().cloned().chain(title)
+}
+
+fn fault(fault: &Fault) -> Value {
+    let mut value = json!({ "reason": fault.reason.slug(), "text": fault.text });
+    let place = match &fault.place {
+        Place::Header(name) => Some(("header", *name)),
+        Place::Query(name) => Some(("query", name.as_str())),
+        Place::Member(path) => Some(("path", path.as_str())),
+        Place::Request | Place::Body => None,
+    };
+    if let (Some((member, name)), Some(members)) = (place, value.as_object_mut()) {
+        members.insert(member.into(), json!(name));
+    }
+    value
+}
+
+/// §Message object.
+fn message(fault: &Fault) -> Value {
+    let text: String = fault.text.chars().take(MAX_TEXT).collect();
+    // No code of the interface says that SCA is needed; its own SCA_NOT_FOUND comes closest.
+    let code = fault.code.unwrap_or(Code::ScaNotFound);
+    let mut value = json!({ "category": "ERROR", "code": code.as_str(), "text": text });
+    let path = match &fault.place {
+        Place::Header(name) => Some(*name),
+        Place::Query(name) => Some(name.as_str()),
+        Place::Member(path) => Some(path.as_str()),
+        Place::Request | Place::Body => None,
+    };
+    if let (Some(path), Some(members)) = (path, value.as_object_mut()) {
+        members.insert("path".into(), json!(path));
+    }
+    value
+}

@@ -1,0 +1,154 @@
+//! One request's exchange: all that is known of it from the end of its head to the end of its answer.
+//!
+//! Invariant: an exchange has one outcome and is reported once, whether its answer was finished, its caller went away or the
+//! process cut it. Whatever counts or logs exchanges belongs into [`Exchange::report`].
+
+use super::{answer_head::AnswerContext, drain::Underway};
+use crate::{
+    admission::{Outcome, Record, Trial},
+    clock::{Clock, Timestamp},
+    in_use::InUse,
+    interface::operations::Operation,
+    sca::Links,
+    telemetry::{Finished, Telemetry},
+};
+use http::HeaderValue;
+use std::{sync::Arc, time::Duration};
+
+/// Where exchanges are counted and reported.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    clock: Clock,
+    telemetry: Arc<Telemetry>,
+    underway: Arc<Underway>,
+}
+
+impl Ledger {
+    /// Exchanges at the time of `clock`, reported to `telemetry`.
+    pub(super) fn new(clock: Clock, telemetry: Arc<Telemetry>) -> Self {
+        Self {
+            clock,
+            telemetry,
+            underway: Arc::default(),
+        }
+    }
+
+    /// Where exchanges are reported.
+    pub(super) const fn telemetry(&self) -> &Arc<Telemetry> {
+        &self.telemetry
+    }
+
+    /// The requests that are not finished.
+    pub(super) const fn underway(&self) -> &Arc<Underway> {
+        &self.underway
+    }
+
+    /// Begins an exchange that is judged by this configuration.
+    pub(super) fn begin(
+        &self,
+        in_use: Arc<InUse>,
+        request_id: Option<HeaderValue>,
+    ) -> Exchange<'_> {
+        self.underway.begin();
+        Exchange {
+            ledger: self,
+            in_use,
+            record: Record::open(),
+            request_id,
+            outcome: None,
+            operator_text: None,
+            core_took: None,
+            reported: false,
+        }
+    }
+}
+
+/// One request's exchange.
+#[derive(Debug)]
+pub(super) struct Exchange<'l> {
+    ledger: &'l Ledger,
+    in_use: Arc<InUse>,
+    record: Record,
+    request_id: Option<HeaderValue>,
+    outcome: Option<Outcome>,
+    operator_text: Option<String>,
+    core_took: Option<Duration>,
+    reported: bool,
+}
+
+impl Exchange<'_> {
+    /// The configuration that the request is judged by, to its end.
+    pub(super) fn in_use(&self) -> &InUse {
+        &self.in_use
+    }
+
+    /// Opens the trial of the request: its judgement is noted in the record. Beside it the links by which its PSU authenticates.
+    pub(super) fn trial(&mut self) -> (Trial<'_>, &Arc<Links>) {
+        let trial = Trial::open(&self.in_use.snapshot, &self.ledger.clock, &mut self.record);
+        (trial, &self.in_use.links)
+    }
+
+    /// The facts that its answer is written from.
+    pub(super) fn answer_context(&self) -> AnswerContext<'_> {
+        AnswerContext {
+            operation: self.operation(),
+            request_id: self.request_id.as_ref(),
+            catalogue: &self.in_use.snapshot.catalogue,
+        }
+    }
+
+    /// The operation, where the request named one.
+    pub(super) fn operation(&self) -> Option<&Operation> {
+        self.record.operation().map(Arc::as_ref)
+    }
+
+    /// The time.
+    pub(super) fn now(&self) -> Timestamp {
+        self.ledger.clock.now()
+    }
+
+    /// How it ends, as far as is known now.
+    pub(super) const fn set_outcome(&mut self, outcome: Outcome) {
+        self.outcome = Some(outcome);
+    }
+
+    /// The part of a refusal that only the operator reads.
+    pub(super) fn set_operator_text(&mut self, text: Option<&str>) {
+        self.operator_text = text.map(str::to_owned);
+    }
+
+    /// The core answered: from the search for a connection to the end of the head of its answer.
+    pub(super) const fn set_core_took(&mut self, took: Duration) {
+        self.core_took = Some(took);
+    }
+
+    /// Its answer was sent, with this status; none where nothing was sent.
+    pub(super) fn end(&mut self, status: Option<u16>) {
+        self.report(status);
+        self.reported = true;
+    }
+
+    fn report(&self, status: Option<u16>) {
+        let finished = Finished {
+            record: &self.record,
+            outcome: self.outcome.unwrap_or(Outcome::Abandoned),
+            status,
+            request_id: self.request_id.as_ref(),
+            operator: self.operator_text.as_deref(),
+            upstream: self.core_took,
+            at: self.now(),
+        };
+        self.ledger.telemetry.take(&self.in_use.handles, finished);
+    }
+}
+
+/// An exchange that is dropped before its end was cut with the process: it is reported all the same.
+impl Drop for Exchange<'_> {
+    fn drop(&mut self) {
+        if !self.reported {
+            self.outcome = Some(Outcome::Abandoned);
+            self.report(None);
+        }
+        self.ledger.underway.end();
+    }
+}

@@ -1,0 +1,44 @@
+//! Failures on the way to the core and back, and the refusal that the caller gets for each (ERR-4).
+//!
+//! Invariant: a failure of the caller's own connection has no refusal, for there is nobody left to answer.
+
+use crate::{
+    interface::{Reason, Refusal},
+    sca::SealFault,
+};
+use pingora::{
+    Error,
+    ErrorSource::{Downstream, Upstream},
+    ErrorType,
+};
+
+/// An answer that breaks a limit, or answers another question. The caller gets 502 (FWD-7).
+pub(super) const ANSWER_REFUSED: ErrorType = ErrorType::Custom("AnswerRefused");
+
+/// The type of an error where no SCA can be started.
+const NO_LINK: &str = "no SCA can be started";
+
+/// The end of a request that needs a link which cannot be made.
+pub(super) fn no_link(fault: SealFault) -> Box<Error> {
+    Error::because(ErrorType::Custom(NO_LINK), "", fault)
+}
+
+/// ERR-4: the refusal for a failure of the gateway or the core. None where the caller itself is gone.
+pub(super) fn refusal(error: &Error) -> Option<Refusal> {
+    let reason = match (error.esource(), error.etype()) {
+        (Downstream, _) => return None,
+        (_, ErrorType::Custom(NO_LINK)) => Reason::StateUnavailable,
+        (_, ErrorType::ReadTimedout | ErrorType::WriteTimedout) => Reason::UpstreamTimeout,
+        (_, kind) if *kind == ANSWER_REFUSED => Reason::UpstreamError,
+        (Upstream, _) => Reason::UpstreamUnreachable,
+        (
+            _,
+            ErrorType::ConnectTimedout
+            | ErrorType::ConnectRefused
+            | ErrorType::ConnectNoRoute
+            | ErrorType::ConnectError,
+        ) => Reason::UpstreamUnreachable,
+        _ => Reason::Internal,
+    };
+    Some(Refusal::new(reason).for_operator(error.etype().as_str()))
+}

@@ -1,0 +1,295 @@
+//! The life of one request, step by step: head, judgement, the way to the core or the gateway's own answer, report.
+
+use super::{
+    arrival::Arrival,
+    closing::Closing,
+    door::Connection,
+    drain::Underway,
+    exchange::{Exchange, Ledger},
+    failure,
+    forwarding::{ForwardFailure, Forwarder},
+    request_body::{self, DownstreamBody},
+    request_head::read_head,
+    respond::Responder,
+};
+use crate::{
+    admission::{self, Admission, Announced, Outcome},
+    clock::Clock,
+    config,
+    in_use::Current,
+    interface::{
+        Reason, Refusal,
+        headers::{self, identifier},
+    },
+    signing::{AnswerSigning, Asserter},
+    state::Kept,
+    telemetry::Telemetry,
+};
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::HeaderValue;
+use pingora::{
+    apps::{HttpPersistentSettings, HttpServerApp, HttpServerOptions, ReusedHttpStream},
+    protocols::http::{
+        ServerSession as Session,
+        v2::server::{H2Options, default_h2_options},
+    },
+    server::ShutdownWatch,
+};
+use std::{pin::pin, sync::Arc, time::Duration};
+
+/// HTTP/2: the headers of one request. A certificate and a signature take 3 to 6 KiB.
+const H2_MAX_HEADER_LIST: u32 = 32 * 1024;
+
+/// HTTP/2: requests at once on one connection.
+const H2_MAX_STREAMS: u32 = 64;
+
+/// The gate: serves one request after the other.
+#[derive(Debug)]
+pub(super) struct Gate {
+    current: Arc<Current>,
+    kept: Arc<Kept>,
+    ledger: Ledger,
+    forwarder: Forwarder,
+    responder: Responder,
+    keepalive: Duration,
+    body_timeout: Duration,
+    server_options: HttpServerOptions,
+    closing: Arc<Closing>,
+}
+
+/// The settings of a gate.
+#[derive(Debug)]
+pub(super) struct GateSettings {
+    /// ERR-1's `system`.
+    pub(super) system: String,
+    /// How long a connection is kept open between two requests, in whole seconds.
+    pub(super) keepalive: Duration,
+    /// How long a body may take to arrive.
+    pub(super) body_timeout: Duration,
+    /// Where admitted requests go.
+    pub(super) upstream: config::Upstream,
+    /// Signs the core's assertions (FWD-1), where there are any.
+    pub(super) asserter: Option<Arc<Asserter>>,
+    /// Signs answers (SIG-12), where they are signed.
+    pub(super) response_signing: Option<AnswerSigning>,
+}
+
+impl Gate {
+    /// A gate in front of one upstream.
+    pub(super) fn new(
+        current: Arc<Current>,
+        kept: Arc<Kept>,
+        clock: Clock,
+        telemetry: Arc<Telemetry>,
+        settings: GateSettings,
+    ) -> Self {
+        let mut server_options = HttpServerOptions::default();
+        server_options.h2_idle_timeout = Some(settings.keepalive);
+        let signing = settings.response_signing;
+        let closing = Arc::new(Closing::default());
+        Self {
+            current,
+            ledger: Ledger::new(clock.clone(), Arc::clone(&telemetry)),
+            responder: Responder::new(settings.system, signing.clone()),
+            forwarder: Forwarder::new(
+                &settings.upstream,
+                settings.asserter,
+                signing,
+                Arc::clone(&kept),
+                clock,
+                telemetry,
+                Arc::clone(&closing),
+            ),
+            kept,
+            keepalive: settings.keepalive,
+            body_timeout: settings.body_timeout,
+            server_options,
+            closing,
+        }
+    }
+
+    /// Where exchanges are reported.
+    pub(super) const fn telemetry(&self) -> &Arc<Telemetry> {
+        self.ledger.telemetry()
+    }
+
+    /// The requests that are not finished.
+    pub(super) const fn underway(&self) -> &Arc<Underway> {
+        self.ledger.underway()
+    }
+
+    /// Serves a request whose head was read. Whether its connection can be used again.
+    async fn serve(&self, session: &mut Session, exchange: &mut Exchange<'_>) -> bool {
+        let answered = pin!(self.answer(session, exchange)).await;
+        match answered {
+            Ok(()) => true,
+            Err(failure) => pin!(self.fail(session, failure, exchange)).await,
+        }
+    }
+
+    /// Judges a request, and answers it, or has the core answer it.
+    async fn answer(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<(), ForwardFailure> {
+        let judged = pin!(self.judge(session, exchange)).await;
+        match &judged {
+            Ok(Admission::Forward(admitted)) => {
+                pin!(self.forwarder.forward(session, exchange, admitted)).await
+            }
+            Ok(Admission::Answer(answer)) => {
+                exchange.set_outcome(Outcome::Answered);
+                let context = exchange.answer_context();
+                let answered = self
+                    .responder
+                    .sca_redirect(session, answer.href(), &context);
+                Ok(answered.await?)
+            }
+            Err(refusal) => {
+                exchange.set_outcome(Outcome::Refused(refusal.reason()));
+                self.refuse(session, exchange, refusal).await;
+                Ok(())
+            }
+        }
+    }
+
+    /// Judges the request that a session has brought.
+    async fn judge(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<Admission, Refusal> {
+        let digest = session
+            .digest()
+            .and_then(|digest| digest.ssl_digest.clone());
+        let arrival = Arrival::of(
+            session,
+            digest.as_deref().and_then(|digest| digest.extension.get()),
+        );
+        if arrival.is_excess() {
+            session.set_keepalive(None);
+            return Err(Refusal::new(Reason::Overloaded));
+        }
+        let (trial, links) = exchange.trial();
+        if request_body::announced(session) == Announced::Nothing {
+            let received = session.req_header();
+            let head = arrival.head(received, received.raw_path());
+            let mut none = Bytes::new();
+            let proven = pin!(admission::prove(&head, &mut none, trial)).await?;
+            return pin!(admission::authorise(proven, links, &self.kept)).await;
+        }
+        // The session that a body is read from also holds the head, so a request with a body is judged by a copy of
+        // its head. The copy shares every value.
+        let received = session.req_header().as_owned_parts();
+        let target = session.req_header().raw_path().to_vec();
+        let head = arrival.head(&received, &target);
+        let mut body = DownstreamBody::new(session, self.body_timeout);
+        // Pinned where it is made: a future that is awaited by value is copied first.
+        let proven = pin!(admission::prove(&head, &mut body, trial)).await?;
+        pin!(admission::authorise(proven, links, &self.kept)).await
+    }
+
+    /// Answers a request that failed, where that is still possible. Whether the connection can be used again.
+    async fn fail(
+        &self,
+        session: &mut Session,
+        failure: ForwardFailure,
+        exchange: &mut Exchange<'_>,
+    ) -> bool {
+        let (outcome, refusal) = match failure {
+            ForwardFailure::PsuUnknown(refusal) => (Outcome::Refused(refusal.reason()), *refusal),
+            ForwardFailure::ErrorReplaced(status) => {
+                let refusal = Refusal::new(Reason::UpstreamError).with_status(status);
+                (Outcome::Failed(refusal.reason()), refusal)
+            }
+            ForwardFailure::Error(error) => {
+                let Some(refusal) = failure::refusal(&error) else {
+                    exchange.set_outcome(Outcome::Abandoned);
+                    return false;
+                };
+                (Outcome::Failed(refusal.reason()), refusal)
+            }
+        };
+        exchange.set_outcome(outcome);
+        // Once an answer has begun, a second one would only garble it: the connection ends.
+        let begun = session
+            .response_written()
+            .is_some_and(|head| !head.status.is_informational());
+        if !begun {
+            self.refuse(session, exchange, &refusal).await;
+        }
+        !begun
+    }
+
+    async fn refuse(&self, session: &mut Session, exchange: &mut Exchange<'_>, refusal: &Refusal) {
+        self.closing.end_with_answer(session);
+        exchange.set_operator_text(refusal.operator());
+        let context = exchange.answer_context();
+        let refused = self.responder.refuse(session, refusal, &context).await;
+        if refused.is_err() {
+            exchange.set_outcome(Outcome::Abandoned);
+        }
+    }
+}
+
+/// pingora calls it once for each request.
+#[async_trait]
+impl HttpServerApp for Gate {
+    async fn process_new_http(
+        self: &Arc<Self>,
+        mut session: Session,
+        shutdown: &ShutdownWatch,
+    ) -> Option<ReusedHttpStream> {
+        if !pin!(read_head(&mut session, &self.closing)).await {
+            return None;
+        }
+        let stopping = *shutdown.borrow();
+        session.set_keepalive((!stopping).then_some(self.keepalive.as_secs()));
+        // It is moved with the future that holds it: a large one would cost every request.
+        let in_use = self.current.load_full();
+        let mut exchange = Box::new(self.ledger.begin(in_use, request_id(&session)));
+        let reusable = pin!(self.serve(&mut session, &mut exchange)).await;
+        end_request(&session);
+        exchange.end(session.response_written().map(|head| head.status.as_u16()));
+        if !reusable {
+            return None;
+        }
+        let settings = HttpPersistentSettings::for_session(&session);
+        let stream = session.finish().await.ok()??;
+        Some(ReusedHttpStream::from_reusable_stream(stream, settings))
+    }
+
+    fn server_options(&self) -> Option<&HttpServerOptions> {
+        Some(&self.server_options)
+    }
+
+    fn h2_options(&self) -> Option<H2Options> {
+        let mut options = default_h2_options();
+        options
+            .max_header_list_size(H2_MAX_HEADER_LIST)
+            .max_concurrent_streams(H2_MAX_STREAMS);
+        Some(options)
+    }
+
+    async fn http_cleanup(&self) {
+        self.closing.close();
+    }
+}
+
+/// X-Request-ID, where it is well-formed.
+fn request_id(session: &Session) -> Option<HeaderValue> {
+    let id = session.get_header(&headers::X_REQUEST_ID.name)?;
+    identifier::is_valid(headers::trim(id.as_bytes())).then(|| id.clone())
+}
+
+/// The answer is finished: the connection waits for its next request.
+fn end_request(session: &Session) {
+    let digest = session
+        .digest()
+        .and_then(|digest| digest.ssl_digest.as_ref());
+    if let Some(connection) = digest.and_then(|digest| digest.extension.get::<Connection>()) {
+        connection.end_request();
+    }
+}

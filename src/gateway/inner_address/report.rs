@@ -1,0 +1,89 @@
+//! Inner addresses that were found, for the operator: counted each, logged once a minute at most.
+
+use crate::{clock::Timestamp, interface::operations::Operation, telemetry::Telemetry};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// Where an inner address stood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::gateway) enum AddressPlace {
+    Location,
+    ContentLocation,
+    Link,
+    Body,
+}
+
+/// The gateway's answer to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::gateway) enum AddressAction {
+    /// The host was taken away.
+    MadeRelative,
+    /// The address was removed.
+    Removed,
+    /// It went on as it was.
+    Passed,
+}
+
+impl AddressPlace {
+    /// The label of a metric.
+    pub(in crate::gateway) const fn name(self) -> &'static str {
+        match self {
+            Self::Location => "location",
+            Self::ContentLocation => "content-location",
+            Self::Link => "link",
+            Self::Body => "body",
+        }
+    }
+}
+
+impl AddressAction {
+    /// The label of a metric.
+    pub(in crate::gateway) const fn name(self) -> &'static str {
+        match self {
+            Self::MadeRelative => "made-relative",
+            Self::Removed => "removed",
+            Self::Passed => "passed",
+        }
+    }
+}
+
+/// Reports inner addresses.
+#[derive(Debug)]
+pub(in crate::gateway) struct AddressReport {
+    telemetry: Arc<Telemetry>,
+    /// The minute of the last line in the log.
+    logged: AtomicU64,
+}
+
+impl AddressReport {
+    pub(in crate::gateway) const fn new(telemetry: Arc<Telemetry>) -> Self {
+        Self {
+            telemetry,
+            logged: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts an inner address in an answer, and logs it where this minute has no line yet.
+    pub(in crate::gateway) fn report(
+        &self,
+        place: AddressPlace,
+        action: AddressAction,
+        operation: Option<&Operation>,
+        now: Timestamp,
+    ) {
+        let (place, done) = (place.name(), action.name());
+        self.telemetry.inner_address(place, done);
+        let minute = now.unix() / 60;
+        if self.logged.swap(minute, Ordering::Relaxed) != minute {
+            let operation = operation.map(|operation| operation.name.as_str());
+            tracing::warn!(
+                operation,
+                place,
+                done,
+                "an answer of the core names a host that only the bank's network has"
+            );
+        }
+    }
+}

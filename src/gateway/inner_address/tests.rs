@@ -1,0 +1,186 @@
+//! Locations, links and bodies, with a core at 10.0.0.5.
+
+use super::{AddressAction, InnerHosts, MAX_BODY};
+use crate::interface::operations::{Catalogue, Environment, builtin};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+
+fn inside() -> InnerHosts {
+    let host = HeaderValue::from_static("core.bank.internal:8080");
+    InnerHosts::new("10.0.0.5".parse().unwrap(), &host)
+}
+
+/// What becomes of the values of a header.
+fn cleaned(name: HeaderName, value: &str) -> (Vec<String>, Vec<AddressAction>) {
+    let catalogue = Catalogue::new(Environment::Sandbox, builtin()).unwrap();
+    let mut headers = HeaderMap::new();
+    let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
+    headers.insert(name.clone(), value);
+    let mut done = Vec::new();
+    inside().clean(&mut headers, &catalogue, |_, what| done.push(what));
+    let left = headers.get_all(name).iter();
+    let left = left.map(|value| value.to_str().unwrap().to_owned());
+    (left.collect(), done)
+}
+
+#[test]
+fn locations() {
+    const RELATIVE: &[AddressAction] = &[AddressAction::MadeRelative];
+    const REMOVED: &[AddressAction] = &[AddressAction::Removed];
+    let kept = [
+        "/v1/accounts",
+        "/nowhere",
+        "accounts?x=//10.0.0.5",
+        "",
+        "https://bank.example/sca?request=x",
+        "https://10.0.0.5.bank.example/",
+        "https://93.184.216.34/x",
+        "https://[2a00:1450::1]:8443/x",
+        "HTTPS://Bank.Example:8443",
+        "mybank://sca?next=http://10.0.0.5/",
+        "bankid:///?autostarttoken=1",
+        "mailto:a@10.0.0.5",
+    ];
+    for text in kept {
+        let (left, done) = cleaned(header::LOCATION, text);
+        assert_eq!((left, done.as_slice()), (vec![text.to_owned()], &[][..]));
+    }
+    let path = "/v1/accounts/42/balances?x=1#y";
+    for host in [
+        "http://10.0.0.5",
+        "http://10.0.0.5:8080",
+        "HTTPS://CORE.bank.internal",
+        "https://core.bank.internal.:1",
+        "//core.bank.internal",
+        "http://localhost:8080",
+        "http://api.localhost",
+        "http://127.0.0.1",
+        "http://user:word@192.168.1.7",
+        "https://bank.example@172.16.0.1",
+        "http://169.254.169.254",
+        "http://0.0.0.0",
+        "http://[::1]:8080",
+        "http://[::ffff:10.0.0.5]",
+        "http://[fe80::1]",
+        "http://[fd00::7]",
+        "gopher://10.0.0.5",
+    ] {
+        let (left, done) = cleaned(header::CONTENT_LOCATION, &format!("{host}{path}"));
+        assert_eq!(
+            (left, done.as_slice()),
+            (vec![path.to_owned()], RELATIVE),
+            "{host}"
+        );
+        for other in ["", "/", "/admin", "//evil.example/", "/v1/../x", "?x=1"] {
+            let (left, done) = cleaned(header::LOCATION, &format!("{host}{other}"));
+            assert_eq!((left, done.as_slice()), (vec![], REMOVED), "{host}{other}");
+        }
+    }
+    for unreadable in [
+        "http:\\\\10.0.0.5/v1/accounts",
+        "/\\10.0.0.5/v1/accounts",
+        "http:10.0.0.5/v1/accounts",
+        "https:/10.0.0.5/v1/accounts",
+        "///10.0.0.5/v1/accounts",
+        "http:///10.0.0.5/v1/accounts",
+        "http://167772165/v1/accounts",
+        "http://0x0a.0.0.5/v1/accounts",
+        "http://127.1/v1/accounts",
+        "http://%31%30.0.0.5/v1/accounts",
+        "http://10.0.0.5\t/v1/accounts",
+        "http://\u{ff11}0.0.0.5/v1/accounts",
+        "http://[fe80::1%25eth0]/v1/accounts",
+    ] {
+        let (left, done) = cleaned(header::LOCATION, unreadable);
+        assert_eq!((left, done.as_slice()), (vec![], REMOVED), "{unreadable}");
+    }
+}
+
+#[test]
+fn links() {
+    let table: [(&str, &[&str], usize); 12] = [
+        // What one reader takes for the text of a parameter another takes for the next link.
+        (
+            "<https://a>; rel=\"x, <http://core.bank.internal/>; rel=b\"",
+            &[],
+            1,
+        ),
+        (
+            "<https://a>; rel=\"x, <http://core.bank.internal/>; rel=b",
+            &[],
+            1,
+        ),
+        ("</x>; rel=\"a\\\", <http://10.0.0.5/>; rel=\"b\"", &[], 1),
+        ("</x>; rel=next; <http://10.0.0.5/>", &[], 1),
+        ("</x>; rel=\"next http://10.0.0.5/rel\", </y>", &["</y>"], 1),
+        (
+            "</v1/accounts>; rel=\"next\"",
+            &["</v1/accounts>; rel=\"next\""],
+            0,
+        ),
+        (
+            "<http://10.0.0.5/v1/accounts>; rel=next; title=\"a, b; c\", </x>;rel=x",
+            &["</v1/accounts>; rel=next; title=\"a, b; c\", </x>;rel=x"],
+            1,
+        ),
+        ("<http://10.0.0.5/a,b>; rel=x, </x>", &["</x>"], 1),
+        ("<http://10.0.0.5/>, <http://localhost/>", &[], 2),
+        ("</x>; anchor=\"http://10.0.0.5/\", </y>", &["</y>"], 1),
+        ("http://10.0.0.5/; rel=x", &[], 1),
+        (
+            "<https://bank.example/>; anchor=\"#a\"",
+            &["<https://bank.example/>; anchor=\"#a\""],
+            0,
+        ),
+    ];
+    for (value, expected, count) in table {
+        let (left, done) = cleaned(header::LINK, value);
+        assert_eq!(
+            (left.as_slice(), done.len()),
+            (
+                expected
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .as_slice(),
+                count
+            ),
+            "{value}"
+        );
+    }
+}
+
+#[test]
+fn links_in_a_body() {
+    let long = format!(
+        r#"{{"href":"http://10.0.0.5/","x":"{}"}}"#,
+        "x".repeat(MAX_BODY)
+    );
+    for (body, found) in [
+        (
+            r#"{"_links":{"self":{"href":"http://10.0.0.5:8080/v1/x"}}}"#,
+            true,
+        ),
+        (
+            r#"{"_links":{"self":{"href" : "http:\/\/core.bank.internal\/v1\/x"}}}"#,
+            true,
+        ),
+        (
+            r#"{"a":{"href":"/v1/x"},"b":{"href":"//localhost/"}}"#,
+            true,
+        ),
+        (
+            r#"{"_links":{"self":{"href":"/v1/x"}},"text":"http://10.0.0.5/"}"#,
+            false,
+        ),
+        (
+            r#"{"_links":{"scaRedirect":{"href":"http://localhost/sca?request=t"}}}"#,
+            false,
+        ),
+        (r#"{"href":"#, false),
+        (r#"{"href":1,"href":"https://bank.example/"}"#, false),
+        (&long, false),
+    ] {
+        let linked = inside().is_linked_in(body.as_bytes(), Some("http://localhost/sca"));
+        assert_eq!(linked, found, "{body:.60}");
+    }
+}

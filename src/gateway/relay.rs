@@ -1,0 +1,120 @@
+//! The body of the core's answer on its way to the caller: as it comes, or held as far as a signature needs (SIG-12).
+//!
+//! A body that is longer than may be held goes on as it comes, unsigned.
+
+use super::{
+    answer_signature::sign, core_head::is_bodiless, sca_link::ScaLinkWriter, upstream::CoreBody,
+};
+use crate::signing::AnswerSigning;
+use bytes::Bytes;
+use http::{header, response::Parts};
+use pingora::{Error, Result, protocols::http::ServerSession as Session};
+
+/// The body of the core's answer as the caller gets it.
+pub(super) struct AnswerBody<'a> {
+    /// The body as the core sends it.
+    pub(super) core: &'a mut CoreBody,
+    /// Writes the link of an SCA into it, where it gets one (SCA-14).
+    pub(super) link: Option<ScaLinkWriter>,
+    /// Looks at its first part as it came (FWD-7).
+    pub(super) inspect: &'a (dyn Fn(&[u8]) + Sync),
+}
+
+impl AnswerBody<'_> {
+    /// The next part, and whether it is the last.
+    async fn next(&mut self) -> Result<(Option<Bytes>, bool)> {
+        let part = self.core.next().await?;
+        if let Some(first) = part.bytes.as_deref().filter(|_| part.is_first) {
+            (self.inspect)(first);
+        }
+        let bytes = match &mut self.link {
+            Some(link) => link.push(part.bytes, part.is_last),
+            None => part.bytes,
+        };
+        Ok((bytes, part.is_last))
+    }
+}
+
+/// Sends an answer to the caller, signed where answers are signed.
+///
+/// # Errors
+/// Either side failed, or the answer cannot be signed.
+pub(super) async fn send(
+    session: &mut Session,
+    head: Parts,
+    body: &mut AnswerBody<'_>,
+    signing: Option<&AnswerSigning>,
+) -> Result<()> {
+    match signing {
+        None => pass(session, head, body).await,
+        Some(signing) => hold(session, head, body, signing).await,
+    }
+}
+
+/// Sends an answer as it comes.
+async fn pass(session: &mut Session, head: Parts, body: &mut AnswerBody<'_>) -> Result<()> {
+    let (part, end) = body.next().await?;
+    let empty = end && part.as_ref().is_none_or(Bytes::is_empty);
+    write_head(session, head).await?;
+    if empty {
+        return Ok(());
+    }
+    stream(session, body, (part, end)).await
+}
+
+/// Sends the rest of a body, from a part that was read.
+async fn stream(
+    session: &mut Session,
+    body: &mut AnswerBody<'_>,
+    (mut part, mut end): (Option<Bytes>, bool),
+) -> Result<()> {
+    loop {
+        let sent = session.write_response_body(part.unwrap_or_default(), end);
+        sent.await.map_err(Error::into_down)?;
+        if end {
+            return Ok(());
+        }
+        (part, end) = body.next().await?;
+    }
+}
+
+/// Reads the body, as far as it may be held, and sends head and body, signed (SIG-12).
+async fn hold(
+    session: &mut Session,
+    mut head: Parts,
+    body: &mut AnswerBody<'_>,
+    signing: &AnswerSigning,
+) -> Result<()> {
+    let mut held = Vec::new();
+    loop {
+        let (part, end) = body.next().await?;
+        held.extend_from_slice(&part.unwrap_or_default());
+        if end {
+            break;
+        }
+        if held.len() > signing.body_limit {
+            write_head(session, head).await?;
+            return stream(session, body, (Some(held.into()), false)).await;
+        }
+    }
+    let bodiless = is_bodiless(&head, &session.req_header().method);
+    if !bodiless {
+        head.headers.remove(header::TRANSFER_ENCODING);
+        head.headers
+            .insert(header::CONTENT_LENGTH, held.len().into());
+    }
+    if held.len() <= signing.body_limit {
+        sign(&signing.signer, &mut head.headers, &held)?;
+    }
+    write_head(session, head).await?;
+    if !bodiless && !held.is_empty() {
+        let body = session.write_response_body(held.into(), true).await;
+        body.map_err(Error::into_down)?;
+    }
+    Ok(())
+}
+
+async fn write_head(session: &mut Session, head: Parts) -> Result<()> {
+    let written = session.write_response_header(Box::new(head.into())).await;
+    written.map_err(Error::into_down)
+}

@@ -1,0 +1,129 @@
+//! Reading the head of the core's answer: how much of it is read, and which answers are taken (FWD-3, FWD-7).
+
+use super::connection::{CoreConnection, MAX_HEAD};
+use crate::gateway::failure::ANSWER_REFUSED;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, header, response::Parts};
+use pingora::{
+    Error, Result,
+    http::ResponseHeader,
+    protocols::{IO, http::v1::client::HttpSession},
+};
+use std::time::Duration;
+
+/// FWD-7: the fields of an answer's head.
+const MAX_FIELDS: usize = 100;
+
+/// Informational answers before the final one. HTTP knows two that a core may send without being asked: 102 and 103.
+const MAX_INTERIM: usize = 8;
+
+/// The text of httparse's error for more fields than it has room for.
+const TOO_MANY_FIELDS: &str = "too many headers";
+
+/// Reads the head of the final answer to a request.
+///
+/// # Errors
+/// The core sends none, or one that is not taken: [`ANSWER_REFUSED`].
+pub(super) async fn read_head(core: &mut HttpSession) -> Result<ResponseHeader> {
+    for _ in 0..=MAX_INTERIM {
+        let head = match core.read_resp_header_parts().await {
+            Ok(head) => head,
+            Err(error) => return Err(explained(core, error)),
+        };
+        // No request asks for an upgrade: behind this head there is no HTTP.
+        if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
+            return Error::e_explain(ANSWER_REFUSED, "it switches protocols");
+        }
+        if head.status.is_informational() {
+            continue;
+        }
+        if head.headers.len() > MAX_FIELDS || core.get_headers_raw_bytes().len() > MAX_HEAD {
+            return Error::e_explain(ANSWER_REFUSED, "its head is too large");
+        }
+        if !is_coding_understood(&head.headers) {
+            return Error::e_explain(ANSWER_REFUSED, "its body has a transfer coding");
+        }
+        if let Some(connection) = connection(core) {
+            connection.end_head();
+        }
+        return Ok(*head);
+    }
+    Error::e_explain(ANSWER_REFUSED, "informational answers without end")
+}
+
+/// A head that cannot be read because of a limit is one that breaks it.
+fn explained(core: &HttpSession, error: Box<Error>) -> Box<Error> {
+    let too_long = connection(core).is_some_and(CoreConnection::is_head_too_long);
+    let cause = error.cause.as_ref().map(ToString::to_string);
+    if too_long || cause.as_deref() == Some(TOO_MANY_FIELDS) {
+        return Error::explain(ANSWER_REFUSED, "its head is too large");
+    }
+    error
+}
+
+/// A body is read as it comes or in chunks: no other coding is undone here.
+fn is_coding_understood(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let first = codings.next().map(HeaderValue::as_bytes);
+    let is_known = first.is_none_or(|coding| {
+        coding.eq_ignore_ascii_case(b"chunked") || coding.eq_ignore_ascii_case(b"identity")
+    });
+    is_known && codings.next().is_none()
+}
+
+/// Whether a byte of an answer has come: then the core has the request, and it is not sent again (FWD-3).
+pub(super) fn has_begun(core: &HttpSession) -> bool {
+    connection(core).is_none_or(CoreConnection::has_read)
+}
+
+fn connection(core: &HttpSession) -> Option<&CoreConnection> {
+    let stream: &dyn IO = &**core.stream();
+    stream.as_any().downcast_ref()
+}
+
+/// An answer of the core: its head is read, its body is on its way.
+pub(in crate::gateway) struct CoreAnswer {
+    /// The final head, as the core sent it.
+    pub(in crate::gateway) head: Parts,
+    /// The body, and the connection that it comes on.
+    pub(in crate::gateway) body: CoreBody,
+    /// From the search for a connection to the end of the head.
+    pub(in crate::gateway) took: Duration,
+}
+
+/// The body of an answer, on the connection that it comes on.
+pub(in crate::gateway) struct CoreBody(pub(super) HttpSession);
+
+/// A part of the body.
+pub(in crate::gateway) struct BodyPart {
+    /// The bytes; none at the end, or where there is no body.
+    pub(in crate::gateway) bytes: Option<Bytes>,
+    /// Nothing came before it.
+    pub(in crate::gateway) is_first: bool,
+    /// Nothing comes after it.
+    pub(in crate::gateway) is_last: bool,
+}
+
+impl CoreBody {
+    /// The next part.
+    ///
+    /// # Errors
+    /// The core breaks off, or is too slow.
+    pub(in crate::gateway) async fn next(&mut self) -> Result<BodyPart> {
+        let core = &mut self.0;
+        if core.is_body_done() {
+            return Ok(BodyPart {
+                bytes: None,
+                is_first: false,
+                is_last: true,
+            });
+        }
+        let bytes = core.read_body_bytes().await.map_err(Error::into_up)?;
+        let length = bytes.as_ref().map(Bytes::len);
+        Ok(BodyPart {
+            is_first: length == Some(core.body_bytes_received()),
+            is_last: bytes.is_none() || core.is_body_done(),
+            bytes,
+        })
+    }
+}
