@@ -12,6 +12,8 @@ mod trust;
 mod keys;
 // SCA.
 mod sca;
+// What a reload does not change.
+mod restart;
 
 use super::settings::Settings;
 use openssl::{
@@ -20,7 +22,7 @@ use openssl::{
     ec::{EcGroup, EcKey},
     hash::MessageDigest,
     nid::Nid,
-    pkey::PKey,
+    pkey::{PKey, Private},
     x509::{X509, X509Name},
 };
 use std::path::Path;
@@ -38,10 +40,17 @@ trust: {anchors: ../certs/anchors}
 sca: {page: 'https://bank.example/sca'}
 ";
 
-/// A self-signed certificate and its key, both PEM.
+/// A self-signed certificate and its key on P-256, both PEM.
 fn certificate(name: &str) -> (Vec<u8>, Vec<u8>) {
     let group = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1).unwrap();
-    let key = PKey::from_ec_key(EcKey::generate(&group).unwrap()).unwrap();
+    certificate_of(
+        &PKey::from_ec_key(EcKey::generate(&group).unwrap()).unwrap(),
+        name,
+    )
+}
+
+/// A self-signed certificate of this key, and the key, both PEM.
+fn certificate_of(key: &PKey<Private>, name: &str) -> (Vec<u8>, Vec<u8>) {
     let mut subject = X509Name::builder().unwrap();
     subject.append_entry_by_nid(Nid::COMMONNAME, name).unwrap();
     let subject = subject.build();
@@ -57,8 +66,8 @@ fn certificate(name: &str) -> (Vec<u8>, Vec<u8>) {
     builder
         .set_not_after(&Asn1Time::from_unix(4_000_000_000).unwrap())
         .unwrap();
-    builder.set_pubkey(&key).unwrap();
-    builder.sign(&key, MessageDigest::sha256()).unwrap();
+    builder.set_pubkey(key).unwrap();
+    builder.sign(key, MessageDigest::sha256()).unwrap();
     let pem = builder.build().to_pem().unwrap();
     (pem, key.private_key_to_pem_pkcs8().unwrap())
 }

@@ -1,0 +1,93 @@
+//! The settings that only a restart changes, and their keys.
+
+use super::*;
+use crate::config::{Fixed, Listener};
+use openssl::rsa::Rsa;
+
+/// The key of each fixed setting, and lines that change that setting alone.
+fn changes() -> Vec<(&'static str, String)> {
+    let listener = |line: &str| {
+        LEAST.replace(
+            "key: ../certs/server.key",
+            &format!("key: ../certs/server.key, {line}"),
+        )
+    };
+    let more = |line: &str| format!("{LEAST}{line}\n");
+    vec![
+        ("system", more("system: another")),
+        ("listener.address", LEAST.replace(":8443", ":8444")),
+        ("listener.client_auth", listener("client_auth: optional")),
+        ("listener.threads", listener("threads: 1023")),
+        ("listener.max_connections", listener("max_connections: 7")),
+        ("listener.body_timeout", listener("body_timeout: 7s")),
+        ("listener.keepalive", listener("keepalive: 7s")),
+        (
+            "control.address",
+            more("control: {address: '127.0.0.1:9101'}"),
+        ),
+        ("upstream", LEAST.replace(":8080", ":8081")),
+        ("state", more("state: {psus_in_memory: 7}")),
+        ("assertion", more("assertion: {key: a}")),
+        (
+            "response_signing",
+            more("response_signing: {certificate: rsa.pem, key: rsa.key}"),
+        ),
+        ("log", more("log: {level: debug}")),
+        ("reload", more("reload: {watch: off}")),
+    ]
+}
+
+/// Writes the certificate and the key that answers can be signed with.
+fn write_rsa(site: &Site) {
+    let key = PKey::from_rsa(Rsa::generate(2048).unwrap()).unwrap();
+    let (certificate, key) = certificate_of(&key, "signer");
+    site.write("config/rsa.pem", certificate);
+    site.write("config/rsa.key", key);
+}
+
+//= CRT-8 accepted
+#[test]
+fn a_fixed_setting_that_changes_is_named_by_its_key() {
+    let site = Site::new();
+    write_rsa(&site);
+    let fixed = |text: &str| site.read(text).unwrap().fixed;
+    let before = fixed(LEAST);
+    assert_eq!(before, fixed(LEAST));
+    for (key, text) in changes() {
+        let after = fixed(&text);
+        assert_ne!(before, after, "{key}");
+        assert_eq!(before.changed_keys(&after), [key]);
+        assert_eq!(after.changed_keys(&before), [key]);
+    }
+    // A change that a reload takes over is not among them.
+    let reloaded = fixed(&format!("{LEAST}body_limit: 16KiB\n"));
+    assert_eq!(before, reloaded);
+    assert!(before.changed_keys(&reloaded).is_empty());
+}
+
+/// A field that is added does not compile here until [`changes`] has a line for it.
+#[test]
+fn every_fixed_setting_is_tried() {
+    let Fixed {
+        // A reload with another environment is refused.
+        environment: _,
+        listener,
+        system: _,
+        control: _,
+        upstream: _,
+        state: _,
+        assertion: _,
+        response_signing: _,
+        log: _,
+        watch: _,
+    } = Site::new().read(LEAST).unwrap().fixed;
+    let Listener {
+        address: _,
+        client_auth: _,
+        threads: _,
+        max_connections: _,
+        body_timeout: _,
+        keepalive: _,
+    } = listener;
+    assert_eq!(changes().len(), 8 + 6);
+}
