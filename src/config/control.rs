@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use rustls::sign::SingleCertAndKey;
 use rustls::{RootCertStore, ServerConfig, server::WebPkiClientVerifier};
+use sha2::{Digest, Sha256};
 
 use super::authority::Authority;
 use super::endpoints::{identity, meet};
@@ -38,9 +39,22 @@ pub struct ControlAccess {
     pub metrics_token: Option<Secret>,
     /// The hosts by which it may be called; none for its own address and localhost.
     pub hosts: Option<Vec<Authority>>,
-    /// TLS, with client certificates where `client_ca` is set; none for plain HTTP.
-    pub tls: Option<Arc<ServerConfig>>,
+    /// TLS; none for plain HTTP.
+    pub tls: Option<ControlTls>,
 }
+
+/// TLS of the control listener.
+#[derive(Clone, Debug)]
+pub struct ControlTls {
+    /// Certificate and key, and the CAs of callers where `client_ca` is set.
+    pub config: Arc<ServerConfig>,
+    /// The CAs of callers, who need a certificate then; none where callers show no certificate.
+    pub client_ca: Option<ClientCa>,
+}
+
+/// The CAs of `control.client_ca`, to tell whether two configurations have the same: SHA-256 of their certificates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientCa([u8; 32]);
 
 /// Where the control listener listens. Default 127.0.0.1:9100.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -224,7 +238,7 @@ fn token(value: &Value<'_>, base: &Path) -> Option<Secret> {
 }
 
 /// TLS with its own certificate, and the callers' where `client_ca` says whose. `None` only after a fault.
-fn tls(section: &mut Section<'_>, base: &Path) -> Option<Arc<ServerConfig>> {
+fn tls(section: &mut Section<'_>, base: &Path) -> Option<ControlTls> {
     let identity = identity(section, base);
     let roots = section
         .optional("client_ca")
@@ -233,10 +247,11 @@ fn tls(section: &mut Section<'_>, base: &Path) -> Option<Arc<ServerConfig>> {
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .ok()?;
-    let builder = match roots {
-        None => builder.with_no_client_auth(),
+    let (builder, client_ca) = match roots {
+        None => (builder.with_no_client_auth(), None),
         Some(roots) => {
-            let roots = Arc::new(roots?);
+            let (roots, client_ca) = roots?;
+            let roots = Arc::new(roots);
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
             let refused = |error| {
                 section.fault(
@@ -244,29 +259,35 @@ fn tls(section: &mut Section<'_>, base: &Path) -> Option<Arc<ServerConfig>> {
                     format!("client certificates cannot be judged by it: {error}"),
                 );
             };
-            builder.with_client_cert_verifier(verifier.map_err(refused).ok()?)
+            let verifier = verifier.map_err(refused).ok()?;
+            (builder.with_client_cert_verifier(verifier), Some(client_ca))
         }
     };
     let identity = SingleCertAndKey::from(Arc::unwrap_or_clone(identity?));
     let mut config = builder.with_cert_resolver(Arc::new(identity));
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Some(Arc::new(config))
+    Some(ControlTls {
+        config: Arc::new(config),
+        client_ca,
+    })
 }
 
-/// The certificates of those who issue to callers.
-fn client_roots(value: &Value<'_>, base: &Path) -> Option<RootCertStore> {
+/// The CAs that issue certificates to callers.
+fn client_roots(value: &Value<'_>, base: &Path) -> Option<(RootCertStore, ClientCa)> {
     let found = pem::certificates(&value.path(base)?);
     let found = found.map_err(|text| value.fault(text)).ok()?;
     let mut roots = RootCertStore::empty();
+    let mut hash = Sha256::new();
     for certificate in found {
-        let added = certificate
-            .to_der()
-            .map_err(|error| pem::reason(&error))
-            .and_then(|der| roots.add(der.into()).map_err(|error| error.to_string()));
+        let der = certificate.to_der().map_err(|error| pem::reason(&error));
+        let added = der.and_then(|der| {
+            hash.update(&der);
+            roots.add(der.into()).map_err(|error| error.to_string())
+        });
         if let Err(error) = added {
             value.fault(format!("a certificate of it cannot be used: {error}"));
             return None;
         }
     }
-    Some(roots)
+    Some((roots, ClientCa(hash.finalize().into())))
 }

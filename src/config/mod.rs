@@ -38,7 +38,7 @@ mod state;
 mod trust;
 
 pub use authority::{Authority, Host};
-pub use control::{ControlAccess, ControlAddress};
+pub use control::{ClientCa, ControlAccess, ControlAddress, ControlTls};
 pub use document::Document;
 pub use endpoints::{ClientAuth, Listener, Upstream};
 pub use fault::{Fault, Faults, Inspection, Place};

@@ -4,7 +4,10 @@
 //! nothing, since a handshake, a head, a body and an answer each have their time, and connections have a bound.
 
 use super::guard::Arrival;
-use crate::{config::ControlAddress, in_use::Current};
+use crate::{
+    config::{ControlAddress, ControlTls},
+    in_use::Current,
+};
 use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::{
@@ -102,7 +105,7 @@ pub(super) async fn serve(
     match bound.0 {
         Kind::Tcp(listener) => {
             let listener = TcpListener::from_std(listener)?;
-            let tls = || current.load().control.tls.clone().map(TlsAcceptor::from);
+            let tls = || current.load().control.tls.clone();
             serving.accept(listener, tls).await;
         }
         Kind::Unix(listener, _socket) => {
@@ -156,7 +159,7 @@ struct Serving {
 
 impl Serving {
     /// `tls` is asked for each connection: a reload may have changed it.
-    async fn accept<L: Accept>(self, listener: L, tls: impl Fn() -> Option<TlsAcceptor>) {
+    async fn accept<L: Accept>(self, listener: L, tls: impl Fn() -> Option<ControlTls>) {
         let mut stopped = std::pin::pin!(stopped(self.shutdown.clone()));
         let mut connections = JoinSet::new();
         loop {
@@ -175,7 +178,9 @@ impl Serving {
                     let arrival = Arrival {
                         local: L::reached(&stream),
                         tls: tls.is_some(),
+                        client_ca: tls.as_ref().and_then(|tls| tls.client_ca),
                     };
+                    let tls = tls.map(|tls| TlsAcceptor::from(tls.config));
                     let routes = routes.layer(Extension(arrival));
                     connections.spawn(connection(stream, tls, routes, shutdown, permit));
                 }

@@ -20,6 +20,8 @@ pub(super) enum ApiFault {
     OtherMethod,
     /// The host is none of the listener's.
     ForeignHost,
+    /// The connection was made by a configuration that asked for another client certificate, or for none.
+    OldConnection,
     /// A browser asks, for a page of another origin.
     ForeignOrigin,
     /// The bearer token is missing, or another.
@@ -108,7 +110,9 @@ impl ApiFault {
             Self::Unauthorized => Some((header::WWW_AUTHENTICATE, "Bearer")),
             Self::Unavailable => Some((header::RETRY_AFTER, "1")),
             // What is left of the body is not waited for.
-            Self::LongBody | Self::SlowBody => Some((header::CONNECTION, "close")),
+            Self::LongBody | Self::SlowBody | Self::OldConnection => {
+                Some((header::CONNECTION, "close"))
+            }
             _ => None,
         };
         if let Some((name, value)) = header {
@@ -124,6 +128,8 @@ impl ApiFault {
             Self::NoSuchCall => Meaning(404, Code::NotFound, "call-unknown"),
             Self::OtherMethod => Meaning(405, Code::BadRequest, "method-not-allowed"),
             Self::ForeignHost => Meaning(421, Code::BadRequest, "host-foreign"),
+            // RFC 9110, section 15.5.20: the request may be repeated over another connection.
+            Self::OldConnection => Meaning(421, Code::BadRequest, "connection-outdated"),
             Self::ForeignOrigin => Meaning(403, Code::Forbidden, "origin-foreign"),
             Self::Query => Meaning(400, Code::BadRequest, "query-unexpected"),
             Self::Unauthorized => Meaning(401, Code::Forbidden, "caller-unknown"),
@@ -162,6 +168,9 @@ impl ApiFault {
             Self::ForeignHost => {
                 "This listener has another host; control.hosts names those that it answers to."
                     .into()
+            }
+            Self::OldConnection => {
+                "This listener asks for another client certificate since a reload; connect again.".into()
             }
             Self::ForeignOrigin => "Pages of another origin are not answered here.".into(),
             Self::Query => "A call has no query; everything is said in its body.".into(),
@@ -238,6 +247,7 @@ mod tests {
             ApiFault::NoSuchCall,
             ApiFault::OtherMethod,
             ApiFault::ForeignHost,
+            ApiFault::OldConnection,
             ApiFault::ForeignOrigin,
             ApiFault::Unauthorized,
             ApiFault::Query,

@@ -7,7 +7,7 @@
 //! them before anything is read.
 
 use super::{ControlContext, fault::ApiFault};
-use crate::config::{Authority, ControlAccess, Host, Secret};
+use crate::config::{Authority, ClientCa, ControlAccess, Host, Secret};
 use axum::{
     extract::{Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, header},
@@ -32,6 +32,8 @@ pub(super) struct Arrival {
     pub(super) local: Option<SocketAddr>,
     /// Whether its connection is encrypted.
     pub(super) tls: bool,
+    /// The CAs one of which issued the certificate that its connection showed; none where it showed no certificate.
+    pub(super) client_ca: Option<ClientCa>,
 }
 
 /// Stands in front of every route. The route goes by the configuration that let the request through.
@@ -58,13 +60,20 @@ fn judge(access: &ControlAccess, request: &Request) -> Result<(), ApiFault> {
     if OPEN.contains(&path) {
         return Ok(());
     }
+    let arrival = request.extensions().get::<Arrival>();
+    let arrival = arrival.ok_or(ApiFault::ForeignHost)?;
+    // A connection that was made before a reload may have shown no certificate, or one of a CA that does not count any more.
+    let client_ca = access.tls.as_ref().and_then(|tls| tls.client_ca);
+    if client_ca.is_some() && client_ca != arrival.client_ca {
+        return Err(ApiFault::OldConnection);
+    }
     let token = match &access.metrics_token {
         Some(own) if path == METRICS => Some(own),
         _ => access.token.as_ref(),
     };
     let any_host = path == OPENAPI || (path == METRICS && token.is_some());
     if !any_host {
-        judge_source(access, request)?;
+        judge_source(access, request, arrival)?;
     }
     match token {
         Some(token) if !is_shown(token, request.headers()) => Err(ApiFault::Unauthorized),
@@ -73,9 +82,11 @@ fn judge(access: &ControlAccess, request: &Request) -> Result<(), ApiFault> {
 }
 
 /// The host must be the listener's own; the origin too, where a browser names one.
-fn judge_source(access: &ControlAccess, request: &Request) -> Result<(), ApiFault> {
-    let arrival = request.extensions().get::<Arrival>();
-    let arrival = arrival.ok_or(ApiFault::ForeignHost)?;
+fn judge_source(
+    access: &ControlAccess,
+    request: &Request,
+    arrival: &Arrival,
+) -> Result<(), ApiFault> {
     let headers = request.headers();
     let host = only(headers, &header::HOST).and_then(Authority::parse);
     let host = host.filter(|host| is_own(host, access.hosts.as_deref(), arrival));

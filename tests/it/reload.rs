@@ -1,5 +1,8 @@
 //! A changed configuration is taken into use without a restart, whole or not at all: CRT-8, CRT-12.
 
+// Calls of the control listener.
+mod control;
+
 use crate::harness::{
     Call, Connection, Crl, Gate, Protocol, Source, Tls, Tpp, Wire, World, accepted, pki::LeafSpec,
     refused, world,
