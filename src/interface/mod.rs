@@ -5,9 +5,11 @@
 
 // The closed vocabulary of error codes.
 pub mod code;
-// Every reason for a refusal, and the refusal itself.
+// Every reason for a refusal.
 pub mod reason;
-// What each reason means and what to do.
+// A refused request, with its faults.
+pub mod refusal;
+// The meaning of each reason, and its remedy.
 pub mod guide;
 
 // The catalogue of operations.
@@ -31,4 +33,5 @@ pub mod headers;
 pub mod openapi;
 
 pub use code::Code;
-pub use reason::{Fault, Place, QuotaLeft, Reason, Refusal};
+pub use reason::Reason;
+pub use refusal::{Fault, Place, QuotaLeft, Refusal};

@@ -3,6 +3,7 @@
 use super::*;
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table is as long as its cases")]
 fn pages_keys_and_days_of_sca() {
     let site = Site::new();
     site.write("config/bad.keys", "x");

@@ -257,6 +257,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::too_many_lines, reason = "a table is as long as its cases")]
     fn faults() {
         use SignatureFault::*;
         let table = [

@@ -129,13 +129,26 @@ fn form(header: &Header, setting: &super::Setting<'_>) -> (Value, &'static str) 
             text("keyId=\"|^=\\?"),
             "keyId, algorithm, headers and signature, as the introduction says.",
         ),
-        "PSU-ID" => (
-            uuid(),
-            "The PSU, as the redirect after SCA named them; signed.",
-        ),
         "X-PSU-IDENTITY" => (
             identity(setting),
             "The PSU's national identity number: may stand for PSU-ID where a payment is initiated, with PSU-Context.",
+        ),
+        "TPP-Brand-Logging-Information" => (
+            filled(),
+            "The brand that the TPP shows to the PSU, for logging.",
+        ),
+        "traceparent" => (filled(), "Trace context (W3C), forwarded."),
+        written if written.starts_with("PSU-") => psu_form(written),
+        _ => (json!({ "type": "string" }), "Content negotiation."),
+    }
+}
+
+/// The same of a header whose name begins with PSU.
+fn psu_form(written: &str) -> (Value, &'static str) {
+    match written {
+        "PSU-ID" => (
+            uuid(),
+            "The PSU, as the redirect after SCA named them; signed.",
         ),
         "PSU-Corporate-ID" => (
             uuid(),
@@ -162,13 +175,7 @@ fn form(header: &Header, setting: &super::Setting<'_>) -> (Value, &'static str) 
             text(LOCATION),
             "Where the PSU is: GEO:<latitude>,<longitude> in decimal degrees.",
         ),
-        "TPP-Brand-Logging-Information" => (
-            filled(),
-            "The brand that the TPP shows to the PSU, for logging.",
-        ),
-        "traceparent" => (filled(), "Trace context (W3C), forwarded."),
-        written if written.starts_with("PSU-") => (filled(), "As in the PSU's request to the TPP."),
-        _ => (json!({ "type": "string" }), "Content negotiation."),
+        _ => (filled(), "As in the PSU's request to the TPP."),
     }
 }
 

@@ -22,6 +22,7 @@ fn found(query: &str, operation: &Operation, psu_present: bool) -> Vec<String> {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table is as long as its cases")]
 fn values() {
     let list = operation("transaction-list");
     for good in [

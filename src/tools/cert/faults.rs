@@ -82,33 +82,7 @@ pub(super) fn all(
     at: Timestamp,
 ) -> Vec<Found> {
     let mut found = Faults::default();
-    found.judge(
-        "CRT-10",
-        "RFC 5280 §4.1: one Certificate in DER, and nothing after it",
-        judgement::ends(rest),
-    );
-    found.judge(
-        "CRT-10",
-        "RFC 5280 §4.1.1.2: both fields hold the same algorithm",
-        judgement::algorithms_agree(certificate),
-    );
-    found.judge("SIG-4", "RFC 5280 §4.1.2.4", judgement::issuer(certificate));
-    found.judge(
-        "SIG-5",
-        "ETSI TS 119 312",
-        judgement::signing_key(certificate).map(drop),
-    );
-    found.judge(
-        "CRT-10",
-        "RFC 5280 §4.2.1.9: cA is for certificates that issue others",
-        judgement::is_no_ca(certificate),
-    );
-    found.judge("CRT-10", "ETSI TS 119 312", hash(certificate));
-    found.judge(
-        "CRT-2",
-        "RFC 5280 §4.2: a critical extension that is not recognised",
-        critical(certificate),
-    );
+    certificate_itself(certificate, rest, &mut found);
     if has_anchors {
         found.judge(
             "CRT-2, CRT-9",
@@ -116,15 +90,7 @@ pub(super) fn all(
             way.fault.clone().map_or(Ok(()), Err),
         );
     }
-    let members = way.validity().unwrap_or_default();
-    for (depth, member) in members.iter().enumerate() {
-        let clause = if depth == 0 {
-            "RFC 5280 §4.1.2.5"
-        } else {
-            "RFC 5280 §4.1.2.5, of a certificate above it"
-        };
-        found.judge("CRT-2", clause, judgement::validity(&[*member], at));
-    }
+    validity(way, at, &mut found);
     let statements = found.judge(
         "CRT-3, CRT-4",
         "RFC 3739 §3.2.6, ETSI EN 319 412-5, ETSI TS 119 495 §5.1",
@@ -155,6 +121,50 @@ pub(super) fn all(
         judgement::tpp_id(certificate),
     );
     found.0
+}
+
+/// The faults of the certificate that its chain and the time do not matter to.
+fn certificate_itself(certificate: &X509Certificate<'_>, rest: &[u8], found: &mut Faults) {
+    found.judge(
+        "CRT-10",
+        "RFC 5280 §4.1: one Certificate in DER, and nothing after it",
+        judgement::ends(rest),
+    );
+    found.judge(
+        "CRT-10",
+        "RFC 5280 §4.1.1.2: both fields hold the same algorithm",
+        judgement::algorithms_agree(certificate),
+    );
+    found.judge("SIG-4", "RFC 5280 §4.1.2.4", judgement::issuer(certificate));
+    found.judge(
+        "SIG-5",
+        "ETSI TS 119 312",
+        judgement::signing_key(certificate).map(drop),
+    );
+    found.judge(
+        "CRT-10",
+        "RFC 5280 §4.2.1.9: cA is for certificates that issue others",
+        judgement::is_no_ca(certificate),
+    );
+    found.judge("CRT-10", "ETSI TS 119 312", hash(certificate));
+    found.judge(
+        "CRT-2",
+        "RFC 5280 §4.2: a critical extension that is not recognised",
+        critical(certificate),
+    );
+}
+
+/// The members of the chain that have expired, or are not valid yet.
+fn validity(way: &Way, at: Timestamp, found: &mut Faults) {
+    let members = way.validity().unwrap_or_default();
+    for (depth, member) in members.iter().enumerate() {
+        let clause = if depth == 0 {
+            "RFC 5280 §4.1.2.5"
+        } else {
+            "RFC 5280 §4.1.2.5, of a certificate above it"
+        };
+        found.judge("CRT-2", clause, judgement::validity(&[*member], at));
+    }
 }
 
 fn qualified(statements: &Statements, found: &mut Faults) {

@@ -1,0 +1,264 @@
+//! A refused request: the faults that the caller reads, and the text that only the operator reads.
+
+use super::{Code, Reason};
+
+/// Where in a request a fault was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The request as a whole: its line, its framing.
+    Request,
+    /// A header, by the name that the interface gives it.
+    Header(&'static str),
+    /// A parameter of the query, by its name.
+    Query(String),
+    /// The body as a whole.
+    Body,
+    /// A member of the body, by a path such as `instructedAmount.amount` (PAY-2).
+    Member(String),
+}
+
+/// One thing found wrong: what was found and what would pass. It is shown to the caller, so it repeats no value that
+/// could be personal or secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Why it is wrong.
+    pub reason: Reason,
+    /// The interface's code for it: the reason's, but for what the interface tells apart (PAY-12).
+    pub code: Option<Code>,
+    /// Where it stands.
+    pub place: Place,
+    /// What was found and what would pass.
+    pub text: String,
+}
+
+impl Fault {
+    /// A fault in a header.
+    pub fn header(reason: Reason, header: &'static str, text: impl Into<String>) -> Self {
+        Self {
+            reason,
+            code: reason.code(),
+            place: Place::Header(header),
+            text: text.into(),
+        }
+    }
+
+    /// A fault in a parameter of the query.
+    pub fn query(reason: Reason, name: &str, text: impl Into<String>) -> Self {
+        Self {
+            reason,
+            code: reason.code(),
+            place: Place::Query(name.to_owned()),
+            text: text.into(),
+        }
+    }
+
+    /// A fault in the request as a whole.
+    pub fn request(reason: Reason, text: impl Into<String>) -> Self {
+        Self {
+            reason,
+            code: reason.code(),
+            place: Place::Request,
+            text: text.into(),
+        }
+    }
+
+    /// A fault in a member of the body.
+    pub fn member(reason: Reason, path: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            reason,
+            code: reason.code(),
+            place: Place::Member(path.into()),
+            text: text.into(),
+        }
+    }
+
+    /// A fault in the body.
+    pub fn body(reason: Reason, text: impl Into<String>) -> Self {
+        Self {
+            reason,
+            code: reason.code(),
+            place: Place::Body,
+            text: text.into(),
+        }
+    }
+}
+
+/// A request is refused. [`Refusal::reason`] decides the answer; the faults tell the caller what to change.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    reason: Reason,
+    faults: Vec<Fault>,
+    operator: Option<String>,
+    extra: Option<Box<Extra>>,
+}
+
+/// What few refusals carry.
+#[derive(Clone, Debug, Default)]
+struct Extra {
+    allow: Option<String>,
+    sca_redirect: Option<String>,
+    retry_after: Option<u64>,
+    left: Option<QuotaLeft>,
+    signing_string: Option<String>,
+    status: Option<u16>,
+}
+
+/// What is left of a quota, for RateLimit and RateLimit-Policy (QUO-11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuotaLeft {
+    /// Calls that can be made now.
+    pub calls: u8,
+    /// Seconds until there is one more.
+    pub seconds: u64,
+}
+
+impl Refusal {
+    /// A refusal whose title says it all.
+    pub const fn new(reason: Reason) -> Self {
+        Self {
+            reason,
+            faults: Vec::new(),
+            operator: None,
+            extra: None,
+        }
+    }
+
+    /// A refusal for everything found wrong at one stage, in the order of the rules: the first decides (ERR-1).
+    /// `None` where nothing was found.
+    pub fn of(faults: Vec<Fault>) -> Option<Self> {
+        let reason = faults.first()?.reason;
+        Some(Self {
+            reason,
+            faults,
+            operator: None,
+            extra: None,
+        })
+    }
+
+    /// What only the operator reads: it goes to the log, never to the caller.
+    pub fn for_operator(mut self, text: impl Into<String>) -> Self {
+        self.operator = Some(text.into());
+        self
+    }
+
+    /// Where the PSU is to be sent for SCA (SCA-1).
+    pub fn with_sca_redirect(mut self, href: String) -> Self {
+        self.extra_mut().sca_redirect = Some(href);
+        self
+    }
+
+    /// The seconds after which the same request can pass.
+    pub fn retry_after(mut self, seconds: u64) -> Self {
+        self.extra_mut().retry_after = Some(seconds);
+        self
+    }
+
+    /// What is left of the quota of an operation that is limited (QUO-11).
+    pub fn with_quota(mut self, left: QuotaLeft) -> Self {
+        self.extra_mut().left = Some(left);
+        self
+    }
+
+    /// The methods that the path has (HTTP-2), as the value of Allow.
+    pub fn allowing(mut self, methods: String) -> Self {
+        self.extra_mut().allow = Some(methods);
+        self
+    }
+
+    /// The signing string that the gateway built (SIG-13), without personal values.
+    pub fn with_signing_string(mut self, text: String) -> Self {
+        self.extra_mut().signing_string = Some(text);
+        self
+    }
+
+    /// The status of an upstream's answer that is replaced (ERR-6).
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.extra_mut().status = Some(status);
+        self
+    }
+
+    /// Why.
+    pub const fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// The interface's code for it: the first fault's (ERR-1).
+    pub fn code(&self) -> Option<Code> {
+        let first = self.faults.first();
+        first.map_or(self.reason.code(), |fault| fault.code)
+    }
+
+    /// The HTTP status of the answer.
+    pub fn status(&self) -> u16 {
+        self.extra
+            .as_ref()
+            .and_then(|extra| extra.status)
+            .unwrap_or_else(|| self.reason.status())
+    }
+
+    /// Everything found wrong, in the order of the rules.
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    /// What only the operator reads.
+    pub fn operator(&self) -> Option<&str> {
+        self.operator.as_deref()
+    }
+
+    /// Where the PSU is to be sent for SCA (SCA-1).
+    pub fn sca_redirect(&self) -> Option<&str> {
+        self.extra.as_ref()?.sca_redirect.as_deref()
+    }
+
+    /// The seconds after which the same request can pass.
+    pub fn seconds_to_retry(&self) -> Option<u64> {
+        self.extra.as_ref()?.retry_after
+    }
+
+    /// What is left of the quota (QUO-11).
+    pub fn quota(&self) -> Option<QuotaLeft> {
+        self.extra.as_ref()?.left
+    }
+
+    /// The methods that the path has (HTTP-2).
+    pub fn allow(&self) -> Option<&str> {
+        self.extra.as_ref()?.allow.as_deref()
+    }
+
+    /// The signing string that the gateway built (SIG-13).
+    pub fn signing_string(&self) -> Option<&str> {
+        self.extra.as_ref()?.signing_string.as_deref()
+    }
+
+    fn extra_mut(&mut self) -> &mut Extra {
+        self.extra.get_or_insert_default()
+    }
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Self {
+            reason: fault.reason,
+            faults: vec![fault],
+            operator: None,
+            extra: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_fault_decides() {
+        let faults = vec![
+            Fault::header(Reason::HeaderMissing, "X-Request-ID", "missing"),
+            Fault::header(Reason::SignatureMissing, "Signature", "missing"),
+        ];
+        let refusal = Refusal::of(faults).unwrap();
+        assert_eq!(refusal.reason(), Reason::HeaderMissing);
+        assert_eq!(refusal.faults().len(), 2);
+    }
+}
