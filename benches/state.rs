@@ -14,7 +14,8 @@
 use portvakt::{
     clock::Timestamp,
     state::{
-        Asked, Decision, Hash, Kept, PsuRef, QuotaAsked, RequestAsked, Retention, StateSettings,
+        ClaimRequest, Decision, Hash, Kept, PsuRef, QuotaClaim, RequestIdClaim, Retention,
+        StateSettings,
     },
 };
 use std::{
@@ -57,10 +58,10 @@ fn settings(folder: &Path, name: &str) -> StateSettings {
     StateSettings::new(folder.join(name), folder.join("hash.key"))
 }
 
-fn asked(key: u64) -> Asked {
-    Asked {
+fn asked(key: u64) -> ClaimRequest {
+    ClaimRequest {
         request: None,
-        quota: Some(QuotaAsked {
+        quota: Some(QuotaClaim {
             key: hash(key),
             page: None,
         }),
@@ -107,12 +108,12 @@ async fn decisions(folder: &Path) {
     println!("a cached refusal: {:?}", began.elapsed() / rounds);
     let began = Instant::now();
     for id in 0..rounds {
-        let request = Some(RequestAsked {
+        let request = Some(RequestIdClaim {
             id: hash(u64::from(id)),
             date: Timestamp::from_unix(NOW),
             retention: Retention::Memory,
         });
-        let asked = Asked {
+        let asked = ClaimRequest {
             request,
             quota: None,
             now: Timestamp::from_unix(NOW),

@@ -12,7 +12,10 @@ use crate::{
         Fault, QuotaLeft, Reason, Refusal, headers,
         operations::{Quota, Transactions},
     },
-    state::{self, Decision, Kept, Page, QuotaAsked, RequestAsked, Retention, Taken},
+    state::{
+        self, CallsLeft, ClaimRequest, Decision, Kept, Page, QuotaClaim, RequestIdClaim, Retention,
+        Taken,
+    },
 };
 
 /// The request id is used for the first time, and the call is one of those that the quota allows, both counted in one
@@ -49,17 +52,14 @@ pub(super) async fn take(
     now: Timestamp,
 ) -> Result<Claim, Refusal> {
     still_holds(heard, now)?;
-    let asked = state::Asked {
+    let claim = ClaimRequest {
         request: request(heard, kept, now),
         quota: grant.and_then(|grant| quota(heard, grant, kept)),
         now,
     };
-    match kept.commit(asked).await.map_err(sca::away)? {
+    match kept.commit(claim).await.map_err(sca::away)? {
         Decision::Held(taken) => Ok(Claim {
-            left: taken.left().map(|left| QuotaLeft {
-                calls: left.calls,
-                seconds: left.next.unix().saturating_sub(now.unix()),
-            }),
+            left: taken.left().map(|left| left.seen_at(now)),
             taken,
         }),
         Decision::Replayed => {
@@ -68,9 +68,9 @@ pub(super) async fn take(
             Err(Fault::header(Reason::RequestReplayed, header, text).into())
         }
         Decision::NextAt(next) => {
-            let seconds = next.unix().saturating_sub(now.unix());
-            let refusal = Refusal::new(Reason::QuotaExceeded).retry_after(seconds);
-            Err(refusal.with_quota(QuotaLeft { calls: 0, seconds }))
+            let left = CallsLeft { calls: 0, next }.seen_at(now);
+            let refusal = Refusal::new(Reason::QuotaExceeded).retry_after(left.seconds);
+            Err(refusal.with_quota(left))
         }
     }
 }
@@ -89,14 +89,14 @@ fn still_holds(heard: &Heard<'_>, now: Timestamp) -> Result<(), Refusal> {
 
 /// REP-1: safe methods are remembered as long as their Date can hold, others for a day. A Date that did not hold and was
 /// observed only is as good as none.
-fn request(heard: &Heard<'_>, kept: &Kept, now: Timestamp) -> Option<RequestAsked> {
+fn request(heard: &Heard<'_>, kept: &Kept, now: Timestamp) -> Option<RequestIdClaim> {
     let id = headers::X_REQUEST_ID.get_filled(&heard.head.fields)?;
     let retention = match heard.head.method.is_safe() {
         false => Retention::Day,
         true if heard.world.policy.replay_everywhere => Retention::Date,
         true => Retention::Memory,
     };
-    Some(RequestAsked {
+    Some(RequestIdClaim {
         id: kept.keys().request(heard.tpp, headers::trim(id.as_bytes())),
         date: heard.date.unwrap_or(now),
         retention,
@@ -104,7 +104,7 @@ fn request(heard: &Heard<'_>, kept: &Kept, now: Timestamp) -> Option<RequestAske
 }
 
 /// QUO-4, QUO-15: what is counted, and by what.
-fn quota(heard: &Heard<'_>, grant: &Grant, kept: &Kept) -> Option<QuotaAsked> {
+fn quota(heard: &Heard<'_>, grant: &Grant, kept: &Kept) -> Option<QuotaClaim> {
     let policy = &heard.world.policy.quota;
     let operation = heard.operation;
     let counted =
@@ -117,7 +117,7 @@ fn quota(heard: &Heard<'_>, grant: &Grant, kept: &Kept) -> Option<QuotaAsked> {
     let ids: Vec<_> = ids.map(AsRef::as_ref).collect();
     let keys = kept.keys();
     let key = keys.quota(heard.tpp, psu, grant.corporate(), &operation.name, &ids);
-    Some(QuotaAsked {
+    Some(QuotaClaim {
         key,
         page: page(heard, key, kept),
     })

@@ -27,34 +27,26 @@ const CONSENT_ACCOUNTS: HeaderName = HeaderName::from_static("gateway-consent-ac
 /// How far the core's clock may be ahead, in seconds: as far as a TPP's (DAT-2). A moment further ahead says nothing.
 const AHEAD: u64 = 60;
 
-/// What the quota says with the answer (QUO-11).
+/// The calls that are left of the quota, for the answer (QUO-11).
 pub(super) async fn answered(admitted: &Admitted, kept: &Kept, status: u16) -> Option<QuotaLeft> {
     let claim = admitted.claim()?;
-    let given_back =
-        matches!(status, 401 | 404 | 429 | 500..) && give_back(claim, kept, true).await;
-    let left = claim.left()?;
-    Some(if given_back {
-        with_one_more(left)
-    } else {
-        left
-    })
+    let given_back = match status {
+        401 | 404 | 429 | 500.. => give_back(claim, kept, true).await,
+        _ => None,
+    };
+    given_back.or(claim.left())
 }
 
-/// Gives a call back; where the upstream was never connected, the request id too. Whether a call was given back.
-pub(super) async fn give_back(claim: &Claim, kept: &Kept, connected: bool) -> bool {
-    let given = kept.give_back(claim.taken(), connected).await;
-    if let Err(fault) = &given {
-        tracing::warn!(%fault, "a call cannot be given back: it stays counted");
-    }
-    given.unwrap_or(false)
-}
-
-/// The quota once a call was given back. The only call of the window leaves nothing to wait for.
-const fn with_one_more(left: QuotaLeft) -> QuotaLeft {
-    let calls = left.calls.saturating_add(1);
-    QuotaLeft {
-        calls,
-        seconds: if calls < 4 { left.seconds } else { 0 },
+/// Gives a call back; where the upstream was never connected, the request id too. The calls that are left where one was given
+/// back.
+pub(super) async fn give_back(claim: &Claim, kept: &Kept, connected: bool) -> Option<QuotaLeft> {
+    let taken = claim.taken();
+    match kept.give_back(taken, connected).await {
+        Ok(left) => left.map(|left| left.seen_at(taken.at())),
+        Err(fault) => {
+            tracing::warn!(%fault, "a call cannot be given back: it stays counted");
+            None
+        }
     }
 }
 

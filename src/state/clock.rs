@@ -2,13 +2,24 @@
 //!
 //! A clock that stepped back by more than 24 hours is not believed: ids may have been forgotten whose Dates hold again.
 //! From then on no request id is claimed, whatever the clock shows later, until an operator says that it is right.
-//! Deliberately not here: keeping it, which is the engine's.
+//! Deliberately not here: keeping a [`ClockRow`], which is the engine's.
 
-use super::{Unavailable, replay};
+use super::{Unavailable, rules};
 use crate::clock::Timestamp;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What is known of the clock.
+/// What an engine keeps of the clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ClockRow {
+    /// The latest time that was seen, in seconds since the epoch.
+    pub(super) latest: u64,
+    /// Whether the clock stepped back too far since.
+    pub(super) stepped_back: bool,
+    /// How often an operator said that it is right.
+    pub(super) accepted: u64,
+}
+
+/// What this process knows of the clock.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     /// The latest time that a caller gave.
@@ -20,10 +31,11 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// As it was kept, or as an operator says that it is.
-    pub(super) fn begin(&self, latest: u64, stepped_back: bool) {
-        self.latest.store(latest, Ordering::Release);
-        self.stepped_back.store(stepped_back, Ordering::Release);
+    /// Starts from what is kept, or from an operator's word.
+    pub(super) fn begin(&self, kept: ClockRow) {
+        self.latest.store(kept.latest, Ordering::Release);
+        self.stepped_back
+            .store(kept.stepped_back, Ordering::Release);
     }
 
     /// Sees what time it is.
@@ -36,7 +48,7 @@ impl Clock {
             self.latest.fetch_max(now.unix(), Ordering::Relaxed);
         } else if !self.stepped_back()
             // Read again: an operator's word may have come in between.
-            && replay::is_too_far_back(self.latest(), now)
+            && rules::is_too_far_back(self.latest(), now)
             && !self.stepped_back.swap(true, Ordering::AcqRel)
         {
             tracing::error!(%now, latest = %self.latest(), "the clock stepped back by more than 24 hours");
@@ -52,11 +64,16 @@ impl Clock {
         Timestamp::from_unix(self.latest.load(Ordering::Relaxed))
     }
 
-    /// What another process saw.
-    pub(super) fn merge(&self, latest: u64, stepped_back: bool) {
-        self.latest.fetch_max(latest, Ordering::Relaxed);
-        if stepped_back {
+    /// Takes in what other processes saw. Returns what is known now: it is to be kept.
+    pub(super) fn merge(&self, kept: ClockRow) -> ClockRow {
+        self.latest.fetch_max(kept.latest, Ordering::Relaxed);
+        if kept.stepped_back {
             self.stepped_back.store(true, Ordering::Release);
+        }
+        ClockRow {
+            latest: self.latest().unix(),
+            stepped_back: self.stepped_back(),
+            accepted: kept.accepted,
         }
     }
 
@@ -73,6 +90,16 @@ impl Clock {
     /// See [`Self::note_refusing`].
     pub(super) fn is_refusing(&self) -> bool {
         self.refusing.load(Ordering::Relaxed) || self.stepped_back()
+    }
+
+    /// The clock stepped back, and it is forgotten whether a safe method's id was used.
+    pub(super) fn behind(&self) -> Unavailable {
+        self.note_refusing(true);
+        let latest = self.latest();
+        Unavailable(format!(
+            "the clock stepped back from {latest}: requests that change nothing could be taken twice, so they are refused \
+             until it is there again, or until you say that it is right with `portvakt state accept-clock`"
+        ))
     }
 
     fn fault(&self) -> Unavailable {
@@ -97,23 +124,32 @@ mod tests {
     #[test]
     fn a_clock_that_stepped_back_too_far_is_not_believed_until_somebody_says_so() {
         let clock = Clock::default();
-        assert!(see(&clock, NOW) && see(&clock, NOW - replay::DAY));
+        assert!(see(&clock, NOW) && see(&clock, NOW - rules::DAY));
         assert!(!clock.is_refusing());
-        assert!(!see(&clock, NOW - replay::DAY - 1));
+        assert!(!see(&clock, NOW - rules::DAY - 1));
         assert!(!see(&clock, NOW) && !see(&clock, NOW + 5));
         assert!(clock.is_refusing());
         assert_eq!(clock.latest().unix(), NOW + 5);
-        clock.begin(NOW - replay::DAY, false);
-        assert!(see(&clock, NOW - replay::DAY) && see(&clock, NOW));
+        clock.begin(ClockRow {
+            latest: NOW - rules::DAY,
+            ..ClockRow::default()
+        });
+        assert!(see(&clock, NOW - rules::DAY) && see(&clock, NOW));
     }
 
     #[test]
     fn another_process_may_have_seen_it() {
+        let seen = |stepped_back| ClockRow {
+            latest: NOW,
+            stepped_back,
+            accepted: 0,
+        };
         let clock = Clock::default();
-        clock.merge(NOW, false);
-        assert!(!see(&clock, NOW - 2 * replay::DAY));
+        assert_eq!(clock.merge(seen(false)), seen(false));
+        assert!(!see(&clock, NOW - 2 * rules::DAY));
+        assert_eq!(clock.merge(seen(false)), seen(true));
         let clock = Clock::default();
-        clock.merge(NOW, true);
+        assert_eq!(clock.merge(seen(true)), seen(true));
         assert!(!see(&clock, NOW));
     }
 }

@@ -1,4 +1,4 @@
-//! Keyed hashes: what stands in a store in place of a PSU-ID, an account, a session id or a request id.
+//! Keyed hashes, which stand in a store in place of a PSU-ID, an account, a session id or a request id.
 //!
 //! HMAC-SHA-256, cut to 128 bits, over the kind of the value and its parts, each with its length in front: no two
 //! different values have the same input. Without the key nobody can tell which PSU a row is about, not even by trying
@@ -6,6 +6,7 @@
 
 use aws_lc_rs::hmac;
 use std::{
+    collections::HashMap,
     fmt,
     hash::{BuildHasherDefault, Hasher},
 };
@@ -15,11 +16,14 @@ use std::{
 pub struct Hash([u8; 16]);
 
 /// Puts hashes into maps by their own bits: they are spread evenly, and nobody without the key can choose them.
-pub(super) type ByItself = BuildHasherDefault<Own>;
+pub(super) type ByOwnBits = BuildHasherDefault<OwnBits>;
 
-/// See [`ByItself`].
+/// A map whose keys are hashes.
+pub(super) type HashMapByBits<V> = HashMap<Hash, V, ByOwnBits>;
+
+/// See [`ByOwnBits`].
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Own(u64);
+pub(super) struct OwnBits(u64);
 
 impl Hash {
     /// A hash as it was kept.
@@ -40,15 +44,15 @@ impl std::hash::Hash for Hash {
     }
 }
 
-impl Hasher for Own {
+impl Hasher for OwnBits {
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
         }
     }
 
-    fn write_u64(&mut self, own: u64) {
-        self.0 = own;
+    fn write_u64(&mut self, bits: u64) {
+        self.0 = bits;
     }
 
     fn finish(&self) -> u64 {

@@ -1,42 +1,58 @@
-//! What outlives a request: the PSU's binding, sessions and consents, the quota, request ids, SCA that was completed.
+//! The state that outlives a request: the PSU's binding, sessions and consents, the quota, request ids, spent SCA tokens.
 //!
 //! On the request's path there are two verbs: [`Kept::psu`] looks a PSU up, [`Kept::commit`] claims a request id and a
 //! call of the quota in one step. Elsewhere: [`Kept::give_back`], [`Kept::finish`], [`Kept::bind`], [`Kept::learn`],
 //! [`Kept::withdraw`]. Each is one step that happens whole or not at all, across processes and crashes.
 //!
-//! Invariants: no PSU-ID, account or session id is kept in clear ([`Keys`]); what is answered from memory is at most a
-//! tenth of a second older than what another process did, and never older than what this one did. Deliberately not here:
+//! Three layers: `rules` decides, by pure functions over rows; an `engine` loads the rows of a batch, lets the rules decide
+//! and commits, in one transaction; `process` holds what one process may answer from memory. The way of a claim: admission
+//! makes a [`ClaimRequest`], [`Kept::commit`] claims the request id in memory and hands the same value to the engine, and the
+//! [`Decision`] that `rules` makes of it comes back.
+//!
+//! Invariants: no PSU-ID, account or session id is kept in clear ([`Keys`]); an answer from memory is at most a
+//! tenth of a second older than a change by another process, and never older than one by this process. Deliberately not here:
 //! what a stored fact permits. That is admission's, which turns it into evidence, and the time is always the caller's.
 
-// What is asked and answered.
+// Requests, answers, and the facts about a PSU.
 mod keys;
 mod psu;
 mod settings;
 mod verbs;
 
-// Pure parts: the quota's decision, the replay's and the clock's, and what is held in memory.
-mod calls;
-mod clock;
-mod memory;
-mod replay;
-mod seen;
+// The decisions: pure functions over rows, and changes that share a transaction.
+mod change;
+mod rows;
+mod rules;
 
-// The kinds of stores.
+// The memory of a process: rows, request ids, the clock.
+mod cache;
+mod clock;
+mod process;
+mod request_ids;
+
+// The engines, which load, keep and commit rows.
+mod engine;
 mod hash_key;
 pub(crate) mod sqlite;
+#[cfg(feature = "sandbox")]
+mod volatile;
 
 pub use keys::{Hash, Keys};
 pub use psu::{Accounts, Consent, Context, Psu, Session};
 pub use settings::{OpenFault, StateSettings};
 pub use verbs::{
-    Asked, Bind, Bound, Completion, Counters, Decision, Finish, Finished, Learned, Left, Page,
-    PsuRef, QuotaAsked, RequestAsked, Retention, Rows, Taken, Unavailable, Withdraw, Withdrawn,
+    Bind, Bound, CallsLeft, ClaimRequest, Completion, Counters, Decision, Finish, Finished,
+    Learned, Page, PsuRef, QuotaClaim, RequestIdClaim, Retention, Rows, Taken, Unavailable,
+    Withdraw, Withdrawn,
 };
+#[cfg(feature = "sandbox")]
+pub use volatile::VolatileTables;
 
 use crate::clock::Timestamp;
-use clock::Clock;
-use memory::Memory;
-use seen::Claim;
+use engine::{AnyEngine, Engine};
+use process::Process;
+use request_ids::IdClaim;
+use rules::{GiveBack, NewBinding, ScaEnd, Withdrawal};
 use sqlite::Sqlite;
 use std::{fmt, sync::Arc};
 
@@ -45,13 +61,8 @@ use std::{fmt, sync::Arc};
 /// Its verbs are to be called on a tokio runtime with time.
 pub struct Kept {
     keys: Box<Keys>,
-    kind: Kind,
-}
-
-/// The kinds of stores.
-enum Kind {
-    /// On one machine.
-    Sqlite(Box<Sqlite>),
+    process: Arc<Process>,
+    engine: AnyEngine,
 }
 
 impl Kept {
@@ -60,11 +71,23 @@ impl Kept {
     /// # Errors
     /// Why it cannot be used. A file that is there is left as it is.
     pub fn open(settings: &StateSettings) -> Result<Self, OpenFault> {
-        let (sqlite, keys) = Sqlite::open(settings)?;
+        let (sqlite, keys, process) = Sqlite::open(settings)?;
         Ok(Self {
             keys: Box::new(keys),
-            kind: Kind::Sqlite(Box::new(sqlite)),
+            process,
+            engine: AnyEngine::Sqlite(Box::new(sqlite)),
         })
+    }
+
+    /// Opens tables that end with this process, as another process would open the same file. For tests.
+    #[cfg(feature = "sandbox")]
+    pub fn open_volatile(settings: &StateSettings, tables: &VolatileTables) -> Self {
+        let (volatile, process) = tables.open(settings);
+        Self {
+            keys: Box::new(tables.keys()),
+            process,
+            engine: AnyEngine::Volatile(volatile),
+        }
     }
 
     /// The key of its hashes.
@@ -76,11 +99,11 @@ impl Kept {
     /// with [`Kept::psu_now`].
     ///
     /// # Errors
-    /// The store is away.
+    /// The store is unavailable.
     pub async fn psu(&self, who: PsuRef<'_>) -> Result<Option<Arc<Psu>>, Unavailable> {
         let psu = self.keys.psu(who.psu);
-        match self.memory().psu(psu) {
-            Some(known) => Ok((*known.tpp == *who.tpp).then_some(known.psu)),
+        match self.process.cache.psu(psu) {
+            Some(bound) => Ok((*bound.tpp == *who.tpp).then_some(bound.psu)),
             None => self.read(psu, who.tpp).await,
         }
     }
@@ -88,7 +111,7 @@ impl Kept {
     /// The same, never from memory.
     ///
     /// # Errors
-    /// The store is away.
+    /// The store is unavailable.
     pub async fn psu_now(&self, who: PsuRef<'_>) -> Result<Option<Arc<Psu>>, Unavailable> {
         self.read(self.keys.psu(who.psu), who.tpp).await
     }
@@ -96,267 +119,167 @@ impl Kept {
     /// Whether a PSU-ID is bound, to whichever TPP (SCA-19); never from memory.
     ///
     /// # Errors
-    /// The store is away.
+    /// The store is unavailable.
     pub async fn is_taken(&self, psu: u128) -> Result<bool, Unavailable> {
-        let Kind::Sqlite(sqlite) = &self.kind;
-        Ok(sqlite.psu(self.keys.psu(psu)).await?.is_some())
+        Ok(self.engine.psu(self.keys.psu(psu)).await?.is_some())
     }
 
     async fn read(&self, psu: Hash, tpp: &str) -> Result<Option<Arc<Psu>>, Unavailable> {
-        let Kind::Sqlite(sqlite) = &self.kind;
-        let known = sqlite.psu(psu).await?;
-        Ok(known
-            .filter(|known| *known.tpp == *tpp)
-            .map(|known| known.psu))
+        let bound = self.engine.psu(psu).await?;
+        Ok(bound
+            .filter(|bound| *bound.tpp == *tpp)
+            .map(|bound| bound.psu))
     }
 
-    /// Takes what a request needs, all or nothing, and answers when it is durable (QUO-5 to QUO-7, REP-1). A request id
+    /// Decides a claim, all or nothing, and answers when it is durable (QUO-5 to QUO-7, REP-1). A request id
     /// that was used wins over a quota that is used up.
     ///
     /// # Errors
-    /// The store is away, there is no room to remember the request id, or the clock stepped back so far that nobody can
-    /// say whether it was used: nothing is taken.
-    pub async fn commit(&self, asked: Asked) -> Result<Decision, Unavailable> {
-        if asked.request.is_some() || asked.quota.is_some() {
-            self.clock().see(asked.now)?;
+    /// The store is unavailable, there is no room to remember the request id, or the clock stepped back so far that it is not
+    /// known whether it was used: nothing is taken.
+    pub async fn commit(&self, claim: ClaimRequest) -> Result<Decision, Unavailable> {
+        let clock = &self.process.clock;
+        if claim.request.is_some() || claim.quota.is_some() {
+            clock.see(claim.now)?;
         }
-        let durable = asked.request.filter(RequestAsked::is_durable);
-        if durable.is_some_and(|request| request.may_be_removed(self.clock().latest())) {
-            return Err(self.behind());
+        let durable = claim.durable_request();
+        if durable.is_some_and(|request| request.may_be_removed(clock.latest())) {
+            return Err(clock.behind());
         }
-        let mut claimed = match self.claim_in_memory(asked) {
-            Ok(claimed) => claimed,
-            Err(Claim::Used) => return Ok(Decision::Replayed),
-            Err(Claim::Full) => {
+        let in_memory = match self.process.claim(claim) {
+            Ok(in_memory) => in_memory,
+            Err(IdClaim::Used) => return Ok(Decision::Replayed),
+            Err(IdClaim::Full) => {
                 return Err(Unavailable(
                     "more requests than state.request_ids_in_memory allows".into(),
                 ));
             }
-            Err(Claim::Forgotten | Claim::First) => return Err(self.behind()),
+            Err(IdClaim::Forgotten | IdClaim::First) => return Err(clock.behind()),
         };
-        let started = self.claim(durable, asked).await?;
-        let (call, left) = match started {
-            sqlite::Started::Held { call, left } => (call, left),
-            sqlite::Started::Replayed => return Ok(Decision::Replayed),
-            sqlite::Started::NextAt(at) => return Ok(Decision::NextAt(at)),
-        };
-        if let Some(claimed) = &mut claimed {
-            claimed.kept = true;
+        let decision = self.decide(claim).await?;
+        if let (Decision::Held(_), Some(in_memory)) = (&decision, in_memory) {
+            in_memory.keep();
         }
-        Ok(Decision::Held(Taken {
-            request: asked.request,
-            at: asked.now,
-            call,
-            left,
-        }))
+        Ok(decision)
     }
 
-    /// The part that memory holds, safe and unsafe methods side by side: an id passes once, whatever the method (REP-1).
-    /// What memory forgot of an unsafe method, the store knows.
-    fn claim_in_memory(&self, asked: Asked) -> Result<Option<InMemory<'_>>, Claim> {
-        let request = asked.request;
-        let Some((request, until)) = request.and_then(|it| Some((it, it.in_memory_until()?)))
-        else {
-            return Ok(None);
-        };
-        let memory = self.memory();
-        match memory.seen.claim(request.id, until, asked.now) {
-            Claim::First => Ok(Some(InMemory {
-                memory,
-                id: request.id,
-                until,
-                kept: false,
-            })),
-            Claim::Forgotten if request.is_durable() => Ok(None),
-            other => Err(other),
-        }
-    }
-
-    /// The part that has to be durable. No thread is asked where there is none, or where memory knows the answer.
-    async fn claim(
-        &self,
-        durable: Option<RequestAsked>,
-        asked: Asked,
-    ) -> Result<sqlite::Started, Unavailable> {
-        if durable.is_none() {
-            let Some(quota) = asked.quota else {
-                return Ok(sqlite::Started::Held {
-                    call: None,
-                    left: None,
-                });
+    /// Decides the durable part of a claim. The engine is not asked where there is none, or where memory knows the answer.
+    async fn decide(&self, claim: ClaimRequest) -> Result<Decision, Unavailable> {
+        if claim.durable_request().is_none() {
+            let Some(quota) = claim.quota else {
+                return Ok(claim.taken_in_memory());
             };
             // A later page may need no call.
-            let first = quota.page.is_none_or(|page| page.offset == 0);
-            if first && let Some(next) = self.memory().used_up(quota.key, asked.now) {
-                return Ok(sqlite::Started::NextAt(next));
+            let is_first = quota.page.is_none_or(|page| page.offset == 0);
+            if is_first && let Some(next) = self.process.cache.used_up(quota.key, claim.now) {
+                return Ok(Decision::NextAt(next));
             }
         }
-        let Kind::Sqlite(sqlite) = &self.kind;
-        sqlite
-            .claim(sqlite::Claimed {
-                request: durable,
-                quota: asked.quota,
-                now: asked.now,
-            })
-            .await
+        self.process.note(claim.now);
+        self.engine.commit(claim).await
     }
 
     /// Gives back the call of the quota (QUO-5); where the upstream was never connected the request id too (REP-1).
-    /// It is durable when this answers. Whether a call was given back: none is where a page was counted with it, and a page
-    /// is none (QUO-13).
+    /// It is durable when this answers. Returns the calls that are left once a call was given back; none where none was: a
+    /// call with which a page was counted stays counted, and a page is no call (QUO-13).
     ///
     /// # Errors
-    /// The store is away: nothing that is durable is given back.
-    pub async fn give_back(&self, taken: &Taken, connected: bool) -> Result<bool, Unavailable> {
-        let request = taken.request.filter(|_| !connected);
+    /// The store is unavailable: nothing that is durable is given back.
+    pub async fn give_back(
+        &self,
+        taken: &Taken,
+        connected: bool,
+    ) -> Result<Option<CallsLeft>, Unavailable> {
+        let Taken { claim, call, .. } = *taken;
+        let request = claim.request.filter(|_| !connected);
         if let Some((request, until)) = request.and_then(|it| Some((it, it.in_memory_until()?))) {
-            self.memory().seen.forget(request.id, until);
+            self.process.request_ids.forget(request.id, until);
         }
-        let durable = request.filter(RequestAsked::is_durable);
-        if durable.is_none() && taken.call.is_none() {
-            return Ok(false);
+        let with_request = request.is_some_and(|request| request.is_durable());
+        if !with_request && call.is_none() {
+            return Ok(None);
         }
-        let (call, at) = (taken.call, taken.at);
-        let Kind::Sqlite(sqlite) = &self.kind;
-        sqlite
-            .change(move |change| {
-                if let Some(request) = durable {
-                    sqlite::forget(change, request.id, request.until(at))?;
-                }
-                call.map_or(Ok(false), |call| sqlite::give_back(change, call))
-            })
-            .await
+        let give_back = GiveBack {
+            claim,
+            call,
+            with_request,
+        };
+        self.engine.commit(give_back).await
     }
 
-    /// An SCA ended: its token is spent, and what it gives is kept, in one step (SCA-12).
+    /// Ends an SCA: its token is spent, and its session and consent are kept, in one step (SCA-12).
     ///
     /// # Errors
-    /// The store is away: nothing changed.
+    /// The store is unavailable: nothing changed.
     pub async fn finish(&self, finish: Finish<'_>) -> Result<Finished, Unavailable> {
-        let now = finish.now;
-        let Kind::Sqlite(sqlite) = &self.kind;
-        let completed = sqlite::Completed::new(&self.keys, finish);
-        sqlite.finish(completed, now).await
+        self.process.note(finish.now);
+        let end = ScaEnd::new(&self.keys, finish);
+        self.engine.commit(end).await
     }
 
     /// Brings a PSU in, or up to date (SCA-19, SCA-21).
     ///
     /// # Errors
-    /// The store is away: nothing changed.
+    /// The store is unavailable: nothing changed.
     pub async fn bind(&self, bind: Bind<'_>) -> Result<Bound, Unavailable> {
-        let binding = sqlite::NewBinding::new(&self.keys, &bind);
-        let Kind::Sqlite(sqlite) = &self.kind;
-        sqlite.change(move |change| binding.run(change)).await
+        let binding = NewBinding::by_bank(&self.keys, &bind);
+        self.engine.commit(binding).await
     }
 
     /// Binds a PSU by the core's word, unless it is bound already (SCA-19).
     ///
     /// # Errors
-    /// The store is away: nothing changed.
+    /// The store is unavailable: nothing changed.
     pub async fn learn(&self, learned: Learned<'_>) -> Result<Bound, Unavailable> {
-        let binding = sqlite::NewBinding::learned(&self.keys, &learned);
-        let Kind::Sqlite(sqlite) = &self.kind;
-        sqlite.change(move |change| binding.run(change)).await
+        let binding = NewBinding::learned(&self.keys, &learned);
+        self.engine.commit(binding).await
     }
 
     /// Takes a consent, a session or a whole PSU back (SCA-13, SCA-19).
     ///
     /// # Errors
-    /// The store is away: nothing changed.
+    /// The store is unavailable: nothing changed.
     pub async fn withdraw(
         &self,
         who: PsuRef<'_>,
         what: Withdraw,
     ) -> Result<Withdrawn, Unavailable> {
-        let withdrawal = sqlite::Withdrawal::new(&self.keys, who, what);
-        let Kind::Sqlite(sqlite) = &self.kind;
-        sqlite.change(move |change| withdrawal.run(change)).await
+        let withdrawal = Withdrawal::new(&self.keys, who, what);
+        self.engine.commit(withdrawal).await
     }
 
     /// Removes everything that expired by `now`, in small steps between other changes. The store does that by itself, a
     /// little every second, by the time that its callers last gave. How many rows were removed.
     ///
     /// # Errors
-    /// The store is away.
+    /// The store is unavailable.
     pub async fn tidy(&self, now: Timestamp) -> Result<u64, Unavailable> {
-        let Kind::Sqlite(sqlite) = &self.kind;
-        sqlite.tidy(now).await
+        self.process.note(now);
+        self.engine.tidy(now).await
     }
 
-    /// Whether it can be written, as of the last time that it was tried, and whether the clock can be believed: for
-    /// readiness. A store that could not be written is tried again every second.
+    /// Whether it can be written, as of the last attempt, and whether the clock can be believed: for readiness. A store that
+    /// could not be written is tried again every second.
     ///
     /// # Errors
     /// Why not: for the operator.
     pub fn health(&self, now: Timestamp) -> Result<(), Unavailable> {
-        self.believes(now)?;
-        let Kind::Sqlite(sqlite) = &self.kind;
-        sqlite.note(now);
-        sqlite.health()
+        self.process.believes(now)?;
+        self.process.note(now);
+        self.engine.health()
     }
 
-    /// Whether the clock did not step back so far that requests are refused for it (REP-1).
-    fn believes(&self, now: Timestamp) -> Result<(), Unavailable> {
-        self.clock().see(now)?;
-        self.memory().seen.open_at(now);
-        let (signed_now, latest) = (replay::date_ends(now), self.clock().latest());
-        let refusing = signed_now <= self.memory().seen.forgotten()
-            || self.clock().is_refusing() && replay::may_be_removed(signed_now, latest);
-        self.clock().note_refusing(refusing);
-        if refusing {
-            return Err(self.behind());
-        }
-        Ok(())
-    }
-
-    /// The clock stepped back, and it is forgotten whether a safe method's id was used.
-    fn behind(&self) -> Unavailable {
-        self.clock().note_refusing(true);
-        let latest = self.clock().latest();
-        Unavailable(format!(
-            "the clock stepped back from {latest}: requests that change nothing could be taken twice, so they are refused \
-             until it is there again, or until you say that it is right with `portvakt state accept-clock`"
-        ))
-    }
-
-    /// What it did since it was opened, and how much it holds.
+    /// Its activity since it was opened, and how many rows it holds.
     pub fn counters(&self) -> Counters {
-        let Kind::Sqlite(sqlite) = &self.kind;
         Counters {
-            clock_stepped_back: self.clock().is_refusing(),
-            ..sqlite.counters()
+            clock_stepped_back: self.process.clock.is_refusing(),
+            ..self.engine.counters()
         }
-    }
-
-    fn clock(&self) -> &Clock {
-        let Kind::Sqlite(sqlite) = &self.kind;
-        sqlite.clock()
-    }
-
-    fn memory(&self) -> &Memory {
-        let Kind::Sqlite(sqlite) = &self.kind;
-        sqlite.memory()
     }
 }
 
 impl fmt::Debug for Kept {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Kept(***)")
-    }
-}
-
-/// A claim in memory, undone unless the rest of what the request needs is taken as well.
-struct InMemory<'a> {
-    memory: &'a Memory,
-    id: Hash,
-    until: Timestamp,
-    kept: bool,
-}
-
-impl Drop for InMemory<'_> {
-    fn drop(&mut self) {
-        if !self.kept {
-            self.memory.seen.forget(self.id, self.until);
-        }
     }
 }

@@ -1,6 +1,6 @@
-//! What is known of a PSU: facts with their times, and no judgement of them.
+//! A PSU's binding, session and consents: facts with their times. What they permit is admission's decision.
 
-use super::Hash;
+use super::{Hash, Keys};
 use crate::clock::Timestamp;
 
 /// A PSU that is bound to a TPP (SCA-3). Consent is apart from SCA (SCA-18).
@@ -61,9 +61,44 @@ impl Psu {
             .iter()
             .find(|context| context.corporate == corporate)
     }
+
+    /// Changes the context of a corporate agreement, or the private one; it is made where there is none. Contexts stand in
+    /// the order of their hashes, the private one first.
+    pub(super) fn update_context(
+        &mut self,
+        corporate: Option<Hash>,
+        change: impl FnOnce(&mut Context),
+    ) {
+        let found = self
+            .contexts
+            .binary_search_by_key(&corporate, |context| context.corporate);
+        match found {
+            Ok(index) => {
+                if let Some(context) = self.contexts.get_mut(index) {
+                    change(context);
+                }
+            }
+            Err(index) => {
+                let mut context = Context {
+                    corporate,
+                    last_sca: None,
+                    consent: None,
+                };
+                change(&mut context);
+                self.contexts.insert(index, context);
+            }
+        }
+    }
 }
 
 impl Accounts {
+    /// The accounts with these ids, percent-decoded; all of them where none are named.
+    pub(super) fn hashed(keys: &Keys, ids: Option<&[String]>) -> Self {
+        ids.map_or(Self::All, |ids| {
+            Self::Named(ids.iter().map(|id| keys.account(id)).collect())
+        })
+    }
+
     /// Whether an account is among them.
     pub fn include(&self, account: Hash) -> bool {
         match self {

@@ -1,7 +1,7 @@
-//! What a store is asked, and what it answers.
+//! Requests to a store, and its answers.
 
-use super::{Hash, sqlite::Call};
-use crate::clock::Timestamp;
+use super::{Hash, rules::Call};
+use crate::{clock::Timestamp, interface::QuotaLeft};
 use std::time::Duration;
 
 /// A PSU of a TPP. Both ids are in clear: the store hashes what it keeps.
@@ -13,20 +13,20 @@ pub struct PsuRef<'a> {
     pub psu: u128,
 }
 
-/// What a request needs before it is forwarded: all of it or nothing.
+/// A request's claim before it is forwarded: granted whole or not at all.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct ClaimRequest {
     /// The first use of its X-Request-ID (REP-1); none where it has none.
-    pub request: Option<RequestAsked>,
+    pub request: Option<RequestIdClaim>,
     /// One of the calls without the PSU (QUO-1 to QUO-3); none where they are not limited.
-    pub quota: Option<QuotaAsked>,
+    pub quota: Option<QuotaClaim>,
     /// The caller's time.
     pub now: Timestamp,
 }
 
 /// The first use of a request id.
 #[derive(Clone, Copy, Debug)]
-pub struct RequestAsked {
+pub struct RequestIdClaim {
     /// [`Keys::request`](super::Keys::request).
     pub id: Hash,
     /// The request's Date, which holds now.
@@ -46,7 +46,7 @@ pub enum Retention {
     Day,
 }
 
-impl RequestAsked {
+impl RequestIdClaim {
     /// Whether the claim survives a restart and holds across replicas.
     pub(super) fn is_durable(&self) -> bool {
         self.retention != Retention::Memory
@@ -55,7 +55,7 @@ impl RequestAsked {
 
 /// A call of a quota: four in any 24 hours (QUO-1).
 #[derive(Clone, Copy, Debug)]
-pub struct QuotaAsked {
+pub struct QuotaClaim {
     /// [`Keys::quota`](super::Keys::quota).
     pub key: Hash,
     /// The page that it asks for, where later pages are counted with the call that they continue (QUO-13: `once`).
@@ -81,10 +81,10 @@ impl Page {
     }
 }
 
-/// What came of it.
+/// The decision on a claim.
 #[derive(Debug)]
 pub enum Decision {
-    /// All of it is taken.
+    /// The whole claim is granted.
     Held(Taken),
     /// The request id was used before, and is remembered. Nothing is taken.
     Replayed,
@@ -92,32 +92,45 @@ pub enum Decision {
     NextAt(Timestamp),
 }
 
-/// What a request took. [`Kept::give_back`](super::Kept::give_back) undoes it.
+/// A claim that was granted. [`Kept::give_back`](super::Kept::give_back) undoes it.
 #[must_use]
 #[derive(Debug)]
 pub struct Taken {
-    /// The request id that was claimed.
-    pub(super) request: Option<RequestAsked>,
-    /// When.
-    pub(super) at: Timestamp,
+    /// Its claim.
+    pub(super) claim: ClaimRequest,
     /// The call that was counted, or the page that continued an earlier one.
     pub(super) call: Option<Call>,
-    /// What is left of the quota, where one was asked for.
-    pub(super) left: Option<Left>,
+    /// The calls that are left of the quota, where one was claimed.
+    pub(super) left: Option<CallsLeft>,
 }
 
-/// What is left of a quota (QUO-11).
+/// The calls that are left of a quota (QUO-11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct CallsLeft {
     /// Calls that could be made now.
     pub calls: u8,
     /// When one more can be made than now.
     pub next: Timestamp,
 }
 
+impl CallsLeft {
+    /// The same for a caller of that time, as the interface writes it.
+    pub const fn seen_at(self, now: Timestamp) -> QuotaLeft {
+        QuotaLeft {
+            calls: self.calls,
+            seconds: self.next.unix().saturating_sub(now.unix()),
+        }
+    }
+}
+
 impl Taken {
-    /// What is left of the quota, where the request needed one of its calls.
-    pub const fn left(&self) -> Option<Left> {
+    /// When it was claimed.
+    pub const fn at(&self) -> Timestamp {
+        self.claim.now
+    }
+
+    /// The calls that are left of the quota, where the request needed one.
+    pub const fn left(&self) -> Option<CallsLeft> {
         self.left
     }
 }
@@ -137,7 +150,7 @@ pub struct Finish<'a> {
     pub now: Timestamp,
 }
 
-/// What a completed SCA gives (SCA-4, SCA-17, SCA-18).
+/// The gains of a completed SCA: session, context, consent (SCA-4, SCA-17, SCA-18).
 #[derive(Clone, Debug)]
 pub struct Completion<'a> {
     /// Who.
@@ -150,7 +163,7 @@ pub struct Completion<'a> {
     pub consent: Option<Option<&'a [String]>>,
 }
 
-/// What came of finishing an SCA.
+/// The outcome of finishing an SCA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finished {
     /// The token is spent, and what it gives is kept.
@@ -191,7 +204,7 @@ pub struct Learned<'a> {
     pub consent: Option<(Timestamp, Option<&'a [String]>)>,
 }
 
-/// What came of binding.
+/// The outcome of binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// It is bound to this TPP, now or already.
@@ -200,7 +213,7 @@ pub enum Bound {
     Elsewhere,
 }
 
-/// What the bank takes back (SCA-13, SCA-19). The quota stays in any case (QUO-15), the binding in all but one (SCA-18).
+/// A consent, a session or a binding that the bank takes back (SCA-13, SCA-19). The quota stays in any case (QUO-15), the binding in all but one (SCA-18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withdraw {
     /// The consent of one context: a corporate agreement, or PRIVATE.
@@ -213,7 +226,7 @@ pub enum Withdraw {
     Binding,
 }
 
-/// What came of withdrawing.
+/// The outcome of withdrawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withdrawn {
     /// From now on SCA is needed.
@@ -222,12 +235,13 @@ pub enum Withdrawn {
     Unknown,
 }
 
-/// The store cannot be reached, is full, or does not answer in time: fail closed (ERR-4). The text is the operator's.
+/// The store is unavailable: it cannot be reached, is full, or does not answer in time. Fail closed (ERR-4). The text is the
+/// operator's.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unavailable(pub String);
 
-/// What a store did since it was opened.
+/// A store's activity since it was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Transactions, those that failed included.

@@ -1,27 +1,13 @@
-//! QUO-*, REP-1, SCA-3 to SCA-7, SCA-12, SCA-13, SCA-16 to SCA-19: what a store keeps, whichever kind it is.
-
-/// What every kind of store must do.
-mod conformance;
-
-/// Random sequences against a plain model in memory.
-mod model;
-
-/// Many tasks, and two processes, on one key.
-mod race;
-
-/// The SQLite file itself: opened, refused, damaged, away, back.
-mod file;
-
-/// A clock that steps back.
-mod clock;
+//! QUO-*, REP-1, SCA-3 to SCA-7, SCA-12, SCA-13, SCA-16 to SCA-19: the state that a store keeps, with every engine.
 
 use portvakt::{
     clock::Timestamp,
     state::{
-        Asked, Completion, Decision, Finish, Hash, Kept, PsuRef, QuotaAsked, RequestAsked,
-        Retention, StateSettings, Taken,
+        ClaimRequest, Completion, Decision, Finish, Hash, Kept, PsuRef, QuotaClaim, RequestIdClaim,
+        Retention, StateSettings, Taken, VolatileTables,
     },
 };
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// A TPP, and another.
@@ -37,29 +23,101 @@ const DAY: u64 = 24 * HOUR;
 /// Every way to remember a request id.
 const RETENTIONS: [Retention; 3] = [Retention::Memory, Retention::Date, Retention::Day];
 
-/// A folder with a store in it.
-struct Place(TempDir);
+/// An engine's data. Stores that are opened on it are as two processes, and a store that is opened after another one was
+/// dropped is as a restart.
+trait Data {
+    /// Empty data.
+    fn new() -> Self;
+
+    /// A store on it.
+    fn open(&self) -> Kept;
+}
+
+/// SQLite: a folder with the file and its key.
+struct SqliteFolder(TempDir);
+
+/// Tables in the memory of this process.
+struct InMemory(VolatileTables);
 
 /// A number from the environment: how long a test runs.
 fn env(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().unwrap())
 }
 
-impl Place {
+impl Data for SqliteFolder {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
+    fn open(&self) -> Kept {
+        Kept::open(&self.settings()).unwrap()
+    }
+}
+
+impl SqliteFolder {
     fn settings(&self) -> StateSettings {
         StateSettings::new(
             self.0.path().join("state/portvakt.db"),
             self.0.path().join("state/hash.key"),
         )
     }
+}
+
+impl Data for InMemory {
+    fn new() -> Self {
+        Self(VolatileTables::new([7; 32]))
+    }
 
     fn open(&self) -> Kept {
-        Kept::open(&self.settings()).unwrap()
+        // The names are not used.
+        let settings = StateSettings::new("portvakt.db", "hash.key");
+        Kept::open_volatile(&settings, &self.0)
     }
+}
+
+/// Makes a module of tests for each engine, from functions that are generic over its [`Data`].
+macro_rules! on_every_engine {
+    ($($name:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn $name() {
+                super::$name::<super::super::SqliteFolder>().await;
+            })+
+        }
+
+        mod in_memory {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn $name() {
+                super::$name::<super::super::InMemory>().await;
+            })+
+        }
+    };
+}
+
+/// The conformance suite: all that an engine has to do.
+mod conformance;
+
+/// Random sequences against a plain model in memory.
+mod model;
+
+/// Many tasks, and two processes, on one key.
+mod race;
+
+/// The SQLite file itself: opened, refused, damaged, away, back.
+mod file;
+
+/// A clock that steps back.
+mod clock;
+
+/// Waits until it holds; ten seconds at most.
+async fn soon(holds: impl AsyncFn() -> bool) {
+    for _ in 0..1_000 {
+        if holds().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it does not hold");
 }
 
 fn at(seconds: u64) -> Timestamp {
@@ -77,10 +135,10 @@ fn who(psu: u128) -> PsuRef<'static> {
 }
 
 /// A call of a quota.
-fn call(key: u64, now: u64) -> Asked {
-    Asked {
+fn call(key: u64, now: u64) -> ClaimRequest {
+    ClaimRequest {
         request: None,
-        quota: Some(QuotaAsked {
+        quota: Some(QuotaClaim {
             key: hash(key),
             page: None,
         }),
@@ -89,14 +147,14 @@ fn call(key: u64, now: u64) -> Asked {
 }
 
 /// The first use of a request id, by a request that is signed when it is sent.
-fn request(id: u64, retention: Retention, now: u64) -> Asked {
+fn request(id: u64, retention: Retention, now: u64) -> ClaimRequest {
     dated(id, retention, now, now)
 }
 
 /// The same, with another Date.
-fn dated(id: u64, retention: Retention, date: u64, now: u64) -> Asked {
-    Asked {
-        request: Some(RequestAsked {
+fn dated(id: u64, retention: Retention, date: u64, now: u64) -> ClaimRequest {
+    ClaimRequest {
+        request: Some(RequestIdClaim {
             id: hash(id),
             date: at(date),
             retention,

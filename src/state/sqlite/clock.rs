@@ -4,9 +4,9 @@
 //! It is written along with what is written anyway, at most once a second. Invariant: a row that was removed because it
 //! expired was removed by a time that the file knows of.
 
-use super::{Shared, seconds, writer::Change};
-use crate::{clock::Timestamp, state::clock::Clock};
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use super::{Shared, seconds};
+use crate::{clock::Timestamp, state::clock::ClockRow};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Rows of `meta`: the latest time; that the clock stepped back too far; how often an operator said that it is right.
@@ -17,7 +17,7 @@ const ACCEPTED: &str = "clock_accepted";
 /// Where nothing else is written, the latest time is written after so many seconds.
 const RESTING: u64 = 3_600;
 
-/// What moves back where times lie ahead of the clock that an operator says is right: nothing that was given ends later than
+/// Moves times back that lie ahead of the clock that an operator says is right: no session, consent or call ends later than
 /// if it had been given now. Request ids stay as they are: their Dates will hold once more.
 const AHEAD: [&str; 7] = [
     "UPDATE psu SET last_sca = min(last_sca, ?1), completed = min(completed, ?1)
@@ -31,26 +31,16 @@ const AHEAD: [&str; 7] = [
     "UPDATE page SET call = ?1 WHERE call > ?1",
 ];
 
-/// What this process knows of the file.
+/// How far the file's clock is known.
 #[derive(Debug)]
 pub(super) struct KeptClock {
     /// The latest time that the file has.
     latest: AtomicU64,
-    /// How often an operator had said that the clock is right.
-    accepted: AtomicU64,
     /// Changes of the writer's connection when it was last looked at.
     changes: AtomicU64,
 }
 
-/// What the file says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Said {
-    latest: u64,
-    stepped_back: bool,
-    accepted: u64,
-}
-
-/// What an operator's word did.
+/// The effect of an operator's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
     /// The clock had not stepped back: nothing changed.
@@ -64,67 +54,56 @@ pub(crate) enum Accepted {
     },
 }
 
-/// Reads what was known of the clock when it was last written.
-pub(super) fn open(connection: &Connection) -> rusqlite::Result<(Clock, KeptClock)> {
-    let said = read(connection)?;
-    let clock = Clock::default();
-    clock.begin(said.latest, said.stepped_back);
+/// Reads the clock as it was kept.
+pub(super) fn open(connection: &Connection) -> rusqlite::Result<(ClockRow, KeptClock)> {
+    let row = read(connection)?;
     let kept = KeptClock {
-        latest: AtomicU64::new(said.latest),
-        accepted: AtomicU64::new(said.accepted),
+        latest: AtomicU64::new(row.latest),
         changes: AtomicU64::new(0),
     };
-    Ok((clock, kept))
+    Ok((row, kept))
 }
 
 /// At the end of a transaction: keeps the latest time, where something was written and a second has gone by.
-pub(super) fn keep(change: &Change<'_>) -> rusqlite::Result<()> {
-    let (shared, kept) = (change.shared, &change.shared.kept_clock);
-    let changes = change.sql.total_changes();
+pub(super) fn keep(sql: &Transaction<'_>, shared: &Shared) -> rusqlite::Result<()> {
+    let kept = &shared.kept_clock;
+    let changes = sql.total_changes();
     let wrote = kept.changes.swap(changes, Ordering::Relaxed) != changes;
-    let latest = shared.clock.latest().unix();
+    let latest = shared.process.clock.latest().unix();
     if !wrote || latest <= kept.latest.load(Ordering::Relaxed) {
         return Ok(());
     }
-    heed(change, true)
+    heed(sql, shared, true)
 }
 
 /// Every second: heeds an operator's word, and what other processes saw; keeps that the clock stepped back.
-pub(super) fn follow(change: &Change<'_>) -> rusqlite::Result<()> {
-    let (shared, kept) = (change.shared, &change.shared.kept_clock);
+pub(super) fn follow(sql: &Transaction<'_>, shared: &Shared) -> rusqlite::Result<()> {
+    let kept = &shared.kept_clock;
     let resting = kept.latest.load(Ordering::Relaxed).saturating_add(RESTING);
-    heed(change, resting <= shared.clock.latest().unix())
+    heed(sql, shared, resting <= shared.process.clock.latest().unix())
 }
 
-fn heed(change: &Change<'_>, write: bool) -> rusqlite::Result<()> {
-    let (shared, kept) = (change.shared, &change.shared.kept_clock);
-    let said = read(change.sql)?;
-    if kept.accepted.swap(said.accepted, Ordering::Relaxed) != said.accepted {
-        tracing::info!("an operator says that the clock is right");
-        accept_here(shared, said);
-    }
-    shared.clock.merge(said.latest, said.stepped_back);
-    let latest = shared.clock.latest().unix();
-    if write && latest > said.latest {
-        put(change.sql, LATEST, latest)?;
+fn heed(sql: &Transaction<'_>, shared: &Shared, write: bool) -> rusqlite::Result<()> {
+    let kept = &shared.kept_clock;
+    let before = read(sql)?;
+    let now = shared.process.heed_clock(before);
+    if write && now.latest > before.latest {
+        put(sql, LATEST, now.latest)?;
         // That alone is no reason to write it again.
-        kept.changes
-            .store(change.sql.total_changes(), Ordering::Relaxed);
+        kept.changes.store(sql.total_changes(), Ordering::Relaxed);
     }
-    kept.latest
-        .store(if write { latest } else { said.latest }, Ordering::Relaxed);
-    if shared.clock.stepped_back() && !said.stepped_back {
-        put(change.sql, STEPPED_BACK, 1)?;
+    let latest = if write { now.latest } else { before.latest };
+    kept.latest.store(latest, Ordering::Relaxed);
+    if now.stepped_back && !before.stepped_back {
+        put(sql, STEPPED_BACK, 1)?;
     }
     Ok(())
 }
 
-fn accept_here(shared: &Shared, said: Said) {
-    shared.clock.begin(said.latest, said.stepped_back);
-    shared.clock.note_refusing(false);
-    shared.asked.store(said.latest, Ordering::Relaxed);
-    shared.memory.forget();
-    shared.memory.seen.trust_clock();
+/// Writes something, for a writer that failed before.
+pub(super) fn write_something(sql: &Transaction<'_>, shared: &Shared) -> rusqlite::Result<()> {
+    let now = shared.process.clock.latest().unix();
+    put(sql, "written_at", now)
 }
 
 /// An operator says that the clock, which shows `now`, is right.
@@ -133,8 +112,8 @@ fn accept_here(shared: &Shared, said: Said) {
 /// It could not be written: nothing changed.
 pub(crate) fn accept(connection: &mut Connection, now: Timestamp) -> rusqlite::Result<Accepted> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let said = read(&transaction)?;
-    if !said.stepped_back && said.latest <= now.unix() {
+    let kept = read(&transaction)?;
+    if !kept.stepped_back && kept.latest <= now.unix() {
         return Ok(Accepted::Nothing);
     }
     let before = transaction.total_changes();
@@ -143,28 +122,28 @@ pub(crate) fn accept(connection: &mut Connection, now: Timestamp) -> rusqlite::R
     }
     let moved = transaction.total_changes().saturating_sub(before);
     put(&transaction, LATEST, now.unix())?;
-    put(&transaction, ACCEPTED, said.accepted.saturating_add(1))?;
+    put(&transaction, ACCEPTED, kept.accepted.saturating_add(1))?;
     transaction.execute("DELETE FROM meta WHERE name = ?1", [STEPPED_BACK])?;
     transaction.commit()?;
     Ok(Accepted::Now {
-        latest: Timestamp::from_unix(said.latest),
+        latest: Timestamp::from_unix(kept.latest),
         moved,
     })
 }
 
 /// The latest time that was seen, and whether the clock stepped back since: for the tools.
 pub(crate) fn latest(connection: &Connection) -> rusqlite::Result<(u64, bool)> {
-    read(connection).map(|said| (said.latest, said.stepped_back))
+    read(connection).map(|kept| (kept.latest, kept.stepped_back))
 }
 
-fn read(connection: &Connection) -> rusqlite::Result<Said> {
+fn read(connection: &Connection) -> rusqlite::Result<ClockRow> {
     let mut statement =
         connection.prepare_cached("SELECT CAST(value AS INTEGER) FROM meta WHERE name = ?1")?;
     let mut one = |name: &str| -> rusqlite::Result<Option<u64>> {
         let found: Option<i64> = statement.query_row([name], |row| row.get(0)).optional()?;
         Ok(found.map(|value| u64::try_from(value).unwrap_or(0)))
     };
-    Ok(Said {
+    Ok(ClockRow {
         latest: one(LATEST)?.unwrap_or(0),
         stepped_back: one(STEPPED_BACK)?.is_some(),
         accepted: one(ACCEPTED)?.unwrap_or(0),
@@ -221,7 +200,7 @@ mod tests {
         let accepted = accept(&mut connection, Timestamp::from_unix(NOW)).unwrap();
         let latest = Timestamp::from_unix(NOW + 100);
         assert_eq!(accepted, Accepted::Now { latest, moved: 5 });
-        let expected = Said {
+        let expected = ClockRow {
             latest: NOW,
             stepped_back: false,
             accepted: 1,

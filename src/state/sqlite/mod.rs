@@ -1,42 +1,32 @@
 //! State in an SQLite file: durable on one machine, and shared by the processes on it.
 //!
-//! One thread writes. It takes what waits, up to 1 000 changes, decides them in one transaction and answers when that is
-//! on the disk: one sync for all of them, and whoever asks alone waits for one. What is decided rests on rows that were read
-//! inside the transaction, so two processes on one file are right as well. What expired is removed along with it. Two
-//! more threads read what other processes changed, and move the write-ahead log into the file. Looking a PSU up takes a
-//! connection from a pool, off the async workers.
+//! One thread writes. It takes the changes that wait, up to 1 000, lets the rules decide them in one transaction and answers
+//! when that is on the disk: one sync for all of them, and a caller that is alone waits for one. The decisions rest on rows
+//! that were read inside the transaction, so two processes on one file are right as well. Rows that expired are removed in
+//! the same transactions. Two more threads read the changes of other processes, and move the write-ahead log into the file.
+//! Looking a PSU up takes a connection from a pool, off the async workers.
 //!
-//! Invariant: what was answered as done survives `kill -9` and loss of power; what failed left nothing behind.
+//! Invariant: a change that was answered as done survives `kill -9` and loss of power; one that failed left nothing behind.
 
-mod apply;
-mod claim;
 pub(crate) mod clock;
 pub(crate) mod file;
 mod log;
 mod read;
+mod rows;
 mod tidy;
 mod watch;
 mod writer;
 
-pub(super) use apply::{Completed, NewBinding, Withdrawal};
-pub(super) use claim::{Call, Claimed, Started, forget, give_back};
-
 use super::{
-    Counters, Keys, OpenFault, StateSettings, Unavailable,
-    clock::Clock,
-    memory::{Known, Memory},
-    verbs::Finished,
+    Counters, Hash, Keys, OpenFault, StateSettings, Unavailable, change::Change, engine::Engine,
+    process::Process, rows::BoundPsu, rules::Table,
 };
-use crate::{clock::Timestamp, state::Hash};
+use crate::clock::Timestamp;
 use log::Log;
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
     thread::JoinHandle,
 };
-pub(super) use writer::Change;
 use writer::Writer;
 
 /// The store in a file.
@@ -49,24 +39,21 @@ pub(super) struct Sqlite {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What the threads share.
+/// Shared by the threads.
 pub(super) struct Shared {
     identity: file::Identity,
-    memory: Memory,
-    clock: Clock,
+    process: Arc<Process>,
     kept_clock: clock::KeptClock,
     /// Why the last write failed, if it did.
     fault: Mutex<Option<String>>,
     counters: Mutex<Counters>,
-    /// The last time that a caller gave, for housekeeping.
-    asked: AtomicU64,
     sweep: Mutex<tidy::Sweep>,
     /// Whether most of the write-ahead log was moved into the file, and the writer is to move the rest.
     log_is_moved: AtomicBool,
 }
 
 impl Sqlite {
-    pub(super) fn open(settings: &StateSettings) -> Result<(Self, Keys), OpenFault> {
+    pub(super) fn open(settings: &StateSettings) -> Result<(Self, Keys, Arc<Process>), OpenFault> {
         let (connection, identity, keys) = file::open(settings)?;
         let path = settings.file.clone();
         let damaged = |error: rusqlite::Error| file::damaged(&path, &error);
@@ -74,14 +61,13 @@ impl Sqlite {
         let watcher = file::connect_reader(identity.path()).map_err(damaged)?;
         let mover = file::connect(identity.path()).map_err(damaged)?;
         let (clock, kept_clock) = clock::open(&connection).map_err(damaged)?;
+        let process = Arc::new(Process::new(settings, clock));
         let shared = Arc::new(Shared {
             identity,
-            memory: Memory::new(settings, clock.latest()),
-            clock,
+            process: Arc::clone(&process),
             kept_clock,
             fault: Mutex::default(),
             counters: Mutex::default(),
-            asked: AtomicU64::new(0),
             sweep: Mutex::default(),
             log_is_moved: AtomicBool::new(false),
         });
@@ -95,63 +81,27 @@ impl Sqlite {
             watching: Some(watching),
             threads: vec![thread, writing, moving],
         };
-        Ok((sqlite, keys))
+        Ok((sqlite, keys, process))
     }
+}
 
-    pub(super) fn memory(&self) -> &Memory {
-        &self.shared.memory
-    }
-
-    pub(super) fn clock(&self) -> &Clock {
-        &self.shared.clock
-    }
-
-    /// A PSU as the file has it; memory is brought up to date.
-    pub(super) async fn psu(&self, psu: Hash) -> Result<Option<Known>, Unavailable> {
+impl Engine for Sqlite {
+    async fn psu(&self, psu: Hash) -> Result<Option<BoundPsu>, Unavailable> {
         self.readers.psu(psu, &self.shared).await
     }
 
-    /// Claims what has to be durable.
-    pub(super) async fn claim(&self, claim: Claimed) -> Result<Started, Unavailable> {
-        self.shared.note(claim.now);
-        self.writer.ask(move |change| claim.run(change)).await
+    async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {
+        self.writer.commit(change).await
     }
 
-    /// Any other change.
-    pub(super) async fn change<T: Send + 'static>(
-        &self,
-        act: impl FnOnce(&mut Change<'_>) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T, Unavailable> {
-        self.writer.ask(act).await
-    }
-
-    /// The same, and the caller's time is noted for housekeeping.
-    pub(super) async fn finish(
-        &self,
-        completed: Completed,
-        now: Timestamp,
-    ) -> Result<Finished, Unavailable> {
-        self.shared.note(now);
-        self.writer.ask(move |change| completed.run(change)).await
-    }
-
-    /// One whole sweep over what expires, in steps. How many rows were removed.
-    pub(super) async fn tidy(&self, now: Timestamp) -> Result<u64, Unavailable> {
-        self.shared.note(now);
+    async fn tidy(&self, now: Timestamp) -> Result<u64, Unavailable> {
         let mut removed = 0;
-        for table in tidy::tables() {
-            self.writer
-                .ask(move |change| {
-                    tidy::begin(change, table);
-                    Ok(())
-                })
-                .await?;
+        for table in Table::ALL {
+            let mut is_first = true;
             loop {
-                let step = self
-                    .writer
-                    .ask(move |change| tidy::step(change, table, now, tidy::STEP))
-                    .await?;
+                let step = self.writer.sweep(table, now, is_first).await?;
                 removed += step.removed;
+                is_first = false;
                 if step.around {
                     break;
                 }
@@ -160,12 +110,7 @@ impl Sqlite {
         Ok(removed)
     }
 
-    /// The time, for housekeeping while nothing is written.
-    pub(super) fn note(&self, now: Timestamp) {
-        self.shared.note(now);
-    }
-
-    pub(super) fn health(&self) -> Result<(), Unavailable> {
+    fn health(&self) -> Result<(), Unavailable> {
         self.shared.identity.check().map_err(Unavailable)?;
         match &*lock(&self.shared.fault) {
             Some(fault) => Err(Unavailable(fault.clone())),
@@ -173,7 +118,7 @@ impl Sqlite {
         }
     }
 
-    pub(super) fn counters(&self) -> Counters {
+    fn counters(&self) -> Counters {
         lock(&self.shared.counters).clone()
     }
 }
@@ -188,16 +133,7 @@ impl Drop for Sqlite {
     }
 }
 
-impl Shared {
-    /// A caller gave a time. What is removed by it is removed by a time that the clock is held against.
-    fn note(&self, now: Timestamp) {
-        if self.clock.see(now).is_ok() {
-            self.asked.store(now.unix(), Ordering::Relaxed);
-        }
-    }
-}
-
-/// A lock, whoever panicked while holding it: what it guards is replaced whole.
+/// A lock, even if a holder panicked: its content is replaced whole.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,18 +1,13 @@
-//! Housekeeping: what expired is removed in small steps, without an index on times.
+//! Housekeeping: rows that expired are removed in small steps, without an index on times.
 //!
-//! A cursor goes around each table in the order of its keys, within the transactions of what is written: it looks at twice
-//! as many rows as were written, so that no table can grow beyond twice what lives in it, and takes the rows that expired
-//! with it. Every second it is sent on as well. Rows stay a minute longer than they have to, for clocks that differ,
-//! request ids three, and spent tokens a day, for clocks that step back.
-//! Deliberately not here: PSUs and their consents, which do not expire (a PSU-ID stays bound: SCA-19).
+//! A cursor goes around each table in the order of its keys, within the transactions of the changes: it looks at twice
+//! as many rows as were written, so that no table can grow beyond twice its live rows, and removes those that expired.
+//! Every second it is sent on as well.
+//! Deliberately not here: when a row expires (`rules/expiry.rs`).
 
-use super::{lock, seconds, writer::Change};
-use crate::clock::Timestamp;
-use crate::state::{
-    calls::WINDOW,
-    replay::{DAY, STAYS},
-};
-use std::sync::atomic::Ordering;
+use super::{Shared, lock, seconds};
+use crate::{clock::Timestamp, state::rules::Table};
+use rusqlite::Connection;
 
 /// The most rows of each table that one step of a whole sweep looks at.
 pub(super) const STEP: u32 = 500;
@@ -23,29 +18,25 @@ const LEAST: u32 = 64;
 /// Rows of each table that are looked at every second in any case.
 const RESTING: u32 = 200;
 
-/// How long a row stays beyond its end, in seconds.
-const GRACE: u64 = 60;
-
-/// The tables, and which of their rows have expired at `?2`.
-const TABLES: [(&str, &str); 5] = [
-    (
-        "quota",
-        "ifnull(a, 0) <= ?2 - 86400 AND ifnull(b, 0) <= ?2 - 86400
-         AND ifnull(c, 0) <= ?2 - 86400 AND ifnull(d, 0) <= ?2 - 86400",
-    ),
-    ("page", "call <= ?2 - 900"),
-    // STAYS, of which GRACE is in ?2.
-    ("request", "until < ?2 - 120"),
-    // SCA-12: no clock that stepped back by 24 hours or less makes a token valid again.
-    ("token", "until < ?2 - 86400"),
-    // Only counted.
-    ("psu", "0"),
-];
+/// A table, its key, and which of its rows are removed where `?2` is the last time that is.
+const fn in_sql(table: Table) -> (&'static str, &'static str, &'static str) {
+    match table {
+        Table::Quota => (
+            "quota",
+            "key",
+            "ifnull(a, 0) <= ?2 AND ifnull(b, 0) <= ?2 AND ifnull(c, 0) <= ?2 AND ifnull(d, 0) <= ?2",
+        ),
+        Table::List => ("page", "key", "call <= ?2"),
+        Table::Request => ("request", "key", "until <= ?2"),
+        Table::Token => ("token", "key", "until <= ?2"),
+        Table::Psu => ("psu", "psu", "0"),
+    }
+}
 
 /// Where the cursors stand.
 #[derive(Default)]
 pub(super) struct Sweep {
-    cursors: [Cursor; TABLES.len()],
+    cursors: [Cursor; Table::ALL.len()],
     /// Rows of each table that are due to be looked at.
     due: u32,
 }
@@ -67,28 +58,20 @@ pub(super) struct Step {
     pub(super) around: bool,
 }
 
-/// The tables that are swept.
-pub(super) fn tables() -> std::ops::Range<usize> {
-    0..TABLES.len()
-}
-
 /// The next step over one table begins at its start.
-pub(super) fn begin(change: &Change<'_>, table: usize) {
-    if let Some(cursor) = lock(&change.shared.sweep).cursors.get_mut(table) {
-        *cursor = Cursor::default();
-    }
+pub(super) fn begin(shared: &Shared, table: Table) {
+    *lock(&shared.sweep).cursor(table) = Cursor::default();
 }
 
 /// A second has gone by.
-pub(super) fn send_on(change: &Change<'_>) {
-    lock(&change.shared.sweep).due += RESTING;
+pub(super) fn send_on(shared: &Shared) {
+    lock(&shared.sweep).due += RESTING;
 }
 
-/// After so many changes: looks at what is due, by the time that callers last gave.
-pub(super) fn follow(change: &Change<'_>, changes: usize) -> rusqlite::Result<()> {
-    let now = change.shared.asked.load(Ordering::Relaxed);
+/// After so many changes: looks at the rows that are due, by the time that callers last gave.
+pub(super) fn follow(sql: &Connection, shared: &Shared, changes: usize) -> rusqlite::Result<()> {
     let rows = {
-        let mut sweep = lock(&change.shared.sweep);
+        let mut sweep = lock(&shared.sweep);
         let changes = u32::try_from(changes).unwrap_or(u32::MAX);
         sweep.due = sweep.due.saturating_add(changes.saturating_mul(2));
         if sweep.due < LEAST {
@@ -96,65 +79,62 @@ pub(super) fn follow(change: &Change<'_>, changes: usize) -> rusqlite::Result<()
         }
         std::mem::take(&mut sweep.due)
     };
-    // Nobody said yet what time it is, or nobody knows.
-    if now == 0 || change.shared.clock.stepped_back() {
+    let Some(now) = shared.process.housekeeping_time() else {
         return Ok(());
-    }
-    tables().try_for_each(|table| step(change, table, Timestamp::from_unix(now), rows).map(drop))
+    };
+    Table::ALL
+        .into_iter()
+        .try_for_each(|table| step(sql, shared, table, now, rows).map(drop))
 }
 
 /// One step over one table, as of `now`.
 pub(super) fn step(
-    change: &Change<'_>,
-    table: usize,
+    sql: &Connection,
+    shared: &Shared,
+    table: Table,
     now: Timestamp,
     rows: u32,
 ) -> rusqlite::Result<Step> {
-    const {
-        assert!(
-            WINDOW == 86_400 && DAY == 86_400 && super::claim::PAGES == 900 && STAYS == GRACE + 120
-        )
-    };
-    let by = Timestamp::from_unix(now.unix().saturating_sub(GRACE));
-    let mut sweep = lock(&change.shared.sweep);
-    let (Some(named), Some(cursor)) = (TABLES.get(table), sweep.cursors.get_mut(table)) else {
-        return Ok(Step {
-            removed: 0,
-            around: true,
-        });
-    };
-    let (removed, around) = advance(change, *named, cursor, by, rows)?;
+    let mut sweep = lock(&shared.sweep);
+    let cursor = sweep.cursor(table);
+    let (removed, around) = advance(sql, table, cursor, now, rows)?;
     if around {
         let kept = std::mem::take(&mut cursor.kept);
-        let rows = &mut lock(&change.shared.counters).rows;
-        let count = match table {
-            0 => &mut rows.quotas,
-            1 => &mut rows.pages,
-            2 => &mut rows.requests,
-            3 => &mut rows.tokens,
-            _ => &mut rows.psus,
-        };
-        *count = Some(kept);
+        *lock(&shared.counters).rows.of(table) = Some(kept);
     }
     Ok(Step { removed, around })
 }
 
+impl Sweep {
+    fn cursor(&mut self, table: Table) -> &mut Cursor {
+        let [quotas, lists, requests, tokens, psus] = &mut self.cursors;
+        match table {
+            Table::Quota => quotas,
+            Table::List => lists,
+            Table::Request => requests,
+            Table::Token => tokens,
+            Table::Psu => psus,
+        }
+    }
+}
+
 fn advance(
-    change: &Change<'_>,
-    (table, expired): (&str, &str),
+    sql: &Connection,
+    table: Table,
     cursor: &mut Cursor,
     now: Timestamp,
     rows: u32,
 ) -> rusqlite::Result<(u64, bool)> {
-    let key = if table == "psu" { "psu" } else { "key" };
-    let seen = format!(
+    let (name, key, expired) = in_sql(table);
+    // No row has a time before 1970.
+    let through = table.removed_through(now).map_or(-1, seconds);
+    let looked_at = format!(
         "SELECT max({key}), count(*), total(expired) FROM
-         (SELECT {key}, ({expired}) AS expired FROM {table} WHERE {key} > ?1 ORDER BY {key} LIMIT ?3)"
+         (SELECT {key}, ({expired}) AS expired FROM {name} WHERE {key} > ?1 ORDER BY {key} LIMIT ?3)"
     );
-    let (last, found, due): (Option<Vec<u8>>, i64, f64) = change
-        .sql
-        .prepare_cached(&seen)?
-        .query_row((&cursor.after, seconds(now), rows), |row| {
+    let (last, found, due): (Option<Vec<u8>>, i64, f64) = sql
+        .prepare_cached(&looked_at)?
+        .query_row((&cursor.after, through, rows), |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?))
         })?;
     let found = u64::try_from(found).unwrap_or(0);
@@ -163,12 +143,10 @@ fn advance(
     if let Some(last) = last {
         if due > 0.0 {
             let remove =
-                format!("DELETE FROM {table} WHERE {key} > ?1 AND {key} <= ?3 AND ({expired})");
-            let gone = change.sql.prepare_cached(&remove)?.execute((
-                &cursor.after,
-                seconds(now),
-                &last,
-            ))?;
+                format!("DELETE FROM {name} WHERE {key} > ?1 AND {key} <= ?3 AND ({expired})");
+            let gone = sql
+                .prepare_cached(&remove)?
+                .execute((&cursor.after, through, &last))?;
             removed = u64::try_from(gone).unwrap_or(0);
         }
         cursor.after = last;

@@ -1,18 +1,17 @@
-//! The thread that reads what other processes changed, and sends housekeeping on.
+//! The thread that reads the changes of other processes, and sends housekeeping on.
 //!
-//! Invariant: what this process holds in memory is at most a tenth of a second older than the file; where the change log
-//! cannot be read, or has lost what was not read yet, everything is dropped.
+//! Invariant: the rows that this process holds in memory are at most a tenth of a second older than the file; where the change log
+//! cannot be read, or has lost entries that were not read yet, everything is dropped.
 
 use super::{
-    Shared, clock, file, lock, tidy,
-    writer::{Change, Chore, Job, Writer},
+    Shared, file, lock,
+    writer::{Job, Writer},
 };
 use crate::state::{Hash, OpenFault};
 use rusqlite::{Connection, OptionalExtension};
 use std::{
     sync::{
         Arc,
-        atomic::Ordering,
         mpsc::{self, RecvTimeoutError},
     },
     thread::JoinHandle,
@@ -61,28 +60,19 @@ struct Watch {
 }
 
 impl Watch {
-    fn tick(&mut self, queue: Option<&WeakSender<Box<dyn Job>>>) {
+    fn tick(&mut self, queue: Option<&WeakSender<Job>>) {
         if let Err(error) = self.follow() {
             tracing::debug!(%error, "the change log cannot be read");
             self.connection = None;
-            self.shared.memory.forget();
+            self.shared.process.cache.clear();
         }
         self.ticks = self.ticks.wrapping_add(1);
         if self.ticks.is_multiple_of(RESTING)
             && let Some(queue) = queue.and_then(WeakSender::upgrade)
         {
-            let failed = lock(&self.shared.fault).is_some();
-            let chore: Box<dyn Job> = Box::new(Chore(Some(move |change: &mut Change<'_>| {
-                tidy::send_on(change);
-                clock::follow(change)?;
-                if failed {
-                    write_something(change)
-                } else {
-                    Ok(())
-                }
-            })));
+            let after_failure = lock(&self.shared.fault).is_some();
             // A queue that is full has more urgent work.
-            let _ = queue.try_send(chore);
+            let _ = queue.try_send(Job::EverySecond { after_failure });
         }
     }
 
@@ -102,15 +92,16 @@ impl Watch {
             .query_map((self.read, head), |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<rusqlite::Result<Vec<(i64, [u8; 16])>>>()?;
         let expected = usize::try_from(head.saturating_sub(self.read)).unwrap_or(0);
+        let cache = &self.shared.process.cache;
         if changes.len() == expected {
             for (kind, key) in changes {
                 match kind {
-                    0 => self.shared.memory.psu_changed(Hash::from_bytes(key)),
-                    _ => self.shared.memory.quota_changed(Hash::from_bytes(key)),
+                    0 => cache.psu_changed(Hash::from_bytes(key)),
+                    _ => cache.quota_changed(Hash::from_bytes(key)),
                 }
             }
         } else {
-            self.shared.memory.forget();
+            cache.clear();
         }
         self.read = head;
         Ok(())
@@ -124,14 +115,4 @@ fn head(connection: &Connection) -> rusqlite::Result<i64> {
         .query_row([], |row| row.get(0))
         .optional()?;
     Ok(head.unwrap_or(0))
-}
-
-/// After a failed write: so that readiness comes back without traffic.
-fn write_something(change: &Change<'_>) -> rusqlite::Result<()> {
-    let asked = change.shared.asked.load(Ordering::Relaxed);
-    change.sql.execute(
-        "INSERT OR REPLACE INTO meta VALUES ('written_at', ?1)",
-        [asked.to_string()],
-    )?;
-    Ok(())
 }

@@ -1,21 +1,28 @@
-//! The one thread that writes, and how it is asked.
+//! The one thread that writes, and its queue.
 
-use super::{Shared, clock, file, lock, log::Log, tidy};
+use super::{
+    Shared, clock, file, lock,
+    log::Log,
+    rows,
+    tidy::{self, Step},
+};
 use crate::{
-    clock::Stopwatch,
-    state::{Hash, OpenFault, Unavailable, memory::Memory},
+    clock::{Stopwatch, Timestamp},
+    state::{
+        Hash, OpenFault, Unavailable,
+        change::{self, BATCH, Change, QueuedChange},
+        rows::{Rows, UsedUp},
+        rules::Table,
+    },
 };
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::{sync::Arc, thread::JoinHandle, time::Duration};
 use tokio::sync::{mpsc, oneshot};
 
-/// The most changes in one transaction.
-const BATCH: usize = 1_000;
-
-/// The most changes that wait. One more is refused: who waits for longer than a client does, waits in vain.
+/// The most jobs that wait. One more is refused: who waits for longer than a client does, waits in vain.
 const QUEUE: usize = 16_384;
 
-/// After so many changes in one transaction the writer rests, so that those who ask at once again come into one commit
+/// After so many jobs in one transaction the writer rests, so that those who ask at once again come into one commit
 /// instead of every other one: fewer commits, and nobody waits for two.
 const MANY: u64 = 8;
 
@@ -26,109 +33,53 @@ const REST: Duration = Duration::from_micros(50);
 /// this is as good as none.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The change log keeps so many entries: a process that has read less drops all that it holds in memory.
+const CHANGE_LOG: i64 = 4_096;
+
 /// The way to the thread.
 pub(super) struct Writer {
-    queue: Option<mpsc::Sender<Box<dyn Job>>>,
+    queue: Option<mpsc::Sender<Job>>,
 }
 
-/// A transaction in which a change is made, and what it means for memory.
-pub(in crate::state) struct Change<'a> {
-    pub(super) sql: &'a Transaction<'a>,
-    pub(super) shared: &'a Shared,
-    /// PSUs that changed: dropped from memory after the commit.
-    psus: Vec<Hash>,
-    /// Quotas that were found used up, and are held in memory already.
-    used_up: Vec<Hash>,
+/// A job that waits for the next transaction.
+pub(super) enum Job {
+    /// A change that a caller waits for.
+    Change(Box<dyn QueuedChange>),
+    /// What is done every second. After a write that failed something is written, so that readiness comes back without
+    /// traffic.
+    EverySecond { after_failure: bool },
+    /// A step of a whole sweep.
+    Sweep(Sweep),
 }
 
-impl<'a> Change<'a> {
-    pub(super) fn memory(&self) -> &'a Memory {
-        &self.shared.memory
-    }
-
-    /// A PSU changed, for this process and the others.
-    pub(super) fn psu_changed(&mut self, psu: Hash) -> rusqlite::Result<()> {
-        self.psus.push(psu);
-        self.log(0, psu)
-    }
-
-    /// A quota was used up and is not any longer, for this process and the others.
-    pub(super) fn quota_changed(&mut self, key: Hash) -> rusqlite::Result<()> {
-        self.memory().quota_changed(key);
-        self.log(1, key)
-    }
-
-    /// A quota is used up. It is held in memory before the commit: until then nobody else can give a call back, so that
-    /// whoever does is heard later.
-    pub(super) fn quota_used_up(&mut self, key: Hash, until: crate::clock::Timestamp) {
-        self.memory().put_used_up(key, until);
-        self.used_up.push(key);
-    }
-
-    /// The change log, of which only the end is kept: who has read less drops everything.
-    fn log(&self, kind: i64, key: Hash) -> rusqlite::Result<()> {
-        self.sql
-            .prepare_cached("INSERT INTO change (kind, key) VALUES (?1, ?2)")?
-            .execute((kind, key.as_bytes()))?;
-        self.sql
-            .prepare_cached("DELETE FROM change WHERE seq <= ?1 - 4096")?
-            .execute([self.sql.last_insert_rowid()])?;
-        Ok(())
-    }
+/// A step of a whole sweep, and where its caller waits.
+pub(super) struct Sweep {
+    table: Table,
+    now: Timestamp,
+    is_first: bool,
+    step: Option<Step>,
+    reply: oneshot::Sender<Result<Step, Unavailable>>,
 }
 
-/// A change that waits, and who waits for it.
-pub(super) trait Job: Send {
-    /// Whether nobody waits any longer.
-    fn is_abandoned(&self) -> bool;
-    fn run(&mut self, change: &mut Change<'_>) -> rusqlite::Result<()>;
-    fn answer(self: Box<Self>, committed: Result<(), Unavailable>);
-}
-
-struct Asked<T, F> {
-    act: Option<F>,
-    outcome: Option<T>,
-    reply: oneshot::Sender<Result<T, Unavailable>>,
-}
-
-impl<T, F> Job for Asked<T, F>
-where
-    T: Send,
-    F: FnOnce(&mut Change<'_>) -> rusqlite::Result<T> + Send,
-{
+impl Job {
     fn is_abandoned(&self) -> bool {
-        self.reply.is_closed()
-    }
-
-    fn run(&mut self, change: &mut Change<'_>) -> rusqlite::Result<()> {
-        if let Some(act) = self.act.take() {
-            self.outcome = Some(act(change)?);
+        match self {
+            Self::Change(change) => change.is_abandoned(),
+            Self::EverySecond { .. } => false,
+            Self::Sweep(sweep) => sweep.reply.is_closed(),
         }
-        Ok(())
     }
 
-    fn answer(self: Box<Self>, committed: Result<(), Unavailable>) {
-        let Self { outcome, reply, .. } = *self;
-        let _ = reply.send(committed.and_then(|()| outcome.ok_or_else(away)));
+    fn answer(self, committed: Result<(), Unavailable>) {
+        match self {
+            Self::Change(change) => change.answer(committed),
+            Self::EverySecond { .. } => {}
+            Self::Sweep(Sweep { step, reply, .. }) => {
+                let step = committed.and_then(|()| step.ok_or_else(ended));
+                let _ = reply.send(step);
+            }
+        }
     }
-}
-
-/// A change that nobody waits for.
-pub(super) struct Chore<F>(pub(super) Option<F>);
-
-impl<F> Job for Chore<F>
-where
-    F: FnOnce(&mut Change<'_>) -> rusqlite::Result<()> + Send,
-{
-    fn is_abandoned(&self) -> bool {
-        false
-    }
-
-    fn run(&mut self, change: &mut Change<'_>) -> rusqlite::Result<()> {
-        self.0.take().map_or(Ok(()), |act| act(change))
-    }
-
-    fn answer(self: Box<Self>, _: Result<(), Unavailable>) {}
 }
 
 impl Writer {
@@ -145,37 +96,55 @@ impl Writer {
         Ok((Self { queue: Some(queue) }, thread))
     }
 
-    /// Ends the thread when what waits is written, once nobody else holds the queue.
+    /// Ends the thread when the jobs that wait are done, once nobody else holds the queue.
     pub(super) fn close(&mut self) {
         self.queue = None;
     }
 
-    /// The queue, for whoever does not keep the thread alive.
-    pub(super) fn weak(&self) -> Option<mpsc::WeakSender<Box<dyn Job>>> {
+    /// The queue, for a holder that does not keep the thread alive.
+    pub(super) fn weak(&self) -> Option<mpsc::WeakSender<Job>> {
         self.queue.as_ref().map(mpsc::Sender::downgrade)
     }
 
-    /// Makes a change, and answers when it is durable.
-    pub(super) async fn ask<T: Send + 'static>(
+    /// Decides a change, and answers when it is durable.
+    pub(super) async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {
+        let (change, outcome) = change::queued(change);
+        self.ask(Job::Change(change), outcome).await
+    }
+
+    /// Takes one step of a whole sweep.
+    pub(super) async fn sweep(
         &self,
-        act: impl FnOnce(&mut Change<'_>) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T, Unavailable> {
-        let (reply, answer) = oneshot::channel();
-        let job = Box::new(Asked {
-            act: Some(act),
-            outcome: None,
+        table: Table,
+        now: Timestamp,
+        is_first: bool,
+    ) -> Result<Step, Unavailable> {
+        let (reply, step) = oneshot::channel();
+        let sweep = Sweep {
+            table,
+            now,
+            is_first,
+            step: None,
             reply,
-        });
-        let queue = self.queue.as_ref().ok_or_else(away)?;
+        };
+        self.ask(Job::Sweep(sweep), step).await
+    }
+
+    async fn ask<T>(
+        &self,
+        job: Job,
+        outcome: oneshot::Receiver<Result<T, Unavailable>>,
+    ) -> Result<T, Unavailable> {
+        let queue = self.queue.as_ref().ok_or_else(ended)?;
         queue.try_send(job).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => {
                 Unavailable(format!("{QUEUE} changes wait to be written already"))
             }
-            mpsc::error::TrySendError::Closed(_) => away(),
+            mpsc::error::TrySendError::Closed(_) => ended(),
         })?;
-        match tokio::time::timeout(PATIENCE, answer).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(away()),
+        match tokio::time::timeout(PATIENCE, outcome).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(ended()),
             Err(_) => Err(Unavailable(format!(
                 "nothing was written for {} s",
                 PATIENCE.as_secs()
@@ -184,12 +153,12 @@ impl Writer {
     }
 }
 
-fn away() -> Unavailable {
+fn ended() -> Unavailable {
     Unavailable("the store's writer has ended".into())
 }
 
 fn write_all(
-    mut waiting: mpsc::Receiver<Box<dyn Job>>,
+    mut waiting: mpsc::Receiver<Job>,
     mut connection: Option<Connection>,
     mut log: Log,
     shared: &Shared,
@@ -221,10 +190,10 @@ fn write_all(
     }
 }
 
-/// One transaction. After a failure the connection is made anew: whatever was wrong may be right by the next batch.
+/// One transaction. After a failure the connection is made anew: the cause may be gone by the next batch.
 fn write(
     connection: &mut Option<Connection>,
-    batch: &mut [Box<dyn Job>],
+    batch: &mut [Job],
     shared: &Shared,
 ) -> Result<(), Unavailable> {
     shared.identity.check().map_err(Unavailable)?;
@@ -235,46 +204,120 @@ fn write(
         Some(open) => open,
         None => file::connect(shared.identity.path()).map_err(fault)?,
     };
-    let (outcome, psus, used_up) = transact(&mut open, batch, shared);
+    let mut rows = Rows::default();
+    let outcome = transact(&mut open, batch, &mut rows, shared);
+    let cache = &shared.process.cache;
     match &outcome {
         Ok(()) => *connection = Some(open),
-        Err(_) => used_up
-            .into_iter()
-            .for_each(|key| shared.memory.quota_changed(key)),
+        Err(_) => {
+            for decided in &rows.used_up {
+                let (UsedUp::Until(key, _) | UsedUp::NoLonger(key)) = *decided;
+                cache.quota_changed(key);
+            }
+        }
     }
     // Also where the commit failed: it is not always known whether it did.
-    psus.into_iter()
-        .for_each(|psu| shared.memory.psu_changed(psu));
-    outcome.map_err(fault)
+    for psu in rows.psus.changed() {
+        cache.psu_changed(psu.key);
+    }
+    outcome.map_err(|failed| match failed {
+        Failed::Sql(error) => fault(error),
+        Failed::Undecided => change::undecided(),
+    })
 }
 
-/// What came of a transaction, the PSUs that it changed, and the quotas that it found used up.
-type Transacted = (rusqlite::Result<()>, Vec<Hash>, Vec<Hash>);
+/// Why a transaction failed.
+enum Failed {
+    Sql(rusqlite::Error),
+    /// A decision looked at a row that was not loaded.
+    Undecided,
+}
 
+impl From<rusqlite::Error> for Failed {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+/// Loads the rows of a batch, decides, writes and commits. Nobody else writes meanwhile.
 fn transact(
     connection: &mut Connection,
-    batch: &mut [Box<dyn Job>],
+    batch: &mut [Job],
+    rows: &mut Rows,
     shared: &Shared,
-) -> Transacted {
-    let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
-    let transaction = match begun {
-        Ok(transaction) => transaction,
-        Err(error) => return (Err(error), Vec::new(), Vec::new()),
-    };
-    let mut change = Change {
-        sql: &transaction,
-        shared,
-        psus: Vec::new(),
-        used_up: Vec::new(),
-    };
-    let outcome = batch
-        .iter_mut()
-        .try_for_each(|job| job.run(&mut change))
-        .and_then(|()| tidy::follow(&change, batch.len()))
-        .and_then(|()| clock::keep(&change));
-    let Change { psus, used_up, .. } = change;
-    let outcome = outcome.and_then(|()| transaction.commit());
-    (outcome, psus, used_up)
+) -> Result<(), Failed> {
+    let sql = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut keys = Vec::new();
+    for job in batch.iter() {
+        if let Job::Change(change) = job {
+            change.keys(&mut keys);
+        }
+    }
+    rows::load(&sql, &keys, rows)?;
+    for job in batch.iter_mut() {
+        if let Job::Change(change) = job {
+            change.decide(rows);
+        }
+    }
+    if !rows.is_complete() {
+        return Err(Failed::Undecided);
+    }
+    for decided in &rows.used_up {
+        shared.process.cache.heed(*decided);
+    }
+    rows::write(&sql, rows)?;
+    log_changes(&sql, rows)?;
+    for job in batch.iter_mut() {
+        match job {
+            Job::Change(_) => {}
+            Job::EverySecond { after_failure } => every_second(&sql, shared, *after_failure)?,
+            Job::Sweep(sweep) => {
+                if sweep.is_first {
+                    tidy::begin(shared, sweep.table);
+                }
+                let step = tidy::step(&sql, shared, sweep.table, sweep.now, tidy::STEP)?;
+                sweep.step = Some(step);
+            }
+        }
+    }
+    tidy::follow(&sql, shared, batch.len())?;
+    clock::keep(&sql, shared)?;
+    sql.commit()?;
+    Ok(())
+}
+
+/// Tells the other processes on the file which rows to drop from memory: PSUs that changed, and quotas that are no longer
+/// used up. Only the end of the log is kept.
+fn log_changes(sql: &Transaction<'_>, rows: &Rows) -> rusqlite::Result<()> {
+    let psus = rows.psus.changed().map(|psu| (0, psu.key));
+    let quotas = rows.used_up.iter().filter_map(|decided| match decided {
+        UsedUp::NoLonger(key) => Some((1, *key)),
+        UsedUp::Until(..) => None,
+    });
+    let changes: Vec<(i64, Hash)> = psus.chain(quotas).collect();
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let mut insert = sql.prepare_cached("INSERT INTO change (kind, key) VALUES (?1, ?2)")?;
+    for (kind, key) in changes {
+        insert.execute((kind, key.as_bytes()))?;
+    }
+    sql.prepare_cached("DELETE FROM change WHERE seq <= ?1")?
+        .execute([sql.last_insert_rowid().saturating_sub(CHANGE_LOG)])?;
+    Ok(())
+}
+
+fn every_second(
+    sql: &Transaction<'_>,
+    shared: &Shared,
+    after_failure: bool,
+) -> rusqlite::Result<()> {
+    tidy::send_on(shared);
+    clock::follow(sql, shared)?;
+    if after_failure {
+        clock::write_something(sql, shared)?;
+    }
+    Ok(())
 }
 
 fn note(shared: &Shared, size: u64, took: Duration, outcome: &Result<(), Unavailable>) {

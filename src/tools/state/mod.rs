@@ -169,13 +169,13 @@ fn accept_clock(path: &Path, now: Timestamp) -> Result<String, StateFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{Asked, Kept, QuotaAsked, StateSettings};
+    use crate::state::{ClaimRequest, Kept, QuotaClaim, StateSettings};
     use std::os::unix::fs::PermissionsExt;
 
     async fn take(store: &Kept, account: &str) {
-        let asked = Asked {
+        let asked = ClaimRequest {
             request: None,
-            quota: Some(QuotaAsked {
+            quota: Some(QuotaClaim {
                 key: store.keys().account(account),
                 page: None,
             }),

@@ -1,26 +1,19 @@
-//! What every kind of store must do: each function is given a store of its own, empty.
+//! All that an engine has to do. Each function opens stores on data of its own, which is empty.
+//!
+//! The suite is generic over the engine's data: an engine is right where it passes. It states quota, pages, request ids,
+//! tokens, sessions, consents, bindings, housekeeping, restarts, and two processes on one state; `clock.rs` states a clock
+//! that steps back, `model.rs` random sequences, `race.rs` many callers at once, all three by the same macro.
 
 use super::{
-    BEGIN, DAY, HOUR, OTHER, Place, RETENTIONS, TPP, at, call, dated, finish, hash, held, next,
+    BEGIN, DAY, Data, HOUR, OTHER, RETENTIONS, TPP, at, call, dated, finish, hash, held, next,
     request, who,
 };
 use portvakt::state::{
-    Accounts, Asked, Bind, Bound, Completion, Decision, Finish, Finished, Kept, Learned, Page,
-    PsuRef, QuotaAsked, Retention, Withdraw, Withdrawn,
+    Accounts, Bind, Bound, ClaimRequest, Completion, Decision, Finish, Finished, Kept, Learned,
+    Page, PsuRef, QuotaClaim, Retention, Withdraw, Withdrawn,
 };
 
-/// Makes a test of each function, for the SQLite kind.
-macro_rules! sqlite {
-    ($($name:ident),+ $(,)?) => {
-        $(#[tokio::test]
-        async fn $name() {
-            let place = Place::new();
-            suite::$name(&place.open()).await;
-        })+
-    };
-}
-
-sqlite!(
+on_every_engine!(
     four_calls_in_24_hours_to_the_second,
     keys_are_counted_apart,
     a_call_is_given_back,
@@ -50,657 +43,686 @@ sqlite!(
     housekeeping_removes_what_expired_and_nothing_else,
 );
 
-mod suite {
-    use super::*;
-
-    pub(super) async fn four_calls_in_24_hours_to_the_second(store: &Kept) {
-        for second in 0..4 {
-            let taken = held(store.commit(call(1, BEGIN + second)).await.unwrap());
-            let left = taken.left().unwrap();
-            assert_eq!(u64::from(left.calls), 3 - second);
-            assert_eq!(left.next, at(BEGIN + DAY));
-        }
-        for (now, until) in [(BEGIN + 4, BEGIN + DAY), (BEGIN + DAY - 1, BEGIN + DAY)] {
-            assert_eq!(next(&store.commit(call(1, now)).await.unwrap()), until);
-        }
-        let taken = held(store.commit(call(1, BEGIN + DAY)).await.unwrap());
-        assert_eq!(taken.left().unwrap().calls, 0);
-        let decision = store.commit(call(1, BEGIN + DAY)).await.unwrap();
-        assert_eq!(next(&decision), BEGIN + DAY + 1);
+async fn four_calls_in_24_hours_to_the_second<D: Data>() {
+    let store = &D::new().open();
+    for second in 0..4 {
+        let taken = held(store.commit(call(1, BEGIN + second)).await.unwrap());
+        let left = taken.left().unwrap();
+        assert_eq!(u64::from(left.calls), 3 - second);
+        assert_eq!(left.next, at(BEGIN + DAY));
     }
-
-    pub(super) async fn keys_are_counted_apart(store: &Kept) {
-        for _ in 0..4 {
-            let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
-        }
-        next(&store.commit(call(1, BEGIN)).await.unwrap());
-        let _ = held(store.commit(call(2, BEGIN)).await.unwrap());
+    for (now, until) in [(BEGIN + 4, BEGIN + DAY), (BEGIN + DAY - 1, BEGIN + DAY)] {
+        assert_eq!(next(&store.commit(call(1, now)).await.unwrap()), until);
     }
+    let taken = held(store.commit(call(1, BEGIN + DAY)).await.unwrap());
+    assert_eq!(taken.left().unwrap().calls, 0);
+    let decision = store.commit(call(1, BEGIN + DAY)).await.unwrap();
+    assert_eq!(next(&decision), BEGIN + DAY + 1);
+}
 
-    pub(super) async fn a_call_is_given_back(store: &Kept) {
-        let mut taken = Vec::new();
-        for second in [0, 0, 5, 9] {
-            taken.push(held(store.commit(call(1, BEGIN + second)).await.unwrap()));
-        }
-        next(&store.commit(call(1, BEGIN + 10)).await.unwrap());
-        store.give_back(&taken[2], true).await.unwrap();
-        let again = held(store.commit(call(1, BEGIN + 10)).await.unwrap());
-        assert_eq!(again.left().unwrap().next, at(BEGIN + DAY));
-        next(&store.commit(call(1, BEGIN + 11)).await.unwrap());
-        for taken in [&taken[0], &taken[1], &taken[3], &again] {
-            store.give_back(taken, false).await.unwrap();
-        }
-        let taken = held(store.commit(call(1, BEGIN + 12)).await.unwrap());
-        assert_eq!(taken.left().unwrap().calls, 3);
-        assert_eq!(taken.left().unwrap().next, at(BEGIN + 12 + DAY));
+async fn keys_are_counted_apart<D: Data>() {
+    let store = &D::new().open();
+    for _ in 0..4 {
+        let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
     }
+    next(&store.commit(call(1, BEGIN)).await.unwrap());
+    let _ = held(store.commit(call(2, BEGIN)).await.unwrap());
+}
 
-    /// A request id and a call, as a request for balances without the PSU takes them.
-    fn both(id: u64, retention: Retention, key: u64, now: u64) -> Asked {
-        Asked {
-            quota: call(key, now).quota,
-            ..request(id, retention, now)
-        }
+async fn a_call_is_given_back<D: Data>() {
+    let store = &D::new().open();
+    let mut taken = Vec::new();
+    for second in [0, 0, 5, 9] {
+        taken.push(held(store.commit(call(1, BEGIN + second)).await.unwrap()));
     }
-
-    pub(super) async fn what_is_refused_takes_nothing(store: &Kept) {
-        for _ in 0..4 {
-            let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
-        }
-        for retention in RETENTIONS {
-            // The quota refuses: the request id is still free.
-            next(&store.commit(both(7, retention, 1, BEGIN)).await.unwrap());
-            let taken = held(store.commit(request(7, retention, BEGIN)).await.unwrap());
-            // The request id refuses: the quota is as it was.
-            for _ in 0..9 {
-                let decision = store.commit(both(7, retention, 2, BEGIN)).await.unwrap();
-                assert!(matches!(decision, Decision::Replayed));
-            }
-            store.give_back(&taken, false).await.unwrap();
-        }
-        let taken = held(store.commit(call(2, BEGIN)).await.unwrap());
-        assert_eq!(taken.left().unwrap().calls, 3);
+    next(&store.commit(call(1, BEGIN + 10)).await.unwrap());
+    store.give_back(&taken[2], true).await.unwrap();
+    let again = held(store.commit(call(1, BEGIN + 10)).await.unwrap());
+    assert_eq!(again.left().unwrap().next, at(BEGIN + DAY));
+    next(&store.commit(call(1, BEGIN + 11)).await.unwrap());
+    for taken in [&taken[0], &taken[1], &taken[3], &again] {
+        store.give_back(taken, false).await.unwrap();
     }
+    let taken = held(store.commit(call(1, BEGIN + 12)).await.unwrap());
+    assert_eq!(taken.left().unwrap().calls, 3);
+    assert_eq!(taken.left().unwrap().next, at(BEGIN + 12 + DAY));
+}
 
-    pub(super) async fn a_used_request_id_wins_over_a_used_up_quota(store: &Kept) {
-        for retention in RETENTIONS {
-            let key = number(retention);
-            let _ = held(
-                store
-                    .commit(both(10 + key, retention, key, BEGIN))
+/// A request id and a call, as a request for balances without the PSU takes them.
+fn both(id: u64, retention: Retention, key: u64, now: u64) -> ClaimRequest {
+    ClaimRequest {
+        quota: call(key, now).quota,
+        ..request(id, retention, now)
+    }
+}
+
+async fn what_is_refused_takes_nothing<D: Data>() {
+    let store = &D::new().open();
+    for _ in 0..4 {
+        let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
+    }
+    for retention in RETENTIONS {
+        // The quota refuses: the request id is still free.
+        next(&store.commit(both(7, retention, 1, BEGIN)).await.unwrap());
+        let taken = held(store.commit(request(7, retention, BEGIN)).await.unwrap());
+        // The request id refuses: the quota is as it was.
+        for _ in 0..9 {
+            let decision = store.commit(both(7, retention, 2, BEGIN)).await.unwrap();
+            assert!(matches!(decision, Decision::Replayed));
+        }
+        store.give_back(&taken, false).await.unwrap();
+    }
+    let taken = held(store.commit(call(2, BEGIN)).await.unwrap());
+    assert_eq!(taken.left().unwrap().calls, 3);
+}
+
+async fn a_used_request_id_wins_over_a_used_up_quota<D: Data>() {
+    let store = &D::new().open();
+    for retention in RETENTIONS {
+        let key = number(retention);
+        let _ = held(
+            store
+                .commit(both(10 + key, retention, key, BEGIN))
+                .await
+                .unwrap(),
+        );
+        for _ in 0..3 {
+            let _ = held(store.commit(call(key, BEGIN)).await.unwrap());
+        }
+        for _ in 0..2 {
+            let decision = store
+                .commit(both(10 + key, retention, key, BEGIN))
+                .await
+                .unwrap();
+            assert!(matches!(decision, Decision::Replayed), "{decision:?}");
+            next(
+                &store
+                    .commit(both(20 + key, retention, key, BEGIN))
                     .await
                     .unwrap(),
             );
-            for _ in 0..3 {
-                let _ = held(store.commit(call(key, BEGIN)).await.unwrap());
-            }
-            for _ in 0..2 {
-                let decision = store
-                    .commit(both(10 + key, retention, key, BEGIN))
-                    .await
-                    .unwrap();
-                assert!(matches!(decision, Decision::Replayed), "{decision:?}");
-                next(
-                    &store
-                        .commit(both(20 + key, retention, key, BEGIN))
-                        .await
-                        .unwrap(),
-                );
-            }
         }
     }
+}
 
-    pub(super) async fn request_ids_are_remembered_to_the_second(store: &Kept) {
-        for retention in RETENTIONS {
-            let id = number(retention);
-            let _ = held(store.commit(request(id, retention, BEGIN)).await.unwrap());
-            let last = match retention {
-                Retention::Memory | Retention::Date => 61,
-                Retention::Day => DAY,
-            };
-            for later in [0, 1, 60, 61, 62, 120, DAY - 1, DAY] {
-                if later <= last {
-                    let again = request(id, retention, BEGIN + later);
-                    let decision = store.commit(again).await.unwrap();
-                    assert!(matches!(decision, Decision::Replayed), "{later}");
-                }
-            }
-            for later in [last + 1, 2 * last + 2] {
+async fn request_ids_are_remembered_to_the_second<D: Data>() {
+    let store = &D::new().open();
+    for retention in RETENTIONS {
+        let id = number(retention);
+        let _ = held(store.commit(request(id, retention, BEGIN)).await.unwrap());
+        let last = match retention {
+            Retention::Memory | Retention::Date => 61,
+            Retention::Day => DAY,
+        };
+        for later in [0, 1, 60, 61, 62, 120, DAY - 1, DAY] {
+            if later <= last {
                 let again = request(id, retention, BEGIN + later);
-                let _ = held(store.commit(again).await.unwrap());
-                let again = request(id, retention, BEGIN + later + 1);
                 let decision = store.commit(again).await.unwrap();
-                assert!(matches!(decision, Decision::Replayed));
+                assert!(matches!(decision, Decision::Replayed), "{later}");
             }
         }
-    }
-
-    /// The Date says how long a safe method's id is remembered, and nothing else does.
-    pub(super) async fn a_date_that_is_off_moves_the_end(store: &Kept) {
-        for retention in [Retention::Memory, Retention::Date] {
-            for off in [0, 1, 59, 60, 61, 112, 120] {
-                let (id, date) = (1_000 * number(retention) + off, BEGIN + off);
-                let now = BEGIN + 60;
-                let asked = dated(id, retention, date, now);
-                let _ = held(store.commit(asked).await.unwrap());
-                for later in [now, date + 60, date + 61] {
-                    let asked = dated(id, retention, date, later);
-                    let decision = store.commit(asked).await.unwrap();
-                    assert!(matches!(decision, Decision::Replayed), "{off}");
-                }
-                let asked = request(id, retention, date + 62);
-                let _ = held(store.commit(asked).await.unwrap());
-            }
-        }
-    }
-
-    /// What each is to be told apart by.
-    fn number(retention: Retention) -> u64 {
-        RETENTIONS
-            .iter()
-            .position(|other| *other == retention)
-            .unwrap() as u64
-    }
-
-    pub(super) async fn a_request_id_is_given_back_where_nobody_was_connected(store: &Kept) {
-        for retention in RETENTIONS {
-            let id = number(retention);
-            let taken = held(store.commit(request(id, retention, BEGIN)).await.unwrap());
-            store.give_back(&taken, true).await.unwrap();
-            let decision = store.commit(request(id, retention, BEGIN)).await.unwrap();
+        for later in [last + 1, 2 * last + 2] {
+            let again = request(id, retention, BEGIN + later);
+            let _ = held(store.commit(again).await.unwrap());
+            let again = request(id, retention, BEGIN + later + 1);
+            let decision = store.commit(again).await.unwrap();
             assert!(matches!(decision, Decision::Replayed));
-            store.give_back(&taken, false).await.unwrap();
-            let _ = held(store.commit(request(id, retention, BEGIN)).await.unwrap());
         }
     }
+}
 
-    fn page(offset: u32, now: u64) -> Asked {
-        limited(offset, 100, now)
+/// The Date says how long a safe method's id is remembered, and nothing else does.
+async fn a_date_that_is_off_moves_the_end<D: Data>() {
+    let store = &D::new().open();
+    for retention in [Retention::Memory, Retention::Date] {
+        for off in [0, 1, 59, 60, 61, 112, 120] {
+            let (id, date) = (1_000 * number(retention) + off, BEGIN + off);
+            let now = BEGIN + 60;
+            let asked = dated(id, retention, date, now);
+            let _ = held(store.commit(asked).await.unwrap());
+            for later in [now, date + 60, date + 61] {
+                let asked = dated(id, retention, date, later);
+                let decision = store.commit(asked).await.unwrap();
+                assert!(matches!(decision, Decision::Replayed), "{off}");
+            }
+            let asked = request(id, retention, date + 62);
+            let _ = held(store.commit(asked).await.unwrap());
+        }
     }
+}
 
-    fn limited(offset: u32, limit: u32, now: u64) -> Asked {
-        Asked {
-            request: None,
-            quota: Some(QuotaAsked {
-                key: hash(1),
-                page: Some(Page {
-                    list: hash(100),
-                    offset,
-                    limit,
-                }),
+/// What each is to be told apart by.
+fn number(retention: Retention) -> u64 {
+    RETENTIONS
+        .iter()
+        .position(|other| *other == retention)
+        .unwrap() as u64
+}
+
+async fn a_request_id_is_given_back_where_nobody_was_connected<D: Data>() {
+    let store = &D::new().open();
+    for retention in RETENTIONS {
+        let id = number(retention);
+        let taken = held(store.commit(request(id, retention, BEGIN)).await.unwrap());
+        store.give_back(&taken, true).await.unwrap();
+        let decision = store.commit(request(id, retention, BEGIN)).await.unwrap();
+        assert!(matches!(decision, Decision::Replayed));
+        store.give_back(&taken, false).await.unwrap();
+        let _ = held(store.commit(request(id, retention, BEGIN)).await.unwrap());
+    }
+}
+
+fn page(offset: u32, now: u64) -> ClaimRequest {
+    limited(offset, 100, now)
+}
+
+fn limited(offset: u32, limit: u32, now: u64) -> ClaimRequest {
+    ClaimRequest {
+        request: None,
+        quota: Some(QuotaClaim {
+            key: hash(1),
+            page: Some(Page {
+                list: hash(100),
+                offset,
+                limit,
             }),
-            now: at(now),
-        }
+        }),
+        now: at(now),
     }
+}
 
-    /// What is left after a page.
-    async fn left(store: &Kept, asked: Asked) -> u8 {
-        held(store.commit(asked).await.unwrap())
-            .left()
-            .unwrap()
-            .calls
-    }
+/// What is left after a page.
+async fn left(store: &Kept, asked: ClaimRequest) -> u8 {
+    held(store.commit(asked).await.unwrap())
+        .left()
+        .unwrap()
+        .calls
+}
 
-    pub(super) async fn later_pages_are_counted_with_their_call(store: &Kept) {
-        assert_eq!(left(store, page(0, BEGIN)).await, 3);
-        assert_eq!(left(store, page(100, BEGIN + 1)).await, 3);
-        assert_eq!(left(store, page(250, BEGIN + 2)).await, 3);
-        // Each offset once; a smaller one, or the same again, is a call and begins a list.
-        assert_eq!(left(store, page(250, BEGIN + 3)).await, 2);
-        assert_eq!(left(store, page(100, BEGIN + 3)).await, 1);
-        assert_eq!(left(store, page(250, BEGIN + 3)).await, 1);
-        assert_eq!(left(store, page(0, BEGIN + 4)).await, 0);
-        // A list under way goes on where the quota is used up.
-        assert_eq!(left(store, page(100, BEGIN + 5)).await, 0);
+async fn later_pages_are_counted_with_their_call<D: Data>() {
+    let store = &D::new().open();
+    assert_eq!(left(store, page(0, BEGIN)).await, 3);
+    assert_eq!(left(store, page(100, BEGIN + 1)).await, 3);
+    assert_eq!(left(store, page(250, BEGIN + 2)).await, 3);
+    // Each offset once; a smaller one, or the same again, is a call and begins a list.
+    assert_eq!(left(store, page(250, BEGIN + 3)).await, 2);
+    assert_eq!(left(store, page(100, BEGIN + 3)).await, 1);
+    assert_eq!(left(store, page(250, BEGIN + 3)).await, 1);
+    assert_eq!(left(store, page(0, BEGIN + 4)).await, 0);
+    // A list under way goes on where the quota is used up.
+    assert_eq!(left(store, page(100, BEGIN + 5)).await, 0);
+    assert_eq!(
+        next(&store.commit(page(100, BEGIN + 6)).await.unwrap()),
+        BEGIN + DAY
+    );
+    assert_eq!(
+        next(&store.commit(page(0, BEGIN + 6)).await.unwrap()),
+        BEGIN + DAY
+    );
+    assert_eq!(left(store, page(200, BEGIN + 7)).await, 0);
+}
+
+/// Behind the last entry that was asked for, whatever limit the next page has.
+async fn a_page_begins_behind_the_last_one<D: Data>() {
+    let store = &D::new().open();
+    assert_eq!(left(store, limited(0, 200, BEGIN)).await, 3);
+    for (offset, limit, calls) in [
+        (199, 200, 2),
+        (399, 1, 2),
+        (400, 1, 2),
+        (400, 200, 1),
+        (600, 50, 1),
+        (649, 50, 0),
+        (699, u32::MAX, 0),
+    ] {
+        let now = BEGIN + u64::from(offset);
         assert_eq!(
-            next(&store.commit(page(100, BEGIN + 6)).await.unwrap()),
-            BEGIN + DAY
+            left(store, limited(offset, limit, now)).await,
+            calls,
+            "{offset}"
         );
-        assert_eq!(
-            next(&store.commit(page(0, BEGIN + 6)).await.unwrap()),
-            BEGIN + DAY
-        );
-        assert_eq!(left(store, page(200, BEGIN + 7)).await, 0);
     }
+    for offset in [700, u32::MAX] {
+        let decision = store.commit(limited(offset, 1, BEGIN + 800)).await.unwrap();
+        next(&decision);
+    }
+}
 
-    /// Behind the last entry that was asked for, whatever limit the next page has.
-    pub(super) async fn a_page_begins_behind_the_last_one(store: &Kept) {
-        assert_eq!(left(store, limited(0, 200, BEGIN)).await, 3);
-        for (offset, limit, calls) in [
-            (199, 200, 2),
-            (399, 1, 2),
-            (400, 1, 2),
-            (400, 200, 1),
-            (600, 50, 1),
-            (649, 50, 0),
-            (699, u32::MAX, 0),
-        ] {
-            let now = BEGIN + u64::from(offset);
-            assert_eq!(
-                left(store, limited(offset, limit, now)).await,
-                calls,
-                "{offset}"
+/// The page that was given back is open again, and no other one.
+async fn a_page_that_is_given_back_late_opens_nothing<D: Data>() {
+    let store = &D::new().open();
+    assert_eq!(left(store, page(0, BEGIN)).await, 3);
+    let second = held(store.commit(page(100, BEGIN + 1)).await.unwrap());
+    assert_eq!(left(store, page(200, BEGIN + 2)).await, 3);
+    store.give_back(&second, true).await.unwrap();
+    assert_eq!(left(store, page(100, BEGIN + 3)).await, 2);
+    // That began a list anew. What continued the list of before is given back in vain.
+    let third = held(store.commit(limited(200, 50, BEGIN + 4)).await.unwrap());
+    store.give_back(&third, true).await.unwrap();
+    assert_eq!(left(store, page(200, BEGIN + 5)).await, 2);
+    assert_eq!(left(store, page(250, BEGIN + 6)).await, 1);
+}
+
+async fn pages_end_after_15_minutes<D: Data>() {
+    let store = &D::new().open();
+    assert_eq!(left(store, page(0, BEGIN)).await, 3);
+    assert_eq!(left(store, page(100, BEGIN + 899)).await, 3);
+    assert_eq!(left(store, page(200, BEGIN + 900)).await, 2);
+    assert_eq!(left(store, page(300, BEGIN + 900)).await, 2);
+}
+
+async fn pages_of_a_call_that_was_given_back_are_counted<D: Data>() {
+    let store = &D::new().open();
+    let first = held(store.commit(page(0, BEGIN)).await.unwrap());
+    store.give_back(&first, true).await.unwrap();
+    assert_eq!(left(store, page(100, BEGIN + 1)).await, 3);
+    assert_eq!(left(store, page(200, BEGIN + 2)).await, 3);
+}
+
+async fn a_call_with_which_a_page_was_counted_stays_counted<D: Data>() {
+    let store = &D::new().open();
+    // A page, under way or answered.
+    let first = held(store.commit(page(0, BEGIN)).await.unwrap());
+    assert_eq!(left(store, page(100, BEGIN + 1)).await, 3);
+    assert!(store.give_back(&first, true).await.unwrap().is_none());
+    assert_eq!(left(store, page(200, BEGIN + 2)).await, 3);
+    // The list was begun anew meanwhile, in the same second or a later one.
+    for second in [10, 11] {
+        let again = held(store.commit(page(0, BEGIN + 10)).await.unwrap());
+        let later = held(store.commit(page(100, BEGIN + 10)).await.unwrap());
+        let anew = held(store.commit(page(0, BEGIN + second)).await.unwrap());
+        assert!(
+            store.give_back(&again, true).await.unwrap().is_none(),
+            "{second}"
+        );
+        // A page is no call.
+        assert!(store.give_back(&later, true).await.unwrap().is_none());
+        assert!(
+            store.give_back(&anew, true).await.unwrap().is_some(),
+            "{second}"
+        );
+    }
+    assert_eq!(left(store, page(0, BEGIN + 12)).await, 0);
+}
+
+async fn an_id_passes_once_whatever_the_method<D: Data>() {
+    let store = &D::new().open();
+    for (id, [one, other]) in (0..).zip([
+        [Retention::Memory, Retention::Day],
+        [Retention::Day, Retention::Memory],
+        [Retention::Date, Retention::Day],
+        [Retention::Day, Retention::Date],
+    ]) {
+        let _ = held(store.commit(request(id, one, BEGIN)).await.unwrap());
+        for now in [BEGIN, BEGIN + 61] {
+            let again = store.commit(dated(id, other, BEGIN, now)).await.unwrap();
+            assert!(
+                matches!(again, Decision::Replayed),
+                "{one:?}, then {other:?}"
             );
         }
-        for offset in [700, u32::MAX] {
-            let decision = store.commit(limited(offset, 1, BEGIN + 800)).await.unwrap();
-            next(&decision);
+        // Given back, it passes by either, and once.
+        let id = 100 + id;
+        let taken = held(store.commit(request(id, one, BEGIN)).await.unwrap());
+        store.give_back(&taken, false).await.unwrap();
+        let _ = held(store.commit(request(id, other, BEGIN)).await.unwrap());
+        for retention in [one, other] {
+            let again = store.commit(request(id, retention, BEGIN)).await.unwrap();
+            assert!(matches!(again, Decision::Replayed));
         }
     }
+}
 
-    /// The page that was given back is open again, and no other one.
-    pub(super) async fn a_page_that_is_given_back_late_opens_nothing(store: &Kept) {
-        assert_eq!(left(store, page(0, BEGIN)).await, 3);
-        let second = held(store.commit(page(100, BEGIN + 1)).await.unwrap());
-        assert_eq!(left(store, page(200, BEGIN + 2)).await, 3);
-        store.give_back(&second, true).await.unwrap();
-        assert_eq!(left(store, page(100, BEGIN + 3)).await, 2);
-        // That began a list anew. What continued the list of before is given back in vain.
-        let third = held(store.commit(limited(200, 50, BEGIN + 4)).await.unwrap());
-        store.give_back(&third, true).await.unwrap();
-        assert_eq!(left(store, page(200, BEGIN + 5)).await, 2);
-        assert_eq!(left(store, page(250, BEGIN + 6)).await, 1);
-    }
+async fn a_page_that_was_given_back_is_asked_for_again<D: Data>() {
+    let store = &D::new().open();
+    assert_eq!(left(store, page(0, BEGIN)).await, 3);
+    let later = held(store.commit(page(100, BEGIN + 1)).await.unwrap());
+    store.give_back(&later, true).await.unwrap();
+    assert_eq!(left(store, page(100, BEGIN + 2)).await, 3);
+    assert_eq!(left(store, page(100, BEGIN + 3)).await, 2);
+}
 
-    pub(super) async fn pages_end_after_15_minutes(store: &Kept) {
-        assert_eq!(left(store, page(0, BEGIN)).await, 3);
-        assert_eq!(left(store, page(100, BEGIN + 899)).await, 3);
-        assert_eq!(left(store, page(200, BEGIN + 900)).await, 2);
-        assert_eq!(left(store, page(300, BEGIN + 900)).await, 2);
-    }
+async fn an_sca_makes_a_session<D: Data>() {
+    let store = &D::new().open();
+    assert_eq!(store.psu(who(1)).await.unwrap(), None);
+    assert_eq!(
+        store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap(),
+        Finished::Done
+    );
+    let psu = store.psu(who(1)).await.unwrap().unwrap();
+    assert_eq!(psu.last_sca, Some(at(BEGIN)));
+    let session = psu.session.unwrap();
+    assert_eq!(session.completed, at(BEGIN));
+    assert_eq!(session.id, store.keys().session(TPP, b"s"));
+    let context = psu.context(None).unwrap();
+    assert_eq!(context.last_sca, Some(at(BEGIN)));
+    let consent = context.consent.as_ref().unwrap();
+    assert_eq!(
+        (consent.given, &consent.accounts),
+        (at(BEGIN), &Accounts::All)
+    );
+    assert_eq!(store.psu_now(who(1)).await.unwrap().unwrap(), psu);
+    assert_eq!(store.psu(who(2)).await.unwrap(), None);
+}
 
-    pub(super) async fn pages_of_a_call_that_was_given_back_are_counted(store: &Kept) {
-        let first = held(store.commit(page(0, BEGIN)).await.unwrap());
-        store.give_back(&first, true).await.unwrap();
-        assert_eq!(left(store, page(100, BEGIN + 1)).await, 3);
-        assert_eq!(left(store, page(200, BEGIN + 2)).await, 3);
-    }
-
-    pub(super) async fn a_call_with_which_a_page_was_counted_stays_counted(store: &Kept) {
-        // A page, under way or answered.
-        let first = held(store.commit(page(0, BEGIN)).await.unwrap());
-        assert_eq!(left(store, page(100, BEGIN + 1)).await, 3);
-        assert!(!store.give_back(&first, true).await.unwrap());
-        assert_eq!(left(store, page(200, BEGIN + 2)).await, 3);
-        // The list was begun anew meanwhile, in the same second or a later one.
-        for second in [10, 11] {
-            let again = held(store.commit(page(0, BEGIN + 10)).await.unwrap());
-            let later = held(store.commit(page(100, BEGIN + 10)).await.unwrap());
-            let anew = held(store.commit(page(0, BEGIN + second)).await.unwrap());
-            assert!(!store.give_back(&again, true).await.unwrap(), "{second}");
-            // A page is no call.
-            assert!(!store.give_back(&later, true).await.unwrap());
-            assert!(store.give_back(&anew, true).await.unwrap(), "{second}");
-        }
-        assert_eq!(left(store, page(0, BEGIN + 12)).await, 0);
-    }
-
-    pub(super) async fn an_id_passes_once_whatever_the_method(store: &Kept) {
-        for (id, [one, other]) in (0..).zip([
-            [Retention::Memory, Retention::Day],
-            [Retention::Day, Retention::Memory],
-            [Retention::Date, Retention::Day],
-            [Retention::Day, Retention::Date],
-        ]) {
-            let _ = held(store.commit(request(id, one, BEGIN)).await.unwrap());
-            for now in [BEGIN, BEGIN + 61] {
-                let again = store.commit(dated(id, other, BEGIN, now)).await.unwrap();
-                assert!(
-                    matches!(again, Decision::Replayed),
-                    "{one:?}, then {other:?}"
-                );
-            }
-            // Given back, it passes by either, and once.
-            let id = 100 + id;
-            let taken = held(store.commit(request(id, one, BEGIN)).await.unwrap());
-            store.give_back(&taken, false).await.unwrap();
-            let _ = held(store.commit(request(id, other, BEGIN)).await.unwrap());
-            for retention in [one, other] {
-                let again = store.commit(request(id, retention, BEGIN)).await.unwrap();
-                assert!(matches!(again, Decision::Replayed));
-            }
-        }
-    }
-
-    pub(super) async fn a_page_that_was_given_back_is_asked_for_again(store: &Kept) {
-        assert_eq!(left(store, page(0, BEGIN)).await, 3);
-        let later = held(store.commit(page(100, BEGIN + 1)).await.unwrap());
-        store.give_back(&later, true).await.unwrap();
-        assert_eq!(left(store, page(100, BEGIN + 2)).await, 3);
-        assert_eq!(left(store, page(100, BEGIN + 3)).await, 2);
-    }
-
-    pub(super) async fn an_sca_makes_a_session(store: &Kept) {
-        assert_eq!(store.psu(who(1)).await.unwrap(), None);
-        assert_eq!(
-            store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap(),
-            Finished::Done
-        );
-        let psu = store.psu(who(1)).await.unwrap().unwrap();
-        assert_eq!(psu.last_sca, Some(at(BEGIN)));
+async fn the_last_session_wins<D: Data>() {
+    let store = &D::new().open();
+    store.finish(finish(1, 1, b"first", BEGIN)).await.unwrap();
+    let _ = store.psu(who(1)).await.unwrap();
+    store
+        .finish(finish(2, 1, b"second", BEGIN + HOUR / 2))
+        .await
+        .unwrap();
+    for psu in [store.psu(who(1)).await, store.psu_now(who(1)).await] {
+        let psu = psu.unwrap().unwrap();
         let session = psu.session.unwrap();
-        assert_eq!(session.completed, at(BEGIN));
-        assert_eq!(session.id, store.keys().session(TPP, b"s"));
-        let context = psu.context(None).unwrap();
-        assert_eq!(context.last_sca, Some(at(BEGIN)));
-        let consent = context.consent.as_ref().unwrap();
-        assert_eq!(
-            (consent.given, &consent.accounts),
-            (at(BEGIN), &Accounts::All)
-        );
-        assert_eq!(store.psu_now(who(1)).await.unwrap().unwrap(), psu);
-        assert_eq!(store.psu(who(2)).await.unwrap(), None);
+        assert_eq!(session.id, store.keys().session(TPP, b"second"));
+        assert_eq!(session.completed, at(BEGIN + HOUR / 2));
+        assert_eq!(psu.last_sca, Some(at(BEGIN + HOUR / 2)));
     }
+}
 
-    pub(super) async fn the_last_session_wins(store: &Kept) {
-        store.finish(finish(1, 1, b"first", BEGIN)).await.unwrap();
-        let _ = store.psu(who(1)).await.unwrap();
-        store
-            .finish(finish(2, 1, b"second", BEGIN + HOUR / 2))
-            .await
-            .unwrap();
-        for psu in [store.psu(who(1)).await, store.psu_now(who(1)).await] {
-            let psu = psu.unwrap().unwrap();
-            let session = psu.session.unwrap();
-            assert_eq!(session.id, store.keys().session(TPP, b"second"));
-            assert_eq!(session.completed, at(BEGIN + HOUR / 2));
-            assert_eq!(psu.last_sca, Some(at(BEGIN + HOUR / 2)));
-        }
-    }
-
-    pub(super) async fn a_token_is_spent_once(store: &Kept) {
-        let done = finish(1, 1, b"s", BEGIN);
-        assert_eq!(store.finish(done.clone()).await.unwrap(), Finished::Done);
-        let before = store.psu_now(who(1)).await.unwrap();
-        let again = Finish {
-            now: at(BEGIN + 60),
+async fn a_token_is_spent_once<D: Data>() {
+    let store = &D::new().open();
+    let done = finish(1, 1, b"s", BEGIN);
+    assert_eq!(store.finish(done.clone()).await.unwrap(), Finished::Done);
+    let before = store.psu_now(who(1)).await.unwrap();
+    let again = Finish {
+        now: at(BEGIN + 60),
+        ..done.clone()
+    };
+    assert_eq!(store.finish(again).await.unwrap(), Finished::Again);
+    for completion in [None, finish(1, 2, b"s", BEGIN).completion] {
+        let other = Finish {
+            said: hash(99),
+            completion,
+            now: at(BEGIN + 61),
             ..done.clone()
         };
-        assert_eq!(store.finish(again).await.unwrap(), Finished::Again);
-        for completion in [None, finish(1, 2, b"s", BEGIN).completion] {
-            let other = Finish {
-                said: hash(99),
-                completion,
-                now: at(BEGIN + 61),
-                ..done.clone()
-            };
-            assert_eq!(store.finish(other).await.unwrap(), Finished::Otherwise);
-        }
-        assert_eq!(store.psu_now(who(1)).await.unwrap(), before);
-        assert_eq!(store.psu_now(who(2)).await.unwrap(), None);
+        assert_eq!(store.finish(other).await.unwrap(), Finished::Otherwise);
     }
+    assert_eq!(store.psu_now(who(1)).await.unwrap(), before);
+    assert_eq!(store.psu_now(who(2)).await.unwrap(), None);
+}
 
-    pub(super) async fn a_failed_sca_spends_its_token_and_gives_nothing(store: &Kept) {
-        let failed = Finish {
-            completion: None,
-            said: hash(8),
-            ..finish(1, 1, b"s", BEGIN)
-        };
-        assert_eq!(store.finish(failed.clone()).await.unwrap(), Finished::Done);
-        assert_eq!(store.finish(failed).await.unwrap(), Finished::Again);
-        let late = finish(1, 1, b"s", BEGIN + 1);
-        assert_eq!(store.finish(late).await.unwrap(), Finished::Otherwise);
-        assert_eq!(store.psu_now(who(1)).await.unwrap(), None);
-    }
+async fn a_failed_sca_spends_its_token_and_gives_nothing<D: Data>() {
+    let store = &D::new().open();
+    let failed = Finish {
+        completion: None,
+        said: hash(8),
+        ..finish(1, 1, b"s", BEGIN)
+    };
+    assert_eq!(store.finish(failed.clone()).await.unwrap(), Finished::Done);
+    assert_eq!(store.finish(failed).await.unwrap(), Finished::Again);
+    let late = finish(1, 1, b"s", BEGIN + 1);
+    assert_eq!(store.finish(late).await.unwrap(), Finished::Otherwise);
+    assert_eq!(store.psu_now(who(1)).await.unwrap(), None);
+}
 
-    pub(super) async fn a_psu_belongs_to_one_tpp(store: &Kept) {
-        store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
-        let elsewhere = PsuRef { tpp: OTHER, psu: 1 };
-        assert_eq!(store.psu(elsewhere).await.unwrap(), None);
-        assert_eq!(store.psu_now(elsewhere).await.unwrap(), None);
-        let mut stolen = finish(2, 1, b"t", BEGIN + 1);
-        stolen.completion.as_mut().unwrap().who = elsewhere;
-        for _ in 0..2 {
-            assert_eq!(
-                store.finish(stolen.clone()).await.unwrap(),
-                Finished::BoundElsewhere
-            );
-        }
-        let bind = Bind {
-            who: elsewhere,
-            corporate: None,
-            last_sca: at(BEGIN + 2),
-            consent: None,
-        };
-        assert_eq!(store.bind(bind).await.unwrap(), Bound::Elsewhere);
+async fn a_psu_belongs_to_one_tpp<D: Data>() {
+    let store = &D::new().open();
+    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    let elsewhere = PsuRef { tpp: OTHER, psu: 1 };
+    assert_eq!(store.psu(elsewhere).await.unwrap(), None);
+    assert_eq!(store.psu_now(elsewhere).await.unwrap(), None);
+    let mut stolen = finish(2, 1, b"t", BEGIN + 1);
+    stolen.completion.as_mut().unwrap().who = elsewhere;
+    for _ in 0..2 {
         assert_eq!(
-            store.withdraw(elsewhere, Withdraw::Session).await.unwrap(),
-            Withdrawn::Unknown
-        );
-        let psu = store.psu_now(who(1)).await.unwrap().unwrap();
-        assert_eq!(psu.last_sca, Some(at(BEGIN)));
-        // The token was not spent: the right PSU's completion still passes.
-        assert_eq!(
-            store.finish(finish(2, 1, b"t", BEGIN + 3)).await.unwrap(),
-            Finished::Done
+            store.finish(stolen.clone()).await.unwrap(),
+            Finished::BoundElsewhere
         );
     }
+    let bind = Bind {
+        who: elsewhere,
+        corporate: None,
+        last_sca: at(BEGIN + 2),
+        consent: None,
+    };
+    assert_eq!(store.bind(bind).await.unwrap(), Bound::Elsewhere);
+    assert_eq!(
+        store.withdraw(elsewhere, Withdraw::Session).await.unwrap(),
+        Withdrawn::Unknown
+    );
+    let psu = store.psu_now(who(1)).await.unwrap().unwrap();
+    assert_eq!(psu.last_sca, Some(at(BEGIN)));
+    // The token was not spent: the right PSU's completion still passes.
+    assert_eq!(
+        store.finish(finish(2, 1, b"t", BEGIN + 3)).await.unwrap(),
+        Finished::Done
+    );
+}
 
-    pub(super) async fn consent_is_apart_from_sca(store: &Kept) {
-        let accounts = ["a".to_owned(), "b".to_owned()];
-        let named = Completion {
-            consent: Some(Some(&accounts)),
-            ..finish(1, 1, b"s", BEGIN).completion.unwrap()
-        };
-        let named = Finish {
-            completion: Some(named),
-            ..finish(1, 1, b"s", BEGIN)
-        };
-        store.finish(named).await.unwrap();
-        let mut payment = finish(2, 1, b"t", BEGIN + DAY);
-        payment.completion.as_mut().unwrap().consent = None;
-        store.finish(payment).await.unwrap();
-        let psu = store.psu(who(1)).await.unwrap().unwrap();
-        assert_eq!(psu.last_sca, Some(at(BEGIN + DAY)));
-        let context = psu.context(None).unwrap();
-        assert_eq!(context.last_sca, Some(at(BEGIN + DAY)));
-        let consent = context.consent.as_ref().unwrap();
-        assert_eq!(consent.given, at(BEGIN));
-        for (account, included) in [("a", true), ("b", true), ("c", false)] {
-            assert_eq!(
-                consent.accounts.include(store.keys().account(account)),
-                included
-            );
-        }
-        // No account at all is not all accounts.
-        let mut none = finish(3, 1, b"u", BEGIN + DAY + 1);
-        none.completion.as_mut().unwrap().consent = Some(Some(&[]));
-        store.finish(none).await.unwrap();
-        let psu = store.psu(who(1)).await.unwrap().unwrap();
-        let consent = psu.context(None).unwrap().consent.as_ref().unwrap();
-        assert_eq!(consent.accounts, Accounts::Named(Vec::new()));
-    }
-
-    pub(super) async fn contexts_are_apart(store: &Kept) {
-        store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
-        let mut corporate = finish(2, 1, b"t", BEGIN + 1);
-        corporate.completion.as_mut().unwrap().corporate = Some(7);
-        store.finish(corporate).await.unwrap();
-        let psu = store.psu(who(1)).await.unwrap().unwrap();
-        assert_eq!(psu.contexts.len(), 2);
-        assert_eq!(psu.context(None).unwrap().last_sca, Some(at(BEGIN)));
-        let key = store.keys().corporate(7);
+async fn consent_is_apart_from_sca<D: Data>() {
+    let store = &D::new().open();
+    let accounts = ["a".to_owned(), "b".to_owned()];
+    let named = Completion {
+        consent: Some(Some(&accounts)),
+        ..finish(1, 1, b"s", BEGIN).completion.unwrap()
+    };
+    let named = Finish {
+        completion: Some(named),
+        ..finish(1, 1, b"s", BEGIN)
+    };
+    store.finish(named).await.unwrap();
+    let mut payment = finish(2, 1, b"t", BEGIN + DAY);
+    payment.completion.as_mut().unwrap().consent = None;
+    store.finish(payment).await.unwrap();
+    let psu = store.psu(who(1)).await.unwrap().unwrap();
+    assert_eq!(psu.last_sca, Some(at(BEGIN + DAY)));
+    let context = psu.context(None).unwrap();
+    assert_eq!(context.last_sca, Some(at(BEGIN + DAY)));
+    let consent = context.consent.as_ref().unwrap();
+    assert_eq!(consent.given, at(BEGIN));
+    for (account, included) in [("a", true), ("b", true), ("c", false)] {
         assert_eq!(
-            psu.context(Some(key)).unwrap().last_sca,
-            Some(at(BEGIN + 1))
-        );
-        assert_eq!(psu.context(Some(store.keys().corporate(8))), None);
-        assert_eq!(psu.last_sca, Some(at(BEGIN + 1)));
-        let withdrawn = store
-            .withdraw(who(1), Withdraw::Consent(Some(7)))
-            .await
-            .unwrap();
-        assert_eq!(withdrawn, Withdrawn::Done);
-        let psu = store.psu(who(1)).await.unwrap().unwrap();
-        assert!(psu.context(Some(key)).unwrap().consent.is_none());
-        assert!(psu.context(None).unwrap().consent.is_some());
-    }
-
-    pub(super) async fn binding_moves_forward_only(store: &Kept) {
-        let accounts = ["a".to_owned()];
-        let bind = |last_sca, consent: Option<u64>| Bind {
-            who: who(1),
-            corporate: None,
-            last_sca: at(last_sca),
-            consent: consent.map(|given| (at(given), Some(accounts.as_slice()))),
-        };
-        let facts = async || {
-            let psu = store.psu(who(1)).await.unwrap().unwrap();
-            let context = psu.context(None).unwrap().clone();
-            let given = context.consent.map(|consent| consent.given.unix() - BEGIN);
-            (
-                psu.last_sca.unwrap().unix() - BEGIN,
-                context.last_sca.unwrap().unix() - BEGIN,
-                given,
-            )
-        };
-        for (last_sca, consent, expected) in [
-            (100, None, (100, 100, None)),
-            (90, Some(50), (100, 100, Some(50))),
-            (120, Some(40), (120, 120, Some(50))),
-            (110, Some(60), (120, 120, Some(60))),
-            (0, None, (120, 120, Some(60))),
-        ] {
-            let consent = consent.map(|given| BEGIN + given);
-            assert_eq!(
-                store.bind(bind(BEGIN + last_sca, consent)).await.unwrap(),
-                Bound::Here
-            );
-            assert_eq!(facts().await, expected);
-        }
-        assert!(store.psu(who(1)).await.unwrap().unwrap().session.is_none());
-        store.finish(finish(1, 1, b"s", BEGIN + 200)).await.unwrap();
-        store.bind(bind(BEGIN + 300, None)).await.unwrap();
-        let session = store.psu(who(1)).await.unwrap().unwrap().session.unwrap();
-        assert_eq!(
-            session.completed,
-            at(BEGIN + 200),
-            "a binding makes no session"
+            consent.accounts.include(store.keys().account(account)),
+            included
         );
     }
+    // No account at all is not all accounts.
+    let mut none = finish(3, 1, b"u", BEGIN + DAY + 1);
+    none.completion.as_mut().unwrap().consent = Some(Some(&[]));
+    store.finish(none).await.unwrap();
+    let psu = store.psu(who(1)).await.unwrap().unwrap();
+    let consent = psu.context(None).unwrap().consent.as_ref().unwrap();
+    assert_eq!(consent.accounts, Accounts::Named(Vec::new()));
+}
 
-    pub(super) async fn what_was_learned_gives_way_to_the_bank(store: &Kept) {
-        let learned = |tpp, last_sca: Option<u64>| Learned {
-            who: PsuRef { tpp, psu: 1 },
-            corporate: Some(7),
-            last_sca: last_sca.map(at),
-            consent: last_sca.map(|given| (at(given), None)),
-        };
-        let bind = |tpp| Bind {
-            who: PsuRef { tpp, psu: 1 },
-            corporate: None,
-            last_sca: at(BEGIN),
-            consent: None,
-        };
-        let psu = async |tpp| store.psu(PsuRef { tpp, psu: 1 }).await.unwrap();
-        let learn = async |tpp, last_sca| store.learn(learned(tpp, last_sca)).await.unwrap();
-        assert_eq!(learn(TPP, None).await, Bound::Here);
-        let known = psu(TPP).await.unwrap();
-        assert_eq!((known.learned, known.last_sca), (true, None));
-        assert_eq!(known.contexts[0].last_sca, None);
-        assert_eq!(known.contexts[0].consent, None);
-        // It is not learned twice, nor by another.
-        assert_eq!(learn(TPP, Some(BEGIN)).await, Bound::Here);
-        assert_eq!(learn(OTHER, Some(BEGIN)).await, Bound::Elsewhere);
-        assert_eq!(psu(TPP).await.unwrap().last_sca, None);
-        // The bank's word takes it, with nothing of what was learned.
-        assert_eq!(store.bind(bind(OTHER)).await.unwrap(), Bound::Here);
-        assert_eq!(psu(TPP).await, None);
-        let known = psu(OTHER).await.unwrap();
-        assert_eq!((known.learned, known.last_sca), (false, Some(at(BEGIN))));
-        assert_eq!(known.contexts.len(), 1);
-        assert_eq!(learn(TPP, Some(BEGIN)).await, Bound::Elsewhere);
-        assert_eq!(store.bind(bind(TPP)).await.unwrap(), Bound::Elsewhere);
-        // Taken back, it is nobody's; an SCA binds it for good.
-        let who = |tpp| PsuRef { tpp, psu: 1 };
-        let unbind = async |tpp| store.withdraw(who(tpp), Withdraw::Binding).await.unwrap();
-        assert_eq!(unbind(TPP).await, Withdrawn::Unknown);
-        assert_eq!(unbind(OTHER).await, Withdrawn::Done);
-        assert_eq!(psu(OTHER).await, None);
-        assert_eq!(learn(OTHER, Some(BEGIN)).await, Bound::Here);
-        let done = store.finish(finish(1, 1, b"s", BEGIN + 1)).await.unwrap();
-        assert_eq!(done, Finished::Done);
-        assert_eq!(psu(OTHER).await, None);
-        assert!(!psu(TPP).await.unwrap().learned);
-        // The TPP's own word becomes the bank's, and what was learned stays.
-        assert_eq!(unbind(TPP).await, Withdrawn::Done);
-        assert_eq!(learn(TPP, Some(BEGIN)).await, Bound::Here);
-        assert_eq!(store.bind(bind(TPP)).await.unwrap(), Bound::Here);
-        let known = psu(TPP).await.unwrap();
-        assert_eq!((known.learned, known.contexts.len()), (false, 2));
+async fn contexts_are_apart<D: Data>() {
+    let store = &D::new().open();
+    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    let mut corporate = finish(2, 1, b"t", BEGIN + 1);
+    corporate.completion.as_mut().unwrap().corporate = Some(7);
+    store.finish(corporate).await.unwrap();
+    let psu = store.psu(who(1)).await.unwrap().unwrap();
+    assert_eq!(psu.contexts.len(), 2);
+    assert_eq!(psu.context(None).unwrap().last_sca, Some(at(BEGIN)));
+    let key = store.keys().corporate(7);
+    assert_eq!(
+        psu.context(Some(key)).unwrap().last_sca,
+        Some(at(BEGIN + 1))
+    );
+    assert_eq!(psu.context(Some(store.keys().corporate(8))), None);
+    assert_eq!(psu.last_sca, Some(at(BEGIN + 1)));
+    let withdrawn = store
+        .withdraw(who(1), Withdraw::Consent(Some(7)))
+        .await
+        .unwrap();
+    assert_eq!(withdrawn, Withdrawn::Done);
+    let psu = store.psu(who(1)).await.unwrap().unwrap();
+    assert!(psu.context(Some(key)).unwrap().consent.is_none());
+    assert!(psu.context(None).unwrap().consent.is_some());
+}
+
+async fn binding_moves_forward_only<D: Data>() {
+    let store = &D::new().open();
+    let accounts = ["a".to_owned()];
+    let bind = |last_sca, consent: Option<u64>| Bind {
+        who: who(1),
+        corporate: None,
+        last_sca: at(last_sca),
+        consent: consent.map(|given| (at(given), Some(accounts.as_slice()))),
+    };
+    let facts = async || {
+        let psu = store.psu(who(1)).await.unwrap().unwrap();
+        let context = psu.context(None).unwrap().clone();
+        let given = context.consent.map(|consent| consent.given.unix() - BEGIN);
+        (
+            psu.last_sca.unwrap().unix() - BEGIN,
+            context.last_sca.unwrap().unix() - BEGIN,
+            given,
+        )
+    };
+    for (last_sca, consent, expected) in [
+        (100, None, (100, 100, None)),
+        (90, Some(50), (100, 100, Some(50))),
+        (120, Some(40), (120, 120, Some(50))),
+        (110, Some(60), (120, 120, Some(60))),
+        (0, None, (120, 120, Some(60))),
+    ] {
+        let consent = consent.map(|given| BEGIN + given);
+        assert_eq!(
+            store.bind(bind(BEGIN + last_sca, consent)).await.unwrap(),
+            Bound::Here
+        );
+        assert_eq!(facts().await, expected);
     }
+    assert!(store.psu(who(1)).await.unwrap().unwrap().session.is_none());
+    store.finish(finish(1, 1, b"s", BEGIN + 200)).await.unwrap();
+    store.bind(bind(BEGIN + 300, None)).await.unwrap();
+    let session = store.psu(who(1)).await.unwrap().unwrap().session.unwrap();
+    assert_eq!(
+        session.completed,
+        at(BEGIN + 200),
+        "a binding makes no session"
+    );
+}
 
-    pub(super) async fn withdrawal_keeps_the_binding(store: &Kept) {
+async fn what_was_learned_gives_way_to_the_bank<D: Data>() {
+    let store = &D::new().open();
+    let learned = |tpp, last_sca: Option<u64>| Learned {
+        who: PsuRef { tpp, psu: 1 },
+        corporate: Some(7),
+        last_sca: last_sca.map(at),
+        consent: last_sca.map(|given| (at(given), None)),
+    };
+    let bind = |tpp| Bind {
+        who: PsuRef { tpp, psu: 1 },
+        corporate: None,
+        last_sca: at(BEGIN),
+        consent: None,
+    };
+    let psu = async |tpp| store.psu(PsuRef { tpp, psu: 1 }).await.unwrap();
+    let learn = async |tpp, last_sca| store.learn(learned(tpp, last_sca)).await.unwrap();
+    assert_eq!(learn(TPP, None).await, Bound::Here);
+    let known = psu(TPP).await.unwrap();
+    assert_eq!((known.learned, known.last_sca), (true, None));
+    assert_eq!(known.contexts[0].last_sca, None);
+    assert_eq!(known.contexts[0].consent, None);
+    // It is not learned twice, nor by another.
+    assert_eq!(learn(TPP, Some(BEGIN)).await, Bound::Here);
+    assert_eq!(learn(OTHER, Some(BEGIN)).await, Bound::Elsewhere);
+    assert_eq!(psu(TPP).await.unwrap().last_sca, None);
+    // The bank's word takes it, with nothing of what was learned.
+    assert_eq!(store.bind(bind(OTHER)).await.unwrap(), Bound::Here);
+    assert_eq!(psu(TPP).await, None);
+    let known = psu(OTHER).await.unwrap();
+    assert_eq!((known.learned, known.last_sca), (false, Some(at(BEGIN))));
+    assert_eq!(known.contexts.len(), 1);
+    assert_eq!(learn(TPP, Some(BEGIN)).await, Bound::Elsewhere);
+    assert_eq!(store.bind(bind(TPP)).await.unwrap(), Bound::Elsewhere);
+    // Taken back, it is nobody's; an SCA binds it for good.
+    let who = |tpp| PsuRef { tpp, psu: 1 };
+    let unbind = async |tpp| store.withdraw(who(tpp), Withdraw::Binding).await.unwrap();
+    assert_eq!(unbind(TPP).await, Withdrawn::Unknown);
+    assert_eq!(unbind(OTHER).await, Withdrawn::Done);
+    assert_eq!(psu(OTHER).await, None);
+    assert_eq!(learn(OTHER, Some(BEGIN)).await, Bound::Here);
+    let done = store.finish(finish(1, 1, b"s", BEGIN + 1)).await.unwrap();
+    assert_eq!(done, Finished::Done);
+    assert_eq!(psu(OTHER).await, None);
+    assert!(!psu(TPP).await.unwrap().learned);
+    // The TPP's own word becomes the bank's, and what was learned stays.
+    assert_eq!(unbind(TPP).await, Withdrawn::Done);
+    assert_eq!(learn(TPP, Some(BEGIN)).await, Bound::Here);
+    assert_eq!(store.bind(bind(TPP)).await.unwrap(), Bound::Here);
+    let known = psu(TPP).await.unwrap();
+    assert_eq!((known.learned, known.contexts.len()), (false, 2));
+}
+
+async fn withdrawal_keeps_the_binding<D: Data>() {
+    let store = &D::new().open();
+    assert_eq!(
+        store.withdraw(who(1), Withdraw::Consents).await.unwrap(),
+        Withdrawn::Unknown
+    );
+    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    let mut corporate = finish(2, 1, b"t", BEGIN + 1);
+    corporate.completion.as_mut().unwrap().corporate = Some(7);
+    store.finish(corporate).await.unwrap();
+    let _ = store.psu(who(1)).await.unwrap();
+    assert_eq!(
+        store.withdraw(who(1), Withdraw::Session).await.unwrap(),
+        Withdrawn::Done
+    );
+    let psu = store.psu(who(1)).await.unwrap().unwrap();
+    assert!(psu.session.is_none());
+    assert!(psu.contexts.iter().all(|context| context.consent.is_some()));
+    for _ in 0..2 {
         assert_eq!(
             store.withdraw(who(1), Withdraw::Consents).await.unwrap(),
-            Withdrawn::Unknown
-        );
-        store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
-        let mut corporate = finish(2, 1, b"t", BEGIN + 1);
-        corporate.completion.as_mut().unwrap().corporate = Some(7);
-        store.finish(corporate).await.unwrap();
-        let _ = store.psu(who(1)).await.unwrap();
-        assert_eq!(
-            store.withdraw(who(1), Withdraw::Session).await.unwrap(),
             Withdrawn::Done
         );
         let psu = store.psu(who(1)).await.unwrap().unwrap();
-        assert!(psu.session.is_none());
-        assert!(psu.contexts.iter().all(|context| context.consent.is_some()));
-        for _ in 0..2 {
-            assert_eq!(
-                store.withdraw(who(1), Withdraw::Consents).await.unwrap(),
-                Withdrawn::Done
-            );
-            let psu = store.psu(who(1)).await.unwrap().unwrap();
-            assert_eq!(psu.last_sca, Some(at(BEGIN + 1)));
-            assert_eq!(psu.contexts.len(), 2);
-            assert!(psu.contexts.iter().all(|context| context.consent.is_none()));
-        }
+        assert_eq!(psu.last_sca, Some(at(BEGIN + 1)));
+        assert_eq!(psu.contexts.len(), 2);
+        assert!(psu.contexts.iter().all(|context| context.consent.is_none()));
     }
+}
 
-    pub(super) async fn housekeeping_removes_what_expired_and_nothing_else(store: &Kept) {
-        for key in 0..1_200 {
-            let _ = held(store.commit(call(key, BEGIN)).await.unwrap());
-            let _ = held(
-                store
-                    .commit(request(key, Retention::Day, BEGIN))
-                    .await
-                    .unwrap(),
-            );
-        }
-        let _ = held(store.commit(call(0, BEGIN + 100)).await.unwrap());
-        let _ = held(store.commit(page(0, BEGIN)).await.unwrap());
-        store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
-        // Rows, not what tidy returns: what follows a batch may remove some of them first.
-        let left = async |when| {
-            store.tidy(at(when)).await.unwrap();
-            store.counters().rows
-        };
-        let short = request(5_000, Retention::Date, BEGIN);
-        let _ = held(store.commit(short).await.unwrap());
-        assert_eq!(left(BEGIN + 241).await.requests, Some(1_201));
-        assert_eq!(left(BEGIN + 242).await.requests, Some(1_200));
-        let rows = left(BEGIN + HOUR).await;
-        assert_eq!((rows.pages, rows.tokens), (Some(0), Some(1)));
-        assert_eq!(left(BEGIN + DAY).await.quotas, Some(1_200));
-        // Of key 0 the second call still counts. Ids stay three minutes longer, for a clock that steps back.
-        let rows = left(BEGIN + DAY + 60).await;
-        assert_eq!((rows.quotas, rows.requests), (Some(1), Some(1_200)));
-        let taken = held(store.commit(call(0, BEGIN + DAY + 60)).await.unwrap());
-        assert_eq!(taken.left().unwrap().calls, 2);
-        assert_eq!(left(BEGIN + DAY + 180).await.requests, Some(1_200));
-        assert_eq!(left(BEGIN + DAY + 181).await.requests, Some(0));
-        // A spent token stays a day longer, for the same reason (SCA-12).
-        assert_eq!(left(BEGIN + 900 + DAY + 60).await.tokens, Some(1));
-        assert_eq!(left(BEGIN + 900 + DAY + 61).await.tokens, Some(0));
-        assert!(store.psu_now(who(1)).await.unwrap().is_some());
-        let rows = left(BEGIN + 1_000 * DAY).await;
-        assert!(store.psu_now(who(1)).await.unwrap().is_some());
-        assert_eq!(
-            (rows.quotas, rows.requests, rows.tokens),
-            (Some(0), Some(0), Some(0))
+async fn housekeeping_removes_what_expired_and_nothing_else<D: Data>() {
+    let store = &D::new().open();
+    for key in 0..1_200 {
+        let _ = held(store.commit(call(key, BEGIN)).await.unwrap());
+        let _ = held(
+            store
+                .commit(request(key, Retention::Day, BEGIN))
+                .await
+                .unwrap(),
         );
-        assert_eq!((rows.pages, rows.psus), (Some(0), Some(1)));
     }
+    let _ = held(store.commit(call(0, BEGIN + 100)).await.unwrap());
+    let _ = held(store.commit(page(0, BEGIN)).await.unwrap());
+    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    // Rows, not what tidy returns: what follows a batch may remove some of them first.
+    let left = async |when| {
+        store.tidy(at(when)).await.unwrap();
+        store.counters().rows
+    };
+    let short = request(5_000, Retention::Date, BEGIN);
+    let _ = held(store.commit(short).await.unwrap());
+    assert_eq!(left(BEGIN + 241).await.requests, Some(1_201));
+    assert_eq!(left(BEGIN + 242).await.requests, Some(1_200));
+    let rows = left(BEGIN + HOUR).await;
+    assert_eq!((rows.pages, rows.tokens), (Some(0), Some(1)));
+    assert_eq!(left(BEGIN + DAY).await.quotas, Some(1_200));
+    // Of key 0 the second call still counts. Ids stay three minutes longer, for a clock that steps back.
+    let rows = left(BEGIN + DAY + 60).await;
+    assert_eq!((rows.quotas, rows.requests), (Some(1), Some(1_200)));
+    let taken = held(store.commit(call(0, BEGIN + DAY + 60)).await.unwrap());
+    assert_eq!(taken.left().unwrap().calls, 2);
+    assert_eq!(left(BEGIN + DAY + 180).await.requests, Some(1_200));
+    assert_eq!(left(BEGIN + DAY + 181).await.requests, Some(0));
+    // A spent token stays a day longer, for the same reason (SCA-12).
+    assert_eq!(left(BEGIN + 900 + DAY + 60).await.tokens, Some(1));
+    assert_eq!(left(BEGIN + 900 + DAY + 61).await.tokens, Some(0));
+    assert!(store.psu_now(who(1)).await.unwrap().is_some());
+    let rows = left(BEGIN + 1_000 * DAY).await;
+    assert!(store.psu_now(who(1)).await.unwrap().is_some());
+    assert_eq!(
+        (rows.quotas, rows.requests, rows.tokens),
+        (Some(0), Some(0), Some(0))
+    );
+    assert_eq!((rows.pages, rows.psus), (Some(0), Some(1)));
 }

@@ -1,6 +1,6 @@
 //! The SQLite file itself.
 
-use super::{BEGIN, Place, TPP, at, call, finish, held, next, request, who};
+use super::{BEGIN, Data, SqliteFolder, TPP, at, call, finish, held, next, request, who};
 use portvakt::state::{Decision, Kept, OpenFault, PsuRef, Retention};
 use std::{
     fs::{self, Permissions},
@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-impl Place {
+impl SqliteFolder {
     fn file(&self) -> PathBuf {
         self.settings().file
     }
@@ -46,7 +46,7 @@ fn mode(path: &std::path::Path) -> u32 {
 
 #[tokio::test]
 async fn everything_outlives_a_restart() {
-    let place = Place::new();
+    let place = SqliteFolder::new();
     let store = place.open();
     for _ in 0..4 {
         let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
@@ -77,7 +77,7 @@ async fn everything_outlives_a_restart() {
 
 #[tokio::test]
 async fn only_the_owner_reads_the_files() {
-    let place = Place::new();
+    let place = SqliteFolder::new();
     let store = place.open();
     let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
     assert_eq!(mode(&place.0.path().join("state")), 0o700);
@@ -105,7 +105,7 @@ async fn only_the_owner_reads_the_files() {
 
 #[tokio::test]
 async fn nothing_personal_stands_in_clear() {
-    let place = Place::new();
+    let place = SqliteFolder::new();
     let psu = 0x1234_5678_9abc_def0_1122_3344_5566_7788_u128;
     let store = place.open();
     let mut finish = finish(1, psu, b"a-session-id", BEGIN);
@@ -133,7 +133,7 @@ async fn nothing_personal_stands_in_clear() {
 
 #[test]
 fn foreign_files_are_refused_and_left_alone() {
-    let place = Place::new();
+    let place = SqliteFolder::new();
     fs::create_dir(place.0.path().join("state")).unwrap();
     let foreign =
         "state/portvakt.db is not a state file of Portvakt; it is left as it is: name another file";
@@ -160,7 +160,7 @@ fn foreign_files_are_refused_and_left_alone() {
 
 #[tokio::test]
 async fn a_later_schema_is_refused() {
-    let place = Place::new();
+    let place = SqliteFolder::new();
     place.with_a_session().await;
     place.sql().pragma_update(None, "user_version", 7).unwrap();
     assert_eq!(
@@ -172,7 +172,7 @@ async fn a_later_schema_is_refused() {
 /// SCA-19: what an earlier version bound counts as the bank's word.
 #[tokio::test]
 async fn an_earlier_schema_is_brought_up_to_date() {
-    let place = Place::new();
+    let place = SqliteFolder::new();
     place.with_a_session().await;
     let before = place.open().psu(who(1)).await.unwrap().unwrap();
     let schema = include_str!("../../../src/state/sqlite/schema.sql");
@@ -195,7 +195,7 @@ async fn an_earlier_schema_is_brought_up_to_date() {
 
 #[tokio::test]
 async fn a_damaged_file_is_refused() {
-    let place = Place::new();
+    let place = SqliteFolder::new();
     place.with_a_session().await;
     let whole = fs::read(place.file()).unwrap();
     let mut scrambled = whole.clone();
@@ -218,7 +218,7 @@ async fn a_damaged_file_is_refused() {
 
 #[tokio::test]
 async fn state_and_key_belong_together() {
-    let place = Place::new();
+    let place = SqliteFolder::new();
     place.with_a_session().await;
     let key = fs::read(place.key()).unwrap();
     let write = |bytes: &[u8], mode| {
@@ -263,7 +263,7 @@ async fn state_and_key_belong_together() {
 
 #[tokio::test]
 async fn a_file_that_another_holds_is_refused() {
-    let place = Place::new();
+    let place = SqliteFolder::new();
     place.with_a_session().await;
     let other = place.sql();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
@@ -277,7 +277,7 @@ async fn a_file_that_another_holds_is_refused() {
 
 #[test]
 fn an_empty_file_is_a_new_one() {
-    let place = Place::new();
+    let place = SqliteFolder::new();
     fs::create_dir(place.0.path().join("state")).unwrap();
     fs::write(place.file(), b"").unwrap();
     drop(place.open());
@@ -287,7 +287,7 @@ fn an_empty_file_is_a_new_one() {
 #[test]
 fn many_may_open_at_once_for_the_first_time() {
     for _ in 0..20 {
-        let place = Place::new();
+        let place = SqliteFolder::new();
         let faults: Vec<OpenFault> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8)
                 .map(|_| scope.spawn(|| Kept::open(&place.settings())))
@@ -304,7 +304,7 @@ fn many_may_open_at_once_for_the_first_time() {
 /// Another writer that does not end: the store answers that it is away, and is back when the writer ends.
 #[tokio::test]
 async fn a_store_that_cannot_be_written_says_so_and_comes_back() {
-    let place = Place::new();
+    let place = SqliteFolder::new();
     let store = place.open();
     store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
     assert!(store.health(at(BEGIN)).is_ok());
@@ -337,7 +337,7 @@ async fn a_store_that_cannot_be_written_says_so_and_comes_back() {
 
 #[tokio::test]
 async fn a_file_that_is_gone_or_another_is_not_written_nor_read() {
-    let place = Place::new();
+    let place = SqliteFolder::new();
     let store = place.open();
     store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
     let moved = place.0.path().join("elsewhere");
@@ -360,7 +360,7 @@ async fn a_file_that_is_gone_or_another_is_not_written_nor_read() {
 
 #[tokio::test]
 async fn memory_that_is_full_refuses_rather_than_forgets() {
-    let place = Place::new();
+    let place = SqliteFolder::new();
     let mut settings = place.settings();
     settings.request_ids_in_memory = 128;
     settings.psus_in_memory = 0;
@@ -393,7 +393,7 @@ async fn memory_that_is_full_refuses_rather_than_forgets() {
 /// Housekeeping comes by itself, by the time that callers give.
 #[tokio::test]
 async fn what_expired_goes_by_itself() {
-    let place = Place::new();
+    let place = SqliteFolder::new();
     let store = place.open();
     for id in 0..50 {
         let _ = held(
@@ -422,7 +422,7 @@ async fn what_expired_goes_by_itself() {
 /// nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_log_is_moved_into_the_file_while_it_is_written() {
-    let place = Place::new();
+    let place = SqliteFolder::new();
     let store = Arc::new(place.open());
     let log = place.file().with_extension("db-wal");
     // The first bytes of a log say how often it has begun.
@@ -449,7 +449,7 @@ async fn the_log_is_moved_into_the_file_while_it_is_written() {
     }
     assert!(written > 65_536);
     // What is on the disk, without what a store that ends would still do.
-    let copy = Place::new();
+    let copy = SqliteFolder::new();
     fs::create_dir(copy.0.path().join("state")).unwrap();
     for file in ["portvakt.db", "portvakt.db-wal", "hash.key"] {
         let [from, to] = [&place, &copy].map(|place| place.0.path().join("state").join(file));
@@ -465,7 +465,7 @@ async fn the_log_is_moved_into_the_file_while_it_is_written() {
 
 #[tokio::test]
 async fn an_operator_can_read_the_views() {
-    let place = Place::new();
+    let place = SqliteFolder::new();
     let store = place.open();
     store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
     let _ = held(store.commit(call(1, BEGIN)).await.unwrap());

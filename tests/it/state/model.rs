@@ -2,11 +2,11 @@
 //!
 //! `STATE_STEPS` says how many steps; 100 000 by hand. `STATE_SEED` repeats a run.
 
-use super::{BEGIN, DAY, HOUR, OTHER, Place, RETENTIONS, TPP, at, dated, env, hash};
+use super::{BEGIN, DAY, Data, HOUR, OTHER, RETENTIONS, TPP, at, dated, env, hash};
 use crate::harness::Dice;
 use portvakt::state::{
-    Accounts, Asked, Bind, Bound, Completion, Decision, Finish, Finished, Hash, Kept, Learned,
-    Page, PsuRef, QuotaAsked, RequestAsked, Retention, Taken, Withdraw, Withdrawn,
+    Accounts, Bind, Bound, ClaimRequest, Completion, Decision, Finish, Finished, Hash, Kept,
+    Learned, Page, PsuRef, QuotaClaim, RequestIdClaim, Retention, Taken, Withdraw, Withdrawn,
 };
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl Psu {
 /// What was taken, as the model sees it.
 struct Held {
     taken: Taken,
-    asked: Asked,
+    asked: ClaimRequest,
     /// The call that was counted.
     counted: bool,
     /// The list that it began.
@@ -64,14 +64,18 @@ struct Model {
     psus: BTreeMap<u128, Psu>,
 }
 
+on_every_engine!(
+    the_store_is_the_model,
+    the_same_bytes_are_held_once_whatever_the_clock_does,
+);
+
 const TPPS: [&str; 2] = [TPP, OTHER];
 
-#[tokio::test]
-async fn the_store_is_the_model() {
+async fn the_store_is_the_model<D: Data>() {
     let steps = env("STATE_STEPS", 3_000);
     let seed = env("STATE_SEED", 1);
-    let place = Place::new();
-    let mut store = Some(place.open());
+    let data = D::new();
+    let mut store = Some(data.open());
     let mut dice = Dice(seed);
     let mut model = Model {
         now: BEGIN,
@@ -93,7 +97,7 @@ async fn the_store_is_the_model() {
             93..96 => drop(kept.tidy(at(model.now)).await.unwrap()),
             96 if step % 7 == 0 => {
                 drop(store.take());
-                store = Some(place.open());
+                store = Some(data.open());
                 model.memory.clear();
                 // What memory held is gone, and giving it back does nothing.
             }
@@ -129,13 +133,13 @@ impl Model {
         let request = dice
             .one_in(2)
             .then(|| (2_000 + dice.below(4), retention(dice)));
-        let asked = Asked {
-            request: request.map(|(id, retention)| RequestAsked {
+        let asked = ClaimRequest {
+            request: request.map(|(id, retention)| RequestIdClaim {
                 id: hash(id),
                 date: at(self.now),
                 retention,
             }),
-            quota: quota.map(|(key, page)| QuotaAsked {
+            quota: quota.map(|(key, page)| QuotaClaim {
                 key: hash(key),
                 page: page.map(|(list, offset, limit)| Page {
                     list: hash(list),
@@ -573,12 +577,11 @@ fn until(retention: Retention, claimed: u64) -> u64 {
 
 /// REP-1 by what it is for: whatever the clock does, short of stepping back by more than a day, the same bytes are held
 /// once, as long as what was held is not given back.
-#[tokio::test]
-async fn the_same_bytes_are_held_once_whatever_the_clock_does() {
+async fn the_same_bytes_are_held_once_whatever_the_clock_does<D: Data>() {
     let steps = env("STATE_STEPS", 3_000);
     let seed = env("STATE_SEED", 1);
-    let place = Place::new();
-    let mut store = Some(place.open());
+    let data = D::new();
+    let mut store = Some(data.open());
     let mut dice = Dice(seed);
     let (mut now, mut latest) = (BEGIN, BEGIN);
     // By id, Date and retention.
@@ -602,7 +605,7 @@ async fn the_same_bytes_are_held_once_whatever_the_clock_does() {
             12 => drop(store.as_ref().unwrap().tidy(at(now)).await.unwrap()),
             13 if step % 5 == 0 => {
                 drop(store.take());
-                store = Some(place.open());
+                store = Some(data.open());
                 restarted = latest;
                 // What memory held is gone, and nothing is given back any more.
                 sent.retain(|(_, _, retention)| *retention != Retention::Memory);

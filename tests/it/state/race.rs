@@ -2,21 +2,29 @@
 //!
 //! `STATE_ROUNDS` says how many rounds; 10 000 by hand.
 
-use super::{BEGIN, DAY, Place, RETENTIONS, TPP, call, env, finish, held, request, who};
-use portvakt::state::{Decision, Kept, Retention, Unavailable, Withdraw, Withdrawn};
+use super::{
+    BEGIN, DAY, Data, RETENTIONS, SqliteFolder, TPP, call, env, finish, held, request, soon, who,
+};
+use portvakt::state::{ClaimRequest, Decision, Kept, Retention, Unavailable, Withdraw, Withdrawn};
 use std::{
     io::{BufRead, BufReader, Write},
     process::{Command, Stdio},
     sync::Arc,
-    time::Duration,
 };
 
+on_every_engine!(
+    of_64_tasks_four_hold,
+    of_64_tasks_over_two_stores_four_hold,
+    what_one_process_changes_the_other_soon_knows,
+    safe_and_unsafe_requests_of_one_id_at_once,
+);
+
 /// How many of 64 tasks, spread over the stores, hold.
-async fn holders(stores: &[Arc<Kept>], asked: portvakt::state::Asked) -> usize {
+async fn holders(stores: &[Arc<Kept>], claim: ClaimRequest) -> usize {
     let tasks: Vec<_> = (0..64)
         .map(|task| {
             let store = Arc::clone(&stores[task % stores.len()]);
-            tokio::spawn(async move { store.commit(asked).await.unwrap() })
+            tokio::spawn(async move { store.commit(claim).await.unwrap() })
         })
         .collect();
     let mut held = 0;
@@ -28,10 +36,9 @@ async fn holders(stores: &[Arc<Kept>], asked: portvakt::state::Asked) -> usize {
     held
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_64_tasks_four_hold() {
-    let place = Place::new();
-    let one = [Arc::new(place.open())];
+async fn of_64_tasks_four_hold<D: Data>() {
+    let data = D::new();
+    let one = [Arc::new(data.open())];
     for round in 0..env("STATE_ROUNDS", 100) {
         assert_eq!(
             holders(&one, call(round, BEGIN + round)).await,
@@ -46,10 +53,9 @@ async fn of_64_tasks_four_hold() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_64_tasks_over_two_stores_on_one_file_four_hold() {
-    let place = Place::new();
-    let two = [Arc::new(place.open()), Arc::new(place.open())];
+async fn of_64_tasks_over_two_stores_four_hold<D: Data>() {
+    let data = D::new();
+    let two = [Arc::new(data.open()), Arc::new(data.open())];
     for round in 0..env("STATE_ROUNDS", 100) {
         assert_eq!(
             holders(&two, call(round, BEGIN + round)).await,
@@ -87,7 +93,7 @@ async fn other_process() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_processes_hold_four_together() {
-    let place = Place::new();
+    let place = SqliteFolder::new();
     let store = [Arc::new(place.open())];
     let mut other = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "state::race::other_process", "--nocapture"])
@@ -115,21 +121,9 @@ async fn two_processes_hold_four_together() {
     assert!(other.wait().unwrap().success());
 }
 
-/// Waits until it holds; ten seconds at most.
-async fn soon<F: Future<Output = bool>>(holds: impl Fn() -> F) {
-    for _ in 0..1_000 {
-        if holds().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("it does not hold");
-}
-
-#[tokio::test]
-async fn what_one_process_changes_the_other_soon_knows() {
-    let place = Place::new();
-    let (here, there) = (place.open(), place.open());
+async fn what_one_process_changes_the_other_soon_knows<D: Data>() {
+    let data = D::new();
+    let (here, there) = (data.open(), data.open());
     here.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
     assert!(there.psu(who(1)).await.unwrap().unwrap().session.is_some());
     // Withdrawn here: gone here at once, there a moment later.
@@ -148,7 +142,7 @@ async fn what_one_process_changes_the_other_soon_knows() {
             .is_none()
     );
     here.finish(finish(2, 1, b"t", BEGIN + 1)).await.unwrap();
-    soon(|| async {
+    soon(async || {
         let psu = there.psu(who(1)).await.unwrap().unwrap();
         psu.session
             .is_some_and(|session| session.id == there.keys().session(TPP, b"t"))
@@ -164,7 +158,7 @@ async fn what_one_process_changes_the_other_soon_knows() {
         Decision::NextAt(_)
     ));
     here.give_back(&taken[0], true).await.unwrap();
-    soon(|| async {
+    soon(async || {
         matches!(
             there.commit(call(1, BEGIN)).await.unwrap(),
             Decision::Held(_)
@@ -176,7 +170,7 @@ async fn what_one_process_changes_the_other_soon_knows() {
 /// More changes than the log keeps, while the other process did not read it.
 #[tokio::test]
 async fn a_change_log_that_ran_over_drops_everything() {
-    let place = Place::new();
+    let place = SqliteFolder::new();
     let (here, there) = (Arc::new(place.open()), place.open());
     here.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
     assert!(there.psu(who(1)).await.unwrap().unwrap().session.is_some());
@@ -192,12 +186,12 @@ async fn a_change_log_that_ran_over_drops_everything() {
     for task in more {
         task.await.unwrap().unwrap();
     }
-    soon(|| async { there.psu(who(1)).await.unwrap().unwrap().session.is_none() }).await;
+    soon(async || there.psu(who(1)).await.unwrap().unwrap().session.is_none()).await;
 }
 
 #[tokio::test]
 async fn a_cached_refusal_writes_nothing() {
-    let place = Place::new();
+    let place = SqliteFolder::new();
     let store = place.open();
     for _ in 0..4 {
         let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
@@ -222,10 +216,9 @@ async fn a_cached_refusal_writes_nothing() {
 }
 
 //= REP-1 refused
-#[tokio::test(flavor = "multi_thread")]
-async fn safe_and_unsafe_requests_of_one_id_at_once() {
-    let place = Place::new();
-    let store = Arc::new(place.open());
+async fn safe_and_unsafe_requests_of_one_id_at_once<D: Data>() {
+    let data = D::new();
+    let store = Arc::new(data.open());
     for id in 0..200 {
         let tasks = [Retention::Memory, Retention::Day].repeat(4).into_iter();
         let tasks = tasks.map(|retention| {

@@ -1,26 +1,28 @@
-//! How long a request id counts as used (REP-1), and how far a clock may step back: pure decisions over times.
+//! How long a request id counts as used (REP-1), and how far a clock may step back.
 //!
 //! An id has to be remembered while a request with the same bytes could pass, that is as long as its Date holds. A clock
 //! that steps back makes a Date hold again. Ids of unsafe methods are therefore kept for 24 hours, and their rows for
 //! [`STAYS`] longer: a row is removed only when no clock that stepped back by 24 hours or less lets its Date pass.
 //! Deliberately not here: where ids are remembered.
 
-use super::{RequestAsked, Retention};
-use crate::clock::Timestamp;
+use crate::{
+    clock::Timestamp,
+    state::{RequestIdClaim, Retention},
+};
 
 /// DAT-2: a Date holds for 60 s after the second that it names, and the last of these seconds counts. In seconds.
 const DATE_ENDS: u64 = 61;
 
 /// How long ids of unsafe methods are remembered, and how far the clock may step back, in seconds.
-pub(super) const DAY: u64 = 24 * 60 * 60;
+pub(in crate::state) const DAY: u64 = 24 * 60 * 60;
 
 /// How long housekeeping leaves an id beyond its end, in seconds: an id that is claimed by a Date of a minute ahead can
 /// pass for two minutes.
-pub(super) const STAYS: u64 = 3 * 60;
+pub(in crate::state) const STAYS: u64 = 3 * 60;
 
-impl RequestAsked {
+impl RequestIdClaim {
     /// The last second in which the id counts as used, if it is claimed now.
-    pub(super) const fn until(&self, now: Timestamp) -> Timestamp {
+    pub(in crate::state) const fn until(&self, now: Timestamp) -> Timestamp {
         Timestamp::from_unix(match self.retention {
             Retention::Memory | Retention::Date => date_ends(self.date).unix(),
             Retention::Day => now.unix().saturating_add(DAY),
@@ -29,7 +31,7 @@ impl RequestAsked {
 
     /// The last second in which this process's memory counts the id as used, whatever the method; none where the store
     /// remembers safe and unsafe methods alike.
-    pub(super) const fn in_memory_until(&self) -> Option<Timestamp> {
+    pub(in crate::state) const fn in_memory_until(&self) -> Option<Timestamp> {
         match self.retention {
             Retention::Memory | Retention::Day => Some(date_ends(self.date)),
             Retention::Date => None,
@@ -38,7 +40,7 @@ impl RequestAsked {
 
     /// Whether an id of the same Date may have been removed from the store, so that nobody can say whether this one was
     /// used. Ids that are kept for a day are not, as long as [`is_too_far_back`] does not hold.
-    pub(super) const fn may_be_removed(&self, latest: Timestamp) -> bool {
+    pub(in crate::state) const fn may_be_removed(&self, latest: Timestamp) -> bool {
         match self.retention {
             // Memory knows by itself what it forgot.
             Retention::Memory | Retention::Day => false,
@@ -48,17 +50,17 @@ impl RequestAsked {
 }
 
 /// The last second in which an id of a safe method counts as used.
-pub(super) const fn date_ends(date: Timestamp) -> Timestamp {
+pub(in crate::state) const fn date_ends(date: Timestamp) -> Timestamp {
     Timestamp::from_unix(date.unix().saturating_add(DATE_ENDS))
 }
 
 /// Whether housekeeping may have removed a row with that end.
-pub(super) const fn may_be_removed(until: Timestamp, latest: Timestamp) -> bool {
+pub(in crate::state) const fn may_be_removed(until: Timestamp, latest: Timestamp) -> bool {
     until.unix().saturating_add(STAYS) < latest.unix()
 }
 
 /// Whether the clock stepped back so far that ids may have been forgotten whose Dates hold again.
-pub(super) const fn is_too_far_back(latest: Timestamp, now: Timestamp) -> bool {
+pub(in crate::state) const fn is_too_far_back(latest: Timestamp, now: Timestamp) -> bool {
     now.unix().saturating_add(DAY) < latest.unix()
 }
 
@@ -67,8 +69,8 @@ mod tests {
     use super::*;
     use crate::state::Hash;
 
-    fn asked(retention: Retention, date: u64) -> RequestAsked {
-        RequestAsked {
+    fn claim(retention: Retention, date: u64) -> RequestIdClaim {
+        RequestIdClaim {
             id: Hash::from_bytes([0; 16]),
             date: at(date),
             retention,
@@ -86,7 +88,7 @@ mod tests {
             (Retention::Date, 1_061),
             (Retention::Day, 990 + DAY),
         ] {
-            assert_eq!(asked(retention, 1_000).until(at(990)), at(until));
+            assert_eq!(claim(retention, 1_000).until(at(990)), at(until));
         }
     }
 
@@ -96,16 +98,16 @@ mod tests {
     fn what_is_removed_cannot_pass_again() {
         let claimed = 10 * DAY;
         for date in claimed - 60..=claimed + 60 {
-            let kept = asked(Retention::Day, date).until(at(claimed)).unix();
+            let kept = claim(Retention::Day, date).until(at(claimed)).unix();
             let removed = kept + STAYS + 1;
             for now in removed - DAY - 10..removed - DAY + 10 {
                 let passes = at(now).distance(at(date)) <= 60;
                 assert!(!passes || is_too_far_back(at(removed), at(now)));
             }
-            let asked = asked(Retention::Date, date);
-            let removed = asked.until(at(claimed)).unix() + STAYS + 1;
-            assert!(asked.may_be_removed(at(removed)));
-            assert!(!asked.may_be_removed(at(removed - 1)));
+            let claim = claim(Retention::Date, date);
+            let removed = claim.until(at(claimed)).unix() + STAYS + 1;
+            assert!(claim.may_be_removed(at(removed)));
+            assert!(!claim.may_be_removed(at(removed - 1)));
         }
     }
 

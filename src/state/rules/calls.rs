@@ -4,8 +4,7 @@
 //! one call in 24 hours each, of which the oldest is asked, are exactly the sliding window. It is half open: a call is
 //! possible again exactly 24 hours after the one that it replaces. Deliberately not here: where the cells are kept.
 
-use super::Left;
-use crate::clock::Timestamp;
+use crate::{clock::Timestamp, state::CallsLeft};
 use governor::{
     NotUntil, Quota, RateLimiter,
     clock::Clock,
@@ -18,12 +17,15 @@ use std::{cell::Cell, time::Duration};
 /// The window, in seconds.
 pub(super) const WINDOW: u64 = 24 * 60 * 60;
 
+/// How many calls any window has (QUO-1).
+const CALLS: usize = 4;
+
 /// governor counts nanoseconds in 64 bits, which end in 2554. Later moments are this one.
 const LATEST: u64 = 18_000_000_000;
 
 /// The times of the calls of one key, in seconds since the epoch. In no order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Calls(pub(super) [Option<u64>; 4]);
+pub(in crate::state) struct Calls(pub(in crate::state) [Option<u64>; CALLS]);
 
 impl Calls {
     /// Takes a call.
@@ -33,7 +35,7 @@ impl Calls {
     pub(super) fn take(&mut self, now: Timestamp) -> Result<(), Timestamp> {
         let period = Duration::from_secs(WINDOW);
         let Some(quota) = Quota::with_period(period) else {
-            return Err(now); // Not to be seen: the period is not zero.
+            return Err(now); // Unreachable: the period is not zero.
         };
         let row = Row(Cell::new(self.0));
         // governor counts from the moment that the limiter is made, and the cells count from the epoch.
@@ -59,20 +61,27 @@ impl Calls {
         cell.map(|cell| *cell = None).is_some()
     }
 
-    /// Whether no call is remembered (QUO-5: then the key is removed).
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether no call is remembered. Then the row is removed (QUO-5).
+    pub(in crate::state) fn is_empty(&self) -> bool {
         self.0.iter().all(Option::is_none)
     }
 
+    /// The last call.
+    #[cfg(feature = "sandbox")]
+    pub(in crate::state) fn last(&self) -> Option<Timestamp> {
+        let last = self.0.iter().flatten().max();
+        last.copied().map(Timestamp::from_unix)
+    }
+
     /// What is left (QUO-11).
-    pub(super) fn left(&self, now: Timestamp) -> Left {
+    pub(super) fn left(&self, now: Timestamp) -> CallsLeft {
         let live = |at: &u64| at.saturating_add(WINDOW) > now.unix();
         let live = self.0.iter().flatten().copied().filter(live);
         let used = live.clone().count();
         let next = live.min().map_or(now, |oldest| {
             Timestamp::from_unix(oldest.saturating_add(WINDOW))
         });
-        Left {
+        CallsLeft {
             calls: u8::try_from(self.0.len() - used).unwrap_or(0),
             next,
         }
@@ -80,7 +89,7 @@ impl Calls {
 }
 
 /// The cells as governor's state: the oldest is asked, an empty one first.
-struct Row(Cell<[Option<u64>; 4]>);
+struct Row(Cell<[Option<u64>; CALLS]>);
 
 impl StateStore for Row {
     type Key = NotKeyed;
@@ -107,7 +116,7 @@ impl StateStore for Row {
     }
 }
 
-/// A clock that stands where it is put.
+/// A clock that shows the moment that it is set to.
 struct Moment(Cell<Duration>);
 
 impl Clock for Moment {
@@ -133,7 +142,7 @@ mod tests {
         for (second, left) in [(100, 3), (200, 2), (300, 1), (300, 0)] {
             assert_eq!(calls.take(at(second)), Ok(()));
             let next = at(100 + WINDOW);
-            assert_eq!(calls.left(at(second)), Left { calls: left, next });
+            assert_eq!(calls.left(at(second)), CallsLeft { calls: left, next });
         }
         assert_eq!(calls.take(at(301)), Err(at(100 + WINDOW)));
         assert_eq!(calls.take(at(100 + WINDOW - 1)), Err(at(100 + WINDOW)));

@@ -6,14 +6,11 @@
 //! is never forgotten before its time, and where memory is full, new ones are refused instead; what was forgotten is
 //! never taken for unused, whatever the clock shows afterwards. What an earlier process knew is forgotten.
 
-use super::{Hash, keys::ByItself};
+use super::{Hash, keys::HashMapByBits};
 use crate::clock::Timestamp;
-use std::{
-    collections::HashMap,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
 };
 
 /// How long a generation grows, in seconds: longer than an id lives, which is 121 s where its Date is a minute ahead.
@@ -27,10 +24,10 @@ const CLAIMED_ENDS: u64 = 121;
 /// How far the clock may be behind the latest time that was known without being taken for one that stepped back, in seconds.
 const BEHIND: u64 = 60;
 
-type Ids = HashMap<Hash, u64, ByItself>;
+type Ids = HashMapByBits<u64>;
 
-/// The ids.
-pub(super) struct Seen {
+/// The request ids that this process saw.
+pub(super) struct RequestIds {
     shards: Vec<Mutex<Shard>>,
     /// The most ids of one generation of one shard.
     most: usize,
@@ -57,9 +54,9 @@ struct Generation {
     last: u64,
 }
 
-/// What came of a claim.
+/// The outcome of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Claim {
+pub(super) enum IdClaim {
     /// It is the first use.
     First,
     /// It was used before, and is remembered.
@@ -70,7 +67,7 @@ pub(super) enum Claim {
     Full,
 }
 
-impl Seen {
+impl RequestIds {
     /// Room for about that many ids; `known` is the latest time that an earlier process saw.
     pub(super) fn new(most: usize, known: Timestamp) -> Self {
         Self {
@@ -82,7 +79,7 @@ impl Seen {
     }
 
     /// Claims an id, which counts as used until then.
-    pub(super) fn claim(&self, id: Hash, until: Timestamp, now: Timestamp) -> Claim {
+    pub(super) fn claim(&self, id: Hash, until: Timestamp, now: Timestamp) -> IdClaim {
         self.open_at(now);
         let (until, now) = (until.unix(), now.unix());
         self.with_shard(id, |shard| {
@@ -91,17 +88,17 @@ impl Seen {
                 .into_iter()
                 .any(|generation| generation.ids.get(&id).is_some_and(|until| now <= *until));
             if used {
-                return Claim::Used;
+                return IdClaim::Used;
             }
             if until <= shard.forgotten {
-                return Claim::Forgotten;
+                return IdClaim::Forgotten;
             }
             if shard.young.ids.len() >= self.most {
-                return Claim::Full;
+                return IdClaim::Full;
             }
             shard.old.ids.remove(&id);
             shard.young.put(id, until);
-            Claim::First
+            IdClaim::First
         })
     }
 
@@ -160,7 +157,7 @@ impl Seen {
         let index = usize::from(first) % SHARDS;
         match self.shards.get(index) {
             Some(shard) => act(&mut locked(shard)),
-            // Not to be seen: there are 64 shards.
+            // Unreachable: the index is below SHARDS.
             None => act(&mut Shard::default()),
         }
     }
@@ -200,7 +197,7 @@ impl Shard {
 impl Generation {
     fn with_room(ids: usize) -> Self {
         Self {
-            ids: HashMap::with_capacity_and_hasher(ids, ByItself::default()),
+            ids: Ids::with_capacity_and_hasher(ids, Default::default()),
             last: 0,
         }
     }
@@ -224,96 +221,100 @@ mod tests {
     }
 
     /// Claims an id of a request that was signed when it is sent.
-    fn claim(seen: &Seen, number: u128, now: u64) -> Claim {
-        seen.claim(id(number), at(now + 61), at(now))
+    fn claim(ids: &RequestIds, number: u128, now: u64) -> IdClaim {
+        ids.claim(id(number), at(now + 61), at(now))
     }
 
     #[test]
     fn an_id_is_remembered_to_the_second() {
         for claimed in [1_000, 1_001, 1_100, 1_179, 1_180, 1_259] {
-            let seen = Seen::new(100_000, at(0));
-            assert_eq!(claim(&seen, 9, 1_000), Claim::First);
-            assert_eq!(claim(&seen, 1, claimed), Claim::First);
+            let ids = RequestIds::new(100_000, at(0));
+            assert_eq!(claim(&ids, 9, 1_000), IdClaim::First);
+            assert_eq!(claim(&ids, 1, claimed), IdClaim::First);
             for later in [0, 1, 60, 61] {
-                assert_eq!(claim(&seen, 1, claimed + later), Claim::Used);
+                assert_eq!(claim(&ids, 1, claimed + later), IdClaim::Used);
             }
-            assert_eq!(claim(&seen, 1, claimed + 62), Claim::First);
-            assert_eq!(claim(&seen, 1, claimed + 123), Claim::Used);
+            assert_eq!(claim(&ids, 1, claimed + 62), IdClaim::First);
+            assert_eq!(claim(&ids, 1, claimed + 123), IdClaim::Used);
         }
     }
 
     #[test]
     fn the_date_says_how_long() {
         for ahead in [-60, -1, 0, 60] {
-            let seen = Seen::new(1_000, at(0));
+            let ids = RequestIds::new(1_000, at(0));
             let until = 1_000_u64.saturating_add_signed(ahead + 61);
-            assert_eq!(seen.claim(id(1), at(until), at(1_000)), Claim::First);
-            assert_eq!(seen.claim(id(1), at(until), at(until)), Claim::Used);
-            assert_eq!(claim(&seen, 1, until + 1), Claim::First);
+            assert_eq!(ids.claim(id(1), at(until), at(1_000)), IdClaim::First);
+            assert_eq!(ids.claim(id(1), at(until), at(until)), IdClaim::Used);
+            assert_eq!(claim(&ids, 1, until + 1), IdClaim::First);
         }
     }
 
     #[test]
     fn a_claim_can_be_taken_back_by_its_owner_only() {
-        let seen = Seen::new(1_000, at(0));
-        claim(&seen, 1, 1_000);
-        seen.forget(id(1), at(1_060));
-        assert_eq!(claim(&seen, 1, 1_001), Claim::Used);
-        seen.forget(id(1), at(1_061));
-        assert_eq!(claim(&seen, 1, 1_001), Claim::First);
+        let ids = RequestIds::new(1_000, at(0));
+        claim(&ids, 1, 1_000);
+        ids.forget(id(1), at(1_060));
+        assert_eq!(claim(&ids, 1, 1_001), IdClaim::Used);
+        ids.forget(id(1), at(1_061));
+        assert_eq!(claim(&ids, 1, 1_001), IdClaim::First);
     }
 
     #[test]
     fn what_does_not_fit_is_refused_and_nothing_is_forgotten() {
-        let seen = Seen::new(128, at(0));
-        assert_eq!(claim(&seen, 1, 1_000), Claim::First);
-        assert_eq!(claim(&seen, 2, 1_000), Claim::Full);
-        assert_eq!(claim(&seen, 1, 1_061), Claim::Used);
-        assert_eq!(claim(&seen, 2, 1_180), Claim::First);
-        assert_eq!(claim(&seen, 3, 1_000_000), Claim::First);
+        let ids = RequestIds::new(128, at(0));
+        assert_eq!(claim(&ids, 1, 1_000), IdClaim::First);
+        assert_eq!(claim(&ids, 2, 1_000), IdClaim::Full);
+        assert_eq!(claim(&ids, 1, 1_061), IdClaim::Used);
+        assert_eq!(claim(&ids, 2, 1_180), IdClaim::First);
+        assert_eq!(claim(&ids, 3, 1_000_000), IdClaim::First);
     }
 
     /// Generations turn, the clock steps back, and the same bytes come again.
     #[test]
     fn a_clock_that_steps_back_opens_nothing() {
         for ahead in [180, 400, 4_000, 90_000] {
-            let seen = Seen::new(1_000_000, at(0));
-            assert_eq!(claim(&seen, 1, 10_000), Claim::First);
+            let ids = RequestIds::new(1_000_000, at(0));
+            assert_eq!(claim(&ids, 1, 10_000), IdClaim::First);
             for (number, now) in [
                 (2, 10_000 + ahead),
                 (3, 10_200 + ahead),
                 (4, 10_400 + ahead),
             ] {
-                assert_eq!(claim(&seen, number, now), Claim::First);
+                assert_eq!(claim(&ids, number, now), IdClaim::First);
             }
             for back in [10_000, 10_060, 9_950] {
-                let again = seen.claim(id(1), at(10_061), at(back));
-                assert_ne!(again, Claim::First, "{ahead} s ahead, then back to {back}");
+                let again = ids.claim(id(1), at(10_061), at(back));
+                assert_ne!(
+                    again,
+                    IdClaim::First,
+                    "{ahead} s ahead, then back to {back}"
+                );
             }
             // What is signed after the last that was forgotten is as good as ever.
-            assert_eq!(claim(&seen, 5, seen.forgotten().unix()), Claim::First);
+            assert_eq!(claim(&ids, 5, ids.forgotten().unix()), IdClaim::First);
         }
     }
 
     #[test]
     fn a_clock_that_steps_back_a_minute_refuses_nothing() {
-        let seen = Seen::new(1_000_000, at(0));
+        let ids = RequestIds::new(1_000_000, at(0));
         for second in 0..2_000_u64 {
             let now = 100_000 + second - if second % 7 == 0 { 60 } else { 0 };
-            assert_eq!(claim(&seen, u128::from(second), now), Claim::First);
+            assert_eq!(claim(&ids, u128::from(second), now), IdClaim::First);
         }
-        assert!(seen.forgotten() > at(101_000));
+        assert!(ids.forgotten() > at(101_000));
     }
 
     #[test]
     fn a_clock_that_was_years_ahead_does_not_block_for_years() {
-        let seen = Seen::new(128, at(0));
-        assert_eq!(claim(&seen, 1, 4_000_000_000), Claim::First);
-        assert_eq!(claim(&seen, 2, 1_000), Claim::Full);
+        let ids = RequestIds::new(128, at(0));
+        assert_eq!(claim(&ids, 1, 4_000_000_000), IdClaim::First);
+        assert_eq!(claim(&ids, 2, 1_000), IdClaim::Full);
         for (number, now) in [(2, 1_180), (3, 1_360), (4, 1_540), (5, 1_720)] {
-            assert_eq!(claim(&seen, number, now), Claim::First);
+            assert_eq!(claim(&ids, number, now), IdClaim::First);
         }
-        assert_eq!(claim(&seen, 1, 4_000_000_001), Claim::Used);
+        assert_eq!(claim(&ids, 1, 4_000_000_001), IdClaim::Used);
     }
 
     /// A process that is started anew knows of no id that was claimed before.
@@ -326,24 +327,24 @@ mod tests {
             (10_000, 9_939, 10_121),
             (10_000, 1_000, 10_121),
         ] {
-            let seen = Seen::new(1_000, at(known));
-            seen.open_at(at(now));
-            seen.open_at(at(now + 5_000));
-            assert_eq!(seen.forgotten(), at(last), "{known} {now}");
-            assert_eq!(seen.claim(id(1), at(last), at(now)), Claim::Forgotten);
-            assert_eq!(seen.claim(id(1), at(last + 1), at(now)), Claim::First);
+            let ids = RequestIds::new(1_000, at(known));
+            ids.open_at(at(now));
+            ids.open_at(at(now + 5_000));
+            assert_eq!(ids.forgotten(), at(last), "{known} {now}");
+            assert_eq!(ids.claim(id(1), at(last), at(now)), IdClaim::Forgotten);
+            assert_eq!(ids.claim(id(1), at(last + 1), at(now)), IdClaim::First);
         }
     }
 
     #[test]
     fn an_operator_can_say_that_the_clock_is_right() {
-        let seen = Seen::new(1_000, at(0));
+        let ids = RequestIds::new(1_000, at(0));
         for now in [50_000, 50_200, 50_400, 50_600] {
-            claim(&seen, u128::from(now), now);
+            claim(&ids, u128::from(now), now);
         }
-        assert_eq!(claim(&seen, 1, 1_000), Claim::Forgotten);
-        seen.trust_clock();
-        assert_eq!(claim(&seen, 1, 1_000), Claim::First);
-        assert_eq!(claim(&seen, 1, 1_001), Claim::Used);
+        assert_eq!(claim(&ids, 1, 1_000), IdClaim::Forgotten);
+        ids.trust_clock();
+        assert_eq!(claim(&ids, 1, 1_000), IdClaim::First);
+        assert_eq!(claim(&ids, 1, 1_001), IdClaim::Used);
     }
 }

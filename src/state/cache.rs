@@ -1,56 +1,49 @@
-//! What is held in memory because it is good when it is a little stale: PSUs that were looked up, and quotas that are used
-//! up.
+//! Rows that are held in memory, since they may be a little stale: PSUs that were looked up, and quotas that are used up.
 //!
 //! Invariants: both are bounded; a PSU that changed in this process is never answered as it was before; what another
 //! process changes is dropped as soon as the change log is read. Deliberately not here: that a PSU is unknown, which is
 //! never remembered.
 
-use super::{Hash, Psu, StateSettings, keys::ByItself, seen::Seen};
+use super::{
+    Hash, StateSettings,
+    keys::ByOwnBits,
+    rows::{BoundPsu, UsedUp},
+};
 use crate::clock::Timestamp;
 use moka::sync::Cache;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-/// Changes of one generation counter drop look-ups under way of every 64th PSU.
+/// How many generation counters there are. A change drops the look-ups under way of the PSUs that share its counter.
 const STRIPES: usize = 64;
 
-/// The memory of a store.
-pub(super) struct Memory {
-    psus: Cache<Hash, Known, ByItself>,
+/// The rows of a store that are held in memory.
+pub(super) struct RowCache {
+    psus: Cache<Hash, BoundPsu, ByOwnBits>,
     /// How often a PSU of each stripe changed: what was read before a change is not put in after it.
     generations: Vec<Mutex<u64>>,
-    used_up: Cache<Hash, Timestamp, ByItself>,
-    /// The request ids, those of unsafe methods besides the store.
-    pub(super) seen: Seen,
+    used_up: Cache<Hash, Timestamp, ByOwnBits>,
 }
 
-/// A PSU, and the TPP that it is bound to.
-#[derive(Clone, Debug)]
-pub(super) struct Known {
-    pub(super) tpp: Arc<str>,
-    pub(super) psu: Arc<Psu>,
-}
-
-/// That a PSU is being read: see [`Memory::reading`].
+/// That a PSU is being read: see [`RowCache::reading`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading(u64);
 
-fn cache<V: Clone + Send + Sync + 'static>(most: u64) -> Cache<Hash, V, ByItself> {
+fn cache<V: Clone + Send + Sync + 'static>(most: u64) -> Cache<Hash, V, ByOwnBits> {
     let builder = Cache::builder().max_capacity(most);
-    builder.build_with_hasher(ByItself::default())
+    builder.build_with_hasher(ByOwnBits::default())
 }
 
-impl Memory {
-    /// `latest` is the latest time that the file knows of.
-    pub(super) fn new(settings: &StateSettings, latest: Timestamp) -> Self {
+impl RowCache {
+    /// As large as the settings say.
+    pub(super) fn new(settings: &StateSettings) -> Self {
         Self {
             psus: cache(settings.psus_in_memory),
             generations: (0..STRIPES).map(|_| Mutex::new(0)).collect(),
             used_up: cache(settings.refusals_in_memory),
-            seen: Seen::new(settings.request_ids_in_memory, latest),
         }
     }
 
-    pub(super) fn psu(&self, psu: Hash) -> Option<Known> {
+    pub(super) fn psu(&self, psu: Hash) -> Option<BoundPsu> {
         self.psus.get(&psu)
     }
 
@@ -60,9 +53,9 @@ impl Memory {
     }
 
     /// Puts in what was read, unless it changed since; a PSU that is not there is taken out.
-    pub(super) fn put(&self, psu: Hash, read: Reading, known: Option<&Known>) {
-        self.with_generation(psu, |generation| match known {
-            Some(known) if *generation == read.0 => self.psus.insert(psu, known.clone()),
+    pub(super) fn put(&self, psu: Hash, read: Reading, bound: Option<&BoundPsu>) {
+        self.with_generation(psu, |generation| match bound {
+            Some(bound) if *generation == read.0 => self.psus.insert(psu, bound.clone()),
             Some(_) => {}
             None => self.psus.invalidate(&psu),
         });
@@ -81,17 +74,22 @@ impl Memory {
         self.used_up.get(&key).filter(|until| now < *until)
     }
 
-    pub(super) fn put_used_up(&self, key: Hash, until: Timestamp) {
-        self.used_up.insert(key, until);
+    /// Heeds a decision on a quota, before it is committed: until then no other change of that quota is decided, so that what
+    /// is committed later is heeded later.
+    pub(super) fn heed(&self, decided: UsedUp) {
+        match decided {
+            UsedUp::Until(key, until) => self.used_up.insert(key, until),
+            UsedUp::NoLonger(key) => self.quota_changed(key),
+        }
     }
 
-    /// A quota may not be used up any longer.
+    /// A quota may no longer be used up.
     pub(super) fn quota_changed(&self, key: Hash) {
         self.used_up.invalidate(&key);
     }
 
-    /// Nobody knows what changed.
-    pub(super) fn forget(&self) {
+    /// Drops everything: it is not known what changed.
+    pub(super) fn clear(&self) {
         for generation in &self.generations {
             let mut generation = generation.lock().unwrap_or_else(PoisonError::into_inner);
             *generation = generation.wrapping_add(1);
@@ -104,7 +102,7 @@ impl Memory {
         let [first, ..] = *psu.as_bytes();
         match self.generations.get(usize::from(first) % STRIPES) {
             Some(generation) => act(&mut generation.lock().unwrap_or_else(PoisonError::into_inner)),
-            // Not to be seen: there are 64 stripes.
+            // Unreachable: the index is below STRIPES.
             None => act(&mut 0),
         }
     }

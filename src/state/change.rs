@@ -1,0 +1,87 @@
+//! A change of the state, and the queue's view of it: many changes share one transaction.
+//!
+//! An engine takes the changes that wait, loads the rows that they name, lets each decide in the order in which they came,
+//! writes the rows that differ, commits, and only then answers. Invariant: a caller that has its answer can rely on it.
+
+use super::{
+    Unavailable,
+    rows::{RowKey, Rows},
+};
+use tokio::sync::oneshot;
+
+/// The most changes in one transaction.
+pub(super) const BATCH: usize = 1_000;
+
+/// A change: the rows that it depends on, and its decision over them.
+pub(super) trait Change: Send + 'static {
+    /// The answer to the caller.
+    type Outcome: Send + 'static;
+
+    /// Adds the keys of all rows that the decision looks at or writes.
+    fn keys(&self, keys: &mut Vec<RowKey>);
+
+    /// Decides, over rows that hold these keys. No I/O, no clock.
+    fn decide(&self, rows: &mut Rows) -> Self::Outcome;
+}
+
+/// A change in an engine's queue.
+pub(super) trait QueuedChange: Send {
+    /// Whether the caller no longer waits. Then nothing is decided.
+    fn is_abandoned(&self) -> bool;
+
+    /// See [`Change::keys`].
+    fn keys(&self, keys: &mut Vec<RowKey>);
+
+    /// See [`Change::decide`]. The outcome stays here until it is answered.
+    fn decide(&mut self, rows: &mut Rows);
+
+    /// Answers with the outcome, where the batch was committed.
+    fn answer(self: Box<Self>, committed: Result<(), Unavailable>);
+}
+
+/// Puts a change into a form that a queue holds, with the way on which its outcome comes.
+pub(super) fn queued<C: Change>(
+    change: C,
+) -> (
+    Box<dyn QueuedChange>,
+    oneshot::Receiver<Result<C::Outcome, Unavailable>>,
+) {
+    let (reply, outcome) = oneshot::channel();
+    let queued = Queued {
+        change,
+        outcome: None,
+        reply,
+    };
+    (Box::new(queued), outcome)
+}
+
+struct Queued<C: Change> {
+    change: C,
+    outcome: Option<C::Outcome>,
+    reply: oneshot::Sender<Result<C::Outcome, Unavailable>>,
+}
+
+impl<C: Change> QueuedChange for Queued<C> {
+    fn is_abandoned(&self) -> bool {
+        self.reply.is_closed()
+    }
+
+    fn keys(&self, keys: &mut Vec<RowKey>) {
+        self.change.keys(keys);
+    }
+
+    fn decide(&mut self, rows: &mut Rows) {
+        self.outcome = Some(self.change.decide(rows));
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), Unavailable>) {
+        let Self { outcome, reply, .. } = *self;
+        let outcome = committed.and_then(|()| outcome.ok_or_else(undecided));
+        let _ = reply.send(outcome);
+    }
+}
+
+/// A batch that decided nothing, or looked at a row that it had not loaded: a fault of ours, and nothing is written.
+pub(super) fn undecided() -> Unavailable {
+    Unavailable("a change was not decided on all of its rows: nothing was written".to_owned())
+}

@@ -1,0 +1,174 @@
+//! The rows that decisions are made on, as every engine loads and writes them.
+//!
+//! Invariant: a row that a decision looks at was loaded in the same transaction; a decision that looks at another one makes
+//! [`Rows::is_complete`] false, and then the engine writes nothing.
+
+use super::{Hash, Psu, keys::HashMapByBits, rules::Calls};
+use crate::clock::Timestamp;
+use std::{cell::Cell, sync::Arc};
+
+/// The key of a row, by its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowKey {
+    Quota(Hash),
+    List(Hash),
+    Request(Hash),
+    Token(Hash),
+    Psu(Hash),
+}
+
+/// QUO-13: a list that is read page by page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ListRow {
+    /// The call that its later pages are counted with; no other call of the list has the same time.
+    pub(super) call: Timestamp,
+    /// The last entry that was asked for.
+    pub(super) last: i64,
+}
+
+/// SCA-12: a token that is spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TokenRow {
+    /// A hash of everything that was reported of the SCA's end.
+    pub(super) said: Hash,
+    /// When the token expires.
+    pub(super) expires: Timestamp,
+}
+
+/// A PSU, and the TPP that it is bound to (SCA-3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct BoundPsu {
+    pub(super) tpp: Arc<str>,
+    pub(super) psu: Arc<Psu>,
+}
+
+/// The rows of one batch.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    pub(super) quotas: Loaded<Calls>,
+    pub(super) lists: Loaded<ListRow>,
+    /// REP-1: the last second in which an id counts as used.
+    pub(super) requests: Loaded<Timestamp>,
+    pub(super) tokens: Loaded<TokenRow>,
+    pub(super) psus: Loaded<BoundPsu>,
+    /// What the decisions mean for the quotas that are held in memory as used up, in their order.
+    pub(super) used_up: Vec<UsedUp>,
+}
+
+/// What a decision means for a quota that is held in memory as used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UsedUp {
+    /// It is used up until then.
+    Until(Hash, Timestamp),
+    /// It was, and a call was given back.
+    NoLonger(Hash),
+}
+
+/// Rows of one table, as they were loaded and as they are to be written.
+#[derive(Debug)]
+pub(super) struct Loaded<R> {
+    rows: HashMapByBits<Entry<R>>,
+    /// Whether a row was looked at that was not loaded.
+    has_missed: Cell<bool>,
+}
+
+#[derive(Debug)]
+struct Entry<R> {
+    stored: Option<R>,
+    row: Option<R>,
+}
+
+/// A row that differs from what is stored: written anew, or removed where it is none.
+#[derive(Debug)]
+pub(super) struct ChangedRow<'a, R> {
+    pub(super) key: Hash,
+    pub(super) stored: Option<&'a R>,
+    pub(super) row: Option<&'a R>,
+}
+
+impl<R> Default for Loaded<R> {
+    fn default() -> Self {
+        Self {
+            rows: HashMapByBits::default(),
+            has_missed: Cell::new(false),
+        }
+    }
+}
+
+impl<R: Clone + PartialEq> Loaded<R> {
+    /// Whether the row of a key was loaded already.
+    pub(super) fn has(&self, key: Hash) -> bool {
+        self.rows.contains_key(&key)
+    }
+
+    /// Takes in what is stored under a key.
+    pub(super) fn load(&mut self, key: Hash, stored: Option<R>) {
+        let row = stored.clone();
+        self.rows.insert(key, Entry { stored, row });
+    }
+
+    /// The row of a key, as the decisions before left it.
+    pub(super) fn get(&self, key: Hash) -> Option<&R> {
+        let entry = self.rows.get(&key);
+        if entry.is_none() {
+            self.has_missed.set(true);
+        }
+        entry?.row.as_ref()
+    }
+
+    /// Puts a row under a key.
+    pub(super) fn put(&mut self, key: Hash, row: R) {
+        self.set(key, Some(row));
+    }
+
+    /// Removes the row of a key.
+    pub(super) fn remove(&mut self, key: Hash) {
+        self.set(key, None);
+    }
+
+    fn set(&mut self, key: Hash, row: Option<R>) {
+        match self.rows.get_mut(&key) {
+            Some(entry) => entry.row = row,
+            None => self.has_missed.set(true),
+        }
+    }
+
+    /// The rows to write.
+    pub(super) fn changed(&self) -> impl Iterator<Item = ChangedRow<'_, R>> {
+        let differs = self
+            .rows
+            .iter()
+            .filter(|(_, entry)| entry.row != entry.stored);
+        differs.map(|(key, entry)| ChangedRow {
+            key: *key,
+            stored: entry.stored.as_ref(),
+            row: entry.row.as_ref(),
+        })
+    }
+}
+
+impl Rows {
+    /// Whether every row that was looked at had been loaded. Where it is not so, the decisions are worth nothing.
+    pub(super) fn is_complete(&self) -> bool {
+        let has_missed = [
+            &self.quotas.has_missed,
+            &self.lists.has_missed,
+            &self.requests.has_missed,
+            &self.tokens.has_missed,
+            &self.psus.has_missed,
+        ];
+        !has_missed.into_iter().any(Cell::get)
+    }
+}
+
+impl BoundPsu {
+    /// The same PSU with its session, contexts or times changed.
+    pub(super) fn with(&self, change: impl FnOnce(&mut Psu)) -> Self {
+        let mut psu = Psu::clone(&self.psu);
+        change(&mut psu);
+        Self {
+            tpp: Arc::clone(&self.tpp),
+            psu: Arc::new(psu),
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Which TPP a PSU is bound to, by the bank's word or the core's, and what the bank takes back (SCA-3, SCA-13, SCA-18,
+//! SCA-19, SCA-21).
+
+use crate::{
+    clock::Timestamp,
+    state::{
+        Accounts, Bind, Bound, Consent, Hash, Keys, Learned, Psu, PsuRef, Withdraw, Withdrawn,
+        change::Change,
+        rows::{BoundPsu, RowKey, Rows},
+    },
+};
+use std::sync::Arc;
+
+/// A PSU and the TPP that it belongs to, if the change is permitted.
+pub(super) struct Owner {
+    tpp: Arc<str>,
+    pub(super) psu: Hash,
+}
+
+/// A binding that the bank brings in, or that the core's answer states.
+pub(in crate::state) struct NewBinding {
+    owner: Owner,
+    corporate: Option<Hash>,
+    last_sca: Option<Timestamp>,
+    consent: Option<Consent>,
+    /// Whether only the core states it (SCA-19).
+    learned: bool,
+}
+
+/// A consent, a session or a binding that the bank takes back (SCA-13).
+pub(in crate::state) struct Withdrawal {
+    owner: Owner,
+    part: Part,
+}
+
+/// What is taken back, with the agreement hashed.
+enum Part {
+    Consent(Option<Hash>),
+    Consents,
+    Session,
+    Binding,
+}
+
+impl Owner {
+    pub(super) fn new(keys: &Keys, who: PsuRef<'_>) -> Self {
+        Self {
+            tpp: who.tpp.into(),
+            psu: keys.psu(who.psu),
+        }
+    }
+
+    fn owns(&self, bound: &BoundPsu) -> bool {
+        self.tpp == bound.tpp
+    }
+
+    /// The PSU, newly bound: no session, no context.
+    fn bound(&self, last_sca: Option<Timestamp>, learned: bool) -> BoundPsu {
+        BoundPsu {
+            tpp: Arc::clone(&self.tpp),
+            psu: Arc::new(Psu {
+                learned,
+                last_sca,
+                session: None,
+                contexts: Vec::new(),
+            }),
+        }
+    }
+}
+
+/// The row of a PSU that is bound to a TPP by the bank's word, its last SCA moved forward. A binding that was only learned
+/// gives way with everything that belongs to it, whichever TPP holds it; none where the bank bound the PSU to another TPP
+/// (SCA-19).
+pub(super) fn bind_to(rows: &Rows, owner: &Owner, last_sca: Option<Timestamp>) -> Option<BoundPsu> {
+    match rows.psus.get(owner.psu) {
+        Some(bound) if owner.owns(bound) => Some(bound.with(|psu| {
+            psu.last_sca = psu.last_sca.max(last_sca);
+            psu.learned = false;
+        })),
+        Some(bound) if !bound.psu.learned => None,
+        Some(_) | None => Some(owner.bound(last_sca, false)),
+    }
+}
+
+impl NewBinding {
+    pub(in crate::state) fn by_bank(keys: &Keys, bind: &Bind<'_>) -> Self {
+        Self {
+            owner: Owner::new(keys, bind.who),
+            corporate: bind.corporate.map(|id| keys.corporate(id)),
+            last_sca: Some(bind.last_sca),
+            consent: consent(keys, bind.consent),
+            learned: false,
+        }
+    }
+
+    pub(in crate::state) fn learned(keys: &Keys, learned: &Learned<'_>) -> Self {
+        Self {
+            owner: Owner::new(keys, learned.who),
+            corporate: learned.corporate.map(|id| keys.corporate(id)),
+            last_sca: learned.last_sca,
+            consent: consent(keys, learned.consent),
+            learned: true,
+        }
+    }
+
+    /// The PSU with its new binding.
+    ///
+    /// # Errors
+    /// The binding stands already, or the PSU is another TPP's: nothing changes.
+    fn bound(&self, rows: &Rows) -> Result<BoundPsu, Bound> {
+        if !self.learned {
+            return bind_to(rows, &self.owner, self.last_sca).ok_or(Bound::Elsewhere);
+        }
+        match rows.psus.get(self.owner.psu) {
+            None => Ok(self.owner.bound(self.last_sca, true)),
+            Some(bound) if self.owner.owns(bound) => Err(Bound::Here),
+            Some(_) => Err(Bound::Elsewhere),
+        }
+    }
+}
+
+impl Change for NewBinding {
+    type Outcome = Bound;
+
+    fn keys(&self, keys: &mut Vec<RowKey>) {
+        keys.push(RowKey::Psu(self.owner.psu));
+    }
+
+    /// Times only move forward: a consent that is older than the one that stands changes nothing. What the core states
+    /// changes nothing of a PSU that is bound already, so that a withdrawal in between stays one.
+    fn decide(&self, rows: &mut Rows) -> Bound {
+        let bound = match self.bound(rows) {
+            Ok(bound) => bound,
+            Err(unchanged) => return unchanged,
+        };
+        let bound = bound.with(|psu| {
+            psu.update_context(self.corporate, |context| {
+                context.last_sca = context.last_sca.max(self.last_sca);
+                let before = context.consent.as_ref().map(|consent| consent.given);
+                if let Some(consent) = &self.consent
+                    && before <= Some(consent.given)
+                {
+                    context.consent = Some(consent.clone());
+                }
+            });
+        });
+        rows.psus.put(self.owner.psu, bound);
+        Bound::Here
+    }
+}
+
+impl Withdrawal {
+    pub(in crate::state) fn new(keys: &Keys, who: PsuRef<'_>, what: Withdraw) -> Self {
+        Self {
+            owner: Owner::new(keys, who),
+            part: match what {
+                Withdraw::Consent(corporate) => {
+                    Part::Consent(corporate.map(|id| keys.corporate(id)))
+                }
+                Withdraw::Consents => Part::Consents,
+                Withdraw::Session => Part::Session,
+                Withdraw::Binding => Part::Binding,
+            },
+        }
+    }
+}
+
+impl Change for Withdrawal {
+    type Outcome = Withdrawn;
+
+    fn keys(&self, keys: &mut Vec<RowKey>) {
+        keys.push(RowKey::Psu(self.owner.psu));
+    }
+
+    /// The quota stays in any case.
+    fn decide(&self, rows: &mut Rows) -> Withdrawn {
+        let bound = rows.psus.get(self.owner.psu);
+        let Some(bound) = bound.filter(|bound| self.owner.owns(bound)) else {
+            return Withdrawn::Unknown;
+        };
+        let changed = match self.part {
+            Part::Binding => {
+                rows.psus.remove(self.owner.psu);
+                return Withdrawn::Done;
+            }
+            Part::Session => bound.with(|psu| psu.session = None),
+            Part::Consents => bound.with(|psu| {
+                for context in &mut psu.contexts {
+                    context.consent = None;
+                }
+            }),
+            Part::Consent(corporate) => bound.with(|psu| {
+                for context in &mut psu.contexts {
+                    if context.corporate == corporate {
+                        context.consent = None;
+                    }
+                }
+            }),
+        };
+        rows.psus.put(self.owner.psu, changed);
+        Withdrawn::Done
+    }
+}
+
+fn consent(keys: &Keys, consent: Option<(Timestamp, Option<&[String]>)>) -> Option<Consent> {
+    consent.map(|(given, accounts)| Consent {
+        given,
+        accounts: Accounts::hashed(keys, accounts),
+    })
+}

@@ -1,0 +1,190 @@
+//! Claiming what a request needs, all or nothing, and giving it back (QUO-5 to QUO-7, QUO-13, REP-1).
+
+use super::Calls;
+use crate::{
+    clock::Timestamp,
+    state::{
+        CallsLeft, ClaimRequest, Decision, Hash, Page, QuotaClaim, RequestIdClaim, Taken,
+        change::Change,
+        rows::{ListRow, RowKey, Rows, UsedUp},
+    },
+};
+
+/// A call of a quota as it was taken.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::state) enum Call {
+    /// A call that counts, and the list of pages that it began.
+    Counted { list: Option<ListRow> },
+    /// A page of an earlier call, and the last entry that was asked for before it.
+    Continued { page: Page, before: i64 },
+}
+
+/// Giving back what a request took.
+pub(in crate::state) struct GiveBack {
+    pub(in crate::state) claim: ClaimRequest,
+    pub(in crate::state) call: Option<Call>,
+    /// Whether the request id is given back as well: the upstream was never connected (REP-1).
+    pub(in crate::state) with_request: bool,
+}
+
+impl ClaimRequest {
+    /// The request id, where the store has to remember it.
+    pub(in crate::state) fn durable_request(&self) -> Option<RequestIdClaim> {
+        self.request.filter(RequestIdClaim::is_durable)
+    }
+
+    fn request_key(&self, keys: &mut Vec<RowKey>) {
+        keys.extend(self.durable_request().map(|it| RowKey::Request(it.id)));
+    }
+
+    fn quota_keys(&self, keys: &mut Vec<RowKey>) {
+        if let Some(quota) = self.quota {
+            keys.push(RowKey::Quota(quota.key));
+            keys.extend(quota.page.map(|page| RowKey::List(page.list)));
+        }
+    }
+
+    const fn taken(self, call: Option<Call>, left: Option<CallsLeft>) -> Decision {
+        Decision::Held(Taken {
+            claim: self,
+            call,
+            left,
+        })
+    }
+
+    /// What is taken where nothing has to be durable.
+    pub(in crate::state) const fn taken_in_memory(self) -> Decision {
+        self.taken(None, None)
+    }
+}
+
+impl Change for ClaimRequest {
+    type Outcome = Decision;
+
+    fn keys(&self, keys: &mut Vec<RowKey>) {
+        self.request_key(keys);
+        self.quota_keys(keys);
+    }
+
+    /// A request id that was used wins over a quota that is used up, and nothing is written for either.
+    fn decide(&self, rows: &mut Rows) -> Decision {
+        let request = self.durable_request();
+        let used = request.and_then(|request| rows.requests.get(request.id));
+        if used.is_some_and(|until| self.now <= *until) {
+            return Decision::Replayed;
+        }
+        let (call, left) = match self.quota {
+            None => (None, None),
+            Some(quota) => match take(rows, quota, self.now) {
+                Ok((call, left)) => (Some(call), Some(left)),
+                Err(next) => {
+                    rows.used_up.push(UsedUp::Until(quota.key, next));
+                    return Decision::NextAt(next);
+                }
+            },
+        };
+        if let Some(request) = request {
+            rows.requests.put(request.id, request.until(self.now));
+        }
+        self.taken(call, left)
+    }
+}
+
+/// Takes a call, or continues one.
+///
+/// # Errors
+/// When the next call is possible.
+fn take(
+    rows: &mut Rows,
+    quota: QuotaClaim,
+    now: Timestamp,
+) -> Result<(Call, CallsLeft), Timestamp> {
+    let mut calls = calls(rows, quota.key);
+    let list = quota
+        .page
+        .and_then(|page| rows.lists.get(page.list))
+        .copied();
+    if let Some(page) = quota.page
+        && let Some(list) = list
+        && list.continues_with(page, now)
+    {
+        let last = page.last();
+        rows.lists.put(page.list, ListRow { last, ..list });
+        let before = list.last;
+        return Ok((Call::Continued { page, before }, calls.left(now)));
+    }
+    calls.take(now)?;
+    rows.quotas.put(quota.key, calls);
+    let begun = quota.page.map(|page| {
+        let begun = ListRow::begun_by(page, now, list.as_ref());
+        rows.lists.put(page.list, begun);
+        begun
+    });
+    Ok((Call::Counted { list: begun }, calls.left(now)))
+}
+
+fn calls(rows: &Rows, key: Hash) -> Calls {
+    rows.quotas.get(key).copied().unwrap_or_default()
+}
+
+impl Change for GiveBack {
+    /// What is left once the call was given back; none where none was: a call with which a page was counted stays counted,
+    /// so does one whose list is no longer known, and a page is no call (QUO-13).
+    type Outcome = Option<CallsLeft>;
+
+    fn keys(&self, keys: &mut Vec<RowKey>) {
+        if self.with_request {
+            self.claim.request_key(keys);
+        }
+        if self.call.is_some() {
+            self.claim.quota_keys(keys);
+        }
+    }
+
+    fn decide(&self, rows: &mut Rows) -> Option<CallsLeft> {
+        if self.with_request
+            && let Some(request) = self.claim.durable_request()
+            && rows.requests.get(request.id) == Some(&request.until(self.claim.now))
+        {
+            rows.requests.remove(request.id);
+        }
+        let quota = self.claim.quota?;
+        match self.call? {
+            Call::Counted { list } => {
+                if let Some(begun) = list
+                    && let Some(page) = quota.page
+                {
+                    if rows.lists.get(page.list) != Some(&begun) {
+                        return None;
+                    }
+                    rows.lists.remove(page.list);
+                }
+                give_call_back(rows, quota.key, self.claim.now)
+            }
+            Call::Continued { page, before } => {
+                let list = rows.lists.get(page.list).copied();
+                if let Some(list) = list.filter(|list| list.last == page.last()) {
+                    let last = before;
+                    rows.lists.put(page.list, ListRow { last, ..list });
+                }
+                None
+            }
+        }
+    }
+}
+
+fn give_call_back(rows: &mut Rows, key: Hash, at: Timestamp) -> Option<CallsLeft> {
+    let mut calls = calls(rows, key);
+    if calls.left(at).calls == 0 {
+        rows.used_up.push(UsedUp::NoLonger(key));
+    }
+    if !calls.give_back(at) {
+        return None;
+    }
+    if calls.is_empty() {
+        rows.quotas.remove(key);
+    } else {
+        rows.quotas.put(key, calls);
+    }
+    Some(calls.left(at))
+}

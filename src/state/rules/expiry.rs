@@ -1,0 +1,82 @@
+//! When housekeeping removes a row. Rows stay a minute longer than they have to, for clocks that differ, request ids three
+//! minutes, and spent tokens a day, for clocks that step back.
+
+use super::{
+    calls::WINDOW,
+    pages::PAGES,
+    replay::{DAY, STAYS},
+};
+use crate::{clock::Timestamp, state::Rows};
+
+/// How long a row stays beyond its end, in seconds.
+const GRACE: u64 = 60;
+
+/// A table that housekeeping goes around.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::state) enum Table {
+    Quota,
+    List,
+    Request,
+    Token,
+    /// Only counted: PSUs do not expire (SCA-19).
+    Psu,
+}
+
+impl Table {
+    pub(in crate::state) const ALL: [Self; 5] = [
+        Self::Quota,
+        Self::List,
+        Self::Request,
+        Self::Token,
+        Self::Psu,
+    ];
+
+    /// Rows whose time is this one or an earlier one are removed: a quota's last call, a list's call, a request id's end, the
+    /// end of a token. None where no row is.
+    pub(in crate::state) fn removed_through(self, now: Timestamp) -> Option<Timestamp> {
+        let stays = match self {
+            Self::Quota => WINDOW + GRACE,
+            Self::List => PAGES + GRACE,
+            // The last second of an id still counts.
+            Self::Request => STAYS + 1,
+            // SCA-12: no clock that stepped back by 24 hours or less makes a token valid again.
+            Self::Token => DAY + GRACE + 1,
+            Self::Psu => return None,
+        };
+        now.unix().checked_sub(stays).map(Timestamp::from_unix)
+    }
+}
+
+impl Rows {
+    /// The count of a table.
+    pub(in crate::state) const fn of(&mut self, table: Table) -> &mut Option<u64> {
+        match table {
+            Table::Quota => &mut self.quotas,
+            Table::List => &mut self.pages,
+            Table::Request => &mut self.requests,
+            Table::Token => &mut self.tokens,
+            Table::Psu => &mut self.psus,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stay_as_long_as_a_clock_that_steps_back_needs_them() {
+        let now = Timestamp::from_unix(1_790_000_000);
+        for (table, stays) in [
+            (Table::Quota, 86_460),
+            (Table::List, 960),
+            (Table::Request, 181),
+            (Table::Token, 86_461),
+        ] {
+            let through = table.removed_through(now).unwrap();
+            assert_eq!(now.unix() - through.unix(), stays, "{table:?}");
+            assert_eq!(table.removed_through(Timestamp::from_unix(stays - 1)), None);
+        }
+        assert_eq!(Table::Psu.removed_through(now), None);
+    }
+}

@@ -1,0 +1,31 @@
+//! The decisions on quota, pages, request ids, tokens and bindings: pure functions over rows.
+//!
+//! Each change names the rows that it depends on and decides on them alone. An engine loads these rows, lets the changes
+//! of a batch decide in their order, and writes the rows that differ, all in one transaction. Invariant: nothing here does
+//! I/O, reads a clock or knows an engine. Deliberately not here: which session, consent or binding permits a request, which
+//! is admission's decision.
+
+// What the quota permits, and which pages belong to one call.
+mod calls;
+mod pages;
+
+// How long request ids count as used, and how far the clock may step back.
+mod replay;
+
+// The changes: claiming, giving back, the end of an SCA, bindings.
+mod bindings;
+mod claim;
+mod sca;
+
+// When housekeeping removes a row.
+mod expiry;
+
+pub(super) use bindings::{NewBinding, Withdrawal};
+pub(super) use calls::Calls;
+pub(super) use claim::{Call, GiveBack};
+pub(super) use expiry::Table;
+pub(super) use replay::{date_ends, is_too_far_back, may_be_removed};
+pub(super) use sca::ScaEnd;
+
+#[cfg(test)]
+pub(super) use replay::DAY;

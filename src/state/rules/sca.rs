@@ -1,0 +1,92 @@
+//! The end of an SCA: its token is spent and its session begins, in one step (SCA-12).
+
+use super::bindings::{Owner, bind_to};
+use crate::{
+    clock::Timestamp,
+    state::{
+        Accounts, Consent, Finish, Finished, Hash, Keys, Session,
+        change::Change,
+        rows::{RowKey, Rows, TokenRow},
+    },
+};
+
+/// An SCA that ended, with its ids hashed.
+pub(in crate::state) struct ScaEnd {
+    token: Hash,
+    spent: TokenRow,
+    completed: Option<CompletedSca>,
+    now: Timestamp,
+}
+
+/// What a successful SCA gives.
+struct CompletedSca {
+    owner: Owner,
+    corporate: Option<Hash>,
+    session: Hash,
+    consent: Option<Accounts>,
+}
+
+impl ScaEnd {
+    pub(in crate::state) fn new(keys: &Keys, finish: Finish<'_>) -> Self {
+        let completed = finish.completion.map(|completion| CompletedSca {
+            owner: Owner::new(keys, completion.who),
+            corporate: completion.corporate.map(|id| keys.corporate(id)),
+            session: keys.session(completion.who.tpp, completion.session),
+            consent: completion
+                .consent
+                .map(|accounts| Accounts::hashed(keys, accounts)),
+        });
+        Self {
+            token: finish.token,
+            spent: TokenRow {
+                said: finish.said,
+                expires: finish.expires,
+            },
+            completed,
+            now: finish.now,
+        }
+    }
+}
+
+impl Change for ScaEnd {
+    type Outcome = Finished;
+
+    fn keys(&self, keys: &mut Vec<RowKey>) {
+        keys.push(RowKey::Token(self.token));
+        let psu = self.completed.as_ref().map(|given| given.owner.psu);
+        keys.extend(psu.map(RowKey::Psu));
+    }
+
+    fn decide(&self, rows: &mut Rows) -> Finished {
+        if let Some(spent) = rows.tokens.get(self.token) {
+            return if spent.said == self.spent.said {
+                Finished::Again
+            } else {
+                Finished::Otherwise
+            };
+        }
+        if let Some(given) = &self.completed {
+            let Some(bound) = bind_to(rows, &given.owner, Some(self.now)) else {
+                return Finished::BoundElsewhere;
+            };
+            let bound = bound.with(|psu| {
+                psu.session = Some(Session {
+                    id: given.session,
+                    completed: self.now,
+                });
+                psu.update_context(given.corporate, |context| {
+                    context.last_sca = context.last_sca.max(Some(self.now));
+                    if let Some(accounts) = &given.consent {
+                        context.consent = Some(Consent {
+                            given: self.now,
+                            accounts: accounts.clone(),
+                        });
+                    }
+                });
+            });
+            rows.psus.put(given.owner.psu, bound);
+        }
+        rows.tokens.put(self.token, self.spent);
+        Finished::Done
+    }
+}

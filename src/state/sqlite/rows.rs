@@ -1,0 +1,269 @@
+//! Rows in SQL: how each is read and written.
+//!
+//! Deliberately not here: any decision. A row is written as the rules left it, and removed where they left none.
+
+use super::{seconds, timestamp};
+use crate::{
+    clock::Timestamp,
+    state::{
+        Accounts, Consent, Context, Hash, Psu, Session,
+        rows::{BoundPsu, ChangedRow, ListRow, RowKey, Rows, TokenRow},
+        rules::Calls,
+    },
+};
+use rusqlite::{Connection, OptionalExtension, Result};
+use std::sync::Arc;
+
+/// Loads the rows of these keys that were not loaded yet.
+pub(super) fn load(sql: &Connection, keys: &[RowKey], rows: &mut Rows) -> Result<()> {
+    for key in keys {
+        match *key {
+            RowKey::Quota(key) if !rows.quotas.has(key) => rows.quotas.load(key, quota(sql, key)?),
+            RowKey::List(key) if !rows.lists.has(key) => rows.lists.load(key, list(sql, key)?),
+            RowKey::Request(key) if !rows.requests.has(key) => {
+                rows.requests.load(key, request(sql, key)?);
+            }
+            RowKey::Token(key) if !rows.tokens.has(key) => rows.tokens.load(key, token(sql, key)?),
+            RowKey::Psu(key) if !rows.psus.has(key) => rows.psus.load(key, psu(sql, key)?),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Writes the rows that differ.
+pub(super) fn write(sql: &Connection, rows: &Rows) -> Result<()> {
+    for changed in rows.quotas.changed() {
+        write_quota(sql, &changed)?;
+    }
+    for changed in rows.lists.changed() {
+        write_list(sql, &changed)?;
+    }
+    for changed in rows.requests.changed() {
+        write_request(sql, &changed)?;
+    }
+    for changed in rows.tokens.changed() {
+        write_token(sql, &changed)?;
+    }
+    for changed in rows.psus.changed() {
+        write_psu(sql, &changed)?;
+    }
+    Ok(())
+}
+
+fn quota(sql: &Connection, key: Hash) -> Result<Option<Calls>> {
+    let cells: Option<[Option<i64>; 4]> = sql
+        .prepare_cached("SELECT a, b, c, d FROM quota WHERE key = ?1")?
+        .query_row([key.as_bytes()], |row| {
+            Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?])
+        })
+        .optional()?;
+    Ok(cells.map(|cells| Calls(cells.map(|cell| cell.map(|at| timestamp(at).unix())))))
+}
+
+fn write_quota(sql: &Connection, changed: &ChangedRow<'_, Calls>) -> Result<()> {
+    let Some(calls) = changed.row else {
+        return delete(sql, "DELETE FROM quota WHERE key = ?1", changed.key);
+    };
+    let cells = calls.0;
+    let [a, b, c, d] = cells.map(|cell| cell.map(|at| seconds(Timestamp::from_unix(at))));
+    sql.prepare_cached(
+        "INSERT INTO quota VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (key) DO UPDATE SET a = ?2, b = ?3, c = ?4, d = ?5",
+    )?
+    .execute((changed.key.as_bytes(), a, b, c, d))?;
+    Ok(())
+}
+
+fn list(sql: &Connection, key: Hash) -> Result<Option<ListRow>> {
+    sql.prepare_cached("SELECT call, last FROM page WHERE key = ?1")?
+        .query_row([key.as_bytes()], |row| {
+            Ok(ListRow {
+                call: timestamp(row.get(0)?),
+                last: row.get(1)?,
+            })
+        })
+        .optional()
+}
+
+fn write_list(sql: &Connection, changed: &ChangedRow<'_, ListRow>) -> Result<()> {
+    let Some(list) = changed.row else {
+        return delete(sql, "DELETE FROM page WHERE key = ?1", changed.key);
+    };
+    sql.prepare_cached("INSERT OR REPLACE INTO page VALUES (?1, ?2, ?3)")?
+        .execute((changed.key.as_bytes(), seconds(list.call), list.last))?;
+    Ok(())
+}
+
+fn request(sql: &Connection, key: Hash) -> Result<Option<Timestamp>> {
+    sql.prepare_cached("SELECT until FROM request WHERE key = ?1")?
+        .query_row([key.as_bytes()], |row| row.get(0).map(timestamp))
+        .optional()
+}
+
+fn write_request(sql: &Connection, changed: &ChangedRow<'_, Timestamp>) -> Result<()> {
+    let Some(until) = changed.row else {
+        return delete(sql, "DELETE FROM request WHERE key = ?1", changed.key);
+    };
+    sql.prepare_cached("INSERT OR REPLACE INTO request VALUES (?1, ?2)")?
+        .execute((changed.key.as_bytes(), seconds(*until)))?;
+    Ok(())
+}
+
+fn token(sql: &Connection, key: Hash) -> Result<Option<TokenRow>> {
+    sql.prepare_cached("SELECT said, until FROM token WHERE key = ?1")?
+        .query_row([key.as_bytes()], |row| {
+            Ok(TokenRow {
+                said: Hash::from_bytes(row.get(0)?),
+                expires: timestamp(row.get(1)?),
+            })
+        })
+        .optional()
+}
+
+fn write_token(sql: &Connection, changed: &ChangedRow<'_, TokenRow>) -> Result<()> {
+    let Some(spent) = changed.row else {
+        return delete(sql, "DELETE FROM token WHERE key = ?1", changed.key);
+    };
+    let (said, expires) = (spent.said.as_bytes(), seconds(spent.expires));
+    sql.prepare_cached("INSERT OR REPLACE INTO token VALUES (?1, ?2, ?3)")?
+        .execute((changed.key.as_bytes(), said, expires))?;
+    Ok(())
+}
+
+fn delete(sql: &Connection, statement: &str, key: Hash) -> Result<()> {
+    sql.prepare_cached(statement)?.execute([key.as_bytes()])?;
+    Ok(())
+}
+
+/// A PSU with its contexts. To be called in a transaction: its two statements must see the same state.
+pub(super) fn psu(sql: &Connection, key: Hash) -> Result<Option<BoundPsu>> {
+    let found = sql
+        .prepare_cached(
+            "SELECT tpp.name, psu.last_sca, psu.session, psu.completed, psu.learned
+             FROM psu JOIN tpp ON tpp.id = psu.tpp WHERE psu.psu = ?1",
+        )?
+        .query_row([key.as_bytes()], |row| {
+            let session: Option<[u8; 16]> = row.get(2)?;
+            let completed: Option<i64> = row.get(3)?;
+            let session = session.zip(completed).map(|(id, completed)| Session {
+                id: Hash::from_bytes(id),
+                completed: timestamp(completed),
+            });
+            let psu = Psu {
+                learned: row.get(4)?,
+                last_sca: known_time(row.get(1)?),
+                session,
+                contexts: Vec::new(),
+            };
+            Ok((Arc::from(row.get::<_, String>(0)?), psu))
+        })
+        .optional()?;
+    let Some((tpp, mut psu)) = found else {
+        return Ok(None);
+    };
+    psu.contexts = sql
+        .prepare_cached(
+            "SELECT corporate, last_sca, consent, accounts FROM context WHERE psu = ?1 ORDER BY corporate",
+        )?
+        .query_map([key.as_bytes()], context)?
+        .collect::<Result<Vec<_>>>()?;
+    let psu = Arc::new(psu);
+    Ok(Some(BoundPsu { tpp, psu }))
+}
+
+fn context(row: &rusqlite::Row<'_>) -> Result<Context> {
+    let corporate: Vec<u8> = row.get(0)?;
+    let accounts: Option<Vec<u8>> = row.get(3)?;
+    let given: Option<i64> = row.get(2)?;
+    Ok(Context {
+        corporate: hash(&corporate),
+        last_sca: known_time(row.get(1)?),
+        consent: given.map(|given| Consent {
+            given: timestamp(given),
+            accounts: accounts.map_or(Accounts::All, |accounts| {
+                Accounts::Named(accounts.chunks(16).filter_map(hash).collect())
+            }),
+        }),
+    })
+}
+
+fn write_psu(sql: &Connection, changed: &ChangedRow<'_, BoundPsu>) -> Result<()> {
+    let stored = contexts(changed.stored);
+    let contexts = contexts(changed.row);
+    for context in stored {
+        if !contexts.iter().any(|it| it.corporate == context.corporate) {
+            sql.prepare_cached("DELETE FROM context WHERE psu = ?1 AND corporate = ?2")?
+                .execute((changed.key.as_bytes(), context_key(context.corporate)))?;
+        }
+    }
+    let Some(BoundPsu { tpp, psu }) = changed.row else {
+        return delete(sql, "DELETE FROM psu WHERE psu = ?1", changed.key);
+    };
+    sql.prepare_cached("INSERT INTO tpp (name) VALUES (?1) ON CONFLICT (name) DO NOTHING")?
+        .execute([&**tpp])?;
+    sql.prepare_cached(
+        "INSERT INTO psu (psu, tpp, last_sca, session, completed, learned)
+         VALUES (?1, (SELECT id FROM tpp WHERE name = ?2), ?3, ?4, ?5, ?6)
+         ON CONFLICT (psu) DO UPDATE SET
+            tpp = excluded.tpp, last_sca = ?3, session = ?4, completed = ?5, learned = ?6",
+    )?
+    .execute((
+        changed.key.as_bytes(),
+        &**tpp,
+        psu.last_sca.map_or(0, seconds),
+        psu.session.as_ref().map(|session| session.id.as_bytes()),
+        psu.session.map(|session| seconds(session.completed)),
+        psu.learned,
+    ))?;
+    for context in contexts.iter().filter(|context| !stored.contains(context)) {
+        write_context(sql, changed.key, context)?;
+    }
+    Ok(())
+}
+
+fn write_context(sql: &Connection, psu: Hash, context: &Context) -> Result<()> {
+    let consent = context.consent.as_ref();
+    sql.prepare_cached(
+        "INSERT INTO context (psu, corporate, last_sca, consent, accounts)
+         VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (psu, corporate) DO UPDATE SET last_sca = ?3, consent = ?4, accounts = ?5",
+    )?
+    .execute((
+        psu.as_bytes(),
+        context_key(context.corporate),
+        context.last_sca.map_or(0, seconds),
+        consent.map(|consent| seconds(consent.given)),
+        consent.and_then(|consent| accounts(&consent.accounts)),
+    ))?;
+    Ok(())
+}
+
+fn contexts(bound: Option<&BoundPsu>) -> &[Context] {
+    bound.map_or(&[], |bound| bound.psu.contexts.as_slice())
+}
+
+/// A time as it was kept, where 0 says that it is not known.
+fn known_time(seconds: i64) -> Option<Timestamp> {
+    (seconds > 0).then(|| timestamp(seconds))
+}
+
+/// A context as it is kept: PRIVATE is empty.
+fn context_key(corporate: Option<Hash>) -> Vec<u8> {
+    corporate.map_or_else(Vec::new, |hash| hash.as_bytes().to_vec())
+}
+
+/// Accounts as they are kept: hashes side by side; none is all of them.
+fn accounts(accounts: &Accounts) -> Option<Vec<u8>> {
+    match accounts {
+        Accounts::All => None,
+        Accounts::Named(accounts) => {
+            let bytes = accounts.iter().flat_map(|account| *account.as_bytes());
+            Some(bytes.collect())
+        }
+    }
+}
+
+fn hash(bytes: &[u8]) -> Option<Hash> {
+    bytes.try_into().ok().map(Hash::from_bytes)
+}

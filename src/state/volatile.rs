@@ -1,0 +1,195 @@
+//! Rows that end with the process: the smallest engine, which shows what the rules need of one. For tests.
+//!
+//! Deliberately not here: durability, and an operator's word on the clock.
+
+use super::{
+    Counters, Hash, Keys, StateSettings, Unavailable,
+    change::{Change, undecided},
+    clock::ClockRow,
+    engine::Engine,
+    process::Process,
+    rows::{BoundPsu, ListRow, Loaded, RowKey, Rows, TokenRow},
+    rules::{Calls, Table},
+};
+use crate::clock::Timestamp;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+/// Tables that stores of this process share, as processes share a file.
+#[derive(Clone)]
+pub struct VolatileTables {
+    secret: [u8; 32],
+    tables: Arc<Mutex<Tables>>,
+}
+
+#[derive(Default)]
+struct Tables {
+    quotas: BTreeMap<Hash, Calls>,
+    lists: BTreeMap<Hash, ListRow>,
+    requests: BTreeMap<Hash, Timestamp>,
+    tokens: BTreeMap<Hash, TokenRow>,
+    psus: BTreeMap<Hash, BoundPsu>,
+    clock: ClockRow,
+    /// Every store that is open: a change is heeded by all of them.
+    open: Vec<Weak<Process>>,
+}
+
+/// One store's view of the tables.
+pub(super) struct Volatile {
+    tables: Arc<Mutex<Tables>>,
+    process: Arc<Process>,
+    counters: Mutex<Counters>,
+}
+
+impl VolatileTables {
+    /// Empty tables, under a hash key from 32 secret bytes.
+    pub fn new(secret: [u8; 32]) -> Self {
+        Self {
+            secret,
+            tables: Arc::default(),
+        }
+    }
+
+    pub(super) fn keys(&self) -> Keys {
+        Keys::new(&self.secret)
+    }
+
+    pub(super) fn open(&self, settings: &StateSettings) -> (Volatile, Arc<Process>) {
+        let mut tables = locked(&self.tables);
+        let process = Arc::new(Process::new(settings, tables.clock));
+        tables.open.retain(|open| open.strong_count() > 0);
+        tables.open.push(Arc::downgrade(&process));
+        let volatile = Volatile {
+            tables: Arc::clone(&self.tables),
+            process: Arc::clone(&process),
+            counters: Mutex::default(),
+        };
+        (volatile, process)
+    }
+}
+
+impl Engine for Volatile {
+    async fn psu(&self, psu: Hash) -> Result<Option<BoundPsu>, Unavailable> {
+        let cache = &self.process.cache;
+        let reading = cache.reading(psu);
+        let bound = locked(&self.tables).psus.get(&psu).cloned();
+        cache.put(psu, reading, bound.as_ref());
+        Ok(bound)
+    }
+
+    async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {
+        let mut tables = locked(&self.tables);
+        let mut keys = Vec::new();
+        change.keys(&mut keys);
+        let mut rows = Rows::default();
+        tables.load(&keys, &mut rows);
+        let outcome = change.decide(&mut rows);
+        if !rows.is_complete() {
+            return Err(undecided());
+        }
+        tables.write(&rows);
+        tables.clock = self.process.heed_clock(tables.clock);
+        let mut counters = locked(&self.counters);
+        counters.batches += 1;
+        counters.changes += 1;
+        counters.largest_batch = 1;
+        Ok(outcome)
+    }
+
+    async fn tidy(&self, now: Timestamp) -> Result<u64, Unavailable> {
+        let mut tables = locked(&self.tables);
+        let mut removed = 0;
+        for table in Table::ALL {
+            let (before, after) = tables.tidy(table, now);
+            removed += before - after;
+            *locked(&self.counters).rows.of(table) = Some(after);
+        }
+        tables.clock = self.process.heed_clock(tables.clock);
+        Ok(removed)
+    }
+
+    fn health(&self) -> Result<(), Unavailable> {
+        let mut tables = locked(&self.tables);
+        tables.clock = self.process.heed_clock(tables.clock);
+        Ok(())
+    }
+
+    fn counters(&self) -> Counters {
+        locked(&self.counters).clone()
+    }
+}
+
+impl Tables {
+    fn load(&self, keys: &[RowKey], rows: &mut Rows) {
+        for key in keys {
+            match key {
+                RowKey::Quota(key) => load(&self.quotas, *key, &mut rows.quotas),
+                RowKey::List(key) => load(&self.lists, *key, &mut rows.lists),
+                RowKey::Request(key) => load(&self.requests, *key, &mut rows.requests),
+                RowKey::Token(key) => load(&self.tokens, *key, &mut rows.tokens),
+                RowKey::Psu(key) => load(&self.psus, *key, &mut rows.psus),
+            }
+        }
+    }
+
+    /// Writes the rows that differ; every store that is open drops the ones that it holds in memory.
+    fn write(&mut self, rows: &Rows) {
+        write(&mut self.quotas, &rows.quotas);
+        write(&mut self.lists, &rows.lists);
+        write(&mut self.requests, &rows.requests);
+        write(&mut self.tokens, &rows.tokens);
+        write(&mut self.psus, &rows.psus);
+        for process in self.open.iter().filter_map(Weak::upgrade) {
+            for decided in &rows.used_up {
+                process.cache.heed(*decided);
+            }
+            for psu in rows.psus.changed() {
+                process.cache.psu_changed(psu.key);
+            }
+        }
+    }
+
+    /// How many rows there were in a table, and how many are left.
+    fn tidy(&mut self, table: Table, now: Timestamp) -> (u64, u64) {
+        let Some(through) = table.removed_through(now) else {
+            let psus = count(&self.psus);
+            return (psus, psus);
+        };
+        match table {
+            Table::Quota => retain(&mut self.quotas, |calls| calls.last() > Some(through)),
+            Table::List => retain(&mut self.lists, |list| list.call > through),
+            Table::Request => retain(&mut self.requests, |until| *until > through),
+            Table::Token => retain(&mut self.tokens, |spent| spent.expires > through),
+            Table::Psu => retain(&mut self.psus, |_| true),
+        }
+    }
+}
+
+fn load<R: Clone + PartialEq>(table: &BTreeMap<Hash, R>, key: Hash, rows: &mut Loaded<R>) {
+    rows.load(key, table.get(&key).cloned());
+}
+
+fn write<R: Clone + PartialEq>(table: &mut BTreeMap<Hash, R>, rows: &Loaded<R>) {
+    for changed in rows.changed() {
+        match changed.row {
+            Some(row) => table.insert(changed.key, row.clone()),
+            None => table.remove(&changed.key),
+        };
+    }
+}
+
+fn retain<R>(table: &mut BTreeMap<Hash, R>, stays: impl Fn(&R) -> bool) -> (u64, u64) {
+    let before = count(table);
+    table.retain(|_, row| stays(row));
+    (before, count(table))
+}
+
+fn count<R>(table: &BTreeMap<Hash, R>) -> u64 {
+    u64::try_from(table.len()).unwrap_or(u64::MAX)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
