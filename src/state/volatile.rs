@@ -58,6 +58,7 @@ impl VolatileTables {
 
     pub(super) fn open(&self, settings: &StateSettings) -> (Volatile, Arc<Process>) {
         let mut tables = locked(&self.tables);
+        tables.keep_clock();
         let process = Arc::new(Process::new(settings, tables.clock));
         tables.open.retain(|open| open.strong_count() > 0);
         tables.open.push(Arc::downgrade(&process));
@@ -90,7 +91,7 @@ impl Engine for Volatile {
             return Err(undecided());
         }
         tables.write(&rows);
-        tables.clock = self.process.heed_clock(tables.clock);
+        tables.keep_clock();
         let mut counters = locked(&self.counters);
         counters.batches += 1;
         counters.changes += 1;
@@ -106,13 +107,12 @@ impl Engine for Volatile {
             removed += before - after;
             *locked(&self.counters).rows.of(table) = Some(after);
         }
-        tables.clock = self.process.heed_clock(tables.clock);
+        tables.keep_clock();
         Ok(removed)
     }
 
     fn health(&self) -> Result<(), Unavailable> {
-        let mut tables = locked(&self.tables);
-        tables.clock = self.process.heed_clock(tables.clock);
+        locked(&self.tables).keep_clock();
         Ok(())
     }
 
@@ -148,6 +148,13 @@ impl Tables {
             for psu in rows.psus.changed() {
                 process.cache.psu_changed(psu.key);
             }
+        }
+    }
+
+    /// Keeps the clock as the stores saw it, and tells each of the others.
+    fn keep_clock(&mut self) {
+        for process in self.open.iter().filter_map(Weak::upgrade) {
+            self.clock = process.heed_clock(self.clock);
         }
     }
 

@@ -44,7 +44,8 @@ on_every_engine!(
 );
 
 async fn four_calls_in_24_hours_to_the_second<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     for second in 0..4 {
         let taken = held(store.commit(call(1, BEGIN + second)).await.unwrap());
         let left = taken.left().unwrap();
@@ -61,7 +62,8 @@ async fn four_calls_in_24_hours_to_the_second<D: Data>() {
 }
 
 async fn keys_are_counted_apart<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     for _ in 0..4 {
         let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
     }
@@ -70,7 +72,8 @@ async fn keys_are_counted_apart<D: Data>() {
 }
 
 async fn a_call_is_given_back<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     let mut taken = Vec::new();
     for second in [0, 0, 5, 9] {
         taken.push(held(store.commit(call(1, BEGIN + second)).await.unwrap()));
@@ -97,7 +100,8 @@ fn both(id: u64, retention: Retention, key: u64, now: u64) -> ClaimRequest {
 }
 
 async fn what_is_refused_takes_nothing<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     for _ in 0..4 {
         let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
     }
@@ -117,7 +121,8 @@ async fn what_is_refused_takes_nothing<D: Data>() {
 }
 
 async fn a_used_request_id_wins_over_a_used_up_quota<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     for retention in RETENTIONS {
         let key = number(retention);
         let _ = held(
@@ -146,7 +151,8 @@ async fn a_used_request_id_wins_over_a_used_up_quota<D: Data>() {
 }
 
 async fn request_ids_are_remembered_to_the_second<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     for retention in RETENTIONS {
         let id = number(retention);
         let _ = held(store.commit(request(id, retention, BEGIN)).await.unwrap());
@@ -173,7 +179,8 @@ async fn request_ids_are_remembered_to_the_second<D: Data>() {
 
 /// The Date says how long a safe method's id is remembered, and nothing else does.
 async fn a_date_that_is_off_moves_the_end<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     for retention in [Retention::Memory, Retention::Date] {
         for off in [0, 1, 59, 60, 61, 112, 120] {
             let (id, date) = (1_000 * number(retention) + off, BEGIN + off);
@@ -200,7 +207,8 @@ fn number(retention: Retention) -> u64 {
 }
 
 async fn a_request_id_is_given_back_where_nobody_was_connected<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     for retention in RETENTIONS {
         let id = number(retention);
         let taken = held(store.commit(request(id, retention, BEGIN)).await.unwrap());
@@ -240,7 +248,8 @@ async fn left(store: &Kept, asked: ClaimRequest) -> u8 {
 }
 
 async fn later_pages_are_counted_with_their_call<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     assert_eq!(left(store, page(0, BEGIN)).await, 3);
     assert_eq!(left(store, page(100, BEGIN + 1)).await, 3);
     assert_eq!(left(store, page(250, BEGIN + 2)).await, 3);
@@ -264,7 +273,8 @@ async fn later_pages_are_counted_with_their_call<D: Data>() {
 
 /// Behind the last entry that was asked for, whatever limit the next page has.
 async fn a_page_begins_behind_the_last_one<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     assert_eq!(left(store, limited(0, 200, BEGIN)).await, 3);
     for (offset, limit, calls) in [
         (199, 200, 2),
@@ -290,7 +300,8 @@ async fn a_page_begins_behind_the_last_one<D: Data>() {
 
 /// The page that was given back is open again, and no other one.
 async fn a_page_that_is_given_back_late_opens_nothing<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     assert_eq!(left(store, page(0, BEGIN)).await, 3);
     let second = held(store.commit(page(100, BEGIN + 1)).await.unwrap());
     assert_eq!(left(store, page(200, BEGIN + 2)).await, 3);
@@ -304,7 +315,8 @@ async fn a_page_that_is_given_back_late_opens_nothing<D: Data>() {
 }
 
 async fn pages_end_after_15_minutes<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     assert_eq!(left(store, page(0, BEGIN)).await, 3);
     assert_eq!(left(store, page(100, BEGIN + 899)).await, 3);
     assert_eq!(left(store, page(200, BEGIN + 900)).await, 2);
@@ -312,7 +324,8 @@ async fn pages_end_after_15_minutes<D: Data>() {
 }
 
 async fn pages_of_a_call_that_was_given_back_are_counted<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     let first = held(store.commit(page(0, BEGIN)).await.unwrap());
     store.give_back(&first, true).await.unwrap();
     assert_eq!(left(store, page(100, BEGIN + 1)).await, 3);
@@ -320,7 +333,8 @@ async fn pages_of_a_call_that_was_given_back_are_counted<D: Data>() {
 }
 
 async fn a_call_with_which_a_page_was_counted_stays_counted<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     // A page, under way or answered.
     let first = held(store.commit(page(0, BEGIN)).await.unwrap());
     assert_eq!(left(store, page(100, BEGIN + 1)).await, 3);
@@ -346,7 +360,8 @@ async fn a_call_with_which_a_page_was_counted_stays_counted<D: Data>() {
 }
 
 async fn an_id_passes_once_whatever_the_method<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     for (id, [one, other]) in (0..).zip([
         [Retention::Memory, Retention::Day],
         [Retention::Day, Retention::Memory],
@@ -374,7 +389,8 @@ async fn an_id_passes_once_whatever_the_method<D: Data>() {
 }
 
 async fn a_page_that_was_given_back_is_asked_for_again<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     assert_eq!(left(store, page(0, BEGIN)).await, 3);
     let later = held(store.commit(page(100, BEGIN + 1)).await.unwrap());
     store.give_back(&later, true).await.unwrap();
@@ -383,7 +399,8 @@ async fn a_page_that_was_given_back_is_asked_for_again<D: Data>() {
 }
 
 async fn an_sca_makes_a_session<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     assert_eq!(store.psu(who(1)).await.unwrap(), None);
     assert_eq!(
         store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap(),
@@ -406,7 +423,8 @@ async fn an_sca_makes_a_session<D: Data>() {
 }
 
 async fn the_last_session_wins<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     store.finish(finish(1, 1, b"first", BEGIN)).await.unwrap();
     let _ = store.psu(who(1)).await.unwrap();
     store
@@ -423,7 +441,8 @@ async fn the_last_session_wins<D: Data>() {
 }
 
 async fn a_token_is_spent_once<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     let done = finish(1, 1, b"s", BEGIN);
     assert_eq!(store.finish(done.clone()).await.unwrap(), Finished::Done);
     let before = store.psu_now(who(1)).await.unwrap();
@@ -446,7 +465,8 @@ async fn a_token_is_spent_once<D: Data>() {
 }
 
 async fn a_failed_sca_spends_its_token_and_gives_nothing<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     let failed = Finish {
         completion: None,
         said: hash(8),
@@ -460,7 +480,8 @@ async fn a_failed_sca_spends_its_token_and_gives_nothing<D: Data>() {
 }
 
 async fn a_psu_belongs_to_one_tpp<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
     let elsewhere = PsuRef { tpp: OTHER, psu: 1 };
     assert_eq!(store.psu(elsewhere).await.unwrap(), None);
@@ -494,7 +515,8 @@ async fn a_psu_belongs_to_one_tpp<D: Data>() {
 }
 
 async fn consent_is_apart_from_sca<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     let accounts = ["a".to_owned(), "b".to_owned()];
     let named = Completion {
         consent: Some(Some(&accounts)),
@@ -530,7 +552,8 @@ async fn consent_is_apart_from_sca<D: Data>() {
 }
 
 async fn contexts_are_apart<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
     let mut corporate = finish(2, 1, b"t", BEGIN + 1);
     corporate.completion.as_mut().unwrap().corporate = Some(7);
@@ -556,7 +579,8 @@ async fn contexts_are_apart<D: Data>() {
 }
 
 async fn binding_moves_forward_only<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     let accounts = ["a".to_owned()];
     let bind = |last_sca, consent: Option<u64>| Bind {
         who: who(1),
@@ -600,7 +624,8 @@ async fn binding_moves_forward_only<D: Data>() {
 }
 
 async fn what_was_learned_gives_way_to_the_bank<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     let learned = |tpp, last_sca: Option<u64>| Learned {
         who: PsuRef { tpp, psu: 1 },
         corporate: Some(7),
@@ -652,7 +677,8 @@ async fn what_was_learned_gives_way_to_the_bank<D: Data>() {
 }
 
 async fn withdrawal_keeps_the_binding<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     assert_eq!(
         store.withdraw(who(1), Withdraw::Consents).await.unwrap(),
         Withdrawn::Unknown
@@ -682,7 +708,8 @@ async fn withdrawal_keeps_the_binding<D: Data>() {
 }
 
 async fn housekeeping_removes_what_expired_and_nothing_else<D: Data>() {
-    let store = &D::new().open();
+    let data = D::new();
+    let store = &data.open();
     for key in 0..1_200 {
         let _ = held(store.commit(call(key, BEGIN)).await.unwrap());
         let _ = held(
