@@ -1,7 +1,7 @@
 //! The body of the gateway's own errors (ERR-1, ERR-2), and tppMessages for the operations that have them.
 
 use super::sca_link::links_object;
-use crate::interface::{Code, Fault, Place, Reason, Refusal, operations::Operation};
+use crate::interface::{Code, Fault, FaultPlace, Reason, Refusal, operations::Operation};
 use serde_json::{Map, Value, json};
 
 /// The longest `text` of tppMessages, in characters (§Message object).
@@ -63,10 +63,10 @@ fn faults(refusal: &Refusal) -> impl Iterator<Item = Fault> {
 fn fault(fault: &Fault) -> Value {
     let mut value = json!({ "reason": fault.reason.slug(), "text": fault.text });
     let place = match &fault.place {
-        Place::Header(name) => Some(("header", *name)),
-        Place::Query(name) => Some(("query", name.as_str())),
-        Place::Member(path) => Some(("path", path.as_str())),
-        Place::Request | Place::Body => None,
+        FaultPlace::Header(name) => Some(("header", *name)),
+        FaultPlace::Query(name) => Some(("query", name.as_str())),
+        FaultPlace::Member(path) => Some(("path", path.as_str())),
+        FaultPlace::Request | FaultPlace::Body => None,
     };
     if let (Some((member, name)), Some(members)) = (place, value.as_object_mut()) {
         members.insert(member.into(), json!(name));
@@ -81,10 +81,10 @@ fn message(fault: &Fault) -> Value {
     let code = fault.code.unwrap_or(Code::ScaNotFound);
     let mut value = json!({ "category": "ERROR", "code": code.as_str(), "text": text });
     let path = match &fault.place {
-        Place::Header(name) => Some(*name),
-        Place::Query(name) => Some(name.as_str()),
-        Place::Member(path) => Some(path.as_str()),
-        Place::Request | Place::Body => None,
+        FaultPlace::Header(name) => Some(*name),
+        FaultPlace::Query(name) => Some(name.as_str()),
+        FaultPlace::Member(path) => Some(path.as_str()),
+        FaultPlace::Request | FaultPlace::Body => None,
     };
     if let (Some(path), Some(members)) = (path, value.as_object_mut()) {
         members.insert("path".into(), json!(path));

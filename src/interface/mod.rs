@@ -34,4 +34,4 @@ pub mod openapi;
 
 pub use code::Code;
 pub use reason::Reason;
-pub use refusal::{Fault, Place, QuotaLeft, Refusal};
+pub use refusal::{Fault, FaultPlace, QuotaLeft, Refusal};

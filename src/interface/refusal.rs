@@ -4,7 +4,7 @@ use super::{Code, Reason};
 
 /// Where in a request a fault was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum FaultPlace {
     /// The request as a whole: its line, its framing.
     Request,
     /// A header, by the name that the interface gives it.
@@ -26,7 +26,7 @@ pub struct Fault {
     /// The interface's code for it: the reason's, but for what the interface tells apart (PAY-12).
     pub code: Option<Code>,
     /// Where it stands.
-    pub place: Place,
+    pub place: FaultPlace,
     /// What was found and what would pass.
     pub text: String,
 }
@@ -37,7 +37,7 @@ impl Fault {
         Self {
             reason,
             code: reason.code(),
-            place: Place::Header(header),
+            place: FaultPlace::Header(header),
             text: text.into(),
         }
     }
@@ -47,7 +47,7 @@ impl Fault {
         Self {
             reason,
             code: reason.code(),
-            place: Place::Query(name.to_owned()),
+            place: FaultPlace::Query(name.to_owned()),
             text: text.into(),
         }
     }
@@ -57,7 +57,7 @@ impl Fault {
         Self {
             reason,
             code: reason.code(),
-            place: Place::Request,
+            place: FaultPlace::Request,
             text: text.into(),
         }
     }
@@ -67,7 +67,7 @@ impl Fault {
         Self {
             reason,
             code: reason.code(),
-            place: Place::Member(path.into()),
+            place: FaultPlace::Member(path.into()),
             text: text.into(),
         }
     }
@@ -77,7 +77,7 @@ impl Fault {
         Self {
             reason,
             code: reason.code(),
-            place: Place::Body,
+            place: FaultPlace::Body,
             text: text.into(),
         }
     }
@@ -89,12 +89,12 @@ pub struct Refusal {
     reason: Reason,
     faults: Vec<Fault>,
     operator: Option<String>,
-    extra: Option<Box<Extra>>,
+    details: Option<Box<RefusalDetails>>,
 }
 
 /// What few refusals carry.
 #[derive(Clone, Debug, Default)]
-struct Extra {
+struct RefusalDetails {
     allow: Option<String>,
     sca_redirect: Option<String>,
     retry_after: Option<u64>,
@@ -119,7 +119,7 @@ impl Refusal {
             reason,
             faults: Vec::new(),
             operator: None,
-            extra: None,
+            details: None,
         }
     }
 
@@ -131,7 +131,7 @@ impl Refusal {
             reason,
             faults,
             operator: None,
-            extra: None,
+            details: None,
         })
     }
 
@@ -143,37 +143,37 @@ impl Refusal {
 
     /// Where the PSU is to be sent for SCA (SCA-1).
     pub fn with_sca_redirect(mut self, href: String) -> Self {
-        self.extra_mut().sca_redirect = Some(href);
+        self.details_mut().sca_redirect = Some(href);
         self
     }
 
     /// The seconds after which the same request can pass.
     pub fn retry_after(mut self, seconds: u64) -> Self {
-        self.extra_mut().retry_after = Some(seconds);
+        self.details_mut().retry_after = Some(seconds);
         self
     }
 
     /// What is left of the quota of an operation that is limited (QUO-11).
     pub fn with_quota(mut self, left: QuotaLeft) -> Self {
-        self.extra_mut().left = Some(left);
+        self.details_mut().left = Some(left);
         self
     }
 
     /// The methods that the path has (HTTP-2), as the value of Allow.
     pub fn allowing(mut self, methods: String) -> Self {
-        self.extra_mut().allow = Some(methods);
+        self.details_mut().allow = Some(methods);
         self
     }
 
     /// The signing string that the gateway built (SIG-13), without personal values.
     pub fn with_signing_string(mut self, text: String) -> Self {
-        self.extra_mut().signing_string = Some(text);
+        self.details_mut().signing_string = Some(text);
         self
     }
 
     /// The status of an upstream's answer that is replaced (ERR-6).
     pub fn with_status(mut self, status: u16) -> Self {
-        self.extra_mut().status = Some(status);
+        self.details_mut().status = Some(status);
         self
     }
 
@@ -190,9 +190,9 @@ impl Refusal {
 
     /// The HTTP status of the answer.
     pub fn status(&self) -> u16 {
-        self.extra
+        self.details
             .as_ref()
-            .and_then(|extra| extra.status)
+            .and_then(|details| details.status)
             .unwrap_or_else(|| self.reason.status())
     }
 
@@ -208,31 +208,31 @@ impl Refusal {
 
     /// Where the PSU is to be sent for SCA (SCA-1).
     pub fn sca_redirect(&self) -> Option<&str> {
-        self.extra.as_ref()?.sca_redirect.as_deref()
+        self.details.as_ref()?.sca_redirect.as_deref()
     }
 
     /// The seconds after which the same request can pass.
     pub fn seconds_to_retry(&self) -> Option<u64> {
-        self.extra.as_ref()?.retry_after
+        self.details.as_ref()?.retry_after
     }
 
     /// What is left of the quota (QUO-11).
     pub fn quota(&self) -> Option<QuotaLeft> {
-        self.extra.as_ref()?.left
+        self.details.as_ref()?.left
     }
 
     /// The methods that the path has (HTTP-2).
     pub fn allow(&self) -> Option<&str> {
-        self.extra.as_ref()?.allow.as_deref()
+        self.details.as_ref()?.allow.as_deref()
     }
 
     /// The signing string that the gateway built (SIG-13).
     pub fn signing_string(&self) -> Option<&str> {
-        self.extra.as_ref()?.signing_string.as_deref()
+        self.details.as_ref()?.signing_string.as_deref()
     }
 
-    fn extra_mut(&mut self) -> &mut Extra {
-        self.extra.get_or_insert_default()
+    fn details_mut(&mut self) -> &mut RefusalDetails {
+        self.details.get_or_insert_default()
     }
 }
 
@@ -242,7 +242,7 @@ impl From<Fault> for Refusal {
             reason: fault.reason,
             faults: vec![fault],
             operator: None,
-            extra: None,
+            details: None,
         }
     }
 }

@@ -21,7 +21,7 @@ use super::{Announced, Head, Policy};
 use crate::{
     clock::Timestamp,
     interface::{
-        Fault, Place, Reason, Refusal,
+        Fault, FaultPlace, Reason, Refusal,
         headers::{self, Header, accept_fix::Fixes, authority, connection},
         operations::{Operation, Takes},
     },
@@ -112,5 +112,5 @@ fn is_taken(operation: &Operation, header: &Header) -> bool {
 }
 
 fn is_about(fault: &Fault, header: &Header) -> bool {
-    fault.place == Place::Header(header.written)
+    fault.place == FaultPlace::Header(header.written)
 }

@@ -81,7 +81,7 @@ fn judge(operation: &str, changes: &[(&str, &str)]) -> Result<Fixes, Vec<(String
 }
 
 fn shown(fault: &Fault) -> (String, String) {
-    let Place::Header(header) = fault.place else {
+    let FaultPlace::Header(header) = fault.place else {
         panic!("{fault:?} is not about a header");
     };
     let personal = [PSU, CORPORATE, NUMBER, "010101"];

@@ -1,6 +1,6 @@
 //! The operations of one environment, found by method and path.
 
-use super::{Environment, Environments, Operation, path_id::is_parameter, tree::Tree};
+use super::{Environment, Environments, Operation, path_id::is_parameter, tree::PathTree};
 use crate::interface::path::{self, Target};
 use http::Method;
 use std::{collections::HashMap, sync::Arc};
@@ -22,7 +22,7 @@ pub enum Lookup<'a> {
 #[derive(Debug)]
 pub struct Catalogue {
     operations: Vec<Arc<Operation>>,
-    tree: Tree,
+    tree: PathTree,
 }
 
 /// Why an operation cannot stand in a catalogue. It names the operation by its place in the list.
@@ -46,7 +46,7 @@ impl Catalogue {
     ) -> Result<Self, Vec<CatalogueFault>> {
         let mut catalogue = Self {
             operations: Vec::new(),
-            tree: Tree::default(),
+            tree: PathTree::default(),
         };
         let mut faults = successors(&operations);
         let mut names = HashMap::new();

@@ -10,23 +10,23 @@ use std::sync::Arc;
 
 /// A node stands for the path that leads to it.
 #[derive(Debug, Default)]
-pub(super) struct Tree {
-    literals: Vec<(String, Tree)>,
-    product: Option<Box<Tree>>,
-    parameter: Option<Box<Tree>>,
+pub(super) struct PathTree {
+    literals: Vec<(String, PathTree)>,
+    product: Option<Box<PathTree>>,
+    parameter: Option<Box<PathTree>>,
     /// The methods that end here, with the operation's place; none for an operation of another environment.
     methods: Vec<(Method, Option<usize>)>,
 }
 
 /// What a look-up gathered.
 #[derive(Debug, Default)]
-pub(super) struct Search<'a> {
+pub(super) struct PathSearch<'a> {
     found: Option<usize>,
     allowed: Vec<&'a Method>,
     unknown_product: bool,
 }
 
-impl Tree {
+impl PathTree {
     /// Adds an operation.
     pub(super) fn insert(
         &mut self,
@@ -45,9 +45,9 @@ impl Tree {
         Ok(())
     }
 
-    pub(super) fn find(&self, method: &Method, target: &Target<'_>) -> Search<'_> {
+    pub(super) fn find(&self, method: &Method, target: &Target<'_>) -> PathSearch<'_> {
         let segments: Vec<&str> = target.segments().collect();
-        let mut search = Search::default();
+        let mut search = PathSearch::default();
         self.walk(method, &segments, &mut search);
         search
     }
@@ -76,7 +76,7 @@ impl Tree {
 
     /// Follows the rest of a path through literals first, then products, then any parameter. A path has few segments
     /// with more than one way on, so going back costs nothing worth counting.
-    fn walk<'a>(&'a self, method: &Method, segments: &[&str], search: &mut Search<'a>) {
+    fn walk<'a>(&'a self, method: &Method, segments: &[&str], search: &mut PathSearch<'a>) {
         let [segment, rest @ ..] = segments else {
             return self.end(method, search);
         };
@@ -103,7 +103,7 @@ impl Tree {
                 .is_some_and(|node| node.leads_somewhere(rest));
     }
 
-    fn end<'a>(&'a self, method: &Method, search: &mut Search<'a>) {
+    fn end<'a>(&'a self, method: &Method, search: &mut PathSearch<'a>) {
         for (known, operation) in &self.methods {
             let Some(operation) = operation else { continue };
             if known == method {
@@ -115,13 +115,13 @@ impl Tree {
 
     /// Whether any operation, of whatever method, stands at the end of a path.
     fn leads_somewhere(&self, rest: &[&str]) -> bool {
-        let mut search = Search::default();
+        let mut search = PathSearch::default();
         self.walk(&Method::TRACE, rest, &mut search);
         !search.allowed.is_empty()
     }
 }
 
-impl Search<'_> {
+impl PathSearch<'_> {
     pub(super) fn resolve(self, operations: &[Arc<Operation>]) -> Lookup<'_> {
         if let Some(operation) = self.found.and_then(|index| operations.get(index)) {
             return Lookup::Found(operation);

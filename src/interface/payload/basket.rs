@@ -1,8 +1,8 @@
 //! Signing baskets (PAY-13).
 
 use super::{
-    json::{Malformed, Members, Reader},
-    value::{Found, Kind},
+    json::{Malformed, ReadMembers, Reader},
+    value::{JsonKind, TextMember},
     violation::Violations,
 };
 
@@ -21,11 +21,11 @@ enum Payments<'a> {
     #[default]
     Absent,
     /// The first of them, no more than a basket can have, and how many there are.
-    List(Vec<Found<'a>>, usize),
-    Other(Kind),
+    List(Vec<TextMember<'a>>, usize),
+    Other(JsonKind),
 }
 
-impl<'a> Members<'a> for Basket<'a> {
+impl<'a> ReadMembers<'a> for Basket<'a> {
     fn member(&mut self, name: &str, reader: &mut Reader<'a>) -> Result<(), Malformed> {
         match name {
             "paymentIds" => self.payments = Payments::read(reader)?,
@@ -37,7 +37,7 @@ impl<'a> Members<'a> for Basket<'a> {
 
 impl<'a> Basket<'a> {
     /// The payments, as many as a basket can have.
-    pub(super) fn ids(&self) -> &[Found<'a>] {
+    pub(super) fn ids(&self) -> &[TextMember<'a>] {
         match &self.payments {
             Payments::List(first, _) => first,
             Payments::Absent | Payments::Other(_) => &[],
@@ -81,16 +81,16 @@ pub(super) fn judge(basket: &Basket<'_>, violations: &mut Violations) {
     for (index, id) in ids.iter().enumerate() {
         let path = || format!("{PATH}[{index}]");
         match id {
-            Found::Text(text) if text.is_empty() => {
+            TextMember::Text(text) if text.is_empty() => {
                 violations.add(path(), "it is empty; it must be the id of a payment");
             }
-            Found::Text(_) if ids.iter().take(index).any(|earlier| earlier == id) => {
+            TextMember::Text(_) if ids.iter().take(index).any(|earlier| earlier == id) => {
                 violations.add(path(), "it stands in this basket already");
             }
-            Found::Other(kind) => {
+            TextMember::Other(kind) => {
                 violations.add(path(), format!("it is {kind}; it must be a string"));
             }
-            Found::Text(_) | Found::Absent => {}
+            TextMember::Text(_) | TextMember::Absent => {}
         }
     }
 }

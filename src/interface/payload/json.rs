@@ -10,8 +10,8 @@
 //! object has many, and nesting ends at [`MAX_DEPTH`].
 
 use super::{
-    odd::{self, Oddities, Why},
-    value::{Found, Kind, Part},
+    odd::{self, Oddities, Oddity},
+    value::{JsonKind, ObjectMember, TextMember},
 };
 use crate::interface::fold;
 use std::{borrow::Cow, collections::HashSet};
@@ -32,7 +32,7 @@ pub(super) struct Malformed {
 type Read<T> = Result<T, Malformed>;
 
 /// An object of which some members are kept.
-pub(super) trait Members<'a>: Default {
+pub(super) trait ReadMembers<'a>: Default {
     /// Reads the value of a known member, or hands the member to [`Reader::unknown`].
     fn member(&mut self, name: &str, reader: &mut Reader<'a>) -> Read<()>;
 }
@@ -86,47 +86,47 @@ impl<'a> Reader<'a> {
     }
 
     /// A value of which only a string is kept.
-    pub(super) fn found(&mut self) -> Read<Found<'a>> {
+    pub(super) fn found(&mut self) -> Read<TextMember<'a>> {
         match self.peek() {
-            Some(b'"') => self.text().map(Found::Text),
-            _ => self.skip().map(Found::Other),
+            Some(b'"') => self.text().map(TextMember::Text),
+            _ => self.skip().map(TextMember::Other),
         }
     }
 
     /// A value of which only an object is kept.
-    pub(super) fn part<T: Members<'a>>(&mut self) -> Read<Part<T>> {
+    pub(super) fn part<T: ReadMembers<'a>>(&mut self) -> Read<ObjectMember<T>> {
         if self.peek() != Some(b'{') {
-            return self.skip().map(Part::Other);
+            return self.skip().map(ObjectMember::Other);
         }
         let mut part = T::default();
         self.object(|name, reader| part.member(name, reader))?;
-        Ok(Part::Object(part))
+        Ok(ObjectMember::Object(part))
     }
 
     /// The value of a member that no rule knows, of an object with these known ones (PAY-14).
     pub(super) fn unknown(&mut self, name: &str, known: &'static [&'static str]) -> Read<()> {
         let mut known = known.iter();
         if let Some(known) = known.find(|known| fold::reads_as(name, known)) {
-            self.odd.note(self.name_at, Why::ReadsAs(known));
+            self.odd.note(self.name_at, Oddity::ReadsAs(known));
         }
         self.skip().map(drop)
     }
 
     /// Any value.
-    pub(super) fn skip(&mut self) -> Read<Kind> {
+    pub(super) fn skip(&mut self) -> Read<JsonKind> {
         match self.peek() {
-            Some(b'"') => self.text().map(|_| Kind::Text),
+            Some(b'"') => self.text().map(|_| JsonKind::Text),
             Some(b'{') => {
                 self.object(|_, reader| reader.skip().map(drop))?;
-                Ok(Kind::Object)
+                Ok(JsonKind::Object)
             }
             Some(b'[') => {
                 self.array(|_, reader| reader.skip().map(drop))?;
-                Ok(Kind::Array)
+                Ok(JsonKind::Array)
             }
-            Some(b't') => self.word("true", Kind::Boolean),
-            Some(b'f') => self.word("false", Kind::Boolean),
-            Some(b'n') => self.word("null", Kind::Null),
+            Some(b't') => self.word("true", JsonKind::Boolean),
+            Some(b'f') => self.word("false", JsonKind::Boolean),
+            Some(b'n') => self.word("null", JsonKind::Null),
             Some(b'-' | b'0'..=b'9') => self.number(),
             _ => self.fault("a JSON value must stand here"),
         }
@@ -315,7 +315,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn number(&mut self) -> Read<Kind> {
+    fn number(&mut self) -> Read<JsonKind> {
         self.took(b'-');
         if !self.took(b'0') {
             self.digits()?;
@@ -329,7 +329,7 @@ impl<'a> Reader<'a> {
             }
             self.digits()?;
         }
-        Ok(Kind::Number)
+        Ok(JsonKind::Number)
     }
 
     fn digits(&mut self) -> Read<()> {
@@ -342,7 +342,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn word(&mut self, word: &str, kind: Kind) -> Read<Kind> {
+    fn word(&mut self, word: &str, kind: JsonKind) -> Read<JsonKind> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         if rest.starts_with(word) {
             self.advance(word.len());

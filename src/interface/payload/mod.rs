@@ -37,9 +37,9 @@ mod violation;
 
 use super::{Fault, Reason, operations::Schema};
 use jiff::civil::Date;
-use json::{Malformed, Members, Reader};
+use json::{Malformed, ReadMembers, Reader};
 use odd::Oddities;
-use value::Part;
+use value::ObjectMember;
 use violation::Violations;
 
 pub use json::MAX_DEPTH;
@@ -75,16 +75,18 @@ pub fn check(body: &[u8], schema: Schema, today: Date) -> Result<(), Vec<Fault>>
 }
 
 /// Reads a body that must be an object, to its end, and judges it. What was odd in it.
-fn object<'a, T: Members<'a>>(
+fn object<'a, T: ReadMembers<'a>>(
     text: &'a str,
     violations: &mut Violations,
     judge: impl FnOnce(&T, &mut Violations),
 ) -> Result<Oddities, Malformed> {
     let (part, odd) = read(text, Reader::part)?;
     match part {
-        Part::Object(object) => judge(&object, violations),
-        Part::Other(kind) => violations.add("$", format!("it is {kind}; it must be an object")),
-        Part::Absent => {}
+        ObjectMember::Object(object) => judge(&object, violations),
+        ObjectMember::Other(kind) => {
+            violations.add("$", format!("it is {kind}; it must be an object"))
+        }
+        ObjectMember::Absent => {}
     }
     Ok(odd)
 }

@@ -21,14 +21,14 @@ const MAX_SHOWN: usize = 64;
 /// What is odd in a body, each by the place of its opening quotation mark.
 #[derive(Debug)]
 pub(super) struct Oddities {
-    found: Vec<(usize, Why)>,
+    found: Vec<(usize, Oddity)>,
     /// Whether any text of the body could be odd at all.
     may_be: bool,
 }
 
 /// Why it is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum Oddity {
     /// A name that some core reads as this one.
     ReadsAs(&'static str),
     /// Text, or a name, with a control character.
@@ -43,11 +43,11 @@ pub(super) fn takes_lines(name: &str) -> bool {
 }
 
 /// What is odd about a text.
-fn find(text: &str, takes_lines: bool) -> Option<Why> {
+fn find(text: &str, takes_lines: bool) -> Option<Oddity> {
     text.chars().find_map(|character| match character {
         '\r' | '\n' | '\t' if takes_lines => None,
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => Some(Why::Direction),
-        character => character.is_control().then_some(Why::Control),
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => Some(Oddity::Direction),
+        character => character.is_control().then_some(Oddity::Control),
     })
 }
 
@@ -63,7 +63,7 @@ impl Oddities {
         }
     }
 
-    pub(super) fn note(&mut self, at: usize, why: Why) {
+    pub(super) fn note(&mut self, at: usize, why: Oddity) {
         if self.found.len() < MAX_NOTED {
             self.found.push((at, why));
         }
@@ -80,7 +80,7 @@ impl Oddities {
 
     /// Says what is odd, in the order of the rules.
     pub(super) fn report(&self, text: &str, violations: &mut Violations) {
-        let is_name = |found: &&(usize, Why)| matches!(found.1, Why::ReadsAs(_));
+        let is_name = |found: &&(usize, Oddity)| matches!(found.1, Oddity::ReadsAs(_));
         let names = self.found.iter().filter(is_name);
         let texts = self.found.iter().filter(|found| !is_name(found));
         for (at, why) in names.chain(texts) {
@@ -89,7 +89,7 @@ impl Oddities {
     }
 }
 
-impl Why {
+impl Oddity {
     fn text(self) -> String {
         match self {
             Self::ReadsAs(known) => format!(
@@ -202,20 +202,20 @@ mod tests {
         for (text, why) in [
             ("plain", None),
             ("Bær – € 😀 \u{a0}\u{200b}\u{2028}\u{2065}\u{206a}", None),
-            ("a\0", Some(Why::Control)),
-            ("a\u{7f}", Some(Why::Control)),
-            ("\u{80}", Some(Why::Control)),
-            ("\u{9f}", Some(Why::Control)),
-            ("a\nb", Some(Why::Control)),
-            ("\u{202a}", Some(Why::Direction)),
-            ("\u{202e}", Some(Why::Direction)),
-            ("\u{2066}", Some(Why::Direction)),
-            ("\u{2069}", Some(Why::Direction)),
+            ("a\0", Some(Oddity::Control)),
+            ("a\u{7f}", Some(Oddity::Control)),
+            ("\u{80}", Some(Oddity::Control)),
+            ("\u{9f}", Some(Oddity::Control)),
+            ("a\nb", Some(Oddity::Control)),
+            ("\u{202a}", Some(Oddity::Direction)),
+            ("\u{202e}", Some(Oddity::Direction)),
+            ("\u{2066}", Some(Oddity::Direction)),
+            ("\u{2069}", Some(Oddity::Direction)),
         ] {
             assert_eq!(find(text, false), why, "{text:?}");
         }
         assert_eq!(find("a\r\n\tb", true), None);
-        assert_eq!(find("a\u{b}", true), Some(Why::Control));
-        assert_eq!(find("a\n\u{202e}", true), Some(Why::Direction));
+        assert_eq!(find("a\u{b}", true), Some(Oddity::Control));
+        assert_eq!(find("a\n\u{202e}", true), Some(Oddity::Direction));
     }
 }

@@ -1,8 +1,8 @@
 //! What is read of a payment (§Payment creation request), and nothing else of it (PAY-14).
 
 use super::{
-    json::{Malformed, Members, Reader},
-    value::{Found, Part},
+    json::{Malformed, ReadMembers, Reader},
+    value::{ObjectMember, TextMember},
 };
 
 /// The members of a payment: no other may be read as one of them (PAY-14).
@@ -26,45 +26,45 @@ const ADDRESS: [&str; 5] = ["street", "buildingNumber", "postalCode", "city", "c
 /// A payment, as far as rules look at it.
 #[derive(Debug, Default)]
 pub(super) struct Payment<'a> {
-    pub(super) amount: Part<Money<'a>>,
-    pub(super) creditor_name: Found<'a>,
-    pub(super) creditor_agent: Found<'a>,
-    pub(super) creditor_account: Part<Account<'a>>,
-    pub(super) creditor_address: Part<Address<'a>>,
-    pub(super) debtor_account: Part<Account<'a>>,
-    pub(super) remittance: Found<'a>,
-    pub(super) purpose: Found<'a>,
-    pub(super) execution_date: Found<'a>,
-    pub(super) reporting_code: Found<'a>,
-    pub(super) reporting_information: Found<'a>,
+    pub(super) amount: ObjectMember<Money<'a>>,
+    pub(super) creditor_name: TextMember<'a>,
+    pub(super) creditor_agent: TextMember<'a>,
+    pub(super) creditor_account: ObjectMember<Account<'a>>,
+    pub(super) creditor_address: ObjectMember<Address<'a>>,
+    pub(super) debtor_account: ObjectMember<Account<'a>>,
+    pub(super) remittance: TextMember<'a>,
+    pub(super) purpose: TextMember<'a>,
+    pub(super) execution_date: TextMember<'a>,
+    pub(super) reporting_code: TextMember<'a>,
+    pub(super) reporting_information: TextMember<'a>,
 }
 
 /// §Amount object.
 #[derive(Debug, Default)]
 pub(super) struct Money<'a> {
-    pub(super) amount: Found<'a>,
-    pub(super) currency: Found<'a>,
+    pub(super) amount: TextMember<'a>,
+    pub(super) currency: TextMember<'a>,
 }
 
 /// §Account reference.
 #[derive(Debug, Default)]
 pub(super) struct Account<'a> {
-    pub(super) iban: Found<'a>,
-    pub(super) bban: Found<'a>,
-    pub(super) currency: Found<'a>,
+    pub(super) iban: TextMember<'a>,
+    pub(super) bban: TextMember<'a>,
+    pub(super) currency: TextMember<'a>,
 }
 
 /// §Address.
 #[derive(Debug, Default)]
 pub(super) struct Address<'a> {
-    pub(super) street: Found<'a>,
-    pub(super) building_number: Found<'a>,
-    pub(super) postal_code: Found<'a>,
-    pub(super) city: Found<'a>,
-    pub(super) country: Found<'a>,
+    pub(super) street: TextMember<'a>,
+    pub(super) building_number: TextMember<'a>,
+    pub(super) postal_code: TextMember<'a>,
+    pub(super) city: TextMember<'a>,
+    pub(super) country: TextMember<'a>,
 }
 
-impl<'a> Members<'a> for Payment<'a> {
+impl<'a> ReadMembers<'a> for Payment<'a> {
     fn member(&mut self, name: &str, reader: &mut Reader<'a>) -> Result<(), Malformed> {
         let text = match name {
             "creditorName" => &mut self.creditor_name,
@@ -94,7 +94,7 @@ impl<'a> Payment<'a> {
     }
 }
 
-impl<'a> Members<'a> for Money<'a> {
+impl<'a> ReadMembers<'a> for Money<'a> {
     fn member(&mut self, name: &str, reader: &mut Reader<'a>) -> Result<(), Malformed> {
         match name {
             "amount" => self.amount = reader.found()?,
@@ -105,7 +105,7 @@ impl<'a> Members<'a> for Money<'a> {
     }
 }
 
-impl<'a> Members<'a> for Account<'a> {
+impl<'a> ReadMembers<'a> for Account<'a> {
     fn member(&mut self, name: &str, reader: &mut Reader<'a>) -> Result<(), Malformed> {
         match name {
             "iban" => self.iban = reader.found()?,
@@ -117,7 +117,7 @@ impl<'a> Members<'a> for Account<'a> {
     }
 }
 
-impl<'a> Members<'a> for Address<'a> {
+impl<'a> ReadMembers<'a> for Address<'a> {
     fn member(&mut self, name: &str, reader: &mut Reader<'a>) -> Result<(), Malformed> {
         match name {
             "street" => self.street = reader.found()?,

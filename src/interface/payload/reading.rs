@@ -5,10 +5,10 @@
 
 use super::{
     basket::Basket,
-    json::{Members, Reader},
+    json::{ReadMembers, Reader},
     payment::{Account, Payment},
     read,
-    value::{Found, Part},
+    value::{ObjectMember, TextMember},
 };
 use crate::interface::operations::Schema;
 
@@ -35,21 +35,21 @@ pub fn reading(body: &[u8], schema: Schema) -> Vec<(&'static str, String)> {
     }
 }
 
-fn object<'a, T: Members<'a>>(text: &'a str) -> Option<T> {
+fn object<'a, T: ReadMembers<'a>>(text: &'a str) -> Option<T> {
     match read(text, Reader::part) {
-        Ok((Part::Object(object), _)) => Some(object),
+        Ok((ObjectMember::Object(object), _)) => Some(object),
         _ => None,
     }
 }
 
-type Member<'p, 'a> = (&'static str, &'p Found<'a>);
+type Member<'p, 'a> = (&'static str, &'p TextMember<'a>);
 
 fn strings<'p, 'a: 'p>(
     members: impl Iterator<Item = Member<'p, 'a>>,
 ) -> Vec<(&'static str, String)> {
     let texts = members.filter_map(|(path, found)| match found {
-        Found::Text(text) => Some((path, text.clone().into_owned())),
-        Found::Absent | Found::Other(_) => None,
+        TextMember::Text(text) => Some((path, text.clone().into_owned())),
+        TextMember::Absent | TextMember::Other(_) => None,
     });
     texts.collect()
 }
@@ -61,7 +61,7 @@ fn shared<'p, 'a>(payment: &'p Payment<'a>) -> Vec<Member<'p, 'a>> {
         ("creditorAgent", &payment.creditor_agent),
         ("remittanceInformationUnstructured", &payment.remittance),
     ];
-    if let Part::Object(money) = &payment.amount {
+    if let ObjectMember::Object(money) = &payment.amount {
         members.push(("instructedAmount.amount", &money.amount));
         members.push(("instructedAmount.currency", &money.currency));
     }
@@ -81,16 +81,16 @@ fn shared<'p, 'a>(payment: &'p Payment<'a>) -> Vec<Member<'p, 'a>> {
 }
 
 fn account<'p, 'a>(
-    account: &'p Part<Account<'a>>,
+    account: &'p ObjectMember<Account<'a>>,
     [iban, bban, currency]: [&'static str; 3],
 ) -> Vec<Member<'p, 'a>> {
     match account {
-        Part::Object(account) => vec![
+        ObjectMember::Object(account) => vec![
             (iban, &account.iban),
             (bban, &account.bban),
             (currency, &account.currency),
         ],
-        Part::Absent | Part::Other(_) => Vec::new(),
+        ObjectMember::Absent | ObjectMember::Other(_) => Vec::new(),
     }
 }
 
@@ -105,7 +105,7 @@ fn own<'p, 'a>(payment: &'p Payment<'a>) -> Vec<Member<'p, 'a>> {
             &payment.reporting_information,
         ),
     ];
-    if let Part::Object(address) = &payment.creditor_address {
+    if let ObjectMember::Object(address) = &payment.creditor_address {
         members.extend([
             ("creditorAddress.street", &address.street),
             ("creditorAddress.buildingNumber", &address.building_number),

@@ -6,7 +6,7 @@ use super::{
     currency::{self, MinorUnits},
     iban,
     payment::{Account, Payment},
-    value::{Found, Part},
+    value::{ObjectMember, TextMember},
     violation::Violations,
 };
 use crate::interface::{Code, day};
@@ -59,15 +59,18 @@ pub(super) fn other_product(payment: &Payment<'_>, violations: &mut Violations) 
 /// PAY-3.
 fn required(payment: &Payment<'_>, violations: &mut Violations) {
     let stands = [
-        ("instructedAmount", !matches!(payment.amount, Part::Absent)),
-        ("creditorName", payment.creditor_name != Found::Absent),
+        (
+            "instructedAmount",
+            !matches!(payment.amount, ObjectMember::Absent),
+        ),
+        ("creditorName", payment.creditor_name != TextMember::Absent),
         (
             "creditorAccount",
-            !matches!(payment.creditor_account, Part::Absent),
+            !matches!(payment.creditor_account, ObjectMember::Absent),
         ),
         (
             "debtorAccount",
-            !matches!(payment.debtor_account, Part::Absent),
+            !matches!(payment.debtor_account, ObjectMember::Absent),
         ),
     ];
     for (path, _) in stands.iter().filter(|(_, stands)| !stands) {
@@ -78,9 +81,9 @@ fn required(payment: &Payment<'_>, violations: &mut Violations) {
 /// PAY-4.
 fn amount(payment: &Payment<'_>, violations: &mut Violations) {
     let money = match &payment.amount {
-        Part::Absent => return,
-        Part::Object(money) => money,
-        Part::Other(kind) => {
+        ObjectMember::Absent => return,
+        ObjectMember::Object(money) => money,
+        ObjectMember::Other(kind) => {
             let text = format!("it is {kind}; it must be an object with amount and currency");
             return violations.add("instructedAmount", text);
         }
@@ -93,7 +96,7 @@ fn amount(payment: &Payment<'_>, violations: &mut Violations) {
         Ok(amount) => amount,
         Err(text) => return violations.add(AMOUNT, text),
     };
-    if let Found::Text(code) = &money.currency
+    if let TextMember::Text(code) = &money.currency
         && let Some(MinorUnits::Exactly(digits)) = currency::minor_units(code)
         && amount.scale() != digits
     {
@@ -110,18 +113,18 @@ fn amount(payment: &Payment<'_>, violations: &mut Violations) {
 
 /// PAY-5.
 fn currencies(payment: &Payment<'_>, violations: &mut Violations) {
-    let mut judge = |found: &Found<'_>, path: &str| {
+    let mut judge = |found: &TextMember<'_>, path: &str| {
         let code = violations.required(found, path, "a currency such as NOK");
         if code.is_some_and(|code| currency::minor_units(code).is_none()) {
             let text = "it is not one of the currencies that are accepted: three capitals, such as NOK or EUR";
             violations.add(path, text);
         }
     };
-    if let Part::Object(money) = &payment.amount {
+    if let ObjectMember::Object(money) = &payment.amount {
         judge(&money.currency, CURRENCY);
     }
     for (account, paths) in both_accounts(payment) {
-        if let Part::Object(account) = account {
+        if let ObjectMember::Object(account) = account {
             judge(&account.currency, paths.currency);
         }
     }
@@ -131,9 +134,9 @@ fn currencies(payment: &Payment<'_>, violations: &mut Violations) {
 fn accounts(payment: &Payment<'_>, violations: &mut Violations) {
     for (account, paths) in both_accounts(payment) {
         match account {
-            Part::Absent => {}
-            Part::Object(account) => numbers(account, paths, violations),
-            Part::Other(kind) => {
+            ObjectMember::Absent => {}
+            ObjectMember::Object(account) => numbers(account, paths, violations),
+            ObjectMember::Other(kind) => {
                 let text =
                     format!("it is {kind}; it must be an object with iban or bban, and currency");
                 violations.add(paths.account, text);
@@ -164,7 +167,9 @@ const DEBTOR: Paths = Paths {
     currency: "debtorAccount.currency",
 };
 
-fn both_accounts<'p, 'a>(payment: &'p Payment<'a>) -> [(&'p Part<Account<'a>>, &'static Paths); 2] {
+fn both_accounts<'p, 'a>(
+    payment: &'p Payment<'a>,
+) -> [(&'p ObjectMember<Account<'a>>, &'static Paths); 2] {
     [
         (&payment.creditor_account, &CREDITOR),
         (&payment.debtor_account, &DEBTOR),
@@ -173,12 +178,12 @@ fn both_accounts<'p, 'a>(payment: &'p Payment<'a>) -> [(&'p Part<Account<'a>>, &
 
 fn numbers(account: &Account<'_>, paths: &Paths, violations: &mut Violations) {
     match (&account.iban, &account.bban) {
-        (Found::Absent, Found::Absent) => {
+        (TextMember::Absent, TextMember::Absent) => {
             let text = "it has neither iban nor bban; one of them must stand";
             violations.add(paths.account, text);
         }
-        (Found::Absent, bban) => violations.length(bban, paths.bban, 1, MAX_BBAN),
-        (iban, Found::Absent) => self::iban(iban, paths.iban, violations),
+        (TextMember::Absent, bban) => violations.length(bban, paths.bban, 1, MAX_BBAN),
+        (iban, TextMember::Absent) => self::iban(iban, paths.iban, violations),
         (_, _) => {
             let text = "it has both iban and bban; one of them must stand";
             violations.add(paths.account, text);
@@ -186,7 +191,7 @@ fn numbers(account: &Account<'_>, paths: &Paths, violations: &mut Violations) {
     }
 }
 
-fn iban(found: &Found<'_>, path: &str, violations: &mut Violations) {
+fn iban(found: &TextMember<'_>, path: &str, violations: &mut Violations) {
     let Some(text) = violations.text(found, path) else {
         return;
     };
@@ -200,9 +205,9 @@ fn iban(found: &Found<'_>, path: &str, violations: &mut Violations) {
 
 /// PAY-7, the part that demands one.
 fn agent_required(payment: &Payment<'_>, violations: &mut Violations) {
-    if let Part::Object(account) = &payment.creditor_account
-        && account.bban != Found::Absent
-        && payment.creditor_agent == Found::Absent
+    if let ObjectMember::Object(account) = &payment.creditor_account
+        && account.bban != TextMember::Absent
+        && payment.creditor_agent == TextMember::Absent
     {
         let text = "missing: a creditorAccount with bban needs the BIC of its bank";
         violations.add(AGENT, text);
@@ -226,9 +231,9 @@ fn creditor_name(payment: &Payment<'_>, violations: &mut Violations) {
 /// PAY-8, the address.
 fn address(payment: &Payment<'_>, violations: &mut Violations) {
     let address = match &payment.creditor_address {
-        Part::Absent => return,
-        Part::Object(address) => address,
-        Part::Other(kind) => {
+        ObjectMember::Absent => return,
+        ObjectMember::Object(address) => address,
+        ObjectMember::Other(kind) => {
             let text = format!("it is {kind}; it must be an object with country");
             return violations.add("creditorAddress", text);
         }
@@ -276,38 +281,39 @@ fn reporting(payment: &Payment<'_>, violations: &mut Violations) {
 /// at their edge. There is none here: the core has the rate that it settles by, and a gateway with another one, or with
 /// yesterday's, would refuse payments that the bank takes. docs/upstream-contract.md says so to the core's team.
 fn large_transfer(payment: &Payment<'_>, violations: &mut Violations) {
-    let Part::Object(money) = &payment.amount else {
+    let ObjectMember::Object(money) = &payment.amount else {
         return;
     };
-    let (Found::Text(amount), Found::Text(currency)) = (&money.amount, &money.currency) else {
+    let (TextMember::Text(amount), TextMember::Text(currency)) = (&money.amount, &money.currency)
+    else {
         return;
     };
     if currency != "NOK" || !Amount::parse(amount).is_ok_and(Amount::is_large) {
         return;
     }
     let text = "missing or empty: a transfer of 100000.00 NOK or more says what it is for";
-    if payment.reporting_code == Found::Absent {
+    if payment.reporting_code == TextMember::Absent {
         violations.add(REPORTING_CODE, text);
     }
     match &payment.reporting_information {
-        Found::Absent => violations.add(REPORTING_INFORMATION, text),
-        Found::Text(found) if found.is_empty() => violations.add(REPORTING_INFORMATION, text),
-        Found::Text(_) | Found::Other(_) => {}
+        TextMember::Absent => violations.add(REPORTING_INFORMATION, text),
+        TextMember::Text(found) if found.is_empty() => violations.add(REPORTING_INFORMATION, text),
+        TextMember::Text(_) | TextMember::Other(_) => {}
     }
 }
 
 /// PAY-12.
 fn execution_date(payment: &Payment<'_>, today: Date, violations: &mut Violations) {
     let text = match &payment.execution_date {
-        Found::Absent => return,
-        Found::Text(text) => match day::parse(text) {
+        TextMember::Absent => return,
+        TextMember::Text(text) => match day::parse(text) {
             Some(date) if date < today => {
                 format!("it has passed: today is {today} where the bank is")
             }
             Some(_) => return,
             None => day::EXPECTED.to_owned(),
         },
-        Found::Other(kind) => format!("it is {kind}; it must be a string such as \"{today}\""),
+        TextMember::Other(kind) => format!("it is {kind}; it must be a string such as \"{today}\""),
     };
     violations.add_as(Code::ExecutionDateInvalid, EXECUTION_DATE, text);
 }

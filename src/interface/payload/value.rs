@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt};
 
 /// What a value is, where no string was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum JsonKind {
     Text,
     Number,
     Boolean,
@@ -13,7 +13,7 @@ pub(super) enum Kind {
     Object,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for JsonKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Text => "a string",
@@ -28,24 +28,24 @@ impl fmt::Display for Kind {
 
 /// What stands where a string is expected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Found<'a> {
+pub(super) enum TextMember<'a> {
     /// No such member.
     #[default]
     Absent,
     /// A string, decoded.
     Text(Cow<'a, str>),
     /// Something else.
-    Other(Kind),
+    Other(JsonKind),
 }
 
 /// What stands where an object is expected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Part<T> {
+pub(super) enum ObjectMember<T> {
     /// No such member.
     #[default]
     Absent,
     /// An object, with what is known of it.
     Object(T),
     /// Something else.
-    Other(Kind),
+    Other(JsonKind),
 }

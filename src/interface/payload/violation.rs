@@ -1,6 +1,6 @@
 //! Everything found wrong with a body, in the order of the rules (PAY-2).
 
-use super::value::Found;
+use super::value::TextMember;
 use crate::interface::{Code, Fault, Reason};
 
 /// What was found so far.
@@ -28,13 +28,13 @@ impl Violations {
     /// The string of a member that may be left out; anything else that stands there is a violation.
     pub(super) fn text<'f>(
         &mut self,
-        found: &'f Found<'_>,
+        found: &'f TextMember<'_>,
         path: impl Into<String>,
     ) -> Option<&'f str> {
         match found {
-            Found::Text(text) => Some(text),
-            Found::Absent => None,
-            Found::Other(kind) => {
+            TextMember::Text(text) => Some(text),
+            TextMember::Absent => None,
+            TextMember::Other(kind) => {
                 self.add(path, format!("it is {kind}; it must be a string"));
                 None
             }
@@ -44,18 +44,18 @@ impl Violations {
     /// The string of a member that must stand.
     pub(super) fn required<'f>(
         &mut self,
-        found: &'f Found<'_>,
+        found: &'f TextMember<'_>,
         path: &str,
         expected: &str,
     ) -> Option<&'f str> {
-        if *found == Found::Absent {
+        if *found == TextMember::Absent {
             self.add(path, format!("missing: {expected}"));
         }
         self.text(found, path)
     }
 
     /// A string of so many characters: characters, not bytes.
-    pub(super) fn length(&mut self, found: &Found<'_>, path: &str, least: usize, most: usize) {
+    pub(super) fn length(&mut self, found: &TextMember<'_>, path: &str, least: usize, most: usize) {
         let Some(text) = self.text(found, path) else {
             return;
         };

@@ -14,7 +14,7 @@ use super::{
     operations::{Operation, Parameter, ParameterKind},
 };
 use jiff::civil::Date;
-use name::Name;
+use name::QueryName;
 use std::borrow::Cow;
 
 pub use name::is_word as is_parameter_name;
@@ -38,7 +38,7 @@ pub struct Query<'a> {
 #[derive(Debug)]
 struct Piece<'a> {
     raw: &'a str,
-    name: Name<'a>,
+    name: QueryName<'a>,
     /// Decoded; none where it cannot be.
     value: Option<Cow<'a, str>>,
     /// The parameter of that name and its place among the operation's.
@@ -115,11 +115,11 @@ impl<'a> Query<'a> {
                 .filter(|piece| piece.parameter == Some(at))
             {
                 match value::read(parameter.kind, piece.value.as_deref()) {
-                    Ok(value::Value::From(date)) => self.from = Some(date),
-                    Ok(value::Value::To(date)) => self.to = Some(date),
-                    Ok(value::Value::Offset(offset)) => self.offset = Some(offset),
-                    Ok(value::Value::Limit(limit)) => self.limit = Some(limit),
-                    Ok(value::Value::Other) => {}
+                    Ok(value::QueryValue::From(date)) => self.from = Some(date),
+                    Ok(value::QueryValue::To(date)) => self.to = Some(date),
+                    Ok(value::QueryValue::Offset(offset)) => self.offset = Some(offset),
+                    Ok(value::QueryValue::Limit(limit)) => self.limit = Some(limit),
+                    Ok(value::QueryValue::Other) => {}
                     Err(text) => faults.push(malformed(&parameter.name, text)),
                 }
             }
@@ -231,7 +231,7 @@ fn pieces<'a>(raw: &'a str, parameters: &[Parameter]) -> Vec<Piece<'a>> {
     let pieces = raw.split('&').filter(|piece| !piece.is_empty());
     let read = pieces.map(|raw| {
         let (name, value) = raw.split_once('=').unwrap_or((raw, ""));
-        let name = Name::decode(name);
+        let name = QueryName::decode(name);
         let parameter = parameters
             .iter()
             .position(|parameter| name.is(&parameter.name));

@@ -9,13 +9,13 @@ const MAX_SHOWN: usize = 64;
 
 /// A name of a query, decoded.
 #[derive(Debug)]
-pub(super) struct Name<'a> {
+pub(super) struct QueryName<'a> {
     /// As received where it cannot be decoded.
     text: Cow<'a, str>,
     readable: bool,
 }
 
-impl<'a> Name<'a> {
+impl<'a> QueryName<'a> {
     pub(super) fn decode(raw: &'a str) -> Self {
         match decode(raw) {
             Some(text) => Self {
@@ -151,10 +151,10 @@ mod tests {
             "dateFrom[a][b]",
             "date[From",
         ] {
-            assert!(Name::decode(near).looks_like("dateFrom"), "{near}");
+            assert!(QueryName::decode(near).looks_like("dateFrom"), "{near}");
         }
-        assert!(Name::decode("off%C5%BFet").looks_like("offset"));
-        assert!(Name::decode("boo%E2%84%AAingStatus").looks_like("bookingStatus"));
+        assert!(QueryName::decode("off%C5%BFet").looks_like("offset"));
+        assert!(QueryName::decode("boo%E2%84%AAingStatus").looks_like("bookingStatus"));
         for other in [
             "date",
             "dateFroms",
@@ -164,9 +164,9 @@ mod tests {
             "",
             "d%C3%A5teFrom",
         ] {
-            assert!(!Name::decode(other).looks_like("dateFrom"), "{other}");
+            assert!(!QueryName::decode(other).looks_like("dateFrom"), "{other}");
         }
-        assert!(Name::decode("%64ateFrom").is("dateFrom"));
+        assert!(QueryName::decode("%64ateFrom").is("dateFrom"));
     }
 
     #[test]
@@ -197,8 +197,8 @@ mod tests {
     #[test]
     fn what_cannot_be_read() {
         for bad in ["%", "%4", "%zz", "a%C3", "a%00", "a%0Ab", "%ff"] {
-            assert!(!Name::decode(bad).is_readable(), "{bad}");
+            assert!(!QueryName::decode(bad).is_readable(), "{bad}");
         }
-        assert!(Name::decode("a+b%20%C3%A6").is_readable());
+        assert!(QueryName::decode("a+b%20%C3%A6").is_readable());
     }
 }

@@ -12,7 +12,7 @@ fn operation(name: &str) -> Operation {
 /// What is found wrong, as `reason name`.
 fn found(query: &str, operation: &Operation, psu_present: bool) -> Vec<String> {
     let shown = |fault: &Fault| match &fault.place {
-        crate::interface::Place::Query(name) => format!("{} {name}", fault.reason.slug()),
+        crate::interface::FaultPlace::Query(name) => format!("{} {name}", fault.reason.slug()),
         other => panic!("{other:?}"),
     };
     match Query::read(Some(query), operation, psu_present) {

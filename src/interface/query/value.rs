@@ -5,7 +5,7 @@ use jiff::civil::Date;
 use std::borrow::Cow;
 
 /// What a value is to the rules that look at several.
-pub(super) enum Value {
+pub(super) enum QueryValue {
     From(Date),
     To(Date),
     Offset(i32),
@@ -20,20 +20,20 @@ type Expected = Cow<'static, str>;
 pub const BOOKING_STATUSES: [&str; 4] = ["booked", "pending", "both", "all"];
 
 /// Reads a decoded value; `None` is one that cannot be decoded.
-pub(super) fn read(kind: ParameterKind, text: Option<&str>) -> Result<Value, Expected> {
+pub(super) fn read(kind: ParameterKind, text: Option<&str>) -> Result<QueryValue, Expected> {
     let Some(text) = text else {
         return Err("it is not percent-encoded UTF-8".into());
     };
     let day = || day::parse(text).ok_or(Cow::Borrowed(day::EXPECTED));
     match kind {
-        ParameterKind::Date => day().map(|_| Value::Other),
-        ParameterKind::DateFrom => day().map(Value::From),
-        ParameterKind::DateTo => day().map(Value::To),
-        ParameterKind::Offset => number(text, 0).map(Value::Offset),
-        ParameterKind::Limit => number(text, 1).map(Value::Limit),
+        ParameterKind::Date => day().map(|_| QueryValue::Other),
+        ParameterKind::DateFrom => day().map(QueryValue::From),
+        ParameterKind::DateTo => day().map(QueryValue::To),
+        ParameterKind::Offset => number(text, 0).map(QueryValue::Offset),
+        ParameterKind::Limit => number(text, 1).map(QueryValue::Limit),
         ParameterKind::Boolean => one_of(text, &["true", "false"]),
         ParameterKind::BookingStatus => one_of(text, &BOOKING_STATUSES),
-        ParameterKind::Text => Ok(Value::Other),
+        ParameterKind::Text => Ok(QueryValue::Other),
     }
 }
 
@@ -46,9 +46,9 @@ fn number(text: &str, least: i32) -> Result<i32, Expected> {
         .ok_or_else(|| format!("it must be a number from {least} to {}", i32::MAX).into())
 }
 
-fn one_of(text: &str, words: &[&str]) -> Result<Value, Expected> {
+fn one_of(text: &str, words: &[&str]) -> Result<QueryValue, Expected> {
     if words.contains(&text) {
-        Ok(Value::Other)
+        Ok(QueryValue::Other)
     } else {
         Err(format!("it must be one of: {}", words.join(", ")).into())
     }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     admission::{Snapshot, Stage, Verdict},
-    interface::{Place, Reason, Refusal, headers::date, operations::AnsweredBy},
+    interface::{FaultPlace, Reason, Refusal, headers::date, operations::AnsweredBy},
     tools::{
         saved::{SavedRequest, Wire},
         visible::{tame, visible},
@@ -125,10 +125,10 @@ fn refused(refusal: &Refusal, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "  {}", reason.title())?;
     for fault in refusal.faults() {
         let place = match &fault.place {
-            Place::Request => "the request",
-            Place::Header(name) => name,
-            Place::Query(name) | Place::Member(name) => name.as_str(),
-            Place::Body => "the body",
+            FaultPlace::Request => "the request",
+            FaultPlace::Header(name) => name,
+            FaultPlace::Query(name) | FaultPlace::Member(name) => name.as_str(),
+            FaultPlace::Body => "the body",
         };
         writeln!(
             out,

@@ -6,7 +6,7 @@ pub(super) mod faults;
 use super::changed;
 use faults::{CROSS_BORDER, Fault, SHARED, basket_faults, malformed};
 use jiff::civil::date;
-use portvakt::interface::{Code, Place, operations::Schema, payload};
+use portvakt::interface::{Code, FaultPlace, operations::Schema, payload};
 use proptest::{
     collection::{btree_set, vec},
     option,
@@ -183,7 +183,7 @@ fn paths_of(body: &[u8], schema: Schema) -> Vec<String> {
         .unwrap_or_default()
         .into_iter()
         .map(|fault| match fault.place {
-            Place::Member(path) => {
+            FaultPlace::Member(path) => {
                 let is_date = path == "requestedExecutionDate";
                 assert_eq!(fault.code == Some(Code::ExecutionDateInvalid), is_date);
                 path

@@ -42,7 +42,7 @@ fn changed(path: &str, value: Option<Value>) -> Value {
 fn wrong(body: &[u8], schema: Schema) -> Vec<String> {
     let faults = check(body, schema, today()).err().unwrap_or_default();
     let shown = |fault: &Fault| match &fault.place {
-        crate::interface::Place::Member(path) => format!("{path}: {}", fault.text),
+        crate::interface::FaultPlace::Member(path) => format!("{path}: {}", fault.text),
         _ => format!("{}: {}", fault.reason.slug(), fault.text),
     };
     faults.iter().map(shown).collect()
