@@ -13,6 +13,7 @@
 
 use portvakt::{
     clock::Timestamp,
+    interface::headers::PsuId,
     state::{
         ClaimRequest, Decision, Hash, Kept, PsuRef, QuotaClaim, RequestIdClaim, Retention,
         StateSettings,
@@ -181,7 +182,7 @@ async fn memory(folder: &Path) {
     let store = Kept::open(&settings).unwrap();
     let look_up = async |psus: std::ops::Range<u64>| {
         for psu in psus {
-            let psu = u128::from(psu);
+            let psu = PsuId::from_bits(psu.into());
             assert!(store.psu(PsuRef { tpp: TPP, psu }).await.unwrap().is_some());
         }
     };
@@ -237,7 +238,7 @@ async fn look_up(store: &Kept, known: u64, rounds: u32, warm: bool) -> Duration 
     for round in 0..rounds {
         let who = PsuRef {
             tpp: TPP,
-            psu: u128::from(u64::from(round % 10) * (known / 10)),
+            psu: PsuId::from_bits((u64::from(round % 10) * (known / 10)).into()),
         };
         let found = if warm {
             store.psu(who).await
@@ -253,7 +254,7 @@ async fn look_up(store: &Kept, known: u64, rounds: u32, warm: bool) -> Duration 
 fn fill_psus(settings: &StateSettings, known: u64) -> u64 {
     let store = Kept::open(settings).unwrap();
     let mut hashes: Vec<Hash> = (0..known)
-        .map(|psu| store.keys().psu(u128::from(psu)))
+        .map(|psu| store.keys().psu(PsuId::from_bits(psu.into())))
         .collect();
     drop(store);
     hashes.sort_unstable();

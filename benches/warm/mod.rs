@@ -28,7 +28,7 @@ use portvakt::{
     clock::{Clock, Timestamp},
     gateway::forward::upstream_head,
     interface::{
-        headers::Fields,
+        headers::{Fields, PsuId, RequestId, SessionId},
         operations::{Catalogue, Environment, builtin},
     },
     sca::{Links, TokenKeys},
@@ -200,7 +200,7 @@ impl Warm {
                 record,
                 outcome: Outcome::Forwarded(200),
                 status: Some(200),
-                request_id: self.headers.get("x-request-id"),
+                request_id: request_id(&self.headers).as_ref(),
                 operator: None,
                 upstream: Some(Duration::from_millis(1)),
                 at: NOW,
@@ -229,6 +229,11 @@ impl Warm {
         let key = self.certificate.key();
         key.verify_sig(message, black_box(&self.signature)).unwrap();
     }
+}
+
+/// X-Request-ID, as the gateway has it when the head has come.
+fn request_id(headers: &HeaderMap) -> Option<RequestId> {
+    headers.get("x-request-id").and_then(RequestId::parse)
 }
 
 fn snapshot(anchor: &[u8]) -> Snapshot {
@@ -272,10 +277,10 @@ fn kept(folder: &TempDir) -> Kept {
         completion: Some(Completion {
             who: PsuRef {
                 tpp: "PSDNO-FSA-123456",
-                psu: uuid::Uuid::parse_str(PSU).unwrap().as_u128(),
+                psu: PsuId::parse(PSU.as_bytes()).unwrap(),
             },
             corporate: None,
-            session: SESSION.as_bytes(),
+            session: SessionId::from_text(SESSION).unwrap(),
             consent: Some(None),
         }),
         now: NOW,

@@ -92,7 +92,7 @@ impl<'a> Stranger<'a> {
                 record: &record,
                 outcome: Outcome::Refused(refusal.reason()),
                 status: Some(refusal.reason().status()),
-                request_id: sent.headers.get("x-request-id"),
+                request_id: super::request_id(&sent.headers).as_ref(),
                 operator: None,
                 upstream: None,
                 at: NOW,

@@ -2,13 +2,14 @@
 
 use super::{
     Asked, Claim, Grant, Head, IntactBody, Judged, Registered, Signed, Tpp, Unrevoked,
+    envelope::Envelope,
     proven::{Evidence, ProvenRequest},
     sca,
 };
 use crate::interface::{
     Reason, Refusal,
     headers::{
-        self,
+        self, CorporateId,
         accept_fix::{self, Fixes},
     },
     operations::{Body, Environment, Operation, Sca, Takes},
@@ -33,7 +34,7 @@ pub struct Admitted {
     host: Box<[u8]>,
     peer: Option<SocketAddr>,
     headers: Vec<(HeaderName, HeaderValue)>,
-    psu_present: bool,
+    envelope: Envelope,
     links: Arc<Links>,
     at: Timestamp,
     body: Bytes,
@@ -56,12 +57,12 @@ impl Admitted {
             operation,
             target: _,
             ids: _,
-            fixes,
+            envelope,
             at,
             body,
             evidence,
         } = proven;
-        let fixes = accept_fix::resolve(fixes, at);
+        let fixes = accept_fix::resolve(envelope.fixes(), at);
         let bodiless = stays_here(&operation, &body, evidence.intact.held());
         Self {
             method: head.method.clone(),
@@ -69,7 +70,7 @@ impl Admitted {
             host: head.host().unwrap_or_default().into(),
             peer: head.peer,
             headers: forwarded_headers(head, &operation, bodiless, fixes, grant.held()),
-            psu_present: head.says_psu_present() && operation.takes == Takes::Whole,
+            envelope,
             body: if bodiless { Bytes::new() } else { body },
             operation,
             environment: world.policy.environment,
@@ -125,7 +126,7 @@ impl Admitted {
 
     /// Whether the caller says that the PSU is present.
     pub const fn psu_present(&self) -> bool {
-        self.psu_present
+        self.envelope.is_psu_present()
     }
 
     /// The TPP, where its certificate and its signature both hold: a certificate alone says nothing of the caller, and one that is
@@ -180,28 +181,32 @@ impl Admitted {
     }
 
     fn pending(&self) -> Option<Pending> {
-        let get = |header: &headers::Header| {
-            let found = self.headers.iter().find(|(name, _)| *name == header.name);
-            let value = found.map(|(_, value)| headers::trim(value.as_bytes()));
-            value.filter(|value| !value.is_empty())
-        };
         let path = self.target.split(|byte| *byte == b'?').next()?;
         let tpp = self.tpp()?.certificate();
-        let grant = self.grant().filter(|grant| grant.bound());
-        sca::pending(
-            get,
+        let bound = self.grant().filter(|grant| grant.bound());
+        let pending = sca::pending(
+            &self.envelope,
             &self.operation,
             self.environment,
             std::str::from_utf8(path).ok()?,
             tpp.tpp_id(),
             tpp.tpp_name(),
-            grant.and_then(Grant::psu),
-        )
+            bound.and_then(Grant::psu),
+        )?;
+        // SCA-17: an agreement that no SCA gave is not the one that was chosen.
+        let unknown = |grant: &Grant| grant.corporate().is_none();
+        let corporate = pending
+            .corporate
+            .filter(|_| !self.grant().is_some_and(unknown));
+        Some(Pending {
+            corporate,
+            ..pending
+        })
     }
 
     /// A PSU-ID that the core may say is the TPP's own, with the agreement that was named beside it (SCA-19): it went
     /// upstream unbound, and the operation needs somebody.
-    pub fn learns(&self) -> Option<(PsuRef<'_>, Option<u128>)> {
+    pub fn learns(&self) -> Option<(PsuRef<'_>, Option<CorporateId>)> {
         let needs_somebody = self.operation.sca != Sca::None;
         let unbound = self
             .grant()

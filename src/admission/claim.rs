@@ -90,14 +90,14 @@ fn still_holds(heard: &Heard<'_>, now: Timestamp) -> Result<(), Refusal> {
 /// REP-1: safe methods are remembered as long as their Date can hold, others for a day. A Date that did not hold and was
 /// observed only is as good as none.
 fn request(heard: &Heard<'_>, kept: &Kept, now: Timestamp) -> Option<RequestIdClaim> {
-    let id = headers::X_REQUEST_ID.get_filled(&heard.head.fields)?;
-    let retention = match heard.head.method.is_safe() {
+    let id = heard.envelope.request_id()?;
+    let retention = match heard.method.is_safe() {
         false => Retention::Day,
         true if heard.world.policy.replay_everywhere => Retention::Date,
         true => Retention::Memory,
     };
     Some(RequestIdClaim {
-        id: kept.keys().request(heard.tpp, headers::trim(id.as_bytes())),
+        id: kept.keys().request(heard.tpp, id),
         date: heard.date.unwrap_or(now),
         retention,
     })
@@ -107,8 +107,8 @@ fn request(heard: &Heard<'_>, kept: &Kept, now: Timestamp) -> Option<RequestIdCl
 fn quota(heard: &Heard<'_>, grant: &Grant, kept: &Kept) -> Option<QuotaClaim> {
     let policy = &heard.world.policy.quota;
     let operation = heard.operation;
-    let counted =
-        !heard.says_psu_present() || policy.psu_present_needs_session && grant.session().is_none();
+    let counted = !heard.envelope.is_psu_present()
+        || policy.psu_present_needs_session && grant.session().is_none();
     let psu = grant
         .psu()
         .filter(|_| counted && operation.quota != Quota::None)?;

@@ -49,17 +49,6 @@ pub enum Framing<'a> {
 }
 
 impl Head<'_> {
-    /// Whether the caller says that the PSU is present: PSU-IP-Address is filled.
-    pub fn says_psu_present(&self) -> bool {
-        headers::PSU_IP_ADDRESS.get_filled(&self.fields).is_some()
-    }
-
-    /// The query as received, without the `?`.
-    pub fn query(&self) -> Option<&str> {
-        let at = memchr::memchr(b'?', self.target)?;
-        std::str::from_utf8(self.target.get(at.checked_add(1)?..)?).ok()
-    }
-
     /// Whether the request names its host, as a header or as `:authority`.
     pub fn host(&self) -> Option<&[u8]> {
         let header = || {

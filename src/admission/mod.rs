@@ -178,6 +178,7 @@ use crate::{
     sca::Links,
     state::Kept,
 };
+use envelope::Envelope;
 use proven::{Evidence, ProvenRequest, Sender};
 use std::sync::Arc;
 
@@ -216,7 +217,7 @@ pub async fn prove<'a>(
     let envelope = envelope::check(head, body.announced(), &operation, policy);
     let envelope = trial.require(Stage::Envelope, envelope)?;
 
-    let asked = trial.judge(Stage::Query, query::judge(head, &operation))?;
+    let asked = trial.judge(Stage::Query, query::judge(target, &envelope, &operation))?;
     let date = trial.judge(Stage::Date, date::judge(&envelope, at))?;
     let from_address = trial.judge(Stage::AddressRate, world.rates.address(head.peer))?;
     let OfSender {
@@ -224,7 +225,7 @@ pub async fn prove<'a>(
         entitled,
         signed,
         of_signer,
-    } = of_sender(head, &operation, &mut trial).await?;
+    } = of_sender(head, &envelope, &operation, &mut trial).await?;
 
     let bytes = body::read(body, &operation, policy).await;
     let bytes = trial.require(Stage::Body, bytes)?;
@@ -239,7 +240,7 @@ pub async fn prove<'a>(
             operation,
             target,
             ids,
-            fixes: envelope.fixes(),
+            envelope,
             at,
             body: bytes,
             evidence: Evidence {
@@ -292,7 +293,7 @@ pub async fn authorise(
             (grant, claim)
         }
     };
-    let named_fixes = request.fixes;
+    let named_fixes = request.envelope.fixes();
     let admitted = Admitted::new(request, Arc::clone(links), grant, claim);
     trial.record.note_admitted(named_fixes, &admitted);
     Ok(Admission::Forward(admitted))
@@ -309,6 +310,7 @@ struct OfSender {
 /// Judges the sender: the certificate, and by the certificate the signature, and by both the rest.
 async fn of_sender(
     head: &Head<'_>,
+    envelope: &Envelope,
     operation: &Operation,
     trial: &mut Trial<'_>,
 ) -> Result<OfSender, Refusal> {
@@ -330,7 +332,7 @@ async fn of_sender(
         Judged::NotJudged(_) => return Err(unjudged()),
     };
     let of_signer = match (&tpp, &signed) {
-        (Judged::Held(tpp), Judged::Held(_)) => of_signer(head, tpp, operation, trial).await?,
+        (Judged::Held(tpp), Judged::Held(_)) => of_signer(envelope, tpp, operation, trial).await?,
         (Judged::Waived(_, because), _) | (_, Judged::Waived(_, because)) => {
             of_nobody(because, trial)?
         }
@@ -354,7 +356,7 @@ struct OfSigner {
 
 /// The checks between the signature and the body. A certificate is public: only who signed with its key is judged.
 async fn of_signer(
-    head: &Head<'_>,
+    envelope: &Envelope,
     tpp: &Tpp,
     operation: &Operation,
     trial: &mut Trial<'_>,
@@ -378,7 +380,7 @@ async fn of_signer(
             trial.judge(Stage::Revocation, found)?
         }
     };
-    let redirectable = redirect::judge(head, tpp, operation, policy);
+    let redirectable = redirect::judge(envelope, tpp, policy);
     let redirectable = trial.judge(Stage::Redirect, redirectable)?;
     Ok(OfSigner {
         within_rate,

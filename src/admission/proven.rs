@@ -5,11 +5,12 @@
 
 use super::{
     Asked, Entitled, Head, IntactBody, Judged, Paced, Redirectable, Registered, Signed, Snapshot,
-    Timely, Tpp, Trial, Unrevoked, ValidPayload, enforcement::Waiver, heard::Heard,
+    Timely, Tpp, Trial, Unrevoked, ValidPayload, enforcement::Waiver, envelope::Envelope,
+    heard::Heard,
 };
 use crate::{
     clock::Timestamp,
-    interface::{Reason, Refusal, headers::accept_fix::Fixes, operations::Operation, path::Target},
+    interface::{Reason, Refusal, operations::Operation, path::Target},
 };
 use bytes::Bytes;
 use std::{borrow::Cow, sync::Arc};
@@ -32,7 +33,7 @@ pub(super) struct ProvenRequest<'a> {
     pub(super) target: Target<'a>,
     /// The ids in its path, decoded (HTTP-10).
     pub(super) ids: Vec<Cow<'a, str>>,
-    pub(super) fixes: Fixes,
+    pub(super) envelope: Envelope,
     pub(super) at: Timestamp,
     pub(super) body: Bytes,
     pub(super) evidence: Evidence,
@@ -92,7 +93,8 @@ impl ProvenRequest<'_> {
         match (tpp, signed, intact) {
             (Judged::Held(tpp), Judged::Held(_), Judged::Held(_)) => {
                 Ok(Sender::Authenticated(Heard {
-                    head: self.head,
+                    method: self.head.method,
+                    envelope: &self.envelope,
                     operation: &self.operation,
                     target: self.target,
                     ids: &self.ids,

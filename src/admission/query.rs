@@ -1,9 +1,10 @@
 //! The query (QRY-1 to QRY-4): the parameters that the operation declares.
 
-use super::Head;
+use super::envelope::Envelope;
 use crate::interface::{
     Refusal,
-    operations::{Operation, ParameterKind, Takes},
+    operations::{Operation, ParameterKind},
+    path::Target,
     query::Query,
 };
 use jiff::civil::Date;
@@ -41,9 +42,12 @@ impl Asked {
     }
 }
 
-pub(super) fn judge(head: &Head<'_>, operation: &Operation) -> Result<Asked, Refusal> {
-    let psu_present = head.says_psu_present() && operation.takes == Takes::Whole;
-    match Query::read(head.query(), operation, psu_present) {
+pub(super) fn judge(
+    target: Target<'_>,
+    envelope: &Envelope,
+    operation: &Operation,
+) -> Result<Asked, Refusal> {
+    match Query::read(target.query(), operation, envelope.is_psu_present()) {
         Ok(query) => Ok(Asked {
             from: query.date_from(),
             offset: query.offset(),

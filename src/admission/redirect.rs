@@ -1,11 +1,7 @@
 //! May this TPP have PSUs redirected to this host (HDR-8, redirect_hosts)?
 
-use super::{Head, Policy, Tpp};
-use crate::interface::{
-    Fault, Reason, Refusal,
-    headers::{self, redirect_uri},
-    operations::{Operation, Takes},
-};
+use super::{Policy, Tpp, envelope::Envelope};
+use crate::interface::{Fault, Reason, Refusal, headers};
 use crate::trust::register;
 
 /// TPP-Redirect-URI, where it stands, names a host that the operator lets this TPP name. Its form is the envelope's.
@@ -17,30 +13,28 @@ pub struct Redirectable {
 
 /// Called once the signature holds: a certificate alone does not say who asks.
 pub(super) fn judge(
-    head: &Head<'_>,
+    envelope: &Envelope,
     tpp: &Tpp,
-    operation: &Operation,
     policy: &Policy,
 ) -> Result<Redirectable, Refusal> {
-    let header = &headers::TPP_REDIRECT_URI;
-    let named = header
-        .get_filled(&head.fields)
-        .filter(|_| operation.takes == Takes::Whole && !policy.redirect_hosts.is_empty());
+    let named = envelope
+        .redirect_uri()
+        .filter(|_| !policy.redirect_hosts.is_empty());
     // What a register takes for one TPP is one TPP here: no other spelling of its id frees it of its list.
     let listed = named.and_then(|_| {
         let tpp = register::bare(tpp.certificate().tpp_id());
         policy.redirect_hosts.get(&*tpp)
     });
-    let (Some(hosts), Some(named)) = (listed, named) else {
+    let (Some(hosts), Some(uri)) = (listed, named) else {
         return Ok(Redirectable { _judged: () });
     };
-    let uri = redirect_uri::parse(headers::trim(named.as_bytes()), policy.environment);
-    if uri.is_ok_and(|uri| uri.is_at_one_of(hosts)) {
+    if uri.is_at_one_of(hosts) {
         return Ok(Redirectable { _judged: () });
     }
     let text = format!(
         "its host is not one of those that this TPP has registered: {}",
         hosts.join(", ")
     );
-    Err(Fault::header(Reason::HeaderMalformed, header.written, text).into())
+    let header = headers::TPP_REDIRECT_URI.written;
+    Err(Fault::header(Reason::HeaderMalformed, header, text).into())
 }

@@ -14,7 +14,10 @@ pub(super) use pending::pending;
 use super::heard::Heard;
 use crate::{
     clock::Timestamp,
-    interface::{Fault, Reason, Refusal, headers},
+    interface::{
+        Fault, Reason, Refusal,
+        headers::{self, CorporateId, PsuId},
+    },
     sca::{Links, SealFault},
     state::{Kept, Keys, PsuRef, Unavailable},
 };
@@ -37,8 +40,8 @@ const HISTORY_DAYS: i32 = 90;
 #[must_use]
 #[derive(Debug)]
 pub struct Grant {
-    psu: Option<u128>,
-    corporate: Option<u128>,
+    psu: Option<PsuId>,
+    corporate: Option<CorporateId>,
     bound: bool,
     session: Option<Timestamp>,
     last_sca: Option<Timestamp>,
@@ -48,12 +51,12 @@ pub struct Grant {
 
 impl Grant {
     /// The PSU whose PSU-ID goes upstream.
-    pub const fn psu(&self) -> Option<u128> {
+    pub const fn psu(&self) -> Option<PsuId> {
         self.psu
     }
 
     /// The corporate agreement whose id goes upstream (SCA-17).
-    pub const fn corporate(&self) -> Option<u128> {
+    pub const fn corporate(&self) -> Option<CorporateId> {
         self.corporate
     }
 
@@ -132,22 +135,22 @@ pub(super) async fn judge(
 
 /// What a request needs; `account` is the one in its path, decoded.
 fn need<'a>(heard: &Heard<'_>, account: Option<&'a str>, keys: &Keys) -> Need<'a> {
-    let operation = heard.operation;
-    let psu = heard.psu();
-    let session = heard.get(&headers::TPP_SESSION_ID);
+    let (operation, envelope) = (heard.operation, heard.envelope);
+    let psu = envelope.psu();
+    let session = envelope.session();
     Need {
         sca: operation.sca,
         agreement: operation.agreement,
         transactions: operation.transactions,
         psu,
-        identity: operation.initiates && heard.get(&headers::X_PSU_IDENTITY).is_some(),
-        corporate: heard.uuid(&headers::PSU_CORPORATE_ID),
-        context_named: heard.get(&headers::PSU_CONTEXT).is_some(),
+        identity: operation.initiates && envelope.has_identity(),
+        corporate: envelope.corporate(),
+        context_named: envelope.context().is_some(),
         session: session
             .filter(|_| psu.is_some())
             .map(|id| keys.session(heard.tpp, id)),
         account,
-        present: heard.says_psu_present(),
+        present: envelope.is_psu_present(),
         date_from: heard.asked.and_then(super::Asked::date_from),
     }
 }
@@ -161,13 +164,13 @@ fn link(
     at: Timestamp,
 ) -> Result<Option<String>, Refusal> {
     let pending = pending(
-        |header| heard.get(header),
+        heard.envelope,
         heard.operation,
         heard.world.policy.environment,
         heard.target.path(),
         heard.tpp,
         heard.tpp_name,
-        heard.psu().filter(|_| bound),
+        heard.envelope.psu().filter(|_| bound),
     );
     let link = pending.map(|pending| links.link(&pending, at));
     link.transpose().map_err(no_link)
@@ -279,7 +282,7 @@ pub(super) async fn answer(
     kept: &Kept,
     at: Timestamp,
 ) -> Result<Answer, Refusal> {
-    let bound = match heard.psu() {
+    let bound = match heard.envelope.psu() {
         Some(psu) => {
             let who = PsuRef {
                 tpp: heard.tpp,

@@ -17,6 +17,7 @@ use crate::{
     gateway::{assertion, forward},
     interface::{
         Reason, Refusal,
+        headers::PsuId,
         operations::{Catalogue, Environment, builtin},
     },
     sca::{Links, TokenKeys},
@@ -42,7 +43,7 @@ use std::{
 const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
 
 /// The PSU whose accounts are asked for.
-const PSU: u128 = 0x3f25_04e0_4f89_41d3_9a0c_0305_e82c_3301;
+const PSU: PsuId = PsuId::from_bits(0x3f25_04e0_4f89_41d3_9a0c_0305_e82c_3301);
 
 /// A signed request, and the anchor above its certificate.
 fn signed() -> (SignedRequest, X509) {
@@ -60,7 +61,7 @@ fn signed_with(more: &[(&str, &str)], options: &SignOptions) -> (SignedRequest, 
 /// A request that this TPP signed.
 fn signed_by(tpp: &pki::Issued, more: &[(&str, &str)], options: &SignOptions) -> SignedRequest {
     let identity = TppIdentity::from_pem(&tpp.pem, &tpp.key_pem).unwrap();
-    let psu = uuid::Uuid::from_u128(PSU).to_string();
+    let psu = PSU.hyphenated();
     let headers = [
         ("Host", "a"),
         ("TPP-Redirect-URI", "https://tpp.example/"),

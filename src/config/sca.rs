@@ -65,7 +65,7 @@ pub(super) fn read(mut section: Section<'_>, base: &Path) -> Option<ScaSettings>
 /// A URL that a browser and the gateway read alike: the form of a redirect URI (HDR-8), in the sandbox's version.
 fn page(value: &Value<'_>) -> Option<String> {
     let text = value.as_str()?;
-    let page = match redirect_uri::parse(text.as_bytes(), Environment::Sandbox) {
+    let page = match redirect_uri::split(text.as_bytes(), Environment::Sandbox) {
         Ok(page) => page,
         Err(fault) => {
             value.fault(format!(
@@ -75,7 +75,7 @@ fn page(value: &Value<'_>) -> Option<String> {
             return None;
         }
     };
-    let mut names = page.query().unwrap_or_default().split('&');
+    let mut names = page.query.unwrap_or_default().split('&');
     if names.any(|pair| pair.split('=').next() == Some(PARAMETER)) {
         value.fault(format!(
             "its query may not have a parameter {PARAMETER}, which the gateway adds itself"

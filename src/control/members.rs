@@ -10,7 +10,10 @@ mod once;
 use super::fault::{ApiFault, MemberFault};
 use crate::{
     clock::Timestamp,
-    interface::{headers::uuid_form, path::AccountIds},
+    interface::{
+        headers::{CorporateId, PsuId},
+        path::AccountIds,
+    },
     trust::judgement::psd2_identity,
 };
 use serde_json::{Map, Value};
@@ -126,9 +129,14 @@ pub(super) const MOMENT: &str = "a moment that is not in the future, such as 202
 /// What accounts look like, for faults.
 pub(super) const ACCOUNTS: &str = "a list of account ids, at least one, each of 1 to 128 characters of bank.account_ids; for all accounts leave it out";
 
-/// The 128 bits of a UUID (HDR-9).
-pub(super) fn uuid(value: &Value) -> Option<u128> {
-    uuid_form::parse(value.as_str()?.as_bytes())
+/// A PSU-ID (HDR-9).
+pub(super) fn psu(value: &Value) -> Option<PsuId> {
+    PsuId::parse(value.as_str()?.as_bytes())
+}
+
+/// A PSU-Corporate-ID (HDR-9).
+pub(super) fn corporate(value: &Value) -> Option<CorporateId> {
+    CorporateId::parse(value.as_str()?.as_bytes())
 }
 
 /// A TPP's identity as CRT-4 keeps it.
@@ -183,9 +191,9 @@ mod tests {
     fn every_fault_is_said_at_once_and_no_value_is_repeated() {
         let body = br#"{"psu_id": "01010112345", "tpp": 7, "psuCorporateId": "x", "note": null}"#;
         let mut members = Members::parse(body).unwrap();
-        assert_eq!(members.required("psu_id", UUID, uuid), None);
+        assert_eq!(members.required("psu_id", UUID, psu), None);
         assert_eq!(members.required("tpp", TPP, tpp), None);
-        assert_eq!(members.required("request", "a token", uuid), None);
+        assert_eq!(members.required("request", "a token", psu), None);
         assert_eq!(members.optional("note", "text", |_| Some(())), None);
         let ApiFault::Members(faults) = members.finish().unwrap_err() else {
             panic!("faults of members");

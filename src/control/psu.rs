@@ -7,7 +7,10 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    interface::path::AccountIds,
+    interface::{
+        headers::{CorporateId, PsuId},
+        path::AccountIds,
+    },
     state::{self, Accounts, Bind, Bound, Kept, PsuRef, Unavailable, Withdraw, Withdrawn},
 };
 use serde_json::{Value, json};
@@ -16,8 +19,8 @@ use serde_json::{Value, json};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Known {
     tpp: String,
-    psu: u128,
-    corporate: Option<u128>,
+    psu: PsuId,
+    corporate: Option<CorporateId>,
     last_sca: Timestamp,
     /// When it was given, and for which accounts; all where none are named.
     consent: Option<(Timestamp, Option<Vec<String>>)>,
@@ -31,7 +34,7 @@ impl Known {
         account_ids: &AccountIds,
     ) -> Result<Self, ApiFault> {
         let who = who(members);
-        let corporate = members.optional("psu_corporate_id", members::UUID, members::uuid);
+        let corporate = members.optional("psu_corporate_id", members::UUID, members::corporate);
         let moment = |value: &Value| members::moment(value, now);
         let last_sca = members.required("last_sca", members::MOMENT, moment);
         let has_consent = members.has("consent_at");
@@ -117,7 +120,7 @@ pub(super) async fn withdraw(call: Call<'_>, members: &mut Members) -> Result<Va
             .contains(&what)
             .then(|| what.to_owned())
     });
-    let corporate = members.optional("psu_corporate_id", members::UUID, members::uuid);
+    let corporate = members.optional("psu_corporate_id", members::UUID, members::corporate);
     let what = match what.as_deref() {
         Some("session") => Withdraw::Session,
         Some("consents") => Withdraw::Consents,
@@ -160,9 +163,9 @@ pub(super) async fn unbind(call: Call<'_>, members: &mut Members) -> Result<Valu
     }
 }
 
-fn who(members: &mut Members) -> Option<(String, u128)> {
+fn who(members: &mut Members) -> Option<(String, PsuId)> {
     let tpp = members.required("tpp", members::TPP, members::tpp);
-    let psu = members.required("psu_id", members::UUID, members::uuid);
+    let psu = members.required("psu_id", members::UUID, members::psu);
     Some((tpp?, psu?))
 }
 

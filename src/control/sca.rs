@@ -9,12 +9,15 @@ use super::{
     members::{self, Members},
 };
 use crate::{
-    interface::{Code, path::AccountIds},
-    sca::{self, Failure, Opened, Pending, PsuContext},
+    interface::{
+        Code,
+        headers::{CorporateId, PsuContext, PsuId},
+        path::AccountIds,
+    },
+    sca::{self, Failure, Opened, Pending},
     state::{Completion, Finish, Finished, Hash, Kept, PsuRef},
 };
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 /// The most characters of a failure's message, as in §Message object.
 const MAX_MESSAGE: usize = 512;
@@ -24,8 +27,8 @@ const MAX_SYSTEM: usize = 64;
 
 /// What a completion says.
 struct Completed {
-    psu: u128,
-    corporate: Option<u128>,
+    psu: PsuId,
+    corporate: Option<CorporateId>,
     /// As [`Completion`] has it.
     consent: Option<Option<Vec<String>>>,
 }
@@ -41,14 +44,14 @@ pub(super) async fn read(call: Call<'_>, members: &mut Members) -> Result<Value,
     let Opened {
         pending, expires, ..
     } = open(call, request)?;
-    let corporate = pending.corporate.map(|id| Uuid::from_u128(id).to_string());
+    let corporate = pending.corporate.map(CorporateId::hyphenated);
     Ok(json!({
         "tpp": pending.tpp,
         "tpp_name": Some(pending.tpp_name).filter(|name| !name.is_empty()),
         "operation": pending.operation,
         "resource": pending.resource,
         "asks_consent": pending.asks_consent,
-        "context": pending.context.map(word),
+        "context": pending.context.map(PsuContext::as_str),
         "psu_corporate_id": corporate,
         "psu_known": pending.psu.is_some(),
         "redirect_preferred": pending.preferred,
@@ -137,14 +140,19 @@ fn open(call: Call<'_>, request: Option<String>) -> Result<Opened, ApiFault> {
     Ok(call.in_use.links.open(&request, call.context.clock.now())?)
 }
 
-type Said = (u128, Option<u128>, Option<bool>, Option<Vec<String>>);
+type Said = (
+    PsuId,
+    Option<CorporateId>,
+    Option<bool>,
+    Option<Vec<String>>,
+);
 
 /// The members of a completion, as far as they can be judged without the token.
 fn said(members: &mut Members, account_ids: &AccountIds) -> Option<Said> {
-    let psu = members.required("psu_id", members::UUID, members::uuid);
+    let psu = members.required("psu_id", members::UUID, members::psu);
     let context = members.required("context", "PRIVATE or CORPORATE", context);
     let is_named = members.has("psu_corporate_id");
-    let corporate = members.optional("psu_corporate_id", members::UUID, members::uuid);
+    let corporate = members.optional("psu_corporate_id", members::UUID, members::corporate);
     match (context, is_named) {
         (Some(PsuContext::Corporate), false) => members.fault(
             "psu_corporate_id",
@@ -205,7 +213,7 @@ async fn keep(
                 psu: completed.psu,
             },
             corporate: completed.corporate,
-            session: pending.session.as_bytes(),
+            session: pending.session.clone(),
             consent: consent.map(|accounts| accounts.as_deref()),
         }),
         now: call.context.clock.now(),
@@ -223,7 +231,7 @@ async fn keep(
 /// What was said of a completion, in one hash: all of it, and the defaults as if they had been said.
 fn hash(kept: &Kept, completed: &Completed) -> Hash {
     let psu = completed.psu.to_be_bytes();
-    let corporate = completed.corporate.map(u128::to_be_bytes);
+    let corporate = completed.corporate.map(CorporateId::to_be_bytes);
     let consent: &[u8] = match &completed.consent {
         None => b"none",
         Some(None) => b"all",
@@ -291,14 +299,7 @@ async fn finish_as_failed(
 }
 
 fn context(value: &Value) -> Option<PsuContext> {
-    crate::interface::headers::choices::context(value.as_str()?.as_bytes())
-}
-
-const fn word(context: PsuContext) -> &'static str {
-    match context {
-        PsuContext::Private => "PRIVATE",
-        PsuContext::Corporate => "CORPORATE",
-    }
+    PsuContext::parse(value.as_str()?.as_bytes())
 }
 
 fn code(value: &Value) -> Option<Code> {

@@ -6,6 +6,7 @@
 use super::deprecation;
 use crate::interface::{
     QuotaLeft,
+    headers::RequestId,
     operations::{Catalogue, Operation},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, header, response::Parts};
@@ -22,7 +23,7 @@ pub(super) struct AnswerContext<'a> {
     /// The operation, where the request named one.
     pub(super) operation: Option<&'a Operation>,
     /// The request's X-Request-ID.
-    pub(super) request_id: Option<&'a HeaderValue>,
+    pub(super) request_id: Option<&'a RequestId>,
     /// Where the successor of a deprecated operation is found (FWD-5).
     pub(super) catalogue: &'a Catalogue,
 }
@@ -36,7 +37,7 @@ pub(super) fn write_common_headers(head: &mut Parts, context: &AnswerContext<'_>
     let headers = &mut head.headers;
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Some(id) = context.request_id {
-        headers.insert(X_REQUEST_ID, id.clone());
+        headers.insert(X_REQUEST_ID, id.value().clone());
     }
     let operation = context.operation;
     match operation.and_then(|operation| operation.deprecated.as_ref()) {

@@ -57,13 +57,11 @@ fn facts(admitted: &Admitted, head: &RequestHeader) -> Map<String, Value> {
         facts.insert("headers_sha256".into(), json!(sha256(&lines)));
     }
     let grant = admitted.grant();
-    for (name, id) in [
-        ("psu_id", grant.and_then(Grant::psu)),
-        ("psu_corporate_id", grant.and_then(Grant::corporate)),
-    ] {
-        if let Some(id) = id {
-            facts.insert(name.into(), json!(Uuid::from_u128(id).to_string()));
-        }
+    if let Some(psu) = grant.and_then(Grant::psu) {
+        facts.insert("psu_id".into(), json!(psu.hyphenated()));
+    }
+    if let Some(corporate) = grant.and_then(Grant::corporate) {
+        facts.insert("psu_corporate_id".into(), json!(corporate.hyphenated()));
     }
     let established = head.headers.iter();
     for (name, value) in established.filter(|(name, _)| name.as_str().starts_with("gateway-")) {

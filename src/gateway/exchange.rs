@@ -8,11 +8,10 @@ use crate::{
     admission::{Outcome, Record, Trial},
     clock::{Clock, Timestamp},
     in_use::InUse,
-    interface::operations::Operation,
+    interface::{headers::RequestId, operations::Operation},
     sca::Links,
     telemetry::{Finished, Telemetry},
 };
-use http::HeaderValue;
 use std::{sync::Arc, time::Duration};
 
 /// Where exchanges are counted and reported.
@@ -44,11 +43,7 @@ impl Ledger {
     }
 
     /// Begins an exchange that is judged by this configuration.
-    pub(super) fn begin(
-        &self,
-        in_use: Arc<InUse>,
-        request_id: Option<HeaderValue>,
-    ) -> Exchange<'_> {
+    pub(super) fn begin(&self, in_use: Arc<InUse>, request_id: Option<RequestId>) -> Exchange<'_> {
         self.underway.begin();
         Exchange {
             ledger: self,
@@ -69,7 +64,7 @@ pub(super) struct Exchange<'l> {
     ledger: &'l Ledger,
     in_use: Arc<InUse>,
     record: Record,
-    request_id: Option<HeaderValue>,
+    request_id: Option<RequestId>,
     outcome: Option<Outcome>,
     operator_text: Option<String>,
     core_took: Option<Duration>,

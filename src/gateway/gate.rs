@@ -19,7 +19,7 @@ use crate::{
     in_use::Current,
     interface::{
         Reason, Refusal,
-        headers::{self, identifier},
+        headers::{self, RequestId},
     },
     signing::{AnswerSigning, Asserter},
     state::Kept,
@@ -27,7 +27,6 @@ use crate::{
 };
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::HeaderValue;
 use pingora::{
     apps::{HttpPersistentSettings, HttpServerApp, HttpServerOptions, ReusedHttpStream},
     protocols::http::{
@@ -279,9 +278,9 @@ impl HttpServerApp for Gate {
 }
 
 /// X-Request-ID, where it is well-formed.
-fn request_id(session: &Session) -> Option<HeaderValue> {
+fn request_id(session: &Session) -> Option<RequestId> {
     let id = session.get_header(&headers::X_REQUEST_ID.name)?;
-    identifier::is_valid(headers::trim(id.as_bytes())).then(|| id.clone())
+    RequestId::parse(id)
 }
 
 /// The answer is finished: the connection waits for its next request.

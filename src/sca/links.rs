@@ -234,7 +234,7 @@ fn aad(key: &Key) -> Aad<[u8; PURPOSE.len() + 1 + ID_LENGTH]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sca::PsuContext;
+    use crate::interface::headers::{CorporateId, PsuContext, PsuId, RedirectUri, SessionId};
     use proptest::prelude::*;
 
     const NOW: Timestamp = Timestamp::from_unix(1_800_000_000);
@@ -253,20 +253,28 @@ mod tests {
         format!("{id:08x} {secret}\n")
     }
 
+    fn session(text: &str) -> SessionId {
+        SessionId::from_text(text).unwrap()
+    }
+
+    fn uri(text: &str) -> RedirectUri {
+        RedirectUri::from_text(text, Environment::Sandbox).unwrap()
+    }
+
     fn pending() -> Pending {
         Pending {
             environment: Environment::Sandbox,
             tpp: "PSDNO-FSA-123456".into(),
             tpp_name: "Tredjepart AS".into(),
-            session: "a-session".into(),
-            redirect_uri: "https://tpp.example/back?a=b".into(),
+            session: session("a-session"),
+            redirect_uri: uri("https://tpp.example/back?a=b"),
             preferred: true,
             operation: "account-list".into(),
             resource: None,
             asks_consent: true,
             context: None,
             corporate: None,
-            psu: Some(0x0192_f0c1_5a5b_7def_8000_1234_5678_90ab),
+            psu: Some(PsuId::from_bits(0x0192_f0c1_5a5b_7def_8000_1234_5678_90ab)),
         }
     }
 
@@ -414,7 +422,8 @@ mod tests {
             Just(Some(PsuContext::Private)),
             Just(Some(PsuContext::Corporate))
         ];
-        let texts = (".{0,40}", ".{0,128}", ".{0,500}", ".{0,40}", ".{0,40}");
+        let redirect = "https://[a-z]{1,20}\\.example/[-a-z0-9._~/]{0,500}";
+        let texts = (".{0,40}", "[!-~]{1,128}", redirect, ".{0,40}", ".{0,40}");
         let options = (
             proptest::option::of(".{0,80}"),
             any::<Option<u128>>(),
@@ -430,15 +439,15 @@ mod tests {
                 environment: Environment::Sandbox,
                 tpp,
                 tpp_name,
-                session,
-                redirect_uri,
+                session: self::session(&session),
+                redirect_uri: uri(&redirect_uri),
                 preferred,
                 operation,
                 resource,
                 asks_consent,
                 context,
-                corporate,
-                psu,
+                corporate: corporate.map(CorporateId::from_bits),
+                psu: psu.map(PsuId::from_bits),
             },
         )
     }

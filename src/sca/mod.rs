@@ -15,7 +15,6 @@ mod seals;
 mod settings;
 mod token;
 
-pub use crate::interface::headers::choices::Context as PsuContext;
 pub use keys::{KeyFault, TokenKeys};
 pub use links::{Links, Opened, TokenFault};
 pub use redirect::{Failure, completed, failed};
@@ -23,7 +22,10 @@ pub use rotate::{Rotated, rotate};
 pub use seals::{MOST_SEALS, SEALS_ALERT, SealFault, SealsFault, check as check_seals};
 pub use settings::{PsuPresent, ScaSettings, UnknownPsu};
 
-use crate::interface::operations::Environment;
+use crate::interface::{
+    headers::{CorporateId, PsuContext, PsuId, RedirectUri, SessionId},
+    operations::Environment,
+};
 use std::fmt;
 
 /// An SCA that a request started and that nobody has finished yet (SCA-12).
@@ -38,9 +40,9 @@ pub struct Pending {
     /// The TPP's name, as its certificate has it; empty where it has none, and in a token of an earlier version.
     pub tpp_name: String,
     /// TPP-Session-ID: the TPP's, or one that the gateway issued (SCA-9).
-    pub session: String,
+    pub session: SessionId,
     /// TPP-Redirect-URI, as it was signed (HDR-8).
-    pub redirect_uri: String,
+    pub redirect_uri: RedirectUri,
     /// TPP-Redirect-Preferred (SCA-15).
     pub preferred: bool,
     /// The operation that started it, by its name in the catalogue.
@@ -51,10 +53,10 @@ pub struct Pending {
     pub asks_consent: bool,
     /// PSU-Context, where the request has one.
     pub context: Option<PsuContext>,
-    /// The 128 bits of PSU-Corporate-ID: the agreement that was chosen (SCA-17).
-    pub corporate: Option<u128>,
-    /// The 128 bits of PSU-ID, only where it is bound to this TPP (SCA-3).
-    pub psu: Option<u128>,
+    /// PSU-Corporate-ID: the agreement that was chosen (SCA-17).
+    pub corporate: Option<CorporateId>,
+    /// PSU-ID, only where it is bound to this TPP (SCA-3).
+    pub psu: Option<PsuId>,
 }
 
 impl fmt::Debug for Pending {

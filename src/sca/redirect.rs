@@ -5,9 +5,11 @@
 //! none of these parameters, which HDR-8 saw to.
 
 use super::Pending;
-use crate::interface::Code;
+use crate::interface::{
+    Code,
+    headers::{CorporateId, PsuContext, PsuId},
+};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use uuid::Uuid;
 
 /// Everything but RFC 3986's unreserved characters (section 2.3).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
@@ -30,31 +32,26 @@ pub struct Failure<'a> {
 }
 
 /// Where the browser goes after successful SCA (SCA-10). A corporate id makes the context CORPORATE.
-pub fn completed(pending: &Pending, psu: u128, corporate: Option<u128>) -> String {
-    let mut uri = Appending::to(&pending.redirect_uri);
-    uri.parameter("psu-id", &written(psu));
+pub fn completed(pending: &Pending, psu: PsuId, corporate: Option<CorporateId>) -> String {
+    let mut uri = Appending::to(pending.redirect_uri.as_str());
+    uri.parameter("psu-id", &psu.hyphenated());
     if let Some(corporate) = corporate {
-        uri.parameter("psu-corporate-id", &written(corporate));
+        uri.parameter("psu-corporate-id", &corporate.hyphenated());
     }
-    uri.parameter("tpp-session-id", &pending.session);
-    let context = corporate.map_or("PRIVATE", |_| "CORPORATE");
-    uri.parameter("context", context);
+    uri.parameter("tpp-session-id", pending.session.as_str());
+    let context = corporate.map_or(PsuContext::Private, |_| PsuContext::Corporate);
+    uri.parameter("context", context.as_str());
     uri.uri
 }
 
 /// Where it goes after failed SCA (SCA-11).
 pub fn failed(pending: &Pending, failure: &Failure<'_>) -> String {
-    let mut uri = Appending::to(&pending.redirect_uri);
+    let mut uri = Appending::to(pending.redirect_uri.as_str());
     uri.parameter("system", failure.system);
     uri.parameter("status", &failure.status.to_string());
     uri.parameter("code", failure.code.as_str());
     uri.parameter("message", failure.message);
     uri.uri
-}
-
-/// A UUID as it goes in PSU-ID (HDR-9).
-fn written(id: u128) -> String {
-    Uuid::from_u128(id).hyphenated().to_string()
 }
 
 /// A URI that parameters are appended to.
@@ -88,18 +85,21 @@ impl Appending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::operations::Environment;
+    use crate::interface::{
+        headers::{RedirectUri, SessionId},
+        operations::Environment,
+    };
 
-    const PSU: u128 = 0x0192_f0c1_5a5b_7def_8000_1234_5678_90ab;
-    const AGREEMENT: u128 = 0xff;
+    const PSU: PsuId = PsuId::from_bits(0x0192_f0c1_5a5b_7def_8000_1234_5678_90ab);
+    const AGREEMENT: CorporateId = CorporateId::from_bits(0xff);
 
     fn pending(redirect_uri: &str, session: &str) -> Pending {
         Pending {
             environment: Environment::Sandbox,
             tpp: "PSDNO-FSA-123456".into(),
             tpp_name: "Tredjepart AS".into(),
-            session: session.into(),
-            redirect_uri: redirect_uri.into(),
+            session: SessionId::from_text(session).unwrap(),
+            redirect_uri: RedirectUri::from_text(redirect_uri, Environment::Sandbox).unwrap(),
             preferred: true,
             operation: "account-list".into(),
             resource: None,

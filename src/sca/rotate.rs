@@ -51,7 +51,10 @@ pub fn rotate(path: &Path, now: Timestamp) -> Result<Rotated, KeyFault> {
 mod tests {
     use super::*;
     use crate::{
-        interface::operations::Environment,
+        interface::{
+            headers::{RedirectUri, SessionId},
+            operations::Environment,
+        },
         sca::{Links, Pending},
     };
     use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
@@ -74,8 +77,9 @@ mod tests {
             environment: Environment::Sandbox,
             tpp: "T".into(),
             tpp_name: "Tredjepart AS".into(),
-            session: "s".into(),
-            redirect_uri: "https://t.example".into(),
+            session: SessionId::from_text("s").unwrap(),
+            redirect_uri: RedirectUri::from_text("https://t.example", Environment::Sandbox)
+                .unwrap(),
             preferred: true,
             operation: "o".into(),
             resource: None,

@@ -4,8 +4,14 @@
 //! Half the size of JSON, and with one spelling for each value. Invariant: [`read`] takes every byte or nothing, and
 //! never panics. Deliberately not here: encryption.
 
-use super::{Pending, PsuContext};
-use crate::{clock::Timestamp, interface::operations::Environment};
+use super::Pending;
+use crate::{
+    clock::Timestamp,
+    interface::{
+        headers::{CorporateId, PsuContext, PsuId, RedirectUri, SessionId},
+        operations::Environment,
+    },
+};
 
 /// The form of the content. Another form gets another number; it is authenticated with the key's id.
 pub(super) const VERSION: u8 = 1;
@@ -37,18 +43,20 @@ pub(super) fn write(
     bytes.extend_from_slice(id);
     bytes.extend_from_slice(&expires.unix().to_be_bytes());
     bytes.push(flags(pending));
-    for number in [pending.corporate, pending.psu].into_iter().flatten() {
-        bytes.extend_from_slice(&number.to_be_bytes());
-    }
+    let ids = [
+        pending.corporate.map(CorporateId::to_be_bytes),
+        pending.psu.map(PsuId::to_be_bytes),
+    ];
+    bytes.extend(ids.into_iter().flatten().flatten());
     // The last of all, and only where there is one: an earlier version wrote none.
     let name = Some(&pending.tpp_name).filter(|name| !name.is_empty());
     let texts = [
-        Some(&pending.tpp),
-        Some(&pending.session),
-        Some(&pending.redirect_uri),
-        Some(&pending.operation),
-        pending.resource.as_ref(),
-        name,
+        Some(pending.tpp.as_str()),
+        Some(pending.session.as_str()),
+        Some(pending.redirect_uri.as_str()),
+        Some(pending.operation.as_str()),
+        pending.resource.as_deref(),
+        name.map(String::as_str),
     ];
     for text in texts.into_iter().flatten() {
         let length = u16::try_from(text.len()).ok()?;
@@ -67,12 +75,13 @@ pub(super) fn read(bytes: &[u8]) -> Option<Content> {
     let is = |flag: u8| flags & flag != 0;
     let corporate = is(AGREEMENT).then(|| number(&mut rest));
     let psu = is(PSU).then(|| number(&mut rest));
+    let environment = if is(PRODUCTION) {
+        Environment::Production
+    } else {
+        Environment::Sandbox
+    };
     let pending = Pending {
-        environment: if is(PRODUCTION) {
-            Environment::Production
-        } else {
-            Environment::Sandbox
-        },
+        environment,
         preferred: is(PREFERRED),
         asks_consent: is(ASKS_CONSENT),
         context: match (is(PRIVATE), is(CORPORATE)) {
@@ -81,11 +90,11 @@ pub(super) fn read(bytes: &[u8]) -> Option<Content> {
             (false, true) => Some(PsuContext::Corporate),
             (true, true) => return None,
         },
-        corporate: whole(corporate)?,
-        psu: whole(psu)?,
+        corporate: whole(corporate)?.map(CorporateId::from_bits),
+        psu: whole(psu)?.map(PsuId::from_bits),
         tpp: text(&mut rest)?,
-        session: text(&mut rest)?,
-        redirect_uri: text(&mut rest)?,
+        session: SessionId::from_text(&text(&mut rest)?)?,
+        redirect_uri: RedirectUri::from_text(&text(&mut rest)?, environment).ok()?,
         operation: text(&mut rest)?,
         resource: whole(is(RESOURCE).then(|| text(&mut rest)))?,
         tpp_name: match rest {

@@ -4,6 +4,7 @@
 //! different values have the same input. Without the key nobody can tell which PSU a row is about, not even by trying
 //! all national identity numbers or all UUIDs that were ever seen. Invariant: the key is never shown.
 
+use crate::interface::headers::{CorporateId, PsuId, RequestId, SessionId};
 use aws_lc_rs::hmac;
 use std::{
     collections::HashMap,
@@ -69,19 +70,19 @@ impl Keys {
         Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
 
-    /// A PSU, by the 128 bits of its PSU-ID (HDR-9), whichever TPP it belongs to (SCA-19).
-    pub fn psu(&self, psu: u128) -> Hash {
+    /// A PSU, by its PSU-ID, whichever TPP it belongs to (SCA-19).
+    pub fn psu(&self, psu: PsuId) -> Hash {
         self.hash(b"psu", &[&psu.to_be_bytes()])
     }
 
-    /// A corporate agreement, by the 128 bits of its PSU-Corporate-ID.
-    pub fn corporate(&self, corporate: u128) -> Hash {
+    /// A corporate agreement, by its PSU-Corporate-ID.
+    pub fn corporate(&self, corporate: CorporateId) -> Hash {
         self.hash(b"corporate", &[&corporate.to_be_bytes()])
     }
 
     /// A TPP-Session-ID of a TPP.
-    pub fn session(&self, tpp: &str, session: &[u8]) -> Hash {
-        self.hash(b"session", &[tpp.as_bytes(), session])
+    pub fn session(&self, tpp: &str, session: &SessionId) -> Hash {
+        self.hash(b"session", &[tpp.as_bytes(), session.as_bytes()])
     }
 
     /// An account, by its percent-decoded id (QUO-15).
@@ -90,8 +91,8 @@ impl Keys {
     }
 
     /// An X-Request-ID of a TPP (REP-1).
-    pub fn request(&self, tpp: &str, id: &[u8]) -> Hash {
-        self.hash(b"request", &[tpp.as_bytes(), id])
+    pub fn request(&self, tpp: &str, id: &RequestId) -> Hash {
+        self.hash(b"request", &[tpp.as_bytes(), id.as_bytes()])
     }
 
     /// What a quota counts by (QUO-15): TPP, PSU, corporate id or none, account, operation, and for details that are
@@ -99,13 +100,13 @@ impl Keys {
     pub fn quota(
         &self,
         tpp: &str,
-        psu: u128,
-        corporate: Option<u128>,
+        psu: PsuId,
+        corporate: Option<CorporateId>,
         operation: &str,
         resources: &[&str],
     ) -> Hash {
         let psu = psu.to_be_bytes();
-        let corporate = corporate.map(u128::to_be_bytes);
+        let corporate = corporate.map(CorporateId::to_be_bytes);
         let corporate = corporate.as_ref().map_or(&[][..], |bytes| bytes);
         let mut parts = vec![tpp.as_bytes(), &psu, corporate, operation.as_bytes()];
         parts.extend(resources.iter().map(|resource| resource.as_bytes()));
@@ -139,27 +140,32 @@ impl fmt::Debug for Keys {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderValue;
 
     #[test]
     fn different_values_have_different_hashes() {
         let keys = Keys::new(&[7; 32]);
+        let [one, two] = [1, 2].map(PsuId::from_bits);
+        let firm = CorporateId::from_bits(1);
+        let session = |id| SessionId::from_text(id).unwrap();
+        let request = RequestId::parse(&HeaderValue::from_static("a")).unwrap();
         let hashes = [
-            keys.psu(1),
-            keys.psu(2),
-            keys.corporate(1),
-            keys.session("PSDNO-FSA-1", b"a"),
-            keys.session("PSDNO-FSA-", b"1a"),
-            keys.request("PSDNO-FSA-1", b"a"),
+            keys.psu(one),
+            keys.psu(two),
+            keys.corporate(firm),
+            keys.session("PSDNO-FSA-1", &session("a")),
+            keys.session("PSDNO-FSA-", &session("1a")),
+            keys.request("PSDNO-FSA-1", &request),
             keys.account("a"),
-            keys.quota("T", 1, None, "balance-list", &["a"]),
-            keys.quota("T", 1, Some(1), "balance-list", &["a"]),
-            keys.quota("T", 1, None, "balance-list", &["a", ""]),
-            Keys::new(&[8; 32]).psu(1),
+            keys.quota("T", one, None, "balance-list", &["a"]),
+            keys.quota("T", one, Some(firm), "balance-list", &["a"]),
+            keys.quota("T", one, None, "balance-list", &["a", ""]),
+            Keys::new(&[8; 32]).psu(one),
         ];
         for (index, hash) in hashes.iter().enumerate() {
             assert_eq!(hashes.iter().position(|other| other == hash), Some(index));
         }
-        assert_eq!(keys.psu(1), Keys::new(&[7; 32]).psu(1));
+        assert_eq!(keys.psu(one), Keys::new(&[7; 32]).psu(one));
         assert_eq!(format!("{keys:?}"), "Keys(***)");
     }
 }

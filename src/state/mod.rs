@@ -48,7 +48,7 @@ pub use verbs::{
 #[cfg(feature = "sandbox")]
 pub use volatile::VolatileTables;
 
-use crate::clock::Timestamp;
+use crate::{clock::Timestamp, interface::headers::PsuId};
 use engine::{AnyEngine, Engine};
 use process::Process;
 use request_ids::IdClaim;
@@ -120,7 +120,7 @@ impl Kept {
     ///
     /// # Errors
     /// The store is unavailable.
-    pub async fn is_taken(&self, psu: u128) -> Result<bool, Unavailable> {
+    pub async fn is_taken(&self, psu: PsuId) -> Result<bool, Unavailable> {
         Ok(self.engine.psu(self.keys.psu(psu)).await?.is_some())
     }
 

@@ -1,7 +1,13 @@
 //! Requests to a store, and its answers.
 
 use super::{Hash, rules::Call};
-use crate::{clock::Timestamp, interface::QuotaLeft};
+use crate::{
+    clock::Timestamp,
+    interface::{
+        QuotaLeft,
+        headers::{CorporateId, PsuId, SessionId},
+    },
+};
 use std::time::Duration;
 
 /// A PSU of a TPP. Both ids are in clear: the store hashes what it keeps.
@@ -10,7 +16,7 @@ pub struct PsuRef<'a> {
     /// The TPP's identity (CRT-4), in capitals.
     pub tpp: &'a str,
     /// PSU-ID.
-    pub psu: u128,
+    pub psu: PsuId,
 }
 
 /// A request's claim before it is forwarded: granted whole or not at all.
@@ -156,9 +162,9 @@ pub struct Completion<'a> {
     /// Who.
     pub who: PsuRef<'a>,
     /// The context: a corporate agreement, or PRIVATE.
-    pub corporate: Option<u128>,
+    pub corporate: Option<CorporateId>,
     /// TPP-Session-ID.
-    pub session: &'a [u8],
+    pub session: SessionId,
     /// The accounts of the consent that was given: `None` where none was, `Some(None)` for all accounts.
     pub consent: Option<Option<&'a [String]>>,
 }
@@ -183,7 +189,7 @@ pub struct Bind<'a> {
     /// Who.
     pub who: PsuRef<'a>,
     /// The context.
-    pub corporate: Option<u128>,
+    pub corporate: Option<CorporateId>,
     /// The last SCA in that context.
     pub last_sca: Timestamp,
     /// The consent's time and accounts (`None`: all), where one stands.
@@ -197,7 +203,7 @@ pub struct Learned<'a> {
     /// Who.
     pub who: PsuRef<'a>,
     /// The context.
-    pub corporate: Option<u128>,
+    pub corporate: Option<CorporateId>,
     /// The last SCA, where the core names it; without it there is no recent one.
     pub last_sca: Option<Timestamp>,
     /// The consent's time and accounts (`None`: all), where the core names one.
@@ -217,7 +223,7 @@ pub enum Bound {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withdraw {
     /// The consent of one context: a corporate agreement, or PRIVATE.
-    Consent(Option<u128>),
+    Consent(Option<CorporateId>),
     /// The consents of every context.
     Consents,
     /// The session.

@@ -6,10 +6,9 @@ use super::Finished;
 use crate::{
     admission::{Check, Outcome, Stage, Verdict},
     clock::{Stopwatch, Timestamp},
-    interface::{Reason, headers, operations::Operation},
+    interface::{Reason, headers::RequestId, operations::Operation},
     trust::{Certificate, Tolerated},
 };
-use http::HeaderValue;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use std::{
     io::{self, Write},
@@ -116,7 +115,7 @@ fn write_all(lines: &Receiver<Entry>, output: &mut impl Write) {
 #[derive(Debug)]
 struct Line {
     at: Timestamp,
-    request_id: Option<HeaderValue>,
+    request_id: Option<RequestId>,
     operation: Option<Arc<Operation>>,
     certificate: Option<Arc<Certificate>>,
     outcome: Outcome,
@@ -158,10 +157,7 @@ impl Serialize for Line {
             Outcome::Failed(reason) => ("failed", Some(reason)),
             Outcome::Abandoned => ("abandoned", None),
         };
-        let id = self
-            .request_id
-            .as_ref()
-            .map(|id| String::from_utf8_lossy(headers::trim(id.as_bytes())));
+        let id = self.request_id.as_ref().map(RequestId::as_str);
         // Certificates are public: until the signature holds, one only says whose it is, not who sent it.
         let shown = self
             .certificate

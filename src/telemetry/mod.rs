@@ -18,12 +18,11 @@ pub use metrics::Handles;
 use crate::{
     admission::{Outcome, Record},
     clock::Timestamp,
-    interface::operations::Catalogue,
+    interface::{headers::RequestId, operations::Catalogue},
     state::Counters,
     trust::{Registers, Seen, revocation::Counters as RevocationCounters},
 };
 use access::AccessLog;
-use http::HeaderValue;
 use metrics::Metrics;
 use reload::ReloadMetrics;
 use std::time::Duration;
@@ -38,7 +37,7 @@ pub struct Finished<'a> {
     /// The status that was sent, where one was.
     pub status: Option<u16>,
     /// X-Request-ID, where it is well-formed.
-    pub request_id: Option<&'a HeaderValue>,
+    pub request_id: Option<&'a RequestId>,
     /// What only the operator reads.
     pub operator: Option<&'a str>,
     /// From choosing the upstream to the head of its answer.

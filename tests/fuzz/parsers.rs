@@ -13,8 +13,9 @@ use portvakt::{
     interface::{
         Fault, Reason,
         headers::{
-            self, accept, accept_fix, choices, connection, content, date, digest, encoded_word,
-            identifier, network, redirect_uri, signature::Signature, uuid_form,
+            self, PsuContext, PsuId, RedirectUri, RequestId, accept, accept_fix, choices,
+            connection, content, date, digest, encoded_word, network, redirect_uri,
+            signature::Signature,
         },
         operations::{Catalogue, Environment, Operation, Schema, builtin},
         path::{self, Target},
@@ -229,13 +230,16 @@ fn has_odd_text(value: &serde_json::Value) -> bool {
 /// Every other header with rules of its own.
 pub(crate) fn each_header(bytes: &[u8]) {
     for environment in [Environment::Production, Environment::Sandbox] {
-        if let Ok(uri) = redirect_uri::parse(bytes, environment) {
-            assert!(uri.as_str().is_ascii() && !uri.host().is_empty() && bytes.len() <= 2000);
+        if redirect_uri::split(bytes, environment).is_ok() {
+            let value = HeaderValue::from_bytes(bytes).unwrap();
+            let uri = RedirectUri::parse(&value, environment).unwrap();
+            assert!(uri.as_str().as_bytes() == bytes && !uri.host().is_empty());
+            assert!(bytes.is_ascii() && bytes.len() <= 2000);
         }
     }
-    if let Some(id) = uuid_form::parse(bytes) {
+    if let Some(id) = PsuId::parse(bytes) {
         let upper = bytes.to_ascii_uppercase();
-        assert_eq!(uuid_form::parse(&upper), Some(id));
+        assert_eq!(PsuId::parse(&upper), Some(id));
     }
     if let Some(port) = network::port(bytes) {
         assert!(port > 0);
@@ -243,18 +247,20 @@ pub(crate) fn each_header(bytes: &[u8]) {
     let _ = (
         network::address(bytes),
         network::is_location(bytes),
-        choices::context(bytes),
+        PsuContext::parse(bytes),
         choices::redirect_preferred(bytes),
     );
     let _ = (
         choices::is_psu_method(bytes),
         accept_fix::parse([bytes]).is_ok(),
-        identifier::is_valid(bytes),
         content::is_utf8_json(bytes),
     );
     let Ok(value) = HeaderValue::from_bytes(bytes) else {
         return;
     };
+    if let Some(id) = RequestId::parse(&value) {
+        assert_eq!(id.as_bytes(), headers::trim(bytes));
+    }
     let map = HeaderMap::from_iter([
         (http::header::ACCEPT, value.clone()),
         (http::header::CONNECTION, value),

@@ -8,7 +8,7 @@ use portvakt::{
     clock::{Clock, Timestamp},
     config::Settings,
     interface::{
-        headers::Fields,
+        headers::{Fields, PsuId},
         operations::{
             AnsweredBy, Body, Environment, Operation, Required, Role, Sca, Schema, Takes, builtin,
         },
@@ -311,7 +311,7 @@ fn world_psu(runtime: &Runtime, kept: &Kept) -> String {
     let bind = Bind {
         who: PsuRef {
             tpp: &tpp,
-            psu: uuid::Uuid::parse_str(&psu).unwrap().as_u128(),
+            psu: PsuId::parse(psu.as_bytes()).unwrap(),
         },
         corporate: None,
         last_sca: NOW,

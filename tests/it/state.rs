@@ -2,6 +2,7 @@
 
 use portvakt::{
     clock::Timestamp,
+    interface::headers::{PsuId, SessionId},
     state::{
         ClaimRequest, Completion, Decision, Finish, Hash, Kept, PsuRef, QuotaClaim, RequestIdClaim,
         Retention, StateSettings, Taken, VolatileTables,
@@ -131,6 +132,7 @@ fn hash(number: u64) -> Hash {
 }
 
 fn who(psu: u128) -> PsuRef<'static> {
+    let psu = PsuId::from_bits(psu);
     PsuRef { tpp: TPP, psu }
 }
 
@@ -180,8 +182,12 @@ fn next(decision: &Decision) -> u64 {
     }
 }
 
+fn session_id(text: &str) -> SessionId {
+    SessionId::from_text(text).unwrap()
+}
+
 /// An SCA that was completed well, for all accounts.
-fn finish(token: u64, psu: u128, session: &'static [u8], now: u64) -> Finish<'static> {
+fn finish(token: u64, psu: u128, session: &str, now: u64) -> Finish<'static> {
     Finish {
         token: hash(token),
         expires: at(now + 900),
@@ -189,7 +195,7 @@ fn finish(token: u64, psu: u128, session: &'static [u8], now: u64) -> Finish<'st
         completion: Some(Completion {
             who: who(psu),
             corporate: None,
-            session,
+            session: session_id(session),
             consent: Some(None),
         }),
         now: at(now),

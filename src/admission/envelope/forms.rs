@@ -1,5 +1,5 @@
 //! The forms of headers (HDR-7 to HDR-12, HDR-15, HDR-16, DAT-1): each header has a file of its own in
-//! `interface::headers`, and here it stands in the table.
+//! `interface::headers`, and is parsed here and nowhere else.
 
 use super::{
     super::{Head, Policy},
@@ -10,72 +10,152 @@ use crate::{
     interface::{
         Fault, Reason,
         headers::{
-            self, Header,
+            self, CorporateId, Header, PsuContext, PsuId, RedirectUri, RequestId, SessionId,
             accept_fix::{self, Fixes},
-            choices, date, identifier, network, redirect_uri, uuid_form,
+            choices, date, identifier, network, uuid_form,
         },
         operations::{Operation, Takes},
     },
 };
+use http::HeaderValue;
 use std::borrow::Cow;
-
-/// A header and the form that its values have.
-struct Form {
-    header: &'static Header,
-    judge: fn(&[u8], &Operation, &Policy) -> Result<(), Expected>,
-}
 
 /// What would pass, for the caller. It repeats no value.
 type Expected = Cow<'static, str>;
 
-/// In the order of the rules.
-static FORMS: [Form; 13] = [
-    // HDR-7
-    form(&headers::X_REQUEST_ID, id),
-    form(&headers::TPP_SESSION_ID, id),
-    // HDR-8
-    form(&headers::TPP_REDIRECT_URI, redirect),
-    // HDR-9
-    form(&headers::PSU_ID, uuid),
-    form(&headers::PSU_CORPORATE_ID, uuid),
-    form(&headers::PSU_DEVICE_ID, uuid),
-    // HDR-10
-    form(&headers::PSU_CONTEXT, |value, _, _| {
-        fits(choices::context(value).is_some(), choices::EXPECTED_CONTEXT)
-    }),
-    form(&headers::TPP_REDIRECT_PREFERRED, |value, _, _| {
-        let found = choices::redirect_preferred(value);
-        fits(found.is_some(), choices::EXPECTED_PREFERRED)
-    }),
-    form(&headers::PSU_HTTP_METHOD, |value, _, _| {
-        fits(choices::is_psu_method(value), choices::EXPECTED_METHOD)
-    }),
-    // HDR-11
-    form(&headers::PSU_IP_ADDRESS, |value, _, _| {
-        fits(network::address(value).is_some(), network::EXPECTED_ADDRESS)
-    }),
-    form(&headers::PSU_IP_PORT, |value, _, _| {
-        fits(network::port(value).is_some(), network::EXPECTED_PORT)
-    }),
-    form(&headers::PSU_GEO_LOCATION, |value, _, _| {
-        fits(network::is_location(value), network::EXPECTED_LOCATION)
-    }),
-    // HDR-12
-    form(&headers::X_PSU_IDENTITY, identity),
-];
+/// The headers that later stages judge by. One that the operation does not take is none (HDR-3).
+#[derive(Debug, Default)]
+pub(super) struct Parsed {
+    pub(super) request_id: Option<RequestId>,
+    pub(super) session: Option<SessionId>,
+    pub(super) redirect_uri: Option<RedirectUri>,
+    pub(super) redirect_preferred: Option<bool>,
+    pub(super) psu: Option<PsuId>,
+    pub(super) corporate: Option<CorporateId>,
+    pub(super) context: Option<PsuContext>,
+    /// PSU-IP-Address is sent.
+    pub(super) psu_present: bool,
+    /// X-PSU-IDENTITY is sent. The number itself is the core's.
+    pub(super) identity: bool,
+}
 
-/// HDR-7 to HDR-12. An empty value is HDR-5's, which has reported it.
-pub(super) fn judge(
+/// HDR-7 to HDR-12, in the order of the rules. An empty value is HDR-5's, which reports it.
+pub(super) fn parse(
     head: &Head<'_>,
     operation: &Operation,
     policy: &Policy,
     faults: &mut Vec<Fault>,
-) {
-    for form in FORMS.iter().filter(|form| is_taken(operation, form.header)) {
-        let mut values = filled(head, form.header);
-        let fault = values.find_map(|value| (form.judge)(value, operation, policy).err());
-        if let Some(text) = fault {
-            faults.push(malformed(form.header, text));
+) -> Parsed {
+    let mut forms = Forms {
+        head,
+        operation,
+        faults,
+    };
+    let mut parsed = Parsed {
+        // HDR-7
+        request_id: forms.once(&headers::X_REQUEST_ID, |value| {
+            RequestId::parse(value).ok_or(Cow::Borrowed(identifier::EXPECTED))
+        }),
+        session: forms.once(&headers::TPP_SESSION_ID, |value| {
+            SessionId::parse(value).ok_or(Cow::Borrowed(identifier::EXPECTED))
+        }),
+        // HDR-8
+        redirect_uri: forms.once(&headers::TPP_REDIRECT_URI, |value| {
+            let uri = RedirectUri::parse(value, policy.environment);
+            uri.map_err(|fault| Cow::Owned(fault.to_string()))
+        }),
+        // HDR-9
+        psu: forms.trimmed(&headers::PSU_ID, PsuId::parse, uuid_form::EXPECTED),
+        corporate: forms.trimmed(
+            &headers::PSU_CORPORATE_ID,
+            CorporateId::parse,
+            uuid_form::EXPECTED,
+        ),
+        ..Parsed::default()
+    };
+    let device = &headers::PSU_DEVICE_ID;
+    forms.each(device, uuid_form::is_valid, uuid_form::EXPECTED);
+    // HDR-10
+    parsed.context = forms.trimmed(
+        &headers::PSU_CONTEXT,
+        PsuContext::parse,
+        choices::EXPECTED_CONTEXT,
+    );
+    parsed.redirect_preferred = forms.trimmed(
+        &headers::TPP_REDIRECT_PREFERRED,
+        choices::redirect_preferred,
+        choices::EXPECTED_PREFERRED,
+    );
+    let method = &headers::PSU_HTTP_METHOD;
+    forms.each(method, choices::is_psu_method, choices::EXPECTED_METHOD);
+    // HDR-11
+    let address = forms.trimmed(
+        &headers::PSU_IP_ADDRESS,
+        network::address,
+        network::EXPECTED_ADDRESS,
+    );
+    parsed.psu_present = address.is_some();
+    let is_port = |value: &[u8]| network::port(value).is_some();
+    forms.each(&headers::PSU_IP_PORT, is_port, network::EXPECTED_PORT);
+    let location = &headers::PSU_GEO_LOCATION;
+    forms.each(location, network::is_location, network::EXPECTED_LOCATION);
+    // HDR-12
+    let identity = forms.once(&headers::X_PSU_IDENTITY, |value| {
+        identity(headers::trim(value.as_bytes()), operation, policy)
+    });
+    parsed.identity = identity.is_some();
+    parsed
+}
+
+/// The headers of one request that are being parsed.
+struct Forms<'f, 'h> {
+    head: &'f Head<'h>,
+    operation: &'f Operation,
+    faults: &'f mut Vec<Fault>,
+}
+
+impl Forms<'_, '_> {
+    /// A header that may stand once, where it is filled.
+    fn once<T>(
+        &mut self,
+        header: &'static Header,
+        parse: impl FnOnce(&HeaderValue) -> Result<T, Expected>,
+    ) -> Option<T> {
+        let value = header.get_filled(&self.head.fields)?;
+        if !is_taken(self.operation, header) {
+            return None;
+        }
+        match parse(value) {
+            Ok(parsed) => Some(parsed),
+            Err(expected) => {
+                self.faults.push(malformed(header, expected));
+                None
+            }
+        }
+    }
+
+    /// The same, for a form that white space around it is no part of.
+    fn trimmed<T>(
+        &mut self,
+        header: &'static Header,
+        parse: impl FnOnce(&[u8]) -> Option<T>,
+        expected: &'static str,
+    ) -> Option<T> {
+        self.once(header, |value| {
+            parse(headers::trim(value.as_bytes())).ok_or(Cow::Borrowed(expected))
+        })
+    }
+
+    /// A header that may stand more often, of which nothing is kept.
+    fn each(
+        &mut self,
+        header: &'static Header,
+        is_valid: impl Fn(&[u8]) -> bool,
+        expected: &'static str,
+    ) {
+        let mut values = filled(self.head, header);
+        if values.any(|value| !is_valid(value)) && is_taken(self.operation, header) {
+            self.faults.push(malformed(header, expected));
         }
     }
 }
@@ -127,42 +207,10 @@ fn filled<'a>(head: &Head<'a>, header: &Header) -> impl Iterator<Item = &'a [u8]
     values.filter(|value| !value.is_empty())
 }
 
-const fn form(
-    header: &'static Header,
-    judge: fn(&[u8], &Operation, &Policy) -> Result<(), Expected>,
-) -> Form {
-    Form { header, judge }
-}
-
-fn fits(holds: bool, expected: &'static str) -> Result<(), Expected> {
-    if holds {
-        Ok(())
-    } else {
-        Err(Cow::Borrowed(expected))
-    }
-}
-
-fn id(value: &[u8], _: &Operation, _: &Policy) -> Result<(), Expected> {
-    fits(identifier::is_valid(value), identifier::EXPECTED)
-}
-
-fn uuid(value: &[u8], _: &Operation, _: &Policy) -> Result<(), Expected> {
-    fits(uuid_form::parse(value).is_some(), uuid_form::EXPECTED)
-}
-
-fn redirect(value: &[u8], _: &Operation, policy: &Policy) -> Result<(), Expected> {
-    match redirect_uri::parse(value, policy.environment) {
-        Ok(_) => Ok(()),
-        Err(fault) => Err(fault.to_string().into()),
-    }
-}
-
 fn identity(value: &[u8], operation: &Operation, policy: &Policy) -> Result<(), Expected> {
     if !operation.initiates {
-        return fits(
-            false,
-            "only the initiation of a payment takes it: leave it out",
-        );
+        let expected = "only the initiation of a payment takes it: leave it out";
+        return Err(Cow::Borrowed(expected));
     }
     if policy.identity.fits(value) {
         Ok(())

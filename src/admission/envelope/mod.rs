@@ -22,17 +22,24 @@ use crate::{
     clock::Timestamp,
     interface::{
         Fault, FaultPlace, Reason, Refusal,
-        headers::{self, Header, accept_fix::Fixes, authority, connection},
+        headers::{
+            self, CorporateId, Header, PsuContext, PsuId, RedirectUri, RequestId, SessionId,
+            accept_fix::Fixes, authority, connection,
+        },
         operations::{Operation, Takes},
     },
 };
+use forms::Parsed;
 
-/// The headers have the form that the interface gives them.
+/// The headers have the form that the interface gives them. It owns those that later stages judge by, each parsed once.
+///
+/// A header that the operation does not take is none (HDR-3).
 #[must_use]
 #[derive(Debug)]
 pub(super) struct Envelope {
     date: Timestamp,
     fixes: Fixes,
+    parsed: Parsed,
 }
 
 impl Envelope {
@@ -45,6 +52,51 @@ impl Envelope {
     pub(super) const fn fixes(&self) -> Fixes {
         self.fixes
     }
+
+    /// X-Request-ID (HDR-7).
+    pub(super) const fn request_id(&self) -> Option<&RequestId> {
+        self.parsed.request_id.as_ref()
+    }
+
+    /// TPP-Session-ID (HDR-7).
+    pub(super) const fn session(&self) -> Option<&SessionId> {
+        self.parsed.session.as_ref()
+    }
+
+    /// TPP-Redirect-URI (HDR-8).
+    pub(super) const fn redirect_uri(&self) -> Option<&RedirectUri> {
+        self.parsed.redirect_uri.as_ref()
+    }
+
+    /// TPP-Redirect-Preferred (HDR-10).
+    pub(super) const fn redirect_preferred(&self) -> Option<bool> {
+        self.parsed.redirect_preferred
+    }
+
+    /// PSU-ID (HDR-9).
+    pub(super) const fn psu(&self) -> Option<PsuId> {
+        self.parsed.psu
+    }
+
+    /// PSU-Corporate-ID (HDR-9).
+    pub(super) const fn corporate(&self) -> Option<CorporateId> {
+        self.parsed.corporate
+    }
+
+    /// PSU-Context (HDR-10).
+    pub(super) const fn context(&self) -> Option<PsuContext> {
+        self.parsed.context
+    }
+
+    /// Whether the TPP says that the PSU is present: PSU-IP-Address is sent.
+    pub(super) const fn is_psu_present(&self) -> bool {
+        self.parsed.psu_present
+    }
+
+    /// Whether X-PSU-IDENTITY names the PSU (HDR-12).
+    pub(super) const fn has_identity(&self) -> bool {
+        self.parsed.identity
+    }
 }
 
 pub(super) fn check(
@@ -54,12 +106,15 @@ pub(super) fn check(
     policy: &Policy,
 ) -> Result<Envelope, Refusal> {
     let mut faults = Vec::new();
+    // Parsed first, reported in its place.
+    let mut malformed = Vec::new();
+    let parsed = forms::parse(head, operation, policy, &mut malformed);
     content::judge(head, body, operation, policy, &mut faults);
     required::missing(head, body, operation, &mut faults);
-    required::blank(head, operation, &mut faults);
-    forms::judge(head, operation, policy, &mut faults);
+    required::blank(head, operation, parsed.context, &mut faults);
+    faults.append(&mut malformed);
     required::context(head, operation, &mut faults);
-    required::agreement(head, operation, &mut faults);
+    required::agreement(head, operation, parsed.context, &mut faults);
     forms::duplicates(head, operation, &mut faults);
     let fixes = forms::fixes(head, operation, &mut faults);
     unsigned(head, &mut faults);
@@ -67,7 +122,11 @@ pub(super) fn check(
     nominations(head, &mut faults);
     authority(head, policy, &mut faults);
     match (Refusal::of(faults), date) {
-        (None, Some(date)) => Ok(Envelope { date, fixes }),
+        (None, Some(date)) => Ok(Envelope {
+            date,
+            fixes,
+            parsed,
+        }),
         (Some(refusal), _) => Err(refusal),
         // A date that cannot be read is always a fault; should that ever change, nothing passes by it.
         (None, None) => Err(Refusal::new(Reason::HeaderMissing)),

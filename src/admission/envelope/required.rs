@@ -6,10 +6,7 @@ use super::{
 };
 use crate::interface::{
     Fault, Reason,
-    headers::{
-        self, Header,
-        choices::{self, Context},
-    },
+    headers::{self, Header, PsuContext},
     operations::{Agreement, Body, Operation, Required, Takes},
 };
 
@@ -67,14 +64,19 @@ pub(super) fn missing(
 
 /// HDR-5: where a header is not required, an empty value is malformed. Content negotiation is HTTP's own, where an
 /// empty value means something.
-pub(super) fn blank(head: &Head<'_>, operation: &Operation, faults: &mut Vec<Fault>) {
+pub(super) fn blank(
+    head: &Head<'_>,
+    operation: &Operation,
+    context: Option<PsuContext>,
+    faults: &mut Vec<Fault>,
+) {
     let taken = |header: &&Header| is_taken(operation, header);
     for header in head.fields.present().filter(taken) {
         let negotiates = header.name.as_str().starts_with("accept");
         if header.values(&head.fields).any(<[u8]>::is_empty)
             && !negotiates
             && !faults.iter().any(|fault| is_about(fault, header))
-            && !is_required_later(head, operation, header)
+            && !is_required_later(head, operation, context, header)
         {
             faults.push(Fault::header(
                 Reason::HeaderMalformed,
@@ -102,9 +104,14 @@ pub(super) fn context(head: &Head<'_>, operation: &Operation, faults: &mut Vec<F
 /// What is the reason where PRIVATE stands beside a corporate id? Nothing is missing: one header contradicts the other,
 /// so the corporate id is malformed for this request. That holds without a PSU-ID too, which changes nothing about the
 /// contradiction.
-pub(super) fn agreement(head: &Head<'_>, operation: &Operation, faults: &mut Vec<Fault>) {
+pub(super) fn agreement(
+    head: &Head<'_>,
+    operation: &Operation,
+    context: Option<PsuContext>,
+    faults: &mut Vec<Fault>,
+) {
     let header = &headers::PSU_CORPORATE_ID;
-    if requires_agreement(head, operation) && is_absent(head, header) {
+    if requires_agreement(head, operation, context) && is_absent(head, header) {
         faults.push(Fault::header(
             Reason::CorporateIdMissing,
             header.written,
@@ -112,7 +119,7 @@ pub(super) fn agreement(head: &Head<'_>, operation: &Operation, faults: &mut Vec
         ));
     }
     if names_agreement(operation)
-        && context_of(head) == Some(Context::Private)
+        && context == Some(PsuContext::Private)
         && !is_absent(head, header)
     {
         faults.push(Fault::header(
@@ -134,10 +141,16 @@ fn requires_digest(operation: &Operation) -> bool {
 }
 
 /// Whether a header's absence is reported by a rule further down, so that an empty one counts as missing there.
-fn is_required_later(head: &Head<'_>, operation: &Operation, header: &Header) -> bool {
+fn is_required_later(
+    head: &Head<'_>,
+    operation: &Operation,
+    context: Option<PsuContext>,
+    header: &Header,
+) -> bool {
     header.name == headers::SIGNATURE.name
         || header.name == headers::PSU_CONTEXT.name && requires_context(head, operation)
-        || header.name == headers::PSU_CORPORATE_ID.name && requires_agreement(head, operation)
+        || header.name == headers::PSU_CORPORATE_ID.name
+            && requires_agreement(head, operation, context)
 }
 
 /// HDR-13: single SCA initiation.
@@ -147,18 +160,13 @@ fn requires_context(head: &Head<'_>, operation: &Operation) -> bool {
         && is_absent(head, &headers::PSU_ID)
 }
 
-fn requires_agreement(head: &Head<'_>, operation: &Operation) -> bool {
+fn requires_agreement(head: &Head<'_>, operation: &Operation, context: Option<PsuContext>) -> bool {
     names_agreement(operation)
-        && context_of(head) == Some(Context::Corporate)
+        && context == Some(PsuContext::Corporate)
         && !is_absent(head, &headers::PSU_ID)
 }
 
 /// HDR-14's exceptions, and HDR-3's operations, which take neither header.
 fn names_agreement(operation: &Operation) -> bool {
     operation.agreement == Agreement::Named && operation.takes == Takes::Whole
-}
-
-fn context_of(head: &Head<'_>) -> Option<Context> {
-    let value = headers::PSU_CONTEXT.get(&head.fields)?;
-    choices::context(headers::trim(value.as_bytes()))
 }

@@ -6,7 +6,10 @@
 use super::{DETAILS_CONSENT_LASTS, Grant, HISTORY_DAYS, SCA_LASTS, SESSION_LASTS};
 use crate::{
     clock::Timestamp,
-    interface::operations::{Agreement, Sca, Transactions},
+    interface::{
+        headers::{CorporateId, PsuId},
+        operations::{Agreement, Sca, Transactions},
+    },
     sca::PsuPresent,
     state::{Consent, Context, Hash, Keys, Psu},
 };
@@ -25,11 +28,11 @@ pub(super) struct Need<'a> {
     /// What the operation shows of transactions.
     pub(super) transactions: Transactions,
     /// PSU-ID.
-    pub(super) psu: Option<u128>,
+    pub(super) psu: Option<PsuId>,
     /// X-PSU-IDENTITY stands for it (HDR-12).
     pub(super) identity: bool,
     /// PSU-Corporate-ID.
-    pub(super) corporate: Option<u128>,
+    pub(super) corporate: Option<CorporateId>,
     /// Whether PSU-Context says which context is meant.
     pub(super) context_named: bool,
     /// TPP-Session-ID, hashed.

@@ -1,42 +1,48 @@
 //! What an SCA would be about that a request starts (SCA-9, SCA-12).
 
 use crate::{
+    admission::envelope::Envelope,
     interface::{
-        headers::{self, Header, choices, uuid_form},
+        headers::{PsuId, SessionId},
         operations::{Environment, Operation},
     },
     sca::Pending,
 };
 use uuid::Uuid;
 
-/// The SCA that a request of this TPP starts; none without TPP-Redirect-URI. `get` gives the filled headers that the
-/// operation takes, `path` is the request's, and `psu` is named only if it is bound to the TPP.
-pub(in crate::admission) fn pending<'h>(
-    get: impl Fn(&Header) -> Option<&'h [u8]>,
+/// The SCA that a request of this TPP starts; none without TPP-Redirect-URI. `path` is the request's, and `psu` is named
+/// only if it is bound to the TPP.
+pub(in crate::admission) fn pending(
+    envelope: &Envelope,
     operation: &Operation,
     environment: Environment,
     path: &str,
     tpp: &str,
     tpp_name: &str,
-    psu: Option<u128>,
+    psu: Option<PsuId>,
 ) -> Option<Pending> {
-    let text = |header| Some(std::str::from_utf8(get(header)?).ok()?.to_owned());
+    let redirect_uri = envelope.redirect_uri()?.clone();
     Some(Pending {
         environment,
         tpp: tpp.to_owned(),
         tpp_name: plain_name(tpp_name),
         // SCA-9: a missing session is no error.
-        session: text(&headers::TPP_SESSION_ID).unwrap_or_else(|| Uuid::new_v4().to_string()),
-        redirect_uri: text(&headers::TPP_REDIRECT_URI)?,
-        preferred: get(&headers::TPP_REDIRECT_PREFERRED).and_then(choices::redirect_preferred)
-            != Some(false),
+        session: envelope.session().cloned().or_else(new_session)?,
+        redirect_uri,
+        preferred: envelope.redirect_preferred() != Some(false),
         operation: operation.name.clone(),
         resource: operation.resource(path).map(str::to_owned),
         asks_consent: operation.asks_consent(),
-        context: get(&headers::PSU_CONTEXT).and_then(choices::context),
-        corporate: get(&headers::PSU_CORPORATE_ID).and_then(uuid_form::parse),
+        context: envelope.context(),
+        corporate: envelope.corporate(),
         psu,
     })
+}
+
+/// A session that the gateway issues. A UUID always has the form of an id.
+fn new_session() -> Option<SessionId> {
+    let id = Uuid::new_v4().hyphenated();
+    SessionId::from_text(id.encode_lower(&mut Uuid::encode_buffer()))
 }
 
 /// The most characters of a name: X.520 has 64, and some certificates more.

@@ -6,11 +6,30 @@
 
 /// The context that a PSU acts in (§Corporate context).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Context {
+pub enum PsuContext {
     /// A private person.
     Private,
     /// A representative of a corporation.
     Corporate,
+}
+
+impl PsuContext {
+    /// Parses PSU-Context.
+    pub const fn parse(value: &[u8]) -> Option<Self> {
+        match value {
+            b"PRIVATE" => Some(Self::Private),
+            b"CORPORATE" => Some(Self::Corporate),
+            _ => None,
+        }
+    }
+
+    /// As the header spells it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Private => "PRIVATE",
+            Self::Corporate => "CORPORATE",
+        }
+    }
 }
 
 /// What passes as PSU-Context, for a fault.
@@ -20,16 +39,7 @@ pub const EXPECTED_PREFERRED: &str = "it must be true or false, in small letters
 /// What passes as PSU-HTTP-Method, for a fault.
 pub const EXPECTED_METHOD: &str = "it must be GET, POST, PUT, PATCH or DELETE, in capitals";
 
-/// Reads PSU-Context.
-pub const fn context(value: &[u8]) -> Option<Context> {
-    match value {
-        b"PRIVATE" => Some(Context::Private),
-        b"CORPORATE" => Some(Context::Corporate),
-        _ => None,
-    }
-}
-
-/// Reads TPP-Redirect-Preferred.
+/// Parses TPP-Redirect-Preferred.
 pub const fn redirect_preferred(value: &[u8]) -> Option<bool> {
     match value {
         b"true" => Some(true),
@@ -50,8 +60,12 @@ mod tests {
     //= HDR-10 accepted
     #[test]
     fn the_words() {
-        assert_eq!(context(b"PRIVATE"), Some(Context::Private));
-        assert_eq!(context(b"CORPORATE"), Some(Context::Corporate));
+        for context in [PsuContext::Private, PsuContext::Corporate] {
+            assert_eq!(
+                PsuContext::parse(context.as_str().as_bytes()),
+                Some(context)
+            );
+        }
         assert_eq!(redirect_preferred(b"true"), Some(true));
         assert_eq!(redirect_preferred(b"false"), Some(false));
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
@@ -71,7 +85,7 @@ mod tests {
             "PRIVATE ",
         ];
         for word in contexts {
-            assert_eq!(context(word.as_bytes()), None, "{word}");
+            assert_eq!(PsuContext::parse(word.as_bytes()), None, "{word}");
         }
         for word in ["", "True", "FALSE", "1", "0", "yes", "?0", "\"true\""] {
             assert_eq!(redirect_preferred(word.as_bytes()), None, "{word}");

@@ -1,4 +1,10 @@
 //! `X-Request-ID` and `TPP-Session-ID` (HDR-7): 1 to 128 visible ASCII characters. The interface says string, not UUID.
+//!
+//! Both share the storage of the header that they are parsed from: to keep one allocates nothing.
+
+use super::trim;
+use http::HeaderValue;
+use std::fmt;
 
 /// HDR-7.
 pub const MAX_LENGTH: usize = 128;
@@ -6,8 +12,70 @@ pub const MAX_LENGTH: usize = 128;
 /// What passes, for a fault.
 pub const EXPECTED: &str = "it must be 1 to 128 visible ASCII characters without a space";
 
-/// Whether a value has the form of an identifier.
-pub fn is_valid(value: &[u8]) -> bool {
+/// The caller's name for a request (REP-1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestId(HeaderValue);
+
+/// The TPP's name for a session of a PSU (SCA-4). `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SessionId(HeaderValue);
+
+impl RequestId {
+    /// The id in a header's value; white space around it does not count.
+    pub fn parse(value: &HeaderValue) -> Option<Self> {
+        is_valid(trim(value.as_bytes())).then(|| Self(value.clone()))
+    }
+
+    /// The id, without white space around it.
+    pub fn as_bytes(&self) -> &[u8] {
+        trim(self.0.as_bytes())
+    }
+
+    /// The id, without white space around it.
+    pub fn as_str(&self) -> &str {
+        text(self.as_bytes())
+    }
+
+    /// The header's value, as it was received.
+    pub const fn value(&self) -> &HeaderValue {
+        &self.0
+    }
+}
+
+impl SessionId {
+    /// The id in a header's value; white space around it does not count.
+    pub fn parse(value: &HeaderValue) -> Option<Self> {
+        is_valid(trim(value.as_bytes())).then(|| Self(value.clone()))
+    }
+
+    /// An id that stands elsewhere than in a header: in a token, or a new one.
+    pub fn from_text(text: &str) -> Option<Self> {
+        Self::parse(&HeaderValue::from_str(text).ok()?)
+    }
+
+    /// The id, without white space around it.
+    pub fn as_bytes(&self) -> &[u8] {
+        trim(self.0.as_bytes())
+    }
+
+    /// The id, without white space around it.
+    pub fn as_str(&self) -> &str {
+        text(self.as_bytes())
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("SessionId(***)")
+    }
+}
+
+/// Visible ASCII, which is text.
+fn text(id: &[u8]) -> &str {
+    std::str::from_utf8(id).unwrap_or_default()
+}
+
+fn is_valid(value: &[u8]) -> bool {
     (1..=MAX_LENGTH).contains(&value.len()) && value.iter().all(u8::is_ascii_graphic)
 }
 
@@ -15,20 +83,39 @@ pub fn is_valid(value: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    fn request(value: &[u8]) -> Option<RequestId> {
+        RequestId::parse(&HeaderValue::from_bytes(value).unwrap())
+    }
+
     #[test]
     fn identifiers() {
         assert!(EXPECTED.contains(&format!("1 to {MAX_LENGTH} ")));
-        assert!(
-            is_valid(b"a")
-                && is_valid(&[b'~'; 128])
-                && is_valid(b"0192f0c1-5a5b-7def-8000-1234567890ab")
+        for good in [
+            &b"a"[..],
+            &[b'~'; 128],
+            b"0192f0c1-5a5b-7def-8000-1234567890ab",
+        ] {
+            assert_eq!(request(good).unwrap().as_bytes(), good);
+            let text = std::str::from_utf8(good).unwrap();
+            assert_eq!(SessionId::from_text(text).unwrap().as_str(), text);
+        }
+        for bad in [&b""[..], &[b'a'; 129], b"a b", "\u{f8}".as_bytes()] {
+            assert_eq!(request(bad), None);
+            let text = std::str::from_utf8(bad).unwrap();
+            assert_eq!(SessionId::from_text(text), None);
+        }
+        assert_eq!(SessionId::from_text("\x7f"), None);
+    }
+
+    #[test]
+    fn white_space_around_an_id_is_kept_for_the_answer_alone() {
+        let id = request(b" a\t").unwrap();
+        assert_eq!(
+            (id.as_bytes(), id.value().as_bytes()),
+            (&b"a"[..], &b" a\t"[..])
         );
-        assert!(
-            !is_valid(b"")
-                && !is_valid(&[b'a'; 129])
-                && !is_valid(b"a b")
-                && !is_valid("ø".as_bytes())
-                && !is_valid(b"\x7f")
-        );
+        let session = SessionId::from_text(" a ").unwrap();
+        assert_eq!(session.as_str(), "a");
+        assert_eq!(format!("{session:?}"), "SessionId(***)");
     }
 }

@@ -36,7 +36,11 @@ pub mod signature;
 // `PSU-ID`, `PSU-Corporate-ID` and `PSU-Device-ID` (HDR-9).
 pub mod uuid_form;
 
+pub use choices::PsuContext;
 pub use fields::Fields;
+pub use identifier::{RequestId, SessionId};
+pub use redirect_uri::RedirectUri;
+pub use uuid_form::{CorporateId, PsuId};
 
 use http::{HeaderName, HeaderValue};
 

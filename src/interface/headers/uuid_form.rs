@@ -1,8 +1,9 @@
 //! `PSU-ID`, `PSU-Corporate-ID` and `PSU-Device-ID` (HDR-9): a UUID in the 8-4-4-4-12 form only, either letter case.
 //!
-//! Spelled in upper or lower case it is the same PSU, so the id is a number, not text: what is compared and keyed is
+//! Spelled in upper or lower case it is the same PSU, so the id is a number, not text: [`PsuId`] and [`CorporateId`] are
 //! the 128 bits. The version and variant bits are not looked at: the bank chose the id, and the TPP only repeats it.
 
+use std::fmt;
 use uuid::Uuid;
 
 /// Eight, four, four, four and twelve digits with four hyphens. Of the forms that the `uuid` crate reads, it is the
@@ -12,8 +13,56 @@ const LENGTH: usize = 36;
 /// What passes, for a fault.
 pub const EXPECTED: &str = "it must be a UUID with its hyphens: 8, 4, 4, 4 and 12 hexadecimal digits, in either letter case";
 
-/// The UUID that a value spells.
-pub fn parse(value: &[u8]) -> Option<u128> {
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident;)+) => {
+        $($(#[$doc])*
+        #[doc = "\n\n`Debug` does not show it, and there is no `Display`: an id of a PSU stands in no log and no error."]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(u128);
+
+        impl $name {
+            /// The id that a value spells (HDR-9).
+            pub fn parse(value: &[u8]) -> Option<Self> {
+                parse(value).map(Self)
+            }
+
+            /// The id of these bits.
+            pub const fn from_bits(bits: u128) -> Self {
+                Self(bits)
+            }
+
+            /// The 128 bits, the first digit first.
+            pub const fn to_be_bytes(self) -> [u8; 16] {
+                self.0.to_be_bytes()
+            }
+
+            /// As the header spells it, in lower case.
+            pub fn hyphenated(self) -> String {
+                Uuid::from_u128(self.0).hyphenated().to_string()
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(concat!(stringify!($name), "(***)"))
+            }
+        })+
+    };
+}
+
+ids! {
+    /// A PSU, as one TPP knows it (SCA-3).
+    PsuId;
+    /// A corporate agreement (SCA-17).
+    CorporateId;
+}
+
+/// Whether a value spells a UUID.
+pub fn is_valid(value: &[u8]) -> bool {
+    parse(value).is_some()
+}
+
+fn parse(value: &[u8]) -> Option<u128> {
     let uuid = Uuid::try_parse_ascii(value).ok()?;
     (value.len() == LENGTH).then(|| uuid.as_u128())
 }
@@ -25,11 +74,20 @@ mod tests {
     //= HDR-9 accepted
     #[test]
     fn either_letter_case_is_one_number() {
-        let lower = parse(b"0192f0c1-5a5b-7def-8000-1234567890ab");
-        assert_eq!(lower, Some(0x0192_f0c1_5a5b_7def_8000_1234_5678_90ab));
-        assert_eq!(parse(b"0192F0C1-5A5B-7DEF-8000-1234567890AB"), lower);
-        assert_eq!(parse(b"0192f0C1-5a5B-7DEF-8000-1234567890aB"), lower);
-        assert_eq!(parse(b"00000000-0000-0000-0000-000000000000"), Some(0));
+        let lower = PsuId::parse(b"0192f0c1-5a5b-7def-8000-1234567890ab").unwrap();
+        assert_eq!(lower, PsuId(0x0192_f0c1_5a5b_7def_8000_1234_5678_90ab));
+        for other in [
+            b"0192F0C1-5A5B-7DEF-8000-1234567890AB",
+            b"0192f0C1-5a5B-7DEF-8000-1234567890aB",
+        ] {
+            assert_eq!(PsuId::parse(other), Some(lower));
+        }
+        assert_eq!(lower.hyphenated(), "0192f0c1-5a5b-7def-8000-1234567890ab");
+        assert_eq!(format!("{lower:?}"), "PsuId(***)");
+        assert_eq!(
+            CorporateId::parse(b"00000000-0000-0000-0000-000000000000"),
+            Some(CorporateId::from_bits(0))
+        );
     }
 
     //= HDR-9 refused
@@ -53,9 +111,8 @@ mod tests {
             "0192f0c1-5a5b-7def-8000-12345678 0ab",
         ];
         for value in table {
-            assert_eq!(parse(value.as_bytes()), None, "{value}");
+            assert_eq!(PsuId::parse(value.as_bytes()), None, "{value}");
         }
-        assert_eq!(parse(&[b'-'; LENGTH]), None);
-        assert_eq!(parse(&[0xff; LENGTH]), None);
+        assert!(!is_valid(&[b'-'; LENGTH]) && !is_valid(&[0xff; LENGTH]));
     }
 }

@@ -31,7 +31,7 @@ impl ScaEnd {
         let completed = finish.completion.map(|completion| CompletedSca {
             owner: Owner::new(keys, completion.who),
             corporate: completion.corporate.map(|id| keys.corporate(id)),
-            session: keys.session(completion.who.tpp, completion.session),
+            session: keys.session(completion.who.tpp, &completion.session),
             consent: completion
                 .consent
                 .map(|accounts| Accounts::hashed(keys, accounts)),

@@ -6,7 +6,10 @@ use portvakt::{
     config::{ControlAddress, Settings},
     control::{Bound, ControlContext, Listener},
     in_use::{Current, InUse},
-    interface::operations::Environment,
+    interface::{
+        headers::{CorporateId, PsuId, RedirectUri, SessionId},
+        operations::Environment,
+    },
     sca::{Links, Pending, TokenKeys},
     state::{Kept, StateSettings},
     telemetry::Telemetry,
@@ -221,8 +224,9 @@ pub(super) fn pending() -> Pending {
         environment: Environment::Sandbox,
         tpp: TPP.into(),
         tpp_name: "Tredjepart AS".into(),
-        session: "session-1".into(),
-        redirect_uri: "https://tpp.example/back?a=b".into(),
+        session: SessionId::from_text("session-1").unwrap(),
+        redirect_uri: RedirectUri::from_text("https://tpp.example/back?a=b", Environment::Sandbox)
+            .unwrap(),
         preferred: true,
         operation: "account-list".into(),
         resource: None,
@@ -243,8 +247,12 @@ pub(super) fn payment() -> Pending {
     }
 }
 
-pub(super) fn id(text: &str) -> u128 {
-    uuid::Uuid::parse_str(text).unwrap().as_u128()
+pub(super) fn psu_id(text: &str) -> PsuId {
+    PsuId::parse(text.as_bytes()).unwrap()
+}
+
+pub(super) fn corporate_id(text: &str) -> CorporateId {
+    CorporateId::parse(text.as_bytes()).unwrap()
 }
 
 /// Links of another gateway, with a key of its own.

@@ -231,7 +231,7 @@ fn a_file_of_psus() {
     );
     assert!(said.lines().count() < 110);
     for number in [0, 4_999] {
-        let psu = super::bank::id(&format!("0192f0c1-5a5b-7def-8000-{number:012}"));
+        let psu = super::bank::psu_id(&format!("0192f0c1-5a5b-7def-8000-{number:012}"));
         let found = runtime
             .block_on(kept.psu_now(PsuRef { tpp: TPP, psu }))
             .unwrap();

@@ -1,12 +1,12 @@
 //! The end of an SCA.
 
 use super::bank::{
-    AGREEMENT, Bank, OTHER_PSU, OTHER_TPP, PSU, TPP, bank, fails, foreign_token, free_address, id,
-    payment, pending,
+    AGREEMENT, Bank, OTHER_PSU, OTHER_TPP, PSU, TPP, bank, corporate_id, fails, foreign_token,
+    free_address, payment, pending, psu_id,
 };
 use portvakt::{
-    interface::operations::Environment,
-    sca::{Pending, PsuContext},
+    interface::{headers::PsuContext, operations::Environment},
+    sca::Pending,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -35,8 +35,8 @@ fn what_is_asked_can_be_read() {
     let token = bank.token(&Pending {
         preferred: false,
         context: Some(PsuContext::Corporate),
-        corporate: Some(id(AGREEMENT)),
-        psu: Some(id(PSU)),
+        corporate: Some(corporate_id(AGREEMENT)),
+        psu: Some(psu_id(PSU)),
         ..payment()
     });
     let answer = bank.post("/sca/read", &json!({ "request": token }));
@@ -195,7 +195,7 @@ fn tokens_that_do_not_open() {
 fn another_psu_than_the_one_named_ends_it_as_failed() {
     let (_site, bank) = bank();
     let token = bank.token(&Pending {
-        psu: Some(id(OTHER_PSU)),
+        psu: Some(psu_id(OTHER_PSU)),
         ..pending()
     });
     let mut redirects = Vec::new();
@@ -224,7 +224,7 @@ fn another_psu_than_the_one_named_ends_it_as_failed() {
     assert_eq!(known(&bank, OTHER_PSU), Value::Null);
     // And an SCA that went well before is not undone.
     let token = bank.token(&Pending {
-        psu: Some(id(PSU)),
+        psu: Some(psu_id(PSU)),
         ..pending()
     });
     assert_eq!(bank.post("/sca/complete", &private(&token)).status, 200);
@@ -370,9 +370,9 @@ fn a_corporate_context_is_that_of_one_agreement() {
 
     // What the TPP chose stays chosen, and the SCA can still be completed.
     let chosen = [
-        (None, Some(id(AGREEMENT))),
+        (None, Some(corporate_id(AGREEMENT))),
         (Some(PsuContext::Corporate), None),
-        (Some(PsuContext::Corporate), Some(id(AGREEMENT))),
+        (Some(PsuContext::Corporate), Some(corporate_id(AGREEMENT))),
     ];
     for (context, agreement) in chosen {
         let token = bank.token(&Pending {

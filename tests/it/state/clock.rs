@@ -143,7 +143,7 @@ async fn a_step_back_of_hours_refuses_what_was_forgotten_until_the_clock_is_ther
 async fn a_step_back_of_more_than_a_day_is_not_believed<D: Data>() {
     let data = D::new();
     let store = data.open();
-    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
     let _ = held(
         store
             .commit(request(1, Retention::Day, BEGIN))
@@ -211,13 +211,13 @@ async fn a_step_back_of_a_day_or_less_opens_no_spent_token<D: Data>() {
     for forward in [20 * 60, 900 + 61, HOUR, DAY - 1, DAY] {
         let data = D::new();
         let store = data.open();
-        store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+        store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
         store.tidy(at(BEGIN + forward)).await.unwrap();
         for now in [BEGIN, BEGIN + 899] {
-            let mut again = finish(1, 1, b"s", BEGIN);
+            let mut again = finish(1, 1, "s", BEGIN);
             again.now = at(now);
             assert_eq!(store.finish(again).await.unwrap(), Finished::Again);
-            let mut other = finish(1, 2, b"s", BEGIN);
+            let mut other = finish(1, 2, "s", BEGIN);
             other.said = hash(2);
             other.now = at(now);
             let finished = store.finish(other).await.unwrap();

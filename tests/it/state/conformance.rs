@@ -8,6 +8,7 @@ use super::{
     BEGIN, DAY, Data, HOUR, OTHER, RETENTIONS, TPP, at, call, dated, finish, hash, held, next,
     request, who,
 };
+use portvakt::interface::headers::CorporateId;
 use portvakt::state::{
     Accounts, Bind, Bound, ClaimRequest, Completion, Decision, Finish, Finished, Kept, Learned,
     Page, PsuRef, QuotaClaim, Retention, Withdraw, Withdrawn,
@@ -403,14 +404,17 @@ async fn an_sca_makes_a_session<D: Data>() {
     let store = &data.open();
     assert_eq!(store.psu(who(1)).await.unwrap(), None);
     assert_eq!(
-        store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap(),
+        store.finish(finish(1, 1, "s", BEGIN)).await.unwrap(),
         Finished::Done
     );
     let psu = store.psu(who(1)).await.unwrap().unwrap();
     assert_eq!(psu.last_sca, Some(at(BEGIN)));
     let session = psu.session.unwrap();
     assert_eq!(session.completed, at(BEGIN));
-    assert_eq!(session.id, store.keys().session(TPP, b"s"));
+    assert_eq!(
+        session.id,
+        store.keys().session(TPP, &super::session_id("s"))
+    );
     let context = psu.context(None).unwrap();
     assert_eq!(context.last_sca, Some(at(BEGIN)));
     let consent = context.consent.as_ref().unwrap();
@@ -425,16 +429,19 @@ async fn an_sca_makes_a_session<D: Data>() {
 async fn the_last_session_wins<D: Data>() {
     let data = D::new();
     let store = &data.open();
-    store.finish(finish(1, 1, b"first", BEGIN)).await.unwrap();
+    store.finish(finish(1, 1, "first", BEGIN)).await.unwrap();
     let _ = store.psu(who(1)).await.unwrap();
     store
-        .finish(finish(2, 1, b"second", BEGIN + HOUR / 2))
+        .finish(finish(2, 1, "second", BEGIN + HOUR / 2))
         .await
         .unwrap();
     for psu in [store.psu(who(1)).await, store.psu_now(who(1)).await] {
         let psu = psu.unwrap().unwrap();
         let session = psu.session.unwrap();
-        assert_eq!(session.id, store.keys().session(TPP, b"second"));
+        assert_eq!(
+            session.id,
+            store.keys().session(TPP, &super::session_id("second"))
+        );
         assert_eq!(session.completed, at(BEGIN + HOUR / 2));
         assert_eq!(psu.last_sca, Some(at(BEGIN + HOUR / 2)));
     }
@@ -443,7 +450,7 @@ async fn the_last_session_wins<D: Data>() {
 async fn a_token_is_spent_once<D: Data>() {
     let data = D::new();
     let store = &data.open();
-    let done = finish(1, 1, b"s", BEGIN);
+    let done = finish(1, 1, "s", BEGIN);
     assert_eq!(store.finish(done.clone()).await.unwrap(), Finished::Done);
     let before = store.psu_now(who(1)).await.unwrap();
     let again = Finish {
@@ -451,7 +458,7 @@ async fn a_token_is_spent_once<D: Data>() {
         ..done.clone()
     };
     assert_eq!(store.finish(again).await.unwrap(), Finished::Again);
-    for completion in [None, finish(1, 2, b"s", BEGIN).completion] {
+    for completion in [None, finish(1, 2, "s", BEGIN).completion] {
         let other = Finish {
             said: hash(99),
             completion,
@@ -470,11 +477,11 @@ async fn a_failed_sca_spends_its_token_and_gives_nothing<D: Data>() {
     let failed = Finish {
         completion: None,
         said: hash(8),
-        ..finish(1, 1, b"s", BEGIN)
+        ..finish(1, 1, "s", BEGIN)
     };
     assert_eq!(store.finish(failed.clone()).await.unwrap(), Finished::Done);
     assert_eq!(store.finish(failed).await.unwrap(), Finished::Again);
-    let late = finish(1, 1, b"s", BEGIN + 1);
+    let late = finish(1, 1, "s", BEGIN + 1);
     assert_eq!(store.finish(late).await.unwrap(), Finished::Otherwise);
     assert_eq!(store.psu_now(who(1)).await.unwrap(), None);
 }
@@ -482,11 +489,14 @@ async fn a_failed_sca_spends_its_token_and_gives_nothing<D: Data>() {
 async fn a_psu_belongs_to_one_tpp<D: Data>() {
     let data = D::new();
     let store = &data.open();
-    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
-    let elsewhere = PsuRef { tpp: OTHER, psu: 1 };
+    store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
+    let elsewhere = PsuRef {
+        tpp: OTHER,
+        ..super::who(1)
+    };
     assert_eq!(store.psu(elsewhere).await.unwrap(), None);
     assert_eq!(store.psu_now(elsewhere).await.unwrap(), None);
-    let mut stolen = finish(2, 1, b"t", BEGIN + 1);
+    let mut stolen = finish(2, 1, "t", BEGIN + 1);
     stolen.completion.as_mut().unwrap().who = elsewhere;
     for _ in 0..2 {
         assert_eq!(
@@ -509,7 +519,7 @@ async fn a_psu_belongs_to_one_tpp<D: Data>() {
     assert_eq!(psu.last_sca, Some(at(BEGIN)));
     // The token was not spent: the right PSU's completion still passes.
     assert_eq!(
-        store.finish(finish(2, 1, b"t", BEGIN + 3)).await.unwrap(),
+        store.finish(finish(2, 1, "t", BEGIN + 3)).await.unwrap(),
         Finished::Done
     );
 }
@@ -520,14 +530,14 @@ async fn consent_is_apart_from_sca<D: Data>() {
     let accounts = ["a".to_owned(), "b".to_owned()];
     let named = Completion {
         consent: Some(Some(&accounts)),
-        ..finish(1, 1, b"s", BEGIN).completion.unwrap()
+        ..finish(1, 1, "s", BEGIN).completion.unwrap()
     };
     let named = Finish {
         completion: Some(named),
-        ..finish(1, 1, b"s", BEGIN)
+        ..finish(1, 1, "s", BEGIN)
     };
     store.finish(named).await.unwrap();
-    let mut payment = finish(2, 1, b"t", BEGIN + DAY);
+    let mut payment = finish(2, 1, "t", BEGIN + DAY);
     payment.completion.as_mut().unwrap().consent = None;
     store.finish(payment).await.unwrap();
     let psu = store.psu(who(1)).await.unwrap().unwrap();
@@ -543,7 +553,7 @@ async fn consent_is_apart_from_sca<D: Data>() {
         );
     }
     // No account at all is not all accounts.
-    let mut none = finish(3, 1, b"u", BEGIN + DAY + 1);
+    let mut none = finish(3, 1, "u", BEGIN + DAY + 1);
     none.completion.as_mut().unwrap().consent = Some(Some(&[]));
     store.finish(none).await.unwrap();
     let psu = store.psu(who(1)).await.unwrap().unwrap();
@@ -554,22 +564,25 @@ async fn consent_is_apart_from_sca<D: Data>() {
 async fn contexts_are_apart<D: Data>() {
     let data = D::new();
     let store = &data.open();
-    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
-    let mut corporate = finish(2, 1, b"t", BEGIN + 1);
-    corporate.completion.as_mut().unwrap().corporate = Some(7);
+    store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
+    let mut corporate = finish(2, 1, "t", BEGIN + 1);
+    corporate.completion.as_mut().unwrap().corporate = Some(CorporateId::from_bits(7));
     store.finish(corporate).await.unwrap();
     let psu = store.psu(who(1)).await.unwrap().unwrap();
     assert_eq!(psu.contexts.len(), 2);
     assert_eq!(psu.context(None).unwrap().last_sca, Some(at(BEGIN)));
-    let key = store.keys().corporate(7);
+    let key = store.keys().corporate(CorporateId::from_bits(7));
     assert_eq!(
         psu.context(Some(key)).unwrap().last_sca,
         Some(at(BEGIN + 1))
     );
-    assert_eq!(psu.context(Some(store.keys().corporate(8))), None);
+    assert_eq!(
+        psu.context(Some(store.keys().corporate(CorporateId::from_bits(8)))),
+        None
+    );
     assert_eq!(psu.last_sca, Some(at(BEGIN + 1)));
     let withdrawn = store
-        .withdraw(who(1), Withdraw::Consent(Some(7)))
+        .withdraw(who(1), Withdraw::Consent(Some(CorporateId::from_bits(7))))
         .await
         .unwrap();
     assert_eq!(withdrawn, Withdrawn::Done);
@@ -613,7 +626,7 @@ async fn binding_moves_forward_only<D: Data>() {
         assert_eq!(facts().await, expected);
     }
     assert!(store.psu(who(1)).await.unwrap().unwrap().session.is_none());
-    store.finish(finish(1, 1, b"s", BEGIN + 200)).await.unwrap();
+    store.finish(finish(1, 1, "s", BEGIN + 200)).await.unwrap();
     store.bind(bind(BEGIN + 300, None)).await.unwrap();
     let session = store.psu(who(1)).await.unwrap().unwrap().session.unwrap();
     assert_eq!(
@@ -627,18 +640,32 @@ async fn what_was_learned_gives_way_to_the_bank<D: Data>() {
     let data = D::new();
     let store = &data.open();
     let learned = |tpp, last_sca: Option<u64>| Learned {
-        who: PsuRef { tpp, psu: 1 },
-        corporate: Some(7),
+        who: PsuRef {
+            tpp,
+            ..super::who(1)
+        },
+        corporate: Some(CorporateId::from_bits(7)),
         last_sca: last_sca.map(at),
         consent: last_sca.map(|given| (at(given), None)),
     };
     let bind = |tpp| Bind {
-        who: PsuRef { tpp, psu: 1 },
+        who: PsuRef {
+            tpp,
+            ..super::who(1)
+        },
         corporate: None,
         last_sca: at(BEGIN),
         consent: None,
     };
-    let psu = async |tpp| store.psu(PsuRef { tpp, psu: 1 }).await.unwrap();
+    let psu = async |tpp| {
+        store
+            .psu(PsuRef {
+                tpp,
+                ..super::who(1)
+            })
+            .await
+            .unwrap()
+    };
     let learn = async |tpp, last_sca| store.learn(learned(tpp, last_sca)).await.unwrap();
     assert_eq!(learn(TPP, None).await, Bound::Here);
     let known = psu(TPP).await.unwrap();
@@ -658,13 +685,16 @@ async fn what_was_learned_gives_way_to_the_bank<D: Data>() {
     assert_eq!(learn(TPP, Some(BEGIN)).await, Bound::Elsewhere);
     assert_eq!(store.bind(bind(TPP)).await.unwrap(), Bound::Elsewhere);
     // Taken back, it is nobody's; an SCA binds it for good.
-    let who = |tpp| PsuRef { tpp, psu: 1 };
+    let who = |tpp| PsuRef {
+        tpp,
+        ..super::who(1)
+    };
     let unbind = async |tpp| store.withdraw(who(tpp), Withdraw::Binding).await.unwrap();
     assert_eq!(unbind(TPP).await, Withdrawn::Unknown);
     assert_eq!(unbind(OTHER).await, Withdrawn::Done);
     assert_eq!(psu(OTHER).await, None);
     assert_eq!(learn(OTHER, Some(BEGIN)).await, Bound::Here);
-    let done = store.finish(finish(1, 1, b"s", BEGIN + 1)).await.unwrap();
+    let done = store.finish(finish(1, 1, "s", BEGIN + 1)).await.unwrap();
     assert_eq!(done, Finished::Done);
     assert_eq!(psu(OTHER).await, None);
     assert!(!psu(TPP).await.unwrap().learned);
@@ -683,9 +713,9 @@ async fn withdrawal_keeps_the_binding<D: Data>() {
         store.withdraw(who(1), Withdraw::Consents).await.unwrap(),
         Withdrawn::Unknown
     );
-    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
-    let mut corporate = finish(2, 1, b"t", BEGIN + 1);
-    corporate.completion.as_mut().unwrap().corporate = Some(7);
+    store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
+    let mut corporate = finish(2, 1, "t", BEGIN + 1);
+    corporate.completion.as_mut().unwrap().corporate = Some(CorporateId::from_bits(7));
     store.finish(corporate).await.unwrap();
     let _ = store.psu(who(1)).await.unwrap();
     assert_eq!(
@@ -721,7 +751,7 @@ async fn housekeeping_removes_what_expired_and_nothing_else<D: Data>() {
     }
     let _ = held(store.commit(call(0, BEGIN + 100)).await.unwrap());
     let _ = held(store.commit(page(0, BEGIN)).await.unwrap());
-    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
     // Rows, not what tidy returns: what follows a batch may remove some of them first.
     let left = async |when| {
         store.tidy(at(when)).await.unwrap();

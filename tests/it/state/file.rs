@@ -1,6 +1,7 @@
 //! The SQLite file itself.
 
 use super::{BEGIN, Data, SqliteFolder, TPP, at, call, finish, held, next, request, who};
+use portvakt::interface::headers::CorporateId;
 use portvakt::state::{Decision, Kept, OpenFault, PsuRef, Retention};
 use std::{
     fs::{self, Permissions},
@@ -32,7 +33,7 @@ impl SqliteFolder {
 
     async fn with_a_session(&self) {
         let store = self.open();
-        store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+        store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
     }
 
     pub(super) fn sql(&self) -> rusqlite::Connection {
@@ -57,7 +58,7 @@ async fn everything_outlives_a_restart() {
             .await
             .unwrap(),
     );
-    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
     let psu = store.psu_now(who(1)).await.unwrap();
     drop(store);
     let store = place.open();
@@ -108,10 +109,10 @@ async fn nothing_personal_stands_in_clear() {
     let place = SqliteFolder::new();
     let psu = 0x1234_5678_9abc_def0_1122_3344_5566_7788_u128;
     let store = place.open();
-    let mut finish = finish(1, psu, b"a-session-id", BEGIN);
+    let mut finish = finish(1, psu, "a-session-id", BEGIN);
     let accounts = ["NO9386011117947".to_owned()];
     let completion = finish.completion.as_mut().unwrap();
-    completion.corporate = Some(psu + 1);
+    completion.corporate = Some(CorporateId::from_bits(psu + 1));
     completion.consent = Some(Some(&accounts));
     store.finish(finish).await.unwrap();
     let mut kept = fs::read(place.file()).unwrap();
@@ -254,7 +255,10 @@ async fn state_and_key_belong_together() {
     assert!(
         place
             .open()
-            .psu(PsuRef { tpp: TPP, psu: 1 })
+            .psu(PsuRef {
+                tpp: TPP,
+                ..super::who(1)
+            })
             .await
             .unwrap()
             .is_some()
@@ -306,7 +310,7 @@ fn many_may_open_at_once_for_the_first_time() {
 async fn a_store_that_cannot_be_written_says_so_and_comes_back() {
     let place = SqliteFolder::new();
     let store = place.open();
-    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
     assert!(store.health(at(BEGIN)).is_ok());
     let other = place.sql();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
@@ -339,7 +343,7 @@ async fn a_store_that_cannot_be_written_says_so_and_comes_back() {
 async fn a_file_that_is_gone_or_another_is_not_written_nor_read() {
     let place = SqliteFolder::new();
     let store = place.open();
-    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
     let moved = place.0.path().join("elsewhere");
     fs::rename(place.file(), &moved).unwrap();
     let fault = store.commit(call(1, BEGIN)).await.unwrap_err().to_string();
@@ -382,7 +386,7 @@ async fn memory_that_is_full_refuses_rather_than_forgets() {
         Decision::Replayed
     ));
     // Without memory everything is still right.
-    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
     assert!(store.psu(who(1)).await.unwrap().is_some());
     for _ in 0..4 {
         let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
@@ -467,7 +471,7 @@ async fn the_log_is_moved_into_the_file_while_it_is_written() {
 async fn an_operator_can_read_the_views() {
     let place = SqliteFolder::new();
     let store = place.open();
-    store.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
     let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
     let _ = held(
         store

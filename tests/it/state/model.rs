@@ -4,6 +4,7 @@
 
 use super::{BEGIN, DAY, Data, HOUR, OTHER, RETENTIONS, TPP, at, dated, env, hash};
 use crate::harness::Dice;
+use portvakt::interface::headers::{CorporateId, PsuId, SessionId};
 use portvakt::state::{
     Accounts, Bind, Bound, ClaimRequest, Completion, Decision, Finish, Finished, Hash, Kept,
     Learned, Page, PsuRef, QuotaClaim, RequestIdClaim, Retention, Taken, Withdraw, Withdrawn,
@@ -18,8 +19,8 @@ struct Psu {
     tpp: usize,
     learned: bool,
     last_sca: u64,
-    session: Option<(Vec<u8>, u64)>,
-    contexts: BTreeMap<Option<u128>, Context>,
+    session: Option<(SessionId, u64)>,
+    contexts: BTreeMap<Option<CorporateId>, Context>,
 }
 
 impl Psu {
@@ -61,7 +62,7 @@ struct Model {
     durable: BTreeMap<u64, u64>,
     memory: BTreeMap<u64, u64>,
     tokens: BTreeMap<u64, u64>,
-    psus: BTreeMap<u128, Psu>,
+    psus: BTreeMap<PsuId, Psu>,
 }
 
 on_every_engine!(
@@ -317,10 +318,12 @@ impl Model {
             _ => 10_000 + dice.below(1 << 40),
         };
         let said = dice.below(2);
-        let psu = u128::from(dice.below(6));
+        let psu = PsuId::from_bits(dice.below(6).into());
         let tpp = usize::try_from(dice.below(8) / 7).unwrap();
-        let corporate = dice.one_in(3).then(|| u128::from(dice.below(2)));
-        let session = vec![u8::try_from(dice.below(4)).unwrap()];
+        let corporate = dice
+            .one_in(3)
+            .then(|| CorporateId::from_bits(dice.below(2).into()));
+        let session = super::session_id(&dice.below(4).to_string());
         let accounts = accounts(dice);
         let consent = dice.one_in(2).then_some(accounts);
         let succeeds = !dice.one_in(4);
@@ -330,7 +333,7 @@ impl Model {
                 psu,
             },
             corporate,
-            session: &session,
+            session: session.clone(),
             consent: consent.as_ref().map(Option::as_deref),
         });
         let finish = Finish {
@@ -372,9 +375,11 @@ impl Model {
     }
 
     async fn bind(&mut self, store: &Kept, dice: &mut Dice, what: &str) {
-        let psu = u128::from(dice.below(8));
+        let psu = PsuId::from_bits(dice.below(8).into());
         let tpp = usize::try_from(dice.below(8) / 7).unwrap();
-        let corporate = dice.one_in(3).then(|| u128::from(dice.below(2)));
+        let corporate = dice
+            .one_in(3)
+            .then(|| CorporateId::from_bits(dice.below(2).into()));
         let last_sca = self.now - dice.below(200);
         let accounts = accounts(dice);
         let given = dice.one_in(2).then(|| self.now - dice.below(200));
@@ -412,9 +417,11 @@ impl Model {
 
     /// What is learned is kept of a PSU that is nobody's, and changes nothing of any other (SCA-19).
     async fn learn(&mut self, store: &Kept, dice: &mut Dice, what: &str) {
-        let psu = u128::from(dice.below(8));
+        let psu = PsuId::from_bits(dice.below(8).into());
         let tpp = usize::try_from(dice.below(2)).unwrap();
-        let corporate = dice.one_in(3).then(|| u128::from(dice.below(2)));
+        let corporate = dice
+            .one_in(3)
+            .then(|| CorporateId::from_bits(dice.below(2).into()));
         let last_sca = dice.one_in(2).then(|| self.now - dice.below(200));
         let accounts = accounts(dice);
         let given = dice.one_in(2).then(|| self.now - dice.below(200));
@@ -451,9 +458,11 @@ impl Model {
     }
 
     async fn withdraw(&mut self, store: &Kept, dice: &mut Dice, what: &str) {
-        let psu = u128::from(dice.below(8));
+        let psu = PsuId::from_bits(dice.below(8).into());
         let tpp = usize::try_from(dice.below(8) / 7).unwrap();
-        let corporate = dice.one_in(2).then(|| u128::from(dice.below(2)));
+        let corporate = dice
+            .one_in(2)
+            .then(|| CorporateId::from_bits(dice.below(2).into()));
         let withdrawal = match dice.below(4) {
             0 => Withdraw::Consent(corporate),
             1 => Withdraw::Consents,
@@ -495,7 +504,7 @@ impl Model {
 
     /// A PSU as the store has it is the PSU as the model has it, from memory and from the file.
     async fn look(&self, store: &Kept, dice: &mut Dice, what: &str) {
-        let psu = u128::from(dice.below(8));
+        let psu = PsuId::from_bits(dice.below(8).into());
         let tpp = usize::try_from(dice.below(2)).unwrap();
         let who = PsuRef {
             tpp: TPPS[tpp],

@@ -124,7 +124,7 @@ async fn two_processes_hold_four_together() {
 async fn what_one_process_changes_the_other_soon_knows<D: Data>() {
     let data = D::new();
     let (here, there) = (data.open(), data.open());
-    here.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    here.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
     assert!(there.psu(who(1)).await.unwrap().unwrap().session.is_some());
     // Withdrawn here: gone here at once, there a moment later.
     assert_eq!(
@@ -141,11 +141,11 @@ async fn what_one_process_changes_the_other_soon_knows<D: Data>() {
             .session
             .is_none()
     );
-    here.finish(finish(2, 1, b"t", BEGIN + 1)).await.unwrap();
+    here.finish(finish(2, 1, "t", BEGIN + 1)).await.unwrap();
     soon(async || {
         let psu = there.psu(who(1)).await.unwrap().unwrap();
         psu.session
-            .is_some_and(|session| session.id == there.keys().session(TPP, b"t"))
+            .is_some_and(|session| session.id == there.keys().session(TPP, &super::session_id("t")))
     })
     .await;
     // A refusal that is remembered there ends with a call that is given back here.
@@ -172,15 +172,13 @@ async fn what_one_process_changes_the_other_soon_knows<D: Data>() {
 async fn a_change_log_that_ran_over_drops_everything() {
     let place = SqliteFolder::new();
     let (here, there) = (Arc::new(place.open()), place.open());
-    here.finish(finish(1, 1, b"s", BEGIN)).await.unwrap();
+    here.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
     assert!(there.psu(who(1)).await.unwrap().unwrap().session.is_some());
     here.withdraw(who(1), Withdraw::Session).await.unwrap();
     let more: Vec<_> = (2..6_000)
         .map(|psu| {
             let here = Arc::clone(&here);
-            tokio::spawn(
-                async move { here.finish(finish(psu, u128::from(psu), b"s", BEGIN)).await },
-            )
+            tokio::spawn(async move { here.finish(finish(psu, u128::from(psu), "s", BEGIN)).await })
         })
         .collect();
     for task in more {

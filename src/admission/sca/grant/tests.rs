@@ -1,7 +1,10 @@
 //! Each row of the session table, and each limit to the second on both sides, without a store.
 
 use super::*;
-use crate::state::{Accounts, Session};
+use crate::{
+    interface::headers::SessionId,
+    state::{Accounts, Session},
+};
 use jiff::civil::date;
 
 /// When everything began: SCA completed, consent given.
@@ -9,15 +12,16 @@ const THEN: u64 = 1_767_225_600;
 const HOUR: u64 = 3_600;
 const DAY: u64 = 86_400;
 
-const ID: u128 = 7;
-const FIRM: u128 = 8;
+const ID: PsuId = PsuId::from_bits(7);
+const FIRM: CorporateId = CorporateId::from_bits(8);
 
 fn keys() -> Keys {
     Keys::new(&[1; 32])
 }
 
 fn session(name: &str) -> Hash {
-    keys().session("PSDNO-FSA-1", name.as_bytes())
+    let id = SessionId::from_text(name).unwrap();
+    keys().session("PSDNO-FSA-1", &id)
 }
 
 /// A PSU who completed an SCA in private, under session S, and consented to all accounts.

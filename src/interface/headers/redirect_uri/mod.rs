@@ -16,9 +16,14 @@
 #[cfg(test)]
 mod tests;
 
+use super::trim;
 use crate::interface::operations::Environment;
+use http::HeaderValue;
 use percent_encoding::percent_decode;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::{
+    net::{Ipv4Addr, Ipv6Addr},
+    ops::Range,
+};
 
 /// HDR-8: the most characters of a URI.
 pub const MAX_LENGTH: usize = 2_000;
@@ -40,12 +45,21 @@ const MAX_HOST: usize = 253;
 /// The longest label of one (the same section).
 const MAX_LABEL: usize = 63;
 
-/// A URI that a PSU may be redirected to, borrowed from the header.
+/// The URI of a TPP-Redirect-URI. It shares the storage of the header: to keep it allocates nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedirectUri {
+    value: HeaderValue,
+    /// Where the host stands in the URI.
+    host: Range<usize>,
+}
+
+/// A URI that is well-formed, in its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RedirectUri<'a> {
-    text: &'a str,
-    host: &'a str,
-    query: Option<&'a str>,
+pub struct UriParts<'a> {
+    /// A domain name, an IPv4 address, or an IPv6 address in its brackets, as written.
+    pub host: &'a str,
+    /// The query, without its question mark, where there is one.
+    pub query: Option<&'a str>,
 }
 
 /// Why a TPP-Redirect-URI is refused.
@@ -79,11 +93,11 @@ pub enum RedirectFault {
     Parameter(&'static str),
 }
 
-/// Reads the header's value, trimmed.
+/// The parts of a URI that a browser may be sent to.
 ///
 /// # Errors
 /// The first fault (HDR-8).
-pub fn parse(value: &[u8], environment: Environment) -> Result<RedirectUri<'_>, RedirectFault> {
+pub fn split(value: &[u8], environment: Environment) -> Result<UriParts<'_>, RedirectFault> {
     if value.len() > MAX_LENGTH {
         return Err(RedirectFault::TooLong);
     }
@@ -111,32 +125,52 @@ pub fn parse(value: &[u8], environment: Environment) -> Result<RedirectUri<'_>, 
     }
     match query.and_then(taken_parameter) {
         Some(taken) => Err(RedirectFault::Parameter(taken)),
-        None => Ok(RedirectUri { text, host, query }),
+        None => Ok(UriParts { host, query }),
     }
 }
 
-impl<'a> RedirectUri<'a> {
+impl RedirectUri {
+    /// The URI in a header's value; white space around it does not count.
+    ///
+    /// # Errors
+    /// The first fault (HDR-8).
+    pub fn parse(value: &HeaderValue, environment: Environment) -> Result<Self, RedirectFault> {
+        let text = trim(value.as_bytes());
+        let parts = split(text, environment)?;
+        // Between the scheme and the host stands `://` and nothing else.
+        let begin = memchr::memchr(b':', text).map_or(0, |at| at.saturating_add(3));
+        let end = begin.saturating_add(parts.host.len());
+        Ok(Self {
+            value: value.clone(),
+            host: begin..end,
+        })
+    }
+
+    /// A URI that stands elsewhere than in a header: in a token.
+    ///
+    /// # Errors
+    /// The first fault (HDR-8).
+    pub fn from_text(text: &str, environment: Environment) -> Result<Self, RedirectFault> {
+        let value = HeaderValue::from_str(text).map_err(|_| RedirectFault::Character(1))?;
+        Self::parse(&value, environment)
+    }
+
     /// The whole URI, as it was signed.
-    pub const fn as_str(&self) -> &'a str {
-        self.text
+    pub fn as_str(&self) -> &str {
+        // Each of its characters is ASCII.
+        std::str::from_utf8(trim(self.value.as_bytes())).unwrap_or_default()
     }
 
     /// The host, as written: a domain name, an IPv4 address, or an IPv6 address in its brackets.
-    pub const fn host(&self) -> &'a str {
-        self.host
-    }
-
-    /// The query, without its question mark, where there is one.
-    pub const fn query(&self) -> Option<&'a str> {
-        self.query
+    pub fn host(&self) -> &str {
+        self.as_str().get(self.host.clone()).unwrap_or_default()
     }
 
     /// Whether the host is one of those that a TPP may name (redirect_hosts). Letter case does not matter; an IPv6
     /// address is compared as written.
     pub fn is_at_one_of(&self, hosts: &[String]) -> bool {
-        hosts
-            .iter()
-            .any(|host| host.eq_ignore_ascii_case(self.host))
+        let own = self.host();
+        hosts.iter().any(|host| host.eq_ignore_ascii_case(own))
     }
 }
 

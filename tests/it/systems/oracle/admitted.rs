@@ -231,10 +231,10 @@ fn path(raw: &[u8]) -> Option<Decided> {
 fn host(raw: &[u8]) -> Option<Decided> {
     let bare = raw.strip_prefix(b"https://");
     let public = bare.and_then(|bare| authority::parse(bare.strip_suffix(b"/")?));
-    let uri = || redirect_uri::parse(raw, Environment::Sandbox).ok();
+    let uri = || redirect_uri::split(raw, Environment::Sandbox).ok();
     let host = match public {
         Some(public) => public.host().to_ascii_lowercase(),
-        None => uri()?.host().to_ascii_lowercase(),
+        None => uri()?.host.to_ascii_lowercase(),
     };
     let ours = Reading::from([("host".to_owned(), vec![host])]);
     Some((ours, vec!["host"]))
