@@ -12,8 +12,6 @@
     reason = "a benchmark fails by panicking, and prints what it found"
 )]
 
-#[path = "../src/sandbox/pki.rs"]
-mod pki;
 mod warm;
 
 use criterion::{Criterion, criterion_group, criterion_main};

@@ -10,8 +10,6 @@
     reason = "a measurement fails by panicking"
 )]
 
-#[path = "../src/sandbox/pki.rs"]
-mod pki;
 mod warm;
 
 use portvakt::admission::Admitted;

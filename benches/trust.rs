@@ -9,12 +9,10 @@
     reason = "a benchmark fails by panicking, and prints what it found"
 )]
 
-#[path = "../src/sandbox/pki.rs"]
-mod pki;
-
 use base64::{Engine, engine::general_purpose::STANDARD};
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use openssl::{hash::MessageDigest, pkey::PKey, sign::Signer, x509::X509};
+use portvakt::development_pki as pki;
 use portvakt::{
     clock::{Clock, Stopwatch, Timestamp},
     trust::{

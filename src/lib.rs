@@ -54,7 +54,6 @@ pub mod tools;
 // The command line.
 pub mod cli;
 
-// The development PKI, which the tests of several modules need: the very file of the sandbox.
-#[cfg(all(test, feature = "sandbox"))]
-#[path = "sandbox/pki.rs"]
-mod development_pki;
+// The development PKI: for the sandbox, tests and benchmarks, and never part of a gateway that is deployed.
+#[cfg(feature = "sandbox")]
+pub mod development_pki;

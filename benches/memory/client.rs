@@ -1,9 +1,7 @@
 //! Requests of many TPPs, and connections that they go over.
 
-use super::{
-    gateway::{Gateway, server},
-    pki,
-};
+use super::gateway::{Gateway, server};
+use portvakt::development_pki as pki;
 use portvakt::tools::tpp::{SignOptions, TppIdentity, Unsigned, sign};
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, StreamOwned, client::Resumption,

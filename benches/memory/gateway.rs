@@ -1,6 +1,7 @@
 //! The program, with a core behind it that answers anything by two bytes.
 
-use super::{client::Tpps, pki};
+use super::client::Tpps;
+use portvakt::development_pki as pki;
 use std::{
     fs,
     io::{BufRead, BufReader, Write},

@@ -19,8 +19,6 @@
 mod client;
 // The program, with a core behind it.
 mod gateway;
-#[path = "../../src/sandbox/pki.rs"]
-mod pki;
 
 use client::{Link, Tpps};
 use gateway::Gateway;

@@ -21,8 +21,6 @@
 mod load;
 mod loads;
 mod peer;
-#[path = "../../src/sandbox/pki.rs"]
-mod pki;
 mod pool;
 mod report;
 

@@ -2,8 +2,8 @@
 //!
 //! Invariant: in one run all of them have the same certificate, the same upstream, the same threads, and their logs on or off alike.
 
-use crate::pki::{self, Ca, CaSpec, Key, LeafSpec};
 use crate::pool::Signer;
+use portvakt::development_pki::{self as pki, Ca, CaSpec, Key, LeafSpec};
 use serde_json::json;
 use std::{
     fs,

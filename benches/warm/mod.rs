@@ -16,10 +16,10 @@ mod strangers;
 
 pub(crate) use strangers::Stranger;
 
-use super::pki;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use openssl::{hash::MessageDigest, pkey::PKey, sign::Signer, x509::X509};
+use portvakt::development_pki as pki;
 use portvakt::{
     admission::{
         self, Admission, Admitted, Check, Framing, Head, Outcome, Policy, RateSettings, Rates,

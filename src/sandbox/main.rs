@@ -11,7 +11,6 @@ use time::OffsetDateTime;
 mod core;
 mod demo;
 mod mint;
-mod pki;
 #[cfg(test)]
 mod pki_tests;
 

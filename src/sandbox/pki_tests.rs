@@ -1,13 +1,13 @@
 //! What the development PKI makes, read back by programs that had no part in making it: x509-parser and OpenSSL.
 
 use crate::mint;
-use crate::pki::{
-    Ca, CaSpec, Extension, Key, LeafSpec, QC_STATEMENTS, QcType, Role, der_oid, der_sequence,
-    der_utf8,
-};
 use openssl::stack::Stack;
 use openssl::x509::store::X509StoreBuilder;
 use openssl::x509::{X509, X509StoreContext};
+use portvakt::development_pki::{
+    Ca, CaSpec, Extension, Key, LeafSpec, QC_STATEMENTS, QcType, Role, der_oid, der_sequence,
+    der_utf8,
+};
 use rcgen::date_time_ymd;
 use rsa::pkcs8::{EncodePrivateKey, LineEnding};
 use rsa::traits::PublicKeyParts;

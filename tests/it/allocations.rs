@@ -4,7 +4,7 @@
 //! The bounds are what was counted when they were last lowered: an allocation more has to be meant. Requests and world are those of
 //! the benchmarks. Deliberately not here: what pingora and TLS allocate.
 
-use crate::harness::{Gate, Program, pki};
+use crate::harness::{Gate, Program};
 use std::process::Stdio;
 
 #[path = "../../benches/warm/mod.rs"]

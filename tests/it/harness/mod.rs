@@ -17,9 +17,6 @@ mod h1;
 mod h2;
 /// What must hold of an answer and of the upstream.
 mod judge;
-/// The development PKI, the very file that the sandbox uses.
-#[path = "../../../src/sandbox/pki.rs"]
-pub(crate) mod pki;
 /// CRLs, OCSP responders, and servers that answer what a test wants.
 mod revocation;
 /// The upstream that records.
@@ -38,6 +35,7 @@ pub(crate) use gate::{Gate, GateBuilder, Program};
 pub(crate) use h1::{Connection, Tls, chunk, chunked, render, render_head};
 pub(crate) use h2::{Manner, exchange_as, exchange_by};
 pub(crate) use judge::{Passage, accepted, check_error, needs_sca, refused};
+pub(crate) use portvakt::development_pki as pki;
 pub(crate) use revocation::{Crl, Responder, Said, Source, ocsp_answer, ocsp_answer_for};
 pub(crate) use upstream::{Reply, Seen, Upstream};
 pub(crate) use wire::{Answer, Wire};

@@ -1,20 +1,10 @@
 //! The development PKI: certificate authorities, eIDAS leaf certificates and TLS server certificates, made on the spot.
 //!
 //! Invariant: what a specification says is what the certificate holds, wrong or right, so that a test can break one fact at a time.
-//! It stands alone (rcgen, time and std only), because the integration tests include this very file.
+//! The sandbox, tests and benchmarks use it; a gateway that is built without the feature `sandbox` does not have it.
 //! Deliberately not here: files and folders (`mint` writes those), SHA-1 signatures (rcgen has none), certificates for any real use.
 
-#![allow(
-    dead_code,
-    unreachable_pub,
-    unused_imports,
-    reason = "this file is part of three programs, and each uses another part of it"
-)]
-
-// The path is written out because the integration tests include this file by a path of their own.
-#[path = "pki/der.rs"]
 mod der;
-#[path = "pki/spec.rs"]
 mod spec;
 
 pub use self::der::{der, der_oid, der_sequence, der_utf8};
