@@ -7,7 +7,7 @@ use crate::{
     },
     trust::{Shown, Slot},
 };
-use http::{HeaderValue, Method, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 use std::net::SocketAddr;
 
 /// Everything of a request that stands before its body.
@@ -46,6 +46,27 @@ pub enum Framing<'a> {
         /// `:scheme` names another scheme than https, which is what the connection is.
         other_scheme: bool,
     },
+}
+
+impl<'a> Head<'a> {
+    /// A head that came on no connection, such as that of a saved request: nothing is known of its caller but its bytes.
+    pub fn unconnected(
+        method: &'a Method,
+        target: &'a [u8],
+        headers: &'a HeaderMap,
+        framing: Framing<'a>,
+    ) -> Self {
+        Self {
+            method,
+            target,
+            fields: Fields::of(headers),
+            authority: None,
+            framing,
+            peer: None,
+            slot: None,
+            client: None,
+        }
+    }
 }
 
 impl Head<'_> {

@@ -31,7 +31,6 @@ use base64::{
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue};
 use openssl::x509::X509;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -121,28 +120,12 @@ fn judge_in(
         Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
         trust,
     );
-    let pairs = signed.headers.iter();
-    let headers: HeaderMap = pairs
-        .map(|(name, value)| {
-            (
-                HeaderName::from_bytes(name.as_bytes()).unwrap(),
-                HeaderValue::from_str(value).unwrap(),
-            )
-        })
-        .collect();
+    let headers = signed.header_map().unwrap();
     let method = signed.method.parse().unwrap();
-    let head = Head {
-        method: &method,
-        target: signed.target.as_bytes(),
-        fields: crate::interface::headers::Fields::of(&headers),
-        authority: None,
-        framing: Framing::Frames {
-            other_scheme: false,
-        },
-        peer: None,
-        slot: None,
-        client: None,
+    let framing = Framing::Frames {
+        other_scheme: false,
     };
+    let head = Head::unconnected(&method, signed.target.as_bytes(), &headers, framing);
     let clock = Clock::standing(Timestamp::from_unix(NOW.unix() + late));
     let mut record = Record::open();
     let trial = Trial::open(&world, &clock, &mut record);

@@ -296,16 +296,7 @@ pub(crate) fn requests(bytes: &[u8]) {
         raw: head,
         target_rewritten: false,
     };
-    let head = Head {
-        method: &method,
-        target,
-        fields: portvakt::interface::headers::Fields::of(&map),
-        authority: None,
-        framing,
-        peer: None,
-        slot: None,
-        client: None,
-    };
+    let head = Head::unconnected(&method, target, &map, framing);
     let clock = Clock::standing(NOW);
     let mut record = Record::open();
     let trial = Trial::open(&WORLD, &clock, &mut record);

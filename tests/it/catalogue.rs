@@ -2,13 +2,12 @@
 
 use crate::harness::{Call, Gate, Protocol, Reply, world};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue};
 use portvakt::{
     admission::{self, Admission, Admitted, Framing, Head, Record, Stage, Trial, Verdict},
     clock::{Clock, Timestamp},
     config::Settings,
     interface::{
-        headers::{Fields, PsuId},
+        headers::PsuId,
         operations::{
             AnsweredBy, Body, Environment, Operation, Required, Role, Sca, Schema, Takes, builtin,
         },
@@ -241,29 +240,12 @@ fn nothing_is_admitted_without_the_evidence_of_every_check() {
     let clock = Clock::standing(NOW);
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
     let judge = |request: &SignedRequest| {
-        let headers: HeaderMap = request
-            .headers
-            .iter()
-            .map(|(name, value)| {
-                (
-                    HeaderName::from_bytes(name.as_bytes()).unwrap(),
-                    HeaderValue::from_str(value).unwrap(),
-                )
-            })
-            .collect();
+        let headers = request.header_map().unwrap();
         let method = request.method.parse().unwrap();
-        let head = Head {
-            method: &method,
-            target: request.target.as_bytes(),
-            fields: Fields::of(&headers),
-            authority: None,
-            framing: Framing::Frames {
-                other_scheme: false,
-            },
-            peer: None,
-            slot: None,
-            client: None,
+        let framing = Framing::Frames {
+            other_scheme: false,
         };
+        let head = Head::unconnected(&method, request.target.as_bytes(), &headers, framing);
         let mut body = Bytes::from(request.body.clone().unwrap_or_default());
         let mut record = Record::open();
         let trial = Trial::open(&world, &clock, &mut record);

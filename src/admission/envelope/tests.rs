@@ -58,18 +58,10 @@ fn judge(operation: &str, changes: &[(&str, &str)]) -> Result<Fixes, Vec<(String
         panic!("{operation} is no operation");
     };
     let headers = headers(changes);
-    let head = Head {
-        method: &method,
-        target: path.as_bytes(),
-        fields: headers::Fields::of(&headers),
-        authority: None,
-        framing: Framing::Frames {
-            other_scheme: false,
-        },
-        peer: None,
-        slot: None,
-        client: None,
+    let framing = Framing::Frames {
+        other_scheme: false,
     };
+    let head = Head::unconnected(&method, path.as_bytes(), &headers, framing);
     let policy = Policy::new(Environment::Sandbox);
     match check(&head, Announced::Nothing, operation, &policy) {
         Ok(envelope) => Ok(envelope.fixes()),

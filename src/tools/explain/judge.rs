@@ -104,13 +104,7 @@ fn head<'a>(request: &'a SavedRequest, method: &'a Method) -> Head<'a> {
         ),
     };
     Head {
-        method,
-        target: &request.target,
-        fields: headers::Fields::of(&request.headers),
         authority,
-        framing,
-        peer: None,
-        slot: None,
-        client: None,
+        ..Head::unconnected(method, &request.target, &request.headers, framing)
     }
 }

@@ -4,7 +4,6 @@
 //! Deliberately not here: retries. A second try needs a new Date and a new X-Request-ID (REP-1).
 
 use super::{SignedRequest, TppFault};
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Certificate, Client, Method, Url};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -76,7 +75,7 @@ pub async fn call(
         .map_err(|_| TppFault::Method(request.method.clone()))?;
     let mut sending = client(&url, options)?
         .request(method, url)
-        .headers(header_map(request)?);
+        .headers(request.header_map()?);
     if let Some(body) = &request.body {
         sending = sending.body(body.clone());
     }
@@ -134,18 +133,6 @@ fn client(url: &Url, options: &CallOptions) -> Result<Client, TppFault> {
         builder = builder.no_proxy();
     }
     Ok(builder.build()?)
-}
-
-fn header_map(request: &SignedRequest) -> Result<HeaderMap, TppFault> {
-    let mut map = HeaderMap::new();
-    for (name, value) in &request.headers {
-        let fault = || TppFault::Header(name.clone());
-        map.append(
-            HeaderName::from_bytes(name.as_bytes()).map_err(|_| fault())?,
-            HeaderValue::from_bytes(value.as_bytes()).map_err(|_| fault())?,
-        );
-    }
-    Ok(map)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TppFault> {

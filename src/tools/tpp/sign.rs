@@ -5,6 +5,7 @@
 
 use super::{TppFault, TppIdentity};
 use base64::prelude::{BASE64_STANDARD, Engine};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -92,6 +93,22 @@ impl SignedRequest {
     /// The value of the first header of this name, in any letter case.
     pub fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
+    }
+
+    /// All headers, as an HTTP library takes them.
+    ///
+    /// # Errors
+    /// The first name or value that no header can have.
+    pub fn header_map(&self) -> Result<HeaderMap, TppFault> {
+        let mut map = HeaderMap::new();
+        for (name, value) in &self.headers {
+            let fault = || TppFault::Header(name.clone());
+            map.append(
+                HeaderName::from_bytes(name.as_bytes()).map_err(|_| fault())?,
+                HeaderValue::from_bytes(value.as_bytes()).map_err(|_| fault())?,
+            );
+        }
+        Ok(map)
     }
 
     /// Puts `value` in the place of the header of this name, wherever and however often it stood.

@@ -3,7 +3,7 @@
 use super::{
     BEGIN, DAY, Data, HOUR, RETENTIONS, at, call, dated, finish, hash, held, request, soon, who,
 };
-use portvakt::state::{Decision, Finished, Kept, Retention};
+use portvakt::state::{Asked, Decision, Finished, Kept, Retention};
 
 on_every_engine!(
     a_step_back_of_a_day_or_less_opens_no_request_id,
@@ -15,6 +15,11 @@ on_every_engine!(
     a_step_back_behind_a_restart_opens_no_request_id,
     a_restart_refuses_nothing,
 );
+
+/// Takes what a request asks for; anything but `Held` fails the test.
+async fn take(store: &Kept, asked: Asked) {
+    let _ = held(store.commit(asked).await.unwrap());
+}
 
 /// Time goes on, with calls, so that whatever can be forgotten is.
 async fn go_on(store: &Kept, from: u64, to: u64) {
@@ -63,7 +68,7 @@ async fn a_step_back_of_a_day_or_less_opens_no_request_id<D: Data>() {
             let store = data.open();
             for (id, retention) in (0..).zip(RETENTIONS) {
                 let asked = dated(id, retention, date, BEGIN);
-                let _ = held(store.commit(asked).await.unwrap());
+                take(&store, asked).await;
             }
             go_on(&store, BEGIN, BEGIN + forward).await;
             // Wherever the Date holds, as far as the clock is believed.
@@ -94,7 +99,7 @@ async fn a_step_back_of_a_minute_refuses_nothing<D: Data>() {
         let now = BEGIN + 5 * step - if step % 3 == 0 { 60 } else { 0 };
         for retention in RETENTIONS {
             let id = 3 * step + retention as u64;
-            let _ = held(store.commit(request(id, retention, now)).await.unwrap());
+            take(&store, request(id, retention, now)).await;
         }
         assert!(store.health(at(now)).is_ok());
     }
@@ -105,12 +110,7 @@ async fn a_step_back_of_a_minute_refuses_nothing<D: Data>() {
 async fn a_step_back_of_hours_refuses_what_was_forgotten_until_the_clock_is_there_again<D: Data>() {
     let data = D::new();
     let store = data.open();
-    let _ = held(
-        store
-            .commit(request(1, Retention::Memory, BEGIN))
-            .await
-            .unwrap(),
-    );
+    take(&store, request(1, Retention::Memory, BEGIN)).await;
     let later = BEGIN + 3 * HOUR;
     go_on(&store, BEGIN, later).await;
     let now = later - 2 * HOUR;
@@ -126,14 +126,14 @@ async fn a_step_back_of_hours_refuses_what_was_forgotten_until_the_clock_is_ther
         );
     }
     // What changes something goes on, and counts as ever.
-    let _ = held(store.commit(request(3, Retention::Day, now)).await.unwrap());
-    let _ = held(store.commit(call(1, now)).await.unwrap());
+    take(&store, request(3, Retention::Day, now)).await;
+    take(&store, call(1, now)).await;
     assert!(store.counters().clock_stepped_back);
     let fault = store.health(at(now)).unwrap_err().to_string();
     assert!(fault.contains("portvakt state accept-clock"), "{fault}");
     for retention in [Retention::Memory, Retention::Date] {
         let id = 10 + retention as u64;
-        let _ = held(store.commit(request(id, retention, later)).await.unwrap());
+        take(&store, request(id, retention, later)).await;
     }
     assert!(store.health(at(later)).is_ok());
     assert!(!store.counters().clock_stepped_back);
@@ -144,14 +144,9 @@ async fn a_step_back_of_more_than_a_day_is_not_believed<D: Data>() {
     let data = D::new();
     let store = data.open();
     store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
-    let _ = held(
-        store
-            .commit(request(1, Retention::Day, BEGIN))
-            .await
-            .unwrap(),
-    );
-    let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
-    let _ = held(store.commit(call(1, BEGIN - DAY)).await.unwrap());
+    take(&store, request(1, Retention::Day, BEGIN)).await;
+    take(&store, call(1, BEGIN)).await;
+    take(&store, call(1, BEGIN - DAY)).await;
     assert!(store.health(at(BEGIN - DAY)).is_ok());
 
     let back = BEGIN - DAY - 1;
@@ -186,12 +181,7 @@ async fn a_step_back_of_more_than_a_day_is_not_believed<D: Data>() {
 //= REP-1 refused
 async fn a_clock_that_stepped_back_while_the_gateway_was_down_is_not_believed<D: Data>() {
     let data = D::new();
-    let _ = held(
-        data.open()
-            .commit(request(1, Retention::Day, BEGIN))
-            .await
-            .unwrap(),
-    );
+    take(&data.open(), request(1, Retention::Day, BEGIN)).await;
     let store = data.open();
     let back = BEGIN - DAY - 1;
     assert!(store.health(at(back)).is_err());
@@ -238,16 +228,11 @@ async fn a_step_back_behind_a_restart_opens_no_request_id<D: Data>() {
         let data = D::new();
         let moved = BEGIN.saturating_add_signed(restarted);
         let store = data.open();
-        let _ = held(
-            store
-                .commit(request(1, Retention::Memory, BEGIN))
-                .await
-                .unwrap(),
-        );
+        take(&store, request(1, Retention::Memory, BEGIN)).await;
         let ahead = BEGIN + stepped;
         for retention in RETENTIONS {
             let id = 10 + retention as u64;
-            let _ = held(store.commit(request(id, retention, ahead)).await.unwrap());
+            take(&store, request(id, retention, ahead)).await;
         }
         drop(store);
         let store = data.open();
@@ -264,7 +249,7 @@ async fn a_step_back_behind_a_restart_opens_no_request_id<D: Data>() {
             assert!(store.commit(again).await.is_err());
         }
         let asked = request(2, Retention::Memory, ahead + 61);
-        let _ = held(store.commit(asked).await.unwrap());
+        take(&store, asked).await;
     }
 }
 
@@ -273,16 +258,11 @@ async fn a_step_back_behind_a_restart_opens_no_request_id<D: Data>() {
 async fn a_restart_refuses_nothing<D: Data>() {
     for back in [0, 1, 60] {
         let data = D::new();
-        let _ = held(
-            data.open()
-                .commit(request(1, Retention::Day, BEGIN))
-                .await
-                .unwrap(),
-        );
+        take(&data.open(), request(1, Retention::Day, BEGIN)).await;
         let store = data.open();
         let asked = dated(2, Retention::Memory, BEGIN - back, BEGIN - back);
-        let _ = held(store.commit(asked).await.unwrap());
+        take(&store, asked).await;
         let asked = dated(3, Retention::Memory, BEGIN - back - 60, BEGIN - back);
-        let _ = held(store.commit(asked).await.unwrap());
+        take(&store, asked).await;
     }
 }
