@@ -100,6 +100,9 @@ mod rules;
 /// The threats, and the tests that try them.
 mod threats;
 
+/// Links, and the names in ARCHITECTURE.md.
+mod pages;
+
 /// What a request may allocate.
 mod allocations;
 

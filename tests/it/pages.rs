@@ -1,0 +1,173 @@
+//! The pages that people read are true where a machine can tell: every link leads somewhere, and ARCHITECTURE.md names files,
+//! types and functions that exist.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+const ARCHITECTURE: &str = include_str!("../../ARCHITECTURE.md");
+
+/// The most terms of the glossary: a reader learns them in one sitting.
+const MAX_TERMS: usize = 40;
+
+/// Items of this crate's sources, by their names.
+struct Items {
+    types: BTreeSet<String>,
+    functions: BTreeSet<String>,
+}
+
+impl Items {
+    fn read() -> Self {
+        let (mut types, mut functions) = (BTreeSet::new(), BTreeSet::new());
+        for file in files(&root().join("src"), "rs") {
+            for line in fs::read_to_string(file).unwrap().lines() {
+                let mut words = line.split_whitespace().skip_while(|word| {
+                    matches!(*word, "const" | "async") || word.starts_with("pub")
+                });
+                let (kind, name) = (words.next(), words.next().unwrap_or_default());
+                let end = name.find(|c: char| !c.is_alphanumeric() && c != '_');
+                let name = name[..end.unwrap_or(name.len())].to_owned();
+                match kind {
+                    Some("struct" | "enum" | "trait" | "type") => types.insert(name),
+                    Some("fn") => functions.insert(name),
+                    _ => false,
+                };
+            }
+        }
+        Self { types, functions }
+    }
+
+    /// Whether a quoted text of ARCHITECTURE.md names something that exists. Other texts (a command, a key) name nothing.
+    fn have(&self, quoted: &str) -> bool {
+        let is_path = [
+            "src/",
+            "tests/",
+            "benches/",
+            "examples/",
+            "config/",
+            "docs/",
+        ];
+        if is_path.iter().any(|folder| quoted.starts_with(folder)) {
+            return root().join(quoted).exists();
+        }
+        if let Some(function) = quoted.strip_suffix("()") {
+            let name = function.rsplit("::").next().unwrap();
+            return self.functions.contains(name);
+        }
+        let name = quoted.rsplit("::").next().unwrap();
+        let is_type = name.starts_with(|c: char| c.is_ascii_uppercase())
+            && name.chars().all(char::is_alphanumeric)
+            && name.contains(|c: char| c.is_ascii_lowercase());
+        !is_type || self.types.contains(name)
+    }
+}
+
+#[test]
+fn the_architecture_names_what_exists() {
+    let items = Items::read();
+    let quoted: BTreeSet<_> = quoted(ARCHITECTURE).collect();
+    let named = quoted.iter().filter(|name| name.starts_with("src/"));
+    assert!(named.count() > 30, "few files are named");
+    let gone: Vec<_> = quoted.iter().filter(|name| !items.have(name)).collect();
+    assert!(gone.is_empty(), "not in the sources: {gone:#?}");
+    // The test itself tells a wrong name.
+    for wrong in [
+        "src/gateway/gone.rs",
+        "NoSuchType",
+        "state::NoSuchType",
+        "no_such_function()",
+    ] {
+        assert!(!items.have(wrong), "{wrong}");
+    }
+}
+
+#[test]
+fn the_glossary_is_short_and_in_order() {
+    let (_, glossary) = ARCHITECTURE.split_once("\n## Glossary\n").unwrap();
+    let rows = glossary.lines().filter(|line| line.starts_with("| "));
+    let terms: Vec<_> = rows.skip(1).map(|row| row.to_lowercase()).collect();
+    assert!(
+        (20..=MAX_TERMS).contains(&terms.len()),
+        "{} terms",
+        terms.len()
+    );
+    assert!(
+        terms.is_sorted(),
+        "the terms are not in the order of letters"
+    );
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut pages = files(&root().join("docs"), "md");
+    pages.extend(fs::read_dir(root()).unwrap().filter_map(|entry| {
+        let path = entry.unwrap().path();
+        path.extension()
+            .is_some_and(|kind| kind == "md")
+            .then_some(path)
+    }));
+    let mut links = 0;
+    let mut broken = Vec::new();
+    for page in &pages {
+        let text = fs::read_to_string(page).unwrap();
+        for link in text.split("](").skip(1) {
+            let link = link.split(')').next().unwrap();
+            if link.contains("://") {
+                continue;
+            }
+            links += 1;
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => page.clone(),
+                file => page.parent().unwrap().join(file),
+            };
+            if !target.exists() || !has_heading(&target, anchor) {
+                broken.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(links > 60, "{links} links are looked at");
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// Whether a page has the heading that an anchor names, as hosts of repositories spell anchors.
+fn has_heading(page: &Path, anchor: &str) -> bool {
+    if anchor.is_empty() {
+        return true;
+    }
+    let text = fs::read_to_string(page).unwrap();
+    let mut headings = text.lines().filter(|line| line.starts_with('#'));
+    headings.any(|heading| {
+        let heading = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = heading
+            .chars()
+            .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        kept.collect::<String>().replace(' ', "-") == anchor
+    })
+}
+
+/// The texts between single backticks, without those of code blocks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    let prose = text.lines().filter(|line| !line.starts_with("    "));
+    prose.flat_map(|line| line.split('`').skip(1).step_by(2))
+}
+
+/// Every file of this kind in a folder and below it.
+fn files(folder: &Path, kind: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path, kind));
+        } else if path.extension().is_some_and(|own| own == kind) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
