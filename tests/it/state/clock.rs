@@ -3,7 +3,7 @@
 use super::{
     BEGIN, DAY, Data, HOUR, RETENTIONS, at, call, dated, finish, hash, held, request, soon, who,
 };
-use portvakt::state::{Asked, Decision, Finished, Kept, Retention};
+use portvakt::state::{ClaimRequest, Decision, Finished, Kept, Retention};
 
 on_every_engine!(
     a_step_back_of_a_day_or_less_opens_no_request_id,
@@ -17,7 +17,7 @@ on_every_engine!(
 );
 
 /// Takes what a request asks for; anything but `Held` fails the test.
-async fn take(store: &Kept, asked: Asked) {
+async fn take(store: &Kept, asked: ClaimRequest) {
     let _ = held(store.commit(asked).await.unwrap());
 }
 
