@@ -1,6 +1,6 @@
 //! The closed vocabulary of the member `code` of an error body (ERR-3).
 //!
-//! It is the interface's, not ours: what it cannot say is said by a [`Reason`](super::Reason) and its message.
+//! The vocabulary is the interface's: a [`Reason`](super::Reason) and its message say more than a code can.
 
 macro_rules! codes {
     ($($variant:ident = $text:literal),+ $(,)?) => {

@@ -1,10 +1,10 @@
 //! Days as queries and bodies write them (§Basic rules 3): `yyyy-mm-dd`, and one that the calendar has.
 //!
-//! Deliberately not here: dates of headers, which have a form of their own, and what day it is, which the caller knows.
+//! Deliberately not here: dates of headers, which have a form of their own, and the present day, which the caller gives.
 
 use jiff::civil::Date;
 
-/// What would pass, for the caller.
+/// The accepted form, for the text of a fault.
 pub const EXPECTED: &str = "it must be a date of the calendar written yyyy-mm-dd, as in 2026-01-31";
 
 /// Reads a day. The form is checked here because a date library forgives too much: signs, basic forms, times.

@@ -1,4 +1,4 @@
-//! Names that some server reads as another (QRY-3, PAY-14): letter case, compatibility and what nobody sees, folded away.
+//! Names that some server reads as another (QRY-3, PAY-14): letter case, compatibility and invisible characters are folded.
 //!
 //! A known name is ASCII. So the only characters that matter beyond ASCII are those whose NFKC and case folding are ASCII
 //! letters, digits, points, hyphens and underscores, or nothing: the tables hold exactly these, of Unicode 17. The default
@@ -28,7 +28,7 @@ pub fn fold(text: &str) -> Option<String> {
     Some(folded)
 }
 
-/// What a character beyond ASCII folds to, if that is ASCII.
+/// The ASCII character that a character beyond ASCII folds to, if there is one.
 fn ascii_of(character: char) -> Option<&'static str> {
     let point = u32::from(character);
     if IGNORED

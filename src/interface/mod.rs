@@ -1,5 +1,4 @@
-//! The interface as data and pure rules: what a request must look like, which operations there are, and what a breach
-//! is answered.
+//! The interface as data and pure rules: its operations, the form of a request, and the answer to each breach.
 //!
 //! Nothing here does I/O, reads a clock or knows the proxy; every function can be tested with a value.
 
@@ -14,14 +13,14 @@ pub mod guide;
 
 // The catalogue of operations.
 pub mod operations;
-// Paths: what may stand in one, and how one is found in the catalogue.
+// Paths and their ids.
 pub mod path;
 
 // Names that some server reads as another.
 pub mod fold;
 // Days as queries and bodies write them.
 pub mod day;
-// Query parameters, read by what an operation declares.
+// Query parameters, by the declaration of an operation.
 pub mod query;
 // Bodies, read once and judged by the schema of the operation.
 pub mod payload;

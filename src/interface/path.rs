@@ -1,8 +1,8 @@
-//! Paths (HTTP-10): what may stand in one.
+//! Paths and their characters (HTTP-10).
 //!
-//! A target is only looked at, never rewritten: what is forwarded is byte for byte what was received and signed.
+//! A target is read and never rewritten: the bytes that were received and signed are forwarded.
 //! Whatever two servers could read in two ways is refused, so that the core can't be led to another resource than
-//! the one that was judged. What ids are made of is said by the operation: [`AccountIds`] for accounts, which are counted
+//! the one that was judged. The operation says which characters an id may have: [`AccountIds`] for accounts, which are counted
 //! and consented to by their ids, and [`MAX_ID`] for the others.
 
 mod account_ids;
@@ -26,7 +26,7 @@ impl<'a> Target<'a> {
     /// Reads a request target.
     ///
     /// # Errors
-    /// What is wrong with it (HTTP-10), as a sentence for the caller.
+    /// The fault (HTTP-10), as a sentence for the caller.
     pub fn parse(raw: &'a [u8]) -> Result<Self, &'static str> {
         let text = std::str::from_utf8(raw).map_err(
             |_| "the request target holds bytes outside visible ASCII; percent-encode them",

@@ -17,17 +17,17 @@ pub enum FaultPlace {
     Member(String),
 }
 
-/// One thing found wrong: what was found and what would pass. It is shown to the caller, so it repeats no value that
+/// One fault of a request, and the form that would pass. It is shown to the caller, so it repeats no value that
 /// could be personal or secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Why it is wrong.
+    /// The reason.
     pub reason: Reason,
-    /// The interface's code for it: the reason's, but for what the interface tells apart (PAY-12).
+    /// The interface's code for it: the reason's, or a code that the interface has for this fault alone (PAY-12).
     pub code: Option<Code>,
-    /// Where it stands.
+    /// The place of the fault.
     pub place: FaultPlace,
-    /// What was found and what would pass.
+    /// The fault and the accepted form.
     pub text: String,
 }
 
@@ -83,7 +83,7 @@ impl Fault {
     }
 }
 
-/// A request is refused. [`Refusal::reason`] decides the answer; the faults tell the caller what to change.
+/// A refused request. [`Refusal::reason`] decides the answer; the faults tell the caller which parts to change.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     reason: Reason,
@@ -92,7 +92,7 @@ pub struct Refusal {
     details: Option<Box<RefusalDetails>>,
 }
 
-/// What few refusals carry.
+/// Details that few refusals carry.
 #[derive(Clone, Debug, Default)]
 struct RefusalDetails {
     allow: Option<String>,
@@ -103,7 +103,7 @@ struct RefusalDetails {
     status: Option<u16>,
 }
 
-/// What is left of a quota, for RateLimit and RateLimit-Policy (QUO-11).
+/// The rest of a quota, for RateLimit and RateLimit-Policy (QUO-11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaLeft {
     /// Calls that can be made now.
@@ -135,7 +135,7 @@ impl Refusal {
         })
     }
 
-    /// What only the operator reads: it goes to the log, never to the caller.
+    /// Adds a text for the operator only: it goes to the log, never to the caller.
     pub fn for_operator(mut self, text: impl Into<String>) -> Self {
         self.operator = Some(text.into());
         self
@@ -153,7 +153,7 @@ impl Refusal {
         self
     }
 
-    /// What is left of the quota of an operation that is limited (QUO-11).
+    /// Adds the rest of the quota of a limited operation (QUO-11).
     pub fn with_quota(mut self, left: QuotaLeft) -> Self {
         self.details_mut().left = Some(left);
         self
@@ -177,7 +177,7 @@ impl Refusal {
         self
     }
 
-    /// Why.
+    /// The reason.
     pub const fn reason(&self) -> Reason {
         self.reason
     }
@@ -201,7 +201,7 @@ impl Refusal {
         &self.faults
     }
 
-    /// What only the operator reads.
+    /// The text for the operator only.
     pub fn operator(&self) -> Option<&str> {
         self.operator.as_deref()
     }
@@ -216,7 +216,7 @@ impl Refusal {
         self.details.as_ref()?.retry_after
     }
 
-    /// What is left of the quota (QUO-11).
+    /// The rest of the quota (QUO-11).
     pub fn quota(&self) -> Option<QuotaLeft> {
         self.details.as_ref()?.left
     }

@@ -20,7 +20,7 @@ pub struct Guide {
     pub rules: &'static str,
     /// When it is given.
     pub when: &'static str,
-    /// What the reader does about it.
+    /// The remedy.
     pub remedy: &'static str,
     /// A request that gets it.
     pub example: &'static str,

@@ -1,4 +1,4 @@
-//! What operations answer: the interface's result where it shows one, and every refusal that an operation can get, by
+//! The answers of operations: the interface's result where it shows one, and every refusal that an operation can get, by
 //! status, with the reasons that have it (ERR-1 to ERR-6).
 
 use super::{Components, path::Path, results};
@@ -116,7 +116,7 @@ fn refusal(status: u16, components: &mut Components<'_>) -> Value {
     shared
 }
 
-/// What else the core answers.
+/// The other answers of the core.
 fn other(components: &mut Components<'_>) -> Value {
     components.schema("Error", error);
     links(components);

@@ -89,7 +89,7 @@ fn words(words: &[&str]) -> Value {
     json!({ "type": "string", "enum": words })
 }
 
-/// The form of a header's value and what it is for. A header without rules of its own may have any value but an empty
+/// The form of a header's value, and its purpose. A header without rules of its own may have any value but an empty
 /// one; in content negotiation even that means something (HDR-5).
 fn form(header: &Header, setting: &super::Setting<'_>) -> (Value, &'static str) {
     match header.written {

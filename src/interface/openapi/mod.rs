@@ -3,18 +3,18 @@
 //!
 //! Invariant: the description forbids nothing that the gateway admits, and each operation of the catalogue stands in it
 //! once. What OpenAPI cannot say (signatures, headers that depend on others) stands in its prose. Deliberately not here:
-//! what the core answers where the interface does not show it.
+//! answers of the core that the interface does not show.
 
 // One operation: its names, parameters, body and answers.
 mod operation;
 // Where it stands: paths as OpenAPI tells them apart.
 mod path;
 
-// What a request carries.
+// The request.
 mod headers;
 mod query;
 
-// What it is answered.
+// The answers.
 mod answers;
 mod results;
 
@@ -26,7 +26,7 @@ use super::{
 use path::Spellings;
 use serde_json::{Map, Value, json};
 
-/// What a description tells of the deployment, its catalogue apart.
+/// The facts of a deployment that a description shows, besides its catalogue.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
     /// The environment that is described.
@@ -70,7 +70,7 @@ pub fn describe(catalogue: &Catalogue, setting: &Setting<'_>) -> Value {
     })
 }
 
-/// What operations refer to: each once, and none that nothing refers to.
+/// The parts that operations refer to: each once, and only those that are referred to.
 struct Components<'a> {
     setting: &'a Setting<'a>,
     schemas: Map<String, Value>,
@@ -128,7 +128,7 @@ fn info(setting: &Setting<'_>) -> Value {
     })
 }
 
-/// What OpenAPI has no words for.
+/// The rules that OpenAPI cannot express.
 fn prose(setting: &Setting<'_>) -> String {
     let limit = setting.body_limit;
     let depth = payload::MAX_DEPTH;

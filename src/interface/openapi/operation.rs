@@ -1,4 +1,4 @@
-//! One operation: its names, what it takes, and in prose what it needs.
+//! One operation: its names, its parameters and body, and its requirements in prose.
 
 use super::{Components, answers, headers, path::Path, query};
 use crate::interface::{

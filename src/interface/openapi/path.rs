@@ -11,7 +11,7 @@ use std::collections::HashMap;
 /// The parameter that takes the names of payment products only (HTTP-3).
 const PRODUCT: &str = "payment-product";
 
-/// The spellings that were given out, by what they have in common: the first one stays.
+/// The spelling of each path, by its shape: the first spelling of a shape is used for all.
 #[derive(Default)]
 pub(super) struct Spellings {
     known: HashMap<String, Path>,

@@ -1,4 +1,4 @@
-//! What an operation answers where it is done: the interface shows four of them (§A to §D), and the gateway answers some
+//! The answer of an operation that succeeds: the interface shows four of them (§A to §D), and the gateway answers some
 //! by itself (SCA-20).
 
 use super::{Components, answers};
@@ -85,7 +85,7 @@ fn basket_created() -> Value {
     })
 }
 
-/// §Amount object, as the core writes it: what it answers is not judged.
+/// §Amount object, as the core writes it: answers are not judged.
 fn result_amount() -> Value {
     json!({
         "type": "object",

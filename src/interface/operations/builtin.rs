@@ -18,7 +18,7 @@ pub const PAYMENT_PRODUCTS: [&str; 3] = [
     "instant-norwegian-credit-transfers-straks",
 ];
 
-/// HDR-5: what every operation requires.
+/// HDR-5: the headers that every operation requires.
 const COMMON: &[Required] = &[one(&X_REQUEST_ID), one(&TPP_REDIRECT_URI)];
 /// HDR-1, signing basket creation (A).
 const A: &[Required] = &[
@@ -308,9 +308,9 @@ fn post(name: &str, path: &str, group: &str, role: Role) -> Operation {
 }
 
 impl Operation {
-    /// An operation with what every one gets that says nothing else: HDR-5 and a signature, which an operator's own
-    /// operations cannot switch off (HTTP-11). It stands in both environments, takes no body, needs nothing of the
-    /// PSU, is not limited, and is answered by the core.
+    /// An operation with the defaults of every field: the headers of HDR-5 and a signature, which an operator's own
+    /// operations cannot switch off (HTTP-11). The operation exists in both environments, takes no body, needs no PSU,
+    /// has no quota, and is answered by the core.
     pub fn added(name: &str, method: Method, path: &str, group: &str, role: Role) -> Self {
         Self {
             name: name.into(),

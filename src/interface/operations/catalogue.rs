@@ -25,13 +25,13 @@ pub struct Catalogue {
     tree: PathTree,
 }
 
-/// Why an operation cannot stand in a catalogue. It names the operation by its place in the list.
+/// The reason why an operation cannot stand in a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct CatalogueFault {
     /// Which of the operations given to [`Catalogue::new`].
     pub index: usize,
-    /// What is wrong, and what would pass.
+    /// The fault, and the accepted form.
     pub text: String,
 }
 
@@ -105,7 +105,7 @@ impl Catalogue {
     }
 }
 
-/// FWD-5: what takes the place of a deprecated operation can be linked to.
+/// FWD-5: an answer can link to the successor of a deprecated operation.
 fn successors(operations: &[Operation]) -> Vec<CatalogueFault> {
     let mut faults = Vec::new();
     for (index, operation) in operations.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! The catalogue (HTTP-11): every operation of the interface as data.
 //!
-//! An [`Operation`] says where it stands, who may call it, which headers and body it takes, what it needs of the PSU
-//! and who answers it. The checks read this; none of them knows a path. A deployment may change paths and add
+//! An [`Operation`] declares its path, the role that it needs, its headers and body, its requirements on the PSU, and
+//! who answers it. The checks read these fields; none of them knows a path or a group. A deployment may change paths and add
 //! operations in a file (`config` reads it); the rules for those are enforced by [`Catalogue::new`].
 
 macro_rules! named {
@@ -66,27 +66,28 @@ pub struct Operation {
     pub takes: Takes,
     /// The query parameters that it has (QRY-1); others are forwarded as they are.
     pub query: Vec<Parameter>,
-    /// What body it takes (HTTP-8).
+    /// The body that it takes (HTTP-8).
     pub body: Body,
-    /// What a JSON body is judged by (PAY-1 to PAY-14).
+    /// The schema of a JSON body (PAY-1 to PAY-14).
     pub schema: Schema,
-    /// What it needs of the PSU (SCA-8).
+    /// Its requirement on the PSU (SCA-8).
     pub sca: Sca,
     /// Whether calls without the PSU are limited (QUO-1 to QUO-3).
     pub quota: Quota,
-    /// What it shows of an account's transactions.
+    /// The part of an account's transactions that it shows.
     pub transactions: Transactions,
     /// Whether a request in a corporate context must name the agreement (HDR-14).
     pub agreement: Agreement,
     /// The ids in its path, in their order (HTTP-10).
     pub path_ids: Vec<PathId>,
-    /// What a PSU signs in an SCA that it starts (SCA-12).
+    /// The object that a PSU signs in an SCA that it starts (SCA-12).
     pub signs: Signs,
     /// Whether it initiates a payment: only there X-PSU-IDENTITY may stand for PSU-ID (HDR-12).
     pub initiates: bool,
     /// Whether its errors carry tppMessages (ERR-1): those of payments and baskets do.
     pub tpp_messages: bool,
-    /// The group by which it is routed and documented (FWD-3). No rule depends on it: a deployment may change it.
+    /// The group by which it is routed and documented (FWD-3), and by which settings of a deployment select operations.
+    /// No rule of the interface depends on it.
     pub group: String,
     /// Who answers it (SCA-20).
     pub answered_by: AnsweredBy,

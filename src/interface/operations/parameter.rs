@@ -5,7 +5,7 @@
 pub struct Parameter {
     /// Its name, in its letter case.
     pub name: String,
-    /// What its values look like.
+    /// The form of its values.
     pub kind: ParameterKind,
     /// Whether a request without it is refused (QRY-4).
     pub required: bool,
@@ -31,7 +31,7 @@ impl Parameter {
 }
 
 super::named! {
-    /// What the values of a parameter look like, and what they are to the rules: an operation has at most one parameter
+    /// The form of a parameter's values, and their meaning to the rules: an operation has at most one parameter
     /// each of the kinds `date-from`, `date-to`, `offset` and `limit`.
     ParameterKind {
         /// A date.

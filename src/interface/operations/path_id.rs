@@ -60,7 +60,7 @@ impl Operation {
     /// are made of `account_ids`, the others of the characters that a path may hold.
     ///
     /// # Errors
-    /// What is wrong with an id, as a sentence for the caller.
+    /// The fault of an id, as a sentence for the caller.
     pub fn ids<'a>(
         &self,
         target: &Target<'a>,

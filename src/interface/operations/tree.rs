@@ -18,7 +18,7 @@ pub(super) struct PathTree {
     methods: Vec<(Method, Option<usize>)>,
 }
 
-/// What a look-up gathered.
+/// The result of a walk through the tree.
 #[derive(Debug, Default)]
 pub(super) struct PathSearch<'a> {
     found: Option<usize>,

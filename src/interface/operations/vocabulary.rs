@@ -56,7 +56,7 @@ named! {
 }
 
 named! {
-    /// What body an operation takes (HTTP-8).
+    /// The body that an operation takes (HTTP-8).
     Body {
         /// None; an empty JSON object passes.
         None = "none",
@@ -68,13 +68,13 @@ named! {
 }
 
 named! {
-    /// What a JSON body is judged by.
+    /// The schema of a JSON body.
     Schema {
         /// That it is JSON (PAY-1).
         Any = "any",
         /// §Payment creation request, the cross-border payment (PAY-3 to PAY-12).
         CrossBorderPayment = "cross-border-payment",
-        /// What all payments share, where it stands (PAY-14).
+        /// The members that all payments share, where they are present (PAY-14).
         Payment = "payment",
         /// §Signing basket request (PAY-13).
         Basket = "basket",
@@ -82,7 +82,7 @@ named! {
 }
 
 named! {
-    /// What an operation needs of the PSU (SCA-8).
+    /// The requirement of an operation on the PSU (SCA-8).
     Sca {
         /// Nothing.
         None = "none",
@@ -107,7 +107,7 @@ named! {
     }
 }
 
-/// What a PSU signs in an SCA that an operation starts (SCA-12).
+/// The object that a PSU signs in an SCA that an operation starts (SCA-12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signs {
     /// No payment and no basket.
@@ -136,7 +136,7 @@ named! {
 }
 
 named! {
-    /// What an operation shows of an account's transactions: how far back it may reach depends on the PSU
+    /// The part of an account's transactions that an operation shows: the history that it may reach depends on the PSU
     /// (SCA-8, QUO-8 to QUO-10).
     Transactions {
         /// Nothing.

@@ -1,4 +1,4 @@
-//! What account ids are made of (HTTP-10).
+//! The characters of account ids (HTTP-10).
 //!
 //! Four calls a day and a consent are kept by an account's id. An id that a core trims, folds or decodes again would be
 //! another account here and the same one there, so that ids have no characters but those that the bank uses.
@@ -20,7 +20,7 @@ impl AccountIds {
     /// Reads a class of characters: each stands for itself, and `a-z` for those from a to z.
     ///
     /// # Errors
-    /// What would pass.
+    /// The accepted form.
     pub fn parse(class: &str) -> Result<Self, &'static str> {
         const EXPECTED: &str = "characters that a path may hold as they are (letters, digits and any of -._~!$&'()*+,=:@), with ranges such as A-Z";
         let mut characters = 0_u128;

@@ -20,7 +20,7 @@ impl Amount {
     /// Reads an amount.
     ///
     /// # Errors
-    /// What would pass.
+    /// The accepted form.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         let (whole, fraction) = match text.split_once('.') {
             Some((whole, fraction)) => (whole, Some(fraction)),

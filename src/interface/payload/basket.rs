@@ -15,7 +15,7 @@ pub(super) struct Basket<'a> {
     payments: Payments<'a>,
 }
 
-/// What stands as `paymentIds`.
+/// The value of `paymentIds`.
 #[derive(Debug, Default)]
 enum Payments<'a> {
     #[default]

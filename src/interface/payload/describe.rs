@@ -1,6 +1,6 @@
 //! The rules of bodies as JSON Schema 2020-12, from the same sets, limits and tables that they are judged by.
 //!
-//! Invariant: a schema refuses nothing that [`check`](super::check) lets pass. What JSON Schema cannot say stands in
+//! Invariant: a schema refuses nothing that [`check`](super::check) lets pass. Rules that JSON Schema cannot express stand in
 //! prose: duplicate members, the depth, the check digits of an IBAN, today's date. Deliberately not here: where a body
 //! stands in a description of the interface.
 

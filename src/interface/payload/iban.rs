@@ -5,7 +5,7 @@
 /// The longest IBAN (§Account reference), in characters.
 pub(super) const MAX_LENGTH: usize = 34;
 
-/// Country, length in characters, and what stands behind the two check digits: so many `n` digits, `a` capitals, or `c`
+/// Country, length in characters, and the structure after the two check digits: so many `n` digits, `a` capitals, or `c`
 /// of both. From the IBAN registry, with neighbours of one kind added up.
 pub(super) const COUNTRIES: [(&str, usize, &str); 87] = [
     ("AD", 24, "8n 12c"),
@@ -113,7 +113,7 @@ pub(super) fn is_valid(text: &str) -> bool {
         && remainder(text) == Some(1)
 }
 
-/// Whether the text is what a structure such as `4a 2n` says. Both have the length that the table says.
+/// Whether the text has a structure such as `4a 2n`. Both have the length in the table.
 fn fits(text: &str, structure: &str) -> bool {
     let mut bytes = text.bytes();
     structure.split(' ').all(|run| {

@@ -1,13 +1,13 @@
 //! JSON, read once from front to back (PAY-1; RFC 8259).
 //!
-//! A [`Reader`] is told what to keep while it reads, so that nothing is built for what no rule looks at. Whoever reads an
-//! object is called with each of its members and reads, or skips, the value. What is not JSON, or is JSON that two
-//! servers could read in two ways, ends the reading: members of one name, lone surrogates, bytes behind the value.
+//! A type that implements [`ReadMembers`] reads the members that it keeps and skips the others, so that nothing is built
+//! for a member that no rule reads. The reading ends at bytes that are not JSON, or that two servers could read in two
+//! ways: members of one name, lone surrogates, bytes after the value.
 //!
-//! What is JSON, and still a trap to whoever reads it (PAY-14, PAY-17), does not end the reading: it is kept by its place.
+//! Valid JSON that confuses readers (PAY-14, PAY-17) does not end the reading: its position is noted.
 //!
-//! It is linear in the bytes whatever they are: numbers are only looked at, names are compared through a hash once an
-//! object has many, and nesting ends at [`MAX_DEPTH`].
+//! The reader is linear in the bytes: numbers are not computed, names are compared through a hash once an object has
+//! many, and nesting ends at [`MAX_DEPTH`].
 
 use super::{
     odd::{self, Oddities, Oddity},
@@ -22,7 +22,7 @@ pub const MAX_DEPTH: u8 = 32;
 /// From this many members on an object's names are looked up in a hash; fewer are compared one by one.
 const MANY: usize = 16;
 
-/// Where and why bytes are not what PAY-1 demands.
+/// The first position at which a body breaks PAY-1, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed {
     pub(super) at: usize,
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What stands before the value is white space.
+    /// Only white space may stand before the value.
     pub(super) fn start(&mut self) -> Read<()> {
         if self.text.starts_with('\u{feff}') {
             return self.fault("a byte order mark stands in front: leave it out");
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What stands behind the value is white space. What was odd in it.
+    /// Only white space may follow the value. Gives the oddities of the body.
     pub(super) fn end(mut self) -> Read<Oddities> {
         self.space();
         match self.peek() {
@@ -280,7 +280,7 @@ impl<'a> Reader<'a> {
         Ok(plain)
     }
 
-    /// What stands behind `\u`; a character outside the basic plane is a pair of surrogates.
+    /// The digits after `\u`; a character outside the basic plane is a pair of surrogates.
     fn unicode(&mut self, at: usize) -> Read<char> {
         let unit = self.four_digits()?;
         let point = if (0xd800..0xdc00).contains(&unit) {

@@ -1,21 +1,21 @@
 //! Bodies (PAY-1 to PAY-14, PAY-17): one pass over the bytes, and everything that is wrong in one answer.
 //!
-//! [`check`] reads the JSON once, keeps what the rules of the operation's [`Schema`] look at, and then calls the rules in
-//! their order. Nothing is changed: what is forwarded are the bytes that were signed (PAY-15), with every member that no
-//! rule knows, unless a core could read it as one that a rule does (PAY-14). A fault says where it stands and what would pass, and repeats no value: what stands in a payment
-//! is a person's.
+//! [`check`] reads the JSON once, keeps the members that the rules of the operation's [`Schema`] read, and then calls the
+//! rules in their order. Nothing is changed: the signed bytes are forwarded (PAY-15), with every member that no rule
+//! knows, unless a core could read it as one that a rule does (PAY-14). A fault names the place and the accepted form,
+//! and repeats no value: the values of a payment are personal.
 //!
 //! A member that may be left out is not `null`: the interface gives each its type, and cores read `null` in two ways.
 //!
-//! Deliberately not here: what only the core knows, such as whether an account exists or what a currency is worth.
+//! Deliberately not here: facts that only the core knows, such as the existence of an account or a rate of exchange.
 
-// JSON (PAY-1), and what is found where a rule looks.
+// JSON (PAY-1), and the members that rules read.
 mod json;
 mod value;
-// What is JSON and still refused: names that are read as others, text that shows as another (PAY-14, PAY-17).
+// Valid JSON that is refused: confusable names and text (PAY-14, PAY-17).
 mod odd;
 
-// What is read of a payment, and its rules (PAY-3 to PAY-12).
+// The members of a payment, and its rules (PAY-3 to PAY-12).
 mod payment;
 mod rules;
 // Amounts, and the sets that a reader can hold against the interface.
@@ -30,9 +30,9 @@ mod basket;
 
 // The same rules as JSON Schema.
 pub mod describe;
-// What the rules look at, for comparison with other readers.
+// The members that rules read, for comparison with other readers.
 mod reading;
-// What was found (PAY-2).
+// The violations (PAY-2).
 mod violation;
 
 use super::{Fault, Reason, operations::Schema};
@@ -74,7 +74,7 @@ pub fn check(body: &[u8], schema: Schema, today: Date) -> Result<(), Vec<Fault>>
     }
 }
 
-/// Reads a body that must be an object, to its end, and judges it. What was odd in it.
+/// Reads a body that must be an object, to its end, and judges it. Gives its oddities.
 fn object<'a, T: ReadMembers<'a>>(
     text: &'a str,
     violations: &mut Violations,

@@ -1,8 +1,8 @@
-//! What is JSON and still refused (PAY-14, PAY-17): a name that a core may read as a known one, and text that is not what it
-//! shows as.
+//! Valid JSON that is refused (PAY-14, PAY-17): a name that a core may read as a known one, and text that is displayed
+//! differently from its value.
 //!
-//! What a PSU is shown to sign must be what is booked. The reader notes where such a thing stands while it reads; only a
-//! body that has one is looked through again, for its path.
+//! A PSU must sign the text that is booked. The reader notes the position of each oddity; only a body that has one is
+//! read again, for the path.
 
 use super::violation::Violations;
 
@@ -18,7 +18,7 @@ const MAX_NOTED: usize = 16;
 /// The longest name that a path repeats.
 const MAX_SHOWN: usize = 64;
 
-/// What is odd in a body, each by the place of its opening quotation mark.
+/// The oddities of a body, each by the position of its opening quotation mark.
 #[derive(Debug)]
 pub(super) struct Oddities {
     found: Vec<(usize, Oddity)>,
@@ -26,7 +26,7 @@ pub(super) struct Oddities {
     may_be: bool,
 }
 
-/// Why it is refused.
+/// A reason to refuse a name or a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Oddity {
     /// A name that some core reads as this one.
@@ -42,7 +42,7 @@ pub(super) fn takes_lines(name: &str) -> bool {
     OF_LINES.contains(&name)
 }
 
-/// What is odd about a text.
+/// The oddity of a text.
 fn find(text: &str, takes_lines: bool) -> Option<Oddity> {
     text.chars().find_map(|character| match character {
         '\r' | '\n' | '\t' if takes_lines => None,
@@ -69,7 +69,7 @@ impl Oddities {
         }
     }
 
-    /// Notes what is odd about a text.
+    /// Notes the oddity of a text.
     pub(super) fn look_at(&mut self, at: usize, text: &str, takes_lines: bool) {
         if self.may_be
             && let Some(why) = find(text, takes_lines)
@@ -78,7 +78,7 @@ impl Oddities {
         }
     }
 
-    /// Says what is odd, in the order of the rules.
+    /// The violations, in the order of the rules.
     pub(super) fn report(&self, text: &str, violations: &mut Violations) {
         let is_name = |found: &&(usize, Oddity)| matches!(found.1, Oddity::ReadsAs(_));
         let names = self.found.iter().filter(is_name);

@@ -1,4 +1,4 @@
-//! What is read of a payment (§Payment creation request), and nothing else of it (PAY-14).
+//! The members of a payment that rules read (§Payment creation request); no others are read (PAY-14).
 
 use super::{
     json::{Malformed, ReadMembers, Reader},

@@ -1,4 +1,4 @@
-//! What the rules look at in a body, laid open: to be held against what others read in it.
+//! The members of a body that the rules read, made public to compare them with other readers.
 //!
 //! A core that reads another amount than the one that was judged would book what nobody checked. The tests put every body
 //! that is admitted before other readers (`make test-systems`), and compare them with this one.
@@ -54,7 +54,7 @@ fn strings<'p, 'a: 'p>(
     texts.collect()
 }
 
-/// What all products share (PAY-14).
+/// The members that all products share (PAY-14).
 fn shared<'p, 'a>(payment: &'p Payment<'a>) -> Vec<Member<'p, 'a>> {
     let mut members = vec![
         ("creditorName", &payment.creditor_name),
@@ -94,7 +94,7 @@ fn account<'p, 'a>(
     }
 }
 
-/// What a cross-border payment has beside it.
+/// The other members of a cross-border payment.
 fn own<'p, 'a>(payment: &'p Payment<'a>) -> Vec<Member<'p, 'a>> {
     let mut members = vec![
         ("purposeCode", &payment.purpose),

@@ -1,8 +1,8 @@
-//! What stands where a rule looks: the string or the object that it expects, or something else.
+//! Members that a rule reads: the string or the object that it expects, or another value.
 
 use std::{borrow::Cow, fmt};
 
-/// What a value is, where no string was found.
+/// The type of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JsonKind {
     Text,
@@ -26,7 +26,7 @@ impl fmt::Display for JsonKind {
     }
 }
 
-/// What stands where a string is expected.
+/// A member that should be a string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum TextMember<'a> {
     /// No such member.
@@ -38,13 +38,13 @@ pub(super) enum TextMember<'a> {
     Other(JsonKind),
 }
 
-/// What stands where an object is expected.
+/// A member that should be an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum ObjectMember<T> {
     /// No such member.
     #[default]
     Absent,
-    /// An object, with what is known of it.
+    /// An object, as it was read.
     Object(T),
     /// Something else.
     Other(JsonKind),

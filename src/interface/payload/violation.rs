@@ -3,14 +3,14 @@
 use super::value::TextMember;
 use crate::interface::{Code, Fault, Reason};
 
-/// What was found so far.
+/// The violations found so far.
 #[derive(Debug, Default)]
 pub(super) struct Violations {
     found: Vec<Fault>,
 }
 
 impl Violations {
-    /// A member is wrong: `path` names it, `text` says what would pass and repeats no value.
+    /// A member is wrong: `path` names it, `text` names the accepted form and repeats no value.
     pub(super) fn add(&mut self, path: impl Into<String>, text: impl Into<String>) {
         let fault = Fault::member(Reason::PayloadInvalid, path, text);
         self.found.push(fault);

@@ -1,10 +1,10 @@
 //! Queries (QRY-1 to QRY-4): the parameters that an operation declares, read once out of the query as it was received.
 //!
-//! Like a path, a query is only looked at, never rewritten: what two servers could read in two ways is refused, so that
+//! Like a path, a query is read and never rewritten: a query that two servers could read in two ways is refused, so that
 //! the core cannot read another date than the one that was judged. Everything wrong is reported at once, in the order of
 //! the rules. No value is repeated in a fault, and no name that is not the catalogue's unless it is plain letters.
 //!
-//! Deliberately not here: what depends on the day or the PSU's consents (QUO-8, SCA-8); they read [`Query::date_from`].
+//! Deliberately not here: rules that depend on the day or the PSU's consents (QUO-8, SCA-8); they read [`Query::date_from`].
 
 mod name;
 mod value;
@@ -20,7 +20,7 @@ use std::borrow::Cow;
 pub use name::is_word as is_parameter_name;
 pub use value::BOOKING_STATUSES;
 
-/// What the interface does not have, and a core may: it reads data without the PSU (QRY-3). It is no key of the
+/// Names that the interface does not have, and a core may: it reads data without the PSU (QRY-3). It is no key of the
 /// configuration: the rule names the list.
 const DENIED_WITHOUT_PSU: [&str; 1] = ["withBalance"];
 
@@ -92,7 +92,7 @@ impl<'a> Query<'a> {
     }
 
     /// The query without its offset and limit, the same for every page of a list in whatever order its parameters stand
-    /// (QUO-13). Names and values are as received, so that what is written in another way counts as another list.
+    /// (QUO-13). Names and values are as received, so that another spelling counts as another list.
     pub fn without_page(&self, operation: &Operation) -> String {
         let is_of_page = |piece: &&Piece<'_>| {
             let parameter = piece.parameter.and_then(|at| operation.query.get(at));
@@ -215,7 +215,7 @@ impl Piece<'_> {
         name::hides(self.raw, known, usize::from(self.name.is(known)))
     }
 
-    /// The name as a fault shows it, without what could be personal in one that the catalogue does not have.
+    /// The name as a fault shows it. A name that the catalogue does not have could be personal, and is not shown.
     fn shown(&self, index: usize) -> String {
         let name = self.name.as_str();
         if self.parameter.is_some() || name::is_harmless(name) {
@@ -226,7 +226,7 @@ impl Piece<'_> {
     }
 }
 
-/// Pieces are what `&` parts; an empty one says nothing. A `;` parts nothing here, and is refused.
+/// The parts between `&`; an empty one is ignored. A `;` separates nothing here, and is refused.
 fn pieces<'a>(raw: &'a str, parameters: &[Parameter]) -> Vec<Piece<'a>> {
     let pieces = raw.split('&').filter(|piece| !piece.is_empty());
     let read = pieces.map(|raw| {

@@ -1,4 +1,4 @@
-//! Names of query parameters (QRY-3), percent-decoded, and what comes too near to one.
+//! Names of query parameters (QRY-3), percent-decoded, and the names that are confused with them.
 
 use crate::interface::fold;
 use percent_encoding::percent_decode_str;
@@ -57,7 +57,7 @@ fn looks_like(name: &str, known: &str) -> bool {
     is_same(name, known) || is_same(whole, known) || parts.any(|part| is_same(part, known))
 }
 
-/// Whether two names are the same but for letter case and what binders leave out. A known name is ASCII.
+/// Whether two names are the same but for letter case and the characters that binders leave out. A known name is ASCII.
 fn is_same(name: &str, known: &str) -> bool {
     if name.is_ascii() {
         return bare(name).eq(bare(known)) && bare(known).next().is_some();
@@ -66,7 +66,7 @@ fn is_same(name: &str, known: &str) -> bool {
     fold::fold(&seen).is_some_and(|folded| is_same(&folded, known))
 }
 
-/// What of a name counts.
+/// The characters of a name that count.
 fn bare(name: &str) -> impl Iterator<Item = u8> {
     let counts = |byte: &u8| !b"._-[]!".contains(byte) && !byte.is_ascii_whitespace();
     name.bytes()
@@ -89,13 +89,13 @@ pub(super) fn hides(raw: &str, known: &str, from: usize) -> bool {
         .any(|piece| looks_like(piece.split('=').next().unwrap_or_default(), known))
 }
 
-/// Percent-decodes what can be.
+/// Percent-decodes each valid escape.
 fn decode_somehow(text: &str) -> String {
     let spaced = text.replace('+', " ");
     percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
 }
 
-/// Percent-decodes a name or a value; `+` is a space to whoever reads a query as a form. None where that is not UTF-8 or
+/// Percent-decodes a name or a value; `+` is a space to a server that reads a query as a form. None where that is not UTF-8 or
 /// a `%` stands without its two digits.
 pub(super) fn decode(raw: &str) -> Option<Cow<'_, str>> {
     if !raw.contains(['%', '+']) {

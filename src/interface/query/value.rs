@@ -4,7 +4,7 @@ use crate::interface::{day, operations::ParameterKind};
 use jiff::civil::Date;
 use std::borrow::Cow;
 
-/// What a value is to the rules that look at several.
+/// A value, for the rules that compare several values.
 pub(super) enum QueryValue {
     From(Date),
     To(Date),
@@ -13,7 +13,7 @@ pub(super) enum QueryValue {
     Other,
 }
 
-/// What would pass, for the caller. It repeats no value.
+/// The accepted form, for the text of a fault. It repeats no value.
 type Expected = Cow<'static, str>;
 
 /// The values of a booking status (§Other operations mentioned).
