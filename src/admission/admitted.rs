@@ -1,7 +1,7 @@
 //! The sum of all evidence: the only thing that can be forwarded.
 
 use super::{
-    Asked, Claim, Grant, Head, IntactBody, Judged, Registered, Signed, Tpp, Unrevoked,
+    Claim, Grant, Head, IntactBody, Judged, Registered, Signed, Tpp, Unrevoked, ValidQuery,
     envelope::Envelope,
     proven::{Evidence, ProvenRequest},
     sca,
@@ -146,8 +146,8 @@ impl Admitted {
     }
 
     /// What the query asks for.
-    pub const fn asked(&self) -> Option<&Asked> {
-        self.evidence.asked.held()
+    pub const fn query(&self) -> Option<&ValidQuery> {
+        self.evidence.query.held()
     }
 
     /// The signature.

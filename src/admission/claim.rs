@@ -5,7 +5,7 @@
 //! step and for good before a byte goes upstream (QUO-5). Deliberately not here: giving back, which is the gateway's
 //! once it knows what became of the request.
 
-use super::{Grant, Stage, date, heard::Heard, sca};
+use super::{Grant, Stage, authenticated::AuthenticatedRequest, date, sca};
 use crate::{
     clock::Timestamp,
     interface::{
@@ -44,20 +44,20 @@ impl Claim {
 ///
 /// # Errors
 /// The Date does not hold any longer (400), the request id was used (409), the quota is used up (429), or the store is
-/// away (503). Nothing is taken then.
+/// unavailable (503). Nothing is taken then.
 pub(super) async fn take(
-    heard: &Heard<'_>,
+    request: &AuthenticatedRequest<'_>,
     grant: Option<&Grant>,
     kept: &Kept,
     now: Timestamp,
 ) -> Result<Claim, Refusal> {
-    still_holds(heard, now)?;
+    still_holds(request, now)?;
     let claim = ClaimRequest {
-        request: request(heard, kept, now),
-        quota: grant.and_then(|grant| quota(heard, grant, kept)),
+        request: request_id_claim(request, kept, now),
+        quota: grant.and_then(|grant| quota_claim(request, grant, kept)),
         now,
     };
-    match kept.commit(claim).await.map_err(sca::away)? {
+    match kept.commit(claim).await.map_err(sca::unavailable)? {
         Decision::Held(taken) => Ok(Claim {
             left: taken.left().map(|left| left.seen_at(now)),
             taken,
@@ -76,11 +76,11 @@ pub(super) async fn take(
 }
 
 /// REP-1: the Date once more, unless it is observed only.
-fn still_holds(heard: &Heard<'_>, now: Timestamp) -> Result<(), Refusal> {
-    let held = heard.date.map_or(Ok(()), |date| date::holds(date, now));
-    let enforcement = &heard.world.policy.enforcement;
+fn still_holds(request: &AuthenticatedRequest<'_>, now: Timestamp) -> Result<(), Refusal> {
+    let held = request.date.map_or(Ok(()), |date| date::holds(date, now));
+    let enforcement = &request.world.policy.enforcement;
     held.or_else(
-        |refusal| match enforcement.waiver(Stage::Date, &refusal, Some(heard.tpp)) {
+        |refusal| match enforcement.waiver(Stage::Date, &refusal, Some(request.tpp)) {
             Some(_) => Ok(()),
             None => Err(refusal),
         },
@@ -89,37 +89,45 @@ fn still_holds(heard: &Heard<'_>, now: Timestamp) -> Result<(), Refusal> {
 
 /// REP-1: safe methods are remembered as long as their Date can hold, others for a day. A Date that did not hold and was
 /// observed only is as good as none.
-fn request(heard: &Heard<'_>, kept: &Kept, now: Timestamp) -> Option<RequestIdClaim> {
-    let id = heard.envelope.request_id()?;
-    let retention = match heard.method.is_safe() {
+fn request_id_claim(
+    request: &AuthenticatedRequest<'_>,
+    kept: &Kept,
+    now: Timestamp,
+) -> Option<RequestIdClaim> {
+    let id = request.envelope.request_id()?;
+    let retention = match request.method.is_safe() {
         false => Retention::Day,
-        true if heard.world.policy.replay_everywhere => Retention::Date,
+        true if request.world.policy.replay_everywhere => Retention::Date,
         true => Retention::Memory,
     };
     Some(RequestIdClaim {
-        id: kept.keys().request(heard.tpp, id),
-        date: heard.date.unwrap_or(now),
+        id: kept.keys().request(request.tpp, id),
+        date: request.date.unwrap_or(now),
         retention,
     })
 }
 
 /// QUO-4, QUO-15: what is counted, and by what.
-fn quota(heard: &Heard<'_>, grant: &Grant, kept: &Kept) -> Option<QuotaClaim> {
-    let policy = &heard.world.policy.quota;
-    let operation = heard.operation;
-    let counted = !heard.envelope.is_psu_present()
+fn quota_claim(
+    request: &AuthenticatedRequest<'_>,
+    grant: &Grant,
+    kept: &Kept,
+) -> Option<QuotaClaim> {
+    let policy = &request.world.policy.quota;
+    let operation = request.operation;
+    let counted = !request.envelope.is_psu_present()
         || policy.psu_present_needs_session && grant.session().is_none();
     let psu = grant
         .psu()
         .filter(|_| counted && operation.quota != Quota::None)?;
     let each = policy.details_each && operation.transactions == Transactions::Details;
-    let ids = heard.ids.iter().take(if each { usize::MAX } else { 1 });
+    let ids = request.ids.iter().take(if each { usize::MAX } else { 1 });
     let ids: Vec<_> = ids.map(AsRef::as_ref).collect();
     let keys = kept.keys();
-    let key = keys.quota(heard.tpp, psu, grant.corporate(), &operation.name, &ids);
+    let key = keys.quota(request.tpp, psu, grant.corporate(), &operation.name, &ids);
     Some(QuotaClaim {
         key,
-        page: page(heard, key, kept),
+        page: page(request, key, kept),
     })
 }
 
@@ -127,15 +135,15 @@ fn quota(heard: &Heard<'_>, grant: &Grant, kept: &Kept) -> Option<QuotaClaim> {
 const LIMIT: u32 = 200;
 
 /// QUO-13.
-fn page(heard: &Heard<'_>, key: state::Hash, kept: &Kept) -> Option<Page> {
-    let once =
-        heard.world.policy.quota.pages_once && heard.operation.transactions == Transactions::List;
-    let asked = heard.asked.filter(|_| once)?;
+fn page(request: &AuthenticatedRequest<'_>, key: state::Hash, kept: &Kept) -> Option<Page> {
+    let once = request.world.policy.quota.pages_once
+        && request.operation.transactions == Transactions::List;
+    let query = request.query.filter(|_| once)?;
     let number = |written: Option<i32>| written.and_then(|number| u32::try_from(number).ok());
-    let parts = [key.as_bytes().as_slice(), asked.list()?.as_bytes()];
+    let parts = [key.as_bytes().as_slice(), query.list()?.as_bytes()];
     Some(Page {
         list: kept.keys().hash(b"list", &parts),
-        offset: number(asked.offset()).unwrap_or_default(),
-        limit: number(asked.limit()).unwrap_or(LIMIT),
+        offset: number(query.offset()).unwrap_or_default(),
+        limit: number(query.limit()).unwrap_or(LIMIT),
     })
 }

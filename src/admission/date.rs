@@ -12,20 +12,20 @@ const MAX_DEVIATION: u64 = 60;
 /// The Date header is the present's.
 #[must_use]
 #[derive(Debug)]
-pub struct Timely {
+pub struct FreshDate {
     date: Timestamp,
 }
 
-impl Timely {
+impl FreshDate {
     /// The Date header.
     pub const fn date(&self) -> Timestamp {
         self.date
     }
 }
 
-pub(super) fn judge(envelope: &Envelope, now: Timestamp) -> Result<Timely, Refusal> {
+pub(super) fn judge(envelope: &Envelope, now: Timestamp) -> Result<FreshDate, Refusal> {
     let date = envelope.date();
-    holds(date, now).map(|()| Timely { date })
+    holds(date, now).map(|()| FreshDate { date })
 }
 
 /// Whether a Date holds at a time: when the head has come, and once more when the request id is claimed (REP-1), since the

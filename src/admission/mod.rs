@@ -135,7 +135,7 @@ mod rate;
 // All that a request itself shows.
 mod proven;
 // A request whose sender is known.
-mod heard;
+mod authenticated;
 
 // May the PSU's data be read (SCA-*)?
 mod sca;
@@ -150,21 +150,21 @@ pub use admitted::Admitted;
 pub use body::IntactBody;
 pub use certificate::Tpp;
 pub use claim::Claim;
-pub use date::Timely;
+pub use date::FreshDate;
 pub use enforcement::{Enforcement, Mode, Waiver};
 pub use evidence::{Judged, NotJudged};
 pub use head::{Framing, Head};
 pub use incoming::{Announced, BodyFault, Incoming};
 pub use payload::ValidPayload;
 pub use proven::Proven;
-pub use query::Asked;
-pub use rate::{Paced, RateSettings, Rates};
+pub use query::ValidQuery;
+pub use rate::{RateSettings, Rates, WithinRate};
 pub use record::{Check, Outcome, Record, Verdict};
 pub use redirect::Redirectable;
 pub use register::Registered;
 pub use revocation::{Unrevoked, WhenUnknown};
 pub use role::Entitled;
-pub use sca::{Answer, Grant};
+pub use sca::{Grant, ScaAnswer};
 pub use signature::{Signed, signing_string};
 pub use snapshot::{Policy, QuotaPolicy, Snapshot};
 pub use stage::Stage;
@@ -193,7 +193,7 @@ pub enum Admission {
     /// It is forwarded.
     Forward(Admitted),
     /// The gateway answers it (SCA-20).
-    Answer(Answer),
+    Answer(ScaAnswer),
 }
 
 /// Judges a request by itself and the world, from top to bottom: every check that needs no state.
@@ -217,7 +217,7 @@ pub async fn prove<'a>(
     let envelope = envelope::check(head, body.announced(), &operation, policy);
     let envelope = trial.require(Stage::Envelope, envelope)?;
 
-    let asked = trial.judge(Stage::Query, query::judge(target, &envelope, &operation))?;
+    let query = trial.judge(Stage::Query, query::judge(target, &envelope, &operation))?;
     let date = trial.judge(Stage::Date, date::judge(&envelope, at))?;
     let from_address = trial.judge(Stage::AddressRate, world.rates.address(head.peer))?;
     let OfSender {
@@ -244,9 +244,9 @@ pub async fn prove<'a>(
             at,
             body: bytes,
             evidence: Evidence {
-                asked,
+                query,
                 date,
-                paced: [from_address, of_signer.within_rate],
+                rates: [from_address, of_signer.within_rate],
                 tpp,
                 entitled,
                 signed,
@@ -279,16 +279,16 @@ pub async fn authorise(
             trial.pass_over(Stage::Sca, because),
             trial.pass_over(Stage::Claim, because),
         ),
-        Sender::Authenticated(heard) => {
+        Sender::Authenticated(authenticated) => {
             // Reading the body took time.
             let now = trial.now();
-            if heard.operation.answered_by == AnsweredBy::Gateway {
-                let answer = sca::answer(&heard, links, kept, now).await;
+            if authenticated.operation.answered_by == AnsweredBy::Gateway {
+                let answer = sca::answer(&authenticated, links, kept, now).await;
                 return trial.require(Stage::Sca, answer).map(Admission::Answer);
             }
-            let grant = sca::judge(&heard, links, kept, now).await;
+            let grant = sca::judge(&authenticated, links, kept, now).await;
             let grant = trial.judge(Stage::Sca, grant)?;
-            let claim = claim::take(&heard, grant.held(), kept, trial.now()).await;
+            let claim = claim::take(&authenticated, grant.held(), kept, trial.now()).await;
             let claim = trial.judge(Stage::Claim, claim)?;
             (grant, claim)
         }
@@ -348,7 +348,7 @@ async fn of_sender(
 
 /// The evidence of the checks that judge a TPP whose signature was verified.
 struct OfSigner {
-    within_rate: Judged<Paced>,
+    within_rate: Judged<WithinRate>,
     registered: Judged<Registered>,
     unrevoked: Judged<Unrevoked>,
     redirectable: Judged<Redirectable>,

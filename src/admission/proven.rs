@@ -4,9 +4,9 @@
 //! and that takes the store.
 
 use super::{
-    Asked, Entitled, Head, IntactBody, Judged, Paced, Redirectable, Registered, Signed, Snapshot,
-    Timely, Tpp, Trial, Unrevoked, ValidPayload, enforcement::Waiver, envelope::Envelope,
-    heard::Heard,
+    Entitled, FreshDate, Head, IntactBody, Judged, Redirectable, Registered, Signed, Snapshot, Tpp,
+    Trial, Unrevoked, ValidPayload, ValidQuery, WithinRate, authenticated::AuthenticatedRequest,
+    enforcement::Waiver, envelope::Envelope,
 };
 use crate::{
     clock::Timestamp,
@@ -42,7 +42,7 @@ pub(super) struct ProvenRequest<'a> {
 /// The sender of a proven request.
 pub(super) enum Sender<'a> {
     /// Certificate, signature and digest hold.
-    Authenticated(Heard<'a>),
+    Authenticated(AuthenticatedRequest<'a>),
     /// One of them does not hold and was waived: no state is read or written for its sender (FWD-6).
     Unknown(&'a Waiver),
 }
@@ -50,8 +50,8 @@ pub(super) enum Sender<'a> {
 /// What the stages found that need no state, one for each.
 #[derive(Debug)]
 pub(super) struct Evidence {
-    pub(super) asked: Judged<Asked>,
-    pub(super) date: Judged<Timely>,
+    pub(super) query: Judged<ValidQuery>,
+    pub(super) date: Judged<FreshDate>,
     pub(super) tpp: Judged<Tpp>,
     pub(super) entitled: Judged<Entitled>,
     pub(super) signed: Judged<Signed>,
@@ -60,7 +60,7 @@ pub(super) struct Evidence {
     pub(super) redirectable: Judged<Redirectable>,
     pub(super) intact: Judged<IntactBody>,
     pub(super) payload: Judged<ValidPayload>,
-    pub(super) paced: [Judged<Paced>; 2],
+    pub(super) rates: [Judged<WithinRate>; 2],
 }
 
 impl Proven<'_> {
@@ -83,7 +83,7 @@ impl ProvenRequest<'_> {
     /// change, the request is refused.
     pub(super) fn sender(&self) -> Result<Sender<'_>, Refusal> {
         let Evidence {
-            asked,
+            query,
             date,
             tpp,
             signed,
@@ -92,14 +92,14 @@ impl ProvenRequest<'_> {
         } = &self.evidence;
         match (tpp, signed, intact) {
             (Judged::Held(tpp), Judged::Held(_), Judged::Held(_)) => {
-                Ok(Sender::Authenticated(Heard {
+                Ok(Sender::Authenticated(AuthenticatedRequest {
                     method: self.head.method,
                     envelope: &self.envelope,
                     operation: &self.operation,
                     target: self.target,
                     ids: &self.ids,
-                    asked: asked.held(),
-                    date: date.held().map(Timely::date),
+                    query: query.held(),
+                    date: date.held().map(FreshDate::date),
                     tpp: tpp.certificate().tpp_id(),
                     tpp_name: tpp.certificate().tpp_name(),
                     world: self.world,
@@ -117,7 +117,7 @@ impl Evidence {
     /// The refusals that were observed, in the order of the stages; the rates come last.
     pub(super) fn waived(&self) -> impl Iterator<Item = &Refusal> + '_ {
         let Self {
-            asked,
+            query,
             date,
             tpp,
             entitled,
@@ -127,10 +127,10 @@ impl Evidence {
             redirectable,
             intact,
             payload,
-            paced: [address, of_tpp],
+            rates: [address, of_tpp],
         } = self;
         let waived = [
-            asked.waived(),
+            query.waived(),
             date.waived(),
             tpp.waived(),
             entitled.waived(),

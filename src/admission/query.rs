@@ -13,14 +13,14 @@ use jiff::civil::Date;
 /// stages judge by.
 #[must_use]
 #[derive(Debug)]
-pub struct Asked {
+pub struct ValidQuery {
     from: Option<Date>,
     offset: Option<i32>,
     limit: Option<i32>,
     list: Option<Box<str>>,
 }
 
-impl Asked {
+impl ValidQuery {
     /// The first day that is asked for (QUO-8, SCA-8).
     pub const fn date_from(&self) -> Option<Date> {
         self.from
@@ -46,9 +46,9 @@ pub(super) fn judge(
     target: Target<'_>,
     envelope: &Envelope,
     operation: &Operation,
-) -> Result<Asked, Refusal> {
+) -> Result<ValidQuery, Refusal> {
     match Query::read(target.query(), operation, envelope.is_psu_present()) {
-        Ok(query) => Ok(Asked {
+        Ok(query) => Ok(ValidQuery {
             from: query.date_from(),
             offset: query.offset(),
             limit: query.limit(),

@@ -59,7 +59,7 @@ pub struct Rates {
 /// The rates were held.
 #[must_use]
 #[derive(Debug)]
-pub struct Paced {
+pub struct WithinRate {
     _held: (),
 }
 
@@ -106,22 +106,22 @@ impl Rates {
     }
 
     /// A request from an address.
-    pub(super) fn address(&self, peer: Option<SocketAddr>) -> Result<Paced, Refusal> {
+    pub(super) fn address(&self, peer: Option<SocketAddr>) -> Result<WithinRate, Refusal> {
         let (Some(addresses), Some(peer)) = (&self.addresses, peer) else {
-            return Ok(Paced { _held: () });
+            return Ok(WithinRate { _held: () });
         };
         let held = addresses.check_key(&network(peer.ip()));
-        held.map(|()| Paced { _held: () })
+        held.map(|()| WithinRate { _held: () })
             .map_err(|until| self.refusal(until.wait_time_from(self.clock.now()), "this address"))
     }
 
     /// A request of a TPP whose signature verified.
-    pub(super) fn tpp(&self, tpp: &str) -> Result<Paced, Refusal> {
+    pub(super) fn tpp(&self, tpp: &str) -> Result<WithinRate, Refusal> {
         let Some(tpps) = &self.tpps else {
-            return Ok(Paced { _held: () });
+            return Ok(WithinRate { _held: () });
         };
         let held = tpps.check_key(&self.hasher.hash_one(tpp));
-        held.map(|()| Paced { _held: () })
+        held.map(|()| WithinRate { _held: () })
             .map_err(|until| self.refusal(until.wait_time_from(self.clock.now()), "this TPP"))
     }
 

@@ -11,7 +11,7 @@ mod pending;
 
 pub(super) use pending::pending;
 
-use super::heard::Heard;
+use super::authenticated::AuthenticatedRequest;
 use crate::{
     clock::Timestamp,
     interface::{
@@ -89,16 +89,16 @@ impl Grant {
 /// Judges what a request asks of a PSU's data.
 ///
 /// # Errors
-/// What is missing, with the link by which the PSU authenticates; or the store is away.
+/// What is missing, with the link by which the PSU authenticates; or the store is unavailable.
 pub(super) async fn judge(
-    heard: &Heard<'_>,
+    request: &AuthenticatedRequest<'_>,
     links: &Links,
     kept: &Kept,
     at: Timestamp,
 ) -> Result<Grant, Refusal> {
-    let policy = &heard.world.policy;
-    let account = heard.ids.first().map(AsRef::as_ref);
-    let need = need(heard, account, kept.keys());
+    let policy = &request.world.policy;
+    let account = request.ids.first().map(AsRef::as_ref);
+    let need = need(request, account, kept.keys());
     let terms = Terms {
         psu_present: policy.psu_present,
         unknown: Unknown::AsNone,
@@ -106,25 +106,25 @@ pub(super) async fn judge(
         at,
         today: policy.today(at),
     };
-    let refused = |lack, bound| refusal(lack, || link(heard, links, bound, at));
+    let refused = |lack, bound| refusal(lack, || link(request, links, bound, at));
     let Some(psu) = need.psu else {
         return grant::grant(&need, None, &terms).map_err(|lack| refused(lack, false));
     };
     let who = PsuRef {
-        tpp: heard.tpp,
+        tpp: request.tpp,
         psu,
     };
-    let known = kept.psu(who).await.map_err(away)?;
+    let known = kept.psu(who).await.map_err(unavailable)?;
     if known.is_some()
         && let Ok(grant) = grant::grant(&need, known.as_deref(), &terms)
     {
         return Ok(grant);
     }
     // A "no" is never said from memory.
-    let known = kept.psu_now(who).await.map_err(away)?;
+    let known = kept.psu_now(who).await.map_err(unavailable)?;
     let unknown = if known.is_some() || !policy.unknown_psu.is_learned(at) {
         Unknown::AsNone
-    } else if kept.is_taken(psu).await.map_err(away)? {
+    } else if kept.is_taken(psu).await.map_err(unavailable)? {
         Unknown::Elsewhere
     } else {
         Unknown::Learned
@@ -134,8 +134,8 @@ pub(super) async fn judge(
 }
 
 /// What a request needs; `account` is the one in its path, decoded.
-fn need<'a>(heard: &Heard<'_>, account: Option<&'a str>, keys: &Keys) -> Need<'a> {
-    let (operation, envelope) = (heard.operation, heard.envelope);
+fn need<'a>(request: &AuthenticatedRequest<'_>, account: Option<&'a str>, keys: &Keys) -> Need<'a> {
+    let (operation, envelope) = (request.operation, request.envelope);
     let psu = envelope.psu();
     let session = envelope.session();
     Need {
@@ -148,29 +148,29 @@ fn need<'a>(heard: &Heard<'_>, account: Option<&'a str>, keys: &Keys) -> Need<'a
         context_named: envelope.context().is_some(),
         session: session
             .filter(|_| psu.is_some())
-            .map(|id| keys.session(heard.tpp, id)),
+            .map(|id| keys.session(request.tpp, id)),
         account,
         present: envelope.is_psu_present(),
-        date_from: heard.asked.and_then(super::Asked::date_from),
+        date_from: request.query.and_then(super::ValidQuery::date_from),
     }
 }
 
 /// The link by which the SCA starts that this request needs; none without TPP-Redirect-URI (SCA-9). `bound` says
 /// whether the PSU belongs to the TPP: only then it is named (SCA-12).
 fn link(
-    heard: &Heard<'_>,
+    request: &AuthenticatedRequest<'_>,
     links: &Links,
     bound: bool,
     at: Timestamp,
 ) -> Result<Option<String>, Refusal> {
     let pending = pending(
-        heard.envelope,
-        heard.operation,
-        heard.world.policy.environment,
-        heard.target.path(),
-        heard.tpp,
-        heard.tpp_name,
-        heard.envelope.psu().filter(|_| bound),
+        request.envelope,
+        request.operation,
+        request.world.policy.environment,
+        request.target.path(),
+        request.tpp,
+        request.tpp_name,
+        request.envelope.psu().filter(|_| bound),
     );
     let link = pending.map(|pending| links.link(&pending, at));
     link.transpose().map_err(no_link)
@@ -181,8 +181,8 @@ fn no_link(fault: SealFault) -> Refusal {
     Refusal::new(Reason::StateUnavailable).for_operator(fault.to_string())
 }
 
-/// ERR-4: the store is away, and nobody can say what is permitted.
-pub(super) fn away(fault: Unavailable) -> Refusal {
+/// ERR-4: the store is unavailable, and nobody can say what is permitted.
+pub(super) fn unavailable(fault: Unavailable) -> Refusal {
     Refusal::new(Reason::StateUnavailable).for_operator(fault.0)
 }
 
@@ -261,11 +261,11 @@ const fn say(lack: Lack) -> &'static str {
 /// What the gateway answers by itself: the link by which an SCA starts (SCA-20).
 #[must_use]
 #[derive(Debug)]
-pub struct Answer {
+pub struct ScaAnswer {
     href: String,
 }
 
-impl Answer {
+impl ScaAnswer {
     /// scaRedirect.
     pub fn href(&self) -> &str {
         &self.href
@@ -275,23 +275,23 @@ impl Answer {
 /// SCA-20: registration of a PSU, and consent. Nothing is looked at but who asks, and where the PSU goes back to.
 ///
 /// # Errors
-/// TPP-Redirect-URI is missing (SCA-9), or the store is away.
+/// TPP-Redirect-URI is missing (SCA-9), or the store is unavailable.
 pub(super) async fn answer(
-    heard: &Heard<'_>,
+    request: &AuthenticatedRequest<'_>,
     links: &Links,
     kept: &Kept,
     at: Timestamp,
-) -> Result<Answer, Refusal> {
-    let bound = match heard.envelope.psu() {
+) -> Result<ScaAnswer, Refusal> {
+    let bound = match request.envelope.psu() {
         Some(psu) => {
             let who = PsuRef {
-                tpp: heard.tpp,
+                tpp: request.tpp,
                 psu,
             };
-            kept.psu_now(who).await.map_err(away)?.is_some()
+            kept.psu_now(who).await.map_err(unavailable)?.is_some()
         }
         None => false,
     };
-    let href = link(heard, links, bound, at)?.ok_or_else(nowhere_to_return)?;
-    Ok(Answer { href })
+    let href = link(request, links, bound, at)?.ok_or_else(nowhere_to_return)?;
+    Ok(ScaAnswer { href })
 }

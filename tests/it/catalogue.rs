@@ -177,7 +177,7 @@ fn shows_every_evidence(what: &str, admitted: &Admitted, record: &Record) {
         "{what}: certificate and signature"
     );
     assert!(admitted.signed().is_some(), "{what}: signature");
-    assert!(admitted.asked().is_some(), "{what}: query");
+    assert!(admitted.query().is_some(), "{what}: query");
     assert!(admitted.grant().is_some(), "{what}: SCA");
     assert!(admitted.claim().is_some(), "{what}: request id");
     assert_eq!(admitted.waived().count(), 0, "{what}");

@@ -1,6 +1,6 @@
 //! A request whose sender is known: certificate, signature and digest hold.
 
-use super::{Asked, Snapshot, envelope::Envelope};
+use super::{Snapshot, ValidQuery, envelope::Envelope};
 use crate::{
     clock::Timestamp,
     interface::{operations::Operation, path::Target},
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 /// A request of a TPP.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heard<'a> {
+pub(super) struct AuthenticatedRequest<'a> {
     pub(super) method: &'a Method,
     /// What it says of the PSU.
     pub(super) envelope: &'a Envelope,
@@ -18,7 +18,7 @@ pub(super) struct Heard<'a> {
     pub(super) target: Target<'a>,
     /// The ids in its path, decoded: what is consented to and counted.
     pub(super) ids: &'a [Cow<'a, str>],
-    pub(super) asked: Option<&'a Asked>,
+    pub(super) query: Option<&'a ValidQuery>,
     /// The Date header, where it held when the head was judged.
     pub(super) date: Option<Timestamp>,
     /// The TPP's identity (CRT-4).
