@@ -145,7 +145,7 @@ impl Admitted {
         }
     }
 
-    /// What the query asks for.
+    /// The query.
     pub const fn query(&self) -> Option<&ValidQuery> {
         self.evidence.query.held()
     }
@@ -218,7 +218,7 @@ impl Admitted {
         Some((who, unbound.corporate()))
     }
 
-    /// What is answered where the core does not say so: the same as for a PSU-ID of another TPP.
+    /// The refusal where the core does not say so: the same as for a PSU-ID of another TPP.
     pub fn not_learned(&self) -> Refusal {
         sca::not_learned(self.sca_redirect())
     }
@@ -236,7 +236,7 @@ impl Admitted {
     }
 }
 
-/// Whether a body goes no further: what need not be signed, nobody behind the gateway gets to look at (DIG-2, HTTP-8).
+/// Whether a body is not forwarded: the core gets no body that need not be signed (DIG-2, HTTP-8).
 fn stays_here(operation: &Operation, body: &Bytes, intact: Option<&IntactBody>) -> bool {
     match operation.body {
         Body::Json => false,
@@ -245,7 +245,7 @@ fn stays_here(operation: &Operation, body: &Bytes, intact: Option<&IntactBody>) 
     }
 }
 
-/// What is said of a body that stays here (DIG-2).
+/// The headers of a body, which are not forwarded without it (DIG-2).
 static OF_BODY: [&headers::Header; 3] = [
     &headers::DIGEST,
     &headers::CONTENT_TYPE,

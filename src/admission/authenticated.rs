@@ -8,15 +8,15 @@ use crate::{
 use http::Method;
 use std::borrow::Cow;
 
-/// A request of a TPP.
+/// A request of a TPP whose certificate, signature and digest hold.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AuthenticatedRequest<'a> {
     pub(super) method: &'a Method,
-    /// What it says of the PSU.
+    /// Its headers, typed.
     pub(super) envelope: &'a Envelope,
     pub(super) operation: &'a Operation,
     pub(super) target: Target<'a>,
-    /// The ids in its path, decoded: what is consented to and counted.
+    /// The ids in its path, decoded: consent and quota are kept by them.
     pub(super) ids: &'a [Cow<'a, str>],
     pub(super) query: Option<&'a ValidQuery>,
     /// The Date header, where it held when the head was judged.

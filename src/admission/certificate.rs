@@ -68,7 +68,7 @@ pub(super) fn identify(
     })
 }
 
-/// TLS-3: whoever shows a QWAC signs as the TPP that it names.
+/// TLS-3: a caller that shows a QWAC must sign as the TPP that the QWAC names.
 fn website(
     shown: &Shown,
     certificate: &Certificate,
@@ -95,7 +95,7 @@ fn website(
 }
 
 fn refuse(found: &CertificateFault) -> Refusal {
-    // What OpenSSL says of a chain is the operator's: it can tell of our anchors.
+    // OpenSSL's text on a chain goes to the operator only: it can name our anchors.
     if let CertificateFault::Untrusted(why) = found {
         return Refusal::new(found.reason()).for_operator(why.clone());
     }
@@ -103,7 +103,7 @@ fn refuse(found: &CertificateFault) -> Refusal {
     Fault::header(found.reason(), header, said(found)).into()
 }
 
-/// What a caller reads.
+/// The text for the caller.
 fn said(found: &CertificateFault) -> String {
     match found {
         CertificateFault::Malformed(why) => {

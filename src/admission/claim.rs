@@ -1,9 +1,9 @@
 //! Is this the first use of the request id, and one of the calls that are allowed without the PSU (REP-1, QUO-1 to
 //! QUO-7, QUO-13 to QUO-15)?
 //!
-//! It is the last check: what is claimed here is claimed by a request that everything else lets pass (QUO-6), in one
-//! step and for good before a byte goes upstream (QUO-5). Deliberately not here: giving back, which is the gateway's
-//! once it knows what became of the request.
+//! The claim is the last check: every other check has passed the request (QUO-6). It is made in one
+//! step and for good before a byte goes upstream (QUO-5). Deliberately not here: giving back, which the gateway does
+//! once it knows the outcome of the request.
 
 use super::{Grant, Stage, authenticated::AuthenticatedRequest, date, sca};
 use crate::{
@@ -28,19 +28,19 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// What was taken, for giving it back.
+    /// The claimed rows, for giving them back.
     pub const fn taken(&self) -> &Taken {
         &self.taken
     }
 
-    /// What is left of the quota, where the operation is limited (QUO-11).
+    /// The rest of the quota, where the operation is limited (QUO-11).
     pub const fn left(&self) -> Option<QuotaLeft> {
         self.left
     }
 }
 
-/// Claims what a request needs that is about to be forwarded. `now` is read just before: a body that trickles must not
-/// bring a request here whose id is forgotten by then.
+/// Claims the request id and the call of a request that is about to be forwarded. `now` is read just before: a slow body
+/// must not bring a request here whose id is forgotten by then.
 ///
 /// # Errors
 /// The Date does not hold any longer (400), the request id was used (409), the quota is used up (429), or the store is
@@ -107,7 +107,7 @@ fn request_id_claim(
     })
 }
 
-/// QUO-4, QUO-15: what is counted, and by what.
+/// QUO-4, QUO-15: the call that is counted, and its key.
 fn quota_claim(
     request: &AuthenticatedRequest<'_>,
     grant: &Grant,

@@ -3,7 +3,7 @@
 use super::enforcement::Waiver;
 use crate::interface::{Reason, Refusal, operations::Environment};
 
-/// What a stage found.
+/// The result of a check.
 #[must_use]
 #[derive(Debug)]
 pub enum Judged<T> {

@@ -43,7 +43,7 @@ pub enum Framing<'a> {
     },
     /// In frames (HTTP/2), where most of HTTP-7 cannot happen.
     Frames {
-        /// `:scheme` names another scheme than https, which is what the connection is.
+        /// `:scheme` names another scheme than https, the scheme of the connection.
         other_scheme: bool,
     },
 }
@@ -83,7 +83,7 @@ impl Head<'_> {
             .filter(|host| !host.is_empty())
     }
 
-    /// What two servers could read in two ways (HTTP-7).
+    /// The first part that two servers could read in two ways (HTTP-7).
     pub(super) fn ambiguity(&self) -> Option<Fault> {
         let ambiguous = |text: &str| Some(Fault::request(Reason::MalformedRequest, text));
         if self.host().is_none() || headers::HOST.count(&self.fields) > 1 {
@@ -124,7 +124,7 @@ impl Head<'_> {
     }
 }
 
-/// Whether the request line holds this target: the HTTP layer drops a fragment, and may change what else it likes.
+/// Whether the request line holds this target: the HTTP layer drops a fragment, and may change other parts.
 fn starts_with_target(raw: &[u8], target: &[u8]) -> bool {
     let after_method = memchr::memchr(b' ', raw).and_then(|at| raw.get(at.checked_add(1)?..));
     let after_target = after_method.and_then(|rest| rest.strip_prefix(target));

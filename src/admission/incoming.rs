@@ -5,14 +5,14 @@ use std::future::Future;
 
 /// A body that has not been read yet.
 pub trait Incoming: Send {
-    /// What is known of it before it is read.
+    /// The announced size of the body.
     fn announced(&self) -> Announced;
 
     /// Reads all of it, but never more than `limit` bytes.
     fn read(&mut self, limit: usize) -> impl Future<Output = Result<Bytes, BodyFault>> + Send;
 }
 
-/// What a request says of its body.
+/// The announcement of a body in the head of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announced {
     /// There is none.
@@ -30,7 +30,7 @@ pub enum BodyFault {
     TooLarge,
     /// It did not arrive in time.
     TooSlow,
-    /// It broke off or was framed wrongly; what happened, for the operator.
+    /// It broke off or was framed wrongly; the text is for the operator.
     Broken(String),
 }
 

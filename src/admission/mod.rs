@@ -1,4 +1,4 @@
-//! The pipeline: what a request must pass before any byte of it reaches an upstream.
+//! The pipeline: the checks that a request must pass before any byte of it reaches an upstream.
 //!
 //! ```text
 //! match ─ envelope ─ date ─ rate/address ─ certificate ─ role ─ signature ─ rate/TPP ─ register ─ revocation ─ body+digest ─ payload ─ SCA ─ claim ─ forward
@@ -9,9 +9,9 @@
 //! ```
 //!
 //! Cheap checks come first, nothing is buffered for a caller who did not sign, and [`prove`] and [`authorise`] read like
-//! that line. `prove` judges what the request itself shows, and needs no state; `authorise` judges it by what is kept of
+//! that line. `prove` judges the request by itself, and needs no state; `authorise` judges it by the state of
 //! the PSU, and cannot be called without the store. Only `authorise` makes an [`Admitted`]: no request is forwarded
-//! whose SCA, quota and request id nobody looked at.
+//! whose SCA, quota and request id were not judged.
 //! Each stage is a plain function in a file of its own: it takes the evidence of the stages before it and returns its
 //! own. To add a stage: write its file, give it a [`Stage`], call it from `prove` or `authorise`, keep its evidence in
 //! [`Proven`] or [`Admitted`].
@@ -65,7 +65,7 @@
 //! }
 //! ```
 //!
-//! nor is what is proven an admission:
+//! nor is a proven request an admission:
 //!
 //! ```compile_fail,E0308
 //! use portvakt::{admission::{self, Admitted, Head, Trial}, interface::Refusal};
@@ -74,12 +74,12 @@
 //! }
 //! ```
 
-// What is judged: a request's head.
+// The head of a request.
 mod head;
-// What is judged: a body that can be read once.
+// The body of a request, which can be read once.
 mod incoming;
 
-// The world that a request is judged by.
+// The current world; replaced on reload.
 mod snapshot;
 
 // The checks, by name.
@@ -123,16 +123,16 @@ mod revocation;
 // May they have PSUs redirected there (HDR-8)?
 mod redirect;
 
-// Is the body what they signed (HTTP-6, HTTP-8, DIG-1)?
+// Is the body the one that they signed (HTTP-6, HTTP-8, DIG-1)?
 mod body;
 
-// Is it what the operation takes (PAY-*)?
+// Does the operation take it (PAY-*)?
 mod payload;
 
-// How much comes from whom (QUO-12)?
+// Is the sender within the general rates (QUO-12)?
 mod rate;
 
-// All that a request itself shows.
+// A request that passed every check that needs no state.
 mod proven;
 // A request whose sender is known.
 mod authenticated;
@@ -182,7 +182,7 @@ use envelope::Envelope;
 use proven::{Evidence, ProvenRequest, Sender};
 use std::sync::Arc;
 
-/// What becomes of a request that holds.
+/// The result of an admission.
 #[must_use]
 #[derive(Debug)]
 #[allow(

@@ -1,4 +1,4 @@
-//! What the body says (PAY-1 to PAY-14, PAY-17), by the schema of the operation.
+//! The members of the body (PAY-1 to PAY-14, PAY-17), by the schema of the operation.
 //!
 //! It is judged on the bytes that are forwarded (PAY-15), and does not rest on the digest: where that is observed only,
 //! the core still gets no body that breaks the rules.

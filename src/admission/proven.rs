@@ -1,4 +1,4 @@
-//! All that a request itself shows: everything that could be judged without what is kept of the PSU.
+//! A request that passed every check that needs no state.
 //!
 //! Invariant: it permits nothing. Only [`authorise`](super::authorise) turns it into an [`Admitted`](super::Admitted),
 //! and that takes the store.
@@ -47,7 +47,7 @@ pub(super) enum Sender<'a> {
     Unknown(&'a Waiver),
 }
 
-/// What the stages found that need no state, one for each.
+/// The results of the checks that need no state, one for each.
 #[derive(Debug)]
 pub(super) struct Evidence {
     pub(super) query: Judged<ValidQuery>,

@@ -9,8 +9,8 @@ use crate::interface::{
 };
 use jiff::civil::Date;
 
-/// The query is one that every server reads in the same way, and its parameters have their form. It keeps what later
-/// stages judge by.
+/// Every server reads the query in the same way, and its parameters have their form. It keeps the values that later
+/// stages use.
 #[must_use]
 #[derive(Debug)]
 pub struct ValidQuery {
@@ -36,7 +36,7 @@ impl ValidQuery {
         self.limit
     }
 
-    /// What is the same in the query of every page of a list (QUO-13). None where the operation has no pages.
+    /// The part of the query that every page of a list has in common (QUO-13). None where the operation has no pages.
     pub fn list(&self) -> Option<&str> {
         self.list.as_deref()
     }

@@ -2,11 +2,11 @@
 //! per TPP only after its signature verified.
 //!
 //! Certificates are public, so nobody may use up another's rate by showing one. The counts are this process's own and
-//! are lost with it: they say nothing of what a TPP may do in a day. The time is the machine's, since a rate is about
+//! are lost with it: they do not limit the calls of a day. The time is the machine's, since a rate is about
 //! how much it can take now.
 //!
-//! Chains to an anchor have rates of their own. One costs as much as ten refusals, and whoever asks for it has proven nothing yet.
-//! Whose certificate is kept needs none, so that a flood of strangers is not felt by TPPs that are known.
+//! Chains to an anchor have rates of their own. One costs as much as ten refusals, and its caller has proven nothing yet.
+//! A TPP whose certificate is cached needs none, so that a flood of unknown callers does not affect known TPPs.
 
 use crate::interface::{Fault, Reason, Refusal};
 use governor::{
@@ -20,7 +20,7 @@ use std::{
     num::NonZeroU32,
 };
 
-/// What one second may bring.
+/// The limits of one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSettings {
     /// Requests per second from one address, an IPv6 one by its /64; none is no limit. Default 2 000.
@@ -85,12 +85,12 @@ impl Rates {
         }
     }
 
-    /// What they are counted against.
+    /// The limits.
     pub const fn settings(&self) -> RateSettings {
         self.settings
     }
 
-    /// Forgets whoever has been quiet. To be called now and then, off the request's path.
+    /// Forgets callers without recent requests. To be called now and then, off the request's path.
     pub fn tidy(&self) {
         for addresses in [&self.addresses, &self.chains_by_address]
             .into_iter()
@@ -157,7 +157,7 @@ const fn bursting(rate: NonZeroU32) -> Quota {
     Quota::per_second(rate).allow_burst(rate.saturating_add(more))
 }
 
-/// What one client holds: an IPv4 address, or a /64 of IPv6.
+/// The network of one client: an IPv4 address, or a /64 of IPv6.
 fn network(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(address) => u128::from(address.to_bits()),

@@ -14,15 +14,15 @@ use std::{sync::Arc, time::Duration};
 /// One check on one request.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
-    /// Which.
+    /// The check.
     pub stage: Stage,
-    /// What came of it.
+    /// Its verdict.
     pub verdict: Verdict,
-    /// What it cost; zero where that is not measured.
+    /// Its time; zero where that is not measured.
     pub took: Duration,
 }
 
-/// What came of a check.
+/// The verdict of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It holds.
@@ -105,7 +105,7 @@ impl Record {
         &self.checks
     }
 
-    /// What all checks cost together, reading the body included.
+    /// The time of all checks together, reading the body included.
     pub fn judging(&self) -> Duration {
         self.checks.iter().map(|check| check.took).sum()
     }
@@ -115,13 +115,13 @@ impl Record {
         self.operation.as_ref()
     }
 
-    /// The TPP's certificate, once it was judged. Until a signature verified it is only what the caller shows:
+    /// The TPP's certificate, once it was judged. Until a signature verified, it proves nothing of the caller:
     /// certificates are public.
     pub const fn certificate(&self) -> Option<&Arc<Certificate>> {
         self.certificate.as_ref()
     }
 
-    /// By name, what was let pass that a strict gateway would refuse.
+    /// The faults of the certificate that a strict gateway would refuse and this one tolerates.
     pub fn tolerated(&self) -> impl Iterator<Item = Tolerated> + '_ {
         let certificate = self.certificate.as_ref();
         certificate
@@ -154,7 +154,7 @@ impl Record {
     }
 
     /// The TPP of an admitted request that reads account information with the PSU present and without a session
-    /// (QUO-14): PSU-IP-Address alone is what the TPP says.
+    /// (QUO-14): PSU-IP-Address alone is the word of the TPP.
     pub fn had_no_session(&self) -> Option<&str> {
         let certificate = self.certificate.as_ref();
         certificate

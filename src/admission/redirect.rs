@@ -20,7 +20,7 @@ pub(super) fn judge(
     let named = envelope
         .redirect_uri()
         .filter(|_| !policy.redirect_hosts.is_empty());
-    // What a register takes for one TPP is one TPP here: no other spelling of its id frees it of its list.
+    // Spellings of an id that a register takes for one TPP have one list here.
     let listed = named.and_then(|_| {
         let tpp = register::bare(tpp.certificate().tpp_id());
         policy.redirect_hosts.get(&*tpp)

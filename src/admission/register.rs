@@ -1,8 +1,8 @@
 //! Is the TPP registered for this (CRT-7)?
 //!
-//! It is judged after the signature: what the bank blocks, and what the registers say, is told to the one whom it concerns.
-//! The bank's own lists come first: a block wins over everything, and what is allowed there needs no other register. Only
-//! what is left rests on the EBA's register, and fails with it where that is too old.
+//! It is judged after the signature: only the TPP itself learns that it is blocked or not registered.
+//! The bank's own lists come first: a block wins over everything, and a TPP that is allowed there needs no other register.
+//! All others rest on the EBA's register, and are refused where that is too old.
 
 use super::{Tpp, role};
 use crate::{

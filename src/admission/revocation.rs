@@ -1,6 +1,6 @@
 //! Is the certificate, or one above it, revoked (CRT-6, CRT-11)?
 //!
-//! It is judged after the signature: whoever makes the gateway fetch something, and wait for it, has shown that the key is theirs.
+//! It is judged after the signature: only a caller who has proven to hold the key makes the gateway fetch and wait.
 //! Every member of the chain is judged at the time of the request, from what its sources said (CRT-12).
 
 use super::{Policy, Tpp};
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// What a request gets where nobody can say whether its certificate is revoked, and it is not that a source is only slow.
+/// The treatment of a request whose certificate no source judges, once every fetch has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenUnknown {
     /// It passes, counted and logged.
@@ -55,7 +55,7 @@ pub(super) async fn judge(
     match own.worse(website) {
         Standing::Good => Ok(Unrevoked { known: true }),
         Standing::Revoked { depth, since } => Err(revoked(depth, since)),
-        // Revoked by any source outweighs good by another, and what is open is open to those who failed: nobody passes before.
+        // Revoked by any source outweighs good by another, and `open` applies only once a fetch has failed: nobody passes before.
         Standing::Awaited { depth } => {
             let text = format!(
                 "a source that says whether the certificate at depth {depth} is revoked has not answered yet"

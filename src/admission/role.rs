@@ -43,7 +43,7 @@ pub(super) fn judge(tpp: &Tpp, operation: &Operation) -> Result<Entitled, Refusa
     .into())
 }
 
-/// Whether these roles are what an operation needs.
+/// Whether these roles suffice for an operation.
 pub(super) const fn suffices(roles: Roles, needed: Role) -> bool {
     match needed {
         Role::AccountInformation => roles.account_information(),
@@ -52,7 +52,7 @@ pub(super) const fn suffices(roles: Roles, needed: Role) -> bool {
     }
 }
 
-/// What an operation needs, in words.
+/// The role that an operation needs, in words.
 pub(super) const fn needed(role: Role) -> &'static str {
     match role {
         Role::AccountInformation => "PSP_AI",

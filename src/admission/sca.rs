@@ -1,12 +1,12 @@
 //! May the PSU's data be read, or the PSU's money be moved (SCA-8)?
 //!
-//! What an operation needs stands in the catalogue: nothing, a PSU who is known, or a consent. What is known of the PSU
-//! comes from the store; [`grant`] holds one against the other and does nothing else. A "no" is never said from memory:
-//! another process could have said "yes" since.
+//! The catalogue says which requirement an operation has: none, a known PSU, or a consent. The store gives the state of
+//! the PSU; [`grant`] compares the two and does nothing else. The cache never decides a refusal: another process could
+//! have changed the state since.
 
-// What is held against it.
+// The requirements of an operation against the state of the PSU.
 mod grant;
-// What an SCA would be about.
+// The pending SCA of a request.
 mod pending;
 
 pub(super) use pending::pending;
@@ -36,7 +36,7 @@ const DETAILS_CONSENT_LASTS: u64 = 90 * 86_400;
 /// QUO-8, SCA-8: how far back transactions may reach without a session. In days.
 const HISTORY_DAYS: i32 = 90;
 
-/// What the operation needs of the PSU holds.
+/// The operation's requirement on the PSU is met.
 #[must_use]
 #[derive(Debug)]
 pub struct Grant {
@@ -86,10 +86,10 @@ impl Grant {
     }
 }
 
-/// Judges what a request asks of a PSU's data.
+/// Judges whether a request may read the PSU's data, or move the PSU's money.
 ///
 /// # Errors
-/// What is missing, with the link by which the PSU authenticates; or the store is unavailable.
+/// The missing requirement, with the link by which the PSU authenticates; or the store is unavailable.
 pub(super) async fn judge(
     request: &AuthenticatedRequest<'_>,
     links: &Links,
@@ -120,7 +120,7 @@ pub(super) async fn judge(
     {
         return Ok(grant);
     }
-    // A "no" is never said from memory.
+    // The cache never decides a refusal.
     let known = kept.psu_now(who).await.map_err(unavailable)?;
     let unknown = if known.is_some() || !policy.unknown_psu.is_learned(at) {
         Unknown::AsNone
@@ -133,7 +133,7 @@ pub(super) async fn judge(
     grant::grant(&need, known.as_deref(), &terms).map_err(|lack| refused(lack, known.is_some()))
 }
 
-/// What a request needs; `account` is the one in its path, decoded.
+/// The requirements of a request; `account` is the one in its path, decoded.
 fn need<'a>(request: &AuthenticatedRequest<'_>, account: Option<&'a str>, keys: &Keys) -> Need<'a> {
     let (operation, envelope) = (request.operation, request.envelope);
     let psu = envelope.psu();
@@ -186,7 +186,7 @@ pub(super) fn unavailable(fault: Unavailable) -> Refusal {
     Refusal::new(Reason::StateUnavailable).for_operator(fault.0)
 }
 
-/// What a lack is answered.
+/// The refusal for a missing requirement.
 fn refusal(lack: Lack, link: impl FnOnce() -> Result<Option<String>, Refusal>) -> Refusal {
     let text = say(lack);
     match lack {
@@ -258,7 +258,7 @@ const fn say(lack: Lack) -> &'static str {
     }
 }
 
-/// What the gateway answers by itself: the link by which an SCA starts (SCA-20).
+/// An answer of the gateway itself: the link by which an SCA starts (SCA-20).
 #[must_use]
 #[derive(Debug)]
 pub struct ScaAnswer {

@@ -15,7 +15,7 @@ use http::HeaderValue;
 /// The name under which the request target is signed (SIG-6).
 const REQUEST_TARGET: &str = "(request-target)";
 
-/// The longest signature there is: RSA with 4096 bits, and what base64 may round up to.
+/// The longest signature: RSA with 4096 bits, rounded up by base64.
 const MAX_SIGNATURE: usize = 512 + 2;
 
 /// The TPP signed this request: the signature verifies with the certificate's key over what must be signed.
@@ -39,7 +39,7 @@ impl Signed {
 
 /// The signing string that the gateway builds for a request (SIG-8), whether or not its signature verifies. A listed
 /// header that the request does not have has an empty value here; [`prove`](super::prove) refuses it. `None` where the
-/// Signature header cannot be read (SIG-2, SIG-10): then nobody knows what is signed, and `prove` says why.
+/// Signature header cannot be read (SIG-2, SIG-10): then the signed parts are unknown, and `prove` says why.
 pub fn signing_string(head: &Head<'_>) -> Option<Vec<u8>> {
     let value = headers::SIGNATURE.get(&head.fields)?;
     let value = encoded_word::decode(value.as_bytes()).ok()?;
@@ -87,7 +87,7 @@ fn listed(signature: &Signature<'_>) -> String {
     list
 }
 
-/// What is wrong before any arithmetic, in the order of the rules.
+/// The faults that need no arithmetic, in the order of the rules.
 fn faults(head: &Head<'_>, tpp: &Tpp, policy: &Policy, signature: &Signature<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     let certificate = tpp.certificate();

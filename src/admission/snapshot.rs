@@ -1,4 +1,4 @@
-//! The world that a request is judged by, in one value: a request never sees half of a reload.
+//! The current world, in one value that a reload replaces: a request never sees half of a reload.
 
 use super::{Enforcement, RateSettings, Rates, WhenUnknown};
 use crate::{
@@ -18,7 +18,7 @@ use std::{collections::BTreeMap, sync::Arc};
 /// whole.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// What the operator decided.
+    /// The decisions of the operator.
     pub policy: Policy,
     /// The operations.
     pub catalogue: Catalogue,
@@ -26,7 +26,7 @@ pub struct Snapshot {
     pub trust: Trust,
     /// Who is registered; `None` where that is not checked (CRT-7).
     pub registers: Option<Arc<Registers>>,
-    /// How much comes from whom.
+    /// The counts of the general rates (QUO-12).
     pub rates: Arc<Rates>,
 }
 
@@ -43,23 +43,23 @@ impl Snapshot {
     }
 }
 
-/// What the operator decided.
+/// The decisions of the operator.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// The environment that this process serves (CRT-9).
     pub environment: Environment,
     /// The most bytes that a body may have (HTTP-6).
     pub body_limit: usize,
-    /// What must be signed besides SIG-7's headers, in lower case (SIG-14).
+    /// The headers that must be signed besides those of SIG-7, in lower case (SIG-14).
     pub also_signed: Vec<String>,
     /// How X-PSU-IDENTITY is written (HDR-12).
     pub identity: IdentityForm,
     /// The hosts that a TPP may name in TPP-Redirect-URI, by its identity in capitals, without the spaces and dashes of its
     /// id (`trust::register::bare`); a TPP that is not here may name any (HDR-8).
     pub redirect_hosts: BTreeMap<String, Vec<String>>,
-    /// What account information with the PSU present needs (SCA-16).
+    /// The requirement of account information with the PSU present (SCA-16).
     pub psu_present: PsuPresent,
-    /// What happens to a PSU-ID that no SCA gave out (SCA-19).
+    /// The treatment of a PSU-ID that no SCA gave out (SCA-19).
     pub unknown_psu: UnknownPsu,
     /// The authorities that this gateway is called by; none where it is called by any (FWD-2).
     pub hosts: Vec<String>,
@@ -67,11 +67,11 @@ pub struct Policy {
     pub quota: QuotaPolicy,
     /// Whether request ids of safe methods are remembered like those of unsafe ones (REP-1). Default false.
     pub replay_everywhere: bool,
-    /// Where the bank's days begin. It decides what day it is (PAY-12, QUO-8). Default Europe/Oslo.
+    /// Where the bank's days begin. It decides the present day (PAY-12, QUO-8). Default Europe/Oslo.
     pub time_zone: TimeZone,
-    /// What account ids are made of (HTTP-10).
+    /// The characters of account ids (HTTP-10).
     pub account_ids: AccountIds,
-    /// What a request gets where nobody can say whether its certificate is revoked (CRT-6).
+    /// The treatment of a request whose certificate no source judges (CRT-6).
     pub revocation_unknown: WhenUnknown,
     /// The same by the group of its operation, where that differs.
     pub revocation_unknown_by_group: BTreeMap<String, WhenUnknown>,
@@ -125,7 +125,7 @@ impl Policy {
         }
     }
 
-    /// The largest body limit there is, 64 KiB: what the proxy can keep and send again (HTTP-6).
+    /// The largest body limit there is, 64 KiB: the proxy can keep and send again no more (HTTP-6).
     pub const MAX_BODY: usize = 64 * 1024;
 
     /// Where the bank is by default (PAY-12).
@@ -136,14 +136,14 @@ impl Policy {
         TimeZone::get(name).ok()
     }
 
-    /// What day it is where the bank is (PAY-12, QUO-8).
+    /// The present day in the time zone of the bank (PAY-12, QUO-8).
     pub fn today(&self, at: Timestamp) -> Date {
         let seconds = i64::try_from(at.unix()).unwrap_or(i64::MAX);
         let moment = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX);
         self.time_zone.to_datetime(moment).date()
     }
 
-    /// What an operation's request gets where nobody can say whether its certificate is revoked.
+    /// The treatment of a request of this operation whose certificate no source judges.
     pub(super) fn when_unknown(&self, operation: &Operation) -> WhenUnknown {
         let by_group = self.revocation_unknown_by_group.get(&operation.group);
         by_group.copied().unwrap_or(self.revocation_unknown)

@@ -47,7 +47,7 @@ stages! {
     Body = "body",
     /// The digest of the body.
     Digest = "digest",
-    /// What the body says.
+    /// The members of the body.
     Payload = "payload",
     /// The PSU's consent and session.
     Sca = "sca",

@@ -1,7 +1,7 @@
 //! What an operation needs of the PSU, held against what is known of the PSU: SCA-2 to SCA-8, SCA-16 to SCA-19, HDR-14,
 //! QUO-8 to QUO-10.
 //!
-//! It asks nobody and reads no clock. Deliberately not here: where the facts come from, and what a lack is answered.
+//! It asks nobody and reads no clock. Deliberately not here: the source of the facts, and the answer to a lack.
 
 use super::{DETAILS_CONSENT_LASTS, Grant, HISTORY_DAYS, SCA_LASTS, SESSION_LASTS};
 use crate::{
@@ -18,14 +18,14 @@ use jiff::{ToSpan, civil::Date};
 /// How far ahead of now a session may have been completed, in seconds: clocks differ.
 const AHEAD: u64 = 60;
 
-/// What a request asks for.
+/// The requirements of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Need<'a> {
-    /// What the operation needs.
+    /// The requirement of the operation.
     pub(super) sca: Sca,
     /// Whether the agreement must be named where all consents are corporate (HDR-14).
     pub(super) agreement: Agreement,
-    /// What the operation shows of transactions.
+    /// The part of the transactions that the operation shows.
     pub(super) transactions: Transactions,
     /// PSU-ID.
     pub(super) psu: Option<PsuId>,
@@ -45,12 +45,12 @@ pub(super) struct Need<'a> {
     pub(super) date_from: Option<Date>,
 }
 
-/// What it is judged by, the PSU's record apart.
+/// The terms of the judgement, besides the state of the PSU.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms<'a> {
     /// What a present PSU's session is asked for (SCA-16).
     pub(super) psu_present: PsuPresent,
-    /// What a PSU-ID is that this TPP has not (SCA-19).
+    /// The case of a PSU-ID that is not bound to this TPP (SCA-19).
     pub(super) unknown: Unknown,
     /// The key of the store's hashes.
     pub(super) keys: &'a Keys,
@@ -60,7 +60,7 @@ pub(super) struct Terms<'a> {
     pub(super) today: Date,
 }
 
-/// What becomes of a PSU-ID that is not this TPP's (SCA-3, SCA-19).
+/// The case of a PSU-ID that is not bound to this TPP (SCA-3, SCA-19).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unknown {
     /// It is as good as none.
@@ -71,7 +71,7 @@ pub(super) enum Unknown {
     Elsewhere,
 }
 
-/// What is missing.
+/// The missing requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lack {
     /// SCA-2: no PSU-ID.
@@ -98,7 +98,7 @@ pub(super) enum Lack {
     PsuForHistory,
 }
 
-/// Holds a need against what is known.
+/// Judges the requirements of a request by the state of the PSU.
 pub(super) fn grant(
     need: &Need<'_>,
     known: Option<&Psu>,
@@ -273,7 +273,7 @@ fn learned_history(need: &Need<'_>, terms: &Terms<'_>) -> Result<Option<Date>, L
     history(need, terms, Lack::PsuForHistory)
 }
 
-/// Whether more than this many seconds have passed: the last of them still counts as within. What nobody knows is older.
+/// Whether more than this many seconds have passed: the last of them still counts as within. An unknown time is older.
 fn is_older(since: Option<Timestamp>, seconds: u64, at: Timestamp) -> bool {
     since.is_none_or(|since| at.unix() > since.unix().saturating_add(seconds))
 }

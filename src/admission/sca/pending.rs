@@ -1,4 +1,4 @@
-//! What an SCA would be about that a request starts (SCA-9, SCA-12).
+//! The pending SCA that a request starts (SCA-9, SCA-12).
 
 use crate::{
     admission::envelope::Envelope,
@@ -48,7 +48,7 @@ fn new_session() -> Option<SessionId> {
 /// The most characters of a name: X.520 has 64, and some certificates more.
 const MAX_NAME: usize = 128;
 
-/// A name as a page can show it: bounded, and without what steers a terminal or turns text around.
+/// A name as a page can show it: bounded, and without characters that steer a terminal or change the direction of text.
 fn plain_name(name: &str) -> String {
     let steers = |character: &char| {
         character.is_control()
