@@ -15,8 +15,8 @@ use portvakt::{
     clock::Timestamp,
     interface::headers::PsuId,
     state::{
-        ClaimRequest, Decision, Hash, Kept, PsuRef, QuotaClaim, RequestIdClaim, Retention,
-        StateSettings,
+        ClaimRequest, Decision, Hash, PsuRef, QuotaClaim, RequestIdClaim, Retention, StateSettings,
+        StateStore,
     },
 };
 use std::{
@@ -81,7 +81,7 @@ fn hash(number: u64) -> Hash {
 /// Every key has called before, more than a day ago, as on any day but the first.
 async fn decisions(folder: &Path) {
     let settings = settings(folder, "decisions.db");
-    drop(Kept::open(&settings).unwrap());
+    drop(StateStore::open(&settings).unwrap());
     let rounds = [(1, 5_000), (64, 5_000), (1_000, 300)];
     let calls: u64 = rounds.iter().map(|(tasks, each)| tasks * each).sum();
     let mut hashes: Vec<Hash> = (0..calls).map(hash).collect();
@@ -92,7 +92,7 @@ async fn decisions(folder: &Path) {
             .execute((hash.as_bytes(), NOW as i64 - 90_000))
             .unwrap();
     });
-    let store = Arc::new(Kept::open(&settings).unwrap());
+    let store = Arc::new(StateStore::open(&settings).unwrap());
     let keys = Arc::new(AtomicU64::new(0));
     for (tasks, each) in rounds {
         together(&store, &keys, tasks, each).await;
@@ -132,7 +132,7 @@ async fn decisions(folder: &Path) {
 }
 
 /// So many callers at once, each with so many calls one after another.
-async fn together(store: &Arc<Kept>, keys: &Arc<AtomicU64>, tasks: u64, each: u64) {
+async fn together(store: &Arc<StateStore>, keys: &Arc<AtomicU64>, tasks: u64, each: u64) {
     let (began, before) = (Instant::now(), store.counters());
     let all: Vec<_> = (0..tasks)
         .map(|_| {
@@ -179,7 +179,7 @@ async fn memory(folder: &Path) {
     let (cold, known) = (1_000, StateSettings::PSUS);
     let settings = settings(folder, "memory.db");
     fill_psus(&settings, known);
-    let store = Kept::open(&settings).unwrap();
+    let store = StateStore::open(&settings).unwrap();
     let look_up = async |psus: std::ops::Range<u64>| {
         for psu in psus {
             let psu = PsuId::from_bits(psu.into());
@@ -202,7 +202,7 @@ async fn look_ups(folder: &Path, known: [u64; 2]) {
         let settings = settings(folder, &format!("psus-{known}.db"));
         let size = fill_psus(&settings, known);
         let began = Instant::now();
-        let store = Kept::open(&settings).unwrap();
+        let store = StateStore::open(&settings).unwrap();
         (known, store, began.elapsed(), size)
     });
     let mut warm = [Vec::new(), Vec::new()];
@@ -233,7 +233,7 @@ async fn look_ups(folder: &Path, known: [u64; 2]) {
 }
 
 /// What looking one of ten PSUs up takes; they are spread over all.
-async fn look_up(store: &Kept, known: u64, rounds: u32, warm: bool) -> Duration {
+async fn look_up(store: &StateStore, known: u64, rounds: u32, warm: bool) -> Duration {
     let began = Instant::now();
     for round in 0..rounds {
         let who = PsuRef {
@@ -252,7 +252,7 @@ async fn look_up(store: &Kept, known: u64, rounds: u32, warm: bool) -> Duration 
 
 /// Makes a file with so many PSUs, each with a consent. Its size in bytes.
 fn fill_psus(settings: &StateSettings, known: u64) -> u64 {
-    let store = Kept::open(settings).unwrap();
+    let store = StateStore::open(settings).unwrap();
     let mut hashes: Vec<Hash> = (0..known)
         .map(|psu| store.keys().psu(PsuId::from_bits(psu.into())))
         .collect();
@@ -274,7 +274,7 @@ fn fill_psus(settings: &StateSettings, known: u64) -> u64 {
 
 async fn opening(folder: &Path, keys: u64) {
     let settings = settings(folder, "keys.db");
-    drop(Kept::open(&settings).unwrap());
+    drop(StateStore::open(&settings).unwrap());
     let mut hashes: Vec<Hash> = (0..keys).map(hash).collect();
     hashes.sort_unstable();
     fill(&settings.file, &hashes, |sql, hash| {
@@ -285,7 +285,7 @@ async fn opening(folder: &Path, keys: u64) {
     });
     drop(hashes);
     let (before, began) = (resident(), Instant::now());
-    let store = Kept::open(&settings).unwrap();
+    let store = StateStore::open(&settings).unwrap();
     let opened = began.elapsed();
     let began = Instant::now();
     let decision = store.commit(asked(keys / 2)).await.unwrap();

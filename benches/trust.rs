@@ -79,7 +79,7 @@ fn bench(criterion: &mut Criterion) {
         .enable_time()
         .build()
         .unwrap();
-    // Kept once a signature by it has verified.
+    // StateStore once a signature by it has verified.
     let identified = trust.identify(&presented, None, NOW).unwrap();
     let key = PKey::private_key_from_pem(issued.key_pem.as_bytes()).unwrap();
     let mut signer = Signer::new(MessageDigest::sha256(), &key).unwrap();

@@ -18,7 +18,7 @@ use std::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
     /// wrk: HTTP/1.1 on so many kept connections, each with one request under way.
-    Kept(usize),
+    StateStore(usize),
     /// The same, but each connection rests before it sends again, for a random time: the peer gets a third of what it could do.
     Resting(usize),
     /// HTTP/2: so many connections with so many requests under way on each.
@@ -85,7 +85,7 @@ pub fn run(
     let commits = peer.commits();
     let before = peer.cpu();
     let counted = match client {
-        Client::Kept(connections) => {
+        Client::StateStore(connections) => {
             pool.write(folder, 0);
             kept(connections, peer.port, seconds, folder, cores)
         }

@@ -75,7 +75,7 @@ impl Entry {
         let most = fastest * (threads + 1) / 2 * seconds;
         match (self.call.fault, self.client) {
             (_, Client::Handshakes) => 1,
-            (_, Client::Kept(1)) => most * 2 / 3,
+            (_, Client::StateStore(1)) => most * 2 / 3,
             // What is refused in any case can be sent again.
             (Fault::None, _) if self.who == Who::Tpp => most,
             _ => 1,
@@ -180,7 +180,7 @@ const ONE: Setup = Setup {
 
 /// Every load, in the order of the tables.
 pub fn all() -> Vec<Load> {
-    let client = Client::Kept(32);
+    let client = Client::StateStore(32);
     let base = Peer::LuaSignature;
     let checking = [
         Peer::Bare,
@@ -269,7 +269,7 @@ fn connections() -> Vec<Entry> {
                 &format!("{}, {count}", peer.name()),
                 peer,
                 get(),
-                Client::Kept(count),
+                Client::StateStore(count),
                 pool,
             )
         })
@@ -301,7 +301,7 @@ fn paced() -> Vec<Entry> {
         })
     };
     let clients = [
-        (Client::Kept(32), "at once"),
+        (Client::StateStore(32), "at once"),
         (Client::Resting(32), "resting"),
     ];
     clients.into_iter().enumerate().flat_map(of).collect()
@@ -312,7 +312,7 @@ fn durable() -> Vec<Entry> {
         is_base: pool == 0,
         ..entry(name, Peer::Portvakt, call, client, pool)
     };
-    let (at_once, resting) = (Client::Kept(64), Client::Resting(64));
+    let (at_once, resting) = (Client::StateStore(64), Client::Resting(64));
     vec![
         of(WITH, get(), at_once, 0),
         of(WITHOUT, get_without_psu(), at_once, 1),
@@ -327,7 +327,7 @@ const WITH_RESTING: &str = "with the PSU, resting";
 const WITHOUT_RESTING: &str = "without the PSU, resting";
 
 fn refused() -> Vec<Entry> {
-    let client = Client::Kept(32);
+    let client = Client::StateStore(32);
     let faulty = |name: &str, pool: usize, call: Call, fault: Fault| {
         entry(name, Peer::Portvakt, Call { fault, ..call }, client, pool)
     };

@@ -32,7 +32,7 @@ use portvakt::{
         operations::{Catalogue, Environment, builtin},
     },
     sca::{Links, TokenKeys},
-    state::{Completion, Finish, Hash, Kept, PsuRef, StateSettings},
+    state::{Completion, Finish, Hash, PsuRef, StateSettings, StateStore},
     telemetry::{Finished, Handles, Telemetry},
     tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
     trust::{Anchors, Certificate, Slot, Trust},
@@ -51,7 +51,7 @@ const SESSION: &str = "5f0c3f8e-session";
 pub(crate) struct Warm {
     world: Snapshot,
     links: Arc<Links>,
-    kept: Kept,
+    kept: StateStore,
     /// The admission of the first round, where that is the only one.
     once: Option<Admitted>,
     slot: Slot,
@@ -267,9 +267,9 @@ fn links(folder: &TempDir) -> Links {
 }
 
 /// A store that knows the PSU of [`unsigned`], with a session.
-fn kept(folder: &TempDir) -> Kept {
+fn kept(folder: &TempDir) -> StateStore {
     let file = folder.path().join("state.db");
-    let kept = Kept::open(&StateSettings::new(file, folder.path().join("hash.key"))).unwrap();
+    let kept = StateStore::open(&StateSettings::new(file, folder.path().join("hash.key"))).unwrap();
     let finish = Finish {
         token: Hash::from_bytes([1; 16]),
         expires: NOW,

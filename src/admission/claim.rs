@@ -13,8 +13,8 @@ use crate::{
         operations::{Quota, Transactions},
     },
     state::{
-        self, CallsLeft, ClaimRequest, Decision, Kept, Page, QuotaClaim, RequestIdClaim, Retention,
-        Taken,
+        self, CallsLeft, ClaimRequest, Decision, Page, QuotaClaim, RequestIdClaim, Retention,
+        StateStore, Taken,
     },
 };
 
@@ -48,7 +48,7 @@ impl Claim {
 pub(super) async fn take(
     request: &AuthenticatedRequest<'_>,
     grant: Option<&Grant>,
-    kept: &Kept,
+    kept: &StateStore,
     now: Timestamp,
 ) -> Result<Claim, Refusal> {
     still_holds(request, now)?;
@@ -91,7 +91,7 @@ fn still_holds(request: &AuthenticatedRequest<'_>, now: Timestamp) -> Result<(),
 /// observed only is as good as none.
 fn request_id_claim(
     request: &AuthenticatedRequest<'_>,
-    kept: &Kept,
+    kept: &StateStore,
     now: Timestamp,
 ) -> Option<RequestIdClaim> {
     let id = request.envelope.request_id()?;
@@ -111,7 +111,7 @@ fn request_id_claim(
 fn quota_claim(
     request: &AuthenticatedRequest<'_>,
     grant: &Grant,
-    kept: &Kept,
+    kept: &StateStore,
 ) -> Option<QuotaClaim> {
     let policy = &request.world.policy.quota;
     let operation = request.operation;
@@ -135,7 +135,7 @@ fn quota_claim(
 const LIMIT: u32 = 200;
 
 /// QUO-13.
-fn page(request: &AuthenticatedRequest<'_>, key: state::Hash, kept: &Kept) -> Option<Page> {
+fn page(request: &AuthenticatedRequest<'_>, key: state::Hash, kept: &StateStore) -> Option<Page> {
     let once = request.world.policy.quota.pages_once
         && request.operation.transactions == Transactions::List;
     let query = request.query.filter(|_| once)?;

@@ -46,9 +46,9 @@
 //! they are what `authorise` and `prove` give:
 //!
 //! ```
-//! use portvakt::{admission::{self, Admission, Head, Trial}, interface::Refusal, sca::Links, state::Kept};
+//! use portvakt::{admission::{self, Admission, Head, Trial}, interface::Refusal, sca::Links, state::StateStore};
 //! use std::sync::Arc;
-//! async fn earn<'a>(head: &'a Head<'a>, trial: Trial<'a>, links: &Arc<Links>, kept: &Kept) -> Result<Admission, Refusal> {
+//! async fn earn<'a>(head: &'a Head<'a>, trial: Trial<'a>, links: &Arc<Links>, kept: &StateStore) -> Result<Admission, Refusal> {
 //!     let proven = admission::prove(head, &mut bytes::Bytes::new(), trial).await?;
 //!     admission::authorise(proven, links, kept).await
 //! }
@@ -57,9 +57,9 @@
 //! and `authorise` takes a store and links, not perhaps one:
 //!
 //! ```compile_fail,E0308
-//! use portvakt::{admission::{self, Admission, Head, Trial}, interface::Refusal, sca::Links, state::Kept};
+//! use portvakt::{admission::{self, Admission, Head, Trial}, interface::Refusal, sca::Links, state::StateStore};
 //! use std::sync::Arc;
-//! async fn earn<'a>(head: &'a Head<'a>, trial: Trial<'a>, links: &Arc<Links>, kept: Option<&Kept>) -> Result<Admission, Refusal> {
+//! async fn earn<'a>(head: &'a Head<'a>, trial: Trial<'a>, links: &Arc<Links>, kept: Option<&StateStore>) -> Result<Admission, Refusal> {
 //!     let proven = admission::prove(head, &mut bytes::Bytes::new(), trial).await?;
 //!     admission::authorise(proven, links, kept).await
 //! }
@@ -176,7 +176,7 @@ use crate::{
         operations::{AnsweredBy, Operation},
     },
     sca::Links,
-    state::Kept,
+    state::StateStore,
 };
 use envelope::Envelope;
 use proven::{Evidence, ProvenRequest, Sender};
@@ -271,7 +271,7 @@ pub async fn prove<'a>(
 pub async fn authorise(
     proven: Proven<'_>,
     links: &Arc<Links>,
-    kept: &Kept,
+    kept: &StateStore,
 ) -> Result<Admission, Refusal> {
     let Proven { request, mut trial } = proven;
     let (grant, claim) = match request.sender()? {

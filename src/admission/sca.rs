@@ -19,7 +19,7 @@ use crate::{
         headers::{self, CorporateId, PsuId},
     },
     sca::{Links, SealFault},
-    state::{Kept, Keys, PsuRef, Unavailable},
+    state::{Keys, PsuRef, StateStore, Unavailable},
 };
 use grant::{Lack, Need, Terms, Unknown};
 use jiff::civil::Date;
@@ -93,7 +93,7 @@ impl Grant {
 pub(super) async fn judge(
     request: &AuthenticatedRequest<'_>,
     links: &Links,
-    kept: &Kept,
+    kept: &StateStore,
     at: Timestamp,
 ) -> Result<Grant, Refusal> {
     let policy = &request.world.policy;
@@ -279,7 +279,7 @@ impl ScaAnswer {
 pub(super) async fn answer(
     request: &AuthenticatedRequest<'_>,
     links: &Links,
-    kept: &Kept,
+    kept: &StateStore,
     at: Timestamp,
 ) -> Result<ScaAnswer, Refusal> {
     let bound = match request.envelope.psu() {

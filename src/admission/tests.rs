@@ -22,7 +22,7 @@ use crate::{
     },
     sca::{Links, TokenKeys},
     signing::{Asserter, AssertionKey},
-    state::{Bind, Kept, PsuRef, StateSettings},
+    state::{Bind, PsuRef, StateSettings, StateStore},
     tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
     trust::{Anchors, Revocation, Trust, revocation::RevocationSettings},
 };
@@ -145,13 +145,13 @@ fn judge_in(
 }
 
 /// Links, and a store that knows the PSU.
-async fn state(folder: &Path) -> (Arc<Links>, Kept) {
+async fn state(folder: &Path) -> (Arc<Links>, StateStore) {
     let keys = TokenKeys::read_or_make(&folder.join("keys"), NOW).unwrap();
     let lifetime = Duration::from_secs(900);
     let page = "https://bank.example/sca";
     let links = Links::new(page, lifetime, Environment::Sandbox, keys);
     let settings = StateSettings::new(folder.join("state.db"), folder.join("hash.key"));
-    let kept = Kept::open(&settings).unwrap();
+    let kept = StateStore::open(&settings).unwrap();
     let bind = Bind {
         who: PsuRef {
             tpp: "PSDNO-FSA-123456",

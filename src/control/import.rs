@@ -8,7 +8,7 @@ use super::{fault::ApiFault, members::Members, psu::Known};
 use crate::{
     clock::{Clock, Stopwatch},
     interface::path::AccountIds,
-    state::{Bound, Kept, Unavailable},
+    state::{Bound, StateStore, Unavailable},
 };
 use std::{
     io::{self, BufRead, Read, Write},
@@ -55,7 +55,7 @@ pub enum ImportFault {
 /// Why it ended early; what was kept until then stays kept.
 pub async fn import(
     mut input: impl BufRead,
-    kept: &Arc<Kept>,
+    kept: &Arc<StateStore>,
     clock: &Clock,
     account_ids: &AccountIds,
     progress: &mut impl Write,
@@ -106,7 +106,7 @@ impl<'a, W: Write> Running<'a, W> {
         &mut self,
         number: u64,
         known: Known,
-        kept: &Arc<Kept>,
+        kept: &Arc<StateStore>,
     ) -> Result<(), Unavailable> {
         if self.under_way.len() >= UNDER_WAY {
             self.take_one().await?;

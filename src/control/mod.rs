@@ -31,7 +31,7 @@ use crate::{
     clock::Clock,
     in_use::{Current, InUse},
     signing::Asserter,
-    state::Kept,
+    state::StateStore,
     telemetry::Telemetry,
 };
 use axum::{
@@ -68,7 +68,7 @@ pub struct ControlContext {
     /// What signs the core's assertions, where there are any: its public keys are shown here (FWD-1).
     pub asserter: Option<Arc<Asserter>>,
     /// Where state is kept.
-    pub kept: Arc<Kept>,
+    pub kept: Arc<StateStore>,
     /// The gateway's time.
     pub clock: Clock,
     /// What is measured.

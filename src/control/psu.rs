@@ -11,7 +11,7 @@ use crate::{
         headers::{CorporateId, PsuId},
         path::AccountIds,
     },
-    state::{self, Accounts, Bind, Bound, Kept, PsuRef, Unavailable, Withdraw, Withdrawn},
+    state::{self, Accounts, Bind, Bound, PsuRef, StateStore, Unavailable, Withdraw, Withdrawn},
 };
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ impl Known {
     }
 
     /// Binds it, or brings it up to date.
-    pub(super) async fn bind(&self, kept: &Kept) -> Result<Bound, Unavailable> {
+    pub(super) async fn bind(&self, kept: &StateStore) -> Result<Bound, Unavailable> {
         let consent = self.consent.as_ref();
         kept.bind(Bind {
             who: PsuRef {

@@ -15,7 +15,7 @@ use crate::{
         path::AccountIds,
     },
     sca::{self, Failure, Opened, Pending},
-    state::{Completion, Finish, Finished, Hash, Kept, PsuRef},
+    state::{Completion, Finish, Finished, Hash, PsuRef, StateStore},
 };
 use serde_json::{Value, json};
 
@@ -197,7 +197,7 @@ fn judge_consent(
 /// Spends the token and keeps what the SCA gives, in one step.
 async fn keep(
     call: Call<'_>,
-    kept: &Kept,
+    kept: &StateStore,
     opened: &Opened,
     completed: &Completed,
 ) -> Result<(), ApiFault> {
@@ -229,7 +229,7 @@ async fn keep(
 }
 
 /// What was said of a completion, in one hash: all of it, and the defaults as if they had been said.
-fn hash(kept: &Kept, completed: &Completed) -> Hash {
+fn hash(kept: &StateStore, completed: &Completed) -> Hash {
     let psu = completed.psu.to_be_bytes();
     let corporate = completed.corporate.map(CorporateId::to_be_bytes);
     let consent: &[u8] = match &completed.consent {
@@ -250,7 +250,7 @@ fn hash(kept: &Kept, completed: &Completed) -> Hash {
 /// SCA-12: a completion for another PSU than the one named is an SCA that failed.
 async fn fail_for_other_psu(
     call: Call<'_>,
-    kept: &Kept,
+    kept: &StateStore,
     opened: &Opened,
 ) -> Result<ApiFault, ApiFault> {
     let failure = Failure {
@@ -268,7 +268,7 @@ async fn fail_for_other_psu(
 /// Spends the token for nothing, and says where the browser goes.
 async fn finish_as_failed(
     call: Call<'_>,
-    kept: &Kept,
+    kept: &StateStore,
     opened: &Opened,
     failure: &Failure<'_>,
 ) -> Result<String, ApiFault> {

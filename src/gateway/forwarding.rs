@@ -21,7 +21,7 @@ use crate::{
     config,
     interface::{QuotaLeft, Reason, Refusal},
     signing::{AnswerSigning, Asserter},
-    state::Kept,
+    state::StateStore,
     telemetry::Telemetry,
 };
 use http::response::Parts;
@@ -34,7 +34,7 @@ pub(super) struct Forwarder {
     upstream: Upstream,
     inner_hosts: InnerHosts,
     inner_report: AddressReport,
-    kept: Arc<Kept>,
+    kept: Arc<StateStore>,
     telemetry: Arc<Telemetry>,
     closing: Arc<Closing>,
     signing: Option<AnswerSigning>,
@@ -62,7 +62,7 @@ impl Forwarder {
         settings: &config::Upstream,
         asserter: Option<Arc<Asserter>>,
         signing: Option<AnswerSigning>,
-        kept: Arc<Kept>,
+        kept: Arc<StateStore>,
         clock: Clock,
         telemetry: Arc<Telemetry>,
         closing: Arc<Closing>,

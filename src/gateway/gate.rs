@@ -22,7 +22,7 @@ use crate::{
         headers::{self, RequestId},
     },
     signing::{AnswerSigning, Asserter},
-    state::Kept,
+    state::StateStore,
     telemetry::Telemetry,
 };
 use async_trait::async_trait;
@@ -47,7 +47,7 @@ const H2_MAX_STREAMS: u32 = 64;
 #[derive(Debug)]
 pub(super) struct Gate {
     current: Arc<Current>,
-    kept: Arc<Kept>,
+    kept: Arc<StateStore>,
     ledger: Ledger,
     forwarder: Forwarder,
     responder: Responder,
@@ -78,7 +78,7 @@ impl Gate {
     /// A gate in front of one upstream.
     pub(super) fn new(
         current: Arc<Current>,
-        kept: Arc<Kept>,
+        kept: Arc<StateStore>,
         clock: Clock,
         telemetry: Arc<Telemetry>,
         settings: GateSettings,

@@ -17,7 +17,7 @@ use crate::{
     in_use::{Current, InUse},
     sca::KeyFault,
     signing::{self, Asserter, AssertionSettings},
-    state::{Kept, OpenFault},
+    state::{OpenFault, StateStore},
     telemetry::Telemetry,
 };
 use async_trait::async_trait;
@@ -205,7 +205,7 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
     let links = sca
         .links(fixed.environment, clock.now())
         .map_err(|fault| StartFault::TokenKeys(sca.token_keys.clone(), fault))?;
-    let kept = Arc::new(Kept::open(&fixed.state).map_err(StartFault::State)?);
+    let kept = Arc::new(StateStore::open(&fixed.state).map_err(StartFault::State)?);
     let asserter = asserter(fixed.assertion.as_ref(), &fixed.system)?;
     let mut server = server(fixed.listener.threads);
     let longest = drain::longest(&fixed.listener, &fixed.upstream);

@@ -8,7 +8,7 @@ use crate::{
     admission::{Admitted, Claim},
     clock::Timestamp,
     interface::{QuotaLeft, headers, path::AccountIds},
-    state::{Bound, Kept, Learned},
+    state::{Bound, Learned, StateStore},
     telemetry::Telemetry,
 };
 use http::{HeaderMap, HeaderName, StatusCode};
@@ -28,7 +28,11 @@ const CONSENT_ACCOUNTS: HeaderName = HeaderName::from_static("gateway-consent-ac
 const AHEAD: u64 = 60;
 
 /// The calls that are left of the quota, for the answer (QUO-11).
-pub(super) async fn answered(admitted: &Admitted, kept: &Kept, status: u16) -> Option<QuotaLeft> {
+pub(super) async fn answered(
+    admitted: &Admitted,
+    kept: &StateStore,
+    status: u16,
+) -> Option<QuotaLeft> {
     let claim = admitted.claim()?;
     let given_back = match status {
         401 | 404 | 429 | 500.. => give_back(claim, kept, true).await,
@@ -39,7 +43,11 @@ pub(super) async fn answered(admitted: &Admitted, kept: &Kept, status: u16) -> O
 
 /// Gives a call back; where the upstream was never connected, the request id too. The calls that are left where one was given
 /// back.
-pub(super) async fn give_back(claim: &Claim, kept: &Kept, connected: bool) -> Option<QuotaLeft> {
+pub(super) async fn give_back(
+    claim: &Claim,
+    kept: &StateStore,
+    connected: bool,
+) -> Option<QuotaLeft> {
     let taken = claim.taken();
     match kept.give_back(taken, connected).await {
         Ok(left) => left.map(|left| left.seen_at(taken.at())),
@@ -64,7 +72,7 @@ pub(super) async fn learn(
     answer: &HeaderMap,
     now: Timestamp,
     account_ids: &AccountIds,
-    kept: &Kept,
+    kept: &StateStore,
     telemetry: &Telemetry,
 ) {
     let Some((who, corporate)) = admitted.learns().filter(|_| says_bound(answer)) else {

@@ -1,12 +1,12 @@
 //! The state that outlives a request: the PSU's binding, sessions and consents, the quota, request ids, spent SCA tokens.
 //!
-//! On the request's path there are two verbs: [`Kept::psu`] looks a PSU up, [`Kept::commit`] claims a request id and a
-//! call of the quota in one step. Elsewhere: [`Kept::give_back`], [`Kept::finish`], [`Kept::bind`], [`Kept::learn`],
-//! [`Kept::withdraw`]. Each is one step that happens whole or not at all, across processes and crashes.
+//! On the request's path there are two verbs: [`StateStore::psu`] looks a PSU up, [`StateStore::commit`] claims a request id and a
+//! call of the quota in one step. Elsewhere: [`StateStore::give_back`], [`StateStore::finish`], [`StateStore::bind`], [`StateStore::learn`],
+//! [`StateStore::withdraw`]. Each is one step that happens whole or not at all, across processes and crashes.
 //!
 //! Three layers: `rules` decides, by pure functions over rows; an `engine` loads the rows of a batch, lets the rules decide
 //! and commits, in one transaction; `process` holds what one process may answer from memory. The way of a claim: admission
-//! makes a [`ClaimRequest`], [`Kept::commit`] claims the request id in memory and hands the same value to the engine, and the
+//! makes a [`ClaimRequest`], [`StateStore::commit`] claims the request id in memory and hands the same value to the engine, and the
 //! [`Decision`] that `rules` makes of it comes back.
 //!
 //! Invariants: no PSU-ID, account or session id is kept in clear ([`Keys`]); an answer from memory is at most a
@@ -59,13 +59,13 @@ use std::{fmt, sync::Arc};
 /// State that is kept.
 ///
 /// Its verbs are to be called on a tokio runtime with time.
-pub struct Kept {
+pub struct StateStore {
     keys: Box<Keys>,
     process: Arc<Process>,
     engine: AnyEngine,
 }
 
-impl Kept {
+impl StateStore {
     /// Opens the state of a configuration; at the first start its file, its hash key and their folders are made.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Kept {
     }
 
     /// A PSU of a TPP (SCA-3), perhaps from memory: what it permits is good, what it does not is to be asked again
-    /// with [`Kept::psu_now`].
+    /// with [`StateStore::psu_now`].
     ///
     /// # Errors
     /// The store is unavailable.
@@ -278,8 +278,8 @@ impl Kept {
     }
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for StateStore {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Kept(***)")
+        formatter.write_str("StateStore(***)")
     }
 }

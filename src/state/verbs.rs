@@ -98,7 +98,7 @@ pub enum Decision {
     NextAt(Timestamp),
 }
 
-/// A claim that was granted. [`Kept::give_back`](super::Kept::give_back) undoes it.
+/// A claim that was granted. [`StateStore::give_back`](super::StateStore::give_back) undoes it.
 #[must_use]
 #[derive(Debug)]
 pub struct Taken {

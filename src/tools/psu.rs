@@ -4,7 +4,7 @@ use crate::{
     clock::Clock,
     config::{Faults, Settings},
     control::import::{ImportFault, import},
-    state::{Kept, OpenFault},
+    state::{OpenFault, StateStore},
 };
 use clap::Subcommand;
 use std::{
@@ -61,7 +61,7 @@ pub fn run(
     let input = BufReader::with_capacity(1 << 20, File::open(file).map_err(unusable)?);
     let runtime = tokio::runtime::Runtime::new().map_err(unusable)?;
     let imported = runtime.block_on(async {
-        let kept = Arc::new(Kept::open(&settings.fixed.state)?);
+        let kept = Arc::new(StateStore::open(&settings.fixed.state)?);
         let account_ids = &settings.reloadable.snapshot.policy.account_ids;
         Ok::<_, PsuFault>(import(input, &kept, clock, account_ids, progress).await?)
     })?;

@@ -206,7 +206,7 @@ impl Candidate {
         let certificate = judged.inspect_err(|fault| trust.known.refuse(&digests, fault))?;
         Ok(Identified {
             certificate: Arc::new(certificate),
-            kept: Kept::Nowhere(digests.leaf),
+            kept: StateStore::Nowhere(digests.leaf),
         })
     }
 
@@ -223,12 +223,12 @@ impl Candidate {
 #[derive(Clone, Debug)]
 pub struct Identified {
     certificate: Arc<Certificate>,
-    kept: Kept,
+    kept: StateStore,
 }
 
 /// Where a certificate was found.
 #[derive(Clone, Debug)]
-enum Kept {
+enum StateStore {
     /// In the connection's slot.
     InSlot,
     /// Among those that are known, by this spelling.
@@ -243,20 +243,20 @@ impl Identified {
     pub(super) const fn in_slot(certificate: Arc<Certificate>) -> Self {
         Self {
             certificate,
-            kept: Kept::InSlot,
+            kept: StateStore::InSlot,
         }
     }
 
     pub(super) fn spelled(certificate: Arc<Certificate>, presented: &[u8]) -> Self {
         Self {
-            kept: Kept::Spelled(certificate.spelling(presented)),
+            kept: StateStore::Spelled(certificate.spelling(presented)),
             certificate,
         }
     }
 
     pub(super) fn known(certificate: Arc<Certificate>, presented: &[u8]) -> Self {
         Self {
-            kept: Kept::Ready(certificate.spelling(presented)),
+            kept: StateStore::Ready(certificate.spelling(presented)),
             certificate,
         }
     }
@@ -282,14 +282,14 @@ impl Verified {
     pub(super) fn keep(&self, known: &Known, slot: Option<&Slot>) {
         let Identified { certificate, kept } = &self.0;
         let spelling = match kept {
-            Kept::InSlot => return,
-            Kept::Spelled(spelling) | Kept::Ready(spelling) => Arc::clone(spelling),
-            Kept::Nowhere(_) => certificate.spelling(certificate.presented()),
+            StateStore::InSlot => return,
+            StateStore::Spelled(spelling) | StateStore::Ready(spelling) => Arc::clone(spelling),
+            StateStore::Nowhere(_) => certificate.spelling(certificate.presented()),
         };
-        if let Kept::Nowhere(digest) = kept {
+        if let StateStore::Nowhere(digest) = kept {
             known.insert(*digest, Arc::clone(certificate));
         }
-        if !matches!(kept, Kept::Spelled(_)) {
+        if !matches!(kept, StateStore::Spelled(_)) {
             let spelling = Arc::clone(&spelling);
             known.spellings.insert(spelling, Arc::clone(certificate));
         }
@@ -434,13 +434,16 @@ mod tests {
             Found::Known(identified) => identified.kept,
             Found::Unproven(_) => panic!("it is not known"),
         };
-        assert!(matches!(kept(&base64), Kept::InSlot));
-        assert!(matches!(kept(&armoured(&base64, "x")), Kept::Ready(_)));
+        assert!(matches!(kept(&base64), StateStore::InSlot));
+        assert!(matches!(
+            kept(&armoured(&base64, "x")),
+            StateStore::Ready(_)
+        ));
         let elsewhere = trust.find(base64.as_bytes(), None, NOW).unwrap();
         let Found::Known(elsewhere) = elsewhere else {
             panic!("it is not known");
         };
-        assert!(matches!(elsewhere.kept, Kept::Spelled(_)));
+        assert!(matches!(elsewhere.kept, StateStore::Spelled(_)));
         let long = "x".repeat(super::super::MAX_PRESENTED + 1);
         assert!(trust.find(long.as_bytes(), None, NOW).is_err());
     }

@@ -12,7 +12,7 @@ use portvakt::{
             AnsweredBy, Body, Environment, Operation, Required, Role, Sca, Schema, Takes, builtin,
         },
     },
-    state::{Bind, Kept, PsuRef},
+    state::{Bind, PsuRef, StateStore},
     tools::tpp::SignedRequest,
 };
 use rusqlite::{Connection, OpenFlags, types::Value};
@@ -236,7 +236,10 @@ fn nothing_is_admitted_without_the_evidence_of_every_check() {
         .sca
         .links(Environment::Sandbox, NOW)
         .unwrap();
-    let (links, kept) = (Arc::new(links), Kept::open(&settings.fixed.state).unwrap());
+    let (links, kept) = (
+        Arc::new(links),
+        StateStore::open(&settings.fixed.state).unwrap(),
+    );
     let clock = Clock::standing(NOW);
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
     let judge = |request: &SignedRequest| {
@@ -288,7 +291,7 @@ fn nothing_is_admitted_without_the_evidence_of_every_check() {
 }
 
 /// The PSU of the TPP, who has consented to everything.
-fn world_psu(runtime: &Runtime, kept: &Kept) -> String {
+fn world_psu(runtime: &Runtime, kept: &StateStore) -> String {
     let (tpp, psu) = (world().both.id().unwrap(), world().both.psu());
     let bind = Bind {
         who: PsuRef {

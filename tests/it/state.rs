@@ -4,8 +4,8 @@ use portvakt::{
     clock::Timestamp,
     interface::headers::{PsuId, SessionId},
     state::{
-        ClaimRequest, Completion, Decision, Finish, Hash, Kept, PsuRef, QuotaClaim, RequestIdClaim,
-        Retention, StateSettings, Taken, VolatileTables,
+        ClaimRequest, Completion, Decision, Finish, Hash, PsuRef, QuotaClaim, RequestIdClaim,
+        Retention, StateSettings, StateStore, Taken, VolatileTables,
     },
 };
 use std::time::Duration;
@@ -31,7 +31,7 @@ trait Data {
     fn new() -> Self;
 
     /// A store on it.
-    fn open(&self) -> Kept;
+    fn open(&self) -> StateStore;
 }
 
 /// SQLite: a folder with the file and its key.
@@ -50,8 +50,8 @@ impl Data for SqliteFolder {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn open(&self) -> Kept {
-        Kept::open(&self.settings()).unwrap()
+    fn open(&self) -> StateStore {
+        StateStore::open(&self.settings()).unwrap()
     }
 }
 
@@ -69,10 +69,10 @@ impl Data for InMemory {
         Self(VolatileTables::new([7; 32]))
     }
 
-    fn open(&self) -> Kept {
+    fn open(&self) -> StateStore {
         // The names are not used.
         let settings = StateSettings::new("portvakt.db", "hash.key");
-        Kept::open_volatile(&settings, &self.0)
+        StateStore::open_volatile(&settings, &self.0)
     }
 }
 

@@ -169,10 +169,10 @@ fn accept_clock(path: &Path, now: Timestamp) -> Result<String, StateFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{ClaimRequest, Kept, QuotaClaim, StateSettings};
+    use crate::state::{ClaimRequest, QuotaClaim, StateSettings, StateStore};
     use std::os::unix::fs::PermissionsExt;
 
-    async fn take(store: &Kept, account: &str) {
+    async fn take(store: &StateStore, account: &str) {
         let asked = ClaimRequest {
             request: None,
             quota: Some(QuotaClaim {
@@ -197,7 +197,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [path, key, copy] =
             ["portvakt.db", "hash.key", "copy.db"].map(|name| folder.path().join(name));
-        let store = Kept::open(&StateSettings::new(&path, &key)).unwrap();
+        let store = StateStore::open(&StateSettings::new(&path, &key)).unwrap();
         take(&store, "a").await;
         let shown = show::show(&path).unwrap();
         for expected in [
@@ -217,7 +217,7 @@ mod tests {
         assert!(vacuum(&path).unwrap().contains("bytes, now"));
         take(&store, "b").await;
         // The copy is a state of its own, with the same key.
-        let restored = Kept::open(&StateSettings::new(&copy, &key)).unwrap();
+        let restored = StateStore::open(&StateSettings::new(&copy, &key)).unwrap();
         restored
             .tidy(Timestamp::from_unix(1_767_225_600))
             .await

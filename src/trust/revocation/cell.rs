@@ -64,7 +64,7 @@ pub(super) enum Heard {
     /// The same, and the responder does not know the certificate.
     Unknown(Copy),
     /// It was kept on disk, and is to be fetched as soon as may be.
-    Kept,
+    StateStore,
 }
 
 impl Cell {
@@ -169,7 +169,7 @@ impl Cell {
             && let Some(said) = self.look_up(disk, directory, now).await
         {
             self.said.store(Some(Arc::new(said)));
-            return Ok(Heard::Kept);
+            return Ok(Heard::StateStore);
         }
         let asked = self.ask_anew(fetcher, directory, now).await;
         if asked.is_err() {

@@ -105,7 +105,7 @@ fn begin(work: &Work, cell: Arc<Cell>, done: &Arc<watch::Sender<u64>>) {
         let now = work.clock.now();
         let heard = cell.ask(&work, now).await;
         let (result, copy) = match heard {
-            Ok(Heard::Kept) => (None, None),
+            Ok(Heard::StateStore) => (None, None),
             Ok(Heard::Fetched(copy)) => (Some(Ok(())), Some(copy)),
             Ok(Heard::Unknown(copy)) => (Some(Err(UNKNOWN)), Some(copy)),
             Err(fault) => (Some(Err(fault)), None),

@@ -224,7 +224,7 @@ fn copies(gate: &Gate) -> Vec<PathBuf> {
 }
 
 /// A gate that knows from a responder and a list that GOOD is good, and has both on disk.
-struct Kept {
+struct StateStore {
     gate: Gate,
     clock: Clock,
     ocsp: Source,
@@ -232,7 +232,7 @@ struct Kept {
     call: Call,
 }
 
-impl Kept {
+impl StateStore {
     fn new() -> Self {
         let clock = Clock::standing(now());
         let gate = gate_by(&clock, &[PRIVATE]);
@@ -269,7 +269,7 @@ impl Kept {
 //= CRT-11 accepted
 #[test]
 fn a_restart_does_not_begin_cold() {
-    let mut kept = Kept::new();
+    let mut kept = StateStore::new();
     kept.restart_with(|_| {});
     accepted(&kept.gate, &kept.call);
     // A fetch follows at once, and both failed.
@@ -289,7 +289,7 @@ fn a_restart_does_not_begin_cold() {
 //= CRT-6 refused
 #[test]
 fn what_is_fetched_after_a_restart_outranks_what_was_kept() {
-    let mut kept = Kept::new();
+    let mut kept = StateStore::new();
     let revoking = signed(&Crl::at(now()).revoking(GOOD));
     kept.list.say(move |_| Said::ok(revoking.clone()));
     kept.restart_with(|_| {});
@@ -341,7 +341,7 @@ fn a_copy_that_was_tampered_with_is_ignored() {
     ];
     for (what, change) in changes {
         println!("{what}");
-        let mut kept = Kept::new();
+        let mut kept = StateStore::new();
         kept.restart_with(change);
         stops(&kept.gate, &kept.call, UNAVAILABLE);
         let is_list = |path: &PathBuf| path.extension().unwrap() == "crl";
@@ -364,7 +364,7 @@ fn a_copy_that_has_run_out_is_ignored() {
     // The answer holds for ten minutes, the list for two hours, by the machine's clock, which goes on meanwhile. A gate that had not
     // stopped would use both for an hour more.
     for (seconds, left) in [(540, 2), (660, 1), (7_260, 0)] {
-        let mut kept = Kept::new();
+        let mut kept = StateStore::new();
         let later = Timestamp::from_unix(kept.clock.now().unix() + seconds);
         kept.gate.stop();
         kept.clock.set(later);
@@ -384,7 +384,7 @@ fn a_copy_that_has_run_out_is_ignored() {
 //= CRT-6 accepted
 #[test]
 fn a_disk_that_hangs() {
-    let mut kept = Kept::new();
+    let mut kept = StateStore::new();
     let list = signed(&Crl::at(now()));
     kept.list.say(move |_| Said::ok(list.clone()));
     kept.ocsp.say(|request| {

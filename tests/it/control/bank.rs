@@ -11,7 +11,7 @@ use portvakt::{
         operations::Environment,
     },
     sca::{Links, Pending, TokenKeys},
-    state::{Kept, StateSettings},
+    state::{StateSettings, StateStore},
     telemetry::Telemetry,
 };
 use serde_json::Value;
@@ -69,9 +69,9 @@ impl Site {
     }
 
     /// The store of this site.
-    pub(super) fn open(&self) -> Kept {
+    pub(super) fn open(&self) -> StateStore {
         let folder = self.path().join("state");
-        Kept::open(&StateSettings::new(
+        StateStore::open(&StateSettings::new(
             folder.join("portvakt.db"),
             folder.join("hash.key"),
         ))

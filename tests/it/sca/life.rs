@@ -4,7 +4,7 @@ use super::{FIRM, OTHER, PSU, accounts, complete, complete_with, gate};
 use crate::harness::{Call, Gate, Protocol, accepted, needs_sca, refused};
 use portvakt::{
     clock::{Clock, Timestamp},
-    state::{Kept, StateSettings},
+    state::{StateSettings, StateStore},
 };
 use serde_json::json;
 
@@ -302,7 +302,7 @@ fn a_clock_that_was_fast_opens_no_spent_link() {
     after(&clock, 20 * 60);
     let state = gate.folder().join("state");
     let settings = StateSettings::new(state.join("portvakt.db"), state.join("hash.key"));
-    let tidied = async { Kept::open(&settings).unwrap().tidy(clock.now()).await };
+    let tidied = async { StateStore::open(&settings).unwrap().tidy(clock.now()).await };
     tokio::runtime::Runtime::new()
         .unwrap()
         .block_on(tidied)

@@ -3,7 +3,7 @@
 use super::{
     BEGIN, DAY, Data, HOUR, RETENTIONS, at, call, dated, finish, hash, held, request, soon, who,
 };
-use portvakt::state::{ClaimRequest, Decision, Finished, Kept, Retention};
+use portvakt::state::{ClaimRequest, Decision, Finished, Retention, StateStore};
 
 on_every_engine!(
     a_step_back_of_a_day_or_less_opens_no_request_id,
@@ -17,12 +17,12 @@ on_every_engine!(
 );
 
 /// Takes what a request asks for; anything but `Held` fails the test.
-async fn take(store: &Kept, asked: ClaimRequest) {
+async fn take(store: &StateStore, asked: ClaimRequest) {
     let _ = held(store.commit(asked).await.unwrap());
 }
 
 /// Time goes on, with calls, so that whatever can be forgotten is.
-async fn go_on(store: &Kept, from: u64, to: u64) {
+async fn go_on(store: &StateStore, from: u64, to: u64) {
     for (index, now) in [
         to.saturating_sub(400).max(from),
         to.saturating_sub(200).max(from),
@@ -150,7 +150,7 @@ async fn a_step_back_of_more_than_a_day_is_not_believed<D: Data>() {
     assert!(store.health(at(BEGIN - DAY)).is_ok());
 
     let back = BEGIN - DAY - 1;
-    let refuses = async |store: &Kept, now: u64| {
+    let refuses = async |store: &StateStore, now: u64| {
         for retention in RETENTIONS {
             let fault = store
                 .commit(request(7, retention, now))

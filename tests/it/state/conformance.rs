@@ -10,8 +10,8 @@ use super::{
 };
 use portvakt::interface::headers::CorporateId;
 use portvakt::state::{
-    Accounts, Bind, Bound, ClaimRequest, Completion, Decision, Finish, Finished, Kept, Learned,
-    Page, PsuRef, QuotaClaim, Retention, Withdraw, Withdrawn,
+    Accounts, Bind, Bound, ClaimRequest, Completion, Decision, Finish, Finished, Learned, Page,
+    PsuRef, QuotaClaim, Retention, StateStore, Withdraw, Withdrawn,
 };
 
 on_every_engine!(
@@ -241,7 +241,7 @@ fn limited(offset: u32, limit: u32, now: u64) -> ClaimRequest {
 }
 
 /// What is left after a page.
-async fn left(store: &Kept, asked: ClaimRequest) -> u8 {
+async fn left(store: &StateStore, asked: ClaimRequest) -> u8 {
     held(store.commit(asked).await.unwrap())
         .left()
         .unwrap()

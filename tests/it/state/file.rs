@@ -2,7 +2,7 @@
 
 use super::{BEGIN, Data, SqliteFolder, TPP, at, call, finish, held, next, request, who};
 use portvakt::interface::headers::CorporateId;
-use portvakt::state::{Decision, Kept, OpenFault, PsuRef, Retention};
+use portvakt::state::{Decision, OpenFault, PsuRef, Retention, StateStore};
 use std::{
     fs::{self, Permissions},
     io::Read,
@@ -25,7 +25,7 @@ impl SqliteFolder {
     fn refused(&self) -> String {
         let before = fs::read(self.file()).ok();
         let key = fs::read(self.key()).ok();
-        let fault = Kept::open(&self.settings()).unwrap_err().to_string();
+        let fault = StateStore::open(&self.settings()).unwrap_err().to_string();
         assert_eq!(fs::read(self.file()).ok(), before);
         assert_eq!(fs::read(self.key()).ok(), key);
         fault.replace(&format!("{}/", self.0.path().display()), "")
@@ -156,7 +156,7 @@ fn foreign_files_are_refused_and_left_alone() {
     assert!(!place.key().exists(), "no key is made for a foreign file");
     fs::remove_file(place.file()).unwrap();
     fs::create_dir(place.file()).unwrap();
-    assert!(Kept::open(&place.settings()).is_err());
+    assert!(StateStore::open(&place.settings()).is_err());
 }
 
 #[tokio::test]
@@ -294,7 +294,7 @@ fn many_may_open_at_once_for_the_first_time() {
         let place = SqliteFolder::new();
         let faults: Vec<OpenFault> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8)
-                .map(|_| scope.spawn(|| Kept::open(&place.settings())))
+                .map(|_| scope.spawn(|| StateStore::open(&place.settings())))
                 .collect();
             threads
                 .into_iter()
@@ -369,7 +369,7 @@ async fn memory_that_is_full_refuses_rather_than_forgets() {
     settings.request_ids_in_memory = 128;
     settings.psus_in_memory = 0;
     settings.refusals_in_memory = 0;
-    let store = Kept::open(&settings).unwrap();
+    let store = StateStore::open(&settings).unwrap();
     let mut refused = 0;
     for id in 0..1_000 {
         match store.commit(request(id, Retention::Memory, BEGIN)).await {

@@ -6,8 +6,8 @@ use super::{BEGIN, DAY, Data, HOUR, OTHER, RETENTIONS, TPP, at, dated, env, hash
 use crate::harness::Dice;
 use portvakt::interface::headers::{CorporateId, PsuId, SessionId};
 use portvakt::state::{
-    Accounts, Bind, Bound, ClaimRequest, Completion, Decision, Finish, Finished, Hash, Kept,
-    Learned, Page, PsuRef, QuotaClaim, RequestIdClaim, Retention, Taken, Withdraw, Withdrawn,
+    Accounts, Bind, Bound, ClaimRequest, Completion, Decision, Finish, Finished, Hash, Learned,
+    Page, PsuRef, QuotaClaim, RequestIdClaim, Retention, StateStore, Taken, Withdraw, Withdrawn,
 };
 use std::collections::BTreeMap;
 
@@ -122,7 +122,13 @@ impl Model {
         }
     }
 
-    async fn commit(&mut self, store: &Kept, dice: &mut Dice, open: &mut Vec<Held>, what: &str) {
+    async fn commit(
+        &mut self,
+        store: &StateStore,
+        dice: &mut Dice,
+        open: &mut Vec<Held>,
+        what: &str,
+    ) {
         let key = dice.below(3);
         let quota = (!dice.one_in(3)).then(|| {
             let offset = u32::try_from(dice.below(8) * 50).unwrap();
@@ -256,7 +262,7 @@ impl Model {
         }
     }
 
-    async fn give_back(&mut self, store: &Kept, dice: &mut Dice, open: &mut Vec<Held>) {
+    async fn give_back(&mut self, store: &StateStore, dice: &mut Dice, open: &mut Vec<Held>) {
         if open.is_empty() {
             return;
         }
@@ -305,7 +311,7 @@ impl Model {
         }
     }
 
-    async fn finish(&mut self, store: &Kept, dice: &mut Dice, what: &str) {
+    async fn finish(&mut self, store: &StateStore, dice: &mut Dice, what: &str) {
         // Now and then a token that was used before, while it is remembered for sure.
         let old = self
             .tokens
@@ -374,7 +380,7 @@ impl Model {
         self.tokens.insert(token, said);
     }
 
-    async fn bind(&mut self, store: &Kept, dice: &mut Dice, what: &str) {
+    async fn bind(&mut self, store: &StateStore, dice: &mut Dice, what: &str) {
         let psu = PsuId::from_bits(dice.below(8).into());
         let tpp = usize::try_from(dice.below(8) / 7).unwrap();
         let corporate = dice
@@ -416,7 +422,7 @@ impl Model {
     }
 
     /// What is learned is kept of a PSU that is nobody's, and changes nothing of any other (SCA-19).
-    async fn learn(&mut self, store: &Kept, dice: &mut Dice, what: &str) {
+    async fn learn(&mut self, store: &StateStore, dice: &mut Dice, what: &str) {
         let psu = PsuId::from_bits(dice.below(8).into());
         let tpp = usize::try_from(dice.below(2)).unwrap();
         let corporate = dice
@@ -457,7 +463,7 @@ impl Model {
         self.psus.insert(psu, known);
     }
 
-    async fn withdraw(&mut self, store: &Kept, dice: &mut Dice, what: &str) {
+    async fn withdraw(&mut self, store: &StateStore, dice: &mut Dice, what: &str) {
         let psu = PsuId::from_bits(dice.below(8).into());
         let tpp = usize::try_from(dice.below(8) / 7).unwrap();
         let corporate = dice
@@ -503,7 +509,7 @@ impl Model {
     }
 
     /// A PSU as the store has it is the PSU as the model has it, from memory and from the file.
-    async fn look(&self, store: &Kept, dice: &mut Dice, what: &str) {
+    async fn look(&self, store: &StateStore, dice: &mut Dice, what: &str) {
         let psu = PsuId::from_bits(dice.below(8).into());
         let tpp = usize::try_from(dice.below(2)).unwrap();
         let who = PsuRef {

@@ -5,7 +5,9 @@
 use super::{
     BEGIN, DAY, Data, RETENTIONS, SqliteFolder, TPP, call, env, finish, held, request, soon, who,
 };
-use portvakt::state::{ClaimRequest, Decision, Kept, Retention, Unavailable, Withdraw, Withdrawn};
+use portvakt::state::{
+    ClaimRequest, Decision, Retention, StateStore, Unavailable, Withdraw, Withdrawn,
+};
 use std::{
     io::{BufRead, BufReader, Write},
     process::{Command, Stdio},
@@ -20,7 +22,7 @@ on_every_engine!(
 );
 
 /// How many of 64 tasks, spread over the stores, hold.
-async fn holders(stores: &[Arc<Kept>], claim: ClaimRequest) -> usize {
+async fn holders(stores: &[Arc<StateStore>], claim: ClaimRequest) -> usize {
     let tasks: Vec<_> = (0..64)
         .map(|task| {
             let store = Arc::clone(&stores[task % stores.len()]);
@@ -80,7 +82,7 @@ async fn other_process() {
         path.join("state/portvakt.db"),
         path.join("state/hash.key"),
     );
-    let store = [Arc::new(Kept::open(&settings).unwrap())];
+    let store = [Arc::new(StateStore::open(&settings).unwrap())];
     println!("\nready");
     for line in std::io::stdin().lock().lines() {
         let round: u64 = line.unwrap().parse().unwrap();
