@@ -48,6 +48,24 @@ pub fn read(path: &Path, most: usize) -> Result<Vec<u8>, Fault> {
     Ok(bytes)
 }
 
+/// Reads a file, or makes one where there is none, and its folder: mode 0600, durable when this returns. Of two processes that
+/// make the file at once, one does and both read it.
+///
+/// # Errors
+/// The file cannot be used or made, or `content` fails.
+pub fn read_or_make<E: From<Fault>>(
+    path: &Path,
+    most: usize,
+    content: impl FnOnce() -> Result<String, E>,
+) -> Result<Vec<u8>, E> {
+    match read(path, most) {
+        Err(fault) if fault.is_missing() => {}
+        read => return Ok(read?),
+    }
+    make(path, content()?.as_bytes()).map_err(Fault::File)?;
+    Ok(read(path, most)?)
+}
+
 /// Makes a file, and its folder. Where another process makes it at the same time, one of the two files stays.
 ///
 /// # Errors

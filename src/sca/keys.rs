@@ -81,11 +81,7 @@ impl TokenKeys {
     /// # Errors
     /// Why it cannot be used.
     pub fn read(path: &Path) -> Result<Self, KeyFault> {
-        let bytes = private_file::read(path, MAX_FILE)?;
-        match String::from_utf8(bytes) {
-            Ok(text) if text.len() <= MAX_FILE => Self::parse(&text),
-            _ => Err(KeyFault::NotAKeyFile),
-        }
+        Self::from_bytes(private_file::read(path, MAX_FILE)?)
     }
 
     /// Reads a key file, or makes one where there is none, and its folder: mode 0600, durable when this returns. Of two
@@ -94,16 +90,22 @@ impl TokenKeys {
     /// # Errors
     /// Why it cannot be used or made.
     pub fn read_or_make(path: &Path, now: Timestamp) -> Result<Self, KeyFault> {
-        match Self::read(path) {
-            Err(KeyFault::File(fault)) if fault.is_missing() => {}
-            read => return read,
-        }
-        let keys = Self {
-            first: Key::make(now, None)?,
-            second: None,
+        let new_text = || {
+            let first = Key::make(now, None)?;
+            let keys = Self {
+                first,
+                second: None,
+            };
+            Ok::<_, KeyFault>(keys.text())
         };
-        private_file::make(path, keys.text().as_bytes())?;
-        Self::read(path)
+        Self::from_bytes(private_file::read_or_make(path, MAX_FILE, new_text)?)
+    }
+
+    fn from_bytes(bytes: Vec<u8>) -> Result<Self, KeyFault> {
+        match String::from_utf8(bytes) {
+            Ok(text) if text.len() <= MAX_FILE => Self::parse(&text),
+            _ => Err(KeyFault::NotAKeyFile),
+        }
     }
 
     /// Reads the text of a key file.

@@ -15,7 +15,7 @@ use base64::{
 };
 use rustls::pki_types::{PrivatePkcs8KeyDer, pem::PemObject};
 use serde_json::{Value, json};
-use std::{fmt, io, path::Path};
+use std::{fmt, path::Path};
 
 /// The most bytes of a key file: a P-256 key has some 250.
 const MAX_FILE: usize = 4_096;
@@ -34,12 +34,9 @@ pub struct AssertionKey {
 /// Why a key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFault {
-    /// The file cannot be read.
+    /// The file cannot be read or made.
     #[error(transparent)]
     File(#[from] private_file::Fault),
-    /// The file cannot be written.
-    #[error("{0}")]
-    Written(#[from] io::Error),
     /// It holds something else. What it holds is not repeated.
     #[error(
         "it holds no EC key on P-256 in PEM (PKCS#8, -----BEGIN PRIVATE KEY-----); \"openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256\" makes one"
@@ -56,9 +53,7 @@ impl AssertionKey {
     /// # Errors
     /// Why it cannot be used.
     pub fn read(path: &Path) -> Result<Self, KeyFault> {
-        let pem = private_file::read(path, MAX_FILE)?;
-        let key = PrivatePkcs8KeyDer::from_pem_slice(&pem).map_err(|_| KeyFault::NotAKey)?;
-        Self::from_pkcs8(key.secret_pkcs8_der()).ok_or(KeyFault::NotAKey)
+        Self::from_pem(&private_file::read(path, MAX_FILE)?)
     }
 
     /// Reads a key file, or makes one where there is none, and its folder: mode 0600, durable when this returns. Of two
@@ -67,12 +62,7 @@ impl AssertionKey {
     /// # Errors
     /// Why it cannot be used or made.
     pub fn read_or_make(path: &Path) -> Result<Self, KeyFault> {
-        match Self::read(path) {
-            Err(KeyFault::File(fault)) if fault.is_missing() => {}
-            read => return read,
-        }
-        private_file::make(path, new_pem()?.as_bytes())?;
-        Self::read(path)
+        Self::from_pem(&private_file::read_or_make(path, MAX_FILE, new_pem)?)
     }
 
     /// Its name in `kid`: the thumbprint of RFC 7638.
@@ -91,6 +81,11 @@ impl AssertionKey {
     /// R and S, 32 bytes each (RFC 7518, section 3.4). None where the machine gives no random numbers.
     pub(super) fn sign(&self, message: &[u8]) -> Option<impl AsRef<[u8]> + use<>> {
         self.pair.sign(&SystemRandom::new(), message).ok()
+    }
+
+    fn from_pem(pem: &[u8]) -> Result<Self, KeyFault> {
+        let key = PrivatePkcs8KeyDer::from_pem_slice(pem).map_err(|_| KeyFault::NotAKey)?;
+        Self::from_pkcs8(key.secret_pkcs8_der()).ok_or(KeyFault::NotAKey)
     }
 
     fn from_pkcs8(der: &[u8]) -> Option<Self> {
