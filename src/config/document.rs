@@ -14,7 +14,7 @@ use serde_saphyr::localizer::Localizer;
 use serde_saphyr::options::DuplicateKeyPolicy;
 use serde_saphyr::{Error, Location, MessageFormatter, UserMessageFormatter};
 
-use super::fault::{Fault, Faults, Inspection, Place};
+use super::fault::{Fault, Faults, FilePosition, Inspection};
 use super::section::Section;
 use super::tree::{Content, Node, STANDS_TWICE};
 
@@ -66,7 +66,7 @@ impl Document {
     /// One fault, with its position, if the file is not YAML, holds several documents, is longer than 1 MiB, or goes beyond
     /// serde-saphyr's default budget (64 levels; 250 000 nodes and 64 MiB of scalars, those behind aliases counted each time).
     pub fn read(file: &str, text: &str) -> Result<Self, Faults> {
-        let start = Place::start_of(file);
+        let start = FilePosition::start_of(file);
         let file = Arc::clone(&start.file);
         if text.len() > MAX_FILE_BYTES {
             return Err(Fault {
@@ -104,7 +104,7 @@ impl Document {
     ///
     /// Keys that stand twice are reported here, for the whole file, whether or not anyone asks for them.
     pub fn root<'a>(&'a self, inspection: &'a Inspection) -> Section<'a> {
-        let place = Place::start_of(Arc::clone(&self.file));
+        let place = FilePosition::start_of(Arc::clone(&self.file));
         if matches!(self.root.content, Content::Null) {
             inspection.report(place.clone(), "the file is empty");
         }
@@ -131,7 +131,7 @@ impl fmt::Debug for Document {
 }
 
 /// The parser's error as a fault. Its message carries the position, which a fault shows already.
-fn syntax(start: &Place, error: &Error) -> Fault {
+fn syntax(start: &FilePosition, error: &Error) -> Fault {
     struct WithoutPosition;
     impl Localizer for WithoutPosition {
         fn attach_location<'b>(&self, base: Cow<'b, str>, _: Location) -> Cow<'b, str> {

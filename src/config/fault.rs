@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// A spot in a configuration file, and the path of keys that leads to it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct FilePosition {
     /// The file as the operator named it: `config/gateway.yaml`.
     pub file: Arc<str>,
     /// Line, counted from 1.
@@ -22,7 +22,7 @@ pub struct Place {
     pub path: String,
 }
 
-impl Place {
+impl FilePosition {
     /// The beginning of a file.
     pub fn start_of(file: impl Into<Arc<str>>) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FilePosition {
     /// `file:line:column: path`, the form that editors and CI logs make clickable.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)?;
@@ -50,7 +50,7 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fault {
     /// Where it is.
-    pub place: Place,
+    pub place: FilePosition,
     /// What was found and what would be accepted. Never a secret.
     pub text: String,
 }
@@ -124,8 +124,8 @@ impl Inspection {
         Self::default()
     }
 
-    /// Records one fault. Faults that show only when values are seen together belong here, with the [`Place`] of the value to change.
-    pub fn report(&self, place: Place, text: impl Into<String>) {
+    /// Records one fault. Faults that show only when values are seen together belong here, with the [`FilePosition`] of the value to change.
+    pub fn report(&self, place: FilePosition, text: impl Into<String>) {
         self.faults.borrow_mut().push(Fault {
             place,
             text: text.into(),
@@ -181,7 +181,7 @@ impl Inspection {
         self.finish()?;
         value.ok_or_else(|| {
             Fault {
-                place: Place::start_of(file),
+                place: FilePosition::start_of(file),
                 text: "refused without a reason: please report this".into(),
             }
             .into()
@@ -249,8 +249,8 @@ fn distance(left: &str, right: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn place(file: &str, line: u64, column: u64, path: &str) -> Place {
-        Place {
+    fn place(file: &str, line: u64, column: u64, path: &str) -> FilePosition {
+        FilePosition {
             file: file.into(),
             line,
             column,

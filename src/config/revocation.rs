@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
-use super::fault::Place;
+use super::fault::FilePosition;
 use super::pem;
 use super::section::Section;
 use super::value::Value;
@@ -35,15 +35,15 @@ const OCSP_MAX_AGE: RangeInclusive<Duration> =
 const MAX_LIST_BYTES: u64 = 5 * 1024 * 1024;
 
 /// The section as written.
-pub(super) struct Written {
+pub(super) struct RevocationSection {
     /// How it is checked; `None` where it is not.
     pub(super) settings: Option<RevocationSettings>,
     /// What is done where nobody can say.
     pub(super) unknown: Option<WhenUnknown>,
-    groups: Vec<(String, WhenUnknown, Place)>,
+    groups: Vec<(String, WhenUnknown, FilePosition)>,
 }
 
-impl Written {
+impl RevocationSection {
     /// `state`: the file beside which copies are kept.
     pub(super) fn read(
         root: &mut Section<'_>,
@@ -88,7 +88,7 @@ impl Written {
     pub(super) fn by_group(
         self,
         catalogue: &Catalogue,
-        report: impl Fn(Place, String),
+        report: impl Fn(FilePosition, String),
     ) -> BTreeMap<String, WhenUnknown> {
         let is_known = |group: &str| {
             let mut all = catalogue.operations().iter();
@@ -147,7 +147,7 @@ fn open_or_closed(value: &Value<'_>) -> Option<WhenUnknown> {
     value.one_of(&[("open", WhenUnknown::Open), ("closed", WhenUnknown::Closed)])
 }
 
-fn groups(mut section: Section<'_>) -> Vec<(String, WhenUnknown, Place)> {
+fn groups(mut section: Section<'_>) -> Vec<(String, WhenUnknown, FilePosition)> {
     let mut found = Vec::new();
     for (key, value) in section.entries() {
         if let (Some(group), Some(when)) = (key.as_str(), open_or_closed(&value)) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tracing::Level;
 
 use super::endpoints::{Listener, Upstream};
-use super::fault::{Inspection, Place};
+use super::fault::{FilePosition, Inspection};
 use super::section::Section;
 use super::settings::{Fixed, Log, ReadFiles, Reloadable, Settings};
 use super::value::Value;
@@ -54,7 +54,8 @@ pub(super) fn read(
         operations::read_catalogue(&mut root, policy.environment, inspection, base);
     let state = state::read(&mut root, base);
     let registers = registers::read(&mut root, policy.environment, inspection, base);
-    let written = revocation::Written::read(&mut root, policy.environment, base, &state.file);
+    let written =
+        revocation::RevocationSection::read(&mut root, policy.environment, base, &state.file);
     let assertion = signing::assertion(&mut root, base);
     let response_signing = signing::response_signing(&mut root, base);
     let log = log(root.optional_section("log"));
@@ -101,10 +102,10 @@ pub(super) fn read(
 
 /// How revocation is checked, ready, and what is done by group where nobody can say.
 fn checked(
-    mut written: revocation::Written,
+    mut written: revocation::RevocationSection,
     catalogue: &Catalogue,
     inspection: &Inspection,
-    place: Place,
+    place: FilePosition,
 ) -> (Option<Arc<Revocation>>, BTreeMap<String, WhenUnknown>) {
     let ready = written.settings.take().map(revocation::ready).transpose();
     let ready = ready

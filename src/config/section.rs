@@ -4,7 +4,7 @@
 //! is a setting that an operator believes in. Deliberately not here: what values look like ([`Value`]) and defaults (`unwrap_or` at
 //! the call site says them best: a value that is bad has been reported, so what stands in for it never comes into use).
 
-use super::fault::{Inspection, Place, nearest};
+use super::fault::{FilePosition, Inspection, nearest};
 use super::tree::{Content, Entry, Node, element_path, key_path};
 use super::value::Value;
 
@@ -13,7 +13,7 @@ use super::value::Value;
 #[must_use = "end with finish(), or unknown keys go unnoticed"]
 pub struct Section<'a> {
     inspection: &'a Inspection,
-    place: Place,
+    place: FilePosition,
     entries: Option<&'a [Entry]>,
     asked: Vec<&'static str>,
     open: bool,
@@ -21,7 +21,7 @@ pub struct Section<'a> {
 
 impl<'a> Section<'a> {
     /// The mapping in `node`; anything but a mapping is reported. Nothing at all is an empty mapping: its keys are commented out.
-    pub(super) fn of(node: &'a Node, place: Place, inspection: &'a Inspection) -> Self {
+    pub(super) fn of(node: &'a Node, place: FilePosition, inspection: &'a Inspection) -> Self {
         let entries = match &node.content {
             Content::Mapping(entries) => Some(entries.as_slice()),
             Content::Null => Some([].as_slice()),
@@ -44,7 +44,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    fn absent(place: Place, inspection: &'a Inspection) -> Self {
+    fn absent(place: FilePosition, inspection: &'a Inspection) -> Self {
         Self {
             inspection,
             place,
@@ -55,7 +55,7 @@ impl<'a> Section<'a> {
     }
 
     /// Where the section stands: its key, or the item of a list, or the start of the file.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &FilePosition {
         &self.place
     }
 
@@ -127,11 +127,11 @@ impl<'a> Section<'a> {
     }
 
     /// Where `key` stands; where it would belong, if it is not there. For faults that show later.
-    pub fn place_of(&self, key: &str) -> Place {
+    pub fn place_of(&self, key: &str) -> FilePosition {
         let path = key_path(&self.place.path, key);
         match self.find(key) {
             Some(entry) => entry.key.place(&self.place.file, path),
-            None => Place {
+            None => FilePosition {
                 path,
                 ..self.place.clone()
             },

@@ -15,7 +15,7 @@ use tracing::Level;
 use super::control::{ControlAccess, ControlAddress};
 use super::document::Document;
 use super::endpoints::{Listener, Upstream};
-use super::fault::{Fault, Faults, Inspection, Place};
+use super::fault::{Fault, Faults, FilePosition, Inspection};
 use super::trust::TrustFiles;
 use super::{pem, root};
 use crate::admission::Snapshot;
@@ -109,7 +109,7 @@ impl Settings {
     pub fn load(path: &Path) -> Result<Self, Faults> {
         let file = path.display().to_string();
         let text = pem::read_text(path).map_err(|text| Fault {
-            place: Place::start_of(file.as_str()),
+            place: FilePosition::start_of(file.as_str()),
             text,
         })?;
         let mut settings = Self::parse(&file, &text, path.parent().unwrap_or(Path::new("")))?;

@@ -12,7 +12,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Error, Location, Options, Spanned};
 
-use super::fault::{Inspection, Place, shortened};
+use super::fault::{FilePosition, Inspection, shortened};
 
 /// The fault of a key that its mapping holds already.
 pub(super) const STANDS_TWICE: &str = "this key stands twice";
@@ -111,8 +111,8 @@ impl Node {
     }
 
     /// Where this node stands, under the parent's path and the key or index that leads to it.
-    pub(super) fn place(&self, file: &Arc<str>, path: String) -> Place {
-        Place {
+    pub(super) fn place(&self, file: &Arc<str>, path: String) -> FilePosition {
+        FilePosition {
             file: Arc::clone(file),
             line: self.line,
             column: self.column,
@@ -121,7 +121,7 @@ impl Node {
     }
 
     /// Reports keys that stand twice and keys that are no words, in this node and below. Nesting is bounded by the parser.
-    pub(super) fn report_keys(&self, here: &Place, inspection: &Inspection) {
+    pub(super) fn report_keys(&self, here: &FilePosition, inspection: &Inspection) {
         match &self.content {
             Content::Null | Content::Typed(_) | Content::Text(_) => {}
             Content::List(items) => {

@@ -11,7 +11,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::amount::{SIZE_UNITS, TIME_UNITS, is_decimal, measured, show_duration, show_size};
-use super::fault::{Inspection, Place, nearest, shortened};
+use super::fault::{FilePosition, Inspection, nearest, shortened};
 use super::secret::Secret;
 use super::tree::{Content, Node};
 
@@ -19,7 +19,7 @@ use super::tree::{Content, Node};
 #[derive(Clone)]
 pub struct Value<'a> {
     node: &'a Node,
-    place: Place,
+    place: FilePosition,
     inspection: &'a Inspection,
 }
 
@@ -27,7 +27,7 @@ impl<'a> Value<'a> {
     pub(super) fn new(
         node: &'a Node,
         path: String,
-        parent: &Place,
+        parent: &FilePosition,
         inspection: &'a Inspection,
     ) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl<'a> Value<'a> {
     }
 
     /// Where the value stands, for faults that show later.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &FilePosition {
         &self.place
     }
 

@@ -4,7 +4,7 @@
 //! are under way. A file that was imported in part is imported again whole: times only move forward. No line is
 //! repeated, since each names a PSU.
 
-use super::{fault::ApiFault, members::Members, psu::Known};
+use super::{fault::ApiFault, members::Members, psu::PsuRecord};
 use crate::{
     clock::{Clock, Stopwatch},
     interface::path::AccountIds,
@@ -60,7 +60,7 @@ pub async fn import(
     account_ids: &AccountIds,
     progress: &mut impl Write,
 ) -> Result<Imported, ImportFault> {
-    let mut running = Running::new(progress);
+    let mut running = Import::new(progress);
     let mut number = 0_u64;
     loop {
         let line = next_line(&mut input).map_err(|error| ImportFault::Read(number, error));
@@ -83,7 +83,7 @@ pub async fn import(
 }
 
 /// An import under way.
-struct Running<'a, W> {
+struct Import<'a, W> {
     under_way: JoinSet<(u64, Result<Bound, Unavailable>)>,
     imported: Imported,
     progress: &'a mut W,
@@ -91,7 +91,7 @@ struct Running<'a, W> {
     said: Duration,
 }
 
-impl<'a, W: Write> Running<'a, W> {
+impl<'a, W: Write> Import<'a, W> {
     fn new(progress: &'a mut W) -> Self {
         Self {
             under_way: JoinSet::new(),
@@ -105,7 +105,7 @@ impl<'a, W: Write> Running<'a, W> {
     async fn bind(
         &mut self,
         number: u64,
-        known: Known,
+        known: PsuRecord,
         kept: &Arc<StateStore>,
     ) -> Result<(), Unavailable> {
         if self.under_way.len() >= UNDER_WAY {
@@ -169,7 +169,7 @@ impl<'a, W: Write> Running<'a, W> {
 }
 
 /// A line: what it says, or nothing for an empty one, or what is wrong with it.
-fn read(line: Line, clock: &Clock, account_ids: &AccountIds) -> Result<Option<Known>, String> {
+fn read(line: Line, clock: &Clock, account_ids: &AccountIds) -> Result<Option<PsuRecord>, String> {
     let Line::Whole(bytes) = line else {
         return Err(format!("it is longer than {MAX_LINE} bytes"));
     };
@@ -179,7 +179,7 @@ fn read(line: Line, clock: &Clock, account_ids: &AccountIds) -> Result<Option<Kn
         return Ok(None);
     }
     let known = Members::parse(bytes)
-        .and_then(|mut members| Known::read(&mut members, clock.now(), account_ids));
+        .and_then(|mut members| PsuRecord::read(&mut members, clock.now(), account_ids));
     known.map(Some).map_err(|fault| match fault {
         ApiFault::Members(faults) => {
             let texts = faults
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use crate::clock::Timestamp;
 
-    fn check(line: &str) -> Result<Option<Known>, String> {
+    fn check(line: &str) -> Result<Option<PsuRecord>, String> {
         let clock = Clock::standing(Timestamp::from_unix(1_800_000_000));
         let mut input = io::Cursor::new(line.as_bytes().to_vec());
         let line = next_line(&mut input).unwrap().unwrap();

@@ -57,7 +57,7 @@ const MAX_BODY: usize = 64 * 1024;
 /// How long a body may take to arrive.
 const BODY_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long an answer may take. The store answers in milliseconds, or it is away.
+/// How long an answer may take. The store answers in milliseconds, or is unavailable.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// The parts of the gateway that the listener answers from.

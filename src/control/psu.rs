@@ -15,9 +15,9 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// A PSU that the bank knows, as /psu/bind and a line of an import have it.
+/// A PSU that the bank knows: the members of /psu/bind, and of one line of an import.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct PsuRecord {
     tpp: String,
     psu: PsuId,
     corporate: Option<CorporateId>,
@@ -26,7 +26,7 @@ pub(super) struct Known {
     consent: Option<(Timestamp, Option<Vec<String>>)>,
 }
 
-impl Known {
+impl PsuRecord {
     /// Reads the members, all of them.
     pub(super) fn read(
         members: &mut Members,
@@ -101,7 +101,7 @@ pub(super) async fn read(call: Call<'_>, members: &mut Members) -> Result<Value,
 /// `POST /psu/bind`: a PSU that the bank knows of from elsewhere.
 pub(super) async fn bind(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let account_ids = call.in_use.snapshot.policy.account_ids;
-    let known = Known::read(members, call.context.clock.now(), &account_ids)?;
+    let known = PsuRecord::read(members, call.context.clock.now(), &account_ids)?;
     match known.bind(&call.context.kept).await? {
         Bound::Here => Ok(json!({ "bound": true })),
         Bound::Elsewhere => {

@@ -79,28 +79,28 @@ pub(super) async fn when_changed(context: &ControlContext) {
 }
 
 /// A file as it stands on the disk: its path, inode, length, and the nanoseconds of its last change.
-type Look = (PathBuf, Option<(u64, u64, i128, i128)>);
+type FileState = (PathBuf, Option<(u64, u64, i128, i128)>);
 
-async fn look(own: &Arc<dyn Reload>) -> Vec<Look> {
+async fn look(own: &Arc<dyn Reload>) -> Vec<FileState> {
     let files = own.files();
-    let looking = tokio::task::spawn_blocking(move || looks(&files));
+    let looking = tokio::task::spawn_blocking(move || file_states(&files));
     looking.await.unwrap_or_default()
 }
 
-fn looks(files: &[PathBuf]) -> Vec<Look> {
+fn file_states(files: &[PathBuf]) -> Vec<FileState> {
     let mut found = Vec::new();
     for path in files {
-        found.push(look_at(path));
+        found.push(file_state(path));
         if let Ok(entries) = fs::read_dir(path) {
             let mut inside: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
             inside.sort();
-            found.extend(inside.iter().map(|path| look_at(path)));
+            found.extend(inside.iter().map(|path| file_state(path)));
         }
     }
     found
 }
 
-fn look_at(path: &Path) -> Look {
+fn file_state(path: &Path) -> FileState {
     let nanoseconds =
         |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
     // Links are followed: what they lead to is what is read.
@@ -127,8 +127,8 @@ mod tests {
         fs::create_dir(&inner).unwrap();
         fs::write(inner.join("b"), "1").unwrap();
         let files = [file.clone(), inner.clone(), folder.path().join("none")];
-        let mut before = looks(&files);
-        assert_eq!(before, looks(&files));
+        let mut before = file_states(&files);
+        assert_eq!(before, file_states(&files));
         let changes: [&dyn Fn(); 5] = [
             &|| fs::write(&file, "22").unwrap(),
             &|| fs::write(inner.join("b"), "22").unwrap(),
@@ -138,7 +138,7 @@ mod tests {
         ];
         for change in changes {
             change();
-            let after = looks(&files);
+            let after = file_states(&files);
             assert_ne!(before, after);
             before = after;
         }

@@ -62,11 +62,11 @@ pub(super) async fn read(call: Call<'_>, members: &mut Members) -> Result<Value,
 /// `POST /sca/complete`: the PSU did it (SCA-4, SCA-10, SCA-18).
 pub(super) async fn complete(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let request = request(members);
-    let said = said(members, &call.in_use.snapshot.policy.account_ids);
+    let read = completion_members(members, &call.in_use.snapshot.policy.account_ids);
     members.finish()?;
     let opened = open(call, request)?;
     let pending = &opened.pending;
-    let Some((psu, corporate, consent, accounts)) = said else {
+    let Some((psu, corporate, consent, accounts)) = read else {
         return Err(ApiFault::NotJson("The body is not as it must be."));
     };
     let consent = judge_consent(members, pending, consent, accounts)?;
@@ -93,7 +93,7 @@ pub(super) async fn complete(call: Call<'_>, members: &mut Members) -> Result<Va
     Ok(json!({ "redirect_uri": sca::completed(pending, psu, corporate) }))
 }
 
-/// `POST /sca/fail`: the PSU gave up, or the bank said no (SCA-11).
+/// `POST /sca/fail`: the PSU gave up, or the bank refused (SCA-11).
 pub(super) async fn fail(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let request = request(members);
     let system = members.required(
@@ -140,7 +140,7 @@ fn open(call: Call<'_>, request: Option<String>) -> Result<Opened, ApiFault> {
     Ok(call.in_use.links.open(&request, call.context.clock.now())?)
 }
 
-type Said = (
+type CompletionMembers = (
     PsuId,
     Option<CorporateId>,
     Option<bool>,
@@ -148,7 +148,10 @@ type Said = (
 );
 
 /// The members of a completion, as far as they can be judged without the token.
-fn said(members: &mut Members, account_ids: &AccountIds) -> Option<Said> {
+fn completion_members(
+    members: &mut Members,
+    account_ids: &AccountIds,
+) -> Option<CompletionMembers> {
     let psu = members.required("psu_id", members::UUID, members::psu);
     let context = members.required("context", "PRIVATE or CORPORATE", context);
     let is_named = members.has("psu_corporate_id");
@@ -228,7 +231,7 @@ async fn keep(
     }
 }
 
-/// What was said of a completion, in one hash: all of it, and the defaults as if they had been said.
+/// The hash of a completion: of its members, and of the defaults of those that were left out.
 fn hash(kept: &StateStore, completed: &Completed) -> Hash {
     let psu = completed.psu.to_be_bytes();
     let corporate = completed.corporate.map(CorporateId::to_be_bytes);

@@ -1,5 +1,5 @@
-//! How the gateway is: /livez, /readyz, /metrics; and what it publishes: /openapi.json, and the keys that its assertions
-//! are checked by.
+//! The status of the gateway (/livez, /readyz, /metrics) and the documents that it publishes: /openapi.json, and the keys by which
+//! its assertions are checked.
 
 use super::{ControlContext, doors::StopSignal, fault};
 use crate::in_use::InUse;
@@ -12,7 +12,7 @@ use axum::{
 use serde_json::json;
 use std::sync::{Arc, atomic::Ordering};
 
-type Watched = (StopSignal, Arc<ControlContext>);
+type Status = (StopSignal, Arc<ControlContext>);
 
 /// The process runs.
 pub(super) async fn live() -> Response {
@@ -22,7 +22,7 @@ pub(super) async fn live() -> Response {
 /// Ready: the snapshot is in use, the public listener accepts, the gateway is not stopping, state can be kept and SCA be
 /// started. What is not well is said.
 pub(super) async fn ready(
-    State((shutdown, context)): State<Watched>,
+    State((shutdown, context)): State<Status>,
     Extension(in_use): Extension<Arc<InUse>>,
 ) -> Response {
     let stopping = shutdown
@@ -45,7 +45,7 @@ pub(super) async fn ready(
 }
 
 pub(super) async fn metrics(
-    State((_, context)): State<Watched>,
+    State((_, context)): State<Status>,
     Extension(in_use): Extension<Arc<InUse>>,
 ) -> impl IntoResponse {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
@@ -62,7 +62,7 @@ pub(super) async fn openapi(Extension(in_use): Extension<Arc<InUse>>) -> Respons
 }
 
 /// The keys that assertions are checked by (FWD-1, RFC 7517): none where there are no assertions.
-pub(super) async fn keys(State((_, context)): State<Watched>) -> impl IntoResponse {
+pub(super) async fn keys(State((_, context)): State<Status>) -> impl IntoResponse {
     let keys = context
         .asserter
         .as_ref()

@@ -4,7 +4,7 @@ use http::Method;
 
 use super::keys::{choice, name_or_group, read_deprecated, refuse_fixed_keys};
 use super::parameters::read_parameters;
-use super::{Entry, Origin};
+use super::{OperationEntry, Origin};
 use crate::config::section::Section;
 use crate::config::value::Value;
 use crate::interface::operations::{
@@ -22,7 +22,7 @@ const METHODS: [(&str, Method); 4] = [
 /// The group of an added operation that names none.
 const GROUP_OF_ADDED: &str = "other";
 /// Reads an entry whose name no built-in operation has.
-pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Option<Entry> {
+pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Option<OperationEntry> {
     let method = section
         .required("method")
         .and_then(|value| value.one_of(&METHODS));
@@ -57,7 +57,7 @@ pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Optio
     let group = group.unwrap_or(GROUP_OF_ADDED);
     let template = template?;
     let plain = Operation::added(name?, method?, template, group, role?).about(about);
-    Some(Entry {
+    Some(OperationEntry {
         place: path?.place().clone(),
         origin: Origin::Added,
         operation: Operation {

@@ -1,13 +1,13 @@
 //! An operation of the interface, with the keys that a deployment may change.
 
 use super::keys::{name_or_group, read_deprecated, refuse_fixed_keys};
-use super::{Entry, Origin};
+use super::{OperationEntry, Origin};
 use crate::config::section::Section;
 use crate::config::value::Value;
 use crate::interface::operations::{AnsweredBy, Operation};
 
 /// Reads an entry that has the name of a built-in operation.
-pub(super) fn read_built_in(section: &mut Section<'_>, operation: Operation) -> Entry {
+pub(super) fn read_built_in(section: &mut Section<'_>, operation: Operation) -> OperationEntry {
     let place = section.place_of("name");
     let path = section.optional("path");
     let template = path.as_ref().and_then(Value::as_str);
@@ -45,7 +45,7 @@ pub(super) fn read_built_in(section: &mut Section<'_>, operation: Operation) -> 
         Some(path) => operation.at(path),
         None => operation,
     };
-    Entry {
+    OperationEntry {
         origin: if template.is_some() {
             Origin::BuiltInMoved
         } else {

@@ -22,7 +22,7 @@ use self::added::read_added;
 use self::built_in::read_built_in;
 use self::keys::name_or_group;
 use super::document::Document;
-use super::fault::{Inspection, Place};
+use super::fault::{FilePosition, Inspection};
 use super::pem;
 use super::section::Section;
 use super::value::Value;
@@ -32,9 +32,9 @@ use crate::interface::operations::{self, Catalogue, Environment, Environments, O
 const SANDBOX_PATHS: &str = "/v1/sandbox";
 
 /// An entry of the file, and the place at which a fault of its path is shown.
-struct Entry {
+struct OperationEntry {
     operation: Operation,
-    place: Place,
+    place: FilePosition,
     origin: Origin,
 }
 
@@ -103,7 +103,9 @@ fn read(
                     .checked_sub(first)
                     .and_then(|index| places.get(index));
                 inspection.report(
-                    place.cloned().unwrap_or_else(|| Place::start_of(file)),
+                    place
+                        .cloned()
+                        .unwrap_or_else(|| FilePosition::start_of(file)),
                     fault.text,
                 );
             }
@@ -112,7 +114,7 @@ fn read(
 }
 
 /// An operation among the sandbox's paths must not exist in production (HTTP-1).
-fn check_environment(entry: &Entry, inspection: &Inspection) {
+fn check_environment(entry: &OperationEntry, inspection: &Inspection) {
     let operation = &entry.operation;
     let below = operation.path.strip_prefix(SANDBOX_PATHS);
     if below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -129,7 +131,7 @@ fn check_environment(entry: &Entry, inspection: &Inspection) {
 }
 
 /// The entries of the file that can be read. A built-in operation that an entry changes is removed from `untouched`.
-fn read_entries(values: &[Value<'_>], untouched: &mut Vec<Operation>) -> Vec<Entry> {
+fn read_entries(values: &[Value<'_>], untouched: &mut Vec<Operation>) -> Vec<OperationEntry> {
     let mut names = HashSet::new();
     let mut entries = Vec::new();
     for value in values {

@@ -12,7 +12,7 @@ use x509_parser::{
 
 /// One fault.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct Finding {
     pub(super) reason: Reason,
     /// The rule's id in docs/rules.yaml.
     pub(super) rule: &'static str,
@@ -45,7 +45,7 @@ const BROKEN_HASHES: [Oid<'static>; 4] = [
 
 /// Collects faults.
 #[derive(Default)]
-struct Faults(Vec<Found>);
+struct Faults(Vec<Finding>);
 
 impl Faults {
     fn judge<T>(
@@ -63,7 +63,7 @@ impl Faults {
             CertificateFault::NotYetValid(at) => format!("it begins at {}", date(*at)),
             other => other.to_string(),
         };
-        self.0.push(Found {
+        self.0.push(Finding {
             reason: fault.reason(),
             rule,
             text,
@@ -80,7 +80,7 @@ pub(super) fn all(
     way: &Way,
     has_anchors: bool,
     at: Timestamp,
-) -> Vec<Found> {
+) -> Vec<Finding> {
     let mut found = Faults::default();
     certificate_itself(certificate, rest, &mut found);
     if has_anchors {

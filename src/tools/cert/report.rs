@@ -1,6 +1,6 @@
 //! What a certificate says, for people.
 
-use super::faults::Found;
+use super::faults::Finding;
 use crate::{
     clock::Timestamp,
     interface::headers::date,
@@ -72,7 +72,7 @@ pub(super) fn write(
 }
 
 pub(super) fn write_faults(
-    faults: &[Found],
+    faults: &[Finding],
     has_anchors: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {

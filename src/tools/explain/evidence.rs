@@ -1,6 +1,6 @@
 //! What was found in each check, in a line or two.
 
-use super::judge::Judged;
+use super::judge::JudgedRequest;
 use crate::{
     admission::{Stage, Verdict},
     clock::Timestamp,
@@ -14,7 +14,7 @@ use crate::{
 use http::HeaderMap;
 
 /// What stands beside a check that holds.
-pub(super) fn of(stage: Stage, request: &SavedRequest, judged: &Judged) -> Vec<String> {
+pub(super) fn of(stage: Stage, request: &SavedRequest, judged: &JudgedRequest) -> Vec<String> {
     let operation = judged.record.operation().map(AsRef::as_ref);
     let certificate = judged.record.certificate().map(AsRef::as_ref);
     match stage {
@@ -149,7 +149,7 @@ fn role(operation: &Operation) -> &'static str {
     }
 }
 
-fn signed(all: &HeaderMap, judged: &Judged) -> String {
+fn signed(all: &HeaderMap, judged: &JudgedRequest) -> String {
     let value = all
         .get(&headers::SIGNATURE.name)
         .map(http::HeaderValue::as_bytes);

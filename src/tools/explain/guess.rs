@@ -2,7 +2,7 @@
 //!
 //! Invariant: nothing here admits anything. The pipeline has spoken; this only looks for what the caller did instead.
 
-use super::judge::Judged;
+use super::judge::JudgedRequest;
 use crate::{
     interface::headers::{self, encoded_word, signature::Signature},
     tools::saved::SavedRequest,
@@ -16,7 +16,11 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use sha2::{Digest, Sha256};
 
 /// What the signature does verify over, and what was done otherwise.
-pub(super) fn meant(request: &SavedRequest, judged: &Judged, theirs: Option<&[u8]>) -> Vec<String> {
+pub(super) fn meant(
+    request: &SavedRequest,
+    judged: &JudgedRequest,
+    theirs: Option<&[u8]>,
+) -> Vec<String> {
     let Some(found) = Material::of(request, judged) else {
         return Vec::new();
     };
@@ -37,7 +41,7 @@ pub(super) fn meant(request: &SavedRequest, judged: &Judged, theirs: Option<&[u8
 }
 
 /// What is wrong where the string is right.
-pub(super) fn beyond(request: &SavedRequest, judged: &Judged, ours: &[u8]) -> String {
+pub(super) fn beyond(request: &SavedRequest, judged: &JudgedRequest, ours: &[u8]) -> String {
     let found = Material::of(request, judged).and_then(|found| found.otherwise(ours));
     found.unwrap_or_else(|| {
         "sign with the private key of the certificate that is sent, PKCS#1 v1.5 with SHA-256 over the string itself".to_owned()
@@ -52,7 +56,7 @@ struct Material<'a> {
 }
 
 impl<'a> Material<'a> {
-    fn of(request: &'a SavedRequest, judged: &'a Judged) -> Option<Self> {
+    fn of(request: &'a SavedRequest, judged: &'a JudgedRequest) -> Option<Self> {
         let header = request.headers.get(&headers::SIGNATURE.name)?;
         let header = encoded_word::decode(header.as_bytes()).ok()?;
         let signature = Signature::parse(&header).ok()?;

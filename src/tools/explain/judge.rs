@@ -49,7 +49,7 @@ pub(super) struct Holds {
 }
 
 /// What came of it.
-pub(super) struct Judged {
+pub(super) struct JudgedRequest {
     pub(super) moment: Moment,
     pub(super) record: Record,
     pub(super) verdict: Result<Holds, Refusal>,
@@ -65,7 +65,7 @@ pub(super) fn judge(
     request: &SavedRequest,
     world: &Snapshot,
     moment: Moment,
-) -> io::Result<Judged> {
+) -> io::Result<JudgedRequest> {
     // A saved request's method was read as one.
     let method = request.method.parse::<Method>().unwrap_or_default();
     let head = head(request, &method);
@@ -79,7 +79,7 @@ pub(super) fn judge(
         answered_by: proven.operation().answered_by,
         observed: proven.waived().collect(),
     });
-    Ok(Judged {
+    Ok(JudgedRequest {
         moment,
         record,
         verdict,

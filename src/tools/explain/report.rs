@@ -3,7 +3,7 @@
 use super::{
     difference::{self, Difference},
     evidence, guess,
-    judge::{Judged, Moment},
+    judge::{JudgedRequest, Moment},
 };
 use crate::{
     admission::{Snapshot, Stage, Verdict},
@@ -20,7 +20,7 @@ const INDENT: &str = "                          ";
 
 pub(super) fn write(
     request: &SavedRequest,
-    judged: &Judged,
+    judged: &JudgedRequest,
     world: &Snapshot,
     theirs: Option<&[u8]>,
     out: &mut dyn Write,
@@ -90,7 +90,7 @@ fn what_was_read(
     writeln!(out, "judged for the {environment} as of {at} ({whose})\n")
 }
 
-fn checks(request: &SavedRequest, judged: &Judged, out: &mut dyn Write) -> io::Result<()> {
+fn checks(request: &SavedRequest, judged: &JudgedRequest, out: &mut dyn Write) -> io::Result<()> {
     for check in judged.record.checks() {
         let lines = match check.verdict {
             Verdict::Held => evidence::of(check.stage, request, judged),
@@ -146,7 +146,7 @@ fn refused(refusal: &Refusal, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "  more: portvakt explain {}", reason.slug())
 }
 
-fn not_judged(judged: &Judged, world: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
+fn not_judged(judged: &JudgedRequest, world: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
     let made = |stage: &Stage| {
         judged
             .record
@@ -167,7 +167,7 @@ fn not_judged(judged: &Judged, world: &Snapshot, out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-fn signing_string(judged: &Judged, out: &mut dyn Write) -> io::Result<()> {
+fn signing_string(judged: &JudgedRequest, out: &mut dyn Write) -> io::Result<()> {
     let Some(ours) = &judged.signing_string else {
         return writeln!(
             out,
@@ -196,7 +196,7 @@ fn compared(
     ours: &[u8],
     theirs: &[u8],
     request: &SavedRequest,
-    judged: &Judged,
+    judged: &JudgedRequest,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let Some(found) = difference::first(ours, theirs) else {
