@@ -132,6 +132,9 @@ mod payload;
 // Is the sender within the general rates (QUO-12)?
 mod rate;
 
+// The checks of the sender, one after the other.
+mod sender;
+
 // A request that passed every check that needs no state.
 mod proven;
 // A request whose sender is known.
@@ -171,15 +174,12 @@ pub use stage::Stage;
 pub use trial::Trial;
 
 use crate::{
-    interface::{
-        Reason, Refusal,
-        operations::{AnsweredBy, Operation},
-    },
+    interface::{Refusal, operations::AnsweredBy},
     sca::Links,
     state::StateStore,
 };
-use envelope::Envelope;
 use proven::{Evidence, ProvenRequest, Sender};
+use sender::{OfSender, of_sender};
 use std::sync::Arc;
 
 /// The result of an admission.
@@ -297,121 +297,6 @@ pub async fn authorise(
     let admitted = Admitted::new(request, Arc::clone(links), grant, claim);
     trial.record.note_admitted(named_fixes, &admitted);
     Ok(Admission::Forward(admitted))
-}
-
-/// The evidence of the checks that judge the sender.
-struct OfSender {
-    tpp: Judged<Tpp>,
-    entitled: Judged<Entitled>,
-    signed: Judged<Signed>,
-    of_signer: OfSigner,
-}
-
-/// Judges the sender: the certificate, and by the certificate the signature, and by both the rest.
-async fn of_sender(
-    head: &Head<'_>,
-    envelope: &Envelope,
-    operation: &Operation,
-    trial: &mut Trial<'_>,
-) -> Result<OfSender, Refusal> {
-    let world = trial.world;
-    let tpp = certificate::identify(head, &world.trust, &world.rates, trial.received());
-    let tpp = trial.judge(Stage::Certificate, tpp)?;
-    let (entitled, signed) = match &tpp {
-        Judged::Held(tpp) => {
-            trial.record.note_certificate(tpp.certificate());
-            (
-                trial.judge(Stage::Role, role::judge(tpp, operation))?,
-                trial.judge(Stage::Signature, signature::verify(head, tpp, world))?,
-            )
-        }
-        Judged::Waived(_, because) => (
-            trial.pass_over(Stage::Role, because),
-            trial.pass_over(Stage::Signature, because),
-        ),
-        Judged::NotJudged(_) => return Err(unjudged()),
-    };
-    let of_signer = match (&tpp, &signed) {
-        (Judged::Held(tpp), Judged::Held(_)) => of_signer(envelope, tpp, operation, trial).await?,
-        (Judged::Waived(_, because), _) | (_, Judged::Waived(_, because)) => {
-            of_nobody(because, trial)?
-        }
-        _ => return Err(unjudged()),
-    };
-    Ok(OfSender {
-        tpp,
-        entitled,
-        signed,
-        of_signer,
-    })
-}
-
-/// The evidence of the checks that judge a TPP whose signature was verified.
-struct OfSigner {
-    within_rate: Judged<WithinRate>,
-    registered: Judged<Registered>,
-    unrevoked: Judged<Unrevoked>,
-    redirectable: Judged<Redirectable>,
-}
-
-/// The checks between the signature and the body. A certificate is public: only who signed with its key is judged.
-async fn of_signer(
-    envelope: &Envelope,
-    tpp: &Tpp,
-    operation: &Operation,
-    trial: &mut Trial<'_>,
-) -> Result<OfSigner, Refusal> {
-    let world = trial.world;
-    let policy = &world.policy;
-    let at = trial.received();
-    let within_rate = world.rates.tpp(tpp.certificate().tpp_id());
-    let within_rate = trial.judge(Stage::TppRate, within_rate)?;
-    let registered = match &world.registers {
-        None => Judged::switched_off(policy.environment)?,
-        Some(registers) => {
-            let found = register::judge(tpp, operation, registers, at);
-            trial.judge(Stage::Register, found)?
-        }
-    };
-    let unrevoked = match world.trust.revocation() {
-        None => Judged::switched_off(policy.environment)?,
-        Some(revocation) => {
-            let found = revocation::judge(tpp, operation, policy, revocation, at).await;
-            trial.judge(Stage::Revocation, found)?
-        }
-    };
-    let redirectable = redirect::judge(envelope, tpp, policy);
-    let redirectable = trial.judge(Stage::Redirect, redirectable)?;
-    Ok(OfSigner {
-        within_rate,
-        registered,
-        unrevoked,
-        redirectable,
-    })
-}
-
-/// The same where certificate or signature were waived: there is no TPP to judge.
-fn of_nobody(because: &Waiver, trial: &mut Trial<'_>) -> Result<OfSigner, Refusal> {
-    let world = trial.world;
-    let environment = world.policy.environment;
-    Ok(OfSigner {
-        within_rate: trial.pass_over(Stage::TppRate, because),
-        registered: match &world.registers {
-            Some(_) => trial.pass_over(Stage::Register, because),
-            None => Judged::switched_off(environment)?,
-        },
-        unrevoked: match world.trust.revocation() {
-            Some(_) => trial.pass_over(Stage::Revocation, because),
-            None => Judged::switched_off(environment)?,
-        },
-        redirectable: trial.pass_over(Stage::Redirect, because),
-    })
-}
-
-/// A check that another one needs was neither made nor waived. The stages leave none so; should that ever change, the
-/// request is refused.
-fn unjudged() -> Refusal {
-    Refusal::new(Reason::Internal).for_operator("a check of the sender was not made")
 }
 
 // It needs the development PKI.

@@ -1,0 +1,123 @@
+//! The checks of the sender, in their order: certificate, role, signature, and by these rate, register, revocation and
+//! redirect host.
+
+use super::{
+    Entitled, Head, Judged, Redirectable, Registered, Signed, Stage, Tpp, Trial, Unrevoked, Waiver,
+    WithinRate, certificate, envelope::Envelope, redirect, register, revocation, role, signature,
+};
+use crate::interface::{Reason, Refusal, operations::Operation};
+
+/// The evidence of the checks that judge the sender.
+pub(super) struct OfSender {
+    pub(super) tpp: Judged<Tpp>,
+    pub(super) entitled: Judged<Entitled>,
+    pub(super) signed: Judged<Signed>,
+    pub(super) of_signer: OfSigner,
+}
+
+/// Judges the sender: the certificate, and by the certificate the signature, and by both the rest.
+pub(super) async fn of_sender(
+    head: &Head<'_>,
+    envelope: &Envelope,
+    operation: &Operation,
+    trial: &mut Trial<'_>,
+) -> Result<OfSender, Refusal> {
+    let world = trial.world;
+    let tpp = certificate::identify(head, &world.trust, &world.rates, trial.received());
+    let tpp = trial.judge(Stage::Certificate, tpp)?;
+    let (entitled, signed) = match &tpp {
+        Judged::Held(tpp) => {
+            trial.record.note_certificate(tpp.certificate());
+            (
+                trial.judge(Stage::Role, role::judge(tpp, operation))?,
+                trial.judge(Stage::Signature, signature::verify(head, tpp, world))?,
+            )
+        }
+        Judged::Waived(_, because) => (
+            trial.pass_over(Stage::Role, because),
+            trial.pass_over(Stage::Signature, because),
+        ),
+        Judged::NotJudged(_) => return Err(unjudged()),
+    };
+    let of_signer = match (&tpp, &signed) {
+        (Judged::Held(tpp), Judged::Held(_)) => of_signer(envelope, tpp, operation, trial).await?,
+        (Judged::Waived(_, because), _) | (_, Judged::Waived(_, because)) => {
+            of_unknown(because, trial)?
+        }
+        _ => return Err(unjudged()),
+    };
+    Ok(OfSender {
+        tpp,
+        entitled,
+        signed,
+        of_signer,
+    })
+}
+
+/// The evidence of the checks that judge a TPP whose signature was verified.
+pub(super) struct OfSigner {
+    pub(super) within_rate: Judged<WithinRate>,
+    pub(super) registered: Judged<Registered>,
+    pub(super) unrevoked: Judged<Unrevoked>,
+    pub(super) redirectable: Judged<Redirectable>,
+}
+
+/// The checks between the signature and the body. A certificate is public: only a sender that signed with its key is judged.
+async fn of_signer(
+    envelope: &Envelope,
+    tpp: &Tpp,
+    operation: &Operation,
+    trial: &mut Trial<'_>,
+) -> Result<OfSigner, Refusal> {
+    let world = trial.world;
+    let policy = &world.policy;
+    let at = trial.received();
+    let within_rate = world.rates.tpp(tpp.certificate().tpp_id());
+    let within_rate = trial.judge(Stage::TppRate, within_rate)?;
+    let registered = match &world.registers {
+        None => Judged::switched_off(policy.environment)?,
+        Some(registers) => {
+            let found = register::judge(tpp, operation, registers, at);
+            trial.judge(Stage::Register, found)?
+        }
+    };
+    let unrevoked = match world.trust.revocation() {
+        None => Judged::switched_off(policy.environment)?,
+        Some(revocation) => {
+            let found = revocation::judge(tpp, operation, policy, revocation, at).await;
+            trial.judge(Stage::Revocation, found)?
+        }
+    };
+    let redirectable = redirect::judge(envelope, tpp, policy);
+    let redirectable = trial.judge(Stage::Redirect, redirectable)?;
+    Ok(OfSigner {
+        within_rate,
+        registered,
+        unrevoked,
+        redirectable,
+    })
+}
+
+/// The same where certificate or signature were waived: there is no TPP to judge.
+fn of_unknown(because: &Waiver, trial: &mut Trial<'_>) -> Result<OfSigner, Refusal> {
+    let world = trial.world;
+    let environment = world.policy.environment;
+    Ok(OfSigner {
+        within_rate: trial.pass_over(Stage::TppRate, because),
+        registered: match &world.registers {
+            Some(_) => trial.pass_over(Stage::Register, because),
+            None => Judged::switched_off(environment)?,
+        },
+        unrevoked: match world.trust.revocation() {
+            Some(_) => trial.pass_over(Stage::Revocation, because),
+            None => Judged::switched_off(environment)?,
+        },
+        redirectable: trial.pass_over(Stage::Redirect, because),
+    })
+}
+
+/// A check that another one needs was neither made nor waived. The stages leave none so; should that ever change, the
+/// request is refused.
+fn unjudged() -> Refusal {
+    Refusal::new(Reason::Internal).for_operator("a check of the sender was not made")
+}
