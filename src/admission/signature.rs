@@ -11,6 +11,7 @@ use crate::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::HeaderValue;
+use std::borrow::Cow;
 
 /// The name under which the request target is signed (SIG-6).
 const REQUEST_TARGET: &str = "(request-target)";
@@ -41,31 +42,29 @@ impl Signed {
 /// header that the request does not have has an empty value here; [`prove`](super::prove) refuses it. `None` where the
 /// Signature header cannot be read (SIG-2, SIG-10): then the signed parts are unknown, and `prove` says why.
 pub fn signing_string(head: &Head<'_>) -> Option<Vec<u8>> {
-    let value = headers::SIGNATURE.get(&head.fields)?;
-    let value = encoded_word::decode(value.as_bytes()).ok()?;
-    let signature = Signature::parse(&value).ok()?;
-    Some(written(head, &signature, HeaderValues::All))
+    let value = decode(head).ok()?;
+    let signature = parse(&value).ok()?;
+    Some(SignedRequest { head, signature }.string(HeaderValues::All))
 }
 
 /// Once it verifies, the certificate is kept, so that the TPP's next request costs no chain (CRT-12).
 pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, world: &Snapshot) -> Result<Signed, Refusal> {
     let policy = &world.policy;
-    let value = headers::SIGNATURE
-        .get(&head.fields)
-        .map(HeaderValue::as_bytes)
-        .unwrap_or_default();
-    let malformed = |text: String| fault(Reason::SignatureMalformed, text);
-    let value = encoded_word::decode(value).map_err(|why| malformed(why.to_string()))?;
-    let signature = Signature::parse(&value).map_err(|why| malformed(why.to_string()))?;
-    if let Some(refusal) = Refusal::of(faults(head, tpp, policy, &signature)) {
+    let value = decode(head)?;
+    let request = SignedRequest {
+        head,
+        signature: parse(&value)?,
+    };
+    if let Some(refusal) = Refusal::of(request.faults(tpp, policy)) {
         return Err(refusal);
     }
-    let signing_string = written(head, &signature, HeaderValues::All);
-    if let Some(verified) = verified(tpp, &signature, &signing_string) {
+    let signing_string = request.string(HeaderValues::All);
+    let signature = &request.signature;
+    if let Some(verified) = verified(tpp, signature, &signing_string) {
         tpp.certificate().remember_issuer(signature.issuer);
         world.trust.keep(&verified, head.slot);
         return Ok(Signed {
-            headers: listed(&signature),
+            headers: listed(signature),
         });
     }
     let text = "it does not verify over the signing string that the gateway built from the request and the list in headers";
@@ -73,11 +72,29 @@ pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, world: &Snapshot) -> Result<Sig
     Err(match policy.environment {
         // SIG-13. Personal values are left out even here: no error repeats one.
         Environment::Sandbox => {
-            let shown = written(head, &signature, HeaderValues::WithoutPersonal);
+            let shown = request.string(HeaderValues::WithoutPersonal);
             refusal.with_signing_string(String::from_utf8_lossy(&shown).into_owned())
         }
         Environment::Production => refusal,
     })
+}
+
+/// SIG-10: the value of Signature, where it stands in encoded words without them.
+fn decode<'h>(head: &Head<'h>) -> Result<Cow<'h, [u8]>, Fault> {
+    let value = headers::SIGNATURE.get(&head.fields);
+    let value = value.map(HeaderValue::as_bytes).unwrap_or_default();
+    encoded_word::decode(value).map_err(|why| fault(Reason::SignatureMalformed, why.to_string()))
+}
+
+/// SIG-2.
+fn parse(value: &[u8]) -> Result<Signature<'_>, Fault> {
+    Signature::parse(value).map_err(|why| fault(Reason::SignatureMalformed, why.to_string()))
+}
+
+/// A request, and the signature that it carries.
+struct SignedRequest<'a> {
+    head: &'a Head<'a>,
+    signature: Signature<'a>,
 }
 
 /// The list of headers as it is passed on.
@@ -87,65 +104,104 @@ fn listed(signature: &Signature<'_>) -> String {
     list
 }
 
-/// The faults that need no arithmetic, in the order of the rules.
-fn faults(head: &Head<'_>, tpp: &Tpp, policy: &Policy, signature: &Signature<'_>) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    let certificate = tpp.certificate();
-    if !certificate.has_serial(signature.serial) {
-        let text = format!(
-            "keyId must name the certificate's serial number, in hexadecimal: SN={}",
-            certificate.serial_hex()
-        );
-        faults.push(fault(Reason::SignatureKeyMismatch, text));
+impl SignedRequest<'_> {
+    /// The faults that need no arithmetic, in the order of the rules.
+    fn faults(&self, tpp: &Tpp, policy: &Policy) -> Vec<Fault> {
+        let (head, signature) = (self.head, &self.signature);
+        let mut faults = Vec::new();
+        let certificate = tpp.certificate();
+        if !certificate.has_serial(signature.serial) {
+            let text = format!(
+                "keyId must name the certificate's serial number, in hexadecimal: SN={}",
+                certificate.serial_hex()
+            );
+            faults.push(fault(Reason::SignatureKeyMismatch, text));
+        }
+        if let Err(mismatch) = certificate.has_issuer(signature.issuer) {
+            let text = format!(
+                "keyId must name the certificate's issuer: CA={}; {mismatch}",
+                certificate.issuer()
+            );
+            faults.push(fault(Reason::SignatureKeyMismatch, text));
+        }
+        if !signature.algorithm.eq_ignore_ascii_case(b"rsa-sha256") {
+            faults.push(fault(
+                Reason::SignatureAlgorithmUnsupported,
+                "algorithm must be rsa-sha256".into(),
+            ));
+        }
+        let absent: Vec<_> = signature
+            .headers
+            .iter()
+            .filter(|name| !self.is_present(name))
+            .copied()
+            .collect();
+        if !absent.is_empty() {
+            let text = format!(
+                "headers lists {}, which the request does not have",
+                absent.join(", ")
+            );
+            faults.push(fault(Reason::SignatureMalformed, text));
+        }
+        let signed = headers::SIGNED.iter();
+        let signed = signed.filter(|header| header.get(&head.fields).is_some());
+        let also = policy.also_signed.iter().map(String::as_str);
+        let left_out: Vec<_> = signed
+            .map(|header| header.name.as_str())
+            .chain(also.filter(|name| self.is_present(name)))
+            .filter(|name| !signature.lists(name))
+            .collect();
+        if !left_out.is_empty() {
+            let text = format!(
+                "headers leaves out {}: what is in the request must be signed",
+                left_out.join(", ")
+            );
+            faults.push(fault(Reason::SignatureCoverage, text));
+        }
+        faults
     }
-    if let Err(mismatch) = certificate.has_issuer(signature.issuer) {
-        let text = format!(
-            "keyId must name the certificate's issuer: CA={}; {mismatch}",
-            certificate.issuer()
-        );
-        faults.push(fault(Reason::SignatureKeyMismatch, text));
-    }
-    if !signature.algorithm.eq_ignore_ascii_case(b"rsa-sha256") {
-        faults.push(fault(
-            Reason::SignatureAlgorithmUnsupported,
-            "algorithm must be rsa-sha256".into(),
-        ));
-    }
-    let absent: Vec<_> = signature
-        .headers
-        .iter()
-        .filter(|name| !is_present(head, name))
-        .copied()
-        .collect();
-    if !absent.is_empty() {
-        let text = format!(
-            "headers lists {}, which the request does not have",
-            absent.join(", ")
-        );
-        faults.push(fault(Reason::SignatureMalformed, text));
-    }
-    let signed = headers::SIGNED.iter();
-    let signed = signed.filter(|header| header.get(&head.fields).is_some());
-    let also = policy.also_signed.iter().map(String::as_str);
-    let left_out: Vec<_> = signed
-        .map(|header| header.name.as_str())
-        .chain(also.filter(|name| is_present(head, name)))
-        .filter(|name| !signature.lists(name))
-        .collect();
-    if !left_out.is_empty() {
-        let text = format!(
-            "headers leaves out {}: what is in the request must be signed",
-            left_out.join(", ")
-        );
-        faults.push(fault(Reason::SignatureCoverage, text));
-    }
-    faults
-}
 
-fn is_present(head: &Head<'_>, name: &str) -> bool {
-    name == REQUEST_TARGET
-        || head.fields.named(name).next().is_some()
-        || name.eq_ignore_ascii_case("host") && head.host().is_some()
+    fn is_present(&self, name: &str) -> bool {
+        name == REQUEST_TARGET
+            || self.head.fields.named(name).next().is_some()
+            || name.eq_ignore_ascii_case("host") && self.head.host().is_some()
+    }
+
+    /// The signing string (SIG-8).
+    fn string(&self, values: HeaderValues) -> Vec<u8> {
+        let mut text = Vec::with_capacity(512);
+        for (index, name) in self.signature.headers.iter().enumerate() {
+            if index > 0 {
+                text.push(b'\n');
+            }
+            append_in_lower_case(name, &mut text);
+            text.extend_from_slice(b": ");
+            if *name == REQUEST_TARGET {
+                append_in_lower_case(self.head.method.as_str(), &mut text);
+                text.push(b' ');
+                text.extend_from_slice(self.head.target);
+            } else if values == HeaderValues::WithoutPersonal
+                && headers::find(name).is_none_or(|header| header.personal)
+            {
+                text.extend_from_slice(b"(not repeated here)");
+            } else {
+                self.append_value(name, &mut text);
+            }
+        }
+        text
+    }
+
+    fn append_value(&self, name: &str, text: &mut Vec<u8>) {
+        if name.eq_ignore_ascii_case("host") {
+            return text.extend_from_slice(self.head.host().unwrap_or_default());
+        }
+        for (index, value) in self.head.fields.named(name).enumerate() {
+            if index > 0 {
+                text.extend_from_slice(b", ");
+            }
+            text.extend_from_slice(headers::trim(value.as_bytes()));
+        }
+    }
 }
 
 /// Whose values stand in a signing string.
@@ -155,47 +211,11 @@ enum HeaderValues {
     WithoutPersonal,
 }
 
-/// The signing string (SIG-8).
-fn written(head: &Head<'_>, signature: &Signature<'_>, values: HeaderValues) -> Vec<u8> {
-    let mut text = Vec::with_capacity(512);
-    for (index, name) in signature.headers.iter().enumerate() {
-        if index > 0 {
-            text.push(b'\n');
-        }
-        append_in_lower_case(name, &mut text);
-        text.extend_from_slice(b": ");
-        if *name == REQUEST_TARGET {
-            append_in_lower_case(head.method.as_str(), &mut text);
-            text.push(b' ');
-            text.extend_from_slice(head.target);
-        } else if values == HeaderValues::WithoutPersonal
-            && headers::find(name).is_none_or(|header| header.personal)
-        {
-            text.extend_from_slice(b"(not repeated here)");
-        } else {
-            append_value(head, name, &mut text);
-        }
-    }
-    text
-}
-
 fn append_in_lower_case(name: &str, text: &mut Vec<u8>) {
     let begin = text.len();
     text.extend_from_slice(name.as_bytes());
     if let Some(written) = text.get_mut(begin..) {
         written.make_ascii_lowercase();
-    }
-}
-
-fn append_value(head: &Head<'_>, name: &str, text: &mut Vec<u8>) {
-    if name.eq_ignore_ascii_case("host") {
-        return text.extend_from_slice(head.host().unwrap_or_default());
-    }
-    for (index, value) in head.fields.named(name).enumerate() {
-        if index > 0 {
-            text.extend_from_slice(b", ");
-        }
-        text.extend_from_slice(headers::trim(value.as_bytes()));
     }
 }
 
