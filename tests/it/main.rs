@@ -112,6 +112,9 @@ mod properties;
 /// Names, as others print them.
 mod names;
 
+/// Headers that are parsed once.
+mod parsed_once;
+
 /// Other people's signers.
 mod signers;
 

@@ -1,0 +1,183 @@
+//! Each header of a request is looked up in one function, and the types that it is parsed into are made in one.
+//!
+//! It reads the sources of the way from the listener to the core. Tools, which read saved requests, are no part of it, nor
+//! is the control listener, whose callers name PSUs in JSON.
+
+use std::{fs, path::Path};
+
+/// The layers that a request passes.
+const LAYERS: [&str; 8] = [
+    "admission",
+    "gateway",
+    "sca",
+    "signing",
+    "state",
+    "telemetry",
+    "trust",
+    "config",
+];
+
+/// Each call that looks a header up or parses it, and the one file that makes it. X-Request-ID alone is in two: an answer
+/// repeats it even where the request is refused before its headers are judged (ERR-5).
+const ONCE: [(&str, &[&str]); 19] = [
+    (
+        "RequestId::parse",
+        &["admission/envelope/forms.rs", "gateway/gate.rs"],
+    ),
+    ("SessionId::parse", &["admission/envelope/forms.rs"]),
+    ("RedirectUri::parse", &["admission/envelope/forms.rs"]),
+    ("PsuId::parse", &["admission/envelope/forms.rs"]),
+    ("CorporateId::parse", &["admission/envelope/forms.rs"]),
+    ("PsuContext::parse", &["admission/envelope/forms.rs"]),
+    (
+        "choices::redirect_preferred",
+        &["admission/envelope/forms.rs"],
+    ),
+    ("choices::is_psu_method", &["admission/envelope/forms.rs"]),
+    ("uuid_form::is_valid", &["admission/envelope/forms.rs"]),
+    ("network::address", &["admission/envelope/forms.rs"]),
+    ("network::port", &["admission/envelope/forms.rs"]),
+    ("network::is_location", &["admission/envelope/forms.rs"]),
+    ("accept_fix::parse", &["admission/envelope/forms.rs"]),
+    ("date::parse", &["admission/envelope/forms.rs"]),
+    ("accept::allows_json", &["admission/envelope/content.rs"]),
+    ("content::is_utf8_json", &["admission/envelope/content.rs"]),
+    ("digest::check", &["admission/body.rs"]),
+    ("encoded_word::decode", &["admission/signature.rs"]),
+    ("Signature::parse", &["admission/signature.rs"]),
+];
+
+/// The headers whose values only the envelope fetches.
+const OF_THE_ENVELOPE: [&str; 12] = [
+    "TPP_SESSION_ID",
+    "TPP_REDIRECT_URI",
+    "TPP_REDIRECT_PREFERRED",
+    "PSU_ID",
+    "PSU_CORPORATE_ID",
+    "PSU_CONTEXT",
+    "PSU_IP_ADDRESS",
+    "PSU_IP_PORT",
+    "PSU_DEVICE_ID",
+    "PSU_HTTP_METHOD",
+    "PSU_GEO_LOCATION",
+    "DATE",
+];
+
+/// What fetches a value of a request's header by a constant's name.
+const FETCHES: [&str; 4] = [".get(&", ".get_filled(&", ".values(&", ".count(&"];
+
+/// Look-ups by any header of the table outside the envelope: 51 before each was parsed once, and at most half of it since.
+const MOST_LOOK_UPS: usize = 25;
+
+#[test]
+fn each_header_is_parsed_in_one_place() {
+    let sources = sources();
+    for (call, files) in ONCE {
+        let found = sources.iter().flat_map(|(file, text)| {
+            let times = calls(text, call);
+            std::iter::repeat_n(file.as_str(), times)
+        });
+        assert_eq!(found.collect::<Vec<_>>(), files, "{call}");
+    }
+}
+
+#[test]
+fn only_the_envelope_fetches_what_it_parses() {
+    let outside = outside_the_envelope();
+    for header in OF_THE_ENVELOPE {
+        for (file, text) in &outside {
+            for fetch in FETCHES {
+                let fetched = format!("headers::{header}{fetch}");
+                assert!(!text.contains(&fetched), "{file} fetches {header}");
+            }
+            let by_name = format!("(&headers::{header}");
+            assert!(!text.contains(&by_name), "{file} fetches {header}");
+        }
+    }
+}
+
+#[test]
+fn few_look_a_header_up_again() {
+    let look_ups: Vec<_> = outside_the_envelope()
+        .into_iter()
+        .map(|(file, text)| {
+            let by_header = FETCHES.map(|fetch| {
+                let fields = ["head.fields)", "self.fields)", "self.head.fields)"];
+                fields.map(|fields| text.matches(&format!("{fetch}{fields}")).count())
+            });
+            let by_name = [
+                ".fields.named(",
+                ".fields.all(",
+                ".fields.present(",
+                ".fields.map(",
+                "head.host()",
+                "self.host()",
+                "get_header(&headers::",
+                "head.get(&headers::",
+                "headers.get(&headers::",
+            ];
+            let by_name = by_name.map(|call| text.matches(call).count());
+            let times: usize = by_header.iter().flatten().chain(&by_name).sum();
+            (file, times)
+        })
+        .filter(|(_, times)| *times > 0)
+        .collect();
+    let all: usize = look_ups.iter().map(|(_, times)| times).sum();
+    println!("{all} look-ups outside the envelope: {look_ups:?}");
+    assert!((10..=MOST_LOOK_UPS).contains(&all), "{all}: {look_ups:?}");
+}
+
+fn outside_the_envelope() -> Vec<(String, String)> {
+    let mut sources = sources();
+    sources.retain(|(file, _)| !file.starts_with("admission/envelope/"));
+    sources
+}
+
+/// How often a function is named whole.
+fn calls(text: &str, call: &str) -> usize {
+    let begins = |at: usize| {
+        let before = text[..at].chars().next_back();
+        before.is_none_or(|before| !before.is_alphanumeric() && before != '_')
+    };
+    let found = text.match_indices(call).map(|(at, _)| at);
+    found
+        .filter(|at| begins(*at))
+        .filter(|at| !text[at + call.len()..].starts_with(|next: char| next.is_alphanumeric()))
+        .count()
+}
+
+/// Each source of the layers, without comments, line breaks and its tests, in order.
+fn sources() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut sources = Vec::new();
+    for layer in LAYERS {
+        collect(&root, &root.join(layer), &mut sources);
+    }
+    sources.sort();
+    assert!(sources.len() > 100, "the sources are elsewhere");
+    sources
+}
+
+fn collect(root: &Path, folder: &Path, sources: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path
+            .strip_prefix(root)
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned();
+        if path.is_dir() {
+            collect(root, &path, sources);
+        } else if !name.contains("tests") {
+            let text = fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+            let lines = code
+                .lines()
+                .filter(|line| !line.trim_start().starts_with("//"));
+            let words: Vec<_> = lines.flat_map(str::split_whitespace).collect();
+            let text = words.join(" ").replace(" .", ".").replace("( ", "(");
+            sources.push((name, text));
+        }
+    }
+}
