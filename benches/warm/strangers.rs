@@ -8,7 +8,10 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use http::HeaderMap;
 use portvakt::{
     admission::{self, Framing, Head, Outcome, Record, Trial},
-    interface::{Reason, headers::Fields},
+    interface::{
+        Reason,
+        headers::{Fields, RequestId},
+    },
     telemetry::Finished,
     tools::tpp::SignedRequest,
     trust::Slot,
@@ -29,6 +32,7 @@ pub(crate) struct Stranger<'a> {
 struct Sent {
     target: String,
     headers: HeaderMap,
+    request_id: Option<RequestId>,
     raw: Vec<u8>,
 }
 
@@ -46,8 +50,10 @@ impl<'a> Stranger<'a> {
         let requests = (0..count).map(|number| {
             let mut request = warm.request.clone();
             change(&mut request, number);
+            let headers = headers(&request);
             Sent {
-                headers: headers(&request),
+                request_id: super::request_id(&headers),
+                headers,
                 raw: raw(&request),
                 target: request.target,
             }
@@ -92,7 +98,7 @@ impl<'a> Stranger<'a> {
                 record: &record,
                 outcome: Outcome::Refused(refusal.reason()),
                 status: Some(refusal.reason().status()),
-                request_id: super::request_id(&sent.headers).as_ref(),
+                request_id: sent.request_id.as_ref(),
                 operator: None,
                 upstream: None,
                 at: NOW,
