@@ -67,7 +67,7 @@ pub enum KeyFault {
     /// It is far longer than two keys, or no text.
     #[error("it is no key file: it is no text, or longer than {MAX_FILE} bytes")]
     NotAKeyFile,
-    /// What they have sealed cannot be counted.
+    /// Their seals cannot be counted.
     #[error("the count of their seals {0}: {1}; sca.token_seals names another place")]
     Seals(PathBuf, SealsFault),
     /// The machine gives no random numbers.
@@ -111,7 +111,7 @@ impl TokenKeys {
     /// Reads the text of a key file.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The first fault in it.
     pub fn parse(text: &str) -> Result<Self, KeyFault> {
         let lines = text.lines().map(str::trim_end).zip(1..);
         let lines = lines.filter(|(line, _)| !line.is_empty());
@@ -159,7 +159,7 @@ impl TokenKeys {
         std::iter::once(&self.first).chain(&self.second)
     }
 
-    /// What its file holds.
+    /// The text of its file.
     fn text(&self) -> String {
         self.all().map(Key::line).collect()
     }
@@ -200,11 +200,7 @@ impl Key {
 
     fn parse(line: &str) -> Option<Self> {
         let (id, secret) = line.split_once(' ')?;
-        let is_id = id.len() == 2 * ID_LENGTH
-            && id
-                .bytes()
-                .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
-        let id = u32::from_str_radix(id, 16).ok().filter(|_| is_id)?;
+        let id = parse_id(id)?;
         let secret = BASE64_STANDARD.decode(secret).ok()?;
         Self::new(id.to_be_bytes(), secret.try_into().ok()?)
     }
@@ -213,6 +209,13 @@ impl Key {
         let secret = BASE64_STANDARD.encode(self.secret);
         format!("{:08x} {secret}\n", self.age())
     }
+}
+
+/// A key's id as files have it: eight hexadecimal digits in lower case.
+pub(super) fn parse_id(id: &str) -> Option<u32> {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let is_id = id.len() == 2 * ID_LENGTH && id.bytes().all(is_digit);
+    u32::from_str_radix(id, 16).ok().filter(|_| is_id)
 }
 
 impl fmt::Debug for TokenKeys {

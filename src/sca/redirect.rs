@@ -1,6 +1,6 @@
 //! The redirect of the PSU's browser to the TPP when an SCA has ended (§Events; SCA-10, SCA-11).
 //!
-//! Invariant: the TPP's own URI stands in front unchanged, as it was signed; what is added is percent-encoded down to
+//! Invariant: the TPP's own URI stands in front unchanged, as it was signed; the parameters that are added are percent-encoded down to
 //! RFC 3986's unreserved characters, so that no value can end a parameter or begin another. The URI has no fragment and
 //! none of these parameters, which HDR-8 saw to.
 

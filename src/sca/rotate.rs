@@ -4,7 +4,7 @@
 //!
 //! 1. *prepare*: a new key stands second. It opens; the old one still seals. The file goes to all replicas, and they are
 //!    restarted, one after the other.
-//! 2. *switch*: the new key stands first and seals. The old one opens what is still under way. Again to all replicas.
+//! 2. *switch*: the new key stands first and seals. The old one opens the tokens that are still under way. Again to all replicas.
 //!
 //! The next *prepare* drops the old key, which by then opens nothing that is alive. Which step is due shows in the file:
 //! a second key that is younger than the first is on its way in.

@@ -6,12 +6,16 @@
 //! own, and the sum of all counts. Invariants: nothing is sealed without a place in a block, a number never goes down,
 //! and at the limit there is no other block. Deliberately not here: sealing, and the rotation that a full key needs.
 
+// The file of the counts.
+mod file;
+
+pub use file::{SealsFault, check};
+
 use super::keys::ID_LENGTH;
 use crate::private_file;
+use file::{count_of, read, take_turn, text_of};
 use std::{
     fmt,
-    fs::File,
-    io,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -31,9 +35,6 @@ const FIRST_BLOCK: u64 = 1 << 10;
 /// Blocks double up to this size: at 1 000 tokens a second the file is written about once a minute.
 const LARGEST_BLOCK: u64 = 1 << 16;
 
-/// The most bytes of a file: a year has two keys, a line at most 20 bytes.
-const MAX_FILE: usize = 64 * 1024;
-
 /// Why nothing is sealed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealFault {
@@ -50,31 +51,12 @@ pub enum SealFault {
     NotMade,
 }
 
-/// Why a file of counts cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum SealsFault {
-    /// It cannot be read.
-    #[error(transparent)]
-    File(#[from] private_file::Fault),
-    /// It cannot be written.
-    #[error("{0}")]
-    Written(#[from] io::Error),
-    /// A line is no count.
-    #[error(
-        "line {0} is no count of seals; expected eight hexadecimal digits in lower case, a space, and a number"
-    )]
-    Line(usize),
-    /// It is no text, or too long.
-    #[error("it is no file of counts: it is no text, or longer than {MAX_FILE} bytes")]
-    NotCounts,
-}
-
 /// The counts of a gateway's keys.
 #[derive(Debug)]
 pub(super) struct Seals {
-    /// None where nothing outlives the process: in tests, and for what seals nothing that counts.
+    /// None where nothing outlives the process: in tests, and where seals are not counted.
     file: Option<PathBuf>,
-    /// What the file held when it was opened.
+    /// The counts of the file when it was opened.
     found: Vec<(u32, u64)>,
     counters: Mutex<Vec<Arc<Counter>>>,
 }
@@ -135,11 +117,11 @@ impl Seals {
 pub(super) struct Counter {
     id: u32,
     file: Option<PathBuf>,
-    /// What was used since the start.
+    /// Seals that were used since the start.
     taken: AtomicU64,
-    /// What was reserved since the start.
+    /// Seals that were reserved since the start.
     reserved: AtomicU64,
-    /// What was reserved ever, by all who share the file, as of the last look at it.
+    /// Seals that were ever reserved, by all who share the file, as of the last look at it.
     total: AtomicU64,
     reserving: Mutex<Reserving>,
 }
@@ -152,7 +134,7 @@ struct Reserving {
 }
 
 impl Counter {
-    /// Takes one seal: what is sealed now has its place in a block.
+    /// Takes one seal: the token that is sealed next has its place in a block.
     pub(super) fn take(&self) -> Result<(), SealFault> {
         // Taken first and then looked at: two threads never share a place.
         let place = self.taken.fetch_add(1, Ordering::Relaxed);
@@ -164,7 +146,7 @@ impl Counter {
         })
     }
 
-    /// Whether the next seal can be had, as far as is known. What failed is tried again.
+    /// Whether the next seal can be had, as far as is known. A reservation that failed is tried again.
     pub(super) fn health(&self) -> Result<(), SealFault> {
         let taken = self.taken.load(Ordering::Relaxed);
         if taken < self.reserved.load(Ordering::Acquire) {
@@ -250,206 +232,9 @@ impl fmt::Debug for Counter {
     }
 }
 
-/// One process at a time reads and writes the file. The folder is locked, since the file is replaced; the lock ends with
-/// what is returned.
-fn take_turn(path: &Path) -> io::Result<File> {
-    let folder = File::open(private_file::folder_of(path))?;
-    folder.lock()?;
-    Ok(folder)
-}
-
-/// Whether a file of counts can be used, or is still to be made.
-///
-/// # Errors
-/// Why it cannot be used.
-pub fn check(path: &Path) -> Result<(), SealsFault> {
-    read(path).map(drop)
-}
-
-/// The counts that a file holds; none where there is none.
-fn read(path: &Path) -> Result<Vec<(u32, u64)>, SealsFault> {
-    let bytes = match private_file::read(path, MAX_FILE) {
-        Err(fault) if fault.is_missing() => return Ok(Vec::new()),
-        read => read?,
-    };
-    let text = String::from_utf8(bytes).ok();
-    let text = text.filter(|text| text.len() <= MAX_FILE);
-    let text = text.ok_or(SealsFault::NotCounts)?;
-    let lines = text.lines().zip(1..);
-    lines
-        .map(|(line, number)| parse(line).ok_or(SealsFault::Line(number)))
-        .collect()
-}
-
-fn parse(line: &str) -> Option<(u32, u64)> {
-    let (id, count) = line.split_once(' ')?;
-    let is_id = id.len() == 2 * ID_LENGTH
-        && id
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
-    let id = u32::from_str_radix(id, 16).ok().filter(|_| is_id)?;
-    let is_count = count.bytes().all(|byte| byte.is_ascii_digit());
-    Some((id, count.parse().ok().filter(|_| is_count)?))
-}
-
-/// What a file of these counts holds.
-fn text_of(counts: &[(u32, u64)]) -> String {
-    let lines = counts.iter();
-    lines
-        .map(|(id, count)| format!("{id:08x} {count}\n"))
-        .collect()
-}
-
-/// The largest count of a key.
-fn count_of(counts: &[(u32, u64)], id: u32) -> u64 {
-    let own = counts.iter().filter(|(other, _)| *other == id);
-    own.map(|(_, count)| *count).max().unwrap_or(0)
-}
-
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::{fs, os::unix::fs::PermissionsExt};
-    use tempfile::TempDir;
-
-    const ID: [u8; 4] = 7_u32.to_be_bytes();
-
-    fn place() -> (TempDir, PathBuf) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("state/token.keys.seals");
-        (folder, path)
-    }
-
-    fn write(path: &Path, text: &str) {
-        private_file::make_folder_of(path).unwrap();
-        fs::write(path, text).unwrap();
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
-    }
-
-    fn counter(path: &Path) -> Arc<Counter> {
-        Seals::open(path).unwrap().counter(ID)
-    }
-
-    #[test]
-    fn a_count_is_never_too_low() {
-        let (_folder, path) = place();
-        let first = counter(&path);
-        assert_eq!(fs::read_to_string(&path).unwrap(), "");
-        let mut used = 0;
-        for _ in 0..3_000 {
-            first.take().unwrap();
-            used += 1;
-            assert_eq!(first.count(), used);
-            // Whoever starts now, after a crash, counts at least as much.
-            if used % 500 == 1 {
-                assert!(counter(&path).count() >= used);
-            }
-        }
-        assert_eq!(fs::read_to_string(&path).unwrap(), "00000007 3072\n");
-        let second = counter(&path);
-        assert_eq!(second.count(), 3_072);
-        second.take().unwrap();
-        assert_eq!(second.count(), 3_073);
-        // The first does not fall behind what the second wrote.
-        for _ in 0..100 {
-            first.take().unwrap();
-        }
-        assert_eq!(fs::read_to_string(&path).unwrap(), "00000007 8192\n");
-        // A file that is gone is made again, and takes no count with it.
-        fs::remove_file(&path).unwrap();
-        while fs::metadata(&path).is_err() {
-            first.take().unwrap();
-        }
-        assert_eq!(fs::read_to_string(&path).unwrap(), "00000007 16384\n");
-    }
-
-    #[test]
-    fn at_the_limit_nothing_is_sealed() {
-        let (_folder, path) = place();
-        write(&path, &format!("00000009 5\n00000007 {}\n", MOST_SEALS - 3));
-        let full = counter(&path);
-        assert_eq!(full.health(), Ok(()));
-        for _ in 0..3 {
-            full.take().unwrap();
-        }
-        for _ in 0..3 {
-            assert_eq!(full.take(), Err(SealFault::UsedUp(7)));
-            assert_eq!(full.health(), Err(SealFault::UsedUp(7)));
-            assert_eq!(full.count(), MOST_SEALS);
-        }
-        let text = fs::read_to_string(&path).unwrap();
-        assert_eq!(text, format!("00000009 5\n00000007 {MOST_SEALS}\n"));
-        // Nor after a start, and it is known before anyone asks.
-        let again = Seals::open(&path).unwrap();
-        let full = again.counter(ID);
-        assert_eq!(full.health(), Err(SealFault::UsedUp(7)));
-        // Another key is another count.
-        assert_eq!(again.counter(9_u32.to_be_bytes()).take(), Ok(()));
-    }
-
-    #[test]
-    fn many_threads_and_processes_share_the_places() {
-        let (_folder, path) = place();
-        write(&path, &format!("00000007 {}\n", MOST_SEALS - 10_000));
-        let counters = [counter(&path), counter(&path)];
-        let taken: usize = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..8)
-                .map(|number| {
-                    let own = Arc::clone(&counters[number % 2]);
-                    scope.spawn(move || (0..2_000).filter(|_| own.take().is_ok()).count())
-                })
-                .collect();
-            threads.into_iter().map(|own| own.join().unwrap()).sum()
-        });
-        // What one of the two has reserved the other cannot take.
-        let left = counters.iter().map(|own| {
-            let more = std::iter::from_fn(|| own.take().ok());
-            more.count()
-        });
-        assert_eq!(taken + left.sum::<usize>(), 10_000);
-    }
-
-    #[test]
-    fn a_count_that_cannot_be_kept_seals_nothing_until_it_can() {
-        let (_folder, path) = place();
-        let own = counter(&path);
-        write(&path, "nonsense\n");
-        assert!(matches!(own.take(), Err(SealFault::NotKept(_))));
-        assert!(matches!(own.health(), Err(SealFault::NotKept(_))));
-        assert_eq!(own.count(), 0);
-        write(&path, "");
-        assert_eq!(own.health(), Ok(()));
-        assert_eq!(own.take(), Ok(()));
-    }
-
-    #[test]
-    fn files_of_counts() {
-        let (folder, path) = place();
-        for (text, line) in [
-            ("00000007", 1),
-            ("00000007 1\n0000007 1\n", 2),
-            ("00000007 +1\n", 1),
-            ("00000007 \n", 1),
-            ("\n", 1),
-            ("0000000A 1\n", 1),
-            ("00000007 99999999999999999999\n", 1),
-        ] {
-            write(&path, text);
-            let fault = Seals::open(&path).unwrap_err();
-            assert!(
-                matches!(fault, SealsFault::Line(at) if at == line),
-                "{text}"
-            );
-        }
-        // Of two lines for one key the larger counts.
-        write(&path, "00000007 5\n00000007 3\n");
-        assert_eq!(counter(&path).count(), 5);
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(matches!(Seals::open(&path), Err(SealsFault::File(_))));
-        assert!(Seals::open(&folder.path().join("state/token.keys.seals/x")).is_err());
-    }
-}
+mod tests;

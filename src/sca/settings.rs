@@ -11,17 +11,17 @@ pub struct ScaSettings {
     pub page: String,
     /// The file of token keys; made at the first start. Default `../state/sca-token.keys`.
     pub token_keys: PathBuf,
-    /// The file that counts what they sealed; made at the first start. Default beside `token_keys`, with `.seals` behind.
+    /// The file that counts their seals; made at the first start. Default beside `token_keys`, with `.seals` behind.
     pub token_seals: PathBuf,
     /// How long a link is good. Default 15 min.
     pub token_lifetime: Duration,
-    /// What account information with the PSU present needs (SCA-16). Default `session-when-sent`.
+    /// The need of account information with the PSU present (SCA-16). Default `session-when-sent`.
     pub psu_present: PsuPresent,
-    /// What happens to a PSU-ID that no SCA gave out (SCA-19). Default `refuse`.
+    /// The treatment of a PSU-ID that no SCA gave out (SCA-19). Default `refuse`.
     pub unknown_psu: UnknownPsu,
 }
 
-/// What account information with the PSU present needs (SCA-16).
+/// The need of account information with the PSU present (SCA-16).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PsuPresent {
     /// A valid session where TPP-Session-ID is sent, else a consent.
@@ -33,7 +33,7 @@ pub enum PsuPresent {
     Consent,
 }
 
-/// What happens to a PSU-ID that no SCA gave out (SCA-19).
+/// The treatment of a PSU-ID that no SCA gave out (SCA-19).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownPsu {
     /// It is as good as none.
@@ -69,8 +69,8 @@ impl ScaSettings {
         Ok(self.counted(environment, keys, Arc::new(seals)))
     }
 
-    /// The links after a reload. Keys are not made then: a file that is gone would end every SCA under way. What the keys
-    /// sealed is counted on.
+    /// The links after a reload. Keys are not made then: a file that is gone would end every SCA under way. Their seals
+    /// are counted on.
     ///
     /// # Errors
     /// Why the file of keys cannot be used.

@@ -1,4 +1,4 @@
-//! A token's content as bytes: what is sealed.
+//! A token's content as bytes, before it is sealed.
 //!
 //! A small form of its own: a version, the token's id, its last moment, flags, and texts with their length in two bytes.
 //! Half the size of JSON, and with one spelling for each value. Invariant: [`read`] takes every byte or nothing, and
@@ -16,7 +16,7 @@ use crate::{
 /// The form of the content. Another form gets another number; it is authenticated with the key's id.
 pub(super) const VERSION: u8 = 1;
 
-/// What a token holds.
+/// The content of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Content {
     pub(super) id: [u8; 16],
@@ -33,7 +33,7 @@ const CORPORATE: u8 = 1 << 5;
 const AGREEMENT: u8 = 1 << 6;
 const PSU: u8 = 1 << 7;
 
-/// Writes the content behind what is in `bytes`. None where a text is longer than 64 KiB, which no header is.
+/// Appends the content to `bytes`. None where a text is longer than 64 KiB, which no header is.
 pub(super) fn write(
     id: &[u8; 16],
     expires: Timestamp,
@@ -66,7 +66,7 @@ pub(super) fn write(
     Some(())
 }
 
-/// Reads what [`write`] wrote.
+/// Reads the bytes of [`write`].
 pub(super) fn read(bytes: &[u8]) -> Option<Content> {
     let mut rest = bytes;
     let id = take(&mut rest)?;
@@ -145,7 +145,7 @@ fn text(rest: &mut &[u8]) -> Option<String> {
     std::str::from_utf8(taken).ok().map(str::to_owned)
 }
 
-/// What is absent is no fault; what could not be read is.
+/// A value that is absent is no fault; one that could not be read is.
 fn whole<T>(read: Option<Option<T>>) -> Option<Option<T>> {
     match read {
         None => Some(None),
