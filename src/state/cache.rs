@@ -1,17 +1,18 @@
 //! Rows that are held in memory, since they may be a little stale: PSUs that were looked up, and quotas that are used up.
 //!
-//! Invariants: both are bounded; a PSU that changed in this process is never answered as it was before; what another
-//! process changes is dropped as soon as the change log is read. Deliberately not here: that a PSU is unknown, which is
+//! Invariants: both are bounded; a PSU that changed in this process is never answered as it was before; a row that
+//! another process changes is dropped as soon as the change log is read. Deliberately not here: that a PSU is unknown, which is
 //! never remembered.
 
 use super::{
     Hash, StateSettings,
     keys::ByOwnBits,
+    lock,
     rows::{BoundPsu, UsedUp},
 };
 use crate::clock::Timestamp;
 use moka::sync::Cache;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// How many generation counters there are. A change drops the look-ups under way of the PSUs that share its counter.
 const STRIPES: usize = 64;
@@ -19,7 +20,7 @@ const STRIPES: usize = 64;
 /// The rows of a store that are held in memory.
 pub(super) struct RowCache {
     psus: Cache<Hash, BoundPsu, ByOwnBits>,
-    /// How often a PSU of each stripe changed: what was read before a change is not put in after it.
+    /// How often a PSU of each stripe changed: a row that was read before a change is not put in after it.
     generations: Vec<Mutex<u64>>,
     used_up: Cache<Hash, Timestamp, ByOwnBits>,
 }
@@ -52,7 +53,7 @@ impl RowCache {
         Reading(self.with_generation(psu, |generation| *generation))
     }
 
-    /// Puts in what was read, unless it changed since; a PSU that is not there is taken out.
+    /// Puts in a row as it was read, unless it changed since; a PSU that is not there is taken out.
     pub(super) fn put(&self, psu: Hash, read: Reading, bound: Option<&BoundPsu>) {
         self.with_generation(psu, |generation| match bound {
             Some(bound) if *generation == read.0 => self.psus.insert(psu, bound.clone()),
@@ -88,10 +89,10 @@ impl RowCache {
         self.used_up.invalidate(&key);
     }
 
-    /// Drops everything: it is not known what changed.
+    /// Drops everything, where it is not known which rows changed.
     pub(super) fn clear(&self) {
         for generation in &self.generations {
-            let mut generation = generation.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut generation = lock(generation);
             *generation = generation.wrapping_add(1);
         }
         self.psus.invalidate_all();
@@ -101,7 +102,7 @@ impl RowCache {
     fn with_generation<T>(&self, psu: Hash, act: impl FnOnce(&mut u64) -> T) -> T {
         let [first, ..] = *psu.as_bytes();
         match self.generations.get(usize::from(first) % STRIPES) {
-            Some(generation) => act(&mut generation.lock().unwrap_or_else(PoisonError::into_inner)),
+            Some(generation) => act(&mut lock(generation)),
             // Unreachable: the index is below STRIPES.
             None => act(&mut 0),
         }

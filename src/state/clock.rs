@@ -8,7 +8,7 @@ use super::{Unavailable, rules};
 use crate::clock::Timestamp;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What an engine keeps of the clock.
+/// The clock as an engine keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ClockRow {
     /// The latest time that was seen, in seconds since the epoch.
@@ -19,7 +19,7 @@ pub(super) struct ClockRow {
     pub(super) accepted: u64,
 }
 
-/// What this process knows of the clock.
+/// The clock as this process knows it.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     /// The latest time that a caller gave.
@@ -38,7 +38,7 @@ impl Clock {
             .store(kept.stepped_back, Ordering::Release);
     }
 
-    /// Sees what time it is.
+    /// Takes note of the time.
     ///
     /// # Errors
     /// The clock stepped back too far, now or before.
@@ -64,7 +64,7 @@ impl Clock {
         Timestamp::from_unix(self.latest.load(Ordering::Relaxed))
     }
 
-    /// Takes in what other processes saw. Returns what is known now: it is to be kept.
+    /// Takes in the clock as other processes saw it. Returns the row to keep.
     pub(super) fn merge(&self, kept: ClockRow) -> ClockRow {
         self.latest.fetch_max(kept.latest, Ordering::Relaxed);
         if kept.stepped_back {

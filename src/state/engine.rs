@@ -9,10 +9,11 @@ use super::volatile::Volatile;
 use super::{Counters, Hash, Unavailable, change::Change, rows::BoundPsu, sqlite::Sqlite};
 use crate::clock::Timestamp;
 
-/// What an engine does.
+/// The duties of an engine.
 ///
 /// It is opened with the [`Process`](super::process::Process) whose memory it keeps current: a PSU or a used-up quota that changed, here or in
-/// another process, is dropped from it. What one process commits the others heed within a tenth of a second.
+/// another process, is dropped from it. A change that one process commits, the others heed within a
+/// tenth of a second.
 pub(super) trait Engine: Send + Sync {
     /// A PSU as it is kept, whichever TPP it is bound to; memory is brought up to date.
     ///
@@ -44,7 +45,7 @@ pub(super) trait Engine: Send + Sync {
     /// Why not: for the operator.
     fn health(&self) -> Result<(), Unavailable>;
 
-    /// What it did since it was opened. The clock is not its matter.
+    /// Its activity since it was opened, without the clock.
     fn counters(&self) -> Counters;
 }
 

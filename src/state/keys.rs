@@ -95,7 +95,7 @@ impl Keys {
         self.hash(b"request", &[tpp.as_bytes(), id.as_bytes()])
     }
 
-    /// What a quota counts by (QUO-15): TPP, PSU, corporate id or none, account, operation, and for details that are
+    /// The key of a quota (QUO-15): TPP, PSU, corporate id or none, account, operation, and for details that are
     /// counted one by one the transaction.
     pub fn quota(
         &self,

@@ -5,13 +5,13 @@
 //! [`StateStore::withdraw`]. Each is one step that happens whole or not at all, across processes and crashes.
 //!
 //! Three layers: `rules` decides, by pure functions over rows; an `engine` loads the rows of a batch, lets the rules decide
-//! and commits, in one transaction; `process` holds what one process may answer from memory. The way of a claim: admission
+//! and commits, in one transaction; `process` holds the rows that one process may answer from memory. The way of a claim: admission
 //! makes a [`ClaimRequest`], [`StateStore::commit`] claims the request id in memory and hands the same value to the engine, and the
 //! [`Decision`] that `rules` makes of it comes back.
 //!
 //! Invariants: no PSU-ID, account or session id is kept in clear ([`Keys`]); an answer from memory is at most a
 //! tenth of a second older than a change by another process, and never older than one by this process. Deliberately not here:
-//! what a stored fact permits. That is admission's, which turns it into evidence, and the time is always the caller's.
+//! the permissions that follow from a stored fact. These are admission's, which turns facts into evidence, and the time is always the caller's.
 
 // Requests, answers, and the facts about a PSU.
 mod keys;
@@ -54,7 +54,10 @@ use process::Process;
 use request_ids::IdClaim;
 use rules::{GiveBack, NewBinding, ScaEnd, Withdrawal};
 use sqlite::Sqlite;
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 /// State that is kept.
 ///
@@ -95,8 +98,8 @@ impl StateStore {
         &self.keys
     }
 
-    /// A PSU of a TPP (SCA-3), perhaps from memory: what it permits is good, what it does not is to be asked again
-    /// with [`StateStore::psu_now`].
+    /// A PSU of a TPP (SCA-3), perhaps from memory: a permission that follows from it holds, a refusal is to be checked
+    /// again with [`StateStore::psu_now`].
     ///
     /// # Errors
     /// The store is unavailable.
@@ -282,4 +285,9 @@ impl fmt::Debug for StateStore {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("StateStore(***)")
     }
+}
+
+/// Locks, even where a holder panicked: nothing here is left half written.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What one process holds of a store in memory, whichever engine keeps the rest: rows, request ids, the clock.
+//! The part of a store that one process holds in memory, with every engine: rows, request ids, the clock.
 
 use super::{
     ClaimRequest, Hash, StateSettings, Unavailable,
@@ -23,7 +23,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// `kept` is what the engine knows of the clock.
+    /// `kept` is the clock as the engine has it.
     pub(super) fn new(settings: &StateSettings, kept: ClockRow) -> Self {
         let clock = Clock::default();
         clock.begin(kept);
@@ -49,8 +49,8 @@ impl Process {
         (noted != 0 && !self.clock.stepped_back()).then(|| Timestamp::from_unix(noted))
     }
 
-    /// Heeds what the engine keeps of the clock: an operator's word, and what other processes saw. Returns what is to be kept
-    /// from now on.
+    /// Heeds the clock as the engine keeps it: an operator's word, and the time that other processes saw. Returns the row to
+    /// keep from now on.
     pub(super) fn heed_clock(&self, kept: ClockRow) -> ClockRow {
         if self.accepted.swap(kept.accepted, Ordering::Relaxed) != kept.accepted {
             tracing::info!("an operator says that the clock is right");
@@ -81,7 +81,7 @@ impl Process {
     }
 
     /// Claims the part of a request that memory holds, safe and unsafe methods side by side: an id passes once, whatever the
-    /// method (REP-1). What memory forgot of an unsafe method, the engine knows.
+    /// method (REP-1). An id of an unsafe method that memory forgot, the engine knows.
     pub(super) fn claim(
         &self,
         claim: ClaimRequest,
@@ -104,7 +104,7 @@ impl Process {
     }
 }
 
-/// A claim in memory, undone unless the rest of what the request needs is taken as well.
+/// A claim in memory, undone unless the rest of the request's claim is granted as well.
 pub(super) struct ClaimedInMemory<'a> {
     request_ids: &'a RequestIds,
     id: Hash,

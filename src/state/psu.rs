@@ -1,4 +1,4 @@
-//! A PSU's binding, session and consents: facts with their times. What they permit is admission's decision.
+//! A PSU's binding, session and consents: facts with their times. The permissions that follow are admission's decision.
 
 use super::{Hash, Keys};
 use crate::clock::Timestamp;

@@ -2,14 +2,14 @@
 //! store remembers, are held here as well, so that an id passes once whatever the method.
 //!
 //! Two generations of a map in each of 64 shards, with exact times: a generation is begun every three minutes and
-//! forgotten when it is at least three minutes old, so that nothing has to be searched for what expired. Invariants: an id
-//! is never forgotten before its time, and where memory is full, new ones are refused instead; what was forgotten is
-//! never taken for unused, whatever the clock shows afterwards. What an earlier process knew is forgotten.
+//! forgotten when it is at least three minutes old, so that no map has to be searched for ids that expired. Invariants: an id
+//! is never forgotten before its time, and where memory is full, new ones are refused instead; an id that was
+//! forgotten is never taken for unused, whatever the clock shows afterwards. The ids of an earlier process are forgotten.
 
-use super::{Hash, keys::HashMapByBits};
+use super::{Hash, keys::HashMapByBits, lock, rules};
 use crate::clock::Timestamp;
 use std::sync::{
-    Mutex, PoisonError,
+    Mutex,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -18,10 +18,8 @@ const GENERATION: u64 = 180;
 
 const SHARDS: usize = 64;
 
-/// How long an id can be used after the clock showed a time by which it was claimed: its Date is a minute ahead. In seconds.
-const CLAIMED_ENDS: u64 = 121;
-
 /// How far the clock may be behind the latest time that was known without being taken for one that stepped back, in seconds.
+/// As far may a Date be ahead (DAT-2).
 const BEHIND: u64 = 60;
 
 type Ids = HashMapByBits<u64>;
@@ -33,7 +31,7 @@ pub(super) struct RequestIds {
     most: usize,
     /// The latest time that was known when this was made.
     known: u64,
-    /// Whether nobody said yet what time it is.
+    /// Whether no caller gave a time yet.
     is_new: AtomicBool,
 }
 
@@ -102,8 +100,8 @@ impl RequestIds {
         })
     }
 
-    /// It is that time. The first time that is said bounds what earlier processes may have seen: ids that ended by then,
-    /// and where the clock stepped back since, all that they can have claimed.
+    /// Notes the time. The first one bounds the ids that earlier processes may have seen: those that ended by then, and where
+    /// the clock stepped back since, all that they can have claimed.
     pub(super) fn open_at(&self, now: Timestamp) {
         if self.is_new.load(Ordering::Acquire) {
             self.open(now.unix());
@@ -116,11 +114,14 @@ impl RequestIds {
         let ended = match self.known {
             // There was no earlier process.
             0 => 0,
-            known if is_behind => known.saturating_add(CLAIMED_ENDS),
+            // The ids of an earlier process whose Dates were ahead.
+            known if is_behind => {
+                rules::date_ends(Timestamp::from_unix(known.saturating_add(BEHIND))).unix()
+            }
             _ => now,
         };
         for shard in &self.shards {
-            let mut shard = locked(shard);
+            let mut shard = lock(shard);
             shard.forgotten = shard.forgotten.max(ended);
         }
         self.is_new.store(false, Ordering::Release);
@@ -140,15 +141,15 @@ impl RequestIds {
 
     /// The latest end of an id that was forgotten.
     pub(super) fn forgotten(&self) -> Timestamp {
-        let forgotten = self.shards.iter().map(|shard| locked(shard).forgotten);
+        let forgotten = self.shards.iter().map(|shard| lock(shard).forgotten);
         Timestamp::from_unix(forgotten.max().unwrap_or(0))
     }
 
-    /// An operator says that the clock is right: what was forgotten does not matter any longer.
+    /// An operator says that the clock is right: the ids that were forgotten no longer matter.
     pub(super) fn trust_clock(&self) {
         self.is_new.store(false, Ordering::Release);
         for shard in &self.shards {
-            locked(shard).forgotten = 0;
+            lock(shard).forgotten = 0;
         }
     }
 
@@ -156,15 +157,11 @@ impl RequestIds {
         let [first, ..] = *id.as_bytes();
         let index = usize::from(first) % SHARDS;
         match self.shards.get(index) {
-            Some(shard) => act(&mut locked(shard)),
+            Some(shard) => act(&mut lock(shard)),
             // Unreachable: the index is below SHARDS.
             None => act(&mut Shard::default()),
         }
     }
-}
-
-fn locked(shard: &Mutex<Shard>) -> std::sync::MutexGuard<'_, Shard> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shard {

@@ -51,11 +51,11 @@ pub(super) struct Rows {
     pub(super) requests: Loaded<Timestamp>,
     pub(super) tokens: Loaded<TokenRow>,
     pub(super) psus: Loaded<BoundPsu>,
-    /// What the decisions mean for the quotas that are held in memory as used up, in their order.
+    /// The effects on the quotas that are held in memory as used up, in the order of the decisions.
     pub(super) used_up: Vec<UsedUp>,
 }
 
-/// What a decision means for a quota that is held in memory as used up.
+/// The effect of a decision on a quota that is held in memory as used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UsedUp {
     /// It is used up until then.
@@ -78,7 +78,7 @@ struct Entry<R> {
     row: Option<R>,
 }
 
-/// A row that differs from what is stored: written anew, or removed where it is none.
+/// A row that differs from the stored one: written anew, or removed where it is none.
 #[derive(Debug)]
 pub(super) struct ChangedRow<'a, R> {
     pub(super) key: Hash,
@@ -101,7 +101,7 @@ impl<R: Clone + PartialEq> Loaded<R> {
         self.rows.contains_key(&key)
     }
 
-    /// Takes in what is stored under a key.
+    /// Takes in the stored row of a key, or that there is none.
     pub(super) fn load(&mut self, key: Hash, stored: Option<R>) {
         let row = stored.clone();
         self.rows.insert(key, Entry { stored, row });
@@ -170,5 +170,50 @@ impl BoundPsu {
             tpp: Arc::clone(&self.tpp),
             psu: Arc::new(psu),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: Hash = Hash::from_bytes([1; 16]);
+    const OTHER: Hash = Hash::from_bytes([2; 16]);
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_unix(seconds)
+    }
+
+    #[test]
+    fn only_rows_that_differ_are_written() {
+        let mut rows = Rows::default();
+        rows.requests.load(KEY, Some(at(1)));
+        rows.requests.load(OTHER, None);
+        rows.requests.put(KEY, at(2));
+        rows.requests.put(KEY, at(1));
+        rows.requests.put(OTHER, at(3));
+        rows.requests.remove(OTHER);
+        assert_eq!(rows.requests.changed().count(), 0);
+        rows.requests.remove(KEY);
+        let changed: Vec<_> = rows.requests.changed().collect();
+        let [changed] = changed.as_slice() else {
+            panic!("{changed:?}")
+        };
+        assert_eq!((changed.key, changed.row), (KEY, None));
+        assert!(rows.is_complete());
+    }
+
+    #[test]
+    fn a_decision_on_a_row_that_was_not_loaded_is_noticed() {
+        let mut rows = Rows::default();
+        rows.tokens.load(KEY, None);
+        assert_eq!(rows.tokens.get(KEY), None);
+        assert!(rows.is_complete());
+        assert_eq!(rows.tokens.get(OTHER), None);
+        assert!(!rows.is_complete());
+        let mut rows = Rows::default();
+        rows.requests.put(KEY, at(1));
+        assert!(!rows.is_complete());
+        assert_eq!(rows.requests.changed().count(), 0);
     }
 }

@@ -38,7 +38,7 @@ impl StateSettings {
     }
 }
 
-/// Why state cannot be opened. What is there is left as it is.
+/// Why state cannot be opened. Files that are there are left as they are.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenFault {
     /// A folder cannot be made.

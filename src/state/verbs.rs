@@ -10,7 +10,7 @@ use crate::{
 };
 use std::time::Duration;
 
-/// A PSU of a TPP. Both ids are in clear: the store hashes what it keeps.
+/// A PSU of a TPP. Both ids are in clear: the store keeps their hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PsuRef<'a> {
     /// The TPP's identity (CRT-4), in capitals.
@@ -150,7 +150,7 @@ pub struct Finish<'a> {
     pub expires: Timestamp,
     /// A hash of everything that was said of the end: the same again is no fault, something else is.
     pub said: Hash,
-    /// What a successful SCA gives; none for one that failed.
+    /// The gains of a successful SCA; none for one that failed.
     pub completion: Option<Completion<'a>>,
     /// The caller's time.
     pub now: Timestamp,
@@ -172,7 +172,7 @@ pub struct Completion<'a> {
 /// The outcome of finishing an SCA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finished {
-    /// The token is spent, and what it gives is kept.
+    /// The token is spent, and the session and the consent are kept.
     Done,
     /// It was finished before in just this way: nothing changed, no time moved.
     Again,

@@ -1,4 +1,4 @@
-//! Rows that end with the process: the smallest engine, which shows what the rules need of one. For tests.
+//! Rows that end with the process: the smallest engine, which shows the rules' needs of one. For tests.
 //!
 //! Deliberately not here: durability, and an operator's word on the clock.
 
@@ -7,6 +7,7 @@ use super::{
     change::{Change, undecided},
     clock::ClockRow,
     engine::Engine,
+    lock,
     process::Process,
     rows::{BoundPsu, ListRow, Loaded, RowKey, Rows, TokenRow},
     rules::{Calls, Table},
@@ -14,7 +15,7 @@ use super::{
 use crate::clock::Timestamp;
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
 };
 
 /// Tables that stores of this process share, as processes share a file.
@@ -57,7 +58,7 @@ impl VolatileTables {
     }
 
     pub(super) fn open(&self, settings: &StateSettings) -> (Volatile, Arc<Process>) {
-        let mut tables = locked(&self.tables);
+        let mut tables = lock(&self.tables);
         tables.keep_clock();
         let process = Arc::new(Process::new(settings, tables.clock));
         tables.open.retain(|open| open.strong_count() > 0);
@@ -75,13 +76,13 @@ impl Engine for Volatile {
     async fn psu(&self, psu: Hash) -> Result<Option<BoundPsu>, Unavailable> {
         let cache = &self.process.cache;
         let reading = cache.reading(psu);
-        let bound = locked(&self.tables).psus.get(&psu).cloned();
+        let bound = lock(&self.tables).psus.get(&psu).cloned();
         cache.put(psu, reading, bound.as_ref());
         Ok(bound)
     }
 
     async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {
-        let mut tables = locked(&self.tables);
+        let mut tables = lock(&self.tables);
         let mut keys = Vec::new();
         change.keys(&mut keys);
         let mut rows = Rows::default();
@@ -92,7 +93,7 @@ impl Engine for Volatile {
         }
         tables.write(&rows);
         tables.keep_clock();
-        let mut counters = locked(&self.counters);
+        let mut counters = lock(&self.counters);
         counters.batches += 1;
         counters.changes += 1;
         counters.largest_batch = 1;
@@ -100,24 +101,24 @@ impl Engine for Volatile {
     }
 
     async fn tidy(&self, now: Timestamp) -> Result<u64, Unavailable> {
-        let mut tables = locked(&self.tables);
+        let mut tables = lock(&self.tables);
         let mut removed = 0;
         for table in Table::ALL {
             let (before, after) = tables.tidy(table, now);
             removed += before - after;
-            *locked(&self.counters).rows.of(table) = Some(after);
+            *lock(&self.counters).rows.of(table) = Some(after);
         }
         tables.keep_clock();
         Ok(removed)
     }
 
     fn health(&self) -> Result<(), Unavailable> {
-        locked(&self.tables).keep_clock();
+        lock(&self.tables).keep_clock();
         Ok(())
     }
 
     fn counters(&self) -> Counters {
-        locked(&self.counters).clone()
+        lock(&self.counters).clone()
     }
 }
 
@@ -195,8 +196,4 @@ fn retain<R>(table: &mut BTreeMap<Hash, R>, stays: impl Fn(&R) -> bool) -> (u64,
 
 fn count<R>(table: &BTreeMap<Hash, R>) -> u64 {
     u64::try_from(table.len()).unwrap_or(u64::MAX)
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Which TPP a PSU is bound to, by the bank's word or the core's, and what the bank takes back (SCA-3, SCA-13, SCA-18,
+//! Which TPP a PSU is bound to, by the bank's word or the core's, and withdrawals by the bank (SCA-3, SCA-13, SCA-18,
 //! SCA-19, SCA-21).
 
 use crate::{
@@ -33,7 +33,7 @@ pub(in crate::state) struct Withdrawal {
     part: Part,
 }
 
-/// What is taken back, with the agreement hashed.
+/// The part that is taken back, with the agreement hashed.
 enum Part {
     Consent(Option<Hash>),
     Consents,
@@ -125,8 +125,8 @@ impl Change for NewBinding {
         keys.push(RowKey::Psu(self.owner.psu));
     }
 
-    /// Times only move forward: a consent that is older than the one that stands changes nothing. What the core states
-    /// changes nothing of a PSU that is bound already, so that a withdrawal in between stays one.
+    /// Times only move forward: a consent that is older than the one that stands changes nothing. The core's
+    /// word changes nothing of a PSU that is bound already, so that a withdrawal in between stays one.
     fn decide(&self, rows: &mut Rows) -> Bound {
         let bound = match self.bound(rows) {
             Ok(bound) => bound,

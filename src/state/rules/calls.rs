@@ -73,7 +73,7 @@ impl Calls {
         last.copied().map(Timestamp::from_unix)
     }
 
-    /// What is left (QUO-11).
+    /// The calls that are left (QUO-11).
     pub(super) fn left(&self, now: Timestamp) -> CallsLeft {
         let live = |at: &u64| at.saturating_add(WINDOW) > now.unix();
         let live = self.0.iter().flatten().copied().filter(live);

@@ -1,4 +1,4 @@
-//! Claiming what a request needs, all or nothing, and giving it back (QUO-5 to QUO-7, QUO-13, REP-1).
+//! A request's claim, granted whole or not at all, and giving it back (QUO-5 to QUO-7, QUO-13, REP-1).
 
 use super::Calls;
 use crate::{
@@ -19,7 +19,7 @@ pub(in crate::state) enum Call {
     Continued { page: Page, before: i64 },
 }
 
-/// Giving back what a request took.
+/// Giving a claim back.
 pub(in crate::state) struct GiveBack {
     pub(in crate::state) claim: ClaimRequest,
     pub(in crate::state) call: Option<Call>,
@@ -52,7 +52,7 @@ impl ClaimRequest {
         })
     }
 
-    /// What is taken where nothing has to be durable.
+    /// The claim is granted, and nothing of it has to be durable.
     pub(in crate::state) const fn taken_in_memory(self) -> Decision {
         self.taken(None, None)
     }
@@ -128,7 +128,7 @@ fn calls(rows: &Rows, key: Hash) -> Calls {
 }
 
 impl Change for GiveBack {
-    /// What is left once the call was given back; none where none was: a call with which a page was counted stays counted,
+    /// The calls that are left once the call was given back; none where none was: a call with which a page was counted stays counted,
     /// so does one whose list is no longer known, and a page is no call (QUO-13).
     type Outcome = Option<CallsLeft>;
 

@@ -5,7 +5,7 @@
 //! I/O, reads a clock or knows an engine. Deliberately not here: which session, consent or binding permits a request, which
 //! is admission's decision.
 
-// What the quota permits, and which pages belong to one call.
+// The calls of a quota, and the pages that belong to one call.
 mod calls;
 mod pages;
 

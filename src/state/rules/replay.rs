@@ -42,7 +42,7 @@ impl RequestIdClaim {
     /// used. Ids that are kept for a day are not, as long as [`is_too_far_back`] does not hold.
     pub(in crate::state) const fn may_be_removed(&self, latest: Timestamp) -> bool {
         match self.retention {
-            // Memory knows by itself what it forgot.
+            // Memory knows by itself which ids it forgot.
             Retention::Memory | Retention::Day => false,
             Retention::Date => may_be_removed(date_ends(self.date), latest),
         }

@@ -18,7 +18,7 @@ pub(in crate::state) struct ScaEnd {
     now: Timestamp,
 }
 
-/// What a successful SCA gives.
+/// The gains of a successful SCA.
 struct CompletedSca {
     owner: Owner,
     corporate: Option<Hash>,

@@ -1,7 +1,7 @@
 //! The latest time, kept in the file, so that a clock that stepped back is known after a restart too; and the operator's
 //! word that it is right, which the gateways on the file hear while they run.
 //!
-//! It is written along with what is written anyway, at most once a second. Invariant: a row that was removed because it
+//! It is written along with other changes, at most once a second. Invariant: a row that was removed because it
 //! expired was removed by a time that the file knows of.
 
 use super::{Shared, seconds};
@@ -76,7 +76,7 @@ pub(super) fn keep(sql: &Transaction<'_>, shared: &Shared) -> rusqlite::Result<(
     heed(sql, shared, true)
 }
 
-/// Every second: heeds an operator's word, and what other processes saw; keeps that the clock stepped back.
+/// Every second: heeds an operator's word, and the time that other processes saw; keeps that the clock stepped back.
 pub(super) fn follow(sql: &Transaction<'_>, shared: &Shared) -> rusqlite::Result<()> {
     let kept = &shared.kept_clock;
     let resting = kept.latest.load(Ordering::Relaxed).saturating_add(RESTING);

@@ -55,7 +55,7 @@ impl Identity {
     /// Whether the file still stands where it was opened.
     ///
     /// # Errors
-    /// What the operator should know.
+    /// The sentence for the operator.
     pub(super) fn check(&self) -> Result<(), String> {
         match Self::of(&self.path) {
             Ok(found) if found == *self => Ok(()),
@@ -144,7 +144,7 @@ pub(crate) fn connect_reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// What stands at a path, told without SQLite, which would recover a foreign file's journal.
+/// The kind of file at a path, found without SQLite, which would recover a foreign file's journal.
 enum Header {
     Missing,
     Empty,

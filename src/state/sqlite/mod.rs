@@ -19,12 +19,12 @@ mod writer;
 
 use super::{
     Counters, Hash, Keys, OpenFault, StateSettings, Unavailable, change::Change, engine::Engine,
-    process::Process, rows::BoundPsu, rules::Table,
+    lock, process::Process, rows::BoundPsu, rules::Table,
 };
 use crate::clock::Timestamp;
 use log::Log;
 use std::{
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
+    sync::{Arc, Mutex, atomic::AtomicBool},
     thread::JoinHandle,
 };
 use writer::Writer;
@@ -131,11 +131,6 @@ impl Drop for Sqlite {
             let _ = thread.join();
         }
     }
-}
-
-/// A lock, even if a holder panicked: its content is replaced whole.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A time as SQLite has it.
