@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use time::OffsetDateTime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use uuid::Uuid;
 
 // What is played, and what must come of it: the interface's flows, and then what is refused.
 mod scenes;
@@ -33,7 +34,7 @@ mod programs;
 mod report;
 
 use self::play::{Stage, play};
-use self::programs::{Place, Programs};
+use self::programs::{CoreSettings, Place, Programs, run_batch};
 use self::report::Report;
 use self::scenes::Scene;
 use self::story::{Memory, Step, Visit};
@@ -156,7 +157,12 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Box<dyn std::error::Error>> {
         settings.fixed.upstream.address,
     );
     check_addresses(&args.config, listener, control, upstream)?;
-    let place = Place::new(&args.config, listener, control, upstream)?;
+    let core = CoreSettings {
+        upstream,
+        ledger: settings.fixed.state.file.with_file_name("sandbox-core.db"),
+        is_asserted: settings.fixed.assertion.is_some(),
+    };
+    let place = Place::new(&args.config, listener, control, core)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -215,10 +221,13 @@ async fn open(
     let stage = Stage::new(place, &args.certs);
     let refusals = scenes::all().map(|scene| Step::Call(Box::new(scene)));
     let mut company = Company::default();
+    // A PSU whom nobody has met: what the gateway and the core know of those before stays as it is.
+    company.memory.identity = format!("{:011}", Uuid::new_v4().as_u128() % 100_000_000_000);
     for step in story::all().into_iter().chain(refusals) {
         match step {
             Step::Call(scene) => company.call(&scene, &stage, report).await?,
             Step::Visit(visit) => company.visit(&visit, report).await?,
+            Step::Batch => run_batch(place, report).await?,
         }
         programs.check()?;
     }
@@ -255,7 +264,7 @@ impl Company {
     }
 
     async fn visit(&mut self, visit: &Visit, report: &mut Report<'_>) -> Result<(), DemoFault> {
-        let visited = browser::approve(&self.memory.link, visit.identity).await;
+        let visited = browser::approve(&self.memory.link, &self.memory.identity).await;
         let redirect = visited.redirect.as_deref();
         let good = redirect.is_some_and(|uri| self.memory.learn_redirect(uri));
         let number = self.tally.count(good);

@@ -1,262 +1,206 @@
-//! What the stand-in core knows: customers with their accounts, the PSU-IDs it gave out, consents and payments.
+//! The simulated bank: everything that it knows, in one SQLite file (SBX-15), or in memory where none is named.
 //!
-//! Invariants: a TPP and a PSU have one PSU-ID, a random one, that does not change (§SCA 4), and no two pairs have the same; a TPP is
-//! shown nothing of a PSU but by the PSU-ID that it was given itself, and only the accounts of the PSU's consent.
-//! Deliberately in memory alone, without any limit: it ends with the program. The gateway's own state says what a TPP may ask; this
-//! is what there is to answer.
+//! Invariants: each request is one transaction, which holds whole or not at all, on the disk before it is answered; time is the
+//! clock's that it was opened with. The tables are in schema.sql; what is kept of each thing is in the modules beside this one.
 
-use super::account::{Account, Numbers};
-use super::payment::Payment;
+use super::calendar::TIME_ZONE;
+use super::rates::Rates;
+use jiff::Zoned;
 use jiff::civil::Date;
-use std::collections::{BTreeSet, HashMap};
+use jiff::tz::TimeZone;
+use portvakt::clock::Clock;
+use rusqlite::{Connection, OptionalExtension, params};
+use std::path::Path;
 use uuid::Uuid;
 
-/// A private person who also acts for a corporation, to try the corporate context with.
-pub(super) const WITH_AGREEMENT: &str = "20000000002";
+const SCHEMA: &str = include_str!("schema.sql");
 
-/// How many digits a national identity number has.
-const IDENTITY_DIGITS: usize = 11;
+/// The tables' version, `PRAGMA user_version`. A file of another version is refused, not changed.
+const VERSION: i64 = 1;
 
-/// The whole of it.
-#[derive(Debug)]
+/// The bank.
 pub(super) struct Bank {
-    today: Date,
-    numbers: Numbers,
-    /// By their national identity number.
-    customers: HashMap<String, Customer>,
-    /// Who a PSU-ID stands for.
-    psus: HashMap<Uuid, Psu>,
-    /// The accounts that a PSU has opened to a TPP, by PSU-ID and agreement.
-    consents: HashMap<(Uuid, Option<Uuid>), BTreeSet<String>>,
-    /// By their path.
-    payments: HashMap<String, Payment>,
+    /// What it keeps.
+    pub(super) db: Connection,
+    /// What currencies are worth.
+    pub(super) rates: Rates,
+    /// What PSU-IDs are made with.
+    pub(super) psu_key: String,
+    clock: Clock,
+    zone: TimeZone,
 }
 
-/// A private person.
-#[derive(Debug)]
-pub(super) struct Customer {
-    /// For the PSU to read.
-    pub(super) name: String,
-    /// Their own.
-    pub(super) accounts: Vec<Account>,
-    /// Whom they act for.
-    pub(super) agreements: Vec<Agreement>,
-}
-
-/// A corporation that a customer acts for.
-#[derive(Debug)]
-pub(super) struct Agreement {
-    /// PSU-Corporate-ID.
-    pub(super) id: Uuid,
-    /// For the PSU to read.
-    pub(super) name: &'static str,
-    /// Those that were granted to this representative.
-    pub(super) accounts: Vec<Account>,
-}
-
-/// A PSU as one TPP knows them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Psu {
-    tpp: String,
-    identity: String,
-}
-
-/// Whether this could be a national identity number: the check digits of a mocked one are nobody's business.
-pub(super) fn is_identity(text: &str) -> bool {
-    text.len() == IDENTITY_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit())
+/// Why the bank cannot go on: a fault of the machine, or of this program.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BankFault {
+    /// The ledger cannot be read or written.
+    #[error("the ledger: {0}")]
+    Store(#[from] rusqlite::Error),
+    /// Its folder cannot be made.
+    #[error("the ledger's folder: {0}")]
+    Folder(std::io::Error),
+    /// Another version of the program made it.
+    #[error(
+        "the ledger has version {0}, and this program reads version {VERSION}: remove the file to begin anew"
+    )]
+    Version(i64),
+    /// Something is kept that no such thing can be.
+    #[error("the ledger holds {0} that is none")]
+    Kept(&'static str),
+    /// A posting whose bookings are not zero in sum.
+    #[error("a posting whose bookings do not sum to zero")]
+    Unbalanced,
+    /// A sum that no number holds.
+    #[error("a sum is too large")]
+    TooLarge,
+    /// The time zone or the time is unknown.
+    #[error("the time: {0}")]
+    Time(#[from] jiff::Error),
 }
 
 impl Bank {
-    /// A bank with the customers that have names.
-    pub(super) fn new(today: Date) -> Self {
-        let mut bank = Self {
-            today,
-            numbers: Numbers::new(),
-            customers: HashMap::new(),
-            psus: HashMap::new(),
-            consents: HashMap::new(),
-            payments: HashMap::new(),
+    /// Opens a ledger, or makes one with its folder, with the customers of SBX-1.
+    pub(super) fn open(file: Option<&Path>, rates: Rates, clock: Clock) -> Result<Self, BankFault> {
+        let db = match file {
+            None => Connection::open_in_memory()?,
+            Some(file) => {
+                if let Some(folder) = file.parent() {
+                    std::fs::create_dir_all(folder).map_err(BankFault::Folder)?;
+                }
+                Connection::open(file)?
+            }
         };
-        let mut accounts = |names: [&'static str; 2]| {
-            names
-                .map(|name| Account::open(name, &mut bank.numbers, today))
-                .into()
-        };
-        let ola = Customer {
-            name: "Ola Nordmann".into(),
-            accounts: accounts(["Brukskonto", "Sparekonto"]),
-            agreements: vec![Agreement {
-                id: Uuid::new_v4(),
-                name: "Fisk og Redskap AS",
-                accounts: accounts(["Driftskonto", "Skattetrekk"]),
-            }],
-        };
-        bank.customers.insert(WITH_AGREEMENT.into(), ola);
-        bank
-    }
-
-    /// The customer of this national identity number; one that is unknown is a new customer with two accounts (SBX-3).
-    pub(super) fn customer(&mut self, identity: &str) -> &Customer {
-        let next = self.customers.len().saturating_add(1);
-        let (numbers, today) = (&mut self.numbers, self.today);
-        self.customers
-            .entry(identity.to_owned())
-            .or_insert_with(|| Customer {
-                name: format!("Testkunde {next}"),
-                accounts: ["Brukskonto", "Sparekonto"]
-                    .map(|name| Account::open(name, numbers, today))
-                    .into(),
-                agreements: Vec::new(),
-            })
-    }
-
-    /// The PSU-ID by which this TPP knows this PSU.
-    pub(super) fn psu_id(&mut self, tpp: &str, identity: &str) -> Uuid {
-        self.customer(identity);
-        let psu = Psu {
-            tpp: tpp.to_owned(),
-            identity: identity.to_owned(),
-        };
-        let known = self.psus.iter().find(|(_, known)| **known == psu);
-        let id = known.map_or_else(Uuid::new_v4, |(id, _)| *id);
-        self.psus.entry(id).or_insert(psu);
-        id
-    }
-
-    /// Whom a PSU-ID of this TPP stands for: a national identity number.
-    pub(super) fn identity(&self, tpp: &str, psu: Uuid) -> Option<&str> {
-        let known = self.psus.get(&psu).filter(|known| known.tpp == tpp)?;
-        Some(&known.identity)
-    }
-
-    /// Replaces what this PSU has opened to this TPP in one context. Gives whether something was open before.
-    pub(super) fn consent(
-        &mut self,
-        psu: Uuid,
-        agreement: Option<Uuid>,
-        accounts: BTreeSet<String>,
-    ) -> bool {
-        let key = (psu, agreement);
-        let before = if accounts.is_empty() {
-            self.consents.remove(&key)
-        } else {
-            self.consents.insert(key, accounts)
-        };
-        before.is_some()
-    }
-
-    /// Whether an account is open to the TPP of this PSU-ID.
-    pub(super) fn is_open(&self, psu: Uuid, agreement: Option<Uuid>, account: &str) -> bool {
-        let open = self.consents.get(&(psu, agreement));
-        open.is_some_and(|open| open.contains(account))
-    }
-
-    /// The accounts that are open to this TPP in this context; none where no SCA ever ended with a consent.
-    pub(super) fn open_accounts(
-        &self,
-        tpp: &str,
-        psu: Uuid,
-        agreement: Option<Uuid>,
-    ) -> Option<Vec<&Account>> {
-        let customer = self.customers.get(self.identity(tpp, psu)?)?;
-        let all = customer.accounts_of(agreement)?;
-        let open = self.consents.get(&(psu, agreement))?;
-        Some(
-            all.iter()
-                .filter(|account| open.contains(&account.id))
-                .collect(),
-        )
-    }
-
-    /// Keeps a payment.
-    pub(super) fn keep(&mut self, payment: Payment) {
-        self.payments.insert(payment.path(), payment);
-    }
-
-    /// A TPP's own payment, by its path.
-    pub(super) fn payment(&mut self, tpp: &str, path: &str) -> Option<&mut Payment> {
-        let payment = self.payments.get_mut(path)?;
-        (payment.tpp == tpp).then_some(payment)
-    }
-
-    /// The payer of a payment signed it.
-    pub(super) fn sign(&mut self, path: &str) {
-        if let Some(payment) = self.payments.get_mut(path) {
-            payment.sign();
+        db.pragma_update(None, "journal_mode", "WAL")?;
+        db.pragma_update(None, "synchronous", "FULL")?;
+        db.pragma_update(None, "foreign_keys", true)?;
+        db.set_prepared_statement_cache_capacity(128);
+        let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if version != VERSION && version != 0 {
+            return Err(BankFault::Version(version));
         }
+        let mut bank = Self {
+            db,
+            rates,
+            psu_key: String::new(),
+            clock,
+            zone: TimeZone::get(TIME_ZONE)?,
+        };
+        bank.psu_key = bank.atomically(|bank| {
+            bank.db.execute_batch(SCHEMA)?;
+            bank.db.pragma_update(None, "user_version", VERSION)?;
+            if let Some(key) = bank.setting("psu-key")? {
+                return Ok::<_, BankFault>(key);
+            }
+            let key = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+            bank.set("psu-key", &key)?;
+            bank.initialise()?;
+            Ok(key)
+        })?;
+        Ok(bank)
+    }
+
+    /// Does all of it or nothing: a transaction that is committed when this returns, unless it is an error.
+    pub(super) fn atomically<T, E: From<BankFault>>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let run = |sql| self.db.execute_batch(sql).map_err(BankFault::from);
+        run("BEGIN IMMEDIATE")?;
+        let done = work(self);
+        if done.is_ok() {
+            run("COMMIT")?;
+        } else {
+            run("ROLLBACK")?;
+        }
+        done
+    }
+
+    /// The bank's time, in its own time zone.
+    pub(super) fn now(&self) -> Zoned {
+        let second = i64::try_from(self.clock.now().unix()).unwrap_or(i64::MAX);
+        jiff::Timestamp::from_second(second)
+            .unwrap_or(jiff::Timestamp::MAX)
+            .to_zoned(self.zone.clone())
+    }
+
+    /// The day that it is at the bank.
+    pub(super) fn today(&self) -> Date {
+        self.now().date()
+    }
+
+    /// A setting of the ledger's own.
+    pub(super) fn setting(&self, name: &str) -> Result<Option<String>, BankFault> {
+        let mut found = self
+            .db
+            .prepare_cached("SELECT value FROM setting WHERE name = ?1")?;
+        Ok(found.query_row([name], |row| row.get(0)).optional()?)
+    }
+
+    /// Keeps a setting.
+    pub(super) fn set(&self, name: &str, value: &str) -> Result<(), BankFault> {
+        let mut keep = self
+            .db
+            .prepare_cached("INSERT OR REPLACE INTO setting (name, value) VALUES (?1, ?2)")?;
+        keep.execute(params![name, value])?;
+        Ok(())
     }
 }
 
-impl Customer {
-    /// The accounts of a context: the person's own, or an agreement's.
-    pub(super) fn accounts_of(&self, agreement: Option<Uuid>) -> Option<&[Account]> {
-        let Some(id) = agreement else {
-            return Some(&self.accounts);
-        };
-        let agreement = self.agreements.iter().find(|known| known.id == id)?;
-        Some(&agreement.accounts)
-    }
+/// A day as it is kept.
+pub(super) fn day(text: &str) -> Result<Date, BankFault> {
+    text.parse().map_err(|_| BankFault::Kept("a day"))
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use portvakt::clock::Timestamp;
 
-    pub(in super::super) const KARI: &str = "01010112345";
-    const TPP: &str = "PSDNO-FSA-1";
+    /// Monday, 2 March 2026, 12:00 at the bank.
+    pub(in super::super) const NOON: Timestamp = Timestamp::from_unix(1_772_449_200);
 
-    pub(in super::super) fn bank() -> Bank {
-        Bank::new(jiff::civil::date(2026, 3, 1))
+    /// A bank in memory, and its clock.
+    pub(in super::super) fn bank() -> (Bank, Clock) {
+        let clock = Clock::standing(NOON);
+        let rates = Rates::load(None).unwrap();
+        (Bank::open(None, rates, clock.clone()).unwrap(), clock)
     }
 
     #[test]
-    fn a_psu_has_one_id_for_each_tpp() {
-        let mut bank = bank();
-        let id = bank.psu_id(TPP, KARI);
-        assert_eq!(bank.psu_id(TPP, KARI), id);
-        let other = bank.psu_id("PSDNO-FSA-2", KARI);
-        assert_ne!(other, id);
-        assert_ne!(bank.psu_id(TPP, "01010112346"), id);
-        assert_eq!(bank.identity(TPP, id), Some(KARI));
-        assert_eq!(bank.identity(TPP, other), None);
+    fn the_bank_has_its_own_day() {
+        let (bank, clock) = bank();
+        assert_eq!(bank.now().time().to_string(), "12:00:00");
+        assert_eq!(bank.today().to_string(), "2026-03-02");
+        clock.set(Timestamp::from_unix(NOON.unix() + 11 * 3_600 + 1));
+        assert_eq!(bank.today().to_string(), "2026-03-02");
+        clock.set(Timestamp::from_unix(NOON.unix() + 12 * 3_600));
+        assert_eq!(bank.today().to_string(), "2026-03-03");
     }
 
     #[test]
-    fn only_what_was_consented_to_is_shown() {
-        let mut bank = bank();
-        let id = bank.psu_id(TPP, KARI);
-        assert!(bank.open_accounts(TPP, id, None).is_none());
-        let account = bank.customer(KARI).accounts[1].id.clone();
-        assert_eq!(bank.customer(KARI).accounts.len(), 2);
-        assert!(!bank.consent(
-            id,
-            None,
-            BTreeSet::from([account.clone(), "another's".into()])
-        ));
-        let open: Vec<_> = bank.open_accounts(TPP, id, None).unwrap();
-        assert_eq!(open.len(), 1);
-        assert_eq!(open[0].id, account);
-        assert!(bank.is_open(id, None, &account));
-        assert!(bank.open_accounts("PSDNO-FSA-2", id, None).is_none());
-        assert!(bank.open_accounts(TPP, id, Some(Uuid::nil())).is_none());
-        assert!(bank.consent(id, None, BTreeSet::new()));
-        assert!(bank.open_accounts(TPP, id, None).is_none());
+    fn what_fails_leaves_nothing() {
+        let (bank, _) = bank();
+        let failed: Result<(), BankFault> = bank.atomically(|bank| {
+            bank.set("a", "b")?;
+            Err(BankFault::TooLarge)
+        });
+        assert!(failed.is_err());
+        assert_eq!(bank.setting("a").unwrap(), None);
+        bank.atomically(|bank| bank.set("a", "b")).unwrap();
+        assert_eq!(bank.setting("a").unwrap().as_deref(), Some("b"));
     }
 
     #[test]
-    fn an_agreement_has_accounts_of_its_own() {
-        let mut bank = bank();
-        let customer = bank.customer(WITH_AGREEMENT);
-        let agreement = customer.agreements[0].id;
-        assert_eq!(customer.accounts_of(Some(agreement)).unwrap().len(), 2);
-        assert!(customer.accounts_of(Some(Uuid::nil())).is_none());
-    }
-
-    #[test]
-    fn eleven_digits_are_a_number() {
-        assert!(is_identity(KARI));
-        for other in ["", "0101011234", "010101123456", "0101011234x", "０１０"] {
-            assert!(!is_identity(other), "{other}");
-        }
+    fn a_ledger_of_another_version_is_not_touched() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a/ledger.db");
+        let open = || {
+            let rates = Rates::load(None).unwrap();
+            Bank::open(Some(&file), rates, Clock::standing(NOON))
+        };
+        let bank = open().unwrap();
+        bank.db.pragma_update(None, "user_version", 7).unwrap();
+        drop(bank);
+        assert!(matches!(open(), Err(BankFault::Version(7))));
     }
 }

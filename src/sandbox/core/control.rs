@@ -104,12 +104,27 @@ impl Control {
         self.post("/psu/withdraw", &withdrawal).await.map(|_| ())
     }
 
+    /// The keys that assertions are checked by: a JWK set (RFC 7517).
+    pub(super) async fn published_keys(&self) -> Result<Value, ControlFault> {
+        self.ask("GET", "/.well-known/jwks.json", None).await
+    }
+
     async fn post(&self, target: &str, body: &Value) -> Result<Value, ControlFault> {
+        self.ask("POST", target, Some(body)).await
+    }
+
+    async fn ask(
+        &self,
+        method: &str,
+        target: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, ControlFault> {
+        let json = ("Content-Type".to_owned(), "application/json".to_owned());
         let call_of = SignedRequest {
-            method: "POST".into(),
+            method: method.into(),
             target: target.into(),
-            headers: vec![("Content-Type".into(), "application/json".into())],
-            body: Some(body.to_string().into_bytes()),
+            headers: body.map(|_| json).into_iter().collect(),
+            body: body.map(|body| body.to_string().into_bytes()),
             signing_string: String::new(),
         };
         let answer = call(&call_of, &self.base_url, &CallOptions::default()).await;

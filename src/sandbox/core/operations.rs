@@ -1,14 +1,16 @@
-//! The stand-in core's operations as a table: method, path, and who answers.
+//! The simulated core's operations as a table: method, path, and who answers.
 //!
-//! Invariant: a path matches one row at most, because `{}` stands for one whole segment and literal segments are told first.
+//! Invariant: a path matches one row at most, because `{}` stands for one whole segment and literal segments are told first. Each
+//! request is one transaction of the bank, which an answer of 400 and above takes back.
 
-use super::bank::Bank;
-use super::{answers, examples};
-use axum::http::HeaderMap;
+use super::answers::{accounts, baskets, contact, payments, sandbox};
+use super::bank::{Bank, BankFault};
+use super::caller::Caller;
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
-/// The segments that stood where the pattern has `{}`, in order.
-pub(super) type Ids<'a> = Vec<&'a str>;
+/// The segments that stood where the pattern has `{}`, in order, decoded (HTTP-10).
+pub(super) type Ids = Vec<String>;
 
 /// A request, as the gateway forwarded it.
 #[derive(Clone, Copy, Debug)]
@@ -17,119 +19,147 @@ pub(super) struct Asked<'a> {
     pub(super) method: &'a str,
     /// The path, without its query.
     pub(super) path: &'a str,
-    /// The headers, the gateway's own included.
-    pub(super) headers: &'a HeaderMap,
+    /// The query, without its question mark.
+    pub(super) query: &'a str,
+    /// Who calls, and for whom.
+    pub(super) caller: &'a Caller,
     /// The body, whole.
     pub(super) body: &'a [u8],
 }
 
-impl<'a> Asked<'a> {
-    /// A header's value, where it is there once and is text.
-    pub(super) fn header(&self, name: &str) -> Option<&'a str> {
-        self.headers.get(name)?.to_str().ok()
+impl Asked<'_> {
+    /// A parameter of the query, decoded.
+    pub(super) fn parameter(&self, name: &str) -> Option<String> {
+        let mut pairs = self
+            .query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='));
+        let (_, value) = pairs.find(|(known, _)| decoded(known) == name)?;
+        Some(decoded(value))
+    }
+
+    /// The same, read.
+    pub(super) fn parsed<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
+        self.parameter(name)?.parse().ok()
+    }
+
+    /// The body as a JSON object.
+    pub(super) fn object(&self) -> Result<serde_json::Map<String, Value>, Stop> {
+        match serde_json::from_slice(self.body) {
+            Ok(Value::Object(object)) => Ok(object),
+            _ => Err(refused(400, "FORMAT_ERROR", "The body is no JSON object.")),
+        }
     }
 }
 
 /// Status and body.
 pub(super) type Answer = (u16, Value);
 
-/// Who answers.
-enum Answers {
-    /// What the bank knows.
-    Bank(fn(&Asked<'_>, &Ids<'_>, &mut Bank) -> Answer),
-    /// An example, with this status.
-    Example(u16, fn(&Ids<'_>) -> Value),
+/// Why there is no answer of the usual kind.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The request is refused, with this answer.
+    Refused(Answer),
+    /// The bank cannot go on.
+    Broken(BankFault),
 }
 
-use Answers::{Bank as Told, Example};
+impl From<BankFault> for Stop {
+    fn from(fault: BankFault) -> Self {
+        Self::Broken(fault)
+    }
+}
 
-/// Every operation of the interface, §Endpoints; where the interface shows no path, those of HTTP-11.
+impl From<rusqlite::Error> for Stop {
+    fn from(fault: rusqlite::Error) -> Self {
+        Self::Broken(fault.into())
+    }
+}
+
+type Answers = fn(&Asked<'_>, &Ids, &Bank) -> Result<Answer, Stop>;
+
+/// Every operation of the interface, §Endpoints; where the interface shows no path, those of HTTP-11. The last two are the bank's
+/// own channel, and the simulation's: a gateway forwards them where its file of operations adds them.
 const OPERATIONS: &[(&str, &str, Answers)] = &[
-    ("GET", "/v1/accounts", Told(answers::accounts)),
-    ("GET", "/v1/accounts/{}", Told(answers::account)),
-    ("GET", "/v1/accounts/{}/balances", Told(answers::balances)),
+    ("GET", "/v1/accounts", accounts::list),
+    ("GET", "/v1/accounts/{}", accounts::one),
+    ("GET", "/v1/accounts/{}/balances", accounts::balances),
     (
         "GET",
         "/v1/accounts/{}/transactions",
-        Told(answers::transactions),
+        accounts::transactions,
     ),
-    (
-        "GET",
-        "/v1/accounts/{}/transactions/{}",
-        Told(answers::transaction),
-    ),
+    ("GET", "/v1/accounts/{}/transactions/{}", accounts::details),
     (
         "GET",
         "/v1/payments/instant-norwegian-credit-transfers-straks/fee-information",
-        Example(200, examples::fee),
+        payments::fee_information,
     ),
-    ("POST", "/v1/payments/{}", Told(answers::initiate)),
-    ("GET", "/v1/payments/{}/{}", Told(answers::payment)),
-    ("GET", "/v1/payments/{}/{}/status", Told(answers::status)),
+    ("POST", "/v1/payments/{}", payments::initiate),
+    ("GET", "/v1/payments/{}/{}", payments::read),
+    ("GET", "/v1/payments/{}/{}/status", payments::status),
     (
         "POST",
         "/v1/payments/{}/{}/authorisations",
-        Told(answers::authorise_payment),
+        payments::authorise,
     ),
-    (
-        "POST",
-        "/v1/signing-baskets",
-        Example(201, examples::basket),
-    ),
-    (
-        "GET",
-        "/v1/signing-baskets/{}",
-        Example(200, examples::basket_read),
-    ),
-    (
-        "GET",
-        "/v1/signing-baskets/{}/status",
-        Example(200, examples::status),
-    ),
+    ("POST", "/v1/signing-baskets", baskets::create),
+    ("GET", "/v1/signing-baskets/{}", baskets::read),
+    ("GET", "/v1/signing-baskets/{}/status", baskets::status),
     (
         "POST",
         "/v1/signing-baskets/{}/authorisations",
-        Told(answers::authorise),
+        baskets::authorise,
     ),
-    ("GET", "/v1/users", Example(200, examples::sca)),
-    ("POST", "/v1/consents", Example(200, examples::sca)),
-    (
-        "POST",
-        "/v1/bank-offered-consents",
-        Example(200, examples::sca),
-    ),
-    ("GET", "/v1/agreements", Told(answers::agreements)),
-    (
-        "GET",
-        "/v1/sandbox/customers",
-        Example(200, examples::sandbox_customers),
-    ),
-    (
-        "POST",
-        "/v1/sandbox/accounts",
-        Example(201, examples::sandbox_account),
-    ),
+    ("GET", "/v1/users", contact::sca),
+    ("POST", "/v1/consents", contact::sca),
+    ("POST", "/v1/bank-offered-consents", contact::sca),
+    ("GET", "/v1/agreements", accounts::agreements),
+    ("GET", "/v1/tpp/contact", contact::read),
+    ("PUT", "/v1/tpp/contact", contact::write),
+    ("POST", "/v1/sandbox/initialisation", sandbox::initialise),
+    ("GET", "/v1/sandbox/customers", sandbox::customers),
+    ("POST", "/v1/sandbox/accounts", sandbox::open_account),
     (
         "GET",
         "/v1/sandbox/accounts/{}/transactions",
-        Example(200, examples::sandbox_transactions),
+        sandbox::transactions,
     ),
     (
         "POST",
         "/v1/sandbox/accounts/{}/transactions",
-        Example(201, examples::sandbox_transaction),
+        sandbox::add_transaction,
+    ),
+    (
+        "PUT",
+        "/v1/sandbox/accounts/{}/balances",
+        sandbox::set_balance,
+    ),
+    (
+        "PUT",
+        "/v1/sandbox/card-accounts/{}/balances",
+        sandbox::set_card_balance,
+    ),
+    ("POST", "/v1/sandbox/batch", sandbox::run_batch),
+    (
+        "POST",
+        "/v1/sandbox/payments/{}/cancellation",
+        sandbox::cancel_payment,
     ),
 ];
 
 /// The answer to a request.
-pub(super) fn answer(asked: &Asked<'_>, bank: &mut Bank) -> Answer {
+pub(super) fn answer(asked: &Asked<'_>, bank: &Bank) -> Answer {
     for (method, pattern, answers) in OPERATIONS {
         if *method == asked.method
             && let Some(ids) = matched(pattern, asked.path)
         {
-            return match answers {
-                Told(told) => told(asked, &ids, bank),
-                Example(status, example) => (*status, example(&ids)),
+            return match bank.atomically(|bank| answers(asked, &ids, bank)) {
+                Ok(answer) | Err(Stop::Refused(answer)) => answer,
+                Err(Stop::Broken(fault)) => {
+                    eprintln!("portvakt-sandbox: {fault}");
+                    error(500, "SYSTEM_ERROR", "The simulated bank cannot answer.")
+                }
             };
         }
     }
@@ -148,75 +178,124 @@ pub(super) fn error(status: u16, code: &str, message: &str) -> Answer {
     (status, body)
 }
 
+/// The same, to stop with.
+pub(super) fn refused(status: u16, code: &str, message: &str) -> Stop {
+    Stop::Refused(error(status, code, message))
+}
+
 /// The variable segments, where the path fits the pattern.
-fn matched<'a>(pattern: &str, path: &'a str) -> Option<Ids<'a>> {
+fn matched(pattern: &str, path: &str) -> Option<Ids> {
     let (mut wanted, mut given) = (pattern.split('/'), path.split('/'));
     let mut ids = Ids::new();
     loop {
         match (wanted.next(), given.next()) {
             (None, None) => return Some(ids),
-            (Some("{}"), Some(segment)) if !segment.is_empty() => ids.push(segment),
+            (Some("{}"), Some(segment)) if !segment.is_empty() => ids.push(decoded(segment)),
             (Some(literal), Some(segment)) if literal == segment => {}
             _ => return None,
         }
     }
 }
 
+fn decoded(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::core::bank::tests::bank;
+    use crate::core::caller::Fixes;
 
-    fn ask(method: &str, path: &str) -> Answer {
+    pub(in super::super) const TPP: &str = "PSDNO-FSA-1";
+
+    /// Asks as the gateway does, for a TPP, with every fix on.
+    pub(in super::super) fn ask(bank: &Bank, line: &str, caller: Caller, body: &Value) -> Answer {
+        let (method, target) = line.split_once(' ').unwrap();
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let body = match body {
+            Value::Null => String::new(),
+            body => body.to_string(),
+        };
         let asked = Asked {
             method,
             path,
-            headers: &HeaderMap::new(),
-            body: b"",
+            query,
+            caller: &caller,
+            body: body.as_bytes(),
         };
-        answer(&asked, &mut bank())
+        answer(&asked, bank)
+    }
+
+    /// A TPP, without a PSU.
+    pub(in super::super) fn tpp() -> Caller {
+        Caller {
+            tpp: TPP.into(),
+            fixes: Fixes::all(),
+            ..Caller::default()
+        }
     }
 
     #[test]
-    fn every_example_answers_to_its_own_path() {
-        for (method, pattern, answers) in OPERATIONS {
-            if let Example(status, _) = answers {
-                let (given, body) = ask(method, &pattern.replace("{}", "x-1"));
-                assert_eq!(given, *status, "{method} {pattern}");
-                assert!(body.is_object() || body.is_array());
-            }
+    fn every_operation_answers() {
+        let (bank, _) = bank();
+        for operation in portvakt::interface::operations::builtin() {
+            let path = operation
+                .path
+                .replace("{payment-product}", "norwegian-domestic-credit-transfers");
+            let path: String = path
+                .split('/')
+                .map(|segment| {
+                    if segment.starts_with('{') {
+                        "x-1"
+                    } else {
+                        segment
+                    }
+                })
+                .collect::<Vec<_>>()
+                .join("/");
+            let line = format!("{} {path}", operation.method);
+            let (status, body) = ask(&bank, &line, tpp(), &json!({}));
+            assert_ne!(body["message"], "There is no such operation.", "{line}");
+            assert!(status < 500, "{line}: {body}");
         }
     }
 
     #[test]
     fn what_is_no_operation_is_unknown() {
-        for (method, path) in [
-            ("GET", "/"),
-            ("GET", "/v1/accounts/"),
-            ("GET", "/v1/accounts//balances"),
-            ("DELETE", "/v1/accounts"),
-            ("GET", "/v1/accounts/a/balances/b"),
+        let (bank, _) = bank();
+        for line in [
+            "GET /",
+            "GET /v1/accounts/",
+            "GET /v1/accounts//balances",
+            "DELETE /v1/accounts",
+            "GET /v1/accounts/a/balances/b",
         ] {
-            let (status, body) = ask(method, path);
+            let (status, body) = ask(&bank, line, tpp(), &Value::Null);
             assert_eq!(
                 (status, &body["code"]),
                 (404, &json!("RESOURCE_UNKNOWN")),
-                "{path}"
+                "{line}"
             );
         }
     }
 
     #[test]
-    fn ids_come_from_the_path_and_literals_go_first() {
+    fn ids_come_from_the_path_and_parameters_from_the_query() {
         let ids = matched(
             "/v1/accounts/{}/transactions/{}",
-            "/v1/accounts/a/transactions/b%2F",
+            "/v1/accounts/a/transactions/b%3A1",
         );
-        assert_eq!(ids, Some(vec!["a", "b%2F"]));
-        let (_, body) = ask(
-            "GET",
-            "/v1/payments/instant-norwegian-credit-transfers-straks/fee-information",
-        );
-        assert_eq!(body["transactionFeeIndicator"], true);
+        assert_eq!(ids, Some(vec!["a".to_owned(), "b:1".to_owned()]));
+        let asked = Asked {
+            method: "GET",
+            path: "/",
+            query: "a=b%20c&limit=2&x",
+            caller: &Caller::default(),
+            body: b"",
+        };
+        assert_eq!(asked.parameter("a").as_deref(), Some("b c"));
+        assert_eq!(asked.parsed("limit"), Some(2));
+        assert_eq!(asked.parsed::<u32>("a"), None);
     }
 }

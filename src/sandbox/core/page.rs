@@ -10,8 +10,10 @@ mod approval;
 // What the PSU reads.
 mod views;
 
+use super::bank::{Bank, BankFault};
 use super::control::{ControlFault, Failure, Pending};
-use super::{Core, bank, html};
+use super::customer::is_identity;
+use super::{Core, html};
 use approval::{Subject, contexts};
 use axum::Form;
 use axum::body::Body;
@@ -65,8 +67,8 @@ pub(super) async fn show(
     let request = query.get("request");
     let shown = async {
         let pending = core.control.read(request).await?;
-        let subject = Subject::of(&mut core.bank(), &pending);
-        Ok(View::new(request, &pending, &subject).identify(false))
+        let subject = Subject::of(&core.bank(), &pending)?;
+        Ok::<_, Stopped>(View::new(request, &pending, &subject).identify(false))
     };
     shown.await.unwrap_or_else(stopped)
 }
@@ -79,27 +81,27 @@ pub(super) async fn submit(
     step(&core, &fields).await.unwrap_or_else(stopped)
 }
 
-async fn step(core: &Core, fields: &Fields) -> Result<Response<Body>, ControlFault> {
+async fn step(core: &Core, fields: &Fields) -> Result<Response<Body>, Stopped> {
     let request = fields.get("request");
     let pending = core.control.read(request).await?;
-    let subject = Subject::of(&mut core.bank(), &pending);
+    let subject = Subject::of(&core.bank(), &pending)?;
     let view = View::new(request, &pending, &subject);
     let identity = fields.get("identity").trim();
     match fields.get("step") {
         "refuse" => {
             let failure = match subject {
-                Subject::Payment { .. } => PAYMENT_REFUSED,
+                Subject::Payments { .. } => PAYMENT_REFUSED,
                 _ => REFUSED,
             };
             end(core.control.fail(request, failure).await)
         }
-        _ if !bank::is_identity(identity) => Ok(view.identify(true)),
+        _ if !is_identity(identity) => Ok(view.identify(true)),
         _ if !subject.may_be_ended_by(identity) => {
             end(core.control.fail(request, NOT_THE_PAYER).await)
         }
         "approve" => approve(core, &pending, &subject, fields).await,
         _ => {
-            let contexts = contexts(&mut core.bank(), &pending, &subject, identity);
+            let contexts = in_ledger(core, |bank| contexts(bank, &pending, &subject, identity))?;
             Ok(view.choose(identity, &contexts))
         }
     }
@@ -111,9 +113,9 @@ async fn approve(
     pending: &Pending,
     subject: &Subject,
     fields: &Fields,
-) -> Result<Response<Body>, ControlFault> {
+) -> Result<Response<Body>, Stopped> {
     let (request, identity) = (fields.get("request"), fields.get("identity").trim());
-    let contexts = contexts(&mut core.bank(), pending, subject, identity);
+    let contexts = in_ledger(core, |bank| contexts(bank, pending, subject, identity))?;
     let chosen = contexts
         .iter()
         .find(|context| context.value() == fields.get("context"));
@@ -124,7 +126,8 @@ async fn approve(
     let ticked = fields.all("account");
     let approval = context.approve(pending, ticked);
     let uri = core.control.complete(&approval.completion(request)).await;
-    if uri.is_ok() && approval.carry_out(&mut core.bank(), subject) {
+    let is_withdrawn = uri.is_ok() && in_ledger(core, |bank| approval.carry_out(bank, subject))?;
+    if is_withdrawn {
         let (psu, agreement) = approval.whose();
         core.control.withdraw(&pending.tpp, psu, agreement).await?;
     }
@@ -132,7 +135,7 @@ async fn approve(
 }
 
 /// The SCA is over, well or not.
-fn end(uri: Result<String, ControlFault>) -> Result<Response<Body>, ControlFault> {
+fn end(uri: Result<String, ControlFault>) -> Result<Response<Body>, Stopped> {
     let uri = match uri {
         Err(ControlFault::Refused {
             redirect_uri: Some(uri),
@@ -140,20 +143,54 @@ fn end(uri: Result<String, ControlFault>) -> Result<Response<Body>, ControlFault
         }) => uri,
         other => other?,
     };
-    html::redirect(&uri)
-        .ok_or_else(|| ControlFault::Away("its redirect_uri is no header value".into()))
+    let away = || ControlFault::Away("its redirect_uri is no header value".into());
+    Ok(html::redirect(&uri).ok_or_else(away)?)
+}
+
+/// One transaction of the bank.
+fn in_ledger<T>(
+    core: &Core,
+    work: impl FnOnce(&Bank) -> Result<T, BankFault>,
+) -> Result<T, BankFault> {
+    core.bank().atomically(work)
+}
+
+/// Why an SCA does not go on.
+#[derive(Debug)]
+enum Stopped {
+    /// The gateway does not answer, or refuses.
+    Control(ControlFault),
+    /// The ledger does not answer.
+    Bank(BankFault),
+}
+
+impl From<ControlFault> for Stopped {
+    fn from(fault: ControlFault) -> Self {
+        Self::Control(fault)
+    }
+}
+
+impl From<BankFault> for Stopped {
+    fn from(fault: BankFault) -> Self {
+        Self::Bank(fault)
+    }
 }
 
 /// Nothing can be done: the PSU reads why, and goes back by themselves.
-fn stopped(fault: ControlFault) -> Response<Body> {
+fn stopped(fault: Stopped) -> Response<Body> {
     match fault {
-        ControlFault::Refused {
+        Stopped::Control(ControlFault::Refused {
             status, message, ..
-        } => {
+        }) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
             views::notice(status, &message)
         }
-        ControlFault::Away(why) => {
+        Stopped::Bank(fault) => {
+            eprintln!("portvakt-sandbox: {fault}");
+            let text = "The bank cannot answer. Try again in a moment.";
+            views::notice(StatusCode::INTERNAL_SERVER_ERROR, text)
+        }
+        Stopped::Control(ControlFault::Away(why)) => {
             eprintln!("portvakt-sandbox: the gateway's control listener: {why}");
             let text = "The gateway does not answer. Try again in a moment.";
             views::notice(StatusCode::BAD_GATEWAY, text)

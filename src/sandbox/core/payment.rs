@@ -1,190 +1,356 @@
-//! Payments of the stand-in core: what is kept of one, and how its status moves.
+//! Payments: what is kept of one, and how its states move (SBX-6).
 //!
-//! Invariant: RCVD until its payer signed it, then ACTC, then ACSC; never back.
-//! Deliberately without a batch: a payment is booked once somebody has read that it was signed. Amounts are not judged, and lack of
-//! funds is not known.
+//!     RCVD ─sign─▶ ACTC, ACWC, PDNG or ACCP ─batch─▶ ACSP ─batch─▶ ACSC        to another bank
+//!                                           ─batch─▶ ACSC                      within the bank
+//!     RCVD ─sign─▶ ACWP ─batch─▶ ACSC, or ACSC at once                         instant
+//!
+//! The interface names the states and says little of them. Here ACTC is signed and waits for its day; ACWC the same on another day
+//! than was asked for, because that is no bank day; PDNG a large transfer abroad that is looked at until the next run; ACCP lacks
+//! funds; ACSP is booked and on its way to the other bank; ACWP the same of an instant payment; ACSC has arrived. RJCT and CANC are
+//! ends. A bulk is PART while some of its parts were refused and others not.
+//! Invariants: nothing but signing, the batch and a cancellation moves a state, never a read; a payment's state is not stored but
+//! follows from its parts; what is booked goes back no more. Pending means signed and not booked.
 
-use super::account::nok;
-use serde_json::{Map, Value, json};
+// What a TPP orders: the body, read and judged.
+pub(super) mod order;
+// What it costs.
+mod fee;
+// What moves it.
+mod batch;
+mod signing;
+
+pub(super) use fee::INSTANT_FEE;
+
+use super::bank::{Bank, BankFault, day};
+use super::psu::in_context;
+use jiff::civil::Date;
+use rusqlite::{Row, params};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// Transfers abroad have one fee, in øre.
-const FEE_ABROAD: i64 = 5_000;
+/// The product that needs no exchange and no BIC.
+pub(super) const DOMESTIC: &str = "norwegian-domestic-credit-transfers";
+/// The product for transfers abroad.
+pub(super) const CROSS_BORDER: &str = "norwegian-cross-border-credit-transfers";
+/// The product that is booked at once.
+pub(super) const INSTANT: &str = "instant-norwegian-credit-transfers-straks";
 
-/// Where a payment stands (§Payment transaction status values).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Status {
-    /// It was received, and waits for its payer's signature.
-    Received,
-    /// Its payer signed it.
-    Signed,
-    /// It is booked.
-    Settled,
+macro_rules! statuses {
+    ($($(#[$doc:meta])* $variant:ident = $word:literal),+ $(,)?) => {
+        /// Where a payment stands (§Payment transaction status values), the least advanced first.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(super) enum Status { $($(#[$doc])* $variant),+ }
+
+        impl Status {
+            /// Every one.
+            const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// As the interface writes it.
+            pub(super) const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+    };
+}
+
+statuses! {
+    /// Received, and not signed.
+    Received = "RCVD",
+    /// Signed, and looked at.
+    Pending = "PDNG",
+    /// Signed, without funds.
+    WithoutFunds = "ACCP",
+    /// Signed, for another day than was asked for.
+    Changed = "ACWC",
+    /// Signed, and waits for its day.
+    Signed = "ACTC",
+    /// Booked, and on its way.
+    InSettlement = "ACSP",
+    /// Booked at once, and on its way.
+    WithoutPosting = "ACWP",
+    /// It has arrived.
+    Settled = "ACSC",
+    /// Some parts of a bulk were refused.
+    Partly = "PART",
+    /// Taken back.
+    Cancelled = "CANC",
+    /// Refused.
+    Rejected = "RJCT",
 }
 
 impl Status {
-    /// As the interface writes it.
-    const fn word(self) -> &'static str {
+    /// Signed and not booked.
+    pub(super) const fn is_pending(self) -> bool {
+        matches!(
+            self,
+            Self::Pending | Self::WithoutFunds | Self::Changed | Self::Signed
+        )
+    }
+
+    /// Out of the debtor's account.
+    pub(super) const fn is_booked(self) -> bool {
+        matches!(
+            self,
+            Self::InSettlement | Self::WithoutPosting | Self::Settled
+        )
+    }
+
+    const fn is_refused(self) -> bool {
+        matches!(self, Self::Rejected | Self::Cancelled)
+    }
+
+    fn read(word: &str) -> Result<Self, BankFault> {
+        let mut all = Self::ALL.iter().copied();
+        all.find(|status| status.word() == word)
+            .ok_or(BankFault::Kept("a status"))
+    }
+}
+
+/// The states that are pending, as SQL lists them.
+pub(super) const PENDING: &str = "('PDNG', 'ACCP', 'ACWC', 'ACTC')";
+
+/// What form a payment has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// One transfer.
+    Single,
+    /// Several, from one account.
+    Bulk,
+    /// One, again and again. The batch leaves it alone (§What the service does).
+    Periodic,
+}
+
+impl Form {
+    /// As it is kept.
+    pub(super) const fn name(self) -> &'static str {
         match self {
-            Self::Received => "RCVD",
-            Self::Signed => "ACTC",
-            Self::Settled => "ACSC",
+            Self::Single => "SINGLE",
+            Self::Bulk => "BULK",
+            Self::Periodic => "PERIODIC",
         }
+    }
+
+    fn read(name: &str) -> Result<Self, BankFault> {
+        [Self::Single, Self::Bulk, Self::Periodic]
+            .into_iter()
+            .find(|form| form.name() == name)
+            .ok_or(BankFault::Kept("a form of payment"))
     }
 }
 
 /// One payment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Payment {
     /// What the TPP names it by.
-    pub(super) id: Uuid,
+    pub(super) id: String,
     /// Who initiated it; nobody else is shown it.
     pub(super) tpp: String,
-    /// Whose money it is: a national identity number.
-    pub(super) payer: String,
+    /// Its product.
+    pub(super) product: String,
+    /// Its form.
+    pub(super) form: Form,
+    /// Whose money it is: the id of a private customer.
+    pub(super) customer: String,
     /// The agreement on whose behalf, in a corporate context.
     pub(super) agreement: Option<Uuid>,
-    product: String,
-    body: Map<String, Value>,
-    status: Status,
+    /// The account that it leaves.
+    pub(super) debtor: String,
+    /// When it was initiated.
+    pub(super) created: Date,
+    /// The day that was asked for.
+    pub(super) requested: Option<Date>,
+    /// The bank day on which it is carried out.
+    pub(super) due: Date,
+    /// What was posted: a JSON object.
+    pub(super) body: String,
+    /// What it consists of, one at least.
+    pub(super) parts: Vec<Part>,
+}
+
+/// One transfer of a payment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// Its place, from 0.
+    pub(super) number: i64,
+    /// Where it stands.
+    pub(super) status: Status,
+    /// What was instructed, in minor units.
+    pub(super) amount: i64,
+    /// Of this currency.
+    pub(super) currency: String,
+    /// What leaves the debtor's account, in its currency.
+    pub(super) debit: i64,
+    /// What it costs, in the same.
+    pub(super) fee: i64,
+    /// The creditor's account, where it is in this bank.
+    pub(super) creditor: Option<String>,
+    /// What comes to it, in its currency.
+    pub(super) credit: i64,
+    /// What transaction details say of it.
+    pub(super) details: Map<String, Value>,
+    /// How many runs of the batch found no funds.
+    pub(super) attempts: i64,
 }
 
 impl Payment {
-    /// A payment that was just initiated. A body that is no JSON object is none.
-    pub(super) fn received(
-        tpp: &str,
-        payer: &str,
-        agreement: Option<Uuid>,
-        product: &str,
-        body: &[u8],
-    ) -> Option<Self> {
-        Some(Self {
-            id: Uuid::new_v4(),
-            tpp: tpp.to_owned(),
-            payer: payer.to_owned(),
-            agreement,
-            product: product.to_owned(),
-            body: serde_json::from_slice(body).ok()?,
-            status: Status::Received,
-        })
-    }
-
-    /// The payer signed it. One that is signed stays what it is.
-    pub(super) fn sign(&mut self) {
-        if self.status == Status::Received {
-            self.status = Status::Signed;
-        }
-    }
-
-    /// The status, as somebody reads it.
-    pub(super) fn look(&mut self) -> Value {
-        let word = self.status.word();
-        if self.status == Status::Signed {
-            self.status = Status::Settled;
-        }
-        json!({ "transactionStatus": word })
-    }
-
-    /// The answer to its creation.
-    pub(super) fn created(&self) -> Value {
-        let path = self.path();
-        let mut answer = json!({
-            "paymentId": self.id.to_string(),
-            "transactionStatus": self.status.word(),
-            "psuMessage": "The payment is carried out once you have signed it.",
-            "_links": super::examples::authorise_and_status(&path),
-        });
-        if let Some(answer) = answer.as_object_mut()
-            && self.product == "norwegian-cross-border-credit-transfers"
-        {
-            answer.insert("transactionFeeIndicator".into(), true.into());
-            answer.insert("transactionFees".into(), nok(FEE_ABROAD));
-        }
-        answer
-    }
-
-    /// The answer to a read of the whole of it: what was posted, and where it stands.
-    pub(super) fn shown(&self) -> Value {
-        let mut shown = self.body.clone();
-        shown.insert("paymentId".into(), self.id.to_string().into());
-        shown.insert("transactionStatus".into(), self.status.word().into());
-        Value::Object(shown)
-    }
-
     /// Its path, which is what the gateway names it by where an SCA is about it.
     pub(super) fn path(&self) -> String {
         format!("/v1/payments/{}/{}", self.product, self.id)
     }
 
-    /// The amount with its currency, for the payer to read.
-    pub(super) fn amount(&self) -> String {
-        let part = |name| self.body.get("instructedAmount")?.get(name)?.as_str();
-        let (amount, currency) = (part("amount"), part("currency"));
-        format!("{} {}", currency.unwrap_or("?"), amount.unwrap_or("?"))
+    /// Where it stands: its part's state, or, of a bulk, PART where some were refused and the least advanced of the others' else.
+    pub(super) fn status(&self) -> Status {
+        let of = |refused: bool| {
+            let states = self.parts.iter().map(|part| part.status);
+            states.filter(move |status| status.is_refused() == refused)
+        };
+        match (of(true).max(), of(false).min()) {
+            (None, Some(status)) | (Some(status), None) => status,
+            (Some(_), Some(_)) => Status::Partly,
+            (None, None) => Status::Rejected,
+        }
     }
 
-    /// Who gets it, for the payer to read: name and account.
-    pub(super) fn creditor(&self) -> String {
-        let account = self.body.get("creditorAccount");
-        let number = |name| account?.get(name)?.as_str();
-        let number = number("iban").or_else(|| number("bban"));
-        let name = self.body.get("creditorName").and_then(Value::as_str);
-        format!("{}, {}", name.unwrap_or("?"), number.unwrap_or("?"))
+    /// Whether there were funds, once somebody looked: false where it waits or was refused for lack of them.
+    pub(super) fn funds_available(&self) -> Option<bool> {
+        let lacks = |part: &Part| match part.status {
+            Status::WithoutFunds => true,
+            Status::Rejected => part.attempts > 0,
+            _ => false,
+        };
+        if self.parts.iter().any(lacks) {
+            return Some(false);
+        }
+        let booked = self.parts.iter().any(|part| part.status.is_booked());
+        booked.then_some(true)
+    }
+
+    /// What it costs in all, in the debtor account's currency.
+    pub(super) fn fee(&self) -> i64 {
+        self.parts.iter().map(|part| part.fee).sum()
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+const PAYMENT: &str = "SELECT id, tpp, product, form, customer, agreement, debtor, created, requested, due, body FROM payment";
+const PART: &str = "SELECT number, status, amount, currency, debit, fee, creditor, credit, details, attempts FROM part";
 
-    const BODY: &str = r#"{"instructedAmount": {"amount": "10.00", "currency": "NOK"},
-        "creditorName": "<b>", "creditorAccount": {"bban": "86011117947"}}"#;
-
-    fn payment(product: &str) -> Payment {
-        Payment::received("PSDNO-FSA-1", "01010112345", None, product, BODY.as_bytes()).unwrap()
+impl Bank {
+    /// Keeps a payment that was just initiated.
+    pub(super) fn keep(&self, payment: &Payment) -> Result<(), BankFault> {
+        self.db
+            .prepare_cached(
+                "INSERT INTO payment (id, number, tpp, product, form, customer, agreement, debtor, created, requested, due, body) \
+                 VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM payment), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            )?
+            .execute(params![
+                payment.id,
+                payment.tpp,
+                payment.product,
+                payment.form.name(),
+                payment.customer,
+                in_context(payment.agreement),
+                payment.debtor,
+                payment.created.to_string(),
+                payment.requested.map(|day| day.to_string()),
+                payment.due.to_string(),
+                payment.body
+            ])?;
+        let mut keep = self.db.prepare_cached(
+            "INSERT INTO part (payment, number, status, amount, currency, debit, fee, creditor, credit, details, debtor) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        )?;
+        for part in &payment.parts {
+            let credit = part.creditor.as_ref().map(|_| part.credit);
+            keep.execute(params![
+                payment.id,
+                part.number,
+                part.status.word(),
+                part.amount,
+                part.currency,
+                part.debit,
+                part.fee,
+                part.creditor,
+                credit,
+                Value::Object(part.details.clone()).to_string(),
+                payment.debtor
+            ])?;
+        }
+        Ok(())
     }
 
-    #[test]
-    fn a_payment_is_received_signed_and_booked() {
-        let mut payment = payment("norwegian-domestic-credit-transfers");
-        let mut look = || payment.look()["transactionStatus"].clone();
-        assert_eq!([look(), look()], ["RCVD", "RCVD"]);
-        payment.sign();
-        let mut look = || payment.look()["transactionStatus"].clone();
-        assert_eq!([look(), look()], ["ACTC", "ACSC"]);
-        payment.sign();
-        assert_eq!(payment.look()["transactionStatus"], "ACSC");
+    /// The payment of this id, whosever it is.
+    pub(super) fn payment(&self, id: &str) -> Result<Option<Payment>, BankFault> {
+        let mut found = self
+            .db
+            .prepare_cached(&format!("{PAYMENT} WHERE id = ?1"))?;
+        let mut rows = found.query_and_then([id], read_payment)?;
+        let Some(mut payment) = rows.next().transpose()? else {
+            return Ok(None);
+        };
+        payment.parts = self.parts(id)?;
+        Ok(Some(payment))
     }
 
-    #[test]
-    fn its_creation_says_what_the_interface_asks() {
-        let domestic = payment("norwegian-domestic-credit-transfers").created();
-        assert_eq!(domestic["transactionStatus"], "RCVD");
-        assert!(domestic["psuMessage"].as_str().unwrap().len() <= 512);
-        assert_eq!(domestic.get("transactionFees"), None);
-        let links = &domestic["_links"];
-        assert_eq!(links["startAuthorisation"]["verbs"], json!(["POST"]));
-        assert!(
-            links["status"]["href"]
-                .as_str()
-                .unwrap()
-                .ends_with("/status")
-        );
-        let abroad = payment("norwegian-cross-border-credit-transfers").created();
-        assert_eq!(abroad["transactionFees"]["amount"], "50.00");
+    /// A TPP's own payment, by its path.
+    pub(super) fn payment_at(&self, tpp: &str, path: &str) -> Result<Option<Payment>, BankFault> {
+        let id = path.rsplit('/').next().unwrap_or_default();
+        let found = self.payment(id)?;
+        Ok(found.filter(|payment| payment.tpp == tpp && payment.path() == path))
     }
 
-    #[test]
-    fn its_payer_can_read_it() {
-        let payment = payment("p");
-        assert_eq!(payment.amount(), "NOK 10.00");
-        assert_eq!(payment.creditor(), "<b>, 86011117947");
-        assert_eq!(payment.shown()["creditorName"], "<b>");
-        assert!(Payment::received("t", "p", None, "p", b"[]").is_none());
-        let empty = Payment::received("t", "p", None, "p", b"{}").unwrap();
-        assert_eq!(
-            (empty.amount(), empty.creditor()),
-            ("? ?".into(), "?, ?".into())
-        );
+    fn parts(&self, payment: &str) -> Result<Vec<Part>, BankFault> {
+        let mut found = self
+            .db
+            .prepare_cached(&format!("{PART} WHERE payment = ?1 ORDER BY number"))?;
+        found.query_and_then([payment], read_part)?.collect()
     }
+
+    /// Keeps where a part stands.
+    fn move_part(&self, payment: &str, part: &Part, status: Status) -> Result<(), BankFault> {
+        self.db
+            .prepare_cached(
+                "UPDATE part SET status = ?3, attempts = ?4 WHERE payment = ?1 AND number = ?2",
+            )?
+            .execute(params![payment, part.number, status.word(), part.attempts])?;
+        Ok(())
+    }
+}
+
+/// A row of [`PAYMENT`], still without its parts.
+fn read_payment(row: &Row<'_>) -> Result<Payment, BankFault> {
+    let text = |column| row.get::<_, String>(column);
+    let agreement = text(5)?;
+    let agreement = Some(agreement).filter(|agreement| !agreement.is_empty());
+    let agreement = agreement.map(|id| id.parse().map_err(|_| BankFault::Kept("an agreement")));
+    let requested: Option<String> = row.get(8)?;
+    Ok(Payment {
+        id: text(0)?,
+        tpp: text(1)?,
+        product: text(2)?,
+        form: Form::read(&text(3)?)?,
+        customer: text(4)?,
+        agreement: agreement.transpose()?,
+        debtor: text(6)?,
+        created: day(&text(7)?)?,
+        requested: requested.as_deref().map(day).transpose()?,
+        due: day(&text(9)?)?,
+        body: text(10)?,
+        parts: Vec::new(),
+    })
+}
+
+/// A row of [`PART`].
+fn read_part(row: &Row<'_>) -> Result<Part, BankFault> {
+    Ok(Part {
+        number: row.get(0)?,
+        status: Status::read(&row.get::<_, String>(1)?)?,
+        amount: row.get(2)?,
+        currency: row.get(3)?,
+        debit: row.get(4)?,
+        fee: row.get(5)?,
+        creditor: row.get(6)?,
+        credit: row.get::<_, Option<i64>>(7)?.unwrap_or_default(),
+        details: serde_json::from_str(&row.get::<_, String>(8)?).unwrap_or_default(),
+        attempts: row.get(9)?,
+    })
 }

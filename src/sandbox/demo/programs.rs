@@ -42,6 +42,19 @@ pub(super) struct Place {
     pub(super) logs: PathBuf,
     sandbox: PathBuf,
     config: PathBuf,
+    ledger: PathBuf,
+    is_asserted: bool,
+}
+
+/// How the core is started.
+#[derive(Debug)]
+pub(super) struct CoreSettings {
+    /// Where it listens.
+    pub(super) upstream: SocketAddr,
+    /// The file of its ledger, beside the gateway's state.
+    pub(super) ledger: PathBuf,
+    /// Whether the gateway signs what it says, so that the core need not believe anyone else.
+    pub(super) is_asserted: bool,
 }
 
 impl Place {
@@ -49,7 +62,7 @@ impl Place {
         config: &Path,
         listener: SocketAddr,
         control: SocketAddr,
-        upstream: SocketAddr,
+        core: CoreSettings,
     ) -> Result<Self, DemoFault> {
         let sandbox = std::env::current_exe()?;
         let portvakt = sandbox.with_file_name("portvakt");
@@ -63,7 +76,9 @@ impl Place {
         Ok(Self {
             port: listener.port(),
             control,
-            upstream,
+            upstream: core.upstream,
+            ledger: core.ledger,
+            is_asserted: core.is_asserted,
             portvakt,
             logs,
             sandbox,
@@ -112,7 +127,12 @@ impl Programs {
             .args(["core", "--listen", &place.upstream.to_string()])
             .args(["--control", &format!("http://{}", place.control), "--log"])
             .arg(place.journal())
+            .arg("--ledger")
+            .arg(&place.ledger)
             .stdout(Stdio::null());
+        if !place.is_asserted {
+            command.arg("--danger-believe-anyone");
+        }
         let log = place.logs.join("core.log");
         self.running.push(Program::start("the core", command, log)?);
         while TcpStream::connect(place.upstream).await.is_err() {
@@ -167,6 +187,24 @@ impl Programs {
             }
         }
     }
+}
+
+/// Runs the core's batch, in the bank's own channel: no TPP asks for it.
+pub(super) async fn run_batch(place: &Place, report: &mut Report<'_>) -> Result<(), DemoFault> {
+    let request = SignedRequest {
+        method: "POST".into(),
+        target: "/v1/sandbox/batch".into(),
+        headers: Vec::new(),
+        body: None,
+        signing_string: String::new(),
+    };
+    let base_url = format!("http://{}", place.upstream);
+    let answer = call(&request, &base_url, &CallOptions::default()).await?;
+    let text = match answer.is_success() {
+        true => "it is time for the next run of payments",
+        false => "it refuses to run its payments",
+    };
+    Ok(report.step("the bank", text)?)
 }
 
 /// Whether the control listener answers /readyz with 200.

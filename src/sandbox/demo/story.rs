@@ -5,13 +5,10 @@
 
 use super::play::Answered;
 use super::scenes::{
-    CROSS_BORDER, Expected, PAYMENT, REDIRECT_URI, SESSION, Scene, get, headers, payment, scene,
+    CROSS_BORDER, Expected, PAYMENT, REDIRECT_URI, SESSION, SOMEBODY_ELSES, Scene, get, headers,
+    payment, scene,
 };
 use portvakt::tools::tpp::Unsigned;
-use serde_json::Value;
-
-/// The mocked national identity number of the PSU in this story: any 11 digits.
-const IDENTITY: &str = "01010112345";
 
 /// A payment within Norway.
 const DOMESTIC: &str = "/v1/payments/norwegian-domestic-credit-transfers";
@@ -22,12 +19,16 @@ const CALLS: usize = 4;
 /// What the TPP has learnt so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
+    /// The mocked national identity number of the PSU in this story.
+    pub(super) identity: String,
     /// scaRedirect.
     pub(super) link: String,
     /// PSU-ID, from the redirect.
     psu: String,
-    /// The first account of the list.
+    /// The first account of the list, and its numbers.
     account: String,
+    bban: String,
+    iban: String,
     /// The startAuthorisation link of the payment.
     authorise: String,
     /// The status link of the payment.
@@ -41,6 +42,8 @@ pub(super) enum Step {
     Call(Box<Scene>),
     /// The PSU follows the link, with a browser.
     Visit(Visit),
+    /// Hours pass, and the bank runs its batch.
+    Batch,
 }
 
 /// The PSU at the bank's page.
@@ -48,8 +51,6 @@ pub(super) enum Step {
 pub(super) struct Visit {
     /// One line that says what is special about it.
     pub(super) title: &'static str,
-    /// The number that they type.
-    pub(super) identity: &'static str,
 }
 
 /// All of the story, in order.
@@ -116,7 +117,10 @@ fn one_payment() -> [Step; 2] {
             shows_core: true,
             ..scene(
                 "A payment abroad of the same PSU",
-                |memory| with(payment(PAYMENT.into()), &[("PSU-ID", &memory.psu)]),
+                |memory| {
+                    let body = PAYMENT.replace(SOMEBODY_ELSES, &memory.iban);
+                    with(payment(body.into()), &[("PSU-ID", &memory.psu)])
+                },
                 Expected::Forwarded(201),
             )
         }),
@@ -132,7 +136,7 @@ fn one_payment() -> [Step; 2] {
 }
 
 /// §Single SCA payment flow: the TPP may only pay, and does not know the PSU yet.
-fn single_sca() -> [Step; 6] {
+fn single_sca() -> [Step; 8] {
     let pisp = |scene| {
         called(Scene {
             signer: "tpp-pisp",
@@ -158,9 +162,11 @@ fn single_sca() -> [Step; 6] {
                 Expected::Forwarded(201),
             )
         }),
-        status("Its status, before anybody signed it", |answered, _| {
-            is_status(answered, "RCVD")
-        }),
+        pisp(scene(
+            "Its status, which nobody reads of a domestic payment before it is signed",
+            |memory| get(&memory.status),
+            Expected::Forwarded(404),
+        )),
         pisp(Scene {
             learn: learn_link,
             ..scene(
@@ -177,7 +183,10 @@ fn single_sca() -> [Step; 6] {
         status("Its status, once it is signed", |answered, _| {
             is_status(answered, "ACTC")
         }),
-        status("Its status, once it is booked", |answered, _| {
+        // The first run books it, the second one hears from the other bank.
+        Step::Batch,
+        Step::Batch,
+        status("Its status, once it has arrived", |answered, _| {
             is_status(answered, "ACSC")
         }),
     ]
@@ -188,10 +197,7 @@ fn called(scene: Scene) -> Step {
 }
 
 fn visited(title: &'static str) -> Step {
-    Step::Visit(Visit {
-        title,
-        identity: IDENTITY,
-    })
+    Step::Visit(Visit { title })
 }
 
 fn with(request: Unsigned, more: &[(&str, &str)]) -> Unsigned {
@@ -211,24 +217,27 @@ fn balances(memory: &Memory) -> Unsigned {
     request
 }
 
-fn domestic_payment(_: &Memory) -> Unsigned {
+fn domestic_payment(memory: &Memory) -> Unsigned {
     Unsigned {
         method: "POST".into(),
         target: DOMESTIC.into(),
         headers: headers(&[
             ("Content-Type", "application/json"),
             ("TPP-Session-ID", SESSION),
-            ("X-PSU-IDENTITY", IDENTITY),
+            ("X-PSU-IDENTITY", &memory.identity),
             ("PSU-Context", "PRIVATE"),
         ]),
-        body: Some(DOMESTIC_PAYMENT.into()),
+        body: Some(DOMESTIC_PAYMENT.replace(OWN, &memory.bban).into()),
     }
 }
+
+/// Where the PSU's own account number comes.
+const OWN: &str = "(own)";
 
 const DOMESTIC_PAYMENT: &str = concat!(
     r#"{"instructedAmount":{"amount":"249.50","currency":"NOK"},"creditorName":"Bakeriet på hjørnet","#,
     r#""creditorAccount":{"iban":"NO9386011117947","currency":"NOK"},"#,
-    r#""debtorAccount":{"bban":"97100500012","currency":"NOK"}}"#,
+    r#""debtorAccount":{"bban":"(own)","currency":"NOK"}}"#,
 );
 
 fn learn_link(answered: &Answered, memory: &mut Memory) -> bool {
@@ -236,8 +245,10 @@ fn learn_link(answered: &Answered, memory: &mut Memory) -> bool {
 }
 
 fn learn_account(answered: &Answered, memory: &mut Memory) -> bool {
-    let account = || answered.body.get("accounts")?.get(0)?.get("resourceId");
-    keep(&mut memory.account, account().and_then(Value::as_str))
+    let first = |name| answered.body.get("accounts")?.get(0)?.get(name)?.as_str();
+    keep(&mut memory.account, first("resourceId"))
+        && keep(&mut memory.bban, first("bban"))
+        && keep(&mut memory.iban, first("iban"))
 }
 
 fn learn_payment(answered: &Answered, memory: &mut Memory) -> bool {
@@ -276,7 +287,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn an_answer_that_does_not_say_it_teaches_nothing() {

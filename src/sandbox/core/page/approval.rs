@@ -2,9 +2,11 @@
 //!
 //! Invariant: an approval names accounts of its own context only, whatever a form says.
 
-use super::super::account::Account;
-use super::super::bank::Bank;
+use super::super::bank::{Bank, BankFault};
 use super::super::control::Pending;
+use super::super::customer::Account;
+use super::super::money;
+use super::super::payment::Payment;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use uuid::Uuid;
@@ -16,51 +18,102 @@ pub(super) enum Subject {
     Accounts,
     /// Knowing the PSU.
     Registration,
-    /// One payment.
-    Payment {
-        /// Its path.
-        path: String,
-        /// With its currency.
-        amount: String,
-        /// Name and account.
-        creditor: String,
-        /// Who alone may sign it: a national identity number.
+    /// A payment, or a basket of them.
+    Payments {
+        /// Each, in order.
+        payments: Vec<Shown>,
+        /// Who alone may sign them: a national identity number.
         payer: String,
         /// On whose behalf.
         agreement: Option<Uuid>,
     },
-    /// A basket, or a payment that the core has forgotten: there is only its path to show.
+    /// A payment or a basket that the bank does not know: there is only its path to show.
     Other {
         /// Its path.
         path: String,
     },
 }
 
+/// A payment, for its payer to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Shown {
+    /// What it is signed by.
+    pub(super) id: String,
+    /// With their currencies, one for each transfer.
+    pub(super) amounts: Vec<String>,
+    /// Names and accounts, likewise.
+    pub(super) creditors: Vec<String>,
+    /// What it costs, where it costs something.
+    pub(super) fee: Option<String>,
+    /// The day on which it is carried out.
+    pub(super) due: String,
+}
+
 impl Subject {
     /// What `pending` is about, as far as the bank knows it.
-    pub(super) fn of(bank: &mut Bank, pending: &Pending) -> Self {
+    pub(super) fn of(bank: &Bank, pending: &Pending) -> Result<Self, BankFault> {
         let Some(path) = pending.resource.clone() else {
-            return if pending.asks_consent {
+            return Ok(if pending.asks_consent {
                 Self::Accounts
             } else {
                 Self::Registration
-            };
+            });
         };
-        match bank.payment(&pending.tpp, &path) {
-            None => Self::Other { path },
-            Some(payment) => Self::Payment {
-                path,
-                amount: payment.amount(),
-                creditor: payment.creditor(),
-                payer: payment.payer.clone(),
-                agreement: payment.agreement,
-            },
-        }
+        let payments = match path.strip_prefix("/v1/signing-baskets/") {
+            Some(id) => {
+                let basket = bank.basket(&pending.tpp, id)?;
+                basket.map(|basket| basket.payments).unwrap_or_default()
+            }
+            None => bank.payment_at(&pending.tpp, &path)?.into_iter().collect(),
+        };
+        let Some(first) = payments.first() else {
+            return Ok(Self::Other { path });
+        };
+        let payer = bank.customer_by_id(&first.customer)?.identity;
+        let agreement = first.agreement;
+        let payments = payments.iter().map(|payment| Shown::of(bank, payment));
+        Ok(Self::Payments {
+            payments: payments.collect::<Result<_, _>>()?,
+            payer,
+            agreement,
+        })
     }
 
     /// Whether this person may: a payment is signed by its payer alone.
     pub(super) fn may_be_ended_by(&self, identity: &str) -> bool {
-        !matches!(self, Self::Payment { payer, .. } if payer != identity)
+        !matches!(self, Self::Payments { payer, .. } if payer != identity)
+    }
+}
+
+impl Shown {
+    fn of(bank: &Bank, payment: &Payment) -> Result<Self, BankFault> {
+        let digits = |currency: &str| bank.rates.digits(currency).unwrap_or(2);
+        let amount =
+            |sum, currency: &str| format!("{currency} {}", money::written(sum, digits(currency)));
+        let parts = payment.parts.iter();
+        let creditors = payment.parts.iter().map(|part| {
+            let text = |name: &str| part.details.get(name).and_then(Value::as_str);
+            let account = part.details.get("creditorAccount");
+            let number = |kind: &str| account?.get(kind)?.as_str();
+            let number = number("bban").or_else(|| number("iban"));
+            format!(
+                "{}, {}",
+                text("creditorName").unwrap_or("?"),
+                number.unwrap_or("?")
+            )
+        });
+        let account = bank.account(&payment.debtor)?;
+        let currency = account.map(|account| account.currency).unwrap_or_default();
+        let fee = payment.fee();
+        Ok(Self {
+            id: payment.id.clone(),
+            amounts: parts
+                .map(|part| amount(part.amount, &part.currency))
+                .collect(),
+            creditors: creditors.collect(),
+            fee: (fee > 0).then(|| amount(fee, &currency)),
+            due: bank.due_day(payment.requested).to_string(),
+        })
     }
 }
 
@@ -79,40 +132,42 @@ pub(super) struct Context {
 
 /// The contexts that the PSU may choose from: what the TPP chose narrows it.
 pub(super) fn contexts(
-    bank: &mut Bank,
+    bank: &Bank,
     pending: &Pending,
     subject: &Subject,
     identity: &str,
-) -> Vec<Context> {
-    let psu = bank.psu_id(&pending.tpp, identity);
-    let customer = bank.customer(identity);
+) -> Result<Vec<Context>, BankFault> {
+    let customer = bank.customer(identity)?;
+    let psu = bank.psu_id(&pending.tpp, &customer)?;
     let own = (None, format!("{}, privately", customer.name));
-    let agreements = customer
-        .agreements
-        .iter()
-        .map(|agreement| (Some(agreement.id), agreement.name.to_owned()));
-    let all: Vec<_> = [own].into_iter().chain(agreements).collect();
-    all.into_iter()
-        .filter(|(agreement, _)| is_asked_for(pending, subject, *agreement))
+    let agreements = bank.agreements_of(&customer.id)?.into_iter();
+    let agreements = agreements.map(|agreement| (Some(agreement.id), agreement.name));
+    let asked = [own]
+        .into_iter()
+        .chain(agreements)
+        .filter(|(agreement, _)| is_asked_for(pending, subject, *agreement));
+    asked
         .map(|(agreement, name)| {
-            let accounts = bank.customer(identity).accounts_of(agreement);
-            let accounts = accounts.unwrap_or_default().to_vec();
-            let is_open = |account: &Account| bank.is_open(psu, agreement, &account.id);
-            Context {
+            let open = bank.open_accounts(psu, agreement)?;
+            let accounts = bank
+                .accounts_in(&customer.id, agreement)?
+                .unwrap_or_default();
+            let accounts = accounts.into_iter().map(|account| {
+                let is_open = open.contains(&account.id);
+                (account, is_open)
+            });
+            Ok(Context {
                 psu,
                 agreement,
                 name,
-                accounts: accounts
-                    .into_iter()
-                    .map(|account| (account.clone(), is_open(&account)))
-                    .collect(),
-            }
+                accounts: accounts.collect(),
+            })
         })
         .collect()
 }
 
 fn is_asked_for(pending: &Pending, subject: &Subject, agreement: Option<Uuid>) -> bool {
-    if let Subject::Payment {
+    if let Subject::Payments {
         agreement: paying, ..
     } = subject
     {
@@ -187,16 +242,17 @@ impl Approval {
     }
 
     /// The bank remembers it. Gives whether a consent was taken back, which the gateway must be told.
-    pub(super) fn carry_out(&self, bank: &mut Bank, subject: &Subject) -> bool {
-        if let Subject::Payment { path, .. } = subject {
-            bank.sign(path);
+    pub(super) fn carry_out(&self, bank: &Bank, subject: &Subject) -> Result<bool, BankFault> {
+        if let Subject::Payments { payments, .. } = subject {
+            for payment in payments {
+                bank.sign(&payment.id)?;
+            }
         }
-        let Some(accounts) = self.accounts.clone() else {
-            return false;
+        let Some(accounts) = &self.accounts else {
+            return Ok(false);
         };
-        let is_empty = accounts.is_empty();
-        let was_open = bank.consent(self.psu, self.agreement, accounts);
-        is_empty && was_open
+        let was_open = bank.consent(self.psu, self.agreement, accounts)?;
+        Ok(accounts.is_empty() && was_open)
     }
 
     /// The PSU and the agreement, as the TPP knows them.

@@ -1,8 +1,9 @@
-use super::super::bank::WITH_AGREEMENT;
-use super::super::bank::tests::KARI;
+use super::super::bank::tests::bank;
 use super::super::control::Control;
-use super::super::payment::Payment;
-use super::super::{Core, Journal, router};
+use super::super::journal::Journal;
+use super::super::payment::order::Ordered;
+use super::super::seed::WITH_AGREEMENT;
+use super::super::{Core, Trust, router};
 use crate::demo::form::Form;
 use axum::routing::post;
 use axum::{Json, Router};
@@ -13,12 +14,11 @@ use tokio::net::TcpListener;
 
 const TPP: &str = "PSDNO-FSA-1";
 const PRODUCT: &str = "norwegian-domestic-credit-transfers";
-const BODY: &[u8] = br#"{"instructedAmount": {"amount": "10.00", "currency": "NOK"}, "creditorName": "<b>Ola</b>"}"#;
+const KARI: &str = "01010112345";
 
-/// A core with its page, in front of a gateway of which there is only the control listener, and a payment of Kari's.
+/// A core with its page, in front of a gateway of which there is only the control listener.
 struct Stage {
     page: String,
-    payment: String,
     core: Arc<Core>,
     /// What the control listener was told.
     told: Arc<Mutex<Vec<(&'static str, Value)>>>,
@@ -34,13 +34,21 @@ async fn serve(router: Router) -> String {
 impl Stage {
     /// `pending` is what the gateway says of every request but "old".
     async fn new(pending: Value) -> Self {
+        Self::asking(Arc::new(Mutex::new(pending))).await
+    }
+
+    /// The same, which a test may change.
+    async fn asking(pending: Arc<Mutex<Value>>) -> Self {
         let told = Arc::new(Mutex::new(Vec::new()));
         let read = move |Json(asked): Json<Value>| async move {
             if asked["request"] == "old" {
                 let body = json!({"status": 410, "message": "It has <expired>."});
                 return (axum::http::StatusCode::GONE, Json(body));
             }
-            (axum::http::StatusCode::OK, Json(pending))
+            (
+                axum::http::StatusCode::OK,
+                Json(pending.lock().unwrap().clone()),
+            )
         };
         let tell = |path: &'static str| {
             let told = Arc::clone(&told);
@@ -55,13 +63,14 @@ impl Stage {
             .route("/sca/fail", tell("fail"))
             .route("/psu/withdraw", tell("withdraw"));
         let control = Control::new(&serve(control).await);
-        let core = Arc::new(Core::new(Journal(None), control).unwrap());
-        let payment = Payment::received(TPP, KARI, None, PRODUCT, BODY).unwrap();
-        let path = payment.path();
-        core.bank().keep(payment);
+        let core = Arc::new(Core {
+            journal: Journal::default(),
+            bank: Mutex::new(bank().0),
+            control,
+            trust: Trust::Anyone,
+        });
         Self {
             page: serve(router(Arc::clone(&core))).await,
-            payment: path,
             core,
             told,
         }
@@ -96,6 +105,39 @@ impl Stage {
         self.press(&form, "identify").await
     }
 
+    /// Kari orders a payment. Gives its path.
+    fn payment(&self) -> String {
+        let bank = self.core.bank();
+        let kari = bank.customer(KARI).unwrap();
+        let account = bank.accounts_of(&kari.id).unwrap().remove(0);
+        let body = json!({"instructedAmount": {"amount": "10.00", "currency": "NOK"}, "creditorName": "<b>Ola</b>",
+            "creditorAccount": {"bban": "86011117947"}, "debtorAccount": {"bban": account.bban}});
+        let body = body.to_string();
+        let ordered = Ordered {
+            tpp: TPP,
+            customer: &kari.id,
+            agreement: None,
+            product: PRODUCT,
+            body: body.as_bytes(),
+        };
+        let payment = bank.order(&ordered).unwrap().unwrap();
+        bank.keep(&payment).unwrap();
+        payment.path()
+    }
+
+    /// The PSU-ID by which the TPP knows Kari.
+    fn psu(&self) -> String {
+        let bank = self.core.bank();
+        let kari = bank.customer(KARI).unwrap();
+        bank.psu_id(TPP, &kari).unwrap().to_string()
+    }
+
+    /// Where a payment stands.
+    fn status(&self, path: &str) -> &'static str {
+        let payment = self.core.bank().payment_at(TPP, path).unwrap().unwrap();
+        payment.status().word()
+    }
+
     fn told(&self) -> Vec<(&'static str, Value)> {
         std::mem::take(&mut *self.told.lock().unwrap())
     }
@@ -128,18 +170,18 @@ async fn a_new_psu_consents_to_accounts_and_takes_it_back() {
     let stage = Stage::new(pending(true, None)).await;
     let mut form = form_of(&stage, KARI).await;
     assert_eq!(form.ticked(), [""; 0]);
-    assert_eq!(form.tick("account", true), 2);
+    assert_eq!(form.tick("account", true), 3);
     let accounts = form.values("account").into_iter().map(str::to_owned);
     let mut accounts: Vec<_> = accounts.collect();
     accounts.sort();
     assert_redirected(&stage.press(&form, "approve").await);
-    let psu = stage.core.bank().psu_id(TPP, KARI).to_string();
+    let psu = stage.psu();
     let said = json!({"request": "t+k", "psu_id": psu, "context": "PRIVATE", "consent": true, "accounts": accounts});
     assert_eq!(stage.told(), [("complete", said)]);
 
     // They are ticked the next time, and unticking revokes.
     let mut form = form_of(&stage, KARI).await;
-    assert_eq!(form.ticked().len(), 2);
+    assert_eq!(form.ticked().len(), 3);
     form.tick("account", false);
     assert_redirected(&stage.press(&form, "approve").await);
     let said = json!({"request": "t+k", "psu_id": psu, "context": "PRIVATE", "consent": false});
@@ -160,8 +202,8 @@ async fn whoever_acts_for_a_corporation_chooses() {
     assert_eq!(form.ticked(), ["PRIVATE"]);
     let agreement = form.values("context")[1].to_owned();
     form.choose(&agreement);
-    // All four are ticked, and those of the other context do not count.
-    assert_eq!(form.tick("account", true), 4);
+    // All five are ticked, and those of the other context do not count.
+    assert_eq!(form.tick("account", true), 5);
     assert_redirected(&stage.press(&form, "approve").await);
     let (_, said) = stage.told().remove(0);
     assert_eq!(said["context"], "CORPORATE");
@@ -201,15 +243,10 @@ async fn what_is_no_number_is_asked_for_again() {
 //= SBX-3 accepted
 #[tokio::test]
 async fn a_payment_is_signed_by_its_payer() {
-    let stage = Stage::new(Value::Null).await;
-    let path = stage.payment.clone();
-    let payment = stage.core.bank().payment(TPP, &path).unwrap().clone();
-    let stage = Stage::new(pending(false, Some(&path))).await;
-    stage.core.bank().keep(payment);
-    let status = || {
-        let mut bank = stage.core.bank();
-        bank.payment(TPP, &path).unwrap().look()["transactionStatus"].clone()
-    };
+    let pending = Arc::new(Mutex::new(pending(false, None)));
+    let stage = Stage::asking(Arc::clone(&pending)).await;
+    let path = stage.payment();
+    pending.lock().unwrap()["resource"] = path.as_str().into();
     // Somebody else: the SCA fails.
     assert_redirected(&stage.identify("01010112346").await);
     let (call, said) = stage.told().remove(0);
@@ -217,7 +254,7 @@ async fn a_payment_is_signed_by_its_payer() {
         (call, &said["code"]),
         ("fail", &json!("PSU_CREDENTIALS_INVALID"))
     );
-    assert_eq!(status(), "RCVD");
+    assert_eq!(stage.status(&path), "RCVD");
 
     let answer = stage.identify(KARI).await;
     let html = text(&answer);
@@ -226,10 +263,36 @@ async fn a_payment_is_signed_by_its_payer() {
         "{html}"
     );
     assert_redirected(&stage.press(&form(&answer), "approve").await);
-    let psu = stage.core.bank().psu_id(TPP, KARI).to_string();
+    let psu = stage.psu();
     let said = json!({"request": "t+k", "psu_id": psu, "context": "PRIVATE"});
     assert_eq!(stage.told(), [("complete", said)]);
-    assert_eq!([status(), status()], ["ACTC", "ACSC"]);
+    assert_eq!(stage.status(&path), "ACTC");
+}
+
+//= SBX-7 accepted
+#[tokio::test]
+async fn a_basket_is_signed_payment_by_payment() {
+    let pending = Arc::new(Mutex::new(pending(false, None)));
+    let stage = Stage::asking(Arc::clone(&pending)).await;
+    let paths = [stage.payment(), stage.payment()];
+    let id = {
+        let bank = stage.core.bank();
+        let payments = paths
+            .iter()
+            .map(|path| bank.payment_at(TPP, path).unwrap().unwrap());
+        let payments: Vec<_> = payments.collect();
+        let kari = bank.customer(KARI).unwrap();
+        // Cancelled in the bank's own channel: it keeps the other one from nothing.
+        bank.cancel(&payments[1]).unwrap();
+        bank.new_basket(TPP, &kari, None, &payments).unwrap()
+    };
+    pending.lock().unwrap()["resource"] = format!("/v1/signing-baskets/{id}").into();
+    let answer = stage.identify(KARI).await;
+    assert_eq!(text(&answer).matches("NOK 10.00").count(), 2);
+    assert_redirected(&stage.press(&form(&answer), "approve").await);
+    assert_eq!(paths.map(|path| stage.status(&path)), ["ACTC", "CANC"]);
+    let basket = stage.core.bank().basket(TPP, &id).unwrap().unwrap();
+    assert_eq!(basket.status(), "RJCT");
 }
 
 #[tokio::test]

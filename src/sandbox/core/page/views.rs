@@ -1,9 +1,9 @@
 //! What the PSU reads, in two steps: the number first, because the accounts depend on it.
 
-use super::super::bank::WITH_AGREEMENT;
 use super::super::control::Pending;
 use super::super::html::{self, Escaped};
-use super::approval::{Context, Subject};
+use super::super::seed::WITH_AGREEMENT;
+use super::approval::{Context, Shown, Subject};
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 
@@ -84,7 +84,7 @@ impl<'a> View<'a> {
                 "<label><input type=\"checkbox\" name=\"account\" value=\"{}\"{}> {}, {}</label>\n",
                 Escaped(&account.id),
                 checked(*is_open),
-                Escaped(account.name),
+                Escaped(&account.name),
                 Escaped(&account.bban),
             );
             html.push_str(&line);
@@ -97,7 +97,8 @@ impl<'a> View<'a> {
         let title = match self.subject {
             Subject::Accounts => "May your accounts be read?",
             Subject::Registration => "May you be known?",
-            Subject::Payment { .. } => "Sign a payment",
+            Subject::Payments { payments, .. } if payments.len() > 1 => "Sign payments",
+            Subject::Payments { .. } => "Sign a payment",
             Subject::Other { .. } => "Sign",
         };
         let form = format!(
@@ -120,18 +121,33 @@ impl<'a> View<'a> {
             Subject::Registration => format!(
                 "<p>{tpp} asks to know you as its customer. It learns nothing of your accounts by that.</p>\n"
             ),
-            Subject::Payment {
-                amount, creditor, ..
-            } => format!(
-                "<p>{tpp} asks you to sign this payment:</p>\n<dl>\n<dt>Amount</dt><dd>{}</dd>\n<dt>To</dt><dd>{}</dd>\n</dl>\n",
-                Escaped(amount),
-                Escaped(creditor)
-            ),
+            Subject::Payments { payments, .. } => {
+                let payments: String = payments.iter().map(payment).collect();
+                format!("<p>{tpp} asks you to sign:</p>\n{payments}")
+            }
             Subject::Other { path } => {
                 format!("<p>{tpp} asks you to sign {}.</p>\n", Escaped(path))
             }
         }
     }
+}
+
+/// One payment, with every transfer of it.
+fn payment(shown: &Shown) -> String {
+    let transfers = shown.amounts.iter().zip(&shown.creditors);
+    let transfers: String = transfers
+        .map(|(amount, creditor)| {
+            let (amount, creditor) = (Escaped(amount), Escaped(creditor));
+            format!("<dt>Amount</dt><dd>{amount}</dd>\n<dt>To</dt><dd>{creditor}</dd>\n")
+        })
+        .collect();
+    let fee = shown.fee.as_ref();
+    let fee = fee.map(|fee| format!("<dt>Fee</dt><dd>{}</dd>\n", Escaped(fee)));
+    format!(
+        "<dl>\n{transfers}{}<dt>Carried out</dt><dd>{}</dd>\n</dl>\n",
+        fee.unwrap_or_default(),
+        Escaped(&shown.due)
+    )
 }
 
 fn hidden(name: &str, value: &str) -> String {

@@ -1,0 +1,343 @@
+//! The sandbox's own operations: mock data, the batch, and the bank's own channel (SBX-1, SBX-2, SBX-4, SBX-5).
+
+use super::super::bank::Bank;
+use super::super::customer::{Account, Customer, Kind, NewAccount};
+use super::super::history::{Page, Transaction};
+use super::super::kid::Modulus;
+use super::super::money::{self, MOST, NOK, iban};
+use super::super::operations::{Answer, Asked, Ids, Stop, refused};
+use super::{amount, answered, link, reference, unknown};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+/// SBX-1: everything as it was at first. The answer says whom there is, and whom one cannot pay without a KID.
+pub(in super::super) fn initialise(
+    asked: &Asked<'_>,
+    _: &Ids,
+    bank: &Bank,
+) -> Result<Answer, Stop> {
+    bank.initialise()?;
+    let customers = all_customers(bank)?;
+    let mut creditors = Vec::new();
+    for customer in bank.customers()? {
+        for account in bank.accounts_of(&customer.id)? {
+            if let Some(modulus) = account.kid {
+                let example = format!("1234567{}", modulus.check("1234567"));
+                creditors.push(json!({
+                    "name": customer.name, "account": reference(&account), "kid": modulus.name(), "example": example}));
+            }
+        }
+    }
+    let body = json!({"customers": customers, "creditorsWithKid": creditors});
+    answered(asked, 200, body)
+}
+
+/// Whom there is.
+pub(in super::super) fn customers(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Result<Answer, Stop> {
+    answered(asked, 200, Value::Array(all_customers(bank)?))
+}
+
+/// Opens an account of a customer, or of a new one.
+pub(in super::super) fn open_account(
+    asked: &Asked<'_>,
+    _: &Ids,
+    bank: &Bank,
+) -> Result<Answer, Stop> {
+    let body = asked.object()?;
+    let text = |name: &str| body.get(name).and_then(Value::as_str);
+    let customer = match text("customerId") {
+        Some(id) => bank.customer_where("id = ?1", id)?,
+        None => Some(new_customer(bank, text("customerName"))?),
+    };
+    let customer = customer.ok_or_else(|| unknown("There is no such customer."))?;
+    let kind = Kind::named(text("accountType").unwrap_or("CURRENT"));
+    let kind = kind.ok_or_else(|| format_error("accountType: CURRENT, SAVINGS or CARD."))?;
+    let currency = text("currency").unwrap_or(NOK);
+    let digits = bank.rates.digits(currency);
+    let digits =
+        digits.ok_or_else(|| format_error("currency: one that the bank has a rate for."))?;
+    let sum = |name: &str| match body.get(name) {
+        None => Ok(0),
+        Some(written) => read_amount(written, digits).ok_or_else(|| {
+            format_error("balance, creditLine: decimals of the currency, as strings.")
+        }),
+    };
+    let kid = text("kid")
+        .map(|name| Modulus::named(name).ok_or_else(|| format_error("kid: MOD10 or MOD11.")));
+    let new = NewAccount {
+        kind,
+        name: text("name").unwrap_or("Konto"),
+        currency,
+        credit_line: sum("creditLine")?.max(0),
+        kid: kid.transpose()?,
+        opening: sum("balance")?,
+        ..NewAccount::default()
+    };
+    let id = bank.open_account(&customer.id, &new)?;
+    let account = bank
+        .account(&id)?
+        .ok_or_else(|| unknown("There is no such account."))?;
+    let mut shown = mock_account(bank, &account)?;
+    if let Some(shown) = shown.as_object_mut() {
+        shown.insert("customerId".into(), json!(customer.id));
+    }
+    answered(asked, 201, shown)
+}
+
+/// §D: every transaction of an account.
+pub(in super::super) fn transactions(
+    asked: &Asked<'_>,
+    ids: &Ids,
+    bank: &Bank,
+) -> Result<Answer, Stop> {
+    let account = mock(ids, bank, |_| true)?;
+    let page = Page {
+        from: asked.parsed("fromDate"),
+        to: asked.parsed("toDate"),
+        offset: asked.parsed("offset").unwrap_or(0),
+        limit: asked.parsed("limit").unwrap_or(i64::MAX - 1),
+    };
+    let (found, _) = bank.transactions(&account.id, &page)?;
+    let shown = found.into_iter().map(|one| mock_transaction(&account, one));
+    answered(asked, 200, shown.collect())
+}
+
+/// Adds a transaction by hand.
+pub(in super::super) fn add_transaction(
+    asked: &Asked<'_>,
+    ids: &Ids,
+    bank: &Bank,
+) -> Result<Answer, Stop> {
+    let account = mock(ids, bank, |_| true)?;
+    let body = asked.object()?;
+    let digits = bank.rates.digits(&account.currency).unwrap_or(2);
+    let sum = body
+        .get("amount")
+        .and_then(|written| read_amount(written, digits));
+    let sum = sum.filter(|sum| *sum != 0).ok_or_else(|| {
+        format_error("amount: minor units as an int32, or a decimal as a string; not 0.")
+    })?;
+    let details: Map<String, Value> = body
+        .into_iter()
+        .filter(|(name, value)| DETAILS.contains(&name.as_str()) && !value.is_null())
+        .collect();
+    let posting = bank.adjust(&account.id, &account.currency, sum, details)?;
+    let found = bank.transaction_of(&account.id, posting)?;
+    let found = found.ok_or_else(|| unknown("There is no such transaction."))?;
+    answered(asked, 201, mock_transaction(&account, found))
+}
+
+/// §Versioning 1.17.1: what an account holds from now on, by a booking of the difference.
+pub(in super::super) fn set_balance(
+    asked: &Asked<'_>,
+    ids: &Ids,
+    bank: &Bank,
+) -> Result<Answer, Stop> {
+    let account = mock(ids, bank, |kind| kind != Kind::Card)?;
+    update(asked, &account, bank)
+}
+
+/// The same of a card account.
+pub(in super::super) fn set_card_balance(
+    asked: &Asked<'_>,
+    ids: &Ids,
+    bank: &Bank,
+) -> Result<Answer, Stop> {
+    let account = mock(ids, bank, |kind| kind == Kind::Card)?;
+    update(asked, &account, bank)
+}
+
+/// SBX-2: the batch, on demand.
+pub(in super::super) fn run_batch(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Result<Answer, Stop> {
+    let ran = bank.run_now()?;
+    let body = json!({
+        "booked": ran.booked,
+        "settled": ran.settled,
+        "waiting": ran.waiting,
+        "rejected": ran.rejected,
+        "released": ran.released,
+        "nextRun": bank.next_run().to_string(),
+    });
+    answered(asked, 200, body)
+}
+
+/// The bank's own channel: its customer changes their mind (SBX-14). The payment keeps its id.
+pub(in super::super) fn cancel_payment(
+    asked: &Asked<'_>,
+    ids: &Ids,
+    bank: &Bank,
+) -> Result<Answer, Stop> {
+    let id = ids.first().map(String::as_str).unwrap_or_default();
+    let payment = bank.payment(id)?;
+    // Through the gateway a TPP calls, and has its own payments only; the bank itself names no TPP.
+    let payment =
+        payment.filter(|payment| asked.caller.tpp.is_empty() || payment.tpp == asked.caller.tpp);
+    let payment = payment.ok_or_else(|| unknown("There is no such payment."))?;
+    if !bank.cancel(&payment)? {
+        return Err(refused(
+            409,
+            "CONFLICT",
+            "The payment is booked, cancelled or refused already.",
+        ));
+    }
+    let status = bank.payment(id)?.map(|payment| payment.status().word());
+    answered(
+        asked,
+        200,
+        json!({"paymentId": id, "transactionStatus": status}),
+    )
+}
+
+/// What a transaction that is made by hand may say.
+const DETAILS: [&str; 10] = [
+    "remittanceInformationUnstructured",
+    "creditorName",
+    "creditorAccount",
+    "debtorName",
+    "debtorAccount",
+    "bankTransactionCode",
+    "ultimateDebtor",
+    "ultimateCreditor",
+    "purposeCode",
+    "originalAmount",
+];
+
+fn update(asked: &Asked<'_>, account: &Account, bank: &Bank) -> Result<Answer, Stop> {
+    let body = asked.object()?;
+    let digits = bank.rates.digits(&account.currency).unwrap_or(2);
+    let written = body.get("balance").or_else(|| body.get("amount"));
+    let wanted = written.and_then(|written| read_amount(written, digits));
+    let wanted =
+        wanted.ok_or_else(|| format_error("balance: a decimal of the currency, as a string."))?;
+    let change = wanted.saturating_sub(bank.booked(&account.id)?);
+    if change.saturating_abs() > MOST {
+        return Err(format_error(
+            "balance: the change is more than the bank books at once.",
+        ));
+    }
+    if change != 0 {
+        let details = Map::from_iter([(
+            "remittanceInformationUnstructured".to_owned(),
+            json!("Saldojustering"),
+        )]);
+        bank.adjust(&account.id, &account.currency, change, details)?;
+    }
+    answered(asked, 200, mock_account(bank, account)?)
+}
+
+fn mock(ids: &Ids, bank: &Bank, is_kind: impl Fn(Kind) -> bool) -> Result<Account, Stop> {
+    let id = ids.first().map(String::as_str).unwrap_or_default();
+    let found = bank.account(id)?.filter(|account| is_kind(account.kind));
+    found.ok_or_else(|| unknown("There is no such account."))
+}
+
+fn new_customer(bank: &Bank, name: Option<&str>) -> Result<Customer, Stop> {
+    let id = Uuid::new_v4();
+    let number = id.as_u128() % 100_000_000_000;
+    let identity = format!("{number:011}");
+    let id = id.to_string();
+    bank.add_customer(&id, "PRIVATE", &identity, name.unwrap_or("Testkunde"))?;
+    Ok(bank.customer_by_id(&id)?)
+}
+
+fn all_customers(bank: &Bank) -> Result<Vec<Value>, Stop> {
+    let mut all = Vec::new();
+    for customer in bank.customers()? {
+        let mut accounts = Vec::new();
+        for account in bank.accounts_of(&customer.id)? {
+            accounts.push(mock_account(bank, &account)?);
+        }
+        let agreements = bank.agreements_of(&customer.id)?.into_iter();
+        let agreements = agreements.map(|one| json!({"id": one.id.to_string(), "name": one.name}));
+        let number = match customer.context.as_str() {
+            "CORPORATE" => "organisationNumber",
+            _ => "nationalIdentityNumber",
+        };
+        all.push(json!({
+            "id": customer.id,
+            "context": customer.context,
+            "name": customer.name,
+            number: customer.identity,
+            "accounts": accounts,
+            "agreements": agreements.collect::<Value>(),
+        }));
+    }
+    Ok(all)
+}
+
+fn mock_account(bank: &Bank, account: &Account) -> Result<Value, Stop> {
+    let balance = bank.balance(&account.id)?;
+    Ok(json!({
+        "id": account.id,
+        "accountType": account.kind.name(),
+        "name": account.name,
+        "bban": account.bban,
+        "iban": iban(&account.bban),
+        "currency": account.currency,
+        "balance": amount(bank, balance.booked, &account.currency),
+        "creditLine": amount(bank, balance.credit_line, &account.currency),
+    }))
+}
+
+/// §Sandbox transaction: all members are required. An int32 has no fraction, so its amount is in minor units; what is not known is
+/// empty, and the account's own side is the account.
+fn mock_transaction(account: &Account, transaction: Transaction) -> Value {
+    let Transaction {
+        id,
+        details,
+        amount,
+        ..
+    } = transaction;
+    let text = |name: &str| {
+        details
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let side = |name: &str, is_own: bool| {
+        let number = |kind: &str| details.get(name)?.get(kind)?.as_str();
+        let own = |number: String| if is_own { number } else { String::new() };
+        json!({
+            "iban": number("iban").map_or_else(|| own(iban(&account.bban)), str::to_owned),
+            "bban": number("bban").map_or_else(|| own(account.bban.clone()), str::to_owned),
+        })
+    };
+    let code = match text("bankTransactionCode") {
+        "" => "PMNT",
+        code => code,
+    };
+    let href = format!("/v1/sandbox/accounts/{}/transactions", account.id);
+    json!({
+        "id": id,
+        "amount": amount,
+        "currency": account.currency,
+        "valueDate": transaction.valued.to_string(),
+        "remittanceInformationUnstructured": text("remittanceInformationUnstructured"),
+        "creditorName": text("creditorName"),
+        "creditorAccount": side("creditorAccount", amount > 0),
+        "debtorName": text("debtorName"),
+        "debtorAccount": side("debtorAccount", amount < 0),
+        "bankTransactionCode": code,
+        "ultimateDebtor": text("ultimateDebtor"),
+        "ultimateCreditor": text("ultimateCreditor"),
+        "purposeCode": text("purposeCode"),
+        "bookingDate": transaction.booked.to_string(),
+        "_links": {"self": link(&href, "GET")},
+    })
+}
+
+/// Minor units as a whole number, a decimal as text, or an amount object.
+fn read_amount(written: &Value, digits: u32) -> Option<i64> {
+    match written {
+        Value::Number(number) => number
+            .as_i64()
+            .filter(|amount| amount.saturating_abs() <= MOST),
+        Value::String(text) => money::read(text, digits),
+        Value::Object(object) => money::read(object.get("amount")?.as_str()?, digits),
+        _ => None,
+    }
+}
+
+fn format_error(text: &str) -> Stop {
+    refused(400, "FORMAT_ERROR", text)
+}

@@ -1,0 +1,306 @@
+//! Customers, private and corporate, and their accounts.
+//!
+//! Invariant: no two accounts have the same number, and an account begins with what is booked on it.
+
+use super::bank::{Bank, BankFault};
+use super::kid::Modulus;
+use super::ledger::{Own, Posting, from_own};
+use super::money::{self, NOK};
+use rusqlite::{OptionalExtension, Row, params};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+/// How many digits a national identity number has.
+const IDENTITY_DIGITS: usize = 11;
+
+/// Account numbers of accounts that are opened later begin here; those before it are the initialisation's.
+const FIRST_NUMBER: u64 = 9_710_060_000;
+
+/// A private person, or a corporation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Customer {
+    /// The bank's own id.
+    pub(super) id: String,
+    /// PRIVATE or CORPORATE.
+    pub(super) context: String,
+    /// A mocked national identity number, or an organisation number.
+    pub(super) identity: String,
+    /// For people to read.
+    pub(super) name: String,
+}
+
+/// What kind of account it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Money for every day.
+    Current,
+    /// Savings.
+    Savings,
+    /// A credit card.
+    Card,
+}
+
+impl Kind {
+    /// As it is kept.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Current => "CURRENT",
+            Self::Savings => "SAVINGS",
+            Self::Card => "CARD",
+        }
+    }
+
+    /// The other way round.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        [Self::Current, Self::Savings, Self::Card]
+            .into_iter()
+            .find(|kind| kind.name() == name)
+    }
+}
+
+/// A customer's account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Account {
+    /// The resource id, as it stands in paths and consents.
+    pub(super) id: String,
+    /// Whose it is.
+    pub(super) customer: String,
+    /// What it is.
+    pub(super) kind: Kind,
+    /// What its owner calls it.
+    pub(super) name: String,
+    /// Eleven digits.
+    pub(super) bban: String,
+    /// In what it is kept.
+    pub(super) currency: String,
+    /// How payments to it are checked, where they need a KID.
+    pub(super) kid: Option<Modulus>,
+}
+
+/// An account that is to be opened.
+#[derive(Clone, Debug)]
+pub(super) struct NewAccount<'a> {
+    /// The resource id; a random one where there is none.
+    pub(super) id: Option<String>,
+    /// The ten digits of its number; the next ones where there are none.
+    pub(super) number: Option<u64>,
+    /// What it is.
+    pub(super) kind: Kind,
+    /// What its owner calls it.
+    pub(super) name: &'a str,
+    /// In what it is kept.
+    pub(super) currency: &'a str,
+    /// How far it may be overdrawn, in minor units.
+    pub(super) credit_line: i64,
+    /// How payments to it are checked.
+    pub(super) kid: Option<Modulus>,
+    /// What it begins with, in minor units.
+    pub(super) opening: i64,
+}
+
+/// Whether this could be a national identity number: the check digits of a mocked one are nobody's business.
+pub(super) fn is_identity(text: &str) -> bool {
+    text.len() == IDENTITY_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The columns that [`customer`] reads.
+pub(super) const CUSTOMER: &str = "SELECT id, context, identity, name FROM customer";
+/// The columns that [`account`] reads.
+const ACCOUNT: &str = "SELECT id, customer, kind, name, bban, currency, kid FROM account";
+
+impl Bank {
+    /// The private customer of this national identity number; one that is unknown is a new customer with accounts (SBX-3).
+    pub(super) fn customer(&self, identity: &str) -> Result<Customer, BankFault> {
+        if let Some(known) = self.customer_where("identity = ?1", identity)? {
+            return Ok(known);
+        }
+        let mut count = self.db.prepare_cached("SELECT count(*) FROM customer")?;
+        let number: i64 = count.query_row([], |row| row.get(0))?;
+        let id = Uuid::new_v4().to_string();
+        let name = format!("Testkunde {}", number.saturating_add(1));
+        self.add_customer(&id, "PRIVATE", identity, &name)?;
+        self.open_private_accounts(&id)?;
+        self.customer_by_id(&id)
+    }
+
+    /// The customer of this id.
+    pub(super) fn customer_by_id(&self, id: &str) -> Result<Customer, BankFault> {
+        let found = self.customer_where("id = ?1", id)?;
+        found.ok_or(BankFault::Kept("a customer"))
+    }
+
+    /// All of them, in the order in which they came.
+    pub(super) fn customers(&self) -> Result<Vec<Customer>, BankFault> {
+        let mut all = self
+            .db
+            .prepare_cached(&format!("{CUSTOMER} ORDER BY rowid"))?;
+        let rows = all.query_map([], customer)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// One of them, if there is one.
+    pub(super) fn customer_where(
+        &self,
+        condition: &str,
+        value: &str,
+    ) -> Result<Option<Customer>, BankFault> {
+        let mut found = self
+            .db
+            .prepare_cached(&format!("{CUSTOMER} WHERE {condition}"))?;
+        Ok(found.query_row([value], customer).optional()?)
+    }
+
+    /// Adds one without accounts.
+    pub(super) fn add_customer(
+        &self,
+        id: &str,
+        context: &str,
+        identity: &str,
+        name: &str,
+    ) -> Result<(), BankFault> {
+        self.db
+            .prepare_cached(
+                "INSERT INTO customer (id, context, identity, name) VALUES (?1, ?2, ?3, ?4)",
+            )?
+            .execute(params![id, context, identity, name])?;
+        Ok(())
+    }
+
+    /// Opens an account, with what it begins with booked. Gives its id.
+    pub(super) fn open_account(
+        &self,
+        customer: &str,
+        new: &NewAccount<'_>,
+    ) -> Result<String, BankFault> {
+        let id = match &new.id {
+            Some(id) => id.clone(),
+            None => Uuid::new_v4().to_string(),
+        };
+        let bban = match new.number.and_then(money::bban) {
+            Some(bban) => bban,
+            None => self.next_number()?,
+        };
+        self.db
+            .prepare_cached(
+                "INSERT INTO account (id, number, customer, kind, name, bban, currency, credit_line, kid) \
+                 VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM account), ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            )?
+            .execute(params![
+                id,
+                customer,
+                new.kind.name(),
+                new.name,
+                bban,
+                new.currency,
+                new.credit_line,
+                new.kid.map(Modulus::name)
+            ])?;
+        if new.opening != 0 {
+            let mut details = Map::new();
+            details.insert(
+                "remittanceInformationUnstructured".into(),
+                json!("Åpningssaldo"),
+            );
+            self.adjust(&id, new.currency, new.opening, details)?;
+        }
+        Ok(id)
+    }
+
+    /// Books a change that comes from the simulation itself. Gives the posting's number.
+    pub(super) fn adjust(
+        &self,
+        account: &str,
+        currency: &str,
+        amount: i64,
+        details: Map<String, Value>,
+    ) -> Result<i64, BankFault> {
+        let today = self.today();
+        self.book(&Posting {
+            booked: today,
+            valued: today,
+            details,
+            bookings: from_own(Own::Simulation, currency, account, amount),
+        })
+    }
+
+    /// An account, by its id.
+    pub(super) fn account(&self, id: &str) -> Result<Option<Account>, BankFault> {
+        self.account_where("id = ?1", id)
+    }
+
+    /// An account, by its number.
+    pub(super) fn account_of_number(&self, bban: &str) -> Result<Option<Account>, BankFault> {
+        self.account_where("bban = ?1", bban)
+    }
+
+    fn account_where(&self, condition: &str, value: &str) -> Result<Option<Account>, BankFault> {
+        let mut found = self
+            .db
+            .prepare_cached(&format!("{ACCOUNT} WHERE {condition} AND kind <> 'BANK'"))?;
+        let mut rows = found.query_and_then([value], account)?;
+        rows.next().transpose()
+    }
+
+    /// The accounts of a customer, in the order in which they were opened.
+    pub(super) fn accounts_of(&self, customer: &str) -> Result<Vec<Account>, BankFault> {
+        let mut found = self
+            .db
+            .prepare_cached(&format!("{ACCOUNT} WHERE customer = ?1 ORDER BY number"))?;
+        found.query_and_then([customer], account)?.collect()
+    }
+
+    /// The next number whose check digit is one digit.
+    fn next_number(&self) -> Result<String, BankFault> {
+        let last = self.setting("account-number")?;
+        let mut ten = last
+            .and_then(|last| last.parse().ok())
+            .unwrap_or(FIRST_NUMBER);
+        loop {
+            ten = ten.checked_add(1).ok_or(BankFault::TooLarge)?;
+            if let Some(bban) = money::bban(ten) {
+                self.set("account-number", &ten.to_string())?;
+                return Ok(bban);
+            }
+        }
+    }
+}
+
+/// A current account in NOK, with nothing in it.
+impl Default for NewAccount<'_> {
+    fn default() -> Self {
+        Self {
+            id: None,
+            number: None,
+            kind: Kind::Current,
+            name: "Brukskonto",
+            currency: NOK,
+            credit_line: 0,
+            kid: None,
+            opening: 0,
+        }
+    }
+}
+
+/// A row of [`CUSTOMER`].
+pub(super) fn customer(row: &Row<'_>) -> rusqlite::Result<Customer> {
+    Ok(Customer {
+        id: row.get(0)?,
+        context: row.get(1)?,
+        identity: row.get(2)?,
+        name: row.get(3)?,
+    })
+}
+
+/// A row of [`ACCOUNT`].
+fn account(row: &Row<'_>) -> Result<Account, BankFault> {
+    let kid: Option<String> = row.get(6)?;
+    Ok(Account {
+        id: row.get(0)?,
+        customer: row.get(1)?,
+        kind: Kind::named(&row.get::<_, String>(2)?).ok_or(BankFault::Kept("an account"))?,
+        name: row.get(3)?,
+        bban: row.get(4)?,
+        currency: row.get(5)?,
+        kid: kid.as_deref().and_then(Modulus::named),
+    })
+}

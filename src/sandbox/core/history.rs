@@ -1,0 +1,152 @@
+//! What moved in an account: booked transactions, and pending ones, which are signed and not booked.
+
+use super::bank::{Bank, BankFault, day};
+use super::customer::Account;
+use super::payment::{PENDING, Payment};
+use jiff::civil::Date;
+use rusqlite::{Row, params};
+use serde_json::{Map, Value};
+
+/// One booking, as its account shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Transaction {
+    /// Stable, since it is booked.
+    pub(super) id: String,
+    /// When it was booked.
+    pub(super) booked: Date,
+    /// When interest begins.
+    pub(super) valued: Date,
+    /// In minor units; less than nothing where it left the account.
+    pub(super) amount: i64,
+    /// What is known of it beside.
+    pub(super) details: Map<String, Value>,
+}
+
+/// What is to be shown of the booked ones.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Page {
+    /// The first day.
+    pub(super) from: Option<Date>,
+    /// The last day.
+    pub(super) to: Option<Date>,
+    /// How many are skipped.
+    pub(super) offset: i64,
+    /// How many there are at most.
+    pub(super) limit: i64,
+}
+
+/// What is signed and not booked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PendingTransaction {
+    /// When it is due.
+    pub(super) due: Date,
+    /// In minor units; less than nothing where it leaves the account.
+    pub(super) amount: i64,
+    /// What is known of it beside.
+    pub(super) details: Map<String, Value>,
+}
+
+const COLUMNS: &str = "SELECT id, booked, valued, amount, details FROM booking \
+    JOIN posting ON posting.number = booking.posting WHERE account = ?1";
+
+impl Page {
+    /// Whether a day is shown.
+    pub(super) fn has(&self, day: Date) -> bool {
+        self.from.is_none_or(|from| from <= day) && self.to.is_none_or(|to| day <= to)
+    }
+}
+
+impl Bank {
+    /// A page of the booked ones, newest first, and whether there are more.
+    pub(super) fn transactions(
+        &self,
+        account: &str,
+        page: &Page,
+    ) -> Result<(Vec<Transaction>, bool), BankFault> {
+        let mut found = self.db.prepare_cached(&format!(
+            "{COLUMNS} AND booked BETWEEN ?2 AND ?3 ORDER BY booked DESC, posting.number DESC LIMIT ?4 OFFSET ?5"
+        ))?;
+        // Days are compared as text: nothing comes before an empty one.
+        let from = page.from.map(|day| day.to_string()).unwrap_or_default();
+        let to = page.to.unwrap_or(Date::MAX).to_string();
+        let one_more = page.limit.saturating_add(1);
+        let asked = params![account, from, to, one_more, page.offset];
+        let rows = found.query_and_then(asked, transaction)?;
+        let mut all = rows.collect::<Result<Vec<_>, _>>()?;
+        let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
+        let more = all.len() > limit;
+        all.truncate(limit);
+        Ok((all, more))
+    }
+
+    /// One of them.
+    pub(super) fn transaction(
+        &self,
+        account: &str,
+        id: &str,
+    ) -> Result<Option<Transaction>, BankFault> {
+        let mut found = self.db.prepare_cached(&format!("{COLUMNS} AND id = ?2"))?;
+        let mut rows = found.query_and_then(params![account, id], transaction)?;
+        rows.next().transpose()
+    }
+
+    /// The one that a posting made.
+    pub(super) fn transaction_of(
+        &self,
+        account: &str,
+        posting: i64,
+    ) -> Result<Option<Transaction>, BankFault> {
+        let mut found = self
+            .db
+            .prepare_cached(&format!("{COLUMNS} AND posting = ?2"))?;
+        let mut rows = found.query_and_then(params![account, posting], transaction)?;
+        rows.next().transpose()
+    }
+
+    /// Everything that is signed and not booked. A periodic payment is no transaction until it is carried out.
+    pub(super) fn pending(&self, account: &Account) -> Result<Vec<PendingTransaction>, BankFault> {
+        let mut found = self.db.prepare_cached(&format!(
+            "SELECT due, CASE WHEN part.debtor = ?1 THEN -debit ELSE credit END, details \
+             FROM part JOIN payment ON payment.id = payment \
+             WHERE (part.debtor = ?1 OR creditor = ?1) AND form <> 'PERIODIC' AND status IN {PENDING} \
+             ORDER BY payment.number DESC, part.number"
+        ))?;
+        let rows = found.query_and_then([&account.id], |row| {
+            Ok(PendingTransaction {
+                due: day(&row.get::<_, String>(0)?)?,
+                amount: row.get(1)?,
+                details: object(&row.get::<_, String>(2)?),
+            })
+        })?;
+        rows.collect()
+    }
+
+    /// Whether the same was ordered today already, by the same TPP.
+    pub(super) fn is_duplicate(&self, payment: &Payment) -> Result<bool, BankFault> {
+        let mut found = self.db.prepare_cached(
+            "SELECT 1 FROM payment WHERE debtor = ?1 AND tpp = ?2 AND product = ?3 AND created = ?4 AND body = ?5",
+        )?;
+        let created = payment.created.to_string();
+        Ok(found.exists(params![
+            payment.debtor,
+            payment.tpp,
+            payment.product,
+            created,
+            payment.body
+        ])?)
+    }
+}
+
+fn transaction(row: &Row<'_>) -> Result<Transaction, BankFault> {
+    Ok(Transaction {
+        id: row.get(0)?,
+        booked: day(&row.get::<_, String>(1)?)?,
+        valued: day(&row.get::<_, String>(2)?)?,
+        amount: row.get(3)?,
+        details: object(&row.get::<_, String>(4)?),
+    })
+}
+
+fn object(text: &str) -> Map<String, Value> {
+    serde_json::from_str(text).unwrap_or_default()
+}

@@ -1,0 +1,65 @@
+//! What came from the gateway, written down so that a demo can show what went upstream.
+
+use axum::http::HeaderMap;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+/// What nobody may read in a log: a national identity number (HDR-12), a token that starts an SCA, and an assertion, which holds it.
+const WITHHELD: [&str; 3] = [
+    "x-psu-identity",
+    "gateway-sca-redirect",
+    "gateway-assertion",
+];
+
+/// What is written down of one request. Header names come in lower case, those that repeat stand together.
+pub(super) fn entry(method: &str, target: &str, headers: &HeaderMap, body: &[u8]) -> Value {
+    let headers: Vec<[String; 2]> = headers
+        .iter()
+        .map(|(name, value)| {
+            let value = match WITHHELD.contains(&name.as_str()) {
+                true => format!("(withheld, {} bytes)", value.len()),
+                false => String::from_utf8_lossy(value.as_bytes()).into_owned(),
+            };
+            [name.to_string(), value]
+        })
+        .collect();
+    let digest: String = Sha256::digest(body)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    json!({
+        "method": method,
+        "target": target,
+        "headers": headers,
+        "body_length": body.len(),
+        "body_sha256": digest,
+    })
+}
+
+/// The file that requests are written to, if any. One write per line, so that lines of two requests never mix.
+#[derive(Debug, Default)]
+pub(super) struct Journal(Option<Mutex<File>>);
+
+impl Journal {
+    pub(super) fn open(path: Option<&PathBuf>) -> io::Result<Self> {
+        let open = |path| OpenOptions::new().create(true).append(true).open(path);
+        Ok(Self(path.map(open).transpose()?.map(Mutex::new)))
+    }
+
+    /// A line that cannot be written is reported and costs the caller nothing: the journal serves the demo, not the other way round.
+    pub(super) fn append(&self, entry: &Value) {
+        let Some(file) = &self.0 else { return };
+        let line = format!("{entry}\n");
+        let written = match file.lock() {
+            Ok(mut file) => file.write_all(line.as_bytes()),
+            Err(poisoned) => poisoned.into_inner().write_all(line.as_bytes()),
+        };
+        if let Err(fault) = written {
+            eprintln!("portvakt-sandbox: the request log cannot be written: {fault}");
+        }
+    }
+}

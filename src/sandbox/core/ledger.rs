@@ -1,0 +1,245 @@
+//! The ledger: postings by double entry, and the balances that follow from them.
+//!
+//! Invariant: the bookings of a posting sum to zero in each currency, so all bookings do; a posting is never changed or taken back.
+//! A balance is a sum, taken when it is asked for.
+
+use super::bank::{Bank, BankFault};
+use super::payment::PENDING;
+use jiff::civil::Date;
+use rusqlite::{OptionalExtension, params};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// An account of the bank's own. There is one for each currency, made when it is first needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Own {
+    /// On the way to and from other banks.
+    Clearing,
+    /// With other banks.
+    Settlement,
+    /// What the bank earned.
+    Fees,
+    /// What it holds of a currency, by exchanging it.
+    Exchange,
+    /// Where the simulated money came from: opening balances, and what TPPs change by hand.
+    Simulation,
+}
+
+impl Own {
+    /// As ids of accounts have it.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Clearing => "clearing",
+            Self::Settlement => "settlement",
+            Self::Fees => "fees",
+            Self::Exchange => "exchange",
+            Self::Simulation => "simulation",
+        }
+    }
+}
+
+/// An account of one currency, or a customer's account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place<'a> {
+    /// The bank's own.
+    Own(Own, &'a str),
+    /// A customer's, by its id.
+    Account(&'a str),
+}
+
+/// One business event that is about to be booked.
+#[derive(Clone, Debug)]
+pub(super) struct Posting<'a> {
+    /// When it is booked.
+    pub(super) booked: Date,
+    /// When interest begins.
+    pub(super) valued: Date,
+    /// What transaction details say of it.
+    pub(super) details: Map<String, Value>,
+    /// Amounts, in minor units, and where.
+    pub(super) bookings: Vec<(Place<'a>, i64)>,
+}
+
+/// What stands in an account, in minor units of its currency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Balance {
+    /// The sum of its bookings.
+    pub(super) booked: i64,
+    /// What is signed and leaves it, and is not booked; with its fees.
+    pub(super) leaving: i64,
+    /// The part of that which is kept for the next run of the batch: due by then, and funded.
+    pub(super) reserved: i64,
+    /// What is signed and comes to it from an account of this bank, and is not booked.
+    pub(super) coming: i64,
+    /// How far it may be overdrawn.
+    pub(super) credit_line: i64,
+}
+
+impl Balance {
+    /// What can be used now: interimAvailable, with the credit line.
+    pub(super) const fn available(&self) -> i64 {
+        self.booked
+            .saturating_sub(self.reserved)
+            .saturating_add(self.credit_line)
+    }
+
+    /// What will stand there once all that is signed is booked: expected.
+    pub(super) const fn expected(&self) -> i64 {
+        self.booked
+            .saturating_sub(self.leaving)
+            .saturating_add(self.coming)
+    }
+}
+
+impl Bank {
+    /// Books a posting. Gives its number.
+    pub(super) fn book(&self, posting: &Posting<'_>) -> Result<i64, BankFault> {
+        let id = Uuid::new_v4().to_string();
+        let (booked, valued) = (posting.booked.to_string(), posting.valued.to_string());
+        let details = Value::Object(posting.details.clone()).to_string();
+        self.db
+            .prepare_cached(
+                "INSERT INTO posting (id, booked, valued, details) VALUES (?1, ?2, ?3, ?4)",
+            )?
+            .execute(params![id, booked, valued, details])?;
+        let number = self.db.last_insert_rowid();
+        let mut sums: BTreeMap<String, i64> = BTreeMap::new();
+        for (place, amount) in &posting.bookings {
+            let (account, currency) = self.place(place)?;
+            let sum = sums.entry(currency).or_default();
+            *sum = sum.checked_add(*amount).ok_or(BankFault::TooLarge)?;
+            self.db
+                .prepare_cached(
+                    "INSERT INTO booking (account, posting, amount) VALUES (?1, ?2, ?3)",
+                )?
+                .execute(params![account, number, amount])?;
+        }
+        if sums.values().any(|sum| *sum != 0) {
+            return Err(BankFault::Unbalanced);
+        }
+        Ok(number)
+    }
+
+    /// The sum of an account's bookings.
+    pub(super) fn booked(&self, account: &str) -> Result<i64, BankFault> {
+        let mut sum = self
+            .db
+            .prepare_cached("SELECT coalesce(sum(amount), 0) FROM booking WHERE account = ?1")?;
+        Ok(sum.query_row([account], |row| row.get(0))?)
+    }
+
+    /// What stands in a customer's account.
+    pub(super) fn balance(&self, account: &str) -> Result<Balance, BankFault> {
+        let booked = self.booked(account)?;
+        let mut line = self
+            .db
+            .prepare_cached("SELECT credit_line FROM account WHERE id = ?1")?;
+        let credit_line = line.query_row([account], |row| row.get(0))?;
+        let mut sums = self.db.prepare_cached(&format!(
+            "SELECT coalesce(sum(debit + fee), 0), \
+             coalesce(sum(CASE WHEN status <> 'ACCP' AND due <= ?2 THEN debit + fee END), 0) \
+             FROM part JOIN payment ON payment.id = payment \
+             WHERE part.debtor = ?1 AND form <> 'PERIODIC' AND status IN {PENDING}"
+        ))?;
+        let day = self.processing_day().to_string();
+        let (leaving, reserved) =
+            sums.query_row(params![account, day], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let mut sum = self.db.prepare_cached(&format!(
+            "SELECT coalesce(sum(credit), 0) FROM part JOIN payment ON payment.id = payment \
+             WHERE creditor = ?1 AND form <> 'PERIODIC' AND status IN {PENDING}"
+        ))?;
+        let coming = sum.query_row([account], |row| row.get(0))?;
+        Ok(Balance {
+            booked,
+            leaving,
+            reserved,
+            coming,
+            credit_line,
+        })
+    }
+
+    /// An account's id and currency.
+    fn place(&self, place: &Place<'_>) -> Result<(String, String), BankFault> {
+        match place {
+            Place::Own(own, currency) => Ok((self.own(*own, currency)?, (*currency).to_owned())),
+            Place::Account(id) => {
+                let mut found = self
+                    .db
+                    .prepare_cached("SELECT currency FROM account WHERE id = ?1")?;
+                let currency = found.query_row([id], |row| row.get(0))?;
+                Ok(((*id).to_owned(), currency))
+            }
+        }
+    }
+
+    fn own(&self, own: Own, currency: &str) -> Result<String, BankFault> {
+        let id = format!("bank-{}-{currency}", own.name());
+        let mut found = self
+            .db
+            .prepare_cached("SELECT 1 FROM account WHERE id = ?1")?;
+        let known: Option<i64> = found.query_row([&id], |row| row.get(0)).optional()?;
+        if known.is_none() {
+            self.db
+                .prepare_cached(
+                    "INSERT INTO account (id, number, kind, name, currency, credit_line) \
+                     VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM account), 'BANK', ?2, ?3, 0)",
+                )?
+                .execute(params![id, own.name(), currency])?;
+        }
+        Ok(id)
+    }
+}
+
+/// The bookings of an amount that comes from an account of the bank's own to a customer's.
+pub(super) fn from_own<'a>(
+    own: Own,
+    currency: &'a str,
+    account: &'a str,
+    amount: i64,
+) -> Vec<(Place<'a>, i64)> {
+    vec![
+        (Place::Own(own, currency), amount.saturating_neg()),
+        (Place::Account(account), amount),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::bank::tests::bank;
+    use crate::core::money::NOK;
+
+    fn posting(bookings: Vec<(Place<'_>, i64)>) -> Posting<'_> {
+        let day = jiff::civil::date(2026, 3, 2);
+        Posting {
+            booked: day,
+            valued: day,
+            details: Map::new(),
+            bookings,
+        }
+    }
+
+    #[test]
+    fn what_does_not_sum_to_zero_is_not_booked() {
+        let (bank, _) = bank();
+        let account = "bank-clearing-NOK";
+        let book = |bookings| bank.atomically(|bank| bank.book(&posting(bookings)));
+        let own = Place::Own;
+        book(vec![
+            (own(Own::Clearing, NOK), 5),
+            (own(Own::Fees, NOK), -5),
+        ])
+        .unwrap();
+        assert_eq!(bank.booked(account).unwrap(), 5);
+        for bookings in [
+            vec![(own(Own::Clearing, NOK), 5)],
+            vec![(own(Own::Clearing, NOK), 5), (own(Own::Fees, NOK), -4)],
+            // Zero in sum, but not in each currency.
+            vec![(own(Own::Clearing, NOK), 5), (own(Own::Fees, "EUR"), -5)],
+        ] {
+            assert!(matches!(book(bookings), Err(BankFault::Unbalanced)));
+        }
+        assert_eq!(bank.booked(account).unwrap(), 5);
+    }
+}

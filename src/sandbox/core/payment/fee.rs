@@ -1,0 +1,78 @@
+//! What a payment costs: by its product, by its currency, and more where currencies are exchanged (§Single payment 1).
+
+use super::super::bank::{Bank, BankFault};
+use super::super::money::NOK;
+use super::{CROSS_BORDER, INSTANT};
+
+/// An instant payment, in øre.
+pub(in super::super) const INSTANT_FEE: i64 = 200;
+
+/// An exchange costs a quarter of a per cent of what leaves the account, but this at least, in øre.
+const LEAST_EXCHANGE_FEE: i64 = 1_000;
+
+/// What one part of four hundred is.
+const EXCHANGE_PARTS: i64 = 400;
+
+/// A transfer abroad, by its currency, in øre.
+fn abroad(currency: &str) -> i64 {
+    match currency {
+        "EUR" => 2_500,
+        NOK | "SEK" | "DKK" => 3_000,
+        _ => 6_000,
+    }
+}
+
+impl Bank {
+    /// The whole fee, in minor units of the debtor account's currency. `debit` is what leaves that account.
+    pub(in super::super) fn fee(
+        &self,
+        product: &str,
+        currency: &str,
+        debit: (i64, &str),
+    ) -> Result<i64, BankFault> {
+        let (amount, debited) = debit;
+        let product = match product {
+            CROSS_BORDER => abroad(currency),
+            INSTANT => INSTANT_FEE,
+            _ => 0,
+        };
+        let exchange = if debited == currency {
+            0
+        } else {
+            let amount = self.rates.convert(amount, debited, NOK);
+            let amount = amount.ok_or(BankFault::TooLarge)?;
+            (amount / EXCHANGE_PARTS).max(LEAST_EXCHANGE_FEE)
+        };
+        let fee = product.saturating_add(exchange);
+        self.rates
+            .convert(fee, NOK, debited)
+            .ok_or(BankFault::TooLarge)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::DOMESTIC;
+    use super::*;
+    use crate::core::bank::tests::bank;
+
+    #[test]
+    fn product_and_currency_make_the_fee_and_an_exchange_raises_it() {
+        let (bank, _) = bank();
+        for (product, currency, debit, fee) in [
+            (DOMESTIC, NOK, (10_000, NOK), 0),
+            (INSTANT, NOK, (10_000, NOK), 200),
+            (CROSS_BORDER, NOK, (10_000, NOK), 3_000),
+            (CROSS_BORDER, "EUR", (10_000, "EUR"), 215),
+            (CROSS_BORDER, "EUR", (10_000, NOK), 3_500),
+            (CROSS_BORDER, "EUR", (10_000_000, NOK), 27_500),
+            (CROSS_BORDER, "USD", (10_000, NOK), 7_000),
+        ] {
+            assert_eq!(
+                bank.fee(product, currency, debit).unwrap(),
+                fee,
+                "{product} {currency}"
+            );
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What a TPP orders: the body of a payment, read and judged as far as the core must (docs/upstream-contract.md, "Not sure").
+//!
+//! Whether an account is the PSU's, what a currency is worth, whether a reference holds: the gateway cannot know it. Everything that
+//! is wrong is said at once. Where the interface shows no fields, a body with `payments` is a bulk, and one with `frequency` a
+//! periodic payment, as the framework names them.
+
+// Members of a body, and what is wrong with them.
+mod members;
+// One transfer of it.
+mod transfer;
+
+pub(in super::super) use members::Violation;
+
+use super::super::bank::{Bank, BankFault};
+use super::super::customer::{Account, Kind};
+use super::super::money::{self, NOK};
+use super::{DOMESTIC, Form, INSTANT, Part, Payment, Status};
+use jiff::ToSpan;
+use jiff::civil::Date;
+use members::Members;
+use serde_json::Value;
+use uuid::Uuid;
+
+/// The most parts of a bulk.
+const PARTS: usize = 100;
+
+/// Who orders, and what.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Ordered<'a> {
+    /// The TPP.
+    pub(in super::super) tpp: &'a str,
+    /// The PSU: the id of a private customer.
+    pub(in super::super) customer: &'a str,
+    /// On whose behalf, in a corporate context.
+    pub(in super::super) agreement: Option<Uuid>,
+    /// The product.
+    pub(in super::super) product: &'a str,
+    /// The body.
+    pub(in super::super) body: &'a [u8],
+}
+
+impl Bank {
+    /// Reads an order. What is wrong with it comes back; nothing is kept yet.
+    pub(in super::super) fn order(
+        &self,
+        ordered: &Ordered<'_>,
+    ) -> Result<Result<Payment, Vec<Violation>>, BankFault> {
+        let Ok(Value::Object(body)) = serde_json::from_slice(ordered.body) else {
+            return Ok(Err(vec![Violation::format(
+                "",
+                "The body is no JSON object.",
+            )]));
+        };
+        let mut members = Members::new(&body);
+        members.check_characters();
+        let form = form(&mut members, ordered.product);
+        let debtor = self.debtor(ordered, &mut members)?;
+        let requested = requested(&mut members, ordered.product, self.today());
+        let mut parts = Vec::new();
+        if let Some(debtor) = &debtor {
+            match body.get("payments").and_then(Value::as_array) {
+                Some(entries) if form == Form::Bulk => {
+                    for (number, entry) in entries.iter().enumerate() {
+                        let mut entry = members.entry(entry, number);
+                        parts.extend(self.transfer(ordered.product, debtor, &mut entry)?);
+                        members.take_over(entry);
+                    }
+                }
+                _ => parts.extend(self.transfer(ordered.product, debtor, &mut members)?),
+            }
+        }
+        let violations = members.into_violations();
+        let Some(debtor) = debtor.filter(|_| violations.is_empty()) else {
+            return Ok(Err(violations));
+        };
+        let parts = parts.into_iter().zip(0..);
+        Ok(Ok(Payment {
+            id: Uuid::new_v4().to_string(),
+            tpp: ordered.tpp.to_owned(),
+            product: ordered.product.to_owned(),
+            form,
+            customer: ordered.customer.to_owned(),
+            agreement: ordered.agreement,
+            debtor: debtor.id,
+            created: self.today(),
+            requested,
+            due: self.due_day(requested),
+            body: Value::Object(body).to_string(),
+            parts: parts
+                .map(|(part, number)| Part { number, ..part })
+                .collect(),
+        }))
+    }
+
+    /// The account that it leaves: one of the PSU's own in this context, and no card.
+    fn debtor(
+        &self,
+        ordered: &Ordered<'_>,
+        members: &mut Members<'_>,
+    ) -> Result<Option<Account>, BankFault> {
+        let Some((number, currency)) = members.account("debtorAccount") else {
+            return Ok(None);
+        };
+        let accounts = self.accounts_in(ordered.customer, ordered.agreement)?;
+        let own = accounts.unwrap_or_default().into_iter();
+        let bban = money::bban_of(&number).unwrap_or(&number);
+        let found = own
+            .filter(|account| account.kind != Kind::Card)
+            .find(|account| account.bban == bban);
+        match &found {
+            None => members.say(Violation {
+                status: 404,
+                code: "RESOURCE_UNKNOWN",
+                path: "debtorAccount".into(),
+                text: "The PSU has no such account to pay from.".into(),
+            }),
+            Some(account)
+                if currency
+                    .as_ref()
+                    .is_some_and(|named| *named != account.currency) =>
+            {
+                members.refuse(
+                    "debtorAccount.currency",
+                    "The account has another currency.",
+                );
+            }
+            Some(_) => {}
+        }
+        Ok(found)
+    }
+}
+
+/// What form it has, and what the form needs.
+fn form(members: &mut Members<'_>, product: &str) -> Form {
+    let form = match (members.get("payments"), members.get("frequency")) {
+        (Some(_), _) => Form::Bulk,
+        (None, Some(_)) => Form::Periodic,
+        (None, None) => Form::Single,
+    };
+    if product == INSTANT && form != Form::Single {
+        members.say(Violation {
+            status: 400,
+            code: "PRODUCT_INVALID",
+            path: String::new(),
+            text: "Instant payments are single ones.".into(),
+        });
+    }
+    match (form, members.get("payments").map(Value::as_array)) {
+        (Form::Bulk, Some(Some(entries))) if (1..=PARTS).contains(&entries.len()) => {}
+        (Form::Bulk, _) => members.refuse("payments", "A bulk has 1 to 100 payments."),
+        _ => {}
+    }
+    if form == Form::Periodic {
+        check_period(members);
+    }
+    form
+}
+
+/// SBX-12: months that repeat are refused.
+fn check_period(members: &mut Members<'_>) {
+    let frequencies = [
+        "Daily",
+        "Weekly",
+        "EveryTwoWeeks",
+        "Monthly",
+        "EveryTwoMonths",
+        "Quarterly",
+        "SemiAnnual",
+        "Annual",
+        "MonthlyVariable",
+    ];
+    let frequency = members.get("frequency").and_then(Value::as_str);
+    if !frequency.is_some_and(|frequency| frequencies.contains(&frequency)) {
+        members.refuse("frequency", &format!("One of {}.", frequencies.join(", ")));
+    }
+    if members.day("startDate").is_none() {
+        members.refuse(
+            "startDate",
+            "A periodic payment begins on a day, as in 2027-01-31.",
+        );
+    }
+    if frequency != Some("MonthlyVariable") {
+        return;
+    }
+    let months = members.get("monthsOfExecution").and_then(Value::as_array);
+    let mut seen: Vec<u32> = Vec::new();
+    for month in months.into_iter().flatten() {
+        let text = month
+            .as_str()
+            .map(str::to_owned)
+            .unwrap_or_else(|| month.to_string());
+        match text.parse() {
+            Ok(month @ 1..=12) if !seen.contains(&month) => seen.push(month),
+            Ok(1..=12) => return members.refuse("monthsOfExecution", "A month stands twice."),
+            _ => return members.refuse("monthsOfExecution", "Months are 1 to 12."),
+        }
+    }
+    if seen.is_empty() {
+        members.refuse(
+            "monthsOfExecution",
+            "MonthlyVariable names its months, as in [\"1\", \"7\"].",
+        );
+    }
+}
+
+/// The day that was asked for: not in the past, not too far ahead, and today where it is an instant payment.
+fn requested(members: &mut Members<'_>, product: &str, today: Date) -> Option<Date> {
+    members.get("requestedExecutionDate")?;
+    let day = members.day("requestedExecutionDate");
+    let year = today.saturating_add(1.year());
+    let text = match day {
+        None => "A day is written as in 2027-01-31.",
+        Some(day) if day < today => "The day has passed.",
+        Some(day) if day > year => "At most a year ahead.",
+        Some(day) if product == INSTANT && day != today => {
+            "Instant payments are carried out at once."
+        }
+        Some(_) => return day,
+    };
+    members.say(Violation {
+        status: 400,
+        code: "EXECUTION_DATE_INVALID",
+        path: "requestedExecutionDate".into(),
+        text: text.into(),
+    });
+    None
+}
+
+/// What the two products of Norway take.
+fn is_norwegian(product: &str) -> bool {
+    product == DOMESTIC || product == INSTANT
+}
+
+/// A part that was just read.
+fn received(amount: i64, currency: &str) -> Part {
+    Part {
+        number: 0,
+        status: Status::Received,
+        amount,
+        currency: currency.to_owned(),
+        debit: amount,
+        fee: 0,
+        creditor: None,
+        credit: 0,
+        details: serde_json::Map::new(),
+        attempts: 0,
+    }
+}
+
+/// The currencies that a product takes.
+fn takes_currency(product: &str, currency: &str) -> bool {
+    !is_norwegian(product) || currency == NOK
+}

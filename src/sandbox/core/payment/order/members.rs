@@ -1,0 +1,152 @@
+//! Members of a payment's body, and everything that is wrong with them (PAY-2).
+
+use super::super::super::money;
+use jiff::civil::Date;
+use serde_json::{Map, Value, json};
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super::super) struct Violation {
+    /// HTTP status code.
+    pub(in super::super::super) status: u16,
+    /// One of the interface's codes.
+    pub(in super::super::super) code: &'static str,
+    /// Where, as in instructedAmount.amount.
+    pub(in super::super::super) path: String,
+    /// What would be right.
+    pub(in super::super::super) text: String,
+}
+
+impl Violation {
+    /// A member that has the wrong form.
+    pub(in super::super::super) fn format(path: &str, text: &str) -> Self {
+        Self {
+            status: 400,
+            code: "FORMAT_ERROR",
+            path: path.into(),
+            text: text.into(),
+        }
+    }
+
+    /// As tppMessages write it (§Message object).
+    pub(in super::super::super) fn message(&self) -> Value {
+        let mut message = json!({"category": "ERROR", "code": self.code, "text": self.text});
+        if let Some(message) = message.as_object_mut()
+            && !self.path.is_empty()
+        {
+            message.insert("path".into(), json!(self.path));
+        }
+        message
+    }
+}
+
+/// An object of the body.
+#[derive(Debug)]
+pub(super) struct Members<'a> {
+    object: Option<&'a Map<String, Value>>,
+    prefix: String,
+    violations: Vec<Violation>,
+}
+
+impl<'a> Members<'a> {
+    pub(super) const fn new(object: &'a Map<String, Value>) -> Self {
+        Self {
+            object: Some(object),
+            prefix: String::new(),
+            violations: Vec::new(),
+        }
+    }
+
+    /// One entry of a bulk. What is wrong with it is taken over when it is read.
+    pub(super) fn entry(&self, entry: &'a Value, number: usize) -> Self {
+        Self {
+            object: entry.as_object(),
+            prefix: format!("payments[{number}]."),
+            violations: Vec::new(),
+        }
+    }
+
+    pub(super) fn take_over(&mut self, entry: Self) {
+        self.violations.extend(entry.violations);
+    }
+
+    pub(super) fn into_violations(self) -> Vec<Violation> {
+        self.violations
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
+        self.object?.get(name)
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&'a str> {
+        self.get(name)?.as_str()
+    }
+
+    pub(super) fn day(&self, name: &str) -> Option<Date> {
+        self.text(name)?.parse().ok()
+    }
+
+    /// Something is wrong.
+    pub(super) fn say(&mut self, violation: Violation) {
+        let path = format!("{}{}", self.prefix, violation.path);
+        self.violations.push(Violation { path, ..violation });
+    }
+
+    /// A member has the wrong form.
+    pub(super) fn refuse(&mut self, path: &str, text: &str) {
+        self.say(Violation::format(path, text));
+    }
+
+    /// An account reference: its number, whether IBAN or BBAN, and its currency.
+    pub(super) fn account(&mut self, name: &str) -> Option<(String, Option<String>)> {
+        let account = self.get(name).and_then(Value::as_object);
+        let number = |kind: &str| account?.get(kind)?.as_str();
+        let Some(found) = number("iban").or_else(|| number("bban")) else {
+            self.refuse(name, "An account has an iban or a bban.");
+            return None;
+        };
+        if found.starts_with("NO") && money::bban_of(found).is_none() {
+            self.refuse(name, "This is no IBAN of Norway.");
+            return None;
+        }
+        Some((found.to_owned(), number("currency").map(str::to_owned)))
+    }
+
+    /// SBX-11: the simulated downstream system knows Latin letters and common punctuation, and nothing else.
+    pub(super) fn check_characters(&mut self) {
+        let mut found = Vec::new();
+        if let Some(object) = self.object {
+            for (name, value) in object {
+                unknown_characters(name, value, &mut found);
+            }
+        }
+        for path in found {
+            self.refuse(
+                &path,
+                "It holds a character that the bank's systems cannot process.",
+            );
+        }
+    }
+}
+
+fn unknown_characters(path: &str, value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) if !text.chars().all(is_known) => found.push(path.to_owned()),
+        Value::Array(entries) => {
+            for (number, entry) in entries.iter().enumerate() {
+                unknown_characters(&format!("{path}[{number}]"), entry, found);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                unknown_characters(&format!("{path}.{name}"), member, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Latin up to Extended-B, dashes, quotation marks, the ellipsis and the euro.
+const fn is_known(letter: char) -> bool {
+    matches!(letter, '\n' | '\r' | '\t' | ' '..='~' | '\u{a0}'..='\u{24f}' | '\u{2010}'..='\u{201f}' | '…' | '€')
+}

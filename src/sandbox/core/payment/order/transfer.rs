@@ -1,0 +1,220 @@
+//! One transfer of an order: amount, creditor, reference, and what it costs.
+
+use super::super::super::bank::{Bank, BankFault};
+use super::super::super::customer::Account;
+use super::super::super::kid;
+use super::super::super::money::{self, BIC, MOST, NOK, iban};
+use super::super::{CROSS_BORDER, INSTANT, Part};
+use super::members::{Members, Violation};
+use super::{is_norwegian, received, takes_currency};
+use serde_json::{Map, Value, json};
+
+/// A transfer abroad of this much says what it is for (PAY-11), in øre.
+const REPORTED: i64 = 10_000_000;
+
+impl Bank {
+    /// Reads a transfer; none where something is wrong with it, which is said.
+    pub(super) fn transfer(
+        &self,
+        product: &str,
+        debtor: &Account,
+        members: &mut Members<'_>,
+    ) -> Result<Option<Part>, BankFault> {
+        let amount = self.amount(product, members);
+        let name = members.text("creditorName").map(str::to_owned);
+        if !name
+            .as_ref()
+            .is_some_and(|name| (1..=70).contains(&name.chars().count()))
+        {
+            members.refuse("creditorName", "1 to 70 characters.");
+        }
+        let creditor = members.account("creditorAccount");
+        let (Some((amount, currency)), Some(name), Some((number, _))) = (amount, name, creditor)
+        else {
+            return Ok(None);
+        };
+        let bban = money::bban_of(&number).unwrap_or(&number);
+        if is_norwegian(product) && !money::is_bban(bban) {
+            members.refuse(
+                "creditorAccount",
+                "This product takes account numbers of Norway.",
+            );
+            return Ok(None);
+        }
+        let account = self.account_of_number(bban)?;
+        if account
+            .as_ref()
+            .is_some_and(|account| account.id == debtor.id)
+        {
+            members.refuse("creditorAccount", "The account would pay itself.");
+        }
+        check_reference(members, account.as_ref());
+        let mut part = received(amount, &currency);
+        let convert = |to: &str| self.rates.convert(amount, &currency, to);
+        let target = account.as_ref().map_or(NOK, |account| &account.currency);
+        let booked = [&debtor.currency, target].map(|to| convert(to).filter(|sum| *sum <= MOST));
+        let ([Some(debit), Some(credit)], Some(worth)) = (booked, convert(NOK)) else {
+            members.refuse(
+                "instructedAmount.amount",
+                "The amount is more than the bank books.",
+            );
+            return Ok(None);
+        };
+        if account.is_some() {
+            part.credit = credit.max(1);
+        }
+        part.debit = debit.max(1);
+        part.fee = self.fee(product, &currency, (part.debit, &debtor.currency))?;
+        if product == CROSS_BORDER && worth >= REPORTED {
+            check_reporting(members);
+        }
+        part.details = self.details(product, debtor, &part, (&name, &number), members);
+        part.creditor = account.map(|account| account.id);
+        Ok(Some(part))
+    }
+
+    fn amount(&self, product: &str, members: &mut Members<'_>) -> Option<(i64, String)> {
+        let written = members.get("instructedAmount").and_then(Value::as_object);
+        let text = |name: &str| written?.get(name)?.as_str();
+        let currency = text("currency").unwrap_or_default();
+        let Some(digits) = self.rates.digits(currency) else {
+            let text = "The bank has no rate for this currency.";
+            members.refuse("instructedAmount.currency", text);
+            return None;
+        };
+        if !takes_currency(product, currency) {
+            members.refuse("instructedAmount.currency", "This product takes NOK only.");
+            return None;
+        }
+        let amount = money::read(text("amount").unwrap_or_default(), digits);
+        let amount = amount.filter(|amount| *amount > 0);
+        if amount.is_none() {
+            let most = money::written(money::MOST, digits);
+            let text = format!("A positive decimal with {digits} fraction digits, at most {most}.");
+            members.refuse("instructedAmount.amount", &text);
+        }
+        amount.map(|amount| (amount, currency.to_owned()))
+    }
+
+    /// What transaction details say of it.
+    fn details(
+        &self,
+        product: &str,
+        debtor: &Account,
+        part: &Part,
+        creditor: (&str, &str),
+        members: &Members<'_>,
+    ) -> Map<String, Value> {
+        let code = match product {
+            CROSS_BORDER => "PMNT-ICDT-XBCT",
+            INSTANT => "PMNT-IRCT-DMCT",
+            _ => "PMNT-ICDT-DMCT",
+        };
+        let (name, number) = creditor;
+        let holder = self.customer_by_id(&debtor.customer);
+        let mut details = Map::new();
+        let mut say = |name: &str, value: Value| {
+            if !value.is_null() {
+                details.insert(name.to_owned(), value);
+            }
+        };
+        say("bankTransactionCode", json!(code));
+        say("endToEndId", json!(members.text("endToEndIdentification")));
+        if part.currency != debtor.currency {
+            say(
+                "currencyExchange",
+                self.exchange(&part.currency, &debtor.currency),
+            );
+        }
+        say("creditorName", json!(name));
+        say("creditorAccount", account_reference(number, &part.currency));
+        say("creditorAgent", json!(members.text("creditorAgent")));
+        say("debtorName", json!(holder.ok().map(|holder| holder.name)));
+        say(
+            "debtorAccount",
+            account_reference(&debtor.bban, &debtor.currency),
+        );
+        say("debtorAgent", json!(BIC));
+        let text = members.text("remittanceInformationUnstructured");
+        say("remittanceInformationUnstructured", json!(text));
+        say(
+            "remittanceInformationUnstructuredArray",
+            json!(text.map(|text| [text])),
+        );
+        say("purposeCode", json!(members.text("purposeCode")));
+        if let Some(reference) = reference(members) {
+            let entry = json!({"reference": reference, "referenceType": "KID"});
+            say("remittanceInformationStructuredArray", json!([entry]));
+        }
+        details
+    }
+
+    fn exchange(&self, from: &str, to: &str) -> Value {
+        json!({
+            "sourceCurrency": to,
+            "exchangeRate": self.rates.rate(from, to),
+            "unitCurrency": from,
+            "targetCurrency": from,
+            "quotationDate": self.rates.quoted.to_string(),
+        })
+    }
+}
+
+/// The payment reference: a string, or as the framework writes structured remittance information.
+fn reference<'a>(members: &Members<'a>) -> Option<&'a str> {
+    let one = members.get("remittanceInformationStructured");
+    let first = || members.get("remittanceInformationStructuredArray")?.get(0);
+    let written = one.or_else(first)?;
+    written
+        .as_str()
+        .or_else(|| written.get("reference")?.as_str())
+}
+
+/// SBX-12: a KID where the creditor needs one, and one that holds wherever it stands.
+fn check_reference(members: &mut Members<'_>, creditor: Option<&Account>) {
+    let needed = creditor.and_then(|account| account.kid);
+    let (code, text) = match (reference(members), needed) {
+        (None, Some(modulus)) => {
+            let text = format!("The creditor needs a KID ({}).", modulus.name());
+            ("KID_MISSING", text)
+        }
+        (Some(kid), Some(modulus)) if !modulus.holds(kid) => (
+            "KID_INVALID",
+            format!("The check digit is wrong by {}.", modulus.name()),
+        ),
+        (Some(kid), None) if !kid::holds(kid) => (
+            "KID_INVALID",
+            "2 to 25 digits, the last a check digit by MOD10 or MOD11.".to_owned(),
+        ),
+        _ => return,
+    };
+    members.say(Violation {
+        status: 400,
+        code,
+        path: "remittanceInformationStructured".into(),
+        text,
+    });
+}
+
+/// The gateway sees to it where the amount is in NOK; other currencies are the core's to convert (PAY-11).
+fn check_reporting(members: &mut Members<'_>) {
+    for name in ["regulatoryReportingCode", "regulatoryReportingInformation"] {
+        if members.text(name).is_none_or(str::is_empty) {
+            members.refuse(name, "Required: this is worth 100 000 NOK or more.");
+        }
+    }
+}
+
+/// An account as the interface refers to it.
+fn account_reference(number: &str, currency: &str) -> Value {
+    let bban = money::bban_of(number).unwrap_or(number);
+    if money::is_bban(bban) {
+        return json!({"iban": iban(bban), "bban": bban, "currency": currency});
+    }
+    let kind = if number.starts_with(|letter: char| letter.is_ascii_alphabetic()) {
+        "iban"
+    } else {
+        "bban"
+    };
+    json!({kind: number, "currency": currency})
+}

@@ -1,0 +1,83 @@
+//! What a PSU does to a payment: signing it at the bank's page, and cancelling it in the bank's own channel (SBX-14).
+
+use super::super::bank::{Bank, BankFault};
+use super::super::calendar::{bank_day_from, next_run};
+use super::super::money::NOK;
+use super::{CROSS_BORDER, INSTANT, Part, Payment, Status};
+use jiff::civil::{Date, DateTime};
+use rusqlite::params;
+
+/// A transfer abroad of this much is looked at before it goes: what the tax authorities want to know of (§Payment creation
+/// request), in øre.
+const LOOKED_AT: i64 = 10_000_000;
+
+impl Bank {
+    /// When the batch runs next, in the bank's time.
+    pub(in super::super) fn next_run(&self) -> DateTime {
+        next_run(&self.now())
+    }
+
+    /// The day of that run.
+    pub(in super::super) fn processing_day(&self) -> Date {
+        self.next_run().date()
+    }
+
+    /// The bank day on which a payment is carried out.
+    pub(in super::super) fn due_day(&self, requested: Option<Date>) -> Date {
+        let earliest = self.processing_day();
+        bank_day_from(requested.map_or(earliest, |day| day.max(earliest)))
+    }
+
+    /// Its payer signed it. One that is signed, cancelled or refused stays what it is.
+    pub(in super::super) fn sign(&self, id: &str) -> Result<(), BankFault> {
+        let Some(payment) = self.payment(id)? else {
+            return Ok(());
+        };
+        // Asked for today and booked today is no change, whatever the hour; nothing asked for is none either.
+        let due = self.due_day(payment.requested);
+        let is_changed = payment.requested.is_some_and(|requested| requested != due);
+        self.db
+            .prepare_cached("UPDATE payment SET due = ?2 WHERE id = ?1")?
+            .execute(params![id, due.to_string()])?;
+        for part in &payment.parts {
+            if part.status != Status::Received {
+                continue;
+            }
+            if payment.product == INSTANT {
+                self.execute(&payment, part, self.today(), true)?;
+                continue;
+            }
+            let status = if self.is_looked_at(&payment, part) {
+                Status::Pending
+            } else if due <= self.processing_day() && !self.has_funds(&payment, part)? {
+                Status::WithoutFunds
+            } else if is_changed {
+                Status::Changed
+            } else {
+                Status::Signed
+            };
+            self.move_part(id, part, status)?;
+        }
+        Ok(())
+    }
+
+    /// Somebody cancelled it in the bank's own channel. Gives whether it could still be: what is booked stays booked.
+    pub(in super::super) fn cancel(&self, payment: &Payment) -> Result<bool, BankFault> {
+        let open = |part: &&Part| part.status == Status::Received || part.status.is_pending();
+        for part in payment.parts.iter().filter(open) {
+            self.move_part(&payment.id, part, Status::Cancelled)?;
+        }
+        Ok(payment.parts.iter().any(|part| open(&part)))
+    }
+
+    /// Whether the account has enough for this part, beside what is signed already.
+    fn has_funds(&self, payment: &Payment, part: &Part) -> Result<bool, BankFault> {
+        let needed = part.debit.saturating_add(part.fee);
+        Ok(self.balance(&payment.debtor)?.available() >= needed)
+    }
+
+    fn is_looked_at(&self, payment: &Payment, part: &Part) -> bool {
+        let worth = self.rates.convert(part.amount, &part.currency, NOK);
+        payment.product == CROSS_BORDER && worth.is_none_or(|worth| worth >= LOOKED_AT)
+    }
+}

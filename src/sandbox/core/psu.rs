@@ -1,0 +1,182 @@
+//! PSUs as TPPs know them: PSU-IDs, agreements and consents.
+//!
+//! Invariants: a TPP and a customer have one PSU-ID, which never changes (§SCA 4), because it is made from both with a key of the
+//! ledger's, and no two pairs have the same; a TPP is shown nothing of a PSU but by the PSU-ID that it was given itself, and only
+//! the accounts of the PSU's consent.
+
+use super::bank::{Bank, BankFault};
+use super::customer::{Account, CUSTOMER, Customer, customer};
+use rusqlite::{OptionalExtension, params};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use uuid::Uuid;
+
+/// A corporation that a customer acts for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Agreement {
+    /// PSU-Corporate-ID.
+    pub(super) id: Uuid,
+    /// The corporation's name.
+    pub(super) name: String,
+    /// The corporation: whose accounts they are.
+    pub(super) corporation: String,
+}
+
+impl Bank {
+    /// Whom a customer acts for.
+    pub(super) fn agreements_of(&self, customer: &str) -> Result<Vec<Agreement>, BankFault> {
+        let mut found = self.db.prepare_cached(
+            "SELECT agreement.id, customer.name, customer.id FROM agreement \
+             JOIN customer ON customer.id = agreement.corporation \
+             WHERE agreement.representative = ?1 ORDER BY customer.name",
+        )?;
+        let rows = found.query_map([customer], |row| {
+            Ok((row.get::<_, String>(0)?, row.get(1)?, row.get(2)?))
+        })?;
+        rows.map(|row| {
+            let (id, name, corporation) = row?;
+            let id = id.parse().map_err(|_| BankFault::Kept("an agreement"))?;
+            Ok(Agreement {
+                id,
+                name,
+                corporation,
+            })
+        })
+        .collect()
+    }
+
+    /// The accounts of a context: the person's own, or those of an agreement. None where the agreement is not theirs.
+    pub(super) fn accounts_in(
+        &self,
+        customer: &str,
+        agreement: Option<Uuid>,
+    ) -> Result<Option<Vec<Account>>, BankFault> {
+        let Some(agreement) = agreement else {
+            return self.accounts_of(customer).map(Some);
+        };
+        let agreements = self.agreements_of(customer)?;
+        let chosen = agreements.iter().find(|known| known.id == agreement);
+        chosen
+            .map(|chosen| self.accounts_of(&chosen.corporation))
+            .transpose()
+    }
+
+    /// The PSU-ID by which this TPP knows this customer.
+    pub(super) fn psu_id(&self, tpp: &str, customer: &Customer) -> Result<Uuid, BankFault> {
+        let secret = [&self.psu_key, "\n", tpp, "\n", &customer.identity].concat();
+        let hash: [u8; 32] = Sha256::digest(secret).into();
+        let mut half = [0; 16];
+        half.iter_mut().zip(hash).for_each(|(to, from)| *to = from);
+        let id = uuid::Builder::from_random_bytes(half).into_uuid();
+        self.db
+            .prepare_cached("INSERT OR IGNORE INTO psu (id, tpp, customer) VALUES (?1, ?2, ?3)")?
+            .execute(params![id.to_string(), tpp, customer.id])?;
+        Ok(id)
+    }
+
+    /// Whom a PSU-ID of this TPP stands for.
+    pub(super) fn psu(&self, tpp: &str, id: Uuid) -> Result<Option<Customer>, BankFault> {
+        let mut found = self.db.prepare_cached(&format!(
+            "{CUSTOMER} WHERE id = (SELECT customer FROM psu WHERE id = ?1 AND tpp = ?2)"
+        ))?;
+        let found = found.query_row(params![id.to_string(), tpp], customer);
+        Ok(found.optional()?)
+    }
+
+    /// Replaces what this PSU has opened to this TPP in one context. Gives whether something was open before.
+    pub(super) fn consent(
+        &self,
+        psu: Uuid,
+        agreement: Option<Uuid>,
+        accounts: &BTreeSet<String>,
+    ) -> Result<bool, BankFault> {
+        let (psu, agreement) = (psu.to_string(), in_context(agreement));
+        let before = self
+            .db
+            .prepare_cached("DELETE FROM consent WHERE psu = ?1 AND agreement = ?2")?
+            .execute(params![psu, agreement])?;
+        let mut open = self
+            .db
+            .prepare_cached("INSERT INTO consent (psu, agreement, account) VALUES (?1, ?2, ?3)")?;
+        for account in accounts {
+            open.execute(params![psu, agreement, account])?;
+        }
+        Ok(before > 0)
+    }
+
+    /// The accounts that are open to the TPP of this PSU-ID in this context, by their ids.
+    pub(super) fn open_accounts(
+        &self,
+        psu: Uuid,
+        agreement: Option<Uuid>,
+    ) -> Result<BTreeSet<String>, BankFault> {
+        let mut found = self
+            .db
+            .prepare_cached("SELECT account FROM consent WHERE psu = ?1 AND agreement = ?2")?;
+        let rows = found.query_map(params![psu.to_string(), in_context(agreement)], |row| {
+            row.get(0)
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}
+
+/// An agreement as it is kept: empty in the private context.
+pub(super) fn in_context(agreement: Option<Uuid>) -> String {
+    agreement.map(|id| id.to_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::bank::tests::bank;
+    use crate::core::seed::WITH_AGREEMENT;
+
+    const KARI: &str = "01010112345";
+    const TPP: &str = "PSDNO-FSA-1";
+
+    #[test]
+    fn a_psu_has_one_id_for_each_tpp() {
+        let (bank, _) = bank();
+        let kari = bank.customer(KARI).unwrap();
+        let id = bank.psu_id(TPP, &kari).unwrap();
+        assert_eq!(bank.psu_id(TPP, &kari).unwrap(), id);
+        let other = bank.psu_id("PSDNO-FSA-2", &kari).unwrap();
+        assert_ne!(other, id);
+        let ola = bank.customer(WITH_AGREEMENT).unwrap();
+        assert_ne!(bank.psu_id(TPP, &ola).unwrap(), id);
+        assert_eq!(bank.psu(TPP, id).unwrap(), Some(kari));
+        assert_eq!(bank.psu(TPP, other).unwrap(), None);
+    }
+
+    #[test]
+    fn only_what_was_consented_to_is_open() {
+        let (bank, _) = bank();
+        let kari = bank.customer(KARI).unwrap();
+        let psu = bank.psu_id(TPP, &kari).unwrap();
+        let account = bank.accounts_of(&kari.id).unwrap().remove(1).id;
+        assert_eq!(bank.open_accounts(psu, None).unwrap(), BTreeSet::new());
+        let chosen = BTreeSet::from([account]);
+        assert!(!bank.consent(psu, None, &chosen).unwrap());
+        assert_eq!(bank.open_accounts(psu, None).unwrap(), chosen);
+        assert_eq!(
+            bank.open_accounts(psu, Some(Uuid::nil())).unwrap(),
+            BTreeSet::new()
+        );
+        assert!(bank.consent(psu, None, &BTreeSet::new()).unwrap());
+        assert_eq!(bank.open_accounts(psu, None).unwrap(), BTreeSet::new());
+    }
+
+    #[test]
+    fn an_agreement_has_accounts_of_its_own() {
+        let (bank, _) = bank();
+        let ola = bank.customer(WITH_AGREEMENT).unwrap();
+        let agreement = bank.agreements_of(&ola.id).unwrap().remove(0);
+        let accounts = bank
+            .accounts_in(&ola.id, Some(agreement.id))
+            .unwrap()
+            .unwrap();
+        assert_eq!(accounts.len(), 2);
+        assert!(accounts.iter().all(|account| account.customer != ola.id));
+        assert_eq!(bank.accounts_in(&ola.id, Some(Uuid::nil())).unwrap(), None);
+    }
+}

@@ -1,0 +1,182 @@
+//! Exchange rates from a file, as of one day: what one unit of a currency is worth in NOK.
+//!
+//! Invariant: a conversion is exact but for one rounding, half away from zero, to the minor unit of the target.
+
+use super::money::NOK;
+use jiff::civil::Date;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The rates that the program brings along.
+const DEFAULT: &str = include_str!("rates.json");
+
+/// How many parts of a NOK a rate can name.
+const SCALE_DIGITS: u32 = 6;
+
+/// Every currency that the bank deals in.
+#[derive(Clone, Debug)]
+pub(super) struct Rates {
+    /// The day of the quotation.
+    pub(super) quoted: Date,
+    currencies: BTreeMap<String, Rate>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    digits: u32,
+    /// Millionths of a NOK for one unit.
+    nok: i128,
+}
+
+/// Why a file of rates cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RatesFault {
+    /// It cannot be read.
+    #[error("{0}: {1}")]
+    File(PathBuf, std::io::Error),
+    /// It is no such file.
+    #[error("the exchange rates: {0}")]
+    Form(#[from] serde_json::Error),
+    /// The day of the quotation is none.
+    #[error("the exchange rates: quotationDate: {0}")]
+    Day(jiff::Error),
+    /// A rate is no positive decimal.
+    #[error(
+        "the exchange rates: the rate of {0} is no positive decimal with at most six fraction digits, or it has more than five minor units"
+    )]
+    Rate(String),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Written {
+    quotation_date: String,
+    currencies: BTreeMap<String, WrittenRate>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WrittenRate {
+    minor_units: u32,
+    nok: String,
+}
+
+impl Rates {
+    /// The rates of a file, or those that the program brings along.
+    pub(super) fn load(file: Option<&Path>) -> Result<Self, RatesFault> {
+        match file {
+            None => Self::parse(DEFAULT),
+            Some(path) => {
+                let text = std::fs::read_to_string(path);
+                Self::parse(&text.map_err(|fault| RatesFault::File(path.to_owned(), fault))?)
+            }
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, RatesFault> {
+        let written: Written = serde_json::from_str(text)?;
+        let quoted = written.quotation_date.parse().map_err(RatesFault::Day)?;
+        let one = 10_i128.pow(SCALE_DIGITS);
+        let mut currencies = BTreeMap::from([(
+            NOK.to_owned(),
+            Rate {
+                digits: 2,
+                nok: one,
+            },
+        )]);
+        for (currency, rate) in written.currencies {
+            let nok = scaled(&rate.nok).filter(|nok| *nok > 0 && rate.minor_units <= 5);
+            let nok = nok.ok_or_else(|| RatesFault::Rate(currency.clone()))?;
+            let digits = rate.minor_units;
+            currencies.entry(currency).or_insert(Rate { digits, nok });
+        }
+        Ok(Self { quoted, currencies })
+    }
+
+    /// The fraction digits of a currency; none where the bank does not deal in it.
+    pub(super) fn digits(&self, currency: &str) -> Option<u32> {
+        self.currencies.get(currency).map(|rate| rate.digits)
+    }
+
+    /// Minor units of one currency as minor units of another.
+    pub(super) fn convert(&self, amount: i64, from: &str, to: &str) -> Option<i64> {
+        let (from, to) = (self.currencies.get(from)?, self.currencies.get(to)?);
+        let above = i128::from(amount)
+            .checked_mul(from.nok)?
+            .checked_mul(10_i128.checked_pow(to.digits)?)?;
+        let below = to.nok.checked_mul(10_i128.checked_pow(from.digits)?)?;
+        let half = if above < 0 { -below / 2 } else { below / 2 };
+        i64::try_from(above.checked_add(half)?.checked_div(below)?).ok()
+    }
+
+    /// How many units of `to` one unit of `from` is, with six fraction digits.
+    pub(super) fn rate(&self, from: &str, to: &str) -> Option<String> {
+        let (from, to) = (self.currencies.get(from)?, self.currencies.get(to)?);
+        let one = 10_i128.pow(SCALE_DIGITS);
+        let above = from.nok.checked_mul(one)?.checked_add(to.nok / 2)?;
+        let rate = above.checked_div(to.nok)?;
+        Some(format!("{}.{:06}", rate / one, rate % one))
+    }
+}
+
+/// A decimal in millionths.
+fn scaled(text: &str) -> Option<i128> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = |text: &str| text.len() <= 12 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || part.len() > 6 || !is_number(whole) || !is_number(part) {
+        return None;
+    }
+    format!("{whole}{part:0<6}").parse().ok()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conversion_rounds_once() {
+        let rates = Rates::load(None).unwrap();
+        assert_eq!(rates.convert(100, "EUR", NOK), Some(1_162));
+        assert_eq!(rates.convert(1_162, NOK, "EUR"), Some(100));
+        assert_eq!(rates.convert(1_000, "JPY", NOK), Some(6_612));
+        assert_eq!(rates.convert(-100, "EUR", NOK), Some(-1_162));
+        assert_eq!(rates.convert(1, NOK, "XXX"), None);
+        assert_eq!(rates.rate("EUR", NOK).as_deref(), Some("11.624000"));
+        assert_eq!(rates.rate(NOK, "EUR").as_deref(), Some("0.086029"));
+        assert_eq!(rates.digits("BHD"), Some(3));
+    }
+
+    #[test]
+    fn a_file_that_says_something_else_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rates.json");
+        assert!(matches!(
+            Rates::load(Some(&path)),
+            Err(RatesFault::File(..))
+        ));
+        for (text, good) in [
+            (
+                r#"{"quotationDate": "2026-01-02", "currencies": {"EUR": {"minorUnits": 2, "nok": "12"}}}"#,
+                true,
+            ),
+            (
+                r#"{"quotationDate": "2026-01-02", "currencies": {"EUR": {"minorUnits": 2, "nok": "-1"}}}"#,
+                false,
+            ),
+            (
+                r#"{"quotationDate": "2026-01-02", "currencies": {"EUR": {"minorUnits": 2, "nok": "0"}}}"#,
+                false,
+            ),
+            (
+                r#"{"quotationDate": "2026-01-02", "currencies": {"EUR": {"minorUnits": 9, "nok": "1"}}}"#,
+                false,
+            ),
+            (r#"{"quotationDate": "today", "currencies": {}}"#, false),
+            ("[]", false),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(Rates::load(Some(&path)).is_ok(), good, "{text}");
+        }
+    }
+}

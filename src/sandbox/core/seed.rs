@@ -1,0 +1,351 @@
+//! The known state that an initialisation resets to (SBX-1).
+//!
+//! Invariants: private customers have two accounts and a card account each, corporate ones two accounts each; their ids, account ids
+//! and PSU-IDs are the same after every initialisation, so that what the gateway holds of them stays good (SBX-15). Whoever and
+//! whatever was made by hand is gone.
+
+use super::bank::{Bank, BankFault};
+use super::customer::{Kind, NewAccount};
+use super::kid::Modulus;
+use super::ledger::{Own, Posting, from_own};
+use super::money::{BIC, NOK, iban};
+use jiff::ToSpan;
+use rusqlite::params;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+/// A private person who also acts for a corporation, to try the corporate context with.
+pub(super) const WITH_AGREEMENT: &str = "20000000002";
+
+/// Account numbers of the initialisation's customers begin here.
+const FIRST_NUMBER: u64 = 9_710_050_000;
+
+/// National identity number, name, and the corporations that they act for.
+const PRIVATE: [(&str, &str, &[&str]); 3] = [
+    (WITH_AGREEMENT, "Ola Nordmann", &["910000004"]),
+    ("20000000010", "Astrid Haugen", &["910000012"]),
+    ("20000000029", "Ingrid Berg", &["910000004", "910000020"]),
+];
+
+/// Organisation number, name, and how payments to the first account are checked.
+const CORPORATE: [(&str, &str, Option<Modulus>); 3] = [
+    ("910000004", "Fisk og Redskap AS", None),
+    ("910000012", "Kraftlaget SA", Some(Modulus::Ten)),
+    ("910000020", "Bysykkelen AS", Some(Modulus::Eleven)),
+];
+
+/// What is kept of customers, in an order in which it can be deleted.
+const TABLES: [&str; 10] = [
+    "basket_payment",
+    "basket",
+    "part",
+    "payment",
+    "consent",
+    "psu",
+    "agreement",
+    "booking",
+    "posting",
+    "account",
+];
+
+impl Bank {
+    /// SBX-1: everything as it was at first. PSU-IDs and consents of the customers that stay are kept.
+    pub(super) fn initialise(&self) -> Result<(), BankFault> {
+        let psus =
+            self.rows("SELECT tpp, identity, '' FROM psu JOIN customer ON customer.id = customer")?;
+        let consents = self.rows("SELECT psu, agreement, account FROM consent")?;
+        for table in TABLES {
+            self.db.execute(&format!("DELETE FROM {table}"), [])?;
+        }
+        self.db.execute("DELETE FROM customer", [])?;
+        self.seed()?;
+        for [tpp, identity, _] in psus {
+            if let Some(customer) = self.customer_where("identity = ?1", &identity)? {
+                self.psu_id(&tpp, &customer)?;
+            }
+        }
+        for consent in consents {
+            self.db.execute(
+                "INSERT INTO consent (psu, agreement, account) SELECT psu.id, ?2, account.id FROM psu, account \
+                 WHERE psu.id = ?1 AND account.id = ?3",
+                consent,
+            )?;
+        }
+        Ok(())
+    }
+
+    fn rows(&self, sql: &str) -> Result<Vec<[String; 3]>, BankFault> {
+        let mut all = self.db.prepare(sql)?;
+        let rows = all.query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?]))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn seed(&self) -> Result<(), BankFault> {
+        let mut numbers = FIRST_NUMBER..;
+        let mut numbered = |id: String| {
+            let number = numbers
+                .by_ref()
+                .find(|ten| super::money::bban(*ten).is_some());
+            (Some(id), number)
+        };
+        for (identity, name, kid) in CORPORATE {
+            let id = fixed_id(identity);
+            self.add_customer(&id, "CORPORATE", identity, name)?;
+            for new in corporate_accounts(kid) {
+                let (account, number) = numbered(fixed_id(&format!("{identity} {}", new.name)));
+                let account = self.open_account(
+                    &id,
+                    &NewAccount {
+                        id: account,
+                        number,
+                        ..new.clone()
+                    },
+                )?;
+                if new.currency == NOK {
+                    self.book_invoice(&account)?;
+                }
+            }
+        }
+        for (identity, name, corporations) in PRIVATE {
+            let id = fixed_id(identity);
+            self.add_customer(&id, "PRIVATE", identity, name)?;
+            for new in private_accounts() {
+                let (account, number) = numbered(fixed_id(&format!("{identity} {}", new.name)));
+                let account = self.open_account(
+                    &id,
+                    &NewAccount {
+                        id: account,
+                        number,
+                        ..new
+                    },
+                )?;
+                self.book_history(&account, new.kind)?;
+            }
+            for corporation in corporations {
+                self.db.execute(
+                    "INSERT INTO agreement (id, representative, corporation) VALUES (?1, ?2, ?3)",
+                    params![
+                        fixed_id(&format!("{identity} for {corporation}")),
+                        id,
+                        fixed_id(corporation)
+                    ],
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The accounts of a new private customer, with a little history.
+    pub(super) fn open_private_accounts(&self, customer: &str) -> Result<(), BankFault> {
+        for new in private_accounts() {
+            let kind = new.kind;
+            let account = self.open_account(customer, &new)?;
+            self.book_history(&account, kind)?;
+        }
+        Ok(())
+    }
+
+    /// What happened in a private account before: the last of it yesterday.
+    fn book_history(&self, account: &str, kind: Kind) -> Result<(), BankFault> {
+        let events: &[(i64, i64, Value)] = &match kind {
+            Kind::Current => vec![
+                (
+                    12,
+                    3_500_000,
+                    json!({
+                    "bankTransactionCode": "PMNT-RCDT-SALA", "debtorName": "Havbruk Nord AS", "purposeCode": "SALA",
+                    "remittanceInformationUnstructured": "Lønn"}),
+                ),
+                (
+                    1,
+                    -19_900,
+                    json!({
+                    "bankTransactionCode": "PMNT-CCRD-POSD", "creditorName": "Bakeriet på hjørnet",
+                    "remittanceInformationUnstructured": "Kaffe og kanelboller"}),
+                ),
+            ],
+            Kind::Savings => vec![(
+                30,
+                12_550,
+                json!({
+                "bankTransactionCode": "PMNT-MCOP-INTR", "remittanceInformationUnstructured": "Renter"}),
+            )],
+            Kind::Card => vec![(
+                5,
+                -34_872,
+                json!({
+                "bankTransactionCode": "PMNT-CCRD-POSD", "creditorName": "Café de Flore",
+                "originalAmount": {"amount": "30.00", "currency": "EUR"},
+                "remittanceInformationUnstructured": "CAFE DE FLORE PARIS"}),
+            )],
+        };
+        for (days, amount, details) in events {
+            let day = self.today().saturating_sub(days.days());
+            self.book(&Posting {
+                booked: day,
+                valued: day,
+                details: object(details),
+                bookings: from_own(Own::Settlement, NOK, account, *amount),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// An invoice paid from abroad, which says everything that transaction details can say (SBX-8).
+    fn book_invoice(&self, account: &str) -> Result<(), BankFault> {
+        let day = self.today().saturating_sub(3.days());
+        let number = self
+            .account(account)?
+            .map(|account| account.bban)
+            .unwrap_or_default();
+        let rate = self.rates.rate("EUR", NOK);
+        let amount = self
+            .rates
+            .convert(250_000, "EUR", NOK)
+            .ok_or(BankFault::TooLarge)?;
+        let details = json!({
+            "bankTransactionCode": "PMNT-RCDT-XBCT",
+            "endToEndId": "FAKTURA-4711",
+            "currencyExchange": {
+                "sourceCurrency": "EUR", "exchangeRate": rate, "unitCurrency": "EUR", "targetCurrency": NOK,
+                "quotationDate": self.rates.quoted.to_string(), "contractIdentification": "SPOT-1"},
+            "creditorId": "NO910000004",
+            "creditorName": "Fisk og Redskap AS",
+            "creditorAccount": {"iban": iban(&number), "bban": number, "currency": NOK},
+            "creditorAgent": BIC,
+            "ultimateCreditor": "Fisk og Redskap Eksport",
+            "debtorName": "Werkzeugbau Muster GmbH",
+            "debtorAccount": {"iban": "DE89370400440532013000", "currency": "EUR"},
+            "debtorAgent": "COBADEFFXXX",
+            "ultimateDebtor": "Muster Holding SE",
+            "remittanceInformationUnstructured": "Faktura 4711",
+            "purposeCode": "SUPP",
+            "proprietaryBankTransactionCode": "UTLAND INN",
+            "remittanceInformationUnstructuredArray": ["Faktura 4711", "12 kasser klippfisk"],
+            "remittanceInformationStructuredArray": [
+                {"reference": "47116", "referenceType": "SCOR", "referenceIssuer": "Fisk og Redskap AS"}],
+        });
+        self.book(&Posting {
+            booked: day,
+            valued: day,
+            details: object(&details),
+            bookings: from_own(Own::Settlement, NOK, account, amount),
+        })?;
+        Ok(())
+    }
+}
+
+/// SBX-1: two accounts and a card account.
+fn private_accounts() -> [NewAccount<'static>; 3] {
+    [
+        NewAccount {
+            name: "Brukskonto",
+            opening: 900_000,
+            ..NewAccount::default()
+        },
+        NewAccount {
+            kind: Kind::Savings,
+            name: "Sparekonto",
+            opening: 5_000_000,
+            ..NewAccount::default()
+        },
+        NewAccount {
+            kind: Kind::Card,
+            name: "Kredittkort med reiseforsikring og utvidet garanti",
+            credit_line: 5_000_000,
+            ..NewAccount::default()
+        },
+    ]
+}
+
+/// SBX-1: two accounts.
+fn corporate_accounts(kid: Option<Modulus>) -> [NewAccount<'static>; 2] {
+    [
+        NewAccount {
+            name: "Driftskonto",
+            credit_line: 20_000_000,
+            opening: 50_000_000,
+            kid,
+            ..NewAccount::default()
+        },
+        NewAccount {
+            name: "Valutakonto",
+            currency: "EUR",
+            opening: 2_000_000,
+            ..NewAccount::default()
+        },
+    ]
+}
+
+fn object(value: &Value) -> Map<String, Value> {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+/// An id that is the same each time.
+fn fixed_id(name: &str) -> String {
+    let hash: [u8; 32] = Sha256::digest(["portvakt sandbox ", name].concat()).into();
+    let mut half = [0; 16];
+    half.iter_mut().zip(hash).for_each(|(to, from)| *to = from);
+    uuid::Builder::from_random_bytes(half)
+        .into_uuid()
+        .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::bank::tests::bank;
+    use std::collections::BTreeSet;
+
+    /// Customers with the ids and numbers of their accounts.
+    fn state(bank: &Bank) -> Vec<(String, String, Vec<(String, String)>)> {
+        let customers = bank.customers().unwrap().into_iter();
+        customers
+            .map(|customer| {
+                let accounts = bank.accounts_of(&customer.id).unwrap().into_iter();
+                let accounts = accounts.map(|account| (account.id, account.bban)).collect();
+                (customer.identity, customer.context, accounts)
+            })
+            .collect()
+    }
+
+    //= SBX-1 accepted
+    #[test]
+    fn an_initialisation_resets_to_the_known_state() {
+        let (bank, _) = bank();
+        let first = state(&bank);
+        let of = |context: &str| {
+            let chosen = first.iter().filter(|(_, known, _)| known == context);
+            chosen
+                .map(|(_, _, accounts)| accounts.len())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!((of("PRIVATE"), of("CORPORATE")), (vec![3; 3], vec![2; 3]));
+
+        // Made by hand, and gone.
+        let tpp = "PSDNO-FSA-1";
+        let kari = bank.customer("01010112345").unwrap();
+        let gone = bank.psu_id(tpp, &kari).unwrap();
+        let ola = bank.customer(WITH_AGREEMENT).unwrap();
+        let psu = bank.psu_id(tpp, &ola).unwrap();
+        let account = bank.accounts_of(&ola.id).unwrap().remove(0);
+        let by_hand = bank.open_account(&ola.id, &NewAccount::default()).unwrap();
+        let open = BTreeSet::from([account.id.clone(), by_hand.clone()]);
+        bank.consent(psu, None, &open).unwrap();
+        let before = bank.balance(&account.id).unwrap();
+        bank.adjust(&account.id, NOK, 100, Map::new()).unwrap();
+        assert_ne!(state(&bank), first);
+
+        bank.atomically(Bank::initialise).unwrap();
+        assert_eq!(state(&bank), first);
+        assert_eq!(bank.balance(&account.id).unwrap(), before);
+        assert_eq!(bank.account(&by_hand).unwrap(), None);
+        assert_eq!(bank.psu(tpp, gone).unwrap(), None);
+        // Whoever stays is known as before, and so is what they consented to.
+        assert_eq!(bank.psu(tpp, psu).unwrap(), Some(ola));
+        assert_eq!(
+            bank.open_accounts(psu, None).unwrap(),
+            BTreeSet::from([account.id])
+        );
+    }
+}

@@ -1,0 +1,100 @@
+use super::bank::tests::bank;
+use super::*;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// A core without a gateway, that believes whoever calls, or nobody.
+fn core(log: Option<&PathBuf>, trust: Trust) -> Core {
+    let (bank, _) = bank();
+    Core {
+        journal: Journal::open(log).unwrap(),
+        bank: Mutex::new(bank),
+        control: Control::new("http://127.0.0.1:9"),
+        trust,
+    }
+}
+
+async fn exchange(core: Core, request: &[u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let service = router(Arc::new(core)).into_make_service_with_connect_info::<SocketAddr>();
+    let server = tokio::spawn(async move { axum::serve(listener, service).await });
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    stream.write_all(request).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    server.abort();
+    answer
+}
+
+#[tokio::test]
+async fn a_request_is_answered_and_written_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("core.jsonl");
+    let request = b"GET /v1/sandbox/customers?a=%20 HTTP/1.1\r\n\
+        Host: core\r\nPSU-ID: b\r\nGateway-Tpp-Id: a\r\nX-PSU-IDENTITY: 01010112345\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
+    let answer = exchange(core(Some(&log), Trust::Anyone), request).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("Ola Nordmann"));
+    let line: Value = serde_json::from_str(&std::fs::read_to_string(log).unwrap()).unwrap();
+    assert_eq!(line["method"], "GET");
+    assert_eq!(line["target"], "/v1/sandbox/customers?a=%20");
+    assert_eq!(line["headers"][1], json!(["psu-id", "b"]));
+    assert_eq!(line["headers"][2], json!(["gateway-tpp-id", "a"]));
+    assert_eq!(
+        line["headers"][3],
+        json!(["x-psu-identity", "(withheld, 11 bytes)"])
+    );
+    assert_eq!(line["body_length"], 2);
+    assert_eq!(
+        line["body_sha256"],
+        "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+    );
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused() {
+    let mut request =
+        b"POST /v1/consents HTTP/1.1\r\nHost: core\r\nConnection: close\r\nContent-Length: 65537\r\n\r\n".to_vec();
+    request.resize(request.len() + 65_537, b'x');
+    let answer = exchange(core(None, Trust::Anyone), &request).await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+}
+
+#[tokio::test]
+async fn nobody_but_the_gateway_is_answered_and_the_bank_itself_on_its_own_channel() {
+    let ask = async |line: &str, headers: &str| {
+        let trust = Trust::Gateway(Assertions::new("portvakt", "core", Clock::System));
+        let request =
+            format!("{line} HTTP/1.1\r\n{headers}Connection: close\r\nContent-Length: 0\r\n\r\n");
+        let answer = exchange(core(None, trust), request.as_bytes()).await;
+        answer.get(9..12).unwrap_or_default().to_owned()
+    };
+    let local = "Host: localhost:8080\r\n";
+    assert_eq!(ask("GET /v1/sandbox/customers", local).await, "403");
+    assert_eq!(
+        ask(
+            "GET /v1/accounts",
+            "Host: localhost\r\nGateway-Tpp-Id: a\r\n"
+        )
+        .await,
+        "403"
+    );
+    assert_eq!(ask("POST /v1/sandbox/batch", local).await, "200");
+    assert_eq!(
+        ask("POST /v1/sandbox/payments/x/cancellation", local).await,
+        "404"
+    );
+    // A page in a browser, a name that only resolves to this machine, and a request that somebody forwarded.
+    for headers in [
+        "Host: localhost\r\nOrigin: https://thief.example\r\n",
+        "Host: thief.example\r\n",
+        "Host: localhost\r\nForwarded: for=192.0.2.1\r\n",
+    ] {
+        assert_eq!(
+            ask("POST /v1/sandbox/batch", headers).await,
+            "403",
+            "{headers}"
+        );
+    }
+}
