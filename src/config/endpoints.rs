@@ -25,12 +25,126 @@ pub struct Listener {
     pub client_auth: ClientAuth,
     /// Threads that serve requests. Default `auto`: as many as the machine runs at once.
     pub threads: usize,
-    /// Connections that are open at once; more are closed. Default 10 000.
-    pub max_connections: usize,
+    /// What a connection may take (ERR-4, HTTP-9).
+    pub limits: ListenerLimits,
     /// How long a body may take, from the head's end. Default 10 s.
     pub body_timeout: Duration,
     /// How long a connection may stay open between requests. Default 60 s.
     pub keepalive: Duration,
+}
+
+/// How many connections there may be, and what each of them may take in time and size (ERR-4, HTTP-9).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerLimits {
+    /// Connections that are open at once, from their acceptance on; more are closed. Default 10 000.
+    pub connections: usize,
+    /// Those from one IPv4 address, or from one /64 of IPv6; `None` for no limit. Default 256.
+    pub connections_per_address: Option<usize>,
+    /// How long a TLS handshake may take. Default 10 s.
+    pub handshake_timeout: Duration,
+    /// How long the preface of HTTP/2 and the first SETTINGS may take, from the handshake's end. Default 5 s.
+    pub preface_timeout: Duration,
+    /// How long a head may take, from its first byte. Default 10 s.
+    pub head_timeout: Duration,
+    /// How long a write of an answer may be blocked. Default 15 s.
+    pub write_timeout: Duration,
+    /// How long the whole answer may take, from the end of its head. Default 120 s.
+    pub answer_timeout: Duration,
+    /// Bytes of a head: names, values and what stands between them. Default 32 KiB.
+    pub head_size: usize,
+    /// Fields of a head. Default 100.
+    pub head_fields: usize,
+}
+
+impl Default for ListenerLimits {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            connections_per_address: Some(256),
+            handshake_timeout: Duration::from_secs(10),
+            preface_timeout: Duration::from_secs(5),
+            head_timeout: Duration::from_secs(10),
+            write_timeout: Duration::from_secs(15),
+            answer_timeout: Duration::from_secs(120),
+            head_size: 32 * 1024,
+            head_fields: 100,
+        }
+    }
+}
+
+impl ListenerLimits {
+    /// The keys, and whether their values are the same.
+    pub(super) fn compare(&self, other: &Self) -> [(&'static str, bool); 9] {
+        let Self {
+            connections,
+            connections_per_address,
+            handshake_timeout,
+            preface_timeout,
+            head_timeout,
+            write_timeout,
+            answer_timeout,
+            head_size,
+            head_fields,
+        } = other;
+        [
+            ("listener.max_connections", self.connections == *connections),
+            (
+                "listener.max_connections_per_address",
+                self.connections_per_address == *connections_per_address,
+            ),
+            (
+                "listener.handshake_timeout",
+                self.handshake_timeout == *handshake_timeout,
+            ),
+            (
+                "listener.preface_timeout",
+                self.preface_timeout == *preface_timeout,
+            ),
+            ("listener.head_timeout", self.head_timeout == *head_timeout),
+            (
+                "listener.write_timeout",
+                self.write_timeout == *write_timeout,
+            ),
+            (
+                "listener.answer_timeout",
+                self.answer_timeout == *answer_timeout,
+            ),
+            ("listener.max_head_size", self.head_size == *head_size),
+            ("listener.max_head_fields", self.head_fields == *head_fields),
+        ]
+    }
+
+    fn read(section: &mut Section<'_>) -> Self {
+        let mut limits = Self::default();
+        let connections = section.optional("max_connections");
+        if let Some(most) = connections.and_then(|value| value.integer(1..=1_000_000)) {
+            limits.connections = most;
+        }
+        if let Some(value) = section.optional("max_connections_per_address") {
+            limits.connections_per_address = match value.is("off") {
+                true => None,
+                false => value.integer(1..=1_000_000),
+            };
+        }
+        for (key, limit, to) in [
+            ("handshake_timeout", &mut limits.handshake_timeout, 60_000),
+            ("preface_timeout", &mut limits.preface_timeout, 60_000),
+            ("head_timeout", &mut limits.head_timeout, 60_000),
+            ("write_timeout", &mut limits.write_timeout, 300_000),
+            ("answer_timeout", &mut limits.answer_timeout, 3_600_000),
+        ] {
+            *limit = duration(section, key, 100, to).unwrap_or(*limit);
+        }
+        let size = section.optional("max_head_size");
+        if let Some(size) = size.and_then(|value| value.size(8 * 1024..=256 * 1024)) {
+            limits.head_size = usize::try_from(size).unwrap_or(limits.head_size);
+        }
+        let fields = section.optional("max_head_fields");
+        if let Some(fields) = fields.and_then(|value| value.integer(20..=250)) {
+            limits.head_fields = fields;
+        }
+        limits
+    }
 }
 
 /// Whether callers show a certificate of their own when they connect (TLS-3).
@@ -86,9 +200,7 @@ impl Listener {
         let threads = section
             .optional("threads")
             .and_then(|value| threads(&value));
-        let max_connections = section
-            .optional("max_connections")
-            .and_then(|value| value.integer(1..=1_000_000));
+        let limits = ListenerLimits::read(&mut section);
         let body_timeout = duration(&mut section, "body_timeout", 100, 60_000);
         let keepalive = duration(&mut section, "keepalive", 1_000, 3_600_000);
         section.finish();
@@ -96,7 +208,7 @@ impl Listener {
             address: address?,
             client_auth: client_auth.unwrap_or_default(),
             threads: threads.unwrap_or_else(machine_threads),
-            max_connections: max_connections.unwrap_or(10_000),
+            limits,
             body_timeout: body_timeout.unwrap_or(Duration::from_secs(10)),
             keepalive: keepalive.unwrap_or(Duration::from_secs(60)),
         };

@@ -40,7 +40,7 @@ mod trust;
 pub use authority::{Authority, Host};
 pub use control::{ClientCa, ControlAccess, ControlAddress, ControlTls};
 pub use document::Document;
-pub use endpoints::{ClientAuth, Listener, Upstream};
+pub use endpoints::{ClientAuth, Listener, ListenerLimits, Upstream};
 pub use fault::{Fault, Faults, FilePosition, Inspection};
 pub(crate) use pem::folder as certificates_in;
 pub use secret::Secret;

@@ -173,7 +173,7 @@ impl Fixed {
             address,
             client_auth,
             threads,
-            max_connections,
+            limits,
             body_timeout,
             keepalive,
         } = listener;
@@ -183,10 +183,6 @@ impl Fixed {
             ("listener.address", *address == listened.address),
             ("listener.client_auth", *client_auth == listened.client_auth),
             ("listener.threads", *threads == listened.threads),
-            (
-                "listener.max_connections",
-                *max_connections == listened.max_connections,
-            ),
             (
                 "listener.body_timeout",
                 *body_timeout == listened.body_timeout,
@@ -203,7 +199,8 @@ impl Fixed {
             ("log", *log == other.log),
             ("reload", *watch == other.watch),
         ];
-        let changed = same.into_iter().filter(|(_, same)| !same);
+        let same = same.into_iter().chain(limits.compare(&listened.limits));
+        let changed = same.filter(|(_, same)| !same);
         changed.map(|(key, _)| key).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! How a request arrived: the facts of its connection and its framing, beside its head.
 
-use super::door::Connection;
+use super::listener::ClientConnection;
 use crate::{
     admission::{Framing, Head},
     interface::headers::Fields,
@@ -18,17 +18,17 @@ pub(super) struct Arrival<'a> {
     raw: Option<Bytes>,
     target_rewritten: bool,
     peer: Option<SocketAddr>,
-    connection: Option<&'a Connection>,
+    connection: Option<&'a ClientConnection>,
 }
 
 impl<'a> Arrival<'a> {
     /// Takes the facts of a request whose head was read. From now on its connection answers it.
-    pub(super) fn of(session: &Session, connection: Option<&'a Connection>) -> Self {
+    pub(super) fn of(session: &Session, connection: Option<&'a ClientConnection>) -> Self {
         Self {
             raw: session
                 .as_http1()
                 .map(|http1| http1.get_headers_raw_bytes()),
-            target_rewritten: connection.is_some_and(Connection::begin_request),
+            target_rewritten: connection.is_some_and(ClientConnection::begin_request),
             peer: session
                 .client_addr()
                 .and_then(|address| address.as_inet())
@@ -39,7 +39,7 @@ impl<'a> Arrival<'a> {
 
     /// Whether its connection is one too many (ERR-4).
     pub(super) fn is_excess(&self) -> bool {
-        self.connection.is_some_and(Connection::is_excess)
+        self.connection.is_some_and(ClientConnection::is_excess)
     }
 
     /// The head as admission sees it.

@@ -25,8 +25,10 @@ use crate::{
     telemetry::Telemetry,
 };
 use http::response::Parts;
-use pingora::{Error, Result, protocols::http::ServerSession as Session};
-use std::{pin::pin, sync::Arc};
+use pingora::{
+    Error, ErrorType, Result, prelude::timeout, protocols::http::ServerSession as Session,
+};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 /// The way of admitted requests.
 #[derive(Debug)]
@@ -38,6 +40,8 @@ pub(super) struct Forwarder {
     telemetry: Arc<Telemetry>,
     closing: Arc<Closing>,
     signing: Option<AnswerSigning>,
+    /// How long the whole answer may take, from the end of its head (HTTP-9).
+    answer_timeout: Duration,
 }
 
 /// Why a request has no answer of the core's.
@@ -60,6 +64,7 @@ impl Forwarder {
     /// Forwards to one core. `asserter` signs what the gateway established (FWD-1).
     pub(super) fn new(
         settings: &config::Upstream,
+        answer_timeout: Duration,
         asserter: Option<Arc<Asserter>>,
         signing: Option<AnswerSigning>,
         kept: Arc<StateStore>,
@@ -75,6 +80,7 @@ impl Forwarder {
             telemetry,
             closing,
             signing,
+            answer_timeout,
         }
     }
 
@@ -115,13 +121,14 @@ impl Forwarder {
             link,
             inspect: &inspect,
         };
-        pin!(relay::send(
-            session,
-            head,
-            &mut answer,
-            self.signing.as_ref()
-        ))
-        .await?;
+        let sending = relay::send(session, head, &mut answer, self.signing.as_ref());
+        match timeout(self.answer_timeout, pin!(sending)).await {
+            Ok(sent) => sent?,
+            Err(_) => {
+                self.telemetry.cut("slow_answer");
+                return Err(slow_answer().into());
+            }
+        }
         self.upstream.recycle(body, bodiless).await;
         Ok(())
     }
@@ -207,4 +214,9 @@ impl Forwarder {
                 .report(place, action, exchange.operation(), exchange.now());
         }
     }
+}
+
+/// The whole answer took too long (HTTP-9). What the caller has of it ends where it is.
+fn slow_answer() -> Box<Error> {
+    Error::explain(ErrorType::WriteTimedout, "the whole answer").into_down()
 }

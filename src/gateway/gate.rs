@@ -3,19 +3,19 @@
 use super::{
     arrival::Arrival,
     closing::Closing,
-    door::Connection,
     drain::Underway,
     exchange::{Exchange, Ledger},
     failure,
     forwarding::{ForwardFailure, Forwarder},
+    listener::ClientConnection,
     request_body::{self, DownstreamBody},
-    request_head::read_head,
+    request_head::{NextHead, read_head},
     respond::Responder,
 };
 use crate::{
     admission::{self, Admission, Announced, Outcome},
     clock::Clock,
-    config,
+    config::{self, ListenerLimits},
     in_use::Current,
     interface::{
         Reason, Refusal,
@@ -27,6 +27,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use bytes::Bytes;
+use http::{HeaderName, HeaderValue, request::Parts};
 use pingora::{
     apps::{HttpPersistentSettings, HttpServerApp, HttpServerOptions, ReusedHttpStream},
     protocols::http::{
@@ -37,8 +38,9 @@ use pingora::{
 };
 use std::{pin::pin, sync::Arc, time::Duration};
 
-/// HTTP/2: the headers of one request. A certificate and a signature take 3 to 6 KiB.
-const H2_MAX_HEADER_LIST: u32 = 32 * 1024;
+/// HTTP/2: the headers of one request, counted with 32 bytes more for each. Beyond it the library answers 431 by itself, without a
+/// body, so the gateway's own limit lies below.
+const H2_MORE_THAN_HEAD: usize = 16 * 1024;
 
 /// HTTP/2: requests at once on one connection.
 const H2_MAX_STREAMS: u32 = 64;
@@ -53,6 +55,7 @@ pub(super) struct Gate {
     responder: Responder,
     keepalive: Duration,
     body_timeout: Duration,
+    limits: ListenerLimits,
     server_options: HttpServerOptions,
     closing: Arc<Closing>,
 }
@@ -66,6 +69,8 @@ pub(super) struct GateSettings {
     pub(super) keepalive: Duration,
     /// How long a body may take to arrive.
     pub(super) body_timeout: Duration,
+    /// What a connection may take (HTTP-9).
+    pub(super) limits: ListenerLimits,
     /// Where admitted requests go.
     pub(super) upstream: config::Upstream,
     /// Signs the core's assertions (FWD-1), where there are any.
@@ -93,6 +98,7 @@ impl Gate {
             responder: Responder::new(settings.system, signing.clone()),
             forwarder: Forwarder::new(
                 &settings.upstream,
+                settings.limits.answer_timeout,
                 settings.asserter,
                 signing,
                 Arc::clone(&kept),
@@ -103,6 +109,7 @@ impl Gate {
             kept,
             keepalive: settings.keepalive,
             body_timeout: settings.body_timeout,
+            limits: settings.limits,
             server_options,
             closing,
         }
@@ -162,15 +169,16 @@ impl Gate {
     ) -> Result<Admission, Refusal> {
         let digest = session
             .digest()
-            .and_then(|digest| digest.ssl_digest.clone());
+            .and_then(|digest| digest.proxy_digest.clone());
         let arrival = Arrival::of(
             session,
-            digest.as_deref().and_then(|digest| digest.extension.get()),
+            digest.as_deref().and_then(ClientConnection::in_digest),
         );
         if arrival.is_excess() {
             session.set_keepalive(None);
             return Err(Refusal::new(Reason::Overloaded));
         }
+        self.judge_size(session.req_header())?;
         let (trial, links) = exchange.trial();
         if request_body::announced(session) == Announced::Nothing {
             let received = session.req_header();
@@ -188,6 +196,37 @@ impl Gate {
         // Pinned where it is made: a future that is awaited by value is copied first.
         let proven = pin!(admission::prove(&head, &mut body, trial)).await?;
         pin!(admission::authorise(proven, links, &self.kept)).await
+    }
+
+    /// HTTP-9, over both protocols: HTTP/2 has its names and values counted as HTTP/1.1 would write them.
+    fn judge_size(&self, head: &Parts) -> Result<(), Refusal> {
+        let fields = &head.headers;
+        let is_small = fields.len() <= self.limits.head_fields && {
+            // ": " and the end of a line.
+            let of = |(name, value): (&HeaderName, &HeaderValue)| {
+                name.as_str()
+                    .len()
+                    .saturating_add(value.len())
+                    .saturating_add(4)
+            };
+            fields.iter().map(of).sum::<usize>() <= self.limits.head_size
+        };
+        is_small
+            .then_some(())
+            .ok_or_else(|| Refusal::new(Reason::HeadersTooLarge))
+    }
+
+    /// Refuses a request whose head was not read, and reports it as any other (ERR-8).
+    async fn refuse_head(&self, session: &mut Session, reason: Reason) {
+        let mut exchange = Box::new(self.ledger.begin(self.current.load_full(), None));
+        exchange.set_outcome(Outcome::Refused(reason));
+        let refusal = Refusal::new(reason);
+        let context = exchange.answer_context();
+        let refused = self.responder.refuse_head(session, &refusal, &context);
+        if refused.await.is_err() {
+            exchange.set_outcome(Outcome::Abandoned);
+        }
+        exchange.end(session.response_written().map(|head| head.status.as_u16()));
     }
 
     /// Answers a request that failed, where that is still possible. Whether the connection can be used again.
@@ -241,9 +280,20 @@ impl HttpServerApp for Gate {
         mut session: Session,
         shutdown: &ShutdownWatch,
     ) -> Option<ReusedHttpStream> {
-        if !pin!(read_head(&mut session, &self.closing)).await {
-            return None;
+        let next = pin!(read_head(&mut session, &self.closing)).await;
+        match next {
+            NextHead::Read => {}
+            NextHead::Refused(reason) => {
+                pin!(self.refuse_head(&mut session, reason)).await;
+                session.shutdown().await;
+                return None;
+            }
+            NextHead::Absent => {
+                session.shutdown().await;
+                return None;
+            }
         }
+        session.set_write_timeout(Some(self.limits.write_timeout));
         let stopping = *shutdown.borrow();
         session.set_keepalive((!stopping).then_some(self.keepalive.as_secs()));
         // It is moved with the future that holds it: a large one would cost every request.
@@ -266,8 +316,10 @@ impl HttpServerApp for Gate {
 
     fn h2_options(&self) -> Option<H2Options> {
         let mut options = default_h2_options();
+        let list_size = self.limits.head_size.saturating_add(H2_MORE_THAN_HEAD);
+        let list_size = u32::try_from(list_size).unwrap_or(u32::MAX);
         options
-            .max_header_list_size(H2_MAX_HEADER_LIST)
+            .max_header_list_size(list_size)
             .max_concurrent_streams(H2_MAX_STREAMS);
         Some(options)
     }
@@ -285,10 +337,7 @@ fn request_id(session: &Session) -> Option<RequestId> {
 
 /// The answer is finished: the connection waits for its next request.
 fn end_request(session: &Session) {
-    let digest = session
-        .digest()
-        .and_then(|digest| digest.ssl_digest.as_ref());
-    if let Some(connection) = digest.and_then(|digest| digest.extension.get::<Connection>()) {
+    if let Some(connection) = session.digest().and_then(ClientConnection::of) {
         connection.end_request();
     }
 }

@@ -1,11 +1,11 @@
 //! The listener and the way to the upstream: the only place that knows pingora.
 //!
 //! ```text
-//! accept ─ TLS ─ door ─ request_head ─ judge ─ forwarding ─ report
-//!                │                     │       ├ upstream: head and body go out, the head of the answer comes back
-//!                limit, slot           │       ├ settle, core_head: calls and PSUs are settled, the head is cleaned
-//!                                      │       └ relay: head and body go to the caller
-//!                                      admission::{prove, authorise}
+//! accept ─ TLS ─ stream ─ request_head ─ judge ─ forwarding ─ report
+//! │              │                       │       ├ upstream: head and body go out, the head of the answer comes back
+//! limit          deadlines, frames       │       ├ settle, core_head: calls and PSUs are settled, the head is cleaned
+//!                                        │       └ relay: head and body go to the caller
+//!                                        admission::{prove, authorise}
 //! ```
 //!
 //! A refused request ends after `judge`, with an answer of the gateway's own. The way from there takes the
@@ -35,12 +35,11 @@ mod reload;
 mod client_auth;
 mod tls;
 
-// The listeners, as services of pingora's server.
+// The control listener, as a service of pingora's server.
 mod control_service;
-mod public;
 
-// The door in front of HTTP: the limit on connections, and a watch on what the HTTP layer answers by itself.
-mod door;
+// The public listener up to HTTP: limits on connections, heads and frames, in number, size and time.
+mod listener;
 
 // The life of one request.
 mod gate;

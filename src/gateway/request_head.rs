@@ -1,6 +1,10 @@
 //! Reading the head of the next request, until the listener closes.
 
-use super::{closing::Closing, door::Connection};
+use super::{
+    closing::Closing,
+    listener::{ClientConnection, HeadFault},
+};
+use crate::interface::Reason;
 use http::Method;
 use pingora::{ErrorType, Result, prelude::timeout, protocols::http::ServerSession as Session};
 use std::{pin::pin, time::Duration};
@@ -11,24 +15,38 @@ const LAST_LOOK: Duration = Duration::from_millis(100);
 /// How long a head may take that has begun to arrive when the listener closes.
 const LAST_HEAD: Duration = Duration::from_secs(3);
 
-/// Reads the head of the next request. False where there is none, or where HTTP itself refuses it (HTTP-7).
-pub(super) async fn read_head(session: &mut Session, closing: &Closing) -> bool {
+/// The next request of a connection.
+pub(super) enum NextHead {
+    /// Its head was read.
+    Read,
+    /// HTTP itself refuses it (HTTP-7, HTTP-9).
+    Refused(Reason),
+    /// There is none.
+    Absent,
+}
+
+/// Reads the head of the next request. Where it is not read, the connection is to be shut down.
+pub(super) async fn read_head(session: &mut Session, closing: &Closing) -> NextHead {
     let Some(read) = pin!(read_while_open(session, closing)).await else {
-        session.shutdown().await;
-        return false;
+        return NextHead::Absent;
     };
-    let refused = match read {
-        Ok(true) if session.req_header().method != Method::CONNECT => return true,
-        Ok(true) => Some(405),
-        Ok(false) => return false,
-        Err(error) => matches!(error.etype(), ErrorType::InvalidHTTPHeader).then_some(400),
-    };
-    if let Some(status) = refused {
-        // A caller that is gone needs no answer.
-        let _ = session.respond_error(status).await;
+    let fault = session.digest().and_then(ClientConnection::of);
+    let fault = fault.and_then(ClientConnection::head_fault);
+    match (read, fault) {
+        // The target of CONNECT is no path (RFC 9112, section 3.2.3).
+        (Ok(true), _) if session.req_header().method == Method::CONNECT => {
+            NextHead::Refused(Reason::MalformedRequest)
+        }
+        (Ok(true), _) => NextHead::Read,
+        (Ok(false), _) => NextHead::Absent,
+        (Err(_), Some(HeadFault::TooLarge)) => NextHead::Refused(Reason::HeadersTooLarge),
+        (Err(_), Some(HeadFault::TooSlow)) => NextHead::Refused(Reason::RequestTimeout),
+        (Err(error), None) => match error.etype() {
+            ErrorType::InvalidHTTPHeader => NextHead::Refused(Reason::MalformedRequest),
+            // A caller that is gone needs no answer.
+            _ => NextHead::Absent,
+        },
     }
-    session.shutdown().await;
-    false
 }
 
 /// Reads a head. None where the listener is closed and no head is on its way: an idle connection ends with the listener. Over
@@ -36,7 +54,7 @@ pub(super) async fn read_head(session: &mut Session, closing: &Closing) -> bool 
 async fn read_while_open(session: &mut Session, closing: &Closing) -> Option<Result<bool>> {
     let digest = session
         .digest()
-        .and_then(|digest| digest.ssl_digest.clone());
+        .and_then(|digest| digest.proxy_digest.clone());
     let mut reading = pin!(session.read_request());
     tokio::select! {
         biased;
@@ -46,7 +64,7 @@ async fn read_while_open(session: &mut Session, closing: &Closing) -> Option<Res
     if let Ok(read) = timeout(LAST_LOOK, &mut reading).await {
         return Some(read);
     }
-    let connection: &Connection = digest.as_deref()?.extension.get()?;
+    let connection = ClientConnection::in_digest(digest.as_deref()?)?;
     if !connection.is_arriving() {
         return None;
     }

@@ -37,6 +37,23 @@ impl Responder {
         Self { system, signing }
     }
 
+    /// Refuses a request whose head was not read (ERR-8). Nobody knows where it ends, so the connection ends with it.
+    pub(super) async fn refuse_head(
+        &self,
+        session: &mut Session,
+        refusal: &Refusal,
+        context: &AnswerContext<'_>,
+    ) -> Result<()> {
+        let body = Bytes::from(error_body::of(refusal, &self.system, None).to_string());
+        let mut head = head(refusal, context, body.len())?;
+        session.set_keepalive(None);
+        if let Some(signing) = &self.signing {
+            answer_signature::sign(&signing.signer, &mut head.headers, &body)?;
+        }
+        session.write_response_header(Box::new(head.into())).await?;
+        session.write_response_body(body, true).await
+    }
+
     /// Answers a request with a refusal. The connection stays open where the request was read to its end.
     pub(super) async fn refuse(
         &self,

@@ -2,12 +2,10 @@
 
 use super::{
     control_service::ControlService,
-    door::Door,
     drain::{self, BySignal, Drain, Drained},
     gate::{Gate, GateSettings},
-    public::Public,
+    listener::{self, PublicListener},
     reload::Reloader,
-    tls,
 };
 use crate::{
     admission::Snapshot,
@@ -22,12 +20,11 @@ use crate::{
 };
 use async_trait::async_trait;
 use pingora::{
-    listeners::{L4BufferSettings, ListenerConfig},
     server::{
         RunArgs, Server, ShutdownSignal, ShutdownSignalWatch,
         configuration::{Opt, ServerConf},
     },
-    services::{background::background_service, listening::Service},
+    services::background::background_service,
 };
 use std::{
     net::{SocketAddr, TcpListener},
@@ -50,10 +47,6 @@ const LOG_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long a gateway may take to listen.
 const READY_WITHIN: Duration = Duration::from_secs(10);
-
-/// What is read of a connection at once, in bytes: a request with its certificate and a body of 1 KiB. Every connection has
-/// such a buffer as long as it is open, and pingora's own 64 KiB would be most of what an idle one costs.
-const READ_BUFFER: usize = 8 * 1024;
 
 /// Why a gateway does not start.
 #[derive(Debug, thiserror::Error)]
@@ -222,6 +215,7 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
             system: fixed.system.clone(),
             keepalive: fixed.listener.keepalive,
             body_timeout: fixed.listener.body_timeout,
+            limits: fixed.listener.limits.clone(),
             upstream: fixed.upstream.clone(),
             asserter: asserter.clone(),
             response_signing: fixed.response_signing.clone(),
@@ -304,23 +298,16 @@ fn listen(
     listener: &Listener,
     current: Arc<Current>,
     accepting: Arc<AtomicBool>,
-) -> Result<Public<Door<Gate>>, StartFault> {
+) -> Result<PublicListener<Gate>, StartFault> {
     let telemetry = Arc::clone(gate.telemetry());
-    let door = Door::new(gate, listener.max_connections, telemetry);
-    let mut service = Service::new("gateway".into(), door);
-    let tls = tls::settings(current, listener.client_auth);
-    let tls = tls.map_err(|error| StartFault::Proxy(error.to_string()))?;
-    let endpoint = ListenerConfig::tcp(listener.address.to_string()).tls(tls);
-    let buffers = L4BufferSettings::default().read(READ_BUFFER);
-    service.add_listener(endpoint.l4_buffer(buffers));
-    let address = listener.address.to_string();
-    Ok(Public::new(service, address, accepting))
+    let public = listener::public(gate, listener, current, telemetry, accepting);
+    public.map_err(|error| StartFault::Proxy(error.to_string()))
 }
 
 /// Both listeners, which stop when the drain says so.
 fn add_listeners(
     server: &mut Server,
-    public: Public<Door<Gate>>,
+    public: PublicListener<Gate>,
     control: control::Listener,
     drain: &Drain,
 ) {

@@ -111,7 +111,7 @@ impl Metrics {
             ),
             turned_away: counter(
                 "portvakt_connections_turned_away_total",
-                "Connections closed because max_connections were open.",
+                "Connections beyond max_connections or max_connections_per_address.",
             ),
             bound_elsewhere: counters(
                 "portvakt_psu_bound_elsewhere_total",

@@ -5,6 +5,7 @@
 //! counted rather than requests held up.
 
 mod access;
+mod edge;
 mod metrics;
 mod per_tpp;
 mod registers;
@@ -23,6 +24,7 @@ use crate::{
     trust::{Registers, Seen, revocation::Counters as RevocationCounters},
 };
 use access::AccessLog;
+use edge::EdgeMetrics;
 use metrics::Metrics;
 use reload::ReloadMetrics;
 use std::time::Duration;
@@ -67,6 +69,7 @@ pub struct ConfigurationFacts<'a> {
 #[derive(Debug)]
 pub struct Telemetry {
     metrics: Metrics,
+    edge: EdgeMetrics,
     reload: ReloadMetrics,
     access: Option<AccessLog>,
 }
@@ -76,6 +79,7 @@ impl Telemetry {
     pub fn new(access: bool) -> Self {
         Self {
             metrics: Metrics::new(),
+            edge: EdgeMetrics::new(),
             reload: ReloadMetrics::default(),
             access: access.then(AccessLog::to_standard_output),
         }
@@ -115,6 +119,36 @@ impl Telemetry {
         self.metrics.refused_by_http();
     }
 
+    /// A connection of a client was accepted.
+    pub fn connection_opened(&self) {
+        self.edge.connections.inc();
+    }
+
+    /// A connection of a client is closed.
+    pub fn connection_closed(&self) {
+        self.edge.connections.dec();
+    }
+
+    /// Counts a TLS handshake by its outcome: `done`, `failed` or `too_slow`.
+    pub fn handshake(&self, outcome: &'static str) {
+        self.edge.handshake(outcome);
+    }
+
+    /// Counts a connection or an answer that the gateway ended, or a request that it held back from the core.
+    pub fn cut(&self, cause: &'static str) {
+        self.edge.cut(cause);
+    }
+
+    /// A request goes to the core.
+    pub fn core_has_request(&self) {
+        self.edge.in_flight.inc();
+    }
+
+    /// The core has answered it, or never will.
+    pub fn core_has_answered(&self) {
+        self.edge.in_flight.dec();
+    }
+
     /// Counts a connection beyond the limit.
     pub fn connection_turned_away(&self) {
         self.metrics.connection_turned_away();
@@ -132,7 +166,7 @@ impl Telemetry {
 
     /// Everything in Prometheus' text format, with the counters of the store and the facts of the configuration in use.
     pub fn metrics(&self, state: &Counters, facts: &ConfigurationFacts<'_>) -> String {
-        let mut text = self.metrics.text(state::families(state));
+        let mut text = self.metrics.text(state::families(state)) + &self.edge.text();
         // Nothing that is written to a string fails.
         let _ = self.write_configuration(facts, &mut text);
         text

@@ -4,10 +4,14 @@
 mod bodies;
 /// TLS-3.
 mod client_auth;
+/// HTTP-7, HTTP-9: HTTP/2 frame by frame.
+mod frames;
 /// HTTP-7.
 mod framing;
 /// HTTP-11 and what goes by no group.
 mod groups;
+/// HTTP-9.
+mod limits;
 /// HTTP-10, HTTP-11.
 mod paths;
 

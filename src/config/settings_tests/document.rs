@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     admission::Policy,
     clock::Timestamp,
-    config::Reloadable,
+    config::{ListenerLimits, Reloadable},
     interface::{
         headers::identity::IdentityForm,
         operations::{Environment, builtin},
@@ -22,7 +22,7 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(listener.address.to_string(), "0.0.0.0:8443");
     assert_eq!(settings.reloadable.identity.cert.len(), 1);
     assert!(listener.threads >= 1);
-    assert_eq!(listener.max_connections, 10_000);
+    assert_eq!(listener.limits, ListenerLimits::default());
     assert_eq!(listener.body_timeout, Duration::from_secs(10));
     assert_eq!(listener.keepalive, Duration::from_secs(60));
     assert_eq!(settings.fixed.control.to_string(), "127.0.0.1:9100");
@@ -103,6 +103,14 @@ listener:
   key: ../certs/server.key
   threads: 3
   max_connections: 20
+  max_connections_per_address: off
+  handshake_timeout: 1s
+  preface_timeout: 2s
+  head_timeout: 3s
+  write_timeout: 4s
+  answer_timeout: 5s
+  max_head_size: 8KiB
+  max_head_fields: 20
   body_timeout: 250ms
   keepalive: 15m
   hosts: [api.bank.example, 'api.bank.example:8443']
@@ -130,7 +138,19 @@ log: {access: false, level: warn}
     let settings = site.read(text).unwrap();
     assert_eq!(settings.fixed.system, "my-bank");
     let listener = &settings.fixed.listener;
-    assert_eq!((listener.threads, listener.max_connections), (3, 20));
+    assert_eq!(listener.threads, 3);
+    let limits = ListenerLimits {
+        connections: 20,
+        connections_per_address: None,
+        handshake_timeout: Duration::from_secs(1),
+        preface_timeout: Duration::from_secs(2),
+        head_timeout: Duration::from_secs(3),
+        write_timeout: Duration::from_secs(4),
+        answer_timeout: Duration::from_secs(5),
+        head_size: 8 * 1024,
+        head_fields: 20,
+    };
+    assert_eq!(listener.limits, limits);
     assert_eq!(listener.body_timeout, Duration::from_millis(250));
     assert_eq!(listener.keepalive, Duration::from_secs(900));
     assert_eq!(settings.fixed.control.to_string(), "[::1]:9200");
@@ -226,7 +246,7 @@ fn the_example_runs_and_shows_the_true_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 55,
+        commented_out, 63,
         "every optional key whose default is shown"
     );
 }

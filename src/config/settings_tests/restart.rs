@@ -1,7 +1,7 @@
 //! The settings that only a restart changes, and their keys.
 
 use super::*;
-use crate::config::{Fixed, Listener};
+use crate::config::{Fixed, Listener, ListenerLimits};
 use openssl::rsa::Rsa;
 
 /// The key of each fixed setting, and lines that change that setting alone.
@@ -19,6 +19,20 @@ fn changes() -> Vec<(&'static str, String)> {
         ("listener.client_auth", listener("client_auth: optional")),
         ("listener.threads", listener("threads: 1023")),
         ("listener.max_connections", listener("max_connections: 7")),
+        (
+            "listener.max_connections_per_address",
+            listener("max_connections_per_address: 7"),
+        ),
+        (
+            "listener.handshake_timeout",
+            listener("handshake_timeout: 7s"),
+        ),
+        ("listener.preface_timeout", listener("preface_timeout: 7s")),
+        ("listener.head_timeout", listener("head_timeout: 7s")),
+        ("listener.write_timeout", listener("write_timeout: 7s")),
+        ("listener.answer_timeout", listener("answer_timeout: 7s")),
+        ("listener.max_head_size", listener("max_head_size: 9KiB")),
+        ("listener.max_head_fields", listener("max_head_fields: 77")),
         ("listener.body_timeout", listener("body_timeout: 7s")),
         ("listener.keepalive", listener("keepalive: 7s")),
         (
@@ -85,9 +99,20 @@ fn every_fixed_setting_is_tried() {
         address: _,
         client_auth: _,
         threads: _,
-        max_connections: _,
+        limits,
         body_timeout: _,
         keepalive: _,
     } = listener;
-    assert_eq!(changes().len(), 8 + 6);
+    let ListenerLimits {
+        connections: _,
+        connections_per_address: _,
+        handshake_timeout: _,
+        preface_timeout: _,
+        head_timeout: _,
+        write_timeout: _,
+        answer_timeout: _,
+        head_size: _,
+        head_fields: _,
+    } = limits;
+    assert_eq!(changes().len(), 8 + 5 + 9);
 }

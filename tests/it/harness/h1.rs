@@ -136,6 +136,11 @@ impl Connection {
         self.wire.answer(method)
     }
 
+    /// Reads so many bytes.
+    pub(crate) fn exactly(&mut self, count: usize) -> io::Result<Vec<u8>> {
+        self.wire.exactly(count)
+    }
+
     /// Reads until the gateway closes, and gives what came: nothing, where the connection was done with.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         self.wire.rest()

@@ -9,6 +9,8 @@ mod call;
 mod dice;
 /// Certificates that no CA should make, made by editing good ones.
 mod forge;
+/// A client that speaks HTTP/2 frame by frame.
+mod frames;
 /// A gateway with an upstream behind it.
 mod gate;
 /// A client that speaks HTTP/1.1 over TLS, byte by byte.
@@ -31,6 +33,7 @@ use std::io::Write;
 pub(crate) use call::{Call, Protocol, Sealed};
 pub(crate) use dice::Dice;
 pub(crate) use forge::{Forged, identified, resigned};
+pub(crate) use frames::{Frames, block, field, frame, string};
 pub(crate) use gate::{Gate, GateBuilder, Program};
 pub(crate) use h1::{Connection, Tls, chunk, chunked, render, render_head};
 pub(crate) use h2::{Manner, exchange_as, exchange_by};

@@ -146,7 +146,8 @@ impl<S: Read + Write> Wire<S> {
         }
     }
 
-    fn exactly(&mut self, length: usize) -> io::Result<Vec<u8>> {
+    /// So many bytes.
+    pub(crate) fn exactly(&mut self, length: usize) -> io::Result<Vec<u8>> {
         while self.buffer.len() < length {
             if !self.fill()? {
                 return Err(ended("within a body"));

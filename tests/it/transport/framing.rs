@@ -6,13 +6,6 @@ use crate::harness::{
 };
 use std::{thread, time::Duration};
 
-/// Who refuses: pingora by itself, with an empty 400, or the gateway, with an error body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum By {
-    Http,
-    Gateway,
-}
-
 //= HTTP-7 accepted
 #[test]
 fn plain_framing() {
@@ -37,81 +30,82 @@ fn plain_framing() {
     assert_eq!(connection.answer("POST").unwrap().status, 200);
 }
 
+/// pingora refuses some of them by itself, the gateway the others: nobody sees which.
 //= HTTP-7 refused
+//= ERR-8 refused
 #[test]
 fn ambiguous_heads() {
-    use By::{Gateway, Http};
     let gate = Gate::start();
     type Edit = fn(&str) -> String;
-    let table: [(&str, By, Edit); 19] = [
-        ("Content-Length beside Transfer-Encoding", Gateway, |head| {
+    let table: [(&str, Edit); 19] = [
+        ("Content-Length beside Transfer-Encoding", |head| {
             after_line(head, "Transfer-Encoding: chunked")
         }),
-        ("Transfer-Encoding before Content-Length", Gateway, |head| {
+        ("Transfer-Encoding before Content-Length", |head| {
             before_headers(head, "Transfer-Encoding: chunked")
         }),
-        ("differing Content-Lengths", Http, |head| {
+        ("differing Content-Lengths", |head| {
             after_line(head, "Content-Length: 7")
         }),
-        ("the same Content-Length twice", Gateway, |head| {
+        ("the same Content-Length twice", |head| {
             after_line(head, &line(head, "Content-Length"))
         }),
-        ("a Content-Length with a sign", Http, |head| {
+        ("a Content-Length with a sign", |head| {
             head.replace("Content-Length: ", "Content-Length: +")
         }),
-        ("a list of Content-Lengths", Gateway, |head| {
+        ("a list of Content-Lengths", |head| {
             head.replace(&line(head, "Content-Length"), "Content-Length: 55, 55")
         }),
-        ("Transfer-Encoding: identity", Http, |head| {
+        ("Transfer-Encoding: identity", |head| {
             head.replace(&line(head, "Content-Length"), "Transfer-Encoding: identity")
         }),
-        ("Transfer-Encoding: gzip, chunked", Gateway, |head| {
+        ("Transfer-Encoding: gzip, chunked", |head| {
             head.replace(
                 &line(head, "Content-Length"),
                 "Transfer-Encoding: gzip, chunked",
             )
         }),
-        ("Transfer-Encoding: chunked, chunked", Gateway, |head| {
+        ("Transfer-Encoding: chunked, chunked", |head| {
             head.replace(
                 &line(head, "Content-Length"),
                 "Transfer-Encoding: chunked, chunked",
             )
         }),
-        ("Transfer-Encoding: xchunked", Http, |head| {
+        ("Transfer-Encoding: xchunked", |head| {
             head.replace(&line(head, "Content-Length"), "Transfer-Encoding: xchunked")
         }),
-        ("two Transfer-Encodings", Gateway, |head| {
+        ("two Transfer-Encodings", |head| {
             head.replace(
                 &line(head, "Content-Length"),
                 "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
             )
         }),
-        ("a folded header", Http, |head| {
+        ("a folded header", |head| {
             after_line(head, "X-Folded: a\r\n b")
         }),
-        ("a bare LF", Gateway, |head| {
+        ("a bare LF", |head| {
             head.replacen("\r\nTPP-Redirect-URI", "\nTPP-Redirect-URI", 1)
         }),
-        ("a bare CR in a value", Http, |head| {
+        ("a bare CR in a value", |head| {
             after_line(head, "X-Bare: a\rb")
         }),
-        ("space before a colon", Http, |head| {
+        ("space before a colon", |head| {
             head.replacen("PSU-ID:", "PSU-ID :", 1)
         }),
-        ("no Host", Gateway, |head| {
+        ("no Host", |head| {
             head.replacen("Host: localhost\r\n", "", 1)
         }),
-        ("an empty Host", Gateway, |head| {
+        ("an empty Host", |head| {
             head.replacen("Host: localhost\r\n", "Host: \r\n", 1)
         }),
-        ("two Hosts", Http, |head| {
+        ("two Hosts", |head| {
             head.replacen(
                 "Host: localhost\r\n",
                 "Host: localhost\r\nHost: other\r\n",
                 1,
             )
         }),
-        ("the same Host twice", Http, |head| {
+        ("the same Host twice", |head| {
             head.replacen(
                 "Host: localhost\r\n",
                 "Host: localhost\r\nHost: localhost\r\n",
@@ -120,7 +114,7 @@ fn ambiguous_heads() {
         }),
     ];
     let mut wrong = Vec::new();
-    for (what, by, edit) in table {
+    for (what, edit) in table {
         let counted = counted(&gate);
         let sealed = gate.seal(&Call::payment());
         let head = text(render_head(&sealed));
@@ -143,20 +137,8 @@ fn ambiguous_heads() {
                 continue;
             }
         };
-        let found = if answer.body.is_empty() {
-            Http
-        } else {
-            Gateway
-        };
-        if answer.status != 400 || found != by {
-            wrong.push(format!(
-                "{what}: {} {found:?} {}",
-                answer.status,
-                String::from_utf8_lossy(&answer.body)
-            ));
-        } else if by == Gateway {
-            check_error(what, &answer, 400, "BAD_REQUEST", "malformed-request");
-        }
+        check_error(what, &answer, 400, "BAD_REQUEST", "malformed-request");
+        assert_eq!(answer.header("server"), None, "{what}");
         if !connection.rest().is_empty() {
             wrong.push(format!("{what}: more than one answer"));
         }

@@ -1,0 +1,222 @@
+//! Accepting connections: each one has a place and a handshake in time before HTTP hears of it (TLS-1, HTTP-9).
+//!
+//! pingora's own listener counts nothing before the handshake, gives it 60 s, and writes a line at ERROR for whatever fails.
+//! Deliberately not here: what a connection says ([`super::stream`]), and stopping, which the caller decides.
+
+use super::{
+    client::ClientConnection,
+    limit::{ConnectionLimit, Place},
+    notice::NoticeLimit,
+    stream::{ClientStream, Shared, Socket},
+};
+use crate::trust::Shown;
+use async_trait::async_trait;
+use pingora::{
+    apps::ServerApp,
+    server::{ListenFds, ShutdownWatch},
+    services::Service,
+};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    net::{TcpListener, TcpSocket, TcpStream},
+    time::{sleep, timeout},
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+/// How many connections may wait to be accepted. The kernel has a limit of its own, usually 4096.
+const BACKLOG: u32 = 4096;
+
+/// What is read of a connection at once, in bytes: a request with its certificate and a body of 1 KiB. Every connection has
+/// such a buffer as long as it is open.
+const READ_BUFFER: usize = 8 * 1024;
+
+/// How long is waited before the address is tried again that cannot be bound, and before another connection is accepted where
+/// the machine has none left.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The public listener. Until it accepts connections the gateway is not ready.
+pub(in crate::gateway) struct PublicListener<A> {
+    address: SocketAddr,
+    acceptor: TlsAcceptor,
+    app: Arc<A>,
+    limit: Arc<ConnectionLimit>,
+    shared: Arc<Shared>,
+    notices: Arc<NoticeLimit>,
+    accepting: Arc<AtomicBool>,
+}
+
+impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
+    /// A listener that hands connections to `app`; `accepting` is true for as long as it does.
+    pub(super) fn new(
+        address: SocketAddr,
+        acceptor: TlsAcceptor,
+        app: A,
+        shared: Shared,
+        accepting: Arc<AtomicBool>,
+    ) -> Self {
+        let limits = &shared.limits;
+        Self {
+            address,
+            acceptor,
+            app: Arc::new(app),
+            limit: ConnectionLimit::new(
+                limits.connections,
+                limits.connections_per_address,
+                Arc::clone(&shared.telemetry),
+            ),
+            shared: Arc::new(shared),
+            notices: Arc::default(),
+            accepting,
+        }
+    }
+
+    async fn accept(&self, listener: &TcpListener, shutdown: &ShutdownWatch) {
+        match listener.accept().await {
+            Ok((stream, address)) => self.admit(stream, address, shutdown),
+            Err(error) => {
+                self.notices.warn(|unsaid| {
+                    tracing::error!(%error, unsaid, "a connection cannot be accepted");
+                });
+                // Other kinds are about one connection alone.
+                if matches!(error.raw_os_error(), Some(23 | 24)) {
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Gives a connection its place, and a task of its own.
+    fn admit(&self, stream: TcpStream, address: SocketAddr, shutdown: &ShutdownWatch) {
+        let place = self.limit.place(address.ip());
+        let telemetry = &self.shared.telemetry;
+        if place.as_ref().is_none_or(Place::is_excess) {
+            telemetry.connection_turned_away();
+        }
+        let Some(place) = place else { return };
+        let connecting = Connecting {
+            acceptor: self.acceptor.clone(),
+            app: Arc::clone(&self.app),
+            shared: Arc::clone(&self.shared),
+            notices: Arc::clone(&self.notices),
+            shutdown: shutdown.clone(),
+        };
+        tokio::spawn(connecting.run(stream, place));
+    }
+}
+
+#[async_trait]
+impl<A: ServerApp + Send + Sync + 'static> Service for PublicListener<A> {
+    async fn start_service(
+        &mut self,
+        _sockets: Option<ListenFds>,
+        mut shutdown: ShutdownWatch,
+        _listeners_per_socket: usize,
+    ) {
+        let bound = tokio::select! {
+            bound = listen(self.address) => bound,
+            _ = shutdown.wait_for(|stop| *stop) => return,
+        };
+        self.accepting.store(true, Ordering::Release);
+        let given = shutdown.clone();
+        let stopped = shutdown.wait_for(|stop| *stop);
+        tokio::pin!(stopped);
+        loop {
+            tokio::select! {
+                biased;
+                _ = &mut stopped => break,
+                () = self.accept(&bound, &given) => {}
+            }
+        }
+        self.accepting.store(false, Ordering::Release);
+        drop(bound);
+        self.app.cleanup().await;
+    }
+
+    fn name(&self) -> &str {
+        "gateway"
+    }
+}
+
+/// Binds the address, as soon as that can be done.
+async fn listen(address: SocketAddr) -> TcpListener {
+    loop {
+        match bind(address) {
+            Ok(listener) => return listener,
+            Err(error) => {
+                tracing::error!(%error, %address, "cannot listen; trying again");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// A connection that was accepted.
+struct Connecting<A> {
+    acceptor: TlsAcceptor,
+    app: Arc<A>,
+    shared: Arc<Shared>,
+    notices: Arc<NoticeLimit>,
+    shutdown: ShutdownWatch,
+}
+
+impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
+    async fn run(self, stream: TcpStream, place: Place) {
+        let Some(tls) = self.shake(stream).await else {
+            return;
+        };
+        let chain = tls.get_ref().1.peer_certificates().unwrap_or_default();
+        let shown = Shown::new(chain.iter().map(AsRef::as_ref));
+        let client = ClientConnection::new(shown, place.is_excess());
+        let Some(client) = client.into_digest() else {
+            return;
+        };
+        let stream = ClientStream::new(tls, client, self.shared, place);
+        let mut next = self.app.process_new(Box::new(stream), &self.shutdown).await;
+        while let Some(stream) = next {
+            next = self.app.process_new(stream, &self.shutdown).await;
+        }
+    }
+
+    /// Shakes hands, in time.
+    async fn shake(&self, stream: TcpStream) -> Option<TlsStream<Socket>> {
+        stream.set_nodelay(true).ok()?;
+        let telemetry = &self.shared.telemetry;
+        let shaking = self
+            .acceptor
+            .accept(Socket::with_capacity(READ_BUFFER, stream));
+        match timeout(self.shared.limits.handshake_timeout, shaking).await {
+            Ok(Ok(tls)) => {
+                telemetry.handshake("done");
+                Some(tls)
+            }
+            Ok(Err(error)) => {
+                telemetry.handshake("failed");
+                self.notices
+                    .warn(|unsaid| tracing::info!(%error, unsaid, "a TLS handshake failed"));
+                None
+            }
+            Err(_) => {
+                telemetry.handshake("too_slow");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,570 @@
+//! The frames of one HTTP/2 connection (RFC 9113), counted and looked at as they pass to the HTTP layer and back.
+//!
+//! The `h2` library serves whoever floods it with frames that carry nothing, takes a first frame of any kind and cuts fragments
+//! off paths. Here every frame that moves no request on takes from a budget, which answers and time fill up; a connection that
+//! has used its budget up ends with GOAWAY. Only frame headers and header blocks are read; nothing is copied or held back.
+//!
+//! Invariant: the bytes before a cut were whole frames or their beginnings, and the frame that was cut is not handed on whole, so
+//! that the HTTP layer never acts on it. Deliberately not here: streams and their states, which are the library's.
+
+use super::header_block::{BlockFault, HeaderBlocks};
+use crate::clock::Stopwatch;
+use std::{io::IoSlice, time::Duration};
+
+/// RFC 9113, section 3.4: what a client sends first.
+const PREFACE: u32 = 24;
+
+/// RFC 9113, section 4.1.
+const HEADER: usize = 9;
+
+/// How many frames that carry nothing may come at once. Clients that open a connection send five to ten, and two for each answer.
+const BURST: u32 = 256;
+
+/// How many of them each second allows. Clients that ask whether the connection lives do so every few seconds.
+const PER_SECOND: u64 = 16;
+
+/// How many of them each answer allows: for one that comes in parts a client grants its window anew a few times.
+const PER_ANSWER: u32 = 16;
+
+/// How many bytes of an answer allow one more.
+const BYTES_PER_FRAME: u32 = 1024;
+
+/// A part of a body that is shorter counts as a frame that carries nothing.
+const SMALL_DATA: u32 = 256;
+
+/// RFC 9113, section 6: the types of frames.
+mod kind {
+    pub(super) const DATA: u8 = 0;
+    pub(super) const HEADERS: u8 = 1;
+    pub(super) const RST_STREAM: u8 = 3;
+    pub(super) const SETTINGS: u8 = 4;
+    pub(super) const GOAWAY: u8 = 7;
+    pub(super) const CONTINUATION: u8 = 9;
+}
+
+/// RFC 9113, section 6: flags.
+mod flag {
+    pub(super) const END_STREAM: u8 = 0x1;
+    pub(super) const ACK: u8 = 0x1;
+    pub(super) const END_HEADERS: u8 = 0x4;
+    pub(super) const PADDED: u8 = 0x8;
+    pub(super) const PRIORITY: u8 = 0x20;
+}
+
+/// Why a connection is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// Too many frames that carry nothing.
+    Flood,
+    /// The first frame is not SETTINGS.
+    NotSettings,
+    /// A frame breaks off a header block, or is shorter than its parts.
+    Malformed,
+    /// A header block is not HPACK.
+    NotHpack,
+    /// A trailer section has a pseudo-header.
+    PseudoInTrailers,
+    /// The preface or the first SETTINGS did not come in time.
+    SlowPreface,
+    /// A frame or a header block did not come to its end in time.
+    SlowHead,
+    /// What was to be sent was not taken in time.
+    BlockedWrite,
+}
+
+impl Cut {
+    /// RFC 9113, section 7.
+    const fn code(self) -> u8 {
+        match self {
+            Self::NotSettings | Self::Malformed | Self::PseudoInTrailers => 1,
+            Self::SlowPreface => 4,
+            Self::NotHpack => 9,
+            Self::Flood | Self::SlowHead | Self::BlockedWrite => 11,
+        }
+    }
+
+    /// The label of the metric.
+    pub(super) const fn label(self) -> &'static str {
+        match self {
+            Self::Flood => "frame_flood",
+            Self::NotSettings | Self::Malformed | Self::NotHpack | Self::PseudoInTrailers => {
+                "malformed_frame"
+            }
+            Self::SlowPreface => "slow_preface",
+            Self::SlowHead => "slow_head",
+            Self::BlockedWrite => "blocked_write",
+        }
+    }
+}
+
+impl From<BlockFault> for Cut {
+    fn from(fault: BlockFault) -> Self {
+        match fault {
+            BlockFault::NotHpack => Self::NotHpack,
+            BlockFault::PseudoInTrailers => Self::PseudoInTrailers,
+        }
+    }
+}
+
+/// What a connection has begun to send, and must send to its end in time (HTTP-9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Awaited {
+    /// The preface and the first SETTINGS.
+    Preface,
+    /// The rest of a frame or of a header block. The number tells one from another.
+    Head(u32),
+}
+
+/// The frames of one connection.
+#[derive(Debug)]
+pub(super) struct FrameInspector {
+    step: Step,
+    header: PartialHeader,
+    blocks: HeaderBlocks,
+    /// The frame that is read ends a header block.
+    ends_block: bool,
+    /// The stream whose header block has begun and not ended.
+    open_block: Option<u32>,
+    settings_came: bool,
+    /// The highest stream that was opened.
+    last_stream: u32,
+    /// The header blocks and other frames that came whole.
+    completed: u32,
+    budget: Budget,
+    written: WrittenFrames,
+    fragments: u32,
+}
+
+/// What the next byte is.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Preface {
+        left: u32,
+    },
+    Header,
+    /// The first byte of a padded HEADERS frame; so much of its payload follows.
+    PadLength {
+        left: u32,
+        priority: u32,
+    },
+    /// So much is passed over, then the block and its padding follow.
+    Priority {
+        left: u32,
+        block: u32,
+        padding: u32,
+    },
+    Block {
+        left: u32,
+        padding: u32,
+    },
+    /// What is not looked at.
+    Payload {
+        left: u32,
+        is_data: bool,
+    },
+}
+
+/// A frame's header, as far as it has come.
+#[derive(Debug, Default)]
+struct PartialHeader {
+    bytes: [u8; HEADER],
+    count: usize,
+}
+
+/// A frame's header.
+#[derive(Clone, Copy, Debug)]
+struct FrameHeader {
+    length: u32,
+    kind: u8,
+    flags: u8,
+    stream: u32,
+}
+
+impl FrameInspector {
+    /// A connection on which nothing has come.
+    pub(super) fn new() -> Self {
+        Self {
+            step: Step::Preface { left: PREFACE },
+            header: PartialHeader::default(),
+            blocks: HeaderBlocks::default(),
+            ends_block: false,
+            open_block: None,
+            settings_came: false,
+            last_stream: 0,
+            completed: 0,
+            budget: Budget::new(),
+            written: WrittenFrames::default(),
+            fragments: 0,
+        }
+    }
+
+    /// What must come in time, where anything has begun.
+    pub(super) fn awaited(&self) -> Option<Awaited> {
+        if !self.settings_came {
+            return Some(Awaited::Preface);
+        }
+        let is_between = match self.step {
+            Step::Header => self.header.count == 0,
+            // The body's own deadline is its request's.
+            Step::Payload { is_data, .. } => is_data,
+            _ => false,
+        };
+        let is_idle = is_between && self.open_block.is_none();
+        (!is_idle).then_some(Awaited::Head(self.completed))
+    }
+
+    /// How many requests were made impossible since this was asked last: their path had a fragment.
+    pub(super) const fn take_fragments(&mut self) -> u32 {
+        std::mem::replace(&mut self.fragments, 0)
+    }
+
+    /// Looks at bytes that came, and changes each fragment in them.
+    ///
+    /// # Errors
+    /// The connection is to be cut, and only so many of these bytes may be handed on.
+    pub(super) fn inspect(&mut self, bytes: &mut [u8]) -> Result<(), (usize, Cut)> {
+        let whole = bytes.len();
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let before = whole.saturating_sub(rest.len());
+            let (taken, after) = self.step(rest).map_err(|cut| (before, cut))?;
+            if taken == 0 && after.len() == whole.saturating_sub(before) {
+                // Every step takes a byte; were one not to, the connection would hang here.
+                return Err((before, Cut::Malformed));
+            }
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Takes the next bytes; how many, and those after them.
+    fn step<'b>(&mut self, rest: &'b mut [u8]) -> Result<(usize, &'b mut [u8]), Cut> {
+        match self.step {
+            Step::Header => {
+                let (taken, header) = self.header.take(rest);
+                let header = header.map(|header| self.begin(header)).transpose()?;
+                if header.is_some_and(|header| header.length == 0) {
+                    self.end_frame();
+                }
+                Ok((
+                    taken,
+                    rest.split_at_mut_checked(taken).unwrap_or_default().1,
+                ))
+            }
+            Step::PadLength { left, priority } => {
+                let (first, after) = rest.split_first_mut().ok_or(Cut::Malformed)?;
+                let padding = u32::from(*first);
+                let block = left.checked_sub(priority.saturating_add(padding));
+                let block = block.ok_or(Cut::Malformed)?;
+                self.step = Step::Priority {
+                    left: priority,
+                    block,
+                    padding,
+                };
+                self.settle();
+                Ok((1, after))
+            }
+            Step::Preface { left } => Ok(self.pass(rest, left)),
+            Step::Priority { left, .. } | Step::Payload { left, .. } => Ok(self.pass(rest, left)),
+            Step::Block { left, .. } => {
+                let length = part(left, rest.len());
+                let (bytes, after) = rest.split_at_mut_checked(length).unwrap_or_default();
+                self.blocks.walk(bytes)?;
+                self.advance(length);
+                Ok((length, after))
+            }
+        }
+    }
+
+    /// Passes over bytes of what has so much left.
+    fn pass<'b>(&mut self, rest: &'b mut [u8], left: u32) -> (usize, &'b mut [u8]) {
+        let length = part(left, rest.len());
+        self.advance(length);
+        (
+            length,
+            rest.split_at_mut_checked(length).unwrap_or_default().1,
+        )
+    }
+
+    /// So many bytes of the present step came.
+    fn advance(&mut self, length: usize) {
+        let length = u32::try_from(length).unwrap_or(u32::MAX);
+        match &mut self.step {
+            Step::Preface { left }
+            | Step::Priority { left, .. }
+            | Step::Block { left, .. }
+            | Step::Payload { left, .. } => *left = left.saturating_sub(length),
+            Step::Header | Step::PadLength { .. } => {}
+        }
+        self.settle();
+    }
+
+    /// Goes on to the next part of a frame that is not empty.
+    fn settle(&mut self) {
+        if let Step::Priority {
+            left: 0,
+            block,
+            padding,
+        } = self.step
+        {
+            self.step = Step::Block {
+                left: block,
+                padding,
+            };
+        }
+        if let Step::Block { left: 0, padding } = self.step {
+            self.step = Step::Payload {
+                left: padding,
+                is_data: false,
+            };
+        }
+        match self.step {
+            Step::Preface { left: 0 } => self.step = Step::Header,
+            Step::Payload { left: 0, .. } => self.end_frame(),
+            _ => {}
+        }
+    }
+
+    /// A frame came whole.
+    fn end_frame(&mut self) {
+        self.step = Step::Header;
+        self.completed = self.completed.wrapping_add(1);
+        if std::mem::take(&mut self.ends_block) {
+            self.open_block = None;
+            self.fragments = self
+                .fragments
+                .saturating_add(u32::from(self.blocks.has_fragment()));
+        }
+    }
+
+    /// A frame begins.
+    fn begin(&mut self, header: FrameHeader) -> Result<FrameHeader, Cut> {
+        let FrameHeader {
+            length,
+            kind,
+            flags,
+            stream,
+        } = header;
+        if !self.settings_came {
+            if kind != kind::SETTINGS || flags & flag::ACK != 0 {
+                return Err(Cut::NotSettings);
+            }
+            self.settings_came = true;
+        }
+        if !self.budget.spend(header.cost()) {
+            return Err(Cut::Flood);
+        }
+        let continues = kind == kind::CONTINUATION;
+        if self.open_block != continues.then_some(stream) {
+            return Err(Cut::Malformed);
+        }
+        let is_block = continues || kind == kind::HEADERS;
+        if !is_block {
+            let is_data = kind == kind::DATA;
+            self.step = Step::Payload {
+                left: length,
+                is_data,
+            };
+            return Ok(header);
+        }
+        self.ends_block = flags & flag::END_HEADERS != 0;
+        self.open_block = Some(stream);
+        if continues {
+            self.step = Step::Block {
+                left: length,
+                padding: 0,
+            };
+            return Ok(header);
+        }
+        self.blocks.begin(stream <= self.last_stream);
+        self.last_stream = self.last_stream.max(stream);
+        let priority = if flags & flag::PRIORITY != 0 { 5 } else { 0 };
+        self.step = if flags & flag::PADDED != 0 {
+            let left = length.checked_sub(1).ok_or(Cut::Malformed)?;
+            Step::PadLength { left, priority }
+        } else {
+            let block = length.checked_sub(priority).ok_or(Cut::Malformed)?;
+            Step::Priority {
+                left: priority,
+                block,
+                padding: 0,
+            }
+        };
+        if length > 0 {
+            self.settle();
+        }
+        Ok(header)
+    }
+
+    /// Looks at bytes that went out. False where the client made the gateway send too much that carries nothing.
+    pub(super) fn wrote(&mut self, bytes: &[u8]) -> bool {
+        self.written.pass(bytes, &mut self.budget)
+    }
+
+    /// The same, of bytes that stand in several places.
+    pub(super) fn wrote_all(&mut self, slices: &[IoSlice<'_>], count: usize) -> bool {
+        let mut left = count;
+        let mut within = true;
+        for slice in slices {
+            let bytes = slice.get(..left.min(slice.len())).unwrap_or_default();
+            left = left.saturating_sub(bytes.len());
+            within &= self.wrote(bytes);
+            if left == 0 {
+                break;
+            }
+        }
+        within
+    }
+
+    /// The GOAWAY that ends the connection; none where the last frame that went out is not whole.
+    pub(super) fn goaway(&self, cut: Cut) -> Option<[u8; 17]> {
+        let [a, b, c, d] = self.last_stream.to_be_bytes();
+        let frame = [
+            0,
+            0,
+            8,
+            kind::GOAWAY,
+            0,
+            0,
+            0,
+            0,
+            0,
+            a,
+            b,
+            c,
+            d,
+            0,
+            0,
+            0,
+            cut.code(),
+        ];
+        self.written.is_between().then_some(frame)
+    }
+}
+
+/// How many of so many bytes belong to what has so much left.
+fn part(left: u32, available: usize) -> usize {
+    usize::try_from(left).unwrap_or(usize::MAX).min(available)
+}
+
+impl PartialHeader {
+    /// Takes bytes up to the header's end; how many, and the header where that came.
+    fn take(&mut self, bytes: &[u8]) -> (usize, Option<FrameHeader>) {
+        let missing = HEADER.saturating_sub(self.count);
+        let taken = bytes.get(..missing.min(bytes.len())).unwrap_or_default();
+        let own = self.bytes.iter_mut().skip(self.count);
+        own.zip(taken).for_each(|(own, byte)| *own = *byte);
+        self.count = self.count.saturating_add(taken.len());
+        let is_whole = self.count == HEADER;
+        if is_whole {
+            self.count = 0;
+        }
+        (taken.len(), is_whole.then(|| FrameHeader::of(self.bytes)))
+    }
+}
+
+impl FrameHeader {
+    const fn of([a, b, c, kind, flags, e, f, g, h]: [u8; HEADER]) -> Self {
+        Self {
+            length: u32::from_be_bytes([0, a, b, c]),
+            kind,
+            flags,
+            stream: u32::from_be_bytes([e, f, g, h]) & 0x7fff_ffff,
+        }
+    }
+
+    /// What a frame that came takes from the budget.
+    const fn cost(&self) -> u32 {
+        match self.kind {
+            kind::DATA if self.flags & flag::END_STREAM != 0 || self.length >= SMALL_DATA => 0,
+            kind::DATA if self.length == 0 => 2,
+            // A stream that is opened and reset at once costs the most.
+            kind::RST_STREAM => 3,
+            // Each is answered.
+            kind::SETTINGS if self.flags & flag::ACK == 0 => 4,
+            kind::CONTINUATION if self.length == 0 => 4,
+            _ => 1,
+        }
+    }
+}
+
+/// How many frames that carry nothing may still come.
+#[derive(Debug)]
+struct Budget {
+    left: u32,
+    filled: Stopwatch,
+}
+
+impl Budget {
+    fn new() -> Self {
+        Self {
+            left: BURST,
+            filled: Stopwatch::start(),
+        }
+    }
+
+    /// Takes from it. False where it is used up. The time is read only then.
+    fn spend(&mut self, cost: u32) -> bool {
+        if self.left < cost {
+            let elapsed = self.filled.elapsed();
+            self.fill(earned(elapsed));
+            if self.left >= cost {
+                self.filled = Stopwatch::start();
+            }
+        }
+        let left = self.left.checked_sub(cost);
+        self.left = left.unwrap_or(self.left);
+        left.is_some()
+    }
+
+    fn fill(&mut self, more: u32) {
+        self.left = self.left.saturating_add(more).min(BURST);
+    }
+}
+
+/// What time has added.
+fn earned(elapsed: Duration) -> u32 {
+    let frames = u128::from(PER_SECOND).saturating_mul(elapsed.as_millis()) / 1000;
+    u32::try_from(frames).unwrap_or(u32::MAX)
+}
+
+/// The frames that went out.
+#[derive(Debug, Default)]
+struct WrittenFrames {
+    header: PartialHeader,
+    left: u32,
+}
+
+impl WrittenFrames {
+    const fn is_between(&self) -> bool {
+        self.left == 0 && self.header.count == 0
+    }
+
+    /// Fills the budget by answers; what the client forces the gateway to say takes from it. False where it is used up.
+    fn pass(&mut self, mut bytes: &[u8], budget: &mut Budget) -> bool {
+        let mut within = true;
+        while !bytes.is_empty() {
+            if self.left > 0 {
+                let length = part(self.left, bytes.len());
+                let passed = u32::try_from(length).unwrap_or(self.left);
+                self.left = self.left.saturating_sub(passed);
+                bytes = bytes.get(length..).unwrap_or_default();
+                continue;
+            }
+            let (taken, header) = self.header.take(bytes);
+            bytes = bytes.get(taken..).unwrap_or_default();
+            let Some(FrameHeader { length, kind, .. }) = header else {
+                continue;
+            };
+            self.left = length;
+            match kind {
+                kind::HEADERS => budget.fill(PER_ANSWER),
+                kind::DATA => budget.fill(length / BYTES_PER_FRAME),
+                // The client made a request that is none, or left one: "MadeYouReset".
+                kind::RST_STREAM => within &= budget.spend(4),
+                _ => {}
+            }
+        }
+        within
+    }
+}

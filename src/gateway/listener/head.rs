@@ -1,0 +1,257 @@
+//! The head of an HTTP/1.1 request as it comes in, before the HTTP layer.
+//!
+//! pingora parses a head anew at each read, up to 1 MiB, and percent-encodes some bytes of a request target. Here a head that
+//! comes in many parts is held back until it is whole, or too large (HTTP-9), and such bytes are seen (HTTP-10). A head that
+//! comes whole, or in a few parts, passes as it is, without a copy. Deliberately not here: what a head says.
+
+/// How many parts of a head pass as they come. An honest one comes in one to three, and parsing three times costs little.
+const PASSED: u32 = 3;
+
+/// A head as it comes in.
+#[derive(Debug, Default)]
+pub(super) struct Http1Head {
+    /// The requests that were read when it began.
+    request: u32,
+    /// Its bytes and its parts, as far as they came.
+    length: usize,
+    parts: u32,
+    ended: bool,
+    lines: Lines,
+    request_line: RequestLine,
+    held: Vec<u8>,
+    given: usize,
+}
+
+/// A head is larger than heads may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooLarge;
+
+impl Http1Head {
+    /// Whether none of it came.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// So many requests were read: where that is one more, another head begins.
+    pub(super) fn begin(&mut self, requests: u32) {
+        if self.request != requests {
+            *self = Self {
+                request: requests,
+                ..Self::default()
+            };
+        }
+    }
+
+    /// Whether the next part is to be held back.
+    pub(super) const fn is_held_back(&self) -> bool {
+        self.parts >= PASSED && !self.ended
+    }
+
+    /// Takes a part that came: whether it has odd bytes of the target.
+    ///
+    /// # Errors
+    /// It is larger than heads may be.
+    pub(super) fn take(&mut self, bytes: &[u8], limit: usize) -> Result<bool, TooLarge> {
+        self.parts = self.parts.saturating_add(1);
+        if self.ended {
+            // The HTTP layer does not see the end that was seen here: it goes on within the limit.
+            self.length = self.length.saturating_add(bytes.len());
+            return within(self.length, limit).map(|()| false);
+        }
+        let odd = self.request_line.reads_odd_bytes(bytes);
+        let end = self.lines.end(bytes);
+        self.ended = end.is_some();
+        self.length = self.length.saturating_add(end.unwrap_or(bytes.len()));
+        within(self.length, limit).map(|()| odd)
+    }
+
+    /// Holds a part back.
+    pub(super) fn hold(&mut self, bytes: &[u8]) {
+        self.held.extend_from_slice(bytes);
+    }
+
+    /// Whether nothing waits to be given.
+    pub(super) const fn holds_nothing(&self) -> bool {
+        self.given == self.held.len()
+    }
+
+    /// No more of it will come: what is held goes on as it is.
+    pub(super) const fn release(&mut self) {
+        self.ended = true;
+    }
+
+    /// The next of what was held back, at most so many bytes; empty while it is held, and where there is no more.
+    pub(super) fn give(&mut self, most: usize) -> &[u8] {
+        if self.given == self.held.len() && !self.held.is_empty() {
+            self.held = Vec::new();
+            self.given = 0;
+        }
+        if !self.ended {
+            return &[];
+        }
+        let from = self.given;
+        self.given = from.saturating_add(most).min(self.held.len());
+        self.held.get(from..self.given).unwrap_or_default()
+    }
+}
+
+const fn within(length: usize, limit: usize) -> Result<(), TooLarge> {
+    if length > limit {
+        Err(TooLarge)
+    } else {
+        Ok(())
+    }
+}
+
+/// The lines of a head.
+#[derive(Debug)]
+struct Lines {
+    /// A line that is not empty has come.
+    begun: bool,
+    /// The present line is empty so far.
+    is_blank: bool,
+}
+
+impl Default for Lines {
+    fn default() -> Self {
+        Self {
+            begun: false,
+            is_blank: true,
+        }
+    }
+}
+
+impl Lines {
+    /// Where the head ends in these bytes: behind the empty line after others. A line may end with LF alone, as the HTTP layer
+    /// reads it.
+    fn end(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut rest = bytes;
+        while let Some(at) = memchr::memchr(b'\n', rest) {
+            let (line, after) = rest.split_at_checked(at)?;
+            self.is_blank &= is_blank(line);
+            rest = after.get(1..).unwrap_or_default();
+            if self.is_blank && self.begun {
+                return Some(bytes.len().saturating_sub(rest.len()));
+            }
+            self.begun |= !self.is_blank;
+            self.is_blank = true;
+        }
+        self.is_blank &= is_blank(rest);
+        None
+    }
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(|byte| *byte == b'\r')
+}
+
+/// A request line as it comes in.
+#[derive(Debug, Default)]
+struct RequestLine {
+    begun: bool,
+    ended: bool,
+    spaces: u8,
+}
+
+impl RequestLine {
+    /// Whether these bytes add one to the line that the HTTP layer would encode: a third space, or anything outside
+    /// visible ASCII.
+    fn reads_odd_bytes(&mut self, bytes: &[u8]) -> bool {
+        let mut odd = false;
+        for byte in bytes {
+            match byte {
+                _ if self.ended => break,
+                b'\r' => {}
+                // Empty lines before a request line do not count (RFC 9112, section 2.2).
+                b'\n' => self.ended = self.begun,
+                b' ' => {
+                    self.spaces = self.spaces.saturating_add(1);
+                    odd |= self.spaces > 2;
+                }
+                _ => {
+                    self.begun = true;
+                    odd |= !byte.is_ascii_graphic();
+                }
+            }
+        }
+        odd
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_bytes_of_a_request_line() {
+        let odd = |chunks: &[&str]| {
+            let mut line = RequestLine::default();
+            chunks
+                .iter()
+                .any(|chunk| line.reads_odd_bytes(chunk.as_bytes()))
+        };
+        assert!(!odd(&["GET /v1/a%20b HTTP/1.1\r\nX: æ b c\r\n\r\n"]));
+        assert!(!odd(&[
+            "\r\n\r\nGET /v1 ",
+            "HTTP/1.1\r",
+            "\nHost: a b c d\r\n"
+        ]));
+        assert!(odd(&["GET /v1/a b HTTP/1.1\r\n"]));
+        assert!(odd(&["GET /v1/\u{e6} HTTP/1.1\r\n"]));
+        assert!(odd(&["GET /v1/", "\u{7f} HTTP/1.1\r\n"]));
+    }
+
+    /// A head in parts: whether each was held back, and what came out in the end.
+    fn read(parts: &[&[u8]], limit: usize) -> (Vec<bool>, Result<Vec<u8>, TooLarge>) {
+        let mut head = Http1Head::default();
+        let (mut held, mut out) = (Vec::new(), Vec::new());
+        for part in parts {
+            let is_held = head.is_held_back();
+            held.push(is_held);
+            if head.take(part, limit).is_err() {
+                return (held, Err(TooLarge));
+            }
+            if is_held {
+                head.hold(part);
+            } else {
+                out.extend_from_slice(part);
+            }
+            loop {
+                let given = head.give(3);
+                if given.is_empty() {
+                    break;
+                }
+                out.extend_from_slice(given);
+            }
+        }
+        (held, Ok(out))
+    }
+
+    #[test]
+    fn a_head_of_many_parts_is_held_until_it_is_whole() {
+        for text in [
+            "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "\r\n\nGET / HTTP/1.1\nHost: a\n\n",
+        ] {
+            let bytes: Vec<_> = text.as_bytes().chunks(1).collect();
+            let (held, out) = read(&bytes, 100);
+            assert_eq!(out.unwrap(), text.as_bytes());
+            let passed = PASSED.try_into().unwrap();
+            assert!(
+                held[..passed].iter().all(|held| !held) && held[passed..].iter().all(|held| *held)
+            );
+            assert_eq!(read(&[text.as_bytes()], 100).0, [false]);
+            // Not a byte before the last comes out.
+            let (_, out) = read(&bytes[..bytes.len() - 1], 100);
+            assert_eq!(out.unwrap().len(), passed);
+        }
+    }
+
+    #[test]
+    fn a_body_behind_a_head_does_not_count() {
+        let body = [b"POST / HTTP/1.1\r\n\r\n".as_slice(), &[b'x'; 100]].concat();
+        assert_eq!(read(&[&body], 19).1.unwrap(), body);
+        assert_eq!(read(&[&body], 18).1, Err(TooLarge));
+        assert_eq!(read(&[&[b'\n'; 10], &[b'\n'; 10]], 19).1, Err(TooLarge));
+    }
+}

@@ -1,0 +1,404 @@
+//! The stream between TLS and the HTTP layer: its bytes are looked at as they pass, and what does not move on is cut (HTTP-9).
+//!
+//! Invariant: time is only looked at where the stream has to wait; bytes that come and go as they should cost a look at frames
+//! or at the end of a head, and no more. Deliberately not here: what is looked for ([`super::frames`], [`super::head`]).
+
+use super::{
+    client::{ClientConnection, HeadFault},
+    deadline::Deadline,
+    frames::{Awaited, Cut, FrameInspector},
+    head::Http1Head,
+    limit::Place,
+};
+use crate::{config::ListenerLimits, telemetry::Telemetry};
+use async_trait::async_trait;
+use pingora::protocols::{
+    ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl,
+    TimingDigest, UniqueID, UniqueIDType, raw_connect::ProxyDigest,
+};
+use std::{
+    fmt,
+    io::{self, IoSlice},
+    os::fd::AsRawFd,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf},
+    net::TcpStream,
+    time::timeout,
+};
+use tokio_rustls::server::TlsStream;
+
+/// What TLS reads from and writes to.
+pub(super) type Socket = BufReader<TcpStream>;
+
+/// How much is read at once of a head that is held back.
+const HELD_PART: usize = 2 * 1024;
+
+/// How long, and how many bytes, are taken in from a client that is still sending while it is refused: closing a connection with
+/// bytes unread would take the answer away too.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 256 * 1024;
+
+/// How long TLS may take to say goodbye.
+const GOODBYE: Duration = Duration::from_secs(5);
+
+/// What all connections of the listener share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) limits: ListenerLimits,
+    pub(super) telemetry: Arc<Telemetry>,
+}
+
+/// A connection of a client.
+pub(super) struct ClientStream {
+    tls: TlsStream<Socket>,
+    protocol: Protocol,
+    /// Holds the [`ClientConnection`].
+    client: Arc<ProxyDigest>,
+    socket: Arc<SocketDigest>,
+    shared: Arc<Shared>,
+    reading: Deadline<Awaited>,
+    writing: Deadline<()>,
+    /// Nothing more is read.
+    cut: Option<Cut>,
+    _place: Place,
+}
+
+/// What is looked at.
+enum Protocol {
+    Http1(Http1Head),
+    Http2(Box<FrameInspector>),
+}
+
+impl fmt::Debug for ClientStream {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ClientStream")
+            .field("client", &self.client)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ClientStream {
+    /// A connection whose handshake is done.
+    pub(super) fn new(
+        tls: TlsStream<Socket>,
+        client: Arc<ProxyDigest>,
+        shared: Arc<Shared>,
+        place: Place,
+    ) -> Self {
+        let (socket, session) = tls.get_ref();
+        let protocol = match session.alpn_protocol() {
+            Some(b"h2") => Protocol::Http2(Box::new(FrameInspector::new())),
+            _ => Protocol::Http1(Http1Head::default()),
+        };
+        Self {
+            socket: Arc::new(SocketDigest::from_raw_fd(socket.get_ref().as_raw_fd())),
+            tls,
+            protocol,
+            client,
+            shared,
+            reading: Deadline::new(),
+            writing: Deadline::new(),
+            cut: None,
+            _place: place,
+        }
+    }
+
+    /// Reads a head of HTTP/1.1, or the body behind it.
+    fn poll_http1(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Protocol::Http1(head) = &mut self.protocol else {
+            return Poll::Ready(Ok(()));
+        };
+        let Some(client) = ClientConnection::in_digest(&self.client) else {
+            return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+        };
+        let limit = self.shared.limits.head_size;
+        loop {
+            let held = head.give(buffer.remaining());
+            if !held.is_empty() {
+                buffer.put_slice(held);
+                return Poll::Ready(Ok(()));
+            }
+            if client.is_busy() {
+                return Pin::new(&mut self.tls).poll_read(context, buffer);
+            }
+            head.begin(client.requests());
+            let is_held_back = head.is_held_back();
+            let before = buffer.filled().len();
+            let mut apart = Vec::new();
+            let polled = match is_held_back {
+                true => poll_part(&mut self.tls, context, &mut apart),
+                false => Pin::new(&mut self.tls).poll_read(context, buffer),
+            };
+            let Poll::Ready(read) = polled else {
+                let time = self.shared.limits.head_timeout;
+                if head.is_empty()
+                    || !self
+                        .reading
+                        .is_over(context, Awaited::Head(client.requests()), time)
+                {
+                    return Poll::Pending;
+                }
+                client.give_up(HeadFault::TooSlow);
+                self.shared.telemetry.cut(Cut::SlowHead.label());
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            };
+            let part = match is_held_back {
+                true => &apart,
+                false => buffer.filled().get(before..).unwrap_or_default(),
+            };
+            if part.is_empty() || read.is_err() {
+                head.release();
+                if read.is_err() || head.holds_nothing() {
+                    return Poll::Ready(read);
+                }
+                continue;
+            }
+            match head.take(part, limit) {
+                Ok(is_odd) => client.head_arrives(is_odd),
+                Err(_) => {
+                    client.give_up(HeadFault::TooLarge);
+                    return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+                }
+            }
+            if !is_held_back {
+                return Poll::Ready(Ok(()));
+            }
+            head.hold(part);
+        }
+    }
+
+    /// Reads frames of HTTP/2.
+    fn poll_http2(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Some(cut) = self.cut {
+            return Poll::Ready(self.end(context, cut));
+        }
+        let Protocol::Http2(frames) = &mut self.protocol else {
+            return Poll::Ready(Ok(()));
+        };
+        let before = buffer.filled().len();
+        let Poll::Ready(read) = Pin::new(&mut self.tls).poll_read(context, buffer) else {
+            let Some(awaited) = frames.awaited() else {
+                self.reading.clear();
+                return Poll::Pending;
+            };
+            let (limit, cut) = match awaited {
+                Awaited::Preface => (self.shared.limits.preface_timeout, Cut::SlowPreface),
+                Awaited::Head(_) => (self.shared.limits.head_timeout, Cut::SlowHead),
+            };
+            if !self.reading.is_over(context, awaited, limit) {
+                return Poll::Pending;
+            }
+            return Poll::Ready(self.end(context, cut));
+        };
+        read?;
+        let bytes = buffer.filled_mut().get_mut(before..).unwrap_or_default();
+        let inspected = frames.inspect(bytes);
+        for _ in 0..frames.take_fragments() {
+            self.shared.telemetry.refused_by_http();
+        }
+        let Err((passed, cut)) = inspected else {
+            return Poll::Ready(Ok(()));
+        };
+        buffer.set_filled(before.saturating_add(passed));
+        self.cut = Some(cut);
+        if passed == 0 {
+            return Poll::Ready(self.end(context, cut));
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Says why the connection ends, where the client listens, and ends it.
+    fn end(&mut self, context: &mut Context<'_>, cut: Cut) -> io::Result<()> {
+        if let Protocol::Http2(frames) = &self.protocol
+            && let Some(goaway) = frames.goaway(cut)
+        {
+            // One that does not take these few bytes at once is not waited for.
+            let written = Pin::new(&mut self.tls).poll_write(context, &goaway);
+            if matches!(written, Poll::Ready(Ok(_))) {
+                let _ = Pin::new(&mut self.tls).poll_flush(context);
+            }
+        }
+        self.shared.telemetry.cut(cut.label());
+        Err(io::ErrorKind::ConnectionAborted.into())
+    }
+
+    /// What came of an attempt to send something. One that is blocked too long fails.
+    fn sent<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        polled: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.writing.clear();
+            return polled;
+        }
+        if !self
+            .writing
+            .is_over(context, (), self.shared.limits.write_timeout)
+        {
+            return Poll::Pending;
+        }
+        self.shared.telemetry.cut(Cut::BlockedWrite.label());
+        self.cut = Some(Cut::BlockedWrite);
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    fn frames(&mut self) -> Option<&mut FrameInspector> {
+        match &mut self.protocol {
+            Protocol::Http1(_) => None,
+            Protocol::Http2(frames) => Some(frames),
+        }
+    }
+
+    /// Bytes went out: whether the client may go on.
+    fn wrote(&mut self, within: Option<bool>) {
+        if within == Some(false) {
+            self.cut = Some(Cut::Flood);
+        }
+    }
+
+    fn head_fault(&self) -> Option<HeadFault> {
+        ClientConnection::in_digest(&self.client)?.head_fault()
+    }
+}
+
+/// Reads into a place apart: what is held back is rare.
+fn poll_part(
+    tls: &mut TlsStream<Socket>,
+    context: &mut Context<'_>,
+    part: &mut Vec<u8>,
+) -> Poll<io::Result<()>> {
+    part.resize(HELD_PART, 0);
+    let mut buffer = ReadBuf::new(part);
+    let polled = Pin::new(tls).poll_read(context, &mut buffer);
+    let length = buffer.filled().len();
+    part.truncate(length);
+    polled
+}
+
+impl AsyncRead for ClientStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match &self.protocol {
+            Protocol::Http1(_) => self.poll_http1(context, buffer),
+            Protocol::Http2(_) => self.poll_http2(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for ClientStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.tls).poll_write(context, bytes);
+        let count = ready!(self.sent(context, polled))?;
+        let written = bytes.get(..count).unwrap_or_default();
+        let within = self.frames().map(|frames| frames.wrote(written));
+        self.wrote(within);
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.tls).poll_write_vectored(context, slices);
+        let count = ready!(self.sent(context, polled))?;
+        let within = self.frames().map(|frames| frames.wrote_all(slices, count));
+        self.wrote(within);
+        Poll::Ready(Ok(count))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.tls.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.tls).poll_flush(context);
+        self.sent(context, polled)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.tls).poll_shutdown(context);
+        self.sent(context, polled)
+    }
+}
+
+#[async_trait]
+impl Shutdown for ClientStream {
+    async fn shutdown(&mut self) {
+        // A client that is gone needs no goodbye.
+        let _ = timeout(GOODBYE, AsyncWriteExt::shutdown(&mut self.tls)).await;
+        if self.head_fault().is_none() {
+            return;
+        }
+        let lingering = async {
+            let mut bytes = [0; HELD_PART];
+            let mut taken = 0_usize;
+            while taken < LINGER_BYTES {
+                match self.tls.read(&mut bytes).await {
+                    Ok(count) if count > 0 => taken = taken.saturating_add(count),
+                    _ => return,
+                }
+            }
+        };
+        let _ = timeout(LINGER, lingering).await;
+    }
+}
+
+// What pingora asks of a stream.
+
+impl UniqueID for ClientStream {
+    fn id(&self) -> UniqueIDType {
+        self.tls.get_ref().0.get_ref().as_raw_fd()
+    }
+}
+
+impl Ssl for ClientStream {
+    fn selected_alpn_proto(&self) -> Option<ALPN> {
+        match self.protocol {
+            Protocol::Http1(_) => Some(ALPN::H1),
+            Protocol::Http2(_) => Some(ALPN::H2),
+        }
+    }
+}
+
+impl Peek for ClientStream {}
+
+impl GetTimingDigest for ClientStream {
+    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
+        Vec::new()
+    }
+}
+
+impl GetProxyDigest for ClientStream {
+    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
+        Some(Arc::clone(&self.client))
+    }
+}
+
+impl GetSocketDigest for ClientStream {
+    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
+        Some(Arc::clone(&self.socket))
+    }
+}

@@ -1,0 +1,176 @@
+//! A client that speaks HTTP/2 frame by frame, so that any frame can be sent in any order.
+
+use super::{
+    call::Sealed,
+    gate::Gate,
+    h1::{Connection, Tls},
+};
+use std::io;
+
+/// RFC 9113, section 3.4.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// A frame that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) kind: u8,
+    pub(crate) flags: u8,
+    pub(crate) stream: u32,
+    pub(crate) payload: Vec<u8>,
+}
+
+impl Frame {
+    /// The error code of RST_STREAM and GOAWAY.
+    pub(crate) fn code(&self) -> Option<u8> {
+        match self.kind {
+            3 => self.payload.get(3).copied(),
+            7 => self.payload.get(7).copied(),
+            _ => None,
+        }
+    }
+
+    /// The status of an answer's HEADERS, which `h2` encodes as an index or as three digits in clear or in Huffman's code.
+    pub(crate) fn status(&self) -> Option<u16> {
+        let coded = |digits: &[u8]| match digits {
+            [b'2', b'0', b'0'] => Some(200),
+            _ => None,
+        };
+        match self.payload.as_slice() {
+            _ if self.kind != 1 => None,
+            [first @ 0x88..=0x8e, ..] => {
+                Some([200, 204, 206, 304, 400, 404, 500][usize::from(first - 0x88)])
+            }
+            [_, 3, digits @ ..] => coded(digits.get(..3)?),
+            [_, 0x82, 0x64, 0x0f, ..] => Some(431),
+            _ => None,
+        }
+    }
+}
+
+/// A connection.
+pub(crate) struct Frames {
+    connection: Connection,
+}
+
+impl Frames {
+    /// A connection on which nothing was sent.
+    pub(crate) fn silent(gate: &Gate) -> Self {
+        let tls = Tls {
+            alpn: b"\x02h2",
+            ..Tls::default()
+        };
+        Self {
+            connection: Connection::shake(gate.address(), gate.world(), tls).unwrap(),
+        }
+    }
+
+    /// A connection on which the preface and empty SETTINGS were sent.
+    pub(crate) fn open(gate: &Gate) -> Self {
+        let mut frames = Self::silent(gate);
+        frames.bytes(PREFACE).unwrap();
+        frames.send(4, 0, 0, &[]).unwrap();
+        frames
+    }
+
+    /// Sends bytes as they are.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.connection.send(bytes)
+    }
+
+    /// Sends the preface alone.
+    pub(crate) fn preface(&mut self) {
+        self.bytes(PREFACE).unwrap();
+    }
+
+    /// Sends a frame.
+    pub(crate) fn send(
+        &mut self,
+        kind: u8,
+        flags: u8,
+        stream: u32,
+        payload: &[u8],
+    ) -> io::Result<()> {
+        self.bytes(&frame(kind, flags, stream, payload))
+    }
+
+    /// The next frame.
+    pub(crate) fn next(&mut self) -> io::Result<Frame> {
+        let header = self.connection.exactly(9)?;
+        let length = u32::from_be_bytes([0, header[0], header[1], header[2]]);
+        Ok(Frame {
+            kind: header[3],
+            flags: header[4],
+            stream: u32::from_be_bytes([header[5], header[6], header[7], header[8]]),
+            payload: self.connection.exactly(length as usize)?,
+        })
+    }
+
+    /// The next frame of a stream that is its answer's head or its reset, or GOAWAY.
+    pub(crate) fn outcome(&mut self, stream: u32) -> io::Result<Frame> {
+        loop {
+            let frame = self.next()?;
+            if frame.kind == 7 || (frame.stream == stream && matches!(frame.kind, 1 | 3)) {
+                return Ok(frame);
+            }
+        }
+    }
+
+    /// The code of the GOAWAY that ends the connection; none where it just ends.
+    pub(crate) fn goaway(&mut self) -> Option<u8> {
+        while let Ok(frame) = self.next() {
+            if frame.kind == 7 {
+                return frame.code();
+            }
+        }
+        None
+    }
+}
+
+/// A frame as bytes.
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    let mut bytes = vec![length[1], length[2], length[3], kind, flags];
+    bytes.extend(stream.to_be_bytes());
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+/// A literal field whose name stands in clear, without an entry of its own.
+pub(crate) fn field(name: &str, value: &[u8]) -> Vec<u8> {
+    [&[0][..], &string(name.as_bytes()), &string(value)].concat()
+}
+
+/// A string in clear.
+pub(crate) fn string(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match text.len() {
+        short @ 0..0x7f => bytes.push(short as u8),
+        long => {
+            bytes.push(0x7f);
+            let mut rest = long - 0x7f;
+            while rest >= 0x80 {
+                bytes.push((rest & 0x7f) as u8 | 0x80);
+                rest >>= 7;
+            }
+            bytes.push(rest as u8);
+        }
+    }
+    bytes.extend_from_slice(text);
+    bytes
+}
+
+/// The header block of a request whose `:path` is written in a way of its own.
+pub(crate) fn block(sealed: &Sealed, path: &[u8]) -> Vec<u8> {
+    let request = &sealed.request;
+    let authority = request.header("host").unwrap_or("localhost");
+    let mut block = field(":method", request.method.as_bytes());
+    block.extend(field(":scheme", b"https"));
+    block.extend(field(":authority", authority.as_bytes()));
+    block.extend_from_slice(path);
+    for (name, value) in &request.headers {
+        if !name.eq_ignore_ascii_case("host") {
+            block.extend(field(&name.to_ascii_lowercase(), value.as_bytes()));
+        }
+    }
+    block
+}

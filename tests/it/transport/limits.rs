@@ -1,0 +1,309 @@
+//! What a connection may take in size and time: HTTP-9.
+
+use crate::harness::{
+    Call, Connection, Frames, Gate, Protocol, Reply, Tls, accepted, block, check_error, field,
+    frame, refused, render, string,
+};
+use portvakt::clock::Stopwatch;
+use std::{
+    io::{Read, Write},
+    net::{Ipv4Addr, TcpStream},
+    thread,
+    time::Duration,
+};
+
+/// Deadlines that a test can wait for.
+const SHORT: &str = "handshake_timeout: 400ms\n  preface_timeout: 400ms\n  head_timeout: 400ms\n  write_timeout: 400ms";
+
+/// How much later than a deadline a connection may end. The rule's own bound is 2 s.
+const LATER: Duration = Duration::from_secs(2);
+
+/// A gate whose deadlines are [`SHORT`].
+fn hasty() -> Gate {
+    Gate::builder().listener(SHORT).start()
+}
+
+/// That something ends neither before the deadline nor long after it.
+fn in_time(what: &str, until: impl FnOnce()) {
+    let watch = Stopwatch::start();
+    until();
+    let took = watch.elapsed();
+    let deadline = Duration::from_millis(400);
+    assert!(
+        took >= deadline - Duration::from_millis(50) && took <= deadline + LATER,
+        "{what}: {took:?}"
+    );
+}
+
+//= HTTP-9 refused
+//= ERR-8 refused
+#[test]
+fn a_head_that_does_not_come_in_time() {
+    let gate = hasty();
+    let head = render(&gate.seal(&Call::plain()));
+    let half = &head[..head.len() / 2];
+    type Drip<'a> = (&'a str, Box<dyn Fn(usize) -> &'a [u8] + 'a>);
+    let ways: [Drip<'_>; 4] = [
+        (
+            "half a head, then nothing",
+            Box::new(|at| if at == 0 { half } else { b"" }),
+        ),
+        ("byte by byte", Box::new(|at| &head[at..=at])),
+        ("empty lines", Box::new(|_| b"\r\n")),
+        (
+            "one byte",
+            Box::new(|at| if at == 0 { &head[..1] } else { b"" }),
+        ),
+    ];
+    for (what, next) in &ways {
+        let mut connection = Connection::open(&gate);
+        in_time(what, || {
+            let mut at = 0;
+            let begun = Stopwatch::start();
+            while begun.elapsed() < Duration::from_millis(380) {
+                let part = next(at);
+                if !part.is_empty() && connection.send(part).is_err() {
+                    break;
+                }
+                at += 1;
+                thread::sleep(Duration::from_millis(20));
+            }
+            let answer = connection.answer("GET").unwrap();
+            check_error(what, &answer, 408, "BAD_REQUEST", "request-timeout");
+            assert_eq!(answer.header("connection"), Some("close"));
+            assert_eq!(answer.header("server"), None);
+        });
+        assert!(connection.rest().is_empty());
+    }
+    assert!(gate.upstream().saw_nothing());
+    let cut = gate.metric("portvakt_cut_total", &["cause=\"slow_head\""]);
+    assert_eq!(cut, ways.len() as f64);
+    let lines = gate.metric("portvakt_requests_total", &["reason=\"request-timeout\""]);
+    assert_eq!(
+        lines,
+        ways.len() as f64,
+        "each is counted as any other refusal"
+    );
+}
+
+/// A head may take its time as long as that is within the deadline, and a connection may wait for its next request.
+//= HTTP-9 accepted
+#[test]
+fn a_head_in_parts() {
+    let gate = Gate::builder().listener("head_timeout: 2s").start();
+    let mut connection = Connection::open(&gate);
+    for size in [1, 7, 100, 4_096] {
+        let sealed = gate.seal(&Call::payment());
+        for part in render(&sealed).chunks(size) {
+            connection.send(part).unwrap();
+        }
+        assert_eq!(connection.answer("POST").unwrap().status, 200, "{size}");
+    }
+    thread::sleep(Duration::from_millis(2_200));
+    let sealed = gate.seal(&Call::plain());
+    assert_eq!(connection.exchange(&sealed).unwrap().status, 200);
+    assert_eq!(gate.upstream().take().len(), 5);
+}
+
+//= HTTP-9 refused
+#[test]
+fn frames_that_do_not_come_in_time() {
+    let gate = hasty();
+    let sealed = gate.seal(&Call::plain());
+    let path = [&[0x04][..], &string(sealed.request.target.as_bytes())].concat();
+    let whole = block(&sealed, &path);
+    // No preface, none that is whole, no SETTINGS.
+    for sent in [0, 10, 24] {
+        let mut frames = Frames::silent(&gate);
+        let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+        frames.bytes(&preface[..sent]).unwrap();
+        in_time("no preface", || {
+            assert!(matches!(frames.goaway(), Some(4)), "{sent}");
+        });
+    }
+    // A block that does not end, a frame that lacks a byte, the beginning of a frame's header.
+    let mut lacking = frame(1, 0x5, 1, &whole);
+    lacking.pop();
+    for sent in [frame(1, 0x1, 1, &whole), lacking, vec![0, 0]] {
+        let mut frames = Frames::open(&gate);
+        frames.bytes(&sent).unwrap();
+        in_time("half a head", || assert_eq!(frames.goaway(), Some(11)));
+    }
+    let cut = |cause| gate.metric("portvakt_cut_total", &[cause]);
+    assert_eq!(
+        (cut("cause=\"slow_preface\""), cut("cause=\"slow_head\"")),
+        (3.0, 3.0)
+    );
+    assert!(gate.upstream().saw_nothing());
+}
+
+//= HTTP-9 refused
+#[test]
+fn a_handshake_that_does_not_come_in_time() {
+    let gate = hasty();
+    let mut stream = TcpStream::connect(gate.address()).unwrap();
+    in_time("a silent connection", || {
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let slow = || gate.metric("portvakt_handshakes_total", &["outcome=\"too_slow\""]);
+    assert_eq!(slow(), 1.0);
+    // Whoever speaks HTTP without TLS is told nothing, and is counted.
+    let mut stream = TcpStream::connect(gate.address()).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let _ = stream.read_to_end(&mut Vec::new());
+    let failed = gate.metric("portvakt_handshakes_total", &["outcome=\"failed\""]);
+    assert_eq!(failed, 1.0);
+}
+
+//= HTTP-9 refused
+#[test]
+fn heads_that_are_too_large() {
+    let gate = Gate::start();
+    let long = "x".repeat(33 * 1024);
+    let fields = |count: usize| {
+        (0..count).fold(Call::plain(), |call, at| {
+            call.with(&format!("X-Field-{at}"), "1")
+        })
+    };
+    let over_http2 = Call::plain().with("X-Long", &long).only(Protocol::Http2);
+    for call in [over_http2, fields(101)] {
+        refused(&gate, &call, 431, "BAD_REQUEST", "headers-too-large");
+    }
+    // What the caller goes on to send does not take the answer away, and nothing of it is kept.
+    let mut connection = Connection::open(&gate);
+    let mut head = b"GET /v1/accounts HTTP/1.1\r\nHost: localhost\r\nX-Long: ".to_vec();
+    head.resize(200_000, b'x');
+    connection.send(&head).unwrap();
+    let answer = connection.answer("GET").unwrap();
+    check_error(
+        "200 000 bytes",
+        &answer,
+        431,
+        "BAD_REQUEST",
+        "headers-too-large",
+    );
+    // Over HTTP/2 the library itself answers beyond another 16 KiB.
+    let mut frames = Frames::open(&gate);
+    let sealed = gate.seal(&Call::plain());
+    let mut whole = block(
+        &sealed,
+        &[&[0x04][..], &string(b"/v1/tpp/contact")].concat(),
+    );
+    for at in 0..8 {
+        whole.extend(field(&format!("x-long-{at}"), &[b'x'; 8_000]));
+    }
+    let (first, rest) = whole.split_at(16_000);
+    let mut sent = frame(1, 0x1, 1, first);
+    let parts: Vec<_> = rest.chunks(16_000).collect();
+    for (at, part) in parts.iter().enumerate() {
+        let flags = if at + 1 == parts.len() { 0x4 } else { 0 };
+        sent.extend(frame(9, flags, 1, part));
+    }
+    let _ = frames.bytes(&sent);
+    let outcome = frames.outcome(1);
+    assert!(outcome.is_err() || outcome.is_ok_and(|frame| frame.status() != Some(200)));
+    assert!(gate.upstream().saw_nothing());
+}
+
+//= HTTP-9 accepted
+#[test]
+fn heads_that_are_large_enough() {
+    let gate = Gate::start();
+    accepted(&gate, &Call::plain().with("X-Long", &"x".repeat(24 * 1024)));
+    let many = (0..80).fold(Call::plain(), |call, at| {
+        call.with(&format!("X-Field-{at}"), "1")
+    });
+    accepted(&gate, &many);
+}
+
+/// A caller who takes nothing of an answer holds nothing for long.
+//= HTTP-9 refused
+#[test]
+fn an_answer_that_nobody_takes() {
+    let gate = hasty();
+    let big = format!("\"{}\"", "x".repeat(40 << 20));
+    gate.upstream().reply(Reply::json(200, &big));
+    let mut connection = Connection::open(&gate);
+    connection
+        .send(&render(&gate.seal(&Call::plain())))
+        .unwrap();
+    thread::sleep(Duration::from_millis(400) + LATER);
+    let cut = gate.metric("portvakt_cut_total", &["cause=\"blocked_write\""]);
+    assert!(cut >= 1.0, "{cut}");
+    assert_eq!(gate.metric("portvakt_connections", &[]), 0.0);
+    // A window that is never granted, over HTTP/2.
+    let sealed = gate.seal(&Call::plain());
+    let mut frames = Frames::open(&gate);
+    let path = [&[0x04][..], &string(sealed.request.target.as_bytes())].concat();
+    frames.send(1, 0x5, 1, &block(&sealed, &path)).unwrap();
+    in_time("no window", || while frames.next().unwrap().kind != 3 {});
+}
+
+//= ERR-4 refused
+//= HTTP-9 refused
+#[test]
+fn connections_from_one_address() {
+    let gate = Gate::builder()
+        .listener("max_connections_per_address: 2")
+        .start();
+    let connector = Tls::default().connector(gate.world());
+    let from = |last| Connection::from(Ipv4Addr::new(127, 0, 0, last), gate.address(), &connector);
+    let mut held = [from(7).unwrap(), from(7).unwrap()];
+    let mut third = from(7).unwrap();
+    let sealed = gate.seal(&Call::plain());
+    let answer = third.exchange(&sealed).unwrap();
+    check_error("the third", &answer, 503, "SYSTEM_ERROR", "overloaded");
+    assert!(gate.upstream().saw_nothing());
+    // Another address is served, and so are the two.
+    assert_eq!(
+        from(8)
+            .unwrap()
+            .exchange(&gate.seal(&Call::plain()))
+            .unwrap()
+            .status,
+        200
+    );
+    for connection in &mut held {
+        assert_eq!(
+            connection
+                .exchange(&gate.seal(&Call::plain()))
+                .unwrap()
+                .status,
+            200
+        );
+    }
+    drop(held);
+    drop(third);
+    for _ in 0..200 {
+        if gate.metric("portvakt_connections", &[]) == 0.0 {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(
+        from(7)
+            .unwrap()
+            .exchange(&gate.seal(&Call::plain()))
+            .unwrap()
+            .status,
+        200
+    );
+}
+
+/// A connection counts before it says anything.
+//= ERR-4 refused
+#[test]
+fn silent_connections_count() {
+    let gate = Gate::builder().listener("max_connections: 3").start();
+    let silent: Vec<_> = (0..3)
+        .map(|_| TcpStream::connect(gate.address()).unwrap())
+        .collect();
+    for protocol in Protocol::ALL {
+        let answer = gate.send(&Call::plain(), protocol);
+        check_error("the fourth", &answer, 503, "SYSTEM_ERROR", "overloaded");
+    }
+    assert!(gate.upstream().saw_nothing());
+    drop(silent);
+    thread::sleep(Duration::from_millis(100));
+    assert_eq!(gate.send(&Call::plain(), Protocol::Http1).status, 200);
+}
