@@ -174,6 +174,10 @@ pub struct Upstream {
     pub idle_timeout: Duration,
     /// Whether a connection is used for another request once its answer is whole (FWD-3). Default on.
     pub reuse: bool,
+    /// Requests that the core has at once; more are refused with 503. Default 512.
+    pub max_in_flight: usize,
+    /// Those of one TPP. Default 64.
+    pub max_in_flight_per_tpp: usize,
 }
 
 impl Listener {
@@ -238,6 +242,11 @@ impl Upstream {
         let connect_timeout = duration(&mut section, "connect_timeout", 10, 30_000);
         let read_timeout = duration(&mut section, "read_timeout", 100, 300_000);
         let idle_timeout = duration(&mut section, "idle_timeout", 1_000, 3_600_000);
+        let max_in_flight = section.optional("max_in_flight");
+        let max_in_flight = max_in_flight.and_then(|value| value.integer(1..=100_000));
+        let max_in_flight_per_tpp = section.optional("max_in_flight_per_tpp");
+        let max_in_flight_per_tpp =
+            max_in_flight_per_tpp.and_then(|value| value.integer(1..=100_000));
         let reuse = section.optional("reuse");
         let reuse = reuse.and_then(|value| value.one_of(&[("off", false), ("on", true)]));
         section.finish();
@@ -249,6 +258,8 @@ impl Upstream {
             read_timeout: read_timeout.unwrap_or(Duration::from_secs(30)),
             idle_timeout: idle_timeout.unwrap_or(Duration::from_secs(60)),
             reuse: reuse.unwrap_or(true),
+            max_in_flight: max_in_flight.unwrap_or(512),
+            max_in_flight_per_tpp: max_in_flight_per_tpp.unwrap_or(64),
         })
     }
 }

@@ -3,12 +3,15 @@
 //! Invariants: a Unix socket is never there with a mode that lets others than its owner in; no connection is held for
 //! nothing, since a handshake, a head, a body and an answer each have their time, and connections have a bound.
 
-use super::guard::Arrival;
+use super::{
+    guard::Arrival,
+    places::{Places, TakenPlace},
+};
 use crate::{
     config::{ControlAddress, ControlTls},
     in_use::Current,
 };
-use axum::{Extension, Router};
+use axum::{Extension, Router, middleware};
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -25,7 +28,7 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::watch,
     task::JoinSet,
 };
 use tokio_rustls::TlsAcceptor;
@@ -100,7 +103,7 @@ pub(super) async fn serve(
     let serving = Serving {
         routes,
         shutdown,
-        permits: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+        places: Places::new(MAX_CONNECTIONS),
     };
     match bound.0 {
         Kind::Tcp(listener) => {
@@ -154,7 +157,7 @@ impl Accept for UnixListener {
 struct Serving {
     routes: Router,
     shutdown: StopSignal,
-    permits: Arc<Semaphore>,
+    places: Arc<Places>,
 }
 
 impl Serving {
@@ -163,12 +166,8 @@ impl Serving {
         let mut stopped = std::pin::pin!(stopped(self.shutdown.clone()));
         let mut connections = JoinSet::new();
         loop {
-            let next = async {
-                let permit = Arc::clone(&self.permits).acquire_owned().await;
-                (permit.ok(), listener.next().await)
-            };
-            let (permit, accepted) = tokio::select! {
-                next = next => next,
+            let accepted = tokio::select! {
+                accepted = listener.next() => accepted,
                 () = &mut stopped => break,
             };
             while connections.try_join_next().is_some() {}
@@ -182,7 +181,13 @@ impl Serving {
                     };
                     let tls = tls.map(|tls| TlsAcceptor::from(tls.config));
                     let routes = routes.layer(Extension(arrival));
-                    connections.spawn(connection(stream, tls, routes, shutdown, permit));
+                    connections.spawn(connection(
+                        stream,
+                        tls,
+                        routes,
+                        shutdown,
+                        self.places.take(),
+                    ));
                 }
                 // Out of descriptors, or the caller is gone already. Going round at once would take a whole core.
                 Err(error) => {
@@ -201,7 +206,32 @@ async fn connection<S>(
     tls: Option<TlsAcceptor>,
     routes: Router,
     shutdown: StopSignal,
-    _permit: Option<OwnedSemaphorePermit>,
+    taken: TakenPlace,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let place = Arc::clone(taken.place());
+    let routes = routes.layer(middleware::from_fn(
+        move |request, next: middleware::Next| {
+            let answering = place.answer();
+            async move {
+                let answer = next.run(request).await;
+                drop(answering);
+                answer
+            }
+        },
+    ));
+    tokio::select! {
+        () = serve_connection(stream, tls, routes, shutdown) => {}
+        () = taken.given_up() => {}
+    }
+}
+
+async fn serve_connection<S>(
+    stream: S,
+    tls: Option<TlsAcceptor>,
+    routes: Router,
+    shutdown: StopSignal,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

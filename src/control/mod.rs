@@ -20,6 +20,7 @@ mod reload;
 // How it is asked: listening, and who may ask.
 mod doors;
 mod guard;
+mod places;
 
 // PSUs of before, from a file: the same records as /psu/bind.
 pub mod import;

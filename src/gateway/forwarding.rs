@@ -9,6 +9,7 @@ use super::{
     core_head,
     exchange::Exchange,
     failure,
+    in_flight::InFlight,
     inner_address::{AddressAction, AddressPlace, AddressReport, InnerHosts},
     relay::{self, AnswerBody},
     sca_link::ScaLinkWriter,
@@ -42,12 +43,15 @@ pub(super) struct Forwarder {
     signing: Option<AnswerSigning>,
     /// How long the whole answer may take, from the end of its head (HTTP-9).
     answer_timeout: Duration,
+    in_flight: InFlight,
 }
 
 /// Why a request has no answer of the core's.
 pub(super) enum ForwardFailure {
     /// The core does not know the PSU that was to be learned: the gateway refuses the request (SCA-19).
     PsuUnknown(Box<Refusal>),
+    /// The core has as many requests as it may have, in all or of this TPP (ERR-4).
+    TooManyInFlight,
     /// The core's error is not JSON and is replaced; its status stays (ERR-6).
     ErrorReplaced(u16),
     /// Either side, or the gateway itself, failed.
@@ -76,6 +80,11 @@ impl Forwarder {
             upstream: Upstream::new(settings, asserter, clock),
             inner_hosts: InnerHosts::new(settings.address.ip(), &settings.host),
             inner_report: AddressReport::new(Arc::clone(&telemetry)),
+            in_flight: InFlight::new(
+                settings.max_in_flight,
+                settings.max_in_flight_per_tpp,
+                Arc::clone(&telemetry),
+            ),
             kept,
             telemetry,
             closing,
@@ -94,6 +103,13 @@ impl Forwarder {
         exchange: &mut Exchange<'_>,
         admitted: &Admitted,
     ) -> Result<(), ForwardFailure> {
+        let tpp = admitted.tpp().map(|tpp| tpp.certificate().tpp_id());
+        let Some(_in_flight) = self.in_flight.begin(tpp.unwrap_or_default()) else {
+            if let Some(claim) = admitted.claim() {
+                settle::give_back(claim, &self.kept, false).await;
+            }
+            return Err(ForwardFailure::TooManyInFlight);
+        };
         let CoreAnswer {
             mut head,
             mut body,

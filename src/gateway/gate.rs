@@ -238,6 +238,10 @@ impl Gate {
     ) -> bool {
         let (outcome, refusal) = match failure {
             ForwardFailure::PsuUnknown(refusal) => (Outcome::Refused(refusal.reason()), *refusal),
+            ForwardFailure::TooManyInFlight => {
+                let refusal = Refusal::new(Reason::Overloaded);
+                (Outcome::Refused(refusal.reason()), refusal)
+            }
             ForwardFailure::ErrorReplaced(status) => {
                 let refusal = Refusal::new(Reason::UpstreamError).with_status(status);
                 (Outcome::Failed(refusal.reason()), refusal)

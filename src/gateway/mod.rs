@@ -38,6 +38,9 @@ mod tls;
 // The control listener, as a service of pingora's server.
 mod control_service;
 
+// File descriptors: enough for all that may be open.
+mod descriptors;
+
 // The public listener up to HTTP: limits on connections, heads and frames, in number, size and time.
 mod listener;
 
@@ -55,6 +58,7 @@ mod request_head;
 
 // An admitted request goes to the core, and the core's answer to the caller.
 mod forwarding;
+mod in_flight;
 
 // The head that goes to the core, and the same facts, signed.
 pub(crate) mod assertion;
@@ -80,4 +84,5 @@ mod answer_signature;
 mod deprecation;
 mod sca_link;
 
+pub use descriptors::DescriptorFault;
 pub use server::{Running, StartFault, serve, start};

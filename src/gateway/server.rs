@@ -2,6 +2,7 @@
 
 use super::{
     control_service::ControlService,
+    descriptors::{self, DescriptorFault},
     drain::{self, BySignal, Drain, Drained},
     gate::{Gate, GateSettings},
     listener::{self, PublicListener},
@@ -63,6 +64,9 @@ pub enum StartFault {
     /// The key of assertions cannot be used or made (FWD-1).
     #[error("the key of assertions {0}: {1}")]
     AssertionKey(PathBuf, signing::KeyFault),
+    /// The process may have too few file descriptors.
+    #[error("{0}")]
+    Descriptors(DescriptorFault),
     /// The state cannot be used or made.
     #[error("the state: {0}")]
     State(OpenFault),
@@ -190,6 +194,7 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
     // pingora ends the process where it cannot listen; asking first gives a sentence.
     let Settings { fixed, reloadable } = settings;
     let address = fixed.listener.address;
+    descriptors::reserve(&fixed.listener, &fixed.upstream).map_err(StartFault::Descriptors)?;
     TcpListener::bind(address).map_err(|error| StartFault::Listen(address, error))?;
     let telemetry = Arc::new(Telemetry::new(fixed.log.access));
     let bound = control::Bound::bind(&fixed.control)

@@ -17,7 +17,7 @@ impl EdgeMetrics {
         let metrics = Self {
             registry: Registry::new(),
             connections: gauge(
-                "portvakt_connections",
+                "portvakt_open_connections",
                 "Connections of clients that are open, handshakes included.",
             ),
             in_flight: gauge(

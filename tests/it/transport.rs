@@ -10,6 +10,8 @@ mod frames;
 mod framing;
 /// HTTP-11 and what goes by no group.
 mod groups;
+/// ERR-4: the core, and descriptors.
+mod in_flight;
 /// HTTP-9.
 mod limits;
 /// HTTP-10, HTTP-11.

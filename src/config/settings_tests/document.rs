@@ -31,6 +31,10 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(upstream.connect_timeout, Duration::from_secs(1));
     assert_eq!(upstream.read_timeout, Duration::from_secs(30));
     assert_eq!(upstream.idle_timeout, Duration::from_secs(60));
+    assert_eq!(
+        (upstream.max_in_flight, upstream.max_in_flight_per_tpp),
+        (512, 64)
+    );
     assert!(upstream.reuse);
     assert_eq!(upstream.host, "10.0.0.7:8080");
     let sca = &settings.reloadable.sca;
@@ -115,7 +119,7 @@ listener:
   keepalive: 15m
   hosts: [api.bank.example, 'api.bank.example:8443']
 control: {address: '[::1]:9200'}
-upstream: {address: '[fd00::7]:8080', connect_timeout: 20ms, read_timeout: 2s, idle_timeout: 3s, reuse: off, host: core.bank.internal}
+upstream: {address: '[fd00::7]:8080', connect_timeout: 20ms, read_timeout: 2s, idle_timeout: 3s, reuse: off, host: core.bank.internal, max_in_flight: 9, max_in_flight_per_tpp: 3}
 trust: {anchors: ../certs/anchors, intermediates: ../certs/intermediates}
 sca:
   page: http://localhost:8080/sca?lang=nb
@@ -246,7 +250,7 @@ fn the_example_runs_and_shows_the_true_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 63,
+        commented_out, 65,
         "every optional key whose default is shown"
     );
 }

@@ -24,6 +24,7 @@ mod notice;
 
 pub(super) use accept::PublicListener;
 pub(super) use client::{ClientConnection, HeadFault};
+pub(super) use limit::TOLD;
 
 use super::tls;
 use crate::{config::Listener, in_use::Current, telemetry::Telemetry};

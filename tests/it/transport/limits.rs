@@ -230,7 +230,7 @@ fn an_answer_that_nobody_takes() {
     thread::sleep(Duration::from_millis(400) + LATER);
     let cut = gate.metric("portvakt_cut_total", &["cause=\"blocked_write\""]);
     assert!(cut >= 1.0, "{cut}");
-    assert_eq!(gate.metric("portvakt_connections", &[]), 0.0);
+    assert_eq!(gate.metric("portvakt_open_connections", &[]), 0.0);
     // A window that is never granted, over HTTP/2.
     let sealed = gate.seal(&Call::plain());
     let mut frames = Frames::open(&gate);
@@ -275,7 +275,7 @@ fn connections_from_one_address() {
     drop(held);
     drop(third);
     for _ in 0..200 {
-        if gate.metric("portvakt_connections", &[]) == 0.0 {
+        if gate.metric("portvakt_open_connections", &[]) == 0.0 {
             break;
         }
         thread::sleep(Duration::from_millis(10));

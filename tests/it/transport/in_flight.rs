@@ -1,0 +1,137 @@
+//! How many requests the core has at once, and what the process is allowed to open: ERR-4, HTTP-9.
+
+use crate::harness::{Call, Frames, Gate, Protocol, Reply, block, check_error, string};
+use portvakt::clock::Stopwatch;
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+/// How long the core of these tests thinks.
+const THINKS: Duration = Duration::from_millis(1_500);
+
+fn busy(limits: &str) -> Gate {
+    let gate = Gate::builder().upstream(limits).start();
+    gate.upstream().reply(Reply::json(200, "{}").after(THINKS));
+    gate
+}
+
+//= ERR-4 refused
+#[test]
+fn a_core_that_has_enough_gets_no_more() {
+    for limits in ["max_in_flight_per_tpp: 2", "max_in_flight: 2"] {
+        let gate = busy(limits);
+        let third = gate.seal(&Call::payment());
+        thread::scope(|scope| {
+            let first: Vec<_> = (0..2)
+                .map(|_| scope.spawn(|| gate.send(&Call::payment(), Protocol::Http1).status))
+                .collect();
+            while gate.metric("portvakt_upstream_in_flight", &[]) < 2.0 {
+                thread::sleep(Duration::from_millis(5));
+            }
+            let answer = gate.send_sealed(&third, Protocol::Http2).unwrap();
+            check_error(limits, &answer, 503, "SYSTEM_ERROR", "overloaded");
+            assert_eq!(answer.header("retry-after"), Some("1"));
+            for first in first {
+                assert_eq!(first.join().unwrap(), 200);
+            }
+        });
+        assert_eq!(gate.upstream().take().len(), 2, "{limits}");
+        // It was not used: the very request passes once there is room.
+        let again = gate.send_sealed(&third, Protocol::Http1).unwrap();
+        assert_eq!(again.status, 200, "{}", again.reason());
+        assert_eq!(gate.metric("portvakt_upstream_in_flight", &[]), 0.0);
+    }
+}
+
+/// Whoever resets a payment at once makes no room for another one: the core has it still.
+//= ERR-4 refused
+#[test]
+fn a_request_that_is_reset_counts() {
+    let gate = busy("max_in_flight_per_tpp: 3");
+    let mut frames = Frames::open(&gate);
+    for request in 0..8 {
+        let stream = 2 * request + 1;
+        let sealed = gate.seal(&Call::payment());
+        let body = sealed.request.body.clone().unwrap();
+        let mut head = block(
+            &sealed,
+            &[&[0x04][..], &string(sealed.request.target.as_bytes())].concat(),
+        );
+        head.extend(crate::harness::field(
+            "content-length",
+            body.len().to_string().as_bytes(),
+        ));
+        frames.send(1, 0x4, stream, &head).unwrap();
+        frames.send(0, 0x1, stream, &body).unwrap();
+        thread::sleep(Duration::from_millis(60));
+        let _ = frames.send(3, 0, stream, &[0, 0, 0, 8]);
+    }
+    thread::sleep(THINKS);
+    assert_eq!(gate.upstream().take().len(), 3);
+}
+
+/// A probe is answered at once, whoever else connects to the control listener and waits.
+//= ERR-4 accepted
+#[test]
+fn probes_do_not_wait_for_silent_callers() {
+    let gate = Gate::start();
+    let half: [&[u8]; 3] = [
+        b"",
+        b"GET /readyz HTTP/1.1\r\nHost: ",
+        b"POST /psu/read HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{",
+    ];
+    for sent in half {
+        let mut silent = Vec::new();
+        for _ in 0..300 {
+            let mut stream = TcpStream::connect(gate.control_address()).unwrap();
+            stream.write_all(sent).unwrap();
+            silent.push(stream);
+        }
+        let watch = Stopwatch::start();
+        assert_eq!(gate.control("/readyz").status, 200);
+        let took = watch.elapsed();
+        // 100 ms, and what a machine adds that runs other tests.
+        assert!(took < Duration::from_millis(1_000), "{took:?}");
+        println!("a probe beside 300 connections took {took:?}");
+        // The oldest gave way.
+        let mut first = silent.remove(0);
+        first
+            .set_read_timeout(Some(Duration::from_secs(5)))
+            .unwrap();
+        assert!(matches!(first.read(&mut [0]), Ok(0) | Err(_)));
+    }
+}
+
+/// A process that may not open enough does not start, and says what is missing.
+//= ERR-4 refused
+#[test]
+fn too_few_descriptors() {
+    let gate = Gate::builder()
+        .listener("max_connections: 1000")
+        .for_program();
+    let start = |limit: u32| {
+        let program = gate.program();
+        let arguments: Vec<_> = program.get_args().collect();
+        Command::new("sh")
+            .args(["-c", &format!("ulimit -n {limit}; exec \"$0\" \"$@\"")])
+            .arg(program.get_program())
+            .args(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let refused = start(1_500).wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success());
+    assert!(
+        text.contains("1832 file descriptors are needed") && text.contains("may have 1500"),
+        "{text}"
+    );
+    let mut started = crate::harness::Program(start(1_900));
+    assert!(gate.is_up(&mut started.0));
+}
