@@ -1,7 +1,7 @@
 //! The places of the control listener's connections: a caller that says nothing does not keep another one waiting.
 //!
 //! Invariant: a new connection has a place at once. Where all are taken, the connection gives way that has been open for longest
-//! without a request that is being answered; where all have one, the oldest. Probes are so answered at once, whoever else
+//! without a request that is being answered; where all of the older half have one, the oldest. Probes are so answered at once, whoever else
 //! connects and waits.
 
 use std::{
@@ -41,7 +41,9 @@ impl Places {
     pub(super) fn take(self: &Arc<Self>) -> TakenPlace {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.len() >= self.most {
-            let silent = taken.iter().position(|place| place.is_silent());
+            // The newer half has had no time to be heard yet.
+            let older = taken.iter().take(self.most / 2);
+            let silent = older.into_iter().position(|place| place.is_silent());
             if let Some(place) = taken.remove(silent.unwrap_or_default()) {
                 place.leave.notify_one();
             }

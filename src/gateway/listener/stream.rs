@@ -26,7 +26,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf},
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf},
     net::TcpStream,
     time::timeout,
 };
@@ -63,6 +63,9 @@ pub(super) struct ClientStream {
     shared: Arc<Shared>,
     reading: Deadline<Awaited>,
     writing: Deadline<()>,
+    /// The refused client may go on sending until then, and has sent so much.
+    lingering: Deadline<()>,
+    lingered: usize,
     /// Nothing more is read.
     cut: Option<Cut>,
     _place: Place,
@@ -104,6 +107,8 @@ impl ClientStream {
             shared,
             reading: Deadline::new(),
             writing: Deadline::new(),
+            lingering: Deadline::new(),
+            lingered: 0,
             cut: None,
             _place: place,
         }
@@ -271,6 +276,23 @@ impl ClientStream {
         }
     }
 
+    /// Takes in what the client still sends, within bounds.
+    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut part = Vec::new();
+        while self.lingered < LINGER_BYTES {
+            match poll_part(&mut self.tls, context, &mut part) {
+                Poll::Ready(Ok(())) if !part.is_empty() => {
+                    self.lingered = self.lingered.saturating_add(part.len());
+                }
+                Poll::Pending if !self.lingering.is_over(context, (), LINGER) => {
+                    return Poll::Pending;
+                }
+                _ => break,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
     fn head_fault(&self) -> Option<HeadFault> {
         ClientConnection::in_digest(&self.client)?.head_fault()
     }
@@ -340,7 +362,11 @@ impl AsyncWrite for ClientStream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.tls).poll_shutdown(context);
-        self.sent(context, polled)
+        ready!(self.sent(context, polled))?;
+        match self.head_fault() {
+            Some(_) => self.poll_linger(context),
+            None => Poll::Ready(Ok(())),
+        }
     }
 }
 
@@ -348,21 +374,7 @@ impl AsyncWrite for ClientStream {
 impl Shutdown for ClientStream {
     async fn shutdown(&mut self) {
         // A client that is gone needs no goodbye.
-        let _ = timeout(GOODBYE, AsyncWriteExt::shutdown(&mut self.tls)).await;
-        if self.head_fault().is_none() {
-            return;
-        }
-        let lingering = async {
-            let mut bytes = [0; HELD_PART];
-            let mut taken = 0_usize;
-            while taken < LINGER_BYTES {
-                match self.tls.read(&mut bytes).await {
-                    Ok(count) if count > 0 => taken = taken.saturating_add(count),
-                    _ => return,
-                }
-            }
-        };
-        let _ = timeout(LINGER, lingering).await;
+        let _ = timeout(GOODBYE, AsyncWriteExt::shutdown(self)).await;
     }
 }
 

@@ -97,12 +97,13 @@ fn probes_do_not_wait_for_silent_callers() {
         // 100 ms, and what a machine adds that runs other tests.
         assert!(took < Duration::from_millis(1_000), "{took:?}");
         println!("a probe beside 300 connections took {took:?}");
-        // The oldest gave way.
-        let mut first = silent.remove(0);
-        first
-            .set_read_timeout(Some(Duration::from_secs(5)))
-            .unwrap();
-        assert!(matches!(first.read(&mut [0]), Ok(0) | Err(_)));
+        if !sent.starts_with(b"POST") {
+            // The oldest gave way.
+            let mut first = silent.remove(0);
+            let patience = Some(Duration::from_secs(5));
+            first.set_read_timeout(patience).unwrap();
+            assert!(matches!(first.read(&mut [0]), Ok(0) | Err(_)));
+        }
     }
 }
 
