@@ -9,7 +9,7 @@ use jiff::Zoned;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use portvakt::clock::Clock;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use std::path::Path;
 use uuid::Uuid;
 
@@ -104,15 +104,12 @@ impl Bank {
         &self,
         work: impl FnOnce(&Self) -> Result<T, E>,
     ) -> Result<T, E> {
-        let run = |sql| self.db.execute_batch(sql).map_err(BankFault::from);
-        run("BEGIN IMMEDIATE")?;
-        let done = work(self);
-        if done.is_ok() {
-            run("COMMIT")?;
-        } else {
-            run("ROLLBACK")?;
-        }
-        done
+        // Dropped without a commit, after an error or in a panic, it takes everything back.
+        let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate);
+        let transaction = transaction.map_err(BankFault::from)?;
+        let done = work(self)?;
+        transaction.commit().map_err(BankFault::from)?;
+        Ok(done)
     }
 
     /// The bank's time, in its own time zone.
@@ -185,6 +182,14 @@ pub(super) mod tests {
             Err(BankFault::TooLarge)
         });
         assert!(failed.is_err());
+        assert_eq!(bank.setting("a").unwrap(), None);
+        let panicked = std::panic::AssertUnwindSafe(|| {
+            bank.atomically(|bank| -> Result<(), BankFault> {
+                bank.set("a", "b")?;
+                panic!("in the middle")
+            })
+        });
+        assert!(std::panic::catch_unwind(panicked).is_err());
         assert_eq!(bank.setting("a").unwrap(), None);
         bank.atomically(|bank| bank.set("a", "b")).unwrap();
         assert_eq!(bank.setting("a").unwrap().as_deref(), Some("b"));
