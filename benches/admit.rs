@@ -17,7 +17,7 @@ mod warm;
 use criterion::{Criterion, criterion_group, criterion_main};
 use portvakt::{
     clock::{Stopwatch, Timestamp},
-    signing::{Asserter, AssertionKey},
+    signing::{AssertionKey, AssertionSigner},
 };
 use serde_json::{Map, Value, json};
 use std::{hint::black_box, time::Duration};
@@ -98,7 +98,7 @@ fn stages(name: &str, warm: &Warm) {
 fn assertion(criterion: &mut Criterion) {
     let folder = tempfile::tempdir().unwrap();
     let key = AssertionKey::read_or_make(&folder.path().join("key")).unwrap();
-    let asserter = Asserter::new(key, None, "portvakt", "core");
+    let asserter = AssertionSigner::new(key, None, "portvakt", "core");
     let facts: Map<String, Value> = (0..14)
         .map(|number| (format!("gateway-claim-{number}"), json!("x".repeat(20))))
         .collect();

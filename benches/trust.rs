@@ -16,8 +16,8 @@ use portvakt::development_pki as pki;
 use portvakt::{
     clock::{Clock, Stopwatch, Timestamp},
     trust::{
-        Anchors, Revocation, Slot, Trust,
-        revocation::{RevocationSettings, Standing},
+        Anchors, CertificateSlot, Revocation, Trust,
+        revocation::{RevocationSettings, RevocationStatus},
     },
 };
 use std::{hint::black_box, sync::Arc, time::Duration};
@@ -74,7 +74,7 @@ fn bench(criterion: &mut Criterion) {
 
     let mut group = criterion.benchmark_group("trust");
     let trust = world.trust(Some(&revocation));
-    let slot = Slot::default();
+    let slot = CertificateSlot::default();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
@@ -86,10 +86,10 @@ fn bench(criterion: &mut Criterion) {
     let signature = signer.sign_oneshot_to_vec(b"message").unwrap();
     let verified = identified.verify(b"message", &signature).unwrap();
     trust.keep(&verified, Some(&slot));
-    let warm = |slot: Option<&Slot>| {
+    let warm = |slot: Option<&CertificateSlot>| {
         let identified = trust.identify(black_box(&presented), slot, NOW).unwrap();
         let judged = revocation.standing(identified.certificate(), NOW);
-        assert_eq!(black_box(judged), Standing::Good);
+        assert_eq!(black_box(judged), RevocationStatus::Good);
     };
     runtime.block_on(async { warm(None) });
     group.bench_function("warm, in the connection's slot", |bencher| {

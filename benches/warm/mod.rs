@@ -35,7 +35,7 @@ use portvakt::{
     state::{Completion, Finish, Hash, PsuRef, StateSettings, StateStore},
     telemetry::{Finished, Handles, Telemetry},
     tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
-    trust::{Anchors, Certificate, Slot, Trust},
+    trust::{Anchors, Certificate, CertificateSlot, Trust},
 };
 use std::{hint::black_box, pin::pin, sync::Arc, time::Duration};
 use tempfile::TempDir;
@@ -54,7 +54,7 @@ pub(crate) struct Warm {
     kept: StateStore,
     /// The admission of the first round, where that is the only one.
     once: Option<Admitted>,
-    slot: Slot,
+    slot: CertificateSlot,
     clock: Clock,
     telemetry: Telemetry,
     handles: Handles,
@@ -113,7 +113,7 @@ impl Warm {
             links: Arc::new(links(&folder)),
             kept: kept(&folder),
             once: None,
-            slot: Slot::default(),
+            slot: CertificateSlot::default(),
             clock: Clock::standing(NOW),
             telemetry,
             handles,

@@ -14,7 +14,7 @@ use portvakt::{
     },
     telemetry::Finished,
     tools::tpp::SignedRequest,
-    trust::Slot,
+    trust::CertificateSlot,
 };
 use std::{cell::Cell, hint::black_box};
 
@@ -24,7 +24,7 @@ const CERTIFICATE: &str = "TPP-Signature-Certificate";
 pub(crate) struct Stranger<'a> {
     warm: &'a Warm,
     reason: Reason,
-    slot: Slot,
+    slot: CertificateSlot,
     requests: Vec<Sent>,
     turn: Cell<usize>,
 }
@@ -62,7 +62,7 @@ impl<'a> Stranger<'a> {
             requests: requests.collect(),
             warm,
             reason,
-            slot: Slot::default(),
+            slot: CertificateSlot::default(),
             turn: Cell::new(0),
         })
     }

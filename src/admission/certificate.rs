@@ -5,7 +5,8 @@ use crate::{
     clock::Timestamp,
     interface::{Fault, Reason, Refusal, headers},
     trust::{
-        Certificate, CertificateFault, Found, Identified, MAX_PRESENTED, Shown, Trust, Website,
+        Certificate, CertificateFault, CertificateLookup, ClientChain, IdentifiedCertificate,
+        MAX_PRESENTED, Qwac, Trust,
     },
 };
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use std::sync::Arc;
 #[must_use]
 #[derive(Debug)]
 pub struct Tpp {
-    identified: Identified,
-    website: Option<Arc<Website>>,
+    identified: IdentifiedCertificate,
+    qwac: Option<Arc<Qwac>>,
 }
 
 impl Tpp {
@@ -25,13 +26,13 @@ impl Tpp {
     }
 
     /// The certificate, and where it was found.
-    pub(super) const fn identified(&self) -> &Identified {
+    pub(super) const fn identified(&self) -> &IdentifiedCertificate {
         &self.identified
     }
 
     /// The certificate of the TLS connection, of the same TPP; `None` where none was shown (TLS-3).
-    pub const fn website(&self) -> Option<&Arc<Website>> {
-        self.website.as_ref()
+    pub const fn qwac(&self) -> Option<&Arc<Qwac>> {
+        self.qwac.as_ref()
     }
 }
 
@@ -53,29 +54,29 @@ pub(super) fn identify(
     }
     let found = trust.find(presented, head.slot, now);
     let identified = match found.map_err(|fault| refuse(&fault))? {
-        Found::Known(identified) => identified,
-        Found::Unproven(candidate) => {
+        CertificateLookup::Cached(identified) => identified,
+        CertificateLookup::Unproven(candidate) => {
             rates.chain(head.peer)?;
             let chained = candidate.chain(trust, now);
             chained.map_err(|fault| refuse(&fault))?
         }
     };
     let shown = head.client;
-    let website = shown.map(|shown| website(shown, identified.certificate(), trust, now));
+    let qwac = shown.map(|shown| qwac(shown, identified.certificate(), trust, now));
     Ok(Tpp {
-        website: website.transpose()?,
+        qwac: qwac.transpose()?,
         identified,
     })
 }
 
 /// TLS-3: a caller that shows a QWAC must sign as the TPP that the QWAC names.
-fn website(
-    shown: &Shown,
+fn qwac(
+    shown: &ClientChain,
     certificate: &Certificate,
     trust: &Trust,
     now: Timestamp,
-) -> Result<Arc<Website>, Refusal> {
-    let website = trust.website(shown, now).map_err(|fault| {
+) -> Result<Arc<Qwac>, Refusal> {
+    let qwac = trust.qwac(shown, now).map_err(|fault| {
         let text = match &fault {
             CertificateFault::Untrusted(_) => "it leads to no trust anchor".to_owned(),
             _ => said(&fault),
@@ -83,12 +84,12 @@ fn website(
         let text = format!("of the certificate of the TLS connection: {text}");
         Refusal::from(Fault::request(fault.reason(), text)).for_operator(fault.to_string())
     })?;
-    if website.tpp_id() == certificate.tpp_id() {
-        return Ok(website);
+    if qwac.tpp_id() == certificate.tpp_id() {
+        return Ok(qwac);
     }
     let text = format!(
         "the TLS connection is that of {}, and the signing certificate that of {}",
-        website.tpp_id(),
+        qwac.tpp_id(),
         certificate.tpp_id()
     );
     Err(Fault::request(Reason::CertificateIdentityMismatch, text).into())

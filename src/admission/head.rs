@@ -5,7 +5,7 @@ use crate::{
         Fault, Reason,
         headers::{self, Fields},
     },
-    trust::{Shown, Slot},
+    trust::{CertificateSlot, ClientChain},
 };
 use http::{HeaderMap, HeaderValue, Method, header};
 use std::net::SocketAddr;
@@ -26,9 +26,9 @@ pub struct Head<'a> {
     /// Who sent it.
     pub peer: Option<SocketAddr>,
     /// The last certificate of the connection that it came on.
-    pub slot: Option<&'a Slot>,
+    pub slot: Option<&'a CertificateSlot>,
     /// The certificate that the connection itself showed (TLS-3).
-    pub client: Option<&'a Shown>,
+    pub client: Option<&'a ClientChain>,
 }
 
 /// How a request was framed.

@@ -13,7 +13,7 @@ use crate::{
     },
     trust::{
         Registers, Roles,
-        register::{Listed, WhenStale},
+        register::{EbaListing, WhenStale},
     },
 };
 
@@ -90,7 +90,7 @@ const fn is_enough(registered: Roles, certified: Roles, needed: Role) -> bool {
     role::suffices(counted, needed)
 }
 
-fn what_is_said(roles: Roles, listed: Option<Listed>, country: &str) -> String {
+fn what_is_said(roles: Roles, listed: Option<EbaListing>, country: &str) -> String {
     match listed {
         _ if !roles.is_empty() => format!("it is registered as {roles} in {country}"),
         None => "it is in no register that the bank uses".to_owned(),

@@ -9,7 +9,7 @@ use crate::{
     interface::{Fault, Reason, Refusal, headers, operations::Operation},
     trust::{
         Revocation,
-        revocation::{Sources, Standing},
+        revocation::{ChainSources, RevocationStatus},
     },
 };
 
@@ -43,26 +43,26 @@ pub(super) async fn judge(
     revocation: &Revocation,
     now: Timestamp,
 ) -> Result<Unrevoked, Refusal> {
-    let website = async {
-        match tpp.website() {
-            Some(website) => standing(revocation, website.sources(), now).await,
-            None => Standing::Good,
+    let qwac = async {
+        match tpp.qwac() {
+            Some(qwac) => standing(revocation, qwac.sources(), now).await,
+            None => RevocationStatus::Good,
         }
     };
     // Both at once: a request waits for one fetch only (CRT-11).
     let own = standing(revocation, tpp.certificate().sources(), now);
-    let (own, website) = tokio::join!(own, website);
-    match own.worse(website) {
-        Standing::Good => Ok(Unrevoked { known: true }),
-        Standing::Revoked { depth, since } => Err(revoked(depth, since)),
+    let (own, qwac) = tokio::join!(own, qwac);
+    match own.worse(qwac) {
+        RevocationStatus::Good => Ok(Unrevoked { known: true }),
+        RevocationStatus::Revoked { depth, since } => Err(revoked(depth, since)),
         // Revoked by any source outweighs good by another, and `open` applies only once a fetch has failed: nobody passes before.
-        Standing::Awaited { depth } => {
+        RevocationStatus::Awaited { depth } => {
             let text = format!(
                 "a source that says whether the certificate at depth {depth} is revoked has not answered yet"
             );
             Err(Refusal::new(Reason::RevocationUnavailable).for_operator(text))
         }
-        Standing::Unknown { depth } => match policy.when_unknown(operation) {
+        RevocationStatus::Unknown { depth } => match policy.when_unknown(operation) {
             WhenUnknown::Open => {
                 revocation.let_pass();
                 Ok(Unrevoked { known: false })
@@ -77,10 +77,14 @@ pub(super) async fn judge(
 }
 
 /// A certificate that was judged by a trust with revocation has sources. One without is nothing that anybody vouches for.
-async fn standing(revocation: &Revocation, sources: Option<&Sources>, now: Timestamp) -> Standing {
+async fn standing(
+    revocation: &Revocation,
+    sources: Option<&ChainSources>,
+    now: Timestamp,
+) -> RevocationStatus {
     match sources {
         Some(sources) => revocation.judge(sources, now).await,
-        None => Standing::Unknown { depth: 0 },
+        None => RevocationStatus::Unknown { depth: 0 },
     }
 }
 

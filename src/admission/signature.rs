@@ -7,7 +7,7 @@ use crate::{
         headers::{self, encoded_word, signature::Signature},
         operations::Environment,
     },
-    trust::Verified,
+    trust::VerifiedSignature,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::HeaderValue;
@@ -220,7 +220,11 @@ fn append_in_lower_case(name: &str, text: &mut Vec<u8>) {
 }
 
 /// SIG-9: canonical base64, and the padding of PKCS#1 v1.5 checked strictly (SIG-5).
-fn verified(tpp: &Tpp, signature: &Signature<'_>, signing_string: &[u8]) -> Option<Verified> {
+fn verified(
+    tpp: &Tpp,
+    signature: &Signature<'_>,
+    signing_string: &[u8],
+) -> Option<VerifiedSignature> {
     let mut bytes = [0_u8; MAX_SIGNATURE];
     let length = STANDARD
         .decode_slice(signature.signature, &mut bytes)

@@ -21,7 +21,7 @@ use crate::{
         operations::{Catalogue, Environment, builtin},
     },
     sca::{Links, TokenKeys},
-    signing::{Asserter, AssertionKey},
+    signing::{AssertionKey, AssertionSigner},
     state::{Bind, PsuRef, StateSettings, StateStore},
     tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
     trust::{Anchors, Revocation, Trust, revocation::RevocationSettings},
@@ -290,7 +290,7 @@ fn nothing_is_believed_that_rests_on_an_observed_signature() {
 fn asserted(admitted: &Admitted) -> serde_json::Value {
     let folder = tempfile::tempdir().unwrap();
     let key = AssertionKey::read_or_make(&folder.path().join("key")).unwrap();
-    let asserter = Asserter::new(key, None, "bank", "core");
+    let asserter = AssertionSigner::new(key, None, "bank", "core");
     let mut head = forward::upstream_head(admitted, &"core".parse().unwrap()).unwrap();
     assertion::insert(&asserter, admitted, &mut head, NOW).unwrap();
     let token = head

@@ -16,7 +16,7 @@ use crate::admission::WhenUnknown;
 use crate::interface::operations::{Catalogue, Environment};
 use crate::private_file;
 use crate::trust::Revocation;
-use crate::trust::revocation::{Address, IssuerAddresses, Network, RevocationSettings};
+use crate::trust::revocation::{IssuerAddresses, Network, RevocationSettings, SourceUrl};
 
 /// How long what a source said is used after its nextUpdate, by default.
 const STALE: Duration = Duration::from_secs(3_600);
@@ -174,7 +174,7 @@ fn addresses_of(value: &Value<'_>, base: &Path) -> Option<IssuerAddresses> {
         ocsp.and_then(|value| address_or_none(&value)),
         crl.and_then(|value| address_or_none(&value)),
     );
-    let is_none = |of: &Option<Vec<Address>>| of.as_ref().is_some_and(Vec::is_empty);
+    let is_none = |of: &Option<Vec<SourceUrl>>| of.as_ref().is_some_and(Vec::is_empty);
     if is_none(&ocsp) && is_none(&crl) {
         value.fault("expected at least one of ocsp and crl to be asked");
     }
@@ -186,12 +186,12 @@ fn addresses_of(value: &Value<'_>, base: &Path) -> Option<IssuerAddresses> {
 }
 
 /// `none`: whatever the certificates name is not asked.
-fn address_or_none(value: &Value<'_>) -> Option<Vec<Address>> {
+fn address_or_none(value: &Value<'_>) -> Option<Vec<SourceUrl>> {
     let text = value.as_str()?;
     if text == "none" {
         return Some(Vec::new());
     }
-    let address = Address::configured(text).map(|address| vec![address]);
+    let address = SourceUrl::configured(text).map(|address| vec![address]);
     address.or_else(|| value.refuse("an http or https URL, without user and password, or none"))
 }
 

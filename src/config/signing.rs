@@ -9,7 +9,9 @@ use std::sync::Arc;
 use super::endpoints::identity;
 use super::section::Section;
 use super::value::Value;
-use crate::signing::{AnswerSigner, AnswerSigning, AssertionKey, AssertionSettings, KeyFault};
+use crate::signing::{
+    AnswerSigner, AnswerSigning, AssertionKey, AssertionKeyFault, AssertionSettings,
+};
 
 /// Whom assertions are for by default.
 const AUDIENCE: &str = "core";
@@ -73,7 +75,8 @@ enum Missing {
 fn key_file(value: &Value<'_>, base: &Path, missing: Missing) -> Option<PathBuf> {
     let path = value.path(base)?;
     match AssertionKey::read(&path) {
-        Err(KeyFault::File(fault)) if fault.is_missing() && missing == Missing::IsMade => {}
+        Err(AssertionKeyFault::File(fault)) if fault.is_missing() && missing == Missing::IsMade => {
+        }
         Err(fault) => {
             value.fault(format!("{}: {fault}", path.display()));
             return None;

@@ -31,7 +31,7 @@ pub use reload::Reload;
 use crate::{
     clock::Clock,
     in_use::{Current, InUse},
-    signing::Asserter,
+    signing::AssertionSigner,
     state::StateStore,
     telemetry::Telemetry,
 };
@@ -67,7 +67,7 @@ pub struct ControlContext {
     /// ERR-1's `system`.
     pub system: String,
     /// What signs the core's assertions, where there are any: its public keys are shown here (FWD-1).
-    pub asserter: Option<Arc<Asserter>>,
+    pub asserter: Option<Arc<AssertionSigner>>,
     /// Where state is kept.
     pub kept: Arc<StateStore>,
     /// The gateway's time.

@@ -7,7 +7,7 @@ use crate::{
     admission::{Admitted, Grant},
     clock::Timestamp,
     interface::headers::{self, Header},
-    signing::Asserter,
+    signing::AssertionSigner,
 };
 use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -33,7 +33,7 @@ const BOUND: [&Header; 3] = [
 /// # Errors
 /// The machine gives no random numbers.
 pub(crate) fn insert(
-    asserter: &Asserter,
+    asserter: &AssertionSigner,
     admitted: &Admitted,
     head: &mut RequestHeader,
     now: Timestamp,

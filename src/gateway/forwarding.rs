@@ -21,7 +21,7 @@ use crate::{
     clock::Clock,
     config,
     interface::{QuotaLeft, Reason, Refusal},
-    signing::{AnswerSigning, Asserter},
+    signing::{AnswerSigning, AssertionSigner},
     state::StateStore,
     telemetry::Telemetry,
 };
@@ -69,7 +69,7 @@ impl Forwarder {
     pub(super) fn new(
         settings: &config::Upstream,
         answer_timeout: Duration,
-        asserter: Option<Arc<Asserter>>,
+        asserter: Option<Arc<AssertionSigner>>,
         signing: Option<AnswerSigning>,
         kept: Arc<StateStore>,
         clock: Clock,

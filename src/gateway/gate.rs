@@ -21,7 +21,7 @@ use crate::{
         Reason, Refusal,
         headers::{self, RequestId},
     },
-    signing::{AnswerSigning, Asserter},
+    signing::{AnswerSigning, AssertionSigner},
     state::StateStore,
     telemetry::Telemetry,
 };
@@ -74,7 +74,7 @@ pub(super) struct GateSettings {
     /// Where admitted requests go.
     pub(super) upstream: config::Upstream,
     /// Signs the core's assertions (FWD-1), where there are any.
-    pub(super) asserter: Option<Arc<Asserter>>,
+    pub(super) asserter: Option<Arc<AssertionSigner>>,
     /// Signs answers (SIG-12), where they are signed.
     pub(super) response_signing: Option<AnswerSigning>,
 }

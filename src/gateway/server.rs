@@ -15,7 +15,7 @@ use crate::{
     control::{self, ControlContext, Reload},
     in_use::{Current, InUse},
     sca::KeyFault,
-    signing::{self, Asserter, AssertionSettings},
+    signing::{self, AssertionSettings, AssertionSigner},
     state::{OpenFault, StateStore},
     telemetry::Telemetry,
 };
@@ -63,7 +63,7 @@ pub enum StartFault {
     TokenKeys(PathBuf, KeyFault),
     /// The key of assertions cannot be used or made (FWD-1).
     #[error("the key of assertions {0}: {1}")]
-    AssertionKey(PathBuf, signing::KeyFault),
+    AssertionKey(PathBuf, signing::AssertionKeyFault),
     /// The process may have too few file descriptors.
     #[error("{0}")]
     Descriptors(DescriptorFault),
@@ -270,7 +270,7 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
 fn asserter(
     settings: Option<&AssertionSettings>,
     system: &str,
-) -> Result<Option<Arc<Asserter>>, StartFault> {
+) -> Result<Option<Arc<AssertionSigner>>, StartFault> {
     let asserter = settings.map(|settings| settings.asserter(system).map(Arc::new));
     let asserter = asserter.transpose();
     asserter.map_err(|(path, fault)| StartFault::AssertionKey(path, fault))

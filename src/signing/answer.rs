@@ -34,7 +34,7 @@ pub struct AnswerSigner {
 /// The key cannot sign answers, or its certificate cannot be named in a keyId.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct UnfitKey(&'static str);
+pub struct AnswerKeyFault(&'static str);
 
 /// Equal where the certificate is: the key is the one that fits it.
 impl PartialEq for AnswerSigner {
@@ -48,11 +48,11 @@ impl AnswerSigner {
     ///
     /// # Errors
     /// The key is not RSA, or the certificate's issuer cannot be written.
-    pub fn new(identity: &CertifiedKey) -> Result<Self, UnfitKey> {
+    pub fn new(identity: &CertifiedKey) -> Result<Self, AnswerKeyFault> {
         let key = identity
             .key
             .choose_scheme(&[SignatureScheme::RSA_PKCS1_SHA256]);
-        let key = key.ok_or(UnfitKey(
+        let key = key.ok_or(AnswerKeyFault(
             "answers are signed with rsa-sha256, and this is no RSA key (SIG-5)",
         ))?;
         let certificate = identity.cert.first().map(|der| der.as_ref());
@@ -63,7 +63,7 @@ impl AnswerSigner {
                     key_id(der)?,
                 ))
             })
-            .ok_or(UnfitKey(
+            .ok_or(AnswerKeyFault(
                 "its certificate's issuer cannot be written in a keyId (SIG-4)",
             ))?;
         Ok(Self {

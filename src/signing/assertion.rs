@@ -1,7 +1,7 @@
 //! The assertion (FWD-1): what the gateway established of one request, as a JSON Web Token that the core can check by
 //! itself, so that it need not trust everything that can reach it.
 
-use super::key::{AssertionKey, KeyFault};
+use super::key::{AssertionKey, AssertionKeyFault};
 use crate::clock::Timestamp;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
@@ -26,7 +26,7 @@ impl AssertionSettings {
     ///
     /// # Errors
     /// The file that cannot be used, and why.
-    pub fn asserter(&self, system: &str) -> Result<Asserter, (PathBuf, KeyFault)> {
+    pub fn asserter(&self, system: &str) -> Result<AssertionSigner, (PathBuf, AssertionKeyFault)> {
         let named = |path: &PathBuf| {
             let path = path.clone();
             move |fault| (path, fault)
@@ -35,7 +35,7 @@ impl AssertionSettings {
         let previous = self.previous.as_ref();
         let previous =
             previous.map(|path| AssertionKey::read(path).map_err(|fault| (path.clone(), fault)));
-        Ok(Asserter::new(
+        Ok(AssertionSigner::new(
             key,
             previous.transpose()?.as_ref(),
             system,
@@ -46,7 +46,7 @@ impl AssertionSettings {
 
 /// What signs assertions.
 #[derive(Debug)]
-pub struct Asserter {
+pub struct AssertionSigner {
     key: AssertionKey,
     header: String,
     issuer: String,
@@ -54,7 +54,7 @@ pub struct Asserter {
     published: String,
 }
 
-impl Asserter {
+impl AssertionSigner {
     /// Signs with `key`, and publishes `previous` too.
     pub fn new(
         key: AssertionKey,

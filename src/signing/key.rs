@@ -33,7 +33,7 @@ pub struct AssertionKey {
 
 /// Why a key file cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum KeyFault {
+pub enum AssertionKeyFault {
     /// The file cannot be read or made.
     #[error(transparent)]
     File(#[from] private_file::Fault),
@@ -52,7 +52,7 @@ impl AssertionKey {
     ///
     /// # Errors
     /// Why it cannot be used.
-    pub fn read(path: &Path) -> Result<Self, KeyFault> {
+    pub fn read(path: &Path) -> Result<Self, AssertionKeyFault> {
         Self::from_pem(&private_file::read(path, MAX_FILE)?)
     }
 
@@ -61,7 +61,7 @@ impl AssertionKey {
     ///
     /// # Errors
     /// Why it cannot be used or made.
-    pub fn read_or_make(path: &Path) -> Result<Self, KeyFault> {
+    pub fn read_or_make(path: &Path) -> Result<Self, AssertionKeyFault> {
         Self::from_pem(&private_file::read_or_make(path, MAX_FILE, new_pem)?)
     }
 
@@ -83,9 +83,10 @@ impl AssertionKey {
         self.pair.sign(&SystemRandom::new(), message).ok()
     }
 
-    fn from_pem(pem: &[u8]) -> Result<Self, KeyFault> {
-        let key = PrivatePkcs8KeyDer::from_pem_slice(pem).map_err(|_| KeyFault::NotAKey)?;
-        Self::from_pkcs8(key.secret_pkcs8_der()).ok_or(KeyFault::NotAKey)
+    fn from_pem(pem: &[u8]) -> Result<Self, AssertionKeyFault> {
+        let key =
+            PrivatePkcs8KeyDer::from_pem_slice(pem).map_err(|_| AssertionKeyFault::NotAKey)?;
+        Self::from_pkcs8(key.secret_pkcs8_der()).ok_or(AssertionKeyFault::NotAKey)
     }
 
     fn from_pkcs8(der: &[u8]) -> Option<Self> {
@@ -111,10 +112,10 @@ impl fmt::Debug for AssertionKey {
 }
 
 /// A new key in PEM (RFC 7468).
-fn new_pem() -> Result<String, KeyFault> {
+fn new_pem() -> Result<String, AssertionKeyFault> {
     let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING);
     let der = pair.and_then(|pair| pair.to_pkcs8v1());
-    let base64 = BASE64_STANDARD.encode(der.map_err(|_| KeyFault::Random)?);
+    let base64 = BASE64_STANDARD.encode(der.map_err(|_| AssertionKeyFault::Random)?);
     let mut pem = String::from("-----BEGIN PRIVATE KEY-----\n");
     let mut rest = base64.as_str();
     while !rest.is_empty() {
@@ -164,7 +165,10 @@ mod tests {
     fn what_is_no_key_of_its_owner_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("assertion.key");
-        assert!(matches!(AssertionKey::read(&path), Err(KeyFault::File(_))));
+        assert!(matches!(
+            AssertionKey::read(&path),
+            Err(AssertionKeyFault::File(_))
+        ));
         let p384 = openssl::ec::EcGroup::from_curve_name(openssl::nid::Nid::SECP384R1).unwrap();
         let p384 = openssl::ec::EcKey::generate(&p384).unwrap();
         let p384 = openssl::pkey::PKey::from_ec_key(p384).unwrap();
@@ -172,7 +176,10 @@ mod tests {
         for content in [b"".as_slice(), b"x", &[0xff; 9_000], &p384] {
             fs::write(&path, content).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-            assert!(matches!(AssertionKey::read(&path), Err(KeyFault::NotAKey)));
+            assert!(matches!(
+                AssertionKey::read(&path),
+                Err(AssertionKeyFault::NotAKey)
+            ));
         }
         fs::write(&path, new_pem().unwrap()).unwrap();
         for (mode, fits) in [(0o600, true), (0o640, false)] {

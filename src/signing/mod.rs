@@ -13,6 +13,6 @@ mod assertion;
 // Digest and Signature of an answer.
 mod answer;
 
-pub use answer::{AnswerSigner, AnswerSigning, UnfitKey};
-pub use assertion::{Asserter, AssertionSettings};
-pub use key::{AssertionKey, KeyFault};
+pub use answer::{AnswerKeyFault, AnswerSigner, AnswerSigning};
+pub use assertion::{AssertionSettings, AssertionSigner};
+pub use key::{AssertionKey, AssertionKeyFault};

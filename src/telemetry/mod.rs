@@ -21,7 +21,7 @@ use crate::{
     clock::Timestamp,
     interface::{headers::RequestId, operations::Catalogue},
     state::Counters,
-    trust::{Registers, Seen, revocation::Counters as RevocationCounters},
+    trust::{Registers, VerifiedCertificates, revocation::Counters as RevocationCounters},
 };
 use access::AccessLog;
 use edge::EdgeMetrics;
@@ -56,7 +56,7 @@ pub struct ConfigurationFacts<'a> {
     /// When certificates end: the listener's own, and of each set of anchors the one that ends first.
     pub ends: Vec<(&'static str, Timestamp)>,
     /// The certificates of TPPs by which a signature has verified.
-    pub seen: Seen,
+    pub seen: VerifiedCertificates,
     /// The registers; none where they are not checked.
     pub registers: Option<&'a Registers>,
     /// The counters of revocation; none where it is not checked.

@@ -3,7 +3,7 @@
 //! The gateway's own reader decides (CRT-1); what only a file can have, and a header cannot, is noted. A private key
 //! that stands beside the certificate is never looked at.
 
-use crate::trust::decode::Presented;
+use crate::trust::decode::PresentedCertificates;
 use crate::trust::{CertificateFault, decode};
 
 /// What every block of PEM begins with, whatever it holds.
@@ -16,14 +16,16 @@ const NAME: &[u8] = b"tpp-signature-certificate:";
 ///
 /// # Errors
 /// [`CertificateFault::Malformed`].
-pub(super) fn read(file: &[u8]) -> Result<(Presented, Vec<&'static str>), CertificateFault> {
+pub(super) fn read(
+    file: &[u8],
+) -> Result<(PresentedCertificates, Vec<&'static str>), CertificateFault> {
     let mut notes = Vec::new();
     // DER starts with a SEQUENCE whose length takes two bytes; no base64 and no PEM has such bytes.
     if file.starts_with(&[0x30, 0x82]) {
         notes.push("the file is DER; the header takes its base64");
         let leaf = file.to_vec();
         return Ok((
-            Presented {
+            PresentedCertificates {
                 leaf,
                 pool: Vec::new(),
             },

@@ -5,11 +5,11 @@
 //! role are judged on every request.
 
 use super::{
-    Candidate, CertificateFault, Trust, chain,
-    decode::Presented,
+    CandidateCertificate, CertificateFault, Trust, chain,
+    decode::PresentedCertificates,
     judgement,
     name::Name,
-    revocation::Sources,
+    revocation::ChainSources,
     tolerance::{Tolerance, Tolerances, Tolerated},
 };
 use crate::clock::Timestamp;
@@ -43,7 +43,7 @@ pub struct Certificate {
     /// Of every member of the chain.
     validity: Vec<Validity>,
     /// Where its revocation, and that of those above it, is known from; `None` where it is not checked.
-    sources: Option<Sources>,
+    sources: Option<ChainSources>,
     /// The first spelling of keyId's issuer that named this one: the next time, comparing bytes is enough.
     spelling: OnceLock<Box<[u8]>>,
     /// What the core is told of it (FWD-1), once that was written.
@@ -69,11 +69,11 @@ impl Validity {
 impl Certificate {
     /// Judges a candidate by the anchors.
     pub(super) fn judge(
-        candidate: Candidate,
+        candidate: CandidateCertificate,
         trust: &Trust,
         now: Timestamp,
     ) -> Result<Self, CertificateFault> {
-        let Presented { leaf, pool } = &candidate.certificates;
+        let PresentedCertificates { leaf, pool } = &candidate.certificates;
         let members = trust.anchors.members(leaf, pool, now)?;
         let validity = chain::validity(&members)?;
         judgement::validity(&validity, now)?;
@@ -177,7 +177,7 @@ impl Certificate {
     }
 
     /// Where its revocation is known from.
-    pub(crate) const fn sources(&self) -> Option<&Sources> {
+    pub(crate) const fn sources(&self) -> Option<&ChainSources> {
         self.sources.as_ref()
     }
 

@@ -36,7 +36,7 @@ pub struct Anchors {
     intermediates: Vec<X509>,
     first_end: Option<Timestamp>,
     /// Those that are valid at the moment that was asked for last.
-    valid: Mutex<Option<Arc<Valid>>>,
+    valid: Mutex<Option<Arc<ValidAnchors>>>,
     /// All of them by subject (DER), where several have the same: a CA's certificates with different keys, most often.
     namesakes: HashMap<Vec<u8>, Vec<X509>>,
 }
@@ -86,15 +86,15 @@ impl Anchors {
         let others = all.iter().filter(|other| !has_key_of(other, issuer));
         others
             .filter_map(|other| {
-                let way = self.members(&other.to_der().ok()?, &[], now).ok()?;
-                let valid = validity(&way).ok()?;
-                let end = way.last().zip(anchor).is_some_and(|(end, anchor)| {
+                let path = self.members(&other.to_der().ok()?, &[], now).ok()?;
+                let valid = validity(&path).ok()?;
+                let end = path.last().zip(anchor).is_some_and(|(end, anchor)| {
                     let same = end.subject_name().try_cmp(anchor.subject_name());
                     same.is_ok_and(Ordering::is_eq)
                 });
                 let holds = end && valid.iter().all(|member| member.contains(now));
-                let way = way.iter().map(|member| member.to_der().ok());
-                way.collect::<Option<_>>().filter(|_| holds)
+                let path = path.iter().map(|member| member.to_der().ok());
+                path.collect::<Option<_>>().filter(|_| holds)
             })
             .collect()
     }
@@ -126,17 +126,17 @@ impl Anchors {
         pool: &[Vec<u8>],
         now: Timestamp,
     ) -> Result<Vec<X509>, CertificateFault> {
-        let way = self.way(leaf, pool, now)?;
-        way.fault.map_or(Ok(way.members), Err)
+        let path = self.path(leaf, pool, now)?;
+        path.fault.map_or(Ok(path.members), Err)
     }
 
     /// The same, with the members, and as far as it can be built where it leads to no anchor.
-    pub(crate) fn way(
+    pub(crate) fn path(
         &self,
         leaf: &[u8],
         pool: &[Vec<u8>],
         now: Timestamp,
-    ) -> Result<Way, CertificateFault> {
+    ) -> Result<CertificationPath, CertificateFault> {
         let unreadable =
             |_| CertificateFault::Malformed("it is not a DER certificate that OpenSSL reads");
         let leaf = X509::from_der(leaf).map_err(unreadable)?;
@@ -149,41 +149,41 @@ impl Anchors {
         let valid: Vec<&X509> = all.iter().copied().filter(is_valid).collect();
         // OpenSSL takes the first issuer that fits by its name, however it ends: those that are not valid are no choice.
         let anchors = self.valid(now).map_err(failed)?;
-        let way = verify(&anchors.store, &leaf, &valid)?;
-        if way.fault.is_none() {
-            return Ok(way);
+        let path = verify(&anchors.store, &leaf, &valid)?;
+        if path.fault.is_none() {
+            return Ok(path);
         }
         if let Some(other) = Search::new(&anchors.anchors, &valid).find(&leaf)? {
             return Ok(other);
         }
         // Where every one is valid, another look would find the same.
         if anchors.anchors.len() == self.anchors.len() && valid.len() == all.len() {
-            return Ok(way);
+            return Ok(path);
         }
         verify(&self.store, &leaf, &all)
     }
 
     /// The anchors that are valid at a moment. They are kept as long as they are the same: a list has hundreds.
-    fn valid(&self, now: Timestamp) -> Result<Arc<Valid>, ErrorStack> {
+    fn valid(&self, now: Timestamp) -> Result<Arc<ValidAnchors>, ErrorStack> {
         let mut kept = self.valid.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(valid) = kept.as_ref().filter(|valid| valid.during.contains(now)) {
             return Ok(Arc::clone(valid));
         }
-        let valid = Arc::new(Valid::at(&self.anchors, now)?);
+        let valid = Arc::new(ValidAnchors::at(&self.anchors, now)?);
         *kept = Some(Arc::clone(&valid));
         Ok(valid)
     }
 }
 
 /// The anchors that are valid at a moment.
-struct Valid {
+struct ValidAnchors {
     /// While they are the same.
     during: Validity,
     store: X509Store,
     anchors: Vec<X509>,
 }
 
-impl Valid {
+impl ValidAnchors {
     fn at(all: &[X509], now: Timestamp) -> Result<Self, ErrorStack> {
         let mut during = Validity {
             not_before: Timestamp::from_unix(0),
@@ -233,7 +233,7 @@ pub(super) fn verify(
     store: &X509Store,
     leaf: &X509Ref,
     pool: &[&X509],
-) -> Result<Way, CertificateFault> {
+) -> Result<CertificationPath, CertificateFault> {
     let mut untrusted = Stack::new().map_err(failed)?;
     for certificate in pool {
         untrusted.push((*certificate).clone()).map_err(failed)?;
@@ -257,7 +257,7 @@ pub(super) fn verify(
             .is_empty()
             .then(|| CertificateFault::Untrusted("OpenSSL gave no chain".into()))
     });
-    Ok(Way { members, fault })
+    Ok(CertificationPath { members, fault })
 }
 
 pub(super) fn failed(error: ErrorStack) -> CertificateFault {
@@ -289,14 +289,14 @@ fn namesakes<'a>(
 }
 
 /// A certificate, and those above it as far as they were found.
-pub(crate) struct Way {
+pub(crate) struct CertificationPath {
     /// The certificate itself first.
     pub(crate) members: Vec<X509>,
     /// Why it leads to no anchor, or not by the rules.
     pub(crate) fault: Option<CertificateFault>,
 }
 
-impl Way {
+impl CertificationPath {
     /// When each member is valid.
     pub(crate) fn validity(&self) -> Result<Vec<Validity>, CertificateFault> {
         validity(&self.members)

@@ -25,7 +25,7 @@ const END_IN_FORM: &[u8] = b"-----END+CERTIFICATE-----";
 
 /// What the header holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Presented {
+pub struct PresentedCertificates {
     /// The TPP's certificate, DER.
     pub leaf: Vec<u8>,
     /// Certificates that came with it, DER: nobody vouches for them.
@@ -36,7 +36,7 @@ pub struct Presented {
 ///
 /// # Errors
 /// [`CertificateFault::Malformed`].
-pub fn decode(value: &[u8]) -> Result<Presented, CertificateFault> {
+pub fn decode(value: &[u8]) -> Result<PresentedCertificates, CertificateFault> {
     let value: Cow<'_, [u8]> = if value.contains(&b'%') {
         as_armour(percent_decode(value).collect()).into()
     } else {
@@ -51,7 +51,7 @@ pub fn decode(value: &[u8]) -> Result<Presented, CertificateFault> {
     if is_pem(&bytes) {
         decode_pem(&bytes)
     } else {
-        Ok(Presented {
+        Ok(PresentedCertificates {
             leaf: bytes,
             pool: Vec::new(),
         })
@@ -76,7 +76,7 @@ fn is_pem(text: &[u8]) -> bool {
     memmem::find(text, BEGIN).is_some()
 }
 
-fn decode_pem(text: &[u8]) -> Result<Presented, CertificateFault> {
+fn decode_pem(text: &[u8]) -> Result<PresentedCertificates, CertificateFault> {
     let (mut certificates, mut rest) = (Vec::new(), text);
     while let Some((around, after)) = split(rest, BEGIN) {
         is_short(around)?;
@@ -101,7 +101,7 @@ fn decode_pem(text: &[u8]) -> Result<Presented, CertificateFault> {
     let leaf = certificates.next().ok_or(CertificateFault::Malformed(
         "the PEM text holds no certificate",
     ))?;
-    Ok(Presented {
+    Ok(PresentedCertificates {
         leaf,
         pool: certificates.collect(),
     })
@@ -159,7 +159,7 @@ mod tests {
         for spelling in spellings {
             assert_eq!(
                 decode(spelling.as_bytes()),
-                Ok(Presented {
+                Ok(PresentedCertificates {
                     leaf: DER.to_vec(),
                     pool: vec![]
                 }),

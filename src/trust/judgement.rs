@@ -7,7 +7,7 @@
 use super::{
     CertificateFault, Validity,
     name::Name,
-    qc::{self, CertificateTypes, Psd2, Statements},
+    qc::{self, CertificateTypes, Psd2Statement, QcStatements},
     tolerance::{Tolerance, Tolerated},
 };
 use crate::clock::Timestamp;
@@ -98,7 +98,7 @@ pub(crate) fn validity(members: &[Validity], now: Timestamp) -> Result<(), Certi
 /// CRT-3, CRT-4: the QcStatements are there and can be read.
 pub(crate) fn statements(
     certificate: &X509Certificate<'_>,
-) -> Result<Statements, CertificateFault> {
+) -> Result<QcStatements, CertificateFault> {
     statements_by(
         certificate,
         &mut Tolerance::of(super::CertificatePolicy::Strict),
@@ -109,19 +109,19 @@ pub(crate) fn statements(
 pub(crate) fn statements_by(
     certificate: &X509Certificate<'_>,
     tolerance: &mut Tolerance,
-) -> Result<Statements, CertificateFault> {
+) -> Result<QcStatements, CertificateFault> {
     let extension = certificate
         .extensions()
         .iter()
         .find(|extension| extension.oid.to_id_string() == qc::EXTENSION);
     extension.map_or(
         Err(CertificateFault::WrongType("it has no QcStatements")),
-        |extension| Statements::parse_by(extension.value, tolerance),
+        |extension| QcStatements::parse_by(extension.value, tolerance),
     )
 }
 
 /// CRT-3: QcCompliance.
-pub(crate) const fn qualified(statements: &Statements) -> Result<(), CertificateFault> {
+pub(crate) const fn qualified(statements: &QcStatements) -> Result<(), CertificateFault> {
     if statements.qualified {
         Ok(())
     } else {
@@ -131,7 +131,7 @@ pub(crate) const fn qualified(statements: &Statements) -> Result<(), Certificate
 
 /// CRT-3: QcType eseal or web, of those that are accepted. A certificate of both types passes as either.
 pub(crate) const fn qc_type(
-    statements: &Statements,
+    statements: &QcStatements,
     accepted: CertificateTypes,
 ) -> Result<(), CertificateFault> {
     if statements.eseal && accepted.eseal || statements.web && accepted.web {
@@ -147,7 +147,7 @@ pub(crate) const fn qc_type(
 }
 
 /// TLS-3: QcType web.
-pub(crate) const fn web(statements: &Statements) -> Result<(), CertificateFault> {
+pub(crate) const fn web(statements: &QcStatements) -> Result<(), CertificateFault> {
     if statements.web {
         Ok(())
     } else {
@@ -172,7 +172,7 @@ pub(crate) fn key_usage(certificate: &X509Certificate<'_>) -> Result<(), Certifi
 }
 
 /// CRT-4: the PSD2 statement is there.
-pub(crate) fn psd2(statements: &Statements) -> Result<&Psd2, CertificateFault> {
+pub(crate) fn psd2(statements: &QcStatements) -> Result<&Psd2Statement, CertificateFault> {
     statements
         .psd2
         .as_ref()
@@ -181,9 +181,9 @@ pub(crate) fn psd2(statements: &Statements) -> Result<&Psd2, CertificateFault> {
 
 /// CRT-4: the PSD2 statement, whole, or with the faults that a policy lets pass.
 pub(crate) fn psd2_by(
-    statements: &Statements,
+    statements: &QcStatements,
     tolerance: &mut Tolerance,
-) -> Result<Psd2, CertificateFault> {
+) -> Result<Psd2Statement, CertificateFault> {
     let psd2 = psd2(statements)?;
     roles(psd2).or_else(|fault| tolerance.allows(Tolerated::RolesEmpty).ok_or(fault))?;
     authority(psd2).or_else(|fault| tolerance.allows(Tolerated::NcaIdMalformed).ok_or(fault))?;
@@ -191,7 +191,7 @@ pub(crate) fn psd2_by(
 }
 
 /// CRT-4: it names a role.
-pub(crate) const fn roles(psd2: &Psd2) -> Result<(), CertificateFault> {
+pub(crate) const fn roles(psd2: &Psd2Statement) -> Result<(), CertificateFault> {
     if psd2.roles.is_empty() {
         Err(CertificateFault::NotPsd2("its PSD2 statement has no role"))
     } else {
@@ -200,7 +200,7 @@ pub(crate) const fn roles(psd2: &Psd2) -> Result<(), CertificateFault> {
 }
 
 /// CRT-4: it names its authority as ETSI TS 119 495 has it, `<country>-<NCA>`.
-pub(crate) fn authority(psd2: &Psd2) -> Result<(), CertificateFault> {
+pub(crate) fn authority(psd2: &Psd2Statement) -> Result<(), CertificateFault> {
     match psd2.nca_id.split_once('-') {
         Some((country, nca)) if is_authority(country, nca) => Ok(()),
         _ => Err(CertificateFault::NotPsd2(

@@ -31,26 +31,29 @@ pub mod register;
 pub(crate) mod judgement;
 
 // Which certificates are kept ready, and what keeps them (CRT-12).
-mod known;
+mod cache;
 
 // What a certificate says.
 pub mod certificate;
 
 // The certificate of the TLS connection (TLS-3).
-pub mod website;
+pub mod qwac;
 
+pub use cache::{
+    CandidateCertificate, CertificateLookup, CertificateSlot, IdentifiedCertificate,
+    VerifiedCertificates, VerifiedSignature,
+};
 pub use certificate::{Certificate, Roles, Validity};
 pub use chain::Anchors;
 pub(crate) use chain::end_of;
-pub use known::{Candidate, Found, Identified, Seen, Slot, Verified};
 pub use qc::CertificateTypes;
+pub use qwac::{ClientChain, Qwac};
 pub use register::Registers;
 pub use revocation::Revocation;
 pub use tolerance::{CertificatePolicy, Tolerated};
-pub use website::{Shown, Website};
 
 use crate::{clock::Timestamp, interface::Reason};
-use known::Known;
+use cache::CertificateCache;
 use openssl::x509::{X509, X509Ref};
 use std::sync::{
     Arc,
@@ -110,7 +113,7 @@ pub struct Trust {
     policy: CertificatePolicy,
     types: CertificateTypes,
     revocation: Option<Arc<Revocation>>,
-    known: Known,
+    cache: CertificateCache,
     /// Tells certificates that were judged by these anchors from those of a Trust before a reload (CRT-12).
     generation: u64,
 }
@@ -125,7 +128,7 @@ impl Trust {
             policy: CertificatePolicy::Strict,
             types: CertificateTypes::default(),
             revocation: None,
-            known: Known::new(),
+            cache: CertificateCache::new(),
             generation: GENERATION.fetch_add(1, Ordering::Relaxed),
         }
     }
@@ -172,8 +175,8 @@ impl Trust {
     }
 
     /// The certificates of TPPs whose signature verified, now and later.
-    pub fn seen(&self) -> Seen {
-        Seen(self.known.clone())
+    pub fn seen(&self) -> VerifiedCertificates {
+        VerifiedCertificates(self.cache.clone())
     }
 
     /// The anchors, and none of what was remembered by them.
@@ -189,24 +192,33 @@ impl Trust {
     pub fn find(
         &self,
         presented: &[u8],
-        slot: Option<&Slot>,
+        slot: Option<&CertificateSlot>,
         now: Timestamp,
-    ) -> Result<Found, CertificateFault> {
+    ) -> Result<CertificateLookup, CertificateFault> {
         if let Some(certificate) = slot.and_then(|slot| slot.get(presented, self.generation))
             && certificate.judge_validity(now).is_ok()
         {
-            return Ok(Found::Known(Identified::in_slot(certificate)));
+            return Ok(CertificateLookup::Cached(IdentifiedCertificate::in_slot(
+                certificate,
+            )));
         }
         if presented.len() > MAX_PRESENTED {
             return Err(CertificateFault::Malformed("it is longer than 16 KiB"));
         }
-        if let Some(certificate) = self.known.spelled(presented, now) {
-            return Ok(Found::Known(Identified::spelled(certificate, presented)));
+        if let Some(certificate) = self.cache.spelled(presented, now) {
+            return Ok(CertificateLookup::Cached(IdentifiedCertificate::spelled(
+                certificate,
+                presented,
+            )));
         }
         let certificates = decode::decode(presented)?;
-        match self.known.find(&certificates, now)? {
-            Ok(certificate) => Ok(Found::Known(Identified::known(certificate, presented))),
-            Err(digests) => Candidate::read(presented, certificates, digests).map(Found::Unproven),
+        match self.cache.find(&certificates, now)? {
+            Ok(certificate) => Ok(CertificateLookup::Cached(IdentifiedCertificate::known(
+                certificate,
+                presented,
+            ))),
+            Err(digests) => CandidateCertificate::read(presented, certificates, digests)
+                .map(CertificateLookup::Unproven),
         }
     }
 
@@ -217,26 +229,26 @@ impl Trust {
     pub fn identify(
         &self,
         presented: &[u8],
-        slot: Option<&Slot>,
+        slot: Option<&CertificateSlot>,
         now: Timestamp,
-    ) -> Result<Identified, CertificateFault> {
+    ) -> Result<IdentifiedCertificate, CertificateFault> {
         match self.find(presented, slot, now)? {
-            Found::Known(identified) => Ok(identified),
-            Found::Unproven(candidate) => candidate.chain(self, now),
+            CertificateLookup::Cached(identified) => Ok(identified),
+            CertificateLookup::Unproven(candidate) => candidate.chain(self, now),
         }
     }
 
     /// Keeps the certificate by which a signature verified, for the connection and for all.
-    pub fn keep(&self, verified: &Verified, slot: Option<&Slot>) {
-        verified.keep(&self.known, slot);
+    pub fn keep(&self, verified: &VerifiedSignature, slot: Option<&CertificateSlot>) {
+        verified.keep(&self.cache, slot);
     }
 
     /// Keeps the certificates that another trust has kept, as far as they hold by this one at `now`: each is judged anew (CRT-12), so
     /// that a TPP that is known stays so over a reload.
     pub fn keep_those_of(&self, other: &Self, now: Timestamp) {
-        for certificate in other.known.all() {
+        for certificate in other.cache.all() {
             let found = self.find(certificate.presented(), None, now);
-            if let Ok(Found::Unproven(candidate)) = found {
+            if let Ok(CertificateLookup::Unproven(candidate)) = found {
                 candidate.rejudge(self, now);
             }
         }
@@ -246,7 +258,7 @@ impl Trust {
     ///
     /// # Errors
     /// The first fault, in the order of the rules.
-    pub fn website(&self, shown: &Shown, now: Timestamp) -> Result<Arc<Website>, CertificateFault> {
+    pub fn qwac(&self, shown: &ClientChain, now: Timestamp) -> Result<Arc<Qwac>, CertificateFault> {
         shown.judge(self, now)
     }
 
@@ -256,7 +268,7 @@ impl Trust {
         anchors: &Anchors,
         members: &[X509],
         now: Timestamp,
-    ) -> Result<Option<revocation::Sources>, CertificateFault> {
+    ) -> Result<Option<revocation::ChainSources>, CertificateFault> {
         let others = |issuer: &X509Ref| anchors.other_keys(issuer, members.last(), now);
         self.revocation
             .as_ref()

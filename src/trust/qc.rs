@@ -41,7 +41,7 @@ impl Default for CertificateTypes {
 
 /// What the statements say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Statements {
+pub struct QcStatements {
     /// Is QcCompliance there?
     pub qualified: bool,
     /// QcType names eseal.
@@ -49,12 +49,12 @@ pub struct Statements {
     /// QcType names web.
     pub web: bool,
     /// The PSD2 statement.
-    pub psd2: Option<Psd2>,
+    pub psd2: Option<Psd2Statement>,
 }
 
 /// The PSD2 statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Psd2 {
+pub struct Psd2Statement {
     /// The roles by their object identifiers; the names beside them do not count.
     pub roles: Roles,
     /// The name of the competent authority.
@@ -63,7 +63,7 @@ pub struct Psd2 {
     pub nca_id: String,
 }
 
-impl Statements {
+impl QcStatements {
     /// Reads the value of the extension.
     ///
     /// # Errors
@@ -83,8 +83,8 @@ impl Statements {
     }
 }
 
-fn read(extension: &[u8], tolerance: &mut Tolerance) -> Option<Statements> {
-    let (mut found, mut typed) = (Statements::default(), false);
+fn read(extension: &[u8], tolerance: &mut Tolerance) -> Option<QcStatements> {
+    let (mut found, mut typed) = (QcStatements::default(), false);
     let mut statements = Element::only(extension)?.content_of(tag::SEQUENCE)?;
     if begins_with_identifier(statements) {
         tolerance.allows(Tolerated::StatementUnwrapped)?;
@@ -110,7 +110,7 @@ fn read(extension: &[u8], tolerance: &mut Tolerance) -> Option<Statements> {
     Some(found)
 }
 
-fn types(mut list: &[u8], found: &mut Statements) -> Option<()> {
+fn types(mut list: &[u8], found: &mut QcStatements) -> Option<()> {
     while !list.is_empty() {
         let kind = take(&mut list, tag::OBJECT_IDENTIFIER)?.strip_prefix(QC_TYPE)?;
         found.eseal |= kind == [2];
@@ -119,7 +119,7 @@ fn types(mut list: &[u8], found: &mut Statements) -> Option<()> {
     Some(())
 }
 
-fn psd2(mut statement: &[u8], tolerance: &mut Tolerance) -> Option<Psd2> {
+fn psd2(mut statement: &[u8], tolerance: &mut Tolerance) -> Option<Psd2Statement> {
     let mut roles = Roles::default();
     let mut list = take(&mut statement, tag::SEQUENCE)?;
     if begins_with_identifier(list) {
@@ -138,7 +138,7 @@ fn psd2(mut statement: &[u8], tolerance: &mut Tolerance) -> Option<Psd2> {
     }
     let nca_name = text(take(&mut statement, tag::UTF8_STRING)?)?;
     let nca_id = text(last(statement, tag::UTF8_STRING)?)?;
-    Some(Psd2 {
+    Some(Psd2Statement {
         roles,
         nca_name,
         nca_id,
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_seal_of_an_account_information_provider() {
-        let statements = Statements::parse(&tlv(
+        let statements = QcStatements::parse(&tlv(
             tag::SEQUENCE,
             &[eseal(), statement(3, "NO-FSA")].concat(),
         ))
@@ -236,7 +236,7 @@ mod tests {
     /// By a tolerant policy: what was let pass and the roles, or `None` where it is refused.
     fn tolerated(extension: &[u8]) -> Option<(Vec<&'static str>, String)> {
         let mut tolerance = Tolerance::of(CertificatePolicy::Tolerant);
-        let found = Statements::parse_by(extension, &mut tolerance).ok()?;
+        let found = QcStatements::parse_by(extension, &mut tolerance).ok()?;
         let names = tolerance.used().iter().map(Tolerated::name).collect();
         Some((names, found.psd2?.roles.to_string()))
     }
@@ -269,7 +269,7 @@ mod tests {
         ];
         for (roles, read) in right.into_iter().zip(["PSP_AI", "PSP_AI", "PSP_AI,PSP_CB"]) {
             let extension = whole(&psd2(&roles, "NO-FSA"));
-            assert!(Statements::parse(&extension).is_ok());
+            assert!(QcStatements::parse(&extension).is_ok());
             assert_eq!(tolerated(&extension), Some((vec![], read.into())));
         }
         let malformed = [
@@ -286,7 +286,7 @@ mod tests {
             ),
         ];
         for (extension, names, roles) in malformed {
-            assert!(Statements::parse(&extension).is_err(), "{names:?}");
+            assert!(QcStatements::parse(&extension).is_err(), "{names:?}");
             assert_eq!(tolerated(&extension), Some((names, roles.into())));
         }
         // Tolerance ends where nobody can say what is meant.
@@ -313,13 +313,13 @@ mod tests {
         let web = [tlv(tag::OBJECT_IDENTIFIER, QC_TYPE), kind].concat();
         let web = tlv(tag::SEQUENCE, &web);
         let once = whole(&[eseal(), ai.clone()]);
-        assert!(Statements::parse(&once).is_ok());
+        assert!(QcStatements::parse(&once).is_ok());
         for twice in [
             whole(&[eseal(), ai.clone(), pi]),
             whole(&[eseal(), ai.clone(), ai.clone()]),
             whole(&[eseal(), web, ai]),
         ] {
-            assert!(Statements::parse(&twice).is_err());
+            assert!(QcStatements::parse(&twice).is_err());
             assert_eq!(tolerated(&twice), None);
         }
     }
@@ -339,10 +339,10 @@ mod tests {
             &[0x30, 0x81, 0x01, 0x00],
             &[0x30, 0x84, 1, 1, 1, 1],
         ] {
-            assert!(Statements::parse(bad).is_err(), "{bad:02x?}");
+            assert!(QcStatements::parse(bad).is_err(), "{bad:02x?}");
         }
         for cut in 1..good.len() {
-            assert!(Statements::parse(&good[..cut]).is_err());
+            assert!(QcStatements::parse(&good[..cut]).is_err());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     CertificateFault,
-    chain::{Way, failed, store_of, verify},
+    chain::{CertificationPath, failed, store_of, verify},
 };
 use openssl::{
     error::ErrorStack,
@@ -16,7 +16,7 @@ const MAX_SIGNATURES: u8 = 16;
 const MAX_KEY: u32 = 8192;
 
 /// The most ways to an anchor that are tried one by one.
-const MAX_WAYS: u8 = 8;
+const MAX_PATHS: u8 = 8;
 
 /// The longest way, in members below its anchor: the certificate itself and its intermediates.
 const MAX_MEMBERS: usize = 9;
@@ -27,7 +27,7 @@ pub(super) struct Search<'a> {
     anchors: &'a [X509],
     pool: &'a [&'a X509],
     signatures: u8,
-    ways: u8,
+    paths: u8,
 }
 
 impl<'a> Search<'a> {
@@ -36,12 +36,15 @@ impl<'a> Search<'a> {
             anchors,
             pool,
             signatures: MAX_SIGNATURES,
-            ways: MAX_WAYS,
+            paths: MAX_PATHS,
         }
     }
 
     /// A way to an anchor that OpenSSL takes; `None` where there was no choice, or no way holds.
-    pub(super) fn find(mut self, leaf: &'a X509) -> Result<Option<Way>, CertificateFault> {
+    pub(super) fn find(
+        mut self,
+        leaf: &'a X509,
+    ) -> Result<Option<CertificationPath>, CertificateFault> {
         let found = if self.has_choice(leaf) {
             self.extend(&mut vec![leaf])
         } else {
@@ -85,13 +88,16 @@ impl<'a> Search<'a> {
     }
 
     /// Follows each issuer that signed the last member of a path.
-    fn extend(&mut self, path: &mut Vec<&'a X509>) -> Result<Option<Way>, CertificateFault> {
+    fn extend(
+        &mut self,
+        path: &mut Vec<&'a X509>,
+    ) -> Result<Option<CertificationPath>, CertificateFault> {
         let (Some(leaf), Some(child)) = (path.first().copied(), path.last().copied()) else {
             return Ok(None);
         };
         let issuers: Vec<_> = self.issuers(path, child).collect();
         for (issuer, is_anchor) in issuers {
-            if self.signatures == 0 || self.ways == 0 {
+            if self.signatures == 0 || self.paths == 0 {
                 return Ok(None);
             }
             self.signatures = self.signatures.saturating_sub(1);
@@ -101,10 +107,10 @@ impl<'a> Search<'a> {
                 continue;
             }
             let found = if is_anchor {
-                self.ways = self.ways.saturating_sub(1);
+                self.paths = self.paths.saturating_sub(1);
                 let store = store_of(std::slice::from_ref(issuer)).map_err(failed)?;
-                let way = verify(&store, leaf, path.get(1..).unwrap_or_default())?;
-                Some(way).filter(|way| way.fault.is_none())
+                let verified = verify(&store, leaf, path.get(1..).unwrap_or_default())?;
+                Some(verified).filter(|verified| verified.fault.is_none())
             } else if path.len() < MAX_MEMBERS {
                 path.push(issuer);
                 let found = self.extend(path)?;

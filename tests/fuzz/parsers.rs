@@ -22,7 +22,7 @@ use portvakt::{
         payload,
         query::Query,
     },
-    trust::{Anchors, Trust, decode, name::Name, qc::Statements},
+    trust::{Anchors, Trust, decode, name::Name, qc::QcStatements},
 };
 use std::sync::LazyLock;
 
@@ -136,7 +136,7 @@ pub(crate) fn certificates(bytes: &[u8]) {
 
 /// QcStatements (CRT-3, CRT-4): a PSD2 statement names its authority.
 pub(crate) fn qc_statements(bytes: &[u8]) {
-    if let Ok(Some(psd2)) = Statements::parse(bytes).map(|statements| statements.psd2) {
+    if let Ok(Some(psd2)) = QcStatements::parse(bytes).map(|statements| statements.psd2) {
         assert!(!psd2.nca_id.is_empty() && !psd2.nca_name.is_empty());
     }
 }

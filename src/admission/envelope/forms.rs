@@ -25,7 +25,7 @@ type Expected = Cow<'static, str>;
 
 /// The headers that later stages judge by. One that the operation does not take is none (HDR-3).
 #[derive(Debug, Default)]
-pub(super) struct Parsed {
+pub(super) struct ParsedHeaders {
     pub(super) request_id: Option<RequestId>,
     pub(super) session: Option<SessionId>,
     pub(super) redirect_uri: Option<RedirectUri>,
@@ -45,13 +45,13 @@ pub(super) fn parse(
     operation: &Operation,
     policy: &Policy,
     faults: &mut Vec<Fault>,
-) -> Parsed {
-    let mut forms = Forms {
+) -> ParsedHeaders {
+    let mut forms = HeaderParser {
         head,
         operation,
         faults,
     };
-    let mut parsed = Parsed {
+    let mut parsed = ParsedHeaders {
         // HDR-7
         request_id: forms.once(&headers::X_REQUEST_ID, |value| {
             RequestId::parse(value).ok_or(Cow::Borrowed(identifier::EXPECTED))
@@ -71,7 +71,7 @@ pub(super) fn parse(
             CorporateId::parse,
             uuid_form::EXPECTED,
         ),
-        ..Parsed::default()
+        ..ParsedHeaders::default()
     };
     let device = &headers::PSU_DEVICE_ID;
     forms.each(device, uuid_form::is_valid, uuid_form::EXPECTED);
@@ -108,13 +108,13 @@ pub(super) fn parse(
 }
 
 /// The headers of one request that are being parsed.
-struct Forms<'f, 'h> {
+struct HeaderParser<'f, 'h> {
     head: &'f Head<'h>,
     operation: &'f Operation,
     faults: &'f mut Vec<Fault>,
 }
 
-impl Forms<'_, '_> {
+impl HeaderParser<'_, '_> {
     /// A header that may stand once, where it is filled.
     fn once<T>(
         &mut self,

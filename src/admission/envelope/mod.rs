@@ -29,7 +29,7 @@ use crate::{
         operations::{Operation, Takes},
     },
 };
-use forms::Parsed;
+use forms::ParsedHeaders;
 
 /// The headers have the form that the interface gives them. It owns those that later stages judge by, each parsed once.
 ///
@@ -39,7 +39,7 @@ use forms::Parsed;
 pub(super) struct Envelope {
     date: Timestamp,
     fixes: Fixes,
-    parsed: Parsed,
+    parsed: ParsedHeaders,
 }
 
 impl Envelope {

@@ -9,7 +9,7 @@ use super::{
     notice::NoticeLimit,
     stream::{ClientStream, Shared, Socket},
 };
-use crate::trust::Shown;
+use crate::trust::ClientChain;
 use async_trait::async_trait;
 use pingora::{
     apps::ServerApp,
@@ -183,7 +183,7 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
             return;
         };
         let chain = tls.get_ref().1.peer_certificates().unwrap_or_default();
-        let shown = Shown::new(chain.iter().map(AsRef::as_ref));
+        let shown = ClientChain::new(chain.iter().map(AsRef::as_ref));
         let client = ClientConnection::new(shown, place.is_excess());
         let Some(client) = client.into_digest() else {
             return;

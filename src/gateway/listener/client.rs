@@ -3,7 +3,7 @@
 //! The stream writes it and the request reads it: it travels with the connection as pingora's user data. Deliberately not here:
 //! what a certificate means.
 
-use crate::trust::{Shown, Slot};
+use crate::trust::{CertificateSlot, ClientChain};
 use http::StatusCode;
 use pingora::{
     http::ResponseHeader,
@@ -20,9 +20,9 @@ pub(in crate::gateway) struct ClientConnection {
     /// It is one too many (ERR-4).
     is_excess: bool,
     /// The certificate that it showed last.
-    pub(in crate::gateway) slot: Slot,
+    pub(in crate::gateway) slot: CertificateSlot,
     /// The certificate that its handshake showed, or that of the session that it resumes (TLS-3).
-    pub(in crate::gateway) client: Option<Shown>,
+    pub(in crate::gateway) client: Option<ClientChain>,
     /// A request's head was read and its answer is not finished.
     busy: AtomicBool,
     /// The heads that were read.
@@ -46,7 +46,7 @@ pub(in crate::gateway) enum HeadFault {
 
 impl ClientConnection {
     /// A connection whose handshake showed this.
-    pub(super) fn new(client: Option<Shown>, is_excess: bool) -> Self {
+    pub(super) fn new(client: Option<ClientChain>, is_excess: bool) -> Self {
         Self {
             is_excess,
             client,

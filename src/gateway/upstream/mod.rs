@@ -25,7 +25,7 @@ use crate::{
     admission::Admitted,
     clock::{Clock, Stopwatch},
     config,
-    signing::Asserter,
+    signing::AssertionSigner,
 };
 use answer::{has_begun, read_head};
 use bytes::Bytes;
@@ -55,7 +55,7 @@ pub(super) struct Upstream {
     read_timeout: Duration,
     /// Idle connections; none where each is closed after its answer (FWD-3).
     pool: Option<Pool>,
-    asserter: Option<Arc<Asserter>>,
+    asserter: Option<Arc<AssertionSigner>>,
     clock: Clock,
 }
 
@@ -99,7 +99,7 @@ impl Upstream {
     /// The core at an address. `asserter` signs what the gateway established (FWD-1).
     pub(super) fn new(
         settings: &config::Upstream,
-        asserter: Option<Arc<Asserter>>,
+        asserter: Option<Arc<AssertionSigner>>,
         clock: Clock,
     ) -> Self {
         Self {

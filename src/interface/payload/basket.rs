@@ -1,7 +1,7 @@
 //! Signing baskets (PAY-13).
 
 use super::{
-    json::{Malformed, ReadMembers, Reader},
+    json::{JsonReader, Malformed, ReadMembers},
     value::{JsonKind, TextMember},
     violation::Violations,
 };
@@ -26,7 +26,7 @@ enum Payments<'a> {
 }
 
 impl<'a> ReadMembers<'a> for Basket<'a> {
-    fn member(&mut self, name: &str, reader: &mut Reader<'a>) -> Result<(), Malformed> {
+    fn member(&mut self, name: &str, reader: &mut JsonReader<'a>) -> Result<(), Malformed> {
         match name {
             "paymentIds" => self.payments = Payments::read(reader)?,
             _ => reader.unknown(name, &["paymentIds"])?,
@@ -46,7 +46,7 @@ impl<'a> Basket<'a> {
 }
 
 impl<'a> Payments<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+    fn read(reader: &mut JsonReader<'a>) -> Result<Self, Malformed> {
         if reader.peek() != Some(b'[') {
             return reader.skip().map(Self::Other);
         }

@@ -29,16 +29,16 @@ pub(super) struct Malformed {
     pub(super) why: &'static str,
 }
 
-type Read<T> = Result<T, Malformed>;
+type ReadResult<T> = Result<T, Malformed>;
 
 /// An object of which some members are kept.
 pub(super) trait ReadMembers<'a>: Default {
-    /// Reads the value of a known member, or hands the member to [`Reader::unknown`].
-    fn member(&mut self, name: &str, reader: &mut Reader<'a>) -> Read<()>;
+    /// Reads the value of a known member, or hands the member to [`JsonReader::unknown`].
+    fn member(&mut self, name: &str, reader: &mut JsonReader<'a>) -> ReadResult<()>;
 }
 
 /// Reads one value.
-pub(super) struct Reader<'a> {
+pub(super) struct JsonReader<'a> {
     text: &'a str,
     at: usize,
     depth: u8,
@@ -51,7 +51,7 @@ pub(super) struct Reader<'a> {
     odd: Oddities,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> JsonReader<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self {
             text,
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Only white space may stand before the value.
-    pub(super) fn start(&mut self) -> Read<()> {
+    pub(super) fn start(&mut self) -> ReadResult<()> {
         if self.text.starts_with('\u{feff}') {
             return self.fault("a byte order mark stands in front: leave it out");
         }
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Only white space may follow the value. Gives the oddities of the body.
-    pub(super) fn end(mut self) -> Read<Oddities> {
+    pub(super) fn end(mut self) -> ReadResult<Oddities> {
         self.space();
         match self.peek() {
             Some(_) => self.fault("something stands behind the JSON value"),
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A value of which only a string is kept.
-    pub(super) fn found(&mut self) -> Read<TextMember<'a>> {
+    pub(super) fn found(&mut self) -> ReadResult<TextMember<'a>> {
         match self.peek() {
             Some(b'"') => self.text().map(TextMember::Text),
             _ => self.skip().map(TextMember::Other),
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A value of which only an object is kept.
-    pub(super) fn part<T: ReadMembers<'a>>(&mut self) -> Read<ObjectMember<T>> {
+    pub(super) fn part<T: ReadMembers<'a>>(&mut self) -> ReadResult<ObjectMember<T>> {
         if self.peek() != Some(b'{') {
             return self.skip().map(ObjectMember::Other);
         }
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The value of a member that no rule knows, of an object with these known ones (PAY-14).
-    pub(super) fn unknown(&mut self, name: &str, known: &'static [&'static str]) -> Read<()> {
+    pub(super) fn unknown(&mut self, name: &str, known: &'static [&'static str]) -> ReadResult<()> {
         let mut known = known.iter();
         if let Some(known) = known.find(|known| fold::reads_as(name, known)) {
             self.odd.note(self.name_at, Oddity::ReadsAs(known));
@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Any value.
-    pub(super) fn skip(&mut self) -> Read<JsonKind> {
+    pub(super) fn skip(&mut self) -> ReadResult<JsonKind> {
         match self.peek() {
             Some(b'"') => self.text().map(|_| JsonKind::Text),
             Some(b'{') => {
@@ -135,8 +135,8 @@ impl<'a> Reader<'a> {
     /// An array; `element` reads or skips each, and is told how many were before it.
     pub(super) fn array(
         &mut self,
-        mut element: impl FnMut(usize, &mut Self) -> Read<()>,
-    ) -> Read<()> {
+        mut element: impl FnMut(usize, &mut Self) -> ReadResult<()>,
+    ) -> ReadResult<()> {
         self.enter()?;
         if !self.took(b']') {
             let mut index = 0_usize;
@@ -160,8 +160,8 @@ impl<'a> Reader<'a> {
     /// An object; `member` reads or skips the value of each.
     pub(super) fn object(
         &mut self,
-        mut member: impl FnMut(&str, &mut Self) -> Read<()>,
-    ) -> Read<()> {
+        mut member: impl FnMut(&str, &mut Self) -> ReadResult<()>,
+    ) -> ReadResult<()> {
         self.enter()?;
         let first = self.names.len();
         let mut many = HashSet::new();
@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
 
     /// The name of a member and its colon. Names of one object, which are those from `first` on or those in `many`,
     /// differ.
-    fn name(&mut self, first: usize, many: &mut HashSet<Cow<'a, str>>) -> Read<Cow<'a, str>> {
+    fn name(&mut self, first: usize, many: &mut HashSet<Cow<'a, str>>) -> ReadResult<Cow<'a, str>> {
         let at = self.at;
         if self.peek() != Some(b'"') {
             return self.fault("the name of a member must stand here, in quotation marks");
@@ -220,7 +220,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A string that is a value (PAY-17).
-    fn text(&mut self) -> Read<Cow<'a, str>> {
+    fn text(&mut self) -> ReadResult<Cow<'a, str>> {
         let at = self.at;
         let text = self.string()?;
         self.odd.look_at(at, &text, self.takes_lines);
@@ -228,7 +228,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A string, decoded; it is copied only where it has escapes.
-    fn string(&mut self) -> Read<Cow<'a, str>> {
+    fn string(&mut self) -> ReadResult<Cow<'a, str>> {
         self.advance(1);
         let mut decoded: Option<String> = None;
         loop {
@@ -259,7 +259,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn escape(&mut self) -> Read<char> {
+    fn escape(&mut self) -> ReadResult<char> {
         let at = self.at;
         self.advance(1);
         let letter = self.peek();
@@ -281,7 +281,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The digits after `\u`; a character outside the basic plane is a pair of surrogates.
-    fn unicode(&mut self, at: usize) -> Read<char> {
+    fn unicode(&mut self, at: usize) -> ReadResult<char> {
         let unit = self.four_digits()?;
         let point = if (0xd800..0xdc00).contains(&unit) {
             let low = if self.took(b'\\') && self.took(b'u') {
@@ -299,7 +299,7 @@ impl<'a> Reader<'a> {
         point.and_then(char::from_u32).ok_or(Malformed { at, why })
     }
 
-    fn four_digits(&mut self) -> Read<u32> {
+    fn four_digits(&mut self) -> ReadResult<u32> {
         let digits = self.text.as_bytes().get(self.at..self.at.saturating_add(4));
         let unit = digits.and_then(|digits| {
             digits.iter().try_fold(0_u32, |unit, digit| {
@@ -315,7 +315,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn number(&mut self) -> Read<JsonKind> {
+    fn number(&mut self) -> ReadResult<JsonKind> {
         self.took(b'-');
         if !self.took(b'0') {
             self.digits()?;
@@ -332,7 +332,7 @@ impl<'a> Reader<'a> {
         Ok(JsonKind::Number)
     }
 
-    fn digits(&mut self) -> Read<()> {
+    fn digits(&mut self) -> ReadResult<()> {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         self.advance(count);
@@ -342,7 +342,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn word(&mut self, word: &str, kind: JsonKind) -> Read<JsonKind> {
+    fn word(&mut self, word: &str, kind: JsonKind) -> ReadResult<JsonKind> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         if rest.starts_with(word) {
             self.advance(word.len());
@@ -353,7 +353,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Past the bracket that opens an array or an object.
-    fn enter(&mut self) -> Read<()> {
+    fn enter(&mut self) -> ReadResult<()> {
         if self.depth == MAX_DEPTH {
             return self.fault("arrays and objects are nested more than 32 levels deep");
         }
@@ -386,7 +386,7 @@ impl<'a> Reader<'a> {
         self.at = self.at.saturating_add(bytes);
     }
 
-    const fn fault<T>(&self, why: &'static str) -> Read<T> {
+    const fn fault<T>(&self, why: &'static str) -> ReadResult<T> {
         Err(Malformed { at: self.at, why })
     }
 }

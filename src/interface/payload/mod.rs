@@ -37,7 +37,7 @@ mod violation;
 
 use super::{Fault, Reason, operations::Schema};
 use jiff::civil::Date;
-use json::{Malformed, ReadMembers, Reader};
+use json::{JsonReader, Malformed, ReadMembers};
 use odd::Oddities;
 use value::ObjectMember;
 use violation::Violations;
@@ -80,7 +80,7 @@ fn object<'a, T: ReadMembers<'a>>(
     violations: &mut Violations,
     judge: impl FnOnce(&T, &mut Violations),
 ) -> Result<Oddities, Malformed> {
-    let (part, odd) = read(text, Reader::part)?;
+    let (part, odd) = read(text, JsonReader::part)?;
     match part {
         ObjectMember::Object(object) => judge(&object, violations),
         ObjectMember::Other(kind) => {
@@ -93,9 +93,9 @@ fn object<'a, T: ReadMembers<'a>>(
 
 fn read<'a, T>(
     text: &'a str,
-    value: impl FnOnce(&mut Reader<'a>) -> Result<T, Malformed>,
+    value: impl FnOnce(&mut JsonReader<'a>) -> Result<T, Malformed>,
 ) -> Result<(T, Oddities), Malformed> {
-    let mut reader = Reader::new(text);
+    let mut reader = JsonReader::new(text);
     reader.start()?;
     let value = value(&mut reader)?;
     Ok((value, reader.end()?))

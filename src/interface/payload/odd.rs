@@ -106,7 +106,7 @@ impl Oddity {
 }
 
 /// A level that is open on the way to a place.
-enum Level<'a> {
+enum OpenLevel<'a> {
     /// An array, and which element.
     Array(usize),
     /// An object, the latest name as it is written, and whether a name is next.
@@ -119,16 +119,16 @@ fn path(text: &str, at: usize) -> String {
     let (mut levels, mut here) = (Vec::new(), 0_usize);
     while let Some(byte) = bytes.get(here).filter(|_| here <= at) {
         match (byte, levels.last_mut()) {
-            (b'{', _) => levels.push(Level::Object("", true)),
-            (b'[', _) => levels.push(Level::Array(0)),
+            (b'{', _) => levels.push(OpenLevel::Object("", true)),
+            (b'[', _) => levels.push(OpenLevel::Array(0)),
             (b'}' | b']', _) => drop(levels.pop()),
-            (b',', Some(Level::Array(index))) => *index = index.saturating_add(1),
-            (b',', Some(Level::Object(_, is_next))) => *is_next = true,
-            (b':', Some(Level::Object(_, is_next))) => *is_next = false,
+            (b',', Some(OpenLevel::Array(index))) => *index = index.saturating_add(1),
+            (b',', Some(OpenLevel::Object(_, is_next))) => *is_next = true,
+            (b':', Some(OpenLevel::Object(_, is_next))) => *is_next = false,
             (b'"', level) => {
                 let from = here.saturating_add(1);
                 here = end_of_string(bytes, from);
-                if let Some(Level::Object(name, true)) = level {
+                if let Some(OpenLevel::Object(name, true)) = level {
                     *name = text.get(from..here).unwrap_or_default();
                 }
             }
@@ -152,12 +152,12 @@ fn end_of_string(bytes: &[u8], from: usize) -> usize {
 }
 
 /// A path as a violation has it. A stranger's name is repeated where it is nothing but letters, so that it is nobody's.
-fn shown(levels: &[Level<'_>]) -> String {
+fn shown(levels: &[OpenLevel<'_>]) -> String {
     let mut path = String::new();
     for level in levels {
         match level {
-            Level::Array(index) => path.push_str(&format!("[{index}]")),
-            Level::Object(name, _) => {
+            OpenLevel::Array(index) => path.push_str(&format!("[{index}]")),
+            OpenLevel::Object(name, _) => {
                 if !path.is_empty() {
                     path.push('.');
                 }

@@ -1,7 +1,7 @@
 //! The members of a payment that rules read (§Payment creation request); no others are read (PAY-14).
 
 use super::{
-    json::{Malformed, ReadMembers, Reader},
+    json::{JsonReader, Malformed, ReadMembers},
     value::{ObjectMember, TextMember},
 };
 
@@ -65,7 +65,7 @@ pub(super) struct Address<'a> {
 }
 
 impl<'a> ReadMembers<'a> for Payment<'a> {
-    fn member(&mut self, name: &str, reader: &mut Reader<'a>) -> Result<(), Malformed> {
+    fn member(&mut self, name: &str, reader: &mut JsonReader<'a>) -> Result<(), Malformed> {
         let text = match name {
             "creditorName" => &mut self.creditor_name,
             "creditorAgent" => &mut self.creditor_agent,
@@ -82,7 +82,7 @@ impl<'a> ReadMembers<'a> for Payment<'a> {
 }
 
 impl<'a> Payment<'a> {
-    fn part(&mut self, name: &str, reader: &mut Reader<'a>) -> Result<(), Malformed> {
+    fn part(&mut self, name: &str, reader: &mut JsonReader<'a>) -> Result<(), Malformed> {
         match name {
             "instructedAmount" => self.amount = reader.part()?,
             "creditorAccount" => self.creditor_account = reader.part()?,
@@ -95,7 +95,7 @@ impl<'a> Payment<'a> {
 }
 
 impl<'a> ReadMembers<'a> for Money<'a> {
-    fn member(&mut self, name: &str, reader: &mut Reader<'a>) -> Result<(), Malformed> {
+    fn member(&mut self, name: &str, reader: &mut JsonReader<'a>) -> Result<(), Malformed> {
         match name {
             "amount" => self.amount = reader.found()?,
             "currency" => self.currency = reader.found()?,
@@ -106,7 +106,7 @@ impl<'a> ReadMembers<'a> for Money<'a> {
 }
 
 impl<'a> ReadMembers<'a> for Account<'a> {
-    fn member(&mut self, name: &str, reader: &mut Reader<'a>) -> Result<(), Malformed> {
+    fn member(&mut self, name: &str, reader: &mut JsonReader<'a>) -> Result<(), Malformed> {
         match name {
             "iban" => self.iban = reader.found()?,
             "bban" => self.bban = reader.found()?,
@@ -118,7 +118,7 @@ impl<'a> ReadMembers<'a> for Account<'a> {
 }
 
 impl<'a> ReadMembers<'a> for Address<'a> {
-    fn member(&mut self, name: &str, reader: &mut Reader<'a>) -> Result<(), Malformed> {
+    fn member(&mut self, name: &str, reader: &mut JsonReader<'a>) -> Result<(), Malformed> {
         match name {
             "street" => self.street = reader.found()?,
             "buildingNumber" => self.building_number = reader.found()?,

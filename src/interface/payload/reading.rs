@@ -5,7 +5,7 @@
 
 use super::{
     basket::Basket,
-    json::{ReadMembers, Reader},
+    json::{JsonReader, ReadMembers},
     payment::{Account, Payment},
     read,
     value::{ObjectMember, TextMember},
@@ -36,7 +36,7 @@ pub fn reading(body: &[u8], schema: Schema) -> Vec<(&'static str, String)> {
 }
 
 fn object<'a, T: ReadMembers<'a>>(text: &'a str) -> Option<T> {
-    match read(text, Reader::part) {
+    match read(text, JsonReader::part) {
         Ok((ObjectMember::Object(object), _)) => Some(object),
         _ => None,
     }

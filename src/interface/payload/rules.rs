@@ -146,21 +146,21 @@ fn accounts(payment: &Payment<'_>, violations: &mut Violations) {
 }
 
 /// The paths of an account and its members.
-struct Paths {
+struct AccountPaths {
     account: &'static str,
     iban: &'static str,
     bban: &'static str,
     currency: &'static str,
 }
 
-const CREDITOR: Paths = Paths {
+const CREDITOR: AccountPaths = AccountPaths {
     account: "creditorAccount",
     iban: "creditorAccount.iban",
     bban: "creditorAccount.bban",
     currency: "creditorAccount.currency",
 };
 
-const DEBTOR: Paths = Paths {
+const DEBTOR: AccountPaths = AccountPaths {
     account: "debtorAccount",
     iban: "debtorAccount.iban",
     bban: "debtorAccount.bban",
@@ -169,14 +169,14 @@ const DEBTOR: Paths = Paths {
 
 fn both_accounts<'p, 'a>(
     payment: &'p Payment<'a>,
-) -> [(&'p ObjectMember<Account<'a>>, &'static Paths); 2] {
+) -> [(&'p ObjectMember<Account<'a>>, &'static AccountPaths); 2] {
     [
         (&payment.creditor_account, &CREDITOR),
         (&payment.debtor_account, &DEBTOR),
     ]
 }
 
-fn numbers(account: &Account<'_>, paths: &Paths, violations: &mut Violations) {
+fn numbers(account: &Account<'_>, paths: &AccountPaths, violations: &mut Violations) {
     match (&account.iban, &account.bban) {
         (TextMember::Absent, TextMember::Absent) => {
             let text = "it has neither iban nor bban; one of them must stand";

@@ -3,7 +3,9 @@
 use crate::{
     clock::Timestamp,
     interface::Reason,
-    trust::{CertificateFault, CertificateTypes, chain::Way, judgement, qc::Statements},
+    trust::{
+        CertificateFault, CertificateTypes, chain::CertificationPath, judgement, qc::QcStatements,
+    },
 };
 use x509_parser::{
     certificate::X509Certificate,
@@ -77,7 +79,7 @@ impl Faults {
 pub(super) fn all(
     certificate: &X509Certificate<'_>,
     rest: &[u8],
-    way: &Way,
+    path: &CertificationPath,
     has_anchors: bool,
     at: Timestamp,
 ) -> Vec<Finding> {
@@ -87,10 +89,10 @@ pub(super) fn all(
         found.judge(
             "CRT-2, CRT-9",
             "RFC 5280 §6.1",
-            way.fault.clone().map_or(Ok(()), Err),
+            path.fault.clone().map_or(Ok(()), Err),
         );
     }
-    validity(way, at, &mut found);
+    validity(path, at, &mut found);
     let statements = found.judge(
         "CRT-3, CRT-4",
         "RFC 3739 §3.2.6, ETSI EN 319 412-5, ETSI TS 119 495 §5.1",
@@ -155,8 +157,8 @@ fn certificate_itself(certificate: &X509Certificate<'_>, rest: &[u8], found: &mu
 }
 
 /// The members of the chain that have expired, or are not valid yet.
-fn validity(way: &Way, at: Timestamp, found: &mut Faults) {
-    let members = way.validity().unwrap_or_default();
+fn validity(path: &CertificationPath, at: Timestamp, found: &mut Faults) {
+    let members = path.validity().unwrap_or_default();
     for (depth, member) in members.iter().enumerate() {
         let clause = if depth == 0 {
             "RFC 5280 §4.1.2.5"
@@ -167,7 +169,7 @@ fn validity(way: &Way, at: Timestamp, found: &mut Faults) {
     }
 }
 
-fn qualified(statements: &Statements, found: &mut Faults) {
+fn qualified(statements: &QcStatements, found: &mut Faults) {
     found.judge(
         "CRT-3",
         "ETSI EN 319 412-5 §4.2.1",

@@ -105,14 +105,14 @@ pub fn run(args: &CertArgs, now: Timestamp, out: &mut dyn Write) -> Result<ExitC
         Judges::By(anchors, whose) => (anchors, Some(whose.as_str())),
         Judges::Nobody(anchors) => (anchors, None),
     };
-    let way = anchors
-        .way(&presented.leaf, &presented.pool, at)
+    let path = anchors
+        .path(&presented.leaf, &presented.pool, at)
         .map_err(unreadable)?;
-    let faults = faults::all(&certificate, rest, &way, whose.is_some(), at);
+    let faults = faults::all(&certificate, rest, &path, whose.is_some(), at);
     for note in notes {
         writeln!(out, "note: {note}")?;
     }
-    report::write(&certificate, &way, whose, at, out)?;
+    report::write(&certificate, &path, whose, at, out)?;
     report::write_faults(&faults, whose.is_some(), out)?;
     Ok(if faults.is_empty() {
         ExitCode::SUCCESS

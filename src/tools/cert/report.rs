@@ -5,7 +5,7 @@ use crate::{
     clock::Timestamp,
     interface::headers::date,
     tools::{tpp::in_ascii, visible::tame},
-    trust::{Validity, chain::Way, judgement, name::Name},
+    trust::{Validity, chain::CertificationPath, judgement, name::Name},
 };
 use openssl::x509::X509;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ const SECONDS_OF_A_DAY: u64 = 86_400;
 
 pub(super) fn write(
     certificate: &X509Certificate<'_>,
-    way: &Way,
+    path: &CertificationPath,
     whose: Option<&str>,
     at: Timestamp,
     out: &mut dyn Write,
@@ -49,7 +49,7 @@ pub(super) fn write(
         }
         Err(fault) => row("QcStatements", &fault.to_string())?,
     }
-    if let Some(own) = way
+    if let Some(own) = path
         .validity()
         .ok()
         .and_then(|validity| validity.first().copied())
@@ -68,7 +68,7 @@ pub(super) fn write(
     row("key", &key(certificate.public_key()))?;
     row("key usage", &usage(certificate))?;
     row("signed with", &algorithm(certificate))?;
-    chain(way, whose, out)
+    chain(path, whose, out)
 }
 
 pub(super) fn write_faults(
@@ -92,12 +92,12 @@ pub(super) fn write_faults(
 }
 
 /// The chain, the certificate first.
-fn chain(way: &Way, whose: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
-    for (depth, member) in way.members.iter().enumerate() {
+fn chain(path: &CertificationPath, whose: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
+    for (depth, member) in path.members.iter().enumerate() {
         let name = if depth == 0 { "chain" } else { "" };
         writeln!(out, "{name:<16}{depth}  {}", tame(&subject(member)))?;
     }
-    let end = match (whose, &way.fault) {
+    let end = match (whose, &path.fault) {
         (Some(folder), None) => format!("an anchor of {folder}"),
         (Some(folder), Some(_)) => format!("no anchor of {folder}"),
         (None, _) => "not looked for: name anchors with --config or --anchors".to_owned(),

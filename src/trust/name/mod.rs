@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::der::{self, Element, tag};
-use value::Value;
+use value::AttributeValue;
 
 /// The longest text that is compared, in bytes.
 ///
@@ -227,7 +227,7 @@ impl From<text::Unreadable> for NameMismatch {
 struct Rdn {
     attributes: Vec<Attribute>,
     /// Second spellings of the attributes, sorted: type and spelling, and the folded value that they stand for.
-    seconds: Vec<(Cow<'static, str>, Value, Value)>,
+    seconds: Vec<(Cow<'static, str>, AttributeValue, AttributeValue)>,
 }
 
 impl Rdn {
@@ -259,7 +259,7 @@ impl Rdn {
     }
 
     /// What an attribute of a text means in this RDN: by its first spelling if this RDN holds that, and else by its second.
-    fn meant<'a>(&'a self, found: &'a Attribute) -> (&'a str, &'a Value) {
+    fn meant<'a>(&'a self, found: &'a Attribute) -> (&'a str, &'a AttributeValue) {
         let oid = &*found.oid;
         let held = |value| self.held(oid, value).map(|held| (oid, held));
         held(&found.folded)
@@ -268,7 +268,7 @@ impl Rdn {
     }
 
     /// The folded value of this RDN that `value` spells, if any does.
-    fn held<'a>(&'a self, oid: &str, value: &'a Value) -> Option<&'a Value> {
+    fn held<'a>(&'a self, oid: &str, value: &'a AttributeValue) -> Option<&'a AttributeValue> {
         let key = (oid, value);
         if self
             .attributes
@@ -295,29 +295,33 @@ impl fmt::Display for Rdn {
 #[derive(Debug, Clone)]
 struct Attribute {
     oid: Cow<'static, str>,
-    value: Value,
-    folded: Value,
+    value: AttributeValue,
+    folded: AttributeValue,
     /// A second spelling that Java gives the value, folded. In a certificate: its RFC 2253 text of string types other than UTF8String. In a
     /// text: a quoted value with its quotes, because `toString` prints a value that begins and ends with quotation marks as it is, so
     /// that `O="ACME"` may mean a name with them or a name without.
-    second: Option<Value>,
+    second: Option<AttributeValue>,
 }
 
 impl Attribute {
-    fn new(oid: Cow<'static, str>, value: Value, second: Option<&Value>) -> Attribute {
+    fn new(
+        oid: Cow<'static, str>,
+        value: AttributeValue,
+        second: Option<&AttributeValue>,
+    ) -> Attribute {
         Attribute {
             oid,
             folded: value.folded(),
             value,
-            second: second.map(Value::folded),
+            second: second.map(AttributeValue::folded),
         }
     }
 
-    fn key(&self) -> (&str, &Value) {
+    fn key(&self) -> (&str, &AttributeValue) {
         (&self.oid, &self.folded)
     }
 
-    fn second_spelling(&self) -> Option<(Cow<'static, str>, Value, Value)> {
+    fn second_spelling(&self) -> Option<(Cow<'static, str>, AttributeValue, AttributeValue)> {
         let second = self.second.clone()?;
         Some((self.oid.clone(), second, self.folded.clone()))
     }
@@ -344,10 +348,10 @@ fn rdn_from_der(sets: &mut &[u8], rdn: usize) -> Result<Rdn, NameFault> {
             .and_then(der::dotted)
             .ok_or(NameFault::AttributeType { rdn })?;
         let value = Element::only(pair).ok_or(NameFault::Rdn { rdn })?;
-        let second = Value::as_java_reads_it(&value);
+        let second = AttributeValue::as_java_reads_it(&value);
         attributes.push(Attribute::new(
             Cow::Owned(oid),
-            Value::from_element(&value),
+            AttributeValue::from_element(&value),
             second.as_ref(),
         ));
     }

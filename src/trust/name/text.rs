@@ -4,7 +4,7 @@
 //! backslash. So no value, however it is escaped, can become a boundary.
 //! Not here: what a client did to the text afterwards (`reading`), and what makes two values the same (`value`).
 
-use super::value::Value;
+use super::value::AttributeValue;
 use super::{Attribute, Rdn, kind};
 use crate::trust::der::Element;
 
@@ -63,11 +63,19 @@ fn attribute(cursor: &mut Cursor<'_>) -> Result<Attribute, Unreadable> {
     match cursor.peek() {
         Some('"') => {
             let text = quoted(cursor)?;
-            let literal = Value::Text(format!("\"{text}\""));
-            Ok(Attribute::new(oid, Value::Text(text), Some(&literal)))
+            let literal = AttributeValue::Text(format!("\"{text}\""));
+            Ok(Attribute::new(
+                oid,
+                AttributeValue::Text(text),
+                Some(&literal),
+            ))
         }
         Some('#') => Ok(Attribute::new(oid, hex(cursor)?, None)),
-        _ => Ok(Attribute::new(oid, Value::Text(plain(cursor)?), None)),
+        _ => Ok(Attribute::new(
+            oid,
+            AttributeValue::Text(plain(cursor)?),
+            None,
+        )),
     }
 }
 
@@ -123,7 +131,7 @@ fn quoted(cursor: &mut Cursor<'_>) -> Result<String, Unreadable> {
 }
 
 /// A value behind `#`: the hex digits of one DER element, and the white space after it.
-fn hex(cursor: &mut Cursor<'_>) -> Result<Value, Unreadable> {
+fn hex(cursor: &mut Cursor<'_>) -> Result<AttributeValue, Unreadable> {
     let start = *cursor;
     cursor.next();
     let digits = cursor.take_while(|letter| letter.is_ascii_hexdigit());
@@ -139,7 +147,7 @@ fn hex(cursor: &mut Cursor<'_>) -> Result<Value, Unreadable> {
     match element {
         Some(element) => {
             cursor.skip_space();
-            Ok(Value::from_element(&element))
+            Ok(AttributeValue::from_element(&element))
         }
         None => start.fault("behind # stand the hex digits of one whole DER value; a value that begins with # is written \\#"),
     }

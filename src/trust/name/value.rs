@@ -9,46 +9,46 @@ use crate::trust::der::{Element, tag};
 
 /// An attribute's value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Value {
+pub(super) enum AttributeValue {
     /// What a string type says, whichever of them said it.
     Text(String),
     /// Any other type, and a string whose bytes are not what its type promises: tag, length and content.
     Der(Vec<u8>),
 }
 
-impl Value {
+impl AttributeValue {
     /// The value that an element holds.
-    pub(super) fn from_element(element: &Element<'_>) -> Value {
+    pub(super) fn from_element(element: &Element<'_>) -> AttributeValue {
         match text_of(element) {
-            Some(text) => Value::Text(text),
-            None => Value::Der(element.whole.to_vec()),
+            Some(text) => AttributeValue::Text(text),
+            None => AttributeValue::Der(element.whole.to_vec()),
         }
     }
 
     /// What Java prints for the element in RFC 2253 where that is not its text: it reads the bytes of every string type as UTF-8, so that
     /// a BMPString `ab` becomes `\\00a\\00b` and UTF-8 in a TeletexString comes out right. `None` where Java would put a replacement character:
     /// that could stand for more than one name.
-    pub(super) fn as_java_reads_it(element: &Element<'_>) -> Option<Value> {
+    pub(super) fn as_java_reads_it(element: &Element<'_>) -> Option<AttributeValue> {
         let text = text_of(element)?;
         let utf8 = std::str::from_utf8(element.content).ok()?;
-        (utf8 != text).then(|| Value::Text(utf8.to_owned()))
+        (utf8 != text).then(|| AttributeValue::Text(utf8.to_owned()))
     }
 
     /// What is compared: without regard to case, outer white space and the length of inner white space. DER is compared as it is.
-    pub(super) fn folded(&self) -> Value {
+    pub(super) fn folded(&self) -> AttributeValue {
         match self {
-            Value::Text(text) => Value::Text(fold(text)),
-            Value::Der(der) => Value::Der(der.clone()),
+            AttributeValue::Text(text) => AttributeValue::Text(fold(text)),
+            AttributeValue::Der(der) => AttributeValue::Der(der.clone()),
         }
     }
 }
 
 /// The value as RFC 2253 writes it: specials behind a backslash, control characters as hex pairs, UTF-8 as it is, DER as `#hex`.
-impl fmt::Display for Value {
+impl fmt::Display for AttributeValue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Text(text) => write_escaped(text, out),
-            Value::Der(der) => {
+            AttributeValue::Text(text) => write_escaped(text, out),
+            AttributeValue::Der(der) => {
                 out.write_str("#")?;
                 der.iter().try_for_each(|octet| write!(out, "{octet:02x}"))
             }
@@ -145,10 +145,10 @@ mod tests {
     #[test]
     fn string_types_become_text_and_the_rest_stays_der() {
         let check = |der: &[u8], expect: Option<&str>| {
-            let value = Value::from_element(&Element::only(der).unwrap());
+            let value = AttributeValue::from_element(&Element::only(der).unwrap());
             let expect = match expect {
-                Some(text) => Value::Text(text.to_owned()),
-                None => Value::Der(der.to_vec()),
+                Some(text) => AttributeValue::Text(text.to_owned()),
+                None => AttributeValue::Der(der.to_vec()),
             };
             assert_eq!(value, expect, "{der:02x?}");
         };
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn display_escapes_what_rfc_2253_escapes() {
         let check = |text: &str, expect: &str| {
-            assert_eq!(Value::Text(text.to_owned()).to_string(), expect);
+            assert_eq!(AttributeValue::Text(text.to_owned()).to_string(), expect);
         };
         check("a,b+c\"d\\e<f>g;h", "a\\,b\\+c\\\"d\\\\e\\<f\\>g\\;h");
         check("#1 # 2", "\\#1 # 2");
@@ -189,6 +189,6 @@ mod tests {
         check(" ", "\\ ");
         check("a\nb\u{85}č", "a\\0Ab\\C2\\85č");
         check("", "");
-        assert_eq!(Value::Der(vec![2, 1, 0xab]).to_string(), "#0201ab");
+        assert_eq!(AttributeValue::Der(vec![2, 1, 0xab]).to_string(), "#0201ab");
     }
 }

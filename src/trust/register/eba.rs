@@ -4,7 +4,7 @@
 //! Services. Both of these are lists of one-key maps whose value is a string or a list of strings. It is read as a
 //! stream: an entity at a time is in memory, and of the agents, 98 of 100 entities, nothing is kept. No zip is read.
 
-use super::{Listed, identity};
+use super::{EbaListing, identity};
 use crate::{clock::Timestamp, trust::Roles};
 use serde::{
     Deserialize, Deserializer,
@@ -44,11 +44,11 @@ const STATUS: &str = "DER_CHI_ENT_AUT";
 
 /// What is kept of the export.
 #[derive(Debug)]
-pub(super) struct Export<'a> {
+pub(super) struct EbaExport<'a> {
     /// By authority and national id.
-    pub(super) by_national_id: HashMap<Box<str>, Listed>,
+    pub(super) by_national_id: HashMap<Box<str>, EbaListing>,
     /// By authority and its own number of the institution.
-    pub(super) by_code: HashMap<Box<str>, Listed>,
+    pub(super) by_code: HashMap<Box<str>, EbaListing>,
     /// The latest `__EBA_EntityVersion`: digits, from the year to the millisecond.
     pub(super) latest: Option<String>,
     pub(super) institutions: u64,
@@ -57,7 +57,7 @@ pub(super) struct Export<'a> {
     host_country: &'a str,
 }
 
-impl<'a> Export<'a> {
+impl<'a> EbaExport<'a> {
     pub(super) fn read(mut reader: impl BufRead, host_country: &'a str) -> Result<Self, EbaFault> {
         if reader.fill_buf()?.starts_with(b"PK") {
             return Err(EbaFault::Packed);
@@ -111,8 +111,8 @@ impl<'a> Export<'a> {
     }
 
     /// Services of an authorisation that was withdrawn are none, though the register goes on listing them.
-    fn listed(&self, entity: &Entity) -> Listed {
-        let mut listed = Listed::default();
+    fn listed(&self, entity: &Entity) -> EbaListing {
+        let mut listed = EbaListing::default();
         if !is_authorised(&entity.properties) {
             return listed;
         }
@@ -166,11 +166,11 @@ fn roles(services: &Texts) -> Roles {
 
 /// Whether there was an id to file it under.
 fn file(
-    index: &mut HashMap<Box<str>, Listed>,
+    index: &mut HashMap<Box<str>, EbaListing>,
     country: &str,
     authority: &str,
     id: &str,
-    listed: Listed,
+    listed: EbaListing,
 ) -> bool {
     let Some(identity) = identity(country, authority, id) else {
         return false;
@@ -197,7 +197,7 @@ struct Entity {
 }
 
 /// The file: two lists.
-struct Sections<'a, 'h>(&'a mut Export<'h>);
+struct Sections<'a, 'h>(&'a mut EbaExport<'h>);
 
 impl<'de> DeserializeSeed<'de> for Sections<'_, '_> {
     type Value = ();
@@ -227,7 +227,7 @@ impl<'de> Visitor<'de> for Sections<'_, '_> {
 }
 
 /// The entities, one at a time.
-struct Entities<'a, 'h>(&'a mut Export<'h>);
+struct Entities<'a, 'h>(&'a mut EbaExport<'h>);
 
 impl<'de> DeserializeSeed<'de> for Entities<'_, '_> {
     type Value = ();

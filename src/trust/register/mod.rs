@@ -14,7 +14,7 @@ pub use eba::EbaFault;
 
 use super::{Roles, judgement::psd2_identity};
 use crate::clock::Timestamp;
-use eba::Export;
+use eba::EbaExport;
 use std::{
     collections::{HashMap, HashSet},
     io::BufRead,
@@ -33,7 +33,7 @@ pub struct Registers {
     /// When what the EBA's file says was so; `None` without one.
     as_of: Option<Timestamp>,
     /// What was found in that file.
-    read: Option<Read>,
+    read: Option<EbaFileCounts>,
     passed_stale: AtomicU64,
 }
 
@@ -77,7 +77,7 @@ pub struct Registration {
     /// What the bank's own list allows it. Banks need that: they are not in the EBA's register.
     pub allowed: Roles,
     /// What the EBA's register says.
-    pub listed: Option<Listed>,
+    pub listed: Option<EbaListing>,
 }
 
 /// What the EBA's register says of one TPP.
@@ -86,7 +86,7 @@ pub struct Registration {
 /// institution, or with a branch. Each entry is an authorisation of that one company, so together they are a union, and
 /// a withdrawn one adds nothing to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Listed {
+pub struct EbaListing {
     /// The roles in the host country.
     pub here: Roles,
     /// The roles in other countries.
@@ -95,7 +95,7 @@ pub struct Listed {
     pub authorised: bool,
 }
 
-impl Listed {
+impl EbaListing {
     fn merge(&mut self, other: Self) {
         self.here = self.here.or(other.here);
         self.elsewhere = self.elsewhere.or(other.elsewhere);
@@ -132,10 +132,10 @@ impl Registers {
     /// # Errors
     /// Where it is not the EBA's export, with the line and the column; or holds no institution.
     pub fn take_eba(&mut self, reader: impl BufRead, modified: Timestamp) -> Result<(), EbaFault> {
-        let export = Export::read(reader, &self.settings.host_country)?;
+        let export = EbaExport::read(reader, &self.settings.host_country)?;
         let said = export.latest.as_deref().and_then(eba::moment);
         self.as_of = Some(said.map_or(modified, |said| said.min(modified)));
-        self.read = Some(Read {
+        self.read = Some(EbaFileCounts {
             institutions: export.institutions,
             agents: export.agents,
             without_identity: export.without_identity,
@@ -219,7 +219,7 @@ impl Registers {
     }
 
     /// What was found in the EBA's file; `None` without one.
-    pub const fn read(&self) -> Option<Read> {
+    pub const fn read(&self) -> Option<EbaFileCounts> {
         self.read
     }
 
@@ -236,7 +236,7 @@ impl Registers {
 
 /// What was found in the EBA's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Read {
+pub struct EbaFileCounts {
     /// Entries that are no agents.
     pub institutions: u64,
     /// Agents, of whom nothing is kept.

@@ -152,7 +152,7 @@ fn services_by_role_and_country() {
     ] {
         let registers = read(&[entity("NO_FSA", json!("1"), services.clone())]);
         let listed = registers.find("PSDNO-FSA-1").listed.unwrap();
-        let expected = Listed {
+        let expected = EbaListing {
             here,
             elsewhere,
             authorised: true,
@@ -193,7 +193,7 @@ fn agents_are_nobody_and_one_company_is_the_union_of_its_entries() {
     let again = entity("NO_FSA", json!("1"), json!([{"SE": "PS_070"}]));
     let registers = read(&[agent, withdrawn, now_emi, again]);
     assert_eq!(registers.find("PSDNO-FSA-2"), Registration::default());
-    let expected = Listed {
+    let expected = EbaListing {
         here: ai(),
         elsewhere: pi(),
         authorised: true,

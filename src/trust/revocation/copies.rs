@@ -5,7 +5,7 @@
 //! at most [`MOST_FILES`] of them with [`MOST_BYTES`]; only files of this module's own names are removed. Deliberately
 //! not here: the thread on which this is done, for a disk may hang.
 
-use super::{Fault, fetch::MOST_BYTES as LARGEST};
+use super::{SourceFault, fetch::MOST_BYTES as LARGEST};
 use crate::private_file;
 use std::{
     ffi::OsStr,
@@ -30,7 +30,7 @@ const UNFINISHED: &str = "part";
 
 /// The folder of the copies.
 #[derive(Debug)]
-pub(super) struct Copies {
+pub(super) struct CopyFolder {
     folder: PathBuf,
     most_files: usize,
     most_bytes: u64,
@@ -38,19 +38,19 @@ pub(super) struct Copies {
 
 /// What is to be kept: the name of its source, and what it said.
 #[derive(Debug)]
-pub(super) struct Copy {
+pub(super) struct DiskCopy {
     pub(super) name: String,
     pub(super) bytes: Vec<u8>,
 }
 
 /// What a folder holds of ours.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct FolderUsage {
     files: usize,
     bytes: u64,
 }
 
-impl Copies {
+impl CopyFolder {
     /// Copies in this folder, which is made when the first is written.
     pub(super) const fn new(folder: PathBuf) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Copies {
     }
 
     /// Removes a copy that does not count, and says why.
-    pub(super) fn discard(&self, name: &str, why: Fault) {
+    pub(super) fn discard(&self, name: &str, why: SourceFault) {
         let path = self.folder.join(name);
         tracing::warn!(path = %path.display(), fault = %why, "a copy of revocation data does not count and is removed");
         if let Err(error) = fs::remove_file(&path) {
@@ -83,7 +83,7 @@ impl Copies {
     }
 
     /// Keeps a copy, in place of the one before. The oldest give way where there are too many.
-    pub(super) fn write(&self, copy: &Copy, held: &mut Option<Held>) -> io::Result<()> {
+    pub(super) fn write(&self, copy: &DiskCopy, held: &mut Option<FolderUsage>) -> io::Result<()> {
         let path = self.folder.join(&copy.name);
         private_file::make_folder_of(&path)?;
         let held = match held {
@@ -108,22 +108,22 @@ impl Copies {
 
     /// Counts what is there. Unfinished files are removed; the oldest are where there are too many, an eighth more than need be, so that
     /// not every write does it.
-    pub(super) fn sweep(&self) -> io::Result<Held> {
+    pub(super) fn sweep(&self) -> io::Result<FolderUsage> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
             match kind(&entry.file_name()) {
-                Some(Kind::Whole) => {
+                Some(CopyKind::Whole) => {
                     let metadata = entry.metadata()?;
                     let written = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
                     found.push((written, metadata.len(), entry.path()));
                 }
-                Some(Kind::Unfinished) => fs::remove_file(entry.path())?,
+                Some(CopyKind::Unfinished) => fs::remove_file(entry.path())?,
                 None => {}
             }
         }
         found.sort_unstable();
-        let mut held = Held {
+        let mut held = FolderUsage {
             files: found.len(),
             bytes: found
                 .iter()
@@ -144,12 +144,12 @@ impl Copies {
 }
 
 /// What a file is, by its name; none of ours is `None`.
-enum Kind {
+enum CopyKind {
     Whole,
     Unfinished,
 }
 
-fn kind(name: &OsStr) -> Option<Kind> {
+fn kind(name: &OsStr) -> Option<CopyKind> {
     let mut parts = name.to_str()?.split('.');
     let digits = parts.next()?;
     let is_digits = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -157,8 +157,8 @@ fn kind(name: &OsStr) -> Option<Kind> {
         return None;
     }
     match (parts.next()?, parts.next(), parts.next(), parts.next()) {
-        ("crl" | "ocsp", None, None, None) => Some(Kind::Whole),
-        ("crl" | "ocsp", Some(_), Some(UNFINISHED), None) => Some(Kind::Unfinished),
+        ("crl" | "ocsp", None, None, None) => Some(CopyKind::Whole),
+        ("crl" | "ocsp", Some(_), Some(UNFINISHED), None) => Some(CopyKind::Unfinished),
         _ => None,
     }
 }
@@ -194,14 +194,14 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn copy(number: u8, length: usize) -> Copy {
-        Copy {
+    fn copy(number: u8, length: usize) -> DiskCopy {
+        DiskCopy {
             name: format!("{}.crl", format!("{number:02x}").repeat(32)),
             bytes: vec![number; length],
         }
     }
 
-    fn age(copies: &Copies, name: &str, seconds: u64) {
+    fn age(copies: &CopyFolder, name: &str, seconds: u64) {
         let file = File::options()
             .write(true)
             .open(copies.folder.join(name))
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn the_oldest_give_way() {
         let folder = tempfile::tempdir().unwrap();
-        let mut copies = Copies::new(folder.path().join("a/b"));
+        let mut copies = CopyFolder::new(folder.path().join("a/b"));
         (copies.most_files, copies.most_bytes) = (8, 1_000);
         assert!(copies.read("x").is_none());
         let mut held = None;
@@ -221,13 +221,13 @@ mod tests {
             copies.write(&copy(number, 10), &mut held).unwrap();
             age(&copies, &copy(number, 0).name, 1_000 + u64::from(number));
         }
-        let expected = Some(Held {
+        let expected = Some(FolderUsage {
             files: 8,
             bytes: 80,
         });
         assert_eq!(held, expected);
         copies.write(&copy(3, 20), &mut held).unwrap();
-        let expected = Some(Held {
+        let expected = Some(FolderUsage {
             files: 8,
             bytes: 90,
         });
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(copies.read(&copy(3, 0).name).unwrap(), [3; 20]);
         // One more than there may be: seven are left, and the two that are gone are the oldest.
         copies.write(&copy(8, 10), &mut held).unwrap();
-        let expected = Some(Held {
+        let expected = Some(FolderUsage {
             files: 7,
             bytes: 80,
         });
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn what_is_not_ours_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let copies = Copies::new(folder.path().to_owned());
+        let copies = CopyFolder::new(folder.path().to_owned());
         let mut held = None;
         copies.write(&copy(1, 10), &mut held).unwrap();
         let unfinished = format!("{}.ocsp.1f-0.part", "ab".repeat(32));
@@ -263,14 +263,14 @@ mod tests {
         }
         assert_eq!(
             copies.sweep().unwrap(),
-            Held {
+            FolderUsage {
                 files: 1,
                 bytes: 10
             }
         );
         assert!(!folder.path().join(&unfinished).exists());
         assert!(others.iter().all(|name| folder.path().join(name).exists()));
-        copies.discard(&copy(1, 0).name, Fault::Invalid("it is a test"));
-        assert_eq!(copies.sweep().unwrap(), Held::default());
+        copies.discard(&copy(1, 0).name, SourceFault::Invalid("it is a test"));
+        assert_eq!(copies.sweep().unwrap(), FolderUsage::default());
     }
 }

@@ -1,6 +1,6 @@
 //! What telemetry reads of revocation: plain numbers, counted where things happen.
 
-use super::Fault;
+use super::SourceFault;
 use crate::clock::Timestamp;
 use arc_swap::ArcSwap;
 use std::{
@@ -68,15 +68,15 @@ impl Counters {
         self.oldest.load(Ordering::Relaxed)
     }
 
-    pub(super) fn fetched(&self, result: &Result<(), Fault>) {
+    pub(super) fn fetched(&self, result: &Result<(), SourceFault>) {
         let index = match result {
             Ok(()) => 0,
-            Err(Fault::Forbidden) => 1,
-            Err(Fault::Unreachable) => 2,
-            Err(Fault::Slow) => 3,
-            Err(Fault::Status(_)) => 4,
-            Err(Fault::TooLarge) => 5,
-            Err(Fault::Invalid(_)) => 6,
+            Err(SourceFault::Forbidden) => 1,
+            Err(SourceFault::Unreachable) => 2,
+            Err(SourceFault::Slow) => 3,
+            Err(SourceFault::Status(_)) => 4,
+            Err(SourceFault::TooLarge) => 5,
+            Err(SourceFault::Invalid(_)) => 6,
         };
         if let Some(count) = self.fetches.get(index) {
             count.fetch_add(1, Ordering::Relaxed);

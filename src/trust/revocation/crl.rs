@@ -4,7 +4,7 @@
 //! of certificate, and where nothing in it is critical and unknown. Delta lists, indirect ones and those for some reasons only are refused by name (CRT-6): half of the truth
 //! would be taken for the whole. What was read is a sorted table of serial numbers; looking one up costs no parsing.
 
-use super::{Fault, algorithm};
+use super::{SourceFault, algorithm};
 use crate::{
     clock::Timestamp,
     trust::der::{Element, tag},
@@ -68,7 +68,7 @@ impl Signers {
     }
 
     /// The CA that issued.
-    pub(super) fn issuer(&self) -> Result<X509, Fault> {
+    pub(super) fn issuer(&self) -> Result<X509, SourceFault> {
         certificate(&self.issuer)
     }
 
@@ -91,25 +91,29 @@ impl Signers {
 }
 
 /// The certificate in DER, read by OpenSSL.
-pub(super) fn certificate(der: &[u8]) -> Result<X509, Fault> {
-    X509::from_der(der).map_err(|_| Fault::Invalid("OpenSSL cannot read the certificate"))
+pub(super) fn certificate(der: &[u8]) -> Result<X509, SourceFault> {
+    X509::from_der(der).map_err(|_| SourceFault::Invalid("OpenSSL cannot read the certificate"))
 }
 
 impl Crl {
     /// Reads a list (DER or PEM) that the CA must have signed, for the certificates of a scope.
-    pub(super) fn read(bytes: &[u8], signers: &Signers, scope: &Scope) -> Result<Self, Fault> {
+    pub(super) fn read(
+        bytes: &[u8],
+        signers: &Signers,
+        scope: &Scope,
+    ) -> Result<Self, SourceFault> {
         let der = to_der(bytes)?;
         let (rest, list) = CertificateRevocationList::from_der(&der)
-            .map_err(|_| Fault::Invalid("it is no CRL"))?;
+            .map_err(|_| SourceFault::Invalid("it is no CRL"))?;
         if !rest.is_empty() {
-            return Err(Fault::Invalid("bytes follow the CRL"));
+            return Err(SourceFault::Invalid("bytes follow the CRL"));
         }
         is_complete(&list)?;
         covers(&list, scope)?;
         let this_update = timestamp(list.last_update());
         let next_update = list
             .next_update()
-            .ok_or(Fault::Invalid("the CRL has no nextUpdate"))?;
+            .ok_or(SourceFault::Invalid("the CRL has no nextUpdate"))?;
         let issuer = signers.issuer()?;
         let signer = match is_signed(&der, &list, &issuer) {
             Ok(()) => None,
@@ -130,10 +134,10 @@ impl Crl {
     }
 
     /// Whether these bytes are a list that could count for somebody: what is refused whoever signed it is found at start.
-    pub(super) fn inspect(bytes: &[u8]) -> Result<(), Fault> {
+    pub(super) fn inspect(bytes: &[u8]) -> Result<(), SourceFault> {
         let der = to_der(bytes)?;
         let (_, list) = CertificateRevocationList::from_der(&der)
-            .map_err(|_| Fault::Invalid("it is no CRL"))?;
+            .map_err(|_| SourceFault::Invalid("it is no CRL"))?;
         is_complete(&list)
     }
 
@@ -151,28 +155,30 @@ impl Crl {
     }
 }
 
-fn to_der(bytes: &[u8]) -> Result<std::borrow::Cow<'_, [u8]>, Fault> {
+fn to_der(bytes: &[u8]) -> Result<std::borrow::Cow<'_, [u8]>, SourceFault> {
     if !bytes.trim_ascii_start().starts_with(b"-----BEGIN") {
         return Ok(bytes.into());
     }
     X509Crl::from_pem(bytes)
         .and_then(|list| list.to_der())
         .map(Into::into)
-        .map_err(|_| Fault::Invalid("it is no CRL in PEM"))
+        .map_err(|_| SourceFault::Invalid("it is no CRL in PEM"))
 }
 
 /// Nothing in it says that it is a part of something, or something that nobody here knows.
-fn is_complete(list: &CertificateRevocationList<'_>) -> Result<(), Fault> {
+fn is_complete(list: &CertificateRevocationList<'_>) -> Result<(), SourceFault> {
     for extension in list.extensions() {
         match extension.oid.to_id_string().as_str() {
             DELTA_INDICATOR => {
-                return Err(Fault::Invalid(
+                return Err(SourceFault::Invalid(
                     "it is a delta CRL, which is not supported: configure the address of the complete one",
                 ));
             }
             ISSUING_POINT | CRL_NUMBER | AUTHORITY_KEY => {}
             _ if extension.critical => {
-                return Err(Fault::Invalid("the CRL has an unknown critical extension"));
+                return Err(SourceFault::Invalid(
+                    "the CRL has an unknown critical extension",
+                ));
             }
             _ => {}
         }
@@ -180,7 +186,7 @@ fn is_complete(list: &CertificateRevocationList<'_>) -> Result<(), Fault> {
     let unknown = |entry: &RevokedCertificate<'_>| entry.extensions().iter().find_map(in_entry);
     list.iter_revoked_certificates()
         .find_map(unknown)
-        .map_or(Ok(()), |why| Err(Fault::Invalid(why)))
+        .map_or(Ok(()), |why| Err(SourceFault::Invalid(why)))
 }
 
 fn in_entry(extension: &X509Extension<'_>) -> Option<&'static str> {
@@ -196,7 +202,7 @@ fn in_entry(extension: &X509Extension<'_>) -> Option<&'static str> {
 const INDIRECT: &str = "it is an indirect CRL, which is not supported: configure the address of one that the issuing CA signs";
 
 /// The issuing distribution point (RFC 5280, 5.2.5): the list must cover this kind of certificate, from this point, for all reasons.
-fn covers(list: &CertificateRevocationList<'_>, scope: &Scope) -> Result<(), Fault> {
+fn covers(list: &CertificateRevocationList<'_>, scope: &Scope) -> Result<(), SourceFault> {
     let mut points = list
         .extensions()
         .iter()
@@ -204,7 +210,7 @@ fn covers(list: &CertificateRevocationList<'_>, scope: &Scope) -> Result<(), Fau
     let Some(point) = points.next() else {
         return Ok(());
     };
-    let malformed = Fault::Invalid("the CRL's issuing distribution point cannot be read");
+    let malformed = SourceFault::Invalid("the CRL's issuing distribution point cannot be read");
     let mut parts = Element::only(point.value)
         .and_then(|whole| whole.content_of(tag::SEQUENCE))
         .filter(|_| points.next().is_none())
@@ -218,24 +224,30 @@ fn covers(list: &CertificateRevocationList<'_>, scope: &Scope) -> Result<(), Fau
                 .iter()
                 .any(|name| scope.points.contains(name)) =>
             {
-                return Err(Fault::Invalid(
+                return Err(SourceFault::Invalid(
                     "the CRL is that of another distribution point",
                 ));
             }
             0xa0 => {}
             // onlyContainsUserCerts, onlyContainsCACerts
             0x81 if is_set && scope.of_ca => {
-                return Err(Fault::Invalid("the CRL does not cover certificates of CAs"));
+                return Err(SourceFault::Invalid(
+                    "the CRL does not cover certificates of CAs",
+                ));
             }
             0x82 if is_set && !scope.of_ca => {
-                return Err(Fault::Invalid("the CRL covers certificates of CAs only"));
+                return Err(SourceFault::Invalid(
+                    "the CRL covers certificates of CAs only",
+                ));
             }
             // onlySomeReasons
-            0x83 => return Err(Fault::Invalid("the CRL covers some reasons only")),
-            0x84 if is_set => return Err(Fault::Invalid(INDIRECT)),
+            0x83 => return Err(SourceFault::Invalid("the CRL covers some reasons only")),
+            0x84 if is_set => return Err(SourceFault::Invalid(INDIRECT)),
             // onlyContainsAttributeCerts
             0x85 if is_set => {
-                return Err(Fault::Invalid("the CRL covers attribute certificates only"));
+                return Err(SourceFault::Invalid(
+                    "the CRL covers attribute certificates only",
+                ));
             }
             0x81 | 0x82 | 0x84 | 0x85 => {}
             _ => return Err(malformed),
@@ -260,11 +272,11 @@ fn is_signed(
     der: &[u8],
     list: &CertificateRevocationList<'_>,
     issuer: &X509Ref,
-) -> Result<(), Fault> {
+) -> Result<(), SourceFault> {
     if list.signature_algorithm != list.tbs_cert_list.signature
         || !algorithm::is_sound(&list.signature_algorithm)
     {
-        return Err(Fault::Invalid(
+        return Err(SourceFault::Invalid(
             "the CRL is signed by MD5, SHA-1 or an unknown algorithm",
         ));
     }
@@ -272,21 +284,21 @@ fn is_signed(
         .key_usage()
         .is_some_and(|usage| !usage.contains(X509KeyUsage::CRL_SIGN))
     {
-        return Err(Fault::Invalid("the issuing CA may not sign CRLs"));
+        return Err(SourceFault::Invalid("the issuing CA may not sign CRLs"));
     }
-    let openssl = |_| Fault::Invalid("OpenSSL cannot read the CRL");
+    let openssl = |_| SourceFault::Invalid("OpenSSL cannot read the CRL");
     let signed = X509Crl::from_der(der).map_err(openssl)?;
     let same = signed
         .issuer_name()
         .try_cmp(issuer.subject_name())
         .map_err(openssl)?;
     if same != Ordering::Equal {
-        return Err(Fault::Invalid("the CRL names another issuer"));
+        return Err(SourceFault::Invalid("the CRL names another issuer"));
     }
     let key = issuer.public_key().map_err(openssl)?;
     match signed.verify(&key) {
         Ok(true) => Ok(()),
-        _ => Err(Fault::Invalid(
+        _ => Err(SourceFault::Invalid(
             "the CRL's signature is not the issuing CA's",
         )),
     }

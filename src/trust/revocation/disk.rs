@@ -4,8 +4,8 @@
 //! on without; what the thread cannot take is not written. One thread does both, so that the newer of two copies stays.
 
 use super::{
-    Fault,
-    copies::{Copies, Copy},
+    SourceFault,
+    copies::{CopyFolder, DiskCopy},
     engine::step_back,
 };
 use std::{io, path::Path, time::Duration};
@@ -22,20 +22,20 @@ const MOST_WRITES: usize = 32;
 
 /// The way to the thread. It ends when the last of these is dropped.
 #[derive(Clone, Debug)]
-pub(super) struct Disk(mpsc::Sender<Job>);
+pub(super) struct DiskThread(mpsc::Sender<Job>);
 
 #[derive(Debug)]
 enum Job {
     Read(String, oneshot::Sender<Option<Vec<u8>>>),
-    Write(Copy),
-    Discard(String, Fault),
+    Write(DiskCopy),
+    Discard(String, SourceFault),
 }
 
-impl Disk {
+impl DiskThread {
     /// Starts the thread, for copies in this folder.
     pub(super) fn start(folder: &Path) -> io::Result<Self> {
         let (disk, jobs) = mpsc::channel(MOST_WAITING);
-        let copies = Copies::new(folder.to_owned());
+        let copies = CopyFolder::new(folder.to_owned());
         std::thread::Builder::new()
             .name("revocation-disk".into())
             .spawn(move || {
@@ -59,7 +59,7 @@ impl Disk {
     }
 
     /// Keeps what a source said. Nobody waits for it.
-    pub(super) fn write(&self, copy: Copy) {
+    pub(super) fn write(&self, copy: DiskCopy) {
         if MOST_WAITING.saturating_sub(self.0.capacity()) < MOST_WRITES {
             self.ask(Job::Write(copy));
         } else {
@@ -68,7 +68,7 @@ impl Disk {
     }
 
     /// Removes a copy that does not count.
-    pub(super) fn discard(&self, name: String, why: Fault) {
+    pub(super) fn discard(&self, name: String, why: SourceFault) {
         self.ask(Job::Discard(name, why));
     }
 
@@ -79,7 +79,7 @@ impl Disk {
     }
 }
 
-fn work(copies: &Copies, mut jobs: mpsc::Receiver<Job>) {
+fn work(copies: &CopyFolder, mut jobs: mpsc::Receiver<Job>) {
     let mut held = None;
     while let Some(job) = jobs.blocking_recv() {
         match job {

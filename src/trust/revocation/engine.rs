@@ -4,12 +4,12 @@
 //! request. It ends when the last [`Revocation`](super::Revocation) that feeds it is dropped.
 
 use super::{
-    Fault,
-    cell::{Cell, Heard},
+    SourceFault,
     counters::{Counters, Lists},
-    disk::Disk,
+    disk::DiskThread,
     fetch::Fetcher,
-    sources::Directory,
+    source::{AskOutcome, Source},
+    sources::SourceCache,
 };
 use crate::clock::{Clock, Timestamp};
 use std::{io, sync::Arc, time::Duration};
@@ -26,25 +26,25 @@ const NICE: i32 = 10;
 
 /// What the thread works on.
 #[derive(Clone, Debug)]
-pub(super) struct Work {
-    pub(super) directory: Arc<Directory>,
+pub(super) struct EngineContext {
+    pub(super) cache: Arc<SourceCache>,
     pub(super) counters: Arc<Counters>,
     pub(super) fetcher: Fetcher,
     pub(super) clock: Clock,
     /// Where copies of what was fetched are kept; none where no folder is set.
-    pub(super) disk: Option<Disk>,
+    pub(super) disk: Option<DiskThread>,
 }
 
 /// The way to the thread.
 #[derive(Debug)]
 pub(super) struct Engine {
-    asked: mpsc::UnboundedSender<Arc<Cell>>,
+    asked: mpsc::UnboundedSender<Arc<Source>>,
     finished: watch::Receiver<u64>,
 }
 
 impl Engine {
     /// Starts the thread.
-    pub(super) fn start(work: Work) -> io::Result<Self> {
+    pub(super) fn start(work: EngineContext) -> io::Result<Self> {
         let (asked, jobs) = mpsc::unbounded_channel();
         let (done, finished) = watch::channel(0);
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -61,9 +61,9 @@ impl Engine {
     }
 
     /// Asks a source, unless it is being asked, or failed a moment ago. No more can wait than there are sources.
-    pub(super) fn ask(&self, cell: &Arc<Cell>, now: Timestamp) {
-        if cell.take(now) {
-            let _ = self.asked.send(Arc::clone(cell));
+    pub(super) fn ask(&self, source: &Arc<Source>, now: Timestamp) {
+        if source.take(now) {
+            let _ = self.asked.send(Arc::clone(source));
         }
     }
 
@@ -79,11 +79,11 @@ pub(super) fn step_back() {
 }
 
 /// An answer that is not counted as one.
-const UNKNOWN: Fault = Fault::Invalid("the responder does not know the certificate");
+const UNKNOWN: SourceFault = SourceFault::Invalid("the responder does not know the certificate");
 
 async fn run(
-    work: Work,
-    mut jobs: mpsc::UnboundedReceiver<Arc<Cell>>,
+    work: EngineContext,
+    mut jobs: mpsc::UnboundedReceiver<Arc<Source>>,
     done: Arc<watch::Sender<u64>>,
 ) {
     let mut tick = tokio::time::interval(TICK);
@@ -91,7 +91,7 @@ async fn run(
     loop {
         tokio::select! {
             job = jobs.recv() => match job {
-                Some(cell) => begin(&work, cell, &done),
+                Some(source) => begin(&work, source, &done),
                 None => return,
             },
             _ = tick.tick() => refresh(&work, &done),
@@ -99,25 +99,25 @@ async fn run(
     }
 }
 
-fn begin(work: &Work, cell: Arc<Cell>, done: &Arc<watch::Sender<u64>>) {
+fn begin(work: &EngineContext, source: Arc<Source>, done: &Arc<watch::Sender<u64>>) {
     let (work, done) = (work.clone(), Arc::clone(done));
     tokio::spawn(async move {
         let now = work.clock.now();
-        let heard = cell.ask(&work, now).await;
-        let (result, copy) = match heard {
-            Ok(Heard::StateStore) => (None, None),
-            Ok(Heard::Fetched(copy)) => (Some(Ok(())), Some(copy)),
-            Ok(Heard::Unknown(copy)) => (Some(Err(UNKNOWN)), Some(copy)),
+        let outcome = source.ask(&work, now).await;
+        let (result, copy) = match outcome {
+            Ok(AskOutcome::FromDisk) => (None, None),
+            Ok(AskOutcome::Fetched(copy)) => (Some(Ok(())), Some(copy)),
+            Ok(AskOutcome::Unknown(copy)) => (Some(Err(UNKNOWN)), Some(copy)),
             Err(fault) => (Some(Err(fault)), None),
         };
         if let Some(result) = &result {
             work.counters.fetched(result);
         }
-        if let (Some(Err(fault)), Some(address)) = (&result, cell.address()) {
+        if let (Some(Err(fault)), Some(address)) = (&result, source.address()) {
             tracing::warn!(%address, %fault, "revocation could not be refreshed");
         }
         // Before the attempt is over: whoever waits for this answer waits for what its responder rests on too.
-        for source in cell.to_be_known(now) {
+        for source in source.to_be_known(now) {
             if source.take(now) {
                 begin(&work, source, &done);
             }
@@ -129,29 +129,29 @@ fn begin(work: &Work, cell: Arc<Cell>, done: &Arc<watch::Sender<u64>>) {
     });
 }
 
-fn refresh(work: &Work, done: &Arc<watch::Sender<u64>>) {
+fn refresh(work: &EngineContext, done: &Arc<watch::Sender<u64>>) {
     let now = work.clock.now();
     let (mut sources, mut overdue, mut lists) = (0_u64, 0_u64, Lists::new());
-    for cell in work.directory.cells() {
-        if cell.used().saturating_add(IN_USE) < now.unix() {
+    for source in work.cache.all() {
+        if source.used().saturating_add(IN_USE) < now.unix() {
             continue;
         }
         sources = sources.saturating_add(1);
-        if let Some(said) = cell.said().as_ref() {
-            overdue = overdue.max(now.unix().saturating_sub(said.next_update().unix()));
-            if let Some(issuer) = said.list_of()
+        if let Some(answer) = source.answer().as_ref() {
+            overdue = overdue.max(now.unix().saturating_sub(answer.next_update().unix()));
+            if let Some(issuer) = answer.list_of()
                 && lists.len() < Counters::MOST_LISTS
             {
-                let from = cell
+                let from = source
                     .address()
                     .map_or("file".to_owned(), ToString::to_string);
                 let next = lists.entry((issuer.to_owned(), from));
-                let next = next.or_insert_with(|| said.next_update());
-                *next = said.next_update().min(*next);
+                let next = next.or_insert_with(|| answer.next_update());
+                *next = answer.next_update().min(*next);
             }
         }
-        if cell.is_due(now) && cell.take(now) {
-            begin(work, cell, done);
+        if source.is_due(now) && source.take(now) {
+            begin(work, source, done);
         }
     }
     work.counters.look(sources, overdue, lists);

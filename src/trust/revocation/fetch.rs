@@ -4,7 +4,7 @@
 //! addresses are judged where it is resolved, and those that pass are the very ones connected to. Nothing is kept of a connection.
 
 use super::{
-    Fault,
+    SourceFault,
     network::{Network, may_be_called},
 };
 use reqwest::{
@@ -30,13 +30,13 @@ const MOST_CHARACTERS: usize = 2_048;
 
 /// Where something can be fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Address {
+pub struct SourceUrl {
     url: Url,
     /// The operator wrote it: it may lead into the bank's own network.
     configured: bool,
 }
 
-impl Address {
+impl SourceUrl {
     /// An address in a certificate; `None` where it is none that is fetched from.
     pub(super) fn public(text: &str) -> Option<Self> {
         Self::read(text, false)
@@ -59,7 +59,7 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for SourceUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.url.fmt(f)
     }
@@ -79,31 +79,35 @@ impl Fetcher {
     /// A fetcher that also calls addresses of these networks.
     pub(super) fn new(also: &[Network]) -> Result<Self, reqwest::Error> {
         let also: Arc<[Network]> = also.into();
-        let client = |reach| {
+        let client = |allowed| {
             Client::builder()
                 .redirect(redirect::Policy::none())
                 .no_proxy()
                 .http1_only()
                 .timeout(DEADLINE)
                 .pool_max_idle_per_host(0)
-                .dns_resolver(Resolver { reach })
+                .dns_resolver(Resolver { allowed })
                 .build()
         };
         Ok(Self {
-            public: client(Reach::Public(Arc::clone(&also)))?,
-            configured: client(Reach::Anywhere)?,
+            public: client(AllowedAddresses::Public(Arc::clone(&also)))?,
+            configured: client(AllowedAddresses::Anywhere)?,
             also,
         })
     }
 
     /// Fetches a list.
-    pub(super) async fn get(&self, address: &Address) -> Result<Vec<u8>, Fault> {
+    pub(super) async fn get(&self, address: &SourceUrl) -> Result<Vec<u8>, SourceFault> {
         let client = self.client(address)?;
         whole(client.get(address.url.clone()).send().await).await
     }
 
     /// Asks a responder.
-    pub(super) async fn post(&self, address: &Address, request: Vec<u8>) -> Result<Vec<u8>, Fault> {
+    pub(super) async fn post(
+        &self,
+        address: &SourceUrl,
+        request: Vec<u8>,
+    ) -> Result<Vec<u8>, SourceFault> {
         let client = self.client(address)?;
         let asked = client
             .post(address.url.clone())
@@ -114,57 +118,57 @@ impl Fetcher {
     }
 
     /// An address of numbers is not resolved, so it is judged here.
-    fn client(&self, address: &Address) -> Result<&Client, Fault> {
+    fn client(&self, address: &SourceUrl) -> Result<&Client, SourceFault> {
         if address.configured {
             return Ok(&self.configured);
         }
         let host = address.url.host_str().unwrap_or_default();
         let number = host.trim_matches(['[', ']']).parse::<IpAddr>();
         match number {
-            Ok(number) if !may_be_called(number, &self.also) => Err(Fault::Forbidden),
+            Ok(number) if !may_be_called(number, &self.also) => Err(SourceFault::Forbidden),
             _ => Ok(&self.public),
         }
     }
 }
 
-async fn whole(sent: reqwest::Result<Response>) -> Result<Vec<u8>, Fault> {
+async fn whole(sent: reqwest::Result<Response>) -> Result<Vec<u8>, SourceFault> {
     let mut response = sent.map_err(|error| fault(&error))?;
     if response.status() != reqwest::StatusCode::OK {
-        return Err(Fault::Status(response.status().as_u16()));
+        return Err(SourceFault::Status(response.status().as_u16()));
     }
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| fault(&error))? {
         if body.len().saturating_add(chunk.len()) > MOST_BYTES {
-            return Err(Fault::TooLarge);
+            return Err(SourceFault::TooLarge);
         }
         body.extend_from_slice(&chunk);
     }
     Ok(body)
 }
 
-fn fault(error: &reqwest::Error) -> Fault {
+fn fault(error: &reqwest::Error) -> SourceFault {
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = source {
-        if error.is::<NoneMayBeCalled>() {
-            return Fault::Forbidden;
+        if error.is::<NoAllowedAddress>() {
+            return SourceFault::Forbidden;
         }
         source = error.source();
     }
     if error.is_timeout() {
-        Fault::Slow
+        SourceFault::Slow
     } else {
-        Fault::Unreachable
+        SourceFault::Unreachable
     }
 }
 
 /// Which of a name's addresses are connected to.
 #[derive(Clone, Debug)]
-enum Reach {
+enum AllowedAddresses {
     Public(Arc<[Network]>),
     Anywhere,
 }
 
-impl Reach {
+impl AllowedAddresses {
     fn allows(&self, address: IpAddr) -> bool {
         match self {
             Self::Public(also) => may_be_called(address, also),
@@ -175,34 +179,37 @@ impl Reach {
 
 #[derive(Clone, Debug)]
 struct Resolver {
-    reach: Reach,
+    allowed: AllowedAddresses,
 }
 
 /// A name has addresses, and none of them may be called.
 #[derive(Debug, thiserror::Error)]
 #[error("the name leads to no address that may be called")]
-struct NoneMayBeCalled;
+struct NoAllowedAddress;
 
 impl dns::Resolve for Resolver {
     fn resolve(&self, name: dns::Name) -> dns::Resolving {
-        let reach = self.reach.clone();
+        let allowed = self.allowed.clone();
         Box::pin(async move {
             let found: io::Result<Vec<SocketAddr>> = tokio::net::lookup_host((name.as_str(), 0))
                 .await
                 .map(Iterator::collect);
-            Ok(allowed(&reach, found?)?)
+            Ok(filter(&allowed, found?)?)
         })
     }
 }
 
 /// Those of a name's addresses that may be called; every other is as good as not there.
-fn allowed(reach: &Reach, found: Vec<SocketAddr>) -> Result<dns::Addrs, NoneMayBeCalled> {
+fn filter(
+    allowed: &AllowedAddresses,
+    found: Vec<SocketAddr>,
+) -> Result<dns::Addrs, NoAllowedAddress> {
     let allowed: Vec<_> = found
         .into_iter()
-        .filter(|address| reach.allows(address.ip()))
+        .filter(|address| allowed.allows(address.ip()))
         .collect();
     if allowed.is_empty() {
-        return Err(NoneMayBeCalled);
+        return Err(NoAllowedAddress);
     }
     Ok(Box::new(allowed.into_iter()))
 }
@@ -218,7 +225,7 @@ mod tests {
             "https://ca.example:8443/a.crl?x=1",
             "http://192.0.2.1",
         ] {
-            assert!(Address::public(good).is_some(), "{good}");
+            assert!(SourceUrl::public(good).is_some(), "{good}");
         }
         for bad in [
             "",
@@ -232,30 +239,30 @@ mod tests {
             "http://user:secret@a/",
             "data:,x",
         ] {
-            assert!(Address::public(bad).is_none(), "{bad}");
+            assert!(SourceUrl::public(bad).is_none(), "{bad}");
         }
-        assert!(Address::public(&format!("http://a/{}", "x".repeat(MOST_CHARACTERS))).is_none());
+        assert!(SourceUrl::public(&format!("http://a/{}", "x".repeat(MOST_CHARACTERS))).is_none());
     }
 
     //= CRT-11 refused
     #[test]
     fn a_name_that_leads_inside_is_not_followed() {
         let at = |text: &str| SocketAddr::new(text.parse().unwrap(), 0);
-        let public = Reach::Public(Vec::new().into());
+        let public = AllowedAddresses::Public(Vec::new().into());
         let found = vec![at("10.0.0.1"), at("8.8.8.8"), at("::1")];
-        let kept: Vec<_> = allowed(&public, found).unwrap().collect();
+        let kept: Vec<_> = filter(&public, found).unwrap().collect();
         assert_eq!(kept, [at("8.8.8.8")]);
-        assert!(allowed(&public, vec![at("127.0.0.1"), at("fe80::1")]).is_err());
-        assert!(allowed(&public, vec![at("::ffff:169.254.169.254")]).is_err());
-        let also = Reach::Public(vec!["10.0.0.0/8".parse().unwrap()].into());
+        assert!(filter(&public, vec![at("127.0.0.1"), at("fe80::1")]).is_err());
+        assert!(filter(&public, vec![at("::ffff:169.254.169.254")]).is_err());
+        let also = AllowedAddresses::Public(vec!["10.0.0.0/8".parse().unwrap()].into());
         assert_eq!(
-            allowed(&also, vec![at("10.0.0.1"), at("127.0.0.1")])
+            filter(&also, vec![at("10.0.0.1"), at("127.0.0.1")])
                 .unwrap()
                 .count(),
             1
         );
         assert_eq!(
-            allowed(&Reach::Anywhere, vec![at("127.0.0.1")])
+            filter(&AllowedAddresses::Anywhere, vec![at("127.0.0.1")])
                 .unwrap()
                 .count(),
             1
@@ -277,16 +284,16 @@ mod tests {
             "http://169.254.169.254/latest/",
             "http://017700000001/",
         ] {
-            let address = Address::public(inside).unwrap();
+            let address = SourceUrl::public(inside).unwrap();
             assert_eq!(
                 fetcher.client(&address).err(),
-                Some(Fault::Forbidden),
+                Some(SourceFault::Forbidden),
                 "{inside}"
             );
-            let own = Address::configured(inside).unwrap();
+            let own = SourceUrl::configured(inside).unwrap();
             assert!(fetcher.client(&own).is_ok(), "{inside}");
         }
-        let outside = Address::public("http://8.8.8.8/").unwrap();
+        let outside = SourceUrl::public("http://8.8.8.8/").unwrap();
         assert!(fetcher.client(&outside).is_ok());
     }
 }

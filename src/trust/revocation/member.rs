@@ -3,7 +3,7 @@
 //! caIssuers is never looked at (CRT-11). Distribution points for some reasons only, and those whose list another issuer signs, are
 //! passed over: such lists would be refused.
 
-use super::{Fault, crl::Scope, crl::names_of, fetch::Address};
+use super::{SourceFault, crl::Scope, crl::names_of, fetch::SourceUrl};
 use crate::trust::der::{Element, tag};
 use x509_parser::{
     certificate::X509Certificate,
@@ -20,22 +20,22 @@ const MOST: usize = 3;
 
 /// A certificate below the anchor.
 #[derive(Debug)]
-pub(super) struct Published {
+pub(super) struct PublishedAddresses {
     /// The content of the serial number's INTEGER.
     pub(super) serial: Box<[u8]>,
     /// Its responders.
-    pub(super) ocsp: Vec<Address>,
+    pub(super) ocsp: Vec<SourceUrl>,
     /// Its lists.
-    pub(super) crls: Vec<Address>,
+    pub(super) crls: Vec<SourceUrl>,
     /// What a list must cover.
     pub(super) scope: Scope,
 }
 
-impl Published {
+impl PublishedAddresses {
     /// Reads a certificate, DER.
-    pub(super) fn of(der: &[u8]) -> Result<Self, Fault> {
+    pub(super) fn of(der: &[u8]) -> Result<Self, SourceFault> {
         let (_, certificate) = X509Certificate::from_der(der)
-            .map_err(|_| Fault::Invalid("the certificate cannot be read"))?;
+            .map_err(|_| SourceFault::Invalid("the certificate cannot be read"))?;
         let (crls, points) = points(&certificate);
         Ok(Self {
             serial: certificate.raw_serial().into(),
@@ -49,7 +49,7 @@ impl Published {
     }
 }
 
-fn responders(certificate: &X509Certificate<'_>) -> Vec<Address> {
+fn responders(certificate: &X509Certificate<'_>) -> Vec<SourceUrl> {
     let mut found = Vec::new();
     for extension in certificate.extensions() {
         let ParsedExtension::AuthorityInfoAccess(access) = extension.parsed_extension() else {
@@ -58,7 +58,7 @@ fn responders(certificate: &X509Certificate<'_>) -> Vec<Address> {
         let uris = access
             .iter()
             .filter_map(|access| match &access.access_location {
-                GeneralName::URI(uri) if access.access_method == OCSP => Address::public(uri),
+                GeneralName::URI(uri) if access.access_method == OCSP => SourceUrl::public(uri),
                 _ => None,
             });
         found.extend(uris);
@@ -68,7 +68,7 @@ fn responders(certificate: &X509Certificate<'_>) -> Vec<Address> {
 }
 
 /// The addresses of the lists, and every name of their distribution points.
-fn points(certificate: &X509Certificate<'_>) -> (Vec<Address>, Vec<Box<[u8]>>) {
+fn points(certificate: &X509Certificate<'_>) -> (Vec<SourceUrl>, Vec<Box<[u8]>>) {
     let extension = certificate
         .extensions()
         .iter()
@@ -84,7 +84,9 @@ fn points(certificate: &X509Certificate<'_>) -> (Vec<Address>, Vec<Box<[u8]>>) {
         if let Some(Element {
             tag: 0x86, content, ..
         }) = Element::only(name)
-            && let Some(address) = std::str::from_utf8(content).ok().and_then(Address::public)
+            && let Some(address) = std::str::from_utf8(content)
+                .ok()
+                .and_then(SourceUrl::public)
         {
             addresses.push(address);
         }

@@ -33,9 +33,9 @@ mod question;
 mod copies;
 mod disk;
 // How often one that failed is asked again.
-mod pause;
+mod backoff;
 // A source and what it said last.
-mod cell;
+mod source;
 // Which sources tell of a certificate, and what is known from them.
 mod sources;
 // The thread that asks.
@@ -45,20 +45,20 @@ mod engine;
 mod counters;
 
 pub use counters::Counters;
-pub use fetch::Address;
+pub use fetch::SourceUrl;
 pub(crate) use network::is_public;
-pub use network::{Network, NoNetwork};
+pub use network::{InvalidNetwork, Network};
 
-pub(crate) use sources::Sources;
+pub(crate) use sources::ChainSources;
 
 use super::Certificate;
 use crate::clock::{Clock, Timestamp};
 use crl::Crl;
-use disk::Disk;
-use engine::{Engine, Work};
+use disk::DiskThread;
+use engine::{Engine, EngineContext};
 use fetch::Fetcher;
 use openssl::x509::{X509, X509Ref};
-use sources::Directory;
+use sources::SourceCache;
 use std::{
     io,
     path::{Path, PathBuf},
@@ -71,7 +71,7 @@ const COLD_WAIT: Duration = Duration::from_secs(2);
 
 /// Why a source could not be used. The texts are the operator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum SourceFault {
     /// Its address is not one that may be called.
     #[error("its address is loopback, private or otherwise not public")]
     Forbidden,
@@ -128,14 +128,14 @@ pub struct IssuerAddresses {
     /// The issuer.
     pub issuer: X509,
     /// Its OCSP responders; those in the certificates where `None`, and none are asked where it is empty.
-    pub ocsp: Option<Vec<Address>>,
+    pub ocsp: Option<Vec<SourceUrl>>,
     /// The same for its CRLs.
-    pub crl: Option<Vec<Address>>,
+    pub crl: Option<Vec<SourceUrl>>,
 }
 
 /// Whether a certificate is revoked, as far as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum RevocationStatus {
     /// No member of the chain is.
     Good,
     /// One is, since then: the certificate itself at depth 0.
@@ -157,7 +157,7 @@ pub enum Standing {
     },
 }
 
-impl Standing {
+impl RevocationStatus {
     /// That of two chains together: revoked comes before awaited, awaited before unknown, and the first of two alike.
     pub(crate) const fn worse(self, other: Self) -> Self {
         if other.rank() > self.rank() {
@@ -180,7 +180,7 @@ impl Standing {
 /// Judges whether certificates are revoked.
 #[derive(Debug)]
 pub struct Revocation {
-    directory: Arc<Directory>,
+    cache: Arc<SourceCache>,
     counters: Arc<Counters>,
     fetcher: Fetcher,
     engine: OnceLock<Engine>,
@@ -196,7 +196,7 @@ impl Revocation {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         Ok(Self {
             fetcher: Fetcher::new(&settings.private_addresses)?,
-            directory: Arc::new(Directory::new(settings)),
+            cache: Arc::new(SourceCache::new(settings)),
             counters: Arc::default(),
             engine: OnceLock::new(),
         })
@@ -204,7 +204,7 @@ impl Revocation {
 
     /// Whether both were made by the same settings: what one knows then holds for the other.
     pub fn is_set_like(&self, other: &Self) -> bool {
-        let (own, other) = (self.directory.settings(), other.directory.settings());
+        let (own, other) = (self.cache.settings(), other.cache.settings());
         let is_same = |(own, other): (&IssuerAddresses, &IssuerAddresses)| {
             own.issuer.to_der().ok() == other.issuer.to_der().ok()
                 && (&own.ocsp, &own.crl) == (&other.ocsp, &other.crl)
@@ -220,14 +220,14 @@ impl Revocation {
 
     /// Where what was fetched is kept.
     pub fn copies(&self) -> Option<&Path> {
-        self.directory.settings().copies.as_deref()
+        self.cache.settings().copies.as_deref()
     }
 
     /// Whether a file's list could count at all: delta and indirect ones cannot.
     ///
     /// # Errors
     /// Why not.
-    pub fn inspect(list: &[u8]) -> Result<(), Fault> {
+    pub fn inspect(list: &[u8]) -> Result<(), SourceFault> {
         Crl::inspect(list)
     }
 
@@ -237,12 +237,12 @@ impl Revocation {
     /// The thread cannot be started.
     pub fn start(&self, clock: &Clock) -> io::Result<()> {
         if self.engine.get().is_none() {
-            let engine = Engine::start(Work {
-                directory: Arc::clone(&self.directory),
+            let engine = Engine::start(EngineContext {
+                cache: Arc::clone(&self.cache),
                 counters: Arc::clone(&self.counters),
                 fetcher: self.fetcher.clone(),
                 clock: clock.clone(),
-                disk: self.copies().map(Disk::start).transpose()?,
+                disk: self.copies().map(DiskThread::start).transpose()?,
             })?;
             let _ = self.engine.set(engine);
         }
@@ -265,30 +265,32 @@ impl Revocation {
         &self,
         chain: &[X509],
         others: impl Fn(&X509Ref) -> Vec<crl::Chain>,
-    ) -> Result<Sources, Fault> {
-        self.directory.sources(chain, others)
+    ) -> Result<ChainSources, SourceFault> {
+        self.cache.sources(chain, others)
     }
 
     /// What is known of a certificate at a moment; nothing is asked. It is what a warm request pays.
-    pub fn standing(&self, certificate: &Certificate, now: Timestamp) -> Standing {
+    pub fn standing(&self, certificate: &Certificate, now: Timestamp) -> RevocationStatus {
         certificate
             .sources()
-            .map_or(Standing::Unknown { depth: 0 }, |sources| {
-                sources.standing(now, self.directory.settings().stale)
+            .map_or(RevocationStatus::Unknown { depth: 0 }, |sources| {
+                sources.standing(now, self.cache.settings().stale)
             })
     }
 
     /// Judges a chain at a moment, from what is known; where a source never answered, or none of them can say, asks and waits, at most
     /// two seconds.
-    pub(crate) async fn judge(&self, sources: &Sources, now: Timestamp) -> Standing {
-        match sources.standing(now, self.directory.settings().stale) {
-            Standing::Unknown { .. } | Standing::Awaited { .. } => self.ask(sources, now).await,
+    pub(crate) async fn judge(&self, sources: &ChainSources, now: Timestamp) -> RevocationStatus {
+        match sources.standing(now, self.cache.settings().stale) {
+            RevocationStatus::Unknown { .. } | RevocationStatus::Awaited { .. } => {
+                self.ask(sources, now).await
+            }
             known => known,
         }
     }
 
-    async fn ask(&self, sources: &Sources, now: Timestamp) -> Standing {
-        let stale = self.directory.settings().stale;
+    async fn ask(&self, sources: &ChainSources, now: Timestamp) -> RevocationStatus {
+        let stale = self.cache.settings().stale;
         let Some(engine) = self.engine.get() else {
             return sources.standing(now, stale);
         };
@@ -306,7 +308,10 @@ impl Revocation {
                 .iter()
                 .any(|cell| cell.is_worth_waiting_for());
             let standing = sources.standing(now, stale);
-            let is_known = matches!(standing, Standing::Good | Standing::Revoked { .. });
+            let is_known = matches!(
+                standing,
+                RevocationStatus::Good | RevocationStatus::Revoked { .. }
+            );
             if is_known || !waits {
                 return standing;
             }

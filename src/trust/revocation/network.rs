@@ -20,7 +20,7 @@ pub struct Network {
 /// A text that names no network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no IP address with the length of a prefix")]
-pub struct NoNetwork;
+pub struct InvalidNetwork;
 
 impl Network {
     /// Whether an address lies in it. IPv4 in IPv6 is IPv4.
@@ -40,18 +40,21 @@ impl Network {
 }
 
 impl FromStr for Network {
-    type Err = NoNetwork;
+    type Err = InvalidNetwork;
 
-    fn from_str(text: &str) -> Result<Self, NoNetwork> {
+    fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
         let (base, prefix) = match text.split_once('/') {
-            Some((base, prefix)) => (base, Some(prefix.parse::<u8>().map_err(|_| NoNetwork)?)),
+            Some((base, prefix)) => (
+                base,
+                Some(prefix.parse::<u8>().map_err(|_| InvalidNetwork)?),
+            ),
             None => (text, None),
         };
-        let base: IpAddr = base.parse().map_err(|_| NoNetwork)?;
+        let base: IpAddr = base.parse().map_err(|_| InvalidNetwork)?;
         let longest = if base.is_ipv4() { 32 } else { 128 };
         match prefix.unwrap_or(longest) {
             prefix if prefix <= longest => Ok(Self { base, prefix }),
-            _ => Err(NoNetwork),
+            _ => Err(InvalidNetwork),
         }
     }
 }
@@ -179,7 +182,7 @@ mod tests {
             "a/8",
             "10.0.0.0/-1",
         ] {
-            assert_eq!(network(bad), Err(NoNetwork), "{bad}");
+            assert_eq!(network(bad), Err(InvalidNetwork), "{bad}");
         }
         let all = [network("0.0.0.0/0").unwrap(), network("::/0").unwrap()];
         for never in ["0.0.0.0", "::", "224.0.0.1", "ff02::1"] {

@@ -5,7 +5,7 @@
 //! be. No nonce is sent: answers are made in advance and cached (RFC 5019). OpenSSL verifies. Whether that responder's own certificate
 //! is revoked, where its CA does not say that it need not be asked (RFC 6960, 4.2.2.2.1), is judged where the answer is used.
 
-use super::{Fault, algorithm, crl::certificate as read_certificate};
+use super::{SourceFault, algorithm, crl::certificate as read_certificate};
 use crate::{
     clock::Timestamp,
     trust::der::{Element, tag},
@@ -49,9 +49,9 @@ const WITHOUT_NEXT: u64 = 3_600;
 
 /// An answer that counts.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct Response {
     pub(super) this_update: Timestamp,
-    /// At the latest [`Answer::last_use`].
+    /// At the latest [`Response::last_use`].
     pub(super) next_update: Timestamp,
     /// When it is too old for any use but that it revokes.
     pub(super) last_use: Timestamp,
@@ -90,45 +90,47 @@ pub(super) fn read(
     issuer: &X509Ref,
     max_age: Duration,
     now: Timestamp,
-) -> Result<Answer, Fault> {
-    let openssl = |_: ErrorStack| Fault::Invalid("it is no OCSP response");
+) -> Result<Response, SourceFault> {
+    let openssl = |_: ErrorStack| SourceFault::Invalid("it is no OCSP response");
     let response = OcspResponse::from_der(bytes).map_err(openssl)?;
     if response.status() != OcspResponseStatus::SUCCESSFUL {
-        return Err(Fault::Invalid("the responder says that it cannot answer"));
+        return Err(SourceFault::Invalid(
+            "the responder says that it cannot answer",
+        ));
     }
     let basic = response.basic().map_err(openssl)?;
-    let parts = Parts::of(bytes).ok_or(Fault::Invalid("it is no OCSP response"))?;
+    let parts = ResponseParts::of(bytes).ok_or(SourceFault::Invalid("it is no OCSP response"))?;
     if !parts.is_sound() {
-        return Err(Fault::Invalid(
+        return Err(SourceFault::Invalid(
             "the answer is signed by MD5, SHA-1 or an unknown algorithm",
         ));
     }
     let responder = signer(&basic, &parts, issuer, now)?;
     let id = id(certificate, issuer).map_err(openssl)?;
-    let said = basic
-        .find_status(&id)
-        .ok_or(Fault::Invalid("the answer is about another certificate"))?;
+    let single = basic.find_status(&id).ok_or(SourceFault::Invalid(
+        "the answer is about another certificate",
+    ))?;
     let time = |shown: String| {
-        timestamp(&shown).ok_or(Fault::Invalid("a time in the answer cannot be read"))
+        timestamp(&shown).ok_or(SourceFault::Invalid("a time in the answer cannot be read"))
     };
-    let this_update = time(said.this_update.to_string())?;
-    let next_update = match said.next_update() {
+    let this_update = time(single.this_update.to_string())?;
+    let next_update = match single.next_update() {
         Some(next) => time(next.to_string())?,
         None => Timestamp::from_unix(this_update.unix().saturating_add(WITHOUT_NEXT)),
     };
     if this_update.unix() > now.unix().saturating_add(AHEAD) {
-        return Err(Fault::Invalid("the answer is of the future"));
+        return Err(SourceFault::Invalid("the answer is of the future"));
     }
-    let status = match said.status {
+    let status = match single.status {
         OcspCertStatus::GOOD => Status::Good,
-        OcspCertStatus::REVOKED => Status::Revoked(match said.revocation_time {
+        OcspCertStatus::REVOKED => Status::Revoked(match single.revocation_time {
             Some(since) => time(since.to_string())?,
             None => this_update,
         }),
         _ => Status::Unknown,
     };
     let last_use = Timestamp::from_unix(this_update.unix().saturating_add(max_age.as_secs()));
-    Ok(Answer {
+    Ok(Response {
         this_update,
         next_update: next_update.min(last_use),
         last_use,
@@ -140,11 +142,11 @@ pub(super) fn read(
 /// Who signed: `None` for the issuing CA, and for a responder of its whose certificate says that it is not to be asked for.
 fn signer(
     basic: &OcspBasicResponseRef,
-    parts: &Parts<'_>,
+    parts: &ResponseParts<'_>,
     issuer: &X509Ref,
     now: Timestamp,
-) -> Result<Option<Box<[u8]>>, Fault> {
-    let openssl = |_: ErrorStack| Fault::Invalid("OpenSSL cannot verify the answer");
+) -> Result<Option<Box<[u8]>>, SourceFault> {
+    let openssl = |_: ErrorStack| SourceFault::Invalid("OpenSSL cannot verify the answer");
     let store = only(issuer, now).map_err(openssl)?;
     let signed_by = |signer: &X509Ref| {
         let mut known = Stack::new()?;
@@ -159,11 +161,11 @@ fn signer(
     let is_signer =
         |der: &&&[u8]| read_certificate(der).is_ok_and(|responder| signed_by(&responder).is_ok());
     let found = parts.certificates.iter().find(is_signer);
-    let der = found.ok_or(Fault::Invalid(
+    let der = found.ok_or(SourceFault::Invalid(
         "the answer is not signed by the issuing CA or a responder of its",
     ))?;
     let (_, responder) = X509Certificate::from_der(der)
-        .map_err(|_| Fault::Invalid("the responder's certificate cannot be read"))?;
+        .map_err(|_| SourceFault::Invalid("the responder's certificate cannot be read"))?;
     let mut extensions = responder.extensions().iter();
     let unasked = extensions.any(|extension| extension.oid == NO_CHECK);
     Ok((!unasked).then(|| (*der).into()))
@@ -183,12 +185,12 @@ fn only(issuer: &X509Ref, now: Timestamp) -> Result<X509Store, ErrorStack> {
 
 /// What the openssl crate does not show: OCSPResponse { status, [0] { OID, OCTET STRING } }, and in the octets BasicOCSPResponse {
 /// tbsResponseData, signatureAlgorithm, signature, [0] SEQUENCE OF Certificate OPTIONAL }.
-struct Parts<'a> {
+struct ResponseParts<'a> {
     algorithm: &'a [u8],
     certificates: Vec<&'a [u8]>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> ResponseParts<'a> {
     fn of(response: &'a [u8]) -> Option<Self> {
         let mut whole = Element::only(response)?.content_of(tag::SEQUENCE)?;
         Element::take(&mut whole)?;

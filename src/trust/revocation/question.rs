@@ -1,11 +1,11 @@
 //! What a source is asked, and what it says.
 
 use super::{
-    Fault,
+    SourceFault,
     crl::{Crl, Scope, Signers, certificate as read_certificate},
-    fetch::Address,
+    fetch::SourceUrl,
     ocsp::{self, Status},
-    sources::{Directory, Sources},
+    sources::{ChainSources, SourceCache},
 };
 use crate::clock::Timestamp;
 use aws_lc_rs::digest;
@@ -24,29 +24,29 @@ pub(super) enum Question {
 }
 
 /// A question, and where it is answered; `None` for a file of the configuration.
-pub(super) type Key = (Option<Address>, Question);
+pub(super) type Key = (Option<SourceUrl>, Question);
 
 /// What a source said.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum SourceAnswer {
     /// An answer, and where the revocation of the responder's own certificate is known from, where that is to be known.
-    Answer(ocsp::Answer, Option<Sources>),
+    Ocsp(ocsp::Response, Option<ChainSources>),
     /// A list, and the same for the key that signed it.
-    List(Crl, Option<Sources>),
+    Crl(Crl, Option<ChainSources>),
 }
 
-impl Said {
+impl SourceAnswer {
     pub(super) const fn this_update(&self) -> Timestamp {
         match self {
-            Self::Answer(answer, _) => answer.this_update,
-            Self::List(list, _) => list.this_update,
+            Self::Ocsp(answer, _) => answer.this_update,
+            Self::Crl(list, _) => list.this_update,
         }
     }
 
     pub(super) const fn next_update(&self) -> Timestamp {
         match self {
-            Self::Answer(answer, _) => answer.next_update,
-            Self::List(list, _) => list.next_update,
+            Self::Ocsp(answer, _) => answer.next_update,
+            Self::Crl(list, _) => list.next_update,
         }
     }
 
@@ -54,16 +54,16 @@ impl Said {
     pub(super) fn counts_until(&self, stale: Duration) -> Timestamp {
         let until = self.next_update().unix().saturating_add(stale.as_secs());
         match self {
-            Self::Answer(answer, _) => Timestamp::from_unix(until).min(answer.last_use),
-            Self::List(..) => Timestamp::from_unix(until),
+            Self::Ocsp(answer, _) => Timestamp::from_unix(until).min(answer.last_use),
+            Self::Crl(..) => Timestamp::from_unix(until),
         }
     }
 
     /// What it says of a certificate.
     pub(super) fn status(&self, serial: &[u8]) -> Status {
         match self {
-            Self::Answer(answer, _) => answer.status,
-            Self::List(list, _) => match list.revoked(serial) {
+            Self::Ocsp(answer, _) => answer.status,
+            Self::Crl(list, _) => match list.revoked(serial) {
                 Some(since) => Status::Revoked(since),
                 None => Status::Good,
             },
@@ -72,28 +72,28 @@ impl Said {
 
     /// Whether it is an answer of this status.
     pub(super) fn answers(&self, is_status: impl Fn(Status) -> bool) -> bool {
-        matches!(self, Self::Answer(answer, _) if is_status(answer.status))
+        matches!(self, Self::Ocsp(answer, _) if is_status(answer.status))
     }
 
     /// The name of the issuer, where it is a list.
     pub(super) fn list_of(&self) -> Option<&str> {
         match self {
-            Self::Answer(..) => None,
-            Self::List(list, _) => Some(&list.issuer_name),
+            Self::Ocsp(..) => None,
+            Self::Crl(list, _) => Some(&list.issuer_name),
         }
     }
 
     /// Where the revocation of the one who signed it is known from; `None` for the issuing CA's very key.
-    pub(super) const fn signer(&self) -> Option<&Sources> {
+    pub(super) const fn signer(&self) -> Option<&ChainSources> {
         match self {
-            Self::Answer(_, signer) | Self::List(_, signer) => signer.as_ref(),
+            Self::Ocsp(_, signer) | Self::Crl(_, signer) => signer.as_ref(),
         }
     }
 }
 
 impl Question {
     /// The name of its copy on disk: of the address, of the question, and of whom it is about.
-    pub(super) fn copy_name(&self, address: Option<&Address>) -> String {
+    pub(super) fn copy_name(&self, address: Option<&SourceUrl>) -> String {
         let mut hash = digest::Context::new(&digest::SHA256);
         let mut add = |part: &[u8]| {
             hash.update(&part.len().to_be_bytes());
@@ -131,29 +131,29 @@ impl Question {
     pub(super) fn read(
         &self,
         bytes: &[u8],
-        directory: &Directory,
+        cache: &SourceCache,
         now: Timestamp,
-    ) -> Result<Said, Fault> {
+    ) -> Result<SourceAnswer, SourceFault> {
         match self {
             Self::Ocsp {
                 certificate,
                 signers,
             } => {
                 let (certificate, issuer) = (read_certificate(certificate)?, signers.issuer()?);
-                let max_age = directory.settings().ocsp_max_age;
+                let max_age = cache.settings().ocsp_max_age;
                 let answer = ocsp::read(bytes, &certificate, &issuer, max_age, now)?;
                 let own = answer.responder.as_deref();
                 let own = own
-                    .map(|own| directory.of_responder(own, &issuer))
+                    .map(|own| cache.of_responder(own, &issuer))
                     .transpose()?;
-                Ok(Said::Answer(answer, own))
+                Ok(SourceAnswer::Ocsp(answer, own))
             }
             Self::Crl { signers, scope } => {
                 let list = Crl::read(bytes, signers, scope)?;
                 if list.this_update.unix() > now.unix().saturating_add(ocsp::AHEAD) {
-                    return Err(Fault::Invalid("the CRL is of the future"));
+                    return Err(SourceFault::Invalid("the CRL is of the future"));
                 }
-                directory.vouched(list)
+                cache.vouched(list)
             }
         }
     }

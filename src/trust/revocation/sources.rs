@@ -6,14 +6,14 @@
 //! asking, which is the engine's.
 
 use super::{
-    Fault, RevocationSettings, Standing,
-    cell::{Cell, Silence},
+    RevocationSettings, RevocationStatus, SourceFault,
+    backoff::AddressState,
     crl::{Chain, Crl, Scope, Signers, certificate as read_certificate},
-    fetch::Address,
-    member::Published,
+    fetch::SourceUrl,
+    member::PublishedAddresses,
     ocsp::Status,
-    pause::Gate,
-    question::{Key, Question, Said},
+    question::{Key, Question, SourceAnswer},
+    source::{NoAnswer, Source},
 };
 use crate::clock::Timestamp;
 use moka::sync::Cache;
@@ -25,33 +25,33 @@ const SOURCES_KEPT: u64 = 20_000;
 
 /// Every source, shared by the requests that rest on it and the thread that asks it.
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(super) struct SourceCache {
     settings: RevocationSettings,
     /// The names (DER) of the issuers of the settings' lists, in their order.
     list_issuers: Vec<Option<Vec<u8>>>,
-    cells: Cache<Key, Arc<Cell>>,
-    gates: Cache<Address, Arc<Gate>>,
+    by_key: Cache<Key, Arc<Source>>,
+    addresses: Cache<SourceUrl, Arc<AddressState>>,
 }
 
 /// Where the revocation of each member of a chain is known from, the certificate's own first; the anchor has none.
 #[derive(Debug)]
-pub(crate) struct Sources(Box<[Member]>);
+pub(crate) struct ChainSources(Box<[MemberSources]>);
 
 /// Where the revocation of one certificate is known from.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct MemberSources {
     serial: Box<[u8]>,
-    cells: Vec<Arc<Cell>>,
+    sources: Vec<Arc<Source>>,
 }
 
-impl Directory {
+impl SourceCache {
     pub(super) fn new(settings: RevocationSettings) -> Self {
         let lists = settings.lists.iter();
         Self {
             list_issuers: lists.map(|list| Crl::issuer(list)).collect(),
             settings,
-            cells: Cache::new(SOURCES_KEPT),
-            gates: Cache::new(SOURCES_KEPT),
+            by_key: Cache::new(SOURCES_KEPT),
+            addresses: Cache::new(SOURCES_KEPT),
         }
     }
 
@@ -60,8 +60,8 @@ impl Directory {
     }
 
     /// Every source that is kept.
-    pub(super) fn cells(&self) -> impl Iterator<Item = Arc<Cell>> {
-        self.cells.iter().map(|(_, cell)| cell)
+    pub(super) fn all(&self) -> impl Iterator<Item = Arc<Source>> {
+        self.by_key.iter().map(|(_, source)| source)
     }
 
     /// Those of a chain, the anchor last.
@@ -69,12 +69,12 @@ impl Directory {
         &self,
         chain: &[X509],
         others: impl Fn(&X509Ref) -> Vec<Chain>,
-    ) -> Result<Sources, Fault> {
+    ) -> Result<ChainSources, SourceFault> {
         let pairs = chain.iter().zip(chain.iter().skip(1));
         pairs
             .map(|(certificate, issuer)| self.member(certificate, issuer, others(issuer)))
             .collect::<Result<_, _>>()
-            .map(Sources)
+            .map(ChainSources)
     }
 
     /// Those of the certificate of a responder (DER): lists only, for what a responder says of itself proves nothing.
@@ -82,26 +82,26 @@ impl Directory {
         &self,
         certificate: &[u8],
         issuer: &X509Ref,
-    ) -> Result<Sources, Fault> {
-        let mut published = Published::of(certificate)?;
+    ) -> Result<ChainSources, SourceFault> {
+        let mut published = PublishedAddresses::of(certificate)?;
         self.configure(&mut published, issuer);
         let above = issuer
             .to_der()
-            .map_err(|_| Fault::Invalid("OpenSSL cannot write the certificate"))?;
+            .map_err(|_| SourceFault::Invalid("OpenSSL cannot write the certificate"))?;
         let signers = Signers::new(above.into(), Vec::new());
         let member = self.member_of(published, None, issuer, &signers);
-        Sources(Box::new([member])).that_tell()
+        ChainSources(Box::new([member])).that_tell()
     }
 
     /// What a list says, and where the revocation of its signer is known from, if that is another than the issuing CA's very key.
-    pub(super) fn vouched(&self, list: Crl) -> Result<Said, Fault> {
+    pub(super) fn vouched(&self, list: Crl) -> Result<SourceAnswer, SourceFault> {
         let sources = |chain: &Chain| {
             let chain = chain.iter().map(|der| read_certificate(der));
             let chain = chain.collect::<Result<Vec<_>, _>>()?;
             self.sources(&chain, |_| Vec::new())?.that_tell()
         };
         let signer = list.signer.as_ref().map(sources).transpose()?;
-        Ok(Said::List(list, signer))
+        Ok(SourceAnswer::Crl(list, signer))
     }
 
     fn member(
@@ -109,22 +109,22 @@ impl Directory {
         certificate: &X509Ref,
         issuer: &X509Ref,
         others: Vec<Chain>,
-    ) -> Result<Member, Fault> {
+    ) -> Result<MemberSources, SourceFault> {
         let der = |certificate: &X509Ref| {
             certificate
                 .to_der()
                 .map(Arc::<[u8]>::from)
-                .map_err(|_| Fault::Invalid("OpenSSL cannot write the certificate"))
+                .map_err(|_| SourceFault::Invalid("OpenSSL cannot write the certificate"))
         };
         let (own, above) = (der(certificate)?, der(issuer)?);
-        let mut published = Published::of(&own)?;
+        let mut published = PublishedAddresses::of(&own)?;
         self.configure(&mut published, issuer);
         let signers = Signers::new(above, others);
         Ok(self.member_of(published, Some(own), issuer, &signers))
     }
 
     /// The operator's addresses take the place of those in the certificate.
-    fn configure(&self, published: &mut Published, issuer: &X509Ref) {
+    fn configure(&self, published: &mut PublishedAddresses, issuer: &X509Ref) {
         let key = |certificate: &X509Ref| {
             certificate
                 .public_key()
@@ -151,12 +151,13 @@ impl Directory {
 
     fn member_of(
         &self,
-        published: Published,
+        published: PublishedAddresses,
         certificate: Option<Arc<[u8]>>,
         issuer: &X509Ref,
         signers: &Signers,
-    ) -> Member {
-        let ask = |question: Question| move |address: Address| self.cell(address, question.clone());
+    ) -> MemberSources {
+        let ask =
+            |question: Question| move |address: SourceUrl| self.source(address, question.clone());
         let ocsp = certificate.map(|certificate| {
             let question = Question::Ocsp {
                 certificate,
@@ -170,9 +171,9 @@ impl Directory {
         };
         let files = self.files(issuer, &list);
         let crls = published.crls.into_iter().map(ask(list));
-        Member {
+        MemberSources {
             serial: published.serial,
-            cells: ocsp
+            sources: ocsp
                 .into_iter()
                 .flatten()
                 .chain(crls)
@@ -181,15 +182,15 @@ impl Directory {
         }
     }
 
-    fn cell(&self, address: Address, question: Question) -> Arc<Cell> {
-        let gate = self.gates.get_with(address.clone(), Arc::default);
+    fn source(&self, address: SourceUrl, question: Question) -> Arc<Source> {
+        let address_state = self.addresses.get_with(address.clone(), Arc::default);
         let key = (Some(address), question);
-        self.cells
-            .get_with(key.clone(), || Arc::new(Cell::new(key, gate)))
+        self.by_key
+            .get_with(key.clone(), || Arc::new(Source::new(key, address_state)))
     }
 
     /// The files' list for this issuer: the first that counts.
-    fn files(&self, issuer: &X509Ref, question: &Question) -> Option<Arc<Cell>> {
+    fn files(&self, issuer: &X509Ref, question: &Question) -> Option<Arc<Source>> {
         let Question::Crl { signers, scope } = question else {
             return None;
         };
@@ -197,17 +198,17 @@ impl Directory {
             return None;
         }
         let key = (None, question.clone());
-        if let Some(known) = self.cells.get(&key) {
+        if let Some(known) = self.by_key.get(&key) {
             return Some(known);
         }
-        let said = self.listed(issuer, signers, scope)?;
-        let cell = Arc::new(Cell::of_file(key.clone(), said));
-        self.cells.insert(key, Arc::clone(&cell));
-        Some(cell)
+        let answer = self.listed(issuer, signers, scope)?;
+        let source = Arc::new(Source::of_file(key.clone(), answer));
+        self.by_key.insert(key, Arc::clone(&source));
+        Some(source)
     }
 
     /// Reading a list costs as much as it is long: only those in the issuer's name are.
-    fn listed(&self, issuer: &X509Ref, signers: &Signers, scope: &Scope) -> Option<Said> {
+    fn listed(&self, issuer: &X509Ref, signers: &Signers, scope: &Scope) -> Option<SourceAnswer> {
         let name = issuer.subject_name();
         let is_same = |of: &Vec<u8>| {
             let of = X509Name::from_der(of);
@@ -220,11 +221,11 @@ impl Directory {
     }
 }
 
-impl Sources {
+impl ChainSources {
     /// These, if there are any for each member: others would never be known to be good.
-    fn that_tell(self) -> Result<Self, Fault> {
-        if self.0.iter().any(|member| member.cells.is_empty()) {
-            return Err(Fault::Invalid(
+    fn that_tell(self) -> Result<Self, SourceFault> {
+        if self.0.iter().any(|member| member.sources.is_empty()) {
+            return Err(SourceFault::Invalid(
                 "nobody tells whether its signer's certificate is revoked: there is neither a CRL for it nor, for a responder, id-pkix-ocsp-nocheck",
             ));
         }
@@ -232,14 +233,14 @@ impl Sources {
     }
 
     /// What is known of a chain at a moment. `stale`: how long what was said counts beyond its nextUpdate.
-    pub(super) fn standing(&self, now: Timestamp, stale: Duration) -> Standing {
-        let mut standing = Standing::Good;
+    pub(super) fn standing(&self, now: Timestamp, stale: Duration) -> RevocationStatus {
+        let mut standing = RevocationStatus::Good;
         for (depth, member) in self.0.iter().enumerate() {
             let known = match member.standing(now, stale) {
-                Known::Good => continue,
-                Known::Revoked(since) => return Standing::Revoked { depth, since },
-                Known::Awaited => Standing::Awaited { depth },
-                Known::Nothing => Standing::Unknown { depth },
+                MemberStatus::Good => continue,
+                MemberStatus::Revoked(since) => return RevocationStatus::Revoked { depth, since },
+                MemberStatus::Awaited => RevocationStatus::Awaited { depth },
+                MemberStatus::Unknown => RevocationStatus::Unknown { depth },
             };
             standing = standing.worse(known);
         }
@@ -247,7 +248,7 @@ impl Sources {
     }
 
     /// The sources that have yet to say whether a member is good, those of their signers among them: none where every member is.
-    pub(super) fn to_be_asked(&self, now: Timestamp, stale: Duration) -> Vec<Arc<Cell>> {
+    pub(super) fn to_be_asked(&self, now: Timestamp, stale: Duration) -> Vec<Arc<Source>> {
         let members = self.0.iter();
         members
             .flat_map(|member| member.to_be_asked(now, stale))
@@ -256,93 +257,96 @@ impl Sources {
 }
 
 /// What is known of a certificate.
-enum Known {
+enum MemberStatus {
     Good,
     Revoked(Timestamp),
     /// A source that never answered is being asked.
     Awaited,
-    Nothing,
+    Unknown,
 }
 
 /// Sources of one kind: any responder answers for the others, and so does any list, for each is complete (RFC 5280, 4.2.1.13).
 #[derive(Clone, Copy, Default)]
-struct Kind {
+struct KindAnswers {
     has_answered: bool,
     is_silent: bool,
 }
 
-impl Kind {
+impl KindAnswers {
     const fn is_missing(self) -> bool {
         self.is_silent && !self.has_answered
     }
 }
 
-impl Member {
+impl MemberSources {
     /// What is known. A source that says "revoked" outweighs all others, however old it is: it was said, and nobody took it back. Only
     /// a signer that is itself revoked is not listened to. "Good" is said by none for the others (CRT-6): where a responder or a list is
     /// named and none of that kind ever answered, nothing is known; and an answer of "unknown" is not good, whatever a list says.
-    fn standing(&self, now: Timestamp, stale: Duration) -> Known {
+    fn standing(&self, now: Timestamp, stale: Duration) -> MemberStatus {
         let (mut is_good, mut is_in_doubt) = (false, false);
         let (mut is_awaited, mut is_signer_awaited) = (false, false);
-        let (mut lists, mut responders) = (Kind::default(), Kind::default());
-        for cell in &self.cells {
-            cell.touch(now);
-            let kind = if cell.is_list() {
+        let (mut lists, mut responders) = (KindAnswers::default(), KindAnswers::default());
+        for source in &self.sources {
+            source.touch(now);
+            let kind = if source.is_list() {
                 &mut lists
             } else {
                 &mut responders
             };
-            let said = cell.said();
-            let Some(said) = said.as_ref() else {
-                match cell.silence() {
-                    Silence::Awaited => is_awaited = true,
-                    Silence::Failed => kind.is_silent = true,
-                    Silence::Unasked => is_in_doubt = true,
+            let answer = source.answer();
+            let Some(answer) = answer.as_ref() else {
+                match source.no_answer() {
+                    NoAnswer::Awaited => is_awaited = true,
+                    NoAnswer::Failed => kind.is_silent = true,
+                    NoAnswer::Unasked => is_in_doubt = true,
                 }
                 continue;
             };
             kind.has_answered = true;
-            let signer = said.signer().map(|own| own.standing(now, stale));
-            if matches!(signer, Some(Standing::Revoked { .. })) {
+            let signer = answer.signer().map(|own| own.standing(now, stale));
+            if matches!(signer, Some(RevocationStatus::Revoked { .. })) {
                 continue;
             }
-            match said.status(&self.serial) {
-                Status::Revoked(since) => return Known::Revoked(since),
+            match answer.status(&self.serial) {
+                Status::Revoked(since) => return MemberStatus::Revoked(since),
                 Status::Unknown => is_in_doubt = true,
-                Status::Good if now > said.counts_until(stale) => {}
+                Status::Good if now > answer.counts_until(stale) => {}
                 Status::Good => match signer {
-                    None | Some(Standing::Good) => is_good = true,
-                    Some(Standing::Awaited { .. }) => is_signer_awaited = true,
+                    None | Some(RevocationStatus::Good) => is_good = true,
+                    Some(RevocationStatus::Awaited { .. }) => is_signer_awaited = true,
                     Some(_) => {}
                 },
             }
         }
         if is_awaited || is_signer_awaited && !is_good {
-            return Known::Awaited;
+            return MemberStatus::Awaited;
         }
         if is_good && !is_in_doubt && !lists.is_missing() && !responders.is_missing() {
-            return Known::Good;
+            return MemberStatus::Good;
         }
-        Known::Nothing
+        MemberStatus::Unknown
     }
 
     /// Where it is not known to be good: its sources that have nothing to say now, and those of the signers of the others.
-    fn to_be_asked(&self, now: Timestamp, stale: Duration) -> Vec<Arc<Cell>> {
-        if matches!(self.standing(now, stale), Known::Good | Known::Revoked(_)) {
+    fn to_be_asked(&self, now: Timestamp, stale: Duration) -> Vec<Arc<Source>> {
+        if matches!(
+            self.standing(now, stale),
+            MemberStatus::Good | MemberStatus::Revoked(_)
+        ) {
             return Vec::new();
         }
         let mut found = Vec::new();
-        for cell in &self.cells {
-            match cell.said().as_ref() {
+        for source in &self.sources {
+            match source.answer().as_ref() {
                 // It is not to be asked again: only its signer is in doubt.
-                Some(said)
-                    if now <= said.next_update()
-                        && said.status(&self.serial) != Status::Unknown =>
+                Some(answer)
+                    if now <= answer.next_update()
+                        && answer.status(&self.serial) != Status::Unknown =>
                 {
-                    let signer = said.signer().map(|own| own.to_be_asked(now, stale));
+                    let signer = answer.signer().map(|own| own.to_be_asked(now, stale));
                     found.extend(signer.unwrap_or_default());
                 }
-                _ => found.push(Arc::clone(cell)),
+                _ => found.push(Arc::clone(source)),
             }
         }
         found

@@ -8,7 +8,7 @@
     reason = "a test fails by panicking, and says why it is skipped"
 )]
 
-use super::{Revocation, RevocationSettings, Standing};
+use super::{Revocation, RevocationSettings, RevocationStatus};
 use crate::{clock::Timestamp, trust::Anchors};
 use openssl::x509::X509;
 use std::{
@@ -118,11 +118,11 @@ fn lists_are_judged_as_nist_says() {
             // A list must not make any of these good; some are bad for another reason (a policy, a time).
             if decided_by_lists.iter().any(|part| name.contains(part)) {
                 bad += 1;
-                if standing == Standing::Good && name != BY_DELTA_ONLY {
+                if standing == RevocationStatus::Good && name != BY_DELTA_ONLY {
                     faults.push(format!("{name} is good"));
                 }
             }
-        } else if standing == Standing::Good {
+        } else if standing == RevocationStatus::Good {
             good += 1;
         } else if let Some((_, why)) = UNKNOWN.iter().find(|(part, _)| name.starts_with(part)) {
             unknown += 1;

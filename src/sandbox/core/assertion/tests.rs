@@ -3,7 +3,7 @@ use axum::Router;
 use axum::http::HeaderValue;
 use axum::routing::get;
 use portvakt::clock::Timestamp;
-use portvakt::signing::{Asserter, AssertionSettings};
+use portvakt::signing::{AssertionSettings, AssertionSigner};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ const NOW: Timestamp = Timestamp::from_unix(1_772_449_200);
 
 /// A gateway's own signing, and the listener that publishes its keys.
 struct Gateway {
-    asserter: Asserter,
+    asserter: AssertionSigner,
     control: Control,
     asked: Arc<AtomicUsize>,
     _folder: tempfile::TempDir,

@@ -6,7 +6,7 @@
 
 use super::{
     Anchors, CertificateFault, Trust, Validity, chain, judgement,
-    revocation::Sources,
+    revocation::ChainSources,
     tolerance::{Tolerance, Tolerated},
 };
 use crate::clock::Timestamp;
@@ -14,30 +14,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A certificate, and what came with it, as a connection showed them.
 #[derive(Debug)]
-pub struct Shown {
+pub struct ClientChain {
     leaf: Vec<u8>,
     pool: Vec<Vec<u8>>,
-    judged: Mutex<Option<Judged>>,
+    judged: Mutex<Option<QwacVerdict>>,
 }
 
 /// What was found last.
 #[derive(Debug)]
-struct Judged {
+struct QwacVerdict {
     /// Of the trust that it was found by (CRT-12).
     generation: u64,
     at: Timestamp,
-    found: Result<Arc<Website>, CertificateFault>,
+    found: Result<Arc<Qwac>, CertificateFault>,
 }
 
 /// A QWAC that chains to an anchor.
 #[derive(Debug)]
-pub struct Website {
+pub struct Qwac {
     tpp_id: String,
     validity: Vec<Validity>,
-    sources: Option<Sources>,
+    sources: Option<ChainSources>,
 }
 
-impl Shown {
+impl ClientChain {
     /// The chain that a handshake brought, DER, the caller's own certificate first; `None` where it brought none.
     pub fn new<'a>(chain: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
         let mut chain = chain.into_iter().map(<[u8]>::to_vec);
@@ -54,13 +54,13 @@ impl Shown {
         &self,
         trust: &Trust,
         now: Timestamp,
-    ) -> Result<Arc<Website>, CertificateFault> {
+    ) -> Result<Arc<Qwac>, CertificateFault> {
         let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = judged.as_ref().filter(|last| last.holds(trust, now)) {
             return last.found.clone();
         }
-        let found = Website::judge(self, trust, now).map(Arc::new);
-        *judged = Some(Judged {
+        let found = Qwac::judge(self, trust, now).map(Arc::new);
+        *judged = Some(QwacVerdict {
             generation: trust.generation,
             at: now,
             found: found.clone(),
@@ -69,28 +69,28 @@ impl Shown {
     }
 }
 
-impl Judged {
+impl QwacVerdict {
     fn holds(&self, trust: &Trust, now: Timestamp) -> bool {
         self.generation == trust.generation
             && match &self.found {
-                Ok(website) => judgement::validity(&website.validity, now).is_ok(),
+                Ok(qwac) => judgement::validity(&qwac.validity, now).is_ok(),
                 Err(_) => self.at == now,
             }
     }
 }
 
-impl Website {
+impl Qwac {
     /// Whose it is: the organizationIdentifier, upper-cased and trimmed (CRT-4).
     pub fn tpp_id(&self) -> &str {
         &self.tpp_id
     }
 
     /// Where its revocation is known from.
-    pub(crate) const fn sources(&self) -> Option<&Sources> {
+    pub(crate) const fn sources(&self) -> Option<&ChainSources> {
         self.sources.as_ref()
     }
 
-    fn judge(shown: &Shown, trust: &Trust, now: Timestamp) -> Result<Self, CertificateFault> {
+    fn judge(shown: &ClientChain, trust: &Trust, now: Timestamp) -> Result<Self, CertificateFault> {
         let (certificate, rest) = judgement::read(&shown.leaf)?;
         judgement::ends(rest)?;
         judgement::algorithms_agree(&certificate)?;

@@ -11,28 +11,28 @@ const LONGEST_PAUSE: u64 = 600;
 
 /// An address that is called by one at a time, and left alone for a while after it failed.
 #[derive(Debug, Default)]
-pub(super) struct Gate {
+pub(super) struct AddressState {
     pub(super) turn: tokio::sync::Mutex<()>,
-    pub(super) pause: Pause,
+    pub(super) backoff: Backoff,
 }
 
 /// When the next attempt may be made.
 #[derive(Debug, Default)]
-pub(super) struct Pause {
+pub(super) struct Backoff {
     until: AtomicU64,
     failures: AtomicU32,
 }
 
-impl Pause {
+impl Backoff {
     pub(super) fn is_over(&self, now: Timestamp) -> bool {
         now.unix() >= self.until.load(Ordering::Relaxed)
     }
 
     pub(super) fn begin(&self, now: Timestamp) {
         let failures = self.failures.fetch_add(1, Ordering::Relaxed).min(10);
-        let pause = FIRST_PAUSE.saturating_mul(1 << failures).min(LONGEST_PAUSE);
+        let backoff = FIRST_PAUSE.saturating_mul(1 << failures).min(LONGEST_PAUSE);
         self.until
-            .store(now.unix().saturating_add(pause), Ordering::Relaxed);
+            .store(now.unix().saturating_add(backoff), Ordering::Relaxed);
     }
 
     pub(super) fn end(&self) {
@@ -48,17 +48,17 @@ mod tests {
     #[test]
     fn pauses_grow_and_end() {
         let at = Timestamp::from_unix;
-        let pause = Pause::default();
-        assert!(pause.is_over(at(0)));
+        let backoff = Backoff::default();
+        assert!(backoff.is_over(at(0)));
         for (now, until) in [(100, 110), (110, 130), (130, 170)] {
-            pause.begin(at(now));
-            assert!(!pause.is_over(at(until - 1)) && pause.is_over(at(until)));
+            backoff.begin(at(now));
+            assert!(!backoff.is_over(at(until - 1)) && backoff.is_over(at(until)));
         }
         for _ in 0..20 {
-            pause.begin(at(1_000));
+            backoff.begin(at(1_000));
         }
-        assert!(!pause.is_over(at(1_599)) && pause.is_over(at(1_600)));
-        pause.end();
-        assert!(pause.is_over(at(0)));
+        assert!(!backoff.is_over(at(1_599)) && backoff.is_over(at(1_600)));
+        backoff.end();
+        assert!(backoff.is_over(at(0)));
     }
 }

@@ -4,7 +4,7 @@
 //! spellings as a stranger likes; it is kept by the SHA-256 of its own DER, whatever stood around it and came with it; and what is kept
 //! is weighed. A known certificate needs no pool: its chain was found. Deliberately not here: how a certificate is judged.
 
-use super::{Certificate, CertificateFault, Trust, decode::Presented, judgement};
+use super::{Certificate, CertificateFault, Trust, decode::PresentedCertificates, judgement};
 use crate::clock::Timestamp;
 use aws_lc_rs::{
     digest::{Context, SHA256},
@@ -70,7 +70,7 @@ fn sha256(parts: &[&[u8]]) -> Digest {
 
 /// Verdicts that are remembered, by digests.
 #[derive(Clone, Debug)]
-pub(super) struct Known {
+pub(super) struct CertificateCache {
     /// Those by which a signature has verified.
     proven: Cache<Digest, Arc<Certificate>>,
     /// The same by the header's values that showed them when they signed: comparing costs less than decoding.
@@ -80,7 +80,7 @@ pub(super) struct Known {
     refused: Cache<Digest, CertificateFault>,
 }
 
-impl Known {
+impl CertificateCache {
     pub(super) fn new() -> Self {
         Self {
             proven: Cache::builder()
@@ -114,7 +114,7 @@ impl Known {
     /// not valid any more while it is so itself: another way to an anchor may hold.
     pub(super) fn find(
         &self,
-        shown: &Presented,
+        shown: &PresentedCertificates,
         now: Timestamp,
     ) -> Result<Result<Arc<Certificate>, Digests>, CertificateFault> {
         let leaf = sha256(&[&shown.leaf]);
@@ -160,27 +160,27 @@ fn weight(certificate: &Certificate, spelling: &[u8]) -> u32 {
 
 /// What a request's certificate is to the gateway before its signature is looked at.
 #[derive(Debug)]
-pub enum Found {
+pub enum CertificateLookup {
     /// One that is kept: a signature by it has verified before, which says nothing of this request.
-    Known(Identified),
+    Cached(IdentifiedCertificate),
     /// Any other: it costs a chain.
-    Unproven(Candidate),
+    Unproven(CandidateCertificate),
 }
 
 /// A certificate that could be a TPP's, as far as it was cheap to see.
 #[derive(Debug)]
-pub struct Candidate {
+pub struct CandidateCertificate {
     pub(super) presented: Arc<[u8]>,
-    pub(super) certificates: Presented,
+    pub(super) certificates: PresentedCertificates,
     digests: Digests,
     pub(super) key: ParsedPublicKey,
 }
 
-impl Candidate {
+impl CandidateCertificate {
     /// Judges what needs no chain.
     pub(super) fn read(
         presented: &[u8],
-        certificates: Presented,
+        certificates: PresentedCertificates,
         digests: Digests,
     ) -> Result<Self, CertificateFault> {
         let (certificate, rest) = judgement::read(&certificates.leaf)?;
@@ -200,63 +200,67 @@ impl Candidate {
     ///
     /// # Errors
     /// The first fault, in the order of the rules.
-    pub fn chain(self, trust: &Trust, now: Timestamp) -> Result<Identified, CertificateFault> {
+    pub fn chain(
+        self,
+        trust: &Trust,
+        now: Timestamp,
+    ) -> Result<IdentifiedCertificate, CertificateFault> {
         let digests = self.digests;
         let judged = Certificate::judge(self, trust, now);
-        let certificate = judged.inspect_err(|fault| trust.known.refuse(&digests, fault))?;
-        Ok(Identified {
+        let certificate = judged.inspect_err(|fault| trust.cache.refuse(&digests, fault))?;
+        Ok(IdentifiedCertificate {
             certificate: Arc::new(certificate),
-            kept: StateStore::Nowhere(digests.leaf),
+            cached_by: CachedBy::Nothing(digests.leaf),
         })
     }
 
     /// Judges one by which a signature has verified before, and keeps it where it holds.
     pub(super) fn rejudge(self, trust: &Trust, now: Timestamp) {
         let digest = self.digests.leaf;
-        if let Ok(Identified { certificate, .. }) = self.chain(trust, now) {
-            trust.known.insert(digest, certificate);
+        if let Ok(IdentifiedCertificate { certificate, .. }) = self.chain(trust, now) {
+            trust.cache.insert(digest, certificate);
         }
     }
 }
 
 /// The certificate that a request shows, chained to an anchor. That the caller holds its key only a signature shows.
 #[derive(Clone, Debug)]
-pub struct Identified {
+pub struct IdentifiedCertificate {
     certificate: Arc<Certificate>,
-    kept: StateStore,
+    cached_by: CachedBy,
 }
 
-/// Where a certificate was found.
+/// The key by which the cache held the certificate.
 #[derive(Clone, Debug)]
-enum StateStore {
-    /// In the connection's slot.
-    InSlot,
-    /// Among those that are known, by this spelling.
-    Spelled(Arc<[u8]>),
-    /// Among those that are known, but not by this spelling.
-    Ready(Arc<[u8]>),
-    /// It was judged for this request.
-    Nowhere(Digest),
+enum CachedBy {
+    /// The connection's [`CertificateSlot`].
+    Connection,
+    /// This header value.
+    HeaderValue(Arc<[u8]>),
+    /// The DER of the certificate, under another header value than this one.
+    Certificate(Arc<[u8]>),
+    /// The cache did not have the certificate; this is the digest of its DER.
+    Nothing(Digest),
 }
 
-impl Identified {
+impl IdentifiedCertificate {
     pub(super) const fn in_slot(certificate: Arc<Certificate>) -> Self {
         Self {
             certificate,
-            kept: StateStore::InSlot,
+            cached_by: CachedBy::Connection,
         }
     }
 
     pub(super) fn spelled(certificate: Arc<Certificate>, presented: &[u8]) -> Self {
         Self {
-            kept: StateStore::Spelled(certificate.spelling(presented)),
+            cached_by: CachedBy::HeaderValue(certificate.spelling(presented)),
             certificate,
         }
     }
 
     pub(super) fn known(certificate: Arc<Certificate>, presented: &[u8]) -> Self {
         Self {
-            kept: StateStore::Ready(certificate.spelling(presented)),
+            cached_by: CachedBy::Certificate(certificate.spelling(presented)),
             certificate,
         }
     }
@@ -267,34 +271,39 @@ impl Identified {
     }
 
     /// The proof that whoever signed this message holds the certificate's key; `None` where the signature does not verify (SIG-9).
-    pub fn verify(&self, message: &[u8], signature: &[u8]) -> Option<Verified> {
+    pub fn verify(&self, message: &[u8], signature: &[u8]) -> Option<VerifiedSignature> {
         let verified = self.certificate.key().verify_sig(message, signature);
-        verified.is_ok().then(|| Verified(self.clone()))
+        verified.is_ok().then(|| VerifiedSignature(self.clone()))
     }
 }
 
-/// A signature by a certificate has verified. Only [`Identified::verify`] makes one.
+/// A signature by a certificate has verified. Only [`IdentifiedCertificate::verify`] makes one.
 #[derive(Debug)]
-pub struct Verified(Identified);
+pub struct VerifiedSignature(IdentifiedCertificate);
 
-impl Verified {
+impl VerifiedSignature {
     /// Keeps the certificate ready, for the connection and for all.
-    pub(super) fn keep(&self, known: &Known, slot: Option<&Slot>) {
-        let Identified { certificate, kept } = &self.0;
-        let spelling = match kept {
-            StateStore::InSlot => return,
-            StateStore::Spelled(spelling) | StateStore::Ready(spelling) => Arc::clone(spelling),
-            StateStore::Nowhere(_) => certificate.spelling(certificate.presented()),
+    pub(super) fn keep(&self, cache: &CertificateCache, slot: Option<&CertificateSlot>) {
+        let IdentifiedCertificate {
+            certificate,
+            cached_by,
+        } = &self.0;
+        let spelling = match cached_by {
+            CachedBy::Connection => return,
+            CachedBy::HeaderValue(spelling) | CachedBy::Certificate(spelling) => {
+                Arc::clone(spelling)
+            }
+            CachedBy::Nothing(_) => certificate.spelling(certificate.presented()),
         };
-        if let StateStore::Nowhere(digest) = kept {
-            known.insert(*digest, Arc::clone(certificate));
+        if let CachedBy::Nothing(digest) = cached_by {
+            cache.insert(*digest, Arc::clone(certificate));
         }
-        if !matches!(kept, StateStore::Spelled(_)) {
+        if !matches!(cached_by, CachedBy::HeaderValue(_)) {
             let spelling = Arc::clone(&spelling);
-            known.spellings.insert(spelling, Arc::clone(certificate));
+            cache.spellings.insert(spelling, Arc::clone(certificate));
         }
         if let Some(slot) = slot {
-            slot.put(Held {
+            slot.put(SlotEntry {
                 certificate: Arc::clone(certificate),
                 spelling,
             });
@@ -305,17 +314,17 @@ impl Verified {
 /// The last certificate by which a request of a connection was signed. A TPP shows the same one again and again: comparing it byte by
 /// byte costs a tenth of looking it up.
 #[derive(Debug, Default)]
-pub struct Slot(Mutex<Option<Held>>);
+pub struct CertificateSlot(Mutex<Option<SlotEntry>>);
 
 /// What a slot holds: 16 KiB of its own at most, since a header is no longer.
 #[derive(Debug)]
-struct Held {
+struct SlotEntry {
     certificate: Arc<Certificate>,
     /// The header's value; shared with the certificate where it is the one that showed it first.
     spelling: Arc<[u8]>,
 }
 
-impl Slot {
+impl CertificateSlot {
     pub(super) fn get(&self, presented: &[u8], generation: u64) -> Option<Arc<Certificate>> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let held = held.as_ref()?;
@@ -323,16 +332,16 @@ impl Slot {
         is_it.then(|| Arc::clone(&held.certificate))
     }
 
-    fn put(&self, held: Held) {
+    fn put(&self, held: SlotEntry) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
     }
 }
 
 /// The certificates of TPPs whose signature verified: what telemetry reads.
 #[derive(Clone, Debug)]
-pub struct Seen(pub(super) Known);
+pub struct VerifiedCertificates(pub(super) CertificateCache);
 
-impl Seen {
+impl VerifiedCertificates {
     /// Those that end first, with when they do: so many at most, and each serial number of a TPP once.
     pub fn first_to_end(&self, most: usize) -> Vec<(Timestamp, Arc<Certificate>)> {
         let ends = self.0.all().filter_map(|certificate| {
@@ -387,7 +396,7 @@ mod tests {
             // A TPP that signs, and spells its certificate anew each time.
             let around = format!("{number:01000}");
             let presented = armoured(&base64, &around);
-            let slot = Slot::default();
+            let slot = CertificateSlot::default();
             let identified = trust.identify(presented.as_bytes(), None, NOW).unwrap();
             let verified = identified.verify(b"message", &signature).unwrap();
             trust.keep(&verified, Some(&slot));
@@ -395,16 +404,16 @@ mod tests {
             let mut digest = Digest::default();
             digest[..4].copy_from_slice(&u32::to_be_bytes(number));
             let certificate = Arc::clone(identified.certificate());
-            trust.known.insert(digest, certificate);
+            trust.cache.insert(digest, certificate);
             trust
-                .known
+                .cache
                 .refuse(&Digests::of(digest, &[]), &CertificateFault::NotPsd2(""));
         }
-        let Known {
+        let CertificateCache {
             proven,
             spellings,
             refused,
-        } = &trust.known;
+        } = &trust.cache;
         proven.run_pending_tasks();
         spellings.run_pending_tasks();
         refused.run_pending_tasks();
@@ -416,10 +425,12 @@ mod tests {
     #[test]
     fn nothing_is_kept_without_a_signature() {
         let (trust, base64, signature) = trusted();
-        let slot = Slot::default();
+        let slot = CertificateSlot::default();
         let find = |presented: &str| trust.find(presented.as_bytes(), Some(&slot), NOW).unwrap();
         for number in 0..3 {
-            let Found::Unproven(candidate) = find(&armoured(&base64, &number.to_string())) else {
+            let CertificateLookup::Unproven(candidate) =
+                find(&armoured(&base64, &number.to_string()))
+            else {
                 panic!("it is known");
             };
             let identified = candidate.chain(&trust, NOW).unwrap();
@@ -430,20 +441,20 @@ mod tests {
             &identified.verify(b"message", &signature).unwrap(),
             Some(&slot),
         );
-        let kept = |presented: &str| match find(presented) {
-            Found::Known(identified) => identified.kept,
-            Found::Unproven(_) => panic!("it is not known"),
+        let cached_by = |presented: &str| match find(presented) {
+            CertificateLookup::Cached(identified) => identified.cached_by,
+            CertificateLookup::Unproven(_) => panic!("it is not known"),
         };
-        assert!(matches!(kept(&base64), StateStore::InSlot));
+        assert!(matches!(cached_by(&base64), CachedBy::Connection));
         assert!(matches!(
-            kept(&armoured(&base64, "x")),
-            StateStore::Ready(_)
+            cached_by(&armoured(&base64, "x")),
+            CachedBy::Certificate(_)
         ));
         let elsewhere = trust.find(base64.as_bytes(), None, NOW).unwrap();
-        let Found::Known(elsewhere) = elsewhere else {
+        let CertificateLookup::Cached(elsewhere) = elsewhere else {
             panic!("it is not known");
         };
-        assert!(matches!(elsewhere.kept, StateStore::Spelled(_)));
+        assert!(matches!(elsewhere.cached_by, CachedBy::HeaderValue(_)));
         let long = "x".repeat(super::super::MAX_PRESENTED + 1);
         assert!(trust.find(long.as_bytes(), None, NOW).is_err());
     }

@@ -4,16 +4,16 @@
 //! never sees half of a refresh; and nothing older ever replaces what is newer.
 
 use super::{
-    Fault,
-    copies::Copy,
+    SourceFault,
+    backoff::{AddressState, Backoff},
+    copies::DiskCopy,
     crl::certificate as read_certificate,
-    disk::Disk,
-    engine::Work,
-    fetch::{Address, Fetcher},
+    disk::DiskThread,
+    engine::EngineContext,
+    fetch::{Fetcher, SourceUrl},
     ocsp::{self, Status},
-    pause::{Gate, Pause},
-    question::{Key, Question, Said},
-    sources::Directory,
+    question::{Key, Question, SourceAnswer},
+    sources::SourceCache,
 };
 use crate::clock::Timestamp;
 use arc_swap::ArcSwapOption;
@@ -30,14 +30,14 @@ const REFRESH_AT_MOST: u64 = 3_600;
 
 /// A source.
 #[derive(Debug)]
-pub(super) struct Cell {
+pub(super) struct Source {
     key: Key,
-    gate: Arc<Gate>,
-    said: ArcSwapOption<Said>,
+    address_state: Arc<AddressState>,
+    answer: ArcSwapOption<SourceAnswer>,
     /// When a request last rested on it.
     used: AtomicU64,
     refresh_at: AtomicU64,
-    pause: Pause,
+    backoff: Backoff,
     under_way: AtomicBool,
     /// Whether an attempt has failed since the start. It matters until there is an answer.
     failed: AtomicBool,
@@ -47,7 +47,7 @@ pub(super) struct Cell {
 
 /// What a source that never answered is to a request (CRT-11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Silence {
+pub(super) enum NoAnswer {
     /// It is being asked for the first time.
     Awaited,
     /// It was asked, and failed; or it cannot be asked now.
@@ -58,25 +58,25 @@ pub(super) enum Silence {
 
 /// How a source came to say what it says.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum AskOutcome {
     /// It was fetched, and may be kept.
-    Fetched(Copy),
+    Fetched(DiskCopy),
     /// The same, and the responder does not know the certificate.
-    Unknown(Copy),
+    Unknown(DiskCopy),
     /// It was kept on disk, and is to be fetched as soon as may be.
-    StateStore,
+    FromDisk,
 }
 
-impl Cell {
+impl Source {
     /// A source that was not asked yet.
-    pub(super) fn new(key: Key, gate: Arc<Gate>) -> Self {
+    pub(super) fn new(key: Key, address_state: Arc<AddressState>) -> Self {
         Self {
             key,
-            gate,
-            said: ArcSwapOption::empty(),
+            address_state,
+            answer: ArcSwapOption::empty(),
             used: AtomicU64::new(0),
             refresh_at: AtomicU64::new(0),
-            pause: Pause::default(),
+            backoff: Backoff::default(),
             under_way: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             looked_up: AtomicBool::new(false),
@@ -84,34 +84,34 @@ impl Cell {
     }
 
     /// A file of the configuration: it said what it says.
-    pub(super) fn of_file(key: Key, said: Said) -> Self {
-        let cell = Self::new(key, Arc::default());
-        cell.said.store(Some(Arc::new(said)));
-        cell
+    pub(super) fn of_file(key: Key, answer: SourceAnswer) -> Self {
+        let source = Self::new(key, Arc::default());
+        source.answer.store(Some(Arc::new(answer)));
+        source
     }
 
     /// What it said last.
-    pub(super) fn said(&self) -> arc_swap::Guard<Option<Arc<Said>>> {
-        self.said.load()
+    pub(super) fn answer(&self) -> arc_swap::Guard<Option<Arc<SourceAnswer>>> {
+        self.answer.load()
     }
 
     /// What is to be asked before what it said counts.
     pub(super) fn to_be_known(&self, now: Timestamp) -> Vec<Arc<Self>> {
-        let said = self.said();
-        let signer = said.as_ref().and_then(|said| said.signer());
+        let answer = self.answer();
+        let signer = answer.as_ref().and_then(|answer| answer.signer());
         signer.map_or_else(Vec::new, |own| own.to_be_asked(now, Duration::ZERO))
     }
 
     /// Why it has said nothing. It is read before what it said: an attempt that ends keeps what was said, or that it failed, first.
-    pub(super) fn silence(&self) -> Silence {
+    pub(super) fn no_answer(&self) -> NoAnswer {
         let is_under_way = self.under_way.load(Ordering::Acquire);
-        let is_silent = self.said.load().is_none();
+        let is_silent = self.answer.load().is_none();
         match (self.failed.load(Ordering::Acquire), is_under_way) {
             // An answer came since the caller looked: it is waited for as if it came now.
-            _ if !is_silent => Silence::Awaited,
-            (true, _) => Silence::Failed,
-            (false, true) => Silence::Awaited,
-            (false, false) => Silence::Unasked,
+            _ if !is_silent => NoAnswer::Awaited,
+            (true, _) => NoAnswer::Failed,
+            (false, true) => NoAnswer::Awaited,
+            (false, false) => NoAnswer::Unasked,
         }
     }
 
@@ -135,12 +135,12 @@ impl Cell {
 
     /// Whether it is being asked, and is none that only ever failed: of those the policy decides, however often they are asked again.
     pub(super) fn is_worth_waiting_for(&self) -> bool {
-        self.under_way.load(Ordering::Acquire) && self.silence() != Silence::Failed
+        self.under_way.load(Ordering::Acquire) && self.no_answer() != NoAnswer::Failed
     }
 
-    /// Takes the right to ask it, where it may be asked now; [`Cell::ask`] gives it back.
+    /// Takes the right to ask it, where it may be asked now; [`Source::ask`] gives it back.
     pub(super) fn take(&self, now: Timestamp) -> bool {
-        if !self.pause.is_over(now) || !self.gate.pause.is_over(now) {
+        if !self.backoff.is_over(now) || !self.address_state.backoff.is_over(now) {
             // The address failed somebody else: that is as if it had failed this one.
             self.failed.store(true, Ordering::Release);
             return false;
@@ -154,24 +154,28 @@ impl Cell {
     }
 
     /// Where it is asked, for the log.
-    pub(super) fn address(&self) -> Option<&Address> {
+    pub(super) fn address(&self) -> Option<&SourceUrl> {
         self.key.0.as_ref()
     }
 
-    /// Asks it, and keeps what it says. [`Cell::take`] came before. What was kept on disk is taken first, where nothing is known: it is
+    /// Asks it, and keeps what it says. [`Source::take`] came before. What was kept on disk is taken first, where nothing is known: it is
     /// judged as if it had just been fetched, and the fetch follows at the next tick.
-    pub(super) async fn ask(&self, work: &Work, now: Timestamp) -> Result<Heard, Fault> {
+    pub(super) async fn ask(
+        &self,
+        work: &EngineContext,
+        now: Timestamp,
+    ) -> Result<AskOutcome, SourceFault> {
         let _under_way = UnderWay(&self.under_way);
-        let (fetcher, directory) = (&work.fetcher, &work.directory);
+        let (fetcher, cache) = (&work.fetcher, &work.cache);
         if let Some(disk) = &work.disk
             && !self.looked_up.swap(true, Ordering::Relaxed)
-            && self.said.load().is_none()
-            && let Some(said) = self.look_up(disk, directory, now).await
+            && self.answer.load().is_none()
+            && let Some(answer) = self.look_up(disk, cache, now).await
         {
-            self.said.store(Some(Arc::new(said)));
-            return Ok(Heard::StateStore);
+            self.answer.store(Some(Arc::new(answer)));
+            return Ok(AskOutcome::FromDisk);
         }
-        let asked = self.ask_anew(fetcher, directory, now).await;
+        let asked = self.ask_anew(fetcher, cache, now).await;
         if asked.is_err() {
             self.failed.store(true, Ordering::Release);
         }
@@ -181,51 +185,51 @@ impl Cell {
     async fn ask_anew(
         &self,
         fetcher: &Fetcher,
-        directory: &Arc<Directory>,
+        cache: &Arc<SourceCache>,
         now: Timestamp,
-    ) -> Result<Heard, Fault> {
+    ) -> Result<AskOutcome, SourceFault> {
         let fetched = {
-            let _turn = self.gate.turn.lock().await;
+            let _turn = self.address_state.turn.lock().await;
             // While it waited for its turn, the address may have failed somebody else.
-            if !self.gate.pause.is_over(now) {
-                return Err(Fault::Unreachable);
+            if !self.address_state.backoff.is_over(now) {
+                return Err(SourceFault::Unreachable);
             }
             let fetched = self.fetch(fetcher).await;
             match &fetched {
-                Ok(_) => self.gate.pause.end(),
-                Err(_) => self.gate.pause.begin(now),
+                Ok(_) => self.address_state.backoff.end(),
+                Err(_) => self.address_state.backoff.begin(now),
             }
             fetched?
         };
-        let heard = self.read(fetched, directory, now).await;
-        let (said, bytes) = heard.inspect_err(|_| self.pause.begin(now))?;
-        let copy = Copy {
+        let outcome = self.read(fetched, cache, now).await;
+        let (answer, bytes) = outcome.inspect_err(|_| self.backoff.begin(now))?;
+        let copy = DiskCopy {
             name: self.key.1.copy_name(self.key.0.as_ref()),
             bytes,
         };
-        if said.answers(|status| status == Status::Unknown) {
+        if answer.answers(|status| status == Status::Unknown) {
             // It may know the certificate in a moment: it is asked as often as one that fails.
-            self.pause.begin(now);
+            self.backoff.begin(now);
             self.refresh_at.store(0, Ordering::Relaxed);
-            self.said.store(Some(Arc::new(said)));
-            return Ok(Heard::Unknown(copy));
+            self.answer.store(Some(Arc::new(answer)));
+            return Ok(AskOutcome::Unknown(copy));
         }
-        self.pause.end();
-        self.keep(said, now);
-        Ok(Heard::Fetched(copy))
+        self.backoff.end();
+        self.keep(answer, now);
+        Ok(AskOutcome::Fetched(copy))
     }
 
     /// What it said before a restart, if that was kept and counts.
     async fn look_up(
         &self,
-        disk: &Disk,
-        directory: &Arc<Directory>,
+        disk: &DiskThread,
+        cache: &Arc<SourceCache>,
         now: Timestamp,
-    ) -> Option<Said> {
+    ) -> Option<SourceAnswer> {
         let name = self.key.1.copy_name(self.key.0.as_ref());
         let bytes = disk.read(&name).await?;
-        match self.read(bytes, directory, now).await {
-            Ok((said, _)) => Some(said),
+        match self.read(bytes, cache, now).await {
+            Ok((answer, _)) => Some(answer),
             Err(fault) => {
                 disk.discard(name, fault);
                 None
@@ -233,9 +237,9 @@ impl Cell {
         }
     }
 
-    async fn fetch(&self, fetcher: &Fetcher) -> Result<Vec<u8>, Fault> {
+    async fn fetch(&self, fetcher: &Fetcher) -> Result<Vec<u8>, SourceFault> {
         let (Some(address), question) = &self.key else {
-            return Err(Fault::Unreachable);
+            return Err(SourceFault::Unreachable);
         };
         match question {
             Question::Crl { .. } => fetcher.get(address).await,
@@ -245,7 +249,7 @@ impl Cell {
             } => {
                 let (certificate, issuer) = (read_certificate(certificate)?, signers.issuer()?);
                 let request = ocsp::request(&certificate, &issuer)
-                    .map_err(|_| Fault::Invalid("OpenSSL cannot write the request"))?;
+                    .map_err(|_| SourceFault::Invalid("OpenSSL cannot write the request"))?;
                 fetcher.post(address, request).await
             }
         }
@@ -255,41 +259,41 @@ impl Cell {
     async fn read(
         &self,
         bytes: Vec<u8>,
-        directory: &Arc<Directory>,
+        cache: &Arc<SourceCache>,
         now: Timestamp,
-    ) -> Result<(Said, Vec<u8>), Fault> {
-        let (question, directory) = (self.key.1.clone(), Arc::clone(directory));
-        let read = move || (question.read(&bytes, &directory, now), bytes);
-        let (said, bytes) = tokio::task::spawn_blocking(read)
+    ) -> Result<(SourceAnswer, Vec<u8>), SourceFault> {
+        let (question, cache) = (self.key.1.clone(), Arc::clone(cache));
+        let read = move || (question.read(&bytes, &cache, now), bytes);
+        let (answer, bytes) = tokio::task::spawn_blocking(read)
             .await
-            .map_err(|_| Fault::Invalid("reading it failed"))?;
-        let said = said?;
-        if now > said.next_update() {
-            return Err(Fault::Invalid("it was to be replaced before now"));
+            .map_err(|_| SourceFault::Invalid("reading it failed"))?;
+        let answer = answer?;
+        if now > answer.next_update() {
+            return Err(SourceFault::Invalid("it was to be replaced before now"));
         }
-        if let Some(known) = self.said.load().as_ref() {
-            if said.this_update() < known.this_update() {
-                return Err(Fault::Invalid(
+        if let Some(known) = self.answer.load().as_ref() {
+            if answer.this_update() < known.this_update() {
+                return Err(SourceFault::Invalid(
                     "it is older than what the source said before",
                 ));
             }
             let is_revoked = |status| matches!(status, Status::Revoked(_));
-            if known.answers(is_revoked) && said.answers(|status| status == Status::Unknown) {
-                return Err(Fault::Invalid(
+            if known.answers(is_revoked) && answer.answers(|status| status == Status::Unknown) {
+                return Err(SourceFault::Invalid(
                     "the responder does not know a certificate that it said was revoked",
                 ));
             }
         }
-        Ok((said, bytes))
+        Ok((answer, bytes))
     }
 
-    fn keep(&self, said: Said, now: Timestamp) {
-        let lifetime = said.next_update().unix().saturating_sub(now.unix());
+    fn keep(&self, answer: SourceAnswer, now: Timestamp) {
+        let lifetime = answer.next_update().unix().saturating_sub(now.unix());
         let refresh = now
             .unix()
             .saturating_add((lifetime / 2).min(REFRESH_AT_MOST));
         self.refresh_at.store(refresh, Ordering::Relaxed);
-        self.said.store(Some(Arc::new(said)));
+        self.answer.store(Some(Arc::new(answer)));
     }
 }
 
