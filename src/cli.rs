@@ -2,7 +2,7 @@
 
 use crate::{
     clock::Clock,
-    config::{Faults, Settings},
+    config::{ConfigFaults, Settings},
     gateway,
     tools::{
         cert::{self, CertArgs},
@@ -22,7 +22,7 @@ use std::{
 use tracing::Level;
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
-/// The status for a configuration or an input that cannot be used.
+/// The exit status for an unusable configuration or input.
 const UNUSABLE: u8 = 2;
 
 /// A security gateway for PSD2 interfaces.
@@ -35,46 +35,45 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the gateway. SIGTERM stops it when the requests under way have finished, at most the upstream's and the body's time-outs
-    /// and 10 s later; SIGINT, or a second SIGTERM, at once.
+    /// Run the gateway. SIGTERM lets pending requests finish and then stops it, at the latest after the time-outs of upstream and body
+    /// plus 10 s; SIGINT or a second SIGTERM stops it at once.
     Serve {
         /// The configuration.
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
-    /// Check a configuration and every file that it names. Ends with 0, or with 2 and every fault.
+    /// Check a configuration and every file that it names. Exits with 0 if it is valid, or with 2 and a list of all faults.
     Check {
         /// The configuration.
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
-    /// Write the interface that a configuration makes, as an OpenAPI 3.1 description (JSON).
+    /// Print the interface of a configuration as an OpenAPI 3.1 description (JSON).
     Openapi {
         /// The configuration.
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
-    /// Say what the gateway thinks of a saved request, or what a reason means. Ends with 0 for a request that is admitted,
-    /// with 1 for one that is refused, with 2 where there is nothing to judge.
+    /// Explain the gateway's decision on a saved request, or a reason. Exits with 0 if the request is admitted,
+    /// with 1 if the request is refused, and with 2 if the input is unusable.
     Explain(ExplainArgs),
-    /// Say what the gateway thinks of a certificate. Ends with 0, with 1 and every fault, or with 2 where it cannot be read.
+    /// Explain the gateway's decision on a certificate. Exits with 0, with 1 and all faults, or with 2 if the certificate is unreadable.
     Cert(CertArgs),
-    /// The PSUs of the time before the gateway.
+    /// Import the PSUs that the bank had before the gateway.
     #[command(subcommand)]
     Psu(PsuCommand),
-    /// The keys of SCA links.
+    /// Manage the keys of SCA links.
     #[command(subcommand)]
     Sca(ScaCommand),
-    /// Be a TPP: sign a request as one does, send it, check what was saved.
+    /// Act as a TPP: sign a request, send it, verify a saved message.
     #[command(subcommand)]
     Tpp(TppCommand),
-    /// Look after what is kept: show it, copy it, make its file smaller, accept the clock. Ends with 0, or with 2 where it
-    /// cannot.
+    /// Maintain the state: show it, back it up, compact its file, accept the clock. Exits with 0, or with 2 after a failure.
     #[command(subcommand)]
     State(StateCommand),
 }
 
-/// Runs what the command line asks for. The process's cryptography must have been chosen before.
+/// Runs the command. The process must have installed a rustls crypto provider before.
 pub fn run(cli: &Cli) -> ExitCode {
     match &cli.command {
         Command::Serve { config } => match Settings::load(config) {
@@ -149,9 +148,9 @@ fn serve(settings: Settings) -> ExitCode {
     }
 }
 
-/// Events go to standard error; standard output is the access log's.
+/// Writes events to standard error; standard output belongs to the access log.
 ///
-/// No personal data stands in the gateway's own events. Those of libraries show whole headers from debug on, so they end at info.
+/// The gateway's own events contain no personal data. Events of libraries show whole headers at debug level, so theirs end at info.
 fn log_to_standard_error(level: Level) {
     let shown = Targets::new()
         .with_default(level.min(Level::INFO))
@@ -163,7 +162,7 @@ fn log_to_standard_error(level: Level) {
         .init();
 }
 
-fn bad_configuration(faults: &Faults) -> ExitCode {
+fn bad_configuration(faults: &ConfigFaults) -> ExitCode {
     let _ = writeln!(io::stderr(), "{faults}");
     ExitCode::from(UNUSABLE)
 }

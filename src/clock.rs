@@ -1,7 +1,7 @@
-//! Time as a value: the only place that reads the machine's clocks.
+//! Time as a value; the only module that reads the machine's clocks.
 //!
-//! Checks never ask what time it is; they are given a [`Timestamp`]. That makes a request reproducible ("judge it as
-//! of then") and lets tests stand on either side of a limit to the second.
+//! Checks take a [`Timestamp`] and never read a clock. A saved request can therefore be judged as of its own time, and tests
+//! can choose the second on either side of a limit.
 
 use jiff::{civil::Date, tz::TimeZone};
 use std::{
@@ -13,19 +13,19 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-/// A moment, in whole seconds since 1970-01-01T00:00:00Z.
+/// A point in time, in whole seconds since 1970-01-01T00:00:00Z.
 ///
-/// The interface counts in whole seconds (DAT-2: "cut to the whole second"), and so do we.
+/// The interface counts in whole seconds (DAT-2: "cut to the whole second").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// The moment `seconds` after the epoch.
+    /// The point in time `seconds` after the epoch.
     pub const fn from_unix(seconds: u64) -> Self {
         Self(seconds)
     }
 
-    /// The moment that a day begins, in UTC. None before the epoch.
+    /// Midnight of a day in UTC; `None` before the epoch.
     pub fn midnight(day: Date) -> Option<Self> {
         let zoned = day.to_zoned(TimeZone::UTC).ok()?;
         u64::try_from(zoned.timestamp().as_second()).ok().map(Self)
@@ -36,19 +36,19 @@ impl Timestamp {
         self.0
     }
 
-    /// The distance between two moments, in seconds, whichever comes first.
+    /// The absolute difference of two timestamps, in seconds.
     pub const fn distance(self, other: Self) -> u64 {
         self.0.abs_diff(other.0)
     }
 
-    /// The same moment as the standard library has it.
+    /// The timestamp as a [`SystemTime`].
     pub fn system_time(self) -> SystemTime {
         UNIX_EPOCH + Duration::from_secs(self.0)
     }
 }
 
 impl fmt::Display for Timestamp {
-    /// As RFC 3339 has it, in UTC: `2026-01-31T12:00:00Z`.
+    /// The timestamp in RFC 3339 and UTC: `2026-01-31T12:00:00Z`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = i64::try_from(self.0).unwrap_or(i64::MAX);
         jiff::Timestamp::from_second(seconds)
@@ -58,7 +58,7 @@ impl fmt::Display for Timestamp {
 }
 
 impl From<SystemTime> for Timestamp {
-    /// Cut to the whole second; a time before the epoch is the epoch.
+    /// Truncates to the whole second; a time before the epoch becomes the epoch.
     fn from(time: SystemTime) -> Self {
         Self(
             time.duration_since(UNIX_EPOCH)
@@ -67,30 +67,30 @@ impl From<SystemTime> for Timestamp {
     }
 }
 
-/// Where [`Timestamp`]s come from.
+/// The source of [`Timestamp`]s.
 #[derive(Clone, Debug, Default)]
 pub enum Clock {
-    /// The machine's own clock.
+    /// The machine's clock.
     #[default]
     System,
-    /// A clock that stands where it is put, in seconds since the epoch: for tests and for `explain --at`.
+    /// A fixed clock, in seconds since the epoch: for tests and for `explain --at`.
     Standing(Arc<AtomicU64>),
 }
 
 impl Clock {
-    /// A clock that stands at `at` until it is moved with [`Clock::set`].
+    /// A clock that stays at `at` until [`Clock::set`] changes it.
     pub fn standing(at: Timestamp) -> Self {
         Self::Standing(Arc::new(AtomicU64::new(at.unix())))
     }
 
-    /// Moves a standing clock; the machine's own is left alone.
+    /// Sets a fixed clock; has no effect on the machine's clock.
     pub fn set(&self, at: Timestamp) {
         if let Self::Standing(seconds) = self {
             seconds.store(at.unix(), Ordering::Release);
         }
     }
 
-    /// What time it is.
+    /// The current time.
     #[allow(
         clippy::disallowed_methods,
         reason = "this is the one place that reads the clock"
@@ -103,7 +103,7 @@ impl Clock {
     }
 }
 
-/// Measures how long things take. It says nothing about what time it is.
+/// Measures durations with a monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Instant);
 
@@ -117,7 +117,7 @@ impl Stopwatch {
         Self(Instant::now())
     }
 
-    /// The time since the start or the last lap; the next lap starts now.
+    /// The time since the start or the previous lap; starts the next lap.
     pub fn lap(&mut self) -> Duration {
         let now = Self::start();
         let lap = now.0.saturating_duration_since(self.0);
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_standing_clock_moves_only_when_it_is_moved() {
+    fn a_fixed_clock_changes_only_when_it_is_set() {
         let clock = Clock::standing(Timestamp::from_unix(1_000));
         assert_eq!(clock.now().unix(), 1_000);
         clock.clone().set(Timestamp::from_unix(1_061));

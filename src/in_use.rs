@@ -1,7 +1,7 @@
-//! The configuration in use, as one value that a reload replaces (CRT-8).
+//! The current configuration as one value, which a reload replaces (CRT-8).
 //!
-//! Invariant: a request, a handshake and a call of the control listener take the value once, at their beginning, and go by it to
-//! their end; so nothing is judged by parts of two configurations. Deliberately not here: settings that only a restart changes
+//! Invariant: a request, a handshake and a call of the control listener load the value once, at their beginning, and use that
+//! value to their end, so none of them mixes two configurations. Deliberately not here: settings that only a restart changes
 //! ([`Fixed`]), state, counters, and the reload itself (`gateway`).
 
 use crate::{
@@ -17,32 +17,32 @@ use rustls::sign::CertifiedKey;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The one place that holds the configuration in use.
+/// The current configuration; replaced on reload.
 pub type Current = ArcSwap<InUse>;
 
-/// Everything that a reload replaces, ready to be used.
+/// Everything that a reload replaces.
 #[derive(Debug)]
 pub struct InUse {
-    /// What requests are judged by.
+    /// The policy, catalogue and trust that judge requests.
     pub snapshot: Snapshot,
-    /// The links by which PSUs authenticate, and the tokens of SCA under way.
+    /// The SCA links, and the tokens of pending SCA.
     pub links: Arc<Links>,
     /// The metrics of the operations in the snapshot's catalogue.
     pub handles: Handles,
-    /// The certificate that the public listener shows, and its key.
+    /// The certificate of the public listener, and its key.
     pub identity: Arc<CertifiedKey>,
-    /// Who may call the control listener.
+    /// The access rules of the control listener.
     pub control: ControlAccess,
-    /// The interface as OpenAPI.
+    /// The OpenAPI description of the interface.
     pub openapi: Value,
-    /// The files that all this was read from.
+    /// The files that the configuration was read from.
     pub files: ReadFiles,
-    /// When it was taken into use.
+    /// The time at which the configuration was taken into use.
     pub since: Timestamp,
 }
 
 impl InUse {
-    /// Settings that are taken into use at this moment by a gateway with these fixed settings. `links` are those of the settings.
+    /// Builds the current configuration from `settings`. `links` must be those of `settings`.
     pub fn new(
         fixed: &Fixed,
         settings: Reloadable,
@@ -51,7 +51,7 @@ impl InUse {
         now: Timestamp,
     ) -> Self {
         let openapi = settings.openapi(fixed);
-        // Taken apart without `..`: a setting that a reload replaces must be part of the configuration in use, or be named here.
+        // Destructured without `..`: each new reloadable setting must be used or ignored here explicitly.
         let Reloadable {
             identity,
             control,
@@ -73,7 +73,7 @@ impl InUse {
         }
     }
 
-    /// What metrics show of it.
+    /// The facts of this configuration that metrics show.
     pub fn facts(&self) -> ConfigurationFacts<'_> {
         let trust = &self.snapshot.trust;
         let own = self.identity.cert.first();

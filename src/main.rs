@@ -1,4 +1,4 @@
-//! The gateway's program: see the library.
+//! The program `portvakt`; the library does the work.
 
 use clap::Parser;
 use portvakt::cli::{self, Cli};
@@ -8,15 +8,15 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    keep_to_small_pages();
-    // Before anything else speaks TLS: the first provider that is installed stays.
+    disable_huge_pages();
+    // The first provider that is installed stays, so this comes before any TLS.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     cli::run(&Cli::parse())
 }
 
-/// The allocator asks for huge pages, and a request that is the first to touch one waits while the kernel writes zeros to 2 MiB:
-/// for milliseconds on some machines, in which its thread serves nobody (docs/performance.md). Where the system refuses, nothing changes.
-fn keep_to_small_pages() {
+/// mimalloc asks for huge pages. The first access to one blocks while the kernel zeroes 2 MiB, for milliseconds on some
+/// machines, and the thread serves no request in that time (docs/performance.md). If the system refuses, nothing changes.
+fn disable_huge_pages() {
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }

@@ -1,7 +1,7 @@
-//! Files that nobody but their owner may read: keys, and the state.
+//! Files that only their owner may read: keys, and the state.
 //!
-//! Invariants: a file that others can read or change is refused; one that is made is whole and durable, or not there; one
-//! that exists is overwritten by [`replace`] alone. Deliberately not here: what the files hold.
+//! Invariants: reading refuses a file whose mode grants access to group or others; a new file is complete and durable, or
+//! absent; only [`replace`] overwrites a file. Deliberately not here: the content of the files.
 
 use aws_lc_rs::rand;
 use std::{
@@ -11,36 +11,36 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Bits of a file's mode that let others than its owner in.
+/// The bits of a mode that grant access to group and others.
 const OTHERS: u32 = 0o077;
 
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
-    /// It cannot be read or written.
+pub enum FileFault {
+    /// The file cannot be read or written.
     #[error("{0}")]
     File(#[from] io::Error),
-    /// Others than its owner may do something with it.
-    #[error("others than its owner may read or change it (mode {0:04o}); set it to 0600")]
+    /// The mode grants access to group or others.
+    #[error("its mode {0:04o} grants access to other users; set it to 0600")]
     Open(u32),
 }
 
-impl Fault {
-    /// Whether there is no such file.
+impl FileFault {
+    /// Whether the file does not exist.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::File(error) if error.kind() == ErrorKind::NotFound)
     }
 }
 
-/// Reads a file: so many bytes, and one more where it is longer.
+/// Reads at most `most` bytes of a file; returns one byte more if the file is longer.
 ///
 /// # Errors
-/// Why it cannot be used.
-pub fn read(path: &Path, most: usize) -> Result<Vec<u8>, Fault> {
+/// The file cannot be read, or its mode grants access to group or others.
+pub fn read(path: &Path, most: usize) -> Result<Vec<u8>, FileFault> {
     let file = File::open(path)?;
     let mode = file.metadata()?.permissions().mode() & 0o7777;
     if mode & OTHERS != 0 {
-        return Err(Fault::Open(mode));
+        return Err(FileFault::Open(mode));
     }
     let mut bytes = Vec::new();
     let most = u64::try_from(most).unwrap_or(u64::MAX);
@@ -48,12 +48,12 @@ pub fn read(path: &Path, most: usize) -> Result<Vec<u8>, Fault> {
     Ok(bytes)
 }
 
-/// Reads a file, or makes one where there is none, and its folder: mode 0600, durable when this returns. Of two processes that
-/// make the file at once, one does and both read it.
+/// Reads a file; creates the file and its folder first where they are missing (mode 0600, durable on return). If several
+/// processes create the file at once, one succeeds and all read the same content.
 ///
 /// # Errors
-/// The file cannot be used or made, or `content` fails.
-pub fn read_or_make<E: From<Fault>>(
+/// The file cannot be read or created, or `content` fails.
+pub fn read_or_make<E: From<FileFault>>(
     path: &Path,
     most: usize,
     content: impl FnOnce() -> Result<String, E>,
@@ -62,17 +62,17 @@ pub fn read_or_make<E: From<Fault>>(
         Err(fault) if fault.is_missing() => {}
         read => return Ok(read?),
     }
-    make(path, content()?.as_bytes()).map_err(Fault::File)?;
+    make(path, content()?.as_bytes()).map_err(FileFault::File)?;
     Ok(read(path, most)?)
 }
 
-/// Makes a file, and its folder. Where another process makes it at the same time, one of the two files stays.
+/// Creates a file and its folder. If another process creates the file first, that file stays.
 ///
 /// # Errors
-/// Why it cannot be made; nothing is left of it.
+/// The file cannot be created; no part of it remains.
 pub fn make(path: &Path, content: &[u8]) -> io::Result<()> {
     make_folder_of(path)?;
-    // Linked in place when it is whole: who finds the file finds all of it.
+    // The link is made when the file is complete, so a reader never sees a part of it.
     let beside = write_beside(path, content)?;
     let linked = fs::hard_link(&beside, path);
     fs::remove_file(&beside)?;
@@ -82,20 +82,20 @@ pub fn make(path: &Path, content: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Puts a file in place of the one that is there, whole or not at all.
+/// Replaces a file atomically.
 ///
 /// # Errors
-/// Why it cannot be written.
+/// The file cannot be written; the old one stays.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let beside = write_beside(path, content)?;
     fs::rename(&beside, path)?;
     sync_folder_of(path)
 }
 
-/// Makes an empty file.
+/// Creates an empty file.
 ///
 /// # Errors
-/// Why it cannot be made, also where there is one.
+/// The file cannot be created, or exists already.
 pub fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
@@ -104,10 +104,10 @@ pub fn create(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Makes the folder that a file stands in, for its owner only, if it is missing.
+/// Creates the folder of a file with mode 0700 if it is missing.
 ///
 /// # Errors
-/// Why it cannot be made.
+/// The folder cannot be created.
 pub fn make_folder_of(path: &Path) -> io::Result<()> {
     let folder = folder_of(path);
     if folder.is_dir() {
@@ -119,22 +119,22 @@ pub fn make_folder_of(path: &Path) -> io::Result<()> {
 /// Makes a new name in a folder durable.
 ///
 /// # Errors
-/// Why it may not be.
+/// The folder cannot be synchronised.
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder_of(path))?.sync_all()
 }
 
-/// The folder that a file stands in.
+/// The folder of a file.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
 }
 
-/// A new file beside another, on the disk when this returns.
+/// Writes a temporary file in the folder of `path`; durable on return.
 fn write_beside(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
     let mut random = [0; 8];
-    rand::fill(&mut random).map_err(|_| io::Error::other("no random numbers can be had"))?;
+    rand::fill(&mut random).map_err(|_| io::Error::other("no random numbers are available"))?;
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{:016x}", u64::from_be_bytes(random)));
     let beside = PathBuf::from(name);
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_that_make_a_file_one_does() {
+    fn concurrent_creators_leave_one_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/er/key");
         let start = |number: u8| {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_can_use_is_refused() {
+    fn a_file_with_access_for_others_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         assert!(read(&path, 9).unwrap_err().is_missing());

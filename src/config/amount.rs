@@ -1,6 +1,6 @@
-//! Numbers with a unit, from text and back.
+//! Numbers with a unit: parsing and formatting.
 //!
-//! Invariant: an amount has one spelling of its number, no sign, no fraction and no space before the unit.
+//! Invariant: an amount has one spelling of its number, no sign, no fraction, and no space before the unit.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 pub(super) const TIME_UNITS: [(&str, u64); 4] =
     [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
-/// Units of size, in bytes, largest first. Powers of 1024 only: `KB` means two things.
+/// Units of size, in bytes, largest first. Powers of 1024 only, because `KB` is ambiguous.
 pub(super) const SIZE_UNITS: [(&str, u64); 4] = [
     ("GiB", 1 << 30),
     ("MiB", 1 << 20),
@@ -16,7 +16,7 @@ pub(super) const SIZE_UNITS: [(&str, u64); 4] = [
     ("", 1),
 ];
 
-/// `0`, `17`, `-3`; not `017`, which is fifteen to some readers.
+/// Accepts `0`, `17`, `-3`; refuses `017`, which some parsers read as octal.
 pub(super) fn is_decimal(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     digits == "0"
@@ -25,7 +25,7 @@ pub(super) fn is_decimal(text: &str) -> bool {
             && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A whole number directly followed by its unit, in the smallest unit.
+/// Parses a whole number directly followed by its unit; returns the amount in the smallest unit.
 pub(super) fn measured(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let end = text
         .find(|c: char| !c.is_ascii_digit())
@@ -38,7 +38,7 @@ pub(super) fn measured(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(*factor)
 }
 
-/// The shortest exact way to write a duration.
+/// Formats a duration in the shortest exact form.
 pub(super) fn show_duration(duration: Duration) -> String {
     show(
         u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
@@ -47,7 +47,7 @@ pub(super) fn show_duration(duration: Duration) -> String {
     )
 }
 
-/// The shortest exact way to write a size.
+/// Formats a size in the shortest exact form.
 pub(super) fn show_size(bytes: u64) -> String {
     show(bytes, &SIZE_UNITS, "")
 }

@@ -1,31 +1,31 @@
-//! A host with or without a port, as a Host header, an Origin and the configuration name it.
+//! A host with an optional port, as in Host, Origin and the configuration.
 //!
-//! Invariant: two authorities that name one host are equal: names are in lower case, addresses are numbers. Deliberately
-//! not here: looking names up.
+//! Invariant: authorities of the same host are equal: names are in lower case, addresses are numbers. Deliberately not here:
+//! resolving names.
 
 use crate::interface::headers::authority;
 use std::net::IpAddr;
 
-/// A host, and a port where one is named.
+/// A host, and an optional port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authority {
     /// The host.
     pub host: Host,
-    /// The port; none where it is left out.
+    /// The port; `None` if it is left out.
     pub port: Option<u16>,
 }
 
-/// A host by its address or by its name.
+/// A host: an address or a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// An address; an IPv4 address that is mapped into IPv6 is an IPv4 address.
+    /// An address; an IPv4-mapped IPv6 address becomes an IPv4 address.
     Address(IpAddr),
     /// A name in lower case.
     Name(String),
 }
 
 impl Authority {
-    /// Reads `host` or `host:port`, an IPv6 address in brackets. None for anything else, such as user information.
+    /// Parses `host` or `host:port`, with an IPv6 address in brackets. `None` for anything else, such as user information.
     pub fn parse(text: &str) -> Option<Self> {
         let read = authority::parse(text.as_bytes())?;
         let bare = read.host().trim_start_matches('[').trim_end_matches(']');

@@ -1,7 +1,7 @@
-//! The section `control`: where the bank's own services call, and how they show who they are.
+//! The section `control`: the address of the control listener, and the authentication of its callers.
 //!
-//! Invariant: a listener that other machines can reach asks for a bearer token or a client certificate, and so does one
-//! on loopback in production, where every program and browser of the machine reaches it; one that does not is refused at
+//! Invariant: a listener that other machines can reach requires a bearer token or a client certificate. In production so does a
+//! listener on loopback, which every program and browser of the machine can reach. A configuration without them is refused at
 //! start. Deliberately not here: binding, and comparing tokens.
 
 use std::fmt;
@@ -27,46 +27,46 @@ const LEAST_TOKEN: usize = 32;
 /// The longest path of a Unix socket, in bytes (unix(7): 108 with the NUL that ends it).
 const MAX_SOCKET_PATH: usize = 107;
 
-/// What keeps strangers out, for faults.
+/// The credentials that restrict access, as faults name them.
 const GUARDS: &str = "token_file, or certificate, key and client_ca";
 
-/// Who may call the control listener, and how.
+/// The access rules of the control listener.
 #[derive(Clone, Debug, Default)]
 pub struct ControlAccess {
-    /// The bearer token that callers show; none where the address or a certificate is enough.
+    /// The bearer token of callers; `None` if the address or a certificate restricts access.
     pub token: Option<Secret>,
-    /// The bearer token that opens /metrics, and nothing else; none where `token` opens it too.
+    /// A bearer token for /metrics only; `None` if `token` is required there too.
     pub metrics_token: Option<Secret>,
-    /// The hosts by which it may be called; none for its own address and localhost.
+    /// The accepted hosts; `None` for the listener's own address and localhost.
     pub hosts: Option<Vec<Authority>>,
-    /// TLS; none for plain HTTP.
+    /// TLS; `None` for plain HTTP.
     pub tls: Option<ControlTls>,
 }
 
 /// TLS of the control listener.
 #[derive(Clone, Debug)]
 pub struct ControlTls {
-    /// Certificate and key, and the CAs of callers where `client_ca` is set.
+    /// The certificate and key, with the CAs of callers if `client_ca` is set.
     pub config: Arc<ServerConfig>,
-    /// The CAs of callers, who need a certificate then; none where callers show no certificate.
+    /// The CAs of callers, who must then present a certificate; `None` if client certificates are off.
     pub client_ca: Option<ClientCa>,
 }
 
-/// The CAs of `control.client_ca`, to tell whether two configurations have the same: SHA-256 of their certificates.
+/// Identifies the CAs of `control.client_ca`, to compare two configurations: SHA-256 of their certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientCa([u8; 32]);
 
-/// Where the control listener listens. Default 127.0.0.1:9100.
+/// The address of the control listener. Default 127.0.0.1:9100.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlAddress {
     /// A TCP address.
     Tcp(SocketAddr),
-    /// A Unix socket, which its owner alone may use (mode 0600).
+    /// A Unix socket that only its owner can use (mode 0600).
     Unix(PathBuf),
 }
 
 impl ControlAddress {
-    /// The TCP address, if it is one.
+    /// The TCP address, unless the listener is a socket.
     pub const fn tcp(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(address) => Some(*address),
@@ -84,8 +84,8 @@ impl fmt::Display for ControlAddress {
     }
 }
 
-/// Reads the section, which may be left out: where the control listener is, and who may call it. `listener` is the address that
-/// is taken already.
+/// Reads the section, which is optional: the listener's address and its access rules. `listener` is the public listener's
+/// address.
 pub(super) fn read(
     root: &mut Section<'_>,
     environment: Environment,
@@ -111,17 +111,17 @@ pub(super) fn read(
     let tls = encrypts.then(|| tls(&mut section, base)).flatten();
     let guarded = token_file.is_some() || section.has("client_ca");
     match &address {
-            Some(ControlAddress::Tcp(address)) if !guarded => {
-                if let Some(fault) = open(environment, *address) {
-                    section.fault("address", fault);
-                }
+        Some(ControlAddress::Tcp(address)) if !guarded => {
+            if let Some(fault) = open(environment, *address) {
+                section.fault("address", fault);
             }
-            Some(ControlAddress::Unix(_)) if encrypts => section.fault(
-                "certificate",
-                "a Unix socket has no TLS: nobody stands between; leave out certificate, key and client_ca",
-            ),
-            _ => {}
         }
+        Some(ControlAddress::Unix(_)) if encrypts => section.fault(
+            "certificate",
+            "a Unix socket has no TLS; leave out certificate, key and client_ca",
+        ),
+        _ => {}
+    }
     section.finish();
     let access = ControlAccess {
         token,
@@ -144,7 +144,7 @@ fn address(
     let value = section.optional("address");
     let socket = section.optional("socket");
     if let (Some(_), Some(socket)) = (&value, &socket) {
-        socket.fault("the listener is at an address or at a socket; leave one of them out");
+        socket.fault("address and socket exclude each other; leave one of them out");
         return None;
     }
     if let Some(socket) = socket {
@@ -168,23 +168,23 @@ fn address(
     Some(ControlAddress::Tcp(address))
 }
 
-/// Why an address that nothing guards cannot be used, if so.
+/// The reason to refuse an address without credentials; `None` if it is allowed.
 fn open(environment: Environment, address: SocketAddr) -> Option<String> {
     if !address.ip().is_loopback() {
         return Some(format!(
-            "{address} can be reached from other machines, and whoever reaches this listener is answered; use 127.0.0.1 or [::1], or set {GUARDS}"
+            "{address} can be reached from other machines without a credential; use 127.0.0.1 or [::1], or set {GUARDS}"
         ));
     }
     (environment == Environment::Production).then(|| format!(
-        "{address} can be reached by every program and browser of this machine, which production does not answer without a credential; set {GUARDS}, or socket in place of address"
+        "{address} can be reached by every program and browser of this machine, and production requires a credential; set {GUARDS}, or socket in place of address"
     ))
 }
 
-/// The hosts that it answers to.
+/// The hosts that the control listener accepts.
 fn hosts(value: &Value<'_>) -> Option<Vec<Authority>> {
     let listed = value.as_list()?;
     if listed.is_empty() {
-        value.fault("without a host nobody could call; leave the key out, and it is the listener's own address and localhost");
+        value.fault("expected at least one host; leave the key out to accept the listener's own address and localhost");
         return None;
     }
     let host = |value: &Value<'_>| {
@@ -196,12 +196,12 @@ fn hosts(value: &Value<'_>) -> Option<Vec<Authority>> {
     listed.iter().map(host).collect()
 }
 
-/// The bearer token of /metrics. One that opens more than that is none.
+/// The bearer token of /metrics. It must differ from `token`.
 fn metrics_token(section: &mut Section<'_>, other: Option<&Secret>, base: &Path) -> Option<Secret> {
     let value = section.optional("metrics_token_file")?;
     let own = token(&value, base)?;
     if other.is_some_and(|other| other.text() == own.text()) {
-        value.fault("it holds the token of token_file: who reads metrics could do everything; use another one, or leave the key out");
+        value.fault("it contains the token of token_file, which permits every call; use another token, or leave the key out");
         return None;
     }
     Some(own)
@@ -209,10 +209,12 @@ fn metrics_token(section: &mut Section<'_>, other: Option<&Secret>, base: &Path)
 
 fn taken(listener: Option<SocketAddr>, address: SocketAddr) -> Option<String> {
     let listener = listener.filter(|listener| meet(*listener, address))?;
-    Some(format!("{address} is taken by the listener ({listener})"))
+    Some(format!(
+        "{address} is the address of the listener ({listener})"
+    ))
 }
 
-/// A bearer token, from the file that holds nothing else.
+/// Reads a bearer token from a file that contains nothing else.
 fn token(value: &Value<'_>, base: &Path) -> Option<Secret> {
     let path = value.path(base)?;
     let shown = path.display();
@@ -237,7 +239,7 @@ fn token(value: &Value<'_>, base: &Path) -> Option<Secret> {
     None
 }
 
-/// TLS with its own certificate, and the callers' where `client_ca` says whose. `None` only after a fault.
+/// TLS with the listener's certificate, and with the callers' CAs if `client_ca` is set. `None` only after a fault.
 fn tls(section: &mut Section<'_>, base: &Path) -> Option<ControlTls> {
     let identity = identity(section, base);
     let roots = section
@@ -256,7 +258,7 @@ fn tls(section: &mut Section<'_>, base: &Path) -> Option<ControlTls> {
             let refused = |error| {
                 section.fault(
                     "client_ca",
-                    format!("client certificates cannot be judged by it: {error}"),
+                    format!("it cannot verify client certificates: {error}"),
                 );
             };
             let verifier = verifier.map_err(refused).ok()?;
@@ -272,7 +274,7 @@ fn tls(section: &mut Section<'_>, base: &Path) -> Option<ControlTls> {
     })
 }
 
-/// The CAs that issue certificates to callers.
+/// Reads the CAs that issue certificates to callers.
 fn client_roots(value: &Value<'_>, base: &Path) -> Option<(RootCertStore, ClientCa)> {
     let found = pem::certificates(&value.path(base)?);
     let found = found.map_err(|text| value.fault(text)).ok()?;
@@ -285,7 +287,7 @@ fn client_roots(value: &Value<'_>, base: &Path) -> Option<(RootCertStore, Client
             roots.add(der.into()).map_err(|error| error.to_string())
         });
         if let Err(error) = added {
-            value.fault(format!("a certificate of it cannot be used: {error}"));
+            value.fault(format!("it contains an unusable certificate: {error}"));
             return None;
         }
     }

@@ -1,10 +1,10 @@
-//! A YAML file as a tree in which everything knows its line and column.
+//! A YAML file as a tree of nodes with positions.
 //!
-//! serde stops at the first error; an operator wants all of them. So YAML is deserialised into this tree, which accepts any value,
-//! and the tree is walked ([`Section`]) by the code that knows what belongs where. Invariants: scalars keep the text that was
-//! written (`NO` stays `NO` and `0600` stays `0600`, whatever YAML takes them for); a key that stands twice in a mapping is always a
-//! fault; nesting, aliases and size are bounded while parsing, so a file cannot take the process down. Deliberately not here: what
-//! the keys mean, reading files from disk, merge keys (`<<` is an unknown key like any other).
+//! serde stops at the first error, but an operator wants all of them. YAML is therefore deserialised into this tree, which
+//! accepts any value, and each section's code then reads the tree ([`Section`]). Invariants: scalars keep their text (`NO`
+//! stays `NO` and `0600` stays `0600`, regardless of their YAML type); a duplicate key in a mapping is always a fault; nesting,
+//! aliases and size are bounded while parsing, so a file cannot exhaust the process. Deliberately not here: the meaning of
+//! keys, reading from disk, merge keys (`<<` is an unknown key).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,14 +14,14 @@ use serde_saphyr::localizer::Localizer;
 use serde_saphyr::options::DuplicateKeyPolicy;
 use serde_saphyr::{Error, Location, MessageFormatter, UserMessageFormatter};
 
-use super::fault::{Fault, Faults, FilePosition, Inspection};
+use super::fault::{ConfigFault, ConfigFaults, FilePosition, Inspection};
 use super::section::Section;
 use super::tree::{Content, Node, STANDS_TWICE};
 
 /// The longest file that is read, in bytes. A full configuration is some 20 KiB; one of 1 MiB is a wrong file.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
 
-/// A YAML file that could be parsed, with a position for every key and value.
+/// A parsed YAML file, with a position for every key and value.
 ///
 /// ```
 /// use std::net::SocketAddr;
@@ -54,38 +54,39 @@ const MAX_FILE_BYTES: usize = 1024 * 1024;
 pub struct Document {
     file: Arc<str>,
     root: Node,
-    /// A duplicate that the parser saw. The walk finds it again, save where the parser compares keys as numbers (`1` and `0x1`).
-    duplicate: Option<Fault>,
+    /// A duplicate that the parser found. Reading the tree finds it again, unless the parser compares keys as numbers (`1` and
+    /// `0x1`).
+    duplicate: Option<ConfigFault>,
 }
 
 impl Document {
-    /// Parses a file. `file` is its name as faults will show it, `text` its content.
+    /// Parses a file. `file` is its name in faults, `text` its content.
     ///
     /// # Errors
     ///
     /// One fault, with its position, if the file is not YAML, holds several documents, is longer than 1 MiB, or goes beyond
     /// serde-saphyr's default budget (64 levels; 250 000 nodes and 64 MiB of scalars, those behind aliases counted each time).
-    pub fn read(file: &str, text: &str) -> Result<Self, Faults> {
+    pub fn read(file: &str, text: &str) -> Result<Self, ConfigFaults> {
         let start = FilePosition::start_of(file);
         let file = Arc::clone(&start.file);
         if text.len() > MAX_FILE_BYTES {
-            return Err(Fault {
+            return Err(ConfigFault {
                 place: start,
                 text: format!("longer than {MAX_FILE_BYTES} bytes"),
             }
             .into());
         }
-        // Byte offsets are those of the text without its byte order mark.
+        // Byte offsets refer to the text without its byte order mark.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let (root, duplicate) = match Node::parse(text, DuplicateKeyPolicy::Error) {
             Ok(root) => (root, None),
-            // Read again, with every entry let through, so that the other faults of the file are found as well.
+            // Parsed again with duplicates allowed, so that the other faults of the file are found as well.
             Err(error) if matches!(error, Error::DuplicateMappingKey { .. }) => {
                 let root = Node::parse(text, DuplicateKeyPolicy::LastWins)
                     .map_err(|error| syntax(&start, &error))?;
                 (
                     root,
-                    Some(Fault {
+                    Some(ConfigFault {
                         text: STANDS_TWICE.to_owned(),
                         ..syntax(&start, &error)
                     }),
@@ -100,9 +101,9 @@ impl Document {
         })
     }
 
-    /// The root, which must be a mapping. An empty file is a fault, and then lacks all that is required.
+    /// The root, which must be a mapping. An empty file is a fault, and its required keys are missing.
     ///
-    /// Keys that stand twice are reported here, for the whole file, whether or not anyone asks for them.
+    /// Duplicate keys are reported here, for the whole file, whether or not a reader requests them.
     pub fn root<'a>(&'a self, inspection: &'a Inspection) -> Section<'a> {
         let place = FilePosition::start_of(Arc::clone(&self.file));
         if matches!(self.root.content, Content::Null) {
@@ -122,7 +123,7 @@ impl Document {
 }
 
 impl fmt::Debug for Document {
-    /// The file's name only: somebody may have written a secret where none belongs.
+    /// The file's name only: the content may contain a misplaced secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Document")
             .field("file", &self.file)
@@ -130,8 +131,8 @@ impl fmt::Debug for Document {
     }
 }
 
-/// The parser's error as a fault. Its message carries the position, which a fault shows already.
-fn syntax(start: &FilePosition, error: &Error) -> Fault {
+/// Converts the parser's error to a fault, without the position in its message, which the fault has already.
+fn syntax(start: &FilePosition, error: &Error) -> ConfigFault {
     struct WithoutPosition;
     impl Localizer for WithoutPosition {
         fn attach_location<'b>(&self, base: Cow<'b, str>, _: Location) -> Cow<'b, str> {
@@ -147,7 +148,7 @@ fn syntax(start: &FilePosition, error: &Error) -> Fault {
         .with_localizer(&WithoutPosition)
         .format_message(error.without_snippet())
         .into_owned();
-    Fault { place, text }
+    ConfigFault { place, text }
 }
 
 #[cfg(test)]
@@ -156,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    /// The faults of a file whose root is asked for `a`, `b`, and the list `c`.
+    /// The faults of a file whose reader requests `a`, `b`, and the list `c`.
     fn faults(text: &str) -> String {
         let inspection = Inspection::new();
         match Document::read("f", text) {
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mapping_is_refused() {
+    fn a_root_that_is_no_mapping_is_refused() {
         for (text, expected) in [
             ("a: 1\n", ""),
             ("\u{feff}a: 1\n", ""),
@@ -190,7 +191,7 @@ mod tests {
             ),
             (
                 "? [x, y]\n: 1\n~: 2\nb: 3\n",
-                "f:1:3: a key must be a word\nf:3:1: a key must be a word",
+                "f:1:3: a key must be a scalar\nf:3:1: a key must be a scalar",
             ),
             (
                 "<<: {a: 1}\n",
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_yaml_is_one_fault_with_its_position() {
+    fn invalid_yaml_is_one_fault_with_its_position() {
         for (text, position) in [
             ("a: 1\nb: [1, 2\n", "f:2:4: unclosed"),
             ("a: 1\n\tb: 2\n", "f:1:4: "),
@@ -225,25 +226,22 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_stand_twice_are_reported_all_and_with_the_rest() {
+    fn duplicate_keys_are_reported_with_all_other_faults() {
         for (text, expected) in [
-            ("a: 1\na: 2\n", "f:2:1: a: this key stands twice"),
-            ("a: 1\n'a': 2\n", "f:2:1: a: this key stands twice"),
+            ("a: 1\na: 2\n", "f:2:1: a: duplicate key"),
+            ("a: 1\n'a': 2\n", "f:2:1: a: duplicate key"),
             (
                 "a: {x: 1, y: {z: 1, z: 2}}\n",
-                "f:1:21: a.y.z: this key stands twice",
+                "f:1:21: a.y.z: duplicate key",
             ),
-            (
-                "c:\n  - p: 1\n    p: 2\n",
-                "f:3:5: c[0].p: this key stands twice",
-            ),
+            ("c:\n  - p: 1\n    p: 2\n", "f:3:5: c[0].p: duplicate key"),
             (
                 "a: 1\na: 2\nb: 3\nb: 4\nd: 5\nb: 6\n",
-                "f:2:1: a: this key stands twice\nf:4:1: b: this key stands twice\nf:5:1: d: unknown key; did you mean \"a\"?\n\
-                 f:6:1: b: this key stands twice",
+                "f:2:1: a: duplicate key\nf:4:1: b: duplicate key\nf:5:1: d: unknown key; did you mean \"a\"?\n\
+                 f:6:1: b: duplicate key",
             ),
-            ("a: {1: x, 0x1: y}\n", "f:1:11: this key stands twice"),
-            ("a: {1: x, 1: y}\n", "f:1:11: this key stands twice"),
+            ("a: {1: x, 0x1: y}\n", "f:1:11: duplicate key"),
+            ("a: {1: x, 1: y}\n", "f:1:11: duplicate key"),
             ("a: {1: x, 01: y}\nb: 2\n", ""),
         ] {
             assert_eq!(faults(text), expected, "{text:?}");
@@ -293,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_count_characters_and_survive_line_endings_of_windows() {
+    fn columns_count_characters_with_crlf_line_endings() {
         assert_eq!(
             faults("a: 'æøå' # 🔑\r\nß: 1\r\n"),
             "f:2:1: \"ß\": unknown key; did you mean \"a\"?"

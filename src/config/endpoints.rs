@@ -1,7 +1,7 @@
-//! The addresses of a gateway: where it is called, and whom it calls. Where it is steered stands in `control`.
+//! The addresses of the public listener and of the core. The control listener's is in `control`.
 //!
-//! Invariant: the three do not meet: a gateway that is its own upstream would call itself without end. Deliberately not here: binding
-//! and connecting.
+//! Invariant: the three addresses differ; a gateway that is its own upstream would forward requests in a loop. Deliberately not
+//! here: binding and connecting.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,43 +16,43 @@ use super::section::Section;
 use super::value::Value;
 use crate::interface::headers::authority;
 
-/// The public listener. Its certificate is not here, since a reload replaces that.
+/// The public listener, without its certificate, which a reload replaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
-    /// Where it listens.
+    /// The address that it binds.
     pub address: SocketAddr,
-    /// Whether callers show a certificate (TLS-3). Default off.
+    /// Whether TPPs present a client certificate (TLS-3). Default off.
     pub client_auth: ClientAuth,
-    /// Threads that serve requests. Default `auto`: as many as the machine runs at once.
+    /// Worker threads. Default `auto`: the parallelism of the machine.
     pub threads: usize,
-    /// What a connection may take (ERR-4, HTTP-9).
+    /// The limits of connections (ERR-4, HTTP-9).
     pub limits: ListenerLimits,
-    /// How long a body may take, from the head's end. Default 10 s.
+    /// The time-out of a body, from the end of the head. Default 10 s.
     pub body_timeout: Duration,
-    /// How long a connection may stay open between requests. Default 60 s.
+    /// The time-out of an idle connection. Default 60 s.
     pub keepalive: Duration,
 }
 
-/// How many connections there may be, and what each of them may take in time and size (ERR-4, HTTP-9).
+/// The limits of connections: their number, time-outs and sizes (ERR-4, HTTP-9).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerLimits {
-    /// Connections that are open at once, from their acceptance on; more are closed. Default 10 000.
+    /// The most open connections, counted from acceptance; others are closed at once. Default 10 000.
     pub connections: usize,
-    /// Those from one IPv4 address, or from one /64 of IPv6; `None` for no limit. Default 256.
+    /// The most open connections per IPv4 address or IPv6 /64; `None` for no limit. Default 256.
     pub connections_per_address: Option<usize>,
-    /// How long a TLS handshake may take. Default 10 s.
+    /// The time-out of a TLS handshake. Default 10 s.
     pub handshake_timeout: Duration,
-    /// How long the preface of HTTP/2 and the first SETTINGS may take, from the handshake's end. Default 5 s.
+    /// The time-out of the HTTP/2 preface and the first SETTINGS, from the end of the handshake. Default 5 s.
     pub preface_timeout: Duration,
-    /// How long a head may take, from its first byte. Default 10 s.
+    /// The time-out of a head, from its first byte. Default 10 s.
     pub head_timeout: Duration,
-    /// How long a write of an answer may be blocked. Default 15 s.
+    /// The time-out of a blocked write of an answer. Default 15 s.
     pub write_timeout: Duration,
-    /// How long the whole answer may take, from the end of its head. Default 120 s.
+    /// The time-out of the whole answer, from the end of its head. Default 120 s.
     pub answer_timeout: Duration,
-    /// Bytes of a head: names, values and what stands between them. Default 32 KiB.
+    /// The most bytes of a head: names, values and separators. Default 32 KiB.
     pub head_size: usize,
-    /// Fields of a head. Default 100.
+    /// The most fields of a head. Default 100.
     pub head_fields: usize,
 }
 
@@ -73,7 +73,7 @@ impl Default for ListenerLimits {
 }
 
 impl ListenerLimits {
-    /// The keys, and whether their values are the same.
+    /// Each key, and whether its values are equal.
     pub(super) fn compare(&self, other: &Self) -> [(&'static str, bool); 9] {
         let Self {
             connections,
@@ -147,32 +147,32 @@ impl ListenerLimits {
     }
 }
 
-/// Whether callers show a certificate of their own when they connect (TLS-3).
+/// Whether TPPs present a client certificate (TLS-3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientAuth {
-    /// None is asked for.
+    /// The server does not request a certificate.
     #[default]
     Off,
-    /// One is asked for; who shows none is heard all the same.
+    /// The server requests a certificate; a client without one is accepted.
     Optional,
-    /// Without one there is no connection.
+    /// The server requires a certificate.
     Required,
 }
 
-/// The core that admitted requests go to.
+/// The core, which receives admitted requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// Its address. Never a name: that would be resolved, blocking, on every request.
+    /// The core's address. A host name is not accepted: resolving it would block on every request.
     pub address: SocketAddr,
-    /// Its Host (FWD-2). Default the address.
+    /// The Host that the core receives (FWD-2). Default the address.
     pub host: HeaderValue,
-    /// How long a connection may take to be made. Default 1 s.
+    /// The time-out of connecting. Default 1 s.
     pub connect_timeout: Duration,
-    /// How long an answer may take, and each pause in it. Default 30 s.
+    /// The time-out of an answer's head, and of each pause in its body. Default 30 s.
     pub read_timeout: Duration,
-    /// How long an unused connection is kept. Default 60 s.
+    /// The time-out of an idle connection in the pool. Default 60 s.
     pub idle_timeout: Duration,
-    /// Whether a connection is used for another request once its answer is whole (FWD-3). Default on.
+    /// Whether connections are reused after a complete answer (FWD-3). Default on.
     pub reuse: bool,
     /// Requests that the core has at once; more are refused with 503. Default 512.
     pub max_in_flight: usize,
@@ -181,13 +181,13 @@ pub struct Upstream {
 }
 
 impl Listener {
-    /// The address alone: the other endpoints are compared with it even if the rest of the section is wrong.
+    /// Reads the address alone, so that the other endpoints are compared with it even if the rest of the section is faulty.
     pub(super) fn address(section: &mut Section<'_>) -> Option<SocketAddr> {
         let value = section.required("address")?;
         value.parse("an IP address and a port, such as 0.0.0.0:8443")
     }
 
-    /// The listener, and the certificate that it shows with its key.
+    /// Reads the listener, and its certificate with the key.
     pub(super) fn read(
         mut section: Section<'_>,
         address: Option<SocketAddr>,
@@ -221,7 +221,7 @@ impl Listener {
 }
 
 impl Upstream {
-    /// `own` are the gateway's addresses.
+    /// Reads the upstream. `own` are the gateway's addresses.
     pub(super) fn read(mut section: Section<'_>, own: [Option<SocketAddr>; 2]) -> Option<Self> {
         let value = section.required("address");
         let address = value.as_ref().and_then(|value| {
@@ -231,7 +231,7 @@ impl Upstream {
         });
         if let (Some(value), Some(address)) = (&value, address) {
             if address.port() == 0 || address.ip().is_unspecified() {
-                value.fault(format!("{address} is no address that can be called"));
+                value.fault(format!("{address} is no address to connect to"));
             }
             if own.into_iter().flatten().any(|own| meet(own, address)) {
                 value.fault(format!("{address} is the gateway's own"));
@@ -264,7 +264,7 @@ impl Upstream {
     }
 }
 
-/// A host, with or without a port (FWD-2).
+/// Reads a host, with or without a port (FWD-2).
 fn authority<'a>(value: &Value<'a>) -> Option<&'a str> {
     let text = value.as_str()?;
     if authority::parse(text.as_bytes()).is_some() {
@@ -277,14 +277,14 @@ fn header_value(authority: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(authority).ok()
 }
 
-/// The authorities that TPPs call this gateway by (FWD-2); none where any is taken.
+/// Reads the authorities of this gateway (FWD-2); `None` if every authority is accepted.
 pub(super) fn hosts(section: &mut Section<'_>) -> Vec<String> {
     let hosts = section.optional_list("hosts").unwrap_or_default();
     let hosts = hosts.iter().filter_map(authority);
     hosts.map(str::to_owned).collect()
 }
 
-/// The TLS identity: both files are read and judged, and only then put together.
+/// Reads certificate and key; reports the faults of both files, and combines them only if both are valid.
 pub(super) fn identity(section: &mut Section<'_>, base: &Path) -> Option<Arc<CertifiedKey>> {
     let certificate = section.required("certificate");
     let chain = certificate.and_then(|value| {
@@ -313,14 +313,14 @@ fn machine_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A duration between two bounds in milliseconds.
+/// Reads a duration between two bounds in milliseconds.
 fn duration(section: &mut Section<'_>, key: &'static str, from: u64, to: u64) -> Option<Duration> {
     section
         .optional(key)?
         .duration(Duration::from_millis(from)..=Duration::from_millis(to))
 }
 
-/// Whether both addresses cannot be bound at once, or lead to the same socket. The unspecified address stands for the loopback's too.
+/// Whether the addresses exclude each other or lead to the same socket. The unspecified address includes loopback.
 pub(super) fn meet(bound: SocketAddr, other: SocketAddr) -> bool {
     let covers =
         bound.ip() == other.ip() || bound.ip().is_unspecified() && other.ip().is_loopback();

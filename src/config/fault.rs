@@ -1,15 +1,15 @@
-//! Where and why a configuration file was refused.
+//! Faults of a configuration, with their positions.
 //!
-//! An [`Inspection`] gathers faults while files are walked, over as many files as there are; [`Faults`] is what is left when it has
-//! found any. Invariant: a value leaves [`Inspection::conclude`] only if not one fault was recorded, whatever the caller did with
-//! the `None`s in between. Deliberately not here: warnings. A line is either right or refused.
+//! An [`Inspection`] collects faults over all files; [`ConfigFaults`] is its result if there are any. Invariant:
+//! [`Inspection::conclude`] returns a value only if no fault was reported, regardless of how the caller handled each `None`.
+//! Deliberately not here: warnings; a line is either valid or refused.
 
 use std::cell::RefCell;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A spot in a configuration file, and the path of keys that leads to it.
+/// A position in a configuration file, and the path of keys that leads to it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FilePosition {
     /// The file as the operator named it: `config/gateway.yaml`.
@@ -23,7 +23,7 @@ pub struct FilePosition {
 }
 
 impl FilePosition {
-    /// The beginning of a file.
+    /// The start of a file.
     pub fn start_of(file: impl Into<Arc<str>>) -> Self {
         Self {
             file: file.into(),
@@ -35,7 +35,7 @@ impl FilePosition {
 }
 
 impl fmt::Display for FilePosition {
-    /// `file:line:column: path`, the form that editors and CI logs make clickable.
+    /// `file:line:column: path`, which editors and CI logs turn into links.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)?;
         if self.path.is_empty() {
@@ -46,57 +46,57 @@ impl fmt::Display for FilePosition {
     }
 }
 
-/// One thing that is wrong in a configuration file.
+/// One fault of a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Fault {
-    /// Where it is.
+pub struct ConfigFault {
+    /// The position of the fault.
     pub place: FilePosition,
-    /// What was found and what would be accepted. Never a secret.
+    /// The value found and the values accepted. Never contains a secret.
     pub text: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ConfigFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.text)
     }
 }
 
-/// Every fault of the files that were read: never empty, ordered by file, line and column, each said once.
+/// All faults of the files that were read: never empty, ordered by file, line and column, without duplicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Faults(Vec<Fault>);
+pub struct ConfigFaults(Vec<ConfigFault>);
 
-impl Faults {
+impl ConfigFaults {
     /// The faults in order, at least one.
-    pub fn iter(&self) -> std::slice::Iter<'_, Fault> {
+    pub fn iter(&self) -> std::slice::Iter<'_, ConfigFault> {
         self.0.iter()
     }
 }
 
-impl From<Fault> for Faults {
-    fn from(fault: Fault) -> Self {
+impl From<ConfigFault> for ConfigFaults {
+    fn from(fault: ConfigFault) -> Self {
         Self(vec![fault])
     }
 }
 
-impl IntoIterator for Faults {
-    type Item = Fault;
-    type IntoIter = std::vec::IntoIter<Fault>;
+impl IntoIterator for ConfigFaults {
+    type Item = ConfigFault;
+    type IntoIter = std::vec::IntoIter<ConfigFault>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.into_iter()
     }
 }
 
-impl<'a> IntoIterator for &'a Faults {
-    type Item = &'a Fault;
-    type IntoIter = std::slice::Iter<'a, Fault>;
+impl<'a> IntoIterator for &'a ConfigFaults {
+    type Item = &'a ConfigFault;
+    type IntoIter = std::slice::Iter<'a, ConfigFault>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
 }
 
-impl fmt::Display for Faults {
+impl fmt::Display for ConfigFaults {
     /// One fault per line: `config/gateway.yaml:12:5: listener.adress: unknown key; did you mean "address"?`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, fault) in self.iter().enumerate() {
@@ -109,50 +109,50 @@ impl fmt::Display for Faults {
     }
 }
 
-impl std::error::Error for Faults {}
+impl std::error::Error for ConfigFaults {}
 
-/// Faults being gathered. It is shared by reference, so that sections and values of several files can report side by side.
+/// Collects faults. It is shared by reference, so that the readers of several sections and files can report at the same time.
 #[derive(Debug, Default)]
 pub struct Inspection {
-    faults: RefCell<Vec<Fault>>,
+    faults: RefCell<Vec<ConfigFault>>,
     files: RefCell<Vec<PathBuf>>,
 }
 
 impl Inspection {
-    /// Nothing inspected yet, nothing wrong.
+    /// An inspection without faults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Records one fault. Faults that show only when values are seen together belong here, with the [`FilePosition`] of the value to change.
+    /// Reports one fault. For a fault that involves several values, pass the [`FilePosition`] of the value to change.
     pub fn report(&self, place: FilePosition, text: impl Into<String>) {
-        self.faults.borrow_mut().push(Fault {
+        self.faults.borrow_mut().push(ConfigFault {
             place,
             text: text.into(),
         });
     }
 
-    /// Takes in the faults of a file that could not be read at all, so that the other files are still looked at.
-    pub fn absorb(&self, faults: Faults) {
+    /// Adds the faults of an unreadable file, so that the other files are still inspected.
+    pub fn absorb(&self, faults: ConfigFaults) {
         self.faults.borrow_mut().extend(faults);
     }
 
-    /// Notes a file or folder that the configuration names.
+    /// Records a file or folder that the configuration names.
     pub(super) fn names(&self, path: PathBuf) {
         self.files.borrow_mut().push(path);
     }
 
-    /// What was noted so far.
+    /// The files and folders recorded so far.
     pub(super) fn named(&self) -> Vec<PathBuf> {
         self.files.borrow().clone()
     }
 
-    /// How many faults were reported so far.
+    /// The number of faults reported so far.
     pub(super) fn count(&self) -> usize {
         self.faults.borrow().len()
     }
 
-    /// Whether nothing has been reported so far.
+    /// Whether no fault has been reported so far.
     pub fn is_clean(&self) -> bool {
         self.faults.borrow().is_empty()
     }
@@ -162,25 +162,25 @@ impl Inspection {
     /// # Errors
     ///
     /// Every fault that was recorded.
-    pub fn finish(self) -> Result<(), Faults> {
+    pub fn finish(self) -> Result<(), ConfigFaults> {
         let mut faults = self.faults.into_inner();
         if faults.is_empty() {
             return Ok(());
         }
         faults.sort();
         faults.dedup();
-        Err(Faults(faults))
+        Err(ConfigFaults(faults))
     }
 
-    /// Ends the inspection with what was built from `file`.
+    /// Ends the inspection with the value that was built from `file`.
     ///
     /// # Errors
     ///
-    /// Every fault that was recorded; also if there is no value though nobody said why, which would be a fault of the reader.
-    pub fn conclude<T>(self, file: &str, value: Option<T>) -> Result<T, Faults> {
+    /// All reported faults; also if there is neither a value nor a fault, which would be an error of the reader.
+    pub fn conclude<T>(self, file: &str, value: Option<T>) -> Result<T, ConfigFaults> {
         self.finish()?;
         value.ok_or_else(|| {
-            Fault {
+            ConfigFault {
                 place: FilePosition::start_of(file),
                 text: "refused without a reason: please report this".into(),
             }
@@ -189,10 +189,10 @@ impl Inspection {
     }
 }
 
-/// How much of a wrong value or key a fault repeats, in characters.
+/// The most characters of a faulty value or key that a fault repeats.
 const SHOWN_CHARS: usize = 60;
 
-/// The beginning of a text that a fault repeats.
+/// Truncates a text that a fault repeats.
 pub(super) fn shortened(text: &str) -> String {
     let mut shown: String = text.chars().take(SHOWN_CHARS).collect();
     if shown.len() < text.len() {
@@ -201,13 +201,13 @@ pub(super) fn shortened(text: &str) -> String {
     shown
 }
 
-/// The candidate that `word` is most likely a slip of, if one is near: at most one edit in three letters.
+/// The nearest candidate to `word`, if one is near enough: at most one edit in three letters.
 pub(super) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
     let allowed = (word.chars().count() / 3).clamp(1, 3);
-    // Names of keys are short. A longer word is no slip of any, and distances are quadratic.
+    // Keys are short, and the distance takes quadratic time: a longer word is no misspelling.
     if word.len() > 64 {
         return None;
     }
@@ -219,7 +219,7 @@ pub(super) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein distance in characters, ignoring case and taking `-` for `_`, as people do.
+/// Levenshtein distance in characters, ignoring case and treating `-` as `_`.
 fn distance(left: &str, right: &str) -> usize {
     let fold = |c: char| {
         if c == '-' {
@@ -259,14 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn faults_of_several_files_are_ordered_and_said_once() {
+    fn faults_of_several_files_are_ordered_and_unique() {
         let inspection = Inspection::new();
         inspection.report(place("b.yaml", 1, 1, ""), "late");
         inspection.report(place("a.yaml", 10, 2, "x.y"), "tenth");
         inspection.report(place("a.yaml", 9, 30, "x"), "ninth");
         inspection.report(place("a.yaml", 9, 30, "x"), "ninth");
         inspection.absorb(
-            Fault {
+            ConfigFault {
                 place: place("a.yaml", 9, 4, "x"),
                 text: "first".into(),
             }
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_leaves_only_a_clean_inspection() {
+    fn conclude_returns_a_value_only_without_faults() {
         assert_eq!(Inspection::new().conclude("a.yaml", Some(7)).unwrap(), 7);
         assert!(Inspection::new().conclude::<u8>("a.yaml", None).is_err());
         let inspection = Inspection::new();
@@ -295,9 +295,9 @@ mod tests {
     }
 
     #[test]
-    fn faults_can_travel_as_an_error_between_threads() {
+    fn faults_are_send_and_sync_errors() {
         fn travels<T: std::error::Error + Send + Sync + 'static>() {}
-        travels::<Faults>();
+        travels::<ConfigFaults>();
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! How much may come: general rates, the calls without the PSU, the scope of request ids.
+//! The sections `rates`, `quota` and `replay`: general rates, calls without the PSU, the scope of request ids.
 //!
-//! Deliberately not here: the numbers of the interface itself. Four calls in 24 hours are no setting.
+//! Deliberately not here: the numbers of the interface itself; four calls in 24 hours is no setting.
 
 use std::num::NonZeroU32;
 
@@ -8,7 +8,7 @@ use super::section::Section;
 use super::value::Value;
 use crate::admission::{QuotaPolicy, RateSettings};
 
-/// Reads the section `rates` (QUO-12), which may be left out.
+/// Reads the section `rates` (QUO-12), which is optional.
 pub(super) fn rates(root: &mut Section<'_>) -> RateSettings {
     let mut rates = RateSettings::default();
     let Some(mut section) = root.optional_section("rates") else {
@@ -28,7 +28,7 @@ pub(super) fn rates(root: &mut Section<'_>) -> RateSettings {
     rates
 }
 
-/// Requests per second, or `off`.
+/// Reads requests per second, or `off`.
 fn per_second(value: &Value<'_>) -> Option<NonZeroU32> {
     if value.is("off") {
         return None;
@@ -36,7 +36,7 @@ fn per_second(value: &Value<'_>) -> Option<NonZeroU32> {
     value.integer(1..=1_000_000).and_then(NonZeroU32::new)
 }
 
-/// Reads the section `quota` (QUO-3, QUO-13, QUO-14), which may be left out.
+/// Reads the section `quota` (QUO-3, QUO-13, QUO-14), which is optional.
 pub(super) fn quota(root: &mut Section<'_>) -> QuotaPolicy {
     let mut policy = QuotaPolicy::default();
     let Some(mut section) = root.optional_section("quota") else {
@@ -56,7 +56,7 @@ pub(super) fn quota(root: &mut Section<'_>) -> QuotaPolicy {
     policy
 }
 
-/// Reads the section `replay` (REP-1), which may be left out: whether safe methods' request ids are kept for good too.
+/// Reads the section `replay` (REP-1), which is optional: whether the store also keeps the request ids of safe methods.
 pub(super) fn replay_everywhere(root: &mut Section<'_>) -> bool {
     let Some(mut section) = root.optional_section("replay") else {
         return false;

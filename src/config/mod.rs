@@ -1,16 +1,16 @@
-//! From the file that an operator writes to the objects that the gateway runs on.
+//! The configuration: from the operator's file to the objects that the gateway runs on.
 //!
-//! There are two worlds, and one step between them. The raw one is YAML in which everything knows its line: a `Document` is walked
-//! `Section` by `Section`, `Value` by `Value`, and whatever is wrong goes to one `Inspection`. The ready one is `Settings`:
-//! addresses, durations, a TLS identity whose key fits its certificate, a `Snapshot` to judge requests by. Invariants: every fault of
-//! the file, and of each file that it names, is reported at once with file, line and column; an unknown key is a fault; and what was
-//! loaded can be started without looking at the disk again. Deliberately not here: binding addresses, the time (whether a certificate
-//! has expired is judged where it is used), and the moment of a reload (`gateway` loads anew and takes the new snapshot whole).
+//! The raw form is YAML with positions: the code reads a `Document` by `Section` and `Value`, and reports each fault to one
+//! `Inspection`. The typed form is `Settings`: addresses, durations, a TLS identity whose key fits its certificate, and a
+//! `Snapshot` that judges requests. Invariants: all faults of the file and of each file that it names are reported at once,
+//! with file, line and column; an unknown key is a fault; and loaded settings can be started without further access to the
+//! disk. Deliberately not here: binding addresses, the current time (expired certificates are found where they are used), and
+//! the reload (`gateway` loads the file again and replaces the snapshot).
 
-// What is wrong, and where.
+// Faults and their positions.
 mod fault;
 
-// The file as written: a tree with positions, and how it is asked.
+// The file: a tree with positions, and its readers.
 mod amount;
 mod authority;
 mod document;
@@ -19,7 +19,7 @@ mod section;
 mod tree;
 mod value;
 
-// The files that it names, and the ready objects.
+// The sections, the files that they name, and the settings.
 mod control;
 mod endpoints;
 mod limits;
@@ -41,7 +41,7 @@ pub use authority::{Authority, Host};
 pub use control::{ClientCa, ControlAccess, ControlAddress, ControlTls};
 pub use document::Document;
 pub use endpoints::{ClientAuth, Listener, ListenerLimits, Upstream};
-pub use fault::{Fault, Faults, FilePosition, Inspection};
+pub use fault::{ConfigFault, ConfigFaults, FilePosition, Inspection};
 pub(crate) use pem::folder as certificates_in;
 pub use secret::Secret;
 pub use section::Section;

@@ -1,7 +1,8 @@
 //! Certificates and keys from files in PEM.
 //!
-//! Invariants: reading is bounded; a file that stands in a folder of certificates and holds none is a fault, for somebody believes in
-//! it; no key's byte is ever repeated. Deliberately not here: whether a certificate is valid now, or fit for its use.
+//! Invariants: reading is bounded; a file without a certificate in a folder of certificates is a fault, because the operator
+//! relies on that file; no message repeats a byte of a key. Deliberately not here: whether a certificate is currently valid, or
+//! fit for its use.
 
 use std::fs::File;
 use std::io::Read;
@@ -18,15 +19,15 @@ use rustls::{Error, InconsistentKeys};
 
 use super::secret::Secret;
 
-/// The longest file that is read, in bytes: the bundle of every root that a browser knows has some 250 KiB.
+/// The longest file that is read, in bytes: a bundle of all roots of a browser has some 250 KiB.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// Reads a file, or says why it cannot be read.
+/// Reads a file; the error text names the reason.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
     read_up_to(path, MAX_FILE_BYTES)
 }
 
-/// Reads a file of text.
+/// Reads a file in UTF-8.
 pub(super) fn read_text(path: &Path) -> Result<String, String> {
     String::from_utf8(read(path)?).map_err(|_| format!("{} is not UTF-8", path.display()))
 }
@@ -43,7 +44,7 @@ fn read_up_to(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Every file in a folder, hidden ones apart, and each thing that is wrong there.
+/// The visible files of a folder, and the faults of the others.
 pub(super) fn files(path: &Path, most: u64) -> (Vec<(PathBuf, Vec<u8>)>, Vec<String>) {
     let entries = match visible_entries(path) {
         Ok(entries) => entries,
@@ -51,7 +52,7 @@ pub(super) fn files(path: &Path, most: u64) -> (Vec<(PathBuf, Vec<u8>)>, Vec<Str
             let path = path.display();
             return (
                 Vec::new(),
-                vec![format!("{path} is no folder that can be read: {error}")],
+                vec![format!("{path} is not a readable folder: {error}")],
             );
         }
     };
@@ -65,26 +66,26 @@ pub(super) fn files(path: &Path, most: u64) -> (Vec<(PathBuf, Vec<u8>)>, Vec<Str
     (found, faults)
 }
 
-/// The certificates of a file, in its order: at least one.
+/// Reads the certificates of a file, in the order of the file; at least one.
 pub(super) fn certificates(path: &Path) -> Result<Vec<X509>, String> {
     let found = X509::stack_from_pem(&read(path)?).map_err(|error| {
         let reason = reason(&error);
         format!(
-            "{} holds a certificate that cannot be read ({reason})",
+            "{} contains an unreadable certificate ({reason})",
             path.display()
         )
     })?;
     if found.is_empty() {
         return Err(format!(
-            "{} holds no certificate; expected PEM, -----BEGIN CERTIFICATE-----",
+            "{} contains no certificate; expected PEM, -----BEGIN CERTIFICATE-----",
             path.display()
         ));
     }
     Ok(found)
 }
 
-/// The certificates of every file in a folder, and each thing that is wrong there. Hidden entries are left alone: editors and mounted
-/// secrets (`..data`) keep them.
+/// Reads the certificates of all files in a folder; reports every fault. Hidden entries are ignored: editors and mounted
+/// secrets (`..data`) create them.
 pub(crate) fn folder(path: &Path) -> (Vec<X509>, Vec<String>) {
     let mut found = Vec::new();
     let mut faults = Vec::new();
@@ -98,14 +99,14 @@ pub(crate) fn folder(path: &Path) -> (Vec<X509>, Vec<String>) {
             }
         }
         Err(error) => faults.push(format!(
-            "{} is no folder that can be read: {error}",
+            "{} is not a readable folder: {error}",
             path.display()
         )),
     }
     (found, faults)
 }
 
-/// What a TLS server shows, as rustls wants it. The key fits the certificate.
+/// A certificate chain with its key as rustls needs it. The key fits the certificate.
 pub(super) fn identity(chain: &[X509], key: Arc<dyn SigningKey>) -> Result<CertifiedKey, String> {
     let chain = chain
         .iter()
@@ -114,28 +115,26 @@ pub(super) fn identity(chain: &[X509], key: Arc<dyn SigningKey>) -> Result<Certi
         .map_err(|error| reason(&error))?;
     let identity = CertifiedKey::new(chain, key);
     match identity.keys_match() {
-        // rustls cannot tell for every kind of key. The first handshake will.
+        // rustls cannot compare every kind of key; the first handshake reveals a mismatch.
         Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(identity),
         Err(Error::InconsistentKeys(_)) => Err("the key is not that of the certificate".to_owned()),
-        Err(error) => Err(format!(
-            "the certificate is not one that TLS takes: {error}"
-        )),
+        Err(error) => Err(format!("TLS does not accept the certificate: {error}")),
     }
 }
 
-/// The private key of a file: PKCS#8, PKCS#1 or SEC1, without a passphrase.
+/// Reads the private key of a file: PKCS#8, PKCS#1 or SEC1, without a passphrase.
 pub(super) fn private_key(path: &Path) -> Result<Arc<dyn SigningKey>, String> {
     let shown = path.display();
     let secret = Secret::read(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
     let key = PrivateKeyDer::from_pem_slice(secret.bytes())
-        .map_err(|_| format!("{shown} holds no private key in PEM without a passphrase"))?;
+        .map_err(|_| format!("{shown} contains no private key in PEM without a passphrase"))?;
     provider()
         .key_provider
         .load_private_key(key)
-        .map_err(|error| format!("{shown} holds a key that TLS does not take: {error}"))
+        .map_err(|error| format!("{shown} contains a key that TLS does not accept: {error}"))
 }
 
-/// The provider that the whole process uses. Named, and not the process's default, so that loading depends on no order of start.
+/// The provider of the whole process, named explicitly so that loading does not depend on the order of start.
 pub(super) fn provider() -> CryptoProvider {
     rustls::crypto::aws_lc_rs::default_provider()
 }
@@ -148,12 +147,12 @@ fn visible_entries(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
             entries.push(entry.path());
         }
     }
-    // The order of a folder is the file system's; ours is the same everywhere.
+    // The file system's order is arbitrary; sorting makes it the same everywhere.
     entries.sort();
     Ok(entries)
 }
 
-/// OpenSSL's last word, without its function names and source lines.
+/// OpenSSL's innermost error, without function names and source lines.
 pub(super) fn reason(error: &ErrorStack) -> String {
     let last = error
         .errors()

@@ -1,7 +1,7 @@
-//! What requests are judged by, as far as it is a matter of values: limits, what must be signed, forms, hosts.
+//! The policy: limits, required signed headers, forms, hosts.
 //!
-//! Invariant: a [`Policy`] holds only values that requests can be judged by; a host that no TPP-Redirect-URI could name
-//! is reported here, at start, and not found by a TPP. Deliberately not here: trust and the catalogue.
+//! Invariant: a [`Policy`] contains only valid values; a host that no TPP-Redirect-URI can name is reported here, at start,
+//! instead of at a TPP's request. Deliberately not here: trust and the catalogue.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::trust::CertificatePolicy;
 use crate::trust::judgement::psd2_identity;
 use crate::trust::register::bare;
 
-/// Reads the keys of the root that make a policy.
+/// Reads the keys of the root that belong to the policy.
 pub(super) fn read(root: &mut Section<'_>, environment: Environment) -> Policy {
     let mut policy = Policy::new(environment);
     let most = u64::try_from(Policy::MAX_BODY).unwrap_or(u64::MAX);
@@ -66,7 +66,7 @@ fn time_zone(value: &Value<'_>) -> Option<TimeZone> {
     zone.or_else(|| value.refuse("the name of a time zone, such as Europe/Oslo"))
 }
 
-/// The class of characters of account ids (HTTP-10).
+/// Reads the character class of account ids (HTTP-10).
 fn account_ids(value: &Value<'_>) -> Option<AccountIds> {
     match AccountIds::parse(value.as_str()?) {
         Ok(class) => Some(class),
@@ -74,7 +74,7 @@ fn account_ids(value: &Value<'_>) -> Option<AccountIds> {
     }
 }
 
-/// How certificates are read (CRT-9): production is strict.
+/// Reads the certificate policy (CRT-9): strict in production.
 pub(super) fn certificates(root: &mut Section<'_>, environment: Environment) -> CertificatePolicy {
     let Some(value) = root.optional("certificate_policy") else {
         return CertificatePolicy::Strict;
@@ -89,7 +89,7 @@ pub(super) fn certificates(root: &mut Section<'_>, environment: Environment) -> 
     policy.unwrap_or_default()
 }
 
-/// A name as a signature's list of headers has it (SIG-14).
+/// Reads a header name as it occurs in a signature's `headers` (SIG-14).
 fn signed_name<'a>(value: &Value<'a>) -> Option<&'a str> {
     let text = value.as_str()?;
     if text == "signature" {
@@ -103,8 +103,9 @@ fn signed_name<'a>(value: &Value<'a>) -> Option<&'a str> {
     value.refuse("a header's name in lower case, or \"(request-target)\"")
 }
 
-/// The hosts that TPPs may name in TPP-Redirect-URI (HDR-8), by identity. An identity is compared as registers
-/// compare it, in capitals and without the spaces and dashes of its id. A key that no certificate can carry is a fault: its TPP could name any host.
+/// Reads the hosts that each TPP may name in TPP-Redirect-URI (HDR-8), by identity. Identities are compared as in registers: in
+/// capitals, without spaces and dashes in the id. A key that no certificate can contain is a fault, since its TPP would be
+/// unrestricted.
 fn redirect_hosts(mut section: Section<'_>) -> BTreeMap<String, Vec<String>> {
     let mut all = BTreeMap::new();
     for (key, value) in section.entries() {
@@ -123,7 +124,7 @@ fn redirect_hosts(mut section: Section<'_>) -> BTreeMap<String, Vec<String>> {
             continue;
         };
         if all.insert(bare(&tpp).into(), hosts).is_some() {
-            key.fault("this TPP stands here already, spelled otherwise");
+            key.fault("this TPP is listed already, in another spelling");
         }
     }
     section.finish();

@@ -1,7 +1,7 @@
-//! Which registers say who may call, and how old they may be (CRT-7).
+//! The section `registers`: which registers authorise TPPs, and their maximum age (CRT-7).
 //!
-//! Invariants: production checks; registers that are checked have a file, or nobody could call; the bank's own list is
-//! read whole, and each fault of it has its line. Deliberately not here: what the registers' entries mean.
+//! Invariants: production checks registers; checking requires a file, since without one no TPP would be authorised; the whole
+//! of the bank's own list is read, and each of its faults names its line. Deliberately not here: the meaning of the entries.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -19,16 +19,16 @@ use crate::interface::operations::Environment;
 use crate::trust::register::{RegisterSettings, WhenStale};
 use crate::trust::{Registers, Roles, judgement};
 
-/// The least maximum age: the EBA's register is published once a day.
+/// The shortest maximum age: the EBA publishes its register once a day.
 const LEAST_AGE: Duration = Duration::from_secs(24 * 3_600);
 
 /// The longest maximum age: a year.
 const MOST_AGE: Duration = Duration::from_secs(366 * 24 * 3_600);
 
-/// The roles that an operation can need, and their numbers (ETSI TS 119 495, 4.2).
+/// The roles that an operation can require, and their numbers (ETSI TS 119 495, 4.2).
 const ROLES: [(&str, u8); 2] = [("PSP_PI", 2), ("PSP_AI", 3)];
 
-/// The registers, with the files that they name; `None` where they are not checked, or after a fault.
+/// Reads the registers and the files that they name; `None` if they are not checked, or after a fault.
 pub(super) fn read(
     root: &mut Section<'_>,
     environment: Environment,
@@ -94,7 +94,7 @@ fn country(value: &Value<'_>) -> Option<String> {
     value.refuse("a country in two capitals, such as NO")
 }
 
-/// The EBA's export. It is too long to be held, so it is read as it comes.
+/// Reads the EBA's export as a stream, because it is too long for memory.
 fn take_eba(value: &Value<'_>, base: &Path, registers: &mut Registers) {
     let Some(path) = value.path(base) else { return };
     let shown = path.display();
@@ -112,7 +112,7 @@ fn take_eba(value: &Value<'_>, base: &Path, registers: &mut Registers) {
     }
 }
 
-/// The bank's own list: whom it allows and whom it blocks.
+/// Reads the bank's own list: allowed and blocked TPPs.
 fn take_local(value: &Value<'_>, base: &Path, inspection: &Inspection, registers: &mut Registers) {
     let Some(path) = value.path(base) else { return };
     let text = match read_text(&path) {
@@ -146,7 +146,7 @@ fn take_local(value: &Value<'_>, base: &Path, inspection: &Inspection, registers
     root.finish();
 }
 
-/// A note is for those who read the file.
+/// Reads a note, which serves only readers of the file.
 fn finish(mut section: Section<'_>) {
     if let Some(note) = section.optional("note") {
         note.as_str();
@@ -160,7 +160,7 @@ fn tpp(section: &mut Section<'_>, seen: &mut HashSet<String>) -> Option<String> 
         return value.refuse("an identity as in certificates, such as PSDNO-FSA-123456");
     };
     if !seen.insert(identity.clone()) {
-        value.fault("this TPP stands in this list already");
+        value.fault("this list already contains this TPP");
         return None;
     }
     Some(identity)

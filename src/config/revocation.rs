@@ -1,7 +1,8 @@
-//! Whether certificates are checked for revocation, where, and what it means when nobody can say (CRT-6, CRT-11).
+//! The section `revocation`: whether certificates are checked, the sources, and the behaviour if a status is unknown (CRT-6,
+//! CRT-11).
 //!
-//! Invariants: production checks; a list that could never count (a delta or an indirect one, say) is found at start. Deliberately not
-//! here: whether an address answers, which is not known before it is asked.
+//! Invariants: production checks revocation; a list that can never be used (a delta or an indirect CRL, for example) is found
+//! at start. Deliberately not here: whether a responder answers.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -18,33 +19,33 @@ use crate::private_file;
 use crate::trust::Revocation;
 use crate::trust::revocation::{IssuerAddresses, Network, RevocationSettings, SourceUrl};
 
-/// How long what a source said is used after its nextUpdate, by default.
+/// The default time for which an OCSP response or a CRL is used after its nextUpdate.
 const STALE: Duration = Duration::from_secs(3_600);
 
 /// The longest such time that can be configured.
 const LONGEST_STALE: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// The folder of the copies where none is named, beside the state's file.
+/// The default folder of the copies, beside the state's file.
 const COPIES: &str = "revocation";
 
-/// How long an OCSP answer is used at most: the shortest and the longest such time that can be configured.
+/// The bounds of the longest time for which an OCSP response is used.
 const OCSP_MAX_AGE: RangeInclusive<Duration> =
     Duration::from_secs(60)..=Duration::from_secs(7 * 24 * 3_600);
 
-/// The longest file with a list, in bytes: as long as one that is fetched.
+/// The longest file of a CRL, in bytes: the same as for a fetched CRL.
 const MAX_LIST_BYTES: u64 = 5 * 1024 * 1024;
 
 /// The section as written.
 pub(super) struct RevocationSection {
-    /// How it is checked; `None` where it is not.
+    /// The settings of the check; `None` if it is off.
     pub(super) settings: Option<RevocationSettings>,
-    /// What is done where nobody can say.
+    /// The behaviour if a status is unknown.
     pub(super) unknown: Option<WhenUnknown>,
     groups: Vec<(String, WhenUnknown, FilePosition)>,
 }
 
 impl RevocationSection {
-    /// `state`: the file beside which copies are kept.
+    /// The file of the state; copies are kept beside that file.
     pub(super) fn read(
         root: &mut Section<'_>,
         environment: Environment,
@@ -84,7 +85,7 @@ impl RevocationSection {
         }
     }
 
-    /// What is done by group; a group that no operation has is reported.
+    /// Reads the behaviour by group; reports a group that has no operation.
     pub(super) fn by_group(
         self,
         catalogue: &Catalogue,
@@ -97,7 +98,7 @@ impl RevocationSection {
         for (group, _, place) in self.groups.iter().filter(|(group, _, _)| !is_known(group)) {
             report(
                 place.clone(),
-                format!("no operation is of the group \"{group}\""),
+                format!("no operation has the group \"{group}\""),
             );
         }
         let pairs = self.groups.into_iter();
@@ -105,7 +106,7 @@ impl RevocationSection {
     }
 }
 
-/// What a section says of its sources, ready.
+/// Builds the checker from the settings of the sources.
 pub(super) fn ready(settings: RevocationSettings) -> Result<Revocation, String> {
     Revocation::new(settings).map_err(|error| format!("revocation cannot be checked: {error}"))
 }
@@ -176,7 +177,7 @@ fn addresses_of(value: &Value<'_>, base: &Path) -> Option<IssuerAddresses> {
     );
     let is_none = |of: &Option<Vec<SourceUrl>>| of.as_ref().is_some_and(Vec::is_empty);
     if is_none(&ocsp) && is_none(&crl) {
-        value.fault("expected at least one of ocsp and crl to be asked");
+        value.fault("expected at least one of ocsp and crl");
     }
     Some(IssuerAddresses {
         issuer: issuer?.into_iter().next()?,
@@ -185,7 +186,7 @@ fn addresses_of(value: &Value<'_>, base: &Path) -> Option<IssuerAddresses> {
     })
 }
 
-/// `none`: whatever the certificates name is not asked.
+/// `none`: the responders that certificates name are not asked.
 fn address_or_none(value: &Value<'_>) -> Option<Vec<SourceUrl>> {
     let text = value.as_str()?;
     if text == "none" {

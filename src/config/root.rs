@@ -1,4 +1,4 @@
-//! The whole file: its sections in the order in which one needs another, and the keys that stand outside of a section.
+//! The root of the configuration file: the sections in the order of their dependencies, and the keys outside any section.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,10 +20,10 @@ use crate::admission::{Rates, Snapshot, WhenUnknown};
 use crate::interface::operations::{Catalogue, Environment};
 use crate::trust::Revocation;
 
-/// The pause between two looks at the files, by default.
+/// The default interval of checks for changed files.
 const WATCH: Duration = Duration::from_secs(5);
 
-/// Reads all of it. None only after a fault.
+/// Reads the whole file; `None` only after a fault.
 pub(super) fn read(
     mut root: Section<'_>,
     inspection: &Inspection,
@@ -100,7 +100,7 @@ pub(super) fn read(
     })
 }
 
-/// How revocation is checked, ready, and what is done by group where nobody can say.
+/// The revocation checker, and the behaviour by group if a status is unknown.
 fn checked(
     mut written: revocation::RevocationSection,
     catalogue: &Catalogue,
@@ -123,7 +123,7 @@ fn environment(value: &Value<'_>) -> Option<Environment> {
     value.one_of(&names)
 }
 
-/// It stands in every error body, so it is short and plain.
+/// The name is part of every error body, so it is short and in plain characters.
 fn system<'a>(value: &Value<'a>) -> Option<&'a str> {
     let text = value.as_str()?;
     if text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -132,7 +132,7 @@ fn system<'a>(value: &Value<'a>) -> Option<&'a str> {
     value.refuse("a name of at most 64 visible ASCII characters")
 }
 
-/// How often files are looked at.
+/// The interval of checks for changed files.
 fn watch(section: Option<Section<'_>>) -> Option<Duration> {
     let Some(mut section) = section else {
         return Some(WATCH);

@@ -1,7 +1,7 @@
-//! The section `sca`: the bank's page, the keys of its links, and how SCA is asked for.
+//! The section `sca`: the bank's page, the keys of its links, and the SCA approach.
 //!
-//! Invariant: a file of token keys that is there was read without a fault. One that is not there is made at start, not
-//! here: checking a configuration changes nothing.
+//! Invariant: an existing file of token keys was read without a fault. A missing file is created at start, not here: `check`
+//! changes no file.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::interface::headers::redirect_uri;
 use crate::interface::operations::Environment;
 use crate::sca::{self, KeyFault, PsuPresent, ScaSettings, TokenKeys, UnknownPsu};
 
-/// The parameter of the page that the token stands in.
+/// The query parameter of the page that contains the token.
 const PARAMETER: &str = "request";
 
-/// Where the token keys are by default, from the folder of the configuration.
+/// The default file of the token keys, relative to the folder of the configuration.
 const TOKEN_KEYS: &str = "../state/sca-token.keys";
 
-/// How long a link is good by default (SCA-12).
+/// The default lifetime of a link (SCA-12).
 const LIFETIME: Duration = Duration::from_secs(15 * 60);
 
 pub(super) fn read(mut section: Section<'_>, base: &Path) -> Option<ScaSettings> {
@@ -62,7 +62,7 @@ pub(super) fn read(mut section: Section<'_>, base: &Path) -> Option<ScaSettings>
     })
 }
 
-/// A URL that a browser and the gateway read alike: the form of a redirect URI (HDR-8), in the sandbox's version.
+/// Reads a URL that browsers and the gateway parse alike: a redirect URI (HDR-8), in the sandbox's version.
 fn page(value: &Value<'_>) -> Option<String> {
     let text = value.as_str()?;
     let page = match redirect_uri::split(text.as_bytes(), Environment::Sandbox) {
@@ -95,7 +95,7 @@ fn default_keys(section: &Section<'_>, base: &Path) -> Option<PathBuf> {
     read.map_err(|text| section.fault("token_keys", text)).ok()
 }
 
-/// A file of keys that can be used, or is still to be made.
+/// Reads the path of a file of keys that is valid or missing.
 fn readable(path: PathBuf) -> Result<PathBuf, String> {
     match TokenKeys::read(&path) {
         Ok(_) => Ok(path),
@@ -104,7 +104,7 @@ fn readable(path: PathBuf) -> Result<PathBuf, String> {
     }
 }
 
-/// A file of counts that can be used, or is still to be made.
+/// Reads the path of a file of counts that is valid or missing.
 fn seals_readable(path: PathBuf) -> Result<PathBuf, String> {
     match sca::check_seals(&path) {
         Ok(()) => Ok(path),
@@ -112,14 +112,14 @@ fn seals_readable(path: PathBuf) -> Result<PathBuf, String> {
     }
 }
 
-/// Where the seals of keys are counted by default.
+/// The default file of the counts of sealed tokens.
 fn beside(keys: &Path) -> PathBuf {
     let mut path = keys.as_os_str().to_owned();
     path.push(".seals");
     path.into()
 }
 
-/// SCA-19. Both dates are days in UTC, the last one included.
+/// Reads the learning of PSUs (SCA-19). Both dates are days in UTC, the last one included.
 fn unknown_psu(section: &mut Section<'_>) -> Option<UnknownPsu> {
     let learns = section
         .optional("unknown_psu")
@@ -131,7 +131,7 @@ fn unknown_psu(section: &mut Section<'_>) -> Option<UnknownPsu> {
             .filter(|_| learns.is_none_or(|learns| learns.is_some()))
         {
             if let Some(day) = day {
-                day.fault("it says nothing without unknown_psu: learn");
+                day.fault("it has no effect without unknown_psu: learn");
             }
         }
         return Some(UnknownPsu::Refuse);

@@ -1,27 +1,28 @@
-//! A secret that the configuration points to.
+//! A secret from a file that the configuration names.
 //!
-//! Invariant: neither `Debug` nor `Display` shows a single byte of it, not even its length. Deliberately not here: wiping memory
-//! (the process that holds the secret could be read anyway) and comparison (tokens are compared in constant time by whoever holds them).
+//! Invariant: neither `Debug` nor `Display` reveals a byte of it, or its length. Deliberately not here: zeroing memory (the
+//! process that uses the secret could be read anyway) and comparing (callers compare tokens in constant time).
 
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The longest secret file that is read, in bytes: a PEM chain with its key stays well below, a wrong file (a log, a device) does not.
+/// The longest secret file that is read, in bytes: longer than a PEM chain with its key, shorter than most wrong files (a log,
+/// a device).
 const MAX_SECRET_BYTES: u64 = 64 * 1024;
 
-/// Bytes that must not be shown: a bearer token, a key.
+/// Bytes that must not be shown, such as a bearer token or a key.
 #[derive(Clone)]
 pub struct Secret(Vec<u8>);
 
 impl Secret {
-    /// Holds these bytes.
+    /// Wraps these bytes.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self(bytes.into())
     }
 
-    /// Reads a secret from a file, every byte of it.
+    /// Reads a secret from a file, with all its bytes.
     ///
     /// # Errors
     ///
@@ -46,12 +47,12 @@ impl Secret {
         Ok(Self(bytes))
     }
 
-    /// The bytes as they are in the file. For binary keys: no line ending is cut off.
+    /// The bytes of the file, with any line ending, for binary keys.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The secret as text, without the one line ending that editors and `echo` leave behind. `None` if it is not UTF-8.
+    /// The secret as text, without one trailing line ending, which editors and `echo` add. `None` if it is not UTF-8.
     pub fn text(&self) -> Option<&str> {
         let text = std::str::from_utf8(&self.0).ok()?;
         let text = text.strip_suffix('\n').unwrap_or(text);

@@ -1,15 +1,15 @@
-//! Asking a mapping for its keys.
+//! Reads the keys of a mapping.
 //!
-//! Invariant: after [`Section::finish`], every key of the mapping was asked for or has been reported. A key that is ignored silently
-//! is a setting that an operator believes in. Deliberately not here: what values look like ([`Value`]) and defaults (`unwrap_or` at
-//! the call site says them best: a value that is bad has been reported, so what stands in for it never comes into use).
+//! Invariant: after [`Section::finish`], every key of the mapping was requested or reported as unknown; an operator would rely
+//! on a silently ignored key. Deliberately not here: the forms of values ([`Value`]) and defaults, which are an `unwrap_or` at
+//! the call site; a faulty value has been reported, so its default is never used.
 
 use super::fault::{FilePosition, Inspection, nearest};
 use super::tree::{Content, Entry, Node, element_path, key_path};
 use super::value::Value;
 
-/// A mapping being read. Sections that are absent, or no mapping, have been reported; they answer `None` to everything, without
-/// another word, so that the call site needs no branches.
+/// A mapping while it is read. A missing section, or a value that is no mapping, has been reported and returns `None` for every
+/// key without a second fault, so that call sites need no branches.
 #[must_use = "end with finish(), or unknown keys go unnoticed"]
 pub struct Section<'a> {
     inspection: &'a Inspection,
@@ -20,13 +20,15 @@ pub struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    /// The mapping in `node`; anything but a mapping is reported. Nothing at all is an empty mapping: its keys are commented out.
+    /// Reads the mapping in `node`; reports any other value. An absent value is an empty mapping: its keys may be commented
+    /// out.
     pub(super) fn of(node: &'a Node, place: FilePosition, inspection: &'a Inspection) -> Self {
         let entries = match &node.content {
             Content::Mapping(entries) => Some(entries.as_slice()),
             Content::Null => Some([].as_slice()),
             Content::Typed(_) | Content::Text(_) | Content::List(_) => {
-                // The fault is in the value, but a section's own place is its key's: that is where a missing key is to be added.
+                // The fault is at the value, but the section's own position is its key's: a missing key belongs below that
+                // line.
                 let value = Value::new(node, place.path.clone(), &place, inspection);
                 inspection.report(
                     value.place().clone(),
@@ -54,12 +56,12 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Where the section stands: its key, or the item of a list, or the start of the file.
+    /// The position of the section: its key, the item of a list, or the start of the file.
     pub fn place(&self) -> &FilePosition {
         &self.place
     }
 
-    /// The value of a key that must be there; if it is not, that is reported.
+    /// The value of a required key; its absence is reported.
     pub fn required(&mut self, key: &'static str) -> Option<Value<'a>> {
         let found = self.optional(key);
         if found.is_none() {
@@ -68,12 +70,12 @@ impl<'a> Section<'a> {
         found
     }
 
-    /// The value of a key that may be left out. A key without a value (`key:`) counts as there, and its value as wrong.
+    /// The value of an optional key. A key without a value (`key:`) is present, and its value is refused.
     pub fn optional(&mut self, key: &'static str) -> Option<Value<'a>> {
         self.entry(key).map(|entry| self.value(entry, key))
     }
 
-    /// A mapping that must be there.
+    /// A required mapping.
     pub fn section(&mut self, key: &'static str) -> Section<'a> {
         self.optional_section(key).unwrap_or_else(|| {
             self.report_missing(key);
@@ -81,7 +83,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// A mapping that may be left out. A key with nothing below it is an empty section, not a missing one.
+    /// An optional mapping. A key without a value is an empty section, not a missing one.
     pub fn optional_section(&mut self, key: &'static str) -> Option<Section<'a>> {
         let entry = self.entry(key)?;
         let place = entry
@@ -90,18 +92,19 @@ impl<'a> Section<'a> {
         Some(Section::of(&entry.value, place, self.inspection))
     }
 
-    /// The elements of a list that must be there, though it may be empty. `None` only after a fault.
+    /// The elements of a required list, which may be empty. `None` only after a fault.
     pub fn list(&mut self, key: &'static str) -> Option<Vec<Value<'a>>> {
         self.required(key)?.as_list()
     }
 
-    /// The elements of a list; none if the key is left out. `None` only after a fault.
+    /// The elements of an optional list; empty if the key is missing. `None` only after a fault.
     pub fn optional_list(&mut self, key: &'static str) -> Option<Vec<Value<'a>>> {
         self.optional(key)
             .map_or_else(|| Some(Vec::new()), |value| value.as_list())
     }
 
-    /// All entries, key and value, in the order written: for a mapping whose keys are the operator's. No key is unknown then.
+    /// All entries, key and value, in the order of the file: for a mapping whose keys the operator chooses. No key is unknown
+    /// then.
     pub fn entries(&mut self) -> Vec<(Value<'a>, Value<'a>)> {
         self.open = true;
         self.entries
@@ -116,17 +119,17 @@ impl<'a> Section<'a> {
             .collect()
     }
 
-    /// Whether the key is there, whatever its value. The key counts as asked for.
+    /// Whether the key is present, with any value. The key counts as requested.
     pub fn has(&mut self, key: &'static str) -> bool {
         self.entry(key).is_some()
     }
 
-    /// Says that `key` is the fault, or the section if there is no such key.
+    /// Reports a fault at `key`, or at the section if the key is missing.
     pub fn fault(&self, key: &str, text: impl Into<String>) {
         self.inspection.report(self.place_of(key), text);
     }
 
-    /// Where `key` stands; where it would belong, if it is not there. For faults that show later.
+    /// The position of `key`, or of the section if the key is missing; for faults that are found later.
     pub fn place_of(&self, key: &str) -> FilePosition {
         let path = key_path(&self.place.path, key);
         match self.find(key) {
@@ -138,7 +141,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Reports every key that nobody asked for, with the nearest one that somebody did.
+    /// Reports every key that was not requested, with the nearest one that was.
     pub fn finish(self) {
         if self.open {
             return;
@@ -189,12 +192,12 @@ impl<'a> Section<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The value as a section; what is no mapping is reported.
+    /// The value as a section; any value but a mapping is reported.
     pub fn as_section(&self) -> Section<'a> {
         Section::of(self.node(), self.place().clone(), self.inspection())
     }
 
-    /// The elements of a list, in order. Nothing (`key:`) is an empty list; a lone value is no list, and reported.
+    /// The elements of a list, in order. An absent value (`key:`) is an empty list; a scalar is reported.
     pub fn as_list(&self) -> Option<Vec<Value<'a>>> {
         let items = match &self.node().content {
             Content::List(items) => items.as_slice(),
@@ -311,7 +314,7 @@ upstream: http://other
                 "f:11:11: anchors[0].role: found a list; expected text",
                 "f:12:11: anchors[1].folder: found nothing; expected text",
                 "f:13:5: anchors[2]: found \"certs\"; expected a mapping of keys",
-                "f:15:1: upstream: this key stands twice",
+                "f:15:1: upstream: duplicate key",
             ],
         );
     }
@@ -367,7 +370,7 @@ upstream: http://other
     }
 
     #[test]
-    fn an_empty_file_lacks_what_is_required() {
+    fn an_empty_file_lacks_required_keys() {
         let read = |root: &mut Section<'_>| assert!(root.required("environment").is_none());
         check(
             "",
@@ -422,7 +425,7 @@ upstream: http://other
     }
 
     #[test]
-    fn faults_of_the_callers_own() {
+    fn callers_can_report_faults() {
         let read = |root: &mut Section<'_>| {
             assert!(root.has("from") && !root.has("step"));
             root.required("to").unwrap().fault("is before \"from\"");

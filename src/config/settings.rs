@@ -1,9 +1,8 @@
-//! The configuration as the gateway runs on it.
+//! The typed settings of the gateway.
 //!
-//! Every setting is either [`Fixed`] or [`Reloadable`]. Invariant: [`Settings`] that exist can be started: each address is one that
-//! may be used, the key fits the certificate, the snapshot is built, and no file has to be read again. A deployment reloads by
-//! loading anew. Deliberately not here: keys that no code heeds yet, such as upstreams by group (FWD-3) or the settings of an unbuilt
-//! stage.
+//! Every setting is either [`Fixed`] or [`Reloadable`]. Invariant: existing [`Settings`] can be started: each address is
+//! usable, the key fits the certificate, the snapshot is built, and no file has to be read again. A reload loads the file
+//! again. Deliberately not here: keys that no code uses yet, such as upstreams by group (FWD-3).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use tracing::Level;
 use super::control::{ControlAccess, ControlAddress};
 use super::document::Document;
 use super::endpoints::{Listener, Upstream};
-use super::fault::{Fault, Faults, FilePosition, Inspection};
+use super::fault::{ConfigFault, ConfigFaults, FilePosition, Inspection};
 use super::trust::TrustFiles;
 use super::{pem, root};
 use crate::admission::Snapshot;
@@ -25,9 +24,9 @@ use crate::sca::ScaSettings;
 use crate::signing::{AnswerSigning, AssertionSettings};
 use crate::state::StateSettings;
 
-/// Everything that a gateway is started with.
+/// All settings of a gateway.
 ///
-/// It has these two fields and no other, so that whoever adds a setting decides whether a reload replaces it.
+/// The struct has these two fields and no other, so that the author of a new setting decides whether a reload replaces it.
 ///
 /// `Debug` shows no key: rustls names a key's algorithm only.
 #[derive(Debug)]
@@ -38,28 +37,28 @@ pub struct Settings {
     pub reloadable: Reloadable,
 }
 
-/// The settings that only a restart changes: a running process stays with those that it was started with.
+/// The settings that only a restart changes.
 #[derive(Debug, PartialEq)]
 pub struct Fixed {
-    /// The environment (CRT-9). A reload with another one is refused, since state and keys belong to one environment.
+    /// The environment (CRT-9). A reload with another environment is refused, since state and keys belong to one environment.
     pub environment: Environment,
     /// `system` of every error body (ERR-1). Default `portvakt`.
     pub system: String,
-    /// Where TPPs call.
+    /// The public listener.
     pub listener: Listener,
-    /// Where the bank's own services call.
+    /// The address of the control listener.
     pub control: ControlAddress,
     /// The core.
     pub upstream: Upstream,
-    /// How the core's assertions are signed (FWD-1). None by default: there are none.
+    /// The signing of assertions to the core (FWD-1). `None`, the default: no assertions.
     pub assertion: Option<AssertionSettings>,
-    /// How answers are signed (SIG-12). None by default: they are not.
+    /// The signing of answers (SIG-12). `None`, the default: no signatures.
     pub response_signing: Option<AnswerSigning>,
-    /// Where state is kept. Default `../state/portvakt.db` and `../state/hash.key`.
+    /// The files and limits of the state. Default `../state/portvakt.db` and `../state/hash.key`.
     pub state: StateSettings,
-    /// What is logged.
+    /// The access log and the log level.
     pub log: Log,
-    /// The pause between two looks at the files, to take changes into use (CRT-8); none where nobody looks. Default 5 s.
+    /// The interval of checks for changed files (CRT-8); `None` if they are off. Default 5 s.
     pub watch: Option<Duration>,
 }
 
@@ -68,36 +67,36 @@ pub struct Fixed {
 pub struct Reloadable {
     /// The certificate chain that the public listener shows, and the key that fits it, both read from PEM files.
     pub identity: Arc<CertifiedKey>,
-    /// Who may call the control listener.
+    /// The access rules of the control listener.
     pub control: ControlAccess,
-    /// How SCA is asked for: the bank's page and the keys of its links.
+    /// The settings of SCA: the bank's page and the keys of its links.
     pub sca: ScaSettings,
-    /// What requests are judged by: policy, catalogue and trust, ready.
+    /// The policy, catalogue and trust that judge requests.
     pub snapshot: Snapshot,
-    /// The folders that the snapshot's trust was read from.
+    /// The folders of the snapshot's trust anchors and intermediates.
     pub trust: TrustFiles,
-    /// The catalogue file that the snapshot's catalogue was read from (HTTP-11). None by default.
+    /// The file of the snapshot's catalogue (HTTP-11). None by default.
     pub operations: Option<PathBuf>,
-    /// The files and folders that these settings were read from: those that are looked at for changes. Files that the gateway
-    /// writes itself are not among them.
+    /// The files and folders that these settings were read from, which are checked for changes. Files that the gateway writes
+    /// itself are not included.
     pub files: ReadFiles,
 }
 
 /// The files and folders that a configuration was read from.
 #[derive(Clone, Debug, Default)]
 pub struct ReadFiles {
-    /// The configuration file itself; none where the text did not come from a file.
+    /// The configuration file itself; `None` if the text did not come from a file.
     pub source: Option<PathBuf>,
     /// The files and folders that it names.
     pub named: Vec<PathBuf>,
 }
 
-/// What is logged.
+/// The section `log`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// Whether every request has a line. Default true.
+    /// Whether the access log is on. Default true.
     pub access: bool,
-    /// The least severe events that are logged. Default `info`.
+    /// The least severe level that is logged. Default `info`.
     pub level: Level,
 }
 
@@ -106,9 +105,9 @@ impl Settings {
     ///
     /// # Errors
     /// Every fault of all those files, in their order.
-    pub fn load(path: &Path) -> Result<Self, Faults> {
+    pub fn load(path: &Path) -> Result<Self, ConfigFaults> {
         let file = path.display().to_string();
-        let text = pem::read_text(path).map_err(|text| Fault {
+        let text = pem::read_text(path).map_err(|text| ConfigFault {
             place: FilePosition::start_of(file.as_str()),
             text,
         })?;
@@ -117,11 +116,11 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Reads a configuration: `file_name` is its name in faults, `text` its content, `base` the folder that its paths are relative to.
+    /// Reads a configuration: `file_name` is its name in faults, `text` its content, `base` the folder of its relative paths.
     ///
     /// # Errors
     /// Every fault of it and of the files that it names.
-    pub fn parse(file_name: &str, text: &str, base: &Path) -> Result<Self, Faults> {
+    pub fn parse(file_name: &str, text: &str, base: &Path) -> Result<Self, ConfigFaults> {
         let document = Document::read(file_name, text)?;
         let inspection = Inspection::new();
         let mut settings = root::read(document.root(&inspection), &inspection, base);
@@ -131,12 +130,12 @@ impl Settings {
         inspection.conclude(file_name, settings)
     }
 
-    /// The interface that these settings make, as OpenAPI.
+    /// The OpenAPI description of these settings' interface.
     pub fn openapi(&self) -> serde_json::Value {
         self.reloadable.openapi(&self.fixed)
     }
 
-    /// Of the paths that the configuration names, those that are read and not written.
+    /// The named paths that the gateway reads and does not write.
     fn watched(&self, mut named: Vec<PathBuf>) -> Vec<PathBuf> {
         let (state, sca) = (&self.fixed.state, &self.reloadable.sca);
         let revocation = self.reloadable.snapshot.trust.revocation();
@@ -154,9 +153,10 @@ impl Settings {
 }
 
 impl Fixed {
-    /// The keys, as the file has them, whose values in `other` differ. The environment is not among them: it is never left as it was.
+    /// The keys whose values differ in `other`, in the order of the file. The environment is excluded: a reload with another
+    /// one is refused.
     pub fn changed_keys(&self, other: &Self) -> Vec<&'static str> {
-        // Both are taken apart without `..`, so that a setting that is added must be compared too.
+        // Destructured without `..`, so that each new setting must be compared too.
         let Self {
             environment: _,
             system,
@@ -206,7 +206,7 @@ impl Fixed {
 }
 
 impl Reloadable {
-    /// The interface as OpenAPI. Its server is where the gateway listens; on every address of the machine that is `localhost`.
+    /// The OpenAPI description. Its server is the listener's address, or `localhost` if the listener is on every address.
     pub fn openapi(&self, fixed: &Fixed) -> serde_json::Value {
         let address = fixed.listener.address;
         let authority = if address.ip().is_unspecified() {
@@ -227,7 +227,7 @@ impl Reloadable {
 }
 
 impl ReadFiles {
-    /// All of them.
+    /// All paths.
     pub fn all(&self) -> Vec<PathBuf> {
         self.named.iter().chain(&self.source).cloned().collect()
     }

@@ -1,7 +1,7 @@
-//! The sections `assertion` and `response_signing`: what the gateway signs itself. Both are off unless they name a key.
+//! The sections `assertion` and `response_signing`: signatures of the gateway itself. Both are off unless they name a key.
 //!
-//! Invariant: a key that is there was read without a fault. That of assertions is made at start where it is not there,
-//! not here: checking a configuration changes nothing.
+//! Invariant: an existing key file was read without a fault. A missing key for assertions is created at start, not here:
+//! `check` changes no file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::signing::{
     AnswerSigner, AnswerSigning, AssertionKey, AssertionKeyFault, AssertionSettings,
 };
 
-/// Whom assertions are for by default.
+/// The default audience of assertions.
 const AUDIENCE: &str = "core";
 
-/// The most bytes of a body that is held to be signed, by default and at most. Ten thousand answers of this length that
-/// are under way at once take 640 MiB.
+/// The most bytes of a body that is buffered to be signed, by default and at most. Ten thousand concurrent answers of this
+/// length take 640 MiB.
 const BODY_LIMIT: u64 = 64 * 1024;
 
-/// FWD-1. None where no key is named.
+/// The section `assertion` (FWD-1); `None` if no key is named.
 pub(super) fn assertion(root: &mut Section<'_>, base: &Path) -> Option<AssertionSettings> {
     let mut section = root.optional_section("assertion")?;
     let key = section.optional("key");
@@ -31,7 +31,7 @@ pub(super) fn assertion(root: &mut Section<'_>, base: &Path) -> Option<Assertion
         if named {
             key_file(&value, base, Missing::IsAFault)
         } else {
-            value.fault("it says nothing without key");
+            value.fault("it has no effect without key");
             None
         }
     });
@@ -46,7 +46,7 @@ pub(super) fn assertion(root: &mut Section<'_>, base: &Path) -> Option<Assertion
     })
 }
 
-/// SIG-12. None where no certificate is named.
+/// The section `response_signing` (SIG-12); `None` if no certificate is named.
 pub(super) fn response_signing(root: &mut Section<'_>, base: &Path) -> Option<AnswerSigning> {
     let mut section = root.optional_section("response_signing")?;
     let named = ["certificate", "key"].map(|key| section.has(key)) != [false; 2];
@@ -65,7 +65,7 @@ pub(super) fn response_signing(root: &mut Section<'_>, base: &Path) -> Option<An
     })
 }
 
-/// Whether a file may still be made.
+/// Whether a missing file is created at start.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
     IsMade,
@@ -86,7 +86,7 @@ fn key_file(value: &Value<'_>, base: &Path, missing: Missing) -> Option<PathBuf>
     Some(path)
 }
 
-/// It stands in every assertion, so it is short and plain.
+/// An issuer is part of every assertion, so it is short and in plain characters.
 fn audience(value: &Value<'_>) -> Option<String> {
     let text = value.as_str()?;
     if text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_graphic()) {

@@ -1,22 +1,22 @@
-//! Where state is kept, and how much of it is held in memory.
+//! The section `state`: the files of the store, and its limits in memory.
 //!
-//! Deliberately not here: opening it, which makes files (`state` does that when the gateway starts).
+//! Deliberately not here: opening the store, which creates files (`state` does that at start).
 
 use std::path::Path;
 
 use super::section::Section;
 use crate::state::StateSettings;
 
-/// The file where none is named, from the configuration's folder.
+/// The default file, relative to the folder of the configuration.
 const FILE: &str = "../state/portvakt.db";
 
-/// The hash key's file where none is named.
+/// The default file of the hash key.
 const HASH_KEY: &str = "../state/hash.key";
 
-/// The most that memory can be told to hold, of anything.
+/// The upper bound of every limit in memory.
 const MOST: u64 = 100_000_000;
 
-/// Reads the section, which may be left out.
+/// Reads the section, which is optional.
 pub(super) fn read(root: &mut Section<'_>, base: &Path) -> StateSettings {
     let mut settings = StateSettings::new(base.join(FILE), base.join(HASH_KEY));
     let Some(mut section) = root.optional_section("state") else {
@@ -30,7 +30,10 @@ pub(super) fn read(root: &mut Section<'_>, base: &Path) -> StateSettings {
         settings.hash_key = path;
     }
     if settings.file == settings.hash_key {
-        section.fault("hash_key", "the key cannot stand in the state's own file");
+        section.fault(
+            "hash_key",
+            "the key needs a file of its own, apart from the state's",
+        );
     }
     for (key, bound) in [
         ("psus_in_memory", &mut settings.psus_in_memory),

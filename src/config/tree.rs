@@ -1,7 +1,7 @@
-//! The tree that YAML is deserialised into: any value, each with its line and column.
+//! The tree that YAML is deserialised into: values with their line and column.
 //!
-//! Invariant: a scalar keeps the text that was written (`NO` stays `NO`, `0600` stays `0600`, whatever YAML takes them for), and a
-//! mapping keeps every entry that the parser hands over, in order. Deliberately not here: what may stand where.
+//! Invariant: a scalar keeps its text (`NO` stays `NO`, `0600` stays `0600`, regardless of their YAML type), and a mapping
+//! keeps every entry of the parser, in order. Deliberately not here: the meaning of keys.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -14,27 +14,27 @@ use serde_saphyr::{Error, Location, Options, Spanned};
 
 use super::fault::{FilePosition, Inspection, shortened};
 
-/// The fault of a key that its mapping holds already.
-pub(super) const STANDS_TWICE: &str = "this key stands twice";
+/// The fault of a duplicate key.
+pub(super) const STANDS_TWICE: &str = "duplicate key";
 
-/// A value and where it stands. For an alias that is where the alias stands, since that is the line to be changed.
+/// A value and its position. For an alias the position is the alias's own, since the operator has to change that line.
 pub(super) struct Node {
     pub(super) line: u64,
     pub(super) column: u64,
     pub(super) content: Content,
 }
 
-/// What a node holds.
+/// The content of a node.
 pub(super) enum Content {
-    /// Nothing, `~` or `null`.
+    /// An absent value, `~` or `null`.
     Null,
-    /// A number or boolean in YAML's eyes, as written. Only such a text may become a number or a boolean.
+    /// A scalar that YAML reads as a number or boolean, as written. Only this variant may become a number or a boolean.
     Typed(String),
-    /// Any other scalar. Quotes are gone, escapes are done.
+    /// Any other scalar, with quotes removed and escapes resolved.
     Text(String),
     /// A sequence.
     List(Vec<Node>),
-    /// A mapping in the order written, duplicates included.
+    /// A mapping in the order of the file, duplicates included.
     Mapping(Vec<Entry>),
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The key, if it is a scalar (if not, the document reports it).
+    /// The key if it is a scalar; the document reports other keys.
     pub(super) fn name(&self) -> Option<&str> {
         match &self.key.content {
             Content::Typed(text) | Content::Text(text) => Some(text),
@@ -55,14 +55,15 @@ impl Entry {
 }
 
 impl Node {
-    /// Parses a document without its byte order mark: byte offsets are those of the text that is passed.
+    /// Parses a document without its byte order mark: byte offsets refer to `text`.
     ///
-    /// With [`DuplicateKeyPolicy::LastWins`] every entry of a mapping comes through, save that keys which are numbers to YAML are
-    /// made one by the parser.
+    /// With [`DuplicateKeyPolicy::LastWins`], every entry of a mapping is kept, except that the parser unifies keys that YAML
+    /// reads as the same number.
     pub(super) fn parse(text: &str, duplicates: DuplicateKeyPolicy) -> Result<Self, Error> {
         let mut options = Options::default();
         options.duplicate_keys = duplicates;
-        // Merged entries would stand where nobody wrote them. As an ordinary key, `<<` is reported as unknown, along with the rest.
+        // Merged entries would have misleading positions. As an ordinary key, `<<` is reported as unknown, with the other
+        // faults.
         options.merge_keys = MergeKeyPolicy::AsOrdinary;
         options.non_finite_float_policy = NonFiniteFloatPolicy::PassThrough;
         options.strict_booleans = true;
@@ -74,7 +75,7 @@ impl Node {
         ))
     }
 
-    /// Puts the written text back in the place of what YAML made of it.
+    /// Replaces parsed scalars by their text in the file.
     fn new(raw: Spanned<Raw>, text: &str) -> Self {
         let shown = if raw.referenced == Location::UNKNOWN {
             raw.defined
@@ -110,7 +111,7 @@ impl Node {
         }
     }
 
-    /// Where this node stands, under the parent's path and the key or index that leads to it.
+    /// The position of this node, with its path below the parent.
     pub(super) fn place(&self, file: &Arc<str>, path: String) -> FilePosition {
         FilePosition {
             file: Arc::clone(file),
@@ -120,7 +121,7 @@ impl Node {
         }
     }
 
-    /// Reports keys that stand twice and keys that are no words, in this node and below. Nesting is bounded by the parser.
+    /// Reports duplicate keys and keys that are not scalars, in this node and below. The parser bounds the nesting.
     pub(super) fn report_keys(&self, here: &FilePosition, inspection: &Inspection) {
         match &self.content {
             Content::Null | Content::Typed(_) | Content::Text(_) => {}
@@ -138,7 +139,7 @@ impl Node {
                     let Some(name) = entry.name() else {
                         inspection.report(
                             entry.key.place(&here.file, here.path.clone()),
-                            "a key must be a word",
+                            "a key must be a scalar",
                         );
                         continue;
                     };
@@ -153,8 +154,8 @@ impl Node {
     }
 }
 
-/// The path of a key under `parent`. What is not a plain word is quoted and shortened, so that a path is never misread, holds no
-/// control characters and stays short.
+/// The path of a key under `parent`. A key that is not a plain word is quoted and shortened, so that a path is unambiguous,
+/// short, and free of control characters.
 pub(super) fn key_path(parent: &str, key: &str) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let shown = if (1..=60).contains(&key.len()) && key.chars().all(is_word) {
@@ -174,7 +175,7 @@ pub(super) fn element_path(parent: &str, index: usize) -> String {
     format!("{parent}[{index}]")
 }
 
-/// The characters of a scalar as they stand in the file.
+/// The text of a scalar in the file.
 fn written(location: Location, text: &str) -> Option<&str> {
     let span = location.span();
     let start = usize::try_from(span.byte_offset()?).ok()?;
@@ -184,7 +185,7 @@ fn written(location: Location, text: &str) -> Option<&str> {
         .filter(|written| !written.is_empty())
 }
 
-/// What serde sees.
+/// The value as serde delivers it.
 enum Raw {
     Null,
     Typed(String),

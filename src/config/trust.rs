@@ -1,4 +1,4 @@
-//! The section `trust`, and `listener.client_anchors`: the certificates by which TPPs are judged.
+//! The section `trust`, and `listener.client_anchors`: the trust anchors and intermediates of TPP certificates.
 //!
 //! Invariant: a folder of trust anchors holds at least one certificate. Deliberately not here: checking for revocation
 //! (`revocation`) and registers (`registers`).
@@ -13,21 +13,21 @@ use super::section::Section;
 use super::value::Value;
 use crate::trust::{Anchors, CertificateTypes, Trust};
 
-/// The folders that trust was read from. Every file in them holds certificates in PEM (CRT-9).
+/// The folders of certificates. Every file in them contains certificates in PEM (CRT-9).
 #[derive(Clone, Debug)]
 pub struct TrustFiles {
     /// The folder of trust anchors.
     pub anchors: PathBuf,
-    /// The folder of intermediates, which only help to find the way to an anchor. None by default.
+    /// The folder of intermediates, which serve only to build paths to an anchor. None by default.
     pub intermediates: Option<PathBuf>,
-    /// The folder of the anchors of QWACs (TLS-3). None by default: they are those of sealing certificates.
+    /// The folder of the anchors of QWACs (TLS-3). None by default: the anchors of sealing certificates apply.
     pub clients: Option<PathBuf>,
 }
 
-/// A folder, and the certificates in it.
+/// A folder, and its certificates.
 pub(super) type Folder = (PathBuf, Vec<X509>);
 
-/// Reads the section. `clients` are the anchors of website certificates, where they have their own.
+/// Reads the section. `clients` are the anchors of QWACs if they have their own.
 pub(super) fn read(
     mut section: Section<'_>,
     clients: Option<Folder>,
@@ -61,7 +61,7 @@ pub(super) fn read(
     Some((files, trust.with_types(types.unwrap_or_default())))
 }
 
-/// Which certificates may sign (CRT-3).
+/// The certificate types that may sign (CRT-3).
 fn certificate_types(value: &Value<'_>) -> Option<CertificateTypes> {
     let mut types = CertificateTypes {
         eseal: false,
@@ -75,32 +75,32 @@ fn certificate_types(value: &Value<'_>) -> Option<CertificateTypes> {
         }
     }
     if listed.is_empty() {
-        value.fault("without a type nobody may sign; expected eseal, web or both");
+        value.fault("expected at least one type: eseal, web or both");
     }
     Some(types)
 }
 
-/// The folder of the anchors of website certificates (TLS-3).
+/// Reads the folder of the anchors of QWACs (TLS-3).
 pub(super) fn client_anchors(listener: &mut Section<'_>, base: &Path) -> Option<Folder> {
     let value = listener.optional("client_anchors")?;
     folder(&value, base, Contents::Required)
 }
 
-/// Whether a folder may be without a certificate.
+/// Whether a folder may contain no certificate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Contents {
     Required,
     Optional,
 }
 
-/// The certificates of the folder that a key names.
+/// Reads the certificates of the folder that a key names.
 fn folder(value: &Value<'_>, base: &Path, contents: Contents) -> Option<Folder> {
     let path = value.path(base)?;
     let (found, faults) = pem::folder(&path);
     if found.is_empty() && faults.is_empty() && contents == Contents::Required {
         let path = path.display();
         value.fault(format!(
-            "{path} holds no certificate: without a trust anchor no TPP is known"
+            "{path} contains no certificate; expected at least one trust anchor"
         ));
     }
     for fault in faults {

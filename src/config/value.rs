@@ -1,8 +1,8 @@
-//! Reading one value: from the text that was written to the type that the gateway runs on.
+//! Reads one value: from text to a typed setting.
 //!
-//! Every reader returns `None` only after it has reported what was found and what would be accepted. Invariant: nothing is guessed.
-//! Durations have units, numbers have one spelling, booleans are `true` and `false`, and a quoted number is a string. Deliberately
-//! not here: whether a path exists or an address can be bound.
+//! Every reader returns `None` only after it has reported the value found and the values accepted. Invariant: no value is
+//! guessed. Durations have units, numbers have one spelling, booleans are `true` and `false`, and a quoted number is a string.
+//! Deliberately not here: whether a path exists or an address can be bound.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -15,7 +15,7 @@ use super::fault::{FilePosition, Inspection, nearest, shortened};
 use super::secret::Secret;
 use super::tree::{Content, Node};
 
-/// One value of a configuration file, not yet understood.
+/// A value of a configuration file, not yet parsed.
 #[derive(Clone)]
 pub struct Value<'a> {
     node: &'a Node,
@@ -45,7 +45,7 @@ impl<'a> Value<'a> {
         self.inspection
     }
 
-    /// Where the value stands, for faults that show later.
+    /// The position of the value, for faults that are found later.
     pub fn place(&self) -> &FilePosition {
         &self.place
     }
@@ -55,29 +55,29 @@ impl<'a> Value<'a> {
         self.inspection.report(self.place.clone(), text);
     }
 
-    /// Whether the value is a mapping, where several shapes are accepted.
+    /// Whether the value is a mapping; for keys that accept several shapes.
     pub fn is_section(&self) -> bool {
         matches!(self.node.content, Content::Mapping(_))
     }
 
-    /// Whether the value is a list, where several shapes are accepted.
+    /// Whether the value is a list; for keys that accept several shapes.
     pub fn is_list(&self) -> bool {
         matches!(self.node.content, Content::List(_))
     }
 
-    /// Whether the value is exactly this word, where a word may stand in the place of a number.
+    /// Whether the value is exactly this word; for keys that accept a word or a number.
     pub(super) fn is(&self, word: &str) -> bool {
         self.scalar() == Some(word)
     }
 
-    /// Text exactly as written: `NO`, `0600` and `1e3` are what they say, quoted or not. The empty string is refused.
+    /// The text as written, quoted or not: `NO`, `0600` and `1e3` stay as they are. An empty string is refused.
     pub fn as_str(&self) -> Option<&'a str> {
         self.scalar()
             .filter(|text| !text.is_empty())
             .or_else(|| self.refuse("text"))
     }
 
-    /// Any type that parses from text. `expected` completes "expected …": `an address such as 0.0.0.0:8443`.
+    /// Any type that implements `FromStr`. `expected` completes "expected …": `an address such as 0.0.0.0:8443`.
     pub fn parse<T: FromStr<Err: Display>>(&self, expected: &str) -> Option<T> {
         let Some(text) = self.scalar() else {
             return self.refuse(expected);
@@ -88,7 +88,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// One of a few words, spelled exactly so.
+    /// One of `words`, in exactly this spelling.
     pub fn one_of<T: Clone>(&self, choices: &[(&str, T)]) -> Option<T> {
         let found = self.scalar();
         if let Some((_, value)) = choices.iter().find(|(word, _)| Some(*word) == found) {
@@ -122,7 +122,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// `true` or `false`, without quotes. `yes`, `on` and the like are refused: they are strings in YAML 1.2 and were not in 1.1.
+    /// `true` or `false`, without quotes. `yes` and `on` are refused: YAML 1.2 reads them as strings, YAML 1.1 as booleans.
     pub fn boolean(&self) -> Option<bool> {
         match &self.node.content {
             Content::Typed(text) if text == "true" => Some(true),
@@ -131,7 +131,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A duration in one unit: `250ms`, `60s`, `15m`, `24h`. There is none without a unit, not even `0`.
+    /// A duration in one unit: `250ms`, `60s`, `15m`, `24h`. The unit is required, even for `0`.
     pub fn duration(&self, range: RangeInclusive<Duration>) -> Option<Duration> {
         self.scalar()
             .and_then(|text| measured(text, &TIME_UNITS))
@@ -158,7 +158,7 @@ impl<'a> Value<'a> {
             })
     }
 
-    /// A path, taken from `relative_to` (the folder of the file that names it) if it is not absolute. The disk is not looked at.
+    /// A path, relative to `relative_to` (the folder of the configuration file). The file system is not accessed.
     pub fn path(&self, relative_to: &Path) -> Option<PathBuf> {
         self.scalar()
             .filter(|text| !text.trim().is_empty() && !text.contains('\0'))
@@ -167,7 +167,7 @@ impl<'a> Value<'a> {
             .or_else(|| self.refuse("a path"))
     }
 
-    /// A secret, read from the file that `{file: path}` names. Secrets written into the configuration are refused and not repeated.
+    /// A secret from the file that `{file: path}` names. A secret written into the configuration is refused and not repeated.
     pub fn secret(&self, relative_to: &Path) -> Option<Secret> {
         if !self.is_section() {
             self.fault("a secret does not belong in this file; expected {file: path}");
@@ -183,13 +183,13 @@ impl<'a> Value<'a> {
             .ok()
     }
 
-    /// Reports that the value is not what was `expected`.
+    /// Reports the value found and the value that was `expected`.
     pub(super) fn refuse<T>(&self, expected: &str) -> Option<T> {
         self.fault(format!("found {}; expected {expected}", self.found()));
         None
     }
 
-    /// The value for a fault: short, on one line, with quotes where it is a string.
+    /// The value as faults show it: short, on one line, in quotes if it is a string.
     pub(super) fn found(&self) -> String {
         match &self.node.content {
             Content::Null => "nothing".to_owned(),
@@ -216,7 +216,7 @@ mod tests {
     use super::super::document::Document;
     use super::*;
 
-    /// Reads `v: <text>` and gives the value, or the text of the only fault.
+    /// Reads `v: <text>`; returns the value, or the text of the only fault.
     fn read<T: Debug>(
         text: &str,
         reader: impl FnOnce(&Value<'_>) -> Option<T>,
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_repeat_little_and_nothing_that_steers_a_terminal() {
+    fn faults_shorten_values_and_escape_control_characters() {
         let fault = read(&format!("'{}'", "å".repeat(500)), |v| v.boolean()).unwrap_err();
         assert_eq!(
             fault,
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_taken_from_the_files_folder() {
+    fn paths_are_relative_to_the_files_folder() {
         let path = |v: &Value<'_>| v.path(Path::new("/etc/portvakt"));
         assert_eq!(
             read("certs/x.pem", path),

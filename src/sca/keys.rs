@@ -44,7 +44,7 @@ pub(super) struct Key {
 pub enum KeyFault {
     /// The file cannot be read.
     #[error(transparent)]
-    File(#[from] private_file::Fault),
+    File(#[from] private_file::FileFault),
     /// The file cannot be written.
     #[error("{0}")]
     Written(#[from] io::Error),

@@ -36,7 +36,7 @@ pub struct AssertionKey {
 pub enum AssertionKeyFault {
     /// The file cannot be read or made.
     #[error(transparent)]
-    File(#[from] private_file::Fault),
+    File(#[from] private_file::FileFault),
     /// It holds something else. What it holds is not repeated.
     #[error(
         "it holds no EC key on P-256 in PEM (PKCS#8, -----BEGIN PRIVATE KEY-----); \"openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256\" makes one"

@@ -4,7 +4,7 @@
 //! state file knows.
 
 use super::OpenFault;
-use crate::private_file::{self, Fault};
+use crate::private_file::{self, FileFault};
 use std::path::Path;
 
 /// How long a key is, in bytes.
@@ -15,8 +15,8 @@ pub(super) fn read(path: &Path) -> Result<Option<[u8; LENGTH]>, OpenFault> {
     let bytes = match private_file::read(path, LENGTH) {
         Ok(bytes) => bytes,
         Err(fault) if fault.is_missing() => return Ok(None),
-        Err(Fault::Open(mode)) => return Err(OpenFault::KeyReadable(path.to_owned(), mode)),
-        Err(Fault::File(error)) => return Err(OpenFault::File(path.to_owned(), error)),
+        Err(FileFault::Open(mode)) => return Err(OpenFault::KeyReadable(path.to_owned(), mode)),
+        Err(FileFault::File(error)) => return Err(OpenFault::File(path.to_owned(), error)),
     };
     let key = <[u8; LENGTH]>::try_from(bytes.as_slice());
     key.map(Some)

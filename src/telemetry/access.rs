@@ -1,6 +1,6 @@
 //! The access log: one line of JSON for each request, on standard output.
 //!
-//! No path, no query, no body and no header value but X-Request-ID stands in it: nothing personal.
+//! A line contains no path, no query, no body, and no header value except X-Request-ID, so no personal data.
 
 use super::Finished;
 use crate::{
@@ -19,17 +19,17 @@ use std::{
     time::Duration,
 };
 
-/// Lines that may wait to be written.
+/// The capacity of the queue, in lines.
 const QUEUE: usize = 8 * 1024;
 
-/// How long lines gather: waking the writer for each would cost a request more than all that is in its line. Where there is but
-/// one core, requests wait while many lines are written.
+/// The writer waits this long to batch lines: waking it for each line costs a request more than the line itself. On a single
+/// core, long batches delay requests.
 const GATHER: Duration = Duration::from_millis(1);
 
-/// How long the last lines may take when the log is dropped.
+/// The timeout for the last lines when the log is dropped.
 const LAST_WITHIN: Duration = Duration::from_secs(5);
 
-/// How often a full queue is tried.
+/// The interval of attempts to enqueue when the queue is full.
 const RETRY: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
@@ -37,15 +37,15 @@ pub(super) struct AccessLog {
     queue: SyncSender<Entry>,
 }
 
-/// What the writer's queue holds.
+/// An entry of the writer's queue.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
-    reason = "nearly all are lines, and a box would cost each request an allocation"
+    reason = "nearly all entries are lines; boxing them would add an allocation per request"
 )]
 enum Entry {
     Line(Line),
-    /// Whoever sent it waits until all before it is written: then it is dropped.
+    /// The sender of this entry waits; the writer drops it once all lines before it are written.
     Flush {
         _until: SyncSender<()>,
     },
@@ -58,13 +58,13 @@ impl AccessLog {
         Self { queue }
     }
 
-    /// Queues a line. False where it was dropped.
+    /// Enqueues a line. False if it was dropped.
     pub(super) fn write(&self, finished: &Finished<'_>) -> bool {
         let line = Entry::Line(Line::of(finished));
         self.queue.try_send(line).is_ok()
     }
 
-    /// Waits until the lines that were queued are written. False where that took too long: nobody reads them.
+    /// Waits until the queued lines are written. False on a timeout: the reader of standard output is stuck.
     pub(super) fn flush(&self, within: Duration) -> bool {
         let waited = Stopwatch::start();
         let (until, flushed) = sync_channel(0);
@@ -83,14 +83,14 @@ impl AccessLog {
     }
 }
 
-/// The last lines are written before the process ends.
+/// Flushes the last lines before the process ends.
 impl Drop for AccessLog {
     fn drop(&mut self) {
         self.flush(LAST_WITHIN);
     }
 }
 
-/// Writes lines, those of a millisecond together. Where standard output is gone, there is nobody to tell.
+/// Writes lines in batches. Errors of standard output are ignored: there is no other channel for them.
 fn write_all(lines: &Receiver<Entry>, output: &mut impl Write) {
     let mut text = Vec::new();
     while let Ok(first) = lines.recv() {
@@ -99,7 +99,7 @@ fn write_all(lines: &Receiver<Entry>, output: &mut impl Write) {
         for entry in std::iter::once(first).chain(lines.try_iter().take(QUEUE)) {
             match entry {
                 Entry::Line(line) => {
-                    // Nothing in a line can't be written, and a part of one would end with it.
+                    // Serialising a line cannot fail; if it did, a partial line would end with the newline.
                     let _ = serde_json::to_writer(&mut text, &line);
                     text.push(b'\n');
                 }
@@ -111,7 +111,7 @@ fn write_all(lines: &Receiver<Entry>, output: &mut impl Write) {
     }
 }
 
-/// What stands in a line, taken on the request's time and written on the log's.
+/// The fields of a line, collected on the request's path and written by the log's thread.
 #[derive(Debug)]
 struct Line {
     at: Timestamp,
@@ -158,7 +158,7 @@ impl Serialize for Line {
             Outcome::Abandoned => ("abandoned", None),
         };
         let id = self.request_id.as_ref().map(RequestId::as_str);
-        // Certificates are public: until the signature holds, one only says whose it is, not who sent it.
+        // Certificates are public: before the signature verifies, one names its subject but does not authenticate the sender.
         let shown = self
             .certificate
             .as_ref()
@@ -208,7 +208,7 @@ impl Serialize for Line {
     }
 }
 
-/// How long each check took, in microseconds, by its name.
+/// The duration of each check in microseconds, by its name.
 struct Took<'a>(&'a [Check]);
 
 impl Serialize for Took<'_> {

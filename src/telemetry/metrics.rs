@@ -1,7 +1,7 @@
-//! Metrics, for Prometheus.
+//! Prometheus metrics of requests.
 //!
-//! Labels are closed sets: the catalogue's operations, the outcomes, the reasons, the fixes, and TPPs that proved who
-//! they are, up to a number. No other value of a request becomes one.
+//! Labels are closed sets: operations of the catalogue, outcomes, reasons, fixes, and a bounded number of authenticated TPPs.
+//! No other value of a request becomes a label.
 
 use super::{Finished, per_tpp::PerTpp};
 use crate::{
@@ -21,18 +21,18 @@ use std::{
     time::Duration,
 };
 
-/// The label of a request whose path named no operation.
+/// The label of a request that matched no operation.
 const NO_OPERATION: &str = "none";
 
-/// The label of a request that has no reason.
+/// The label of a request without a reason.
 const NO_REASON: &str = "none";
 
-/// In seconds: from the cost of a refusal to a core that takes its time.
+/// In seconds: from a refusal at the gateway to a slow core.
 const WHOLE_BUCKETS: &[f64] = &[
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
 
-/// In seconds: a warm signature takes 15 µs, a new certificate 300.
+/// In seconds: a cached signature check takes 15 µs, a new certificate 300 µs.
 const CHECK_BUCKETS: &[f64] = &[
     0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.01, 0.1, 1.0, 10.0,
 ];
@@ -57,7 +57,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// A registry of its own for each gateway: two in one process do not mix.
+    /// Each gateway has its own registry, so that two in one process do not share counters.
     pub(super) fn new() -> Self {
         let accept_fix = counters(
             "portvakt_accept_fix_total",
@@ -141,7 +141,7 @@ impl Metrics {
         }
     }
 
-    /// What is counted of admitted requests only (HDR-16, SIG-15).
+    /// Counts features of admitted requests only (HDR-16, SIG-15).
     pub(super) fn count_admitted(&self, record: &Record) {
         let named = record.named_fixes();
         let counted = self.fixes.iter().zip(named.flags());
@@ -156,7 +156,7 @@ impl Metrics {
         }
     }
 
-    /// What was let pass that a strict gateway would refuse. It is rare: its handle is looked up.
+    /// Counts faults that the tolerant policy admitted. They are rare, so the handle is looked up each time.
     pub(super) fn count_tolerated(&self, record: &Record) {
         for fault in record.tolerated() {
             self.tolerated.with_label_values(&[fault.name()]).inc();
@@ -185,7 +185,7 @@ impl Metrics {
         self.lines_dropped.inc();
     }
 
-    /// With families that are kept elsewhere.
+    /// The metrics as text, with families that other modules keep.
     pub(super) fn text(&self, others: Vec<MetricFamily>) -> String {
         let mut text = Vec::new();
         let mut families = self.registry.gather();
@@ -232,7 +232,7 @@ impl Metrics {
     }
 }
 
-/// The metric handles made for one catalogue.
+/// The metric handles of one catalogue.
 #[derive(Debug)]
 pub struct Handles {
     operations: Vec<(Option<Arc<Operation>>, OperationHandles)>,
@@ -242,14 +242,14 @@ pub struct Handles {
 struct OperationHandles {
     label: String,
     requests: IntCounterVec,
-    /// By outcome and reason, resolved at the first use: most never occur.
+    /// By outcome and reason, resolved at the first use, because most never occur.
     counters: Vec<OnceLock<IntCounter>>,
     whole: Lazy,
     checks: Lazy,
     upstream: Lazy,
 }
 
-/// A histogram that begins with its first observation: /metrics shows what occurs.
+/// A histogram that is registered at its first observation, so /metrics shows only operations in use.
 #[derive(Debug)]
 struct Lazy {
     histograms: HistogramVec,
@@ -274,7 +274,7 @@ impl Lazy {
 /// The label of each outcome.
 const OUTCOMES: [&str; 5] = ["forwarded", "refused", "failed", "abandoned", "answered"];
 
-/// Every reason, and none.
+/// The number of reasons, and one for none.
 const REASONS: usize = Reason::ALL.len() + 1;
 
 impl Handles {

@@ -1,8 +1,7 @@
 //! Takes records of requests; gives metrics and the access log.
 //!
-//! Nothing here looks up a label or formats a line on a request's own time: handles are resolved when a snapshot is
-//! taken into use, lines are written by a thread of their own, and where it cannot keep up, lines are dropped and
-//! counted rather than requests held up.
+//! No label is looked up and no line is formatted on a request's path: handles are resolved when a snapshot is taken into use,
+//! and a separate thread writes the lines. If that thread cannot keep up, lines are dropped and counted; requests never wait.
 
 mod access;
 mod edge;
@@ -32,36 +31,36 @@ use std::time::Duration;
 /// A request that has ended.
 #[derive(Debug)]
 pub struct Finished<'a> {
-    /// What was judged.
+    /// The record of its checks.
     pub record: &'a Record,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The status that was sent, where one was.
+    /// The status of the answer, if one was sent.
     pub status: Option<u16>,
-    /// X-Request-ID, where it is well-formed.
+    /// X-Request-ID, if it is well-formed.
     pub request_id: Option<&'a RequestId>,
-    /// What only the operator reads.
+    /// Details for the operator only.
     pub operator: Option<&'a str>,
     /// From choosing the upstream to the head of its answer.
     pub upstream: Option<Duration>,
-    /// When it ended.
+    /// The time of its end.
     pub at: Timestamp,
 }
 
-/// What metrics show of the configuration in use.
+/// The facts of the current configuration that metrics show.
 #[derive(Debug)]
 pub struct ConfigurationFacts<'a> {
-    /// When it was taken into use.
+    /// When the configuration was taken into use.
     pub since: Timestamp,
-    /// When certificates end: the listener's own, and of each set of anchors the one that ends first.
+    /// Ends of validity: the listener's own certificate, and the earliest of each set of anchors.
     pub ends: Vec<(&'static str, Timestamp)>,
     /// The certificates of TPPs by which a signature has verified.
     pub seen: VerifiedCertificates,
-    /// The registers; none where they are not checked.
+    /// The registers; `None` if they are not checked.
     pub registers: Option<&'a Registers>,
-    /// The counters of revocation; none where it is not checked.
+    /// The counters of revocation; `None` if it is not checked.
     pub revocation: Option<&'a RevocationCounters>,
-    /// The number of tokens that each key of SCA links has sealed, by the key's id.
+    /// The number of tokens that each key of SCA links has sealed, by key id.
     pub seals: Vec<(String, u64)>,
 }
 
@@ -75,7 +74,7 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// With or without an access log on standard output.
+    /// Creates the metrics, and an access log on standard output if `access` is set.
     pub fn new(access: bool) -> Self {
         Self {
             metrics: Metrics::new(),
@@ -90,12 +89,12 @@ impl Telemetry {
         self.metrics.handles(catalogue)
     }
 
-    /// An answer of the core named a host that only the bank's network has (FWD-7).
+    /// Counts a host in an answer of the core that exists only in the bank's network (FWD-7).
     pub fn inner_address(&self, place: &str, done: &str) {
         self.metrics.inner_address(place, done);
     }
 
-    /// Takes a request that has ended.
+    /// Records a request that has ended.
     pub fn take(&self, handles: &Handles, finished: Finished<'_>) {
         handles.count(&finished);
         self.metrics.count_admitted(finished.record);
@@ -107,7 +106,7 @@ impl Telemetry {
         }
     }
 
-    /// Writes the lines of the access log that wait. False where that took too long.
+    /// Flushes the access log. False on a timeout.
     pub fn flush(&self, within: Duration) -> bool {
         self.access
             .as_ref()
@@ -119,12 +118,12 @@ impl Telemetry {
         self.metrics.refused_by_http();
     }
 
-    /// A connection of a client was accepted.
+    /// Counts an accepted connection.
     pub fn connection_opened(&self) {
         self.edge.connections.inc();
     }
 
-    /// A connection of a client is closed.
+    /// Counts a closed connection.
     pub fn connection_closed(&self) {
         self.edge.connections.dec();
     }
@@ -134,40 +133,40 @@ impl Telemetry {
         self.edge.handshake(outcome);
     }
 
-    /// Counts a connection or an answer that the gateway ended, or a request that it held back from the core.
+    /// Counts a connection or an answer that the gateway aborted, or a request that was not sent to the core.
     pub fn cut(&self, cause: &'static str) {
         self.edge.cut(cause);
     }
 
-    /// A request goes to the core.
+    /// Counts a request sent to the core.
     pub fn core_has_request(&self) {
         self.edge.in_flight.inc();
     }
 
-    /// The core has answered it, or never will.
+    /// Counts the end of a request sent to the core, with an answer or without.
     pub fn core_has_answered(&self) {
         self.edge.in_flight.dec();
     }
 
-    /// Counts a connection beyond the limit.
+    /// Counts a connection that was closed because of `max_connections`.
     pub fn connection_turned_away(&self) {
         self.metrics.connection_turned_away();
     }
 
-    /// Counts a PSU-ID that was to be bound to a second TPP (SCA-19): by a `completion`, by `bind`, by `learning`.
+    /// Counts an attempt to bind a PSU-ID to a second TPP (SCA-19); `by` is `completion`, `bind` or `learning`.
     pub fn psu_bound_elsewhere(&self, by: &'static str) {
         self.metrics.psu_bound_elsewhere(by);
     }
 
-    /// Counts a reload, and whether the configuration was taken into use.
+    /// Counts a reload; `taken` is whether the configuration was taken into use.
     pub fn reloaded(&self, taken: bool) {
         self.reload.count(taken);
     }
 
-    /// Everything in Prometheus' text format, with the counters of the store and the facts of the configuration in use.
+    /// All metrics in Prometheus' text format, with the counters of the store and the facts of the current configuration.
     pub fn metrics(&self, state: &Counters, facts: &ConfigurationFacts<'_>) -> String {
         let mut text = self.metrics.text(state::families(state)) + &self.edge.text();
-        // Nothing that is written to a string fails.
+        // Writing to a string never fails.
         let _ = self.write_configuration(facts, &mut text);
         text
     }

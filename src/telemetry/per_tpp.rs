@@ -1,7 +1,7 @@
-//! A counter with a label for each TPP.
+//! A counter with a label per TPP.
 //!
-//! Invariant: only TPPs whose signature verified are counted, and no more than [`MAX_TPPS`] of them get a label of
-//! their own: the rest are counted together, so that a metric stays as small as it was planned.
+//! Invariant: only TPPs whose signature verified are counted. At most [`MAX_TPPS`] of them have their own label and the others
+//! share one, so the number of time series is bounded.
 
 use prometheus::{IntCounter, IntCounterVec};
 use std::{
@@ -23,7 +23,7 @@ pub(super) struct PerTpp {
 }
 
 impl PerTpp {
-    /// Over counters with one label.
+    /// Wraps counters that have one label.
     pub(super) fn new(counters: IntCounterVec) -> Self {
         Self {
             counters,
@@ -31,12 +31,12 @@ impl PerTpp {
         }
     }
 
-    /// What is registered.
+    /// The counters, for registration.
     pub(super) const fn counters(&self) -> &IntCounterVec {
         &self.counters
     }
 
-    /// Counts one for a TPP.
+    /// Increments the counter of a TPP.
     pub(super) fn count(&self, tpp: &str) {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(counter) = known.get(tpp) {
@@ -46,7 +46,7 @@ impl PerTpp {
         self.meet(tpp).inc();
     }
 
-    /// The counter of a TPP that had none when it was looked for.
+    /// Looks up or creates the counter of a TPP.
     fn meet(&self, tpp: &str) -> IntCounter {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_TPPS && !known.contains_key(tpp) {

@@ -1,9 +1,9 @@
-//! The registers in use, as metrics. The registers count; their counters are read when somebody asks.
+//! Metrics of the current registers. The registers keep their own counters, which a scrape reads.
 
 use crate::{clock::Timestamp, trust::Registers};
 use std::fmt::Write;
 
-/// Writes them in Prometheus' text format.
+/// Writes the samples in Prometheus' text format.
 pub(super) fn write(registers: &Registers, out: &mut String) -> std::fmt::Result {
     let entries = u64::try_from(registers.len()).unwrap_or(u64::MAX);
     let as_of = registers.as_of().map(Timestamp::unix);
@@ -11,19 +11,19 @@ pub(super) fn write(registers: &Registers, out: &mut String) -> std::fmt::Result
         (
             "portvakt_register_stale_passed_total",
             "counter",
-            "Requests let pass by a register past its maximum age.",
+            "Requests admitted by a register past its maximum age.",
             Some(registers.passed_stale()),
         ),
         (
             "portvakt_register_identities",
             "gauge",
-            "Identities of whom the registers say something.",
+            "Identities that the registers have an entry for.",
             Some(entries),
         ),
         (
             "portvakt_register_as_of_seconds",
             "gauge",
-            "When what the EBA's register says was so, in seconds since 1970.",
+            "The date of the EBA register's content, in seconds since 1970.",
             as_of,
         ),
     ];

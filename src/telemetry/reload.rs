@@ -1,4 +1,4 @@
-//! The reloads, the age of the configuration in use, and when the certificates that it rests on end.
+//! Metrics of reloads: their results, the age of the current configuration, and the ends of validity of its certificates.
 
 use super::{ConfigurationFacts, revocation::quoted};
 use std::{
@@ -6,7 +6,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// The most TPP certificates that are shown: those that end first.
+/// The number of TPP certificates that are shown, those that expire first.
 const MOST_CERTIFICATES: usize = 200;
 
 /// Reloads since the start.
@@ -37,7 +37,7 @@ impl ReloadMetrics {
     }
 }
 
-/// Writes the dates of the configuration in use in Prometheus' text format.
+/// Writes the dates of the current configuration in Prometheus' text format.
 pub(super) fn write_facts(facts: &ConfigurationFacts<'_>, out: &mut String) -> std::fmt::Result {
     writeln!(
         out,

@@ -1,9 +1,9 @@
-//! The counters of revocation, as metrics. They are read when somebody asks.
+//! Metrics of revocation. The counters are read at each scrape.
 
 use crate::trust::revocation::Counters;
 use std::fmt::Write;
 
-/// Writes them in Prometheus' text format.
+/// Writes the samples in Prometheus' text format.
 pub(super) fn write(counters: &Counters, out: &mut String) -> std::fmt::Result {
     out.write_str(
         "# HELP portvakt_revocation_fetches_total CRLs and OCSP answers fetched, by how it ended.\n\
@@ -19,19 +19,19 @@ pub(super) fn write(counters: &Counters, out: &mut String) -> std::fmt::Result {
         (
             "portvakt_revocation_let_pass_total",
             "counter",
-            "Requests let pass though nobody could say whether their certificate is revoked.",
+            "Requests admitted although the revocation status of their certificate was unknown.",
             counters.let_pass(),
         ),
         (
             "portvakt_revocation_sources",
             "gauge",
-            "OCSP answers and CRLs that requests rest on.",
+            "OCSP responses and CRLs in use.",
             counters.sources(),
         ),
         (
             "portvakt_revocation_overdue_seconds",
             "gauge",
-            "How far the most overdue of them is past its nextUpdate.",
+            "Seconds since the nextUpdate of the most overdue of them.",
             counters.overdue(),
         ),
     ];
@@ -59,7 +59,7 @@ pub(super) fn write(counters: &Counters, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-/// The value of a label: names come from certificates, and may hold anything.
+/// Escapes a label's value: names come from certificates and may contain any character.
 pub(super) fn quoted(text: &str) -> String {
     let plain = text.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{}\"", plain.replace('\n', "\\n"))

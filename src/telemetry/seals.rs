@@ -1,9 +1,9 @@
-//! How often the keys of SCA tokens have sealed, beside the number at which they are to be rotated.
+//! The number of SCA tokens that each key has sealed, and the limit at which the key must be rotated.
 
 use crate::sca::{MOST_SEALS, SEALS_ALERT};
 use std::fmt::Write;
 
-/// Writes them in Prometheus' text format: each key by its id, which every token shows.
+/// Writes the samples in Prometheus' text format. The label is the key's id, which every token contains.
 pub(super) fn write(keys: &[(String, u64)], out: &mut String) -> std::fmt::Result {
     let name = "portvakt_sca_token_seals";
     writeln!(

@@ -1,14 +1,13 @@
-//! What the store did and holds, as metrics.
+//! Metrics of the store.
 //!
-//! Invariant: nothing is counted here on a request's path. The store counts by itself, and what it counted is read when
-//! someone asks for the metrics.
+//! Invariant: no metric is computed on a request's path. The store keeps its own counters, which a scrape reads.
 
 use crate::state::{Counters, Rows};
 use prometheus::{
     Counter, IntCounter, IntGauge, IntGaugeVec, Opts, core::Collector, proto::MetricFamily,
 };
 
-/// The store's counters, as they stand now.
+/// The current counters of the store.
 pub(super) fn families(counters: &Counters) -> Vec<MetricFamily> {
     let Counters {
         batches,
@@ -27,12 +26,12 @@ pub(super) fn families(counters: &Counters) -> Vec<MetricFamily> {
         ),
         counted(
             "portvakt_state_batches_failed_total",
-            "Transactions of the store that failed: what was asked in them was answered 503.",
+            "Transactions of the store that failed; the requests in them were answered with 503.",
             *failed,
         ),
         counted(
             "portvakt_state_changes_total",
-            "Changes that the store was asked for, its own housekeeping included.",
+            "Changes requested of the store, its own housekeeping included.",
             *changes,
         ),
         sum(
@@ -54,7 +53,7 @@ pub(super) fn families(counters: &Counters) -> Vec<MetricFamily> {
     ]
     .into_iter()
     .flatten()
-    // What has no sample cannot be written.
+    // A family without samples cannot be encoded.
     .filter(|family| !family.get_metric().is_empty())
     .collect()
 }
@@ -80,7 +79,7 @@ fn gauge(name: &str, help: &str, value: u64) -> Vec<MetricFamily> {
     })
 }
 
-/// Kinds that were not counted yet are left out.
+/// Omits tables that were not counted yet.
 fn held(rows: &Rows) -> Vec<MetricFamily> {
     let Rows {
         quotas,
@@ -110,14 +109,14 @@ fn held(rows: &Rows) -> Vec<MetricFamily> {
     })
 }
 
-/// As gauges have numbers.
+/// A count as a gauge's value.
 fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 #[allow(
     clippy::needless_pass_by_value,
-    reason = "it stands where an error is handed over"
+    reason = "map_err passes the error by value"
 )]
 fn not_made(error: prometheus::Error) -> Vec<MetricFamily> {
     tracing::error!(%error, "a metric of the store cannot be made");
@@ -131,7 +130,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn what_was_counted_is_shown() {
+    fn counters_are_shown() {
         let counters = Counters {
             batches: 7,
             failed: 1,
@@ -151,7 +150,7 @@ mod tests {
             .unwrap();
         let text = String::from_utf8(text).unwrap();
         let mut samples: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
-        // The rows of a family come in any order.
+        // The rows of a family are in no defined order.
         samples.sort_by_key(|line| line.starts_with("portvakt_state_rows").then_some(*line));
         assert_eq!(
             samples,
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn before_housekeeping_has_been_around_there_are_no_rows() {
+    fn rows_are_omitted_before_the_first_housekeeping() {
         let families = families(&Counters::default());
         let mut text = Vec::new();
         TextEncoder::new().encode(&families, &mut text).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::{
     clock::Clock,
-    config::{Faults, Settings},
+    config::{ConfigFaults, Settings},
     control::import::{ImportFault, import},
     state::{OpenFault, StateStore},
 };
@@ -34,7 +34,7 @@ pub enum PsuCommand {
 pub enum PsuFault {
     /// The configuration cannot be used.
     #[error("{0}")]
-    Config(Faults),
+    Config(ConfigFaults),
     /// The file cannot be opened, or no thread started.
     #[error("{0}: {1}")]
     File(PathBuf, io::Error),

@@ -4,7 +4,7 @@
 
 use crate::{
     clock::Timestamp,
-    config::{Faults, Settings},
+    config::{ConfigFaults, Settings},
     sca::{KeyFault, Rotated, rotate},
 };
 use clap::Subcommand;
@@ -30,7 +30,7 @@ pub enum ScaCommand {
 pub enum ScaFault {
     /// The configuration cannot be used.
     #[error("{0}")]
-    Config(Faults),
+    Config(ConfigFaults),
     /// The file of keys is not there.
     #[error("{0} is not there yet: the first start makes it")]
     NoKeys(PathBuf),

@@ -1,4 +1,4 @@
-//! An operation that the interface does not have: the operator's own.
+//! An operation that the operator adds.
 
 use http::Method;
 
@@ -19,9 +19,9 @@ const METHODS: [(&str, Method); 4] = [
     ("DELETE", Method::DELETE),
 ];
 
-/// The group of an added operation that names none.
+/// The default group of an added operation.
 const GROUP_OF_ADDED: &str = "other";
-/// Reads an entry whose name no built-in operation has.
+/// Reads an entry that is not named after a built-in operation.
 pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Option<OperationEntry> {
     let method = section
         .required("method")
@@ -39,13 +39,13 @@ pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Optio
     let body = choice(section, "body", Body::NAMES);
     let schema = choice(section, "schema", Schema::NAMES);
     if schema.is_some() && body.is_some_and(|body| body != Body::Json) {
-        section.fault("schema", "only a body of JSON is judged by a schema");
+        section.fault("schema", "a schema requires a body of JSON");
     }
     let about = about(section, method.as_ref(), schema);
     if about == About::Initiation && sca == Some(Sca::None) {
         section.fault(
             "sca",
-            "who initiates a payment must be known: identified (SCA-8)",
+            "the PSU that initiates a payment must be known: identified (SCA-8)",
         );
     }
     let quota = choice(section, "quota", Quota::NAMES);
@@ -80,8 +80,8 @@ pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Optio
     })
 }
 
-/// The subject of an added operation. A POST whose body is a payment initiates one, whatever the product, and so requires the
-/// headers of an initiation (HDR-5).
+/// The subject of an added operation. A POST with a payment in its body initiates a payment, for every product, and so requires
+/// the headers of an initiation (HDR-5).
 fn about(section: &mut Section<'_>, method: Option<&Method>, schema: Option<Schema>) -> About {
     let written = choice(section, "about", About::NAMES);
     let pays = matches!(schema, Some(Schema::Payment | Schema::CrossBorderPayment));

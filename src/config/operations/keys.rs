@@ -1,4 +1,4 @@
-//! Keys that entries of both kinds have, and keys that no entry has.
+//! Keys that both kinds of entries share, and keys that no entry has.
 
 use jiff::civil::Date;
 
@@ -31,7 +31,7 @@ pub(super) fn read_deprecated(
         .zip(sunset)
         .is_some_and(|(since, sunset)| sunset < since)
     {
-        section.fault("sunset", "it ends before it is deprecated");
+        section.fault("sunset", "it is before the day of deprecation");
     }
     section.finish();
     let since = since?;
@@ -45,7 +45,7 @@ pub(super) fn read_deprecated(
     })
 }
 
-/// One of a few words, for a key that may be left out.
+/// Reads one of a few words, for an optional key.
 pub(super) fn choice<T: Clone>(
     section: &mut Section<'_>,
     key: &'static str,

@@ -4,11 +4,11 @@
 //! headers and the signature that every operation requires (HDR-5, SIG-1), and no key takes them away. Deliberately not here: the
 //! form of a path, and collisions of operations; [`Catalogue::new`] finds those, and this module finds their line.
 
-// Entries of the file: of operations that the interface has, and of others.
+// Entries of the file: changed built-in operations, and added operations.
 mod added;
 mod built_in;
 
-// What their keys hold.
+// Values of their keys.
 mod keys;
 mod parameters;
 
@@ -28,17 +28,17 @@ use super::section::Section;
 use super::value::Value;
 use crate::interface::operations::{self, Catalogue, Environment, Environments, Operation};
 
-/// The paths below this one are those of the sandbox's own operations, and of no others (HTTP-1).
+/// Reserved for the sandbox's own operations (HTTP-1).
 const SANDBOX_PATHS: &str = "/v1/sandbox";
 
-/// An entry of the file, and the place at which a fault of its path is shown.
+/// An entry of the file, and the position of its path for faults.
 struct OperationEntry {
     operation: Operation,
     place: FilePosition,
     origin: Origin,
 }
 
-/// The order decides which of two colliding operations the catalogue names: the one whose path the file writes.
+/// The order decides which of two colliding operations the catalogue names: the one whose path is in the file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Origin {
     BuiltIn,
@@ -73,7 +73,7 @@ pub(super) fn read_catalogue(
     (path, catalogue)
 }
 
-/// Reads a catalogue file: `file` is its name in faults, `text` its content. Faults go to `inspection`; there is no catalogue then.
+/// Reads a catalogue file: `file` is its name in faults, `text` its content. Returns `None` after a fault.
 fn read(
     file: &str,
     text: &str,
@@ -113,7 +113,7 @@ fn read(
         .ok()
 }
 
-/// An operation among the sandbox's paths must not exist in production (HTTP-1).
+/// Refuses an operation that would add a path of the sandbox to production (HTTP-1).
 fn check_environment(entry: &OperationEntry, inspection: &Inspection) {
     let operation = &entry.operation;
     let below = operation.path.strip_prefix(SANDBOX_PATHS);
@@ -123,14 +123,14 @@ fn check_environment(entry: &OperationEntry, inspection: &Inspection) {
         inspection.report(
             entry.place.clone(),
             format!(
-                "{} exists in production too, and paths below {SANDBOX_PATHS} do not (HTTP-1)",
+                "{} exists in production, where paths below {SANDBOX_PATHS} are not allowed (HTTP-1)",
                 operation.name
             ),
         );
     }
 }
 
-/// The entries of the file that can be read. A built-in operation that an entry changes is removed from `untouched`.
+/// Reads the valid entries of the file. Removes each built-in operation that an entry changes from `untouched`.
 fn read_entries(values: &[Value<'_>], untouched: &mut Vec<Operation>) -> Vec<OperationEntry> {
     let mut names = HashSet::new();
     let mut entries = Vec::new();
@@ -141,7 +141,7 @@ fn read_entries(values: &[Value<'_>], untouched: &mut Vec<Operation>) -> Vec<Ope
         if let (Some(name), Some(text)) = (&name, text)
             && !names.insert(text)
         {
-            name.fault("an operation of this name stands in this file already");
+            name.fault("the file already contains an operation of this name");
             continue;
         }
         let built_in = untouched

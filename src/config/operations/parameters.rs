@@ -24,7 +24,7 @@ pub(super) fn read_parameters(section: &mut Section<'_>) -> Vec<Parameter> {
             {
                 entry.fault(
                     "name",
-                    "a parameter of this name stands here already, perhaps in another letter case",
+                    "this list already contains this parameter, perhaps in another letter case",
                 );
             } else if kind.is_single() && all.iter().any(|known| known.kind == kind) {
                 entry.fault(

@@ -1,4 +1,4 @@
-//! What the catalogue file may say, and the line of each fault.
+//! Valid entries of the catalogue file, and the line of each fault.
 
 use http::Method;
 use jiff::civil::Date;
@@ -29,7 +29,7 @@ fn find(catalogue: &Catalogue, method: &str, path: &str) -> Option<Operation> {
 
 //= FWD-5 accepted
 #[test]
-fn what_is_to_go() {
+fn deprecated_operations() {
     let text = "operations:
 - {name: consent-create, deprecated: {sunset: 2030-01-01}}
 - {name: card-list, method: GET, path: /v1/cards, role: PSP_AI, deprecated: {since: 2027-01-31}}
@@ -52,7 +52,10 @@ fn what_is_to_go() {
     for (written, fault) in [
         ("since: 2027-13-01", "a day such as 2027-01-31"),
         ("sunset: 2027-01-31", "missing key: the day since when"),
-        ("since: 2027-01-31, sunset: 2027-01-30", "it ends before"),
+        (
+            "since: 2027-01-31, sunset: 2027-01-30",
+            "before the day of deprecation",
+        ),
         (
             "since: 2027-01-31, successor: nowhere",
             "the successor of card-list is nowhere",
@@ -72,7 +75,7 @@ fn what_is_to_go() {
 }
 
 #[test]
-fn nothing_written_is_the_interface() {
+fn an_empty_file_keeps_the_interface() {
     for text in ["operations: []\n", "operations:\n# - name: x\n"] {
         let catalogue = load(Environment::Sandbox, text).unwrap();
         assert_eq!(catalogue.operations().len(), operations::builtin().len());
@@ -146,9 +149,9 @@ operations:
     assert!(find(&production, "GET", "/v1/cards").is_some());
 }
 
-/// HDR-5, SCA-8: whatever its group, a payment's initiation is one.
+/// HDR-5, SCA-8: an operation that initiates a payment is one in any group.
 #[test]
-fn what_an_added_operation_is_about() {
+fn the_subject_of_an_added_operation() {
     let load = |method: &str, keys: &str| {
         let text = format!(
             "operations: [{{name: x, method: {method}, path: /v1/payments/x, role: PSP_PI{keys}}}]"
@@ -185,7 +188,7 @@ fn what_an_added_operation_is_about() {
         ),
         (
             ", schema: payment, sca: none",
-            "sca: who initiates a payment",
+            "sca: the PSU that initiates a payment",
         ),
     ] {
         let faults = load("POST", keys).unwrap_err();
@@ -223,30 +226,30 @@ oprations: []
         "o.yaml:4:70: operations[2].required: unknown key: which headers an operation requires, and that it is signed, cannot be changed (HDR-5, SIG-1)",
         "o.yaml:4:84: operations[2].quotas: unknown key; did you mean \"quota\"?",
         "o.yaml:5:26: operations[3].method: account-list is an operation of the interface: only its path, group, answered_by and deprecated can be changed",
-        "o.yaml:6:12: operations[4].name: an operation of this name stands in this file already",
+        "o.yaml:6:12: operations[4].name: the file already contains an operation of this name",
         "o.yaml:7:38: operations[5].path: GET /v1/users stands in the catalogue already",
         "o.yaml:8:34: operations[6].path: the path /v1/b/ is not one that a request could have: the path has an empty segment: a doubled or trailing slash",
         "o.yaml:9:34: operations[7].path: the path /v1/agreements/{ is not one that a request could have: a parameter is a whole segment, as in /v1/accounts/{id}",
-        "o.yaml:10:34: operations[8].path: c exists in production too, and paths below /v1/sandbox do not (HTTP-1)",
+        "o.yaml:10:34: operations[8].path: c exists in production, where paths below /v1/sandbox are not allowed (HTTP-1)",
         "o.yaml:11:23: operations[9].method: found \"TRACE\"; expected one of \"GET\", \"POST\", \"PUT\", \"DELETE\"",
         "o.yaml:11:36: operations[9].path: found a list; expected text",
         "o.yaml:11:59: operations[9].sca: found \"maybe\"; expected one of \"none\", \"identified\", \"consent\"",
         "o.yaml:12:5: operations[10]: found \"card\"; expected a mapping of keys",
         "o.yaml:13:70: operations[11].query[0].name: found \"a b\"; expected a name of at most 64 letters, digits, hyphens, underscores and dots, such as dateFrom",
-        "o.yaml:13:114: operations[11].query[2].name: a parameter of this name stands here already, perhaps in another letter case",
+        "o.yaml:13:114: operations[11].query[2].name: this list already contains this parameter, perhaps in another letter case",
         "o.yaml:13:146: operations[11].query[3].kind: another parameter is this operation's offset",
         "o.yaml:13:161: operations[11].query[4].name: missing key",
         "o.yaml:13:168: operations[11].query[4].kind: found \"int\"; expected one of \"date\", \"date-from\", \"date-to\", \"offset\", \"limit\", \"boolean\", \"booking-status\", \"text\"",
         "o.yaml:13:183: operations[11].query[4].required: found \"maybe\"; expected true or false",
-        "o.yaml:14:67: operations[12].schema: only a body of JSON is judged by a schema",
+        "o.yaml:14:67: operations[12].schema: a schema requires a body of JSON",
         "o.yaml:15:1: oprations: unknown key; did you mean \"operations\"?",
     ];
     assert_eq!(faults.lines().collect::<Vec<_>>(), expected);
 }
 
-/// The fault stands at what was written, wherever it is in the file: a built-in operation that only changes its group is no culprit.
+/// The fault is at the path in the file, at any line: a built-in operation with only a changed group is not at fault.
 #[test]
-fn the_culprit_of_a_collision_is_the_path_that_was_written() {
+fn a_collision_is_reported_at_the_written_path() {
     let text = "operations:\n- {name: x, method: GET, path: /v1/users, role: either}\n- {name: user-register, group: other}\n";
     assert!(
         load(Environment::Sandbox, text)

@@ -1,4 +1,4 @@
-//! The file as a whole: what is left out, what is written, the example, and every fault at once.
+//! The whole file: defaults, written values, the example, and all faults at once.
 
 use super::*;
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 use std::time::Duration;
 
 #[test]
-fn what_is_left_out_has_its_default() {
+fn missing_keys_have_defaults() {
     let settings = Site::new().read(LEAST).unwrap();
     assert_eq!(settings.fixed.system, "portvakt");
     let listener = &settings.fixed.listener;
@@ -92,7 +92,7 @@ fn what_is_left_out_has_its_default() {
     clippy::too_many_lines,
     reason = "a configuration is as long as its keys"
 )]
-fn what_is_written_is_what_runs() {
+fn written_values_are_in_the_settings() {
     let text = "
 environment: sandbox
 system: my-bank
@@ -219,8 +219,8 @@ log: {access: false, level: warn}
 }
 
 #[test]
-fn the_example_runs_and_shows_the_true_defaults() {
-    /// Everything but what differs from one load to the next: the cache of known TPPs.
+fn the_example_is_valid_and_shows_the_defaults() {
+    /// The settings without the cache of known TPPs, which differs between loads.
     fn shown(settings: &Settings) -> String {
         let Settings { fixed, reloadable } = settings;
         let Reloadable {
@@ -256,7 +256,7 @@ fn the_example_runs_and_shows_the_true_defaults() {
 }
 
 #[test]
-fn the_examples_of_the_catalogue_file_are_right() {
+fn the_examples_of_the_catalogue_file_are_valid() {
     let site = Site::new();
     site.write("config/operations.yaml", uncommented(OPERATIONS));
     let settings = site.read(GATEWAY).unwrap();
@@ -270,7 +270,7 @@ fn the_examples_of_the_catalogue_file_are_right() {
 }
 
 #[test]
-fn hosts_and_forms_are_judged_where_they_are_written() {
+fn faults_of_hosts_and_forms_name_their_position() {
     let text = format!(
         "{LEAST}\
 psu_identity: {{digits: 5, pattern: x}}
@@ -294,7 +294,7 @@ bank: {{time_zone: CET+1, account_ids: 'a b', name: x}}
         format!("{hosts}53: redirect_hosts.PSDNO-FSA-3[2]: found \"tpp.example:443\"; {host}"),
         format!("{hosts}70: redirect_hosts.PSDNO-FSA-3[3]: found \"::1\"; {host}"),
         format!("{hosts}77: redirect_hosts.PSDNO-FSA-3[4]: found \"*.tpp.example\"; {host}"),
-        "gateway.yaml:11:3: redirect_hosts.psdno-fsa-3: this TPP stands here already, spelled otherwise".to_owned(),
+        "gateway.yaml:11:3: redirect_hosts.psdno-fsa-3: this TPP is listed already, in another spelling".to_owned(),
         "gateway.yaml:12:19: bank.time_zone: found \"CET+1\"; expected the name of a time zone, such as Europe/Oslo".to_owned(),
         "gateway.yaml:12:39: bank.account_ids: found \"a b\"; expected characters that a path may hold as they are (letters, digits and any of -._~!$&'()*+,=:@), with ranges such as A-Z".to_owned(),
         "gateway.yaml:12:46: bank.name: unknown key".to_owned(),
@@ -338,17 +338,17 @@ sca: {page: 'http://bank.example', token_lifetime: 2h, learn_until: 2027-01-31}
         "gateway.yaml:8:8: listener.key: the key is not that of the certificate",
         "gateway.yaml:9:12: listener.threads: found \"many\"; expected a whole number from 1 to 1024",
         "gateway.yaml:10:17: listener.body_timeout: found 10; expected a duration with its unit (ms, s, m, h), from 100ms to 1m",
-        "gateway.yaml:11:11: control.address: 0.0.0.0:9100 can be reached from other machines, and whoever reaches this listener is answered; use 127.0.0.1 or [::1], or set token_file, or certificate, key and client_ca",
+        "gateway.yaml:11:11: control.address: 0.0.0.0:9100 can be reached from other machines without a credential; use 127.0.0.1 or [::1], or set token_file, or certificate, key and client_ca",
         "gateway.yaml:12:21: upstream.address: found \"core:8080\"; expected an IP address and a port, such as 127.0.0.1:8080; a host name would be looked up for every request (invalid socket address syntax)",
         "gateway.yaml:12:34: upstream.pool: unknown key",
         "gateway.yaml:12:49: upstream.host: found \"a b\"; expected a host with or without a port, such as api.bank.example or 10.0.0.7:8080",
         "gateway.yaml:12:63: upstream.reuse: found \"maybe\"; expected one of \"off\", \"on\"",
-        "gateway.yaml:13:18: trust.anchors: ../certs/nowhere is no folder that can be read: No such file or directory (os error 2)",
-        "gateway.yaml:13:51: trust.intermediates: ../certs/intermediates/notes.txt holds no certificate; expected PEM, -----BEGIN CERTIFICATE-----",
+        "gateway.yaml:13:18: trust.anchors: ../certs/nowhere is not a readable folder: No such file or directory (os error 2)",
+        "gateway.yaml:13:51: trust.intermediates: ../certs/intermediates/notes.txt contains no certificate; expected PEM, -----BEGIN CERTIFICATE-----",
         "gateway.yaml:15:14: log.level: found \"loud\"; expected one of \"error\", \"warn\", \"info\", \"debug\", \"trace\"",
         "gateway.yaml:16:13: sca.page: found \"http://bank.example\"; it must be an absolute URI that starts with https://, such as https://bank.example/sca (http for a loopback host only)",
         "gateway.yaml:16:52: sca.token_lifetime: found \"2h\"; expected a duration with its unit (ms, s, m, h), from 1m to 1h",
-        "gateway.yaml:16:69: sca.learn_until: it says nothing without unknown_psu: learn",
+        "gateway.yaml:16:69: sca.learn_until: it has no effect without unknown_psu: learn",
         "operations.yaml:2:32: operations[0].path: GET /v1/users stands in the catalogue already",
         "operations.yaml:3:25: operations[1].rolle: unknown key; did you mean \"role\"?",
     ];
@@ -356,7 +356,7 @@ sca: {page: 'http://bank.example', token_lifetime: 2h, learn_until: 2027-01-31}
 }
 
 #[test]
-fn files_that_cannot_be_read_are_named() {
+fn unreadable_files_are_named() {
     let site = Site::new();
     let faults = Settings::load(Path::new("nowhere.yaml")).unwrap_err();
     assert_eq!(
@@ -386,7 +386,7 @@ fn files_that_cannot_be_read_are_named() {
     assert!(faults[1].starts_with("torn.yaml:1:13: "), "{faults:?}");
 }
 
-/// Takes away the `#` of every key that is commented out; sentences have a space behind theirs.
+/// Removes the `#` of every key that is commented out; sentences have a space after theirs.
 fn uncommented(text: &str) -> String {
     let uncomment = |line: &str| {
         let rest = line.trim_start();
@@ -399,7 +399,7 @@ fn uncommented(text: &str) -> String {
     text.lines().map(uncomment).collect()
 }
 
-/// `key: value`, `- key: value`, or what stands below such an item, two columns further in.
+/// `key: value`, `- key: value`, or a line below such an item, two columns further in.
 fn is_key(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase() || c == '-') || text.starts_with("  ")
 }

@@ -1,9 +1,9 @@
-//! Certificates and keys, judged where they are named.
+//! Faults of certificate and key files.
 
 use super::*;
 
 #[test]
-fn files_that_are_named_are_judged_where_they_are_named() {
+fn faults_of_files_are_at_the_keys_that_name_them() {
     for (file, content, expected) in spoilt_files() {
         let site = Site::new();
         site.write(file, content);
@@ -19,9 +19,9 @@ fn files_that_are_named_are_judged_where_they_are_named() {
 }
 
 #[test]
-fn a_folder_of_anchors_holds_certificates_only() {
+fn a_folder_of_anchors_contains_certificates_only() {
     let site = Site::new();
-    // As a mounted secret has it.
+    // The layout of a mounted secret.
     std::fs::create_dir(site.path().join("certs/anchors/..data")).unwrap();
     let pair = [certificate("a").0, certificate("b").0].concat();
     site.write("certs/anchors/pair.crt", pair);
@@ -39,16 +39,16 @@ fn a_folder_of_anchors_holds_certificates_only() {
     assert_eq!(
         faults,
         [
-            "gateway.yaml:4:18: trust.anchors: ../certs/anchors holds no certificate: without a trust anchor no TPP is known"
+            "gateway.yaml:4:18: trust.anchors: ../certs/anchors contains no certificate; expected at least one trust anchor"
         ]
     );
-    // Intermediates may be none.
+    // The folder of intermediates may be empty.
     let site = Site::new();
     std::fs::remove_file(site.path().join("certs/intermediates/issuing.pem")).unwrap();
     assert!(site.read(GATEWAY).is_ok());
 }
 
-/// A file of the site, what stands in it instead, and the beginning of the only fault.
+/// A file of the site, its replaced content, and the start of the only fault.
 fn spoilt_files() -> Vec<(&'static str, Vec<u8>, String)> {
     const CERTIFICATE: &str = "2:50: listener.certificate: ../certs/server.pem";
     const KEY: &str = "2:76: listener.key: ../certs/server.key";
@@ -70,14 +70,17 @@ fn spoilt_files() -> Vec<(&'static str, Vec<u8>, String)> {
         )
     };
     vec![
-        certificate(vec![], "holds no certificate"),
-        certificate(broken.clone(), "holds a certificate that cannot be read ("),
-        certificate(half, "holds a certificate that cannot be read ("),
+        certificate(vec![], "contains no certificate"),
+        certificate(broken.clone(), "contains an unreadable certificate ("),
+        certificate(half, "contains an unreadable certificate ("),
         certificate(vec![b'x'; 1_048_577], "is longer than 1048576 bytes"),
         private_key(vec![], "cannot be read: the file is empty"),
-        private_key(server, "holds no private key in PEM without a passphrase"),
-        private_key(NO_KEY.to_vec(), "holds a key that TLS does not take"),
-        anchor(key, "holds no certificate"),
-        anchor(broken, "holds a certificate that cannot be read ("),
+        private_key(
+            server,
+            "contains no private key in PEM without a passphrase",
+        ),
+        private_key(NO_KEY.to_vec(), "contains a key that TLS does not accept"),
+        anchor(key, "contains no certificate"),
+        anchor(broken, "contains an unreadable certificate ("),
     ]
 }

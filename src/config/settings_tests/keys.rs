@@ -1,15 +1,15 @@
-//! The gateway's own keys: those that sign, and the one that the state is kept by.
+//! The gateway's own keys: signing keys, and the hash key of the state.
 
 use super::*;
 
 #[test]
-fn what_signs_is_there_and_fits() {
+fn signing_keys_exist_and_fit_their_certificates() {
     let site = Site::new();
     site.write("config/open.key", "x");
     let table = [
         (
             "assertion: {previous: a}",
-            "assertion.previous: it says nothing without key",
+            "assertion.previous: it has no effect without key",
         ),
         ("assertion: {key: a, previous: b}", "b: No such file"),
         ("assertion: {key: open.key}", "set it to 0600"),
@@ -40,7 +40,7 @@ fn the_state_and_its_key_are_two_files() {
     assert_eq!(
         Site::new().read(&text).unwrap_err(),
         [
-            "gateway.yaml:6:18: state.hash_key: the key cannot stand in the state's own file",
+            "gateway.yaml:6:18: state.hash_key: the key needs a file of its own, apart from the state's",
             "gateway.yaml:6:54: state.request_ids_in_memory: found 999; expected a whole number from 1000 to 100000000"
         ]
     );

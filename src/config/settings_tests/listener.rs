@@ -1,20 +1,20 @@
-//! Addresses: the listener's, the control listener's and the core's.
+//! Addresses of the listener, the control listener and the core.
 
 use super::*;
 
 #[test]
-fn addresses_do_not_meet() {
+fn addresses_must_differ() {
     let site = Site::new();
     let cases = [
         (
             "0.0.0.0:9100",
             "10.0.0.7:8080",
-            "1:1: control: 127.0.0.1:9100 is taken by the listener (0.0.0.0:9100)",
+            "1:1: control: 127.0.0.1:9100 is the address of the listener (0.0.0.0:9100)",
         ),
         (
             "127.0.0.1:9100",
             "10.0.0.7:8080",
-            "1:1: control: 127.0.0.1:9100 is taken by the listener (127.0.0.1:9100)",
+            "1:1: control: 127.0.0.1:9100 is the address of the listener (127.0.0.1:9100)",
         ),
         (
             "0.0.0.0:8443",
@@ -29,12 +29,12 @@ fn addresses_do_not_meet() {
         (
             "0.0.0.0:8443",
             "0.0.0.0:80",
-            "3:21: upstream.address: 0.0.0.0:80 is no address that can be called",
+            "3:21: upstream.address: 0.0.0.0:80 is no address to connect to",
         ),
         (
             "0.0.0.0:8443",
             "127.0.0.1:0",
-            "3:21: upstream.address: 127.0.0.1:0 is no address that can be called",
+            "3:21: upstream.address: 127.0.0.1:0 is no address to connect to",
         ),
     ];
     for (listener, upstream, expected) in cases {
@@ -54,7 +54,7 @@ fn addresses_do_not_meet() {
 }
 
 #[test]
-fn who_reaches_the_control_listener_from_elsewhere_shows_who_it_is() {
+fn a_control_listener_reachable_from_other_machines_requires_a_credential() {
     let site = Site::new();
     site.write("config/token", "0123456789abcdef0123456789abcdef\n");
     site.write("config/short", "hunter2");
@@ -81,12 +81,9 @@ fn who_reaches_the_control_listener_from_elsewhere_shows_who_it_is() {
             "token_file: {file} holds no bearer token; expected one line of at least 32 letters, digits and -._~+/, as \"openssl rand -hex 32\" gives it"
         )
     };
-    let open = "address: 0.0.0.0:9100 can be reached from other machines, and whoever reaches this listener is answered; use 127.0.0.1 or [::1], or set token_file, or certificate, key and client_ca".to_owned();
+    let open = "address: 0.0.0.0:9100 can be reached from other machines without a credential; use 127.0.0.1 or [::1], or set token_file, or certificate, key and client_ca".to_owned();
     let bad = [
-        (
-            format!("address: '0.0.0.0:9100', {tls}"),
-            open.clone(),
-        ),
+        (format!("address: '0.0.0.0:9100', {tls}"), open.clone()),
         (
             "address: '[::]:9100'".to_owned(),
             open.replace("0.0.0.0", "[::]"),
@@ -99,11 +96,12 @@ fn who_reaches_the_control_listener_from_elsewhere_shows_who_it_is() {
         ),
         (
             "socket: c.sock, address: '127.0.0.1:9100'".to_owned(),
-            "socket: the listener is at an address or at a socket; leave one of them out".to_owned(),
+            "socket: address and socket exclude each other; leave one of them out".to_owned(),
         ),
         (
             format!("socket: c.sock, {tls}"),
-            "certificate: a Unix socket has no TLS: nobody stands between; leave out certificate, key and client_ca".to_owned(),
+            "certificate: a Unix socket has no TLS; leave out certificate, key and client_ca"
+                .to_owned(),
         ),
         (
             "client_ca: ca.pem, certificate: ../certs/server.pem".to_owned(),
@@ -111,7 +109,8 @@ fn who_reaches_the_control_listener_from_elsewhere_shows_who_it_is() {
         ),
         (
             format!("{tls}, client_ca: token"),
-            "client_ca: token holds no certificate; expected PEM, -----BEGIN CERTIFICATE-----".to_owned(),
+            "client_ca: token contains no certificate; expected PEM, -----BEGIN CERTIFICATE-----"
+                .to_owned(),
         ),
     ];
     for (keys, expected) in bad {
@@ -126,9 +125,9 @@ fn who_reaches_the_control_listener_from_elsewhere_shows_who_it_is() {
     }
 }
 
-/// CRT-9: production answers nobody without a credential, not even on loopback.
+/// CRT-9: production requires a credential, even on loopback.
 #[test]
-fn production_guards_its_control_listener() {
+fn production_requires_a_credential_of_the_control_listener() {
     let site = Site::new();
     site.write("config/token", "0123456789abcdef0123456789abcdef");
     site.write("config/ca.pem", certificate("callers").0);
@@ -139,7 +138,7 @@ fn production_guards_its_control_listener() {
         let faults = faults.filter(|fault| fault.contains("control"));
         faults.collect::<Vec<_>>()
     };
-    let open = "can be reached by every program and browser of this machine, which production does not answer without a credential; set token_file, or certificate, key and client_ca, or socket in place of address";
+    let open = "can be reached by every program and browser of this machine, and production requires a credential; set token_file, or certificate, key and client_ca, or socket in place of address";
     let tls = "certificate: ../certs/server.pem, key: ../certs/server.key";
     for (section, expected) in [
         (
@@ -188,11 +187,11 @@ fn hosts_and_the_token_of_metrics() {
         ),
         (
             "token_file: token, metrics_token_file: token",
-            "metrics_token_file: it holds the token of token_file: who reads metrics could do everything; use another one, or leave the key out",
+            "metrics_token_file: it contains the token of token_file, which permits every call; use another token, or leave the key out",
         ),
         (
             "hosts: []",
-            "hosts: without a host nobody could call; leave the key out, and it is the listener's own address and localhost",
+            "hosts: expected at least one host; leave the key out to accept the listener's own address and localhost",
         ),
         (
             "hosts: ['http://gateway.internal']",

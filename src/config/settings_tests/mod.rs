@@ -1,18 +1,18 @@
-//! Whole configurations: a folder with a PKI made on the spot, and a file that names what is in it.
+//! Tests of whole configurations: a folder with a generated PKI, and a file that names its files.
 
-// The file as a whole: defaults, the example, every fault at once.
+// The whole file: defaults, the example, all faults at once.
 mod document;
-// Where the gateway listens.
+// Addresses.
 mod listener;
-// Certificates and keys that it names.
+// Certificate and key files.
 mod files;
-// Whom it trusts, and what production may not leave out.
+// Trust, and the requirements of production.
 mod trust;
-// Keys of its own, and the state's.
+// The gateway's own keys, and the state's.
 mod keys;
 // SCA.
 mod sca;
-// What a reload does not change.
+// Settings that a reload does not change.
 mod restart;
 
 use super::settings::Settings;
@@ -31,7 +31,7 @@ use tempfile::TempDir;
 const GATEWAY: &str = include_str!("../../../config/gateway.yaml");
 const OPERATIONS: &str = include_str!("../../../config/operations.yaml");
 
-/// What must be there, and nothing else.
+/// The required keys only.
 const LEAST: &str = "\
 environment: sandbox
 listener: {address: '0.0.0.0:8443', certificate: ../certs/server.pem, key: ../certs/server.key}
@@ -72,7 +72,7 @@ fn certificate_of(key: &PKey<Private>, name: &str) -> (Vec<u8>, Vec<u8>) {
     (pem, key.private_key_to_pem_pkcs8().unwrap())
 }
 
-/// The folders `config` and `certs` as a deployment has them.
+/// A deployment's folders `config` and `certs`.
 struct Site(TempDir);
 
 impl Site {

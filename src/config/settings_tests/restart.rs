@@ -4,7 +4,7 @@ use super::*;
 use crate::config::{Fixed, Listener, ListenerLimits};
 use openssl::rsa::Rsa;
 
-/// The key of each fixed setting, and lines that change that setting alone.
+/// The key of each fixed setting, and lines that change only that setting.
 fn changes() -> Vec<(&'static str, String)> {
     let listener = |line: &str| {
         LEAST.replace(
@@ -51,7 +51,7 @@ fn changes() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Writes the certificate and the key that answers can be signed with.
+/// Writes a certificate and key for signing answers.
 fn write_rsa(site: &Site) {
     let key = PKey::from_rsa(Rsa::generate(2048).unwrap()).unwrap();
     let (certificate, key) = certificate_of(&key, "signer");
@@ -61,7 +61,7 @@ fn write_rsa(site: &Site) {
 
 //= CRT-8 accepted
 #[test]
-fn a_fixed_setting_that_changes_is_named_by_its_key() {
+fn a_changed_fixed_setting_is_named_by_its_key() {
     let site = Site::new();
     write_rsa(&site);
     let fixed = |text: &str| site.read(text).unwrap().fixed;
@@ -73,15 +73,15 @@ fn a_fixed_setting_that_changes_is_named_by_its_key() {
         assert_eq!(before.changed_keys(&after), [key]);
         assert_eq!(after.changed_keys(&before), [key]);
     }
-    // A change that a reload takes over is not among them.
+    // A reloadable change is not listed.
     let reloaded = fixed(&format!("{LEAST}body_limit: 16KiB\n"));
     assert_eq!(before, reloaded);
     assert!(before.changed_keys(&reloaded).is_empty());
 }
 
-/// A field that is added does not compile here until [`changes`] has a line for it.
+/// A new field of [`Fixed`] does not compile here until [`changes`] has a line for it.
 #[test]
-fn every_fixed_setting_is_tried() {
+fn every_fixed_setting_is_covered() {
     let Fixed {
         // A reload with another environment is refused.
         environment: _,

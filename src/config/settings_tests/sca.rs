@@ -1,4 +1,4 @@
-//! SCA: its page, its keys and the days of learning.
+//! SCA: the page, the keys, and the days of learning.
 
 use super::*;
 
@@ -53,7 +53,7 @@ fn pages_keys_and_days_of_sca() {
         ),
         (
             "learn_since: 2027-01-01",
-            "learn_since: it says nothing without unknown_psu: learn",
+            "learn_since: it has no effect without unknown_psu: learn",
         ),
     ];
     for (keys, expected) in bad {

@@ -1,4 +1,4 @@
-//! Whom the gateway trusts: registers, revocation, tolerance, and what production may not leave out (CRT-9).
+//! Trust: registers, revocation, tolerance, and the requirements of production (CRT-9).
 
 use super::*;
 use crate::{
@@ -7,13 +7,13 @@ use crate::{
     trust::register::{RegisterSettings, WhenStale},
 };
 
-/// What the bank allows and blocks.
+/// A list of allowed and blocked TPPs.
 const TPPS: &str = "\
 allow: [{tpp: psdno-fsa-12 34-56, roles: [PSP_AI], note: a bank}]
 block: [{tpp: PSDNO-FSA-654321}]
 ";
 
-/// The least of a production, without registers and revocation.
+/// A minimal production, without registers and revocation.
 fn production() -> String {
     LEAST.replace("sandbox", "production") + "control: {socket: control.sock}\n"
 }
@@ -91,7 +91,7 @@ fn every_fault_of_the_registers_is_reported_at_once() {
         "tpps.yaml:2:9: allow[0].tpp: found \"NTRNO-1\"; expected an identity as in certificates, such as PSDNO-FSA-123456",
         "tpps.yaml:2:26: allow[0].roles[0]: found \"PSP_AS\"; expected one of \"PSP_PI\", \"PSP_AI\"; did you mean \"PSP_AI\"?",
         "tpps.yaml:3:22: allow[1].roles: expected at least one role: PSP_AI, PSP_PI",
-        "tpps.yaml:4:9: allow[2].tpp: this TPP stands in this list already",
+        "tpps.yaml:4:9: allow[2].tpp: this list already contains this TPP",
         "tpps.yaml:5:9: block[0].tpp: missing key",
         "tpps.yaml:5:19: block[0].til: unknown key",
     ];
@@ -114,7 +114,7 @@ fn tolerance_is_for_the_sandbox_only() {
     );
 }
 
-/// CRT-6, CRT-9: what production may not leave out, and what nobody can mean.
+/// CRT-6, CRT-9: the requirements of production, and contradictory settings.
 #[test]
 fn revocation_is_on_in_production() {
     let production = production();
@@ -164,22 +164,22 @@ revocation:
         "revocation.private_addresses[0]: found \"10.0.0.0/40\"; expected an IP address or a network",
         "revocation.addresses[0].ocsp: found \"ldap://a\"; expected an http or https URL",
         "none.pem cannot be read",
-        "nowhere is no folder that can be read",
+        "nowhere is not a readable folder",
     ] {
         assert!(faults.contains(expected), "{expected}: {faults}");
     }
     let group = format!("{LEAST}revocation: {{check: on, by_group: {{nothing: open}}}}\n");
     let faults = Site::new().read(&group).unwrap_err().join("\n");
     assert!(
-        faults.contains("revocation.by_group.nothing: no operation is of the group"),
+        faults.contains("revocation.by_group.nothing: no operation has the group"),
         "{faults}"
     );
 }
 
-/// CRT-6: copies are kept beside the state unless another folder is named; and of each issuer somebody is asked.
+/// CRT-6: copies are in the state's folder unless another one is named; each issuer has an address.
 #[test]
 fn copies_and_addresses_of_revocation() {
-    // Neither is watched: the gateway itself writes there.
+    // Neither is watched: the gateway itself writes these files.
     for (line, expected) in [
         ("", "../state/revocation"),
         ("state: {file: kept/x.db}\n", "kept/revocation"),
@@ -210,16 +210,16 @@ fn copies_and_addresses_of_revocation() {
     );
     let faults = Site::new().read(&nobody).unwrap_err().join("\n");
     assert!(
-        faults.contains("expected at least one of ocsp and crl to be asked"),
+        faults.contains("expected at least one of ocsp and crl"),
         "{faults}"
     );
 }
 
 /// CRT-3.
 #[test]
-fn which_certificates_sign() {
+fn certificate_types_that_may_sign() {
     let table = [
-        ("[]", "without a type nobody may sign"),
+        ("[]", "expected at least one type: eseal, web or both"),
         ("eseal", "expected a list"),
         ("[eseal, esign]", "certificate_types[1]: found \"esign\""),
     ];

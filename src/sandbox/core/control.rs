@@ -2,7 +2,7 @@
 //!
 //! Invariant: no token, no PSU-ID and no national identity number stands in a URL or in an error of this module.
 
-use portvakt::tools::tpp::{Answer, CallOptions, SignedRequest, call};
+use portvakt::tools::tpp::{CallOptions, SignedRequest, TppAnswer, call};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -132,7 +132,7 @@ impl Control {
     }
 }
 
-fn judge(answer: &Answer) -> Result<Value, ControlFault> {
+fn judge(answer: &TppAnswer) -> Result<Value, ControlFault> {
     let body: Value = serde_json::from_slice(&answer.body)
         .map_err(|fault| ControlFault::Away(fault.to_string()))?;
     if answer.is_success() {
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     fn answer(status: u16, body: &str) -> Result<Value, ControlFault> {
-        judge(&Answer {
+        judge(&TppAnswer {
             status,
             headers: Vec::new(),
             body: body.into(),

@@ -4,7 +4,7 @@
 //! Deliberately without scripts, cookies and patience: three pages must do.
 
 use super::form::Form;
-use portvakt::tools::tpp::{Answer, CallOptions, SignedRequest, call};
+use portvakt::tools::tpp::{CallOptions, SignedRequest, TppAnswer, call};
 
 /// The most pages until the browser is sent to the TPP.
 const PAGES: usize = 3;
@@ -71,7 +71,7 @@ fn fill(form: &mut Form, identity: &str) -> (&'static str, String) {
 }
 
 /// A page by its heading, a redirect by its target.
-fn shown(answer: &Answer, html: &str) -> String {
+fn shown(answer: &TppAnswer, html: &str) -> String {
     let status = answer.status;
     let heading = html
         .split_once("<h1>")
@@ -88,7 +88,7 @@ async fn ask(
     method: &str,
     target: &str,
     form: Option<String>,
-) -> Result<Answer, String> {
+) -> Result<TppAnswer, String> {
     let kind = "application/x-www-form-urlencoded".to_owned();
     let request = SignedRequest {
         method: method.into(),

@@ -8,7 +8,7 @@ use super::scenes::{Expected, Scene};
 use super::story::Memory;
 use portvakt::clock::{Clock, Stopwatch};
 use portvakt::tools::tpp::{
-    Answer, CallOptions, SignOptions, SignedRequest, TppFault, TppIdentity, call, sign,
+    CallOptions, SignOptions, SignedRequest, TppAnswer, TppFault, TppIdentity, call, sign,
 };
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ pub(super) struct Answered {
 }
 
 impl Answered {
-    fn of(answer: Answer) -> Self {
+    fn of(answer: TppAnswer) -> Self {
         Self {
             status: answer.status,
             body: serde_json::from_slice(&answer.body).unwrap_or(Value::Null),
@@ -178,7 +178,7 @@ pub(super) async fn play(
 
 /// Sends once. Only where nobody listens yet is it tried again: no connection is opened merely to find out, because the gateway would
 /// log one that says nothing.
-async fn send(request: &SignedRequest, stage: &Stage) -> Result<Answer, TppFault> {
+async fn send(request: &SignedRequest, stage: &Stage) -> Result<TppAnswer, TppFault> {
     let waiting = Stopwatch::start();
     loop {
         match call(request, &stage.base_url, &stage.connecting).await {

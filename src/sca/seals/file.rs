@@ -13,7 +13,7 @@ const MAX_FILE: usize = 64 * 1024;
 pub enum SealsFault {
     /// It cannot be read.
     #[error(transparent)]
-    File(#[from] private_file::Fault),
+    File(#[from] private_file::FileFault),
     /// It cannot be written.
     #[error("{0}")]
     Written(#[from] io::Error),

@@ -47,9 +47,9 @@ const BROKEN_HASHES: [Oid<'static>; 4] = [
 
 /// Collects faults.
 #[derive(Default)]
-struct Faults(Vec<Finding>);
+struct Findings(Vec<Finding>);
 
-impl Faults {
+impl Findings {
     fn judge<T>(
         &mut self,
         rule: &'static str,
@@ -83,7 +83,7 @@ pub(super) fn all(
     has_anchors: bool,
     at: Timestamp,
 ) -> Vec<Finding> {
-    let mut found = Faults::default();
+    let mut found = Findings::default();
     certificate_itself(certificate, rest, &mut found);
     if has_anchors {
         found.judge(
@@ -126,7 +126,7 @@ pub(super) fn all(
 }
 
 /// The faults of the certificate that its chain and the time do not matter to.
-fn certificate_itself(certificate: &X509Certificate<'_>, rest: &[u8], found: &mut Faults) {
+fn certificate_itself(certificate: &X509Certificate<'_>, rest: &[u8], found: &mut Findings) {
     found.judge(
         "CRT-10",
         "RFC 5280 §4.1: one Certificate in DER, and nothing after it",
@@ -157,7 +157,7 @@ fn certificate_itself(certificate: &X509Certificate<'_>, rest: &[u8], found: &mu
 }
 
 /// The members of the chain that have expired, or are not valid yet.
-fn validity(path: &CertificationPath, at: Timestamp, found: &mut Faults) {
+fn validity(path: &CertificationPath, at: Timestamp, found: &mut Findings) {
     let members = path.validity().unwrap_or_default();
     for (depth, member) in members.iter().enumerate() {
         let clause = if depth == 0 {
@@ -169,7 +169,7 @@ fn validity(path: &CertificationPath, at: Timestamp, found: &mut Faults) {
     }
 }
 
-fn qualified(statements: &QcStatements, found: &mut Faults) {
+fn qualified(statements: &QcStatements, found: &mut Findings) {
     found.judge(
         "CRT-3",
         "ETSI EN 319 412-5 §4.2.1",

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    config::{self, Faults, Settings},
+    config::{self, ConfigFaults, Settings},
     trust::{Anchors, CertificateFault, judgement},
 };
 use openssl::error::ErrorStack;
@@ -66,7 +66,7 @@ pub enum CertFault {
     },
     /// The configuration cannot be used.
     #[error("{0}")]
-    Config(Faults),
+    Config(ConfigFaults),
     /// A folder of anchors or intermediates cannot be used.
     #[error("{}", .0.join("\n"))]
     Folder(Vec<String>),

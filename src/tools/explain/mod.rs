@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    config::{Faults, Settings},
+    config::{ConfigFaults, Settings},
     interface::{Code, Reason},
 };
 use std::{
@@ -68,7 +68,7 @@ pub struct ExplainArgs {
 pub enum ExplainFault {
     /// The configuration cannot be used.
     #[error("{0}")]
-    Config(Faults),
+    Config(ConfigFaults),
     /// A file cannot be read.
     #[error(transparent)]
     Input(#[from] InputFault),

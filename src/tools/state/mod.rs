@@ -8,7 +8,7 @@ mod show;
 
 use crate::{
     clock::Timestamp,
-    config::{Faults, Settings},
+    config::{ConfigFaults, Settings},
     state::{
         OpenFault,
         sqlite::{
@@ -65,7 +65,7 @@ pub enum StateCommand {
 pub enum StateFault {
     /// The configuration cannot be used.
     #[error("{0}")]
-    Config(Faults),
+    Config(ConfigFaults),
     /// The state cannot be used.
     #[error(transparent)]
     State(#[from] OpenFault),

@@ -26,7 +26,7 @@ pub struct CallOptions {
 
 /// What the gateway answered.
 #[derive(Clone)]
-pub struct Answer {
+pub struct TppAnswer {
     /// The HTTP status code.
     pub status: u16,
     /// The headers; bytes outside UTF-8 are replaced.
@@ -36,16 +36,16 @@ pub struct Answer {
 }
 
 /// Prints no body: it may hold a PSU's data.
-impl fmt::Debug for Answer {
+impl fmt::Debug for TppAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answer")
+        f.debug_struct("TppAnswer")
             .field("status", &self.status)
             .field("body_length", &self.body.len())
             .finish_non_exhaustive()
     }
 }
 
-impl Answer {
+impl TppAnswer {
     /// The value of the first header of this name, in any letter case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
@@ -69,7 +69,7 @@ pub async fn call(
     request: &SignedRequest,
     base_url: &str,
     options: &CallOptions,
-) -> Result<Answer, TppFault> {
+) -> Result<TppAnswer, TppFault> {
     let url = exact_url(base_url, &request.target)?;
     let method = Method::from_bytes(request.method.as_bytes())
         .map_err(|_| TppFault::Method(request.method.clone()))?;
@@ -96,7 +96,7 @@ pub async fn call(
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Answer {
+    Ok(TppAnswer {
         status: response.status().as_u16(),
         headers,
         body,

@@ -11,7 +11,7 @@ mod identity;
 mod sign;
 mod verify;
 
-pub use self::call::{Answer, CallOptions, call};
+pub use self::call::{CallOptions, TppAnswer, call};
 pub use self::command::{CallArgs, RequestArgs, TppCommand, run};
 pub use self::fault::TppFault;
 pub use self::identity::TppIdentity;

@@ -7,7 +7,7 @@ use super::super::{Core, Trust, router};
 use crate::demo::form::Form;
 use axum::routing::post;
 use axum::{Json, Router};
-use portvakt::tools::tpp::{Answer, CallOptions, SignedRequest, call};
+use portvakt::tools::tpp::{CallOptions, SignedRequest, TppAnswer, call};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
@@ -76,7 +76,7 @@ impl Stage {
         }
     }
 
-    async fn ask(&self, method: &str, target: &str, body: Option<String>) -> Answer {
+    async fn ask(&self, method: &str, target: &str, body: Option<String>) -> TppAnswer {
         let kind = "application/x-www-form-urlencoded".to_owned();
         let request = SignedRequest {
             method: method.into(),
@@ -93,13 +93,13 @@ impl Stage {
         form(&self.ask("GET", "/sca?request=t%2Bk", None).await)
     }
 
-    async fn press(&self, form: &Form, step: &str) -> Answer {
+    async fn press(&self, form: &Form, step: &str) -> TppAnswer {
         let body = form.press(("step", step));
         self.ask("POST", "/sca", Some(body)).await
     }
 
     /// The number is given: what is there to approve?
-    async fn identify(&self, identity: &str) -> Answer {
+    async fn identify(&self, identity: &str) -> TppAnswer {
         let mut form = self.open().await;
         assert!(form.fill("identity", identity));
         self.press(&form, "identify").await
@@ -143,11 +143,11 @@ impl Stage {
     }
 }
 
-fn text(answer: &Answer) -> String {
+fn text(answer: &TppAnswer) -> String {
     String::from_utf8(answer.body.clone()).unwrap()
 }
 
-fn form(answer: &Answer) -> Form {
+fn form(answer: &TppAnswer) -> Form {
     assert_eq!(answer.status, 200, "{}", text(answer));
     Form::read(&text(answer)).unwrap()
 }
@@ -157,7 +157,7 @@ fn pending(asks_consent: bool, resource: Option<&str>) -> Value {
         "psu_corporate_id": null, "psu_known": false, "redirect_preferred": true, "expires": "2026-03-01T00:00:00Z"})
 }
 
-fn assert_redirected(answer: &Answer) {
+fn assert_redirected(answer: &TppAnswer) {
     assert_eq!(answer.status, 303, "{}", text(answer));
     assert_eq!(answer.header("location"), Some("https://tpp.example/back"));
     assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
