@@ -9,7 +9,7 @@ use super::{
     notice::NoticeLimit,
     stream::{ClientStream, Shared, Socket},
 };
-use crate::trust::ClientChain;
+use crate::{in_use::Current, trust::ClientChain};
 use async_trait::async_trait;
 use pingora::{
     apps::ServerApp,
@@ -42,6 +42,9 @@ const READ_BUFFER: usize = 8 * 1024;
 /// the machine has none left.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// How often callers are forgotten who have not called for a while (QUO-12): each new address of theirs takes memory until then.
+const FORGET_EVERY: Duration = Duration::from_secs(10);
+
 /// The public listener. Until it accepts connections the gateway is not ready.
 pub(in crate::gateway) struct PublicListener<A> {
     address: SocketAddr,
@@ -50,6 +53,7 @@ pub(in crate::gateway) struct PublicListener<A> {
     limit: Arc<ConnectionLimit>,
     shared: Arc<Shared>,
     notices: Arc<NoticeLimit>,
+    current: Arc<Current>,
     accepting: Arc<AtomicBool>,
 }
 
@@ -60,6 +64,7 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
         acceptor: TlsAcceptor,
         app: A,
         shared: Shared,
+        current: Arc<Current>,
         accepting: Arc<AtomicBool>,
     ) -> Self {
         let limits = &shared.limits;
@@ -74,6 +79,7 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
             ),
             shared: Arc::new(shared),
             notices: Arc::default(),
+            current,
             accepting,
         }
     }
@@ -128,11 +134,14 @@ impl<A: ServerApp + Send + Sync + 'static> Service for PublicListener<A> {
         let given = shutdown.clone();
         let stopped = shutdown.wait_for(|stop| *stop);
         tokio::pin!(stopped);
+        let forgetting = forget_callers(&self.current);
+        tokio::pin!(forgetting);
         loop {
             tokio::select! {
                 biased;
                 _ = &mut stopped => break,
                 () = self.accept(&bound, &given) => {}
+                () = &mut forgetting => {}
             }
         }
         self.accepting.store(false, Ordering::Release);
@@ -142,6 +151,16 @@ impl<A: ServerApp + Send + Sync + 'static> Service for PublicListener<A> {
 
     fn name(&self) -> &str {
         "gateway"
+    }
+}
+
+/// Keeps the rates from growing with every address that ever called. It never ends.
+async fn forget_callers(current: &Current) {
+    loop {
+        sleep(FORGET_EVERY).await;
+        let rates = Arc::clone(&current.load().snapshot.rates);
+        // A flood leaves millions: no request waits for them.
+        let _ = tokio::task::spawn_blocking(move || rates.tidy()).await;
     }
 }
 

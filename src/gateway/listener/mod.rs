@@ -43,11 +43,11 @@ pub(super) fn public<A: ServerApp + Send + Sync + 'static>(
     telemetry: Arc<Telemetry>,
     accepting: Arc<AtomicBool>,
 ) -> Result<PublicListener<A>, rustls::Error> {
-    let acceptor = tls::acceptor(current, settings.client_auth)?;
+    let acceptor = tls::acceptor(Arc::clone(&current), settings.client_auth)?;
     let limits = settings.limits.clone();
     let shared = Shared { limits, telemetry };
     let address = settings.address;
     Ok(PublicListener::new(
-        address, acceptor, app, shared, accepting,
+        address, acceptor, app, shared, current, accepting,
     ))
 }
