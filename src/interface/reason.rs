@@ -62,10 +62,10 @@ reasons! {
     MalformedRequest = (400, BadRequest, "malformed-request", "The request is not well-formed HTTP, or it is ambiguous."),
     /// HTTP-8
     BodyUnexpected = (400, FormatError, "body-unexpected", "This operation takes no body."),
-    /// The part of HTTP-9 that concerns bodies: one that does not arrive in time.
-    RequestTimeout = (408, BadRequest, "request-timeout", "The body did not arrive in time."),
-    /// The part of HTTP-9 that concerns one header: TPP-Signature-Certificate over 16 KiB.
-    HeadersTooLarge = (431, BadRequest, "headers-too-large", "A header is larger than this gateway accepts."),
+    /// HTTP-9: a head or a body that does not arrive in time.
+    RequestTimeout = (408, BadRequest, "request-timeout", "The request did not arrive in time."),
+    /// HTTP-9: TPP-Signature-Certificate over 16 KiB, a head over 32 KiB or 100 fields.
+    HeadersTooLarge = (431, BadRequest, "headers-too-large", "A header, or the whole head, is larger than this gateway accepts."),
     /// HDR-1, HDR-2, HDR-3, HDR-5, HDR-13, DIG-2
     HeaderMissing = (400, HttpHeaderRequired, "header-missing", "A header that this operation requires is missing."),
     /// HDR-5, HDR-7 to HDR-12, HDR-14, HDR-16, DAT-1
