@@ -40,7 +40,7 @@ fn what_is_the_cores_own_business_ends_at_the_gateway() {
         "Gateway-Sca: session",
         "Gateway-Anything: x",
         "ETag: \"7\"",
-        "X-StateStore: yes",
+        "X-Kept: yes",
         "Content-Language: nb",
         "Content-Type: application/json",
         "Retry-After: 7",

@@ -69,13 +69,12 @@ fn what_is_no_authority() {
             .only(Protocol::Http1);
         let answer = gate.send(&call, Protocol::Http1);
         assert!(gate.upstream().saw_nothing(), "{host}");
-        // What is no URI at all HTTP refuses by itself.
-        if answer.body.is_empty() {
-            assert_eq!(answer.status, 400, "{host}");
+        check_error(host, &answer, 400, "BAD_REQUEST", "malformed-request");
+        // What is no URI at all HTTP refuses by itself, and does not say where.
+        if answer.json()["faults"][0]["header"].is_null() {
             of_http += 1;
             continue;
         }
-        check_error(host, &answer, 400, "BAD_REQUEST", "malformed-request");
         assert_eq!(answer.json()["faults"][0]["header"], "Host", "{host}");
     }
     assert!(of_http < 9, "{of_http}");
