@@ -63,6 +63,7 @@ use self::control::Control;
 use self::journal::Journal;
 use self::operations::{Answer, Asked, error};
 use self::rates::Rates;
+pub(crate) use self::seed::WITH_AGREEMENT;
 
 /// The most that a body may hold, in bytes: HTTP-6, the gateway forwards no more.
 const BODY_LIMIT: usize = 64 * 1024;

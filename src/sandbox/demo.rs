@@ -37,7 +37,8 @@ use self::play::{Stage, play};
 use self::programs::{CoreSettings, Place, Programs, run_batch};
 use self::report::Report;
 use self::scenes::Scene;
-use self::story::{Memory, Step, Visit};
+use self::story::{Memory, Step, Visit, Visitor};
+use crate::core::WITH_AGREEMENT;
 
 /// How often a gateway that should stay up is looked at.
 const LOOK: Duration = Duration::from_millis(200);
@@ -264,7 +265,11 @@ impl Company {
     }
 
     async fn visit(&mut self, visit: &Visit, report: &mut Report<'_>) -> Result<(), DemoFault> {
-        let visited = browser::approve(&self.memory.link, &self.memory.identity).await;
+        let identity = match visit.visitor {
+            Visitor::Psu => &self.memory.identity,
+            Visitor::Representative => WITH_AGREEMENT,
+        };
+        let visited = browser::approve(&self.memory.link, identity).await;
         let redirect = visited.redirect.as_deref();
         let good = redirect.is_some_and(|uri| self.memory.learn_redirect(uri));
         let number = self.tally.count(good);

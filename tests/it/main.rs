@@ -85,6 +85,9 @@ mod soak;
 /// SCA-*: the bank's side of it.
 mod control;
 
+/// SBX-9: every flow, gateway and simulated bank together.
+mod demo;
+
 /// CRT-12, QUO-12: strangers in numbers.
 mod flood;
 

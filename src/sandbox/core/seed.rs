@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 /// A private person who also acts for a corporation, to try the corporate context with.
-pub(super) const WITH_AGREEMENT: &str = "20000000002";
+pub(crate) const WITH_AGREEMENT: &str = "20000000002";
 
 /// Account numbers of the initialisation's customers begin here.
 const FIRST_NUMBER: u64 = 9_710_050_000;

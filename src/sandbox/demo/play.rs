@@ -133,6 +133,7 @@ impl Played {
                     answer.status == status
                         && matches!(self.seen.as_slice(), [one] if self.is_same(one))
                 }
+                Expected::Answered(status) => answer.status == status && self.seen.is_empty(),
                 Expected::Refused(status, reason) => {
                     answer.status == status
                         && answer.text("reason") == Some(reason)

@@ -283,6 +283,7 @@ fn expectation(expected: Expected) -> String {
         Expected::Forwarded(status) => {
             format!("expected: {status}, and the core to see the request once")
         }
+        Expected::Answered(status) => format!("expected: {status}, and the core to see nothing"),
         Expected::Refused(status, reason) => {
             format!("expected: {status}, {reason}, and the core to see nothing")
         }

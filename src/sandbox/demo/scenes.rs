@@ -45,6 +45,8 @@ pub(super) const PAYMENT: &str = concat!(
 pub(super) enum Expected {
     /// The core sees it, once, and answers with this status.
     Forwarded(u16),
+    /// The gateway answers by itself with this status, and the core sees nothing.
+    Answered(u16),
     /// The gateway answers with this status and reason, and the core sees nothing.
     Refused(u16, &'static str),
 }

@@ -3,6 +3,9 @@
 //! Invariant: what one step learns from an answer, and nothing else, the next ones send. A step that learns nothing leaves the next
 //! ones with empty values, which are refused: a failure is never hidden.
 
+// The flows beside account access and single payments.
+mod flows;
+
 use super::play::Answered;
 use super::scenes::{
     CROSS_BORDER, Expected, PAYMENT, REDIRECT_URI, SESSION, SOMEBODY_ELSES, Scene, get, headers,
@@ -25,6 +28,10 @@ pub(super) struct Memory {
     pub(super) link: String,
     /// PSU-ID, from the redirect.
     psu: String,
+    /// PSU-Corporate-ID, likewise; empty in a private context.
+    corporate: String,
+    /// The payments of the basket.
+    payments: [String; 2],
     /// The first account of the list, and its numbers.
     account: String,
     bban: String,
@@ -51,6 +58,17 @@ pub(super) enum Step {
 pub(super) struct Visit {
     /// One line that says what is special about it.
     pub(super) title: &'static str,
+    /// Who comes.
+    pub(super) visitor: Visitor,
+}
+
+/// Who comes to the bank's page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Visitor {
+    /// The PSU of this story.
+    Psu,
+    /// A customer of the bank's who also acts for a corporation.
+    Representative,
 }
 
 /// All of the story, in order.
@@ -76,6 +94,7 @@ pub(super) fn all() -> Vec<Step> {
     steps.extend(without_the_psu());
     steps.extend(one_payment());
     steps.extend(single_sca());
+    steps.extend(flows::all());
     steps
 }
 
@@ -197,7 +216,10 @@ fn called(scene: Scene) -> Step {
 }
 
 fn visited(title: &'static str) -> Step {
-    Step::Visit(Visit { title })
+    Step::Visit(Visit {
+        title,
+        visitor: Visitor::Psu,
+    })
 }
 
 fn with(request: Unsigned, more: &[(&str, &str)]) -> Unsigned {
@@ -227,8 +249,13 @@ fn domestic_payment(memory: &Memory) -> Unsigned {
             ("X-PSU-IDENTITY", &memory.identity),
             ("PSU-Context", "PRIVATE"),
         ]),
-        body: Some(DOMESTIC_PAYMENT.replace(OWN, &memory.bban).into()),
+        body: Some(domestic_body(memory)),
     }
+}
+
+/// A payment from the PSU's first account.
+fn domestic_body(memory: &Memory) -> Vec<u8> {
+    DOMESTIC_PAYMENT.replace(OWN, &memory.bban).into()
 }
 
 /// Where the PSU's own account number comes.
@@ -277,9 +304,14 @@ impl Memory {
                 .find(|(known, _)| *known == name)
                 .map(|(_, value)| value)
         };
+        let agreement = parameter("psu-corporate-id");
+        let context = agreement.map_or("PRIVATE", |_| "CORPORATE");
+        agreement
+            .unwrap_or_default()
+            .clone_into(&mut self.corporate);
         start == REDIRECT_URI
             && parameter("tpp-session-id") == Some(SESSION)
-            && parameter("context") == Some("PRIVATE")
+            && parameter("context") == Some(context)
             && keep(&mut self.psu, parameter("psu-id"))
     }
 }
@@ -319,6 +351,9 @@ mod tests {
         }
         assert!(memory.learn_redirect(&good));
         assert_eq!(memory.psu, "1");
+        let corporate = good.replace("PRIVATE", "CORPORATE&psu-corporate-id=2");
+        assert!(memory.learn_redirect(&corporate));
+        assert_eq!(memory.corporate, "2");
     }
 
     #[test]

@@ -1,0 +1,68 @@
+//! The demo: every flow of the interface through the gateway, before the simulated bank, both programs as they are started by hand.
+
+use crate::harness::Program;
+use std::{
+    fs,
+    net::TcpListener,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+/// A port that nobody listens on.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Plays the demo in a folder, with the example's configuration at free ports, and with an assertion or without one.
+fn play(folder: &Path, is_asserted: bool) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |name: &str| fs::read_to_string(root.join("config").join(name)).unwrap();
+    let [listener, control, core] = [(); 3].map(|()| free_port());
+    let assertion = match is_asserted {
+        true => "assertion:\n  key: ../state/assertion.key\n",
+        false => "assertion:\n",
+    };
+    let config = read("gateway.yaml")
+        .replace("127.0.0.1:8443", &format!("127.0.0.1:{listener}"))
+        .replace("127.0.0.1:8080", &format!("127.0.0.1:{core}"))
+        .replace(
+            "#address: 127.0.0.1:9100",
+            &format!("address: 127.0.0.1:{control}"),
+        )
+        .replace("assertion:\n", assertion);
+    fs::create_dir_all(folder.join("config")).unwrap();
+    fs::write(folder.join("config/gateway.yaml"), config).unwrap();
+    fs::write(
+        folder.join("config/operations.yaml"),
+        read("operations.yaml"),
+    )
+    .unwrap();
+    let mut program = Program(
+        Command::new(env!("CARGO_BIN_EXE_portvakt-sandbox"))
+            .args([
+                "demo",
+                "--once",
+                "--config",
+                "config/gateway.yaml",
+                "--certs",
+                "certs",
+            ])
+            .current_dir(folder)
+            .stdout(fs::File::create(folder.join("out")).unwrap())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap(),
+    );
+    let status = program.0.wait().unwrap();
+    let told = fs::read_to_string(folder.join("out")).unwrap();
+    assert!(status.success(), "{told}");
+}
+
+//= SBX-9 accepted
+#[test]
+fn every_flow_runs_through_the_gateway_and_again_on_the_same_state() {
+    let folder = tempfile::tempdir().unwrap();
+    play(folder.path(), true);
+    play(folder.path(), false);
+}
