@@ -6,9 +6,11 @@
 //! and consented to by their ids, and [`MAX_ID`] for the others.
 
 mod account_ids;
+mod characters;
 
 pub use account_ids::AccountIds;
 
+use characters::is_unreserved;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
@@ -118,11 +120,6 @@ fn check_escape(high: Option<u8>, low: Option<u8>) -> Result<(), &'static str> {
         }
         _ => Ok(()),
     }
-}
-
-/// RFC 3986, section 2.3.
-const fn is_unreserved(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
 #[cfg(test)]

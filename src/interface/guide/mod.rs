@@ -2,29 +2,20 @@
 //!
 //! The guide says more than an answer can, and depends on no request. A reason without a guide does not compile.
 
+// The text of one reason.
+mod entry;
 // One file for each group of reasons.
 mod caller;
 mod request;
 mod service;
+
+pub use entry::Guide;
 
 use super::Reason;
 use caller::{certificate, registration, signing};
 use request::{headers, payload, query, transport};
 use service::{failure, state};
 use std::fmt::Write;
-
-/// The guide to one reason.
-#[derive(Clone, Copy, Debug)]
-pub struct Guide {
-    /// The rules that it stands for.
-    pub rules: &'static str,
-    /// When it is given.
-    pub when: &'static str,
-    /// The remedy.
-    pub remedy: &'static str,
-    /// A request that gets it.
-    pub example: &'static str,
-}
 
 impl Reason {
     /// The reason with this slug.

@@ -1,6 +1,7 @@
 //! The reasons that the state of a PSU or of the service gives: consent, quota, replay, failures.
 
-use super::{Guide, Reason};
+use super::entry::Guide;
+use crate::interface::Reason;
 
 pub(super) const fn state(reason: Reason) -> Guide {
     match reason {

@@ -1,7 +1,7 @@
 //! The answers of operations: the interface's result where it shows one, and every refusal that an operation can get, by
 //! status, with the reasons that have it (ERR-1 to ERR-6).
 
-use super::{Components, path::Path, results};
+use super::{components::Components, links::links, path::Path, results};
 use crate::interface::{
     Code, Reason,
     operations::{AnsweredBy, Body, Operation, Quota, Sca, Takes},
@@ -152,27 +152,6 @@ fn header(name: &str, components: &mut Components<'_>) -> Value {
     let described = json!({ "description": text, "schema": { "type": kind } });
     components.headers.entry(name).or_insert(described);
     json!({ "$ref": format!("#/components/headers/{name}") })
-}
-
-/// §Link and links map.
-pub(super) fn links(components: &mut Components<'_>) -> Value {
-    components.schema("Link", || {
-        json!({
-            "type": "object",
-            "required": ["href", "verbs"],
-            "properties": {
-                "href": { "type": "string", "description": "The address of the linked operation." },
-                "verbs": { "type": "array", "items": { "type": "string", "enum": ["GET", "PUT", "POST", "DELETE"] } },
-            },
-        })
-    });
-    components.schema("Links", || {
-        json!({
-            "type": "object",
-            "description": "Links by their names, such as scaRedirect, self, startAuthorisation and status.",
-            "additionalProperties": reference("Link"),
-        })
-    })
 }
 
 /// ERR-1. An error of the core that is passed on has no reason, and may have less.

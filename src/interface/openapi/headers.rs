@@ -3,7 +3,7 @@
 //! Left out are the headers that OpenAPI says itself (Accept, Content-Type) and HTTP's own of host and body, which every
 //! client sets by itself.
 
-use super::Components;
+use super::components::{Components, Setting};
 use crate::interface::{
     headers::{
         self, ACCEPT, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, HOST, Header, TABLE,
@@ -70,7 +70,7 @@ fn is_described(operation: &Operation, header: &Header) -> bool {
     is_taken && !is_refused && !of_http.iter().any(|known| known.name == header.name)
 }
 
-fn describe(header: &Header, required: bool, setting: &super::Setting<'_>) -> Value {
+fn describe(header: &Header, required: bool, setting: &Setting<'_>) -> Value {
     let (schema, text) = form(header, setting);
     json!({
         "name": header.written,
@@ -91,7 +91,7 @@ fn words(words: &[&str]) -> Value {
 
 /// The form of a header's value, and its purpose. A header without rules of its own may have any value but an empty
 /// one; in content negotiation even that means something (HDR-5).
-fn form(header: &Header, setting: &super::Setting<'_>) -> (Value, &'static str) {
+fn form(header: &Header, setting: &Setting<'_>) -> (Value, &'static str) {
     match header.written {
         "x-accept-fix" => (
             fixes(),
@@ -227,6 +227,6 @@ fn address() -> Value {
 }
 
 /// HDR-12.
-fn identity(setting: &super::Setting<'_>) -> Value {
+fn identity(setting: &Setting<'_>) -> Value {
     text(&format!("^[0-9]{{{}}}$", setting.identity.digits()))
 }

@@ -5,6 +5,9 @@
 //! once. What OpenAPI cannot say (signatures, headers that depend on others) stands in its prose. Deliberately not here:
 //! answers of the core that the interface does not show.
 
+// The parts that operations share.
+mod components;
+
 // One operation: its names, parameters, body and answers.
 mod operation;
 // Where it stands: paths as OpenAPI tells them apart.
@@ -16,30 +19,15 @@ mod query;
 
 // The answers.
 mod answers;
+mod links;
 mod results;
 
-use super::{
-    headers::identity::IdentityForm,
-    operations::{Catalogue, Environment},
-    payload,
-};
+pub use components::Setting;
+
+use super::{operations::Catalogue, payload};
+use components::Components;
 use path::Spellings;
 use serde_json::{Map, Value, json};
-
-/// The facts of a deployment that a description shows, besides its catalogue.
-#[derive(Clone, Copy, Debug)]
-pub struct Setting<'a> {
-    /// The environment that is described.
-    pub environment: Environment,
-    /// `system` of every error body (ERR-1).
-    pub system: &'a str,
-    /// Where TPPs call: host and port, as in `localhost:8443`.
-    pub authority: &'a str,
-    /// How X-PSU-IDENTITY is written (HDR-12).
-    pub identity: IdentityForm,
-    /// The most bytes that a body may have (HTTP-6).
-    pub body_limit: usize,
-}
 
 /// Describes a catalogue.
 pub fn describe(catalogue: &Catalogue, setting: &Setting<'_>) -> Value {
@@ -68,52 +56,6 @@ pub fn describe(catalogue: &Catalogue, setting: &Setting<'_>) -> Value {
         "paths": paths,
         "components": components.into_value(),
     })
-}
-
-/// The parts that operations refer to: each once, and only those that are referred to.
-struct Components<'a> {
-    setting: &'a Setting<'a>,
-    schemas: Map<String, Value>,
-    parameters: Map<String, Value>,
-    headers: Map<String, Value>,
-    responses: Map<String, Value>,
-}
-
-impl<'a> Components<'a> {
-    fn new(setting: &'a Setting<'a>) -> Self {
-        Self {
-            setting,
-            schemas: Map::new(),
-            parameters: Map::new(),
-            headers: Map::new(),
-            responses: Map::new(),
-        }
-    }
-
-    /// A schema, made where nothing has referred to it yet.
-    fn schema(&mut self, name: &str, make: impl FnOnce() -> Value) -> Value {
-        self.schemas.entry(name).or_insert_with(make);
-        payload::describe::reference(name)
-    }
-
-    /// Several schemas that refer to each other.
-    fn schemas(&mut self, schemas: Map<String, Value>) {
-        for (name, schema) in schemas {
-            self.schemas.entry(name).or_insert(schema);
-        }
-    }
-
-    fn into_value(self) -> Value {
-        let Self {
-            mut schemas,
-            parameters,
-            headers,
-            responses,
-            ..
-        } = self;
-        schemas.sort_keys();
-        json!({ "schemas": schemas, "parameters": parameters, "headers": headers, "responses": responses })
-    }
 }
 
 fn info(setting: &Setting<'_>) -> Value {

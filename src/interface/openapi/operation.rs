@@ -1,6 +1,6 @@
 //! One operation: its names, its parameters and body, and its requirements in prose.
 
-use super::{Components, answers, headers, path::Path, query};
+use super::{answers, components::Components, headers, path::Path, query};
 use crate::interface::{
     operations::{
         Agreement, AnsweredBy, Body, Catalogue, Operation, Quota, Required, Role, Sca, Takes,

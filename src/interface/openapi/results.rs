@@ -1,7 +1,7 @@
 //! The answer of an operation that succeeds: the interface shows four of them (§A to §D), and the gateway answers some
 //! by itself (SCA-20).
 
-use super::{Components, answers};
+use super::{components::Components, links::links};
 use crate::interface::{
     operations::{AnsweredBy, Operation, Schema, Transactions},
     payload::describe::{day, reference},
@@ -13,7 +13,7 @@ const MOCK_TRANSACTIONS: &str = "sandbox-transaction-list";
 
 /// The status of an operation that is done, and the schema of its answer.
 pub(super) fn of(operation: &Operation, components: &mut Components<'_>) -> (&'static str, Value) {
-    let links = answers::links(components);
+    let links = links(components);
     if operation.answered_by == AnsweredBy::Gateway {
         let schema =
             json!({ "type": "object", "required": ["_links"], "properties": { "_links": links } });

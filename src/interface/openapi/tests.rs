@@ -1,8 +1,8 @@
 use super::*;
 use crate::interface::{
     Reason,
-    headers::TABLE,
-    operations::{Deprecated, Parameter, ParameterKind, Role, builtin},
+    headers::{TABLE, identity::IdentityForm},
+    operations::{Deprecated, Environment, Parameter, ParameterKind, Role, builtin},
 };
 use http::Method;
 use std::collections::HashSet;

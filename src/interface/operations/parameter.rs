@@ -30,7 +30,7 @@ impl Parameter {
     }
 }
 
-super::named! {
+super::named::named! {
     /// The form of a parameter's values, and their meaning to the rules: an operation has at most one parameter
     /// each of the kinds `date-from`, `date-to`, `offset` and `limit`.
     ParameterKind {

@@ -1,8 +1,6 @@
 //! The ids in the path of an operation (HTTP-10, SCA-12).
 
-use super::{Operation, Quota, Sca, Signs};
-use crate::interface::path::{self, AccountIds, Target};
-use std::borrow::Cow;
+use crate::interface::path;
 
 /// The parameter of a path that holds the name of a payment product, and nothing else (HTTP-3).
 pub(super) const PRODUCT_PARAMETER: &str = "{payment-product}";
@@ -21,7 +19,7 @@ pub enum PathId {
 impl PathId {
     /// The ids in a path. An id after a segment such as `accounts` or `card-accounts` is an account's; so is the first
     /// one where `first_is_account`, whatever the path is.
-    fn all_in(path: &str, first_is_account: bool) -> Vec<Self> {
+    pub(super) fn all_in(path: &str, first_is_account: bool) -> Vec<Self> {
         let mut ids = Vec::new();
         let mut before = "";
         for segment in path::segments(path) {
@@ -44,64 +42,10 @@ pub(super) fn is_parameter(segment: &str) -> bool {
     segment.starts_with('{')
 }
 
-impl Operation {
-    /// The same operation at another path, with the ids of that path (HTTP-11). The first id of an operation that a
-    /// consent or the quota judges is the account.
-    pub fn at(self, path: &str) -> Self {
-        let first_is_account = self.sca == Sca::Consent || self.quota != Quota::None;
-        Self {
-            path: path.to_owned(),
-            path_ids: PathId::all_in(path, first_is_account),
-            ..self
-        }
-    }
-
-    /// The ids in a path that is this operation's, decoded, in their order: HTTP-10 keys by those. The ids of accounts
-    /// are made of `account_ids`, the others of the characters that a path may hold.
-    ///
-    /// # Errors
-    /// The fault of an id, as a sentence for the caller.
-    pub fn ids<'a>(
-        &self,
-        target: &Target<'a>,
-        account_ids: &AccountIds,
-    ) -> Result<Vec<Cow<'a, str>>, &'static str> {
-        let mut ids = Vec::new();
-        if self.path_ids.is_empty() {
-            return Ok(ids);
-        }
-        let segments = path::segments(&self.path).zip(target.segments());
-        let found = segments.filter(|(segment, _)| is_parameter(segment));
-        for ((_, id), kind) in found.zip(&self.path_ids) {
-            let id = path::decode(id);
-            if *kind == PathId::Account && !account_ids.include(&id) {
-                return Err("an account's id has 1 to 128 characters of those that this bank uses");
-            }
-            if id.len() > path::MAX_ID {
-                return Err("an id in the path has more than 256 characters");
-            }
-            ids.push(id);
-        }
-        Ok(ids)
-    }
-
-    /// The part of a request's path that names the payment or the basket that the PSU signs (SCA-12): it ends with the
-    /// first id that is no payment product. None where the operation signs nothing.
-    pub fn resource<'p>(&self, path: &'p str) -> Option<&'p str> {
-        if self.signs == Signs::Nothing {
-            return None;
-        }
-        let is_id = |segment: &str| is_parameter(segment) && segment != PRODUCT_PARAMETER;
-        let id = self.path.split('/').position(is_id)?;
-        let end = path.match_indices('/').nth(id).map(|(end, _)| end);
-        end.map_or(Some(path), |end| path.get(..end))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::operations::{About, Role, builtin};
+    use crate::interface::operations::{About, Operation, Quota, Role, Sca, builtin};
     use http::Method;
 
     #[test]

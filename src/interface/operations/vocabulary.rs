@@ -1,7 +1,6 @@
 //! The terms in which an operation is declared. Those with names are also the words of a catalogue file.
 
-#[cfg(doc)]
-use super::Operation;
+use super::named::named;
 use crate::interface::headers::Header;
 
 /// The environments of the interface (§What the service does). One process serves one (CRT-9).
@@ -94,7 +93,7 @@ named! {
 }
 
 named! {
-    /// The subject of an operation, as a catalogue file declares it. [`Operation::about`] turns it into fields.
+    /// The subject of an operation, as a catalogue file declares it. [`Operation::about`](super::Operation::about) turns it into fields.
     About {
         /// Neither a payment nor a basket.
         Other = "other",

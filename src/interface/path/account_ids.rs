@@ -3,6 +3,8 @@
 //! Four calls a day and a consent are kept by an account's id. An id that a core trims, folds or decodes again would be
 //! another account here and the same one there, so that ids have no characters but those that the bank uses.
 
+use super::characters::is_unreserved;
+
 /// The characters of account ids. Ids are compared decoded, in their letter case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountIds {
@@ -46,7 +48,7 @@ impl AccountIds {
                 return Err(EXPECTED);
             }
             for byte in *first..=*last {
-                if !(super::is_unreserved(byte) || b"!$&'()*+,=:@".contains(&byte)) {
+                if !(is_unreserved(byte) || b"!$&'()*+,=:@".contains(&byte)) {
                     return Err(EXPECTED);
                 }
                 characters |= 1 << byte;

@@ -10,6 +10,7 @@
 //! Deliberately not here: facts that only the core knows, such as the existence of an account or a rate of exchange.
 
 // JSON (PAY-1), and the members that rules read.
+mod document;
 mod json;
 mod value;
 // Valid JSON that is refused: confusable names and text (PAY-14, PAY-17).
@@ -36,6 +37,7 @@ mod reading;
 mod violation;
 
 use super::{Fault, Reason, operations::Schema};
+use document::read;
 use jiff::civil::Date;
 use json::{JsonReader, Malformed, ReadMembers};
 use odd::Oddities;
@@ -89,16 +91,6 @@ fn object<'a, T: ReadMembers<'a>>(
         ObjectMember::Absent => {}
     }
     Ok(odd)
-}
-
-fn read<'a, T>(
-    text: &'a str,
-    value: impl FnOnce(&mut JsonReader<'a>) -> Result<T, Malformed>,
-) -> Result<(T, Oddities), Malformed> {
-    let mut reader = JsonReader::new(text);
-    reader.start()?;
-    let value = value(&mut reader)?;
-    Ok((value, reader.end()?))
 }
 
 /// Lines and columns count from 1, columns in bytes.

@@ -5,9 +5,9 @@
 
 use super::{
     basket::Basket,
+    document::read,
     json::{JsonReader, ReadMembers},
     payment::{Account, Payment},
-    read,
     value::{ObjectMember, TextMember},
 };
 use crate::interface::operations::Schema;

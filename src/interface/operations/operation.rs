@@ -1,0 +1,164 @@
+//! One operation of the interface, as data (HTTP-11).
+
+use super::{
+    parameter::Parameter,
+    path_id::{PRODUCT_PARAMETER, PathId, is_parameter},
+    vocabulary::{
+        Agreement, AnsweredBy, Body, Environments, Quota, Required, Role, Sca, Schema, Signs,
+        Takes, Transactions,
+    },
+};
+use crate::interface::path::{self, AccountIds, Target};
+use http::Method;
+use jiff::civil::Date;
+use std::borrow::Cow;
+
+/// One operation of the interface.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// The stable name: the metric label, the log field, Gateway-Operation.
+    pub name: String,
+    /// The method.
+    pub method: Method,
+    /// The path with its parameters in braces, as in `/v1/accounts/{id}/balances`.
+    pub path: String,
+    /// Where it exists (HTTP-1).
+    pub environments: Environments,
+    /// The PSD2 role that it needs (CRT-5).
+    pub role: Role,
+    /// The headers that it requires, Date, TPP-Signature-Certificate and Signature apart, which all do.
+    pub required: Vec<Required>,
+    /// Which headers reach the core (HDR-3).
+    pub takes: Takes,
+    /// The query parameters that it has (QRY-1); others are forwarded as they are.
+    pub query: Vec<Parameter>,
+    /// The body that it takes (HTTP-8).
+    pub body: Body,
+    /// The schema of a JSON body (PAY-1 to PAY-14).
+    pub schema: Schema,
+    /// Its requirement on the PSU (SCA-8).
+    pub sca: Sca,
+    /// Whether calls without the PSU are limited (QUO-1 to QUO-3).
+    pub quota: Quota,
+    /// The part of an account's transactions that it shows.
+    pub transactions: Transactions,
+    /// Whether a request in a corporate context must name the agreement (HDR-14).
+    pub agreement: Agreement,
+    /// The ids in its path, in their order (HTTP-10).
+    pub path_ids: Vec<PathId>,
+    /// The object that a PSU signs in an SCA that it starts (SCA-12).
+    pub signs: Signs,
+    /// Whether it initiates a payment: only there X-PSU-IDENTITY may stand for PSU-ID (HDR-12).
+    pub initiates: bool,
+    /// Whether its errors carry tppMessages (ERR-1): those of payments and baskets do.
+    pub tpp_messages: bool,
+    /// The group by which it is routed and documented (FWD-3), and by which settings of a deployment select operations.
+    /// No rule of the interface depends on it.
+    pub group: String,
+    /// Who answers it (SCA-20).
+    pub answered_by: AnsweredBy,
+    /// That another operation takes its place (FWD-5). None where it is to stay.
+    pub deprecated: Option<Deprecated>,
+}
+
+/// That an operation is about to go (FWD-5, §Versioning).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deprecated {
+    /// Since when one should not use it any more: the beginning of this day in UTC.
+    pub since: Date,
+    /// From when on it may not be there any more, likewise.
+    pub sunset: Option<Date>,
+    /// The name of the operation that takes its place. Its path has no parameters.
+    pub successor: Option<String>,
+}
+
+impl Operation {
+    /// Whether SCA that it starts is about consent to account information (SCA-18).
+    pub fn asks_consent(&self) -> bool {
+        self.sca == Sca::Consent
+            || self.answered_by == AnsweredBy::Gateway && self.role == Role::AccountInformation
+    }
+
+    /// The same operation at another path, with the ids of that path (HTTP-11). The first id of an operation that a
+    /// consent or the quota judges is the account.
+    pub fn at(self, path: &str) -> Self {
+        let first_is_account = self.sca == Sca::Consent || self.quota != Quota::None;
+        Self {
+            path: path.to_owned(),
+            path_ids: PathId::all_in(path, first_is_account),
+            ..self
+        }
+    }
+
+    /// The ids in a path that is this operation's, decoded, in their order: HTTP-10 keys by those. The ids of accounts
+    /// are made of `account_ids`, the others of the characters that a path may hold.
+    ///
+    /// # Errors
+    /// The fault of an id, as a sentence for the caller.
+    pub fn ids<'a>(
+        &self,
+        target: &Target<'a>,
+        account_ids: &AccountIds,
+    ) -> Result<Vec<Cow<'a, str>>, &'static str> {
+        let mut ids = Vec::new();
+        if self.path_ids.is_empty() {
+            return Ok(ids);
+        }
+        let segments = path::segments(&self.path).zip(target.segments());
+        let found = segments.filter(|(segment, _)| is_parameter(segment));
+        for ((_, id), kind) in found.zip(&self.path_ids) {
+            let id = path::decode(id);
+            if *kind == PathId::Account && !account_ids.include(&id) {
+                return Err("an account's id has 1 to 128 characters of those that this bank uses");
+            }
+            if id.len() > path::MAX_ID {
+                return Err("an id in the path has more than 256 characters");
+            }
+            ids.push(id);
+        }
+        Ok(ids)
+    }
+
+    /// The part of a request's path that names the payment or the basket that the PSU signs (SCA-12): it ends with the
+    /// first id that is no payment product. None where the operation signs nothing.
+    pub fn resource<'p>(&self, path: &'p str) -> Option<&'p str> {
+        if self.signs == Signs::Nothing {
+            return None;
+        }
+        let is_id = |segment: &str| is_parameter(segment) && segment != PRODUCT_PARAMETER;
+        let id = self.path.split('/').position(is_id)?;
+        let end = path.match_indices('/').nth(id).map(|(end, _)| end);
+        end.map_or(Some(path), |end| path.get(..end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::operations::builtin;
+
+    /// HDR-12, HDR-14.
+    #[test]
+    fn what_initiates_payments_and_where_no_agreement_is_named() {
+        let names = |holds: fn(&Operation) -> bool| {
+            let operations = builtin().into_iter();
+            operations
+                .filter(holds)
+                .map(|operation| operation.name)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            names(|operation| operation.initiates),
+            ["cross-border-payment-create", "payment-create"]
+        );
+        assert_eq!(
+            names(|operation| operation.agreement == Agreement::Open),
+            [
+                "user-register",
+                "agreement-list",
+                "consent-create",
+                "bank-offered-consent-create"
+            ]
+        );
+    }
+}
