@@ -2,7 +2,7 @@
 //!
 //! The vocabulary is closed, and docs/sca.md explains each word of it. Invariant: no text repeats a value of the call.
 
-use super::{ControlContext, MAX_BODY};
+use super::context::{ControlContext, MAX_BODY};
 use crate::{interface::Code, sca::TokenFault, state::Unavailable};
 use axum::{
     body::Body,

@@ -6,7 +6,7 @@
 //! name and has no token, and they tell of no TPP and no PSU. Where client certificates are asked for, TLS has seen to
 //! them before anything is read.
 
-use super::{ControlContext, fault::ApiFault};
+use super::{context::ControlContext, fault::ApiFault};
 use crate::config::{Authority, ClientCa, ControlAccess, Host, Secret};
 use axum::{
     extract::{Request, State},

@@ -4,7 +4,7 @@
 //! are under way. A file that was imported in part is imported again whole: times only move forward. No line is
 //! repeated, since each names a PSU.
 
-use super::{fault::ApiFault, members::Members, psu::PsuRecord};
+use super::{context::MAX_BODY, fault::ApiFault, members::Members, psu::PsuRecord};
 use crate::{
     clock::{Clock, Stopwatch},
     interface::path::AccountIds,
@@ -18,7 +18,7 @@ use std::{
 use tokio::task::JoinSet;
 
 /// The most bytes of a line, as of a body.
-const MAX_LINE: usize = super::MAX_BODY;
+const MAX_LINE: usize = MAX_BODY;
 
 /// Lines under way at once: the store writes what waits for it in one commit.
 const UNDER_WAY: usize = 2_048;

@@ -5,6 +5,9 @@
 //! error; what is answered as done is durable. docs/sca.md is its manual. Deliberately not here: what a completed SCA
 //! permits, which is admission's, and the bank's SCA page itself.
 
+// The parts of the gateway that answers come from.
+mod context;
+
 // Reading a JSON object member by member, every fault at once; answering with one.
 mod fault;
 mod members;
@@ -25,16 +28,10 @@ mod places;
 // PSUs of before, from a file: the same records as /psu/bind.
 pub mod import;
 
+pub use context::{ControlContext, Reload};
 pub use doors::{Bound, StopSignal};
-pub use reload::Reload;
 
-use crate::{
-    clock::Clock,
-    in_use::{Current, InUse},
-    signing::AssertionSigner,
-    state::StateStore,
-    telemetry::Telemetry,
-};
+use crate::in_use::InUse;
 use axum::{
     Extension, Router,
     body::{Body, HttpBody},
@@ -44,52 +41,17 @@ use axum::{
     response::Response,
     routing::{get, post},
 };
+use context::{Call, MAX_BODY};
 use fault::ApiFault;
 use members::Members;
 use serde_json::Value;
-use std::{
-    sync::{Arc, atomic::AtomicBool},
-    time::Duration,
-};
-
-/// The most bytes of a body: a consent for a thousand accounts has some 40 KiB.
-const MAX_BODY: usize = 64 * 1024;
+use std::{sync::Arc, time::Duration};
 
 /// How long a body may take to arrive.
 const BODY_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long an answer may take. The store answers in milliseconds, or is unavailable.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-
-/// The parts of the gateway that the listener answers from.
-#[derive(Debug)]
-pub struct ControlContext {
-    /// ERR-1's `system`.
-    pub system: String,
-    /// What signs the core's assertions, where there are any: its public keys are shown here (FWD-1).
-    pub asserter: Option<Arc<AssertionSigner>>,
-    /// Where state is kept.
-    pub kept: Arc<StateStore>,
-    /// The gateway's time.
-    pub clock: Clock,
-    /// What is measured.
-    pub telemetry: Arc<Telemetry>,
-    /// The configuration in use.
-    pub current: Arc<Current>,
-    /// Reads the configuration anew; none where it did not come from a file.
-    pub reload: Option<Arc<dyn Reload>>,
-    /// The pause between two looks at the configuration's files; none where nobody looks.
-    pub watch: Option<Duration>,
-    /// Whether the public listener accepts connections.
-    pub accepting: Arc<AtomicBool>,
-}
-
-/// A request under way: the gateway, and the configuration that was in use when the request arrived.
-#[derive(Clone, Copy)]
-struct Call<'a> {
-    context: &'a ControlContext,
-    in_use: &'a InUse,
-}
 
 /// The listener, before it listens.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! PSUs: what is known of one, bringing one in, taking a consent or a session back (SCA-13, SCA-19, SCA-21).
 
 use super::{
-    Call,
+    context::Call,
     fault::ApiFault,
     members::{self, Members},
 };

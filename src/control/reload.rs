@@ -1,28 +1,17 @@
 //! What asks for a reload: `POST /reload`, SIGHUP, and files that changed (CRT-8).
 
-use super::{ControlContext, fault::ApiFault};
+use super::{
+    context::{ControlContext, Reload},
+    fault::ApiFault,
+};
 use serde_json::{Value, json};
 use std::{
-    fmt, fs,
+    fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 use tokio::signal::unix;
-
-/// Takes a changed configuration into use, whole or not at all.
-pub trait Reload: fmt::Debug + Send + Sync {
-    /// Reads it anew. It takes some milliseconds, and reads files.
-    ///
-    /// Gives the keys whose change needs a restart.
-    ///
-    /// # Errors
-    /// Every fault, each with its place; then everything is as it was.
-    fn reload(&self) -> Result<Vec<&'static str>, Vec<String>>;
-
-    /// The files and folders that the configuration in use was read from.
-    fn files(&self) -> Vec<PathBuf>;
-}
 
 /// `POST /reload`.
 pub(super) async fn asked(context: &ControlContext) -> Result<Value, ApiFault> {

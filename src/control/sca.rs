@@ -4,7 +4,7 @@
 //! gets the same answer and moves no time, another report is refused and changes nothing.
 
 use super::{
-    Call,
+    context::Call,
     fault::ApiFault,
     members::{self, Members},
 };

@@ -1,7 +1,7 @@
 //! The status of the gateway (/livez, /readyz, /metrics) and the documents that it publishes: /openapi.json, and the keys by which
 //! its assertions are checked.
 
-use super::{ControlContext, doors::StopSignal, fault};
+use super::{context::ControlContext, doors::StopSignal, fault};
 use crate::in_use::InUse;
 use axum::{
     Extension,

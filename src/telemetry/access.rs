@@ -2,7 +2,7 @@
 //!
 //! A line contains no path, no query, no body, and no header value except X-Request-ID, so no personal data.
 
-use super::Finished;
+use super::facts::Finished;
 use crate::{
     admission::{Check, Outcome, Stage, Verdict},
     clock::{Stopwatch, Timestamp},

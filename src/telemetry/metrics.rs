@@ -3,7 +3,7 @@
 //! Labels are closed sets: operations of the catalogue, outcomes, reasons, fixes, and a bounded number of authenticated TPPs.
 //! No other value of a request becomes a label.
 
-use super::{Finished, per_tpp::PerTpp};
+use super::{facts::Finished, per_tpp::PerTpp};
 use crate::{
     admission::{Outcome, Record},
     interface::{

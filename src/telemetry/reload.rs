@@ -1,6 +1,6 @@
 //! Metrics of reloads: their results, the age of the current configuration, and the ends of validity of its certificates.
 
-use super::{ConfigurationFacts, revocation::quoted};
+use super::{facts::ConfigurationFacts, revocation::quoted};
 use std::{
     fmt::Write,
     sync::atomic::{AtomicU64, Ordering},
