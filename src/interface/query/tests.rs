@@ -21,6 +21,7 @@ fn found(query: &str, operation: &Operation, psu_present: bool) -> Vec<String> {
     }
 }
 
+#[allow(clippy::too_many_lines, reason = "a table is as long as its cases")]
 #[test]
 #[allow(clippy::too_many_lines, reason = "a table is as long as its cases")]
 fn values() {
