@@ -106,6 +106,9 @@ mod threats;
 /// Links, and the names in ARCHITECTURE.md.
 mod pages;
 
+/// Layers, circles, pingora, sizes.
+mod architecture;
+
 /// What a request may allocate.
 mod allocations;
 

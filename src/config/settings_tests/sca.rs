@@ -2,7 +2,6 @@
 
 use super::*;
 
-#[allow(clippy::too_many_lines, reason = "a table is as long as its cases")]
 #[test]
 #[allow(clippy::too_many_lines, reason = "a table is as long as its cases")]
 fn pages_keys_and_days_of_sca() {

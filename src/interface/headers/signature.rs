@@ -256,7 +256,6 @@ mod tests {
         assert_eq!(parse(last).unwrap().issuer, br#"CN=x, O="Bank, a.s.""#);
     }
 
-    #[allow(clippy::too_many_lines, reason = "a table is as long as its cases")]
     #[test]
     #[allow(clippy::too_many_lines, reason = "a table is as long as its cases")]
     fn faults() {

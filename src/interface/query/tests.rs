@@ -21,7 +21,6 @@ fn found(query: &str, operation: &Operation, psu_present: bool) -> Vec<String> {
     }
 }
 
-#[allow(clippy::too_many_lines, reason = "a table is as long as its cases")]
 #[test]
 #[allow(clippy::too_many_lines, reason = "a table is as long as its cases")]
 fn values() {

@@ -1,0 +1,301 @@
+//! The structure of the source: the order of the layers, files that import each other, the folder that knows pingora, and the
+//! length of files.
+//!
+//! Each rule is tried on planted files too, so that it is known to fail where one line breaks it. The length of functions is clippy's
+//! lint `too_many_lines` (clippy.toml). Deliberately not here: what tests import.
+
+mod imports;
+mod lexer;
+
+use imports::{Files, files_that_name, imports};
+use lexer::lines_without_tests;
+use std::{collections::BTreeSet, fs, path::Path};
+
+/// The folders and files of `src`, lowest first: each imports only those before it.
+const LAYERS: [&str; 16] = [
+    "clock",
+    "private_file",
+    "development_pki",
+    "interface",
+    "trust",
+    "state",
+    "sca",
+    "signing",
+    "admission",
+    "config",
+    "telemetry",
+    "in_use",
+    "control",
+    "gateway",
+    "tools",
+    "cli",
+];
+
+/// The most lines of a file, without its tests.
+const MAX_LINES: usize = 400;
+
+/// Files that are longer, and still to be split.
+const LONG: [&str; 1] = ["admission/mod.rs"];
+
+/// The pairs of files that still import each other, one in a line. It may only become shorter.
+const CIRCLES: &str = "tests/it/architecture/circles.txt";
+
+#[test]
+fn a_layer_imports_only_those_below_it() {
+    assert_eq!(against_the_layers(&sources()), [""; 0]);
+}
+
+#[test]
+fn only_gateway_knows_pingora() {
+    assert_eq!(pingora_outside_gateway(&sources()), [""; 0]);
+}
+
+#[test]
+fn no_two_files_import_each_other() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(CIRCLES);
+    let listed = fs::read_to_string(&path).unwrap();
+    let listed: BTreeSet<_> = listed.lines().map(str::to_owned).collect();
+    let found = circles(&sources());
+    let new: Vec<_> = found.difference(&listed).collect();
+    assert!(new.is_empty(), "these files import each other: {new:#?}");
+    if std::env::var_os("PORTVAKT_BLESS").is_some() {
+        let lines: String = found.iter().map(|pair| format!("{pair}\n")).collect();
+        fs::write(&path, lines).unwrap();
+        return;
+    }
+    let gone: Vec<_> = listed.difference(&found).collect();
+    assert!(gone.is_empty(), "strike them from {CIRCLES}: {gone:#?}");
+}
+
+#[test]
+fn files_are_short() {
+    let long = long_files(&sources());
+    let new: Vec<_> = long
+        .iter()
+        .filter(|file| !LONG.contains(&file.as_str()))
+        .collect();
+    assert!(new.is_empty(), "longer than {MAX_LINES} lines: {new:?}");
+    let gone: Vec<_> = LONG.iter().filter(|file| !long.contains(**file)).collect();
+    assert!(gone.is_empty(), "strike them from LONG: {gone:?}");
+}
+
+/// Imports of a layer from one above it, and files of no layer.
+fn against_the_layers(files: &Files) -> Vec<String> {
+    let layer = |file: &str| {
+        let name = file.split('/').next().unwrap().trim_end_matches(".rs");
+        LAYERS.iter().position(|layer| *layer == name)
+    };
+    let imports = imports(files);
+    let wrong = imports
+        .iter()
+        .filter(|(from, to)| from != "lib.rs" && layer(from) < layer(to));
+    let wrong = wrong.map(|(from, to)| format!("{from} imports {to}"));
+    // The sandbox and main.rs are programs of their own, beside the library.
+    let known = |file: &&String| {
+        ["lib.rs", "main.rs"].contains(&file.as_str()) || file.starts_with("sandbox/")
+    };
+    let of_none = files
+        .keys()
+        .filter(|file| layer(file).is_none() && !known(file));
+    wrong
+        .chain(of_none.map(|file| format!("{file} is in no layer")))
+        .collect()
+}
+
+fn pingora_outside_gateway(files: &Files) -> Vec<String> {
+    let mut found = files_that_name(files, "pingora");
+    found.retain(|file| !file.starts_with("gateway/"));
+    found
+}
+
+/// The pairs of files that import each other, as `a.rs b.rs`.
+fn circles(files: &Files) -> BTreeSet<String> {
+    let imports = imports(files);
+    let mutual = imports
+        .iter()
+        .filter(|(from, to)| from < to && imports.contains(&(to.clone(), from.clone())));
+    mutual.map(|(from, to)| format!("{from} {to}")).collect()
+}
+
+fn long_files(files: &Files) -> BTreeSet<String> {
+    let is_test = |file: &str| {
+        let mut parts = file.trim_end_matches(".rs").split('/');
+        parts.any(|part| part == "tests" || part.ends_with("_tests"))
+    };
+    let long = files
+        .iter()
+        .filter(|(file, text)| !is_test(file) && lines_without_tests(text) > MAX_LINES);
+    long.map(|(file, _)| file.clone()).collect()
+}
+
+/// Everything below `src`.
+fn sources() -> Files {
+    let mut files = Files::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    collect(&root, &root, &mut files);
+    files
+}
+
+fn collect(root: &Path, folder: &Path, files: &mut Files) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(root, &path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap();
+            files.insert(name.to_owned(), fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+/// A small crate in which every rule holds, with a line behind one of its files.
+fn planted(file: &str, line: &str) -> Files {
+    let planted = [
+        ("lib.rs", "mod interface; mod trust; mod gateway;"),
+        (
+            "interface/mod.rs",
+            "mod code; pub use code::Code; // use crate::trust::Chain;",
+        ),
+        (
+            "interface/code.rs",
+            "pub struct Code; const TEXT: &str = \"use pingora::Error;\";",
+        ),
+        ("trust/mod.rs", "mod chain; mod name; pub use chain::Chain;"),
+        (
+            "trust/chain.rs",
+            "use super::name; use crate::interface::Code; pub(crate) struct Chain;",
+        ),
+        (
+            "trust/name.rs",
+            "pub fn read<'a>(text: &'a str) { let quote = '\"'; }",
+        ),
+        (
+            "gateway/mod.rs",
+            "mod gate; use crate::trust::{self, Chain as TheChain};",
+        ),
+        ("gateway/gate.rs", "use pingora::{Error, Result};"),
+    ];
+    let mut files: Files = planted
+        .map(|(name, text)| (name.to_owned(), format!("{text}\n")))
+        .into();
+    files.get_mut(file).unwrap().push_str(line);
+    files
+}
+
+#[test]
+fn a_planted_crate_breaks_no_rule() {
+    let files = planted("lib.rs", "");
+    assert_eq!(against_the_layers(&files), [""; 0]);
+    assert_eq!(pingora_outside_gateway(&files), [""; 0]);
+    assert_eq!(circles(&files), BTreeSet::new());
+    assert_eq!(long_files(&files), BTreeSet::new());
+}
+
+#[test]
+fn one_line_breaks_the_layers() {
+    let table = [
+        (
+            "interface/code.rs",
+            "use crate::trust::Chain;",
+            "trust/chain.rs",
+        ),
+        (
+            "interface/mod.rs",
+            "pub use crate::gateway::{gate::{self, Gate}};",
+            "gateway/gate.rs",
+        ),
+        (
+            "trust/name.rs",
+            "fn f() { crate::gateway::gate::open(); }",
+            "gateway/gate.rs",
+        ),
+        (
+            "trust/name.rs",
+            "use super::super::gateway;",
+            "gateway/mod.rs",
+        ),
+        (
+            "trust/mod.rs",
+            "#[cfg(not(test))] use crate::gateway::X;",
+            "gateway/mod.rs",
+        ),
+    ];
+    for (file, line, to) in table {
+        let expected = format!("{file} imports {to}");
+        let found = against_the_layers(&planted(file, line));
+        assert!(found.contains(&expected), "{line}: {found:?}");
+    }
+    let tests = "#[cfg(test)]\nmod tests {\n    use crate::gateway::X;\n}\n";
+    assert_eq!(against_the_layers(&planted("trust/mod.rs", tests)), [""; 0]);
+    let mut files = planted("lib.rs", "mod other;");
+    files.insert("other.rs".into(), String::new());
+    assert_eq!(against_the_layers(&files), ["other.rs is in no layer"]);
+}
+
+#[test]
+fn one_line_breaks_the_rule_of_pingora() {
+    for line in [
+        "use pingora::Result;",
+        "use pingora::{server::ShutdownWatch, Error};",
+        "fn f() -> Result<(), Box<pingora::Error>> { Ok(()) }",
+        "use ::pingora as proxy;",
+    ] {
+        let found = pingora_outside_gateway(&planted("trust/chain.rs", line));
+        assert_eq!(found, ["trust/chain.rs"], "{line}");
+    }
+    for line in [
+        "// use pingora::Error;",
+        "/* pingora::x */",
+        "#[cfg(test)]\nuse pingora::Error;",
+    ] {
+        let found = pingora_outside_gateway(&planted("trust/chain.rs", line));
+        assert_eq!(found, [""; 0], "{line}");
+    }
+}
+
+#[test]
+fn one_line_makes_a_circle() {
+    let pairs = |file: &str, line: &str| {
+        circles(&planted(file, line))
+            .into_iter()
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        pairs("trust/name.rs", "use super::chain::Chain;"),
+        ["trust/chain.rs trust/name.rs"]
+    );
+    // A name that is only handed on leads to the file that defines it.
+    assert_eq!(
+        pairs("trust/name.rs", "use super::Chain;"),
+        ["trust/chain.rs trust/name.rs"]
+    );
+    assert_eq!(
+        pairs("trust/name.rs", "use crate::trust::Chain as C;"),
+        ["trust/chain.rs trust/name.rs"]
+    );
+    assert_eq!(
+        pairs("trust/chain.rs", "use super::Own;"),
+        ["trust/chain.rs trust/mod.rs"],
+        "a folder's file that uses one of its own files, and is used by that"
+    );
+    assert_eq!(pairs("trust/name.rs", "pub(super) fn f() {}"), [""; 0]);
+    assert_eq!(
+        pairs("trust/name.rs", "fn f() -> impl Sized + use<'_> {}"),
+        [""; 0]
+    );
+}
+
+#[test]
+fn one_line_makes_a_file_too_long() {
+    let lines = |count: usize| "// x\n".repeat(count);
+    let full = planted("trust/name.rs", &lines(MAX_LINES - 1));
+    assert_eq!(long_files(&full), BTreeSet::new());
+    let tests = format!(
+        "#[cfg(test)]\nmod tests {{\n{}}}\n",
+        "    // x\n".repeat(50)
+    );
+    let with_tests = planted("trust/name.rs", &(lines(MAX_LINES - 1) + &tests));
+    assert_eq!(long_files(&with_tests), BTreeSet::new());
+    let over = planted("trust/name.rs", &(lines(MAX_LINES) + &tests));
+    assert_eq!(long_files(&over), ["trust/name.rs".to_owned()].into());
+}
