@@ -23,6 +23,8 @@ impl Items {
         let (mut types, mut functions) = (BTreeSet::new(), BTreeSet::new());
         for file in files(&root().join("src"), "rs") {
             for line in fs::read_to_string(file).unwrap().lines() {
+                // `pub(in crate::gateway)` is two words.
+                let line = line.replacen("pub(in ", "pub(", 1);
                 let mut words = line.split_whitespace().skip_while(|word| {
                     matches!(*word, "const" | "async") || word.starts_with("pub")
                 });
