@@ -1,8 +1,9 @@
-//! Which certificates are kept ready, and what keeps them (CRT-12).
+//! The cache of judged certificates (CRT-12).
 //!
-//! Invariants: a certificate is kept only once a signature by it has verified, because certificates are public and each has as many
-//! spellings as a stranger likes; it is kept by the SHA-256 of its own DER, whatever stood around it and came with it; and what is kept
-//! is weighed. A known certificate needs no pool: its chain was found. Deliberately not here: how a certificate is judged.
+//! Invariants: the cache keeps a certificate only after a signature by it has verified, because certificates are public and anybody can
+//! encode one in any number of header values; the key is the SHA-256 of the certificate's DER, without surrounding text and pool; each
+//! cache is bounded in bytes. A cached certificate needs no pool, because its chain is already built. Deliberately not here: the rules by
+//! which a certificate is judged.
 
 use super::{Certificate, CertificateFault, Trust, decode::PresentedCertificates, judgement};
 use crate::clock::Timestamp;
@@ -17,30 +18,30 @@ use std::{
     time::Duration,
 };
 
-/// How many bytes of TPP certificates are kept ready, twice: by their digests, and by the spellings that they were shown in. It is
-/// some 2 000 of them; a country has a few hundred TPPs.
+/// The capacity, in bytes, of each of the two caches of certificates: by digest and by header value. That is about 2 000 certificates; a
+/// country has a few hundred TPPs.
 const CERTIFICATES_KEPT: u64 = 32 * 1024 * 1024;
 
-/// What a certificate takes in memory beside its bytes: its key, its chain's validity, where its revocation is published.
+/// The memory of a certificate beside its encoded bytes, in bytes: key, validity of the chain, revocation sources.
 const CERTIFICATE_TAKES: usize = 8 * 1024;
 
-/// How many bytes of refusals are remembered: some 8 000 of them.
+/// The capacity of the cache of refusals, in bytes: about 8 000 refusals.
 const REFUSALS_KEPT: u64 = 4 * 1024 * 1024;
 
-/// What a refusal takes in memory, its place in the cache included.
+/// The memory of a cached refusal, in bytes, with the overhead of the cache.
 const REFUSAL_TAKES: u32 = 512;
 
-/// How long a refusal is remembered: what only failed for want of memory is judged again soon.
+/// The lifetime of a cached refusal. It is short, so that a refusal caused by lack of memory is judged again soon.
 const REFUSALS_LAST: Duration = Duration::from_secs(60);
 
-/// The SHA-256 of a certificate's DER; of one and its pool, that of the digests of all.
+/// The SHA-256 of a certificate's DER; for a certificate with its pool, the SHA-256 of all their digests.
 pub(super) type Digest = [u8; 32];
 
-/// What a request shows, as it is looked up.
+/// The cache keys of the certificates in a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Digests {
     leaf: Digest,
-    /// Whether a chain is found can depend on the pool.
+    /// For refusals that depend on the pool.
     with_pool: Digest,
 }
 
@@ -68,15 +69,15 @@ fn sha256(parts: &[&[u8]]) -> Digest {
     out
 }
 
-/// Verdicts that are remembered, by digests.
+/// Cached verdicts on certificates.
 #[derive(Clone, Debug)]
 pub(super) struct CertificateCache {
-    /// Those by which a signature has verified.
+    /// Certificates by which a signature has verified, by the digest of their DER.
     proven: Cache<Digest, Arc<Certificate>>,
-    /// The same by the header's values that showed them when they signed: comparing costs less than decoding.
+    /// The same certificates by the header value that carried them: a lookup costs less than decoding.
     spellings: Cache<Arc<[u8]>, Arc<Certificate>>,
-    /// Refusals that no time can change. What was found once it had chained to an anchor rests on the certificate alone; why it does not
-    /// chain, on its pool too: a stranger's pool must not be held against a TPP.
+    /// Refusals that do not depend on the time. A fault found after the chain was built depends on the certificate alone; a fault of the
+    /// chain depends on the pool too, so another caller's pool must not cause the refusal of a TPP's certificate.
     refused: Cache<Digest, CertificateFault>,
 }
 
@@ -101,7 +102,7 @@ impl CertificateCache {
         }
     }
 
-    /// The certificate that a TPP has signed by while it showed it so, valid at a moment.
+    /// The certificate cached under this header value, if its chain is valid at `now`.
     pub(super) fn spelled(&self, presented: &[u8], now: Timestamp) -> Option<Arc<Certificate>> {
         let certificate = self.spellings.get(presented)?;
         certificate
@@ -110,8 +111,8 @@ impl CertificateCache {
             .then_some(certificate)
     }
 
-    /// What is known of a certificate at a moment: one that is kept, or why it is refused. Nothing is known of one whose kept chain is
-    /// not valid any more while it is so itself: another way to an anchor may hold.
+    /// The cached certificate, the cached refusal, or the keys of a certificate that is not cached. A certificate that is valid itself but
+    /// whose cached chain has expired counts as not cached: another certification path may be valid.
     pub(super) fn find(
         &self,
         shown: &PresentedCertificates,
@@ -152,22 +153,22 @@ impl CertificateCache {
 }
 
 fn weight(certificate: &Certificate, spelling: &[u8]) -> u32 {
-    // The spelling that showed it, and what was made of it.
+    // The header value and the parsed fields: about four times the header value.
     let bytes = certificate.presented().len().saturating_mul(4);
     let bytes = bytes.saturating_add(spelling.len());
     u32::try_from(bytes.saturating_add(CERTIFICATE_TAKES)).unwrap_or(u32::MAX)
 }
 
-/// What a request's certificate is to the gateway before its signature is looked at.
+/// The result of a lookup of a request's certificate, before its signature is verified.
 #[derive(Debug)]
 pub enum CertificateLookup {
-    /// One that is kept: a signature by it has verified before, which says nothing of this request.
+    /// A cached certificate: a signature by it has verified in an earlier request. That proves nothing about this request.
     Cached(IdentifiedCertificate),
-    /// Any other: it costs a chain.
+    /// A certificate that is not cached: its chain must be built.
     Unproven(CandidateCertificate),
 }
 
-/// A certificate that could be a TPP's, as far as it was cheap to see.
+/// A certificate that passed the checks that need no chain.
 #[derive(Debug)]
 pub struct CandidateCertificate {
     pub(super) presented: Arc<[u8]>,
@@ -177,7 +178,7 @@ pub struct CandidateCertificate {
 }
 
 impl CandidateCertificate {
-    /// Judges what needs no chain.
+    /// Applies the checks that need no chain.
     pub(super) fn read(
         presented: &[u8],
         certificates: PresentedCertificates,
@@ -196,7 +197,7 @@ impl CandidateCertificate {
         })
     }
 
-    /// Judges the rest: the chain to an anchor, and what the certificate says.
+    /// Builds the chain to an anchor and applies the checks of the certificate's content.
     ///
     /// # Errors
     /// The first fault, in the order of the rules.
@@ -214,7 +215,7 @@ impl CandidateCertificate {
         })
     }
 
-    /// Judges one by which a signature has verified before, and keeps it where it holds.
+    /// Judges a certificate by which a signature has verified before, and caches the certificate if it is accepted.
     pub(super) fn rejudge(self, trust: &Trust, now: Timestamp) {
         let digest = self.digests.leaf;
         if let Ok(IdentifiedCertificate { certificate, .. }) = self.chain(trust, now) {
@@ -223,7 +224,7 @@ impl CandidateCertificate {
     }
 }
 
-/// The certificate that a request shows, chained to an anchor. That the caller holds its key only a signature shows.
+/// The certificate in a request, chained to an anchor. Only [`Self::verify`] proves that the caller holds its private key.
 #[derive(Clone, Debug)]
 pub struct IdentifiedCertificate {
     certificate: Arc<Certificate>,
@@ -265,24 +266,24 @@ impl IdentifiedCertificate {
         }
     }
 
-    /// The certificate.
+    /// The judged certificate.
     pub const fn certificate(&self) -> &Arc<Certificate> {
         &self.certificate
     }
 
-    /// The proof that whoever signed this message holds the certificate's key; `None` where the signature does not verify (SIG-9).
+    /// Verifies a signature of `message`; `None` if the signature is not by the certificate's key (SIG-9).
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> Option<VerifiedSignature> {
         let verified = self.certificate.key().verify_sig(message, signature);
         verified.is_ok().then(|| VerifiedSignature(self.clone()))
     }
 }
 
-/// A signature by a certificate has verified. Only [`IdentifiedCertificate::verify`] makes one.
+/// The proof that a signature by a certificate has verified. Only [`IdentifiedCertificate::verify`] makes one.
 #[derive(Debug)]
 pub struct VerifiedSignature(IdentifiedCertificate);
 
 impl VerifiedSignature {
-    /// Keeps the certificate ready, for the connection and for all.
+    /// Caches the certificate, for the connection and for all connections.
     pub(super) fn keep(&self, cache: &CertificateCache, slot: Option<&CertificateSlot>) {
         let IdentifiedCertificate {
             certificate,
@@ -311,16 +312,16 @@ impl VerifiedSignature {
     }
 }
 
-/// The last certificate by which a request of a connection was signed. A TPP shows the same one again and again: comparing it byte by
-/// byte costs a tenth of looking it up.
+/// The certificate of the last request on a connection whose signature verified. A TPP repeats its certificate in each request, and
+/// comparing the header value costs a tenth of a cache lookup.
 #[derive(Debug, Default)]
 pub struct CertificateSlot(Mutex<Option<SlotEntry>>);
 
-/// What a slot holds: 16 KiB of its own at most, since a header is no longer.
+/// The content of a [`CertificateSlot`]. It has at most 16 KiB of its own, the longest header value.
 #[derive(Debug)]
 struct SlotEntry {
     certificate: Arc<Certificate>,
-    /// The header's value; shared with the certificate where it is the one that showed it first.
+    /// The header value; shared with the certificate if both are the same value.
     spelling: Arc<[u8]>,
 }
 
@@ -337,12 +338,12 @@ impl CertificateSlot {
     }
 }
 
-/// The certificates of TPPs whose signature verified: what telemetry reads.
+/// The cached certificates of TPPs, each of which has signed a request; telemetry reads their expiry.
 #[derive(Clone, Debug)]
 pub struct VerifiedCertificates(pub(super) CertificateCache);
 
 impl VerifiedCertificates {
-    /// Those that end first, with when they do: so many at most, and each serial number of a TPP once.
+    /// At most `most` certificates with their notAfter, the earliest first; each serial number of a TPP once.
     pub fn first_to_end(&self, most: usize) -> Vec<(Timestamp, Arc<Certificate>)> {
         let ends = self.0.all().filter_map(|certificate| {
             let end = certificate.validity().first()?.not_after;

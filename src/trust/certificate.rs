@@ -1,8 +1,8 @@
-//! What a certificate says: the TPP's identity, its roles and its key.
+//! The content of a judged certificate: the TPP's identity, its roles and its key.
 //!
-//! A [`Certificate`] holds facts that do not change while the anchors stand: it was read, its key is strong enough,
-//! it chains to an anchor, it is of an accepted type and carries a PSD2 identity. It is not a permission: validity and
-//! role are judged on every request.
+//! A [`Certificate`] holds facts that do not change while the anchors stay the same: the key is strong enough, the chain leads to an
+//! anchor, the type is accepted and the subject is a PSD2 identity. A `Certificate` is not a permission: admission judges validity and
+//! roles at every request.
 
 use super::{
     CandidateCertificate, CertificateFault, Trust, chain,
@@ -20,33 +20,33 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// The longest spelling of an issuer that is remembered, in bytes. Real ones have under 300.
+/// The longest issuer text of a keyId that is cached, in bytes. Real issuers have under 300.
 const MAX_SPELLING: usize = 1024;
 
 /// A certificate that chains to an anchor and identifies a TPP (CRT-1 to CRT-4).
 #[derive(Debug)]
 pub struct Certificate {
-    /// The header's value that showed it first.
+    /// The header value that first carried the certificate.
     presented: Arc<[u8]>,
-    /// The Trust that judged it.
+    /// The generation of the Trust that judged the certificate.
     generation: u64,
     tpp_id: String,
     tpp_name: String,
     roles: Roles,
     nca_id: String,
-    /// What a tolerant policy let pass.
+    /// The faults that a tolerant policy accepted.
     tolerated: Tolerances,
     /// Big-endian, without leading zeros.
     serial: Vec<u8>,
     issuer: Name,
     key: ParsedPublicKey,
-    /// Of every member of the chain.
+    /// The validity of every member of the chain.
     validity: Vec<Validity>,
-    /// Where its revocation, and that of those above it, is known from; `None` where it is not checked.
+    /// The revocation sources of the chain; `None` if revocation is not checked.
     sources: Option<ChainSources>,
-    /// The first spelling of keyId's issuer that named this one: the next time, comparing bytes is enough.
+    /// The first issuer text of a verified keyId that matched: an equal text needs no comparison of names.
     spelling: OnceLock<Box<[u8]>>,
-    /// What the core is told of it (FWD-1), once that was written.
+    /// The header values that tell the core about the certificate (FWD-1), written once.
     told: OnceLock<[HeaderValue; 3]>,
 }
 
@@ -88,7 +88,7 @@ impl Certificate {
         let psd2 = judgement::psd2_by(&statements, &mut tolerance)?;
         let issuer = judgement::issuer(&certificate)?;
         let tpp_id = judgement::tpp_id(&certificate)?;
-        // Only now: an address in a certificate is nothing before it chains to an anchor (CRT-11).
+        // Only now: addresses in a certificate count only after the chain is verified (CRT-11).
         let sources = trust.sources(&trust.anchors, &members, now)?;
         Ok(Self {
             generation: trust.generation,
@@ -108,7 +108,7 @@ impl Certificate {
         })
     }
 
-    /// What `write` makes of it, which is the same for each of its requests.
+    /// The result of `write`, cached, because it is the same for each request with this certificate.
     ///
     /// # Errors
     /// Those of `write`.
@@ -128,7 +128,7 @@ impl Certificate {
         &self.tpp_id
     }
 
-    /// The TPP's name: the organization, or where there is none the common name.
+    /// The TPP's name: the organizationName, or the commonName if there is none.
     pub fn tpp_name(&self) -> &str {
         &self.tpp_name
     }
@@ -143,7 +143,7 @@ impl Certificate {
         &self.nca_id
     }
 
-    /// The faults that a tolerant policy let pass (CRT-9: none in production).
+    /// The faults that a tolerant policy accepted (CRT-9: none in production).
     pub const fn tolerated(&self) -> Tolerances {
         self.tolerated
     }
@@ -163,7 +163,7 @@ impl Certificate {
         &self.key
     }
 
-    /// When it and each member of its chain is valid, its own first.
+    /// The validity of each member of the chain, the certificate's own first.
     pub fn validity(&self) -> &[Validity] {
         &self.validity
     }
@@ -176,7 +176,7 @@ impl Certificate {
         judgement::validity(&self.validity, now)
     }
 
-    /// Where its revocation is known from.
+    /// The revocation sources of the chain; `None` if revocation is not checked.
     pub(crate) const fn sources(&self) -> Option<&ChainSources> {
         self.sources.as_ref()
     }
@@ -201,20 +201,20 @@ impl Certificate {
         self.issuer.compare(spelling)
     }
 
-    /// Remembers how the TPP spells the issuer. To be called once its signature has verified: a stranger's spelling would stay, and
-    /// that of the TPP be compared each time.
+    /// Caches the issuer text of a keyId. Call this only after the signature has verified: the first text is kept, and another caller's
+    /// text would displace the TPP's.
     pub(crate) fn remember_issuer(&self, spelling: &[u8]) {
         if self.spelling.get().is_none() && spelling.len() <= MAX_SPELLING {
             let _ = self.spelling.set(spelling.into());
         }
     }
 
-    /// The header's value that showed it first.
+    /// The header value that first carried the certificate.
     pub(super) fn presented(&self) -> &[u8] {
         &self.presented
     }
 
-    /// This spelling of it, without a copy where it is the one that showed it first.
+    /// This header value, shared with the certificate if it is the first one.
     pub(super) fn spelling(&self, presented: &[u8]) -> Arc<[u8]> {
         if *self.presented == *presented {
             Arc::clone(&self.presented)
@@ -223,7 +223,7 @@ impl Certificate {
         }
     }
 
-    /// Whether this Trust judged it.
+    /// Whether the Trust of this generation judged the certificate.
     pub(super) const fn is_of(&self, generation: u64) -> bool {
         self.generation == generation
     }
@@ -243,7 +243,7 @@ impl Roles {
         (6, "PSP_PA"),
     ];
 
-    /// These and the role with this number; other numbers mean nothing to this interface.
+    /// Adds the role with this number; other numbers have no meaning in this interface.
     pub fn with(self, number: u8) -> Self {
         if Self::NAMES.iter().any(|(known, _)| *known == number) {
             Self(self.0 | 1 << number)

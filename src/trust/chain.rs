@@ -1,8 +1,8 @@
-//! Chains to a trust anchor (CRT-2, CRT-10), built and verified by OpenSSL: it knows all of RFC 5280, directoryName
-//! constraints too.
+//! Certification paths to a trust anchor (CRT-2, CRT-10), built and verified by OpenSSL, which implements RFC 5280 with directoryName
+//! constraints.
 //!
-//! OpenSSL decides signatures, constraints, key usage and unknown critical extensions. Validity is left to us: a
-//! chain is remembered, and each of its members is judged at the time of every request.
+//! OpenSSL checks signatures, constraints, key usage and unknown critical extensions. This module does not check validity periods: a
+//! chain is cached, and each request judges the validity of every member.
 
 use super::{CertificateFault, Validity, search::Search};
 use crate::clock::Timestamp;
@@ -25,19 +25,19 @@ use std::{
 /// The security level at which RSA and DSA keys under 2048 bits, MD5 and SHA-1 fail (CRT-10; SSL_CTX_set_security_level).
 pub(super) const SECURITY_LEVEL: i32 = 2;
 
-/// Longer chains than this are not built; eIDAS chains have two to four members.
+/// The maximum depth of a chain; eIDAS chains have two to four members.
 const MAX_DEPTH: i32 = 8;
 
-/// The trust anchors of an environment (CRT-9) and the intermediates that it knows.
+/// The trust anchors of an environment (CRT-9) and its configured intermediates.
 pub struct Anchors {
-    /// All of them.
+    /// OpenSSL's store of all anchors.
     store: X509Store,
     anchors: Vec<X509>,
     intermediates: Vec<X509>,
     first_end: Option<Timestamp>,
-    /// Those that are valid at the moment that was asked for last.
+    /// The anchors that were valid at the last time asked for.
     valid: Mutex<Option<Arc<ValidAnchors>>>,
-    /// All of them by subject (DER), where several have the same: a CA's certificates with different keys, most often.
+    /// Anchors and intermediates that share a subject (DER) with another: usually certificates of one CA with different keys.
     namesakes: HashMap<Vec<u8>, Vec<X509>>,
 }
 
@@ -51,10 +51,10 @@ impl std::fmt::Debug for Anchors {
 }
 
 impl Anchors {
-    /// Anchors, which are trusted, and intermediates, which are not: they only help to find the way.
+    /// `anchors` are trusted; `intermediates` are not, and only help to build a path.
     ///
     /// # Errors
-    /// What OpenSSL says.
+    /// A failure of OpenSSL.
     pub fn new(anchors: Vec<X509>, intermediates: Vec<X509>) -> Result<Self, ErrorStack> {
         let namesakes = namesakes(anchors.iter().chain(&intermediates))?;
         let ends = anchors.iter().filter_map(|anchor| validity_of(anchor).ok());
@@ -70,9 +70,9 @@ impl Anchors {
         })
     }
 
-    /// The certificates of a CA's other keys, each with those above it: those of its name, valid now, that lead to an anchor of the same name as that of
-    /// its own chain. A CA that has changed its key signs its lists with either (RFC 5280, 6.3.3 f); a CA elsewhere that only happens
-    /// to have the same name is another one.
+    /// The certification paths of a CA's other keys. A certificate counts as the same CA's if it has the same subject, is valid now and
+    /// leads to an anchor of the same name as the CA's own chain; a CA of the same name under another anchor is a different CA. A CA
+    /// that has changed its key may sign its CRLs with either key (RFC 5280, 6.3.3 f).
     pub(super) fn other_keys(
         &self,
         issuer: &X509Ref,
@@ -99,17 +99,17 @@ impl Anchors {
             .collect()
     }
 
-    /// When the first of the anchors ends; `None` where there is none.
+    /// The earliest notAfter of the anchors; `None` if there are no anchors.
     pub const fn first_end(&self) -> Option<Timestamp> {
         self.first_end
     }
 
-    /// Chains a certificate (DER) to an anchor, with the help of an untrusted pool, and gives the validity of every
-    /// member, the certificate's own first.
+    /// Builds the chain of a certificate (DER) to an anchor, with the help of an untrusted pool. Returns the validity of every
+    /// member, the end-entity certificate's first.
     ///
     /// # Errors
     /// [`CertificateFault::Malformed`] or [`CertificateFault::Untrusted`]. Validity is not judged here, but an anchor
-    /// or intermediate that is not valid at `now` is used only where no other will do.
+    /// or intermediate that is not valid at `now` is used only if there is no path without it.
     pub fn chain(
         &self,
         leaf: &[u8],
@@ -119,7 +119,7 @@ impl Anchors {
         validity(&self.members(leaf, pool, now)?)
     }
 
-    /// The same, and gives the members: the certificate itself first, the anchor last.
+    /// The same as [`Self::chain`], but returns the members: the end-entity certificate first, the anchor last.
     pub(super) fn members(
         &self,
         leaf: &[u8],
@@ -130,7 +130,7 @@ impl Anchors {
         path.fault.map_or(Ok(path.members), Err)
     }
 
-    /// The same, with the members, and as far as it can be built where it leads to no anchor.
+    /// The same as [`Self::members`], but returns a partial path with its fault if the path does not lead to an anchor.
     pub(crate) fn path(
         &self,
         leaf: &[u8],
@@ -147,7 +147,7 @@ impl Anchors {
         let all: Vec<&X509> = pool.iter().chain(&self.intermediates).collect();
         let is_valid = |certificate: &&X509| is_valid(certificate, now);
         let valid: Vec<&X509> = all.iter().copied().filter(is_valid).collect();
-        // OpenSSL takes the first issuer that fits by its name, however it ends: those that are not valid are no choice.
+        // OpenSSL follows the first issuer with a matching name, even to a dead end: so issuers that are not valid are left out.
         let anchors = self.valid(now).map_err(failed)?;
         let path = verify(&anchors.store, &leaf, &valid)?;
         if path.fault.is_none() {
@@ -156,14 +156,14 @@ impl Anchors {
         if let Some(other) = Search::new(&anchors.anchors, &valid).find(&leaf)? {
             return Ok(other);
         }
-        // Where every one is valid, another look would find the same.
+        // If all certificates are valid, a second search would find the same path.
         if anchors.anchors.len() == self.anchors.len() && valid.len() == all.len() {
             return Ok(path);
         }
         verify(&self.store, &leaf, &all)
     }
 
-    /// The anchors that are valid at a moment. They are kept as long as they are the same: a list has hundreds.
+    /// The anchors that are valid at `now`. The store is rebuilt only when this set changes, because a trusted list has hundreds of anchors.
     fn valid(&self, now: Timestamp) -> Result<Arc<ValidAnchors>, ErrorStack> {
         let mut kept = self.valid.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(valid) = kept.as_ref().filter(|valid| valid.during.contains(now)) {
@@ -175,9 +175,9 @@ impl Anchors {
     }
 }
 
-/// The anchors that are valid at a moment.
+/// The anchors that are valid during a period.
 struct ValidAnchors {
-    /// While they are the same.
+    /// The period in which the set does not change.
     during: Validity,
     store: X509Store,
     anchors: Vec<X509>,
@@ -214,7 +214,7 @@ impl ValidAnchors {
     }
 }
 
-/// A store of anchors, and how chains to them are verified.
+/// An OpenSSL store of anchors, with the parameters of chain verification.
 pub(super) fn store_of(anchors: &[X509]) -> Result<X509Store, ErrorStack> {
     let mut parameters = X509VerifyParam::new()?;
     // A trusted list names the CA that issues, not its root: an anchor need not be self-signed.
@@ -275,7 +275,7 @@ fn has_key_of(one: &X509Ref, other: &X509Ref) -> bool {
     keys.is_ok_and(|(one, other)| one.public_eq(&other))
 }
 
-/// Those of which several have the same subject, by it (DER).
+/// The certificates that share a subject (DER) with another, by subject.
 fn namesakes<'a>(
     all: impl Iterator<Item = &'a X509>,
 ) -> Result<HashMap<Vec<u8>, Vec<X509>>, ErrorStack> {
@@ -288,22 +288,22 @@ fn namesakes<'a>(
     Ok(named)
 }
 
-/// A certificate, and those above it as far as they were found.
+/// A certification path (RFC 5280, 6.1), complete or partial.
 pub(crate) struct CertificationPath {
-    /// The certificate itself first.
+    /// The end-entity certificate first.
     pub(crate) members: Vec<X509>,
-    /// Why it leads to no anchor, or not by the rules.
+    /// The reason why the path is not valid or does not lead to an anchor.
     pub(crate) fault: Option<CertificateFault>,
 }
 
 impl CertificationPath {
-    /// When each member is valid.
+    /// The validity of each member.
     pub(crate) fn validity(&self) -> Result<Vec<Validity>, CertificateFault> {
         validity(&self.members)
     }
 }
 
-/// When each member of a chain is valid.
+/// The validity of each member of a chain.
 pub(super) fn validity(members: &[X509]) -> Result<Vec<Validity>, CertificateFault> {
     members
         .iter()
@@ -319,13 +319,13 @@ fn validity_of(certificate: &X509Ref) -> Result<Validity, ErrorStack> {
     })
 }
 
-/// When a certificate (DER) ends; `None` where OpenSSL cannot read it.
+/// The notAfter of a certificate (DER); `None` if OpenSSL cannot read the certificate.
 pub(crate) fn end_of(der: &[u8]) -> Option<Timestamp> {
     let certificate = X509::from_der(der).ok()?;
     Some(validity_of(&certificate).ok()?.not_after)
 }
 
-/// A time before 1970 is the epoch: nothing is judged that far back.
+/// Converts a time; a time before 1970 becomes the epoch.
 fn timestamp(time: &Asn1TimeRef) -> Result<Timestamp, ErrorStack> {
     let since = Asn1Time::from_unix(0)?.diff(time)?;
     let seconds = i64::from(since.days)

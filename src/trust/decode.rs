@@ -23,12 +23,12 @@ pub(crate) const END: &[u8] = b"-----END CERTIFICATE-----";
 const BEGIN_IN_FORM: &[u8] = b"-----BEGIN+CERTIFICATE-----";
 const END_IN_FORM: &[u8] = b"-----END+CERTIFICATE-----";
 
-/// What the header holds.
+/// The certificates in the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PresentedCertificates {
     /// The TPP's certificate, DER.
     pub leaf: Vec<u8>,
-    /// Certificates that came with it, DER: nobody vouches for them.
+    /// The other certificates of a PEM text, DER. They are untrusted.
     pub pool: Vec<Vec<u8>>,
 }
 
@@ -107,7 +107,7 @@ fn decode_pem(text: &[u8]) -> Result<PresentedCertificates, CertificateFault> {
     })
 }
 
-/// What stands before a mark, and what follows it.
+/// The text before a mark and the text after it.
 pub(crate) fn split<'a>(text: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let (before, from) = text.split_at_checked(memmem::find(text, mark)?)?;
     Some((before, from.strip_prefix(mark)?))

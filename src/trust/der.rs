@@ -1,7 +1,7 @@
-//! The little DER that names and QcStatements need: one element at a time, and object identifiers.
+//! A reader of DER (X.690) for names and QcStatements: one element at a time, and object identifiers.
 //!
-//! Invariant: an element is taken whole or not at all, nothing is allocated by a length that a stranger wrote, and nothing recurses.
-//! Not here: indefinite lengths, tags above 30 and lengths that are not minimal. They are not DER, or nothing here needs them.
+//! Invariants: an element is read whole or not at all; no length in the input causes an allocation; no function recurses.
+//! Deliberately not here: indefinite lengths and lengths that are not minimal, which are not DER, and tags above 30, which are not used.
 
 /// The universal tags that names are made of (X.690).
 pub(super) mod tag {
@@ -18,7 +18,7 @@ pub(super) mod tag {
     pub(in super::super) const SET: u8 = 0x31;
 }
 
-/// One element: its tag, what it holds, and its bytes with tag and length.
+/// One element: its tag, its content, and its whole encoding.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Element<'a> {
     pub(super) tag: u8,
@@ -27,7 +27,7 @@ pub(super) struct Element<'a> {
 }
 
 impl<'a> Element<'a> {
-    /// Takes one element off the front of `input`; `None`, and `input` as it was, if none stands there.
+    /// Takes one element off the front of `input`; `None`, with `input` unchanged, if `input` does not start with an element.
     pub(super) fn take(input: &mut &'a [u8]) -> Option<Element<'a>> {
         let (&tag, after_tag) = input.split_first()?;
         if tag & 0x1f == 0x1f {

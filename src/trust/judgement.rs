@@ -1,8 +1,8 @@
-//! Single judgements of a certificate that was read: one rule each, without an order of their own.
+//! The rules for a parsed certificate: one function each, in no order of their own.
 //!
 //! The request path calls them in the order of the rules and stops at the first fault
-//! ([`Certificate::judge`](super::Certificate)); `portvakt cert` calls every one of them. So the two cannot differ
-//! about a rule. What OpenSSL judges (the chain) is not here.
+//! ([`Certificate::judge`](super::Certificate)); `portvakt cert` calls every one of them. So both apply
+//! the same rules. Deliberately not here: the chain, which OpenSSL verifies.
 
 use super::{
     CertificateFault, Validity,
@@ -28,7 +28,7 @@ const EXPONENTS: RangeInclusive<u64> = 65_537..=1 << 32;
 /// organizationIdentifier.
 pub(crate) const ORGANIZATION_IDENTIFIER: Oid<'static> = oid!(2.5.4.97);
 
-/// CRT-1. What follows the certificate comes with it: [`ends`] judges that.
+/// CRT-1. Also returns the bytes after the certificate, which [`ends`] judges.
 pub(crate) fn read(der: &[u8]) -> Result<(X509Certificate<'_>, &[u8]), CertificateFault> {
     let (rest, certificate) = X509Certificate::from_der(der)
         .map_err(|_| CertificateFault::Malformed("it is not a DER certificate"))?;
@@ -55,7 +55,7 @@ pub(crate) fn algorithms_agree(certificate: &X509Certificate<'_>) -> Result<(), 
     }
 }
 
-/// SIG-5. Size and exponent are looked at before any arithmetic: a key can be made that costs a thousand verifications.
+/// SIG-5. Size and exponent are checked before any arithmetic: a crafted key can make one verification cost as much as a thousand.
 pub(crate) fn signing_key(
     certificate: &X509Certificate<'_>,
 ) -> Result<ParsedPublicKey, CertificateFault> {
@@ -84,7 +84,7 @@ pub(crate) fn is_no_ca(certificate: &X509Certificate<'_>) -> Result<(), Certific
     }
 }
 
-/// CRT-2, at a moment: of the first member of a chain that is not valid.
+/// CRT-2, at `now`. The fault is that of the first member of the chain that is not valid.
 pub(crate) fn validity(members: &[Validity], now: Timestamp) -> Result<(), CertificateFault> {
     match members.iter().find(|validity| !validity.contains(now)) {
         Some(validity) if now < validity.not_before => {
@@ -95,7 +95,7 @@ pub(crate) fn validity(members: &[Validity], now: Timestamp) -> Result<(), Certi
     }
 }
 
-/// CRT-3, CRT-4: the QcStatements are there and can be read.
+/// CRT-3, CRT-4: the extension qcStatements is present and well-formed.
 pub(crate) fn statements(
     certificate: &X509Certificate<'_>,
 ) -> Result<QcStatements, CertificateFault> {
@@ -105,7 +105,7 @@ pub(crate) fn statements(
     )
 }
 
-/// The same, with the faults that a policy lets pass.
+/// The same, but accepts the faults that a policy tolerates.
 pub(crate) fn statements_by(
     certificate: &X509Certificate<'_>,
     tolerance: &mut Tolerance,
@@ -155,7 +155,7 @@ pub(crate) const fn web(statements: &QcStatements) -> Result<(), CertificateFaul
     }
 }
 
-/// CRT-3: the key may sign.
+/// CRT-3: the key usage allows signatures.
 pub(crate) fn key_usage(certificate: &X509Certificate<'_>) -> Result<(), CertificateFault> {
     let usage = certificate
         .key_usage()
@@ -179,7 +179,7 @@ pub(crate) fn psd2(statements: &QcStatements) -> Result<&Psd2Statement, Certific
         .ok_or(CertificateFault::NotPsd2("it has no PSD2 statement"))
 }
 
-/// CRT-4: the PSD2 statement, whole, or with the faults that a policy lets pass.
+/// CRT-4: the PSD2 statement, complete, or with the faults that a policy tolerates.
 pub(crate) fn psd2_by(
     statements: &QcStatements,
     tolerance: &mut Tolerance,
@@ -190,7 +190,7 @@ pub(crate) fn psd2_by(
     Ok(psd2.clone())
 }
 
-/// CRT-4: it names a role.
+/// CRT-4: the PSD2 statement has a role.
 pub(crate) const fn roles(psd2: &Psd2Statement) -> Result<(), CertificateFault> {
     if psd2.roles.is_empty() {
         Err(CertificateFault::NotPsd2("its PSD2 statement has no role"))
@@ -199,7 +199,7 @@ pub(crate) const fn roles(psd2: &Psd2Statement) -> Result<(), CertificateFault> 
     }
 }
 
-/// CRT-4: it names its authority as ETSI TS 119 495 has it, `<country>-<NCA>`.
+/// CRT-4: the NCA id has the form of ETSI TS 119 495, `<country>-<NCA>`.
 pub(crate) fn authority(psd2: &Psd2Statement) -> Result<(), CertificateFault> {
     match psd2.nca_id.split_once('-') {
         Some((country, nca)) if is_authority(country, nca) => Ok(()),
@@ -215,7 +215,7 @@ pub(crate) fn issuer(certificate: &X509Certificate<'_>) -> Result<Name, Certific
         .map_err(|_| CertificateFault::Malformed("its issuer name cannot be read"))
 }
 
-/// CRT-4: exactly one `PSD<country>-<NCA>-<id>`. Of two nobody could say which one the CA has checked.
+/// CRT-4: exactly one `PSD<country>-<NCA>-<id>`. With two it would be unknown which of them the CA has checked.
 pub(crate) fn tpp_id(certificate: &X509Certificate<'_>) -> Result<String, CertificateFault> {
     let mut attributes = certificate.subject().iter_by_oid(&ORGANIZATION_IDENTIFIER);
     let missing = CertificateFault::NotPsd2("its subject has no organizationIdentifier");
@@ -256,7 +256,7 @@ fn is_psd2_identifier(identifier: &str) -> bool {
         && id.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
-/// A country of two letters and an authority of two to eight. `EU` is no country of ISO 3166-1, and no authority is the Union's.
+/// A country of two letters and an authority of two to eight letters. `EU` is not a country of ISO 3166-1.
 fn is_authority(country: &str, nca: &str) -> bool {
     let letters = |text: &str| text.bytes().all(|byte| byte.is_ascii_uppercase());
     country.len() == 2
@@ -266,7 +266,7 @@ fn is_authority(country: &str, nca: &str) -> bool {
         && letters(nca)
 }
 
-/// The organization, or where there is none the common name.
+/// The organizationName, or the commonName if there is none.
 pub(crate) fn tpp_name(certificate: &X509Certificate<'_>) -> String {
     let subject = certificate.subject();
     let name = subject

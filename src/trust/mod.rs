@@ -1,11 +1,11 @@
-//! Certificate to TPP: from the bytes of TPP-Signature-Certificate to what is known of the one who sent it.
+//! Certificates of TPPs: from the bytes of TPP-Signature-Certificate to an identified, chained certificate.
 //!
-//! Only facts are cached here: what the certificate says and to which anchor it chains. Whether it is valid now and
-//! whether its roles suffice is judged on every request, in admission (CRT-12).
+//! The cache holds only facts that do not change: the certificate's content and its chain. Admission judges validity and roles at every
+//! request (CRT-12).
 
 // From a header's bytes to DER (CRT-1).
 pub mod decode;
-// The little DER that is read by hand.
+// A reader of DER elements.
 mod der;
 
 // Distinguished names, compared as names (SIG-4).
@@ -13,30 +13,30 @@ pub mod name;
 // QcStatements and the PSD2 statement (CRT-3, CRT-4).
 pub mod qc;
 
-// What a sandbox lets pass in test certificates.
+// Faults of test certificates that a sandbox tolerates.
 pub mod tolerance;
 
 // Chains to a trust anchor (CRT-2, CRT-10).
 pub mod chain;
-// Which of several issuers of the same name leads to an anchor (CRT-2).
+// Certification paths over several issuers of the same name (CRT-2).
 mod search;
 
 // Whether a member of a chain is revoked (CRT-6, CRT-11).
 pub mod revocation;
 
-// Who is registered, for what and where (CRT-7).
+// The registers of TPPs (CRT-7).
 pub mod register;
 
-// One rule each, over a certificate that was read.
+// The rules for a parsed certificate, one function each.
 pub(crate) mod judgement;
 
-// Which certificates are kept ready, and what keeps them (CRT-12).
+// The cache of judged certificates (CRT-12).
 mod cache;
 
-// What a certificate says.
+// The content of a judged certificate.
 pub mod certificate;
 
-// The certificate of the TLS connection (TLS-3).
+// The client certificate of a TLS connection (TLS-3).
 pub mod qwac;
 
 pub use cache::{
@@ -60,7 +60,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-/// Why a certificate does not identify a TPP. The texts are the operator's; what the caller reads is the reason's.
+/// The reason why a certificate does not identify a TPP. The texts are for the operator; the caller gets the text of [`Self::reason`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateFault {
     /// CRT-1, CRT-10: it cannot be read.
@@ -87,7 +87,7 @@ pub enum CertificateFault {
 }
 
 impl CertificateFault {
-    /// The reason that a caller is given for it.
+    /// The refusal reason for the caller.
     pub const fn reason(&self) -> Reason {
         match self {
             Self::Malformed(_) => Reason::CertificateMalformed,
@@ -104,17 +104,17 @@ impl CertificateFault {
 /// The longest TPP-Signature-Certificate, in bytes (HTTP-9). A chain of four certificates takes half of it.
 pub const MAX_PRESENTED: usize = 16 * 1024;
 
-/// Everything by which certificates are judged, and the certificates that chained to it.
+/// The anchors and settings by which certificates are judged, and the cache of judged certificates.
 #[derive(Debug)]
 pub struct Trust {
     anchors: Anchors,
-    /// Those of QWACs, where they are others (TLS-3).
+    /// The anchors of QWACs, if they have their own (TLS-3).
     client_anchors: Option<Anchors>,
     policy: CertificatePolicy,
     types: CertificateTypes,
     revocation: Option<Arc<Revocation>>,
     cache: CertificateCache,
-    /// Tells certificates that were judged by these anchors from those of a Trust before a reload (CRT-12).
+    /// Distinguishes the certificates that this Trust judged from those of the Trust before a reload (CRT-12).
     generation: u64,
 }
 
@@ -133,37 +133,37 @@ impl Trust {
         }
     }
 
-    /// The same trust, in certificates that are read by another policy.
+    /// Sets the policy by which certificates are read.
     pub fn with_policy(mut self, policy: CertificatePolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// The same trust, where requests are signed by certificates of these types only (CRT-3).
+    /// Sets the types of certificate that may sign requests (CRT-3).
     pub fn with_types(mut self, types: CertificateTypes) -> Self {
         self.types = types;
         self
     }
 
-    /// The same trust, where the certificates of TLS connections chain to these anchors; `None` for the same ones (TLS-3).
+    /// Sets the anchors of QWACs; `None` for the anchors of seals (TLS-3).
     pub fn with_client_anchors(mut self, anchors: Option<Anchors>) -> Self {
         self.client_anchors = anchors;
         self
     }
 
-    /// The same trust, in certificates whose revocation is checked (CRT-6), or not. What sources said before a reload stays known
-    /// where the new trust is given the old [`Revocation`].
+    /// Sets the revocation check (CRT-6); `None` switches it off. The answers of sources survive a reload if the new trust gets the old
+    /// [`Revocation`].
     pub fn with_revocation(mut self, revocation: Option<Arc<Revocation>>) -> Self {
         self.revocation = revocation;
         self
     }
 
-    /// What tells whether certificates are revoked; `None` where that is not checked.
+    /// The revocation check; `None` if it is switched off.
     pub const fn revocation(&self) -> Option<&Arc<Revocation>> {
         self.revocation.as_ref()
     }
 
-    /// When the first anchor of each set ends: those of seals (`anchor`) and, where they are others, of QWACs (`client_anchor`).
+    /// The earliest notAfter of each set of anchors: of seals (`anchor`) and, if they have their own, of QWACs (`client_anchor`).
     pub fn ends(&self) -> impl Iterator<Item = (&'static str, Timestamp)> {
         let clients = self.client_anchors.as_ref().and_then(Anchors::first_end);
         let sets = [
@@ -174,18 +174,18 @@ impl Trust {
             .filter_map(|(name, end)| end.map(|end| (name, end)))
     }
 
-    /// The certificates of TPPs whose signature verified, now and later.
+    /// A live view of the cached certificates whose signatures verified.
     pub fn seen(&self) -> VerifiedCertificates {
         VerifiedCertificates(self.cache.clone())
     }
 
-    /// The anchors, and none of what was remembered by them.
+    /// The anchors, without the cache.
     pub fn into_anchors(self) -> Anchors {
         self.anchors
     }
 
-    /// What is known of the certificate in a header's value (CRT-1, CRT-12). A slot is compared first, then spellings that TPPs have
-    /// used are looked up, then the certificate's own bytes; all that is left costs a chain, which is the caller's to allow.
+    /// Looks up the certificate in a header value (CRT-1, CRT-12): in the connection's slot, then by the header value, then by the
+    /// certificate's DER. A certificate that is found nowhere needs a chain; the caller decides whether to build one.
     ///
     /// # Errors
     /// The first fault, in the order of the rules.
@@ -222,7 +222,7 @@ impl Trust {
         }
     }
 
-    /// The certificate in a header's value, chained to an anchor and valid at `now` (CRT-1 to CRT-4, CRT-10), whatever that costs.
+    /// The certificate in a header value, chained to an anchor and valid at `now` (CRT-1 to CRT-4, CRT-10). Builds a chain if necessary.
     ///
     /// # Errors
     /// The first fault, in the order of the rules.
@@ -238,13 +238,13 @@ impl Trust {
         }
     }
 
-    /// Keeps the certificate by which a signature verified, for the connection and for all.
+    /// Caches the certificate by which a signature verified, for the connection and for all connections.
     pub fn keep(&self, verified: &VerifiedSignature, slot: Option<&CertificateSlot>) {
         verified.keep(&self.cache, slot);
     }
 
-    /// Keeps the certificates that another trust has kept, as far as they hold by this one at `now`: each is judged anew (CRT-12), so
-    /// that a TPP that is known stays so over a reload.
+    /// Judges each certificate in the cache of another Trust by this one (CRT-12), and caches those that are accepted at `now`. So a
+    /// reload does not make known TPPs unknown.
     pub fn keep_those_of(&self, other: &Self, now: Timestamp) {
         for certificate in other.cache.all() {
             let found = self.find(certificate.presented(), None, now);
@@ -262,7 +262,7 @@ impl Trust {
         shown.judge(self, now)
     }
 
-    /// Where the revocation of a chain's members is known from; `None` where it is not checked.
+    /// The revocation sources of the members of a chain; `None` if revocation is not checked.
     fn sources(
         &self,
         anchors: &Anchors,

@@ -1,7 +1,6 @@
 //! QcStatements (RFC 3739, ETSI EN 319 412-5) and the PSD2 statement in them (ETSI TS 119 495): CRT-3 and CRT-4.
 //!
-//! Read strictly: a certificate that is nearly right is refused, unless a tolerant policy names the very fault. The extension is
-//! a few dozen bytes of DER, read one element at a time.
+//! The reader is strict: any fault is an error, unless a tolerant policy accepts exactly this fault.
 
 use super::{
     CertificateFault, CertificatePolicy, Roles,
@@ -21,7 +20,7 @@ const PSD2: &[u8] = &[4, 0, 0x81, 0x98, 0x27, 2];
 /// 0.4.0.19495.1, to which one more number makes a role.
 const ROLE: &[u8] = &[4, 0, 0x81, 0x98, 0x27, 1];
 
-/// The types of certificate that may sign requests (CRT-3): by default both. The QWAC of a TLS connection is another matter (TLS-3).
+/// The types of certificate that may sign requests (CRT-3): by default both. TLS-3 has the rules for the QWAC of a TLS connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CertificateTypes {
     /// Those for electronic seals, QcType eseal.
@@ -39,10 +38,10 @@ impl Default for CertificateTypes {
     }
 }
 
-/// What the statements say.
+/// The content of the extension qcStatements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QcStatements {
-    /// Is QcCompliance there?
+    /// QcCompliance is present.
     pub qualified: bool,
     /// QcType names eseal.
     pub eseal: bool,
@@ -55,7 +54,7 @@ pub struct QcStatements {
 /// The PSD2 statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Psd2Statement {
-    /// The roles by their object identifiers; the names beside them do not count.
+    /// The roles, by object identifier; the role names are ignored.
     pub roles: Roles,
     /// The name of the competent authority.
     pub nca_name: String,
@@ -67,12 +66,12 @@ impl QcStatements {
     /// Reads the value of the extension.
     ///
     /// # Errors
-    /// [`CertificateFault::NotPsd2`] where it is not the DER that the standards describe.
+    /// [`CertificateFault::NotPsd2`] if the value does not have the form of the standards.
     pub fn parse(extension: &[u8]) -> Result<Self, CertificateFault> {
         Self::parse_by(extension, &mut Tolerance::of(CertificatePolicy::Strict))
     }
 
-    /// The same, with the faults that a policy lets pass.
+    /// The same, but accepts the faults that a policy tolerates.
     pub(crate) fn parse_by(
         extension: &[u8],
         tolerance: &mut Tolerance,
@@ -94,7 +93,7 @@ fn read(extension: &[u8], tolerance: &mut Tolerance) -> Option<QcStatements> {
         let mut statement = take(&mut statements, tag::SEQUENCE)?;
         match take(&mut statement, tag::OBJECT_IDENTIFIER)? {
             QC_COMPLIANCE => found.qualified = true,
-            // A statement that stands twice says two things: other readers may take the one that this one does not.
+            // Two statements of one kind are ambiguous: another reader may use the other one.
             QC_TYPE if typed => return None,
             PSD2 if found.psd2.is_some() => return None,
             QC_TYPE => {
@@ -131,7 +130,7 @@ fn psd2(mut statement: &[u8], tolerance: &mut Tolerance) -> Option<Psd2Statement
     while !list.is_empty() {
         let mut one = take(&mut list, tag::SEQUENCE)?;
         roles = role(&mut one, roles)?;
-        // A role is one OID and one name: behind them nothing may stand that another reader would take for a second role.
+        // A role is one OID and one name. Another reader could take anything after them for a second role.
         if !one.is_empty() {
             return None;
         }

@@ -1,8 +1,8 @@
 //! The certificate of a caller's TLS connection, a QWAC, where the listener asks for one (TLS-3).
 //!
-//! That its key is the caller's the handshake has shown. Whose it is, and whether it holds now, is judged here at every request, by
-//! the rules that sealing certificates are judged by: chain, validity, statements and PSD2 identity. Only its key may be of any kind
-//! that TLS takes and OpenSSL does not call weak, since nobody verifies a signature of a request by it.
+//! The TLS handshake has proven that the caller holds the private key. This module judges the identity and the validity of the certificate
+//! at every request, by the rules for sealing certificates: chain, validity, QcStatements and PSD2 identity. The key may be of any type
+//! that TLS accepts and that passes OpenSSL's security level, because no request signature is verified with it.
 
 use super::{
     Anchors, CertificateFault, Trust, Validity, chain, judgement,
@@ -12,7 +12,7 @@ use super::{
 use crate::clock::Timestamp;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A certificate, and what came with it, as a connection showed them.
+/// The certificate chain that a TLS client sent, and the last verdict on it.
 #[derive(Debug)]
 pub struct ClientChain {
     leaf: Vec<u8>,
@@ -20,10 +20,10 @@ pub struct ClientChain {
     judged: Mutex<Option<QwacVerdict>>,
 }
 
-/// What was found last.
+/// The result of the last judgement of a [`ClientChain`].
 #[derive(Debug)]
 struct QwacVerdict {
-    /// Of the trust that it was found by (CRT-12).
+    /// The generation of the [`Trust`] that judged the chain (CRT-12).
     generation: u64,
     at: Timestamp,
     found: Result<Arc<Qwac>, CertificateFault>,
@@ -38,7 +38,7 @@ pub struct Qwac {
 }
 
 impl ClientChain {
-    /// The chain that a handshake brought, DER, the caller's own certificate first; `None` where it brought none.
+    /// The certificates of a handshake, in DER, the end-entity certificate first; `None` if the client sent none.
     pub fn new<'a>(chain: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
         let mut chain = chain.into_iter().map(<[u8]>::to_vec);
         Some(Self {
@@ -48,8 +48,8 @@ impl ClientChain {
         })
     }
 
-    /// Judged once for as long as it is valid. A refusal is good for the second that it was made in: a stranger costs no chain for
-    /// each request.
+    /// Judges the chain, or repeats the last verdict: an acceptance while the chain is valid, a refusal within the same second. So an
+    /// unknown caller does not cause a chain to be built for each request.
     pub(super) fn judge(
         &self,
         trust: &Trust,
@@ -80,12 +80,12 @@ impl QwacVerdict {
 }
 
 impl Qwac {
-    /// Whose it is: the organizationIdentifier, upper-cased and trimmed (CRT-4).
+    /// The TPP's identity: the organizationIdentifier, upper-cased and trimmed (CRT-4).
     pub fn tpp_id(&self) -> &str {
         &self.tpp_id
     }
 
-    /// Where its revocation is known from.
+    /// The revocation sources of the chain; `None` if revocation is not checked.
     pub(crate) const fn sources(&self) -> Option<&ChainSources> {
         self.sources.as_ref()
     }

@@ -1,4 +1,4 @@
-//! Which of several issuers of the same name leads to an anchor (CRT-2).
+//! The search for a certification path over several issuers of the same name (CRT-2).
 
 use super::{
     CertificateFault,
@@ -9,20 +9,20 @@ use openssl::{
     x509::{X509, X509VerifyResult},
 };
 
-/// The most signatures that are verified while issuers of the same name are tried one by one. Two keys of one CA take two.
+/// The maximum number of signatures that one search verifies. A CA with two keys takes two.
 const MAX_SIGNATURES: u8 = 16;
 
-/// The longest key that is tried, in bits: verifying by a longer one can cost milliseconds.
+/// The longest issuer key, in bits: verification with a longer key can take milliseconds.
 const MAX_KEY: u32 = 8192;
 
-/// The most ways to an anchor that are tried one by one.
+/// The maximum number of complete paths that one search verifies.
 const MAX_PATHS: u8 = 8;
 
-/// The longest way, in members below its anchor: the certificate itself and its intermediates.
+/// The longest path, in members below the anchor: the end-entity certificate and its intermediates.
 const MAX_MEMBERS: usize = 9;
 
-/// Tries issuers of the same name one by one, since OpenSSL follows the first only: a CA has several certificates, of
-/// several keys, and not all of them lead to an anchor. What it costs is bounded, as strangers choose what is searched.
+/// Tries issuers of the same name one by one, because OpenSSL follows only the first: a CA has several certificates, with several keys,
+/// and not all of them lead to an anchor. The cost is bounded, because the caller chooses the certificates.
 pub(super) struct Search<'a> {
     anchors: &'a [X509],
     pool: &'a [&'a X509],
@@ -40,7 +40,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// A way to an anchor that OpenSSL takes; `None` where there was no choice, or no way holds.
+    /// A path to an anchor that OpenSSL accepts; `None` if there was no choice of issuers, or no path is valid.
     pub(super) fn find(
         mut self,
         leaf: &'a X509,
@@ -50,12 +50,12 @@ impl<'a> Search<'a> {
         } else {
             Ok(None)
         };
-        // A signature that does not verify stays in OpenSSL's queue, where TLS would take it for its own fault.
+        // A failed verification leaves an error in OpenSSL's queue, which TLS would take for its own.
         drop(ErrorStack::get());
         found
     }
 
-    /// Whether a certificate on the way has several issuers by name. It costs no signature.
+    /// Whether a certificate on the path has several issuers by name. Verifies no signature.
     fn has_choice(&self, leaf: &'a X509) -> bool {
         let (mut path, mut child) = (vec![leaf], leaf);
         while path.len() <= MAX_MEMBERS {
@@ -63,7 +63,7 @@ impl<'a> Search<'a> {
             let Some(((issuer, is_anchor), others)) = issuers.split_first() else {
                 return false;
             };
-            // An anchor that came with the request as well is the same one.
+            // A copy of an anchor in the pool is not another issuer.
             if others.iter().any(|(other, _)| other != issuer) {
                 return true;
             }
@@ -76,7 +76,7 @@ impl<'a> Search<'a> {
         false
     }
 
-    /// Who may have issued a certificate by their names and key ids, anchors first.
+    /// The possible issuers of a certificate, by subject and key identifier, anchors first.
     fn issuers(&self, path: &[&'a X509], child: &X509) -> impl Iterator<Item = (&'a X509, bool)> {
         let (anchors, pool) = (self.anchors, self.pool);
         let anchors = anchors.iter().map(|anchor| (anchor, true));
@@ -87,7 +87,7 @@ impl<'a> Search<'a> {
             .filter(move |(issuer, _)| !path.contains(issuer))
     }
 
-    /// Follows each issuer that signed the last member of a path.
+    /// Extends a path by each issuer that signed its last member.
     fn extend(
         &mut self,
         path: &mut Vec<&'a X509>,

@@ -1,17 +1,17 @@
-//! What a sandbox lets pass in the certificates that TPPs test with, each fault by its name.
+//! The faults of test certificates that a sandbox tolerates, each with a name.
 //!
-//! Test certificates in the wild are malformed in known ways. `certificate_policy: tolerant` accepts exactly these, and what it
-//! accepted stands in the log and in a metric; `strict`, the default, accepts none of them. Production is always strict (CRT-9).
+//! Test certificates of several CAs are malformed in known ways. `certificate_policy: tolerant` accepts exactly these faults, and the log
+//! and a metric show each fault accepted; `strict`, the default, accepts none. Production is always strict (CRT-9).
 
 use std::fmt;
 
-/// How certificates are read (CRT-3, CRT-4, CRT-9).
+/// The policy for faults of QcStatements (CRT-3, CRT-4, CRT-9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CertificatePolicy {
-    /// As the standards have it.
+    /// No fault is accepted.
     #[default]
     Strict,
-    /// With the faults of [`Tolerated`]; in the sandbox only.
+    /// The faults of [`Tolerated`] are accepted; in the sandbox only.
     Tolerant,
 }
 
@@ -38,12 +38,12 @@ macro_rules! tolerated {
 }
 
 tolerated! {
-    /// The PSD2 statement alone, without the SEQUENCE OF statements around it. Such an extension has no room for QcCompliance and
-    /// QcType, so they are not asked for.
+    /// The PSD2 statement alone, without the SEQUENCE OF statements around it. Such an extension cannot contain QcCompliance
+    /// and QcType, so neither is required.
     StatementUnwrapped = 1, "statement-unwrapped";
     /// The roles flattened into one SEQUENCE: object identifier, name, object identifier, name.
     RolesFlattened = 2, "roles-flattened";
-    /// A PSD2 statement without a role. What needs a role is refused all the same (CRT-5).
+    /// A PSD2 statement without a role. Operations that need a role are still refused (CRT-5).
     RolesEmpty = 4, "roles-empty";
     /// An NCA id that is not `<country>-<NCA>`, such as `Germany` or `EU-NCA`.
     NcaIdMalformed = 8, "nca-id-malformed";
@@ -54,13 +54,13 @@ tolerated! {
 pub struct Tolerances(u8);
 
 impl Tolerances {
-    /// Those in it, in the order of [`Tolerated::ALL`].
+    /// The faults in the set, in the order of [`Tolerated::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Tolerated> {
         let all = Tolerated::ALL.iter().copied();
         all.filter(move |fault| self.contains(*fault))
     }
 
-    /// Whether this one is in it.
+    /// Whether the fault is in the set.
     pub const fn contains(self, fault: Tolerated) -> bool {
         self.0 & fault.bit() != 0
     }
@@ -72,7 +72,7 @@ impl fmt::Debug for Tolerances {
     }
 }
 
-/// A policy, and what was let pass by it so far.
+/// A policy, and the faults that it has accepted so far.
 #[derive(Debug)]
 pub(crate) struct Tolerance {
     policy: CertificatePolicy,
@@ -80,7 +80,7 @@ pub(crate) struct Tolerance {
 }
 
 impl Tolerance {
-    /// Nothing was let pass yet.
+    /// No fault accepted yet.
     pub(crate) const fn of(policy: CertificatePolicy) -> Self {
         Self {
             policy,
@@ -88,7 +88,7 @@ impl Tolerance {
         }
     }
 
-    /// Notes a fault that the policy lets pass; `None` where it does not.
+    /// Records a fault that the policy accepts; `None` if the policy does not accept the fault.
     pub(crate) fn allows(&mut self, fault: Tolerated) -> Option<()> {
         match self.policy {
             CertificatePolicy::Strict => None,
@@ -99,7 +99,7 @@ impl Tolerance {
         }
     }
 
-    /// What was let pass.
+    /// The faults accepted so far.
     pub(crate) const fn used(&self) -> Tolerances {
         self.used
     }
