@@ -1,4 +1,4 @@
-//! Who is registered, for what, and in which country: the EBA's register and the bank's own lists (CRT-7).
+//! The registers of TPPs: the EBA's register and the bank's own lists (CRT-7).
 //!
 //! A TPP stands here under the identity in its certificate, `PSD<country>-<NCA>-<id>`, in capitals (CRT-4). Registers and
 //! CAs write the id with spaces and dashes or without, so where exactly this identity does not stand, the one entry that
@@ -22,17 +22,17 @@ use std::{
     time::Duration,
 };
 
-/// The registers that requests are judged by. They are replaced whole, never changed.
+/// The registers in use. A reload replaces them as a whole.
 #[derive(Debug)]
 pub struct Registers {
     /// By identity (CRT-4).
     entries: HashMap<Box<str>, Registration>,
-    /// The identities that differ in nothing but spaces and dashes, by what they have in common.
+    /// The identities that differ only in spaces and dashes, by [`bare`] identity.
     alike: HashMap<Box<str>, Vec<Box<str>>>,
     settings: RegisterSettings,
-    /// When what the EBA's file says was so; `None` without one.
+    /// The date of the EBA's file; `None` without one.
     as_of: Option<Timestamp>,
-    /// What was found in that file.
+    /// The counts of that file.
     read: Option<EbaFileCounts>,
     passed_stale: AtomicU64,
 }
@@ -45,7 +45,7 @@ pub struct RegisterSettings {
     pub host_country: String,
     /// How old the EBA's file may be. Default seven days.
     pub max_age: Duration,
-    /// What an older one is good for. Default refuse.
+    /// The use of an older file. Default refuse.
     pub stale: WhenStale,
 }
 
@@ -59,28 +59,28 @@ impl Default for RegisterSettings {
     }
 }
 
-/// What happens where the EBA's file is past its maximum age and the bank's own lists do not decide.
+/// The action when the EBA's file exceeds its maximum age and the bank's own lists do not decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenStale {
     /// Every request is refused: 503.
     Refuse,
-    /// The old file's word counts on, and requests that rest on it are counted and logged. Whoever is not in it is
-    /// refused as ever: a register that is not renewed must not become none.
+    /// The old file still decides, and requests that rest on it are counted and logged. A TPP that is not in the file is
+    /// refused, so that an old register does not admit everybody.
     Pass,
 }
 
-/// What the registers say of one TPP.
+/// The entries of one TPP in the registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Registration {
-    /// The bank blocks it: nothing else counts then.
+    /// The bank blocks the TPP; the other fields then do not count.
     pub blocked: bool,
-    /// What the bank's own list allows it. Banks need that: they are not in the EBA's register.
+    /// The roles in the bank's own list. Other banks need it, because they are not in the EBA's register.
     pub allowed: Roles,
-    /// What the EBA's register says.
+    /// The authorisation in the EBA's register.
     pub listed: Option<EbaListing>,
 }
 
-/// What the EBA's register says of one TPP.
+/// The authorisation of one TPP in the EBA's register.
 ///
 /// One identity can stand there several times: the same company as a payment institution that has become an e-money
 /// institution, or with a branch. Each entry is an authorisation of that one company, so together they are a union, and
@@ -104,7 +104,7 @@ impl EbaListing {
 }
 
 impl Registration {
-    /// The roles in which it may call, by either.
+    /// The roles of the TPP by both registers.
     pub fn roles(&self) -> Roles {
         self.listed
             .map_or(self.allowed, |listed| self.allowed.or(listed.here))
@@ -198,27 +198,27 @@ impl Registers {
             .is_some_and(|as_of| age(as_of) > self.settings.max_age.as_secs())
     }
 
-    /// How they are used.
+    /// The settings of the registers.
     pub const fn settings(&self) -> &RegisterSettings {
         &self.settings
     }
 
-    /// TPPs of whom something is said.
+    /// The number of TPPs with an entry.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether nothing is said of anybody.
+    /// Whether no TPP has an entry.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// When what the EBA's file says was so; `None` without one.
+    /// The date of the EBA's file; `None` without one.
     pub const fn as_of(&self) -> Option<Timestamp> {
         self.as_of
     }
 
-    /// What was found in the EBA's file; `None` without one.
+    /// The counts of the EBA's file; `None` without one.
     pub const fn read(&self) -> Option<EbaFileCounts> {
         self.read
     }
@@ -234,14 +234,14 @@ impl Registers {
     }
 }
 
-/// What was found in the EBA's file.
+/// The counts of the EBA's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EbaFileCounts {
-    /// Entries that are no agents.
+    /// Entries other than agents.
     pub institutions: u64,
-    /// Agents, of whom nothing is kept.
+    /// Agents, which are not kept.
     pub agents: u64,
-    /// Institutions that no certificate can name, for want of an authority or an id.
+    /// Institutions without an authority or an id, which no certificate can name.
     pub without_identity: u64,
 }
 
@@ -260,7 +260,7 @@ fn identity(country: &str, authority: &str, id: &str) -> Option<String> {
     psd2_identity(&format!("PSD{country}-{authority}-{id}")).filter(|_| is_id)
 }
 
-/// What identities have in common that differ in the spaces and dashes of their id alone.
+/// The identity without the spaces and dashes of its id.
 pub(crate) fn bare(identity: &str) -> Box<str> {
     let mut dashes = 0_u8;
     let kept = |c: &char| {
@@ -272,7 +272,7 @@ pub(crate) fn bare(identity: &str) -> Box<str> {
     bare.into_boxed_str()
 }
 
-/// The only one there is.
+/// The only item; `None` if there are none or several.
 fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
     let first = all.next();
     first.filter(|_| all.next().is_none())

@@ -1,4 +1,4 @@
-//! Which algorithms may sign a CRL or an OCSP answer: none with MD5 or SHA-1 (CRT-10), and none that is unknown.
+//! The signature algorithms that are accepted for CRLs and OCSP answers: none with MD5 or SHA-1 (CRT-10).
 
 use x509_parser::{
     der_parser::{Oid, oid},
@@ -25,7 +25,7 @@ const HASHES: [Oid<'static>; 3] = [
     oid!(2.16.840.1.101.3.4.2.3),
 ];
 
-/// Whether a signature by this algorithm is worth verifying.
+/// Whether the algorithm is accepted.
 pub(super) fn is_sound(algorithm: &AlgorithmIdentifier<'_>) -> bool {
     match SignatureAlgorithm::try_from(algorithm) {
         Ok(SignatureAlgorithm::RSASSA_PSS(parameters)) => {

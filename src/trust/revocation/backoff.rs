@@ -1,22 +1,22 @@
-//! How often an address, or a source, is asked again after it failed.
+//! The backoff of an address or a source after failures.
 
 use crate::clock::Timestamp;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// After a failure the next attempt waits this many seconds, twice as many after each further one.
+/// The backoff after the first failure, in seconds; each further failure doubles it.
 const FIRST_PAUSE: u64 = 10;
 
-/// The longest such pause, in seconds.
+/// The longest backoff, in seconds.
 const LONGEST_PAUSE: u64 = 600;
 
-/// An address that is called by one at a time, and left alone for a while after it failed.
+/// The state of an address: one request to it at a time, with backoff after failures.
 #[derive(Debug, Default)]
 pub(super) struct AddressState {
     pub(super) turn: tokio::sync::Mutex<()>,
     pub(super) backoff: Backoff,
 }
 
-/// When the next attempt may be made.
+/// The time of the next attempt.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     until: AtomicU64,

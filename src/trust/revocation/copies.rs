@@ -1,9 +1,9 @@
-//! What sources said, on disk: so that a restart does not begin cold (CRT-6).
+//! Copies of answers on disk, which a restart reads (CRT-6).
 //!
-//! The files are what was fetched, byte for byte: public data, and nothing is believed for standing here. What is read is judged as if it
-//! had just been fetched (signature, issuer, times), and replaced by the next fetch. Invariants: a file is whole or not there; there are
-//! at most [`MOST_FILES`] of them with [`MOST_BYTES`]; only files of this module's own names are removed. Deliberately
-//! not here: the thread on which this is done, for a disk may hang.
+//! A copy has the bytes of the fetched answer, which are public and not trusted: a copy that is read is verified like a fetched answer
+//! (signature, issuer, times), and the next fetch replaces it. Invariants: a file is complete or absent; there are at most
+//! [`MOST_FILES`] files with [`MOST_BYTES`] in sum; only files with names of this module are removed. Deliberately not here: the thread
+//! that does this, because a disk may hang.
 
 use super::{SourceFault, fetch::MOST_BYTES as LARGEST};
 use crate::private_file;
@@ -16,16 +16,16 @@ use std::{
     time::SystemTime,
 };
 
-/// As many files are kept: an OCSP answer for each of ten thousand TPPs, or half of the sources that memory holds.
+/// The maximum number of files: an OCSP answer for each of ten thousand TPPs, or half of the sources in memory.
 const MOST_FILES: usize = 10_000;
 
-/// As many bytes are kept: an OCSP answer has 2 KiB, and there are some dozen lists, of 5 MiB at most.
+/// The maximum size of all files, in bytes: an OCSP answer has 2 KiB, and there are some dozen CRLs of at most 5 MiB.
 const MOST_BYTES: u64 = 256 * 1024 * 1024;
 
-/// The characters of a name before its suffix: a SHA-256 in hexadecimal.
+/// The length of a file name without its suffix: a SHA-256 in hexadecimal.
 const DIGITS: usize = 64;
 
-/// The suffix of what is being written.
+/// The suffix of an incomplete file.
 const UNFINISHED: &str = "part";
 
 /// The folder of the copies.
@@ -36,14 +36,14 @@ pub(super) struct CopyFolder {
     most_bytes: u64,
 }
 
-/// What is to be kept: the name of its source, and what it said.
+/// The file name and the bytes of a copy.
 #[derive(Debug)]
 pub(super) struct DiskCopy {
     pub(super) name: String,
     pub(super) bytes: Vec<u8>,
 }
 
-/// What a folder holds of ours.
+/// The number and the size of the copies in a folder.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FolderUsage {
     files: usize,
@@ -51,7 +51,7 @@ pub(super) struct FolderUsage {
 }
 
 impl CopyFolder {
-    /// Copies in this folder, which is made when the first is written.
+    /// Copies in this folder. The first write creates the folder.
     pub(super) const fn new(folder: PathBuf) -> Self {
         Self {
             folder,
@@ -60,7 +60,7 @@ impl CopyFolder {
         }
     }
 
-    /// What a source said, if that was kept.
+    /// The copy of this name, if there is one.
     pub(super) fn read(&self, name: &str) -> Option<Vec<u8>> {
         let path = self.folder.join(name);
         match read(&path) {
@@ -73,7 +73,7 @@ impl CopyFolder {
         }
     }
 
-    /// Removes a copy that does not count, and says why.
+    /// Removes a copy that is not valid, and logs the reason.
     pub(super) fn discard(&self, name: &str, why: SourceFault) {
         let path = self.folder.join(name);
         tracing::warn!(path = %path.display(), fault = %why, "a copy of revocation data does not count and is removed");
@@ -82,7 +82,7 @@ impl CopyFolder {
         }
     }
 
-    /// Keeps a copy, in place of the one before. The oldest give way where there are too many.
+    /// Writes a copy in place of the one before. If there are too many copies, the oldest are removed.
     pub(super) fn write(&self, copy: &DiskCopy, held: &mut Option<FolderUsage>) -> io::Result<()> {
         let path = self.folder.join(&copy.name);
         private_file::make_folder_of(&path)?;
@@ -106,8 +106,8 @@ impl CopyFolder {
         Ok(())
     }
 
-    /// Counts what is there. Unfinished files are removed; the oldest are where there are too many, an eighth more than need be, so that
-    /// not every write does it.
+    /// Counts the copies and removes incomplete files. If there are too many copies, removes the oldest down to seven eighths of the
+    /// maximum, so that not every write sweeps.
     pub(super) fn sweep(&self) -> io::Result<FolderUsage> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
@@ -143,7 +143,7 @@ impl CopyFolder {
     }
 }
 
-/// What a file is, by its name; none of ours is `None`.
+/// The kind of a file by its name.
 enum CopyKind {
     Whole,
     Unfinished,
@@ -163,7 +163,7 @@ fn kind(name: &OsStr) -> Option<CopyKind> {
     }
 }
 
-/// No more than what is fetched: a longer file is read as one that is cut off, and does not count.
+/// Reads at most the length of a fetched answer: a longer file is cut off and so fails verification.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = u64::try_from(LARGEST).unwrap_or(u64::MAX);
@@ -171,15 +171,15 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Puts a file in place of the one that is there. It is not made durable: a signature tells what a loss of power left of it, and making it
-/// durable would hold up the state on the same disk.
+/// Replaces a file atomically. There is no fsync: verification detects a file damaged by a power loss, and an fsync would delay the state
+/// on the same disk.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let mut name = path.as_os_str().to_owned();
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     name.push(format!(".{:x}-{number:x}.{UNFINISHED}", std::process::id()));
     let beside = PathBuf::from(name);
-    // What a process of the same number left when it was killed.
+    // A killed process with the same id may have left a file of this name.
     let _ = fs::remove_file(&beside);
     let written = private_file::create(&beside)
         .and_then(|mut file| file.write_all(bytes))

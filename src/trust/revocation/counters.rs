@@ -1,4 +1,4 @@
-//! What telemetry reads of revocation: plain numbers, counted where things happen.
+//! The counters of the revocation check, for telemetry.
 
 use super::SourceFault;
 use crate::clock::Timestamp;
@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-/// Counts since the start, and ages.
+/// Counts since the start, and ages in seconds.
 #[derive(Debug, Default)]
 pub struct Counters {
     fetches: [AtomicU64; Counters::RESULTS.len()],
@@ -21,11 +21,11 @@ pub struct Counters {
     lists: ArcSwap<Lists>,
 }
 
-/// When each list is to be replaced: by the name of its issuer, and where it is from.
+/// The nextUpdate of each CRL, by the name of its issuer and its address.
 pub(super) type Lists = BTreeMap<(String, String), Timestamp>;
 
 impl Counters {
-    /// How a fetch can end, in the order of [`Counters::fetches`].
+    /// The results of a fetch, in the order of [`Counters::fetches`].
     pub const RESULTS: [&'static str; 7] = [
         "ok",
         "address-refused",
@@ -36,15 +36,15 @@ impl Counters {
         "invalid",
     ];
 
-    /// As many lists are shown.
+    /// The maximum number of CRLs in the metrics.
     pub const MOST_LISTS: usize = 200;
 
-    /// When the lists in use are to be replaced.
+    /// The nextUpdate of each CRL in use, by the name of its issuer and its address.
     pub fn lists(&self) -> Arc<BTreeMap<(String, String), Timestamp>> {
         self.lists.load_full()
     }
 
-    /// Fetches by how they ended.
+    /// The number of fetches by result.
     pub fn fetches(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let counted = self
             .fetches
@@ -53,17 +53,17 @@ impl Counters {
         Self::RESULTS.into_iter().zip(counted)
     }
 
-    /// Requests that were let pass though nobody could say whether their certificate is revoked.
+    /// Requests that passed with unknown revocation status.
     pub fn let_pass(&self) -> u64 {
         self.let_pass.load(Ordering::Relaxed)
     }
 
-    /// Responders and lists in use.
+    /// OCSP responders and CRLs in use.
     pub fn sources(&self) -> u64 {
         self.sources.load(Ordering::Relaxed)
     }
 
-    /// By how many seconds the most overdue source in use is past its nextUpdate; 0 where none is.
+    /// The time since the earliest nextUpdate of the sources in use, in seconds; 0 if none is overdue.
     pub fn overdue(&self) -> u64 {
         self.oldest.load(Ordering::Relaxed)
     }

@@ -1,8 +1,8 @@
 //! Certificate revocation lists (RFC 5280, section 5): complete and direct ones only.
 //!
-//! A list counts where the issuer of the certificate signed it, by whichever of its keys (RFC 5280, 6.3.3 f), where it covers this kind
-//! of certificate, and where nothing in it is critical and unknown. Delta lists, indirect ones and those for some reasons only are refused by name (CRT-6): half of the truth
-//! would be taken for the whole. What was read is a sorted table of serial numbers; looking one up costs no parsing.
+//! A CRL is valid if a key of the issuer of the certificate signed it (RFC 5280, 6.3.3 f), if its scope covers the certificate, and if it has
+//! no unknown critical extension. Delta CRLs, indirect CRLs and CRLs for some reasons only are refused (CRT-6), because they are not
+//! complete. A [`Crl`] holds a sorted table of serial numbers, so that a lookup parses nothing.
 
 use super::{SourceFault, algorithm};
 use crate::{
@@ -26,20 +26,21 @@ const ISSUING_POINT: &str = "2.5.29.28";
 const CERTIFICATE_ISSUER: &str = "2.5.29.29";
 const AUTHORITY_KEY: &str = "2.5.29.35";
 
-/// A list that was read and verified.
+/// A verified CRL.
 #[derive(Debug)]
 pub(super) struct Crl {
-    /// For people to read.
+    /// The name of the issuer, for display.
     pub(super) issuer_name: String,
     pub(super) this_update: Timestamp,
     pub(super) next_update: Timestamp,
-    /// Whose other key signed it, if not the very one that signs certificates: whether that one is revoked is another question.
+    /// The certification path of the signer, if another key of the CA than that of the issuing certificate signed the CRL. Its revocation
+    /// status is judged elsewhere.
     pub(super) signer: Option<Chain>,
-    /// By serial number (the content of the INTEGER), in order.
+    /// Serial number (the content of the INTEGER) and revocation date, sorted by serial number.
     revoked: Box<[(Box<[u8]>, Timestamp)]>,
 }
 
-/// Which certificates a list must cover to count.
+/// The certificates that a CRL must cover.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Scope {
     /// Certificates of CAs, or of end entities.
@@ -48,15 +49,15 @@ pub(super) struct Scope {
     pub(super) points: Vec<Box<[u8]>>,
 }
 
-/// By whose keys lists may be signed: that of the CA that issued, and the others that the same CA has.
+/// The keys that may sign a CRL: that of the issuing certificate, and the other keys of the same CA.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Signers {
-    /// A certificate, DER.
+    /// The issuing certificate, DER.
     issuer: Arc<[u8]>,
     others: Arc<[Chain]>,
 }
 
-/// The certificate of a CA's other key, and those above it: DER, the anchor last.
+/// The certification path of a CA's other key: DER, the anchor last.
 pub(in crate::trust) type Chain = Arc<[Vec<u8>]>;
 
 impl Signers {
@@ -67,17 +68,17 @@ impl Signers {
         }
     }
 
-    /// The CA that issued.
+    /// The certificate of the issuing CA.
     pub(super) fn issuer(&self) -> Result<X509, SourceFault> {
         certificate(&self.issuer)
     }
 
-    /// The certificate of the CA that issued, DER.
+    /// The certificate of the issuing CA, DER.
     pub(super) fn issuer_der(&self) -> &[u8] {
         &self.issuer
     }
 
-    /// The other key by which a list is signed, if one of those that say that they may sign lists.
+    /// The path of the other key that signed the CRL; its certificate must have the key usage cRLSign.
     fn other(&self, signed_by: impl Fn(&X509Ref) -> bool) -> Option<&Chain> {
         self.others.iter().find(|chain| {
             let other = chain.first().and_then(|der| certificate(der).ok());
@@ -90,13 +91,13 @@ impl Signers {
     }
 }
 
-/// The certificate in DER, read by OpenSSL.
+/// Parses a certificate (DER) with OpenSSL.
 pub(super) fn certificate(der: &[u8]) -> Result<X509, SourceFault> {
     X509::from_der(der).map_err(|_| SourceFault::Invalid("OpenSSL cannot read the certificate"))
 }
 
 impl Crl {
-    /// Reads a list (DER or PEM) that the CA must have signed, for the certificates of a scope.
+    /// Parses a CRL (DER or PEM), and verifies its signature and its scope.
     pub(super) fn read(
         bytes: &[u8],
         signers: &Signers,
@@ -133,7 +134,7 @@ impl Crl {
         })
     }
 
-    /// Whether these bytes are a list that could count for somebody: what is refused whoever signed it is found at start.
+    /// Checks that the bytes are a CRL of a supported kind, without its signer, so that a start finds the faults of files.
     pub(super) fn inspect(bytes: &[u8]) -> Result<(), SourceFault> {
         let der = to_der(bytes)?;
         let (_, list) = CertificateRevocationList::from_der(&der)
@@ -141,13 +142,13 @@ impl Crl {
         is_complete(&list)
     }
 
-    /// The name (DER) of a list's issuer.
+    /// The issuer name (DER) of a CRL.
     pub(super) fn issuer(bytes: &[u8]) -> Option<Vec<u8>> {
         let list = X509Crl::from_der(&to_der(bytes).ok()?).ok()?;
         list.issuer_name().to_der().ok()
     }
 
-    /// Since when a certificate is revoked, by the content of its serial number.
+    /// The revocation date of a certificate by its serial number (the content of the INTEGER); `None` if it is not revoked.
     pub(super) fn revoked(&self, serial: &[u8]) -> Option<Timestamp> {
         let order = |(listed, _): &(Box<[u8]>, Timestamp)| -> Ordering { (**listed).cmp(serial) };
         let found = self.revoked.binary_search_by(order).ok()?;
@@ -165,7 +166,7 @@ fn to_der(bytes: &[u8]) -> Result<std::borrow::Cow<'_, [u8]>, SourceFault> {
         .map_err(|_| SourceFault::Invalid("it is no CRL in PEM"))
 }
 
-/// Nothing in it says that it is a part of something, or something that nobody here knows.
+/// Refuses delta CRLs, indirect CRLs and unknown critical extensions.
 fn is_complete(list: &CertificateRevocationList<'_>) -> Result<(), SourceFault> {
     for extension in list.extensions() {
         match extension.oid.to_id_string().as_str() {
@@ -201,7 +202,7 @@ fn in_entry(extension: &X509Extension<'_>) -> Option<&'static str> {
 
 const INDIRECT: &str = "it is an indirect CRL, which is not supported: configure the address of one that the issuing CA signs";
 
-/// The issuing distribution point (RFC 5280, 5.2.5): the list must cover this kind of certificate, from this point, for all reasons.
+/// The issuing distribution point (RFC 5280, 5.2.5): the CRL must cover this kind of certificate, this distribution point and all reasons.
 fn covers(list: &CertificateRevocationList<'_>, scope: &Scope) -> Result<(), SourceFault> {
     let mut points = list
         .extensions()
@@ -256,7 +257,7 @@ fn covers(list: &CertificateRevocationList<'_>, scope: &Scope) -> Result<(), Sou
     Ok(())
 }
 
-/// The names of a DistributionPointName, each the DER of a GeneralName; none where it is relative to the issuer's.
+/// The names of a DistributionPointName, each the DER of a GeneralName; empty for nameRelativeToCRLIssuer.
 pub(super) fn names_of(point_name: &[u8]) -> Vec<Box<[u8]>> {
     let Some(full) = Element::only(point_name).and_then(|name| name.content_of(0xa0)) else {
         return Vec::new();
@@ -308,7 +309,7 @@ fn entry(entry: &RevokedCertificate<'_>) -> (Box<[u8]>, Timestamp) {
     (entry.raw_serial().into(), timestamp(entry.revocation_date))
 }
 
-/// A time before 1970 is the epoch.
+/// Converts a time; a time before 1970 becomes the epoch.
 fn timestamp(time: ASN1Time) -> Timestamp {
     Timestamp::from_unix(u64::try_from(time.timestamp()).unwrap_or_default())
 }

@@ -1,7 +1,7 @@
-//! The thread on which copies are read and written.
+//! The thread that reads and writes copies of answers.
 //!
-//! It is one of its own, since a disk may hang: then this thread does, and nothing else. Whoever reads waits for half a second and goes
-//! on without; what the thread cannot take is not written. One thread does both, so that the newer of two copies stays.
+//! If the disk hangs, only this thread hangs. A read waits for at most half a second; a write that the queue cannot take is dropped. One
+//! thread does both, so that writes of one copy stay in order.
 
 use super::{
     SourceFault,
@@ -11,16 +11,16 @@ use super::{
 use std::{io, path::Path, time::Duration};
 use tokio::sync::{mpsc, oneshot};
 
-/// How long a copy is waited for: a part of the two seconds that a request waits (CRT-11), so that a fetch has the rest.
+/// The longest wait for a read: a part of the two seconds that a request waits (CRT-11), so that the rest is left for a fetch.
 const WAIT: Duration = Duration::from_millis(500);
 
-/// As many jobs wait; more are not done. At a start there is one for each source of the first second.
+/// The length of the queue; jobs beyond it are dropped. At start there is one job for each source of the first second.
 const MOST_WAITING: usize = 1_024;
 
-/// Copies that wait to be written, each of 5 MiB at most. One more is not written: what stands there is the one before.
+/// The maximum number of queued writes, each of at most 5 MiB. A write beyond it is dropped, and the copy before stays.
 const MOST_WRITES: usize = 32;
 
-/// The way to the thread. It ends when the last of these is dropped.
+/// The handle of the thread. The thread ends when the last handle is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct DiskThread(mpsc::Sender<Job>);
 
@@ -32,7 +32,7 @@ enum Job {
 }
 
 impl DiskThread {
-    /// Starts the thread, for copies in this folder.
+    /// Starts the thread for the copies in this folder.
     pub(super) fn start(folder: &Path) -> io::Result<Self> {
         let (disk, jobs) = mpsc::channel(MOST_WAITING);
         let copies = CopyFolder::new(folder.to_owned());
@@ -45,7 +45,7 @@ impl DiskThread {
         Ok(Self(disk))
     }
 
-    /// What a source said, if that was kept and can be had soon.
+    /// The copy of this name; `None` if there is none or the disk is too slow.
     pub(super) async fn read(&self, name: &str) -> Option<Vec<u8>> {
         let (answer, copy) = oneshot::channel();
         self.ask(Job::Read(name.to_owned(), answer));
@@ -58,7 +58,7 @@ impl DiskThread {
         }
     }
 
-    /// Keeps what a source said. Nobody waits for it.
+    /// Queues a copy to be written.
     pub(super) fn write(&self, copy: DiskCopy) {
         if MOST_WAITING.saturating_sub(self.0.capacity()) < MOST_WRITES {
             self.ask(Job::Write(copy));
@@ -67,7 +67,7 @@ impl DiskThread {
         }
     }
 
-    /// Removes a copy that does not count.
+    /// Queues the removal of a copy that is not valid.
     pub(super) fn discard(&self, name: String, why: SourceFault) {
         self.ask(Job::Discard(name, why));
     }
@@ -84,7 +84,7 @@ fn work(copies: &CopyFolder, mut jobs: mpsc::Receiver<Job>) {
     while let Some(job) = jobs.blocking_recv() {
         match job {
             Job::Read(name, answer) => {
-                // Whoever asked may have gone on.
+                // The reader may have timed out.
                 let _ = answer.send(copies.read(&name));
             }
             Job::Write(copy) => {

@@ -1,7 +1,7 @@
-//! The thread that asks: it fetches what a new certificate needs, and refreshes what is in use before it runs out.
+//! The thread that asks the sources: it fetches answers for new certificates, and refreshes the answers in use before they expire.
 //!
-//! It is a thread of its own, with a runtime of its own, so that neither waiting nor reading a long list ever stands in the way of a
-//! request. It ends when the last [`Revocation`](super::Revocation) that feeds it is dropped.
+//! The thread has its own runtime, so that waiting for a source or parsing a long CRL does not delay requests. The thread ends when its
+//! [`Revocation`](super::Revocation) is dropped.
 
 use super::{
     SourceFault,
@@ -15,27 +15,27 @@ use crate::clock::{Clock, Timestamp};
 use std::{io, sync::Arc, time::Duration};
 use tokio::sync::{mpsc, watch};
 
-/// How often it looks for what is to be refreshed.
+/// The interval between searches for answers to refresh.
 const TICK: Duration = Duration::from_secs(1);
 
-/// A source that no request has rested on for so many seconds is not refreshed any more.
+/// A source that no request has used for this many seconds is not refreshed.
 const IN_USE: u64 = 86_400;
 
-/// How far behind requests the kernel puts this work (nice): an answer of 5 MiB costs more than a hundred requests.
+/// The nice value of the thread: parsing an answer of 5 MiB takes more CPU time than a hundred requests.
 const NICE: i32 = 10;
 
-/// What the thread works on.
+/// The shared objects that the thread uses.
 #[derive(Clone, Debug)]
 pub(super) struct EngineContext {
     pub(super) cache: Arc<SourceCache>,
     pub(super) counters: Arc<Counters>,
     pub(super) fetcher: Fetcher,
     pub(super) clock: Clock,
-    /// Where copies of what was fetched are kept; none where no folder is set.
+    /// The copies on disk; `None` if no folder is configured.
     pub(super) disk: Option<DiskThread>,
 }
 
-/// The way to the thread.
+/// The handle of the thread.
 #[derive(Debug)]
 pub(super) struct Engine {
     asked: mpsc::UnboundedSender<Arc<Source>>,
@@ -60,25 +60,25 @@ impl Engine {
         Ok(Self { asked, finished })
     }
 
-    /// Asks a source, unless it is being asked, or failed a moment ago. No more can wait than there are sources.
+    /// Asks a source, unless it is being asked or its backoff has not ended. The queue holds each source at most once.
     pub(super) fn ask(&self, source: &Arc<Source>, now: Timestamp) {
         if source.take(now) {
             let _ = self.asked.send(Arc::clone(source));
         }
     }
 
-    /// Changes whenever an attempt has ended.
+    /// A counter of ended attempts.
     pub(super) fn finished(&self) -> watch::Receiver<u64> {
         self.finished.clone()
     }
 }
 
-/// Puts the thread that calls it behind those that serve requests. Where the system knows no such thing, nothing changes.
+/// Lowers the priority of the calling thread. Errors are ignored.
 pub(super) fn step_back() {
     let _ = rustix::process::setpriority_process(None, NICE);
 }
 
-/// An answer that is not counted as one.
+/// The fault for an OCSP answer "unknown".
 const UNKNOWN: SourceFault = SourceFault::Invalid("the responder does not know the certificate");
 
 async fn run(
@@ -116,7 +116,7 @@ fn begin(work: &EngineContext, source: Arc<Source>, done: &Arc<watch::Sender<u64
         if let (Some(Err(fault)), Some(address)) = (&result, source.address()) {
             tracing::warn!(%address, %fault, "revocation could not be refreshed");
         }
-        // Before the attempt is over: whoever waits for this answer waits for what its responder rests on too.
+        // Before the attempt ends: a request that waits for this answer waits for the status of its signer too.
         for source in source.to_be_known(now) {
             if source.take(now) {
                 begin(&work, source, &done);

@@ -1,7 +1,7 @@
-//! Fetching a CRL or an OCSP answer, within bounds (CRT-11).
+//! Fetches CRLs and OCSP answers, with limits (CRT-11).
 //!
-//! http and https only; no redirects; no proxy of the environment; 5 s and 5 MiB; and only addresses that may be called: a name's
-//! addresses are judged where it is resolved, and those that pass are the very ones connected to. Nothing is kept of a connection.
+//! http and https only; no redirects; no proxy of the environment; 5 s and 5 MiB; only allowed IP addresses: the resolver filters the
+//! addresses of a name, and the client connects to those that remain. Connections are not reused.
 
 use super::{
     SourceFault,
@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-/// A fetch takes no longer, from the name to the last byte.
+/// The longest time of a fetch, from name resolution to the last byte.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// The longest answer, in bytes.
@@ -28,21 +28,21 @@ pub(super) const MOST_BYTES: usize = 5 * 1024 * 1024;
 /// The longest address, in characters.
 const MOST_CHARACTERS: usize = 2_048;
 
-/// Where something can be fetched.
+/// The http or https URL of a source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SourceUrl {
     url: Url,
-    /// The operator wrote it: it may lead into the bank's own network.
+    /// The URL comes from the configuration, so it may lead into the bank's own network.
     configured: bool,
 }
 
 impl SourceUrl {
-    /// An address in a certificate; `None` where it is none that is fetched from.
+    /// A URL from a certificate; `None` if the text is not a URL of the accepted form.
     pub(super) fn public(text: &str) -> Option<Self> {
         Self::read(text, false)
     }
 
-    /// An address that the operator wrote: an http or https URL with a host, without user and password.
+    /// A URL from the configuration: http or https, with a host, without user and password.
     pub fn configured(text: &str) -> Option<Self> {
         Self::read(text, true)
     }
@@ -65,18 +65,18 @@ impl fmt::Display for SourceUrl {
     }
 }
 
-/// Fetches, by addresses that may be called.
+/// The HTTP clients.
 #[derive(Clone, Debug)]
 pub(super) struct Fetcher {
-    /// For the addresses in certificates.
+    /// For URLs from certificates.
     public: Client,
-    /// For the operator's own.
+    /// For URLs from the configuration.
     configured: Client,
     also: Arc<[Network]>,
 }
 
 impl Fetcher {
-    /// A fetcher that also calls addresses of these networks.
+    /// A fetcher that may also call addresses of these networks.
     pub(super) fn new(also: &[Network]) -> Result<Self, reqwest::Error> {
         let also: Arc<[Network]> = also.into();
         let client = |allowed| {
@@ -96,13 +96,13 @@ impl Fetcher {
         })
     }
 
-    /// Fetches a list.
+    /// Fetches a CRL.
     pub(super) async fn get(&self, address: &SourceUrl) -> Result<Vec<u8>, SourceFault> {
         let client = self.client(address)?;
         whole(client.get(address.url.clone()).send().await).await
     }
 
-    /// Asks a responder.
+    /// Sends a request to an OCSP responder.
     pub(super) async fn post(
         &self,
         address: &SourceUrl,
@@ -117,7 +117,7 @@ impl Fetcher {
         whole(asked.send().await).await
     }
 
-    /// An address of numbers is not resolved, so it is judged here.
+    /// The client for a URL. An IP address in a URL is not resolved, so this function checks it.
     fn client(&self, address: &SourceUrl) -> Result<&Client, SourceFault> {
         if address.configured {
             return Ok(&self.configured);
@@ -161,7 +161,7 @@ fn fault(error: &reqwest::Error) -> SourceFault {
     }
 }
 
-/// Which of a name's addresses are connected to.
+/// The IP addresses that a client may connect to.
 #[derive(Clone, Debug)]
 enum AllowedAddresses {
     Public(Arc<[Network]>),
@@ -182,7 +182,7 @@ struct Resolver {
     allowed: AllowedAddresses,
 }
 
-/// A name has addresses, and none of them may be called.
+/// None of the addresses of a name may be called.
 #[derive(Debug, thiserror::Error)]
 #[error("the name leads to no address that may be called")]
 struct NoAllowedAddress;
@@ -199,7 +199,7 @@ impl dns::Resolve for Resolver {
     }
 }
 
-/// Those of a name's addresses that may be called; every other is as good as not there.
+/// The allowed addresses of a name.
 fn filter(
     allowed: &AllowedAddresses,
     found: Vec<SocketAddr>,

@@ -1,7 +1,6 @@
-//! What a certificate says of where its revocation is published: OCSP responders (RFC 5280, 4.2.2.1) and CRLs (4.2.1.13).
+//! The addresses of OCSP responders (RFC 5280, 4.2.2.1) and CRLs (RFC 5280, 4.2.1.13) in a certificate.
 //!
-//! caIssuers is never looked at (CRT-11). Distribution points for some reasons only, and those whose list another issuer signs, are
-//! passed over: such lists would be refused.
+//! caIssuers is ignored (CRT-11). So are distribution points with reasons or a cRLIssuer, because their CRLs would be refused.
 
 use super::{SourceFault, crl::Scope, crl::names_of, fetch::SourceUrl};
 use crate::trust::der::{Element, tag};
@@ -15,19 +14,19 @@ use x509_parser::{
 const OCSP: Oid<'static> = oid!(1.3.6.1.5.5.7.48.1);
 const POINTS: &str = "2.5.29.31";
 
-/// As many addresses of each kind are used: the rest of a long list would only cost time.
+/// The maximum number of addresses of each kind; the others are ignored.
 const MOST: usize = 3;
 
-/// A certificate below the anchor.
+/// The revocation addresses of a certificate.
 #[derive(Debug)]
 pub(super) struct PublishedAddresses {
     /// The content of the serial number's INTEGER.
     pub(super) serial: Box<[u8]>,
-    /// Its responders.
+    /// The OCSP responders.
     pub(super) ocsp: Vec<SourceUrl>,
-    /// Its lists.
+    /// The CRLs.
     pub(super) crls: Vec<SourceUrl>,
-    /// What a list must cover.
+    /// The scope that a CRL must cover.
     pub(super) scope: Scope,
 }
 
@@ -67,7 +66,7 @@ fn responders(certificate: &X509Certificate<'_>) -> Vec<SourceUrl> {
     found
 }
 
-/// The addresses of the lists, and every name of their distribution points.
+/// The addresses of the CRLs, and all names of their distribution points.
 fn points(certificate: &X509Certificate<'_>) -> (Vec<SourceUrl>, Vec<Box<[u8]>>) {
     let extension = certificate
         .extensions()

@@ -1,47 +1,47 @@
 //! Whether a certificate of a chain is revoked (CRT-6, CRT-11, CRT-12).
 //!
 //! ```text
-//! chained certificate ─ Sources: for each member below the anchor, its OCSP responders and CRLs
-//!                          │ judged at every request, from what they said last: no lock, no hashing, no waiting
-//!                          └ only where one of them never answered yet: ask, and wait at most two seconds
-//! engine (a thread) ─ fetches, verifies, swaps in; refreshes before nextUpdate what requests rest on
-//!                          └ keeps what was fetched on disk, and after a restart judges it anew before anything is fetched
+//! chained certificate ─ ChainSources: for each member below the anchor, its OCSP responders and CRLs
+//!                          │ judged at every request from their last answers: no lock, no hashing, no waiting
+//!                          └ only if a source has never answered: ask, and wait at most two seconds
+//! engine (a thread) ─ fetches, verifies and replaces answers; refreshes the sources in use before nextUpdate
+//!                          └ keeps copies of answers on disk; after a restart verifies the copies before it fetches
 //! ```
 //!
-//! Invariants: an address is used only where the operator wrote it or where a certificate that chains to an anchor names it; what a
-//! source says counts only where the issuer of the certificate vouches for it; a source that says "revoked" outweighs all others.
-//! Deliberately not here: what an unreachable source means (the policy's matter), and caIssuers, which is never fetched.
+//! Invariants: every address comes from the configuration or from a certificate that chains to an anchor; an answer counts only if the
+//! issuer of the certificate signed the answer or delegated its signer; "revoked" from one source outweighs all other answers.
+//! Deliberately not here: the consequence of an unreachable source, which the policy decides, and caIssuers, which is never fetched.
 
-// Which addresses of the network may be called.
+// IP addresses that may be called.
 mod network;
-// Fetching within bounds.
+// The HTTP client, with its limits.
 mod fetch;
 
-// Which signatures are worth verifying.
+// The accepted signature algorithms.
 mod algorithm;
-// What a list says.
+// CRLs.
 mod crl;
-// What a responder says.
+// OCSP responses.
 mod ocsp;
 
-// Where a certificate's revocation is published.
+// The OCSP and CRL addresses in a certificate.
 mod member;
 
-// What is asked, and what is said.
+// Questions to sources, and their answers.
 mod question;
-// What was said, on disk, and the thread that reads and writes it.
+// Copies of answers on disk, and the thread that reads and writes them.
 mod copies;
 mod disk;
-// How often one that failed is asked again.
+// The backoff after failures.
 mod backoff;
-// A source and what it said last.
+// A source and its last answer.
 mod source;
-// Which sources tell of a certificate, and what is known from them.
+// The sources of a chain, and the revocation status from their answers.
 mod sources;
-// The thread that asks.
+// The thread that asks the sources.
 mod engine;
 
-// What telemetry reads.
+// The counters for telemetry.
 mod counters;
 
 pub use counters::Counters;
@@ -66,44 +66,44 @@ use std::{
     time::Duration,
 };
 
-/// How long a request waits for what is not known yet (CRT-11).
+/// The longest time that a request waits for a source that has never answered (CRT-11).
 const COLD_WAIT: Duration = Duration::from_secs(2);
 
-/// Why a source could not be used. The texts are the operator's.
+/// The reason why a source could not be used. The texts are for the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceFault {
-    /// Its address is not one that may be called.
+    /// The gateway may not call the address of the source.
     #[error("its address is loopback, private or otherwise not public")]
     Forbidden,
-    /// It cannot be connected to, or failed a moment ago.
+    /// The connection failed, or the backoff after a failure has not ended.
     #[error("it cannot be reached")]
     Unreachable,
-    /// It does not answer in time.
+    /// The source does not answer in time.
     #[error("it did not answer in 5 s")]
     Slow,
-    /// It answers with another status than 200; redirects are not followed.
+    /// The status is not 200; redirects are not followed.
     #[error("it answered with status {0}")]
     Status(u16),
-    /// Its answer does not end.
+    /// The answer is too long.
     #[error("its answer is larger than 5 MiB")]
     TooLarge,
-    /// What it says does not count.
+    /// The answer is not valid.
     #[error("{0}")]
     Invalid(&'static str),
 }
 
-/// What the operator decides.
+/// The settings of the revocation check.
 #[derive(Debug)]
 pub struct RevocationSettings {
-    /// How long what a source said is used after its nextUpdate, while nothing newer can be had.
+    /// How long an answer is used after its nextUpdate, while the source has no newer one.
     pub stale: Duration,
-    /// How long an OCSP answer is used at most, whatever its nextUpdate and `stale` say (CRT-6).
+    /// The maximum age of an OCSP answer; it limits nextUpdate and `stale` (CRT-6).
     pub ocsp_max_age: Duration,
-    /// The folder in which what was fetched is kept, so that a restart does not begin cold; none where it is not kept.
+    /// The folder for copies of answers, which a restart reads; `None` to keep no copies.
     pub copies: Option<PathBuf>,
-    /// Networks that may be called though they are not public.
+    /// Networks that may be called although they are not public.
     pub private_addresses: Vec<Network>,
-    /// Where the certificates of an issuer are asked for, whatever they say themselves.
+    /// The addresses for the certificates of an issuer, which replace those in the certificates.
     pub addresses: Vec<IssuerAddresses>,
     /// Lists from files, PEM or DER.
     pub lists: Vec<Vec<u8>>,
@@ -127,38 +127,38 @@ impl Default for RevocationSettings {
 pub struct IssuerAddresses {
     /// The issuer.
     pub issuer: X509,
-    /// Its OCSP responders; those in the certificates where `None`, and none are asked where it is empty.
+    /// The OCSP responders of the issuer; `None` for those in the certificates, empty for no responder.
     pub ocsp: Option<Vec<SourceUrl>>,
-    /// The same for its CRLs.
+    /// The addresses of its CRLs; `None` for those in the certificates, empty for no CRL.
     pub crl: Option<Vec<SourceUrl>>,
 }
 
-/// Whether a certificate is revoked, as far as is known.
+/// The revocation status of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RevocationStatus {
-    /// No member of the chain is.
+    /// No member of the chain is revoked.
     Good,
-    /// One is, since then: the certificate itself at depth 0.
+    /// A member is revoked; the end-entity certificate is at depth 0.
     Revoked {
-        /// How far above the certificate.
+        /// The depth of the member in the chain.
         depth: usize,
-        /// Since when.
+        /// The revocation date.
         since: Timestamp,
     },
-    /// For one of them a source that never answered is being asked: until it has answered or failed, nobody passes.
+    /// A source of a member has never answered and is being asked. Until it answers or fails, no request passes.
     Awaited {
-        /// How far above the certificate.
+        /// The depth of the member in the chain.
         depth: usize,
     },
-    /// For one of them nobody can say.
+    /// No source can tell the status of a member.
     Unknown {
-        /// How far above the certificate.
+        /// The depth of the member in the chain.
         depth: usize,
     },
 }
 
 impl RevocationStatus {
-    /// That of two chains together: revoked comes before awaited, awaited before unknown, and the first of two alike.
+    /// The worse status of two chains: revoked before awaited, awaited before unknown; `self` if both rank equal.
     pub(crate) const fn worse(self, other: Self) -> Self {
         if other.rank() > self.rank() {
             other
@@ -177,7 +177,7 @@ impl RevocationStatus {
     }
 }
 
-/// Judges whether certificates are revoked.
+/// The revocation check.
 #[derive(Debug)]
 pub struct Revocation {
     cache: Arc<SourceCache>,
@@ -187,12 +187,12 @@ pub struct Revocation {
 }
 
 impl Revocation {
-    /// Nothing is fetched before [`Revocation::start`].
+    /// A revocation check by these settings. It fetches nothing before [`Revocation::start`].
     ///
     /// # Errors
     /// The HTTP client cannot be made: the machine's own trust anchors, for https addresses, cannot be read.
     pub fn new(settings: RevocationSettings) -> Result<Self, reqwest::Error> {
-        // reqwest is built without a provider of its own. A second installation fails, and the first one stays: that is what is wanted.
+        // reqwest is built without a provider of its own. A second installation fails and keeps the first provider, as intended.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         Ok(Self {
             fetcher: Fetcher::new(&settings.private_addresses)?,
@@ -202,7 +202,7 @@ impl Revocation {
         })
     }
 
-    /// Whether both were made by the same settings: what one knows then holds for the other.
+    /// Whether both have the same settings, so that the answers of one are valid for the other.
     pub fn is_set_like(&self, other: &Self) -> bool {
         let (own, other) = (self.cache.settings(), other.cache.settings());
         let is_same = |(own, other): (&IssuerAddresses, &IssuerAddresses)| {
@@ -218,20 +218,20 @@ impl Revocation {
             && own.addresses.iter().zip(&other.addresses).all(is_same)
     }
 
-    /// Where what was fetched is kept.
+    /// The folder of the copies; `None` if no copies are kept.
     pub fn copies(&self) -> Option<&Path> {
         self.cache.settings().copies.as_deref()
     }
 
-    /// Whether a file's list could count at all: delta and indirect ones cannot.
+    /// Checks that a CRL from a file is of a supported kind: not a delta CRL and not an indirect one.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why the CRL is not supported.
     pub fn inspect(list: &[u8]) -> Result<(), SourceFault> {
         Crl::inspect(list)
     }
 
-    /// Starts the thread that fetches, by this clock. A second call changes nothing.
+    /// Starts the thread that fetches. A second call has no effect.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -249,18 +249,18 @@ impl Revocation {
         Ok(())
     }
 
-    /// What telemetry reads.
+    /// The counters for telemetry.
     pub const fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }
 
-    /// Counts a request that is let pass though nothing is known.
+    /// Counts a request that passed with unknown revocation status.
     pub fn let_pass(&self) {
         self.counters.passed();
     }
 
-    /// Where the members of a chain (the anchor last) are asked for. `others` gives the certificates of a CA's other keys, by which its
-    /// lists may be signed too, each with those above it.
+    /// The sources of the members of a chain (the anchor last). `others` returns the certification paths of a CA's other keys, which
+    /// may sign the CA's CRLs too.
     pub(super) fn sources(
         &self,
         chain: &[X509],
@@ -269,7 +269,7 @@ impl Revocation {
         self.cache.sources(chain, others)
     }
 
-    /// What is known of a certificate at a moment; nothing is asked. It is what a warm request pays.
+    /// The revocation status of a certificate from the last answers; asks no source. A request with a cached certificate uses this.
     pub fn standing(&self, certificate: &Certificate, now: Timestamp) -> RevocationStatus {
         certificate
             .sources()
@@ -278,8 +278,8 @@ impl Revocation {
             })
     }
 
-    /// Judges a chain at a moment, from what is known; where a source never answered, or none of them can say, asks and waits, at most
-    /// two seconds.
+    /// The revocation status of a chain. If a source has never answered, or none can tell the status, asks the sources and waits for at
+    /// most two seconds.
     pub(crate) async fn judge(&self, sources: &ChainSources, now: Timestamp) -> RevocationStatus {
         match sources.standing(now, self.cache.settings().stale) {
             RevocationStatus::Unknown { .. } | RevocationStatus::Awaited { .. } => {
@@ -302,7 +302,7 @@ impl Revocation {
         let deadline = tokio::time::sleep(COLD_WAIT);
         tokio::pin!(deadline);
         loop {
-            // In this order: what is said is there before its attempt is over.
+            // In this order: an attempt stores its answer before it ends.
             let waits = sources
                 .to_be_asked(now, stale)
                 .iter()

@@ -1,8 +1,8 @@
-//! Which addresses of the network may be called for a certificate's sake (CRT-11).
+//! The IP addresses that the gateway may call because a certificate names them (CRT-11).
 //!
-//! A certificate names addresses of its issuer's choice, so the gateway must not become a way into the bank's own network: only
-//! addresses of the public Internet are called, and those networks that the operator names. Deliberately not here: names. What
-//! is judged is the address that is connected to.
+//! The issuer of a certificate chooses the addresses in it, so they must not lead into the bank's own network: the gateway calls only
+//! addresses of the public Internet and of configured networks. Deliberately not here: names, because the check applies to the IP address
+//! of the connection.
 
 use std::{
     fmt,
@@ -17,13 +17,13 @@ pub struct Network {
     prefix: u8,
 }
 
-/// A text that names no network.
+/// The text is not a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no IP address with the length of a prefix")]
 pub struct InvalidNetwork;
 
 impl Network {
-    /// Whether an address lies in it. IPv4 in IPv6 is IPv4.
+    /// Whether the network contains an address. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(self, address: IpAddr) -> bool {
         match (self.base, address.to_canonical()) {
             (IpAddr::V4(base), IpAddr::V4(address)) => {
@@ -65,14 +65,14 @@ impl fmt::Display for Network {
     }
 }
 
-/// Whether an address may be connected to: public, or in one of these networks, and in no case multicast or unspecified.
+/// Whether the gateway may connect to an address: public or in one of these networks, and never multicast or unspecified.
 pub(super) fn may_be_called(address: IpAddr, also: &[Network]) -> bool {
     let address = address.to_canonical();
     let is_a_host = !address.is_multicast() && !address.is_unspecified();
     is_a_host && (is_public(address) || also.iter().any(|network| network.contains(address)))
 }
 
-/// Whether an address is one of the public Internet. IPv4 in IPv6 is IPv4.
+/// Whether an address is public. An IPv4-mapped IPv6 address counts as IPv4.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_public_v4(address),
@@ -80,7 +80,7 @@ pub(crate) fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// IANA's registry of special purpose addresses (RFC 6890), as far as it is not global.
+/// Excludes the special-purpose addresses (RFC 6890) that are not globally reachable.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [first, second, third, _] = address.octets();
     let special = address.is_private()
@@ -98,7 +98,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !special
 }
 
-/// Only 2000::/3 is global unicast; in it, what carries IPv4 addresses of anybody's choice (Teredo, 6to4) and documentation is not.
+/// Global unicast is 2000::/3. Teredo and 6to4, which embed arbitrary IPv4 addresses, and documentation addresses are excluded.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [first, second, ..] = address.segments();
     let special = (first == 0x2001 && (second < 0x200 || second == 0xdb8))

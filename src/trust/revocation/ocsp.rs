@@ -1,9 +1,9 @@
-//! OCSP (RFC 6960): what is asked of a responder, and whether its answer counts.
+//! OCSP (RFC 6960): the request, and the verification of the response.
 //!
-//! An answer counts where it is signed by the CA that issued the certificate, or by a responder to whom that very CA issued a
-//! certificate for id-kp-OCSPSigning, valid now; where it is about this certificate; and where it is not older or younger than it may
-//! be. No nonce is sent: answers are made in advance and cached (RFC 5019). OpenSSL verifies. Whether that responder's own certificate
-//! is revoked, where its CA does not say that it need not be asked (RFC 6960, 4.2.2.2.1), is judged where the answer is used.
+//! A response is valid if the issuing CA signed it, or a responder with a valid certificate for id-kp-OCSPSigning from the same CA; if it
+//! is about this certificate; and if its times are in range. The request has no nonce, because responders sign in advance and cache
+//! (RFC 5019). OpenSSL verifies the signature. The revocation status of the responder's certificate, unless it has id-pkix-ocsp-nocheck
+//! (RFC 6960, 4.2.2.2.1), is judged each time the response is used.
 
 use super::{SourceFault, algorithm, crl::certificate as read_certificate};
 use crate::{
@@ -32,58 +32,59 @@ use x509_parser::{
     x509::AlgorithmIdentifier,
 };
 
-/// id-pkix-ocsp-nocheck: the certificate of a responder is not to be asked for.
+/// id-pkix-ocsp-nocheck: the revocation of the responder's certificate is not checked.
 const NO_CHECK: Oid<'static> = oid!(1.3.6.1.5.5.7.48.1.5);
 
-/// As many certificates of an answer are looked at for the one that signed it; answers carry one or two.
+/// The maximum number of certificates in a response that are tried as its signer; responses have one or two.
 const MOST_CERTIFICATES: usize = 4;
 
-/// How far a responder's clock may be ahead, in seconds.
+/// The tolerance for a responder's clock that is ahead, in seconds.
 pub(super) const AHEAD: u64 = 300;
 
-/// How long an answer is used, in whatever years its nextUpdate lies (CRT-6); the operator may say otherwise.
+/// The default maximum age of a response; it limits nextUpdate (CRT-6).
 pub(super) const MAX_AGE: Duration = Duration::from_secs(7 * 86_400);
 
-/// How long an answer without nextUpdate is used, in seconds: it says that newer ones can be had at any time.
+/// How long a response without nextUpdate is used, in seconds. It means that newer information is always available (RFC 6960,
+/// 4.2.2.1).
 const WITHOUT_NEXT: u64 = 3_600;
 
-/// An answer that counts.
+/// A verified OCSP response.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Response {
     pub(super) this_update: Timestamp,
     /// At the latest [`Response::last_use`].
     pub(super) next_update: Timestamp,
-    /// When it is too old for any use but that it revokes.
+    /// The last time of use for a status other than revoked.
     pub(super) last_use: Timestamp,
     pub(super) status: Status,
-    /// The certificate (DER) of the responder that signed it, where that one may be revoked.
+    /// The signer's certificate (DER), if its revocation status must be checked.
     pub(super) responder: Option<Box<[u8]>>,
 }
 
-/// What an answer says of a certificate.
+/// The status of a certificate in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
-    /// It is not revoked.
+    /// The certificate is not revoked.
     Good,
-    /// It is revoked, since then.
+    /// The certificate is revoked, with the revocation date.
     Revoked(Timestamp),
-    /// The responder does not know it: that is not good (CRT-6), whoever else says so.
+    /// The responder does not know the certificate. The status is then not good, even if a CRL says so (CRT-6).
     Unknown,
 }
 
-/// The request about a certificate, DER.
+/// The OCSP request for a certificate, DER.
 pub(super) fn request(certificate: &X509Ref, issuer: &X509Ref) -> Result<Vec<u8>, ErrorStack> {
     let mut request = OcspRequest::new()?;
     request.add_id(id(certificate, issuer)?)?;
     request.to_der()
 }
 
-/// SHA-1 only finds the issuer here: it is the one hash that every responder knows (RFC 5019, 2.1.1), and the signature covers it.
+/// SHA-1 only identifies the issuer: all responders support it (RFC 5019, 2.1.1), and the signature covers the identifier.
 fn id(certificate: &X509Ref, issuer: &X509Ref) -> Result<OcspCertId, ErrorStack> {
     OcspCertId::from_cert(MessageDigest::sha1(), certificate, issuer)
 }
 
-/// Reads what a responder said about a certificate; the answer is used for `max_age` at most.
+/// Parses and verifies the response about a certificate, for use during at most `max_age`.
 pub(super) fn read(
     bytes: &[u8],
     certificate: &X509Ref,
@@ -139,7 +140,7 @@ pub(super) fn read(
     })
 }
 
-/// Who signed: `None` for the issuing CA, and for a responder of its whose certificate says that it is not to be asked for.
+/// The signer's certificate (DER); `None` for the issuing CA and for a responder with id-pkix-ocsp-nocheck.
 fn signer(
     basic: &OcspBasicResponseRef,
     parts: &ResponseParts<'_>,
@@ -151,8 +152,8 @@ fn signer(
     let signed_by = |signer: &X509Ref| {
         let mut known = Stack::new()?;
         known.push(signer.to_owned())?;
-        // NO_INTERN: nobody else. NO_EXPLICIT: being trusted for OCSP in general counts for nothing; only this CA and whom it delegated
-        // to may answer.
+        // NO_INTERN: no other certificate may be the signer. NO_EXPLICIT: general trust for OCSP does not count; only this CA and its
+        // delegated responders may sign.
         basic.verify(&known, &store, OcspFlag::NO_INTERN | OcspFlag::NO_EXPLICIT)
     };
     if signed_by(issuer).is_ok() {
@@ -171,7 +172,7 @@ fn signer(
     Ok((!unasked).then(|| (*der).into()))
 }
 
-/// A store in which only the issuing CA is trusted, as of a moment.
+/// A store in which only the issuing CA is trusted, with the verification time `now`.
 fn only(issuer: &X509Ref, now: Timestamp) -> Result<X509Store, ErrorStack> {
     let mut parameters = X509VerifyParam::new()?;
     parameters.set_flags(X509VerifyFlags::PARTIAL_CHAIN)?;
@@ -183,7 +184,7 @@ fn only(issuer: &X509Ref, now: Timestamp) -> Result<X509Store, ErrorStack> {
     Ok(store.build())
 }
 
-/// What the openssl crate does not show: OCSPResponse { status, [0] { OID, OCTET STRING } }, and in the octets BasicOCSPResponse {
+/// The parts of a response that the openssl crate does not expose: OCSPResponse { status, [0] { OID, OCTET STRING } }, and in the octets BasicOCSPResponse {
 /// tbsResponseData, signatureAlgorithm, signature, [0] SEQUENCE OF Certificate OPTIONAL }.
 struct ResponseParts<'a> {
     algorithm: &'a [u8],

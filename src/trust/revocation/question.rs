@@ -1,4 +1,4 @@
-//! What a source is asked, and what it says.
+//! Questions to revocation sources, and their answers.
 
 use super::{
     SourceFault,
@@ -11,27 +11,27 @@ use crate::clock::Timestamp;
 use aws_lc_rs::digest;
 use std::{fmt::Write, sync::Arc, time::Duration};
 
-/// What is asked of a source.
+/// A question to a source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Question {
-    /// The state of one certificate (DER) of a CA.
+    /// The OCSP status of one certificate (DER) of a CA.
     Ocsp {
         certificate: Arc<[u8]>,
         signers: Signers,
     },
-    /// The list of a CA.
+    /// The CRL of a CA.
     Crl { signers: Signers, scope: Scope },
 }
 
-/// A question, and where it is answered; `None` for a file of the configuration.
+/// A question and the address of its source; `None` for a file of the configuration.
 pub(super) type Key = (Option<SourceUrl>, Question);
 
-/// What a source said.
+/// The answer of a source.
 #[derive(Debug)]
 pub(super) enum SourceAnswer {
-    /// An answer, and where the revocation of the responder's own certificate is known from, where that is to be known.
+    /// An OCSP response, with the sources of the responder's certificate if its status must be checked.
     Ocsp(ocsp::Response, Option<ChainSources>),
-    /// A list, and the same for the key that signed it.
+    /// A CRL, with the sources of its signer if another key of the CA signed it.
     Crl(Crl, Option<ChainSources>),
 }
 
@@ -50,7 +50,7 @@ impl SourceAnswer {
         }
     }
 
-    /// The last moment at which it can say that a certificate is good, where `stale` is how long it counts beyond its nextUpdate.
+    /// The last second at which the answer can count as "good"; `stale` is how long an answer counts after its nextUpdate.
     pub(super) fn counts_until(&self, stale: Duration) -> Timestamp {
         let until = self.next_update().unix().saturating_add(stale.as_secs());
         match self {
@@ -59,7 +59,7 @@ impl SourceAnswer {
         }
     }
 
-    /// What it says of a certificate.
+    /// The status of a certificate in the answer.
     pub(super) fn status(&self, serial: &[u8]) -> Status {
         match self {
             Self::Ocsp(answer, _) => answer.status,
@@ -70,12 +70,12 @@ impl SourceAnswer {
         }
     }
 
-    /// Whether it is an answer of this status.
+    /// Whether the answer is an OCSP response with such a status.
     pub(super) fn answers(&self, is_status: impl Fn(Status) -> bool) -> bool {
         matches!(self, Self::Ocsp(answer, _) if is_status(answer.status))
     }
 
-    /// The name of the issuer, where it is a list.
+    /// The name of the issuer of a CRL; `None` for an OCSP response.
     pub(super) fn list_of(&self) -> Option<&str> {
         match self {
             Self::Ocsp(..) => None,
@@ -83,7 +83,7 @@ impl SourceAnswer {
         }
     }
 
-    /// Where the revocation of the one who signed it is known from; `None` for the issuing CA's very key.
+    /// The sources of the signer; `None` if the key of the issuing certificate signed the answer.
     pub(super) const fn signer(&self) -> Option<&ChainSources> {
         match self {
             Self::Ocsp(_, signer) | Self::Crl(_, signer) => signer.as_ref(),
@@ -92,7 +92,7 @@ impl SourceAnswer {
 }
 
 impl Question {
-    /// The name of its copy on disk: of the address, of the question, and of whom it is about.
+    /// The file name of the copy on disk: a hash of the address and the question.
     pub(super) fn copy_name(&self, address: Option<&SourceUrl>) -> String {
         let mut hash = digest::Context::new(&digest::SHA256);
         let mut add = |part: &[u8]| {
@@ -127,7 +127,7 @@ impl Question {
         format!("{name}.{suffix}")
     }
 
-    /// Reads what was fetched or kept, and judges whether it counts.
+    /// Parses and verifies an answer that was fetched or read from disk.
     pub(super) fn read(
         &self,
         bytes: &[u8],

@@ -1,7 +1,7 @@
-//! One source of revocation facts, and what it said last: an OCSP responder about one certificate, or one CRL.
+//! One revocation source and its last answer: an OCSP responder for one certificate, or one CRL.
 //!
-//! A cell is shared by every certificate that rests on it. What it said is swapped whole, so a request reads it without a lock and
-//! never sees half of a refresh; and nothing older ever replaces what is newer.
+//! All certificates with the same source share one [`Source`]. An answer is replaced atomically, so a request reads it without a lock; an
+//! older answer never replaces a newer one.
 
 use super::{
     SourceFault,
@@ -25,50 +25,51 @@ use std::{
     time::Duration,
 };
 
-/// A fact is refreshed at half of its lifetime, and at the latest after this many seconds: a revocation shows that soon.
+/// The longest time, in seconds, until an answer is refreshed; it is refreshed earlier at half of its lifetime. A revocation takes effect
+/// within this time.
 const REFRESH_AT_MOST: u64 = 3_600;
 
-/// A source.
+/// An OCSP responder for one certificate, or a CRL.
 #[derive(Debug)]
 pub(super) struct Source {
     key: Key,
     address_state: Arc<AddressState>,
     answer: ArcSwapOption<SourceAnswer>,
-    /// When a request last rested on it.
+    /// The time, in Unix seconds, when a request last used the source.
     used: AtomicU64,
     refresh_at: AtomicU64,
     backoff: Backoff,
     under_way: AtomicBool,
-    /// Whether an attempt has failed since the start. It matters until there is an answer.
+    /// Whether an attempt has failed since the start. Used only until the first answer.
     failed: AtomicBool,
-    /// Whether its copy on disk was looked for.
+    /// Whether the copy on disk was looked up.
     looked_up: AtomicBool,
 }
 
-/// What a source that never answered is to a request (CRT-11).
+/// The state of a source that has never answered (CRT-11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoAnswer {
-    /// It is being asked for the first time.
+    /// The first attempt is running.
     Awaited,
-    /// It was asked, and failed; or it cannot be asked now.
+    /// An attempt failed, or the source cannot be asked now.
     Failed,
-    /// Nobody has asked it.
+    /// No attempt was made.
     Unasked,
 }
 
-/// How a source came to say what it says.
+/// The result of asking a source.
 #[derive(Debug)]
 pub(super) enum AskOutcome {
-    /// It was fetched, and may be kept.
+    /// The answer was fetched and may be copied to disk.
     Fetched(DiskCopy),
-    /// The same, and the responder does not know the certificate.
+    /// The answer was fetched, and the responder does not know the certificate.
     Unknown(DiskCopy),
-    /// It was kept on disk, and is to be fetched as soon as may be.
+    /// The answer was read from disk; a fetch follows as soon as possible.
     FromDisk,
 }
 
 impl Source {
-    /// A source that was not asked yet.
+    /// A source that was not asked yet, without an answer.
     pub(super) fn new(key: Key, address_state: Arc<AddressState>) -> Self {
         Self {
             key,
@@ -83,31 +84,31 @@ impl Source {
         }
     }
 
-    /// A file of the configuration: it said what it says.
+    /// A source with a fixed answer, from a file of the configuration.
     pub(super) fn of_file(key: Key, answer: SourceAnswer) -> Self {
         let source = Self::new(key, Arc::default());
         source.answer.store(Some(Arc::new(answer)));
         source
     }
 
-    /// What it said last.
+    /// The last answer.
     pub(super) fn answer(&self) -> arc_swap::Guard<Option<Arc<SourceAnswer>>> {
         self.answer.load()
     }
 
-    /// What is to be asked before what it said counts.
+    /// The sources to be asked before the last answer counts: those of its signer.
     pub(super) fn to_be_known(&self, now: Timestamp) -> Vec<Arc<Self>> {
         let answer = self.answer();
         let signer = answer.as_ref().and_then(|answer| answer.signer());
         signer.map_or_else(Vec::new, |own| own.to_be_asked(now, Duration::ZERO))
     }
 
-    /// Why it has said nothing. It is read before what it said: an attempt that ends keeps what was said, or that it failed, first.
+    /// The reason why there is no answer. `under_way` is read first: an attempt stores its answer or its failure before it ends.
     pub(super) fn no_answer(&self) -> NoAnswer {
         let is_under_way = self.under_way.load(Ordering::Acquire);
         let is_silent = self.answer.load().is_none();
         match (self.failed.load(Ordering::Acquire), is_under_way) {
-            // An answer came since the caller looked: it is waited for as if it came now.
+            // An answer came after the caller looked: the source counts as awaited.
             _ if !is_silent => NoAnswer::Awaited,
             (true, _) => NoAnswer::Failed,
             (false, true) => NoAnswer::Awaited,
@@ -115,12 +116,12 @@ impl Source {
         }
     }
 
-    /// Whether it is a list.
+    /// Whether the source is a CRL.
     pub(super) const fn is_list(&self) -> bool {
         matches!(self.key.1, Question::Crl { .. })
     }
 
-    /// Notes that a request rests on it.
+    /// Records that a request uses the source.
     pub(super) fn touch(&self, now: Timestamp) {
         // A load is cheaper than a store that takes the cache line away from other cores.
         if self.used.load(Ordering::Relaxed) != now.unix() {
@@ -128,38 +129,38 @@ impl Source {
         }
     }
 
-    /// When a request last rested on it.
+    /// The time, in Unix seconds, when a request last used the source.
     pub(super) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Whether it is being asked, and is none that only ever failed: of those the policy decides, however often they are asked again.
+    /// Whether the source is being asked and has not failed before. The policy decides about sources that have only failed.
     pub(super) fn is_worth_waiting_for(&self) -> bool {
         self.under_way.load(Ordering::Acquire) && self.no_answer() != NoAnswer::Failed
     }
 
-    /// Takes the right to ask it, where it may be asked now; [`Source::ask`] gives it back.
+    /// Acquires the right to ask the source, if its backoff has ended; [`Source::ask`] gives it back.
     pub(super) fn take(&self, now: Timestamp) -> bool {
         if !self.backoff.is_over(now) || !self.address_state.backoff.is_over(now) {
-            // The address failed somebody else: that is as if it had failed this one.
+            // A failure of the address for another source counts as a failure of this source.
             self.failed.store(true, Ordering::Release);
             return false;
         }
         self.key.0.is_some() && !self.under_way.swap(true, Ordering::AcqRel)
     }
 
-    /// Whether what it said should be replaced soon.
+    /// Whether the answer is due for a refresh.
     pub(super) fn is_due(&self, now: Timestamp) -> bool {
         now.unix() >= self.refresh_at.load(Ordering::Relaxed)
     }
 
-    /// Where it is asked, for the log.
+    /// The address, for the log; `None` for a file.
     pub(super) fn address(&self) -> Option<&SourceUrl> {
         self.key.0.as_ref()
     }
 
-    /// Asks it, and keeps what it says. [`Source::take`] came before. What was kept on disk is taken first, where nothing is known: it is
-    /// judged as if it had just been fetched, and the fetch follows at the next tick.
+    /// Asks the source and stores its answer. [`Source::take`] must have returned true. If there is no answer yet, a copy on disk is read first:
+    /// it is verified like a fetched answer, and the fetch follows at the next tick.
     pub(super) async fn ask(
         &self,
         work: &EngineContext,
@@ -190,7 +191,7 @@ impl Source {
     ) -> Result<AskOutcome, SourceFault> {
         let fetched = {
             let _turn = self.address_state.turn.lock().await;
-            // While it waited for its turn, the address may have failed somebody else.
+            // While this source waited for its turn, the address may have failed for another source.
             if !self.address_state.backoff.is_over(now) {
                 return Err(SourceFault::Unreachable);
             }
@@ -208,7 +209,7 @@ impl Source {
             bytes,
         };
         if answer.answers(|status| status == Status::Unknown) {
-            // It may know the certificate in a moment: it is asked as often as one that fails.
+            // The responder may know the certificate soon: it is asked again with the backoff of a failure.
             self.backoff.begin(now);
             self.refresh_at.store(0, Ordering::Relaxed);
             self.answer.store(Some(Arc::new(answer)));
@@ -219,7 +220,7 @@ impl Source {
         Ok(AskOutcome::Fetched(copy))
     }
 
-    /// What it said before a restart, if that was kept and counts.
+    /// The answer in the copy on disk, if there is a valid copy.
     async fn look_up(
         &self,
         disk: &DiskThread,
@@ -255,7 +256,7 @@ impl Source {
         }
     }
 
-    /// Verifies what was fetched or kept, off the thread that fetches: a list may have a hundred thousand entries.
+    /// Verifies an answer on a blocking thread: a CRL may have a hundred thousand entries.
     async fn read(
         &self,
         bytes: Vec<u8>,
@@ -297,7 +298,7 @@ impl Source {
     }
 }
 
-/// However an attempt ends, the next one can be made.
+/// Ends an attempt on drop, so that the next one can start.
 struct UnderWay<'a>(&'a AtomicBool);
 
 impl Drop for UnderWay<'_> {

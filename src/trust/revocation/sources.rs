@@ -1,9 +1,9 @@
-//! Which sources tell whether a certificate is revoked, and what is known from them at a moment.
+//! The revocation sources of a chain, and the revocation status from their answers.
 //!
-//! Invariants: a source that says "revoked" outweighs all others; what was signed by another than the issuing CA's very key, a responder's
-//! (RFC 6960, 4.2.2.2.1) or another key of the same CA's (RFC 5280, 6.3.3 f), says "good" only while it is known that the signer's own
-//! certificate is not revoked. That is judged without signers of this kind, so that nothing vouches for itself. Deliberately not here:
-//! asking, which is the engine's.
+//! Invariants: "revoked" from one source outweighs all other answers. An answer signed by a delegated responder (RFC 6960, 4.2.2.2.1) or by
+//! another key of the issuing CA (RFC 5280, 6.3.3 f) counts as "good" only while the signer's own certificate is known to be not revoked.
+//! The status of the signer does not rest on such signers, so that no signer confirms itself. Deliberately not here: asking the sources,
+//! which the engine does.
 
 use super::{
     RevocationSettings, RevocationStatus, SourceFault,
@@ -20,24 +20,24 @@ use moka::sync::Cache;
 use openssl::x509::{X509, X509Name, X509Ref};
 use std::{cmp::Ordering, sync::Arc, time::Duration};
 
-/// How many sources are kept: a few for each certificate that is kept ready.
+/// The number of sources in memory: a few for each cached certificate.
 const SOURCES_KEPT: u64 = 20_000;
 
-/// Every source, shared by the requests that rest on it and the thread that asks it.
+/// All sources, shared by requests and the thread of the engine.
 #[derive(Debug)]
 pub(super) struct SourceCache {
     settings: RevocationSettings,
-    /// The names (DER) of the issuers of the settings' lists, in their order.
+    /// The issuer names (DER) of the CRLs in the settings, in the same order.
     list_issuers: Vec<Option<Vec<u8>>>,
     by_key: Cache<Key, Arc<Source>>,
     addresses: Cache<SourceUrl, Arc<AddressState>>,
 }
 
-/// Where the revocation of each member of a chain is known from, the certificate's own first; the anchor has none.
+/// The revocation sources of each member of a chain, the end-entity certificate first; the anchor has none.
 #[derive(Debug)]
 pub(crate) struct ChainSources(Box<[MemberSources]>);
 
-/// Where the revocation of one certificate is known from.
+/// The revocation sources of one member of a chain.
 #[derive(Debug)]
 pub(super) struct MemberSources {
     serial: Box<[u8]>,
@@ -59,12 +59,12 @@ impl SourceCache {
         &self.settings
     }
 
-    /// Every source that is kept.
+    /// All sources in memory.
     pub(super) fn all(&self) -> impl Iterator<Item = Arc<Source>> {
         self.by_key.iter().map(|(_, source)| source)
     }
 
-    /// Those of a chain, the anchor last.
+    /// The sources of a chain, the anchor last.
     pub(super) fn sources(
         &self,
         chain: &[X509],
@@ -77,7 +77,7 @@ impl SourceCache {
             .map(ChainSources)
     }
 
-    /// Those of the certificate of a responder (DER): lists only, for what a responder says of itself proves nothing.
+    /// The sources of a responder's certificate (DER): CRLs only, because a responder's answer about itself proves nothing.
     pub(super) fn of_responder(
         &self,
         certificate: &[u8],
@@ -93,7 +93,7 @@ impl SourceCache {
         ChainSources(Box::new([member])).that_tell()
     }
 
-    /// What a list says, and where the revocation of its signer is known from, if that is another than the issuing CA's very key.
+    /// A CRL as an answer, with the sources of its signer if another key than that of the issuing certificate signed it.
     pub(super) fn vouched(&self, list: Crl) -> Result<SourceAnswer, SourceFault> {
         let sources = |chain: &Chain| {
             let chain = chain.iter().map(|der| read_certificate(der));
@@ -123,7 +123,7 @@ impl SourceCache {
         Ok(self.member_of(published, Some(own), issuer, &signers))
     }
 
-    /// The operator's addresses take the place of those in the certificate.
+    /// Replaces the addresses in the certificate by the configured ones, if there are any for the issuer.
     fn configure(&self, published: &mut PublishedAddresses, issuer: &X509Ref) {
         let key = |certificate: &X509Ref| {
             certificate
@@ -189,7 +189,7 @@ impl SourceCache {
             .get_with(key.clone(), || Arc::new(Source::new(key, address_state)))
     }
 
-    /// The files' list for this issuer: the first that counts.
+    /// The source for the first valid CRL of this issuer from the files of the settings.
     fn files(&self, issuer: &X509Ref, question: &Question) -> Option<Arc<Source>> {
         let Question::Crl { signers, scope } = question else {
             return None;
@@ -207,7 +207,7 @@ impl SourceCache {
         Some(source)
     }
 
-    /// Reading a list costs as much as it is long: only those in the issuer's name are.
+    /// Reads only the CRLs with the name of the issuer, because the time to read a CRL grows with its length.
     fn listed(&self, issuer: &X509Ref, signers: &Signers, scope: &Scope) -> Option<SourceAnswer> {
         let name = issuer.subject_name();
         let is_same = |of: &Vec<u8>| {
@@ -222,7 +222,7 @@ impl SourceCache {
 }
 
 impl ChainSources {
-    /// These, if there are any for each member: others would never be known to be good.
+    /// Returns the sources if each member has one: without a source, a member never becomes good.
     fn that_tell(self) -> Result<Self, SourceFault> {
         if self.0.iter().any(|member| member.sources.is_empty()) {
             return Err(SourceFault::Invalid(
@@ -232,7 +232,7 @@ impl ChainSources {
         Ok(self)
     }
 
-    /// What is known of a chain at a moment. `stale`: how long what was said counts beyond its nextUpdate.
+    /// The revocation status of the chain. `stale`: how long an answer counts after its nextUpdate.
     pub(super) fn standing(&self, now: Timestamp, stale: Duration) -> RevocationStatus {
         let mut standing = RevocationStatus::Good;
         for (depth, member) in self.0.iter().enumerate() {
@@ -247,7 +247,7 @@ impl ChainSources {
         standing
     }
 
-    /// The sources that have yet to say whether a member is good, those of their signers among them: none where every member is.
+    /// The sources to be asked for the members that are not known to be good, with the sources of their signers.
     pub(super) fn to_be_asked(&self, now: Timestamp, stale: Duration) -> Vec<Arc<Source>> {
         let members = self.0.iter();
         members
@@ -256,16 +256,16 @@ impl ChainSources {
     }
 }
 
-/// What is known of a certificate.
+/// The revocation status of one member of a chain.
 enum MemberStatus {
     Good,
     Revoked(Timestamp),
-    /// A source that never answered is being asked.
+    /// A source that has never answered is being asked.
     Awaited,
     Unknown,
 }
 
-/// Sources of one kind: any responder answers for the others, and so does any list, for each is complete (RFC 5280, 4.2.1.13).
+/// The answers of one kind of source, OCSP or CRL. One answer of a kind is enough, because each CRL is complete (RFC 5280, 4.2.1.13).
 #[derive(Clone, Copy, Default)]
 struct KindAnswers {
     has_answered: bool,
@@ -279,9 +279,9 @@ impl KindAnswers {
 }
 
 impl MemberSources {
-    /// What is known. A source that says "revoked" outweighs all others, however old it is: it was said, and nobody took it back. Only
-    /// a signer that is itself revoked is not listened to. "Good" is said by none for the others (CRT-6): where a responder or a list is
-    /// named and none of that kind ever answered, nothing is known; and an answer of "unknown" is not good, whatever a list says.
+    /// The revocation status. "Revoked" outweighs all other answers at any age, unless the signer's certificate is itself revoked. OCSP
+    /// and CRL do not replace each other (CRT-6): if the certificate names sources of one kind and none of them has ever answered, the
+    /// status is unknown. An OCSP answer "unknown" makes the status unknown even if a CRL says "good".
     fn standing(&self, now: Timestamp, stale: Duration) -> MemberStatus {
         let (mut is_good, mut is_in_doubt) = (false, false);
         let (mut is_awaited, mut is_signer_awaited) = (false, false);
@@ -327,7 +327,7 @@ impl MemberSources {
         MemberStatus::Unknown
     }
 
-    /// Where it is not known to be good: its sources that have nothing to say now, and those of the signers of the others.
+    /// If the member is not known to be good: its sources without a current answer, and the sources of the signers of the others.
     fn to_be_asked(&self, now: Timestamp, stale: Duration) -> Vec<Arc<Source>> {
         if matches!(
             self.standing(now, stale),
@@ -338,7 +338,7 @@ impl MemberSources {
         let mut found = Vec::new();
         for source in &self.sources {
             match source.answer().as_ref() {
-                // It is not to be asked again: only its signer is in doubt.
+                // The answer is current: only the status of its signer is open.
                 Some(answer)
                     if now <= answer.next_update()
                         && answer.status(&self.serial) != Status::Unknown =>
