@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn amounts_are_written_and_read_with_the_digits_of_their_currency() {
         for (amount, digits, text) in [
-            (12_345_50, 2, "12345.50"),
+            (1_234_550, 2, "12345.50"),
             (-5, 2, "-0.05"),
             (700, 0, "700"),
             (1_001, 3, "1.001"),

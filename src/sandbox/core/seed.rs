@@ -297,8 +297,11 @@ mod tests {
     use crate::core::bank::tests::bank;
     use std::collections::BTreeSet;
 
-    /// Customers with the ids and numbers of their accounts.
-    fn state(bank: &Bank) -> Vec<(String, String, Vec<(String, String)>)> {
+    /// Identity, context, and ids and numbers of the accounts.
+    type Known = (String, String, Vec<(String, String)>);
+
+    /// Every customer.
+    fn state(bank: &Bank) -> Vec<Known> {
         let customers = bank.customers().unwrap().into_iter();
         customers
             .map(|customer| {

@@ -142,7 +142,8 @@ fn corporate() -> [Step; 4] {
                     .get("agreements")
                     .and_then(|all| all.as_array());
                 let mut agreements = agreements.into_iter().flatten();
-                agreements.any(|one| one["id"] == memory.corporate.as_str())
+                agreements
+                    .any(|one| one.get("id").and_then(|id| id.as_str()) == Some(&memory.corporate))
             },
             ..scene(
                 "The agreements of that representative",
@@ -151,7 +152,10 @@ fn corporate() -> [Step; 4] {
             )
         }),
         called(Scene {
-            learn: |answered, _| answered.body["accounts"][0]["name"] == "Driftskonto",
+            learn: |answered, _| {
+                let first = || answered.body.get("accounts")?.get(0)?.get("name")?.as_str();
+                first() == Some("Driftskonto")
+            },
             ..scene(
                 "The corporation's accounts",
                 |memory| {
