@@ -13,7 +13,7 @@
 
 use portvakt::{
     clock::Timestamp,
-    interface::headers::PsuId,
+    interface::{TppId, headers::PsuId},
     state::{
         ClaimRequest, Decision, Hash, PsuRef, QuotaClaim, RequestIdClaim, Retention, StateSettings,
         StateStore,
@@ -30,6 +30,10 @@ use std::{
 
 const NOW: u64 = 1_767_225_600;
 const TPP: &str = "PSDNO-FSA-123456";
+
+fn tpp() -> TppId {
+    TppId::parse(TPP).unwrap()
+}
 
 fn main() {
     // `cargo bench` says so; tests of all targets have no time for it.
@@ -180,10 +184,17 @@ async fn memory(folder: &Path) {
     let settings = settings(folder, "memory.db");
     fill_psus(&settings, known);
     let store = StateStore::open(&settings).unwrap();
+    let tpp = tpp();
     let look_up = async |psus: std::ops::Range<u64>| {
         for psu in psus {
             let psu = PsuId::from_bits(psu.into());
-            assert!(store.psu(PsuRef { tpp: TPP, psu }).await.unwrap().is_some());
+            assert!(
+                store
+                    .psu(PsuRef { tpp: &tpp, psu })
+                    .await
+                    .unwrap()
+                    .is_some()
+            );
         }
     };
     look_up(0..cold).await;
@@ -234,10 +245,11 @@ async fn look_ups(folder: &Path, known: [u64; 2]) {
 
 /// What looking one of ten PSUs up takes; they are spread over all.
 async fn look_up(store: &StateStore, known: u64, rounds: u32, warm: bool) -> Duration {
+    let tpp = tpp();
     let began = Instant::now();
     for round in 0..rounds {
         let who = PsuRef {
-            tpp: TPP,
+            tpp: &tpp,
             psu: PsuId::from_bits((u64::from(round % 10) * (known / 10)).into()),
         };
         let found = if warm {

@@ -28,6 +28,7 @@ use portvakt::{
     clock::{Clock, Timestamp},
     gateway::forward::upstream_head,
     interface::{
+        TppId,
         headers::{Fields, PsuId, RequestId, SessionId},
         operations::{Catalogue, Environment, builtin},
     },
@@ -278,7 +279,7 @@ fn kept(folder: &TempDir) -> StateStore {
         said: Hash::from_bytes([2; 16]),
         completion: Some(Completion {
             who: PsuRef {
-                tpp: "PSDNO-FSA-123456",
+                tpp: &TppId::parse("PSDNO-FSA-123456").unwrap(),
                 psu: PsuId::parse(PSU.as_bytes()).unwrap(),
             },
             corporate: None,

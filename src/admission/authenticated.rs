@@ -3,7 +3,7 @@
 use super::{Snapshot, ValidQuery, envelope::Envelope};
 use crate::{
     clock::Timestamp,
-    interface::{operations::Operation, path::Target},
+    interface::{TppId, operations::Operation, path::Target},
 };
 use http::Method;
 use std::borrow::Cow;
@@ -22,7 +22,7 @@ pub(super) struct AuthenticatedRequest<'a> {
     /// The Date header, where it held when the head was judged.
     pub(super) date: Option<Timestamp>,
     /// The TPP's identity (CRT-4).
-    pub(super) tpp: &'a str,
+    pub(super) tpp: &'a TppId,
     /// The TPP's name, as its certificate has it.
     pub(super) tpp_name: &'a str,
     pub(super) world: &'a Snapshot,

@@ -3,7 +3,7 @@
 //! One process serves one environment (CRT-9), so the modes of its configuration are those of that environment.
 
 use super::Stage;
-use crate::{interface::Refusal, trust::register};
+use crate::interface::{BareTppId, Refusal, TppId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The effect of a check that does not hold.
@@ -19,7 +19,7 @@ pub enum Mode {
 #[derive(Clone, Debug, Default)]
 pub struct Enforcement {
     observed: BTreeSet<Stage>,
-    observed_by_tpp: BTreeMap<String, BTreeSet<Stage>>,
+    observed_by_tpp: BTreeMap<BareTppId, BTreeSet<Stage>>,
 }
 
 /// The permission to let a refusal pass. Only an [`Enforcement`] mints one.
@@ -29,13 +29,12 @@ pub struct Waiver {
 }
 
 impl Enforcement {
-    /// `observed` are the checks that are only observed. A TPP in `observed_by_tpp` has its own set instead; it is named
-    /// by its identity in capitals, without the spaces and dashes of its id (`trust::register::bare`).
+    /// `observed` are the checks that are only observed. A TPP in `observed_by_tpp` has its own set instead.
     ///
     /// [`Stage::Match`], [`Stage::Envelope`] and [`Stage::Body`] always refuse: no later check can judge without them.
     pub const fn new(
         observed: BTreeSet<Stage>,
-        observed_by_tpp: BTreeMap<String, BTreeSet<Stage>>,
+        observed_by_tpp: BTreeMap<BareTppId, BTreeSet<Stage>>,
     ) -> Self {
         Self {
             observed,
@@ -44,10 +43,10 @@ impl Enforcement {
     }
 
     /// The mode of a check. `tpp` is the TPP that the caller's certificate names, where one was read already.
-    pub fn mode(&self, stage: Stage, tpp: Option<&str>) -> Mode {
+    pub fn mode(&self, stage: Stage, tpp: Option<&TppId>) -> Mode {
         let own = tpp
             .filter(|_| !self.observed_by_tpp.is_empty())
-            .and_then(|tpp| self.observed_by_tpp.get(&*register::bare(tpp)));
+            .and_then(|tpp| self.observed_by_tpp.get(&tpp.bare()));
         if own.unwrap_or(&self.observed).contains(&stage) {
             Mode::Observe
         } else {
@@ -61,7 +60,7 @@ impl Enforcement {
         &self,
         stage: Stage,
         refusal: &Refusal,
-        tpp: Option<&str>,
+        tpp: Option<&TppId>,
     ) -> Option<Waiver> {
         let judged = refusal.reason().status() < 500;
         (judged && self.mode(stage, tpp) == Mode::Observe).then_some(Waiver { _minted: () })
@@ -75,11 +74,12 @@ mod tests {
 
     #[test]
     fn a_tpp_has_its_own_modes() {
+        let id = |text| TppId::parse(text).unwrap();
         let tpp = "PSDNO-FSA-123456";
         let own = BTreeSet::from([Stage::Payload]);
         let enforcement = Enforcement::new(
             BTreeSet::from([Stage::Date]),
-            BTreeMap::from([(tpp.to_owned(), own)]),
+            BTreeMap::from([(id(tpp).bare(), own)]),
         );
         let table = [
             (Stage::Date, None, Mode::Observe),
@@ -90,7 +90,11 @@ mod tests {
             (Stage::Payload, None, Mode::Refuse),
         ];
         for (stage, tpp, mode) in table {
-            assert_eq!(enforcement.mode(stage, tpp), mode, "{stage:?} {tpp:?}");
+            assert_eq!(
+                enforcement.mode(stage, tpp.map(id).as_ref()),
+                mode,
+                "{stage:?} {tpp:?}"
+            );
         }
     }
 

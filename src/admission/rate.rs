@@ -8,7 +8,7 @@
 //! Chains to an anchor have rates of their own. One costs as much as ten refusals, and its caller has proven nothing yet.
 //! A TPP whose certificate is cached needs none, so that a flood of unknown callers does not affect known TPPs.
 
-use crate::interface::{Fault, Reason, Refusal};
+use crate::interface::{Fault, Reason, Refusal, TppId};
 use governor::{
     DefaultDirectRateLimiter, DefaultKeyedRateLimiter, NotUntil, Quota, RateLimiter,
     clock::{Clock, DefaultClock},
@@ -116,7 +116,7 @@ impl Rates {
     }
 
     /// A request of a TPP whose signature verified.
-    pub(super) fn tpp(&self, tpp: &str) -> Result<WithinRate, Refusal> {
+    pub(super) fn tpp(&self, tpp: &TppId) -> Result<WithinRate, Refusal> {
         let Some(tpps) = &self.tpps else {
             return Ok(WithinRate { _held: () });
         };
@@ -192,9 +192,10 @@ mod tests {
         assert!(from("192.0.2.1").is_ok() && from("::ffff:192.0.2.1").is_ok());
         assert!(from("192.0.2.1").is_err() && from("192.0.2.2").is_ok());
         assert!(rates.address(None).is_ok());
-        assert!(rates.tpp("a").is_ok() && rates.tpp("a").is_err() && rates.tpp("b").is_ok());
+        let [one, other] = ["PSDNO-FSA-1", "PSDNO-FSA-2"].map(|id| TppId::parse(id).unwrap());
+        assert!(rates.tpp(&one).is_ok() && rates.tpp(&one).is_err() && rates.tpp(&other).is_ok());
         rates.tidy();
-        assert!(rates.tpp("a").is_err(), "what is recent is kept");
+        assert!(rates.tpp(&one).is_err(), "what is recent is kept");
     }
 
     #[test]
@@ -205,7 +206,8 @@ mod tests {
             chains_per_address: None,
             chains: None,
         });
-        assert!((0..10_000).all(|_| rates.tpp("a").is_ok()));
+        let tpp = TppId::parse("PSDNO-FSA-1").unwrap();
+        assert!((0..10_000).all(|_| rates.tpp(&tpp).is_ok()));
         assert!((0..10_000).all(|_| rates.chain(None).is_ok()));
     }
 

@@ -6,7 +6,7 @@
 use super::{Admitted, Grant, Registered, Stage};
 use crate::{
     clock::Stopwatch,
-    interface::{Reason, headers::accept_fix::Fixes, operations::Operation},
+    interface::{Reason, TppId, headers::accept_fix::Fixes, operations::Operation},
     trust::{Certificate, Tolerated},
 };
 use std::{sync::Arc, time::Duration};
@@ -146,7 +146,7 @@ impl Record {
 
     /// The TPP of an admitted request that left its (request-target) unsigned (SIG-15). Its signature verified: nobody
     /// else can be counted under its name.
-    pub fn left_target_unsigned(&self) -> Option<&str> {
+    pub fn left_target_unsigned(&self) -> Option<&TppId> {
         let certificate = self.certificate.as_ref();
         certificate
             .filter(|_| self.unsigned_target)
@@ -155,7 +155,7 @@ impl Record {
 
     /// The TPP of an admitted request that reads account information with the PSU present and without a session
     /// (QUO-14): PSU-IP-Address alone is the word of the TPP.
-    pub fn had_no_session(&self) -> Option<&str> {
+    pub fn had_no_session(&self) -> Option<&TppId> {
         let certificate = self.certificate.as_ref();
         certificate
             .filter(|_| self.without_session)

@@ -2,7 +2,6 @@
 
 use super::{Policy, Tpp, envelope::Envelope};
 use crate::interface::{Fault, Reason, Refusal, headers};
-use crate::trust::register;
 
 /// TPP-Redirect-URI, where it stands, names a host that the operator lets this TPP name. Its form is the envelope's.
 #[must_use]
@@ -22,8 +21,8 @@ pub(super) fn judge(
         .filter(|_| !policy.redirect_hosts.is_empty());
     // Spellings of an id that a register takes for one TPP have one list here.
     let listed = named.and_then(|_| {
-        let tpp = register::bare(tpp.certificate().tpp_id());
-        policy.redirect_hosts.get(&*tpp)
+        let tpp = tpp.certificate().tpp_id().bare();
+        policy.redirect_hosts.get(&tpp)
     });
     let (Some(hosts), Some(uri)) = (listed, named) else {
         return Ok(Redirectable { _judged: () });

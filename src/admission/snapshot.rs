@@ -4,6 +4,7 @@ use super::{Enforcement, RateSettings, Rates, WhenUnknown};
 use crate::{
     clock::Timestamp,
     interface::{
+        BareTppId,
         headers::identity::IdentityForm,
         operations::{Catalogue, Environment, Operation},
         path::AccountIds,
@@ -54,9 +55,8 @@ pub struct Policy {
     pub also_signed: Vec<String>,
     /// How X-PSU-IDENTITY is written (HDR-12).
     pub identity: IdentityForm,
-    /// The hosts that a TPP may name in TPP-Redirect-URI, by its identity in capitals, without the spaces and dashes of its
-    /// id (`trust::register::bare`); a TPP that is not here may name any (HDR-8).
-    pub redirect_hosts: BTreeMap<String, Vec<String>>,
+    /// The hosts that a TPP may name in TPP-Redirect-URI, by its identity; a TPP that is not here may name any (HDR-8).
+    pub redirect_hosts: BTreeMap<BareTppId, Vec<String>>,
     /// The requirement of account information with the PSU present (SCA-16).
     pub psu_present: PsuPresent,
     /// The treatment of a PSU-ID that no SCA gave out (SCA-19).

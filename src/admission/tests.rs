@@ -16,7 +16,7 @@ use crate::{
     development_pki as pki,
     gateway::{assertion, forward},
     interface::{
-        Reason, Refusal,
+        Reason, Refusal, TppId,
         headers::PsuId,
         operations::{Catalogue, Environment, builtin},
     },
@@ -58,6 +58,10 @@ fn signed_with(more: &[(&str, &str)], options: &SignOptions) -> (SignedRequest, 
 }
 
 /// A request that this TPP signed.
+fn tpp(id: &str) -> TppId {
+    TppId::parse(id).unwrap()
+}
+
 fn signed_by(tpp: &pki::Issued, more: &[(&str, &str)], options: &SignOptions) -> SignedRequest {
     let identity = TppIdentity::from_pem(&tpp.pem, &tpp.key_pem).unwrap();
     let psu = PSU.hyphenated();
@@ -154,7 +158,7 @@ async fn state(folder: &Path) -> (Arc<Links>, StateStore) {
     let kept = StateStore::open(&settings).unwrap();
     let bind = Bind {
         who: PsuRef {
-            tpp: "PSDNO-FSA-123456",
+            tpp: &tpp("PSDNO-FSA-123456"),
             psu: PSU,
         },
         corporate: None,
@@ -171,7 +175,7 @@ fn what_holds_is_admitted_and_recorded() {
     let (verdict, record) = judge(&signed, Some(anchor), 60, &[]);
     let admitted = verdict.unwrap();
     assert_eq!(
-        admitted.tpp().unwrap().certificate().tpp_id(),
+        admitted.tpp().unwrap().certificate().tpp_id().as_str(),
         "PSDNO-FSA-123456"
     );
     assert!(admitted.signed().unwrap().covers_request_target());
@@ -213,7 +217,7 @@ fn a_check_is_observed_for_one_tpp() {
     signed.set_header("TPP-Redirect-URI", "https://elsewhere.example/");
     for (tpp, passes) in [("PSDNO-FSA-123456", true), ("PSDNO-FSA-1", false)] {
         let own = BTreeSet::from([Stage::Signature]);
-        let own = BTreeMap::from([(tpp.to_owned(), own)]);
+        let own = BTreeMap::from([(self::tpp(tpp).bare(), own)]);
         let mut policy = Policy::new(Environment::Sandbox);
         policy.enforcement = Enforcement::new(BTreeSet::new(), own);
         let (verdict, _) = judge_by(&signed, Some(anchor.clone()), 0, policy);
@@ -304,12 +308,12 @@ fn asserted(admitted: &Admitted) -> serde_json::Value {
 }
 
 /// What a TPP may name in TPP-Redirect-URI, where the operator says so.
-fn judge_with_hosts(tpp: &str, host: &str) -> Result<Admitted, Refusal> {
+fn judge_with_hosts(id: &str, host: &str) -> Result<Admitted, Refusal> {
     let (signed, anchor) = signed();
     let mut policy = Policy::new(Environment::Sandbox);
     policy
         .redirect_hosts
-        .insert(tpp.into(), vec!["other.example".into(), host.into()]);
+        .insert(tpp(id).bare(), vec!["other.example".into(), host.into()]);
     judge_by(&signed, Some(anchor), 0, policy).0
 }
 
@@ -351,7 +355,7 @@ fn a_tpp_has_its_hosts_in_every_spelling_of_its_id() {
             let hosts = vec![host.into()];
             policy
                 .redirect_hosts
-                .insert("PSDNO-FSA-123456".into(), hosts);
+                .insert(self::tpp("PSDNO-FSA-123456").bare(), hosts);
             let (_, record) = judge_by(&signed, X509::from_der(root.der()).ok(), 0, policy);
             record.holds(Stage::Redirect)
         };
@@ -369,7 +373,7 @@ fn hosts_are_judged_after_the_signature() {
     let hosts = vec!["other.example".into()];
     policy
         .redirect_hosts
-        .insert("PSDNO-FSA-123456".into(), hosts);
+        .insert(self::tpp("PSDNO-FSA-123456").bare(), hosts);
     let (verdict, _) = judge_by(&signed, Some(anchor), 0, policy);
     assert_eq!(verdict.unwrap_err().reason(), Reason::SignatureMismatch);
 }
@@ -423,7 +427,10 @@ fn a_request_target_that_is_not_signed_is_counted_under_its_tpp() {
         admitted.signed().unwrap().headers(),
         "date psu-id tpp-redirect-uri x-request-id"
     );
-    assert_eq!(record.left_target_unsigned(), Some("PSDNO-FSA-123456"));
+    assert_eq!(
+        record.left_target_unsigned(),
+        Some(&tpp("PSDNO-FSA-123456"))
+    );
 }
 
 //= HDR-16 accepted

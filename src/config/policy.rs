@@ -15,9 +15,8 @@ use crate::admission::Policy;
 use crate::interface::headers::{identity::IdentityForm, redirect_uri};
 use crate::interface::operations::Environment;
 use crate::interface::path::AccountIds;
+use crate::interface::{BareTppId, TppId};
 use crate::trust::CertificatePolicy;
-use crate::trust::judgement::psd2_identity;
-use crate::trust::register::bare;
 
 /// Reads the keys of the root that belong to the policy.
 pub(super) fn read(root: &mut Section<'_>, environment: Environment) -> Policy {
@@ -106,10 +105,10 @@ fn signed_name<'a>(value: &Value<'a>) -> Option<&'a str> {
 /// Reads the hosts that each TPP may name in TPP-Redirect-URI (HDR-8), by identity. Identities are compared as in registers: in
 /// capitals, without spaces and dashes in the id. A key that no certificate can contain is a fault, since its TPP would be
 /// unrestricted.
-fn redirect_hosts(mut section: Section<'_>) -> BTreeMap<String, Vec<String>> {
+fn redirect_hosts(mut section: Section<'_>) -> BTreeMap<BareTppId, Vec<String>> {
     let mut all = BTreeMap::new();
     for (key, value) in section.entries() {
-        let Some(tpp) = key.as_str().map(psd2_identity) else {
+        let Some(tpp) = key.as_str().map(TppId::parse) else {
             continue;
         };
         let Some(hosts) = value.as_list() else {
@@ -123,7 +122,7 @@ fn redirect_hosts(mut section: Section<'_>) -> BTreeMap<String, Vec<String>> {
             key.fault("expected an identity as in certificates, such as PSDNO-FSA-123456");
             continue;
         };
-        if all.insert(bare(&tpp).into(), hosts).is_some() {
+        if all.insert(tpp.bare(), hosts).is_some() {
             key.fault("this TPP is listed already, in another spelling");
         }
     }

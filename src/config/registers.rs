@@ -15,9 +15,10 @@ use super::pem::read_text;
 use super::section::Section;
 use super::value::Value;
 use crate::clock::Timestamp;
+use crate::interface::TppId;
 use crate::interface::operations::Environment;
 use crate::trust::register::{RegisterSettings, WhenStale};
-use crate::trust::{Registers, Roles, judgement};
+use crate::trust::{Registers, Roles};
 
 /// The shortest maximum age: the EBA publishes its register once a day.
 const LEAST_AGE: Duration = Duration::from_secs(24 * 3_600);
@@ -131,7 +132,7 @@ fn take_local(value: &Value<'_>, base: &Path, inspection: &Inspection, registers
         let roles = roles(&mut section);
         finish(section);
         if let (Some(tpp), Some(roles)) = (tpp, roles) {
-            registers.allow(&tpp, roles);
+            registers.allow(tpp, roles);
         }
     }
     seen.clear();
@@ -140,7 +141,7 @@ fn take_local(value: &Value<'_>, base: &Path, inspection: &Inspection, registers
         let tpp = tpp(&mut section, &mut seen);
         finish(section);
         if let Some(tpp) = tpp {
-            registers.block(&tpp);
+            registers.block(tpp);
         }
     }
     root.finish();
@@ -154,9 +155,9 @@ fn finish(mut section: Section<'_>) {
     section.finish();
 }
 
-fn tpp(section: &mut Section<'_>, seen: &mut HashSet<String>) -> Option<String> {
+fn tpp(section: &mut Section<'_>, seen: &mut HashSet<TppId>) -> Option<TppId> {
     let value = section.required("tpp")?;
-    let Some(identity) = judgement::psd2_identity(value.as_str()?) else {
+    let Some(identity) = TppId::parse(value.as_str()?) else {
         return value.refuse("an identity as in certificates, such as PSDNO-FSA-123456");
     };
     if !seen.insert(identity.clone()) {

@@ -11,10 +11,10 @@ use super::fault::{ApiFault, MemberFault};
 use crate::{
     clock::Timestamp,
     interface::{
+        TppId,
         headers::{CorporateId, PsuId},
         path::AccountIds,
     },
-    trust::judgement::psd2_identity,
 };
 use serde_json::{Map, Value};
 
@@ -140,8 +140,8 @@ pub(super) fn corporate(value: &Value) -> Option<CorporateId> {
 }
 
 /// A TPP's identity as CRT-4 keeps it.
-pub(super) fn tpp(value: &Value) -> Option<String> {
-    psd2_identity(value.as_str()?)
+pub(super) fn tpp(value: &Value) -> Option<TppId> {
+    TppId::parse(value.as_str()?)
 }
 
 /// Any text of a length in characters.
@@ -237,7 +237,7 @@ mod tests {
         ] {
             assert_eq!(at(bad), None, "{bad}");
         }
-        assert_eq!(tpp(&json!(" psdno-fsa-1 ")), Some("PSDNO-FSA-1".into()));
+        assert_eq!(tpp(&json!(" psdno-fsa-1 ")), TppId::parse("PSDNO-FSA-1"));
         assert_eq!(tpp(&json!("FSA-1")), None);
         let ids = AccountIds::default();
         let listed = accounts(&json!(["b", "a", "b"]), &ids);

@@ -8,6 +8,7 @@ use super::{
 use crate::{
     clock::Timestamp,
     interface::{
+        TppId,
         headers::{CorporateId, PsuId},
         path::AccountIds,
     },
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 /// A PSU that the bank knows: the members of /psu/bind, and of one line of an import.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PsuRecord {
-    tpp: String,
+    tpp: TppId,
     psu: PsuId,
     corporate: Option<CorporateId>,
     last_sca: Timestamp,
@@ -141,7 +142,7 @@ pub(super) async fn withdraw(call: Call<'_>, members: &mut Members) -> Result<Va
         .await?
     {
         Withdrawn::Done => {
-            tracing::info!(tpp, "withdrawn by the bank");
+            tracing::info!(tpp = tpp.as_str(), "withdrawn by the bank");
             Ok(json!({ "withdrawn": true }))
         }
         Withdrawn::Unknown => Err(ApiFault::PsuUnknown),
@@ -156,14 +157,14 @@ pub(super) async fn unbind(call: Call<'_>, members: &mut Members) -> Result<Valu
     let who = PsuRef { tpp: &tpp, psu };
     match call.context.kept.withdraw(who, Withdraw::Binding).await? {
         Withdrawn::Done => {
-            tracing::info!(tpp, "unbound by the bank");
+            tracing::info!(tpp = tpp.as_str(), "unbound by the bank");
             Ok(json!({ "unbound": true }))
         }
         Withdrawn::Unknown => Err(ApiFault::PsuUnknown),
     }
 }
 
-fn who(members: &mut Members) -> Option<(String, PsuId)> {
+fn who(members: &mut Members) -> Option<(TppId, PsuId)> {
     let tpp = members.required("tpp", members::TPP, members::tpp);
     let psu = members.required("psu_id", members::UUID, members::psu);
     Some((tpp?, psu?))

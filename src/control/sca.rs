@@ -46,7 +46,7 @@ pub(super) async fn read(call: Call<'_>, members: &mut Members) -> Result<Value,
     } = open(call, request)?;
     let corporate = pending.corporate.map(CorporateId::hyphenated);
     Ok(json!({
-        "tpp": pending.tpp,
+        "tpp": pending.tpp.as_str(),
         "tpp_name": Some(pending.tpp_name).filter(|name| !name.is_empty()),
         "operation": pending.operation,
         "resource": pending.resource,
@@ -86,7 +86,7 @@ pub(super) async fn complete(call: Call<'_>, members: &mut Members) -> Result<Va
     }
     keep(call, kept, &opened, &completed).await?;
     tracing::info!(
-        tpp = pending.tpp,
+        tpp = pending.tpp.as_str(),
         operation = pending.operation,
         "SCA completed"
     );
@@ -123,7 +123,12 @@ pub(super) async fn fail(call: Call<'_>, members: &mut Members) -> Result<Value,
     };
     let redirect_uri = finish_as_failed(call, &call.context.kept, &opened, &failure).await?;
     let Pending { tpp, operation, .. } = &opened.pending;
-    tracing::info!(tpp, operation, code = code.as_str(), "SCA failed");
+    tracing::info!(
+        tpp = tpp.as_str(),
+        operation,
+        code = code.as_str(),
+        "SCA failed"
+    );
     Ok(json!({ "redirect_uri": redirect_uri }))
 }
 
@@ -264,7 +269,11 @@ async fn fail_for_other_psu(
     };
     let redirect_uri = finish_as_failed(call, kept, opened, &failure).await?;
     let Pending { tpp, operation, .. } = &opened.pending;
-    tracing::warn!(tpp, operation, "SCA completed by another PSU");
+    tracing::warn!(
+        tpp = tpp.as_str(),
+        operation,
+        "SCA completed by another PSU"
+    );
     Ok(ApiFault::OtherPsu { redirect_uri })
 }
 

@@ -113,7 +113,7 @@ fn insert_established(admitted: &Admitted, head: &mut HeaderMap) -> Result<(), I
 fn tell(certificate: &Certificate) -> Result<[HeaderValue; 3], InvalidHeaderValue> {
     let name = utf8_percent_encode(certificate.tpp_name(), NAME_ENCODING);
     Ok([
-        certificate.tpp_id().parse()?,
+        certificate.tpp_id().as_str().parse()?,
         name.to_string().try_into()?,
         certificate.roles().to_string().try_into()?,
     ])

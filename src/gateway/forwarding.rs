@@ -104,7 +104,7 @@ impl Forwarder {
         admitted: &Admitted,
     ) -> Result<(), ForwardFailure> {
         let tpp = admitted.tpp().map(|tpp| tpp.certificate().tpp_id());
-        let Some(_in_flight) = self.in_flight.begin(tpp.unwrap_or_default()) else {
+        let Some(_in_flight) = self.in_flight.begin(tpp) else {
             if let Some(claim) = admitted.claim() {
                 settle::give_back(claim, &self.kept, false).await;
             }

@@ -3,7 +3,7 @@
 //! A request counts from before it is sent until its answer has ended, whether or not its caller is still there: a caller that
 //! resets its streams does not make room. Deliberately not here: rates (QUO-12), which bound requests per second.
 
-use crate::telemetry::Telemetry;
+use crate::{interface::TppId, telemetry::Telemetry};
 use std::{
     collections::{HashMap, hash_map::RandomState},
     fmt,
@@ -49,8 +49,8 @@ impl InFlight {
         }
     }
 
-    /// Counts one more of this TPP; none where the core has enough.
-    pub(super) fn begin(&self, tpp: &str) -> Option<InFlightRequest<'_>> {
+    /// Counts one more of this TPP, or of those that are not known; none where the core has enough.
+    pub(super) fn begin(&self, tpp: Option<&TppId>) -> Option<InFlightRequest<'_>> {
         let tpp = self.hasher.hash_one(tpp);
         let mut counts = self.counts.lock().ok()?;
         if counts.total >= self.total {
@@ -100,13 +100,14 @@ mod tests {
     #[test]
     fn in_all_and_of_one_tpp() {
         let all = InFlight::new(3, 2, Arc::new(Telemetry::new(false)));
-        let first = all.begin("a").unwrap();
-        let second = all.begin("a").unwrap();
-        assert!(all.begin("a").is_none(), "it has its two");
-        let other = all.begin("b").unwrap();
-        assert!(all.begin("c").is_none(), "three are three");
+        let [a, b, c] = [1, 2, 3].map(|id| TppId::parse(&format!("PSDNO-FSA-{id}")).unwrap());
+        let first = all.begin(Some(&a)).unwrap();
+        let second = all.begin(Some(&a)).unwrap();
+        assert!(all.begin(Some(&a)).is_none(), "it has its two");
+        let other = all.begin(Some(&b)).unwrap();
+        assert!(all.begin(Some(&c)).is_none(), "three are three");
         drop(first);
-        assert!(all.begin("a").is_some());
+        assert!(all.begin(Some(&a)).is_some());
         drop((second, other));
         let counts = all.counts.lock().unwrap();
         assert_eq!((counts.total, counts.by_tpp.len()), (0, 0));

@@ -16,6 +16,9 @@ pub mod operations;
 // Paths and their ids.
 pub mod path;
 
+// A TPP's identity, as its certificate names it.
+pub mod tpp_id;
+
 // Names that some server reads as another.
 pub mod fold;
 // Days as queries and bodies write them.
@@ -34,3 +37,4 @@ pub mod openapi;
 pub use code::Code;
 pub use reason::Reason;
 pub use refusal::{Fault, FaultPlace, QuotaLeft, Refusal};
+pub use tpp_id::{BareTppId, TppId};

@@ -23,6 +23,7 @@ pub use seals::{MOST_SEALS, SEALS_ALERT, SealFault, SealsFault, check as check_s
 pub use settings::{PsuPresent, ScaSettings, UnknownPsu};
 
 use crate::interface::{
+    TppId,
     headers::{CorporateId, PsuContext, PsuId, RedirectUri, SessionId},
     operations::Environment,
 };
@@ -36,7 +37,7 @@ pub struct Pending {
     /// The environment that it was started in.
     pub environment: Environment,
     /// The TPP's identity (CRT-4).
-    pub tpp: String,
+    pub tpp: TppId,
     /// The TPP's name, as its certificate has it; empty where it has none, and in a token of an earlier version.
     pub tpp_name: String,
     /// TPP-Session-ID: the TPP's, or one that the gateway issued (SCA-9).

@@ -86,6 +86,7 @@ impl Appending {
 mod tests {
     use super::*;
     use crate::interface::{
+        TppId,
         headers::{RedirectUri, SessionId},
         operations::Environment,
     };
@@ -96,7 +97,7 @@ mod tests {
     fn pending(redirect_uri: &str, session: &str) -> Pending {
         Pending {
             environment: Environment::Sandbox,
-            tpp: "PSDNO-FSA-123456".into(),
+            tpp: TppId::parse("PSDNO-FSA-123456").unwrap(),
             tpp_name: "Tredjepart AS".into(),
             session: SessionId::from_text(session).unwrap(),
             redirect_uri: RedirectUri::from_text(redirect_uri, Environment::Sandbox).unwrap(),

@@ -52,6 +52,7 @@ mod tests {
     use super::*;
     use crate::{
         interface::{
+            TppId,
             headers::{RedirectUri, SessionId},
             operations::Environment,
         },
@@ -75,7 +76,7 @@ mod tests {
     fn opens(sealer: &Links, opener: &Links) -> bool {
         let pending = Pending {
             environment: Environment::Sandbox,
-            tpp: "T".into(),
+            tpp: TppId::parse("PSDNO-FSA-1").unwrap(),
             tpp_name: "Tredjepart AS".into(),
             session: SessionId::from_text("s").unwrap(),
             redirect_uri: RedirectUri::from_text("https://t.example", Environment::Sandbox)

@@ -8,6 +8,7 @@ use super::Pending;
 use crate::{
     clock::Timestamp,
     interface::{
+        TppId,
         headers::{CorporateId, PsuContext, PsuId, RedirectUri, SessionId},
         operations::Environment,
     },
@@ -92,7 +93,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Content> {
         },
         corporate: whole(corporate)?.map(CorporateId::from_bits),
         psu: whole(psu)?.map(PsuId::from_bits),
-        tpp: text(&mut rest)?,
+        tpp: TppId::parse(&text(&mut rest)?)?,
         session: SessionId::from_text(&text(&mut rest)?)?,
         redirect_uri: RedirectUri::from_text(&text(&mut rest)?, environment).ok()?,
         operation: text(&mut rest)?,

@@ -4,7 +4,10 @@
 //! different values have the same input. Without the key nobody can tell which PSU a row is about, not even by trying
 //! all national identity numbers or all UUIDs that were ever seen. Invariant: the key is never shown.
 
-use crate::interface::headers::{CorporateId, PsuId, RequestId, SessionId};
+use crate::interface::{
+    TppId,
+    headers::{CorporateId, PsuId, RequestId, SessionId},
+};
 use aws_lc_rs::hmac;
 use std::{
     collections::HashMap,
@@ -81,7 +84,7 @@ impl Keys {
     }
 
     /// A TPP-Session-ID of a TPP.
-    pub fn session(&self, tpp: &str, session: &SessionId) -> Hash {
+    pub fn session(&self, tpp: &TppId, session: &SessionId) -> Hash {
         self.hash(b"session", &[tpp.as_bytes(), session.as_bytes()])
     }
 
@@ -91,7 +94,7 @@ impl Keys {
     }
 
     /// An X-Request-ID of a TPP (REP-1).
-    pub fn request(&self, tpp: &str, id: &RequestId) -> Hash {
+    pub fn request(&self, tpp: &TppId, id: &RequestId) -> Hash {
         self.hash(b"request", &[tpp.as_bytes(), id.as_bytes()])
     }
 
@@ -99,7 +102,7 @@ impl Keys {
     /// counted one by one the transaction.
     pub fn quota(
         &self,
-        tpp: &str,
+        tpp: &TppId,
         psu: PsuId,
         corporate: Option<CorporateId>,
         operation: &str,
@@ -146,6 +149,7 @@ mod tests {
     fn different_values_have_different_hashes() {
         let keys = Keys::new(&[7; 32]);
         let [one, two] = [1, 2].map(PsuId::from_bits);
+        let [tpp, other] = ["PSDNO-FSA-11", "PSDNO-FSA-1"].map(|id| TppId::parse(id).unwrap());
         let firm = CorporateId::from_bits(1);
         let session = |id| SessionId::from_text(id).unwrap();
         let request = RequestId::parse(&HeaderValue::from_static("a")).unwrap();
@@ -153,13 +157,13 @@ mod tests {
             keys.psu(one),
             keys.psu(two),
             keys.corporate(firm),
-            keys.session("PSDNO-FSA-1", &session("a")),
-            keys.session("PSDNO-FSA-", &session("1a")),
-            keys.request("PSDNO-FSA-1", &request),
+            keys.session(&tpp, &session("a")),
+            keys.session(&other, &session("1a")),
+            keys.request(&tpp, &request),
             keys.account("a"),
-            keys.quota("T", one, None, "balance-list", &["a"]),
-            keys.quota("T", one, Some(firm), "balance-list", &["a"]),
-            keys.quota("T", one, None, "balance-list", &["a", ""]),
+            keys.quota(&tpp, one, None, "balance-list", &["a"]),
+            keys.quota(&tpp, one, Some(firm), "balance-list", &["a"]),
+            keys.quota(&tpp, one, None, "balance-list", &["a", ""]),
             Keys::new(&[8; 32]).psu(one),
         ];
         for (index, hash) in hashes.iter().enumerate() {

@@ -48,7 +48,10 @@ pub use verbs::{
 #[cfg(feature = "sandbox")]
 pub use volatile::VolatileTables;
 
-use crate::{clock::Timestamp, interface::headers::PsuId};
+use crate::{
+    clock::Timestamp,
+    interface::{TppId, headers::PsuId},
+};
 use engine::{AnyEngine, Engine};
 use process::Process;
 use request_ids::IdClaim;
@@ -106,7 +109,7 @@ impl StateStore {
     pub async fn psu(&self, who: PsuRef<'_>) -> Result<Option<Arc<Psu>>, Unavailable> {
         let psu = self.keys.psu(who.psu);
         match self.process.cache.psu(psu) {
-            Some(bound) => Ok((*bound.tpp == *who.tpp).then_some(bound.psu)),
+            Some(bound) => Ok((bound.tpp == *who.tpp).then_some(bound.psu)),
             None => self.read(psu, who.tpp).await,
         }
     }
@@ -127,10 +130,10 @@ impl StateStore {
         Ok(self.engine.psu(self.keys.psu(psu)).await?.is_some())
     }
 
-    async fn read(&self, psu: Hash, tpp: &str) -> Result<Option<Arc<Psu>>, Unavailable> {
+    async fn read(&self, psu: Hash, tpp: &TppId) -> Result<Option<Arc<Psu>>, Unavailable> {
         let bound = self.engine.psu(psu).await?;
         Ok(bound
-            .filter(|bound| *bound.tpp == *tpp)
+            .filter(|bound| bound.tpp == *tpp)
             .map(|bound| bound.psu))
     }
 

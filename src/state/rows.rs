@@ -4,7 +4,7 @@
 //! [`Rows::is_complete`] false, and then the engine writes nothing.
 
 use super::{Hash, Psu, keys::HashMapByBits, rules::Calls};
-use crate::clock::Timestamp;
+use crate::{clock::Timestamp, interface::TppId};
 use std::{cell::Cell, sync::Arc};
 
 /// The key of a row, by its table.
@@ -38,7 +38,7 @@ pub(super) struct TokenRow {
 /// A PSU, and the TPP that it is bound to (SCA-3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BoundPsu {
-    pub(super) tpp: Arc<str>,
+    pub(super) tpp: TppId,
     pub(super) psu: Arc<Psu>,
 }
 
@@ -167,7 +167,7 @@ impl BoundPsu {
         let mut psu = Psu::clone(&self.psu);
         change(&mut psu);
         Self {
-            tpp: Arc::clone(&self.tpp),
+            tpp: self.tpp.clone(),
             psu: Arc::new(psu),
         }
     }

@@ -4,7 +4,7 @@ use super::{Hash, rules::Call};
 use crate::{
     clock::Timestamp,
     interface::{
-        QuotaLeft,
+        QuotaLeft, TppId,
         headers::{CorporateId, PsuId, SessionId},
     },
 };
@@ -13,8 +13,8 @@ use std::time::Duration;
 /// A PSU of a TPP. Both ids are in clear: the store keeps their hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PsuRef<'a> {
-    /// The TPP's identity (CRT-4), in capitals.
-    pub tpp: &'a str,
+    /// The TPP's identity (CRT-4).
+    pub tpp: &'a TppId,
     /// PSU-ID.
     pub psu: PsuId,
 }

@@ -162,7 +162,7 @@ impl Serialize for Line {
         let shown = self
             .certificate
             .as_ref()
-            .map(|certificate| certificate.tpp_id());
+            .map(|certificate| certificate.tpp_id().as_str());
         let signed = self
             .checks
             .iter()

@@ -3,6 +3,7 @@
 //! Invariant: only TPPs whose signature verified are counted. At most [`MAX_TPPS`] of them have their own label and the others
 //! share one, so the number of time series is bounded.
 
+use crate::interface::TppId;
 use prometheus::{IntCounter, IntCounterVec};
 use std::{
     collections::HashMap,
@@ -19,7 +20,7 @@ const OTHERS: &str = "other";
 #[derive(Debug)]
 pub(super) struct PerTpp {
     counters: IntCounterVec,
-    known: RwLock<HashMap<Box<str>, IntCounter>>,
+    known: RwLock<HashMap<TppId, IntCounter>>,
 }
 
 impl PerTpp {
@@ -37,7 +38,7 @@ impl PerTpp {
     }
 
     /// Increments the counter of a TPP.
-    pub(super) fn count(&self, tpp: &str) {
+    pub(super) fn count(&self, tpp: &TppId) {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(counter) = known.get(tpp) {
             return counter.inc();
@@ -47,13 +48,13 @@ impl PerTpp {
     }
 
     /// Looks up or creates the counter of a TPP.
-    fn meet(&self, tpp: &str) -> IntCounter {
+    fn meet(&self, tpp: &TppId) -> IntCounter {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_TPPS && !known.contains_key(tpp) {
             return self.counters.with_label_values(&[OTHERS]);
         }
-        let counter = || self.counters.with_label_values(&[tpp]);
-        known.entry(tpp.into()).or_insert_with(counter).clone()
+        let counter = || self.counters.with_label_values(&[tpp.as_str()]);
+        known.entry(tpp.clone()).or_insert_with(counter).clone()
     }
 }
 
@@ -68,7 +69,7 @@ mod tests {
         let per_tpp = PerTpp::new(counters.clone());
         for round in 1..=2 {
             for number in 0..MAX_TPPS + 5 {
-                per_tpp.count(&format!("PSDNO-FSA-{number}"));
+                per_tpp.count(&TppId::parse(&format!("PSDNO-FSA-{number}")).unwrap());
             }
             let count = |tpp: &str| counters.with_label_values(&[tpp]).get();
             assert_eq!(count("PSDNO-FSA-0"), round);

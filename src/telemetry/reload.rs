@@ -62,7 +62,10 @@ pub(super) fn write_facts(facts: &ConfigurationFacts<'_>, out: &mut String) -> s
          # TYPE {name} gauge"
     )?;
     for (end, certificate) in facts.seen.first_to_end(MOST_CERTIFICATES) {
-        let (tpp, serial) = (quoted(certificate.tpp_id()), certificate.serial_hex());
+        let (tpp, serial) = (
+            quoted(certificate.tpp_id().as_str()),
+            certificate.serial_hex(),
+        );
         let end = end.unix();
         writeln!(out, "{name}{{tpp={tpp},serial=\"{serial}\"}} {end}")?;
     }

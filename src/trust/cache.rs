@@ -353,7 +353,7 @@ impl VerifiedCertificates {
         ends.sort_by_key(|(end, _)| *end);
         let mut named = HashSet::new();
         ends.retain(|(_, certificate)| {
-            named.insert((certificate.tpp_id().to_owned(), certificate.serial_hex()))
+            named.insert((certificate.tpp_id().clone(), certificate.serial_hex()))
         });
         ends.truncate(most);
         ends

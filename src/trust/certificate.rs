@@ -12,7 +12,7 @@ use super::{
     revocation::ChainSources,
     tolerance::{Tolerance, Tolerances, Tolerated},
 };
-use crate::clock::Timestamp;
+use crate::{clock::Timestamp, interface::TppId};
 use aws_lc_rs::signature::ParsedPublicKey;
 use http::HeaderValue;
 use std::{
@@ -30,7 +30,7 @@ pub struct Certificate {
     presented: Arc<[u8]>,
     /// The generation of the Trust that judged the certificate.
     generation: u64,
-    tpp_id: String,
+    tpp_id: TppId,
     tpp_name: String,
     roles: Roles,
     nca_id: String,
@@ -124,7 +124,7 @@ impl Certificate {
     }
 
     /// The TPP's identity: the organizationIdentifier, upper-cased and trimmed (CRT-4, QUO-15).
-    pub fn tpp_id(&self) -> &str {
+    pub const fn tpp_id(&self) -> &TppId {
         &self.tpp_id
     }
 

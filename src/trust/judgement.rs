@@ -10,7 +10,10 @@ use super::{
     qc::{self, CertificateTypes, Psd2Statement, QcStatements},
     tolerance::{Tolerance, Tolerated},
 };
-use crate::clock::Timestamp;
+use crate::{
+    clock::Timestamp,
+    interface::tpp_id::{TppId, is_authority},
+};
 use aws_lc_rs::signature::{ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256};
 use rsa::{RsaPublicKey, pkcs8::DecodePublicKey, traits::PublicKeyParts};
 use std::ops::RangeInclusive;
@@ -216,7 +219,7 @@ pub(crate) fn issuer(certificate: &X509Certificate<'_>) -> Result<Name, Certific
 }
 
 /// CRT-4: exactly one `PSD<country>-<NCA>-<id>`. With two it would be unknown which of them the CA has checked.
-pub(crate) fn tpp_id(certificate: &X509Certificate<'_>) -> Result<String, CertificateFault> {
+pub(crate) fn tpp_id(certificate: &X509Certificate<'_>) -> Result<TppId, CertificateFault> {
     let mut attributes = certificate.subject().iter_by_oid(&ORGANIZATION_IDENTIFIER);
     let missing = CertificateFault::NotPsd2("its subject has no organizationIdentifier");
     let identifier = attributes.next().ok_or(missing)?.as_str().ok();
@@ -226,44 +229,10 @@ pub(crate) fn tpp_id(certificate: &X509Certificate<'_>) -> Result<String, Certif
         ));
     }
     identifier
-        .and_then(psd2_identity)
+        .and_then(TppId::parse)
         .ok_or(CertificateFault::NotPsd2(
             "its organizationIdentifier is not PSD<country>-<NCA>-<id> in ASCII",
         ))
-}
-
-/// A TPP's identity in its one spelling, trimmed and in capitals: `PSD<country>-<NCA>-<id>` (CRT-4).
-///
-/// Only ASCII is folded: the capital of `ſ` is an S, so that by Unicode's rules one TPP could be written as another.
-pub(crate) fn psd2_identity(text: &str) -> Option<String> {
-    let identity = text.trim_matches(|c: char| c.is_ascii_whitespace());
-    let identity = identity.to_ascii_uppercase();
-    is_psd2_identifier(&identity).then_some(identity)
-}
-
-fn is_psd2_identifier(identifier: &str) -> bool {
-    let Some((country, rest)) = identifier
-        .strip_prefix("PSD")
-        .and_then(|rest| rest.split_once('-'))
-    else {
-        return false;
-    };
-    let Some((nca, id)) = rest.split_once('-') else {
-        return false;
-    };
-    is_authority(country, nca)
-        && !id.is_empty()
-        && id.bytes().all(|byte| (b' '..=b'~').contains(&byte))
-}
-
-/// A country of two letters and an authority of two to eight letters. `EU` is not a country of ISO 3166-1.
-fn is_authority(country: &str, nca: &str) -> bool {
-    let letters = |text: &str| text.bytes().all(|byte| byte.is_ascii_uppercase());
-    country.len() == 2
-        && letters(country)
-        && country != "EU"
-        && (2..=8).contains(&nca.len())
-        && letters(nca)
 }
 
 /// The organizationName, or the commonName if there is none.
@@ -306,48 +275,6 @@ pub(crate) fn without_leading_zeros(mut bytes: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn identities() {
-        for good in [
-            "PSDNO-FSA-123456",
-            "PSDFI-FINFSA-29884997",
-            "PSDDE-BAFIN-A B",
-        ] {
-            assert!(is_psd2_identifier(good), "{good}");
-        }
-        for bad in [
-            "PSDNO-FSA",
-            "PSDNO-FSA-",
-            "PSDNOR-FSA-1",
-            "NTRNO-123456",
-            "PSD12-FSA-1",
-            "PSDNO-F-1",
-            "PSDNO-FIN_FSA-1",
-            "PSDEU-NCA-1",
-            "",
-            "PSDNO-FSA-\u{e6}",
-        ] {
-            assert!(!is_psd2_identifier(bad), "{bad}");
-        }
-    }
-
-    #[test]
-    fn only_ascii_is_folded() {
-        let identity = Some("PSDNO-FSA-A1".to_owned());
-        assert_eq!(psd2_identity("\tpsdno-fsa-a1 "), identity);
-        for other in [
-            "P\u{17f}DNO-FSA-A1",
-            "PSDNO-F\u{17f}A-A1",
-            "PSDNO-FSA-\u{ff21}1",
-            "PSDNO-FSA-A\u{661}",
-            "PSDNO-FSA-A1\u{a0}",
-            "PSDNO-FSA-A1\u{200b}",
-            "PSDNO-FSA-A1\0",
-        ] {
-            assert_eq!(psd2_identity(other), None, "{other}");
-        }
-    }
 
     #[test]
     fn serials() {

@@ -9,7 +9,7 @@ use super::{
     revocation::ChainSources,
     tolerance::{Tolerance, Tolerated},
 };
-use crate::clock::Timestamp;
+use crate::{clock::Timestamp, interface::TppId};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The certificate chain that a TLS client sent, and the last verdict on it.
@@ -32,7 +32,7 @@ struct QwacVerdict {
 /// A QWAC that chains to an anchor.
 #[derive(Debug)]
 pub struct Qwac {
-    tpp_id: String,
+    tpp_id: TppId,
     validity: Vec<Validity>,
     sources: Option<ChainSources>,
 }
@@ -81,7 +81,7 @@ impl QwacVerdict {
 
 impl Qwac {
     /// The TPP's identity: the organizationIdentifier, upper-cased and trimmed (CRT-4).
-    pub fn tpp_id(&self) -> &str {
+    pub const fn tpp_id(&self) -> &TppId {
         &self.tpp_id
     }
 

@@ -7,6 +7,7 @@ use portvakt::{
     clock::{Clock, Timestamp},
     config::Settings,
     interface::{
+        TppId,
         headers::PsuId,
         operations::{
             AnsweredBy, Body, Environment, Operation, Required, Role, Sca, Schema, Takes, builtin,
@@ -292,7 +293,8 @@ fn nothing_is_admitted_without_the_evidence_of_every_check() {
 
 /// The PSU of the TPP, who has consented to everything.
 fn world_psu(runtime: &Runtime, kept: &StateStore) -> String {
-    let (tpp, psu) = (world().both.id().unwrap(), world().both.psu());
+    let psu = world().both.psu();
+    let tpp = TppId::parse(&world().both.id().unwrap()).unwrap();
     let bind = Bind {
         who: PsuRef {
             tpp: &tpp,

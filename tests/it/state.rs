@@ -2,18 +2,21 @@
 
 use portvakt::{
     clock::Timestamp,
-    interface::headers::{PsuId, SessionId},
+    interface::{
+        TppId,
+        headers::{PsuId, SessionId},
+    },
     state::{
         ClaimRequest, Completion, Decision, Finish, Hash, PsuRef, QuotaClaim, RequestIdClaim,
         Retention, StateSettings, StateStore, Taken, VolatileTables,
     },
 };
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 use tempfile::TempDir;
 
 /// A TPP, and another.
-const TPP: &str = "PSDNO-FSA-123456";
-const OTHER: &str = "PSDSE-FINA-44059";
+static TPP: LazyLock<TppId> = LazyLock::new(|| TppId::parse("PSDNO-FSA-123456").unwrap());
+static OTHER: LazyLock<TppId> = LazyLock::new(|| TppId::parse("PSDSE-FINA-44059").unwrap());
 
 /// When everything begins: 2026-01-01T00:00:00Z.
 const BEGIN: u64 = 1_767_225_600;
@@ -133,7 +136,7 @@ fn hash(number: u64) -> Hash {
 
 fn who(psu: u128) -> PsuRef<'static> {
     let psu = PsuId::from_bits(psu);
-    PsuRef { tpp: TPP, psu }
+    PsuRef { tpp: &TPP, psu }
 }
 
 /// A call of a quota.

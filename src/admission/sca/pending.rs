@@ -3,6 +3,7 @@
 use crate::{
     admission::envelope::Envelope,
     interface::{
+        TppId,
         headers::{PsuId, SessionId},
         operations::{Environment, Operation},
     },
@@ -17,14 +18,14 @@ pub(in crate::admission) fn pending(
     operation: &Operation,
     environment: Environment,
     path: &str,
-    tpp: &str,
+    tpp: &TppId,
     tpp_name: &str,
     psu: Option<PsuId>,
 ) -> Option<Pending> {
     let redirect_uri = envelope.redirect_uri()?.clone();
     Some(Pending {
         environment,
-        tpp: tpp.to_owned(),
+        tpp: tpp.clone(),
         tpp_name: plain_name(tpp_name),
         // SCA-9: a missing session is no error.
         session: envelope.session().cloned().or_else(new_session)?,

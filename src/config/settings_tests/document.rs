@@ -6,6 +6,7 @@ use crate::{
     clock::Timestamp,
     config::{ListenerLimits, Reloadable},
     interface::{
+        TppId,
         headers::identity::IdentityForm,
         operations::{Environment, builtin},
         path::AccountIds,
@@ -197,7 +198,7 @@ log: {access: false, level: warn}
     assert_eq!(zone, Some("Europe/Helsinki"));
     assert_eq!(world.policy.account_ids, AccountIds::parse("0-9").unwrap());
     assert_eq!(
-        world.policy.redirect_hosts["PSDNO-FSA-123"],
+        world.policy.redirect_hosts[&TppId::parse("PSDNO-FSA-123").unwrap().bare()],
         ["tpp.example", "[2001:db8::7]"]
     );
     assert_eq!(world.catalogue.operations().len(), builtin().len() + 1);

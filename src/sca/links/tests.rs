@@ -1,5 +1,8 @@
 use super::*;
-use crate::interface::headers::{CorporateId, PsuContext, PsuId, RedirectUri, SessionId};
+use crate::interface::{
+    TppId,
+    headers::{CorporateId, PsuContext, PsuId, RedirectUri, SessionId},
+};
 use proptest::prelude::*;
 
 const NOW: Timestamp = Timestamp::from_unix(1_800_000_000);
@@ -29,7 +32,7 @@ fn uri(text: &str) -> RedirectUri {
 fn pending() -> Pending {
     Pending {
         environment: Environment::Sandbox,
-        tpp: "PSDNO-FSA-123456".into(),
+        tpp: TppId::parse("PSDNO-FSA-123456").unwrap(),
         tpp_name: "Tredjepart AS".into(),
         session: session("a-session"),
         redirect_uri: uri("https://tpp.example/back?a=b"),
@@ -188,7 +191,13 @@ fn any_pending() -> impl Strategy<Value = Pending> {
         Just(Some(PsuContext::Corporate))
     ];
     let redirect = "https://[a-z]{1,20}\\.example/[-a-z0-9._~/]{0,500}";
-    let texts = (".{0,40}", "[!-~]{1,128}", redirect, ".{0,40}", ".{0,40}");
+    let texts = (
+        "PSD[A-D]{2}-[A-Z]{2,8}-[!-~]{1,40}",
+        "[!-~]{1,128}",
+        redirect,
+        ".{0,40}",
+        ".{0,40}",
+    );
     let options = (
         proptest::option::of(".{0,80}"),
         any::<Option<u128>>(),
@@ -202,7 +211,7 @@ fn any_pending() -> impl Strategy<Value = Pending> {
             context,
         )| Pending {
             environment: Environment::Sandbox,
-            tpp,
+            tpp: TppId::parse(&tpp).unwrap(),
             tpp_name,
             session: self::session(&session),
             redirect_uri: uri(&redirect_uri),

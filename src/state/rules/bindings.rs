@@ -3,6 +3,7 @@
 
 use crate::{
     clock::Timestamp,
+    interface::TppId,
     state::{
         Accounts, Bind, Bound, Consent, Hash, Keys, Learned, Psu, PsuRef, Withdraw, Withdrawn,
         change::Change,
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 /// A PSU and the TPP that it belongs to, if the change is permitted.
 pub(super) struct Owner {
-    tpp: Arc<str>,
+    tpp: TppId,
     pub(super) psu: Hash,
 }
 
@@ -44,7 +45,7 @@ enum Part {
 impl Owner {
     pub(super) fn new(keys: &Keys, who: PsuRef<'_>) -> Self {
         Self {
-            tpp: who.tpp.into(),
+            tpp: who.tpp.clone(),
             psu: keys.psu(who.psu),
         }
     }
@@ -56,7 +57,7 @@ impl Owner {
     /// The PSU, newly bound: no session, no context.
     fn bound(&self, last_sca: Option<Timestamp>, learned: bool) -> BoundPsu {
         BoundPsu {
-            tpp: Arc::clone(&self.tpp),
+            tpp: self.tpp.clone(),
             psu: Arc::new(Psu {
                 learned,
                 last_sca,

@@ -5,6 +5,7 @@
 use super::{seconds, timestamp};
 use crate::{
     clock::Timestamp,
+    interface::TppId,
     state::{
         Accounts, Consent, Context, Hash, Psu, Session,
         rows::{BoundPsu, ChangedRow, ListRow, RowKey, Rows, TokenRow},
@@ -156,7 +157,7 @@ pub(super) fn psu(sql: &Connection, key: Hash) -> Result<Option<BoundPsu>> {
                 session,
                 contexts: Vec::new(),
             };
-            Ok((Arc::from(row.get::<_, String>(0)?), psu))
+            Ok((tpp(row)?, psu))
         })
         .optional()?;
     let Some((tpp, mut psu)) = found else {
@@ -170,6 +171,16 @@ pub(super) fn psu(sql: &Connection, key: Hash) -> Result<Option<BoundPsu>> {
         .collect::<Result<Vec<_>>>()?;
     let psu = Arc::new(psu);
     Ok(Some(BoundPsu { tpp, psu }))
+}
+
+/// The TPP of a row. A name that is no identity was not written here: nothing is believed of such a row.
+fn tpp(row: &rusqlite::Row<'_>) -> Result<TppId> {
+    let name: String = row.get(0)?;
+    TppId::parse(&name).ok_or(rusqlite::Error::InvalidColumnType(
+        0,
+        "tpp.name".to_owned(),
+        rusqlite::types::Type::Text,
+    ))
 }
 
 fn context(row: &rusqlite::Row<'_>) -> Result<Context> {
@@ -201,7 +212,7 @@ fn write_psu(sql: &Connection, changed: &ChangedRow<'_, BoundPsu>) -> Result<()>
         return delete(sql, "DELETE FROM psu WHERE psu = ?1", changed.key);
     };
     sql.prepare_cached("INSERT INTO tpp (name) VALUES (?1) ON CONFLICT (name) DO NOTHING")?
-        .execute([&**tpp])?;
+        .execute([tpp.as_str()])?;
     sql.prepare_cached(
         "INSERT INTO psu (psu, tpp, last_sca, session, completed, learned)
          VALUES (?1, (SELECT id FROM tpp WHERE name = ?2), ?3, ?4, ?5, ?6)
@@ -210,7 +221,7 @@ fn write_psu(sql: &Connection, changed: &ChangedRow<'_, BoundPsu>) -> Result<()>
     )?
     .execute((
         changed.key.as_bytes(),
-        &**tpp,
+        tpp.as_str(),
         psu.last_sca.map_or(0, seconds),
         psu.session.as_ref().map(|session| session.id.as_bytes()),
         psu.session.map(|session| seconds(session.completed)),

@@ -120,7 +120,7 @@ fn deviation(all: &HeaderMap, at: Timestamp) -> String {
 fn identity(certificate: &Certificate) -> Vec<String> {
     let mut lines = vec![format!(
         "{} {:?}, roles {}, authority {}",
-        tame(certificate.tpp_id()),
+        tame(certificate.tpp_id().as_str()),
         certificate.tpp_name(),
         certificate.roles(),
         tame(certificate.nca_id())

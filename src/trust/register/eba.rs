@@ -5,7 +5,7 @@
 //! stream: an entity at a time is in memory, and of the agents, 98 of 100 entities, nothing is kept. No zip is read.
 
 use super::{EbaListing, identity};
-use crate::{clock::Timestamp, trust::Roles};
+use crate::{clock::Timestamp, interface::TppId, trust::Roles};
 use serde::{
     Deserialize, Deserializer,
     de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
@@ -46,9 +46,9 @@ const STATUS: &str = "DER_CHI_ENT_AUT";
 #[derive(Debug)]
 pub(super) struct EbaExport<'a> {
     /// By authority and national id.
-    pub(super) by_national_id: HashMap<Box<str>, EbaListing>,
+    pub(super) by_national_id: HashMap<TppId, EbaListing>,
     /// By authority and its own number of the institution.
-    pub(super) by_code: HashMap<Box<str>, EbaListing>,
+    pub(super) by_code: HashMap<TppId, EbaListing>,
     /// The latest `__EBA_EntityVersion`: digits, from the year to the millisecond.
     pub(super) latest: Option<String>,
     pub(super) institutions: u64,
@@ -166,7 +166,7 @@ fn roles(services: &Texts) -> Roles {
 
 /// Whether there was an id to file it under.
 fn file(
-    index: &mut HashMap<Box<str>, EbaListing>,
+    index: &mut HashMap<TppId, EbaListing>,
     country: &str,
     authority: &str,
     id: &str,
@@ -175,7 +175,7 @@ fn file(
     let Some(identity) = identity(country, authority, id) else {
         return false;
     };
-    index.entry(identity.into()).or_default().merge(listed);
+    index.entry(identity).or_default().merge(listed);
     true
 }
 

@@ -12,8 +12,11 @@ mod eba;
 
 pub use eba::EbaFault;
 
-use super::{Roles, judgement::psd2_identity};
-use crate::clock::Timestamp;
+use super::Roles;
+use crate::{
+    clock::Timestamp,
+    interface::{BareTppId, TppId},
+};
 use eba::EbaExport;
 use std::{
     collections::{HashMap, HashSet},
@@ -26,9 +29,9 @@ use std::{
 #[derive(Debug)]
 pub struct Registers {
     /// By identity (CRT-4).
-    entries: HashMap<Box<str>, Registration>,
-    /// The identities that differ only in spaces and dashes, by [`bare`] identity.
-    alike: HashMap<Box<str>, Vec<Box<str>>>,
+    entries: HashMap<TppId, Registration>,
+    /// The identities that differ only in spaces and dashes, by their bare identity.
+    alike: HashMap<BareTppId, Vec<TppId>>,
     settings: RegisterSettings,
     /// The date of the EBA's file; `None` without one.
     as_of: Option<Timestamp>,
@@ -142,43 +145,41 @@ impl Registers {
         });
         // The national id is what certificates carry. Some authorities number their institutions besides, and such a
         // number counts only where it is nobody's national id: it may be short, and meet another company's by chance.
-        let national: HashSet<_> = export.by_national_id.keys().map(|id| bare(id)).collect();
+        let national: HashSet<_> = export.by_national_id.keys().map(TppId::bare).collect();
         let mut codes = export.by_code;
-        codes.retain(|code, _| !national.contains(&bare(code)));
+        codes.retain(|code, _| !national.contains(&code.bare()));
         for (identity, listed) in export.by_national_id.into_iter().chain(codes) {
-            self.entry(&identity).listed = Some(listed);
+            self.entry(identity).listed = Some(listed);
         }
         Ok(())
     }
 
-    /// Lets a TPP in these roles, whatever the EBA's register says. `None` where `tpp` is no PSD2 identity (CRT-4).
-    pub fn allow(&mut self, tpp: &str, roles: Roles) -> Option<()> {
-        let entry = self.entry(&psd2_identity(tpp)?);
+    /// Lets a TPP in these roles, whatever the EBA's register says.
+    pub fn allow(&mut self, tpp: TppId, roles: Roles) {
+        let entry = self.entry(tpp);
         entry.allowed = entry.allowed.or(roles);
-        Some(())
     }
 
-    /// Blocks a TPP, whatever else is said of it. `None` where `tpp` is no PSD2 identity (CRT-4).
-    pub fn block(&mut self, tpp: &str) -> Option<()> {
-        self.entry(&psd2_identity(tpp)?).blocked = true;
-        Some(())
+    /// Blocks a TPP, whatever else is said of it.
+    pub fn block(&mut self, tpp: TppId) {
+        self.entry(tpp).blocked = true;
     }
 
-    fn entry(&mut self, identity: &str) -> &mut Registration {
-        if !self.entries.contains_key(identity) {
-            let alike = self.alike.entry(bare(identity)).or_default();
-            alike.push(identity.into());
+    fn entry(&mut self, tpp: TppId) -> &mut Registration {
+        if !self.entries.contains_key(&tpp) {
+            let alike = self.alike.entry(tpp.bare()).or_default();
+            alike.push(tpp.clone());
         }
-        self.entries.entry(identity.into()).or_default()
+        self.entries.entry(tpp).or_default()
     }
 
-    /// What is said of the TPP of this identity, spelled as CRT-4 has it; nothing of one that is not known.
+    /// What is said of the TPP of this identity; nothing of one that is not known.
     ///
     /// Each register is asked by itself: for exactly this identity first, and where it does not stand there, for the one
     /// entry that is spelled with other spaces and dashes.
-    pub fn find(&self, tpp: &str) -> Registration {
+    pub fn find(&self, tpp: &TppId) -> Registration {
         let mut found = self.entries.get(tpp).copied().unwrap_or_default();
-        let alike = self.alike.get(&bare(tpp)).map_or(&[][..], Vec::as_slice);
+        let alike = self.alike.get(&tpp.bare()).map_or(&[][..], Vec::as_slice);
         let alike = || alike.iter().filter_map(|other| self.entries.get(other));
         found.blocked |= alike().any(|other| other.blocked);
         if found.allowed.is_empty() {
@@ -250,26 +251,14 @@ pub struct EbaFileCounts {
 const AUTHORITIES: [(&str, &str, &str); 1] = [("FI", "FIN-FSA", "FINFSA")];
 
 /// The identity that certificates give to an institution of the EBA's register; `None` where none can name it (CRT-4).
-fn identity(country: &str, authority: &str, id: &str) -> Option<String> {
+fn identity(country: &str, authority: &str, id: &str) -> Option<TppId> {
     let named = AUTHORITIES
         .iter()
         .find(|(of, name, _)| (*of, *name) == (country, authority));
     let authority = named.map_or(authority, |(.., certified)| certified);
     let id = id.trim_matches(|c: char| c.is_ascii_whitespace());
     let is_id = id.contains(|c| !matches!(c, ' ' | '-'));
-    psd2_identity(&format!("PSD{country}-{authority}-{id}")).filter(|_| is_id)
-}
-
-/// The identity without the spaces and dashes of its id.
-pub(crate) fn bare(identity: &str) -> Box<str> {
-    let mut dashes = 0_u8;
-    let kept = |c: &char| {
-        let separates = *c == '-' && dashes < 2;
-        dashes = dashes.saturating_add(u8::from(separates));
-        separates || !matches!(c, ' ' | '-')
-    };
-    let bare: String = identity.chars().filter(kept).collect();
-    bare.into_boxed_str()
+    TppId::parse(&format!("PSD{country}-{authority}-{id}")).filter(|_| is_id)
 }
 
 /// The only item; `None` if there are none or several.

@@ -7,6 +7,7 @@ use portvakt::{
     control::{Bound, ControlContext, Listener},
     in_use::{Current, InUse},
     interface::{
+        TppId,
         headers::{CorporateId, PsuId, RedirectUri, SessionId},
         operations::Environment,
     },
@@ -222,7 +223,7 @@ pub(super) fn fails(answer: &Answer, status: u16, code: &str, reason: &str) {
 pub(super) fn pending() -> Pending {
     Pending {
         environment: Environment::Sandbox,
-        tpp: TPP.into(),
+        tpp: TppId::parse(TPP).unwrap(),
         tpp_name: "Tredjepart AS".into(),
         session: SessionId::from_text("session-1").unwrap(),
         redirect_uri: RedirectUri::from_text("https://tpp.example/back?a=b", Environment::Sandbox)

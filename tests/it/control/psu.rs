@@ -4,7 +4,7 @@ use super::bank::{AGREEMENT, NOW, OTHER_TPP, PSU, Site, TPP, bank, fails, get};
 use portvakt::{
     clock::Clock,
     control::import::{Imported, import},
-    interface::path::AccountIds,
+    interface::{TppId, path::AccountIds},
     state::PsuRef,
 };
 use serde_json::{Value, json};
@@ -230,10 +230,11 @@ fn a_file_of_psus() {
         }
     );
     assert!(said.lines().count() < 110);
+    let tpp = TppId::parse(TPP).unwrap();
     for number in [0, 4_999] {
         let psu = super::bank::psu_id(&format!("0192f0c1-5a5b-7def-8000-{number:012}"));
         let found = runtime
-            .block_on(kept.psu_now(PsuRef { tpp: TPP, psu }))
+            .block_on(kept.psu_now(PsuRef { tpp: &tpp, psu }))
             .unwrap();
         assert_eq!(found.unwrap().last_sca.unwrap().unix(), 1_796_083_200);
     }

@@ -5,7 +5,7 @@ use super::bank::{
     free_address, payment, pending, psu_id,
 };
 use portvakt::{
-    interface::{headers::PsuContext, operations::Environment},
+    interface::{TppId, headers::PsuContext, operations::Environment},
     sca::Pending,
 };
 use serde_json::{Value, json};
@@ -422,7 +422,7 @@ fn a_psu_of_one_tpp_is_never_bound_to_another() {
     );
     let before = known(&bank, PSU);
     let token = bank.token(&Pending {
-        tpp: OTHER_TPP.into(),
+        tpp: TppId::parse(OTHER_TPP).unwrap(),
         ..pending()
     });
     fails(

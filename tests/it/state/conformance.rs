@@ -413,7 +413,7 @@ async fn an_sca_makes_a_session<D: Data>() {
     assert_eq!(session.completed, at(BEGIN));
     assert_eq!(
         session.id,
-        store.keys().session(TPP, &super::session_id("s"))
+        store.keys().session(&TPP, &super::session_id("s"))
     );
     let context = psu.context(None).unwrap();
     assert_eq!(context.last_sca, Some(at(BEGIN)));
@@ -440,7 +440,7 @@ async fn the_last_session_wins<D: Data>() {
         let session = psu.session.unwrap();
         assert_eq!(
             session.id,
-            store.keys().session(TPP, &super::session_id("second"))
+            store.keys().session(&TPP, &super::session_id("second"))
         );
         assert_eq!(session.completed, at(BEGIN + HOUR / 2));
         assert_eq!(psu.last_sca, Some(at(BEGIN + HOUR / 2)));
@@ -491,7 +491,7 @@ async fn a_psu_belongs_to_one_tpp<D: Data>() {
     let store = &data.open();
     store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
     let elsewhere = PsuRef {
-        tpp: OTHER,
+        tpp: &OTHER,
         ..super::who(1)
     };
     assert_eq!(store.psu(elsewhere).await.unwrap(), None);
@@ -667,42 +667,42 @@ async fn what_was_learned_gives_way_to_the_bank<D: Data>() {
             .unwrap()
     };
     let learn = async |tpp, last_sca| store.learn(learned(tpp, last_sca)).await.unwrap();
-    assert_eq!(learn(TPP, None).await, Bound::Here);
-    let known = psu(TPP).await.unwrap();
+    assert_eq!(learn(&TPP, None).await, Bound::Here);
+    let known = psu(&TPP).await.unwrap();
     assert_eq!((known.learned, known.last_sca), (true, None));
     assert_eq!(known.contexts[0].last_sca, None);
     assert_eq!(known.contexts[0].consent, None);
     // It is not learned twice, nor by another.
-    assert_eq!(learn(TPP, Some(BEGIN)).await, Bound::Here);
-    assert_eq!(learn(OTHER, Some(BEGIN)).await, Bound::Elsewhere);
-    assert_eq!(psu(TPP).await.unwrap().last_sca, None);
+    assert_eq!(learn(&TPP, Some(BEGIN)).await, Bound::Here);
+    assert_eq!(learn(&OTHER, Some(BEGIN)).await, Bound::Elsewhere);
+    assert_eq!(psu(&TPP).await.unwrap().last_sca, None);
     // The bank's word takes it, with nothing of what was learned.
-    assert_eq!(store.bind(bind(OTHER)).await.unwrap(), Bound::Here);
-    assert_eq!(psu(TPP).await, None);
-    let known = psu(OTHER).await.unwrap();
+    assert_eq!(store.bind(bind(&OTHER)).await.unwrap(), Bound::Here);
+    assert_eq!(psu(&TPP).await, None);
+    let known = psu(&OTHER).await.unwrap();
     assert_eq!((known.learned, known.last_sca), (false, Some(at(BEGIN))));
     assert_eq!(known.contexts.len(), 1);
-    assert_eq!(learn(TPP, Some(BEGIN)).await, Bound::Elsewhere);
-    assert_eq!(store.bind(bind(TPP)).await.unwrap(), Bound::Elsewhere);
+    assert_eq!(learn(&TPP, Some(BEGIN)).await, Bound::Elsewhere);
+    assert_eq!(store.bind(bind(&TPP)).await.unwrap(), Bound::Elsewhere);
     // Taken back, it is nobody's; an SCA binds it for good.
     let who = |tpp| PsuRef {
         tpp,
         ..super::who(1)
     };
     let unbind = async |tpp| store.withdraw(who(tpp), Withdraw::Binding).await.unwrap();
-    assert_eq!(unbind(TPP).await, Withdrawn::Unknown);
-    assert_eq!(unbind(OTHER).await, Withdrawn::Done);
-    assert_eq!(psu(OTHER).await, None);
-    assert_eq!(learn(OTHER, Some(BEGIN)).await, Bound::Here);
+    assert_eq!(unbind(&TPP).await, Withdrawn::Unknown);
+    assert_eq!(unbind(&OTHER).await, Withdrawn::Done);
+    assert_eq!(psu(&OTHER).await, None);
+    assert_eq!(learn(&OTHER, Some(BEGIN)).await, Bound::Here);
     let done = store.finish(finish(1, 1, "s", BEGIN + 1)).await.unwrap();
     assert_eq!(done, Finished::Done);
-    assert_eq!(psu(OTHER).await, None);
-    assert!(!psu(TPP).await.unwrap().learned);
+    assert_eq!(psu(&OTHER).await, None);
+    assert!(!psu(&TPP).await.unwrap().learned);
     // The TPP's own word becomes the bank's, and what was learned stays.
-    assert_eq!(unbind(TPP).await, Withdrawn::Done);
-    assert_eq!(learn(TPP, Some(BEGIN)).await, Bound::Here);
-    assert_eq!(store.bind(bind(TPP)).await.unwrap(), Bound::Here);
-    let known = psu(TPP).await.unwrap();
+    assert_eq!(unbind(&TPP).await, Withdrawn::Done);
+    assert_eq!(learn(&TPP, Some(BEGIN)).await, Bound::Here);
+    assert_eq!(store.bind(bind(&TPP)).await.unwrap(), Bound::Here);
+    let known = psu(&TPP).await.unwrap();
     assert_eq!((known.learned, known.contexts.len()), (false, 2));
 }
 

@@ -256,7 +256,7 @@ async fn state_and_key_belong_together() {
         place
             .open()
             .psu(PsuRef {
-                tpp: TPP,
+                tpp: &TPP,
                 ..super::who(1)
             })
             .await
@@ -485,7 +485,10 @@ async fn an_operator_can_read_the_views() {
         one(
             "SELECT tpp || ' ' || completed || ' ' || expires || ' ' || last_sca FROM psu_sessions"
         ),
-        format!("{TPP} 2026-01-01T00:00:00Z 2026-01-01T01:00:00Z 2026-01-01T00:00:00Z")
+        format!(
+            "{} 2026-01-01T00:00:00Z 2026-01-01T01:00:00Z 2026-01-01T00:00:00Z",
+            TPP.as_str()
+        )
     );
     assert_eq!(
         one("SELECT context || ' ' || consent || ' ' || accounts FROM psu_consents"),

@@ -4,12 +4,15 @@
 
 use super::{BEGIN, DAY, Data, HOUR, OTHER, RETENTIONS, TPP, at, dated, env, hash};
 use crate::harness::Dice;
-use portvakt::interface::headers::{CorporateId, PsuId, SessionId};
+use portvakt::interface::{
+    TppId,
+    headers::{CorporateId, PsuId, SessionId},
+};
 use portvakt::state::{
     Accounts, Bind, Bound, ClaimRequest, Completion, Decision, Finish, Finished, Hash, Learned,
     Page, PsuRef, QuotaClaim, RequestIdClaim, Retention, StateStore, Taken, Withdraw, Withdrawn,
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 /// One context: last SCA, and the consent's time and accounts.
 type Context = (u64, Option<(u64, Option<Vec<String>>)>);
@@ -70,7 +73,7 @@ on_every_engine!(
     the_same_bytes_are_held_once_whatever_the_clock_does,
 );
 
-const TPPS: [&str; 2] = [TPP, OTHER];
+static TPPS: [&LazyLock<TppId>; 2] = [&TPP, &OTHER];
 
 async fn the_store_is_the_model<D: Data>() {
     let steps = env("STATE_STEPS", 3_000);

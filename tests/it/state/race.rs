@@ -146,8 +146,9 @@ async fn what_one_process_changes_the_other_soon_knows<D: Data>() {
     here.finish(finish(2, 1, "t", BEGIN + 1)).await.unwrap();
     soon(async || {
         let psu = there.psu(who(1)).await.unwrap().unwrap();
-        psu.session
-            .is_some_and(|session| session.id == there.keys().session(TPP, &super::session_id("t")))
+        psu.session.is_some_and(|session| {
+            session.id == there.keys().session(&TPP, &super::session_id("t"))
+        })
     })
     .await;
     // A refusal that is remembered there ends with a call that is given back here.

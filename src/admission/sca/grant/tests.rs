@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    interface::headers::SessionId,
+    interface::{TppId, headers::SessionId},
     state::{Accounts, Session},
 };
 use jiff::civil::date;
@@ -21,7 +21,7 @@ fn keys() -> Keys {
 
 fn session(name: &str) -> Hash {
     let id = SessionId::from_text(name).unwrap();
-    keys().session("PSDNO-FSA-1", &id)
+    keys().session(&TppId::parse("PSDNO-FSA-1").unwrap(), &id)
 }
 
 /// A PSU who completed an SCA in private, under session S, and consented to all accounts.
