@@ -6,7 +6,7 @@
 use super::{
     SourceFault,
     copies::{CopyFolder, DiskCopy},
-    engine::step_back,
+    priority::step_back,
 };
 use std::{io, path::Path, time::Duration};
 use tokio::sync::{mpsc, oneshot};

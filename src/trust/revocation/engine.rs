@@ -5,13 +5,12 @@
 
 use super::{
     SourceFault,
+    context::EngineContext,
     counters::{Counters, Lists},
-    disk::DiskThread,
-    fetch::Fetcher,
-    source::{AskOutcome, Source},
-    sources::SourceCache,
+    priority::step_back,
+    source::{Source, ask::AskOutcome},
 };
-use crate::clock::{Clock, Timestamp};
+use crate::clock::Timestamp;
 use std::{io, sync::Arc, time::Duration};
 use tokio::sync::{mpsc, watch};
 
@@ -20,20 +19,6 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// A source that no request has used for this many seconds is not refreshed.
 const IN_USE: u64 = 86_400;
-
-/// The nice value of the thread: parsing an answer of 5 MiB takes more CPU time than a hundred requests.
-const NICE: i32 = 10;
-
-/// The shared objects that the thread uses.
-#[derive(Clone, Debug)]
-pub(super) struct EngineContext {
-    pub(super) cache: Arc<SourceCache>,
-    pub(super) counters: Arc<Counters>,
-    pub(super) fetcher: Fetcher,
-    pub(super) clock: Clock,
-    /// The copies on disk; `None` if no folder is configured.
-    pub(super) disk: Option<DiskThread>,
-}
 
 /// The handle of the thread.
 #[derive(Debug)]
@@ -71,11 +56,6 @@ impl Engine {
     pub(super) fn finished(&self) -> watch::Receiver<u64> {
         self.finished.clone()
     }
-}
-
-/// Lowers the priority of the calling thread. Errors are ignored.
-pub(super) fn step_back() {
-    let _ = rustix::process::setpriority_process(None, NICE);
 }
 
 /// The fault for an OCSP answer "unknown".

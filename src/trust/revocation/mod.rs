@@ -12,9 +12,13 @@
 //! issuer of the certificate signed the answer or delegated its signer; "revoked" from one source outweighs all other answers.
 //! Deliberately not here: the consequence of an unreachable source, which the policy decides, and caIssuers, which is never fetched.
 
+// The settings.
+mod settings;
+
 // IP addresses that may be called.
 mod network;
-// The HTTP client, with its limits.
+// The HTTP client, with its limits, and its faults.
+mod fault;
 mod fetch;
 
 // The accepted signature algorithms.
@@ -28,6 +32,7 @@ mod ocsp;
 mod member;
 
 // Questions to sources, and their answers.
+mod answer;
 mod question;
 // Copies of answers on disk, and the thread that reads and writes them.
 mod copies;
@@ -36,146 +41,46 @@ mod disk;
 mod backoff;
 // A source and its last answer.
 mod source;
-// The sources of a chain, and the revocation status from their answers.
+// All sources; those of a chain, and the revocation status from their answers.
+mod cache;
 mod sources;
+mod status;
 // The thread that asks the sources.
+mod context;
 mod engine;
+mod priority;
 
 // The counters for telemetry.
 mod counters;
 
 pub use counters::Counters;
+pub use fault::SourceFault;
 pub use fetch::SourceUrl;
 pub(crate) use network::is_public;
 pub use network::{InvalidNetwork, Network};
+pub use settings::{IssuerAddresses, RevocationSettings};
+pub use status::RevocationStatus;
 
 pub(crate) use sources::ChainSources;
 
 use super::Certificate;
 use crate::clock::{Clock, Timestamp};
+use cache::SourceCache;
+use context::EngineContext;
 use crl::Crl;
 use disk::DiskThread;
-use engine::{Engine, EngineContext};
+use engine::Engine;
 use fetch::Fetcher;
 use openssl::x509::{X509, X509Ref};
-use sources::SourceCache;
 use std::{
     io,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
 /// The longest time that a request waits for a source that has never answered (CRT-11).
 const COLD_WAIT: Duration = Duration::from_secs(2);
-
-/// The reason why a source could not be used. The texts are for the operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SourceFault {
-    /// The gateway may not call the address of the source.
-    #[error("its address is loopback, private or otherwise not public")]
-    Forbidden,
-    /// The connection failed, or the backoff after a failure has not ended.
-    #[error("it cannot be reached")]
-    Unreachable,
-    /// The source does not answer in time.
-    #[error("it did not answer in 5 s")]
-    Slow,
-    /// The status is not 200; redirects are not followed.
-    #[error("it answered with status {0}")]
-    Status(u16),
-    /// The answer is too long.
-    #[error("its answer is larger than 5 MiB")]
-    TooLarge,
-    /// The answer is not valid.
-    #[error("{0}")]
-    Invalid(&'static str),
-}
-
-/// The settings of the revocation check.
-#[derive(Debug)]
-pub struct RevocationSettings {
-    /// How long an answer is used after its nextUpdate, while the source has no newer one.
-    pub stale: Duration,
-    /// The maximum age of an OCSP answer; it limits nextUpdate and `stale` (CRT-6).
-    pub ocsp_max_age: Duration,
-    /// The folder for copies of answers, which a restart reads; `None` to keep no copies.
-    pub copies: Option<PathBuf>,
-    /// Networks that may be called although they are not public.
-    pub private_addresses: Vec<Network>,
-    /// The addresses for the certificates of an issuer, which replace those in the certificates.
-    pub addresses: Vec<IssuerAddresses>,
-    /// Lists from files, PEM or DER.
-    pub lists: Vec<Vec<u8>>,
-}
-
-impl Default for RevocationSettings {
-    fn default() -> Self {
-        Self {
-            stale: Duration::ZERO,
-            ocsp_max_age: ocsp::MAX_AGE,
-            copies: None,
-            private_addresses: Vec::new(),
-            addresses: Vec::new(),
-            lists: Vec::new(),
-        }
-    }
-}
-
-/// The addresses of an issuer, instead of those in the certificates that it issued.
-#[derive(Debug)]
-pub struct IssuerAddresses {
-    /// The issuer.
-    pub issuer: X509,
-    /// The OCSP responders of the issuer; `None` for those in the certificates, empty for no responder.
-    pub ocsp: Option<Vec<SourceUrl>>,
-    /// The addresses of its CRLs; `None` for those in the certificates, empty for no CRL.
-    pub crl: Option<Vec<SourceUrl>>,
-}
-
-/// The revocation status of a chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RevocationStatus {
-    /// No member of the chain is revoked.
-    Good,
-    /// A member is revoked; the end-entity certificate is at depth 0.
-    Revoked {
-        /// The depth of the member in the chain.
-        depth: usize,
-        /// The revocation date.
-        since: Timestamp,
-    },
-    /// A source of a member has never answered and is being asked. Until it answers or fails, no request passes.
-    Awaited {
-        /// The depth of the member in the chain.
-        depth: usize,
-    },
-    /// No source can tell the status of a member.
-    Unknown {
-        /// The depth of the member in the chain.
-        depth: usize,
-    },
-}
-
-impl RevocationStatus {
-    /// The worse status of two chains: revoked before awaited, awaited before unknown; `self` if both rank equal.
-    pub(crate) const fn worse(self, other: Self) -> Self {
-        if other.rank() > self.rank() {
-            other
-        } else {
-            self
-        }
-    }
-
-    const fn rank(self) -> u8 {
-        match self {
-            Self::Good => 0,
-            Self::Unknown { .. } => 1,
-            Self::Awaited { .. } => 2,
-            Self::Revoked { .. } => 3,
-        }
-    }
-}
 
 /// The revocation check.
 #[derive(Debug)]
