@@ -4,8 +4,9 @@
 //! backslash. So no value, however it is escaped, can become a boundary.
 //! Not here: what a client did to the text afterwards (`reading`), and what makes two values the same (`value`).
 
+use super::kind;
+use super::rdn::{Attribute, Rdn};
 use super::value::AttributeValue;
-use super::{Attribute, Rdn, kind};
 use crate::trust::der::Element;
 
 /// Where the text stops being a name, in bytes from its start, and what was expected there.

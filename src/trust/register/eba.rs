@@ -4,7 +4,7 @@
 //! Services. Both of these are lists of one-key maps whose value is a string or a list of strings. It is read as a
 //! stream: an entity at a time is in memory, and of the agents, 98 of 100 entities, nothing is kept. No zip is read.
 
-use super::{EbaListing, identity};
+use super::listing::EbaListing;
 use crate::{clock::Timestamp, interface::TppId, trust::Roles};
 use serde::{
     Deserialize, Deserializer,
@@ -177,6 +177,21 @@ fn file(
     };
     index.entry(identity).or_default().merge(listed);
     true
+}
+
+/// Authorities that the EBA's register names otherwise than certificates do, whose authority has two to eight letters (ETSI
+/// TS 119 495, 5.2.1): country, the register's name, the certificates'.
+const AUTHORITIES: [(&str, &str, &str); 1] = [("FI", "FIN-FSA", "FINFSA")];
+
+/// The identity that certificates give to an institution of the EBA's register; `None` where none can name it (CRT-4).
+fn identity(country: &str, authority: &str, id: &str) -> Option<TppId> {
+    let named = AUTHORITIES
+        .iter()
+        .find(|(of, name, _)| (*of, *name) == (country, authority));
+    let authority = named.map_or(authority, |(.., certified)| certified);
+    let id = id.trim_matches(|c: char| c.is_ascii_whitespace());
+    let is_id = id.contains(|c| !matches!(c, ' ' | '-'));
+    TppId::parse(&format!("PSD{country}-{authority}-{id}")).filter(|_| is_id)
 }
 
 /// The members that count, of whatever type they are: an entity that is odd is an entity that nobody can be.

@@ -8,9 +8,12 @@
 //! Deliberately not here: what an operation needs and what a caller is told (admission), agents (who act under the
 //! certificate of the institution that they act for), and any download: the operator puts the files in place.
 
+// The EBA's export, and the entries that are kept of it.
 mod eba;
+mod listing;
 
 pub use eba::EbaFault;
+pub use listing::EbaListing;
 
 use super::Roles;
 use crate::{
@@ -81,29 +84,6 @@ pub struct Registration {
     pub allowed: Roles,
     /// The authorisation in the EBA's register.
     pub listed: Option<EbaListing>,
-}
-
-/// The authorisation of one TPP in the EBA's register.
-///
-/// One identity can stand there several times: the same company as a payment institution that has become an e-money
-/// institution, or with a branch. Each entry is an authorisation of that one company, so together they are a union, and
-/// a withdrawn one adds nothing to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EbaListing {
-    /// The roles in the host country.
-    pub here: Roles,
-    /// The roles in other countries.
-    pub elsewhere: Roles,
-    /// Whether any of its entries is an authorisation that stands.
-    pub authorised: bool,
-}
-
-impl EbaListing {
-    fn merge(&mut self, other: Self) {
-        self.here = self.here.or(other.here);
-        self.elsewhere = self.elsewhere.or(other.elsewhere);
-        self.authorised |= other.authorised;
-    }
 }
 
 impl Registration {
@@ -244,21 +224,6 @@ pub struct EbaFileCounts {
     pub agents: u64,
     /// Institutions without an authority or an id, which no certificate can name.
     pub without_identity: u64,
-}
-
-/// Authorities that the EBA's register names otherwise than certificates do, whose authority has two to eight letters (ETSI
-/// TS 119 495, 5.2.1): country, the register's name, the certificates'.
-const AUTHORITIES: [(&str, &str, &str); 1] = [("FI", "FIN-FSA", "FINFSA")];
-
-/// The identity that certificates give to an institution of the EBA's register; `None` where none can name it (CRT-4).
-fn identity(country: &str, authority: &str, id: &str) -> Option<TppId> {
-    let named = AUTHORITIES
-        .iter()
-        .find(|(of, name, _)| (*of, *name) == (country, authority));
-    let authority = named.map_or(authority, |(.., certified)| certified);
-    let id = id.trim_matches(|c: char| c.is_ascii_whitespace());
-    let is_id = id.contains(|c| !matches!(c, ' ' | '-'));
-    TppId::parse(&format!("PSD{country}-{authority}-{id}")).filter(|_| is_id)
 }
 
 /// The only item; `None` if there are none or several.
