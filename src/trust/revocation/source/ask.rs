@@ -1,4 +1,4 @@
-//! Asking a source: its copy on disk first, then its address; and judging whether what it says counts.
+//! Asking a source: its copy on disk first, then its address. Checks whether the answer counts.
 
 use super::Source;
 use crate::{
