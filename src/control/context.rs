@@ -17,46 +17,46 @@ use std::{
 /// The most bytes of a body: a consent for a thousand accounts has some 40 KiB.
 pub(super) const MAX_BODY: usize = 64 * 1024;
 
-/// The parts of the gateway that the listener answers from.
+/// The parts of the gateway that calls use.
 #[derive(Debug)]
 pub struct ControlContext {
-    /// ERR-1's `system`.
+    /// `system` of errors (ERR-1).
     pub system: String,
-    /// What signs the core's assertions, where there are any: its public keys are shown here (FWD-1).
+    /// The signer of assertions, if there is one; this listener publishes its public keys (FWD-1).
     pub asserter: Option<Arc<AssertionSigner>>,
-    /// Where state is kept.
+    /// The store.
     pub kept: Arc<StateStore>,
-    /// The gateway's time.
+    /// The clock.
     pub clock: Clock,
-    /// What is measured.
+    /// The metrics.
     pub telemetry: Arc<Telemetry>,
-    /// The configuration in use.
+    /// The current configuration.
     pub current: Arc<Current>,
-    /// Reads the configuration anew; none where it did not come from a file.
+    /// Reloads the configuration; `None` if it did not come from a file.
     pub reload: Option<Arc<dyn Reload>>,
-    /// The pause between two looks at the configuration's files; none where nobody looks.
+    /// The interval of checks for changed files; `None` if they are off.
     pub watch: Option<Duration>,
     /// Whether the public listener accepts connections.
     pub accepting: Arc<AtomicBool>,
 }
 
-/// A request under way: the gateway, and the configuration that was in use when the request arrived.
+/// A pending call: the gateway, and the configuration at the call's arrival.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     pub(super) context: &'a ControlContext,
     pub(super) in_use: &'a InUse,
 }
 
-/// Takes a changed configuration into use, whole or not at all.
+/// Replaces the current configuration, completely or not at all.
 pub trait Reload: fmt::Debug + Send + Sync {
-    /// Reads it anew. It takes some milliseconds, and reads files.
+    /// Loads the configuration again, which reads files and takes some milliseconds.
     ///
-    /// Gives the keys whose change needs a restart.
+    /// Returns the changed keys that need a restart.
     ///
     /// # Errors
-    /// Every fault, each with its place; then everything is as it was.
+    /// All faults with their positions; the current configuration stays.
     fn reload(&self) -> Result<Vec<&'static str>, Vec<String>>;
 
-    /// The files and folders that the configuration in use was read from.
+    /// The files and folders of the current configuration.
     fn files(&self) -> Vec<PathBuf>;
 }

@@ -1,6 +1,6 @@
-//! What is wrong with a call, and the answer in the shape that the interface's errors have (ERR-1).
+//! Faults of a call, and their answers in the form of the interface's errors (ERR-1).
 //!
-//! The vocabulary is closed, and docs/sca.md explains each word of it. Invariant: no text repeats a value of the call.
+//! The set of reasons is closed, and docs/sca.md explains each. Invariant: no text repeats a value of the call.
 
 use super::context::{ControlContext, MAX_BODY};
 use crate::{interface::Code, sca::TokenFault, state::Unavailable};
@@ -11,62 +11,62 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-/// Why a call is not answered with what it asks for.
+/// The reason why a call failed.
 #[derive(Debug)]
 pub(super) enum ApiFault {
-    /// There is no such path.
+    /// The path does not exist.
     NoSuchCall,
-    /// The path has another method.
+    /// The path exists, with another method.
     OtherMethod,
-    /// The host is none of the listener's.
+    /// The host is not one of the listener's.
     ForeignHost,
-    /// The connection was made by a configuration that asked for another client certificate, or for none.
+    /// The connection is from before a reload that changed the requirements on client certificates.
     OldConnection,
-    /// A browser asks, for a page of another origin.
+    /// A browser sent the request for a page of another origin.
     ForeignOrigin,
-    /// The bearer token is missing, or another.
+    /// The bearer token is missing or wrong.
     Unauthorized,
-    /// There is a query.
+    /// The call has a query.
     Query,
-    /// The body is not declared as JSON.
+    /// The content type is not JSON.
     OtherMediaType,
-    /// The body is too long, or it broke off.
+    /// The body is too long or incomplete.
     LongBody,
-    /// The body does not arrive.
+    /// The body timed out.
     SlowBody,
-    /// The body is no JSON object.
+    /// The body is not a JSON object.
     NotJson(&'static str),
-    /// Members that are wrong, each with its name.
+    /// Faulty members, each with its name.
     Members(Vec<MemberFault>),
-    /// The token does not open.
+    /// The token is invalid or expired.
     Token(TokenFault),
-    /// The SCA ended before, in another way (SCA-12).
+    /// The SCA ended before with another result (SCA-12).
     FinishedOtherwise,
-    /// It was completed for another PSU than the token names: it is over, and failed (SCA-12).
+    /// The completion names another PSU than the token, so the SCA has failed (SCA-12).
     OtherPsu {
-        /// Where the browser goes now.
+        /// The redirect URI for the browser.
         redirect_uri: String,
     },
-    /// It was completed in another context than the one that was chosen.
+    /// The completion names another context than the TPP chose.
     OtherContext,
     /// The PSU-ID belongs to another TPP (SCA-19).
     BoundElsewhere,
-    /// This TPP has no such PSU.
+    /// The TPP has no such PSU.
     PsuUnknown,
-    /// The store is away (ERR-4).
+    /// The store is unavailable (ERR-4).
     Unavailable,
-    /// The configuration cannot be taken into use: every fault of it.
+    /// The configuration was refused, with all its faults.
     Configuration(Vec<String>),
     /// The configuration was not read from a file.
     NotFromFile,
 }
 
-/// One member that is wrong.
+/// A faulty member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MemberFault {
     /// The member's name.
     pub(super) member: String,
-    /// What is wrong, and what would pass.
+    /// The fault, and the accepted form.
     pub(super) text: String,
 }
 
@@ -109,7 +109,7 @@ impl ApiFault {
         let header = match self {
             Self::Unauthorized => Some((header::WWW_AUTHENTICATE, "Bearer")),
             Self::Unavailable => Some((header::RETRY_AFTER, "1")),
-            // What is left of the body is not waited for.
+            // The rest of the body is not read.
             Self::LongBody | Self::SlowBody | Self::OldConnection => {
                 Some((header::CONNECTION, "close"))
             }
@@ -128,7 +128,7 @@ impl ApiFault {
             Self::NoSuchCall => Meaning(404, Code::NotFound, "call-unknown"),
             Self::OtherMethod => Meaning(405, Code::BadRequest, "method-not-allowed"),
             Self::ForeignHost => Meaning(421, Code::BadRequest, "host-foreign"),
-            // RFC 9110, section 15.5.20: the request may be repeated over another connection.
+            // RFC 9110, section 15.5.20: the client may repeat the request over another connection.
             Self::OldConnection => Meaning(421, Code::BadRequest, "connection-outdated"),
             Self::ForeignOrigin => Meaning(403, Code::Forbidden, "origin-foreign"),
             Self::Query => Meaning(400, Code::BadRequest, "query-unexpected"),
@@ -163,25 +163,25 @@ impl ApiFault {
             Self::NoSuchCall => "There is no such call; docs/sca.md lists them.".into(),
             Self::OtherMethod => "This call has another method; Allow names it.".into(),
             Self::Unauthorized => {
-                "This listener asks for its token: Authorization: Bearer <token>.".into()
+                "This listener requires its token: Authorization: Bearer <token>.".into()
             }
             Self::ForeignHost => {
-                "This listener has another host; control.hosts names those that it answers to."
+                "This listener has another host; control.hosts lists the accepted ones."
                     .into()
             }
             Self::OldConnection => {
-                "This listener asks for another client certificate since a reload; connect again.".into()
+                "This listener requires another client certificate since a reload; connect again.".into()
             }
             Self::ForeignOrigin => "Pages of another origin are not answered here.".into(),
-            Self::Query => "A call has no query; everything is said in its body.".into(),
+            Self::Query => "A call has no query; its members are in the body.".into(),
             Self::OtherMediaType => "The body must be application/json.".into(),
             Self::LongBody => format!("The body must be whole, and of at most {MAX_BODY} bytes."),
             Self::SlowBody => "The body did not arrive in time.".into(),
             Self::NotJson(text) => (*text).into(),
-            Self::Members(_) => "A member of the body is not as it must be.".into(),
-            Self::Token(fault) => format!("The request does not open: {fault}."),
+            Self::Members(_) => "A member of the body is faulty.".into(),
+            Self::Token(fault) => format!("The token is unusable: {fault}."),
             Self::FinishedOtherwise => {
-                "This SCA ended before, in another way; nothing changed.".into()
+                "This SCA ended before with another result; nothing changed.".into()
             }
             Self::OtherPsu { .. } => {
                 "The SCA was started for another PSU of this TPP; it has failed. Send the browser to redirect_uri.".into()
@@ -195,13 +195,13 @@ impl ApiFault {
             Self::PsuUnknown => "This TPP has no such PSU.".into(),
             Self::Configuration(_) => "The configuration cannot be taken into use; the one before stays in use.".into(),
             Self::NotFromFile => "The configuration was not read from a file.".into(),
-            Self::Unavailable => "The store is away. Repeat the call: what was done already is not done twice.".into(),
+            Self::Unavailable => "The store is unavailable. Repeat the call: a completed change is not made twice.".into(),
         }
     }
 }
 
 impl From<Unavailable> for ApiFault {
-    /// The operator reads why; the caller need not.
+    /// The cause is logged for the operator, and not part of the answer.
     fn from(unavailable: Unavailable) -> Self {
         tracing::error!(%unavailable, "the store did not answer a call of the control listener");
         Self::Unavailable
@@ -214,7 +214,7 @@ impl From<TokenFault> for ApiFault {
     }
 }
 
-/// An answer in JSON.
+/// Builds an answer in JSON.
 pub(super) fn json(status: u16, body: &Value) -> Response {
     let mut answer = Response::new(Body::from(body.to_string()));
     *answer.status_mut() =

@@ -1,10 +1,9 @@
-//! Who may ask, by which name and from which page; and that nobody keeps an answer (ERR-7).
+//! Access control: credentials, Host and Origin; and `Cache-Control` of answers (ERR-7).
 //!
-//! A browser on the machine reaches a loopback address, and a page can have its own name point there (DNS rebinding). So
-//! whatever changes or shows something of a PSU is done only under a host that is the listener's own, and not for a page
-//! of another origin. /livez, /readyz and the public keys are answered to everyone: a kubelet or a balancer calls by any
-//! name and has no token, and they tell of no TPP and no PSU. Where client certificates are asked for, TLS has seen to
-//! them before anything is read.
+//! A browser on the machine can reach a loopback address, and a page can resolve its own name to that address (DNS rebinding).
+//! Calls that change or reveal a PSU's data therefore require one of the listener's hosts, and no foreign origin. /livez,
+//! /readyz and the public keys need neither: a kubelet or a load balancer uses any host and has no token, and these answers
+//! reveal no TPP and no PSU. TLS verifies client certificates before a request is read.
 
 use super::{context::ControlContext, fault::ApiFault};
 use crate::config::{Authority, ClientCa, ControlAccess, Host, Secret};
@@ -16,27 +15,27 @@ use axum::{
 };
 use std::{net::SocketAddr, sync::Arc};
 
-/// What is answered to everyone.
+/// Paths without access control.
 const OPEN: [&str; 3] = ["/livez", "/readyz", "/.well-known/jwks.json"];
 
-/// The interface is no secret: a token opens it, under any host.
+/// The OpenAPI description is not secret: it needs a token, but accepts any host.
 const OPENAPI: &str = "/openapi.json";
 
-/// Prometheus calls by any host, with a credential.
+/// Prometheus uses any host, with a credential.
 const METRICS: &str = "/metrics";
 
-/// How a request reached the listener.
+/// The connection of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
-    /// The address that its connection came to; none at a Unix socket.
+    /// The local address of the connection; `None` for a Unix socket.
     pub(super) local: Option<SocketAddr>,
-    /// Whether its connection is encrypted.
+    /// Whether the connection is encrypted.
     pub(super) tls: bool,
-    /// The CAs one of which issued the certificate that its connection showed; none where it showed no certificate.
+    /// The CAs that verified the client certificate; `None` without a certificate.
     pub(super) client_ca: Option<ClientCa>,
 }
 
-/// Stands in front of every route. The route goes by the configuration that let the request through.
+/// Guards every route. The route uses the same configuration as the guard.
 pub(super) async fn admit(
     State(context): State<Arc<ControlContext>>,
     mut request: Request,
@@ -62,7 +61,7 @@ fn judge(access: &ControlAccess, request: &Request) -> Result<(), ApiFault> {
     }
     let arrival = request.extensions().get::<Arrival>();
     let arrival = arrival.ok_or(ApiFault::ForeignHost)?;
-    // A connection that was made before a reload may have shown no certificate, or one of a CA that does not count any more.
+    // A connection from before a reload may lack a certificate, or have one of a CA that is no longer configured.
     let client_ca = access.tls.as_ref().and_then(|tls| tls.client_ca);
     if client_ca.is_some() && client_ca != arrival.client_ca {
         return Err(ApiFault::OldConnection);
@@ -81,7 +80,7 @@ fn judge(access: &ControlAccess, request: &Request) -> Result<(), ApiFault> {
     }
 }
 
-/// The host must be the listener's own; the origin too, where a browser names one.
+/// Checks that Host is the listener's own, and also Origin if a browser sent one.
 fn judge_source(
     access: &ControlAccess,
     request: &Request,
@@ -91,7 +90,7 @@ fn judge_source(
     let host = only(headers, &header::HOST).and_then(Authority::parse);
     let host = host.filter(|host| is_own(host, access.hosts.as_deref(), arrival));
     let host = host.ok_or(ApiFault::ForeignHost)?;
-    // RFC 9112, section 3.2.2: an authority in the target counts for more than Host.
+    // RFC 9112, section 3.2.2: an authority in the target takes precedence over Host.
     if let Some(named) = request.uri().authority()
         && Authority::parse(named.as_str()).as_ref() != Some(&host)
     {
@@ -110,8 +109,8 @@ fn judge_source(
     }
 }
 
-/// Whether a host is one of `control.hosts`, or by default the address that was reached, or localhost. A port must be
-/// the one that is configured with the host, or else the listener's own.
+/// Whether a host is one of `control.hosts`, or by default the connection's local address or localhost. A port must be the one
+/// configured with the host, or else the listener's own.
 fn is_own(host: &Authority, hosts: Option<&[Authority]>, arrival: &Arrival) -> bool {
     let own_port = arrival.local.map(|address| address.port());
     let is_own_port = host.port.is_none() || host.port == own_port;
@@ -136,7 +135,7 @@ fn is_default(host: &Host, arrival: &Arrival) -> bool {
     }
 }
 
-/// A header that stands there once, as text.
+/// The value of a header that occurs once, as text.
 pub(super) fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
@@ -145,7 +144,7 @@ pub(super) fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a 
     }
 }
 
-/// Whether a request shows this bearer token (RFC 6750, section 2.1).
+/// Whether the request contains this bearer token (RFC 6750, section 2.1).
 fn is_shown(token: &Secret, headers: &HeaderMap) -> bool {
     let expected = token.text().unwrap_or_default().as_bytes();
     shown(headers).is_some_and(|shown| {
@@ -153,7 +152,7 @@ fn is_shown(token: &Secret, headers: &HeaderMap) -> bool {
     })
 }
 
-/// The bearer token that a request shows.
+/// The bearer token of a request.
 fn shown(headers: &HeaderMap) -> Option<&[u8]> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {

@@ -1,8 +1,8 @@
-//! `portvakt psu import`: PSUs of before, one JSON object a line, each like the body of /psu/bind (SCA-19).
+//! `portvakt psu import`: existing PSUs from a file, one JSON object per line, each like the body of /psu/bind (SCA-19).
 //!
-//! Invariants: a line is kept or reported with its number, whatever the others are; memory is bounded by the lines that
-//! are under way. A file that was imported in part is imported again whole: times only move forward. No line is
-//! repeated, since each names a PSU.
+//! Invariants: each line is stored or reported with its number, independently of the others; memory is bounded by the pending
+//! lines. A partial import is resumed by importing the file again: times only increase. No line is repeated in a report, since
+//! each names a PSU.
 
 use super::{context::MAX_BODY, fault::ApiFault, members::Members, psu::PsuRecord};
 use crate::{
@@ -20,39 +20,42 @@ use tokio::task::JoinSet;
 /// The most bytes of a line, as of a body.
 const MAX_LINE: usize = MAX_BODY;
 
-/// Lines under way at once: the store writes what waits for it in one commit.
+/// The most pending lines; the store writes them in one commit.
 const UNDER_WAY: usize = 2_048;
 
-/// The most lines that are reported. All are counted.
+/// The most lines that are reported; all are counted.
 const MAX_REPORTED: u64 = 100;
 
-/// How often is said how far it is.
+/// The interval of progress messages.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
-/// What came of an import.
+/// The result of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// Lines that are kept, durably.
+    /// The number of stored lines, durable.
     pub kept: u64,
-    /// Lines that are not.
+    /// The number of refused lines.
     pub bad: u64,
 }
 
-/// Why an import ended before its file did.
+/// The reason why an import ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportFault {
-    /// The file cannot be read on.
+    /// Reading the file failed.
     #[error("the file cannot be read after line {0}: {1}")]
     Read(u64, io::Error),
-    /// The store is away.
-    #[error("the store is away: {0}; import the file again: what is kept already is not harmed")]
+    /// The store is unavailable.
+    #[error(
+        "the store is unavailable: {0}; import the file again, which leaves stored lines intact"
+    )]
     Unavailable(#[from] Unavailable),
 }
 
-/// Brings in every line of a file, with accounts whose ids are made of these characters, and says on `progress` how far it is and what is wrong with which line.
+/// Imports every line of a file. `accounts` is the character class of account ids; progress and faulty lines are written to
+/// `progress`.
 ///
 /// # Errors
-/// Why it ended early; what was kept until then stays kept.
+/// The reason for ending early; lines stored until then stay stored.
 pub async fn import(
     mut input: impl BufRead,
     kept: &Arc<StateStore>,
@@ -82,7 +85,7 @@ pub async fn import(
     running.finish().await
 }
 
-/// An import under way.
+/// A running import.
 struct Import<'a, W> {
     under_way: JoinSet<(u64, Result<Bound, Unavailable>)>,
     imported: Imported,
@@ -117,12 +120,12 @@ impl<'a, W: Write> Import<'a, W> {
         Ok(())
     }
 
-    /// Waits for all that is under way.
+    /// Waits for all pending lines.
     async fn finish(mut self) -> Result<Imported, ImportFault> {
         while !self.under_way.is_empty() {
             self.take_one().await?;
         }
-        self.say_how_far();
+        self.write_progress();
         Ok(self.imported)
     }
 
@@ -139,7 +142,7 @@ impl<'a, W: Write> Import<'a, W> {
             }
         }
         if self.watch.elapsed().saturating_sub(self.said) >= PROGRESS_EVERY {
-            self.say_how_far();
+            self.write_progress();
         }
         Ok(())
     }
@@ -150,14 +153,11 @@ impl<'a, W: Write> Import<'a, W> {
             let _ = writeln!(self.progress, "line {number}: {text}");
         }
         if self.imported.bad == MAX_REPORTED {
-            let _ = writeln!(
-                self.progress,
-                "further lines that are wrong are only counted"
-            );
+            let _ = writeln!(self.progress, "further faulty lines are only counted");
         }
     }
 
-    fn say_how_far(&mut self) {
+    fn write_progress(&mut self) {
         self.said = self.watch.elapsed();
         let Imported { kept, bad } = self.imported;
         let seconds = self.said.as_secs_f64();
@@ -168,7 +168,7 @@ impl<'a, W: Write> Import<'a, W> {
     }
 }
 
-/// A line: what it says, or nothing for an empty one, or what is wrong with it.
+/// Parses a line: a record, `None` for an empty line, or its fault.
 fn read(line: Line, clock: &Clock, account_ids: &AccountIds) -> Result<Option<PsuRecord>, String> {
     let Line::Whole(bytes) = line else {
         return Err(format!("it is longer than {MAX_LINE} bytes"));
@@ -187,19 +187,18 @@ fn read(line: Line, clock: &Clock, account_ids: &AccountIds) -> Result<Option<Ps
                 .map(|fault| format!("{}: {}", fault.member.escape_debug(), fault.text));
             texts.collect::<Vec<_>>().join("; ")
         }
-        _ => {
-            "it is no JSON object in UTF-8; each line is one, like the body of /psu/bind".to_owned()
-        }
+        _ => "it is not a JSON object in UTF-8; expected one per line, like the body of /psu/bind"
+            .to_owned(),
     })
 }
 
-/// A line without its end.
+/// A line without its line ending.
 enum Line {
     Whole(Vec<u8>),
     TooLong,
 }
 
-/// The next line, bounded. None at the end.
+/// The next line, bounded in length. `None` at the end of the file.
 fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
     let bound = u64::try_from(MAX_LINE)
         .unwrap_or(u64::MAX)
@@ -254,7 +253,7 @@ mod tests {
             check(&good.replace("ab\"", "a\"").replace("last_sca", "lastSca")).unwrap_err(),
             "psu_id: it must be a UUID with its hyphens; last_sca: it is missing; it must be a moment that is not in the future, such as 2027-01-31T12:00:00Z; lastSca: this call has no such member"
         );
-        assert!(check("nonsense").unwrap_err().contains("no JSON object"));
+        assert!(check("nonsense").unwrap_err().contains("not a JSON object"));
         assert!(
             check(&"x".repeat(MAX_LINE + 1))
                 .unwrap_err()

@@ -1,9 +1,9 @@
-//! A JSON object, read member by member.
+//! Reads a JSON object member by member.
 //!
-//! As in a configuration file, everything that is wrong is said at once, and a member that nobody asks for is a fault: a
-//! misspelled `psu_corporate_id` must not complete an SCA for a private person. One that stands twice is a fault too,
-//! wherever it stands: two readers could take two values. A `null` is as good as nothing. Invariant: a fault names the
-//! member, and repeats no value.
+//! As for a configuration file, all faults are reported at once, and an unknown member is a fault: a misspelled
+//! `psu_corporate_id` must not complete an SCA for a private person. A duplicate member at any depth is a fault too, because
+//! parsers differ in the value they take. A `null` counts as an absent member. Invariant: a fault names the member, and repeats
+//! no value.
 
 mod once;
 
@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 /// The most characters of an unknown member's name that a fault repeats.
 const MAX_NAME: usize = 64;
 
-/// The members of an object that are not read yet, and what was wrong with those that are.
+/// The unread members of an object, and the faults of those read.
 #[derive(Debug)]
 pub(super) struct Members {
     left: Map<String, Value>,
@@ -29,7 +29,7 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// The members of an object.
+    /// Parses an object.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, ApiFault> {
         match once::parse(bytes) {
             Ok((Value::Object(left), doubled)) => Ok(Self {
@@ -47,7 +47,7 @@ impl Members {
         }
     }
 
-    /// A member that must be there. `expected` completes "it must be …".
+    /// Reads a required member. `expected` completes "it must be …".
     pub(super) fn required<T>(
         &mut self,
         name: &str,
@@ -63,7 +63,7 @@ impl Members {
         }
     }
 
-    /// A member that may be left out.
+    /// Reads an optional member.
     pub(super) fn optional<T>(
         &mut self,
         name: &str,
@@ -74,12 +74,12 @@ impl Members {
         self.read(name, expected, &value, read)
     }
 
-    /// Whether a member is there, and not read yet.
+    /// Whether an unread member of this name is present.
     pub(super) fn has(&self, name: &str) -> bool {
         self.left.get(name).is_some_and(|value| !value.is_null())
     }
 
-    /// Says that a member is wrong.
+    /// Reports a faulty member.
     pub(super) fn fault(&mut self, name: &str, text: impl Into<String>) {
         self.faults.push(MemberFault {
             member: name.to_owned(),
@@ -87,7 +87,7 @@ impl Members {
         });
     }
 
-    /// Every fault, and every member that nobody asked for; nothing where all is well.
+    /// Returns all faults, with one for every unread member; `Ok` if there are none.
     pub(super) fn finish(&mut self) -> Result<(), ApiFault> {
         let unknown = std::mem::take(&mut self.left).into_iter();
         let unknown = unknown.map(|(name, _)| MemberFault {
@@ -120,13 +120,13 @@ impl Members {
     }
 }
 
-/// What a UUID looks like, for faults.
+/// The form of a UUID, for faults.
 pub(super) const UUID: &str = "a UUID with its hyphens";
-/// What a TPP looks like, for faults.
+/// The form of a TPP's identity, for faults.
 pub(super) const TPP: &str = "a TPP's identity, such as PSDNO-FSA-123456";
-/// What a moment looks like, for faults.
+/// The form of a time, for faults.
 pub(super) const MOMENT: &str = "a moment that is not in the future, such as 2027-01-31T12:00:00Z";
-/// What accounts look like, for faults.
+/// The form of account ids, for faults.
 pub(super) const ACCOUNTS: &str = "a list of account ids, at least one, each of 1 to 128 characters of bank.account_ids; for all accounts leave it out";
 
 /// A PSU-ID (HDR-9).
@@ -139,12 +139,12 @@ pub(super) fn corporate(value: &Value) -> Option<CorporateId> {
     CorporateId::parse(value.as_str()?.as_bytes())
 }
 
-/// A TPP's identity as CRT-4 keeps it.
+/// A TPP's identity (CRT-4).
 pub(super) fn tpp(value: &Value) -> Option<TppId> {
     TppId::parse(value.as_str()?)
 }
 
-/// Any text of a length in characters.
+/// Text of a length in characters.
 pub(super) fn text(value: &Value, most: usize) -> Option<String> {
     let text = value.as_str()?;
     (1..=most)
@@ -152,7 +152,7 @@ pub(super) fn text(value: &Value, most: usize) -> Option<String> {
         .then(|| text.to_owned())
 }
 
-/// A moment (RFC 3339), cut to the whole second, not after `now`.
+/// A time (RFC 3339), truncated to the whole second, not after `now`.
 pub(super) fn moment(value: &Value, now: Timestamp) -> Option<Timestamp> {
     let moment: jiff::Timestamp = value.as_str()?.parse().ok()?;
     let seconds = u64::try_from(moment.as_second()).ok()?;
@@ -160,7 +160,7 @@ pub(super) fn moment(value: &Value, now: Timestamp) -> Option<Timestamp> {
     (moment <= now).then_some(moment)
 }
 
-/// Account ids, each once, in order: as clear text, not percent-encoded (QUO-15), of these characters (HTTP-10).
+/// Account ids, sorted and without duplicates: as clear text, not percent-encoded (QUO-15), of these characters (HTTP-10).
 pub(super) fn accounts(value: &Value, account_ids: &AccountIds) -> Option<Vec<String>> {
     let list = value.as_array().filter(|list| !list.is_empty())?;
     let ids = list.iter().map(|id| {
@@ -173,7 +173,7 @@ pub(super) fn accounts(value: &Value, account_ids: &AccountIds) -> Option<Vec<St
     Some(ids)
 }
 
-/// A moment, as it is answered.
+/// A time as answers contain it.
 pub(super) fn shown(moment: Timestamp) -> Option<String> {
     let seconds = i64::try_from(moment.unix()).ok()?;
     let moment = jiff::Timestamp::from_second(seconds).ok()?;
@@ -188,7 +188,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_unix(1_800_000_000);
 
     #[test]
-    fn every_fault_is_said_at_once_and_no_value_is_repeated() {
+    fn all_faults_are_reported_at_once_without_values() {
         let body = br#"{"psu_id": "01010112345", "tpp": 7, "psuCorporateId": "x", "note": null}"#;
         let mut members = Members::parse(body).unwrap();
         assert_eq!(members.required("psu_id", UUID, psu), None);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_that_are_no_object() {
+    fn bodies_that_are_not_an_object() {
         for body in [&b""[..], b"[]", b"7", b"{", b"{\"a\":\xff}", b"{}{}"] {
             assert!(matches!(Members::parse(body), Err(ApiFault::NotJson(_))));
         }

@@ -1,35 +1,35 @@
-//! The internal listener, for the bank's own services: the end of an SCA, PSUs, readiness, metrics.
+//! The control listener, for the bank's own services: the end of an SCA, PSUs, readiness, metrics.
 //!
-//! It runs beside the gateway in the same process. Invariants: whoever can reach it from another machine has shown a
-//! bearer token or a client certificate (config sees to that); no PSU-ID stands in a path, a query, a log line or an
-//! error; what is answered as done is durable. docs/sca.md is its manual. Deliberately not here: what a completed SCA
-//! permits, which is admission's, and the bank's SCA page itself.
+//! It runs beside the gateway in the same process. Invariants: a caller from another machine has presented a bearer token or a
+//! client certificate (config requires one); no path, query, log line or error contains a PSU-ID; a change is durable before
+//! its answer is sent. docs/sca.md is the manual. Deliberately not here: the rights that a completed SCA gives, which admission
+//! decides, and the bank's SCA page itself.
 
-// The parts of the gateway that answers come from.
+// The parts of the gateway that calls use.
 mod context;
 
-// Reading a JSON object member by member, every fault at once; answering with one.
+// Reading a JSON object, all faults at once; answering with a fault.
 mod fault;
 mod members;
 
-// What is asked: the end of an SCA, PSUs, how the gateway is.
+// Calls: the end of an SCA, PSUs, the status of the gateway.
 mod psu;
 mod sca;
 mod watch;
 
-// What asks for the configuration to be read anew.
+// Triggers of a reload.
 mod reload;
 
-// How it is asked: listening, and who may ask.
-mod doors;
+// Listening, and access control.
 mod guard;
-mod places;
+mod listen;
+mod slots;
 
-// PSUs of before, from a file: the same records as /psu/bind.
+// Import of PSUs from a file: the same records as /psu/bind.
 pub mod import;
 
 pub use context::{ControlContext, Reload};
-pub use doors::{Bound, StopSignal};
+pub use listen::{Bound, StopSignal};
 
 use crate::in_use::InUse;
 use axum::{
@@ -47,13 +47,13 @@ use members::Members;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 
-/// How long a body may take to arrive.
+/// The time-out of reading a body.
 const BODY_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long an answer may take. The store answers in milliseconds, or is unavailable.
+/// The time-out of an answer. The store answers in milliseconds, or is unavailable.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// The listener, before it listens.
+/// A bound listener that does not serve yet.
 #[derive(Debug)]
 pub struct Listener {
     bound: Bound,
@@ -61,18 +61,18 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// A listener where `bound` is, which answers from `context`.
+    /// Creates a listener on `bound`.
     pub const fn new(bound: Bound, context: Arc<ControlContext>) -> Self {
         Self { bound, context }
     }
 
-    /// Answers until `closing`. From `stopping` on `/readyz` answers 503: while requests finish, the bank's SCA service may still
-    /// have to report the end of an SCA.
+    /// Serves until `closing`. From `stopping` on, `/readyz` answers 503, but other calls are served: while requests finish,
+    /// the bank's SCA service may still report the end of an SCA.
     pub async fn run(self, stopping: StopSignal, closing: StopSignal) {
         let context = self.context;
         let routes = routes(Arc::clone(&context), stopping);
         tokio::select! {
-            served = doors::serve(self.bound, &context.current, routes, closing) => {
+            served = listen::serve(self.bound, &context.current, routes, closing) => {
                 if let Err(error) = served {
                     tracing::error!(%error, "the control listener failed");
                 }
@@ -83,7 +83,7 @@ impl Listener {
     }
 }
 
-/// Everything that is answered. The guard stands in front of all of it.
+/// All routes, behind the guard.
 fn routes(context: Arc<ControlContext>, stopping: StopSignal) -> Router {
     let watched = Router::new()
         .route("/livez", get(watch::live))
@@ -114,7 +114,7 @@ fn routes(context: Arc<ControlContext>, stopping: StopSignal) -> Router {
         .layer(middleware::from_fn_with_state(context, guard::admit))
 }
 
-/// One call: its members are read, it is answered in time, and so is what went wrong with it.
+/// Reads the members of a call and answers within the time-out, also after a fault.
 macro_rules! calls {
     ($($call:ident = $answer:path),+ $(,)?) => {
         $(async fn $call(
@@ -143,7 +143,7 @@ calls! {
     psu_unbind = psu::unbind,
 }
 
-/// It takes no members, and needs no body.
+/// A call without members; any body is ignored.
 async fn reload_asked(State(context): State<Arc<ControlContext>>, request: Request) -> Response {
     let answering = async {
         if request.body().is_end_stream() {
@@ -163,11 +163,11 @@ fn answer(context: &ControlContext, answered: Result<Value, ApiFault>) -> Respon
     }
 }
 
-/// The body of a call, within bounds of size and time.
+/// Reads the body of a call, bounded in size and time.
 async fn read_members(request: Request<Body>) -> Result<Members, ApiFault> {
     refuse_query(&request)?;
     let kind = guard::only(request.headers(), &header::CONTENT_TYPE).unwrap_or_default();
-    // A browser sends no JSON to a foreign listener without asking first: a page that someone has open cannot call here.
+    // A browser sends JSON to another origin only after a preflight request, so an open page cannot call this listener.
     let essence = kind.split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case("application/json") {
         return Err(ApiFault::OtherMediaType);
@@ -178,7 +178,7 @@ async fn read_members(request: Request<Body>) -> Result<Members, ApiFault> {
     Members::parse(&body.map_err(|_| ApiFault::LongBody)?)
 }
 
-/// Everything is said in the body. A member that stands in a query too would be said twice, and be logged on its way.
+/// All members are in the body. A query could contradict them, and proxies log it.
 fn refuse_query(request: &Request<Body>) -> Result<(), ApiFault> {
     match request.uri().query() {
         None => Ok(()),

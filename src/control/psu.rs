@@ -1,4 +1,4 @@
-//! PSUs: what is known of one, bringing one in, taking a consent or a session back (SCA-13, SCA-19, SCA-21).
+//! Calls on PSUs: read, bind, withdraw a consent or a session, unbind (SCA-13, SCA-19, SCA-21).
 
 use super::{
     context::Call,
@@ -16,19 +16,19 @@ use crate::{
 };
 use serde_json::{Value, json};
 
-/// A PSU that the bank knows: the members of /psu/bind, and of one line of an import.
+/// A PSU that the bank knows: the members of /psu/bind, and of a line of an import.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PsuRecord {
     tpp: TppId,
     psu: PsuId,
     corporate: Option<CorporateId>,
     last_sca: Timestamp,
-    /// When it was given, and for which accounts; all where none are named.
+    /// The time of the consent, and its accounts; all accounts if none are named.
     consent: Option<(Timestamp, Option<Vec<String>>)>,
 }
 
 impl PsuRecord {
-    /// Reads the members, all of them.
+    /// Reads all members.
     pub(super) fn read(
         members: &mut Members,
         now: Timestamp,
@@ -43,11 +43,11 @@ impl PsuRecord {
         let accounts = |value: &Value| members::accounts(value, account_ids);
         let accounts = members.optional("accounts", members::ACCOUNTS, accounts);
         if accounts.is_some() && !has_consent {
-            members.fault("accounts", "accounts belong to a consent: say consent_at");
+            members.fault("accounts", "accounts require consent_at");
         }
         members.finish()?;
         let (Some((tpp, psu)), Some(last_sca)) = (who, last_sca) else {
-            return Err(ApiFault::NotJson("The body is not as it must be."));
+            return Err(ApiFault::NotJson("The body has faulty members."));
         };
         Ok(Self {
             tpp,
@@ -58,7 +58,7 @@ impl PsuRecord {
         })
     }
 
-    /// Binds it, or brings it up to date.
+    /// Binds the PSU, or updates it.
     pub(super) async fn bind(&self, kept: &StateStore) -> Result<Bound, Unavailable> {
         let consent = self.consent.as_ref();
         kept.bind(Bind {
@@ -74,7 +74,7 @@ impl PsuRecord {
     }
 }
 
-/// `POST /psu/read`: what is known of a PSU.
+/// `POST /psu/read`: the stored state of a PSU.
 pub(super) async fn read(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let who = who(members);
     members.finish()?;
@@ -99,7 +99,7 @@ pub(super) async fn read(call: Call<'_>, members: &mut Members) -> Result<Value,
     Ok(known)
 }
 
-/// `POST /psu/bind`: a PSU that the bank knows of from elsewhere.
+/// `POST /psu/bind`: stores a PSU that the bank knows.
 pub(super) async fn bind(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let account_ids = call.in_use.snapshot.policy.account_ids;
     let known = PsuRecord::read(members, call.context.clock.now(), &account_ids)?;
@@ -112,7 +112,7 @@ pub(super) async fn bind(call: Call<'_>, members: &mut Members) -> Result<Value,
     }
 }
 
-/// `POST /psu/withdraw`: a consent or a session is taken back.
+/// `POST /psu/withdraw`: withdraws a consent or a session.
 pub(super) async fn withdraw(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let who = who(members);
     let what = members.required("what", "consent, consents or session", |value| {
@@ -130,7 +130,7 @@ pub(super) async fn withdraw(call: Call<'_>, members: &mut Members) -> Result<Va
     if corporate.is_some() && !matches!(what, Withdraw::Consent(_)) {
         members.fault(
             "psu_corporate_id",
-            "an agreement is named for what: consent only; leave it out",
+            "an agreement requires what: consent; leave it out",
         );
     }
     members.finish()?;
@@ -149,7 +149,7 @@ pub(super) async fn withdraw(call: Call<'_>, members: &mut Members) -> Result<Va
     }
 }
 
-/// `POST /psu/unbind`: a PSU-ID is nobody's again, whether the bank bound it or it was learned (SCA-19).
+/// `POST /psu/unbind`: removes the binding of a PSU-ID, which the bank bound or the gateway learned (SCA-19).
 pub(super) async fn unbind(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let who = who(members);
     members.finish()?;
@@ -170,7 +170,7 @@ fn who(members: &mut Members) -> Option<(TppId, PsuId)> {
     Some((tpp?, psu?))
 }
 
-/// Agreements are kept hashed, so a corporate context cannot be named.
+/// The store keeps only hashes of agreements, so an answer cannot name a corporate context.
 fn shown(context: &state::Context) -> Value {
     let consent = context.consent.as_ref().map(|consent| {
         let accounts = match &consent.accounts {

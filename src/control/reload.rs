@@ -1,4 +1,4 @@
-//! What asks for a reload: `POST /reload`, SIGHUP, and files that changed (CRT-8).
+//! Triggers of a reload: `POST /reload`, SIGHUP, and changed files (CRT-8).
 
 use super::{
     context::{ControlContext, Reload},
@@ -29,18 +29,20 @@ async fn reload(reload: &Arc<dyn Reload>) -> Result<Vec<&'static str>, Vec<Strin
     let reloading = tokio::task::spawn_blocking(move || reload.reload());
     reloading
         .await
-        .unwrap_or_else(|error| Err(vec![format!("the reload broke off: {error}")]))
+        .unwrap_or_else(|error| Err(vec![format!("the reload was interrupted: {error}")]))
 }
 
-/// Reloads at each SIGHUP, which would end the process if nobody listened.
+/// Reloads at each SIGHUP, whose default action would end the process.
 pub(super) async fn at_hangup(context: &ControlContext) {
     match unix::signal(unix::SignalKind::hangup()) {
-        // What came of it is logged, and counted.
+        // The reload itself logs and counts its result.
         Ok(mut hangups) => {
             while hangups.recv().await.is_some() {
                 match &context.reload {
                     Some(own) => drop(reload(own).await),
-                    None => tracing::warn!("SIGHUP: there is no file to read anew"),
+                    None => {
+                        tracing::warn!("SIGHUP ignored: the configuration did not come from a file")
+                    }
                 }
             }
         }
@@ -49,7 +51,7 @@ pub(super) async fn at_hangup(context: &ControlContext) {
     std::future::pending::<()>().await;
 }
 
-/// Reloads when a file has changed, and has stayed as it is for a moment: a file that is being written is not read half.
+/// Reloads when a file has changed and is stable, so that a file is not read while it is being written.
 pub(super) async fn when_changed(context: &ControlContext) {
     let (Some(every), Some(own)) = (context.watch, &context.reload) else {
         return std::future::pending().await;
@@ -67,7 +69,7 @@ pub(super) async fn when_changed(context: &ControlContext) {
     }
 }
 
-/// A file as it stands on the disk: its path, inode, length, and the nanoseconds of its last change.
+/// The state of a file: path, inode, length, and modification time in nanoseconds.
 type FileState = (PathBuf, Option<(u64, u64, i128, i128)>);
 
 async fn look(own: &Arc<dyn Reload>) -> Vec<FileState> {
@@ -92,7 +94,7 @@ fn file_states(files: &[PathBuf]) -> Vec<FileState> {
 fn file_state(path: &Path) -> FileState {
     let nanoseconds =
         |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
-    // Links are followed: what they lead to is what is read.
+    // Symbolic links are followed: the target is the file that is read.
     let seen = fs::metadata(path).ok().map(|found| {
         (
             found.ino(),
@@ -109,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_seen() {
+    fn a_change_is_detected() {
         let folder = tempfile::tempdir().unwrap();
         let (file, inner) = (folder.path().join("a"), folder.path().join("certs"));
         fs::write(&file, "1").unwrap();

@@ -1,7 +1,7 @@
-//! The end of an SCA (SCA-12): what the bank's page asks, and what it reports.
+//! Calls of the bank's SCA page: read a request, complete it, fail it (SCA-12).
 //!
-//! Invariant: an SCA ends once. The store spends its token in the step that keeps what it gives; the same report again
-//! gets the same answer and moves no time, another report is refused and changes nothing.
+//! Invariant: an SCA ends once. The store consumes its token and stores the result in one transaction; a repeated report gets
+//! the same answer and changes no time, a different report is refused and changes nothing.
 
 use super::{
     context::Call,
@@ -25,7 +25,7 @@ const MAX_MESSAGE: usize = 512;
 /// The most characters of a system's name, as in the configuration.
 const MAX_SYSTEM: usize = 64;
 
-/// What a completion says.
+/// A parsed completion.
 struct Completed {
     psu: PsuId,
     corporate: Option<CorporateId>,
@@ -33,7 +33,7 @@ struct Completed {
     consent: Option<Option<Vec<String>>>,
 }
 
-/// `POST /sca/read`: what is asked, by whom, until when.
+/// `POST /sca/read`: the operation, the TPP and the expiry of a pending SCA.
 #[allow(
     clippy::unused_async,
     reason = "every call has one shape, and others wait for the store"
@@ -59,7 +59,7 @@ pub(super) async fn read(call: Call<'_>, members: &mut Members) -> Result<Value,
     }))
 }
 
-/// `POST /sca/complete`: the PSU did it (SCA-4, SCA-10, SCA-18).
+/// `POST /sca/complete`: the PSU authenticated (SCA-4, SCA-10, SCA-18).
 pub(super) async fn complete(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let request = request(members);
     let read = completion_members(members, &call.in_use.snapshot.policy.account_ids);
@@ -67,7 +67,7 @@ pub(super) async fn complete(call: Call<'_>, members: &mut Members) -> Result<Va
     let opened = open(call, request)?;
     let pending = &opened.pending;
     let Some((psu, corporate, consent, accounts)) = read else {
-        return Err(ApiFault::NotJson("The body is not as it must be."));
+        return Err(ApiFault::NotJson("The body has faulty members."));
     };
     let consent = judge_consent(members, pending, consent, accounts)?;
     let completed = Completed {
@@ -113,7 +113,7 @@ pub(super) async fn fail(call: Call<'_>, members: &mut Members) -> Result<Value,
     let opened = open(call, request)?;
     let (Some(system), Some(status), Some(code), Some(message)) = (system, status, code, message)
     else {
-        return Err(ApiFault::NotJson("The body is not as it must be."));
+        return Err(ApiFault::NotJson("The body has faulty members."));
     };
     let failure = Failure {
         system: &system,
@@ -152,7 +152,7 @@ type CompletionMembers = (
     Option<Vec<String>>,
 );
 
-/// The members of a completion, as far as they can be judged without the token.
+/// Reads the members of a completion, as far as they can be validated without the token.
 fn completion_members(
     members: &mut Members,
     account_ids: &AccountIds,
@@ -164,11 +164,11 @@ fn completion_members(
     match (context, is_named) {
         (Some(PsuContext::Corporate), false) => members.fault(
             "psu_corporate_id",
-            "it is missing; a CORPORATE context is that of one agreement",
+            "it is missing; a CORPORATE context belongs to one agreement",
         ),
         (Some(PsuContext::Private), true) => members.fault(
             "psu_corporate_id",
-            "a PRIVATE context has no agreement; leave it out, or say CORPORATE",
+            "a PRIVATE context has no agreement; leave it out, or use CORPORATE",
         ),
         _ => {}
     }
@@ -178,13 +178,13 @@ fn completion_members(
     if consent == Some(false) && accounts.is_some() {
         members.fault(
             "accounts",
-            "accounts belong to a consent, and consent is false",
+            "accounts require a consent, and consent is false",
         );
     }
     Some((psu?, corporate, consent, accounts))
 }
 
-/// Consent was given, and for what, or it was not: SCA-18's defaults.
+/// Reads the consent and its accounts, with the defaults of SCA-18.
 fn judge_consent(
     members: &mut Members,
     pending: &Pending,
@@ -195,14 +195,14 @@ fn judge_consent(
     if !given && accounts.is_some() {
         members.fault(
             "consent",
-            "no account consent was asked for; say true if the PSU gave one for these accounts",
+            "no account consent was requested; use true if the PSU gave one for these accounts",
         );
         members.finish()?;
     }
     Ok(given.then_some(accounts))
 }
 
-/// Spends the token and keeps what the SCA gives, in one step.
+/// Consumes the token and stores the result in one transaction.
 async fn keep(
     call: Call<'_>,
     kept: &StateStore,
@@ -236,7 +236,7 @@ async fn keep(
     }
 }
 
-/// The hash of a completion: of its members, and of the defaults of those that were left out.
+/// The hash of a completion: its members, with the defaults of missing ones.
 fn hash(kept: &StateStore, completed: &Completed) -> Hash {
     let psu = completed.psu.to_be_bytes();
     let corporate = completed.corporate.map(CorporateId::to_be_bytes);
@@ -255,7 +255,7 @@ fn hash(kept: &StateStore, completed: &Completed) -> Hash {
     kept.keys().hash(b"completed", &parts)
 }
 
-/// SCA-12: a completion for another PSU than the one named is an SCA that failed.
+/// SCA-12: a completion for a PSU other than the token's fails the SCA.
 async fn fail_for_other_psu(
     call: Call<'_>,
     kept: &StateStore,
@@ -277,7 +277,7 @@ async fn fail_for_other_psu(
     Ok(ApiFault::OtherPsu { redirect_uri })
 }
 
-/// Spends the token for nothing, and says where the browser goes.
+/// Consumes the token as failed; returns the redirect URI.
 async fn finish_as_failed(
     call: Call<'_>,
     kept: &StateStore,

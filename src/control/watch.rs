@@ -1,7 +1,7 @@
-//! The status of the gateway (/livez, /readyz, /metrics) and the documents that it publishes: /openapi.json, and the keys by which
-//! its assertions are checked.
+//! The status of the gateway (/livez, /readyz, /metrics) and its published documents: /openapi.json, and the public keys of
+//! assertions.
 
-use super::{context::ControlContext, doors::StopSignal, fault};
+use super::{context::ControlContext, fault, listen::StopSignal};
 use crate::in_use::InUse;
 use axum::{
     Extension,
@@ -14,13 +14,13 @@ use std::sync::{Arc, atomic::Ordering};
 
 type Status = (StopSignal, Arc<ControlContext>);
 
-/// The process runs.
+/// `GET /livez`: the process runs.
 pub(super) async fn live() -> Response {
     fault::json(200, &json!({ "live": true }))
 }
 
-/// Ready: the snapshot is in use, the public listener accepts, the gateway is not stopping, state can be kept and SCA be
-/// started. What is not well is said.
+/// `GET /readyz`: the public listener accepts, the gateway is not stopping, the store can write, and SCA can be started. The
+/// answer lists the failed conditions.
 pub(super) async fn ready(
     State((shutdown, context)): State<Status>,
     Extension(in_use): Extension<Arc<InUse>>,
@@ -49,19 +49,19 @@ pub(super) async fn metrics(
     Extension(in_use): Extension<Arc<InUse>>,
 ) -> impl IntoResponse {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
-    // The clock is looked at, so that its metric is right where nobody asks for readiness.
+    // The clock is checked here, so that its metric is current even if nobody calls /readyz.
     let _ = context.kept.health(context.clock.now());
     let counters = context.kept.counters();
     let text = context.telemetry.metrics(&counters, &in_use.facts());
     ([(header::CONTENT_TYPE, kind)], text)
 }
 
-/// The interface by the catalogue in use, as `portvakt openapi` writes it.
+/// The OpenAPI description of the current configuration, as `portvakt openapi` prints it.
 pub(super) async fn openapi(Extension(in_use): Extension<Arc<InUse>>) -> Response {
     fault::json(200, &in_use.openapi)
 }
 
-/// The keys that assertions are checked by (FWD-1, RFC 7517): none where there are no assertions.
+/// The public keys of assertions (FWD-1, RFC 7517); empty without assertions.
 pub(super) async fn keys(State((_, context)): State<Status>) -> impl IntoResponse {
     let keys = context
         .asserter

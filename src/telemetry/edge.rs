@@ -1,8 +1,8 @@
-//! Connections of clients, what ended them, and requests at the core.
+//! Metrics of connections, their ends, and pending requests at the core.
 
 use prometheus::{Encoder, IntCounterVec, IntGauge, Opts, Registry, TextEncoder, core::Collector};
 
-/// Gauges and counters of the public listener and of the way to the core.
+/// Gauges and counters of the public listener and of the upstream client.
 #[derive(Debug)]
 pub(super) struct EdgeMetrics {
     registry: Registry,
@@ -57,7 +57,7 @@ impl EdgeMetrics {
         self.cut.with_label_values(&[cause]).inc();
     }
 
-    /// In Prometheus' text format.
+    /// The metrics in Prometheus' text format.
     pub(super) fn text(&self) -> String {
         let mut text = Vec::new();
         let encoded = TextEncoder::new().encode(&self.registry.gather(), &mut text);

@@ -1,18 +1,18 @@
-//! JSON in which a member that stands twice is noticed, at any depth.
+//! Parses JSON and finds duplicate members at any depth.
 //!
-//! serde_json keeps the last of them without a word. Deliberately not here: what a member may be.
+//! serde_json silently keeps the last duplicate. Deliberately not here: the meaning of members.
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::{cell::RefCell, collections::BTreeSet, fmt};
 
-/// The most members that are named. One is enough to refuse a body.
+/// The most duplicates that are named; one is enough to refuse a body.
 const MOST_NAMED: usize = 16;
 
 /// The most characters of a name that are repeated.
 const MAX_NAME: usize = 64;
 
-/// A value, and the paths of members that stand more than once in it: names with dots between, arrays have none.
+/// A value, and the paths of its duplicate members: names joined by dots, without indices of arrays.
 pub(super) fn parse(bytes: &[u8]) -> serde_json::Result<(Value, BTreeSet<String>)> {
     let doubled = RefCell::default();
     let mut reader = serde_json::Deserializer::from_slice(bytes);
@@ -25,7 +25,7 @@ pub(super) fn parse(bytes: &[u8]) -> serde_json::Result<(Value, BTreeSet<String>
     Ok((value, doubled.into_inner()))
 }
 
-/// Reads one value; `path` is where it stands.
+/// Reads one value; `path` is its position.
 #[derive(Clone, Copy)]
 struct Once<'p> {
     path: &'p str,
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_twice_is_named() {
+    fn duplicate_members_are_named() {
         let table: [(&str, &[&str]); 8] = [
             (r#"{"a":1,"b":[1,1],"A":2}"#, &[]),
             (r#"{"a":1,"a":1}"#, &["a"]),

@@ -101,7 +101,7 @@ fn a_file_of_psus_is_brought_in_beside_a_gateway() {
     assert!(
         said.contains("1 kept, 2 not")
             && said.contains("line 1: psu_id: it belongs to another TPP")
-            && said.contains("line 2: it is no JSON object"),
+            && said.contains("line 2: it is not a JSON object"),
         "{said}"
     );
     let who = json!({ "tpp": TPP, "psu_id": OTHER_PSU });

@@ -211,7 +211,10 @@ fn a_file_of_psus() {
             }
         );
         assert!(said.contains("line 501: psu_id: it is missing; it must be a UUID with its hyphens; last_sca: it is missing"), "{said}");
-        assert!(said.contains("line 5007: it is no JSON object"), "{said}");
+        assert!(
+            said.contains("line 5007: it is not a JSON object"),
+            "{said}"
+        );
         assert!(said.contains("5000 kept, 6 not"), "{said}");
         assert!(!said.contains("0192f0c1") && !said.contains("01010112345"));
     }

@@ -1,11 +1,11 @@
-//! Listening: TCP, TLS over TCP, or a Unix socket, behind one set of routes.
+//! Listening on TCP, TLS over TCP, or a Unix socket, with the same routes.
 //!
-//! Invariants: a Unix socket is never there with a mode that lets others than its owner in; no connection is held for
-//! nothing, since a handshake, a head, a body and an answer each have their time, and connections have a bound.
+//! Invariants: a Unix socket never exists with a mode that grants access to other users; handshake, head, body and answer each
+//! have a time-out, and the number of connections is bounded.
 
 use super::{
     guard::Arrival,
-    places::{Places, TakenPlace},
+    slots::{Slots, TakenSlot},
 };
 use crate::{
     config::{ControlAddress, ControlTls},
@@ -33,25 +33,25 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-/// Connections at once. The bank's SCA service and a few observers need a dozen.
+/// The most concurrent connections. The bank's SCA service and a few monitors need a dozen.
 const MAX_CONNECTIONS: usize = 256;
 
-/// How long a TLS handshake may take.
+/// The time-out of a TLS handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long the head of a request may take, and how long a connection is kept for the next one.
+/// The time-out of a request's head, and of an idle connection.
 const HEAD_WITHIN: Duration = Duration::from_secs(10);
 
 /// The most bytes of a head.
 const MAX_HEAD: usize = 16 * 1024;
 
-/// How long answers under way may take to finish when the gateway stops.
+/// The time-out of pending answers when the gateway stops.
 const FINISH_WITHIN: Duration = Duration::from_secs(5);
 
-/// A signal that turns true once and stays so.
+/// A flag that changes to true once.
 pub type StopSignal = watch::Receiver<bool>;
 
-/// A listener that is bound, and not served yet.
+/// A bound listener that does not serve yet.
 #[derive(Debug)]
 pub struct Bound(Kind);
 
@@ -62,10 +62,10 @@ enum Kind {
 }
 
 impl Bound {
-    /// Binds an address or makes a socket. A socket that nobody listens on gives way; anything else at its path stays.
+    /// Binds an address or creates a socket. A socket without a listener is replaced; any other file at the path stays.
     ///
     /// # Errors
-    /// It cannot be bound or made.
+    /// The address cannot be bound, or the socket cannot be created.
     pub fn bind(address: &ControlAddress) -> io::Result<Self> {
         match address {
             ControlAddress::Tcp(address) => {
@@ -83,7 +83,7 @@ impl Bound {
     }
 }
 
-/// A socket's file, removed with its listener.
+/// The file of a socket, removed when its listener is dropped.
 #[derive(Debug)]
 struct Socket(PathBuf);
 
@@ -93,7 +93,7 @@ impl Drop for Socket {
     }
 }
 
-/// Answers until the gateway stops.
+/// Serves until the gateway stops.
 pub(super) async fn serve(
     bound: Bound,
     current: &Current,
@@ -103,7 +103,7 @@ pub(super) async fn serve(
     let serving = Serving {
         routes,
         shutdown,
-        places: Places::new(MAX_CONNECTIONS),
+        slots: Slots::new(MAX_CONNECTIONS),
     };
     match bound.0 {
         Kind::Tcp(listener) => {
@@ -120,13 +120,13 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// What streams come from.
+/// A source of streams.
 trait Accept: Send + Sync {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
     fn next(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 
-    /// The address that a stream came to; none where there are no addresses.
+    /// The local address of a stream; `None` for a Unix socket.
     fn reached(stream: &Self::Stream) -> Option<SocketAddr>;
 }
 
@@ -157,11 +157,11 @@ impl Accept for UnixListener {
 struct Serving {
     routes: Router,
     shutdown: StopSignal,
-    places: Arc<Places>,
+    slots: Arc<Slots>,
 }
 
 impl Serving {
-    /// `tls` is asked for each connection: a reload may have changed it.
+    /// `tls` is loaded for each connection, because a reload may have changed it.
     async fn accept<L: Accept>(self, listener: L, tls: impl Fn() -> Option<ControlTls>) {
         let mut stopped = std::pin::pin!(stopped(self.shutdown.clone()));
         let mut connections = JoinSet::new();
@@ -181,15 +181,9 @@ impl Serving {
                     };
                     let tls = tls.map(|tls| TlsAcceptor::from(tls.config));
                     let routes = routes.layer(Extension(arrival));
-                    connections.spawn(connection(
-                        stream,
-                        tls,
-                        routes,
-                        shutdown,
-                        self.places.take(),
-                    ));
+                    connections.spawn(connection(stream, tls, routes, shutdown, self.slots.take()));
                 }
-                // Out of descriptors, or the caller is gone already. Going round at once would take a whole core.
+                // No file descriptors are left, or the client disconnected. Retrying at once would keep a core busy.
                 Err(error) => {
                     tracing::warn!(%error, "the control listener cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -206,14 +200,14 @@ async fn connection<S>(
     tls: Option<TlsAcceptor>,
     routes: Router,
     shutdown: StopSignal,
-    taken: TakenPlace,
+    taken: TakenSlot,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let place = Arc::clone(taken.place());
+    let slot = Arc::clone(taken.slot());
     let routes = routes.layer(middleware::from_fn(
         move |request, next: middleware::Next| {
-            let answering = place.answer();
+            let answering = slot.answer();
             async move {
                 let answer = next.run(request).await;
                 drop(answering);
@@ -249,7 +243,7 @@ async fn serve_connection<S>(
     }
 }
 
-/// One connection, request after request.
+/// Serves one connection, request after request.
 async fn exchange<S>(stream: S, routes: Router, shutdown: StopSignal)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -276,7 +270,7 @@ async fn stopped(mut shutdown: StopSignal) {
     let _ = shutdown.wait_for(|stop| *stop).await;
 }
 
-/// A path that nothing stands at, or a socket that nobody listens on any more.
+/// Succeeds if the path is free, or removes a socket without a listener.
 fn check_vacant(path: &Path) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -292,7 +286,7 @@ fn check_vacant(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the socket in a folder that nobody else can enter, and moves it to its place when its mode is right.
+/// Creates the socket in a private folder, and moves it to its path once its mode is right.
 fn make_socket(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
     let name = format!(".{:08x}", std::process::id());
     let folder = path.parent().unwrap_or(Path::new("")).join(name);
