@@ -1,6 +1,6 @@
-//! Files and standard input, within a bound.
+//! Reads files and standard input, with a bound.
 //!
-//! Deliberately not here: what the bytes mean.
+//! Deliberately not here: the meaning of the bytes.
 
 use std::{
     fs::File,
@@ -8,26 +8,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The longest input that is read, in bytes: a HAR of a long session in a browser has some tens of megabytes.
+/// The longest input that is read, in bytes: a HAR of a long browser session has some tens of megabytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Why an input cannot be read.
+/// The reason why an input cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum InputFault {
-    /// The system said so.
+    /// The operating system reported an error.
     #[error("{} cannot be read: {source}", name(path))]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error.
         source: io::Error,
     },
-    /// It is longer than anything that is read here.
+    /// The input is too long.
     #[error("{} is longer than {MAX_BYTES} bytes", name(.0))]
     TooLong(PathBuf),
 }
 
-/// What a fault calls an input.
+/// The name of an input in faults.
 pub(super) fn name(path: &Path) -> String {
     if path == Path::new("-") {
         "standard input".to_owned()
@@ -36,7 +36,7 @@ pub(super) fn name(path: &Path) -> String {
     }
 }
 
-/// The bytes of a file, or of standard input where the path is `-`.
+/// Reads a file, or standard input if the path is `-`.
 ///
 /// # Errors
 /// [`InputFault`].

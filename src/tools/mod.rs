@@ -1,25 +1,25 @@
-//! What a person runs by hand.
+//! Command-line tools.
 
-// A TPP's side of the interface: signing a request as a TPP does, sending it, checking what was saved.
+// The TPP's side of the interface: sign a request, send it, verify a saved message.
 pub mod tpp;
 
-// What the gateway thinks of a request, and what its reasons mean.
+// The gateway's decision on a request, and the meaning of its reasons.
 pub mod explain;
-// What the gateway thinks of a certificate.
+// The gateway's decision on a certificate.
 pub mod cert;
 
-// The keys of SCA links; the PSUs of before.
+// The keys of SCA links; the import of PSUs.
 pub mod psu;
 pub mod sca;
 
-// Looking after the state of a gateway.
+// Maintenance of the state.
 pub mod state;
 
-// What the tools read: files, moments, certificates in any spelling, saved requests and answers.
+// Readers of input: files, times, certificates in any encoding, saved requests and answers.
 mod input;
 mod moment;
 mod presented;
 mod saved;
 
-// How the tools show bytes that a terminal would hide.
+// Escapes for bytes that a terminal would hide.
 mod visible;

@@ -1,13 +1,13 @@
-//! The moment that `--at` names, in the three ways people write one.
+//! Parses the time of `--at`, in three formats.
 //!
-//! Deliberately not here: local times. A moment without a zone would be judged differently on another machine.
+//! Deliberately not here: local times; a time without a zone would depend on the machine.
 
 use crate::{clock::Timestamp, interface::headers::date};
 
-/// Reads an IMF-fixdate (as in a Date header), seconds since 1970, or RFC 3339.
+/// Parses an IMF-fixdate (as in a Date header), seconds since 1970, or RFC 3339.
 ///
 /// # Errors
-/// What was expected, for the one who typed it.
+/// The expected formats, as a message for the user.
 pub(super) fn parse(text: &str) -> Result<Timestamp, String> {
     let text = text.trim();
     if let Some(at) = date::parse(text.as_bytes()) {

@@ -1,18 +1,18 @@
-//! A certificate from a file: what TPP-Signature-Certificate may hold, or PEM or DER as certificates are stored.
+//! Reads a certificate from a file: a value of TPP-Signature-Certificate, or PEM or DER.
 //!
-//! The gateway's own reader decides (CRT-1); what only a file can have, and a header cannot, is noted. A private key
-//! that stands beside the certificate is never looked at.
+//! The gateway's own parser decides (CRT-1); deviations that only a file can have are noted. A private key in the same file is
+//! never read.
 
 use crate::trust::decode::PresentedCertificates;
 use crate::trust::{CertificateFault, decode};
 
-/// What every block of PEM begins with, whatever it holds.
+/// The start of every PEM block, of any type.
 const ARMOUR: &[u8] = b"-----BEGIN ";
 
-/// What a header line may begin with, where the whole line was saved.
+/// The start of a saved header line.
 const NAME: &[u8] = b"tpp-signature-certificate:";
 
-/// Reads the certificates of a file, and notes what the gateway would not read so.
+/// Reads the certificates of a file, and notes deviations from what the gateway accepts.
 ///
 /// # Errors
 /// [`CertificateFault::Malformed`].
@@ -64,7 +64,7 @@ pub(super) fn read(
     }
 }
 
-/// The certificates of a PEM text without what stands around them: a private key, or what OpenSSL prints.
+/// The certificates of a PEM text without other content: a private key, or OpenSSL's text output.
 fn armoured(text: &[u8]) -> Vec<u8> {
     let (mut certificates, mut rest) = (Vec::new(), text);
     while let Some((_, after)) = decode::split(rest, decode::BEGIN)
@@ -80,7 +80,7 @@ fn holds_certificates(armoured: &[u8]) -> bool {
     !armoured.is_empty() && decode::decode(armoured).is_ok()
 }
 
-/// PEM without a certificate: a private key, most often, because it lies beside one.
+/// PEM without a certificate, in most cases the private key of the same pair.
 fn is_other_pem(value: &[u8]) -> bool {
     let holds = |text| memchr::memmem::find(value, text).is_some();
     holds(ARMOUR) && !holds(b"-----BEGIN CERTIFICATE-----")
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_is_called_by_its_name() {
+    fn other_pem_types_are_named() {
         for (file, why) in [
             (&b""[..], "it is empty"),
             (b" \r\n", "it is empty"),

@@ -1,4 +1,4 @@
-//! `portvakt psu`: the PSUs of the time before the gateway.
+//! `portvakt psu`: imports the PSUs that the bank had before the gateway.
 
 use crate::{
     clock::Clock,
@@ -18,8 +18,8 @@ use std::{
 /// `portvakt psu …`
 #[derive(Debug, Subcommand)]
 pub enum PsuCommand {
-    /// Bring in PSUs from a file: on each line one JSON object, like the body of /psu/bind (docs/sca.md). It may run beside
-    /// the gateway. Ends with 0 where every line is kept, with 1 where one is not, with 2 where it could not go on.
+    /// Import PSUs from a file: one JSON object per line, like the body of /psu/bind (docs/sca.md). The gateway may run
+    /// meanwhile. Exits with 0 if every line is stored, with 1 if a line is refused, with 2 if the import was interrupted.
     Import {
         /// The file, newline-delimited JSON.
         file: PathBuf,
@@ -29,27 +29,27 @@ pub enum PsuCommand {
     },
 }
 
-/// Why an import did not reach the end of its file.
+/// The reason why an import did not reach the end of its file.
 #[derive(Debug, thiserror::Error)]
 pub enum PsuFault {
-    /// The configuration cannot be used.
+    /// The configuration was refused.
     #[error("{0}")]
     Config(ConfigFaults),
-    /// The file cannot be opened, or no thread started.
+    /// The file cannot be opened, or the runtime cannot start.
     #[error("{0}: {1}")]
     File(PathBuf, io::Error),
-    /// State cannot be opened.
+    /// The state cannot be opened.
     #[error(transparent)]
     State(#[from] OpenFault),
-    /// It ended early.
+    /// The import ended early.
     #[error(transparent)]
     Import(#[from] ImportFault),
 }
 
-/// Imports a file; how far it is and what is wrong with it goes to `progress`.
+/// Imports a file; writes progress and faulty lines to `progress`.
 ///
 /// # Errors
-/// Why it did not reach the file's end; what was kept until then stays kept.
+/// The reason for ending early; lines stored until then stay stored.
 pub fn run(
     command: &PsuCommand,
     clock: &Clock,

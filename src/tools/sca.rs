@@ -1,6 +1,7 @@
 //! `portvakt sca`: the keys of SCA links.
 //!
-//! Deliberately not here: copying the file to other replicas and restarting them, which is said and left to operators.
+//! Deliberately not here: copying the file to other replicas and restarting them; the command prints these steps for the
+//! operator.
 
 use crate::{
     clock::Timestamp,
@@ -17,7 +18,7 @@ use std::{
 /// `portvakt sca …`
 #[derive(Debug, Subcommand)]
 pub enum ScaCommand {
-    /// Take the next step of a rotation of the token keys, and say what to do then. Two steps make a rotation.
+    /// Take the next of the two steps of a rotation of the token keys, and print the operator's next action.
     RotateKey {
         /// The configuration.
         #[arg(long, value_name = "FILE")]
@@ -25,27 +26,27 @@ pub enum ScaCommand {
     },
 }
 
-/// Why nothing was done.
+/// The reason why no step was taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ScaFault {
-    /// The configuration cannot be used.
+    /// The configuration was refused.
     #[error("{0}")]
     Config(ConfigFaults),
-    /// The file of keys is not there.
-    #[error("{0} is not there yet: the first start makes it")]
+    /// The file of keys does not exist.
+    #[error("{0} does not exist yet: the first start creates it")]
     NoKeys(PathBuf),
     /// The file of keys cannot be used.
     #[error("{0}: {1}")]
     Keys(PathBuf, KeyFault),
-    /// What was done cannot be said.
+    /// The output cannot be written.
     #[error(transparent)]
     Output(#[from] io::Error),
 }
 
-/// Does one step (SCA-12).
+/// Takes one step of a rotation (SCA-12).
 ///
 /// # Errors
-/// Why nothing was done.
+/// The reason why no step was taken.
 pub fn run(
     command: &ScaCommand,
     now: Timestamp,

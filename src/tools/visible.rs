@@ -1,11 +1,11 @@
-//! Bytes as a terminal can show them, so that two that differ look different.
+//! Escapes bytes for a terminal, so that different bytes look different.
 //!
-//! Invariant: what is shown is printable ASCII, and no two different byte strings are shown alike.
+//! Invariant: the result is printable ASCII, and different byte strings have different results.
 
 use std::fmt::Write;
 
-/// `\r`, `\n`, `\t` and `\\` as these, other bytes that are not printable ASCII as `\xNN`, and a space where nothing that
-/// can be seen comes after it as `\x20`.
+/// Writes `\r`, `\n`, `\t` and `\\` as escapes, other bytes outside printable ASCII as `\xNN`, and a space before the end or
+/// before an invisible byte as `\x20`.
 pub(super) fn visible(bytes: &[u8]) -> String {
     let mut shown = String::with_capacity(bytes.len());
     for (index, byte) in bytes.iter().enumerate() {
@@ -18,7 +18,7 @@ pub(super) fn visible(bytes: &[u8]) -> String {
             b' ' if ends_line(rest) => shown.push_str("\\x20"),
             b' '..=b'~' => shown.push(char::from(*byte)),
             other => {
-                // Writing to a String does not fail.
+                // Writing to a String never fails.
                 let _ = write!(shown, "\\x{other:02X}");
             }
         }
@@ -26,10 +26,11 @@ pub(super) fn visible(bytes: &[u8]) -> String {
     shown
 }
 
-/// Text from outside, kept from moving the cursor or colouring the terminal; letters of every script stay readable.
+/// Escapes control characters of external text, which could move the cursor or colour the terminal; letters of all scripts stay
+/// readable.
 pub(super) fn tame(text: &str) -> String {
     let tamed = |letter: char| match letter {
-        // Overrides of the writing direction make text look like another.
+        // Direction overrides can disguise text.
         '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
             letter.escape_unicode().to_string()
         }

@@ -1,4 +1,4 @@
-//! Every fault of a certificate, in the order of the rules, each with the clause that it breaks.
+//! All faults of a certificate, in the order of the rules, each with the violated clause.
 
 use crate::{
     clock::Timestamp,
@@ -12,18 +12,18 @@ use x509_parser::{
     der_parser::{Oid, oid},
 };
 
-/// One fault.
+/// A fault.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) reason: Reason,
     /// The rule's id in docs/rules.yaml.
     pub(super) rule: &'static str,
     pub(super) text: String,
-    /// What it breaks.
+    /// The violated clause.
     pub(super) clause: &'static str,
 }
 
-/// The extensions that path validation understands (OpenSSL's list, without those of proxies and address blocks).
+/// The extensions that path validation supports (OpenSSL's list, without proxies and address blocks).
 const UNDERSTOOD: [Oid<'static>; 10] = [
     oid!(2.5.29.15), // keyUsage
     oid!(2.5.29.17), // subjectAltName
@@ -125,7 +125,7 @@ pub(super) fn all(
     found.0
 }
 
-/// The faults of the certificate that its chain and the time do not matter to.
+/// The faults of the certificate itself, apart from path and time.
 fn certificate_itself(certificate: &X509Certificate<'_>, rest: &[u8], found: &mut Findings) {
     found.judge(
         "CRT-10",
@@ -156,7 +156,7 @@ fn certificate_itself(certificate: &X509Certificate<'_>, rest: &[u8], found: &mu
     );
 }
 
-/// The members of the chain that have expired, or are not valid yet.
+/// The members of the path that are expired or not yet valid.
 fn validity(path: &CertificationPath, at: Timestamp, found: &mut Findings) {
     let members = path.validity().unwrap_or_default();
     for (depth, member) in members.iter().enumerate() {

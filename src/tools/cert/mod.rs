@@ -1,4 +1,4 @@
-//! `portvakt cert`: what the gateway thinks of a certificate.
+//! `portvakt cert`: the gateway's decision on a certificate.
 //!
 //! Invariant: the judgements are the request path's own, one by one (`trust::judgement`, `trust::chain`); the request
 //! path stops at the first fault, and here every one of them is heard. What a rule breaks in a standard is cited where
@@ -27,7 +27,7 @@ use std::{
     process::ExitCode,
 };
 
-/// Which certificate to judge, and by what.
+/// The certificate to judge, and the anchors.
 #[derive(Debug, clap::Args)]
 pub struct CertArgs {
     /// The certificate: a value of TPP-Signature-Certificate in any of its spellings, PEM, or DER; - for standard input.
@@ -47,13 +47,13 @@ pub struct CertArgs {
     at: Option<Timestamp>,
 }
 
-/// Why there is nothing to judge, or nothing to judge it by.
+/// The reason why there is no decision.
 #[derive(Debug, thiserror::Error)]
 pub enum CertFault {
     /// The file cannot be read.
     #[error(transparent)]
     Input(#[from] InputFault),
-    /// The file holds no certificate.
+    /// The file contains no certificate.
     #[error(
         "{} holds no certificate: {fault} (CRT-1, certificate-malformed)",
         input::name(path)
@@ -61,34 +61,34 @@ pub enum CertFault {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the gateway says of it.
+        /// The parser's fault.
         fault: CertificateFault,
     },
-    /// The configuration cannot be used.
+    /// The configuration was refused.
     #[error("{0}")]
     Config(ConfigFaults),
     /// A folder of anchors or intermediates cannot be used.
     #[error("{}", .0.join("\n"))]
     Folder(Vec<String>),
-    /// OpenSSL does not take the anchors.
+    /// OpenSSL rejects the anchors.
     #[error("OpenSSL does not take the anchors: {0}")]
     Anchors(#[from] ErrorStack),
-    /// The terminal failed.
+    /// The output cannot be written.
     #[error(transparent)]
     Terminal(#[from] io::Error),
 }
 
-/// What a certificate is judged by.
+/// The anchors of a decision.
 pub(super) enum Judges {
-    /// Anchors, and whose.
+    /// Anchors, and their origin.
     By(Box<Anchors>, String),
-    /// Nothing: only the way upwards is looked for.
+    /// No anchors: only the path is shown.
     Nobody(Box<Anchors>),
 }
 
-/// Judges a certificate as of `--at`, or `now`, and writes to `out`.
+/// Judges a certificate as of `--at`, or `now`, and writes the result to `out`.
 ///
-/// The exit code is success for one without a fault, 1 for any other.
+/// The exit code is success for a certificate without faults, 1 otherwise.
 ///
 /// # Errors
 /// [`CertFault`], for which 2 is the exit code.

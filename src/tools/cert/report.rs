@@ -1,4 +1,4 @@
-//! What a certificate says, for people.
+//! The content of a certificate, for people.
 
 use super::faults::Finding;
 use crate::{
@@ -91,7 +91,7 @@ pub(super) fn write_faults(
     writeln!(out, "not judged: {chain}revocation, registers")
 }
 
-/// The chain, the certificate first.
+/// The path, from the certificate upwards.
 fn chain(path: &CertificationPath, whose: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
     for (depth, member) in path.members.iter().enumerate() {
         let name = if depth == 0 { "chain" } else { "" };
@@ -114,7 +114,7 @@ fn subject(member: &X509) -> String {
     )
 }
 
-/// As it stands in the certificate, right or wrong.
+/// The text as in the certificate, valid or not.
 fn identifier(certificate: &X509Certificate<'_>) -> String {
     let mut found = certificate
         .subject()
@@ -153,7 +153,7 @@ fn key(info: &SubjectPublicKeyInfo<'_>) -> String {
     }
 }
 
-/// The bits of a big-endian number.
+/// The length of a big-endian number in bits.
 fn bits(number: &[u8]) -> usize {
     let number = judgement::without_leading_zeros(number);
     let spare = number.first().map_or(0, |byte| byte.leading_zeros());

@@ -1,4 +1,4 @@
-//! Certificates that break one rule, and one that breaks many, made by the development PKI.
+//! Certificates of the development PKI that violate one rule, or many.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ use clap::Parser;
 use std::{fs, process::ExitCode, sync::LazyLock};
 use tempfile::TempDir;
 
-/// In the validity of what the development PKI makes by default.
+/// A time within the default validity of the development PKI.
 const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
 
 #[derive(Parser)]
@@ -41,7 +41,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
     World { folder, issuing }
 });
 
-/// Runs the command; gives its output and whether there was no fault.
+/// Runs the command; returns its output, and whether there was no fault.
 fn cert(name: &str, file: &[u8], words: &[&str]) -> Result<(String, bool), CertFault> {
     let path = WORLD.folder.path().join(name);
     fs::write(&path, file).unwrap();
@@ -66,7 +66,7 @@ fn judged(name: &str, spec: &LeafSpec) -> (String, bool) {
     cert(name, &WORLD.issuing.issue(spec).unwrap().der, &words).unwrap()
 }
 
-/// Slugs, rules and clauses of the faults in an output.
+/// The slugs, rules and clauses of the faults in an output.
 fn faults(text: &str) -> Vec<&str> {
     let lines = text
         .lines()
@@ -79,7 +79,7 @@ fn faults(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_good_one_is_shown() {
+fn a_valid_certificate_is_shown() {
     let (text, good) = judged(
         "good.der",
         &LeafSpec {
@@ -109,7 +109,7 @@ fn a_good_one_is_shown() {
     }
 }
 
-/// Bends one fact of a right certificate.
+/// Changes one fact of a valid certificate.
 type Bend = fn(&mut LeafSpec);
 
 #[test]
@@ -173,7 +173,7 @@ fn one_fault_each_with_its_clause() {
 }
 
 #[test]
-fn every_fault_is_heard() {
+fn all_faults_are_reported() {
     let spec = LeafSpec {
         organization_identifier: None,
         roles: None,
@@ -240,7 +240,7 @@ fn spellings_trailing_bytes_and_no_anchors() {
 }
 
 #[test]
-fn what_cannot_be_judged() {
+fn unusable_input() {
     for bad in [&b"hello"[..], b"", b"AAAA", b"-----BEGIN CERTIFICATE-----"] {
         assert!(
             matches!(cert("bad.txt", bad, &[]), Err(CertFault::Unreadable { .. })),

@@ -1,30 +1,30 @@
-//! Where two signing strings part ways, and which of the classic mistakes it looks like.
+//! The first difference of two signing strings, and the common mistake that it resembles.
 //!
-//! A hint is a guess for a person to read; it decides nothing.
+//! A hint is for people and decides nothing.
 
 use crate::tools::visible::visible;
 
-/// How many bytes are shown before and after the first one that differs.
+/// The number of bytes that are shown before and after the first difference.
 const AROUND: usize = 32;
 
-/// The first byte in which two strings differ.
+/// The first byte that differs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Difference {
-    /// From 0.
+    /// The offset, from 0.
     pub(super) offset: usize,
-    /// From 1; lines end at LF.
+    /// The line, from 1; lines end at LF.
     pub(super) line: usize,
-    /// In bytes, from 1.
+    /// The column in bytes, from 1.
     pub(super) column: usize,
-    /// What stands before it in both, made visible.
+    /// The common text before it, escaped.
     pub(super) before: String,
-    /// What the gateway has from there on, made visible.
+    /// The gateway's text from there on, escaped.
     pub(super) ours: String,
-    /// What the caller has.
+    /// The caller's text, escaped.
     pub(super) theirs: String,
 }
 
-/// Where they differ first; `None` where they are the same.
+/// The first difference; `None` if the strings are equal.
 pub(super) fn first(ours: &[u8], theirs: &[u8]) -> Option<Difference> {
     let same = ours
         .iter()
@@ -55,14 +55,14 @@ pub(super) fn first(ours: &[u8], theirs: &[u8]) -> Option<Difference> {
     })
 }
 
-/// Made visible as bytes after which others follow: a space at their end is no space at the end of a line.
+/// Escapes bytes that others follow: a space at their end is not at the end of a line.
 fn goes_on(bytes: &[u8]) -> String {
     let mut shown = visible(&[bytes, b"."].concat());
     shown.pop();
     shown
 }
 
-/// What it looks like, the most general first.
+/// The hints, the most general first.
 pub(super) fn hints(ours: &[u8], theirs: &[u8]) -> Vec<String> {
     let mut hints = Vec::new();
     let mut hint = |text: &str| hints.push(text.to_owned());
@@ -88,7 +88,7 @@ pub(super) fn hints(ours: &[u8], theirs: &[u8]) -> Vec<String> {
     hints
 }
 
-/// Hints about lines, once their ends are out of the way.
+/// The hints about lines, apart from line endings.
 fn line_hints(ours: &[u8], theirs: &[u8]) -> Vec<String> {
     let one: Vec<&[u8]> = lines(ours).collect();
     let other: Vec<&[u8]> = lines(theirs).collect();
@@ -142,7 +142,7 @@ fn absent(of: &[&[u8]], from: &[&[u8]], text: &str) -> Option<String> {
     (!names.is_empty()).then(|| format!("{text} {}", names.join(", ")))
 }
 
-/// What is different about two lines of one header.
+/// The hints about two lines of one header.
 fn line_hint(ours: &[u8], theirs: &[u8]) -> Option<&'static str> {
     let (our_value, their_value) = (value(ours), value(theirs));
     if name(ours) != name(theirs) {
@@ -223,7 +223,7 @@ fn decoded(bytes: &[u8]) -> Vec<u8> {
     percent_encoding::percent_decode(bytes).collect()
 }
 
-/// The text that ISO-8859-1 reads in these bytes, as UTF-8.
+/// The text after decoding these bytes as ISO-8859-1, in UTF-8.
 fn in_utf8(bytes: &[u8]) -> Option<Vec<u8>> {
     let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
     (!bytes.is_ascii()).then(|| text.into_bytes())

@@ -1,4 +1,4 @@
-//! What was found in each check, in a line or two.
+//! The evidence of each check, in one or two lines.
 
 use super::judge::JudgedRequest;
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
 };
 use http::HeaderMap;
 
-/// What stands beside a check that holds.
+/// The text beside a passed check.
 pub(super) fn of(stage: Stage, request: &SavedRequest, judged: &JudgedRequest) -> Vec<String> {
     let operation = judged.record.operation().map(AsRef::as_ref);
     let certificate = judged.record.certificate().map(AsRef::as_ref);
@@ -75,7 +75,7 @@ fn parameters(operation: &Operation) -> String {
     format!("well-formed where they stand: {}", names.join(", "))
 }
 
-/// The word for a verdict.
+/// The word for a result.
 pub(super) const fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Held => "holds",

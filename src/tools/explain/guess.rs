@@ -1,6 +1,6 @@
-//! Over which other string, or in which other way, the signature would verify: that names the mistake for certain.
+//! Searches for the string or the algorithm with which the signature verifies, which identifies the caller's mistake.
 //!
-//! Invariant: nothing here admits anything. The pipeline has spoken; this only looks for what the caller did instead.
+//! Invariant: this module admits nothing. The pipeline has decided; this only diagnoses.
 
 use super::judge::JudgedRequest;
 use crate::{
@@ -15,7 +15,7 @@ use aws_lc_rs::signature::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use sha2::{Digest, Sha256};
 
-/// What the signature does verify over, and what was done otherwise.
+/// The string over which the signature verifies, and the mistake.
 pub(super) fn meant(
     request: &SavedRequest,
     judged: &JudgedRequest,
@@ -40,7 +40,7 @@ pub(super) fn meant(
     strings.chain(found.otherwise(found.ours)).collect()
 }
 
-/// What is wrong where the string is right.
+/// The mistake if the string is right.
 pub(super) fn beyond(request: &SavedRequest, judged: &JudgedRequest, ours: &[u8]) -> String {
     let found = Material::of(request, judged).and_then(|found| found.otherwise(ours));
     found.unwrap_or_else(|| {
@@ -148,7 +148,7 @@ impl<'a> Material<'a> {
         .collect()
     }
 
-    /// Another padding or another hash, over the right string.
+    /// Another padding or hash, over the right string.
     fn otherwise(&self, string: &[u8]) -> Option<String> {
         let others: [(&'static dyn VerificationAlgorithm, &str); 4] = [
             (&RSA_PSS_2048_8192_SHA256, "RSA-PSS"),

@@ -1,4 +1,4 @@
-//! A saved request through the pipeline, as of a moment.
+//! Runs a saved request through the pipeline, as of a given time.
 
 use crate::{
     admission::{self, Framing, Head, Record, Snapshot, Trial},
@@ -10,14 +10,14 @@ use bytes::Bytes;
 use http::Method;
 use std::io;
 
-/// The moment that a request is judged as of, and whose it is.
+/// The time of the decision, and its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
     /// `--at`.
     Asked(Timestamp),
-    /// The request's own: it is always stale when it is looked at.
+    /// The request's own Date: a saved request is always stale at present.
     OfRequest(Timestamp),
-    /// The present, because the request's Date cannot be read.
+    /// The current time, because the Date is unreadable.
     Present(Timestamp),
 }
 
@@ -41,26 +41,26 @@ impl Moment {
     }
 }
 
-/// What holds by itself. What is kept of the PSU and of request ids is the gateway's, and not looked at here.
+/// The result without the store: PSU bindings and request ids are not checked.
 pub(super) struct Holds {
     pub(super) answered_by: AnsweredBy,
-    /// What was observed and not refused (FWD-6).
+    /// The faults that were observed and not refused (FWD-6).
     pub(super) observed: Vec<Reason>,
 }
 
-/// What came of it.
+/// The result.
 pub(super) struct JudgedRequest {
     pub(super) moment: Moment,
     pub(super) record: Record,
     pub(super) verdict: Result<Holds, Refusal>,
-    /// What the gateway would have the caller sign, where the Signature header can be read.
+    /// The gateway's signing string, if the Signature header is readable.
     pub(super) signing_string: Option<Vec<u8>>,
 }
 
 /// Judges a request without a listener.
 ///
 /// # Errors
-/// The runtime that a body is read on cannot be had.
+/// The runtime for reading the body cannot start.
 pub(super) fn judge(
     request: &SavedRequest,
     world: &Snapshot,

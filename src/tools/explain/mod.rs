@@ -1,4 +1,4 @@
-//! `portvakt explain`: what the gateway thinks of a request, and what a reason means.
+//! `portvakt explain`: the gateway's decision on a saved request, or the meaning of a reason.
 //!
 //! Invariant: the verdict is that of [`admission::prove`](crate::admission::prove), the very function behind the
 //! listener, over the very configuration; nothing is judged here a second time, and nothing can be admitted here: that
@@ -10,17 +10,17 @@
 //! read from outside is shown so that it cannot move the terminal's cursor.
 //! Deliberately not here: the network. Nothing is sent, and no listener is opened.
 
-// Where the caller's signing string and the gateway's part ways.
+// The first difference between the caller's signing string and the gateway's.
 mod difference;
-// What was found in each check, in words.
+// The evidence of each check, in words.
 mod evidence;
-// Over which other string a signature verifies.
+// Other strings over which a signature verifies.
 mod guess;
-// The request through the pipeline.
+// The run of the pipeline.
 mod judge;
 // The reasons.
 mod reasons;
-// All of it on paper.
+// The report.
 mod report;
 
 use super::{
@@ -39,10 +39,10 @@ use std::{
     process::ExitCode,
 };
 
-/// The status for a request that the gateway refuses.
+/// The exit status for a refused request.
 const REFUSED: u8 = 1;
 
-/// What to explain.
+/// The subject to explain.
 #[derive(Debug, clap::Args)]
 pub struct ExplainArgs {
     /// Judge REQUEST by this configuration.
@@ -63,27 +63,27 @@ pub struct ExplainArgs {
     what: Option<String>,
 }
 
-/// Why there is nothing to explain.
+/// The reason why there is no explanation.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainFault {
-    /// The configuration cannot be used.
+    /// The configuration was refused.
     #[error("{0}")]
     Config(ConfigFaults),
     /// A file cannot be read.
     #[error(transparent)]
     Input(#[from] InputFault),
-    /// The input holds no request.
+    /// The input contains no request.
     #[error("{}: {fault}", input::name(path))]
     Saved {
         /// The input.
         path: PathBuf,
-        /// What it is instead.
+        /// The reason.
         fault: SavedFault,
     },
-    /// Nothing to compare with.
+    /// The file of the signing string is empty.
     #[error("{}: the file is empty, and no signing string is", input::name(.0))]
     NoString(PathBuf),
-    /// A word that is no reason.
+    /// The word is not a reason.
     #[error(
         "there is no reason {word:?}{}; `portvakt explain` lists all of them",
         nearest.map_or_else(String::new, |slug| format!("; did you mean {slug}?"))
@@ -91,28 +91,28 @@ pub enum ExplainFault {
     NoReason {
         /// The word.
         word: String,
-        /// The slug that is most like it, if any is.
+        /// The most similar slug, if there is one.
         nearest: Option<&'static str>,
     },
-    /// A path where nothing is.
+    /// The path does not exist.
     #[error(
         "{0} is no reason, and there is no such file. A request is judged with --config FILE; `portvakt explain` lists the reasons"
     )]
     NoFile(String),
-    /// A request without a configuration to judge it by.
+    /// A request without a configuration.
     #[error("{0} is a request, not a reason: name the configuration to judge it by, --config FILE")]
     NoConfig(String),
     /// A configuration without a request.
     #[error("name the request to judge: a file, or - for standard input")]
     NoRequest,
-    /// The terminal failed.
+    /// The output cannot be written.
     #[error(transparent)]
     Terminal(#[from] io::Error),
 }
 
-/// Explains, and writes to `out`. `now` is the moment for a request without a readable Date.
+/// Explains, and writes to `out`. `now` is the time for a request without a readable Date.
 ///
-/// The exit code is success for a request that is admitted and for a reason, 1 for a request that is refused.
+/// The exit code is success for an admitted request and for a reason, 1 for a refused request.
 ///
 /// # Errors
 /// [`ExplainFault`], for which 2 is the exit code.
@@ -146,7 +146,7 @@ fn request(
         fault,
     })?;
     let mut settings = Settings::load(config).map_err(ExplainFault::Config)?;
-    // What responders say is of today, and the request is of then; nor does explaining one call anybody.
+    // Revocation is a status of the present, and the request is from the past; an explanation also makes no connection.
     settings.reloadable.snapshot.trust = settings.reloadable.snapshot.trust.with_revocation(None);
     let moment = judge::Moment::of(&request, args.at, now);
     let judged = judge::judge(&request, &settings.reloadable.snapshot, moment)?;
@@ -177,7 +177,7 @@ fn reason(word: &str, out: &mut dyn Write) -> Result<ExitCode, ExplainFault> {
         write!(out, "{}", reasons::describe(reason))?;
         return Ok(ExitCode::SUCCESS);
     }
-    // An answer shows its code and its reason side by side.
+    // An answer contains both code and reason.
     if let Some(code) = Code::ALL.iter().find(|code| code.as_str() == word) {
         write!(out, "{}", reasons::of_code(*code))?;
         return Ok(ExitCode::SUCCESS);

@@ -1,4 +1,4 @@
-//! The reasons as a list, and the one that a misspelt word means.
+//! The list of reasons, and the nearest reason to a misspelt word.
 
 use crate::interface::{Code, Reason, guide};
 use std::fmt::Write;
@@ -8,7 +8,7 @@ pub(super) fn list() -> String {
     lines(Reason::ALL.iter())
 }
 
-/// The reasons that are answered with a code.
+/// The reasons of a code.
 pub(super) fn of_code(code: Code) -> String {
     lines(
         Reason::ALL
@@ -22,7 +22,7 @@ fn lines<'a>(reasons: impl Iterator<Item = &'a Reason>) -> String {
     let width = Reason::ALL.iter().map(|reason| reason.slug().len()).max();
     let width = width.unwrap_or_default();
     for reason in reasons {
-        // Writing to a String does not fail.
+        // Writing to a String never fails.
         let _ = writeln!(
             text,
             "{:width$}  {}  {}",
@@ -40,8 +40,8 @@ pub(super) fn describe(reason: Reason) -> String {
     format!("{}\n\n{}", reason.slug(), guide::describe(reason))
 }
 
-/// The slug that is most like a word: one that holds it, or else the one with the fewest letters to change, if a third of
-/// the word's letters is enough.
+/// The most similar slug: one that contains the word, or else the one with the smallest edit distance, up to a third of the
+/// word's letters.
 pub(super) fn nearest(word: &str) -> Option<&'static str> {
     let word: String = word
         .to_ascii_lowercase()
@@ -58,7 +58,7 @@ pub(super) fn nearest(word: &str) -> Option<&'static str> {
     })
 }
 
-/// How many letters must be put in, taken out or changed (Levenshtein).
+/// The edit distance (Levenshtein).
 fn distance(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.chars().count()).collect();
     for (index, letter) in one.chars().enumerate() {

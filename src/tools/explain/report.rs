@@ -1,4 +1,4 @@
-//! The whole explanation, top to bottom: what was read, each check, the refusal, the signing string, the comparison.
+//! The report: the input, each check, the refusal, the signing string, the comparison.
 
 use super::{
     difference::{self, Difference},
@@ -15,7 +15,7 @@ use crate::{
 };
 use std::io::{self, Write};
 
-/// The column in which evidence begins.
+/// The column of the evidence.
 const INDENT: &str = "                          ";
 
 pub(super) fn write(
@@ -116,7 +116,7 @@ fn checks(request: &SavedRequest, judged: &JudgedRequest, out: &mut dyn Write) -
     Ok(())
 }
 
-/// What the caller reads, and what only the operator does.
+/// The error body, and the details for the operator.
 fn refused(refusal: &Refusal, out: &mut dyn Write) -> io::Result<()> {
     let reason = refusal.reason();
     let status = refusal.status();

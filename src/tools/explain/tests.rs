@@ -1,4 +1,4 @@
-//! The command on requests that were signed on the spot, with the development PKI.
+//! The command on freshly signed requests, with the development PKI.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +17,7 @@ use clap::Parser;
 use std::{fs, path::PathBuf, process::ExitCode, sync::LazyLock};
 use tempfile::TempDir;
 
-/// A moment in the validity of what the development PKI makes.
+/// A time within the validity of the development PKI.
 const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
 
 #[derive(Parser)]
@@ -26,7 +26,7 @@ struct Line {
     args: ExplainArgs,
 }
 
-/// A folder with a configuration, and a TPP that it knows.
+/// A folder with a configuration and a TPP.
 struct World {
     folder: TempDir,
     identity: TppIdentity,
@@ -101,7 +101,7 @@ impl World {
     }
 }
 
-/// As an editor saves it: bare LF.
+/// The form of an editor: bare LF.
 fn raw(signed: &SignedRequest) -> String {
     let headers = signed
         .headers
@@ -123,7 +123,7 @@ fn says(text: &str, wanted: &[&str]) {
 }
 
 #[test]
-fn what_holds_is_shown_with_its_evidence() {
+fn passed_checks_are_shown_with_evidence() {
     let signed = WORLD.signed();
     let (text, admitted) = WORLD.explain("held.txt", &raw(&signed), &[]);
     assert!(admitted, "{text}");
@@ -242,7 +242,7 @@ fn signed_over(identity: &TppIdentity, change: impl Fn(&str) -> String) -> (Sign
 type Change = fn(&str) -> String;
 
 #[test]
-fn what_was_signed_instead_is_found() {
+fn the_signed_string_is_found() {
     let table: [(Change, &str); 6] = [
         (|text| format!("{text}\n"), "with a newline at the end"),
         (|text| text.replace('\n', "\r\n"), "with CRLF between"),

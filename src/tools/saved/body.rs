@@ -1,11 +1,11 @@
-//! Where a body ends, in a file that may have lost or gained some bytes at its end.
+//! Finds the end of a body in a file that may have lost or gained bytes at its end.
 
 use http::{
     HeaderMap,
     header::{CONTENT_LENGTH, TRANSFER_ENCODING},
 };
 
-/// The body: Content-Length bytes, or what the chunks hold, or all the rest.
+/// The body: Content-Length bytes, or the decoded chunks, or the rest of the file.
 pub(super) fn of(headers: &HeaderMap, rest: &[u8], notes: &mut Vec<String>) -> Vec<u8> {
     if headers.contains_key(TRANSFER_ENCODING) {
         return unchunked(rest).unwrap_or_else(|| {
@@ -17,7 +17,7 @@ pub(super) fn of(headers: &HeaderMap, rest: &[u8], notes: &mut Vec<String>) -> V
         .get(CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.trim().parse::<usize>().ok());
     let Some(length) = length else {
-        // An editor ends the last line, and that is no body.
+        // An editor adds a line ending, which is no body.
         if rest.iter().all(|byte| matches!(byte, b'\r' | b'\n')) {
             return Vec::new();
         }
@@ -48,7 +48,7 @@ pub(super) fn of(headers: &HeaderMap, rest: &[u8], notes: &mut Vec<String>) -> V
     body.to_vec()
 }
 
-/// What chunks hold (RFC 9112, section 7.1), where they are whole.
+/// Decodes chunks (RFC 9112, section 7.1), if they are complete.
 fn unchunked(mut rest: &[u8]) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     loop {

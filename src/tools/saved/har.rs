@@ -1,7 +1,7 @@
-//! HAR 1.2: what browsers, proxies and HTTP clients save as JSON.
+//! HAR 1.2, the JSON format of browsers, proxies and HTTP clients.
 //!
-//! A HAR tells what a program remembers of a request, not its bytes: headers may be missing that were added late, and the
-//! body is text. Where that can matter it is noted.
+//! A HAR contains a program's view of a request, not its bytes: late headers may be missing, and the body is text. Relevant
+//! losses are noted.
 
 use super::{SavedFault, SavedRequest, Wire, choose, header};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -81,7 +81,7 @@ fn read(request: &Value, mut notes: Vec<String>) -> Result<SavedRequest, SavedFa
     })
 }
 
-/// Authority and target. The fragment was never sent.
+/// Splits a URL into authority and target. The fragment was never sent.
 fn split(url: &str) -> Option<(String, String)> {
     let (_, rest) = url.split_once("://")?;
     let rest = rest.split('#').next()?;
@@ -111,7 +111,7 @@ fn headers(request: &Value) -> Result<HeaderMap, SavedFault> {
     Ok(headers)
 }
 
-/// The head as it must have been, for a request in lines.
+/// Reconstructs the head of an HTTP/1.1 request.
 fn lines(method: &str, target: &str, headers: &HeaderMap) -> Vec<u8> {
     let mut raw = format!("{method} {target} HTTP/1.1\r\n").into_bytes();
     for (name, value) in headers {

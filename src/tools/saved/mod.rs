@@ -1,8 +1,8 @@
-//! A request or an answer that somebody saved: as raw HTTP/1.1, as a trace of curl's, or in a HAR.
+//! Reads a saved request or answer: raw HTTP/1.1, a trace of curl, or a HAR.
 //!
-//! Invariant: what a reader had to assume or to repair stands in the notes, because a signature holds for bytes and not
-//! for what was meant. A reader decides nothing: a request that the gateway refuses can be read like another.
-//! Deliberately not here: `curl -v`, whose output leaves the body out.
+//! Invariant: every assumption and repair is listed in the notes, because a signature covers bytes and not their intent. A
+//! reader decides nothing: it also accepts requests that the gateway refuses.
+//! Deliberately not here: `curl -v`, whose output omits the body.
 
 mod body;
 mod har;
@@ -14,28 +14,28 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 /// A request.
 #[derive(Debug)]
 pub(super) struct SavedRequest {
-    /// The form that it was saved in.
+    /// The format of the file.
     pub(super) form: &'static str,
     /// The method.
     pub(super) method: String,
     /// Path and query.
     pub(super) target: Vec<u8>,
-    /// How it went over the wire.
+    /// The framing on the wire.
     pub(super) wire: Wire,
-    /// The headers. Over HTTP/2 without Host, which is the authority there.
+    /// The headers. Over HTTP/2 without Host; the authority replaces it.
     pub(super) headers: HeaderMap,
-    /// The body, as it was sent inside its framing.
+    /// The body, without its framing.
     pub(super) body: Vec<u8>,
-    /// What was assumed or repaired.
+    /// Assumptions and repairs.
     pub(super) notes: Vec<String>,
 }
 
-/// How a request went over the wire.
+/// The framing of a request on the wire.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wire {
-    /// As text (HTTP/1.1): the head with its empty line.
+    /// Text (HTTP/1.1): the head with its empty line.
     Lines(Vec<u8>),
-    /// In frames (HTTP/2): `:authority`.
+    /// Frames (HTTP/2): `:authority`.
     Frames(Option<String>),
 }
 
@@ -48,61 +48,61 @@ pub(super) struct SavedResponse {
     pub(super) headers: HeaderMap,
     /// The body.
     pub(super) body: Vec<u8>,
-    /// What was assumed or repaired.
+    /// Assumptions and repairs.
     pub(super) notes: Vec<String>,
 }
 
-/// Why there is nothing to judge.
+/// The reason why an input is unusable.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SavedFault {
-    /// Nothing at all.
+    /// The input is empty.
     #[error("the input is empty")]
     Empty,
-    /// Not METHOD, target and version.
+    /// The first line is not method, target and version.
     #[error(
         "the first line is no request line such as `GET /v1/accounts HTTP/1.1`; expected a raw HTTP/1.1 request, the output of curl --trace-ascii, or a HAR"
     )]
     RequestLine,
-    /// METHOD and target, and no version: what `portvakt tpp sign` prints, or an access log.
+    /// The first line has method and target, but no version: the output of `portvakt tpp sign`, or an access log.
     #[error(
         "the first line has no version, such as HTTP/1.1: this is no whole request. `portvakt tpp sign --curl` prints a command, and with --trace-ascii FILE that saves one"
     )]
     NoVersion,
-    /// What `curl -v` prints.
+    /// The output of `curl -v`.
     #[error(
         "this is what curl -v prints, without the body and with the gateway's answer in between: save the request with curl --trace-ascii FILE"
     )]
     Verbose,
-    /// Not a status line.
+    /// The first line is not a status line.
     #[error("the first line is no status line such as `HTTP/1.1 200 OK`")]
     StatusLine,
-    /// A line of the head that is no header. The gateway's HTTP layer answers such a request by itself.
+    /// A line of the head is not a header. The gateway's HTTP layer refuses such a request by itself.
     #[error(
         "line {line} of the head is no header: {why}. The HTTP layer refuses it; a request is answered with 400 and no body (HTTP-7)"
     )]
     Header {
-        /// Which line of the head, from 1.
+        /// The line of the head, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The fault.
         why: &'static str,
     },
-    /// No `=> Send header` in a trace.
+    /// The trace has no `=> Send header`.
     #[error("the trace holds no request: no `=> Send header` with rows below it")]
     NoRequest,
-    /// Not a HAR.
+    /// The JSON is not a HAR.
     #[error("the input begins as JSON does but is no HAR: {0}")]
     Har(String),
-    /// `--entry` names a request that is not there.
+    /// `--entry` names a request that does not exist.
     #[error("there is no request {wanted}: the input holds {found}, counted from 1")]
     Entry {
-        /// Which was asked for.
+        /// The requested number.
         wanted: usize,
-        /// How many there are.
+        /// The number of requests.
         found: usize,
     },
 }
 
-/// Reads a request in whichever of the three forms it is. `entry` chooses one of several, counted from 1.
+/// Reads a request in any of the three formats. `entry` chooses one of several, counted from 1.
 ///
 /// # Errors
 /// [`SavedFault`].
@@ -131,7 +131,7 @@ pub(super) fn response(input: &[u8]) -> Result<SavedResponse, SavedFault> {
     raw::response(input)
 }
 
-/// The one of several requests that is meant: the one asked for, else the last that is signed, else the last.
+/// Selects one of several requests: `entry`, or else the last signed one, or else the last.
 fn choose<T>(
     mut all: Vec<T>,
     entry: Option<usize>,
@@ -158,7 +158,7 @@ fn choose<T>(
     Ok((all.swap_remove(index), note))
 }
 
-/// A header as HTTP knows it. `line` is where it stands, for the fault.
+/// Parses a header. `line` is its position, for the fault.
 fn header(name: &[u8], value: &[u8], line: usize) -> Result<(HeaderName, HeaderValue), SavedFault> {
     let fault = |why| SavedFault::Header { line, why };
     if name.ends_with(b" ") || name.ends_with(b"\t") {

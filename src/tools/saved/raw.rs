@@ -1,14 +1,14 @@
-//! Raw HTTP/1.1, as it went over the wire or as an editor saved it.
+//! Raw HTTP/1.1, from the wire or from an editor.
 //!
-//! An editor's file has bare LF for line ends. It is then read as if it had CRLF, for that is what was sent; in a file
-//! that has CRLF, a bare LF is the request's own, and the gateway judges it (HTTP-7).
+//! A file with only bare LF comes from an editor and is read as if it had CRLF, the line ending on the wire. In a file with
+//! CRLF, a bare LF belongs to the request, and the gateway judges it (HTTP-7).
 
 use super::{SavedFault, SavedRequest, SavedResponse, Wire, body, header};
 use http::{HeaderMap, header::HOST};
 
-/// A head, its lines apart, and what follows it.
+/// A head, separated into lines, and the bytes after it.
 struct Head<'a> {
-    /// With CRLF, from the first line to the empty one.
+    /// The head with CRLF, including the empty line.
     raw: Vec<u8>,
     first: Vec<u8>,
     headers: HeaderMap,
@@ -22,7 +22,7 @@ pub(super) fn request(input: &[u8]) -> Result<SavedRequest, SavedFault> {
         .split(|byte| *byte == b'\n')
         .next()
         .unwrap_or_default();
-    // Before anything else: whoever gave another kind of file shall read that, and not of its third line.
+    // Checked first: the fault of another file format should name the format, not its third line.
     let first = first.strip_suffix(b"\r").unwrap_or(first);
     let (method, target, framed) = request_line(first).ok_or_else(|| what_else(input, first))?;
     let Head {
@@ -52,7 +52,7 @@ pub(super) fn request(input: &[u8]) -> Result<SavedRequest, SavedFault> {
 
 pub(super) fn response(input: &[u8]) -> Result<SavedResponse, SavedFault> {
     let mut head = head_of_response(trim_empty_lines(input))?;
-    // `curl -i` shows 100 Continue too.
+    // `curl -i` includes 100 Continue.
     while is_informational(&head.first) {
         head = head_of_response(head.rest)?;
     }
@@ -107,7 +107,7 @@ fn head(input: &[u8]) -> Result<Head<'_>, SavedFault> {
             line if first.is_none() => first = Some(line.to_vec()),
             line => {
                 let (name, value) = header_line(line, number)?;
-                // The map holds 32 768 headers at most; no real head comes near.
+                // The map is limited to 32 768 headers, far above any real head.
                 let _ = headers.try_append(name, value);
             }
         }
@@ -136,7 +136,7 @@ fn header_line(
     header(name, value.strip_prefix(b":").unwrap_or(value), number)
 }
 
-/// Method, target, and whether the version is one in frames.
+/// Method, target, and whether the version uses frames.
 fn request_line(line: &[u8]) -> Option<(String, Vec<u8>, bool)> {
     let mut parts = line.split(|byte| *byte == b' ');
     let (method, target, version) = (parts.next()?, parts.next()?, parts.next()?);
@@ -152,7 +152,7 @@ fn request_line(line: &[u8]) -> Option<(String, Vec<u8>, bool)> {
     Some((method.as_str().to_owned(), target.to_vec(), framed))
 }
 
-/// What a file that does not begin with a request line may be.
+/// The likely format of a file without a request line.
 fn what_else(input: &[u8], first: &[u8]) -> SavedFault {
     // `* Trying …`, and behind it `> GET /v1/accounts HTTP/1.1`.
     let mut lines = input.split(|byte| *byte == b'\n').take(200);
@@ -174,13 +174,13 @@ fn is_informational(status_line: &[u8]) -> bool {
     parts.nth(1).is_some_and(|status| status.starts_with(b"1"))
 }
 
-/// The first line tells.
+/// The first line ending decides.
 fn is_bare(input: &[u8]) -> bool {
     let end = memchr::memchr(b'\n', input);
     end.is_some_and(|end| !input.get(..end).unwrap_or_default().ends_with(b"\r"))
 }
 
-/// A server passes over empty lines before a request (RFC 9112, section 2.2).
+/// A server ignores empty lines before a request (RFC 9112, section 2.2).
 fn trim_empty_lines(mut input: &[u8]) -> &[u8] {
     while let [b'\r' | b'\n', rest @ ..] = input {
         input = rest;

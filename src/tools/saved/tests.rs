@@ -1,4 +1,4 @@
-//! The three forms of a saved request, from tables; the traces are curl 7.88's own.
+//! Tables of the three formats of a saved request; the traces are from curl 7.88.
 
 #![allow(
     clippy::unwrap_used,
@@ -80,7 +80,7 @@ fn line_ends() {
     assert_eq!(crlf.wire, Wire::Lines(format!("{HEAD}\r\n").into_bytes()));
     assert_eq!(bare.wire, crlf.wire);
     assert!(crlf.notes.is_empty() && bare.notes[0].contains("bare LF"));
-    // In a file with CRLF a bare LF is the request's own: the gateway is to see it.
+    // In a file with CRLF, a bare LF belongs to the request, and the gateway judges it.
     let mixed = format!("{HEAD}X-A: b\nX-B: c\r\n\r\n");
     assert_eq!(read(&mixed).wire, Wire::Lines(mixed.clone().into_bytes()));
     let body = read("POST / HTTP/1.1\nContent-Length: 4\n\na\r\nb");
@@ -88,7 +88,7 @@ fn line_ends() {
 }
 
 #[test]
-fn what_cannot_be_read() {
+fn unreadable_input() {
     use SavedFault::*;
     let header = |line, why| Header { line, why };
     let table = [
@@ -183,7 +183,7 @@ const ASCII: &str = r#"== Info: Connected to 127.0.0.1 (127.0.0.1) port 18999 (#
 "#;
 
 #[test]
-fn a_trace_gives_every_line_end_back() {
+fn a_trace_restores_every_line_ending() {
     for input in [ASCII.to_owned(), ASCII.replace('\n', "\r\n")] {
         let found = read(&input);
         assert_eq!(found.form, "curl --trace-ascii");
@@ -207,7 +207,7 @@ fn a_trace_gives_every_line_end_back() {
 }
 
 #[test]
-fn a_changed_trace_is_told() {
+fn a_changed_trace_is_noted() {
     let cut = ASCII.replace("0150: Content-Length: 14\n", "");
     assert!(
         read(&cut)
@@ -238,7 +238,7 @@ fn a_changed_trace_is_told() {
 }
 
 #[test]
-fn dots_that_may_be_letters_are_told() {
+fn ambiguous_dots_are_noted() {
     let digest = "Digest: SHA-256=47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
     let head = format!(
         "POST /v1/x HTTP/1.1\n0015: {digest}\n{:04x}: \n",
@@ -376,7 +376,7 @@ fn answers() {
 }
 
 #[test]
-fn cut_off_anywhere_nothing_panics() {
+fn no_truncated_input_panics() {
     let inputs = [
         ASCII.to_owned(),
         format!("{HEAD}Transfer-Encoding: chunked\r\n\r\n1\r\n{{\r\n0\r\n\r\n"),

@@ -1,20 +1,20 @@
 //! The output of curl's `--trace-ascii`, and of `--trace`.
 //!
-//! `--trace-ascii` writes rows of up to 64 bytes with their offset in hexadecimal, ends a row at CRLF and leaves the two
-//! bytes out; what is not printable ASCII is a dot. So the offsets give every CRLF back, and nothing gives back what
-//! the dots were: that is said where it can matter. `--trace` writes every byte in hexadecimal and loses nothing.
+//! `--trace-ascii` writes rows of up to 64 bytes with their offset in hexadecimal, ends a row at CRLF and omits both bytes;
+//! bytes outside printable ASCII become dots. The offsets therefore restore every CRLF, but dots cannot be restored, which is
+//! noted where it matters. `--trace` writes every byte in hexadecimal without loss.
 
 use super::{SavedFault, SavedRequest, choose, raw};
 use crate::interface::headers::{self, digest};
 
-/// A row: where it begins, and its text.
+/// A row: its offset and text.
 type Row<'a> = (usize, &'a [u8]);
 
-/// What curl sent in one go.
+/// A block that curl sent at once.
 #[derive(Default)]
 struct Block<'a> {
     is_head: bool,
-    /// As its first line says.
+    /// The length in the block's first line.
     length: usize,
     rows: Vec<Row<'a>>,
 }
@@ -79,7 +79,7 @@ fn sent(line: &[u8]) -> Option<(bool, usize)> {
     Some((is_head, std::str::from_utf8(digits).ok()?.parse().ok()?))
 }
 
-/// `0010: text`. An editor may have cut the space off an empty row.
+/// Parses `0010: text`. An editor may have removed the space of an empty row.
 fn row(line: &[u8]) -> Option<Row<'_>> {
     let colon = memchr::memchr(b':', line).filter(|at| (4..=8).contains(at))?;
     let (offset, text) = line.split_at_checked(colon)?;
@@ -113,7 +113,7 @@ fn blocks(input: &[u8]) -> Vec<Block<'_>> {
     blocks
 }
 
-/// Puts the bytes of a block together. Says whether they are exact, as those of `--trace` are.
+/// Joins the bytes of a block. Also returns whether they are exact, as in `--trace`.
 fn assemble(block: &Block<'_>, bytes: &mut Vec<u8>, notes: &mut Vec<String>) -> bool {
     if let Some(hex) = block
         .rows
@@ -133,7 +133,7 @@ fn assemble(block: &Block<'_>, bytes: &mut Vec<u8>, notes: &mut Vec<String>) -> 
         match end.checked_sub(offset.saturating_add(text.len())) {
             Some(0) => {}
             Some(2) => bytes.extend_from_slice(b"\r\n"),
-            // Spaces at the end of a row are what an editor takes away.
+            // Editors remove spaces at the end of a row.
             Some(gap @ (1 | 3..=64)) => {
                 sound = false;
                 let (spaces, end) = if gap == 1 {
@@ -182,7 +182,7 @@ fn is_signed(head: &Block<'_>) -> bool {
     memchr::memmem::find(&bytes.to_ascii_lowercase(), b"\r\nsignature:").is_some()
 }
 
-/// A dot may stand for a byte that decides a digest or a signature.
+/// A dot may replace a byte that a digest or a signature covers.
 fn warn_of_dots(request: &mut SavedRequest) {
     let dots = request.body.iter().filter(|byte| **byte == b'.').count();
     let digest = request.headers.get(&headers::DIGEST.name);

@@ -1,7 +1,7 @@
-//! `portvakt state show | export | vacuum | accept-clock`: looking after the state of a gateway, while it runs.
+//! `portvakt state show | export | vacuum | accept-clock`: maintains the state of a gateway while it runs.
 //!
-//! Invariant: nothing is made or changed but what is asked for: a state that is missing is not begun, and the key is not
-//! read. Deliberately not here: bringing PSUs in, and what only a running gateway knows.
+//! Invariant: only the requested change is made: a missing state is not created, and the key is not read. Deliberately not
+//! here: importing PSUs, and metrics of a running gateway.
 
 // What is there.
 mod show;
@@ -26,33 +26,33 @@ use std::{
     process::ExitCode,
 };
 
-/// What to do with the state.
+/// The maintenance commands.
 #[derive(Debug, clap::Subcommand)]
 pub enum StateCommand {
-    /// Say what is kept: schema, sizes, how many of what, from when to when; and whether the clock stepped back.
+    /// Show the schema, the sizes, and the number and age of rows by table; and whether the clock stepped back.
     Show {
         /// The gateway's configuration.
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
-    /// Write a consistent copy, while the gateway runs. It is of use together with the hash key only.
+    /// Write a consistent copy, while the gateway runs. The copy is usable only together with the hash key.
     Export {
-        /// The copy; it must not be there yet.
+        /// The copy; it must not exist yet.
         #[arg(value_name = "FILE")]
         copy: PathBuf,
         /// The gateway's configuration.
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
-    /// Give space that is not needed any longer back to the disk. A running gateway answers 503 where it has to write
-    /// meanwhile: some ten seconds for a gigabyte.
+    /// Return unused space to the disk. A running gateway answers 503 to requests that need a write
+    /// meanwhile, some ten seconds for a gigabyte.
     Vacuum {
         /// The gateway's configuration.
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
-    /// Say that the machine's clock is right, after a gateway found that it stepped back and refuses requests for it. Set
-    /// the clock right first. A running gateway hears of it within a second.
+    /// Confirm that the machine's clock is right, after a gateway detected a step back and refuses requests. Set
+    /// the clock right first. A running gateway resumes within a second.
     AcceptClock {
         /// The gateway's configuration.
         #[arg(long, value_name = "FILE")]
@@ -60,16 +60,16 @@ pub enum StateCommand {
     },
 }
 
-/// Why it was not done.
+/// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StateFault {
-    /// The configuration cannot be used.
+    /// The configuration was refused.
     #[error("{0}")]
     Config(ConfigFaults),
     /// The state cannot be used.
     #[error(transparent)]
     State(#[from] OpenFault),
-    /// SQLite could not do it.
+    /// SQLite reported an error.
     #[error("{0}: {1}")]
     Sql(PathBuf, #[source] rusqlite::Error),
     /// A file could not be read or written.
@@ -77,10 +77,10 @@ pub enum StateFault {
     File(PathBuf, #[source] io::Error),
 }
 
-/// Does it, and says what was done.
+/// Runs a command, and writes its result to `out`.
 ///
 /// # Errors
-/// Why it was not done; a copy that could not be finished is removed.
+/// The reason of the failure; an incomplete copy is removed.
 pub fn run(
     command: &StateCommand,
     now: Timestamp,
@@ -110,7 +110,7 @@ pub fn run(
 
 fn export(path: &Path, copy: &Path) -> Result<String, StateFault> {
     let fault = |error| StateFault::File(copy.to_owned(), error);
-    // Made empty first, so that it is never there with another mode; SQLite fills a file that is empty.
+    // Created empty first, so that the file has the right mode from the start; SQLite fills an empty file.
     let file = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_not_made() {
+    fn a_missing_state_is_not_created() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("portvakt.db");
         assert!(file::must_be_ours(&path).is_err());
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(std::fs::read(&copy).unwrap(), before);
         assert!(vacuum(&path).unwrap().contains("bytes, now"));
         take(&store, "b").await;
-        // The copy is a state of its own, with the same key.
+        // The copy is a complete state, with the same key.
         let restored = StateStore::open(&StateSettings::new(&copy, &key)).unwrap();
         restored
             .tidy(Timestamp::from_unix(1_767_225_600))

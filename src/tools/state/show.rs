@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 use std::{fmt::Write, path::Path};
 
-/// What is counted: its name, its table, and the time that its rows have.
+/// The counted tables: label, table, and the column with the time of a row.
 const KINDS: [(&str, &str, &str); 6] = [
     ("PSUs, by their last SCA", "psu", "nullif(last_sca, 0)"),
     (
@@ -24,7 +24,7 @@ const KINDS: [(&str, &str, &str); 6] = [
     ("spent SCA tokens, by their end", "token", "until"),
 ];
 
-/// Everything, as text.
+/// The whole output.
 pub(super) fn show(path: &Path) -> Result<String, StateFault> {
     let sql = |error| StateFault::Sql(path.to_owned(), error);
     let connection = file::connect_reader(path).map_err(sql)?;
@@ -80,7 +80,7 @@ fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
     connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))
 }
 
-/// The file and its write-ahead log.
+/// The sizes of the file and of its write-ahead log.
 fn sizes(path: &Path) -> Vec<(&'static str, u64)> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");

@@ -1,6 +1,7 @@
-//! A signed request sent over TLS, and its answer.
+//! Sends a signed request over TLS, and reads the answer.
 //!
-//! Invariant: the signed target goes over the wire unchanged, or nothing is sent. Redirects are not followed: a signature is for one target.
+//! Invariant: the signed target is sent unchanged, or nothing is sent. Redirects are not followed: a signature is for one
+//! target.
 //! Deliberately not here: retries. A second try needs a new Date and a new X-Request-ID (REP-1).
 
 use super::{SignedRequest, TppFault};
@@ -9,33 +10,33 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long one call may take. The gateway's own deadlines are far shorter.
+/// The time-out of a call. The gateway's own time-outs are far shorter.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// The most of an answer that is read, in bytes: enough for any page of transactions.
+/// The most bytes of an answer that are read: enough for any page of transactions.
 const ANSWER_LIMIT: usize = 16 * 1024 * 1024;
 
-/// How to connect.
+/// The connection options.
 #[derive(Clone, Debug, Default)]
 pub struct CallOptions {
-    /// A PEM file whose certificates alone are trusted; `None`: those of the system.
+    /// A PEM file of the trusted certificates; `None` for the system's.
     pub cacert: Option<PathBuf>,
-    /// Whether HTTP/2 may be chosen (ALPN); else HTTP/1.1.
+    /// Whether to offer HTTP/2 by ALPN; otherwise HTTP/1.1 only.
     pub http2: bool,
 }
 
-/// What the gateway answered.
+/// The gateway's answer.
 #[derive(Clone)]
 pub struct TppAnswer {
     /// The HTTP status code.
     pub status: u16,
-    /// The headers; bytes outside UTF-8 are replaced.
+    /// The headers; invalid UTF-8 is replaced.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
 }
 
-/// Prints no body: it may hold a PSU's data.
+/// Omits the body, which may contain a PSU's data.
 impl fmt::Debug for TppAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TppAnswer")
@@ -46,7 +47,7 @@ impl fmt::Debug for TppAnswer {
 }
 
 impl TppAnswer {
-    /// The value of the first header of this name, in any letter case.
+    /// The value of the first header of this name, case-insensitive.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -63,8 +64,8 @@ impl TppAnswer {
 /// Sends a request to `base_url` (scheme and authority) and reads the whole answer.
 ///
 /// # Errors
-/// [`TppFault::TargetRewritten`] where the client's URL parser would change the target, [`TppFault::Client`] where no answer comes,
-/// [`TppFault::AnswerTooLarge`] past 16 MiB.
+/// [`TppFault::TargetRewritten`] if the client's URL parser would change the target, [`TppFault::Client`] without an answer,
+/// [`TppFault::AnswerTooLarge`] above 16 MiB.
 pub async fn call(
     request: &SignedRequest,
     base_url: &str,
@@ -103,7 +104,7 @@ pub async fn call(
     })
 }
 
-/// The URL, provided that its parser leaves the target alone: it removes dot segments and encodes some letters.
+/// Builds the URL, unless its parser would change the target: it removes dot segments and encodes some letters.
 fn exact_url(base_url: &str, target: &str) -> Result<Url, TppFault> {
     let text = format!("{}{target}", base_url.trim_end_matches('/'));
     let url = Url::parse(&text).map_err(|_| TppFault::Target(text))?;
@@ -117,7 +118,7 @@ fn exact_url(base_url: &str, target: &str) -> Result<Url, TppFault> {
 }
 
 fn client(url: &Url, options: &CallOptions) -> Result<Client, TppFault> {
-    // reqwest is built without a provider of its own. A second installation fails, and the first one stays: that is what is wanted.
+    // reqwest is built without a provider of its own. A second installation fails, and the first one stays, which is intended.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let mut builder = Client::builder()
         .redirect(reqwest::redirect::Policy::none())
@@ -128,7 +129,7 @@ fn client(url: &Url, options: &CallOptions) -> Result<Client, TppFault> {
     if !options.http2 {
         builder = builder.http1_only();
     }
-    // A proxy of the environment has no business between this machine and itself.
+    // A proxy from the environment would change the connection.
     if matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
         builder = builder.no_proxy();
     }
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_goes_out_as_it_was_signed_or_not_at_all() {
+    fn a_target_is_sent_unchanged_or_refused() {
         for target in [
             "/v1/accounts",
             "/v1/a%2Fb?x=%20&y=",

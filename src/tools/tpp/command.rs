@@ -1,7 +1,7 @@
 //! The command line of `portvakt tpp`.
 //!
-//! Invariant: what it adds by itself it shows (`sign`, `--dry-run`), and `--bare` keeps it from adding.
-//! Deliberately not here: any state. PSU-ID and session are the caller's to remember.
+//! Invariant: every header that the command adds is shown (`sign`, `--dry-run`), and `--bare` adds only those of signing.
+//! Deliberately not here: any state. The user remembers PSU-ID and session.
 
 use super::{
     CallOptions, SignOptions, SignedRequest, TppFault, TppIdentity, Unsigned, VerifyArgs, call,
@@ -12,24 +12,24 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-/// The redirect address of a TPP that has none: HDR-5 asks for one on nearly every operation.
+/// The default redirect URI: HDR-5 requires one on nearly every operation.
 const REDIRECT_URI: &str = "https://tpp.example/callback";
 
-/// The PSU's address with `--psu-present`: from the range for documentation, RFC 5737.
+/// The PSU's address for `--psu-present`, from the documentation range of RFC 5737.
 const PSU_ADDRESS: &str = "192.0.2.10";
 
-/// `portvakt tpp`: be a TPP.
+/// `portvakt tpp`: act as a TPP.
 #[derive(Debug, clap::Subcommand)]
 pub enum TppCommand {
     /// Sign a request, and print its headers and the signing string.
     Sign(RequestArgs),
-    /// Sign a request and send it. Ends with 0 for a 2xx answer, with 1 otherwise.
+    /// Sign a request and send it. Exits with 0 for a 2xx answer, with 1 otherwise.
     Call(CallArgs),
-    /// Check Digest and Signature of a saved request or answer. Ends with 0 where all holds, with 1 otherwise.
+    /// Verify Digest and Signature of a saved request or answer. Exits with 0 if all checks pass, with 1 otherwise.
     Verify(VerifyArgs),
 }
 
-/// What to sign, and with what.
+/// The request to sign, and the signing options.
 #[derive(Debug, clap::Args)]
 pub struct RequestArgs {
     /// The certificate (QSealC), PEM.
@@ -41,19 +41,19 @@ pub struct RequestArgs {
     /// Trust these certificates and no others for TLS, PEM.
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
-    /// A header, `Name: value`; may be given often. Date and Digest too, to get them wrong.
+    /// A header, `Name: value`; repeatable. Overrides Date and Digest too, to produce faulty requests.
     #[arg(short = 'H', long = "header", value_name = "HEADER")]
     headers: Vec<String>,
     /// The body: text, @FILE, or @- for standard input.
     #[arg(short, long, value_name = "TEXT|@FILE|@-")]
     data: Option<String>,
-    /// The PSU is there: add PSU-IP-Address.
+    /// The PSU is present: add PSU-IP-Address.
     #[arg(long)]
     psu_present: bool,
     /// Add no X-Request-ID, TPP-Redirect-URI or Content-Type.
     #[arg(long)]
     bare: bool,
-    /// Sign these names instead of those that the interface asks for.
+    /// Sign these headers instead of those that the interface requires.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     sign_only: Option<Vec<String>>,
     /// Print a curl command instead.
@@ -62,12 +62,12 @@ pub struct RequestArgs {
     /// GET, POST, ...
     #[arg(value_name = "METHOD")]
     method: String,
-    /// https://host:port/path?query; path and query are signed and sent as they stand here.
+    /// https://host:port/path?query; path and query are signed and sent unchanged.
     #[arg(value_name = "URL")]
     url: String,
 }
 
-/// What to send, and how.
+/// The request to send, and the connection options.
 #[derive(Debug, clap::Args)]
 pub struct CallArgs {
     #[command(flatten)]
@@ -75,15 +75,15 @@ pub struct CallArgs {
     /// Print the headers and the signing string, send nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Let HTTP/2 be chosen.
+    /// Offer HTTP/2.
     #[arg(long)]
     http2: bool,
 }
 
 /// Runs the command at the time `now` and writes to `out`.
 ///
-/// The exit code is success for `sign`, `--curl`, `--dry-run` and a 2xx answer, failure for any other answer; for `verify` it is
-/// success where everything holds.
+/// The exit code is success for `sign`, `--curl`, `--dry-run` and a 2xx answer, failure for any other answer; for `verify` it
+/// is success if all checks pass.
 pub fn run(
     command: &TppCommand,
     now: SystemTime,
@@ -125,7 +125,7 @@ fn signed(args: &RequestArgs, now: SystemTime) -> Result<(String, SignedRequest)
     Ok((base_url, sign(&identity, request, &options)?))
 }
 
-/// Scheme with authority, and path with query. No URL parser touches them: what was typed is what is signed.
+/// Splits a URL into scheme with authority, and path with query. No URL parser is used, so the typed target is the signed one.
 fn split_url(url: &str) -> Result<(String, String), TppFault> {
     let fault = || TppFault::Target(url.to_owned());
     let (scheme, rest) = url.split_once("://").ok_or_else(fault)?;
@@ -170,7 +170,7 @@ fn headers(
             add("Content-Type", "application/json");
         }
     }
-    // Clients set Host by themselves, too late for a signature that covers it.
+    // Clients set Host themselves, after the signature that covers it.
     let signs_host = args.sign_only.iter().flatten();
     if signs_host
         .into_iter()

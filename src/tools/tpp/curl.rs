@@ -1,18 +1,18 @@
 //! A signed request as a curl command that can be pasted into a POSIX shell.
 //!
-//! Invariant: the shell and curl together send what was signed: the target is not normalised, the body not touched.
-//! Deliberately without `-w`, `-i` and the like: how to look at the answer is the reader's choice.
+//! Invariant: shell and curl send exactly the signed request: the target is not normalised, the body is unchanged.
+//! Deliberately without `-w`, `-i` and the like: the output format is the user's choice.
 
 use super::SignedRequest;
 use std::fmt::Write;
 use std::path::Path;
 
 impl SignedRequest {
-    /// The curl command that sends this request to `base_url` (scheme and authority), trusting `cacert` where it is given.
+    /// The curl command that sends this request to `base_url` (scheme and authority), trusting `cacert` if it is given.
     pub fn as_curl(&self, base_url: &str, cacert: Option<&Path>) -> String {
         let mut options = vec!["curl --path-as-is --globoff".to_owned()];
         options.push(match self.method.as_str() {
-            // curl waits for a body that never comes unless it knows that this is a HEAD.
+            // Without `--head`, curl would wait for a body.
             "HEAD" if self.body.is_none() => "--head".to_owned(),
             method => format!("-X {}", quoted(method)),
         });
@@ -22,7 +22,7 @@ impl SignedRequest {
         options.extend(self.headers.iter().map(|(name, value)| header(name, value)));
         let (before, data) = self.body.as_deref().map(data).unwrap_or_default();
         if let Some(data) = data {
-            // curl would call the body a form by itself.
+            // curl would add the content type of a form.
             if self.header("content-type").is_none() {
                 options.push(format!("-H {}", quoted("Content-Type:")));
             }
@@ -34,7 +34,7 @@ impl SignedRequest {
     }
 }
 
-/// A header whose value is empty is written `Name;` for curl: `Name:` would leave it out.
+/// curl needs `Name;` for an empty value: `Name:` would remove the header.
 fn header(name: &str, value: &str) -> String {
     if value.trim().is_empty() {
         format!("-H {}", quoted(&format!("{name};")))
@@ -43,10 +43,11 @@ fn header(name: &str, value: &str) -> String {
     }
 }
 
-/// What comes before curl, and the option that names the body.
+/// The text before curl, and the option that names the body.
 fn data(body: &[u8]) -> (String, Option<String>) {
     match std::str::from_utf8(body) {
-        // A leading @ would name a file, and no shell word holds a NUL: such a body goes through a pipe, as other bytes do.
+        // A leading @ would name a file, and a shell word cannot contain NUL: such bodies go through a pipe, like other binary
+        // ones.
         Ok(text) if !text.starts_with('@') && !text.contains('\0') => (
             String::new(),
             Some(format!("--data-binary {}", quoted(text))),
@@ -54,7 +55,7 @@ fn data(body: &[u8]) -> (String, Option<String>) {
         _ => {
             let mut piped = "printf '".to_owned();
             for byte in body {
-                // Writing to a String does not fail.
+                // Writing to a String never fails.
                 let _ = write!(piped, "\\{byte:03o}");
             }
             piped.push_str("' | ");
@@ -63,7 +64,7 @@ fn data(body: &[u8]) -> (String, Option<String>) {
     }
 }
 
-/// One word of a POSIX shell. Inside single quotes only the single quote itself means anything.
+/// Quotes one word for a POSIX shell: inside single quotes, only the single quote is special.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
@@ -85,7 +86,7 @@ mod tests {
         }
     }
 
-    /// What a real shell makes of the command: one line per argument, and what would be piped in.
+    /// The command as a real shell parses it: one line per argument, and the bytes of the pipe.
     fn arguments(command: &str) -> Vec<String> {
         let script =
             format!("curl() {{ for a in \"$@\"; do printf '%s\\036' \"$a\"; done; }}\n{command}");
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_reads_every_word_as_it_was() {
+    fn a_shell_parses_every_word_unchanged() {
         let body = "{\"a\": \"it's $HOME `id` \\\\ ! \n\"}".as_bytes();
         let headers = [
             ("Signature", r#"keyId="SN=1,CA=O=a\, b's",x"#),
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_no_word_holds_goes_through_a_pipe() {
+    fn a_binary_body_goes_through_a_pipe() {
         for body in [&b"@file"[..], b"\0\xff'%s\\n", b"@-"] {
             let command =
                 request("POST", &[("Content-Type", "a/b")], Some(body)).as_curl("https://h", None);

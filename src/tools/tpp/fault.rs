@@ -1,81 +1,81 @@
-//! What can go wrong on a TPP's side.
+//! Faults of the TPP's side.
 //!
-//! Invariant: no variant holds anything of a private key or of a body.
+//! Invariant: no variant contains any part of a private key or a body.
 
 use crate::tools::input::InputFault;
 use crate::tools::saved::SavedFault;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Why a request could not be signed or sent.
+/// The reason why a request could not be signed or sent.
 #[derive(Debug, thiserror::Error)]
 pub enum TppFault {
-    /// A file that was named cannot be read.
+    /// A file cannot be read.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The certificate is no PEM or DER of an X.509 certificate.
-    #[error("the certificate cannot be read: PEM with one X.509 certificate is wanted")]
+    /// The certificate is not an X.509 certificate in PEM or DER.
+    #[error("the certificate cannot be read: expected PEM with one X.509 certificate")]
     Certificate,
-    /// The key is no RSA private key in PEM (PKCS#8 or PKCS#1, not encrypted).
+    /// The key is not an RSA private key in PEM (PKCS#8 or PKCS#1, not encrypted).
     #[error(
-        "the key cannot be read: PEM with an RSA private key is wanted, PKCS#8 or PKCS#1, not encrypted"
+        "the key cannot be read: expected PEM with an RSA private key, PKCS#8 or PKCS#1, not encrypted"
     )]
     Key,
-    /// Key and certificate are not of one pair.
+    /// Key and certificate are not a pair.
     #[error("the private key does not belong to the certificate")]
     KeyMismatch,
     /// The certificate's issuer cannot be written as RFC 2253 text (SIG-4).
     #[error("the certificate's issuer name cannot be written out")]
     Issuer,
-    /// The method is no HTTP method token.
-    #[error("{0:?} is no HTTP method")]
+    /// The method is not an HTTP token.
+    #[error("{0:?} is not an HTTP method")]
     Method(String),
-    /// The request target or URL is not of a kind that can be signed and sent as it is.
+    /// The request target or URL cannot be signed and sent unchanged.
     #[error(
-        "{0:?} is no target to sign: https://host/path?query is wanted, visible ASCII, no fragment"
+        "{0:?} is not a target to sign; expected https://host/path?query in visible ASCII without a fragment"
     )]
     Target(String),
-    /// The header's name or value cannot stand in a request.
-    #[error("the header {0:?} cannot be sent: a token, a colon and a value on one line is wanted")]
+    /// The header's name or value is invalid.
+    #[error("the header {0:?} cannot be sent: expected a token, a colon and a value on one line")]
     Header(String),
-    /// The date lies before 1970 or after 9999.
+    /// The date is before 1970 or after 9999.
     #[error("the time is not one that a Date header can hold")]
     Date,
     /// The RSA operation failed.
     #[error("the signature could not be made")]
     Signing,
-    /// The HTTP client would send another target than the one that was signed.
+    /// The HTTP client would change the signed target.
     #[error("the HTTP client would send {sent:?} instead of the signed target: use --curl")]
     TargetRewritten {
-        /// What it would send.
+        /// The target that the client would send.
         sent: String,
     },
-    /// The request could not be sent, or no answer came.
+    /// The request could not be sent, or there was no answer.
     #[error("no answer: {}", causes(.0))]
     Client(#[from] reqwest::Error),
     /// The answer is larger than the tool reads.
     #[error("the answer is over {limit} bytes")]
     AnswerTooLarge {
-        /// The most that is read, in bytes.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// A saved request, an answer or a certificate cannot be read.
+    /// A saved message or a certificate cannot be read.
     #[error(transparent)]
     Input(#[from] InputFault),
-    /// The input holds no request, or no answer.
+    /// The input contains no request, or no answer.
     #[error("{}: {fault}", crate::tools::input::name(path))]
     Saved {
         /// The input.
         path: PathBuf,
-        /// What it is instead.
+        /// The reason.
         fault: SavedFault,
     },
-    /// Neither `--cert` nor the message names a certificate, or it is none.
+    /// Neither `--cert` nor the message contains a valid certificate.
     #[error("there is no certificate to verify with: {0}")]
     NoCertificate(String),
     /// Standard input or output failed.
@@ -84,7 +84,7 @@ pub enum TppFault {
 }
 
 impl TppFault {
-    /// The status of the program: 2 for an input that cannot be verified at all, 1 for everything else.
+    /// The exit status: 2 for an unusable input of `verify`, 1 for every other fault.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Input(_) | Self::Saved { .. } | Self::NoCertificate(_) => ExitCode::from(2),
@@ -93,7 +93,7 @@ impl TppFault {
     }
 }
 
-/// The fault with those beneath it: the reason of a failed connection is never the first.
+/// The fault with its causes: the reason of a failed connection is never the outermost.
 fn causes(fault: &dyn std::error::Error) -> String {
     let mut text = fault.to_string();
     let mut beneath = fault.source();

@@ -1,7 +1,7 @@
-//! Who signs: a TPP's certificate and its private key.
+//! The signer: a TPP's certificate and its private key.
 //!
-//! Invariant: certificate and key are of one pair, and the key never prints.
-//! Deliberately not checked: whether the certificate is any good. A broken one can be shown to the gateway too.
+//! Invariant: certificate and key are a pair, and `Debug` never shows the key.
+//! Deliberately not checked: the validity of the certificate. A faulty one can be sent to the gateway too.
 
 use super::TppFault;
 use crate::trust::name::Name;
@@ -80,7 +80,7 @@ impl fmt::Debug for TppIdentity {
     }
 }
 
-/// Writes what is not ASCII as RFC 2253 escapes of its UTF-8 bytes: a header in ASCII survives every HTTP client.
+/// Escapes characters outside ASCII as their UTF-8 bytes (RFC 2253): every HTTP client transmits an ASCII header unchanged.
 pub(in crate::tools) fn in_ascii(name: &str) -> String {
     let escaped = |byte: u8| {
         if byte.is_ascii() {
@@ -92,7 +92,7 @@ pub(in crate::tools) fn in_ascii(name: &str) -> String {
     name.bytes().map(escaped).collect()
 }
 
-/// Whole bytes, as OpenSSL prints them, without the zero bytes that only keep the number positive.
+/// Hexadecimal in whole bytes, as OpenSSL prints it, without the leading zero bytes of the sign.
 fn serial_hex(raw: &[u8]) -> String {
     let digits: String = raw
         .iter()

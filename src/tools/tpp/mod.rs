@@ -1,7 +1,9 @@
 //! `portvakt tpp sign | call | verify`: a TPP on the command line, and the signing that tests and benchmarks use.
 //!
-//! Invariant: what is signed is what is sent, byte for byte; where a client would rewrite it, it is refused instead.
-//! Deliberately not here: anything that the gateway judges by. This is the other side, and it can be told to do wrong (`--sign-only`).
+//! Invariant: the bytes that are signed are the bytes that are sent; if a client would rewrite them, the request is refused
+//! instead.
+//! Deliberately not here: any code of the gateway's decisions. This is the TPP's side, and it can produce faulty requests
+//! (`--sign-only`).
 
 mod call;
 mod command;

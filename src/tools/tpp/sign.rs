@@ -1,7 +1,7 @@
-//! A request signed as the interface asks: §Request signing, rules SIG-2 to SIG-9, DIG-1, DAT-1 and CRT-1.
+//! Signs a request as the interface requires: §Request signing, rules SIG-2 to SIG-9, DIG-1, DAT-1 and CRT-1.
 //!
-//! Invariant: the signature holds for the request as it is returned. Whoever alters it afterwards, as tests do, does so on purpose.
-//! Deliberately not shared with the gateway: two programs that agree only through the specification check one another.
+//! Invariant: the signature is valid for the returned request. Tests alter the request afterwards on purpose.
+//! Deliberately not shared with the gateway: two independent implementations of the specification check each other.
 
 use super::{TppFault, TppIdentity};
 use base64::prelude::{BASE64_STANDARD, Engine};
@@ -11,7 +11,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
-/// The headers that are signed where the request has them, in the order used here (SIG-7).
+/// The headers that are signed if the request has them, in this order (SIG-7).
 pub const SIGNED_HEADERS: [&str; 6] = [
     "date",
     "digest",
@@ -21,7 +21,7 @@ pub const SIGNED_HEADERS: [&str; 6] = [
     "tpp-redirect-uri",
 ];
 
-/// The first second that a Date header cannot hold: the year 10000, in seconds since 1970.
+/// The first second that a Date header cannot represent: the year 10000, in seconds since 1970.
 const YEAR_10000: u64 = 253_402_300_800;
 
 /// A request before it is signed.
@@ -29,29 +29,30 @@ const YEAR_10000: u64 = 253_402_300_800;
 pub struct Unsigned {
     /// The method, in upper case.
     pub method: String,
-    /// Path and query as they shall go over the wire.
+    /// Path and query as sent.
     pub target: String,
-    /// Headers, name and value. Date, Digest, X-Request-ID and TPP-Signature-Certificate are kept where they are given.
+    /// Headers, name and value. Given values of Date, Digest, X-Request-ID and TPP-Signature-Certificate are kept.
     pub headers: Vec<(String, String)>,
-    /// The body, if any; an empty one is one.
+    /// The body, if any; an empty body counts as one.
     pub body: Option<Vec<u8>>,
 }
 
-/// How to sign.
+/// The signing options.
 #[derive(Clone, Debug)]
 pub struct SignOptions {
-    /// The moment that the Date header names.
+    /// The time of the Date header.
     pub date: SystemTime,
-    /// The names to sign, in this order, in the request or not; `None`: `(request-target)` and what is there of [`SIGNED_HEADERS`].
+    /// The names to sign, in this order, present or not; `None`: `(request-target)` and the present headers of
+    /// [`SIGNED_HEADERS`].
     pub headers: Option<Vec<String>>,
-    /// Whether a request without X-Request-ID gets one, a random UUID.
+    /// Whether to add a random X-Request-ID if there is none.
     pub add_request_id: bool,
-    /// Another keyId than the certificate's own, to try spellings (SIG-4).
+    /// A keyId other than the certificate's own, to test spellings (SIG-4).
     pub key_id: Option<String>,
 }
 
 impl SignOptions {
-    /// Sign as the interface asks, at this time.
+    /// The options that the interface requires, at this time.
     pub fn at(date: SystemTime) -> Self {
         Self {
             date,
@@ -62,22 +63,22 @@ impl SignOptions {
     }
 }
 
-/// A request that can be sent. Its fields are public so that a test can alter it after signing.
+/// A request to send. Its fields are public so that a test can alter it after signing.
 #[derive(Clone)]
 pub struct SignedRequest {
     /// The method.
     pub method: String,
     /// Path and query.
     pub target: String,
-    /// All headers, those that signing added at the end.
+    /// All headers; those added by signing are last.
     pub headers: Vec<(String, String)>,
     /// The body, if any.
     pub body: Option<Vec<u8>>,
-    /// What was signed (SIG-8).
+    /// The signing string (SIG-8).
     pub signing_string: String,
 }
 
-/// Prints no body and no header values: they may hold a PSU's data.
+/// Omits body and header values, which may contain a PSU's data.
 impl fmt::Debug for SignedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
@@ -90,15 +91,15 @@ impl fmt::Debug for SignedRequest {
 }
 
 impl SignedRequest {
-    /// The value of the first header of this name, in any letter case.
+    /// The value of the first header of this name, case-insensitive.
     pub fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
     }
 
-    /// All headers, as an HTTP library takes them.
+    /// All headers, as an HTTP library needs them.
     ///
     /// # Errors
-    /// The first name or value that no header can have.
+    /// The first invalid name or value.
     pub fn header_map(&self) -> Result<HeaderMap, TppFault> {
         let mut map = HeaderMap::new();
         for (name, value) in &self.headers {
@@ -111,13 +112,13 @@ impl SignedRequest {
         Ok(map)
     }
 
-    /// Puts `value` in the place of the header of this name, wherever and however often it stood.
+    /// Replaces every header of this name by one with `value`.
     pub fn set_header(&mut self, name: &str, value: &str) {
         self.remove_header(name);
         self.headers.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Takes every header of this name away.
+    /// Removes every header of this name.
     pub fn remove_header(&mut self, name: &str) {
         self.headers
             .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
@@ -126,11 +127,11 @@ impl SignedRequest {
 
 /// Signs a request: adds Date, X-Request-ID, Digest (of a body), TPP-Signature-Certificate and Signature.
 ///
-/// An earlier Signature is replaced. A name in `options.headers` that the request does not have is signed as empty: that is a
-/// request which the gateway must refuse (SIG-6).
+/// Replaces an earlier Signature. A name in `options.headers` that the request lacks is signed as empty, which the gateway must
+/// refuse (SIG-6).
 ///
 /// # Errors
-/// [`TppFault::Method`], [`TppFault::Target`] and [`TppFault::Header`] for what cannot stand in a request, [`TppFault::Date`] and
+/// [`TppFault::Method`], [`TppFault::Target`] and [`TppFault::Header`] for invalid input, [`TppFault::Date`] and
 /// [`TppFault::Signing`].
 pub fn sign(
     identity: &TppIdentity,
@@ -185,7 +186,7 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Adds what signing needs and the caller did not give.
+/// Adds the headers that signing needs and the caller did not provide.
 fn complete(
     headers: &mut Vec<(String, String)>,
     identity: &TppIdentity,

@@ -1,4 +1,4 @@
-//! Signing and the command line, with certificates made on the spot and the signature verified by OpenSSL.
+//! Signing and the command line, with generated certificates; OpenSSL verifies the signatures.
 
 #![allow(
     clippy::unwrap_used,
@@ -218,7 +218,7 @@ fn a_signature_is_replaced_and_an_altered_request_no_longer_verifies() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_not_signed() {
+fn invalid_requests_are_not_signed() {
     let fault = |request| sign(&identity(), request, &options()).unwrap_err();
     let bent = |bend: fn(&mut Unsigned)| {
         let mut request = request(&[], None);
@@ -244,7 +244,7 @@ fn what_cannot_be_sent_is_not_signed() {
 }
 
 #[test]
-fn an_identity_is_one_pair_and_keeps_its_key_to_itself() {
+fn an_identity_is_a_pair_and_hides_its_key() {
     let other = issue("Other");
     let mixed = TppIdentity::from_pem(&ISSUED.pem, &other.key_pem);
     assert!(matches!(mixed, Err(TppFault::KeyMismatch)));
@@ -286,7 +286,7 @@ fn printed(arguments: &[&str]) -> Result<String, TppFault> {
 }
 
 #[test]
-fn the_command_adds_what_makes_life_easy() {
+fn the_command_adds_convenient_headers() {
     let url = "https://localhost:8443/v1/payments/x?y=%20";
     let text = printed(&["sign", "-d", "{}", "--psu-present", "post", url]).unwrap();
     assert!(text.starts_with("POST /v1/payments/x?y=%20\n"), "{text}");
@@ -302,7 +302,7 @@ fn the_command_adds_what_makes_life_easy() {
 }
 
 #[test]
-fn the_bare_command_adds_what_signing_needs_and_no_more() {
+fn the_bare_command_adds_only_the_headers_of_signing() {
     let text = printed(&[
         "call",
         "--dry-run",
@@ -342,7 +342,7 @@ fn the_command_prints_curl() {
 }
 
 #[test]
-fn the_command_refuses_what_is_no_url_or_header() {
+fn the_command_refuses_invalid_urls_and_headers() {
     for url in ["h/a", "https:///a", "https://h/a#b"] {
         assert!(
             matches!(printed(&["sign", "GET", url]), Err(TppFault::Target(_))),
@@ -455,7 +455,7 @@ fn sig_12_a_saved_answer_is_verified_by_the_same_rules() {
     let (text, holds) =
         verified("--response", b"HTTP/1.1 200 OK\n\n{}", Some(&ISSUED.pem)).unwrap();
     assert!(
-        !holds && text.contains("(SIG-1)") && text.contains("nothing vouches"),
+        !holds && text.contains("(SIG-1)") && text.contains("not authenticated"),
         "{text}"
     );
     assert!(matches!(

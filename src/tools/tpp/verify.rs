@@ -1,9 +1,9 @@
-//! `portvakt tpp verify`: Digest and Signature of a saved request or answer, checked offline.
+//! `portvakt tpp verify`: verifies Digest and Signature of a saved request or answer, offline.
 //!
-//! The rules are those of §Request signing, for answers too (SIG-12). Header values are read with the gateway's own
-//! parsers; the signing string is built here anew from the specification, so that it checks the gateway's.
-//! Deliberately not here: whether the certificate is trusted (`portvakt cert`), and whether the gateway would admit the
-//! request (`portvakt explain`).
+//! The rules are those of §Request signing, for answers too (SIG-12). Header values are parsed with the gateway's own parsers;
+//! the signing string is built here independently from the specification, so that it verifies the gateway's. Deliberately not
+//! here: whether the certificate is trusted (`portvakt cert`), and whether the gateway would admit the request (`portvakt
+//! explain`).
 
 use super::TppFault;
 use crate::{
@@ -29,7 +29,7 @@ use std::{
 };
 use x509_parser::certificate::X509Certificate;
 
-/// What to verify, and with what.
+/// The message to verify, and the certificate.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("message").required(true).args(["request", "response"])))]
 pub struct VerifyArgs {
@@ -44,10 +44,10 @@ pub struct VerifyArgs {
     response: Option<PathBuf>,
 }
 
-/// What was signed, or should have been.
+/// The parts of a message that are signed.
 struct Message {
     title: String,
-    /// Method and target, and the authority where that stands in no header. An answer has none.
+    /// The method and target, and the authority if no header contains it. An answer has none.
     line: Option<(String, Vec<u8>)>,
     host: Option<String>,
     headers: HeaderMap,
@@ -55,7 +55,7 @@ struct Message {
     notes: Vec<String>,
 }
 
-/// What was found, line by line.
+/// The results, line by line.
 #[derive(Default)]
 struct Findings {
     lines: Vec<String>,
@@ -82,7 +82,7 @@ impl Findings {
     }
 }
 
-/// Verifies, and writes each check to `out`.
+/// Verifies a message, and writes each result to `out`.
 ///
 /// # Errors
 /// The input or the certificate cannot be read.
@@ -180,7 +180,7 @@ fn certificate(file: Option<&Path>, headers: &HeaderMap) -> Result<Vec<u8>, TppF
     Ok(presented.leaf)
 }
 
-/// SIG-2 to SIG-10. Gives the signing string where the header could be read.
+/// Verifies SIG-2 to SIG-10. Returns the signing string if the header is well-formed.
 fn signature(
     message: &Message,
     certificate: &X509Certificate<'_>,
@@ -224,7 +224,7 @@ fn signature(
                 .map_err(|_| "it is not canonical base64 (SIG-9)".to_owned())?;
             key.verify_sig(&string, &bytes)
                 .map(|()| format!("RSA PKCS#1 v1.5 with SHA-256 over {} bytes", string.len()))
-                .map_err(|_| "it does not verify over the string below (SIG-9)".to_owned())
+                .map_err(|_| "it does not verify over the signing string below (SIG-9)".to_owned())
         });
     found.judge("signature", verified);
     Some(string)
@@ -247,7 +247,7 @@ fn key_id(signature: &Signature<'_>, certificate: &X509Certificate<'_>) -> Resul
     }
 }
 
-/// SIG-6, SIG-7.
+/// Verifies SIG-6 and SIG-7.
 fn listed(message: &Message, signature: &Signature<'_>) -> Result<String, String> {
     let absent: Vec<_> = signature
         .headers
@@ -291,7 +291,7 @@ fn is_present(message: &Message, name: &str) -> bool {
     }
 }
 
-/// SIG-8.
+/// Builds the signing string (SIG-8).
 fn signing_string(message: &Message, signature: &Signature<'_>) -> Vec<u8> {
     let lines = signature.headers.iter().map(|listed| {
         let name = listed.to_ascii_lowercase();
@@ -313,12 +313,12 @@ fn signing_string(message: &Message, signature: &Signature<'_>) -> Vec<u8> {
     lines.collect::<Vec<_>>().join(&b'\n')
 }
 
-/// DIG-1, and whether the signature reaches the body.
+/// Verifies DIG-1, and whether the signature covers the body.
 fn body(message: &Message, found: &mut Findings) {
     let length = message.body.len();
     let Some(value) = headers::DIGEST.get(&headers::Fields::of(&message.headers)) else {
         return if length > 0 {
-            found.fails("Digest", format!("there is none: nothing vouches for the {length} bytes of the body (HDR-2, DIG-2)"));
+            found.fails("Digest", format!("there is none: the {length} bytes of the body are not authenticated (HDR-2, DIG-2)"));
         } else {
             found.holds("Digest", "there is none, and no body");
         };

@@ -33,7 +33,8 @@ fn keys_are_rotated_in_two_steps() {
     let none = rotate();
     assert_eq!(none.status.code(), Some(2));
     assert!(
-        text(&none.stderr).contains("sca-token.keys is not there yet: the first start makes it")
+        text(&none.stderr)
+            .contains("sca-token.keys does not exist yet: the first start creates it")
     );
     site.settings("")
         .reloadable
