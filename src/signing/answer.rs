@@ -1,4 +1,4 @@
-//! Digest and Signature of an answer (SIG-12), by the very rules that requests are signed by (§Request signing): keyId
+//! Digest and Signature of an answer (SIG-12), by the rules for signing requests (§Request signing): keyId
 //! names the certificate, algorithm rsa-sha256, headers "date digest x-request-id" as far as the answer has them.
 
 use crate::{
@@ -14,16 +14,16 @@ use rustls::{
 use sha2::{Digest, Sha256};
 use std::{fmt::Write, sync::Arc};
 
-/// How answers are signed.
+/// The settings for signing answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnswerSigning {
     /// Certificate and key.
     pub signer: Arc<AnswerSigner>,
-    /// The most bytes of a body that is held to be signed; a longer one goes out unsigned. Default 64 KiB.
+    /// The longest body, in bytes, that is buffered and signed; an answer with a longer body is not signed. Default 64 KiB.
     pub body_limit: usize,
 }
 
-/// What signs answers: an RSA key and its certificate.
+/// An RSA key and its certificate, which sign answers.
 #[derive(Debug)]
 pub struct AnswerSigner {
     certificate: HeaderValue,
@@ -36,7 +36,7 @@ pub struct AnswerSigner {
 #[error("{0}")]
 pub struct AnswerKeyFault(&'static str);
 
-/// Equal where the certificate is: the key is the one that fits it.
+/// Compares the certificates: each has exactly one key.
 impl PartialEq for AnswerSigner {
     fn eq(&self, other: &Self) -> bool {
         self.certificate == other.certificate
@@ -44,7 +44,7 @@ impl PartialEq for AnswerSigner {
 }
 
 impl AnswerSigner {
-    /// What signs with a key that fits its certificate.
+    /// A signer with the key and the certificate of `identity`.
     ///
     /// # Errors
     /// The key is not RSA, or the certificate's issuer cannot be written.
@@ -73,8 +73,8 @@ impl AnswerSigner {
         })
     }
 
-    /// The headers that an answer with these headers and this body gets. None where it cannot be signed: a fault of
-    /// the machine.
+    /// Digest, Signature and TPP-Signature-Certificate for an answer with these headers and this body. `None` if the
+    /// signature cannot be computed.
     pub fn sign(&self, headers: &HeaderMap, body: &[u8]) -> Option<[(HeaderName, HeaderValue); 3]> {
         let hash = BASE64_STANDARD.encode(Sha256::digest(body));
         let digest = HeaderValue::try_from(format!("SHA-256={hash}")).ok()?;
@@ -115,7 +115,7 @@ impl AnswerSigner {
     }
 }
 
-/// `SN=…,CA=…` (SIG-3, SIG-4). None where it would be no header value.
+/// `SN=…,CA=…` (SIG-3, SIG-4). `None` if it is not a valid header value.
 fn key_id(der: &[u8]) -> Option<String> {
     let (certificate, _) = judgement::read(der).ok()?;
     let issuer = judgement::issuer(&certificate).ok()?;
@@ -124,7 +124,7 @@ fn key_id(der: &[u8]) -> Option<String> {
     HeaderValue::try_from(&key_id).ok().map(|_| key_id)
 }
 
-/// What is not ASCII as RFC 2253 escapes of its UTF-8 bytes: a header in ASCII survives every HTTP client.
+/// Escapes each non-ASCII byte of the UTF-8 text as RFC 2253 does, because some HTTP clients damage non-ASCII header values.
 fn in_ascii(name: &str) -> String {
     let mut written = String::with_capacity(name.len());
     for byte in name.bytes() {

@@ -1,5 +1,5 @@
-//! The assertion (FWD-1): what the gateway established of one request, as a JSON Web Token that the core can check by
-//! itself, so that it need not trust everything that can reach it.
+//! The assertion (FWD-1): the facts that the gateway established about one request, as a JSON Web Token. The core verifies
+//! the token, so it need not trust every client that can reach it.
 
 use super::key::{AssertionKey, AssertionKeyFault};
 use crate::clock::Timestamp;
@@ -7,22 +7,22 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
-/// How long an assertion is good, in seconds: the core gets it at once, so this is what its clock may be off.
+/// The lifetime of an assertion, in seconds. The core gets it at once, so this is the tolerance for its clock.
 const LIFETIME: u64 = 60;
 
-/// How assertions are signed.
+/// The settings for assertions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AssertionSettings {
-    /// The file of the key that signs; the first start makes it.
+    /// The file of the signing key; the first start creates it.
     pub key: PathBuf,
-    /// The file of a key that is only published: the one before, or the one to come.
+    /// The file of a key that is published but does not sign: the previous key or the next one.
     pub previous: Option<PathBuf>,
-    /// Whom the assertion is for, `aud`. Default `core`.
+    /// The audience of the assertion, `aud`. Default `core`.
     pub audience: String,
 }
 
 impl AssertionSettings {
-    /// What signs by these settings, for the system of this name.
+    /// The signer for these settings; `system` is the `iss` claim.
     ///
     /// # Errors
     /// The file that cannot be used, and why.
@@ -44,7 +44,7 @@ impl AssertionSettings {
     }
 }
 
-/// What signs assertions.
+/// Signs assertions.
 #[derive(Debug)]
 pub struct AssertionSigner {
     key: AssertionKey,
@@ -77,13 +77,13 @@ impl AssertionSigner {
         }
     }
 
-    /// The JWK set of the keys that assertions are checked by (RFC 7517).
+    /// The JWK set of the keys that verify assertions (RFC 7517).
     pub fn published(&self) -> &str {
         &self.published
     }
 
     /// A signed assertion in the compact form of RFC 7515. `id` is `jti`; `facts` are the claims beside the registered
-    /// ones. None where the machine gives no random numbers.
+    /// ones. `None` if no random numbers are available.
     pub fn assert(&self, id: &str, facts: Map<String, Value>, now: Timestamp) -> Option<String> {
         let mut claims = Map::new();
         claims.insert("iss".into(), json!(self.issuer));

@@ -1,4 +1,4 @@
-//! The key that signs assertions: an EC key on P-256, PKCS#8 in PEM, in a file that nobody else may read.
+//! The key that signs assertions: an EC key on P-256, PKCS#8 in PEM, in a file that only its owner can read.
 //!
 //! Invariants: a file that others than its owner can read is refused, and a file that exists is never overwritten.
 //! `Debug` shows no key.
@@ -31,18 +31,18 @@ pub struct AssertionKey {
     id: String,
 }
 
-/// Why a key file cannot be used.
+/// The reason why a key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AssertionKeyFault {
-    /// The file cannot be read or made.
+    /// The file cannot be read or created.
     #[error(transparent)]
     File(#[from] private_file::FileFault),
-    /// It holds something else. What it holds is not repeated.
+    /// The file does not hold such a key. The message does not repeat its content.
     #[error(
         "it holds no EC key on P-256 in PEM (PKCS#8, -----BEGIN PRIVATE KEY-----); \"openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256\" makes one"
     )]
     NotAKey,
-    /// The machine gives no random numbers.
+    /// No random numbers are available.
     #[error("no random numbers can be had")]
     Random,
 }
@@ -51,21 +51,21 @@ impl AssertionKey {
     /// Reads a key file.
     ///
     /// # Errors
-    /// Why it cannot be used.
+    /// The reason why the file cannot be used.
     pub fn read(path: &Path) -> Result<Self, AssertionKeyFault> {
         Self::from_pem(&private_file::read(path, MAX_FILE)?)
     }
 
-    /// Reads a key file, or makes one where there is none, and its folder: mode 0600, durable when this returns. Of two
-    /// that make it at once, one does and both read it.
+    /// Reads a key file, or creates the file and its folder if there is none: mode 0600, durable when this function returns.
+    /// If two processes do this at once, one creates the file and both read it.
     ///
     /// # Errors
-    /// Why it cannot be used or made.
+    /// The reason why the file cannot be used or created.
     pub fn read_or_make(path: &Path) -> Result<Self, AssertionKeyFault> {
         Self::from_pem(&private_file::read_or_make(path, MAX_FILE, new_pem)?)
     }
 
-    /// Its name in `kid`: the thumbprint of RFC 7638.
+    /// The `kid`: the thumbprint of RFC 7638.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -78,7 +78,7 @@ impl AssertionKey {
         })
     }
 
-    /// R and S, 32 bytes each (RFC 7518, section 3.4). None where the machine gives no random numbers.
+    /// R and S, 32 bytes each (RFC 7518, section 3.4). `None` if no random numbers are available.
     pub(super) fn sign(&self, message: &[u8]) -> Option<impl AsRef<[u8]> + use<>> {
         self.pair.sign(&SystemRandom::new(), message).ok()
     }

@@ -1,8 +1,8 @@
-//! What the gateway signs itself: the assertion that the core gets with a request (FWD-1), and its answers to TPPs
-//! (SIG-12). Both are off unless the configuration names a key.
+//! The signatures of the gateway: the assertion to the core (FWD-1), and Digest and Signature of answers to TPPs (SIG-12).
+//! Both are off unless the configuration names a key.
 //!
-//! Invariant: a signer that exists can sign; `Debug` shows no key. Deliberately not here: which facts are told (`gateway`
-//! takes them from the head that goes upstream) and when an answer is held (`gateway` too).
+//! Invariants: a signer has a usable key; `Debug` shows no key. Deliberately not here: the claims of an assertion and the
+//! buffering of answers, both in `gateway`.
 
 // The key of the assertion: its file, its public half, its thumbprint.
 mod key;

@@ -1,4 +1,4 @@
-//! The body as the head announces it, and the answer that the caller accepts (HTTP-4 to HTTP-6).
+//! The body that the head announces, and Accept (HTTP-4 to HTTP-6).
 
 use super::super::{Announced, Head, Policy};
 use crate::interface::{
@@ -31,7 +31,7 @@ pub(super) fn judge(
     }
 }
 
-/// HTTP-6, also where a body shows its size only as it comes.
+/// HTTP-6, also for a body whose length the head does not announce.
 pub(in crate::admission) fn too_large(policy: &Policy) -> Fault {
     Fault::body(
         Reason::BodyTooLarge,

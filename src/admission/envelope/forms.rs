@@ -1,5 +1,5 @@
-//! The forms of headers (HDR-7 to HDR-12, HDR-15, HDR-16, DAT-1): each header has a file of its own in
-//! `interface::headers`, and is parsed here and nowhere else.
+//! The forms of headers (HDR-7 to HDR-12, HDR-15, HDR-16, DAT-1). `interface::headers` has the parsers; only this file calls
+//! them.
 
 use super::{
     super::{Head, Policy},
@@ -20,10 +20,10 @@ use crate::{
 use http::HeaderValue;
 use std::borrow::Cow;
 
-/// What would pass, for the caller. It repeats no value.
+/// The accepted form, for the caller. It repeats no value.
 type Expected = Cow<'static, str>;
 
-/// The headers that later stages judge by. One that the operation does not take is none (HDR-3).
+/// The headers that later stages read. A header that the operation does not take is `None` (HDR-3).
 #[derive(Debug, Default)]
 pub(super) struct ParsedHeaders {
     pub(super) request_id: Option<RequestId>,
@@ -39,7 +39,7 @@ pub(super) struct ParsedHeaders {
     pub(super) identity: bool,
 }
 
-/// HDR-7 to HDR-12, in the order of the rules. An empty value is HDR-5's, which reports it.
+/// HDR-7 to HDR-12, in the order of the rules. HDR-5 reports an empty value.
 pub(super) fn parse(
     head: &Head<'_>,
     operation: &Operation,
@@ -107,7 +107,7 @@ pub(super) fn parse(
     parsed
 }
 
-/// The headers of one request that are being parsed.
+/// Parses the headers of one request and collects the faults.
 struct HeaderParser<'f, 'h> {
     head: &'f Head<'h>,
     operation: &'f Operation,
@@ -115,7 +115,7 @@ struct HeaderParser<'f, 'h> {
 }
 
 impl HeaderParser<'_, '_> {
-    /// A header that may stand once, where it is filled.
+    /// Parses a header that may stand once, if its value is not empty.
     fn once<T>(
         &mut self,
         header: &'static Header,
@@ -134,7 +134,7 @@ impl HeaderParser<'_, '_> {
         }
     }
 
-    /// The same, for a form that white space around it is no part of.
+    /// The same, without the white space around the value.
     fn trimmed<T>(
         &mut self,
         header: &'static Header,
@@ -146,7 +146,7 @@ impl HeaderParser<'_, '_> {
         })
     }
 
-    /// A header that may stand more often, of which nothing is kept.
+    /// Checks a header that may stand more than once; keeps no value.
     fn each(
         &mut self,
         header: &'static Header,
@@ -160,7 +160,7 @@ impl HeaderParser<'_, '_> {
     }
 }
 
-/// HDR-15. Most requests repeat no header at all, which the map tells at once.
+/// HDR-15. A comparison of two lengths shows that a request repeats no header, which is the common case.
 pub(super) fn duplicates(head: &Head<'_>, operation: &Operation, faults: &mut Vec<Fault>) {
     if head.fields.map().len() == head.fields.map().keys_len() {
         return;

@@ -1,15 +1,15 @@
-//! Headers (HTTP-4 to HTTP-6, HDR-1 to HDR-16, SIG-1, DAT-1, DIG-2, FWD-2): everything that is wrong with them comes in
-//! one answer, in the order of the rules (HDR-6).
+//! Headers (HTTP-4 to HTTP-6, HDR-1 to HDR-16, SIG-1, DAT-1, DIG-2, FWD-2): one answer lists all faults of the headers, in
+//! the order of the rules (HDR-6).
 //!
-//! Each rule is a function that adds what it finds; [`check`] calls them in the order of the rules, and what it gives
-//! is what later stages read of the headers. Not here: what needs to know the TPP (redirect hosts) or the PSU's consents
-//! (the rest of HDR-14).
+//! Each rule is a function that adds its faults; [`check`] calls them in the order of the rules and returns the headers that
+//! later stages read. Deliberately not here: rules that need the TPP (redirect hosts) or the PSU's consents (the rest of
+//! HDR-14).
 
 // The body as announced, and Accept (HTTP-4 to HTTP-6).
 mod content;
 // The form of each header (HDR-7 to HDR-12, HDR-15, HDR-16, DAT-1).
 mod forms;
-// What must be there (HDR-1 to HDR-5, HDR-13, HDR-14, DIG-2).
+// Required headers (HDR-1 to HDR-5, HDR-13, HDR-14, DIG-2).
 mod required;
 
 #[cfg(test)]
@@ -31,9 +31,9 @@ use crate::{
 };
 use forms::ParsedHeaders;
 
-/// The headers have the form that the interface gives them. It owns those that later stages judge by, each parsed once.
+/// The proof that the headers have the form of the interface. Owns the headers that later stages read, each parsed once.
 ///
-/// A header that the operation does not take is none (HDR-3).
+/// A header that the operation does not take counts as absent (HDR-3).
 #[must_use]
 #[derive(Debug)]
 pub(super) struct Envelope {
@@ -106,7 +106,7 @@ pub(super) fn check(
     policy: &Policy,
 ) -> Result<Envelope, Refusal> {
     let mut faults = Vec::new();
-    // Parsed first, reported in its place.
+    // Parsed first, reported in the order of the rules.
     let mut malformed = Vec::new();
     let parsed = forms::parse(head, operation, policy, &mut malformed);
     content::judge(head, body, operation, policy, &mut faults);
@@ -128,7 +128,7 @@ pub(super) fn check(
             parsed,
         }),
         (Some(refusal), _) => Err(refusal),
-        // A date that cannot be read is always a fault; should that ever change, nothing passes by it.
+        // Unreachable: a missing or malformed date is always a fault. If that changes, the request is refused.
         (None, None) => Err(Refusal::new(Reason::HeaderMissing)),
     }
 }
@@ -153,7 +153,7 @@ fn nominations(head: &Head<'_>, faults: &mut Vec<Fault>) {
     }
 }
 
-/// FWD-2: the core is told whom the request was for, and may build links from it.
+/// FWD-2: the core gets the authority of the request, and may build links from it.
 fn authority(head: &Head<'_>, policy: &Policy, faults: &mut Vec<Fault>) {
     let found = head.host().and_then(authority::parse);
     let text = match found {
@@ -165,7 +165,7 @@ fn authority(head: &Head<'_>, policy: &Policy, faults: &mut Vec<Fault>) {
     faults.push(fault);
 }
 
-/// HDR-3: what an operation does not take is dropped, not judged.
+/// HDR-3: a header that an operation does not take is dropped, not judged.
 fn is_taken(operation: &Operation, header: &Header) -> bool {
     operation.takes == Takes::Whole || header.on_sandbox
 }

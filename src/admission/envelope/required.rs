@@ -1,4 +1,4 @@
-//! Headers that must be there (HDR-1 to HDR-5, HDR-13, HDR-14, DIG-2).
+//! Required headers (HDR-1 to HDR-5, HDR-13, HDR-14, DIG-2).
 
 use super::{
     super::{Announced, Head},
@@ -10,7 +10,7 @@ use crate::interface::{
     operations::{Agreement, Body, Operation, Required, Takes},
 };
 
-/// HDR-1 to HDR-5, and DIG-2. Signature is SIG-1's, which names its absence more exactly.
+/// HDR-1 to HDR-5, and DIG-2. SIG-1 reports a missing Signature, with a more exact reason.
 pub(super) fn missing(
     head: &Head<'_>,
     body: Announced,
@@ -62,8 +62,8 @@ pub(super) fn missing(
     }
 }
 
-/// HDR-5: where a header is not required, an empty value is malformed. Content negotiation is HTTP's own, where an
-/// empty value means something.
+/// HDR-5: an empty value of a header that is not required is malformed. In the Accept headers of HTTP an empty value has a
+/// meaning.
 pub(super) fn blank(
     head: &Head<'_>,
     operation: &Operation,
@@ -98,12 +98,12 @@ pub(super) fn context(head: &Head<'_>, operation: &Operation, faults: &mut Vec<F
     }
 }
 
-/// HDR-14, as far as the request alone tells. That a PSU whose only consents are corporate must name the agreement even
-/// without PSU-Context needs the PSU's binding: it is judged with SCA, after the signature, so that nothing leaks.
+/// HDR-14, as far as the request alone decides it. A PSU with corporate consents only must name the agreement even without
+/// PSU-Context. That rule needs the PSU's binding, so it is judged with SCA, after the signature, and tells a caller without
+/// a valid signature nothing about a PSU.
 ///
-/// What is the reason where PRIVATE stands beside a corporate id? Nothing is missing: one header contradicts the other,
-/// so the corporate id is malformed for this request. That holds without a PSU-ID too, which changes nothing about the
-/// contradiction.
+/// PRIVATE beside a corporate id is a malformed corporate id, with or without a PSU-ID: no header is missing, but the two
+/// contradict each other.
 pub(super) fn agreement(
     head: &Head<'_>,
     operation: &Operation,
@@ -140,7 +140,7 @@ fn requires_digest(operation: &Operation) -> bool {
     )
 }
 
-/// Whether a header's absence is reported by a rule further down, so that an empty one counts as missing there.
+/// Whether a later rule reports the absence of a header, so that an empty value counts as missing there.
 fn is_required_later(
     head: &Head<'_>,
     operation: &Operation,

@@ -1,4 +1,4 @@
-//! `Accept` (HTTP-5): a header that excludes JSON is refused, since nothing else is ever answered.
+//! `Accept` (HTTP-5): a header that excludes JSON is refused, because every answer is JSON.
 
 use http::HeaderMap;
 

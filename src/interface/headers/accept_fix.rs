@@ -1,7 +1,7 @@
 //! `x-accept-fix` (HDR-16): breaking changes that a TPP asks for early, by the names of the versioning table.
 //!
-//! When has a default date passed? The table has days without a time zone. A fix is on from the first second of its
-//! day in UTC, whether it is named or not: nothing hangs on the hours, and the moment is the same in every process.
+//! The table has days without a time zone. From the first second of its day in UTC, a fix is on for every request, so that
+//! the time of the change is the same in every process.
 
 use crate::clock::Timestamp;
 use http::HeaderValue;
@@ -10,13 +10,13 @@ use std::sync::LazyLock;
 /// A breaking change of the versioning table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fix {
-    /// Its name in the header. Names are compared as written: they are identifiers, not words.
+    /// The name in the header. The comparison of names is case-sensitive.
     pub name: &'static str,
-    /// From when on it is on for everybody ("Made default").
+    /// The time from which the fix is on for every request ("Made default").
     pub default_from: Timestamp,
 }
 
-/// How many fixes there are.
+/// The number of fixes.
 pub const COUNT: usize = 4;
 
 /// Every fix, in the order of the versioning table (§Versioning 2).
@@ -50,8 +50,8 @@ pub struct Fixes([bool; COUNT]);
 #[error("it must name fixes, separated by commas; those that exist are {}", Fixes::ALL.joined(", "))]
 pub struct UnknownFix;
 
-/// Reads the header's values: a list that stands in several headers is one list (RFC 9110, section 5.3), and an empty
-/// element of it means nothing (section 5.6.1). No header at all names no fix.
+/// Parses the header's values: several field lines form one list (RFC 9110, section 5.3), and empty elements are ignored
+/// (section 5.6.1). Without the header the set is empty.
 ///
 /// # Errors
 /// A name that is not in the table, or a header without one.
@@ -73,7 +73,7 @@ pub fn parse<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Result<Fixes, Un
     Ok(named)
 }
 
-/// What is on for a request: what it names, and what is on for everybody as of `now`.
+/// The fixes that are on for a request: those that it names, and those whose default date is before `now`.
 pub fn resolve(named: Fixes, now: Timestamp) -> Fixes {
     let mut on = named;
     for (fix, flag) in TABLE.iter().zip(&mut on.0) {
@@ -90,7 +90,7 @@ impl Fixes {
         &self.0
     }
 
-    /// The set as the core reads it: the names in the order of the table, with commas between them. None where it is
+    /// The header value for the core: the names in the order of the table, with commas between them. `None` if the set is
     /// empty.
     pub fn header_value(&self) -> Option<HeaderValue> {
         // Once all default dates have passed, every request has this one.

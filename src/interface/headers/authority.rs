@@ -1,12 +1,12 @@
 //! The authority that a request is for: `Host`, or `:authority` over HTTP/2 (FWD-2).
 //!
-//! The core is told of it in Forwarded, and may build links from it, so it is a host and a port that everybody reads alike.
-//! Deliberately not here: that there is exactly one ([`Head`](crate::admission::Head), HTTP-7).
+//! The core gets the authority in Forwarded and may build links from it, so only a host and a port with one possible reading
+//! are accepted. Deliberately not here: the check that there is exactly one authority ([`Head`](crate::admission::Head), HTTP-7).
 
 use super::redirect_uri;
 use std::num::NonZeroU16;
 
-/// The port of https, which an authority may leave out.
+/// The default port of https.
 const HTTPS: u16 = 443;
 
 /// An authority that is well-formed, borrowed from the request.
@@ -16,7 +16,7 @@ pub struct Authority<'a> {
     port: Option<NonZeroU16>,
 }
 
-/// Reads an authority: a host as a URI names it, with or without a port. `None` for anything else, a user before the host included.
+/// Reads an authority: a host as a URI names it, with or without a port. `None` for anything else, including an authority with userinfo.
 pub fn parse(text: &[u8]) -> Option<Authority<'_>> {
     let text = std::str::from_utf8(text).ok()?;
     let (host, port) = redirect_uri::split_port(text);
@@ -29,17 +29,17 @@ pub fn parse(text: &[u8]) -> Option<Authority<'_>> {
 }
 
 impl<'a> Authority<'a> {
-    /// The host, as written: an IPv6 address in its brackets.
+    /// The host, as written; an IPv6 address has its brackets.
     pub const fn host(&self) -> &'a str {
         self.host
     }
 
-    /// The port; none where it is left out.
+    /// The port; `None` if the authority has none.
     pub fn named_port(&self) -> Option<u16> {
         self.port.map(NonZeroU16::get)
     }
 
-    /// Whether it is one of these authorities. Letter case does not matter, and no port is that of https.
+    /// Whether the authority is one of these. The comparison ignores letter case; the default port is that of https.
     pub fn is_one_of(&self, others: &[String]) -> bool {
         let mut others = others.iter().filter_map(|other| parse(other.as_bytes()));
         others

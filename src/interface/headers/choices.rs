@@ -1,8 +1,8 @@
 //! `PSU-Context`, `TPP-Redirect-Preferred` and `PSU-HTTP-Method` (HDR-10): one of a few words each.
 //!
-//! Does letter case matter? The interface writes each word in one spelling, HTTP's methods are case-sensitive
-//! (RFC 9110, section 9.1), and the core gets the header as it was received: a `private` that the gateway read as
-//! PRIVATE and the core as nothing would be two contexts for one request. So the words pass as they are written only.
+//! The values are case-sensitive. The interface writes each word in one spelling, HTTP methods are case-sensitive (RFC 9110,
+//! section 9.1), and the core gets the header unchanged: if the gateway accepted `private` and the core did not, they would
+//! use two contexts for one request.
 
 /// The context that a PSU acts in (§Corporate context).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl PsuContext {
         }
     }
 
-    /// As the header spells it.
+    /// The value in the header.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Private => "PRIVATE",
@@ -32,11 +32,11 @@ impl PsuContext {
     }
 }
 
-/// What passes as PSU-Context, for a fault.
+/// The accepted values of PSU-Context, for a fault.
 pub const EXPECTED_CONTEXT: &str = "it must be PRIVATE or CORPORATE, in capitals";
-/// What passes as TPP-Redirect-Preferred, for a fault.
+/// The accepted values of TPP-Redirect-Preferred, for a fault.
 pub const EXPECTED_PREFERRED: &str = "it must be true or false, in small letters";
-/// What passes as PSU-HTTP-Method, for a fault.
+/// The accepted values of PSU-HTTP-Method, for a fault.
 pub const EXPECTED_METHOD: &str = "it must be GET, POST, PUT, PATCH or DELETE, in capitals";
 
 /// Parses TPP-Redirect-Preferred.
@@ -48,7 +48,7 @@ pub const fn redirect_preferred(value: &[u8]) -> Option<bool> {
     }
 }
 
-/// Whether a value is one of PSU-HTTP-Method's.
+/// Whether a value is a valid PSU-HTTP-Method.
 pub const fn is_psu_method(value: &[u8]) -> bool {
     matches!(value, b"GET" | b"POST" | b"PUT" | b"PATCH" | b"DELETE")
 }

@@ -1,5 +1,5 @@
-//! `Connection` (FWD-2): a nomination would take the named header away from the core, so one that names a header of
-//! the table, of the content or of the gateway is refused.
+//! `Connection` (FWD-2): a proxy removes the headers that Connection nominates (RFC 9110, section 7.6.1). The nomination of a
+//! header of the table, of the content or of the gateway is therefore refused.
 
 use http::{HeaderMap, header::CONNECTION};
 

@@ -1,4 +1,4 @@
-//! `Content-Type` and `Content-Encoding` (HTTP-4): bodies are JSON in UTF-8, as they are, without a coding.
+//! `Content-Type` and `Content-Encoding` (HTTP-4): bodies are JSON in UTF-8, without a content coding.
 
 /// Whether a Content-Type is JSON in UTF-8: `application/json` or `application/*+json`, with no charset but UTF-8.
 pub fn is_utf8_json(content_type: &[u8]) -> bool {
@@ -29,12 +29,12 @@ pub fn is_json(media: &str) -> bool {
                 && suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case("+json")))
 }
 
-/// Whether a Content-Encoding says that there is none.
+/// Whether a Content-Encoding is `identity`.
 pub fn is_identity(content_encoding: &[u8]) -> bool {
     content_encoding.eq_ignore_ascii_case(b"identity")
 }
 
-/// `charset` may say UTF-8 only; other parameters mean nothing for JSON.
+/// `charset` must be UTF-8; other parameters have no meaning for JSON.
 fn is_harmless_parameter(parameter: &str) -> bool {
     match parameter.split_once('=') {
         Some((name, value)) if name.trim().eq_ignore_ascii_case("charset") => {

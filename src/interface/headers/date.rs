@@ -4,8 +4,8 @@ use crate::clock::Timestamp;
 
 /// Reads an IMF-fixdate such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 ///
-/// `httpdate` reads all three forms of the RFC and forgives some slips, so what it read is written again and must be
-/// what was sent, to the byte: that is exactly the full-date form, with its own weekday and GMT.
+/// `httpdate` accepts all three forms of the RFC and some malformed dates, so the parsed date is formatted again and must
+/// equal the value byte for byte. Only an IMF-fixdate with the correct weekday does.
 pub fn parse(value: &[u8]) -> Option<Timestamp> {
     let text = std::str::from_utf8(value).ok()?;
     let time = httpdate::parse_http_date(text).ok()?;

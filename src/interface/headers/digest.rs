@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use sha2::{Digest as _, Sha256, Sha512};
 use std::cell::OnceCell;
 
-/// What is wrong with a Digest header and the body it stands beside.
+/// A fault of a Digest header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DigestFault {
     /// None of the listed algorithms is SHA-256 or SHA-512.
@@ -25,7 +25,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// The name as the interface writes it.
+    /// The name in the interface.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sha256 => "SHA-256",
@@ -39,7 +39,7 @@ impl Algorithm {
             .find(|algorithm| name.eq_ignore_ascii_case(algorithm.name().as_bytes()))
     }
 
-    /// Compares a listed value with the body's hash, as bytes: base64 of a hash may start with a zero byte.
+    /// Decodes a listed value and compares it with the body's hash.
     fn check(self, listed: &[u8], hashes: &Hashes<'_>) -> Result<(), DigestFault> {
         let hash: &[u8] = match self {
             Self::Sha256 => hashes
@@ -59,7 +59,7 @@ impl Algorithm {
     }
 }
 
-/// The body's hashes, each computed once at most, however often a header names its algorithm.
+/// The hashes of the body, each computed at most once.
 struct Hashes<'a> {
     body: &'a [u8],
     sha256: OnceCell<[u8; 32]>,

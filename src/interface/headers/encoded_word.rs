@@ -1,25 +1,25 @@
 //! A Signature as RFC 2047 encoded words (SIG-10): `=?utf-8?B?…?=`, one word or several with white space between them.
 //!
 //! Clients do this where the issuer's name in keyId is not ASCII (§Request signing 9), and Java's MimeUtility folds
-//! what it makes into words of 75 characters. The whole value is encoded or nothing of it: words with anything beside
-//! them are refused. It is decoded once; what comes out is read as a Signature, even if it looks like a word again.
+//! what it makes into words of 75 characters. The whole value is encoded or none of it: words beside
+//! other text are refused. The value is decoded once; the result is parsed as a Signature, even if it looks like a word.
 //!
-//! Why our own reader? Mail readers make the best of everything: they keep what they cannot decode, guess at charsets
-//! and let words stand in running text. A signature that two readers read in two ways is what is to be kept out, and
-//! two charsets and two encodings are little to read exactly.
+//! Libraries for mail are too lenient: they keep text that they cannot decode, guess charsets and accept words within other
+//! text. Two readers could then read two signatures in one value. This decoder supports two charsets and two encodings,
+//! exactly.
 //!
 //! What is more lenient than RFC 2047: a word may be longer than 75 characters, since clients put a whole Signature
-//! into one, and a character may be split over two words, since clients cut bytes; what all words give together must
-//! be right.
+//! into one, and a character may be split over two words, since clients cut bytes; the decoded words together must be valid
+//! UTF-8.
 
 use super::trim;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use std::borrow::Cow;
 
-/// The longest value that is decoded: as much as a head may have in sum by default (HTTP-9).
+/// The longest value that is decoded: the default limit of a whole head (HTTP-9).
 pub const MAX_LENGTH: usize = 16 * 1024;
 
-/// Why a value that starts as an encoded word cannot be decoded.
+/// The reason why a value that starts as an encoded word cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodedFault {
     /// More than [`MAX_LENGTH`] bytes.
@@ -36,17 +36,17 @@ pub enum EncodedFault {
     /// An encoding other than B and Q.
     #[error("the encoding of an encoded word must be B or Q")]
     Encoding,
-    /// What stands in a word is not of its encoding.
+    /// The text of a word is not valid in its encoding.
     #[error(
         "an encoded word cannot be decoded: B is base64 with its padding, Q has =XX for a byte"
     )]
     Text,
-    /// What the words say is not UTF-8.
+    /// The decoded words are not UTF-8.
     #[error("the encoded words name utf-8, and what they hold is not")]
     NotUtf8,
 }
 
-/// The value in UTF-8, decoded where it is encoded words; what does not start as one is given back as it is, trimmed.
+/// Decodes a value of encoded words to UTF-8; returns a value that does not start as an encoded word unchanged, trimmed.
 ///
 /// # Errors
 /// A value that starts as an encoded word and is not, as a whole, encoded words (SIG-10).
@@ -69,7 +69,7 @@ pub fn decode(value: &[u8]) -> Result<Cow<'_, [u8]>, EncodedFault> {
     }
 }
 
-/// Appends what one word says, in UTF-8.
+/// Decodes one word and appends it in UTF-8.
 fn append(word: &[u8], decoded: &mut Vec<u8>) -> Result<(), EncodedFault> {
     let inner = word
         .strip_prefix(b"=?")

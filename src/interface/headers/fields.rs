@@ -1,10 +1,9 @@
-//! The headers of one request, those of the table found in one pass: most of the table is absent from most requests, and
-//! every stage asks for some of it.
+//! An index of the headers of one request: one pass finds the headers of the table, so that later lookups need no search.
 
 use super::{COUNT, Header, TABLE, find, position};
 use http::{HeaderMap, HeaderValue};
 
-/// The headers of a request. Those of the table are where the table has them; any other is in [`Fields::map`].
+/// The headers of a request, indexed by the table; [`Fields::map`] has the other headers.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     map: &'a HeaderMap,
@@ -17,7 +16,7 @@ pub struct Fields<'a> {
 const _: () = assert!(COUNT <= 64, "a bit for each header of the table");
 
 impl<'a> Fields<'a> {
-    /// Finds the headers of the table in a request's.
+    /// Finds the headers of the table in a request.
     pub fn of(map: &'a HeaderMap) -> Self {
         let mut first = [None; COUNT];
         let mut repeated = 0;
@@ -38,7 +37,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// All of them, by name.
+    /// All headers, by name.
     pub const fn map(&self) -> &'a HeaderMap {
         self.map
     }

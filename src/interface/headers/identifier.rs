@@ -1,6 +1,6 @@
 //! `X-Request-ID` and `TPP-Session-ID` (HDR-7): 1 to 128 visible ASCII characters. The interface says string, not UUID.
 //!
-//! Both share the storage of the header that they are parsed from: to keep one allocates nothing.
+//! Both share the storage of the header value, so that parsing does not allocate.
 
 use super::trim;
 use http::HeaderValue;
@@ -9,14 +9,14 @@ use std::fmt;
 /// HDR-7.
 pub const MAX_LENGTH: usize = 128;
 
-/// What passes, for a fault.
+/// The accepted form, for a fault.
 pub const EXPECTED: &str = "it must be 1 to 128 visible ASCII characters without a space";
 
-/// The caller's name for a request (REP-1).
+/// The X-Request-ID of a request (REP-1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestId(HeaderValue);
 
-/// The TPP's name for a session of a PSU (SCA-4). `Debug` does not show it.
+/// The TPP-Session-ID, the TPP's id of a session of a PSU (SCA-4). `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionId(HeaderValue);
 
@@ -48,7 +48,7 @@ impl SessionId {
         is_valid(trim(value.as_bytes())).then(|| Self(value.clone()))
     }
 
-    /// An id that stands elsewhere than in a header: in a token, or a new one.
+    /// An id from a token, or a new id.
     pub fn from_text(text: &str) -> Option<Self> {
         Self::parse(&HeaderValue::from_str(text).ok()?)
     }

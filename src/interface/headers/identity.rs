@@ -1,25 +1,24 @@
 //! `X-PSU-IDENTITY` (HDR-12): the PSU's national identity number, for payments without a PSU-ID.
 //!
-//! Invariant: the number is never repeated. Nothing here keeps it, and no fault, log line, metric or `Debug` shows it.
-//! Check digits are the core's, which knows the register of persons.
+//! Invariant: no type keeps the number, and no fault, log line, metric or `Debug` shows it. The core verifies check digits,
+//! because it knows the register of persons.
 //!
-//! How much of the pattern is configurable? The count of its digits, and no more. A bank's service stands in one
-//! country, whose numbers have one length (11 in Norway); a regular expression from a file would be one more language
-//! to get wrong in front of a personal number, and one more way to let anything pass.
+//! Only the number of digits is configurable. A bank's service is in one country, whose numbers have one length (11 in
+//! Norway); a mistake in a configurable regular expression could accept any value.
 
-/// How an identity number is written: a count of ASCII digits.
+/// The form of an identity number: a number of ASCII digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdentityForm {
     digits: usize,
 }
 
 impl IdentityForm {
-    /// The fewest digits that can be configured. Fewer could not tell the people of a country apart.
+    /// The fewest digits that can be configured. Fewer could not identify all persons of a country.
     pub const LEAST: usize = 6;
     /// The most digits that can be configured.
     pub const MOST: usize = 20;
 
-    /// A form of so many digits, from [`IdentityForm::LEAST`] to [`IdentityForm::MOST`].
+    /// A form of this number of digits, from [`IdentityForm::LEAST`] to [`IdentityForm::MOST`].
     pub const fn of_digits(digits: usize) -> Option<Self> {
         if digits < Self::LEAST || digits > Self::MOST {
             return None;
@@ -30,7 +29,7 @@ impl IdentityForm {
     /// Eleven digits, the Norwegian national identity number.
     pub const NORWEGIAN: Self = Self { digits: 11 };
 
-    /// How many digits it has.
+    /// The number of digits.
     pub const fn digits(self) -> usize {
         self.digits
     }

@@ -47,17 +47,17 @@ use http::{HeaderName, HeaderValue};
 /// A header of the interface's table (§Common request headers), of the content, or of the signature.
 #[derive(Debug)]
 pub struct Header {
-    /// The name as `http` compares it.
+    /// The name in lower case.
     pub name: HeaderName,
     /// The name as the interface writes it.
     pub written: &'static str,
-    /// May it stand only once (HDR-15)?
+    /// Whether the header may stand only once (HDR-15).
     pub once: bool,
-    /// Does the sandbox operation D take it (HDR-3)?
+    /// Whether the sandbox operation D takes the header (HDR-3).
     pub on_sandbox: bool,
-    /// Is its value personal? Then it is never repeated in an answer, a log or a metric.
+    /// Whether the value is personal data, which no answer, log or metric repeats.
     pub personal: bool,
-    /// Where it stands in the [`TABLE`].
+    /// The index in the [`TABLE`].
     position: usize,
 }
 
@@ -84,7 +84,7 @@ macro_rules! headers {
             }
         }
 
-        /// Every header that may reach the core (FWD-2), apart from the gateway's own.
+        /// Every header that may reach the core (FWD-2), except those that the gateway adds.
         pub static TABLE: &[&Header] = &[$(&$name),+];
     };
 }
@@ -92,7 +92,7 @@ macro_rules! headers {
 /// How many headers the table has.
 const COUNT: usize = NAMES.len();
 
-/// Where a name of the table stands in it.
+/// The index in the table of each name.
 const fn place_of(name: &str) -> usize {
     let mut place = 0;
     let mut rest = NAMES;
@@ -164,7 +164,7 @@ headers! {
     TRACEPARENT = "traceparent" "traceparent" sandbox;
 }
 
-/// The headers that must be signed where they are in the request (SIG-7).
+/// The headers that must be signed if the request has them (SIG-7).
 pub static SIGNED: [&Header; 6] = [
     &DATE,
     &DIGEST,
@@ -186,15 +186,15 @@ impl Header {
             .filter(|value| !trim(value.as_bytes()).is_empty())
     }
 
-    /// The values that are judged by their form, without the white space around them: every one, or only the first of
-    /// a header that may stand once, since which of two would count nobody can say (HDR-15 refuses both).
+    /// The values whose form is judged, without the white space around them: all of them, or only the first of a header that
+    /// may stand once (HDR-15 refuses a second one).
     pub fn values<'a>(&self, fields: &Fields<'a>) -> impl Iterator<Item = &'a [u8]> {
         let most = if self.once { 1 } else { usize::MAX };
         let values = fields.all(self).take(most);
         values.map(|value| trim(value.as_bytes()))
     }
 
-    /// How often it stands in a request.
+    /// How often the header stands in a request.
     pub fn count(&self, fields: &Fields<'_>) -> usize {
         fields.all(self).count()
     }

@@ -1,16 +1,16 @@
 //! `PSU-IP-Address`, `PSU-IP-Port` and `PSU-Geo-Location` (HDR-11): where the PSU's request to the TPP came from.
 //!
-//! The values are the TPP's word. What is judged is their form, so that what the core counts and compares is an
-//! address, a port and a place; whether they are true nobody here can tell.
+//! The TPP states the values, and the gateway cannot verify them. The parsers only check the form, so that the core gets an
+//! address, a port and a place.
 
 use std::net::IpAddr;
 
-/// What passes as PSU-IP-Address, for a fault.
+/// The accepted form of PSU-IP-Address, for a fault.
 pub const EXPECTED_ADDRESS: &str =
     "it must be one IPv4 or IPv6 address, without brackets, port or zone";
-/// What passes as PSU-IP-Port, for a fault.
+/// The accepted form of PSU-IP-Port, for a fault.
 pub const EXPECTED_PORT: &str = "it must be a number from 1 to 65535, without leading zeros";
-/// What passes as PSU-Geo-Location, for a fault.
+/// The accepted form of PSU-Geo-Location, for a fault.
 pub const EXPECTED_LOCATION: &str = "it must be GEO:<latitude>,<longitude> in decimal degrees, -90 to 90 and -180 to 180, as in GEO:59.91,10.75";
 
 /// Reads PSU-IP-Address. An IPv4 address has four decimal parts without leading zeros, which some read as octal.
@@ -20,8 +20,7 @@ pub fn address(value: &[u8]) -> Option<IpAddr> {
 
 /// Reads PSU-IP-Port.
 ///
-/// Do leading zeros pass? A port is written without them everywhere, and a reader that takes them for octal finds
-/// another port: they do not. That also keeps out 0.
+/// Leading zeros are refused, because some readers would parse an octal number. That also excludes port 0.
 pub fn port(value: &[u8]) -> Option<u16> {
     if value.starts_with(b"0") || !value.iter().all(u8::is_ascii_digit) {
         return None;
@@ -43,8 +42,8 @@ pub fn is_location(value: &[u8]) -> bool {
         && parts.next().is_none()
 }
 
-/// Whether a decimal lies between `-limit` and `limit`. It is judged by its digits: a float would round
-/// 90.00000000000000000001 to 90.
+/// Whether a decimal lies between `-limit` and `limit`. The comparison uses the digits, because a float would
+/// round 90.00000000000000000001 to 90.
 fn is_within(degrees: &[u8], limit: u16) -> bool {
     let magnitude = degrees.strip_prefix(b"-").unwrap_or(degrees);
     let mut halves = magnitude.splitn(2, |byte| *byte == b'.');

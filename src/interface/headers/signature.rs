@@ -1,12 +1,12 @@
 //! `Signature` (SIG-2, SIG-3, SIG-6): `keyId="SN=…,CA=…",algorithm="…",headers="…",signature="…"`.
 //!
-//! This reads the header and decides nothing: whether keyId names the certificate, what must be listed and whether
-//! the signature verifies is judged in admission.
+//! This file only parses the header. Admission compares keyId with the certificate, checks the list of headers and verifies
+//! the signature.
 //!
-//! Where does a quoted value end? The issuer name in keyId may itself hold quotation marks, because Java prints
+//! The end of a quoted value: the issuer name in keyId may itself hold quotation marks, because Java prints
 //! `O="Bank, a.s."` and clients send that as it is. A quotation mark therefore ends keyId only where the header ends
 //! or where a comma and another parameter follow; in the other values, which never hold one, it ends the value.
-//! Reading it wrongly could only refuse: the name is compared with the certificate's.
+//! A wrong end can only cause a refusal, because the name is compared with that of the certificate.
 
 use super::trim;
 
@@ -25,7 +25,7 @@ pub struct Signature<'a> {
     pub signature: &'a [u8],
 }
 
-/// Why a Signature header cannot be read.
+/// The reason why a Signature header cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureFault {
     /// Not `key="value"` joined by commas.
@@ -33,7 +33,7 @@ pub enum SignatureFault {
         "the header must be keyId=\"…\",algorithm=\"…\",headers=\"…\",signature=\"…\"; it cannot be read from byte {0} on"
     )]
     Unreadable(usize),
-    /// A parameter outside the four.
+    /// A parameter other than the four.
     #[error("the header has a parameter other than keyId, algorithm, headers and signature")]
     Unknown,
     /// A parameter that stands twice.
@@ -56,7 +56,7 @@ pub enum SignatureFault {
     Repeated,
 }
 
-/// No request of the interface has more headers; a bound keeps the search for repeated names short.
+/// The maximum number of listed names, more than the interface has headers. It bounds the search for repeated names.
 pub const MAX_LISTED: usize = 64;
 
 const PARAMETERS: [&str; 4] = ["keyId", "algorithm", "headers", "signature"];

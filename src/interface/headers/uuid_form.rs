@@ -1,7 +1,7 @@
 //! `PSU-ID`, `PSU-Corporate-ID` and `PSU-Device-ID` (HDR-9): a UUID in the 8-4-4-4-12 form only, either letter case.
 //!
-//! Spelled in upper or lower case it is the same PSU, so the id is a number, not text: [`PsuId`] and [`CorporateId`] are
-//! the 128 bits. The version and variant bits are not looked at: the bank chose the id, and the TPP only repeats it.
+//! Letter case does not distinguish PSUs, so [`PsuId`] and [`CorporateId`] hold the 128 bits and not the text. The version
+//! and variant bits are not checked, because the bank chose the id.
 
 use std::fmt;
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 /// only one of this length: without hyphens, in braces and as a URN it has 32, 38 and 45.
 const LENGTH: usize = 36;
 
-/// What passes, for a fault.
+/// The accepted form, for a fault.
 pub const EXPECTED: &str = "it must be a UUID with its hyphens: 8, 4, 4, 4 and 12 hexadecimal digits, in either letter case";
 
 macro_rules! ids {
@@ -21,7 +21,7 @@ macro_rules! ids {
         pub struct $name(u128);
 
         impl $name {
-            /// The id that a value spells (HDR-9).
+            /// Parses a header value (HDR-9).
             pub fn parse(value: &[u8]) -> Option<Self> {
                 parse(value).map(Self)
             }
@@ -36,7 +36,7 @@ macro_rules! ids {
                 self.0.to_be_bytes()
             }
 
-            /// As the header spells it, in lower case.
+            /// The text of the id, in lower case.
             pub fn hyphenated(self) -> String {
                 Uuid::from_u128(self.0).hyphenated().to_string()
             }
@@ -57,7 +57,7 @@ ids! {
     CorporateId;
 }
 
-/// Whether a value spells a UUID.
+/// Whether a value is a UUID of this form.
 pub fn is_valid(value: &[u8]) -> bool {
     parse(value).is_some()
 }

@@ -1,10 +1,10 @@
 //! JSON, read once from front to back (PAY-1; RFC 8259).
 //!
 //! A type that implements [`ReadMembers`] reads the members that it keeps and skips the others, so that nothing is built
-//! for a member that no rule reads. The reading ends at bytes that are not JSON, or that two servers could read in two
-//! ways: members of one name, lone surrogates, bytes after the value.
+//! for a member that no rule reads. The reader stops at bytes that are not JSON, or that two servers could read
+//! differently: duplicate members, lone surrogates, bytes after the value.
 //!
-//! Valid JSON that confuses readers (PAY-14, PAY-17) does not end the reading: its position is noted.
+//! The reader does not stop at valid JSON that is ambiguous (PAY-14, PAY-17): it records the position.
 //!
 //! The reader is linear in the bytes: numbers are not computed, names are compared through a hash once an object has
 //! many, and nesting ends at [`MAX_DEPTH`].
@@ -19,7 +19,7 @@ use std::{borrow::Cow, collections::HashSet};
 /// The deepest nesting of arrays and objects (PAY-1).
 pub const MAX_DEPTH: u8 = 32;
 
-/// From this many members on an object's names are looked up in a hash; fewer are compared one by one.
+/// From this number of members, names of an object are looked up in a hash set; fewer are compared one by one.
 const MANY: usize = 16;
 
 /// The first position at which a body breaks PAY-1, and the reason.

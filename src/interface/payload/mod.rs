@@ -1,11 +1,11 @@
-//! Bodies (PAY-1 to PAY-14, PAY-17): one pass over the bytes, and everything that is wrong in one answer.
+//! Bodies (PAY-1 to PAY-14, PAY-17): one pass over the bytes, and one answer with all violations.
 //!
 //! [`check`] reads the JSON once, keeps the members that the rules of the operation's [`Schema`] read, and then calls the
-//! rules in their order. Nothing is changed: the signed bytes are forwarded (PAY-15), with every member that no rule
-//! knows, unless a core could read it as one that a rule does (PAY-14). A fault names the place and the accepted form,
+//! rules in their order. The body is not changed: the signed bytes are forwarded (PAY-15) with members that no rule
+//! knows, except those that a core could read as a known member (PAY-14). A fault names the place and the accepted form,
 //! and repeats no value: the values of a payment are personal.
 //!
-//! A member that may be left out is not `null`: the interface gives each its type, and cores read `null` in two ways.
+//! An optional member must not be `null`: the interface gives each member a type, and cores differ in how they read `null`.
 //!
 //! Deliberately not here: facts that only the core knows, such as the existence of an account or a rate of exchange.
 
@@ -19,7 +19,7 @@ mod odd;
 // The members of a payment, and its rules (PAY-3 to PAY-12).
 mod payment;
 mod rules;
-// Amounts, and the sets that a reader can hold against the interface.
+// Amounts, and the sets of codes in the interface.
 mod amount;
 mod codes;
 mod country;
@@ -47,7 +47,7 @@ use violation::Violations;
 pub use json::MAX_DEPTH;
 pub use reading::reading;
 
-/// Judges a body. `today` is the day where the bank is (PAY-12).
+/// Judges a body. `today` is the date in the bank's time zone (PAY-12).
 ///
 /// # Errors
 /// One fault where the body is not JSON (PAY-1); else every violation of the schema, in the order of the rules (PAY-2).

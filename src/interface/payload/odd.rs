@@ -12,7 +12,7 @@ const OF_LINES: [&str; 2] = [
     "regulatoryReportingInformation",
 ];
 
-/// The most that is noted of one body: an answer is no longer than that takes.
+/// The maximum number of oddities that are recorded of one body, which bounds the length of the answer.
 const MAX_NOTED: usize = 16;
 
 /// The longest name that a path repeats.
@@ -22,14 +22,14 @@ const MAX_SHOWN: usize = 64;
 #[derive(Debug)]
 pub(super) struct Oddities {
     found: Vec<(usize, Oddity)>,
-    /// Whether any text of the body could be odd at all.
+    /// Whether the body has a byte that an oddity needs.
     may_be: bool,
 }
 
 /// A reason to refuse a name or a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Oddity {
-    /// A name that some core reads as this one.
+    /// A name that some cores read as this known name.
     ReadsAs(&'static str),
     /// Text, or a name, with a control character.
     Control,
@@ -105,7 +105,7 @@ impl Oddity {
     }
 }
 
-/// A level that is open on the way to a place.
+/// An array or an object that contains the position.
 enum OpenLevel<'a> {
     /// An array, and which element.
     Array(usize),
@@ -151,7 +151,7 @@ fn end_of_string(bytes: &[u8], from: usize) -> usize {
     }
 }
 
-/// A path as a violation has it. A stranger's name is repeated where it is nothing but letters, so that it is nobody's.
+/// A path as a violation has it. An unknown name is repeated only if it consists of letters, so that it contains no personal data.
 fn shown(levels: &[OpenLevel<'_>]) -> String {
     let mut path = String::new();
     for level in levels {

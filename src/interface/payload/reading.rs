@@ -1,7 +1,7 @@
 //! The members of a body that the rules read, made public to compare them with other readers.
 //!
-//! A core that reads another amount than the one that was judged would book what nobody checked. The tests put every body
-//! that is admitted before other readers (`make test-systems`), and compare them with this one.
+//! A core that reads another amount than the gateway would book an amount that was not checked. The tests give every admitted
+//! body to other JSON readers (`make test-systems`) and compare their results with this one.
 
 use super::{
     basket::Basket,

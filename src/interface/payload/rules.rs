@@ -45,8 +45,8 @@ pub(super) fn cross_border(payment: &Payment<'_>, today: Date, violations: &mut 
     execution_date(payment, today, violations);
 }
 
-/// A payment of another product: the parts that all share, where they stand (PAY-14). Is an agent one of them? PAY-7
-/// has it a BIC wherever it stands, but only B's creditors need one.
+/// A payment of another product: the rules for the shared members that are present (PAY-14). PAY-7 requires every agent to
+/// be a BIC, but only a payment of B requires an agent.
 pub(super) fn other_product(payment: &Payment<'_>, violations: &mut Violations) {
     amount(payment, violations);
     currencies(payment, violations);
@@ -275,11 +275,10 @@ fn reporting(payment: &Payment<'_>, violations: &mut Violations) {
     violations.length(information, REPORTING_INFORMATION, 0, MAX_INFORMATION);
 }
 
-/// PAY-11. An empty code is no code of PAY-10, which has said so.
+/// PAY-11. PAY-10 reports an empty code.
 ///
-/// What of 100 000 NOK in another currency? The rule leaves that to the core, or to a file of rates for those who keep one
-/// at their edge. There is none here: the core has the rate that it settles by, and a gateway with another one, or with
-/// yesterday's, would refuse payments that the bank takes. docs/upstream-contract.md says so to the core's team.
+/// The gateway does not convert 100 000 NOK to other currencies. The rule leaves that to the core or to a file of rates. The
+/// core has the rate that it settles by; a gateway with a different rate would refuse payments that the bank accepts. docs/upstream-contract.md says so to the core's team.
 fn large_transfer(payment: &Payment<'_>, violations: &mut Violations) {
     let ObjectMember::Object(money) = &payment.amount else {
         return;

@@ -2,16 +2,16 @@
 //!
 //! Invariant: a [`RedirectUri`] holds only characters that RFC 3986 allows, so a browser finds the same host in it as
 //! the gateway does: no `\`, no user-info, no percent-encoded host. Nothing is normalised: SCA sends the browser to the
-//! URI as it was signed. Whether the host is one that this TPP may name is judged in admission, once the TPP is known.
+//! URI that was signed. Admission checks that this TPP may name the host.
 //!
-//! Why not `http::Uri`? It reads request targets: it drops a fragment without a word, lets `"`, `{` and bytes above
-//! ASCII stand in a path, and does not look into the brackets of an IPv6 host.
+//! `http::Uri` is not suitable: it parses request targets, drops a fragment without an error, lets `"`, `{` and bytes above
+//! ASCII stand in a path, and does not parse an IPv6 host.
 //!
-//! Which parameter names are taken? The redirect adds its own parameters to the URI's query (§Events), so a name that
-//! the TPP's server could read as one of those is refused. Servers differ in how they read names, hence: names are
+//! Reserved parameter names: the redirect adds its own parameters to the URI's query (§Events), so a name that
+//! the TPP's server could read as one of those is refused. Servers differ in how they read names, therefore names are
 //! percent-decoded once, with `+` for a space; spaces around them do not count, nor what follows a `[` or a NUL (PHP);
-//! `;` separates as `&` does (older servers); letter case does not matter (ASP.NET). A TPP that meets this by chance
-//! can rename its parameter; a PSU that is taken for another cannot be helped.
+//! `;` separates as `&` does (older servers); letter case does not matter (ASP.NET). A TPP with such a
+//! parameter can rename it; a server that confuses two PSUs cannot be corrected.
 
 #[cfg(test)]
 mod tests;
@@ -45,36 +45,36 @@ const MAX_HOST: usize = 253;
 /// The longest label of one (the same section).
 const MAX_LABEL: usize = 63;
 
-/// The URI of a TPP-Redirect-URI. It shares the storage of the header: to keep it allocates nothing.
+/// The URI of a TPP-Redirect-URI. It shares the storage of the header value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedirectUri {
     value: HeaderValue,
-    /// Where the host stands in the URI.
+    /// The range of the host in the URI.
     host: Range<usize>,
 }
 
-/// A URI that is well-formed, in its parts.
+/// The parts of a well-formed URI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UriParts<'a> {
     /// A domain name, an IPv4 address, or an IPv6 address in its brackets, as written.
     pub host: &'a str,
-    /// The query, without its question mark, where there is one.
+    /// The query, without its question mark; `None` if there is none.
     pub query: Option<&'a str>,
 }
 
-/// Why a TPP-Redirect-URI is refused.
+/// The reason why a TPP-Redirect-URI is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RedirectFault {
     /// More than [`MAX_LENGTH`] characters.
     #[error("it must have at most {MAX_LENGTH} characters")]
     TooLong,
-    /// A character that no URI has there, or a percent sign without two hexadecimal digits.
+    /// A character that RFC 3986 does not allow there, or a percent sign without two hexadecimal digits.
     #[error("character {0} of it may not stand there as it is (RFC 3986): percent-encode it")]
     Character(usize),
     /// Not an https URI with an authority; an http one is for loopback hosts of the sandbox.
     #[error("it must be an absolute URI that starts with https://")]
     Scheme,
-    /// No host, or none that a browser and the gateway would read alike.
+    /// No host, or a host that a browser could read differently.
     #[error(
         "it must name a host: a domain name in ASCII, an IPv4 address, or an IPv6 address in brackets"
     )]
@@ -88,7 +88,7 @@ pub enum RedirectFault {
     /// `#fragment`.
     #[error("it may not have a fragment: what stands behind # does not reach your server")]
     Fragment,
-    /// A parameter of the redirect's own.
+    /// A parameter that the redirect adds itself.
     #[error("its query may not have a parameter {0}, which the redirect adds itself")]
     Parameter(&'static str),
 }
@@ -146,7 +146,7 @@ impl RedirectUri {
         })
     }
 
-    /// A URI that stands elsewhere than in a header: in a token.
+    /// A URI from a token.
     ///
     /// # Errors
     /// The first fault (HDR-8).
@@ -215,7 +215,7 @@ fn last_label(name: &str) -> Option<&str> {
     name.get(start..).filter(|last| !last.is_empty())
 }
 
-/// What a browser takes for a number at the end of a host (WHATWG URL, "ends in a number checker").
+/// Whether a browser treats a label as a number at the end of a host (WHATWG URL, "ends in a number checker").
 fn is_number(label: &str) -> bool {
     if !label.starts_with(|first: char| first.is_ascii_digit()) {
         return false;
@@ -233,7 +233,7 @@ fn bracketed(host: &str) -> Option<&str> {
     host.strip_prefix('[')?.strip_suffix(']')
 }
 
-/// `localhost`, 127.0.0.0/8 or ::1: hosts that no one but the PSU's own machine answers for.
+/// `localhost`, 127.0.0.0/8 or ::1: loopback hosts.
 fn is_loopback(host: &str) -> bool {
     let is_ipv6 = |address: &str| {
         address
@@ -271,7 +271,7 @@ fn characters(value: &[u8]) -> Result<&str, RedirectFault> {
     std::str::from_utf8(value).map_err(|_| RedirectFault::Character(1))
 }
 
-/// What stands behind `://`, as authority and query.
+/// The authority and the query of the text after `://`.
 fn split_authority(rest: &str) -> (&str, Option<&str>) {
     let (before_query, query) = match rest.split_once('?') {
         Some((before, query)) => (before, Some(query)),
@@ -283,7 +283,7 @@ fn split_authority(rest: &str) -> (&str, Option<&str>) {
     (authority, query)
 }
 
-/// The host and what stands behind its colon; the colons of an IPv6 address stand in brackets.
+/// The host and the text after its colon; the colons of an IPv6 address stand in brackets.
 pub(crate) fn split_port(authority: &str) -> (&str, Option<&str>) {
     let at = memchr::memrchr(b':', authority.as_bytes());
     match at.and_then(|at| authority.split_at_checked(at)) {
