@@ -3,6 +3,8 @@
 //! Invariant: time is only looked at where the stream has to wait; bytes that come and go as they should cost a look at frames
 //! or at the end of a head, and no more. Deliberately not here: what is looked for ([`super::frames`], [`super::head`]).
 
+mod pingora_traits;
+
 use super::{
     client::{ClientConnection, HeadFault},
     deadline::Deadline,
@@ -11,11 +13,7 @@ use super::{
     limit::Place,
 };
 use crate::{config::ListenerLimits, telemetry::Telemetry};
-use async_trait::async_trait;
-use pingora::protocols::{
-    ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl,
-    TimingDigest, UniqueID, UniqueIDType, raw_connect::ProxyDigest,
-};
+use pingora::protocols::{SocketDigest, raw_connect::ProxyDigest};
 use std::{
     fmt,
     io::{self, IoSlice},
@@ -26,9 +24,8 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf},
+    io::{AsyncRead, AsyncWrite, BufReader, ReadBuf},
     net::TcpStream,
-    time::timeout,
 };
 use tokio_rustls::server::TlsStream;
 
@@ -42,9 +39,6 @@ const HELD_PART: usize = 2 * 1024;
 /// bytes unread would take the answer away too.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 256 * 1024;
-
-/// How long TLS may take to say goodbye.
-const GOODBYE: Duration = Duration::from_secs(5);
 
 /// What all connections of the listener share.
 #[derive(Debug)]
@@ -367,50 +361,5 @@ impl AsyncWrite for ClientStream {
             Some(_) => self.poll_linger(context),
             None => Poll::Ready(Ok(())),
         }
-    }
-}
-
-#[async_trait]
-impl Shutdown for ClientStream {
-    async fn shutdown(&mut self) {
-        // A client that is gone needs no goodbye.
-        let _ = timeout(GOODBYE, AsyncWriteExt::shutdown(self)).await;
-    }
-}
-
-// What pingora asks of a stream.
-
-impl UniqueID for ClientStream {
-    fn id(&self) -> UniqueIDType {
-        self.tls.get_ref().0.get_ref().as_raw_fd()
-    }
-}
-
-impl Ssl for ClientStream {
-    fn selected_alpn_proto(&self) -> Option<ALPN> {
-        match self.protocol {
-            Protocol::Http1(_) => Some(ALPN::H1),
-            Protocol::Http2(_) => Some(ALPN::H2),
-        }
-    }
-}
-
-impl Peek for ClientStream {}
-
-impl GetTimingDigest for ClientStream {
-    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
-        Vec::new()
-    }
-}
-
-impl GetProxyDigest for ClientStream {
-    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
-        Some(Arc::clone(&self.client))
-    }
-}
-
-impl GetSocketDigest for ClientStream {
-    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
-        Some(Arc::clone(&self.socket))
     }
 }

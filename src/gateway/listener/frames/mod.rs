@@ -7,104 +7,21 @@
 //! Invariant: the bytes before a cut were whole frames or their beginnings, and the frame that was cut is not handed on whole, so
 //! that the HTTP layer never acts on it. Deliberately not here: streams and their states, which are the library's.
 
-use super::header_block::{BlockFault, HeaderBlocks};
-use crate::clock::Stopwatch;
-use std::{io::IoSlice, time::Duration};
+mod budget;
+mod cut;
+mod header;
+mod written;
+
+pub(super) use cut::Cut;
+
+use super::header_block::HeaderBlocks;
+use budget::{Budget, cost};
+use header::{FrameHeader, PartialHeader, flag, kind, part};
+use std::io::IoSlice;
+use written::WrittenFrames;
 
 /// RFC 9113, section 3.4: what a client sends first.
 const PREFACE: u32 = 24;
-
-/// RFC 9113, section 4.1.
-const HEADER: usize = 9;
-
-/// How many frames that carry nothing may come at once. Clients that open a connection send five to ten, and two for each answer.
-const BURST: u32 = 256;
-
-/// How many of them each second allows. Clients that ask whether the connection lives do so every few seconds.
-const PER_SECOND: u64 = 16;
-
-/// How many of them each answer allows: for one that comes in parts a client grants its window anew a few times.
-const PER_ANSWER: u32 = 16;
-
-/// How many bytes of an answer allow one more.
-const BYTES_PER_FRAME: u32 = 1024;
-
-/// A part of a body that is shorter counts as a frame that carries nothing.
-const SMALL_DATA: u32 = 256;
-
-/// RFC 9113, section 6: the types of frames.
-mod kind {
-    pub(super) const DATA: u8 = 0;
-    pub(super) const HEADERS: u8 = 1;
-    pub(super) const RST_STREAM: u8 = 3;
-    pub(super) const SETTINGS: u8 = 4;
-    pub(super) const GOAWAY: u8 = 7;
-    pub(super) const CONTINUATION: u8 = 9;
-}
-
-/// RFC 9113, section 6: flags.
-mod flag {
-    pub(super) const END_STREAM: u8 = 0x1;
-    pub(super) const ACK: u8 = 0x1;
-    pub(super) const END_HEADERS: u8 = 0x4;
-    pub(super) const PADDED: u8 = 0x8;
-    pub(super) const PRIORITY: u8 = 0x20;
-}
-
-/// Why a connection is cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
-    /// Too many frames that carry nothing.
-    Flood,
-    /// The first frame is not SETTINGS.
-    NotSettings,
-    /// A frame breaks off a header block, or is shorter than its parts.
-    Malformed,
-    /// A header block is not HPACK.
-    NotHpack,
-    /// A trailer section has a pseudo-header.
-    PseudoInTrailers,
-    /// The preface or the first SETTINGS did not come in time.
-    SlowPreface,
-    /// A frame or a header block did not come to its end in time.
-    SlowHead,
-    /// What was to be sent was not taken in time.
-    BlockedWrite,
-}
-
-impl Cut {
-    /// RFC 9113, section 7.
-    const fn code(self) -> u8 {
-        match self {
-            Self::NotSettings | Self::Malformed | Self::PseudoInTrailers => 1,
-            Self::SlowPreface => 4,
-            Self::NotHpack => 9,
-            Self::Flood | Self::SlowHead | Self::BlockedWrite => 11,
-        }
-    }
-
-    /// The label of the metric.
-    pub(super) const fn label(self) -> &'static str {
-        match self {
-            Self::Flood => "frame_flood",
-            Self::NotSettings | Self::Malformed | Self::NotHpack | Self::PseudoInTrailers => {
-                "malformed_frame"
-            }
-            Self::SlowPreface => "slow_preface",
-            Self::SlowHead => "slow_head",
-            Self::BlockedWrite => "blocked_write",
-        }
-    }
-}
-
-impl From<BlockFault> for Cut {
-    fn from(fault: BlockFault) -> Self {
-        match fault {
-            BlockFault::NotHpack => Self::NotHpack,
-            BlockFault::PseudoInTrailers => Self::PseudoInTrailers,
-        }
-    }
-}
 
 /// What a connection has begun to send, and must send to its end in time (HTTP-9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,22 +81,6 @@ enum Step {
     },
 }
 
-/// A frame's header, as far as it has come.
-#[derive(Debug, Default)]
-struct PartialHeader {
-    bytes: [u8; HEADER],
-    count: usize,
-}
-
-/// A frame's header.
-#[derive(Clone, Copy, Debug)]
-struct FrameHeader {
-    length: u32,
-    kind: u8,
-    flags: u8,
-    stream: u32,
-}
-
 impl FrameInspector {
     /// A connection on which nothing has come.
     pub(super) fn new() -> Self {
@@ -204,7 +105,7 @@ impl FrameInspector {
             return Some(Awaited::Preface);
         }
         let is_between = match self.step {
-            Step::Header => self.header.count == 0,
+            Step::Header => self.header.is_empty(),
             // The body's own deadline is its request's.
             Step::Payload { is_data, .. } => is_data,
             _ => false,
@@ -351,7 +252,7 @@ impl FrameInspector {
             }
             self.settings_came = true;
         }
-        if !self.budget.spend(header.cost()) {
+        if !self.budget.spend(cost(header)) {
             return Err(Cut::Flood);
         }
         let continues = kind == kind::CONTINUATION;
@@ -439,132 +340,5 @@ impl FrameInspector {
             cut.code(),
         ];
         self.written.is_between().then_some(frame)
-    }
-}
-
-/// How many of so many bytes belong to what has so much left.
-fn part(left: u32, available: usize) -> usize {
-    usize::try_from(left).unwrap_or(usize::MAX).min(available)
-}
-
-impl PartialHeader {
-    /// Takes bytes up to the header's end; how many, and the header where that came.
-    fn take(&mut self, bytes: &[u8]) -> (usize, Option<FrameHeader>) {
-        let missing = HEADER.saturating_sub(self.count);
-        let taken = bytes.get(..missing.min(bytes.len())).unwrap_or_default();
-        let own = self.bytes.iter_mut().skip(self.count);
-        own.zip(taken).for_each(|(own, byte)| *own = *byte);
-        self.count = self.count.saturating_add(taken.len());
-        let is_whole = self.count == HEADER;
-        if is_whole {
-            self.count = 0;
-        }
-        (taken.len(), is_whole.then(|| FrameHeader::of(self.bytes)))
-    }
-}
-
-impl FrameHeader {
-    const fn of([a, b, c, kind, flags, e, f, g, h]: [u8; HEADER]) -> Self {
-        Self {
-            length: u32::from_be_bytes([0, a, b, c]),
-            kind,
-            flags,
-            stream: u32::from_be_bytes([e, f, g, h]) & 0x7fff_ffff,
-        }
-    }
-
-    /// What a frame that came takes from the budget.
-    const fn cost(&self) -> u32 {
-        match self.kind {
-            kind::DATA if self.flags & flag::END_STREAM != 0 || self.length >= SMALL_DATA => 0,
-            kind::DATA if self.length == 0 => 2,
-            // A stream that is opened and reset at once costs the most.
-            kind::RST_STREAM => 3,
-            // Each is answered.
-            kind::SETTINGS if self.flags & flag::ACK == 0 => 4,
-            kind::CONTINUATION if self.length == 0 => 4,
-            _ => 1,
-        }
-    }
-}
-
-/// How many frames that carry nothing may still come.
-#[derive(Debug)]
-struct Budget {
-    left: u32,
-    filled: Stopwatch,
-}
-
-impl Budget {
-    fn new() -> Self {
-        Self {
-            left: BURST,
-            filled: Stopwatch::start(),
-        }
-    }
-
-    /// Takes from it. False where it is used up. The time is read only then.
-    fn spend(&mut self, cost: u32) -> bool {
-        if self.left < cost {
-            let elapsed = self.filled.elapsed();
-            self.fill(earned(elapsed));
-            if self.left >= cost {
-                self.filled = Stopwatch::start();
-            }
-        }
-        let left = self.left.checked_sub(cost);
-        self.left = left.unwrap_or(self.left);
-        left.is_some()
-    }
-
-    fn fill(&mut self, more: u32) {
-        self.left = self.left.saturating_add(more).min(BURST);
-    }
-}
-
-/// What time has added.
-fn earned(elapsed: Duration) -> u32 {
-    let frames = u128::from(PER_SECOND).saturating_mul(elapsed.as_millis()) / 1000;
-    u32::try_from(frames).unwrap_or(u32::MAX)
-}
-
-/// The frames that went out.
-#[derive(Debug, Default)]
-struct WrittenFrames {
-    header: PartialHeader,
-    left: u32,
-}
-
-impl WrittenFrames {
-    const fn is_between(&self) -> bool {
-        self.left == 0 && self.header.count == 0
-    }
-
-    /// Fills the budget by answers; what the client forces the gateway to say takes from it. False where it is used up.
-    fn pass(&mut self, mut bytes: &[u8], budget: &mut Budget) -> bool {
-        let mut within = true;
-        while !bytes.is_empty() {
-            if self.left > 0 {
-                let length = part(self.left, bytes.len());
-                let passed = u32::try_from(length).unwrap_or(self.left);
-                self.left = self.left.saturating_sub(passed);
-                bytes = bytes.get(length..).unwrap_or_default();
-                continue;
-            }
-            let (taken, header) = self.header.take(bytes);
-            bytes = bytes.get(taken..).unwrap_or_default();
-            let Some(FrameHeader { length, kind, .. }) = header else {
-                continue;
-            };
-            self.left = length;
-            match kind {
-                kind::HEADERS => budget.fill(PER_ANSWER),
-                kind::DATA => budget.fill(length / BYTES_PER_FRAME),
-                // The client made a request that is none, or left one: "MadeYouReset".
-                kind::RST_STREAM => within &= budget.spend(4),
-                _ => {}
-            }
-        }
-        within
     }
 }
