@@ -57,7 +57,7 @@ pub(super) fn identify(
         CertificateLookup::Cached(identified) => identified,
         CertificateLookup::Unproven(candidate) => {
             rates.chain(head.peer)?;
-            let chained = candidate.chain(trust, now);
+            let chained = trust.chain(candidate, now);
             chained.map_err(|fault| refuse(&fault))?
         }
     };

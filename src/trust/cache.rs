@@ -5,12 +5,13 @@
 //! cache is bounded in bytes. A cached certificate needs no pool, because its chain is already built. Deliberately not here: the rules by
 //! which a certificate is judged.
 
-use super::{Certificate, CertificateFault, Trust, decode::PresentedCertificates, judgement};
-use crate::clock::Timestamp;
-use aws_lc_rs::{
-    digest::{Context, SHA256},
-    signature::ParsedPublicKey,
+use super::{
+    CandidateCertificate, Certificate, CertificateFault,
+    decode::PresentedCertificates,
+    digests::{Digest, Digests, sha256},
+    judgement,
 };
+use crate::clock::Timestamp;
 use moka::sync::Cache;
 use std::{
     collections::HashSet,
@@ -33,41 +34,6 @@ const REFUSAL_TAKES: u32 = 512;
 
 /// The lifetime of a cached refusal. It is short, so that a refusal caused by lack of memory is judged again soon.
 const REFUSALS_LAST: Duration = Duration::from_secs(60);
-
-/// The SHA-256 of a certificate's DER; for a certificate with its pool, the SHA-256 of all their digests.
-pub(super) type Digest = [u8; 32];
-
-/// The cache keys of the certificates in a request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Digests {
-    leaf: Digest,
-    /// For refusals that depend on the pool.
-    with_pool: Digest,
-}
-
-impl Digests {
-    fn of(leaf: Digest, pool: &[Vec<u8>]) -> Self {
-        let pool: Vec<_> = pool.iter().map(|der| sha256(&[der])).collect();
-        let mut all: Vec<&[u8]> = vec![b"with its pool", &leaf];
-        all.extend(pool.iter().map(|digest| digest.as_slice()));
-        Self {
-            with_pool: sha256(&all),
-            leaf,
-        }
-    }
-}
-
-fn sha256(parts: &[&[u8]]) -> Digest {
-    let mut context = Context::new(&SHA256);
-    for part in parts {
-        context.update(part);
-    }
-    let mut out = [0; 32];
-    for (out, byte) in out.iter_mut().zip(context.finish().as_ref()) {
-        *out = *byte;
-    }
-    out
-}
 
 /// Cached verdicts on certificates.
 #[derive(Clone, Debug)]
@@ -132,11 +98,11 @@ impl CertificateCache {
         refused.map_or(Ok(Err(digests)), Err)
     }
 
-    fn insert(&self, digest: Digest, certificate: Arc<Certificate>) {
+    pub(super) fn insert(&self, digest: Digest, certificate: Arc<Certificate>) {
         self.proven.insert(digest, certificate);
     }
 
-    fn refuse(&self, shown: &Digests, fault: &CertificateFault) {
+    pub(super) fn refuse(&self, shown: &Digests, fault: &CertificateFault) {
         let digest = match fault {
             CertificateFault::WrongType(_) | CertificateFault::NotPsd2(_) => shown.leaf,
             CertificateFault::Untrusted(_)
@@ -168,62 +134,6 @@ pub enum CertificateLookup {
     Unproven(CandidateCertificate),
 }
 
-/// A certificate that passed the checks that need no chain.
-#[derive(Debug)]
-pub struct CandidateCertificate {
-    pub(super) presented: Arc<[u8]>,
-    pub(super) certificates: PresentedCertificates,
-    digests: Digests,
-    pub(super) key: ParsedPublicKey,
-}
-
-impl CandidateCertificate {
-    /// Applies the checks that need no chain.
-    pub(super) fn read(
-        presented: &[u8],
-        certificates: PresentedCertificates,
-        digests: Digests,
-    ) -> Result<Self, CertificateFault> {
-        let (certificate, rest) = judgement::read(&certificates.leaf)?;
-        judgement::ends(rest)?;
-        judgement::algorithms_agree(&certificate)?;
-        let key = judgement::signing_key(&certificate)?;
-        judgement::is_no_ca(&certificate)?;
-        Ok(Self {
-            presented: presented.into(),
-            certificates,
-            digests,
-            key,
-        })
-    }
-
-    /// Builds the chain to an anchor and applies the checks of the certificate's content.
-    ///
-    /// # Errors
-    /// The first fault, in the order of the rules.
-    pub fn chain(
-        self,
-        trust: &Trust,
-        now: Timestamp,
-    ) -> Result<IdentifiedCertificate, CertificateFault> {
-        let digests = self.digests;
-        let judged = Certificate::judge(self, trust, now);
-        let certificate = judged.inspect_err(|fault| trust.cache.refuse(&digests, fault))?;
-        Ok(IdentifiedCertificate {
-            certificate: Arc::new(certificate),
-            cached_by: CachedBy::Nothing(digests.leaf),
-        })
-    }
-
-    /// Judges a certificate by which a signature has verified before, and caches the certificate if it is accepted.
-    pub(super) fn rejudge(self, trust: &Trust, now: Timestamp) {
-        let digest = self.digests.leaf;
-        if let Ok(IdentifiedCertificate { certificate, .. }) = self.chain(trust, now) {
-            trust.cache.insert(digest, certificate);
-        }
-    }
-}
-
 /// The certificate in a request, chained to an anchor. Only [`Self::verify`] proves that the caller holds its private key.
 #[derive(Clone, Debug)]
 pub struct IdentifiedCertificate {
@@ -245,6 +155,14 @@ enum CachedBy {
 }
 
 impl IdentifiedCertificate {
+    /// A certificate that the cache did not have, with the digest of its DER.
+    pub(super) fn chained(certificate: Certificate, digest: Digest) -> Self {
+        Self {
+            certificate: Arc::new(certificate),
+            cached_by: CachedBy::Nothing(digest),
+        }
+    }
+
     pub(super) const fn in_slot(certificate: Arc<Certificate>) -> Self {
         Self {
             certificate,
@@ -370,7 +288,10 @@ impl VerifiedCertificates {
 )]
 mod tests {
     use super::*;
-    use crate::{development_pki as pki, trust::Anchors};
+    use crate::{
+        development_pki as pki,
+        trust::{Anchors, Trust},
+    };
     use base64::{Engine, engine::general_purpose::STANDARD};
     use openssl::{hash::MessageDigest, pkey::PKey, sign::Signer, x509::X509};
 
@@ -434,7 +355,7 @@ mod tests {
             else {
                 panic!("it is known");
             };
-            let identified = candidate.chain(&trust, NOW).unwrap();
+            let identified = trust.chain(candidate, NOW).unwrap();
             assert!(identified.verify(b"another message", &signature).is_none());
         }
         let identified = trust.identify(base64.as_bytes(), Some(&slot), NOW).unwrap();

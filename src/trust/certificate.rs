@@ -5,20 +5,19 @@
 //! roles at every request.
 
 use super::{
-    CandidateCertificate, CertificateFault, Trust, chain,
+    CandidateCertificate, CertificateFault, Roles, Validity,
+    criteria::CertificateCriteria,
     decode::PresentedCertificates,
     judgement,
     name::Name,
+    path,
     revocation::ChainSources,
     tolerance::{Tolerance, Tolerances, Tolerated},
 };
 use crate::{clock::Timestamp, interface::TppId};
 use aws_lc_rs::signature::ParsedPublicKey;
 use http::HeaderValue;
-use std::{
-    fmt,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 /// The longest issuer text of a keyId that is cached, in bytes. Real issuers have under 300.
 const MAX_SPELLING: usize = 1024;
@@ -50,48 +49,32 @@ pub struct Certificate {
     told: OnceLock<[HeaderValue; 3]>,
 }
 
-/// When a certificate is valid, both ends included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Validity {
-    /// The first second.
-    pub not_before: Timestamp,
-    /// The last second.
-    pub not_after: Timestamp,
-}
-
-impl Validity {
-    /// Whether `now` lies in it.
-    pub fn contains(self, now: Timestamp) -> bool {
-        (self.not_before..=self.not_after).contains(&now)
-    }
-}
-
 impl Certificate {
     /// Judges a candidate by the anchors.
     pub(super) fn judge(
         candidate: CandidateCertificate,
-        trust: &Trust,
+        criteria: &CertificateCriteria,
         now: Timestamp,
     ) -> Result<Self, CertificateFault> {
         let PresentedCertificates { leaf, pool } = &candidate.certificates;
-        let members = trust.anchors.members(leaf, pool, now)?;
-        let validity = chain::validity(&members)?;
+        let members = criteria.anchors.members(leaf, pool, now)?;
+        let validity = path::validity(&members)?;
         judgement::validity(&validity, now)?;
         let (certificate, _) = judgement::read(leaf)?;
-        let mut tolerance = Tolerance::of(trust.policy);
+        let mut tolerance = Tolerance::of(criteria.policy);
         let statements = judgement::statements_by(&certificate, &mut tolerance)?;
         if !tolerance.used().contains(Tolerated::StatementUnwrapped) {
             judgement::qualified(&statements)?;
-            judgement::qc_type(&statements, trust.types)?;
+            judgement::qc_type(&statements, criteria.types)?;
         }
         judgement::key_usage(&certificate)?;
         let psd2 = judgement::psd2_by(&statements, &mut tolerance)?;
         let issuer = judgement::issuer(&certificate)?;
         let tpp_id = judgement::tpp_id(&certificate)?;
         // Only now: addresses in a certificate count only after the chain is verified (CRT-11).
-        let sources = trust.sources(&trust.anchors, &members, now)?;
+        let sources = criteria.sources(&criteria.anchors, &members, now)?;
         Ok(Self {
-            generation: trust.generation,
+            generation: criteria.generation,
             sources,
             tpp_id,
             tpp_name: judgement::tpp_name(&certificate),
@@ -226,80 +209,5 @@ impl Certificate {
     /// Whether the Trust of this generation judged the certificate.
     pub(super) const fn is_of(&self, generation: u64) -> bool {
         self.generation == generation
-    }
-}
-
-/// The PSD2 roles of a TPP (ETSI TS 119 495, 4.2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Roles(u8);
-
-impl Roles {
-    const NAMES: [(u8, &'static str); 6] = [
-        (1, "PSP_AS"),
-        (2, "PSP_PI"),
-        (3, "PSP_AI"),
-        (4, "PSP_IC"),
-        (5, "PSP_CB"),
-        (6, "PSP_PA"),
-    ];
-
-    /// Adds the role with this number; other numbers have no meaning in this interface.
-    pub fn with(self, number: u8) -> Self {
-        if Self::NAMES.iter().any(|(known, _)| *known == number) {
-            Self(self.0 | 1 << number)
-        } else {
-            self
-        }
-    }
-
-    /// Whether there is none.
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// The roles in either.
-    pub(crate) const fn or(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// The roles in both.
-    pub(crate) const fn and(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
-
-    /// May it initiate payments?
-    pub const fn payment_initiation(self) -> bool {
-        self.0 & 1 << 2 != 0
-    }
-
-    /// May it read account information?
-    pub const fn account_information(self) -> bool {
-        self.0 & 1 << 3 != 0
-    }
-}
-
-impl fmt::Display for Roles {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let held = Self::NAMES
-            .iter()
-            .filter(|(number, _)| self.0 & 1 << number != 0);
-        f.write_str(&held.map(|(_, name)| *name).collect::<Vec<_>>().join(","))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn roles() {
-        let roles = Roles::default().with(3).with(2).with(9);
-        assert!(roles.account_information() && roles.payment_initiation());
-        assert_eq!(roles.to_string(), "PSP_PI,PSP_AI");
-        assert_eq!(
-            Roles::default().with(6).with(5).to_string(),
-            "PSP_CB,PSP_PA"
-        );
-        assert!(Roles::default().with(0).with(7).is_empty());
     }
 }

@@ -4,29 +4,21 @@
 //! OpenSSL checks signatures, constraints, key usage and unknown critical extensions. This module does not check validity periods: a
 //! chain is cached, and each request judges the validity of every member.
 
-use super::{CertificateFault, Validity, search::Search};
+use super::{
+    CertificateFault, Validity,
+    path::{CertificationPath, failed, store_of, validity, validity_of, verify},
+    search::Search,
+};
 use crate::clock::Timestamp;
 use openssl::{
-    asn1::{Asn1Time, Asn1TimeRef},
     error::ErrorStack,
-    stack::Stack,
-    x509::{
-        X509, X509Ref, X509StoreContext,
-        store::{X509Store, X509StoreBuilder},
-        verify::{X509VerifyFlags, X509VerifyParam},
-    },
+    x509::{X509, X509Ref, store::X509Store},
 };
 use std::{
     cmp::Ordering,
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
 };
-
-/// The security level at which RSA and DSA keys under 2048 bits, MD5 and SHA-1 fail (CRT-10; SSL_CTX_set_security_level).
-pub(super) const SECURITY_LEVEL: i32 = 2;
-
-/// The maximum depth of a chain; eIDAS chains have two to four members.
-const MAX_DEPTH: i32 = 8;
 
 /// The trust anchors of an environment (CRT-9) and its configured intermediates.
 pub struct Anchors {
@@ -214,56 +206,6 @@ impl ValidAnchors {
     }
 }
 
-/// An OpenSSL store of anchors, with the parameters of chain verification.
-pub(super) fn store_of(anchors: &[X509]) -> Result<X509Store, ErrorStack> {
-    let mut parameters = X509VerifyParam::new()?;
-    // A trusted list names the CA that issues, not its root: an anchor need not be self-signed.
-    parameters.set_flags(X509VerifyFlags::PARTIAL_CHAIN | X509VerifyFlags::NO_CHECK_TIME)?;
-    parameters.set_auth_level(SECURITY_LEVEL);
-    parameters.set_depth(MAX_DEPTH);
-    let mut store = X509StoreBuilder::new()?;
-    store.set_param(&parameters)?;
-    for anchor in anchors {
-        store.add_cert(anchor.clone())?;
-    }
-    Ok(store.build())
-}
-
-pub(super) fn verify(
-    store: &X509Store,
-    leaf: &X509Ref,
-    pool: &[&X509],
-) -> Result<CertificationPath, CertificateFault> {
-    let mut untrusted = Stack::new().map_err(failed)?;
-    for certificate in pool {
-        untrusted.push((*certificate).clone()).map_err(failed)?;
-    }
-    let mut context = X509StoreContext::new().map_err(failed)?;
-    let judged = context.init(store, leaf, &untrusted, |context| {
-        let holds = context.verify_cert()?;
-        let fault = (!holds).then(|| {
-            let (why, depth) = (context.error().error_string(), context.error_depth());
-            CertificateFault::Untrusted(format!("{why} (at depth {depth})"))
-        });
-        let members = context
-            .chain()
-            .map(|chain| chain.iter().map(ToOwned::to_owned).collect::<Vec<_>>());
-        Ok((members.unwrap_or_default(), fault))
-    });
-    drop(ErrorStack::get());
-    let (members, fault) = judged.map_err(failed)?;
-    let fault = fault.or_else(|| {
-        members
-            .is_empty()
-            .then(|| CertificateFault::Untrusted("OpenSSL gave no chain".into()))
-    });
-    Ok(CertificationPath { members, fault })
-}
-
-pub(super) fn failed(error: ErrorStack) -> CertificateFault {
-    CertificateFault::Untrusted(format!("OpenSSL failed: {error}"))
-}
-
 fn is_valid(certificate: &X509Ref, now: Timestamp) -> bool {
     validity_of(certificate).is_ok_and(|validity| validity.contains(now))
 }
@@ -286,52 +228,4 @@ fn namesakes<'a>(
     }
     named.retain(|_, same| same.len() > 1);
     Ok(named)
-}
-
-/// A certification path (RFC 5280, 6.1), complete or partial.
-pub(crate) struct CertificationPath {
-    /// The end-entity certificate first.
-    pub(crate) members: Vec<X509>,
-    /// The reason why the path is not valid or does not lead to an anchor.
-    pub(crate) fault: Option<CertificateFault>,
-}
-
-impl CertificationPath {
-    /// The validity of each member.
-    pub(crate) fn validity(&self) -> Result<Vec<Validity>, CertificateFault> {
-        validity(&self.members)
-    }
-}
-
-/// The validity of each member of a chain.
-pub(super) fn validity(members: &[X509]) -> Result<Vec<Validity>, CertificateFault> {
-    members
-        .iter()
-        .map(|member| validity_of(member))
-        .collect::<Result<_, _>>()
-        .map_err(failed)
-}
-
-fn validity_of(certificate: &X509Ref) -> Result<Validity, ErrorStack> {
-    Ok(Validity {
-        not_before: timestamp(certificate.not_before())?,
-        not_after: timestamp(certificate.not_after())?,
-    })
-}
-
-/// The notAfter of a certificate (DER); `None` if OpenSSL cannot read the certificate.
-pub(crate) fn end_of(der: &[u8]) -> Option<Timestamp> {
-    let certificate = X509::from_der(der).ok()?;
-    Some(validity_of(&certificate).ok()?.not_after)
-}
-
-/// Converts a time; a time before 1970 becomes the epoch.
-fn timestamp(time: &Asn1TimeRef) -> Result<Timestamp, ErrorStack> {
-    let since = Asn1Time::from_unix(0)?.diff(time)?;
-    let seconds = i64::from(since.days)
-        .saturating_mul(86_400)
-        .saturating_add(i64::from(since.secs));
-    Ok(Timestamp::from_unix(
-        u64::try_from(seconds).unwrap_or_default(),
-    ))
 }

@@ -16,8 +16,14 @@ pub mod qc;
 // Faults of test certificates that a sandbox tolerates.
 pub mod tolerance;
 
-// Chains to a trust anchor (CRT-2, CRT-10).
+// The reasons why a certificate does not identify a TPP.
+mod fault;
+// Validity periods.
+mod validity;
+
+// Chains to a trust anchor (CRT-2, CRT-10), and OpenSSL's part in building them.
 pub mod chain;
+pub(crate) mod path;
 // Certification paths over several issuers of the same name (CRT-2).
 mod search;
 
@@ -30,144 +36,102 @@ pub mod register;
 // The rules for a parsed certificate, one function each.
 pub(crate) mod judgement;
 
+// The anchors and settings by which certificates are judged.
+mod criteria;
+// A certificate before its chain is built, and the digests by which it is looked up.
+mod candidate;
+mod digests;
 // The cache of judged certificates (CRT-12).
 mod cache;
 
 // The content of a judged certificate.
 pub mod certificate;
+// The PSD2 roles of a TPP.
+mod roles;
 
 // The client certificate of a TLS connection (TLS-3).
 pub mod qwac;
 
 pub use cache::{
-    CandidateCertificate, CertificateLookup, CertificateSlot, IdentifiedCertificate,
-    VerifiedCertificates, VerifiedSignature,
+    CertificateLookup, CertificateSlot, IdentifiedCertificate, VerifiedCertificates,
+    VerifiedSignature,
 };
-pub use certificate::{Certificate, Roles, Validity};
+pub use candidate::CandidateCertificate;
+pub use certificate::Certificate;
 pub use chain::Anchors;
-pub(crate) use chain::end_of;
+pub use fault::CertificateFault;
+pub(crate) use path::end_of;
 pub use qc::CertificateTypes;
 pub use qwac::{ClientChain, Qwac};
 pub use register::Registers;
 pub use revocation::Revocation;
+pub use roles::Roles;
 pub use tolerance::{CertificatePolicy, Tolerated};
+pub use validity::Validity;
 
-use crate::{clock::Timestamp, interface::Reason};
+use crate::clock::Timestamp;
 use cache::CertificateCache;
-use openssl::x509::{X509, X509Ref};
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
-
-/// The reason why a certificate does not identify a TPP. The texts are for the operator; the caller gets the text of [`Self::reason`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CertificateFault {
-    /// CRT-1, CRT-10: it cannot be read.
-    #[error("{0}")]
-    Malformed(&'static str),
-    /// SIG-5: its key is not accepted.
-    #[error("{0}")]
-    Weak(String),
-    /// CRT-2, CRT-9, CRT-10: it does not chain to an anchor.
-    #[error("{0}")]
-    Untrusted(String),
-    /// CRT-2: it, or one above it, has expired.
-    #[error("expired at {}", .0.unix())]
-    Expired(Timestamp),
-    /// CRT-2: it, or one above it, is not valid yet.
-    #[error("not valid before {}", .0.unix())]
-    NotYetValid(Timestamp),
-    /// CRT-3: it is no eIDAS certificate of an accepted type.
-    #[error("{0}")]
-    WrongType(&'static str),
-    /// CRT-4: it carries no PSD2 identity.
-    #[error("{0}")]
-    NotPsd2(&'static str),
-}
-
-impl CertificateFault {
-    /// The refusal reason for the caller.
-    pub const fn reason(&self) -> Reason {
-        match self {
-            Self::Malformed(_) => Reason::CertificateMalformed,
-            Self::Weak(_) => Reason::CertificateWeak,
-            Self::Untrusted(_) => Reason::CertificateUntrusted,
-            Self::Expired(_) => Reason::CertificateExpired,
-            Self::NotYetValid(_) => Reason::CertificateNotYetValid,
-            Self::WrongType(_) => Reason::CertificateWrongType,
-            Self::NotPsd2(_) => Reason::CertificateNotPsd2,
-        }
-    }
-}
+use criteria::CertificateCriteria;
+use std::sync::Arc;
 
 /// The longest TPP-Signature-Certificate, in bytes (HTTP-9). A chain of four certificates takes half of it.
 pub const MAX_PRESENTED: usize = 16 * 1024;
 
-/// The anchors and settings by which certificates are judged, and the cache of judged certificates.
+/// The criteria by which certificates are judged, and the cache of judged certificates.
 #[derive(Debug)]
 pub struct Trust {
-    anchors: Anchors,
-    /// The anchors of QWACs, if they have their own (TLS-3).
-    client_anchors: Option<Anchors>,
-    policy: CertificatePolicy,
-    types: CertificateTypes,
-    revocation: Option<Arc<Revocation>>,
+    criteria: CertificateCriteria,
     cache: CertificateCache,
-    /// Distinguishes the certificates that this Trust judged from those of the Trust before a reload (CRT-12).
-    generation: u64,
 }
 
 impl Trust {
     /// Trust in these anchors.
     pub fn new(anchors: Anchors) -> Self {
-        static GENERATION: AtomicU64 = AtomicU64::new(0);
         Self {
-            anchors,
-            client_anchors: None,
-            policy: CertificatePolicy::Strict,
-            types: CertificateTypes::default(),
-            revocation: None,
+            criteria: CertificateCriteria::new(anchors),
             cache: CertificateCache::new(),
-            generation: GENERATION.fetch_add(1, Ordering::Relaxed),
         }
     }
 
     /// Sets the policy by which certificates are read.
     pub fn with_policy(mut self, policy: CertificatePolicy) -> Self {
-        self.policy = policy;
+        self.criteria.policy = policy;
         self
     }
 
     /// Sets the types of certificate that may sign requests (CRT-3).
     pub fn with_types(mut self, types: CertificateTypes) -> Self {
-        self.types = types;
+        self.criteria.types = types;
         self
     }
 
     /// Sets the anchors of QWACs; `None` for the anchors of seals (TLS-3).
     pub fn with_client_anchors(mut self, anchors: Option<Anchors>) -> Self {
-        self.client_anchors = anchors;
+        self.criteria.client_anchors = anchors;
         self
     }
 
     /// Sets the revocation check (CRT-6); `None` switches it off. The answers of sources survive a reload if the new trust gets the old
     /// [`Revocation`].
     pub fn with_revocation(mut self, revocation: Option<Arc<Revocation>>) -> Self {
-        self.revocation = revocation;
+        self.criteria.revocation = revocation;
         self
     }
 
     /// The revocation check; `None` if it is switched off.
     pub const fn revocation(&self) -> Option<&Arc<Revocation>> {
-        self.revocation.as_ref()
+        self.criteria.revocation.as_ref()
     }
 
     /// The earliest notAfter of each set of anchors: of seals (`anchor`) and, if they have their own, of QWACs (`client_anchor`).
     pub fn ends(&self) -> impl Iterator<Item = (&'static str, Timestamp)> {
-        let clients = self.client_anchors.as_ref().and_then(Anchors::first_end);
+        let clients = self
+            .criteria
+            .client_anchors
+            .as_ref()
+            .and_then(Anchors::first_end);
         let sets = [
-            ("anchor", self.anchors.first_end()),
+            ("anchor", self.criteria.anchors.first_end()),
             ("client_anchor", clients),
         ];
         sets.into_iter()
@@ -181,7 +145,7 @@ impl Trust {
 
     /// The anchors, without the cache.
     pub fn into_anchors(self) -> Anchors {
-        self.anchors
+        self.criteria.anchors
     }
 
     /// Looks up the certificate in a header value (CRT-1, CRT-12): in the connection's slot, then by the header value, then by the
@@ -195,7 +159,8 @@ impl Trust {
         slot: Option<&CertificateSlot>,
         now: Timestamp,
     ) -> Result<CertificateLookup, CertificateFault> {
-        if let Some(certificate) = slot.and_then(|slot| slot.get(presented, self.generation))
+        if let Some(certificate) =
+            slot.and_then(|slot| slot.get(presented, self.criteria.generation))
             && certificate.judge_validity(now).is_ok()
         {
             return Ok(CertificateLookup::Cached(IdentifiedCertificate::in_slot(
@@ -234,8 +199,23 @@ impl Trust {
     ) -> Result<IdentifiedCertificate, CertificateFault> {
         match self.find(presented, slot, now)? {
             CertificateLookup::Cached(identified) => Ok(identified),
-            CertificateLookup::Unproven(candidate) => candidate.chain(self, now),
+            CertificateLookup::Unproven(candidate) => self.chain(candidate, now),
         }
+    }
+
+    /// Builds the chain of a candidate to an anchor and applies the checks of the certificate's content.
+    ///
+    /// # Errors
+    /// The first fault, in the order of the rules.
+    pub fn chain(
+        &self,
+        candidate: CandidateCertificate,
+        now: Timestamp,
+    ) -> Result<IdentifiedCertificate, CertificateFault> {
+        let digests = candidate.digests;
+        let judged = Certificate::judge(candidate, &self.criteria, now);
+        let certificate = judged.inspect_err(|fault| self.cache.refuse(&digests, fault))?;
+        Ok(IdentifiedCertificate::chained(certificate, digests.leaf))
     }
 
     /// Caches the certificate by which a signature verified, for the connection and for all connections.
@@ -249,7 +229,11 @@ impl Trust {
         for certificate in other.cache.all() {
             let found = self.find(certificate.presented(), None, now);
             if let Ok(CertificateLookup::Unproven(candidate)) = found {
-                candidate.rejudge(self, now);
+                let digest = candidate.digests.leaf;
+                if let Ok(identified) = self.chain(candidate, now) {
+                    let certificate = Arc::clone(identified.certificate());
+                    self.cache.insert(digest, certificate);
+                }
             }
         }
     }
@@ -259,21 +243,6 @@ impl Trust {
     /// # Errors
     /// The first fault, in the order of the rules.
     pub fn qwac(&self, shown: &ClientChain, now: Timestamp) -> Result<Arc<Qwac>, CertificateFault> {
-        shown.judge(self, now)
-    }
-
-    /// The revocation sources of the members of a chain; `None` if revocation is not checked.
-    fn sources(
-        &self,
-        anchors: &Anchors,
-        members: &[X509],
-        now: Timestamp,
-    ) -> Result<Option<revocation::ChainSources>, CertificateFault> {
-        let others = |issuer: &X509Ref| anchors.other_keys(issuer, members.last(), now);
-        self.revocation
-            .as_ref()
-            .map(|revocation| revocation.sources(members, others))
-            .transpose()
-            .map_err(|fault| CertificateFault::Untrusted(fault.to_string()))
+        shown.judge(&self.criteria, now)
     }
 }

@@ -5,7 +5,10 @@
 //! that TLS accepts and that passes OpenSSL's security level, because no request signature is verified with it.
 
 use super::{
-    Anchors, CertificateFault, Trust, Validity, chain, judgement,
+    Anchors, CertificateFault, Validity,
+    criteria::CertificateCriteria,
+    decode::MAX_CERTIFICATES,
+    judgement, path,
     revocation::ChainSources,
     tolerance::{Tolerance, Tolerated},
 };
@@ -23,7 +26,7 @@ pub struct ClientChain {
 /// The result of the last judgement of a [`ClientChain`].
 #[derive(Debug)]
 struct QwacVerdict {
-    /// The generation of the [`Trust`] that judged the chain (CRT-12).
+    /// The generation of the criteria that judged the chain (CRT-12).
     generation: u64,
     at: Timestamp,
     found: Result<Arc<Qwac>, CertificateFault>,
@@ -43,7 +46,7 @@ impl ClientChain {
         let mut chain = chain.into_iter().map(<[u8]>::to_vec);
         Some(Self {
             leaf: chain.next()?,
-            pool: chain.take(super::decode::MAX_CERTIFICATES - 1).collect(),
+            pool: chain.take(MAX_CERTIFICATES - 1).collect(),
             judged: Mutex::new(None),
         })
     }
@@ -52,16 +55,16 @@ impl ClientChain {
     /// unknown caller does not cause a chain to be built for each request.
     pub(super) fn judge(
         &self,
-        trust: &Trust,
+        criteria: &CertificateCriteria,
         now: Timestamp,
     ) -> Result<Arc<Qwac>, CertificateFault> {
         let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(last) = judged.as_ref().filter(|last| last.holds(trust, now)) {
+        if let Some(last) = judged.as_ref().filter(|last| last.holds(criteria, now)) {
             return last.found.clone();
         }
-        let found = Qwac::judge(self, trust, now).map(Arc::new);
+        let found = Qwac::judge(self, criteria, now).map(Arc::new);
         *judged = Some(QwacVerdict {
-            generation: trust.generation,
+            generation: criteria.generation,
             at: now,
             found: found.clone(),
         });
@@ -70,8 +73,8 @@ impl ClientChain {
 }
 
 impl QwacVerdict {
-    fn holds(&self, trust: &Trust, now: Timestamp) -> bool {
-        self.generation == trust.generation
+    fn holds(&self, criteria: &CertificateCriteria, now: Timestamp) -> bool {
+        self.generation == criteria.generation
             && match &self.found {
                 Ok(qwac) => judgement::validity(&qwac.validity, now).is_ok(),
                 Err(_) => self.at == now,
@@ -90,16 +93,23 @@ impl Qwac {
         self.sources.as_ref()
     }
 
-    fn judge(shown: &ClientChain, trust: &Trust, now: Timestamp) -> Result<Self, CertificateFault> {
+    fn judge(
+        shown: &ClientChain,
+        criteria: &CertificateCriteria,
+        now: Timestamp,
+    ) -> Result<Self, CertificateFault> {
         let (certificate, rest) = judgement::read(&shown.leaf)?;
         judgement::ends(rest)?;
         judgement::algorithms_agree(&certificate)?;
         judgement::is_no_ca(&certificate)?;
-        let anchors: &Anchors = trust.client_anchors.as_ref().unwrap_or(&trust.anchors);
+        let anchors: &Anchors = criteria
+            .client_anchors
+            .as_ref()
+            .unwrap_or(&criteria.anchors);
         let members = anchors.members(&shown.leaf, &shown.pool, now)?;
-        let validity = chain::validity(&members)?;
+        let validity = path::validity(&members)?;
         judgement::validity(&validity, now)?;
-        let mut tolerance = Tolerance::of(trust.policy);
+        let mut tolerance = Tolerance::of(criteria.policy);
         let statements = judgement::statements_by(&certificate, &mut tolerance)?;
         if !tolerance.used().contains(Tolerated::StatementUnwrapped) {
             judgement::qualified(&statements)?;
@@ -108,7 +118,7 @@ impl Qwac {
         judgement::psd2_by(&statements, &mut tolerance)?;
         Ok(Self {
             tpp_id: judgement::tpp_id(&certificate)?,
-            sources: trust.sources(anchors, &members, now)?,
+            sources: criteria.sources(anchors, &members, now)?,
             validity,
         })
     }

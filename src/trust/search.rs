@@ -2,7 +2,7 @@
 
 use super::{
     CertificateFault,
-    chain::{CertificationPath, failed, store_of, verify},
+    path::{CertificationPath, failed, store_of, verify},
 };
 use openssl::{
     error::ErrorStack,

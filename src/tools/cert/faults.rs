@@ -4,7 +4,7 @@ use crate::{
     clock::Timestamp,
     interface::Reason,
     trust::{
-        CertificateFault, CertificateTypes, chain::CertificationPath, judgement, qc::QcStatements,
+        CertificateFault, CertificateTypes, judgement, path::CertificationPath, qc::QcStatements,
     },
 };
 use x509_parser::{

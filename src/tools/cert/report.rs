@@ -5,7 +5,7 @@ use crate::{
     clock::Timestamp,
     interface::headers::date,
     tools::{tpp::in_ascii, visible::tame},
-    trust::{Validity, chain::CertificationPath, judgement, name::Name},
+    trust::{Validity, judgement, name::Name, path::CertificationPath},
 };
 use openssl::x509::X509;
 use std::io::{self, Write};

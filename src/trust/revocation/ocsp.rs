@@ -176,7 +176,7 @@ fn signer(
 fn only(issuer: &X509Ref, now: Timestamp) -> Result<X509Store, ErrorStack> {
     let mut parameters = X509VerifyParam::new()?;
     parameters.set_flags(X509VerifyFlags::PARTIAL_CHAIN)?;
-    parameters.set_auth_level(crate::trust::chain::SECURITY_LEVEL);
+    parameters.set_auth_level(crate::trust::path::SECURITY_LEVEL);
     parameters.set_time(i64::try_from(now.unix()).unwrap_or(i64::MAX));
     let mut store = X509StoreBuilder::new()?;
     store.set_param(&parameters)?;

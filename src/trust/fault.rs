@@ -1,0 +1,44 @@
+//! The reasons why a certificate does not identify a TPP.
+
+use crate::{clock::Timestamp, interface::Reason};
+
+/// The reason why a certificate does not identify a TPP. The texts are for the operator; the caller gets the text of [`Self::reason`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CertificateFault {
+    /// CRT-1, CRT-10: it cannot be read.
+    #[error("{0}")]
+    Malformed(&'static str),
+    /// SIG-5: its key is not accepted.
+    #[error("{0}")]
+    Weak(String),
+    /// CRT-2, CRT-9, CRT-10: it does not chain to an anchor.
+    #[error("{0}")]
+    Untrusted(String),
+    /// CRT-2: it, or one above it, has expired.
+    #[error("expired at {}", .0.unix())]
+    Expired(Timestamp),
+    /// CRT-2: it, or one above it, is not valid yet.
+    #[error("not valid before {}", .0.unix())]
+    NotYetValid(Timestamp),
+    /// CRT-3: it is no eIDAS certificate of an accepted type.
+    #[error("{0}")]
+    WrongType(&'static str),
+    /// CRT-4: it carries no PSD2 identity.
+    #[error("{0}")]
+    NotPsd2(&'static str),
+}
+
+impl CertificateFault {
+    /// The refusal reason for the caller.
+    pub const fn reason(&self) -> Reason {
+        match self {
+            Self::Malformed(_) => Reason::CertificateMalformed,
+            Self::Weak(_) => Reason::CertificateWeak,
+            Self::Untrusted(_) => Reason::CertificateUntrusted,
+            Self::Expired(_) => Reason::CertificateExpired,
+            Self::NotYetValid(_) => Reason::CertificateNotYetValid,
+            Self::WrongType(_) => Reason::CertificateWrongType,
+            Self::NotPsd2(_) => Reason::CertificateNotPsd2,
+        }
+    }
+}
