@@ -1,7 +1,7 @@
 //! The sum of all evidence: the only thing that can be forwarded.
 
 use super::{
-    Claim, Grant, Head, IntactBody, Judged, Registered, Signed, Tpp, Unrevoked, ValidQuery,
+    Claim, Grant, IntactBody, Judged, Registered, Signed, Tpp, Unrevoked, ValidQuery,
     envelope::Envelope,
     proven::{Evidence, ProvenRequest},
     sca,
@@ -9,7 +9,7 @@ use super::{
 use crate::interface::{
     Reason, Refusal,
     headers::{
-        self, CorporateId,
+        self, CorporateId, Fields,
         accept_fix::{self, Fixes},
     },
     operations::{Body, Environment, Operation, Sca, Takes},
@@ -69,7 +69,7 @@ impl Admitted {
             target: head.target.into(),
             host: head.host().unwrap_or_default().into(),
             peer: head.peer,
-            headers: forwarded_headers(head, &operation, bodiless, fixes, grant.held()),
+            headers: forwarded_headers(&head.fields, &operation, bodiless, fixes, grant.held()),
             envelope,
             body: if bodiless { Bytes::new() } else { body },
             operation,
@@ -254,13 +254,13 @@ static OF_BODY: [&headers::Header; 3] = [
 
 /// FWD-2: the table is the allow-list. SCA-8: what is not known of the PSU stays here. HDR-3: sandbox operations take fewer. HDR-16: x-accept-fix is written anew.
 fn forwarded_headers(
-    head: &Head<'_>,
+    fields: &Fields<'_>,
     operation: &Operation,
     bodiless: bool,
     fixes: Fixes,
     grant: Option<&Grant>,
 ) -> Vec<(HeaderName, HeaderValue)> {
-    let mut forwarded = Vec::with_capacity(head.fields.map().len().saturating_add(1));
+    let mut forwarded = Vec::with_capacity(fields.map().len().saturating_add(1));
     let takes = operation.takes;
     let rewritten = [&headers::HOST.name, &headers::X_ACCEPT_FIX.name];
     // SCA-8: a PSU-ID that is not the TPP's own is never forwarded, nor an agreement that nobody gave it.
@@ -279,8 +279,8 @@ fn forwarded_headers(
     if let Some(fixes) = fixes.header_value().filter(|_| takes == Takes::Whole) {
         forwarded.push((headers::X_ACCEPT_FIX.name.clone(), fixes));
     }
-    for header in head.fields.present().filter(taken) {
-        let values = head.fields.all(header);
+    for header in fields.present().filter(taken) {
+        let values = fields.all(header);
         forwarded.extend(values.map(|value| (header.name.clone(), value.clone())));
     }
     forwarded

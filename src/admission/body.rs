@@ -1,9 +1,9 @@
 //! The body, read whole before any byte goes upstream (HTTP-6, HTTP-8), and its digest (DIG-1, DIG-2).
 
-use super::{BodyFault, Head, Incoming, Policy, envelope};
+use super::{BodyFault, Incoming, Policy, envelope};
 use crate::interface::{
     Fault, Reason, Refusal,
-    headers::{self, digest, digest::DigestFault},
+    headers::{self, Fields, digest, digest::DigestFault},
     operations::{Body, Operation},
 };
 use bytes::Bytes;
@@ -48,12 +48,13 @@ pub(super) async fn read(
     Ok(bytes)
 }
 
-pub(super) fn digest(head: &Head<'_>, bytes: &Bytes) -> Result<IntactBody, Refusal> {
+/// Compares the Digest header with the body (DIG-1). Without the header the body is not digested.
+pub(super) fn digest(fields: &Fields<'_>, bytes: &Bytes) -> Result<IntactBody, Refusal> {
     let intact = |digested| IntactBody {
         bytes: bytes.clone(),
         digested,
     };
-    let Some(value) = headers::DIGEST.get(&head.fields) else {
+    let Some(value) = headers::DIGEST.get(fields) else {
         return Ok(intact(false));
     };
     let fault =

@@ -229,7 +229,7 @@ pub async fn prove<'a>(
 
     let bytes = body::read(body, &operation, policy).await;
     let bytes = trial.require(Stage::Body, bytes)?;
-    let intact = trial.judge(Stage::Digest, body::digest(head, &bytes))?;
+    let intact = trial.judge(Stage::Digest, body::digest(&head.fields, &bytes))?;
     let payload = payload::judge(&bytes, &operation, policy, at);
     let payload = trial.judge(Stage::Payload, payload)?;
 

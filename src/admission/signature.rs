@@ -4,7 +4,7 @@ use super::{Head, Policy, Snapshot, Tpp};
 use crate::{
     interface::{
         Fault, Reason, Refusal,
-        headers::{self, encoded_word, signature::Signature},
+        headers::{self, Fields, encoded_word, signature::Signature},
         operations::Environment,
     },
     trust::VerifiedSignature,
@@ -42,7 +42,7 @@ impl Signed {
 /// header that the request does not have has an empty value here; [`prove`](super::prove) refuses it. `None` where the
 /// Signature header cannot be read (SIG-2, SIG-10): then the signed parts are unknown, and `prove` says why.
 pub fn signing_string(head: &Head<'_>) -> Option<Vec<u8>> {
-    let value = decode(head).ok()?;
+    let value = decode(&head.fields).ok()?;
     let signature = parse(&value).ok()?;
     Some(SignedRequest { head, signature }.string(HeaderValues::All))
 }
@@ -50,7 +50,7 @@ pub fn signing_string(head: &Head<'_>) -> Option<Vec<u8>> {
 /// Once it verifies, the certificate is kept, so that the TPP's next request costs no chain (CRT-12).
 pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, world: &Snapshot) -> Result<Signed, Refusal> {
     let policy = &world.policy;
-    let value = decode(head)?;
+    let value = decode(&head.fields)?;
     let request = SignedRequest {
         head,
         signature: parse(&value)?,
@@ -80,8 +80,8 @@ pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, world: &Snapshot) -> Result<Sig
 }
 
 /// SIG-10: the value of Signature, where it stands in encoded words without them.
-fn decode<'h>(head: &Head<'h>) -> Result<Cow<'h, [u8]>, Fault> {
-    let value = headers::SIGNATURE.get(&head.fields);
+fn decode<'h>(fields: &Fields<'h>) -> Result<Cow<'h, [u8]>, Fault> {
+    let value = headers::SIGNATURE.get(fields);
     let value = value.map(HeaderValue::as_bytes).unwrap_or_default();
     encoded_word::decode(value).map_err(|why| fault(Reason::SignatureMalformed, why.to_string()))
 }
