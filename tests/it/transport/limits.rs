@@ -239,6 +239,92 @@ fn an_answer_that_nobody_takes() {
     in_time("no window", || while frames.next().unwrap().kind != 3 {});
 }
 
+/// A caller who takes a little all the time blocks no write for long: the time-out of the whole answer ends it.
+//= HTTP-9 refused
+#[test]
+fn an_answer_that_is_taken_slowly() {
+    const WHOLE: Duration = Duration::from_millis(1_500);
+    let gate = Gate::builder().listener("answer_timeout: 1500ms").start();
+    let cut = |cause: &str| gate.metric("portvakt_cut_total", &[&format!("cause=\"{cause}\"")]);
+    let on_time = |took: Duration| {
+        println!("a whole answer that may take {WHOLE:?} ended after {took:?}");
+        assert!(took >= WHOLE && took <= WHOLE + LATER, "{took:?}");
+    };
+    // More than the buffers between both sides hold.
+    let big = format!("\"{}\"", "x".repeat(40 << 20));
+    gate.upstream().reply(Reply::json(200, &big));
+
+    let mut slow = Connection::open(&gate);
+    let watch = Stopwatch::start();
+    slow.send(&render(&gate.seal(&Call::plain()))).unwrap();
+    let mut taken = 0;
+    while cut("slow_answer") == 0.0 || gate.metric("portvakt_open_connections", &[]) > 0.0 {
+        assert!(watch.elapsed() <= WHOLE + LATER, "it stays open");
+        taken += slow.exactly(16 * 1024).unwrap().len();
+        thread::sleep(Duration::from_millis(20));
+    }
+    on_time(watch.elapsed());
+    taken += slow.rest().len();
+    assert!(taken < big.len(), "{taken}");
+
+    // Over HTTP/2 the stream is reset, and the connection goes on.
+    let mut frames = Frames::open(&gate);
+    let ask = || {
+        let sealed = gate.seal(&Call::plain());
+        let path = [&[0x04][..], &string(sealed.request.target.as_bytes())].concat();
+        block(&sealed, &path)
+    };
+    let watch = Stopwatch::start();
+    frames.send(1, 0x5, 1, &ask()).unwrap();
+    loop {
+        let frame = frames.next().unwrap();
+        if (frame.kind, frame.stream) == (3, 1) {
+            break;
+        }
+        if frame.kind == 0 && !frame.payload.is_empty() {
+            thread::sleep(Duration::from_millis(20));
+            let granted = (frame.payload.len() as u32).to_be_bytes();
+            for stream in [0, 1] {
+                frames.send(8, 0, stream, &granted).unwrap();
+            }
+        }
+    }
+    on_time(watch.elapsed());
+    gate.upstream().reply(Reply::json(200, "{}"));
+    frames.send(1, 0x5, 3, &ask()).unwrap();
+    assert_eq!(frames.outcome(3).unwrap().status(), Some(200));
+    assert_eq!((cut("slow_answer"), cut("blocked_write")), (2.0, 0.0));
+}
+
+//= HTTP-9 accepted
+#[test]
+fn an_answer_that_is_taken_slowly_and_in_time() {
+    let gate = Gate::builder().listener("write_timeout: 400ms").start();
+    let big = format!("\"{}\"", "x".repeat(20 << 20));
+    gate.upstream().reply(Reply::json(200, &big));
+    let mut slow = Connection::open(&gate);
+    slow.send(&render(&gate.seal(&Call::plain()))).unwrap();
+    // Three times as long as one write may be blocked.
+    let watch = Stopwatch::start();
+    let mut taken = Vec::new();
+    while watch.elapsed() < Duration::from_millis(1_200) {
+        taken.extend(slow.exactly(64 * 1024).unwrap());
+        thread::sleep(Duration::from_millis(10));
+    }
+    let head = taken
+        .windows(4)
+        .position(|four| four == b"\r\n\r\n")
+        .unwrap();
+    assert!(taken.starts_with(b"HTTP/1.1 200"));
+    let left = head + 4 + big.len() - taken.len();
+    taken.extend(slow.exactly(left).unwrap());
+    assert!(taken.ends_with(big.as_bytes()));
+    assert_eq!(
+        gate.metric("portvakt_cut_total", &["cause=\"slow_answer\""]),
+        0.0
+    );
+}
+
 //= ERR-4 refused
 //= HTTP-9 refused
 #[test]
