@@ -28,7 +28,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// What a request may take beside its body and the core: its head, the state, its answer on the way to the caller.
+/// What a request may take beside its body, the core and its answer: its head and the state.
 const MARGIN: Duration = Duration::from_secs(10);
 
 /// How long connections are left that have no request under way: what was answered over HTTP/2 may still be on its way out.
@@ -46,6 +46,7 @@ pub(super) const fn longest(listener: &Listener, upstream: &Upstream) -> Duratio
         .saturating_add(listener.body_timeout)
         .saturating_add(upstream.connect_timeout)
         .saturating_add(upstream.read_timeout)
+        .saturating_add(listener.limits.answer_timeout)
 }
 
 /// The requests under way: those whose head was read and whose answer is not finished.

@@ -173,6 +173,42 @@ fn sigterm_lets_requests_under_way_finish() {
     });
 }
 
+/// An answer that the caller takes slowly is under way for as long as `answer_timeout` allows.
+//= FWD-4 accepted
+//= HTTP-9 accepted
+#[test]
+fn sigterm_lets_a_slow_answer_finish() {
+    // All other time-outs end before 11 s.
+    let (gate, program) = Gate::builder()
+        .listener("body_timeout: 200ms\n  answer_timeout: 60s")
+        .upstream("connect_timeout: 200ms")
+        .upstream("read_timeout: 500ms")
+        .start_program();
+    // More than the buffers between both sides hold.
+    let big = format!("\"{}\"", "x".repeat(40 << 20));
+    gate.upstream().reply(Reply::json(200, &big));
+    let sealed = gate.seal(&Call::plain());
+    let mut slow = Connection::open(&gate);
+    slow.send(&render(&sealed)).unwrap();
+    let mut taken = slow.exactly(1024).unwrap();
+    let stopping = Stopping::begin(program);
+    while stopping.since.elapsed() < Duration::from_secs(13) {
+        taken.extend(slow.exactly(16 * 1024).unwrap());
+        thread::sleep(Duration::from_millis(20));
+    }
+    taken.extend(slow.rest());
+    assert!(taken.starts_with(b"HTTP/1.1 200"));
+    assert!(taken.ends_with(big.as_bytes()), "{} bytes", taken.len());
+    let (status, took, lines) = stopping.end();
+    assert!(status.success(), "{status}");
+    println!("it ended {took:?} after SIGTERM");
+    let line = &lines[&request_id(&sealed)];
+    assert_eq!(
+        (&line["outcome"], &line["status"]),
+        (&"forwarded".into(), &200.into())
+    );
+}
+
 #[test]
 fn nothing_under_way_ends_it_at_once() {
     let (gate, program) = Gate::builder().start_program();
