@@ -81,6 +81,7 @@ mod incoming;
 
 // The current world; replaced on reload.
 mod snapshot;
+mod when_unknown;
 
 // The checks, by name.
 mod stage;
@@ -165,13 +166,14 @@ pub use rate::{RateSettings, Rates, WithinRate};
 pub use record::{Check, Outcome, Record, Verdict};
 pub use redirect::Redirectable;
 pub use register::Registered;
-pub use revocation::{Unrevoked, WhenUnknown};
+pub use revocation::Unrevoked;
 pub use role::Entitled;
 pub use sca::{Grant, ScaAnswer};
 pub use signature::{Signed, signing_string};
 pub use snapshot::{Policy, QuotaPolicy, Snapshot};
 pub use stage::Stage;
 pub use trial::Trial;
+pub use when_unknown::WhenUnknown;
 
 use crate::{
     interface::{Refusal, operations::AnsweredBy},

@@ -3,7 +3,7 @@
 //! It is judged after the signature: only a caller who has proven to hold the key makes the gateway fetch and wait.
 //! Every member of the chain is judged at the time of the request, from what its sources said (CRT-12).
 
-use super::{Policy, Tpp};
+use super::{Policy, Tpp, WhenUnknown};
 use crate::{
     clock::Timestamp,
     interface::{Fault, Reason, Refusal, headers, operations::Operation},
@@ -12,15 +12,6 @@ use crate::{
         revocation::{ChainSources, RevocationStatus},
     },
 };
-
-/// The treatment of a request whose certificate no source judges, once every fetch has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenUnknown {
-    /// It passes, counted and logged.
-    Open,
-    /// It is refused: 503.
-    Closed,
-}
 
 /// No member of the chain is revoked, as far as anybody says.
 #[must_use]

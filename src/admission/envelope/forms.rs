@@ -3,7 +3,7 @@
 
 use super::{
     super::{Head, Policy},
-    is_taken,
+    applicable::is_taken,
 };
 use crate::{
     clock::Timestamp,

@@ -5,6 +5,8 @@
 //! later stages read. Deliberately not here: rules that need the TPP (redirect hosts) or the PSU's consents (the rest of
 //! HDR-14).
 
+// Which headers are judged (HDR-3).
+mod applicable;
 // The body as announced, and Accept (HTTP-4 to HTTP-6).
 mod content;
 // The form of each header (HDR-7 to HDR-12, HDR-15, HDR-16, DAT-1).
@@ -21,12 +23,12 @@ use super::{Announced, Head, Policy};
 use crate::{
     clock::Timestamp,
     interface::{
-        Fault, FaultPlace, Reason, Refusal,
+        Fault, Reason, Refusal,
         headers::{
-            self, CorporateId, Header, PsuContext, PsuId, RedirectUri, RequestId, SessionId,
+            self, CorporateId, PsuContext, PsuId, RedirectUri, RequestId, SessionId,
             accept_fix::Fixes, authority, connection,
         },
-        operations::{Operation, Takes},
+        operations::Operation,
     },
 };
 use forms::ParsedHeaders;
@@ -163,13 +165,4 @@ fn authority(head: &Head<'_>, policy: &Policy, faults: &mut Vec<Fault>) {
     };
     let fault = Fault::header(Reason::MalformedRequest, headers::HOST.written, text);
     faults.push(fault);
-}
-
-/// HDR-3: a header that an operation does not take is dropped, not judged.
-fn is_taken(operation: &Operation, header: &Header) -> bool {
-    operation.takes == Takes::Whole || header.on_sandbox
-}
-
-fn is_about(fault: &Fault, header: &Header) -> bool {
-    fault.place == FaultPlace::Header(header.written)
 }

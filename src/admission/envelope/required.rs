@@ -2,7 +2,7 @@
 
 use super::{
     super::{Announced, Head},
-    is_about, is_taken,
+    applicable::{is_about, is_taken},
 };
 use crate::interface::{
     Fault, Reason,

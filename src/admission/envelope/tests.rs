@@ -3,8 +3,11 @@
 use super::*;
 use crate::{
     admission::Framing,
-    interface::operations::{Catalogue, Environment, Lookup, builtin},
-    interface::path::Target,
+    interface::{
+        FaultPlace,
+        operations::{Catalogue, Environment, Lookup, builtin},
+        path::Target,
+    },
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 

@@ -3,7 +3,6 @@
 //!
 //! It asks nobody and reads no clock. Deliberately not here: the source of the facts, and the answer to a lack.
 
-use super::{DETAILS_CONSENT_LASTS, Grant, HISTORY_DAYS, SCA_LASTS, SESSION_LASTS};
 use crate::{
     clock::Timestamp,
     interface::{
@@ -14,6 +13,18 @@ use crate::{
     state::{Consent, Context, Hash, Keys, Psu},
 };
 use jiff::{ToSpan, civil::Date};
+
+/// SCA-5: a session lasts an hour from its completion; it never slides. In seconds.
+const SESSION_LASTS: u64 = 3_600;
+
+/// SCA-7, QUO-9: an SCA is renewed after 180 days. In seconds.
+const SCA_LASTS: u64 = 180 * 86_400;
+
+/// QUO-10: without the PSU, details need a consent at most this old. In seconds.
+const DETAILS_CONSENT_LASTS: u64 = 90 * 86_400;
+
+/// QUO-8, SCA-8: how far back transactions may reach without a session. In days.
+const HISTORY_DAYS: i32 = 90;
 
 /// How far ahead of now a session may have been completed, in seconds: clocks differ.
 const AHEAD: u64 = 60;
@@ -96,6 +107,56 @@ pub(super) enum Lack {
     SessionForHistory,
     /// QUO-8: old history, and no PSU.
     PsuForHistory,
+}
+
+/// The operation's requirement on the PSU is met.
+#[must_use]
+#[derive(Debug)]
+pub struct Grant {
+    psu: Option<PsuId>,
+    corporate: Option<CorporateId>,
+    bound: bool,
+    session: Option<Timestamp>,
+    last_sca: Option<Timestamp>,
+    history_from: Option<Date>,
+    without_session: bool,
+}
+
+impl Grant {
+    /// The PSU whose PSU-ID goes upstream.
+    pub const fn psu(&self) -> Option<PsuId> {
+        self.psu
+    }
+
+    /// The corporate agreement whose id goes upstream (SCA-17).
+    pub const fn corporate(&self) -> Option<CorporateId> {
+        self.corporate
+    }
+
+    /// Whether the PSU is bound to the TPP; one that is being learned is not yet (SCA-19).
+    pub const fn bound(&self) -> bool {
+        self.bound
+    }
+
+    /// When the SCA of the valid session was completed (SCA-4).
+    pub const fn session(&self) -> Option<Timestamp> {
+        self.session
+    }
+
+    /// The PSU's last SCA.
+    pub const fn last_sca(&self) -> Option<Timestamp> {
+        self.last_sca
+    }
+
+    /// The date that the transactions are to begin at (QUO-8, SCA-8).
+    pub const fn history_from(&self) -> Option<Date> {
+        self.history_from
+    }
+
+    /// Whether account information goes out with the PSU present and without a session (QUO-14).
+    pub const fn without_session(&self) -> bool {
+        self.without_session
+    }
 }
 
 /// Judges the requirements of a request by the state of the PSU.
