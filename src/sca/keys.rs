@@ -5,7 +5,10 @@
 //! Invariants: a file that others than its owner can read is refused, and a file that exists is never overwritten but
 //! by a rotation. `Debug` shows no key.
 
-use super::SealsFault;
+use super::{
+    SealsFault,
+    key_id::{ID_LENGTH, parse_id},
+};
 use crate::{clock::Timestamp, private_file};
 use aws_lc_rs::{
     aead::{AES_256_GCM, LessSafeKey, UnboundKey},
@@ -16,9 +19,6 @@ use std::{
     fmt, io,
     path::{Path, PathBuf},
 };
-
-/// The bytes of a key's id.
-pub(super) const ID_LENGTH: usize = 4;
 
 /// The bytes of an AES-256 key.
 const SECRET_LENGTH: usize = 32;
@@ -209,13 +209,6 @@ impl Key {
         let secret = BASE64_STANDARD.encode(self.secret);
         format!("{:08x} {secret}\n", self.age())
     }
-}
-
-/// A key's id as files have it: eight hexadecimal digits in lower case.
-pub(super) fn parse_id(id: &str) -> Option<u32> {
-    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    let is_id = id.len() == 2 * ID_LENGTH && id.bytes().all(is_digit);
-    u32::from_str_radix(id, 16).ok().filter(|_| is_id)
 }
 
 impl fmt::Debug for TokenKeys {

@@ -6,7 +6,8 @@
 
 use super::{
     Pending, TokenKeys,
-    keys::{ID_LENGTH, Key},
+    key_id::ID_LENGTH,
+    keys::Key,
     seals::{Counter, SealFault, Seals},
     token::{self, Content},
 };

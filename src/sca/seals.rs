@@ -11,7 +11,7 @@ mod file;
 
 pub use file::{SealsFault, check};
 
-use super::keys::ID_LENGTH;
+use super::key_id::ID_LENGTH;
 use crate::private_file;
 use file::{count_of, read, take_turn, text_of};
 use std::{

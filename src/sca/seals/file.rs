@@ -2,7 +2,7 @@
 //!
 //! Deliberately not here: when a number grows, and by how much.
 
-use crate::{private_file, sca::keys::parse_id};
+use crate::{private_file, sca::key_id::parse_id};
 use std::{fs::File, io, path::Path};
 
 /// The most bytes of a file: a year has two keys, a line at most 20 bytes.

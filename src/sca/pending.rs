@@ -1,0 +1,50 @@
+//! The content of a link (SCA-12).
+
+use crate::interface::{
+    TppId,
+    headers::{CorporateId, PsuContext, PsuId, RedirectUri, SessionId},
+    operations::Environment,
+};
+use std::fmt;
+
+/// An SCA that a request started and that nobody has finished yet (SCA-12).
+///
+/// `Debug` shows neither PSU nor agreement nor session.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pending {
+    /// The environment that it was started in.
+    pub environment: Environment,
+    /// The TPP's identity (CRT-4).
+    pub tpp: TppId,
+    /// The TPP's name, as its certificate has it; empty where it has none, and in a token of an earlier version.
+    pub tpp_name: String,
+    /// TPP-Session-ID: the TPP's, or one that the gateway issued (SCA-9).
+    pub session: SessionId,
+    /// TPP-Redirect-URI, as it was signed (HDR-8).
+    pub redirect_uri: RedirectUri,
+    /// TPP-Redirect-Preferred (SCA-15).
+    pub preferred: bool,
+    /// The operation that started it, by its name in the catalogue.
+    pub operation: String,
+    /// The path of the payment or basket that it is for.
+    pub resource: Option<String>,
+    /// Whether an account information or consent operation started it: then consent is asked for too (SCA-18).
+    pub asks_consent: bool,
+    /// PSU-Context, where the request has one.
+    pub context: Option<PsuContext>,
+    /// PSU-Corporate-ID: the agreement that was chosen (SCA-17).
+    pub corporate: Option<CorporateId>,
+    /// PSU-ID, only where it is bound to this TPP (SCA-3).
+    pub psu: Option<PsuId>,
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Pending")
+            .field("environment", &self.environment)
+            .field("tpp", &self.tpp)
+            .field("operation", &self.operation)
+            .finish_non_exhaustive()
+    }
+}
