@@ -279,6 +279,8 @@ fn one_line_makes_a_circle() {
         "a folder's file that uses one of its own files, and is used by that"
     );
     assert_eq!(pairs("trust/name.rs", "pub(super) fn f() {}"), [""; 0]);
+    let line = "pub(in crate::trust) fn f() {}";
+    assert_eq!(pairs("trust/chain.rs", line), [""; 0], "it imports nothing");
     assert_eq!(
         pairs("trust/name.rs", "fn f() -> impl Sized + use<'_> {}"),
         [""; 0]

@@ -84,7 +84,8 @@ fn read(files: &Files, file: &str, parent: Option<usize>, modules: &mut Vec<Modu
         let known = ["crate", "super", "self"].contains(&path[0].as_str());
         path.len() > 1 && (known || children.contains_key(&path[0]))
     };
-    let written = paths(&tokens).into_iter().filter(leads);
+    let written = paths(&without_visibilities(&tokens));
+    let written = written.into_iter().filter(leads);
     let paths = uses.into_iter().map(|(_, path)| path).chain(written);
     modules[index].paths = paths.collect();
     index
@@ -183,6 +184,21 @@ fn tree(
         found.push((name.unwrap_or(last), path));
     }
     at
+}
+
+/// Leaves out who sees an item: `pub(in crate::state)` imports nothing.
+fn without_visibilities(tokens: &[Token]) -> Vec<Token> {
+    let mut kept = Vec::new();
+    let mut is_inside = false;
+    for (at, token) in tokens.iter().enumerate() {
+        let follows_pub = at > 0 && tokens[at - 1].is("pub");
+        is_inside |= follows_pub && *token == Token::Sign('(');
+        if !is_inside {
+            kept.push(token.clone());
+        }
+        is_inside &= *token != Token::Sign(')');
+    }
+    kept
 }
 
 /// Every path of two words or more that is written out, `use` items among them only up to their first brace.
