@@ -7,7 +7,7 @@
 use super::{
     Hash, StateSettings,
     keys::ByOwnBits,
-    lock,
+    lock::lock,
     rows::{BoundPsu, UsedUp},
 };
 use crate::clock::Timestamp;

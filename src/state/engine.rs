@@ -1,12 +1,10 @@
 //! The seam between the rules and a database.
 //!
 //! An engine loads rows by their keys, keeps them and commits them; it decides nothing. A second one is a folder beside
-//! `sqlite`, a variant of [`AnyEngine`], and a line in the conformance suite (`tests/it/state/conformance.rs`), which states
+//! `sqlite`, a variant of [`AnyEngine`](super::any_engine::AnyEngine), and a line in the conformance suite (`tests/it/state/conformance.rs`), which states
 //! all that an engine has to do.
 
-#[cfg(feature = "sandbox")]
-use super::volatile::Volatile;
-use super::{Counters, Hash, Unavailable, change::Change, rows::BoundPsu, sqlite::Sqlite};
+use super::{Counters, Hash, Unavailable, change::Change, rows::BoundPsu};
 use crate::clock::Timestamp;
 
 /// The duties of an engine.
@@ -47,46 +45,4 @@ pub(super) trait Engine: Send + Sync {
 
     /// Its activity since it was opened, without the clock.
     fn counters(&self) -> Counters;
-}
-
-/// The engine that a store was opened with.
-pub(super) enum AnyEngine {
-    /// One machine, in a file.
-    Sqlite(Box<Sqlite>),
-    /// This process alone, for tests.
-    #[cfg(feature = "sandbox")]
-    Volatile(Volatile),
-}
-
-/// Calls the engine that there is.
-macro_rules! each {
-    ($self:ident, $engine:ident => $call:expr) => {
-        match $self {
-            AnyEngine::Sqlite($engine) => $call,
-            #[cfg(feature = "sandbox")]
-            AnyEngine::Volatile($engine) => $call,
-        }
-    };
-}
-
-impl Engine for AnyEngine {
-    async fn psu(&self, psu: Hash) -> Result<Option<BoundPsu>, Unavailable> {
-        each!(self, engine => engine.psu(psu).await)
-    }
-
-    async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {
-        each!(self, engine => engine.commit(change).await)
-    }
-
-    async fn tidy(&self, now: Timestamp) -> Result<u64, Unavailable> {
-        each!(self, engine => engine.tidy(now).await)
-    }
-
-    fn health(&self) -> Result<(), Unavailable> {
-        each!(self, engine => engine.health())
-    }
-
-    fn counters(&self) -> Counters {
-        each!(self, engine => engine.counters())
-    }
 }

@@ -27,10 +27,12 @@ mod rules;
 // The memory of a process: rows, request ids, the clock.
 mod cache;
 mod clock;
+mod lock;
 mod process;
 mod request_ids;
 
 // The engines, which load, keep and commit rows.
+mod any_engine;
 mod engine;
 mod hash_key;
 pub(crate) mod sqlite;
@@ -52,15 +54,13 @@ use crate::{
     clock::Timestamp,
     interface::{TppId, headers::PsuId},
 };
-use engine::{AnyEngine, Engine};
+use any_engine::AnyEngine;
+use engine::Engine;
 use process::Process;
 use request_ids::IdClaim;
 use rules::{GiveBack, NewBinding, ScaEnd, Withdrawal};
 use sqlite::Sqlite;
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{fmt, sync::Arc};
 
 /// State that is kept.
 ///
@@ -288,9 +288,4 @@ impl fmt::Debug for StateStore {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("StateStore(***)")
     }
-}
-
-/// Locks, even where a holder panicked: nothing here is left half written.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

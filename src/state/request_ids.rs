@@ -6,7 +6,7 @@
 //! is never forgotten before its time, and where memory is full, new ones are refused instead; an id that was
 //! forgotten is never taken for unused, whatever the clock shows afterwards. The ids of an earlier process are forgotten.
 
-use super::{Hash, keys::HashMapByBits, lock, rules};
+use super::{Hash, keys::HashMapByBits, lock::lock, rules};
 use crate::clock::Timestamp;
 use std::sync::{
     Mutex,

@@ -1,6 +1,6 @@
 //! Requests to a store, and its answers.
 
-use super::{Hash, rules::Call};
+use super::{Hash, rows::ListRow};
 use crate::{
     clock::Timestamp,
     interface::{
@@ -108,6 +108,15 @@ pub struct Taken {
     pub(super) call: Option<Call>,
     /// The calls that are left of the quota, where one was claimed.
     pub(super) left: Option<CallsLeft>,
+}
+
+/// A call of a quota as it was taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Call {
+    /// A call that counts, and the list of pages that it began.
+    Counted { list: Option<ListRow> },
+    /// A page of an earlier call, and the last entry that was asked for before it.
+    Continued { page: Page, before: i64 },
 }
 
 /// The calls that are left of a quota (QUO-11).

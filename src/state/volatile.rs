@@ -7,7 +7,7 @@ use super::{
     change::{Change, undecided},
     clock::ClockRow,
     engine::Engine,
-    lock,
+    lock::lock,
     process::Process,
     rows::{BoundPsu, ListRow, Loaded, RowKey, Rows, TokenRow},
     rules::{Calls, Table},

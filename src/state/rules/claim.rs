@@ -4,20 +4,12 @@ use super::Calls;
 use crate::{
     clock::Timestamp,
     state::{
-        CallsLeft, ClaimRequest, Decision, Hash, Page, QuotaClaim, RequestIdClaim, Taken,
+        CallsLeft, ClaimRequest, Decision, Hash, QuotaClaim, RequestIdClaim, Taken,
         change::Change,
         rows::{ListRow, RowKey, Rows, UsedUp},
+        verbs::Call,
     },
 };
-
-/// A call of a quota as it was taken.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::state) enum Call {
-    /// A call that counts, and the list of pages that it began.
-    Counted { list: Option<ListRow> },
-    /// A page of an earlier call, and the last entry that was asked for before it.
-    Continued { page: Page, before: i64 },
-}
 
 /// Giving a claim back.
 pub(in crate::state) struct GiveBack {

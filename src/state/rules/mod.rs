@@ -22,7 +22,7 @@ mod expiry;
 
 pub(super) use bindings::{NewBinding, Withdrawal};
 pub(super) use calls::Calls;
-pub(super) use claim::{Call, GiveBack};
+pub(super) use claim::GiveBack;
 pub(super) use expiry::Table;
 pub(super) use replay::{date_ends, is_too_far_back, may_be_removed};
 pub(super) use sca::ScaEnd;

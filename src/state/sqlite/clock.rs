@@ -4,7 +4,7 @@
 //! It is written along with other changes, at most once a second. Invariant: a row that was removed because it
 //! expired was removed by a time that the file knows of.
 
-use super::{Shared, seconds};
+use super::{kept_clock::KeptClock, shared::Shared, time::seconds};
 use crate::{clock::Timestamp, state::clock::ClockRow};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,15 +30,6 @@ const AHEAD: [&str; 7] = [
     "UPDATE quota SET d = ?1 WHERE d > ?1",
     "UPDATE page SET call = ?1 WHERE call > ?1",
 ];
-
-/// How far the file's clock is known.
-#[derive(Debug)]
-pub(super) struct KeptClock {
-    /// The latest time that the file has.
-    latest: AtomicU64,
-    /// Changes of the writer's connection when it was last looked at.
-    changes: AtomicU64,
-}
 
 /// The effect of an operator's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! disk. Here the writer goes on meanwhile. What it writes meanwhile is moved as well, again and again until little is
 //! left; that little the writer moves itself, between two commits, because the log begins anew only where nothing is left.
 
-use super::{Shared, file};
+use super::{file, shared::Shared};
 use crate::state::OpenFault;
 use rusqlite::Connection;
 use std::{

@@ -9,20 +9,25 @@
 //! Invariant: a change that was answered as done survives `kill -9` and loss of power; one that failed left nothing behind.
 
 pub(crate) mod clock;
+mod cursors;
 pub(crate) mod file;
+mod kept_clock;
 mod log;
 mod read;
 mod rows;
+mod shared;
 mod tidy;
+mod time;
 mod watch;
 mod writer;
 
 use super::{
     Counters, Hash, Keys, OpenFault, StateSettings, Unavailable, change::Change, engine::Engine,
-    lock, process::Process, rows::BoundPsu, rules::Table,
+    lock::lock, process::Process, rows::BoundPsu, rules::Table,
 };
 use crate::clock::Timestamp;
 use log::Log;
+use shared::Shared;
 use std::{
     sync::{Arc, Mutex, atomic::AtomicBool},
     thread::JoinHandle,
@@ -37,19 +42,6 @@ pub(super) struct Sqlite {
     /// Ends the watching thread when it is dropped.
     watching: Option<std::sync::mpsc::Sender<()>>,
     threads: Vec<JoinHandle<()>>,
-}
-
-/// Shared by the threads.
-pub(super) struct Shared {
-    identity: file::Identity,
-    process: Arc<Process>,
-    kept_clock: clock::KeptClock,
-    /// Why the last write failed, if it did.
-    fault: Mutex<Option<String>>,
-    counters: Mutex<Counters>,
-    sweep: Mutex<tidy::Sweep>,
-    /// Whether most of the write-ahead log was moved into the file, and the writer is to move the rest.
-    log_is_moved: AtomicBool,
 }
 
 impl Sqlite {
@@ -131,14 +123,4 @@ impl Drop for Sqlite {
             let _ = thread.join();
         }
     }
-}
-
-/// A time as SQLite has it.
-fn seconds(at: Timestamp) -> i64 {
-    i64::try_from(at.unix()).unwrap_or(i64::MAX)
-}
-
-/// A time as it was kept.
-fn timestamp(seconds: i64) -> Timestamp {
-    Timestamp::from_unix(u64::try_from(seconds).unwrap_or(0))
 }

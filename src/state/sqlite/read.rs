@@ -1,7 +1,7 @@
 //! Looking a PSU up in the file, off the async workers.
 
-use super::{Shared, file, lock, rows};
-use crate::state::{Hash, Unavailable, rows::BoundPsu};
+use super::{file, rows, shared::Shared};
+use crate::state::{Hash, Unavailable, lock::lock, rows::BoundPsu};
 use rusqlite::Connection;
 use std::{
     path::Path,

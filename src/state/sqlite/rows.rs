@@ -2,7 +2,7 @@
 //!
 //! Deliberately not here: any decision. A row is written as the rules left it, and removed where they left none.
 
-use super::{seconds, timestamp};
+use super::time::{seconds, timestamp};
 use crate::{
     clock::Timestamp,
     interface::TppId,

@@ -5,8 +5,11 @@
 //! Every second it is sent on as well.
 //! Deliberately not here: when a row expires (`rules/expiry.rs`).
 
-use super::{Shared, lock, seconds};
-use crate::{clock::Timestamp, state::rules::Table};
+use super::{cursors::Cursor, shared::Shared, time::seconds};
+use crate::{
+    clock::Timestamp,
+    state::{lock::lock, rules::Table},
+};
 use rusqlite::Connection;
 
 /// The most rows of each table that one step of a whole sweep looks at.
@@ -31,22 +34,6 @@ const fn in_sql(table: Table) -> (&'static str, &'static str, &'static str) {
         Table::Token => ("token", "key", "until <= ?2"),
         Table::Psu => ("psu", "psu", "0"),
     }
-}
-
-/// Where the cursors stand.
-#[derive(Default)]
-pub(super) struct Sweep {
-    cursors: [Cursor; Table::ALL.len()],
-    /// Rows of each table that are due to be looked at.
-    due: u32,
-}
-
-#[derive(Default)]
-struct Cursor {
-    /// The last key that was looked at.
-    after: Vec<u8>,
-    /// Rows that were kept since the table's start.
-    kept: u64,
 }
 
 /// A step over one table.
@@ -103,19 +90,6 @@ pub(super) fn step(
         *lock(&shared.counters).rows.of(table) = Some(kept);
     }
     Ok(Step { removed, around })
-}
-
-impl Sweep {
-    fn cursor(&mut self, table: Table) -> &mut Cursor {
-        let [quotas, lists, requests, tokens, psus] = &mut self.cursors;
-        match table {
-            Table::Quota => quotas,
-            Table::List => lists,
-            Table::Request => requests,
-            Table::Token => tokens,
-            Table::Psu => psus,
-        }
-    }
 }
 
 fn advance(

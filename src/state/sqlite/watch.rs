@@ -4,10 +4,11 @@
 //! cannot be read, or has lost entries that were not read yet, everything is dropped.
 
 use super::{
-    Shared, file, lock,
+    file,
+    shared::Shared,
     writer::{Job, Writer},
 };
-use crate::state::{Hash, OpenFault};
+use crate::state::{Hash, OpenFault, lock::lock};
 use rusqlite::{Connection, OptionalExtension};
 use std::{
     sync::{

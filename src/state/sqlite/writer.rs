@@ -1,9 +1,10 @@
 //! The one thread that writes, and its queue.
 
 use super::{
-    Shared, clock, file, lock,
+    clock, file,
     log::Log,
     rows,
+    shared::Shared,
     tidy::{self, Step},
 };
 use crate::{
@@ -11,6 +12,7 @@ use crate::{
     state::{
         Hash, OpenFault, Unavailable,
         change::{self, BATCH, Change, QueuedChange},
+        lock::lock,
         rows::{Rows, UsedUp},
         rules::Table,
     },

@@ -1,0 +1,50 @@
+//! The engines that there are, as one.
+
+#[cfg(feature = "sandbox")]
+use super::volatile::Volatile;
+use super::{
+    Counters, Hash, Unavailable, change::Change, engine::Engine, rows::BoundPsu, sqlite::Sqlite,
+};
+use crate::clock::Timestamp;
+
+/// The engine that a store was opened with.
+pub(super) enum AnyEngine {
+    /// One machine, in a file.
+    Sqlite(Box<Sqlite>),
+    /// This process alone, for tests.
+    #[cfg(feature = "sandbox")]
+    Volatile(Volatile),
+}
+
+/// Calls the engine that there is.
+macro_rules! each {
+    ($self:ident, $engine:ident => $call:expr) => {
+        match $self {
+            AnyEngine::Sqlite($engine) => $call,
+            #[cfg(feature = "sandbox")]
+            AnyEngine::Volatile($engine) => $call,
+        }
+    };
+}
+
+impl Engine for AnyEngine {
+    async fn psu(&self, psu: Hash) -> Result<Option<BoundPsu>, Unavailable> {
+        each!(self, engine => engine.psu(psu).await)
+    }
+
+    async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {
+        each!(self, engine => engine.commit(change).await)
+    }
+
+    async fn tidy(&self, now: Timestamp) -> Result<u64, Unavailable> {
+        each!(self, engine => engine.tidy(now).await)
+    }
+
+    fn health(&self) -> Result<(), Unavailable> {
+        each!(self, engine => engine.health())
+    }
+
+    fn counters(&self) -> Counters {
+        each!(self, engine => engine.counters())
+    }
+}

@@ -1,0 +1,18 @@
+//! The state that the threads of a store share.
+
+use super::{cursors::Sweep, file::Identity, kept_clock::KeptClock};
+use crate::state::{Counters, process::Process};
+use std::sync::{Arc, Mutex, atomic::AtomicBool};
+
+/// Shared by the threads.
+pub(super) struct Shared {
+    pub(super) identity: Identity,
+    pub(super) process: Arc<Process>,
+    pub(super) kept_clock: KeptClock,
+    /// Why the last write failed, if it did.
+    pub(super) fault: Mutex<Option<String>>,
+    pub(super) counters: Mutex<Counters>,
+    pub(super) sweep: Mutex<Sweep>,
+    /// Whether most of the write-ahead log was moved into the file, and the writer is to move the rest.
+    pub(super) log_is_moved: AtomicBool,
+}
