@@ -23,6 +23,7 @@ mod value;
 mod control;
 mod endpoints;
 mod limits;
+mod load;
 mod operations;
 mod pem;
 mod policy;

@@ -2,9 +2,9 @@
 
 use http::Method;
 
+use super::entry::{OperationEntry, Origin};
 use super::keys::{choice, name_or_group, read_deprecated, refuse_fixed_keys};
 use super::parameters::read_parameters;
-use super::{OperationEntry, Origin};
 use crate::config::section::Section;
 use crate::config::value::Value;
 use crate::interface::operations::{

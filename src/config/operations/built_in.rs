@@ -1,7 +1,7 @@
 //! An operation of the interface, with the keys that a deployment may change.
 
+use super::entry::{OperationEntry, Origin};
 use super::keys::{name_or_group, read_deprecated, refuse_fixed_keys};
-use super::{OperationEntry, Origin};
 use crate::config::section::Section;
 use crate::config::value::Value;
 use crate::interface::operations::{AnsweredBy, Operation};

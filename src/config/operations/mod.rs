@@ -7,6 +7,7 @@
 // Entries of the file: changed built-in operations, and added operations.
 mod added;
 mod built_in;
+mod entry;
 
 // Values of their keys.
 mod keys;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use self::added::read_added;
 use self::built_in::read_built_in;
+use self::entry::OperationEntry;
 use self::keys::name_or_group;
 use super::document::Document;
 use super::fault::{FilePosition, Inspection};
@@ -30,21 +32,6 @@ use crate::interface::operations::{self, Catalogue, Environment, Environments, O
 
 /// Reserved for the sandbox's own operations (HTTP-1).
 const SANDBOX_PATHS: &str = "/v1/sandbox";
-
-/// An entry of the file, and the position of its path for faults.
-struct OperationEntry {
-    operation: Operation,
-    place: FilePosition,
-    origin: Origin,
-}
-
-/// The order decides which of two colliding operations the catalogue names: the one whose path is in the file.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Origin {
-    BuiltIn,
-    BuiltInMoved,
-    Added,
-}
 
 /// Reads the key `operations`: the catalogue of the interface, with the changes of the operator's file, and that file's path.
 pub(super) fn read_catalogue(

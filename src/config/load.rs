@@ -1,0 +1,55 @@
+//! From the file to the settings.
+
+use std::path::{Path, PathBuf};
+
+use super::document::Document;
+use super::fault::{ConfigFault, ConfigFaults, FilePosition, Inspection};
+use super::settings::Settings;
+use super::{pem, root};
+
+impl Settings {
+    /// Loads a configuration file and every file that it names, by paths that are relative to its folder.
+    ///
+    /// # Errors
+    /// Every fault of all those files, in their order.
+    pub fn load(path: &Path) -> Result<Self, ConfigFaults> {
+        let file = path.display().to_string();
+        let text = pem::read_text(path).map_err(|text| ConfigFault {
+            place: FilePosition::start_of(file.as_str()),
+            text,
+        })?;
+        let mut settings = Self::parse(&file, &text, path.parent().unwrap_or(Path::new("")))?;
+        settings.reloadable.files.source = Some(path.to_owned());
+        Ok(settings)
+    }
+
+    /// Reads a configuration: `file_name` is its name in faults, `text` its content, `base` the folder of its relative paths.
+    ///
+    /// # Errors
+    /// Every fault of it and of the files that it names.
+    pub fn parse(file_name: &str, text: &str, base: &Path) -> Result<Self, ConfigFaults> {
+        let document = Document::read(file_name, text)?;
+        let inspection = Inspection::new();
+        let mut settings = root::read(document.root(&inspection), &inspection, base);
+        if let Some(settings) = &mut settings {
+            settings.reloadable.files.named = settings.watched(inspection.named());
+        }
+        inspection.conclude(file_name, settings)
+    }
+
+    /// The named paths that the gateway reads and does not write.
+    fn watched(&self, mut named: Vec<PathBuf>) -> Vec<PathBuf> {
+        let (state, sca) = (&self.fixed.state, &self.reloadable.sca);
+        let revocation = self.reloadable.snapshot.trust.revocation();
+        let copies = revocation.and_then(|revocation| revocation.copies());
+        let written = [
+            Some(&*state.file),
+            Some(&*state.hash_key),
+            Some(&*sca.token_seals),
+            copies,
+        ];
+        named.push(sca.token_keys.clone());
+        named.retain(|path| !written.contains(&Some(path)));
+        named
+    }
+}
