@@ -3,7 +3,7 @@
 //! A HAR contains a program's view of a request, not its bytes: late headers may be missing, and the body is text. Relevant
 //! losses are noted.
 
-use super::{SavedFault, SavedRequest, Wire, choose, header};
+use super::{SavedFault, SavedRequest, Wire, choice::choose, header::header};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderValue, header::HOST};
 use serde_json::Value;

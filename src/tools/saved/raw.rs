@@ -3,7 +3,7 @@
 //! A file with only bare LF comes from an editor and is read as if it had CRLF, the line ending on the wire. In a file with
 //! CRLF, a bare LF belongs to the request, and the gateway judges it (HTTP-7).
 
-use super::{SavedFault, SavedRequest, SavedResponse, Wire, body, header};
+use super::{SavedFault, SavedRequest, SavedResponse, Wire, body, header::header};
 use http::{HeaderMap, header::HOST};
 
 /// A head, separated into lines, and the bytes after it.

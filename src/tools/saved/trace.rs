@@ -4,7 +4,7 @@
 //! bytes outside printable ASCII become dots. The offsets therefore restore every CRLF, but dots cannot be restored, which is
 //! noted where it matters. `--trace` writes every byte in hexadecimal without loss.
 
-use super::{SavedFault, SavedRequest, choose, raw};
+use super::{SavedFault, SavedRequest, choice::choose, raw};
 use crate::interface::headers::{self, digest};
 
 /// A row: its offset and text.

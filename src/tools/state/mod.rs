@@ -5,16 +5,17 @@
 
 // What is there.
 mod show;
+// The reasons why it was not done.
+mod fault;
+
+pub use fault::StateFault;
 
 use crate::{
     clock::Timestamp,
-    config::{ConfigFaults, Settings},
-    state::{
-        OpenFault,
-        sqlite::{
-            clock::{self, Accepted},
-            file,
-        },
+    config::Settings,
+    state::sqlite::{
+        clock::{self, Accepted},
+        file,
     },
 };
 use rusqlite::Connection;
@@ -58,23 +59,6 @@ pub enum StateCommand {
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
-}
-
-/// The reason why a command failed.
-#[derive(Debug, thiserror::Error)]
-pub enum StateFault {
-    /// The configuration was refused.
-    #[error("{0}")]
-    Config(ConfigFaults),
-    /// The state cannot be used.
-    #[error(transparent)]
-    State(#[from] OpenFault),
-    /// SQLite reported an error.
-    #[error("{0}: {1}")]
-    Sql(PathBuf, #[source] rusqlite::Error),
-    /// A file could not be read or written.
-    #[error("{0}: {1}")]
-    File(PathBuf, #[source] io::Error),
 }
 
 /// Runs a command, and writes its result to `out`.

@@ -1,6 +1,6 @@
 //! `portvakt state show`.
 
-use super::StateFault;
+use super::fault::StateFault;
 use crate::state::sqlite::{clock, file};
 use jiff::Timestamp;
 use rusqlite::Connection;
