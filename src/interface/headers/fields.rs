@@ -1,6 +1,9 @@
 //! An index of the headers of one request: one pass finds the headers of the table, so that later lookups need no search.
 
-use super::{COUNT, Header, TABLE, find, position};
+use super::{
+    table::{COUNT, Header, TABLE, find, position},
+    white_space::trim,
+};
 use http::{HeaderMap, HeaderValue};
 
 /// The headers of a request, indexed by the table; [`Fields::map`] has the other headers.
@@ -49,7 +52,7 @@ impl<'a> Fields<'a> {
             .map(|(header, _)| *header)
     }
 
-    pub(super) fn first(&self, header: &Header) -> Option<&'a HeaderValue> {
+    fn first(&self, header: &Header) -> Option<&'a HeaderValue> {
         self.first.get(header.position).copied().flatten()
     }
 
@@ -72,9 +75,36 @@ impl<'a> Fields<'a> {
     }
 }
 
+impl Header {
+    /// Its first value in a request.
+    pub fn get<'a>(&self, fields: &Fields<'a>) -> Option<&'a HeaderValue> {
+        fields.first(self)
+    }
+
+    /// The first value that is not blank: an empty value counts as missing (HDR-5).
+    pub fn get_filled<'a>(&self, fields: &Fields<'a>) -> Option<&'a HeaderValue> {
+        self.get(fields)
+            .filter(|value| !trim(value.as_bytes()).is_empty())
+    }
+
+    /// The values whose form is judged, without the white space around them: all of them, or only the first of a header that
+    /// may stand once (HDR-15 refuses a second one).
+    pub fn values<'a>(&self, fields: &Fields<'a>) -> impl Iterator<Item = &'a [u8]> {
+        let most = if self.once { 1 } else { usize::MAX };
+        let values = fields.all(self).take(most);
+        values.map(|value| trim(value.as_bytes()))
+    }
+
+    /// How often the header stands in a request.
+    pub fn count(&self, fields: &Fields<'_>) -> usize {
+        fields.all(self).count()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{super::*, *};
+    use super::*;
+    use crate::interface::headers::*;
     use http::HeaderName;
 
     #[test]
