@@ -18,10 +18,9 @@ use super::{
 };
 use crate::{
     admission::{Admitted, Outcome},
-    clock::Clock,
     config,
     interface::{QuotaLeft, Reason, Refusal},
-    signing::{AnswerSigning, AssertionSigner},
+    signing::AnswerSigning,
     state::StateStore,
     telemetry::Telemetry,
 };
@@ -65,19 +64,18 @@ impl From<Box<Error>> for ForwardFailure {
 }
 
 impl Forwarder {
-    /// Forwards to one core. `asserter` signs what the gateway established (FWD-1).
+    /// Forwards to one core, `upstream`, with the limits of `settings`.
     pub(super) fn new(
+        upstream: Upstream,
         settings: &config::Upstream,
         answer_timeout: Duration,
-        asserter: Option<Arc<AssertionSigner>>,
         signing: Option<AnswerSigning>,
         kept: Arc<StateStore>,
-        clock: Clock,
         telemetry: Arc<Telemetry>,
         closing: Arc<Closing>,
     ) -> Self {
         Self {
-            upstream: Upstream::new(settings, asserter, clock),
+            upstream,
             inner_hosts: InnerHosts::new(settings.address.ip(), &settings.host),
             inner_report: AddressReport::new(Arc::clone(&telemetry)),
             in_flight: InFlight::new(

@@ -11,6 +11,7 @@ use super::{
     request_body::{self, DownstreamBody},
     request_head::{NextHead, read_head},
     respond::Responder,
+    upstream::Upstream,
 };
 use crate::{
     admission::{self, Admission, Announced, Outcome},
@@ -97,12 +98,11 @@ impl Gate {
             ledger: Ledger::new(clock.clone(), Arc::clone(&telemetry)),
             responder: Responder::new(settings.system, signing.clone()),
             forwarder: Forwarder::new(
+                Upstream::new(&settings.upstream, settings.asserter, clock),
                 &settings.upstream,
                 settings.limits.answer_timeout,
-                settings.asserter,
                 signing,
                 Arc::clone(&kept),
-                clock,
                 telemetry,
                 Arc::clone(&closing),
             ),

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     admission::Snapshot,
     clock::{Clock, Stopwatch},
-    config::{ControlAddress, Listener, Settings},
+    config::{ControlAddress, Fixed, Listener, Settings},
     control::{self, ControlContext, Reload},
     in_use::{Current, InUse},
     sca::KeyFault,
@@ -216,15 +216,7 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
         Arc::clone(&kept),
         clock.clone(),
         Arc::clone(&telemetry),
-        GateSettings {
-            system: fixed.system.clone(),
-            keepalive: fixed.listener.keepalive,
-            body_timeout: fixed.listener.body_timeout,
-            limits: fixed.listener.limits.clone(),
-            upstream: fixed.upstream.clone(),
-            asserter: asserter.clone(),
-            response_signing: fixed.response_signing.clone(),
-        },
+        gate_settings(&fixed, asserter.clone()),
     );
     let drain = Drain::new(Arc::clone(gate.underway()), longest);
     let accepting = Arc::new(AtomicBool::new(false));
@@ -264,6 +256,18 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
         telemetry,
         accepting,
     })
+}
+
+fn gate_settings(fixed: &Fixed, asserter: Option<Arc<AssertionSigner>>) -> GateSettings {
+    GateSettings {
+        system: fixed.system.clone(),
+        keepalive: fixed.listener.keepalive,
+        body_timeout: fixed.listener.body_timeout,
+        limits: fixed.listener.limits.clone(),
+        upstream: fixed.upstream.clone(),
+        asserter,
+        response_signing: fixed.response_signing.clone(),
+    }
 }
 
 /// What signs the core's assertions, where there are any (FWD-1).

@@ -39,13 +39,11 @@ pub(super) trait QueuedChange: Send {
     fn answer(self: Box<Self>, committed: Result<(), Unavailable>);
 }
 
+/// Receives the outcome of a queued change.
+pub(super) type Outcome<T> = oneshot::Receiver<Result<T, Unavailable>>;
+
 /// Puts a change into a form that a queue holds, with the way on which its outcome comes.
-pub(super) fn queued<C: Change>(
-    change: C,
-) -> (
-    Box<dyn QueuedChange>,
-    oneshot::Receiver<Result<C::Outcome, Unavailable>>,
-) {
+pub(super) fn queued<C: Change>(change: C) -> (Box<dyn QueuedChange>, Outcome<C::Outcome>) {
     let (reply, outcome) = oneshot::channel();
     let queued = Queued {
         change,
