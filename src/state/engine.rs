@@ -1,8 +1,8 @@
 //! The seam between the rules and a database.
 //!
 //! An engine loads rows by their keys, keeps them and commits them; it decides nothing. A second one is a folder beside
-//! `sqlite`, a variant of [`AnyEngine`](super::any_engine::AnyEngine), and a line in the conformance suite (`tests/it/state/conformance.rs`), which states
-//! all that an engine has to do.
+//! `sqlite`, a variant of [`AnyEngine`](super::any_engine::AnyEngine), and a line in the conformance suite
+//! (`tests/it/state/conformance.rs`), which states all that an engine has to do.
 
 use super::{Counters, Hash, Unavailable, change::Change, rows::BoundPsu};
 use crate::clock::Timestamp;
