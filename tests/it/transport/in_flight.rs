@@ -93,18 +93,25 @@ fn probes_do_not_wait_for_silent_callers() {
         b"POST /psu/read HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{",
     ];
     for sent in half {
-        let mut silent = Vec::new();
-        for _ in 0..300 {
+        let connect = || {
             let mut stream = TcpStream::connect(gate.control_address()).unwrap();
             stream.write_all(sent).unwrap();
-            silent.push(stream);
+            stream
+        };
+        let mut silent: Vec<_> = (0..300).map(|_| connect()).collect();
+        let mut took = Vec::new();
+        for _ in 0..5 {
+            let watch = Stopwatch::start();
+            assert_eq!(gate.control("/readyz").status, 200);
+            took.push(watch.elapsed());
+            silent.push(connect());
         }
-        let watch = Stopwatch::start();
-        assert_eq!(gate.control("/readyz").status, 200);
-        let took = watch.elapsed();
-        // 100 ms, and what a machine adds that runs other tests.
-        assert!(took < Duration::from_millis(1_000), "{took:?}");
-        println!("a probe beside 300 connections took {took:?}");
+        took.sort();
+        println!("probes beside 300 connections took {took:?}");
+        // A machine that runs other tests may delay one of them.
+        let (median, longest) = (took[2], took[4]);
+        assert!(median < Duration::from_millis(100), "{took:?}");
+        assert!(longest < Duration::from_secs(1), "{took:?}");
         if !sent.starts_with(b"POST") {
             // The oldest gave way.
             let mut first = silent.remove(0);
