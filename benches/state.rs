@@ -15,8 +15,8 @@ use portvakt::{
     clock::Timestamp,
     interface::{TppId, headers::PsuId},
     state::{
-        ClaimRequest, Decision, Hash, PsuRef, QuotaClaim, RequestIdClaim, Retention, StateSettings,
-        StateStore,
+        ClaimRequest, Decision, Hash, PsuHash, PsuRef, QuotaClaim, QuotaHash, RequestIdClaim,
+        Retention, StateSettings, StateStore,
     },
 };
 use std::{
@@ -75,7 +75,7 @@ fn asked(key: u64) -> ClaimRequest {
 }
 
 /// As a keyed hash would be: spread evenly.
-fn hash(number: u64) -> Hash {
+fn hash<K>(number: u64) -> Hash<K> {
     let mut z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z ^= z >> 27;
@@ -88,7 +88,7 @@ async fn decisions(folder: &Path) {
     drop(StateStore::open(&settings).unwrap());
     let rounds = [(1, 5_000), (64, 5_000), (1_000, 300)];
     let calls: u64 = rounds.iter().map(|(tasks, each)| tasks * each).sum();
-    let mut hashes: Vec<Hash> = (0..calls).map(hash).collect();
+    let mut hashes: Vec<QuotaHash> = (0..calls).map(hash).collect();
     hashes.sort_unstable();
     fill(&settings.file, &hashes, |sql, hash| {
         sql.prepare_cached("INSERT INTO quota VALUES (?1, ?2, NULL, NULL, NULL)")
@@ -265,7 +265,7 @@ async fn look_up(store: &StateStore, known: u64, rounds: u32, warm: bool) -> Dur
 /// Makes a file with so many PSUs, each with a consent. Its size in bytes.
 fn fill_psus(settings: &StateSettings, known: u64) -> u64 {
     let store = StateStore::open(settings).unwrap();
-    let mut hashes: Vec<Hash> = (0..known)
+    let mut hashes: Vec<PsuHash> = (0..known)
         .map(|psu| store.keys().psu(PsuId::from_bits(psu.into())))
         .collect();
     drop(store);
@@ -287,7 +287,7 @@ fn fill_psus(settings: &StateSettings, known: u64) -> u64 {
 async fn opening(folder: &Path, keys: u64) {
     let settings = settings(folder, "keys.db");
     drop(StateStore::open(&settings).unwrap());
-    let mut hashes: Vec<Hash> = (0..keys).map(hash).collect();
+    let mut hashes: Vec<QuotaHash> = (0..keys).map(hash).collect();
     hashes.sort_unstable();
     fill(&settings.file, &hashes, |sql, hash| {
         sql.prepare_cached("INSERT INTO quota VALUES (?1, ?2, ?2, ?2, ?2)")
@@ -313,7 +313,7 @@ async fn opening(folder: &Path, keys: u64) {
     );
 }
 
-fn fill(file: &Path, hashes: &[Hash], insert: impl Fn(&rusqlite::Connection, &Hash)) {
+fn fill<K>(file: &Path, hashes: &[Hash<K>], insert: impl Fn(&rusqlite::Connection, &Hash<K>)) {
     let sql = rusqlite::Connection::open(file).unwrap();
     sql.execute_batch(
         "PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; PRAGMA cache_size = -262144; BEGIN;",

@@ -33,7 +33,7 @@ use portvakt::{
         operations::{Catalogue, Environment, builtin},
     },
     sca::{Links, TokenKeys},
-    state::{Completion, Finish, Hash, PsuRef, StateSettings, StateStore},
+    state::{Completion, ConsentAccounts, Finish, Hash, PsuRef, StateSettings, StateStore},
     telemetry::{Finished, Handles, Telemetry},
     tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
     trust::{Anchors, Certificate, CertificateSlot, Trust},
@@ -284,7 +284,7 @@ fn kept(folder: &TempDir) -> StateStore {
             },
             corporate: None,
             session: SessionId::from_text(SESSION).unwrap(),
-            consent: Some(None),
+            consent: Some(&ConsentAccounts::All),
         }),
         now: NOW,
     };

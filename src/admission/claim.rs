@@ -13,7 +13,7 @@ use crate::{
         operations::{Quota, Transactions},
     },
     state::{
-        self, CallsLeft, ClaimRequest, Decision, Page, QuotaClaim, RequestIdClaim, Retention,
+        CallsLeft, ClaimRequest, Decision, Page, QuotaClaim, QuotaHash, RequestIdClaim, Retention,
         StateStore, Taken,
     },
 };
@@ -135,14 +135,13 @@ fn quota_claim(
 const LIMIT: u32 = 200;
 
 /// QUO-13.
-fn page(request: &AuthenticatedRequest<'_>, key: state::Hash, kept: &StateStore) -> Option<Page> {
+fn page(request: &AuthenticatedRequest<'_>, key: QuotaHash, kept: &StateStore) -> Option<Page> {
     let once = request.world.policy.quota.pages_once
         && request.operation.transactions == Transactions::List;
     let query = request.query.filter(|_| once)?;
     let number = |written: Option<i32>| written.and_then(|number| u32::try_from(number).ok());
-    let parts = [key.as_bytes().as_slice(), query.list()?.as_bytes()];
     Some(Page {
-        list: kept.keys().hash(b"list", &parts),
+        list: kept.keys().list(key, query.list()?),
         offset: number(query.offset()).unwrap_or_default(),
         limit: number(query.limit()).unwrap_or(LIMIT),
     })

@@ -22,7 +22,7 @@ use crate::{
     },
     sca::{Links, TokenKeys},
     signing::{AssertionKey, AssertionSigner},
-    state::{Bind, PsuRef, StateSettings, StateStore},
+    state::{Bind, ConsentAccounts, PsuRef, StateSettings, StateStore},
     tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
     trust::{Anchors, Revocation, Trust, revocation::RevocationSettings},
 };
@@ -163,7 +163,7 @@ async fn state(folder: &Path) -> (Arc<Links>, StateStore) {
         },
         corporate: None,
         last_sca: NOW,
-        consent: Some((NOW, None)),
+        consent: Some((NOW, &ConsentAccounts::All)),
     };
     kept.bind(bind).await.unwrap();
     (Arc::new(links), kept)

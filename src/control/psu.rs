@@ -12,7 +12,10 @@ use crate::{
         headers::{CorporateId, PsuId},
         path::AccountIds,
     },
-    state::{self, Accounts, Bind, Bound, PsuRef, StateStore, Unavailable, Withdraw, Withdrawn},
+    state::{
+        self, Accounts, Bind, Bound, ConsentAccounts, PsuRef, StateStore, Unavailable, Withdraw,
+        Withdrawn,
+    },
 };
 use serde_json::{Value, json};
 
@@ -23,8 +26,8 @@ pub(super) struct PsuRecord {
     psu: PsuId,
     corporate: Option<CorporateId>,
     last_sca: Timestamp,
-    /// The time of the consent, and its accounts; all accounts if none are named.
-    consent: Option<(Timestamp, Option<Vec<String>>)>,
+    /// The time of the consent, and its accounts.
+    consent: Option<(Timestamp, ConsentAccounts)>,
 }
 
 impl PsuRecord {
@@ -54,7 +57,10 @@ impl PsuRecord {
             psu,
             corporate,
             last_sca,
-            consent: consent_at.map(|given| (given, accounts)),
+            consent: consent_at.map(|given| {
+                let all = ConsentAccounts::All;
+                (given, accounts.map_or(all, ConsentAccounts::Named))
+            }),
         })
     }
 
@@ -68,7 +74,7 @@ impl PsuRecord {
             },
             corporate: self.corporate,
             last_sca: self.last_sca,
-            consent: consent.map(|(given, accounts)| (*given, accounts.as_deref())),
+            consent: consent.map(|(given, accounts)| (*given, accounts)),
         })
         .await
     }

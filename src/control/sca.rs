@@ -15,7 +15,9 @@ use crate::{
         path::AccountIds,
     },
     sca::{self, Failure, Opened, Pending},
-    state::{Completion, Finish, Finished, Hash, PsuRef, StateStore},
+    state::{
+        Completion, ConsentAccounts, Finish, Finished, PsuRef, ReportHash, StateStore, TokenHash,
+    },
 };
 use serde_json::{Value, json};
 
@@ -30,7 +32,7 @@ struct Completed {
     psu: PsuId,
     corporate: Option<CorporateId>,
     /// As [`Completion`] has it.
-    consent: Option<Option<Vec<String>>>,
+    consent: Option<ConsentAccounts>,
 }
 
 /// `POST /sca/read`: the operation, the TPP and the expiry of a pending SCA.
@@ -190,7 +192,7 @@ fn judge_consent(
     pending: &Pending,
     consent: Option<bool>,
     accounts: Option<Vec<String>>,
-) -> Result<Option<Option<Vec<String>>>, ApiFault> {
+) -> Result<Option<ConsentAccounts>, ApiFault> {
     let given = consent.unwrap_or(pending.asks_consent);
     if !given && accounts.is_some() {
         members.fault(
@@ -199,6 +201,7 @@ fn judge_consent(
         );
         members.finish()?;
     }
+    let accounts = accounts.map_or(ConsentAccounts::All, ConsentAccounts::Named);
     Ok(given.then_some(accounts))
 }
 
@@ -210,9 +213,8 @@ async fn keep(
     completed: &Completed,
 ) -> Result<(), ApiFault> {
     let pending = &opened.pending;
-    let consent = completed.consent.as_ref();
     let finish = Finish {
-        token: Hash::from_bytes(opened.id),
+        token: TokenHash::from_bytes(opened.id),
         expires: opened.expires,
         said: hash(kept, completed),
         completion: Some(Completion {
@@ -222,7 +224,7 @@ async fn keep(
             },
             corporate: completed.corporate,
             session: pending.session.clone(),
-            consent: consent.map(|accounts| accounts.as_deref()),
+            consent: completed.consent.as_ref(),
         }),
         now: call.context.clock.now(),
     };
@@ -237,22 +239,21 @@ async fn keep(
 }
 
 /// The hash of a completion: its members, with the defaults of missing ones.
-fn hash(kept: &StateStore, completed: &Completed) -> Hash {
+fn hash(kept: &StateStore, completed: &Completed) -> ReportHash {
     let psu = completed.psu.to_be_bytes();
     let corporate = completed.corporate.map(CorporateId::to_be_bytes);
-    let consent: &[u8] = match &completed.consent {
-        None => b"none",
-        Some(None) => b"all",
-        Some(Some(_)) => b"named",
+    let (consent, accounts): (&[u8], &[String]) = match &completed.consent {
+        None => (b"none", &[]),
+        Some(ConsentAccounts::All) => (b"all", &[]),
+        Some(ConsentAccounts::Named(accounts)) => (b"named", accounts),
     };
     let mut parts = vec![
         &psu[..],
         corporate.as_ref().map_or(&[], |id| &id[..]),
         consent,
     ];
-    let accounts = completed.consent.iter().flatten().flatten();
-    parts.extend(accounts.map(String::as_bytes));
-    kept.keys().hash(b"completed", &parts)
+    parts.extend(accounts.iter().map(String::as_bytes));
+    kept.keys().completed(&parts)
 }
 
 /// SCA-12: a completion for a PSU other than the token's fails the SCA.
@@ -298,9 +299,9 @@ async fn finish_as_failed(
         message.as_bytes(),
     ];
     let finish = Finish {
-        token: Hash::from_bytes(opened.id),
+        token: TokenHash::from_bytes(opened.id),
         expires: opened.expires,
-        said: kept.keys().hash(b"failed", &parts),
+        said: kept.keys().failed(&parts),
         completion: None,
         now: call.context.clock.now(),
     };

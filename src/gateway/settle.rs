@@ -8,7 +8,7 @@ use crate::{
     admission::{Admitted, Claim},
     clock::Timestamp,
     interface::{QuotaLeft, headers, path::AccountIds},
-    state::{Bound, Learned, StateStore},
+    state::{Bound, ConsentAccounts, Learned, StateStore},
     telemetry::Telemetry,
 };
 use http::{HeaderMap, HeaderName, StatusCode};
@@ -83,9 +83,7 @@ pub(super) async fn learn(
         who,
         corporate,
         last_sca: time(answer, &SCA_AT, now),
-        consent: consent
-            .as_ref()
-            .map(|(given, accounts)| (*given, accounts.as_deref())),
+        consent: consent.as_ref().map(|(given, accounts)| (*given, accounts)),
     };
     match kept.learn(learned).await {
         Ok(Bound::Here) => {}
@@ -116,11 +114,11 @@ fn time(answer: &HeaderMap, name: &HeaderName, now: Timestamp) -> Option<Timesta
     (time <= latest).then(|| Timestamp::from_unix(time.min(now.unix())))
 }
 
-/// The accounts of a consent, as they stand in a path, between commas; `Some(None)` is all of them, where none are named.
+/// The accounts of a consent, as they stand in a path, between commas; all of them where the header is left out.
 /// None where they cannot be read, are said twice, or are none that a path may hold (HTTP-10).
-fn accounts(answer: &HeaderMap, account_ids: &AccountIds) -> Option<Option<Vec<String>>> {
+fn accounts(answer: &HeaderMap, account_ids: &AccountIds) -> Option<ConsentAccounts> {
     if !answer.contains_key(&CONSENT_ACCOUNTS) {
-        return Some(None);
+        return Some(ConsentAccounts::All);
     }
     let list = std::str::from_utf8(one(answer, &CONSENT_ACCOUNTS)?).ok()?;
     let ids = list.split(',').map(str::trim).filter(|id| !id.is_empty());
@@ -128,7 +126,7 @@ fn accounts(answer: &HeaderMap, account_ids: &AccountIds) -> Option<Option<Vec<S
     let mut accounts: Vec<String> = ids.map(account).collect::<Option<_>>()?;
     accounts.sort_unstable();
     accounts.dedup();
-    Some(Some(accounts))
+    Some(ConsentAccounts::Named(accounts))
 }
 
 /// An account's id without its percent-encoding.
@@ -159,8 +157,11 @@ mod tests {
     fn accounts_of_a_consent() {
         let class = AccountIds::default();
         let read = |values: &[&str]| accounts(&answer(&CONSENT_ACCOUNTS, values), &class);
-        let named = |ids: &[&str]| Some(Some(ids.iter().map(|id| (*id).to_owned()).collect()));
-        assert_eq!(read(&[]), Some(None));
+        let named = |ids: &[&str]| {
+            let ids = ids.iter().map(|id| (*id).to_owned()).collect();
+            Some(ConsentAccounts::Named(ids))
+        };
+        assert_eq!(read(&[]), Some(ConsentAccounts::All));
         assert_eq!(read(&["b, a%3Ab,a,b, ,"]), named(&["a", "a:b", "b"]));
         assert_eq!(read(&[""]), named(&[]), "no account is not all accounts");
         for bad in ["a,%", "%4", "%zz", "a%C3", "a,b%20c", "a,\u{e6}", "a/b"] {

@@ -3,7 +3,7 @@
 #[cfg(feature = "sandbox")]
 use super::volatile::Volatile;
 use super::{
-    Counters, Hash, Unavailable, change::Change, engine::Engine, rows::BoundPsu, sqlite::Sqlite,
+    Counters, PsuHash, Unavailable, change::Change, engine::Engine, rows::BoundPsu, sqlite::Sqlite,
 };
 use crate::clock::Timestamp;
 
@@ -28,7 +28,7 @@ macro_rules! each {
 }
 
 impl Engine for AnyEngine {
-    async fn psu(&self, psu: Hash) -> Result<Option<BoundPsu>, Unavailable> {
+    async fn psu(&self, psu: PsuHash) -> Result<Option<BoundPsu>, Unavailable> {
         each!(self, engine => engine.psu(psu).await)
     }
 

@@ -5,8 +5,8 @@
 //! never remembered.
 
 use super::{
-    Hash, StateSettings,
-    keys::ByOwnBits,
+    PsuHash, QuotaHash, StateSettings,
+    hash::{ByOwnBits, Hash, Kind},
     lock::lock,
     rows::{BoundPsu, UsedUp},
 };
@@ -19,17 +19,21 @@ const STRIPES: usize = 64;
 
 /// The rows of a store that are held in memory.
 pub(super) struct RowCache {
-    psus: Cache<Hash, BoundPsu, ByOwnBits>,
+    psus: Cache<PsuHash, BoundPsu, ByOwnBits>,
     /// How often a PSU of each stripe changed: a row that was read before a change is not put in after it.
     generations: Vec<Mutex<u64>>,
-    used_up: Cache<Hash, Timestamp, ByOwnBits>,
+    used_up: Cache<QuotaHash, Timestamp, ByOwnBits>,
 }
 
 /// That a PSU is being read: see [`RowCache::reading`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading(u64);
 
-fn cache<V: Clone + Send + Sync + 'static>(most: u64) -> Cache<Hash, V, ByOwnBits> {
+fn cache<K, V>(most: u64) -> Cache<Hash<K>, V, ByOwnBits>
+where
+    K: Kind,
+    V: Clone + Send + Sync + 'static,
+{
     let builder = Cache::builder().max_capacity(most);
     builder.build_with_hasher(ByOwnBits::default())
 }
@@ -44,17 +48,17 @@ impl RowCache {
         }
     }
 
-    pub(super) fn psu(&self, psu: Hash) -> Option<BoundPsu> {
+    pub(super) fn psu(&self, psu: PsuHash) -> Option<BoundPsu> {
         self.psus.get(&psu)
     }
 
     /// To be called before a PSU is read that shall be put in.
-    pub(super) fn reading(&self, psu: Hash) -> Reading {
+    pub(super) fn reading(&self, psu: PsuHash) -> Reading {
         Reading(self.with_generation(psu, |generation| *generation))
     }
 
     /// Puts in a row as it was read, unless it changed since; a PSU that is not there is taken out.
-    pub(super) fn put(&self, psu: Hash, read: Reading, bound: Option<&BoundPsu>) {
+    pub(super) fn put(&self, psu: PsuHash, read: Reading, bound: Option<&BoundPsu>) {
         self.with_generation(psu, |generation| match bound {
             Some(bound) if *generation == read.0 => self.psus.insert(psu, bound.clone()),
             Some(_) => {}
@@ -63,7 +67,7 @@ impl RowCache {
     }
 
     /// A PSU changed.
-    pub(super) fn psu_changed(&self, psu: Hash) {
+    pub(super) fn psu_changed(&self, psu: PsuHash) {
         self.with_generation(psu, |generation| {
             *generation = generation.wrapping_add(1);
             self.psus.invalidate(&psu);
@@ -71,7 +75,7 @@ impl RowCache {
     }
 
     /// Until when a quota is known to be used up.
-    pub(super) fn used_up(&self, key: Hash, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn used_up(&self, key: QuotaHash, now: Timestamp) -> Option<Timestamp> {
         self.used_up.get(&key).filter(|until| now < *until)
     }
 
@@ -85,7 +89,7 @@ impl RowCache {
     }
 
     /// A quota may no longer be used up.
-    pub(super) fn quota_changed(&self, key: Hash) {
+    pub(super) fn quota_changed(&self, key: QuotaHash) {
         self.used_up.invalidate(&key);
     }
 
@@ -99,7 +103,7 @@ impl RowCache {
         self.used_up.invalidate_all();
     }
 
-    fn with_generation<T>(&self, psu: Hash, act: impl FnOnce(&mut u64) -> T) -> T {
+    fn with_generation<T>(&self, psu: PsuHash, act: impl FnOnce(&mut u64) -> T) -> T {
         let [first, ..] = *psu.as_bytes();
         match self.generations.get(usize::from(first) % STRIPES) {
             Some(generation) => act(&mut lock(generation)),

@@ -4,7 +4,7 @@
 //! `sqlite`, a variant of [`AnyEngine`](super::any_engine::AnyEngine), and a line in the conformance suite
 //! (`tests/it/state/conformance.rs`), which states all that an engine has to do.
 
-use super::{Counters, Hash, Unavailable, change::Change, rows::BoundPsu};
+use super::{Counters, PsuHash, Unavailable, change::Change, rows::BoundPsu};
 use crate::clock::Timestamp;
 
 /// The duties of an engine.
@@ -17,7 +17,10 @@ pub(super) trait Engine: Send + Sync {
     ///
     /// # Errors
     /// It cannot be read.
-    fn psu(&self, psu: Hash) -> impl Future<Output = Result<Option<BoundPsu>, Unavailable>> + Send;
+    fn psu(
+        &self,
+        psu: PsuHash,
+    ) -> impl Future<Output = Result<Option<BoundPsu>, Unavailable>> + Send;
 
     /// Decides a change, in one transaction with others that wait, and answers when it is durable.
     ///

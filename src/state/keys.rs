@@ -4,65 +4,16 @@
 //! different values have the same input. Without the key nobody can tell which PSU a row is about, not even by trying
 //! all national identity numbers or all UUIDs that were ever seen. Invariant: the key is never shown.
 
+use super::{
+    AccountHash, CorporateHash, Hash, ListHash, PsuHash, QuotaHash, ReportHash, RequestHash,
+    SessionHash,
+};
 use crate::interface::{
     TppId,
     headers::{CorporateId, PsuId, RequestId, SessionId},
 };
 use aws_lc_rs::hmac;
-use std::{
-    collections::HashMap,
-    fmt,
-    hash::{BuildHasherDefault, Hasher},
-};
-
-/// A keyed hash of a value, 128 bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Hash([u8; 16]);
-
-/// Puts hashes into maps by their own bits: they are spread evenly, and nobody without the key can choose them.
-pub(super) type ByOwnBits = BuildHasherDefault<OwnBits>;
-
-/// A map whose keys are hashes.
-pub(super) type HashMapByBits<V> = HashMap<Hash, V, ByOwnBits>;
-
-/// See [`ByOwnBits`].
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct OwnBits(u64);
-
-impl Hash {
-    /// A hash as it was kept.
-    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
-    /// The bytes to keep.
-    pub const fn as_bytes(&self) -> &[u8; 16] {
-        &self.0
-    }
-}
-
-impl std::hash::Hash for Hash {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        let [.., a, b, c, d, e, f, g, h] = self.0;
-        state.write_u64(u64::from_be_bytes([a, b, c, d, e, f, g, h]));
-    }
-}
-
-impl Hasher for OwnBits {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, bits: u64) {
-        self.0 = bits;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
+use std::fmt;
 
 /// The key of a store's hashes.
 pub struct Keys(hmac::Key);
@@ -74,27 +25,27 @@ impl Keys {
     }
 
     /// A PSU, by its PSU-ID, whichever TPP it belongs to (SCA-19).
-    pub fn psu(&self, psu: PsuId) -> Hash {
+    pub fn psu(&self, psu: PsuId) -> PsuHash {
         self.hash(b"psu", &[&psu.to_be_bytes()])
     }
 
     /// A corporate agreement, by its PSU-Corporate-ID.
-    pub fn corporate(&self, corporate: CorporateId) -> Hash {
+    pub fn corporate(&self, corporate: CorporateId) -> CorporateHash {
         self.hash(b"corporate", &[&corporate.to_be_bytes()])
     }
 
     /// A TPP-Session-ID of a TPP.
-    pub fn session(&self, tpp: &TppId, session: &SessionId) -> Hash {
+    pub fn session(&self, tpp: &TppId, session: &SessionId) -> SessionHash {
         self.hash(b"session", &[tpp.as_bytes(), session.as_bytes()])
     }
 
     /// An account, by its percent-decoded id (QUO-15).
-    pub fn account(&self, account: &str) -> Hash {
+    pub fn account(&self, account: &str) -> AccountHash {
         self.hash(b"account", &[account.as_bytes()])
     }
 
     /// An X-Request-ID of a TPP (REP-1).
-    pub fn request(&self, tpp: &TppId, id: &RequestId) -> Hash {
+    pub fn request(&self, tpp: &TppId, id: &RequestId) -> RequestHash {
         self.hash(b"request", &[tpp.as_bytes(), id.as_bytes()])
     }
 
@@ -107,7 +58,7 @@ impl Keys {
         corporate: Option<CorporateId>,
         operation: &str,
         resources: &[&str],
-    ) -> Hash {
+    ) -> QuotaHash {
         let psu = psu.to_be_bytes();
         let corporate = corporate.map(CorporateId::to_be_bytes);
         let corporate = corporate.as_ref().map_or(&[][..], |bytes| bytes);
@@ -116,8 +67,27 @@ impl Keys {
         self.hash(b"quota", &parts)
     }
 
-    /// Anything else, by a kind of its own.
-    pub fn hash(&self, kind: &[u8], parts: &[&[u8]]) -> Hash {
+    /// A list that is read page by page (QUO-13): its quota, and its query without offset and limit.
+    pub fn list(&self, quota: QuotaHash, query: &str) -> ListHash {
+        self.hash(b"list", &[quota.as_bytes(), query.as_bytes()])
+    }
+
+    /// The report that an SCA was completed (SCA-12), by its parts.
+    pub fn completed(&self, parts: &[&[u8]]) -> ReportHash {
+        self.hash(b"completed", parts)
+    }
+
+    /// The report that an SCA failed (SCA-12), by its parts.
+    pub fn failed(&self, parts: &[&[u8]]) -> ReportHash {
+        self.hash(b"failed", parts)
+    }
+
+    /// A value that only the same key gives.
+    pub(super) fn check(&self) -> [u8; 16] {
+        *self.hash::<()>(b"key check", &[]).as_bytes()
+    }
+
+    fn hash<K>(&self, kind: &[u8], parts: &[&[u8]]) -> Hash<K> {
         let mut context = hmac::Context::with_key(&self.0);
         for part in std::iter::once(&kind).chain(parts) {
             let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
@@ -130,7 +100,7 @@ impl Keys {
             .iter_mut()
             .zip(tag.as_ref())
             .for_each(|(to, from)| *to = *from);
-        Hash(short)
+        Hash::from_bytes(short)
     }
 }
 
@@ -153,18 +123,26 @@ mod tests {
         let firm = CorporateId::from_bits(1);
         let session = |id| SessionId::from_text(id).unwrap();
         let request = RequestId::parse(&HeaderValue::from_static("a")).unwrap();
+        let quota = |corporate, resources: &[&str]| {
+            *keys
+                .quota(&tpp, one, corporate, "balance-list", resources)
+                .as_bytes()
+        };
         let hashes = [
-            keys.psu(one),
-            keys.psu(two),
-            keys.corporate(firm),
-            keys.session(&tpp, &session("a")),
-            keys.session(&other, &session("1a")),
-            keys.request(&tpp, &request),
-            keys.account("a"),
-            keys.quota(&tpp, one, None, "balance-list", &["a"]),
-            keys.quota(&tpp, one, Some(firm), "balance-list", &["a"]),
-            keys.quota(&tpp, one, None, "balance-list", &["a", ""]),
-            Keys::new(&[8; 32]).psu(one),
+            *keys.psu(one).as_bytes(),
+            *keys.psu(two).as_bytes(),
+            *keys.corporate(firm).as_bytes(),
+            *keys.session(&tpp, &session("a")).as_bytes(),
+            *keys.session(&other, &session("1a")).as_bytes(),
+            *keys.request(&tpp, &request).as_bytes(),
+            *keys.account("a").as_bytes(),
+            quota(None, &["a"]),
+            quota(Some(firm), &["a"]),
+            quota(None, &["a", ""]),
+            *keys.list(QuotaHash::from_bytes([1; 16]), "a").as_bytes(),
+            *keys.completed(&[b"a"]).as_bytes(),
+            *keys.failed(&[b"a"]).as_bytes(),
+            *Keys::new(&[8; 32]).psu(one).as_bytes(),
         ];
         for (index, hash) in hashes.iter().enumerate() {
             assert_eq!(hashes.iter().position(|other| other == hash), Some(index));

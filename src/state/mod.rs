@@ -14,6 +14,7 @@
 //! the permissions that follow from a stored fact. These are admission's, which turns facts into evidence, and the time is always the caller's.
 
 // Requests, answers, and the facts about a PSU.
+mod hash;
 mod keys;
 mod psu;
 mod settings;
@@ -39,8 +40,12 @@ pub(crate) mod sqlite;
 #[cfg(feature = "sandbox")]
 mod volatile;
 
-pub use keys::{Hash, Keys};
-pub use psu::{Accounts, Consent, Context, Psu, Session};
+pub use hash::{
+    AccountHash, CorporateHash, Hash, ListHash, PsuHash, QuotaHash, ReportHash, RequestHash,
+    SessionHash, TokenHash,
+};
+pub use keys::Keys;
+pub use psu::{Accounts, Consent, ConsentAccounts, Context, Psu, Session};
 pub use settings::{OpenFault, StateSettings};
 pub use verbs::{
     Bind, Bound, CallsLeft, ClaimRequest, Completion, Counters, Decision, Finish, Finished,
@@ -130,7 +135,7 @@ impl StateStore {
         Ok(self.engine.psu(self.keys.psu(psu)).await?.is_some())
     }
 
-    async fn read(&self, psu: Hash, tpp: &TppId) -> Result<Option<Arc<Psu>>, Unavailable> {
+    async fn read(&self, psu: PsuHash, tpp: &TppId) -> Result<Option<Arc<Psu>>, Unavailable> {
         let bound = self.engine.psu(psu).await?;
         Ok(bound
             .filter(|bound| bound.tpp == *tpp)

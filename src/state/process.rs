@@ -1,7 +1,7 @@
 //! The part of a store that one process holds in memory, with every engine: rows, request ids, the clock.
 
 use super::{
-    ClaimRequest, Hash, StateSettings, Unavailable,
+    ClaimRequest, RequestHash, StateSettings, Unavailable,
     cache::RowCache,
     clock::{Clock, ClockRow},
     request_ids::{IdClaim, RequestIds},
@@ -107,7 +107,7 @@ impl Process {
 /// A claim in memory, undone unless the rest of the request's claim is granted as well.
 pub(super) struct ClaimedInMemory<'a> {
     request_ids: &'a RequestIds,
-    id: Hash,
+    id: RequestHash,
     until: Timestamp,
     is_kept: bool,
 }

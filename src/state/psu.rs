@@ -1,6 +1,6 @@
 //! A PSU's binding, session and consents: facts with their times. The permissions that follow are admission's decision.
 
-use super::{Hash, Keys};
+use super::{AccountHash, CorporateHash, Keys, SessionHash};
 use crate::clock::Timestamp;
 
 /// A PSU that is bound to a TPP (SCA-3). Consent is apart from SCA (SCA-18).
@@ -20,7 +20,7 @@ pub struct Psu {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
     /// The keyed hash of the TPP-Session-ID.
-    pub id: Hash,
+    pub id: SessionHash,
     /// When the SCA was completed; it never slides (SCA-5).
     pub completed: Timestamp,
 }
@@ -29,7 +29,7 @@ pub struct Session {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Context {
     /// The keyed hash of the PSU-Corporate-ID; none is PRIVATE.
-    pub corporate: Option<Hash>,
+    pub corporate: Option<CorporateHash>,
     /// When an SCA was last completed in this context (QUO-9); none where nobody said.
     pub last_sca: Option<Timestamp>,
     /// The consent to account information, if given and not withdrawn (SCA-18).
@@ -51,12 +51,21 @@ pub enum Accounts {
     /// All of them.
     All,
     /// These, by the keyed hashes of their ids.
-    Named(Vec<Hash>),
+    Named(Vec<AccountHash>),
+}
+
+/// The accounts that a consent is given for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConsentAccounts {
+    /// All of them.
+    All,
+    /// These, by their ids, percent-decoded. The store keeps their hashes.
+    Named(Vec<String>),
 }
 
 impl Psu {
     /// The context of a corporate agreement, or the private one.
-    pub fn context(&self, corporate: Option<Hash>) -> Option<&Context> {
+    pub fn context(&self, corporate: Option<CorporateHash>) -> Option<&Context> {
         self.contexts
             .iter()
             .find(|context| context.corporate == corporate)
@@ -66,7 +75,7 @@ impl Psu {
     /// the order of their hashes, the private one first.
     pub(super) fn update_context(
         &mut self,
-        corporate: Option<Hash>,
+        corporate: Option<CorporateHash>,
         change: impl FnOnce(&mut Context),
     ) {
         let found = self
@@ -92,15 +101,18 @@ impl Psu {
 }
 
 impl Accounts {
-    /// The accounts with these ids, percent-decoded; all of them where none are named.
-    pub(super) fn hashed(keys: &Keys, ids: Option<&[String]>) -> Self {
-        ids.map_or(Self::All, |ids| {
-            Self::Named(ids.iter().map(|id| keys.account(id)).collect())
-        })
+    /// The same accounts, hashed.
+    pub(super) fn hashed(keys: &Keys, accounts: &ConsentAccounts) -> Self {
+        match accounts {
+            ConsentAccounts::All => Self::All,
+            ConsentAccounts::Named(ids) => {
+                Self::Named(ids.iter().map(|id| keys.account(id)).collect())
+            }
+        }
     }
 
     /// Whether an account is among them.
-    pub fn include(&self, account: Hash) -> bool {
+    pub fn include(&self, account: AccountHash) -> bool {
         match self {
             Self::All => true,
             Self::Named(accounts) => accounts.contains(&account),

@@ -6,7 +6,12 @@
 //! is never forgotten before its time, and where memory is full, new ones are refused instead; an id that was
 //! forgotten is never taken for unused, whatever the clock shows afterwards. The ids of an earlier process are forgotten.
 
-use super::{Hash, keys::HashMapByBits, lock::lock, rules};
+use super::{
+    RequestHash,
+    hash::{HashMapByBits, OfRequest},
+    lock::lock,
+    rules,
+};
 use crate::clock::Timestamp;
 use std::sync::{
     Mutex,
@@ -22,7 +27,7 @@ const SHARDS: usize = 64;
 /// As far may a Date be ahead (DAT-2).
 const BEHIND: u64 = 60;
 
-type Ids = HashMapByBits<u64>;
+type Ids = HashMapByBits<OfRequest, u64>;
 
 /// The request ids that this process saw.
 pub(super) struct RequestIds {
@@ -77,7 +82,7 @@ impl RequestIds {
     }
 
     /// Claims an id, which counts as used until then.
-    pub(super) fn claim(&self, id: Hash, until: Timestamp, now: Timestamp) -> IdClaim {
+    pub(super) fn claim(&self, id: RequestHash, until: Timestamp, now: Timestamp) -> IdClaim {
         self.open_at(now);
         let (until, now) = (until.unix(), now.unix());
         self.with_shard(id, |shard| {
@@ -128,7 +133,7 @@ impl RequestIds {
     }
 
     /// Takes back a claim that was made until then.
-    pub(super) fn forget(&self, id: Hash, until: Timestamp) {
+    pub(super) fn forget(&self, id: RequestHash, until: Timestamp) {
         let until = until.unix();
         self.with_shard(id, |shard| {
             for generation in [&mut shard.young, &mut shard.old] {
@@ -153,7 +158,7 @@ impl RequestIds {
         }
     }
 
-    fn with_shard<T>(&self, id: Hash, act: impl FnOnce(&mut Shard) -> T) -> T {
+    fn with_shard<T>(&self, id: RequestHash, act: impl FnOnce(&mut Shard) -> T) -> T {
         let [first, ..] = *id.as_bytes();
         let index = usize::from(first) % SHARDS;
         match self.shards.get(index) {
@@ -199,7 +204,7 @@ impl Generation {
         }
     }
 
-    fn put(&mut self, id: Hash, until: u64) {
+    fn put(&mut self, id: RequestHash, until: u64) {
         self.ids.insert(id, until);
         self.last = self.last.max(until);
     }
@@ -209,8 +214,8 @@ impl Generation {
 mod tests {
     use super::*;
 
-    fn id(number: u128) -> Hash {
-        Hash::from_bytes(number.to_be_bytes())
+    fn id(number: u128) -> RequestHash {
+        RequestHash::from_bytes(number.to_be_bytes())
     }
 
     fn at(seconds: u64) -> Timestamp {

@@ -3,18 +3,22 @@
 //! Invariant: a row that a decision looks at was loaded in the same transaction; a decision that looks at another one makes
 //! [`Rows::is_complete`] false, and then the engine writes nothing.
 
-use super::{Hash, Psu, keys::HashMapByBits, rules::Calls};
+use super::{
+    ListHash, Psu, PsuHash, QuotaHash, ReportHash, RequestHash, TokenHash,
+    hash::{Hash, HashMapByBits, Kind, OfList, OfPsu, OfQuota, OfRequest, OfToken},
+    rules::Calls,
+};
 use crate::{clock::Timestamp, interface::TppId};
 use std::{cell::Cell, sync::Arc};
 
 /// The key of a row, by its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowKey {
-    Quota(Hash),
-    List(Hash),
-    Request(Hash),
-    Token(Hash),
-    Psu(Hash),
+    Quota(QuotaHash),
+    List(ListHash),
+    Request(RequestHash),
+    Token(TokenHash),
+    Psu(PsuHash),
 }
 
 /// QUO-13: a list that is read page by page.
@@ -30,7 +34,7 @@ pub(super) struct ListRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TokenRow {
     /// A hash of everything that was reported of the SCA's end.
-    pub(super) said: Hash,
+    pub(super) said: ReportHash,
     /// When the token expires.
     pub(super) expires: Timestamp,
 }
@@ -45,12 +49,12 @@ pub(super) struct BoundPsu {
 /// The rows of one batch.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    pub(super) quotas: Loaded<Calls>,
-    pub(super) lists: Loaded<ListRow>,
+    pub(super) quotas: Loaded<OfQuota, Calls>,
+    pub(super) lists: Loaded<OfList, ListRow>,
     /// REP-1: the last second in which an id counts as used.
-    pub(super) requests: Loaded<Timestamp>,
-    pub(super) tokens: Loaded<TokenRow>,
-    pub(super) psus: Loaded<BoundPsu>,
+    pub(super) requests: Loaded<OfRequest, Timestamp>,
+    pub(super) tokens: Loaded<OfToken, TokenRow>,
+    pub(super) psus: Loaded<OfPsu, BoundPsu>,
     /// The effects on the quotas that are held in memory as used up, in the order of the decisions.
     pub(super) used_up: Vec<UsedUp>,
 }
@@ -59,15 +63,15 @@ pub(super) struct Rows {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UsedUp {
     /// It is used up until then.
-    Until(Hash, Timestamp),
+    Until(QuotaHash, Timestamp),
     /// It was, and a call was given back.
-    NoLonger(Hash),
+    NoLonger(QuotaHash),
 }
 
 /// Rows of one table, as they were loaded and as they are to be written.
 #[derive(Debug)]
-pub(super) struct Loaded<R> {
-    rows: HashMapByBits<Entry<R>>,
+pub(super) struct Loaded<K, R> {
+    rows: HashMapByBits<K, Entry<R>>,
     /// Whether a row was looked at that was not loaded.
     has_missed: Cell<bool>,
 }
@@ -80,13 +84,13 @@ struct Entry<R> {
 
 /// A row that differs from the stored one: written anew, or removed where it is none.
 #[derive(Debug)]
-pub(super) struct ChangedRow<'a, R> {
-    pub(super) key: Hash,
+pub(super) struct ChangedRow<'a, K, R> {
+    pub(super) key: Hash<K>,
     pub(super) stored: Option<&'a R>,
     pub(super) row: Option<&'a R>,
 }
 
-impl<R> Default for Loaded<R> {
+impl<K: Kind, R> Default for Loaded<K, R> {
     fn default() -> Self {
         Self {
             rows: HashMapByBits::default(),
@@ -95,20 +99,20 @@ impl<R> Default for Loaded<R> {
     }
 }
 
-impl<R: Clone + PartialEq> Loaded<R> {
+impl<K: Kind, R: Clone + PartialEq> Loaded<K, R> {
     /// Whether the row of a key was loaded already.
-    pub(super) fn has(&self, key: Hash) -> bool {
+    pub(super) fn has(&self, key: Hash<K>) -> bool {
         self.rows.contains_key(&key)
     }
 
     /// Takes in the stored row of a key, or that there is none.
-    pub(super) fn load(&mut self, key: Hash, stored: Option<R>) {
+    pub(super) fn load(&mut self, key: Hash<K>, stored: Option<R>) {
         let row = stored.clone();
         self.rows.insert(key, Entry { stored, row });
     }
 
     /// The row of a key, as the decisions before left it.
-    pub(super) fn get(&self, key: Hash) -> Option<&R> {
+    pub(super) fn get(&self, key: Hash<K>) -> Option<&R> {
         let entry = self.rows.get(&key);
         if entry.is_none() {
             self.has_missed.set(true);
@@ -117,16 +121,16 @@ impl<R: Clone + PartialEq> Loaded<R> {
     }
 
     /// Puts a row under a key.
-    pub(super) fn put(&mut self, key: Hash, row: R) {
+    pub(super) fn put(&mut self, key: Hash<K>, row: R) {
         self.set(key, Some(row));
     }
 
     /// Removes the row of a key.
-    pub(super) fn remove(&mut self, key: Hash) {
+    pub(super) fn remove(&mut self, key: Hash<K>) {
         self.set(key, None);
     }
 
-    fn set(&mut self, key: Hash, row: Option<R>) {
+    fn set(&mut self, key: Hash<K>, row: Option<R>) {
         match self.rows.get_mut(&key) {
             Some(entry) => entry.row = row,
             None => self.has_missed.set(true),
@@ -134,7 +138,7 @@ impl<R: Clone + PartialEq> Loaded<R> {
     }
 
     /// The rows to write.
-    pub(super) fn changed(&self) -> impl Iterator<Item = ChangedRow<'_, R>> {
+    pub(super) fn changed(&self) -> impl Iterator<Item = ChangedRow<'_, K, R>> {
         let differs = self
             .rows
             .iter()
@@ -177,8 +181,10 @@ impl BoundPsu {
 mod tests {
     use super::*;
 
-    const KEY: Hash = Hash::from_bytes([1; 16]);
-    const OTHER: Hash = Hash::from_bytes([2; 16]);
+    const KEY: RequestHash = Hash::from_bytes([1; 16]);
+    const OTHER: RequestHash = Hash::from_bytes([2; 16]);
+    const TOKEN: TokenHash = Hash::from_bytes([1; 16]);
+    const OTHER_TOKEN: TokenHash = Hash::from_bytes([2; 16]);
 
     fn at(seconds: u64) -> Timestamp {
         Timestamp::from_unix(seconds)
@@ -206,10 +212,10 @@ mod tests {
     #[test]
     fn a_decision_on_a_row_that_was_not_loaded_is_noticed() {
         let mut rows = Rows::default();
-        rows.tokens.load(KEY, None);
-        assert_eq!(rows.tokens.get(KEY), None);
+        rows.tokens.load(TOKEN, None);
+        assert_eq!(rows.tokens.get(TOKEN), None);
         assert!(rows.is_complete());
-        assert_eq!(rows.tokens.get(OTHER), None);
+        assert_eq!(rows.tokens.get(OTHER_TOKEN), None);
         assert!(!rows.is_complete());
         let mut rows = Rows::default();
         rows.requests.put(KEY, at(1));

@@ -1,6 +1,8 @@
 //! Requests to a store, and its answers.
 
-use super::{Hash, rows::ListRow};
+use super::{
+    ConsentAccounts, ListHash, QuotaHash, ReportHash, RequestHash, TokenHash, rows::ListRow,
+};
 use crate::{
     clock::Timestamp,
     interface::{
@@ -34,7 +36,7 @@ pub struct ClaimRequest {
 #[derive(Clone, Copy, Debug)]
 pub struct RequestIdClaim {
     /// [`Keys::request`](super::Keys::request).
-    pub id: Hash,
+    pub id: RequestHash,
     /// The request's Date, which holds now.
     pub date: Timestamp,
     /// Where it is remembered, and for how long.
@@ -63,7 +65,7 @@ impl RequestIdClaim {
 #[derive(Clone, Copy, Debug)]
 pub struct QuotaClaim {
     /// [`Keys::quota`](super::Keys::quota).
-    pub key: Hash,
+    pub key: QuotaHash,
     /// The page that it asks for, where later pages are counted with the call that they continue (QUO-13: `once`).
     pub page: Option<Page>,
 }
@@ -71,8 +73,8 @@ pub struct QuotaClaim {
 /// A page of a list.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
-    /// The request without its offset and limit: the quota's key and the rest of the query.
-    pub list: Hash,
+    /// The request without its offset and limit: [`Keys::list`](super::Keys::list).
+    pub list: ListHash,
     /// How many entries it leaves out.
     pub offset: u32,
     /// How many entries it asks for.
@@ -154,11 +156,11 @@ impl Taken {
 #[derive(Clone, Debug)]
 pub struct Finish<'a> {
     /// The token's own id.
-    pub token: Hash,
+    pub token: TokenHash,
     /// When the token expires. It is remembered as spent for a day longer, for clocks that step back.
     pub expires: Timestamp,
     /// A hash of everything that was said of the end: the same again is no fault, something else is.
-    pub said: Hash,
+    pub said: ReportHash,
     /// The gains of a successful SCA; none for one that failed.
     pub completion: Option<Completion<'a>>,
     /// The caller's time.
@@ -174,8 +176,8 @@ pub struct Completion<'a> {
     pub corporate: Option<CorporateId>,
     /// TPP-Session-ID.
     pub session: SessionId,
-    /// The accounts of the consent that was given: `None` where none was, `Some(None)` for all accounts.
-    pub consent: Option<Option<&'a [String]>>,
+    /// The accounts of the consent that was given. Where none was, one that stands is unchanged.
+    pub consent: Option<&'a ConsentAccounts>,
 }
 
 /// The outcome of finishing an SCA.
@@ -201,8 +203,8 @@ pub struct Bind<'a> {
     pub corporate: Option<CorporateId>,
     /// The last SCA in that context.
     pub last_sca: Timestamp,
-    /// The consent's time and accounts (`None`: all), where one stands.
-    pub consent: Option<(Timestamp, Option<&'a [String]>)>,
+    /// The consent's time and accounts, where one stands.
+    pub consent: Option<(Timestamp, &'a ConsentAccounts)>,
 }
 
 /// A PSU that the core says is the TPP's own (SCA-19): kept unless it is bound already. The bank's word takes its place,
@@ -215,8 +217,8 @@ pub struct Learned<'a> {
     pub corporate: Option<CorporateId>,
     /// The last SCA, where the core names it; without it there is no recent one.
     pub last_sca: Option<Timestamp>,
-    /// The consent's time and accounts (`None`: all), where the core names one.
-    pub consent: Option<(Timestamp, Option<&'a [String]>)>,
+    /// The consent's time and accounts, where the core names one.
+    pub consent: Option<(Timestamp, &'a ConsentAccounts)>,
 }
 
 /// The outcome of binding.

@@ -3,10 +3,12 @@
 //! Deliberately not here: durability, and an operator's word on the clock.
 
 use super::{
-    Counters, Hash, Keys, StateSettings, Unavailable,
+    Counters, Keys, ListHash, PsuHash, QuotaHash, RequestHash, StateSettings, TokenHash,
+    Unavailable,
     change::{Change, undecided},
     clock::ClockRow,
     engine::Engine,
+    hash::{Hash, Kind},
     lock::lock,
     process::Process,
     rows::{BoundPsu, ListRow, Loaded, RowKey, Rows, TokenRow},
@@ -27,11 +29,11 @@ pub struct VolatileTables {
 
 #[derive(Default)]
 struct Tables {
-    quotas: BTreeMap<Hash, Calls>,
-    lists: BTreeMap<Hash, ListRow>,
-    requests: BTreeMap<Hash, Timestamp>,
-    tokens: BTreeMap<Hash, TokenRow>,
-    psus: BTreeMap<Hash, BoundPsu>,
+    quotas: BTreeMap<QuotaHash, Calls>,
+    lists: BTreeMap<ListHash, ListRow>,
+    requests: BTreeMap<RequestHash, Timestamp>,
+    tokens: BTreeMap<TokenHash, TokenRow>,
+    psus: BTreeMap<PsuHash, BoundPsu>,
     clock: ClockRow,
     /// Every store that is open: a change is heeded by all of them.
     open: Vec<Weak<Process>>,
@@ -73,7 +75,7 @@ impl VolatileTables {
 }
 
 impl Engine for Volatile {
-    async fn psu(&self, psu: Hash) -> Result<Option<BoundPsu>, Unavailable> {
+    async fn psu(&self, psu: PsuHash) -> Result<Option<BoundPsu>, Unavailable> {
         let cache = &self.process.cache;
         let reading = cache.reading(psu);
         let bound = lock(&self.tables).psus.get(&psu).cloned();
@@ -175,11 +177,19 @@ impl Tables {
     }
 }
 
-fn load<R: Clone + PartialEq>(table: &BTreeMap<Hash, R>, key: Hash, rows: &mut Loaded<R>) {
+fn load<K, R>(table: &BTreeMap<Hash<K>, R>, key: Hash<K>, rows: &mut Loaded<K, R>)
+where
+    K: Kind,
+    R: Clone + PartialEq,
+{
     rows.load(key, table.get(&key).cloned());
 }
 
-fn write<R: Clone + PartialEq>(table: &mut BTreeMap<Hash, R>, rows: &Loaded<R>) {
+fn write<K, R>(table: &mut BTreeMap<Hash<K>, R>, rows: &Loaded<K, R>)
+where
+    K: Kind,
+    R: Clone + PartialEq,
+{
     for changed in rows.changed() {
         match changed.row {
             Some(row) => table.insert(changed.key, row.clone()),
@@ -188,12 +198,12 @@ fn write<R: Clone + PartialEq>(table: &mut BTreeMap<Hash, R>, rows: &Loaded<R>) 
     }
 }
 
-fn retain<R>(table: &mut BTreeMap<Hash, R>, stays: impl Fn(&R) -> bool) -> (u64, u64) {
+fn retain<K: Kind, R>(table: &mut BTreeMap<Hash<K>, R>, stays: impl Fn(&R) -> bool) -> (u64, u64) {
     let before = count(table);
     table.retain(|_, row| stays(row));
     (before, count(table))
 }
 
-fn count<R>(table: &BTreeMap<Hash, R>) -> u64 {
+fn count<K, R>(table: &BTreeMap<Hash<K>, R>) -> u64 {
     u64::try_from(table.len()).unwrap_or(u64::MAX)
 }

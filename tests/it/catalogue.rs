@@ -13,7 +13,7 @@ use portvakt::{
             AnsweredBy, Body, Environment, Operation, Required, Role, Sca, Schema, Takes, builtin,
         },
     },
-    state::{Bind, PsuRef, StateStore},
+    state::{Bind, ConsentAccounts, PsuRef, StateStore},
     tools::tpp::SignedRequest,
 };
 use rusqlite::{Connection, OpenFlags, types::Value};
@@ -302,7 +302,7 @@ fn world_psu(runtime: &Runtime, kept: &StateStore) -> String {
         },
         corporate: None,
         last_sca: NOW,
-        consent: Some((NOW, None)),
+        consent: Some((NOW, &ConsentAccounts::All)),
     };
     runtime.block_on(kept.bind(bind)).unwrap();
     psu

@@ -7,8 +7,8 @@ use portvakt::{
         headers::{PsuId, SessionId},
     },
     state::{
-        ClaimRequest, Completion, Decision, Finish, Hash, PsuRef, QuotaClaim, RequestIdClaim,
-        Retention, StateSettings, StateStore, Taken, VolatileTables,
+        ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Hash, PsuRef, QuotaClaim,
+        RequestIdClaim, Retention, StateSettings, StateStore, Taken, VolatileTables,
     },
 };
 use std::{sync::LazyLock, time::Duration};
@@ -129,7 +129,7 @@ fn at(seconds: u64) -> Timestamp {
 }
 
 /// A hash that stands for itself.
-fn hash(number: u64) -> Hash {
+fn hash<K>(number: u64) -> Hash<K> {
     let spread = u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
     Hash::from_bytes(spread.to_be_bytes())
 }
@@ -199,7 +199,7 @@ fn finish(token: u64, psu: u128, session: &str, now: u64) -> Finish<'static> {
             who: who(psu),
             corporate: None,
             session: session_id(session),
-            consent: Some(None),
+            consent: Some(&ConsentAccounts::All),
         }),
         now: at(now),
     }

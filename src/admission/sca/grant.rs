@@ -10,7 +10,7 @@ use crate::{
         operations::{Agreement, Sca, Transactions},
     },
     sca::PsuPresent,
-    state::{Consent, Context, Hash, Keys, Psu},
+    state::{Consent, Context, Keys, Psu, SessionHash},
 };
 use jiff::{ToSpan, civil::Date};
 
@@ -47,7 +47,7 @@ pub(super) struct Need<'a> {
     /// Whether PSU-Context says which context is meant.
     pub(super) context_named: bool,
     /// TPP-Session-ID, hashed.
-    pub(super) session: Option<Hash>,
+    pub(super) session: Option<SessionHash>,
     /// The account in the path, decoded.
     pub(super) account: Option<&'a str>,
     /// PSU-IP-Address is sent.

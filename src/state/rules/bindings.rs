@@ -5,7 +5,8 @@ use crate::{
     clock::Timestamp,
     interface::TppId,
     state::{
-        Accounts, Bind, Bound, Consent, Hash, Keys, Learned, Psu, PsuRef, Withdraw, Withdrawn,
+        Accounts, Bind, Bound, Consent, ConsentAccounts, CorporateHash, Keys, Learned, Psu,
+        PsuHash, PsuRef, Withdraw, Withdrawn,
         change::Change,
         rows::{BoundPsu, RowKey, Rows},
     },
@@ -15,13 +16,13 @@ use std::sync::Arc;
 /// A PSU and the TPP that it belongs to, if the change is permitted.
 pub(super) struct Owner {
     tpp: TppId,
-    pub(super) psu: Hash,
+    pub(super) psu: PsuHash,
 }
 
 /// A binding that the bank brings in, or that the core's answer states.
 pub(in crate::state) struct NewBinding {
     owner: Owner,
-    corporate: Option<Hash>,
+    corporate: Option<CorporateHash>,
     last_sca: Option<Timestamp>,
     consent: Option<Consent>,
     /// Whether only the core states it (SCA-19).
@@ -36,7 +37,7 @@ pub(in crate::state) struct Withdrawal {
 
 /// The part that is taken back, with the agreement hashed.
 enum Part {
-    Consent(Option<Hash>),
+    Consent(Option<CorporateHash>),
     Consents,
     Session,
     Binding,
@@ -202,7 +203,7 @@ impl Change for Withdrawal {
     }
 }
 
-fn consent(keys: &Keys, consent: Option<(Timestamp, Option<&[String]>)>) -> Option<Consent> {
+fn consent(keys: &Keys, consent: Option<(Timestamp, &ConsentAccounts)>) -> Option<Consent> {
     consent.map(|(given, accounts)| Consent {
         given,
         accounts: Accounts::hashed(keys, accounts),

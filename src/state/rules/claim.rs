@@ -4,7 +4,7 @@ use super::Calls;
 use crate::{
     clock::Timestamp,
     state::{
-        CallsLeft, ClaimRequest, Decision, Hash, QuotaClaim, RequestIdClaim, Taken,
+        CallsLeft, ClaimRequest, Decision, QuotaClaim, QuotaHash, RequestIdClaim, Taken,
         change::Change,
         rows::{ListRow, RowKey, Rows, UsedUp},
         verbs::Call,
@@ -115,7 +115,7 @@ fn take(
     Ok((Call::Counted { list: begun }, calls.left(now)))
 }
 
-fn calls(rows: &Rows, key: Hash) -> Calls {
+fn calls(rows: &Rows, key: QuotaHash) -> Calls {
     rows.quotas.get(key).copied().unwrap_or_default()
 }
 
@@ -165,7 +165,7 @@ impl Change for GiveBack {
     }
 }
 
-fn give_call_back(rows: &mut Rows, key: Hash, at: Timestamp) -> Option<CallsLeft> {
+fn give_call_back(rows: &mut Rows, key: QuotaHash, at: Timestamp) -> Option<CallsLeft> {
     let mut calls = calls(rows, key);
     if calls.left(at).calls == 0 {
         rows.used_up.push(UsedUp::NoLonger(key));

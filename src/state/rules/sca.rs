@@ -4,7 +4,7 @@ use super::bindings::{Owner, bind_to};
 use crate::{
     clock::Timestamp,
     state::{
-        Accounts, Consent, Finish, Finished, Hash, Keys, Session,
+        Accounts, Consent, CorporateHash, Finish, Finished, Keys, Session, SessionHash, TokenHash,
         change::Change,
         rows::{RowKey, Rows, TokenRow},
     },
@@ -12,7 +12,7 @@ use crate::{
 
 /// An SCA that ended, with its ids hashed.
 pub(in crate::state) struct ScaEnd {
-    token: Hash,
+    token: TokenHash,
     spent: TokenRow,
     completed: Option<CompletedSca>,
     now: Timestamp,
@@ -21,8 +21,8 @@ pub(in crate::state) struct ScaEnd {
 /// The gains of a successful SCA.
 struct CompletedSca {
     owner: Owner,
-    corporate: Option<Hash>,
-    session: Hash,
+    corporate: Option<CorporateHash>,
+    session: SessionHash,
     consent: Option<Accounts>,
 }
 

@@ -3,10 +3,7 @@
 //! Invariant: a file that is not ours, or that cannot be used, is left as it is, byte for byte. Schemas only move forward,
 //! each step in one transaction, and two processes may do it at once.
 
-use super::super::{
-    OpenFault, StateSettings, hash_key,
-    keys::{Hash, Keys},
-};
+use super::super::{OpenFault, StateSettings, hash_key, keys::Keys};
 use crate::private_file;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 use std::{
@@ -250,8 +247,7 @@ fn prove_key(
 
 /// A hash that only the same key gives.
 fn check_value(keys: &Keys) -> String {
-    let hash: Hash = keys.hash(b"key check", &[]);
-    format!("{:032x}", u128::from_be_bytes(*hash.as_bytes()))
+    format!("{:032x}", u128::from_be_bytes(keys.check()))
 }
 
 pub(super) fn damaged(path: &Path, error: &rusqlite::Error) -> OpenFault {

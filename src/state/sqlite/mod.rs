@@ -22,7 +22,7 @@ mod watch;
 mod writer;
 
 use super::{
-    Counters, Hash, Keys, OpenFault, StateSettings, Unavailable, change::Change, engine::Engine,
+    Counters, Keys, OpenFault, PsuHash, StateSettings, Unavailable, change::Change, engine::Engine,
     lock::lock, process::Process, rows::BoundPsu, rules::Table,
 };
 use crate::clock::Timestamp;
@@ -78,7 +78,7 @@ impl Sqlite {
 }
 
 impl Engine for Sqlite {
-    async fn psu(&self, psu: Hash) -> Result<Option<BoundPsu>, Unavailable> {
+    async fn psu(&self, psu: PsuHash) -> Result<Option<BoundPsu>, Unavailable> {
         self.readers.psu(psu, &self.shared).await
     }
 

@@ -1,7 +1,7 @@
 //! Looking a PSU up in the file, off the async workers.
 
 use super::{file, rows, shared::Shared};
-use crate::state::{Hash, Unavailable, lock::lock, rows::BoundPsu};
+use crate::state::{PsuHash, Unavailable, lock::lock, rows::BoundPsu};
 use rusqlite::Connection;
 use std::{
     path::Path,
@@ -31,7 +31,7 @@ impl Readers {
     /// A PSU, whichever TPP it is bound to. The row is put into memory.
     pub(super) async fn psu(
         &self,
-        psu: Hash,
+        psu: PsuHash,
         shared: &Arc<Shared>,
     ) -> Result<Option<BoundPsu>, Unavailable> {
         let ended = || Unavailable("the store's readers have ended".into());
@@ -60,7 +60,7 @@ impl Readers {
     }
 }
 
-fn read(connection: &Connection, psu: Hash) -> rusqlite::Result<Option<BoundPsu>> {
+fn read(connection: &Connection, psu: PsuHash) -> rusqlite::Result<Option<BoundPsu>> {
     let transaction = connection.unchecked_transaction()?;
     rows::psu(&transaction, psu)
 }

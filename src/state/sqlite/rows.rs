@@ -7,7 +7,9 @@ use crate::{
     clock::Timestamp,
     interface::TppId,
     state::{
-        Accounts, Consent, Context, Hash, Psu, Session,
+        Accounts, Consent, Context, CorporateHash, Hash, ListHash, Psu, PsuHash, QuotaHash,
+        RequestHash, Session, TokenHash,
+        hash::{OfList, OfPsu, OfQuota, OfRequest, OfToken},
         rows::{BoundPsu, ChangedRow, ListRow, RowKey, Rows, TokenRow},
         rules::Calls,
     },
@@ -52,7 +54,7 @@ pub(super) fn write(sql: &Connection, rows: &Rows) -> Result<()> {
     Ok(())
 }
 
-fn quota(sql: &Connection, key: Hash) -> Result<Option<Calls>> {
+fn quota(sql: &Connection, key: QuotaHash) -> Result<Option<Calls>> {
     let cells: Option<[Option<i64>; 4]> = sql
         .prepare_cached("SELECT a, b, c, d FROM quota WHERE key = ?1")?
         .query_row([key.as_bytes()], |row| {
@@ -62,7 +64,7 @@ fn quota(sql: &Connection, key: Hash) -> Result<Option<Calls>> {
     Ok(cells.map(|cells| Calls(cells.map(|cell| cell.map(|at| timestamp(at).unix())))))
 }
 
-fn write_quota(sql: &Connection, changed: &ChangedRow<'_, Calls>) -> Result<()> {
+fn write_quota(sql: &Connection, changed: &ChangedRow<'_, OfQuota, Calls>) -> Result<()> {
     let Some(calls) = changed.row else {
         return delete(sql, "DELETE FROM quota WHERE key = ?1", changed.key);
     };
@@ -76,7 +78,7 @@ fn write_quota(sql: &Connection, changed: &ChangedRow<'_, Calls>) -> Result<()> 
     Ok(())
 }
 
-fn list(sql: &Connection, key: Hash) -> Result<Option<ListRow>> {
+fn list(sql: &Connection, key: ListHash) -> Result<Option<ListRow>> {
     sql.prepare_cached("SELECT call, last FROM page WHERE key = ?1")?
         .query_row([key.as_bytes()], |row| {
             Ok(ListRow {
@@ -87,7 +89,7 @@ fn list(sql: &Connection, key: Hash) -> Result<Option<ListRow>> {
         .optional()
 }
 
-fn write_list(sql: &Connection, changed: &ChangedRow<'_, ListRow>) -> Result<()> {
+fn write_list(sql: &Connection, changed: &ChangedRow<'_, OfList, ListRow>) -> Result<()> {
     let Some(list) = changed.row else {
         return delete(sql, "DELETE FROM page WHERE key = ?1", changed.key);
     };
@@ -96,13 +98,13 @@ fn write_list(sql: &Connection, changed: &ChangedRow<'_, ListRow>) -> Result<()>
     Ok(())
 }
 
-fn request(sql: &Connection, key: Hash) -> Result<Option<Timestamp>> {
+fn request(sql: &Connection, key: RequestHash) -> Result<Option<Timestamp>> {
     sql.prepare_cached("SELECT until FROM request WHERE key = ?1")?
         .query_row([key.as_bytes()], |row| row.get(0).map(timestamp))
         .optional()
 }
 
-fn write_request(sql: &Connection, changed: &ChangedRow<'_, Timestamp>) -> Result<()> {
+fn write_request(sql: &Connection, changed: &ChangedRow<'_, OfRequest, Timestamp>) -> Result<()> {
     let Some(until) = changed.row else {
         return delete(sql, "DELETE FROM request WHERE key = ?1", changed.key);
     };
@@ -111,7 +113,7 @@ fn write_request(sql: &Connection, changed: &ChangedRow<'_, Timestamp>) -> Resul
     Ok(())
 }
 
-fn token(sql: &Connection, key: Hash) -> Result<Option<TokenRow>> {
+fn token(sql: &Connection, key: TokenHash) -> Result<Option<TokenRow>> {
     sql.prepare_cached("SELECT said, until FROM token WHERE key = ?1")?
         .query_row([key.as_bytes()], |row| {
             Ok(TokenRow {
@@ -122,7 +124,7 @@ fn token(sql: &Connection, key: Hash) -> Result<Option<TokenRow>> {
         .optional()
 }
 
-fn write_token(sql: &Connection, changed: &ChangedRow<'_, TokenRow>) -> Result<()> {
+fn write_token(sql: &Connection, changed: &ChangedRow<'_, OfToken, TokenRow>) -> Result<()> {
     let Some(spent) = changed.row else {
         return delete(sql, "DELETE FROM token WHERE key = ?1", changed.key);
     };
@@ -132,13 +134,13 @@ fn write_token(sql: &Connection, changed: &ChangedRow<'_, TokenRow>) -> Result<(
     Ok(())
 }
 
-fn delete(sql: &Connection, statement: &str, key: Hash) -> Result<()> {
+fn delete<K>(sql: &Connection, statement: &str, key: Hash<K>) -> Result<()> {
     sql.prepare_cached(statement)?.execute([key.as_bytes()])?;
     Ok(())
 }
 
 /// A PSU with its contexts. To be called in a transaction: its two statements must see the same state.
-pub(super) fn psu(sql: &Connection, key: Hash) -> Result<Option<BoundPsu>> {
+pub(super) fn psu(sql: &Connection, key: PsuHash) -> Result<Option<BoundPsu>> {
     let found = sql
         .prepare_cached(
             "SELECT tpp.name, psu.last_sca, psu.session, psu.completed, psu.learned
@@ -199,7 +201,7 @@ fn context(row: &rusqlite::Row<'_>) -> Result<Context> {
     })
 }
 
-fn write_psu(sql: &Connection, changed: &ChangedRow<'_, BoundPsu>) -> Result<()> {
+fn write_psu(sql: &Connection, changed: &ChangedRow<'_, OfPsu, BoundPsu>) -> Result<()> {
     let stored = contexts(changed.stored);
     let contexts = contexts(changed.row);
     for context in stored {
@@ -233,7 +235,7 @@ fn write_psu(sql: &Connection, changed: &ChangedRow<'_, BoundPsu>) -> Result<()>
     Ok(())
 }
 
-fn write_context(sql: &Connection, psu: Hash, context: &Context) -> Result<()> {
+fn write_context(sql: &Connection, psu: PsuHash, context: &Context) -> Result<()> {
     let consent = context.consent.as_ref();
     sql.prepare_cached(
         "INSERT INTO context (psu, corporate, last_sca, consent, accounts)
@@ -260,7 +262,7 @@ fn known_time(seconds: i64) -> Option<Timestamp> {
 }
 
 /// A context as it is kept: PRIVATE is empty.
-fn context_key(corporate: Option<Hash>) -> Vec<u8> {
+fn context_key(corporate: Option<CorporateHash>) -> Vec<u8> {
     corporate.map_or_else(Vec::new, |hash| hash.as_bytes().to_vec())
 }
 
@@ -275,6 +277,6 @@ fn accounts(accounts: &Accounts) -> Option<Vec<u8>> {
     }
 }
 
-fn hash(bytes: &[u8]) -> Option<Hash> {
+fn hash<K>(bytes: &[u8]) -> Option<Hash<K>> {
     bytes.try_into().ok().map(Hash::from_bytes)
 }

@@ -8,7 +8,7 @@ use super::{
     shared::Shared,
     writer::{Job, Writer},
 };
-use crate::state::{Hash, OpenFault, lock::lock};
+use crate::state::{OpenFault, PsuHash, QuotaHash, lock::lock};
 use rusqlite::{Connection, OptionalExtension};
 use std::{
     sync::{
@@ -97,8 +97,8 @@ impl Watch {
         if changes.len() == expected {
             for (kind, key) in changes {
                 match kind {
-                    0 => cache.psu_changed(Hash::from_bytes(key)),
-                    _ => cache.quota_changed(Hash::from_bytes(key)),
+                    0 => cache.psu_changed(PsuHash::from_bytes(key)),
+                    _ => cache.quota_changed(QuotaHash::from_bytes(key)),
                 }
             }
         } else {

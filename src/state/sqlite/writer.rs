@@ -10,7 +10,7 @@ use super::{
 use crate::{
     clock::{Stopwatch, Timestamp},
     state::{
-        Hash, OpenFault, Unavailable,
+        OpenFault, Unavailable,
         change::{self, BATCH, Change, QueuedChange},
         lock::lock,
         rows::{Rows, UsedUp},
@@ -291,18 +291,18 @@ fn transact(
 /// Tells the other processes on the file which rows to drop from memory: PSUs that changed, and quotas that are no longer
 /// used up. Only the end of the log is kept.
 fn log_changes(sql: &Transaction<'_>, rows: &Rows) -> rusqlite::Result<()> {
-    let psus = rows.psus.changed().map(|psu| (0, psu.key));
+    let psus = rows.psus.changed().map(|psu| (0, *psu.key.as_bytes()));
     let quotas = rows.used_up.iter().filter_map(|decided| match decided {
-        UsedUp::NoLonger(key) => Some((1, *key)),
+        UsedUp::NoLonger(key) => Some((1, *key.as_bytes())),
         UsedUp::Until(..) => None,
     });
-    let changes: Vec<(i64, Hash)> = psus.chain(quotas).collect();
+    let changes: Vec<(i64, [u8; 16])> = psus.chain(quotas).collect();
     if changes.is_empty() {
         return Ok(());
     }
     let mut insert = sql.prepare_cached("INSERT INTO change (kind, key) VALUES (?1, ?2)")?;
     for (kind, key) in changes {
-        insert.execute((kind, key.as_bytes()))?;
+        insert.execute((kind, key))?;
     }
     sql.prepare_cached("DELETE FROM change WHERE seq <= ?1")?
         .execute([sql.last_insert_rowid().saturating_sub(CHANGE_LOG)])?;

@@ -153,14 +153,14 @@ fn accept_clock(path: &Path, now: Timestamp) -> Result<String, StateFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{ClaimRequest, QuotaClaim, StateSettings, StateStore};
+    use crate::state::{ClaimRequest, QuotaClaim, QuotaHash, StateSettings, StateStore};
     use std::os::unix::fs::PermissionsExt;
 
-    async fn take(store: &StateStore, account: &str) {
+    async fn take(store: &StateStore, quota: u8) {
         let asked = ClaimRequest {
             request: None,
             quota: Some(QuotaClaim {
-                key: store.keys().account(account),
+                key: QuotaHash::from_bytes([quota; 16]),
                 page: None,
             }),
             now: Timestamp::from_unix(1_767_225_600),
@@ -182,7 +182,7 @@ mod tests {
         let [path, key, copy] =
             ["portvakt.db", "hash.key", "copy.db"].map(|name| folder.path().join(name));
         let store = StateStore::open(&StateSettings::new(&path, &key)).unwrap();
-        take(&store, "a").await;
+        take(&store, 1).await;
         let shown = show::show(&path).unwrap();
         for expected in [
             "portvakt.db: schema 2\n",
@@ -199,7 +199,7 @@ mod tests {
         assert!(export(&path, &copy).is_err(), "a copy is not written over");
         assert_eq!(std::fs::read(&copy).unwrap(), before);
         assert!(vacuum(&path).unwrap().contains("bytes, now"));
-        take(&store, "b").await;
+        take(&store, 2).await;
         // The copy is a complete state, with the same key.
         let restored = StateStore::open(&StateSettings::new(&copy, &key)).unwrap();
         restored

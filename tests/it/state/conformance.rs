@@ -10,8 +10,8 @@ use super::{
 };
 use portvakt::interface::headers::CorporateId;
 use portvakt::state::{
-    Accounts, Bind, Bound, ClaimRequest, Completion, Decision, Finish, Finished, Learned, Page,
-    PsuRef, QuotaClaim, Retention, StateStore, Withdraw, Withdrawn,
+    Accounts, Bind, Bound, ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Finished,
+    Learned, Page, PsuRef, QuotaClaim, Retention, StateStore, Withdraw, Withdrawn,
 };
 
 on_every_engine!(
@@ -527,9 +527,9 @@ async fn a_psu_belongs_to_one_tpp<D: Data>() {
 async fn consent_is_apart_from_sca<D: Data>() {
     let data = D::new();
     let store = &data.open();
-    let accounts = ["a".to_owned(), "b".to_owned()];
+    let accounts = ConsentAccounts::Named(vec!["a".to_owned(), "b".to_owned()]);
     let named = Completion {
-        consent: Some(Some(&accounts)),
+        consent: Some(&accounts),
         ..finish(1, 1, "s", BEGIN).completion.unwrap()
     };
     let named = Finish {
@@ -553,8 +553,9 @@ async fn consent_is_apart_from_sca<D: Data>() {
         );
     }
     // No account at all is not all accounts.
+    let no_account = ConsentAccounts::Named(Vec::new());
     let mut none = finish(3, 1, "u", BEGIN + DAY + 1);
-    none.completion.as_mut().unwrap().consent = Some(Some(&[]));
+    none.completion.as_mut().unwrap().consent = Some(&no_account);
     store.finish(none).await.unwrap();
     let psu = store.psu(who(1)).await.unwrap().unwrap();
     let consent = psu.context(None).unwrap().consent.as_ref().unwrap();
@@ -594,12 +595,12 @@ async fn contexts_are_apart<D: Data>() {
 async fn binding_moves_forward_only<D: Data>() {
     let data = D::new();
     let store = &data.open();
-    let accounts = ["a".to_owned()];
+    let accounts = ConsentAccounts::Named(vec!["a".to_owned()]);
     let bind = |last_sca, consent: Option<u64>| Bind {
         who: who(1),
         corporate: None,
         last_sca: at(last_sca),
-        consent: consent.map(|given| (at(given), Some(accounts.as_slice()))),
+        consent: consent.map(|given| (at(given), &accounts)),
     };
     let facts = async || {
         let psu = store.psu(who(1)).await.unwrap().unwrap();
@@ -646,7 +647,7 @@ async fn what_was_learned_gives_way_to_the_bank<D: Data>() {
         },
         corporate: Some(CorporateId::from_bits(7)),
         last_sca: last_sca.map(at),
-        consent: last_sca.map(|given| (at(given), None)),
+        consent: last_sca.map(|given| (at(given), &ConsentAccounts::All)),
     };
     let bind = |tpp| Bind {
         who: PsuRef {

@@ -2,7 +2,7 @@
 
 use super::{BEGIN, Data, SqliteFolder, TPP, at, call, finish, held, next, request, who};
 use portvakt::interface::headers::CorporateId;
-use portvakt::state::{Decision, OpenFault, PsuRef, Retention, StateStore};
+use portvakt::state::{ConsentAccounts, Decision, OpenFault, PsuRef, Retention, StateStore};
 use std::{
     fs::{self, Permissions},
     io::Read,
@@ -110,10 +110,10 @@ async fn nothing_personal_stands_in_clear() {
     let psu = 0x1234_5678_9abc_def0_1122_3344_5566_7788_u128;
     let store = place.open();
     let mut finish = finish(1, psu, "a-session-id", BEGIN);
-    let accounts = ["NO9386011117947".to_owned()];
+    let accounts = ConsentAccounts::Named(vec!["NO9386011117947".to_owned()]);
     let completion = finish.completion.as_mut().unwrap();
     completion.corporate = Some(CorporateId::from_bits(psu + 1));
-    completion.consent = Some(Some(&accounts));
+    completion.consent = Some(&accounts);
     store.finish(finish).await.unwrap();
     let mut kept = fs::read(place.file()).unwrap();
     kept.extend(fs::read(place.0.path().join("state/portvakt.db-wal")).unwrap());

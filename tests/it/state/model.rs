@@ -9,13 +9,14 @@ use portvakt::interface::{
     headers::{CorporateId, PsuId, SessionId},
 };
 use portvakt::state::{
-    Accounts, Bind, Bound, ClaimRequest, Completion, Decision, Finish, Finished, Hash, Learned,
-    Page, PsuRef, QuotaClaim, RequestIdClaim, Retention, StateStore, Taken, Withdraw, Withdrawn,
+    Accounts, Bind, Bound, ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Finished,
+    Hash, Learned, Page, PsuRef, QuotaClaim, RequestIdClaim, Retention, StateStore, Taken,
+    Withdraw, Withdrawn,
 };
 use std::{collections::BTreeMap, sync::LazyLock};
 
 /// One context: last SCA, and the consent's time and accounts.
-type Context = (u64, Option<(u64, Option<Vec<String>>)>);
+type Context = (u64, Option<(u64, ConsentAccounts)>);
 
 #[derive(Clone, Debug, Default)]
 struct Psu {
@@ -343,7 +344,7 @@ impl Model {
             },
             corporate,
             session: session.clone(),
-            consent: consent.as_ref().map(Option::as_deref),
+            consent: consent.as_ref(),
         });
         let finish = Finish {
             token: hash(token),
@@ -399,7 +400,7 @@ impl Model {
             },
             corporate,
             last_sca: at(last_sca),
-            consent: given.map(|given| (at(given), accounts.as_deref())),
+            consent: given.map(|given| (at(given), &accounts)),
         };
         let bound = store.bind(bind).await.unwrap();
         let known = self.psus.entry(psu).or_insert_with(|| Psu {
@@ -441,7 +442,7 @@ impl Model {
             },
             corporate,
             last_sca: last_sca.map(at),
-            consent: given.map(|given| (at(given), accounts.as_deref())),
+            consent: given.map(|given| (at(given), &accounts)),
         };
         let bound = store.learn(learned).await.unwrap();
         if let Some(known) = self.psus.get(&psu) {
@@ -564,12 +565,14 @@ impl Model {
                     .iter()
                     .map(|(corporate, (last_sca, consent))| {
                         let consent = consent.as_ref().map(|(given, accounts)| {
-                            let accounts = accounts.as_ref();
                             let hash = |account: &String| keys.account(account);
-                            (
-                                *given,
-                                accounts.map(|accounts| accounts.iter().map(hash).collect()),
-                            )
+                            let accounts = match accounts {
+                                ConsentAccounts::All => None,
+                                ConsentAccounts::Named(ids) => {
+                                    Some(ids.iter().map(hash).collect::<Vec<_>>())
+                                }
+                            };
+                            (*given, accounts)
                         });
                         (corporate.map(|id| keys.corporate(id)), *last_sca, consent)
                     })
@@ -676,10 +679,10 @@ async fn the_same_bytes_are_held_once_whatever_the_clock_does<D: Data>() {
 }
 
 /// All of them, or up to three.
-fn accounts(dice: &mut Dice) -> Option<Vec<String>> {
-    (!dice.one_in(3)).then(|| {
-        (0..dice.below(4))
-            .map(|account| format!("account {account}"))
-            .collect()
-    })
+fn accounts(dice: &mut Dice) -> ConsentAccounts {
+    if dice.one_in(3) {
+        return ConsentAccounts::All;
+    }
+    let ids = (0..dice.below(4)).map(|account| format!("account {account}"));
+    ConsentAccounts::Named(ids.collect())
 }

@@ -19,7 +19,7 @@ fn keys() -> Keys {
     Keys::new(&[1; 32])
 }
 
-fn session(name: &str) -> Hash {
+fn session(name: &str) -> SessionHash {
     let id = SessionId::from_text(name).unwrap();
     keys().session(&TppId::parse("PSDNO-FSA-1").unwrap(), &id)
 }
