@@ -7,7 +7,7 @@
 #
 # The figures are absolute, so that a little more with every change is found too, and they are counts, so that a busy machine
 # changes nothing. What they are:
-# - of the build that tests use (the dev profile: dependencies at opt-level 2, our code at 1, assertions on). It is there already, and a
+# - of the build that tests use (the dev profile: what runs often at opt-level 2, our code at 1, assertions on). It is there already, and a
 #   change that makes it do more work makes a release do more work too. They say nothing about how fast a release is; `make bench` does;
 # - of benches/instructions.rs: from the opened record to the head for the upstream and the metrics, the mean of 200 requests;
 # - the verification of the signature stands apart and is taken off the others. It is the larger half, it is not ours, and beside it
