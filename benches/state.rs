@@ -272,7 +272,7 @@ fn fill_psus(settings: &StateSettings, known: u64) -> u64 {
     hashes.sort_unstable();
     fill(&settings.file, &hashes, |sql, hash| {
         let key = hash.as_bytes();
-        sql.prepare_cached("INSERT INTO psu VALUES (?1, 1, ?2, ?1, ?2)")
+        sql.prepare_cached("INSERT INTO psu VALUES (?1, 1, ?2, ?1, ?2, 0)")
             .unwrap()
             .execute((key, NOW as i64))
             .unwrap();
