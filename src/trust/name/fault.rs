@@ -2,62 +2,63 @@
 
 use super::text;
 
-/// Why bytes are not a Name in DER. RDNs are counted from 0, in the order of the certificate.
+/// The reason why bytes are not a Name in DER. RDNs are counted from 0, in the order of the certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameFault {
-    /// Not one SEQUENCE, or something stands after it.
+    /// The bytes are not a SEQUENCE, or other bytes follow the SEQUENCE.
     #[error("the name is not exactly one DER SEQUENCE")]
     NotASequence,
-    /// Not a SET, or an empty one, or something in it is not a type with one value.
+    /// An RDN is not a SET, is empty, or has an element that is not an attribute type with one value.
     #[error("RDN {rdn} of the name is not a SET of attributes")]
     Rdn {
-        /// Which RDN.
+        /// The index of the RDN.
         rdn: usize,
     },
-    /// Not an OBJECT IDENTIFIER in DER, or one with an arc wider than 128 bits.
+    /// An attribute type is not an OBJECT IDENTIFIER in DER, or has an arc wider than 128 bits.
     #[error("an attribute type in RDN {rdn} of the name is not an OBJECT IDENTIFIER")]
     AttributeType {
-        /// Which RDN.
+        /// The index of the RDN.
         rdn: usize,
     },
 }
 
-/// How the text in keyId differs from the certificate's issuer. Its `Display` tells a TPP's developer what to change.
+/// The difference between the text in keyId and the certificate's issuer. The `Display` text tells a TPP's developer what to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameMismatch {
-    /// The text is not a name, or too long for one ([`MAX_TEXT`](super::MAX_TEXT)).
+    /// The text is not a name, or is longer than a name may be ([`MAX_TEXT`](super::MAX_TEXT)).
     #[error("the issuer cannot be read at byte {at}: {why}")]
     Unreadable {
-        /// Bytes from the start of the text.
+        /// The offset in bytes from the start of the text.
         at: usize,
-        /// What was expected there.
+        /// The expected syntax at this offset.
         why: &'static str,
     },
-    /// The names have not as many RDNs.
+    /// The names have different numbers of RDNs.
     #[error("the certificate's issuer has {expected} RDNs, the issuer in keyId {found}")]
     RdnCount {
-        /// RDNs of the certificate's issuer.
+        /// The number of RDNs of the certificate's issuer.
         expected: usize,
-        /// RDNs of the text.
+        /// The number of RDNs of the text.
         found: usize,
     },
-    /// The text has the right RDNs, the wrong way round.
+    /// The text has the right RDNs in reverse order.
     #[error("the RDNs stand in reverse: RFC 2253 starts with the last")]
     Reversed,
     /// The first RDN that differs.
     #[error("RDN {position} of the issuer is {expected} in the certificate and {found} in keyId", position = .index.saturating_add(1))]
     Rdn {
-        /// Which RDN, from 0, in RFC 2253 order. The message counts from 1.
+        /// The index of the RDN, from 0, in RFC 2253 order. The message counts from 1.
         index: usize,
-        /// The certificate's, as RFC 2253 writes it.
+        /// The RDN of the certificate, in RFC 2253 form.
         expected: String,
-        /// The text's, in the same way.
+        /// The RDN of the text, in RFC 2253 form.
         found: String,
     },
 }
 
 impl NameMismatch {
-    /// The one of two mismatches that says more; the first if neither does, because the first reading is what the TPP wrote.
+    /// The more informative of two mismatches; if both are equally informative, the first, because the first reading is the text that the
+    /// TPP wrote.
     pub(super) fn or_nearer(self, other: NameMismatch) -> NameMismatch {
         if other.nearness() > self.nearness() {
             other

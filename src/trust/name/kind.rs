@@ -1,13 +1,13 @@
-//! Attribute types: every keyword that a client may print for one, and the OID behind it.
+//! Attribute types: the keywords that clients print for them, and their OIDs.
 //!
-//! Invariant: an attribute type is its OID in dotted decimal, which has one spelling; keywords are only read, and each means one OID.
-//! Not here: OpenSSL's `uid` (0.9.2342.19200300.100.1.44), which differs from `UID` in letter case alone, and `uniqueIdentifier`, which
-//! means one OID to OpenSSL and another to BouncyCastle. Such a type is written as its OID.
+//! Invariant: an attribute type is its OID in dotted decimal, which has one spelling. Keywords are only read, and each keyword means one
+//! OID. Deliberately not here: OpenSSL's `uid` (0.9.2342.19200300.100.1.44), which differs from `UID` in letter case only, and
+//! `uniqueIdentifier`, which OpenSSL and BouncyCastle map to different OIDs. Clients must write these types as OIDs.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// The OID, in dotted decimal, that `word` stands for: a keyword in any letter case, or an OID with or without `OID.` in front.
+/// The OID of `word` in dotted decimal. `word` is a keyword in any letter case, or an OID with or without the prefix `OID.`.
 pub(super) fn oid_of(word: &str) -> Option<Cow<'static, str>> {
     let after_prefix = match word.split_at_checked(4) {
         Some((prefix, rest)) if prefix.eq_ignore_ascii_case("OID.") => Some(rest),
@@ -26,7 +26,7 @@ pub(super) fn oid_of(word: &str) -> Option<Cow<'static, str>> {
     KEYWORDS.get(found).map(|(_, oid)| Cow::Borrowed(*oid))
 }
 
-/// How an OID is written in front of `=`: the keyword where RFC 2253 section 2.3 has one, otherwise the OID itself.
+/// The text of an OID before `=`: the keyword if RFC 2253, section 2.3, has one, otherwise the OID itself.
 pub(super) fn keyword_of(oid: &str) -> &str {
     match oid {
         "2.5.4.3" => "CN",
@@ -42,8 +42,8 @@ pub(super) fn keyword_of(oid: &str) -> &str {
     }
 }
 
-/// Whether the text is an OID as X.660 has it: two arcs or more, the first 0 to 2, the second below 40 under 0 and 1, no leading zeros, and
-/// no arc wider than the 128 bits that the certificate's side reads.
+/// Whether the text is an OID of X.660: at least two arcs, the first 0 to 2, the second below 40 if the first is 0 or 1, no leading zeros,
+/// and no arc wider than the 128 bits that the reader of the certificate supports.
 fn is_oid(text: &str) -> bool {
     let mut arcs = text.split('.').map(arc);
     let (Some(Some(first)), Some(Some(second))) = (arcs.next(), arcs.next()) else {
@@ -58,15 +58,15 @@ fn arc(digits: &str) -> Option<u128> {
     digits.parse().ok().filter(|_| plain)
 }
 
-/// The order of a keyword of the table, which is lower case, and a word in any case.
+/// Compares a keyword of the table, which is lower case, with a word in any letter case.
 fn ignoring_case(keyword: &str, word: &str) -> Ordering {
     keyword
         .bytes()
         .cmp(word.bytes().map(|letter| letter.to_ascii_lowercase()))
 }
 
-/// What Java (X500Principal), OpenSSL (short and long names), Python's cryptography, BouncyCastle, .NET and RFC 4519 print, in lower case
-/// and in alphabetical order.
+/// The keywords that Java (X500Principal), OpenSSL (short and long names), Python's cryptography, BouncyCastle, .NET and RFC 4519 print, in
+/// lower case and in alphabetical order.
 ///
 /// `SN` is the surname, as in RFC 4519 and OpenSSL; `S` and `SP` are the state, `T` the title, `E` the e-mail address, `G` the given name
 /// and `I` the initials, as in Java and Windows.

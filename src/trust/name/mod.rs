@@ -1,15 +1,15 @@
-//! Distinguished names: whether the issuer that a TPP writes in keyId is the issuer of its certificate (SIG-4).
+//! Distinguished names: whether the issuer in keyId is the issuer of the TPP's certificate (SIG-4).
 //!
-//! Names are compared as names. Text compared with text is the commonest reason for refusing a signature that holds, because every library
-//! prints a name in its own way.
+//! Names are compared by their structure and not as text, because every library prints a name in its own form. A comparison of texts is the
+//! most common reason for the refusal of a valid signature.
 //!
-//! Invariant: a text matches a name only if one of a few fixed readings of the whole text has the same RDNs in the same order, each with the
-//! same attributes. What stands escaped or quoted inside a value is never a boundary between RDNs.
+//! Invariant: a text matches a name only if one of a few fixed readings of the whole text has the same RDNs in the same order, each with
+//! the same attributes. An escaped or quoted character in a value is never a boundary between RDNs.
 //!
-//! Not here: the serial number and the rest of keyId (SIG-3), and whether the name is a trusted one. The signature proves who signed; this
-//! comparison only shows that the TPP meant the certificate that it sent.
+//! Deliberately not here: the serial number and the rest of keyId (SIG-3), and trust in the issuer. The signature proves the identity of
+//! the signer; this comparison only shows that the TPP means the certificate that it sent.
 
-// Faults of names, and differences between them.
+// The faults of names, and the differences between names.
 mod fault;
 
 // RDNs, and the types and values of their attributes.
@@ -17,7 +17,7 @@ mod kind;
 mod rdn;
 mod value;
 
-// Names as text, and the encodings that clients add.
+// The text form of names, and the encodings that clients add.
 mod reading;
 mod text;
 
@@ -27,25 +27,25 @@ use super::der::{Element, tag};
 use rdn::{Rdn, separated};
 use std::{borrow::Cow, fmt};
 
-/// The longest text that is compared, in bytes.
+/// The maximum length of a text that is compared, in bytes.
 ///
-/// RFC 5280's upper bounds let an issuer of ten attributes of 64 letters each be 640 letters; with every letter written as two hex pairs
-/// (`\C3\AD`) that is 3 840 bytes. The longest real one seen has 173.
+/// By the upper bounds of RFC 5280, an issuer of ten attributes with 64 letters each has 640 letters; if every letter is written as two hex
+/// pairs (`\C3\AD`), the text has 3 840 bytes. The longest known text of a real issuer has 173 bytes.
 pub const MAX_TEXT: usize = 4096;
 
-/// A distinguished name, its RDNs in RFC 2253 order: the last of the certificate first.
+/// A distinguished name. The RDNs are in RFC 2253 order: the last RDN of the certificate is the first.
 #[derive(Debug, Clone)]
 pub struct Name {
     rdns: Vec<Rdn>,
 }
 
 impl Name {
-    /// Reads the DER of an X.501 Name, as it stands in a certificate.
+    /// Reads the DER of an X.501 Name from a certificate.
     ///
     /// # Errors
     ///
-    /// A [`NameFault`] if the bytes are not exactly one Name in DER. A string whose bytes are not what its type promises is no fault: it
-    /// is kept as DER, and matches only as `#hex`.
+    /// A [`NameFault`] if the bytes are not exactly one Name in DER. A string that is not valid for its type is not a fault: the string is
+    /// kept as DER, and matches only as `#hex`.
     pub fn from_der(der: &[u8]) -> Result<Name, NameFault> {
         let mut sets = Element::only(der)
             .and_then(|name| name.content_of(tag::SEQUENCE))
@@ -58,14 +58,14 @@ impl Name {
         Ok(Name { rdns })
     }
 
-    /// Whether `text`, the raw bytes that stand in keyId after `CA=`, spells this name (SIG-4).
+    /// Whether `text`, the raw bytes after `CA=` in keyId, spells this name (SIG-4).
     ///
-    /// The text is read as it is (UTF-8, or Latin-1 where it is not UTF-8), with one level of quoted-string escaping removed, percent-decoded
-    /// once, and both; and each of these also as UTF-8 that was mistaken for Latin-1.
+    /// The function tries these readings of the text: unchanged (UTF-8, or Latin-1 if it is not valid UTF-8), without one level of
+    /// quoted-string escaping, percent-decoded once, and both; and each of these also as UTF-8 that was misread as Latin-1.
     ///
     /// # Errors
     ///
-    /// A [`NameMismatch`] if no reading is this name; it speaks of the reading that came nearest.
+    /// A [`NameMismatch`] for the closest reading, if no reading is this name.
     pub fn compare(&self, text: &[u8]) -> Result<(), NameMismatch> {
         if text.len() > MAX_TEXT {
             return Err(NameMismatch::Unreadable {
@@ -91,7 +91,7 @@ impl Name {
             return Ok(());
         };
         let mismatch = match (&text, mismatch) {
-            // The place is meant in the header's bytes: a letter of Latin-1 is one of them.
+            // The offset counts the bytes of the header: one for each letter of Latin-1.
             (Cow::Owned(latin1), NameMismatch::Unreadable { at, why }) => {
                 NameMismatch::Unreadable {
                     at: latin1.get(..at).map_or(at, |before| before.chars().count()),
@@ -138,8 +138,8 @@ impl Name {
     }
 }
 
-/// The name as RFC 2253 writes it, UTF-8 as it is. A type outside that standard's table is a dotted OID, its value still text: so
-/// organizationIdentifier is `2.5.4.97=PSDNO-FSA-...`. [`Name::compare`] accepts it.
+/// Writes the name in RFC 2253 form, with UTF-8 unescaped. A type outside the table of RFC 2253 is a dotted OID, with its value as text:
+/// organizationIdentifier is `2.5.4.97=PSDNO-FSA-...`. [`Name::compare`] accepts this form.
 impl fmt::Display for Name {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         separated(&self.rdns, ",", out)

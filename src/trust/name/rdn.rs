@@ -1,14 +1,14 @@
-//! The parts of a name: RDNs, and the attributes in each.
+//! The parts of a name: RDNs, and the attributes of each RDN.
 
 use super::{fault::NameFault, kind, value::AttributeValue};
 use crate::trust::der::{self, Element, tag};
 use std::{borrow::Cow, fmt};
 
-/// One relative distinguished name: a set of attributes, kept sorted, so that their order in the text is of no account.
+/// A relative distinguished name: a sorted set of attributes, so that their order in the text does not matter.
 #[derive(Debug, Clone)]
 pub(super) struct Rdn {
     attributes: Vec<Attribute>,
-    /// Second spellings of the attributes, sorted: type and spelling, and the folded value that they stand for.
+    /// The second spellings of the attributes, sorted: type, spelling, and the folded value that the spelling means.
     seconds: Vec<(Cow<'static, str>, AttributeValue, AttributeValue)>,
 }
 
@@ -26,7 +26,7 @@ impl Rdn {
         }
     }
 
-    /// Takes the first SET of `sets`, which is this RDN of a certificate's name.
+    /// Takes the first SET of `sets`, the next RDN of a certificate's name.
     pub(super) fn from_der(sets: &mut &[u8], rdn: usize) -> Result<Self, NameFault> {
         let mut pairs = Element::take(sets)
             .and_then(|set| set.content_of(tag::SET))
@@ -52,7 +52,7 @@ impl Rdn {
         Ok(Rdn::new(attributes))
     }
 
-    /// Whether a text's RDN is this one of the certificate.
+    /// Whether the RDN of a text equals this RDN of the certificate.
     pub(super) fn is(&self, found: &Rdn) -> bool {
         if self.attributes.len() != found.attributes.len() {
             return false;
@@ -66,7 +66,7 @@ impl Rdn {
         self.attributes.iter().map(Attribute::key).eq(keys)
     }
 
-    /// What an attribute of a text means in this RDN: by its first spelling if this RDN holds that, and else by its second.
+    /// The meaning of a text's attribute in this RDN: the first spelling if this RDN has that value, otherwise the second.
     fn meant<'a>(&'a self, found: &'a Attribute) -> (&'a str, &'a AttributeValue) {
         let oid = &*found.oid;
         let held = |value| self.held(oid, value).map(|held| (oid, held));
@@ -75,7 +75,7 @@ impl Rdn {
             .unwrap_or(found.key())
     }
 
-    /// The folded value of this RDN that `value` spells, if any does.
+    /// The folded value of this RDN that `value` spells; `None` if there is none.
     fn held<'a>(&'a self, oid: &str, value: &'a AttributeValue) -> Option<&'a AttributeValue> {
         let key = (oid, value);
         if self
@@ -99,15 +99,15 @@ impl fmt::Display for Rdn {
     }
 }
 
-/// An attribute: its type as a dotted OID, its value as written and as compared.
+/// An attribute: its type as a dotted OID, its value as written, and its value for the comparison.
 #[derive(Debug, Clone)]
 pub(super) struct Attribute {
     oid: Cow<'static, str>,
     value: AttributeValue,
     folded: AttributeValue,
-    /// A second spelling that Java gives the value, folded. In a certificate: its RFC 2253 text of string types other than UTF8String. In a
-    /// text: a quoted value with its quotes, because `toString` prints a value that begins and ends with quotation marks as it is, so
-    /// that `O="ACME"` may mean a name with them or a name without.
+    /// A second spelling that Java gives the value, folded. In a certificate: the RFC 2253 text of string types other than UTF8String. In a
+    /// text: a quoted value with its quotation marks, because `toString` prints a value that begins and ends with quotation marks
+    /// unchanged. So `O="ACME"` may mean a name with quotation marks or without them.
     second: Option<AttributeValue>,
 }
 

@@ -1,11 +1,12 @@
-//! The spellings between a name and a header: what a client may have done to the text after it had written the name (SIG-4).
+//! The readings of a keyId's text: the encodings that a client may have applied to the name (SIG-4).
 //!
-//! Invariant: a fixed, small number of readings, each linear in the text and no longer than it is (in letters), so that comparing stays bounded.
-//! Not here: guessing inside a name. Each reading is of the whole text, and it must spell the whole name.
+//! Invariant: the number of readings is small and fixed, and each reading is linear in the text and not longer (in letters), so that the
+//! comparison is bounded. Deliberately not here: guesses about parts of a name. Each reading is of the whole text, and must spell the whole
+//! name.
 
 use std::borrow::Cow;
 
-/// The text of bytes: UTF-8, or Latin-1 where they are not UTF-8. `Owned` tells that it was Latin-1.
+/// The bytes as text: UTF-8, or Latin-1 if they are not valid UTF-8. `Owned` means Latin-1.
 pub(super) fn decoded(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -13,7 +14,7 @@ pub(super) fn decoded(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// What else the bytes may stand for, besides themselves, the likeliest first; at most three.
+/// The other readings of the bytes, the most likely first; at most three.
 pub(super) fn respelled(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let without_escapes = unquoted(bytes);
     let both = without_escapes.as_deref().and_then(percent_decoded);
@@ -22,7 +23,7 @@ pub(super) fn respelled(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
         .flatten()
 }
 
-/// UTF-8 that someone read as Latin-1 and wrote as UTF-8 again; `None` where that cannot have happened.
+/// Reverts UTF-8 that was read as Latin-1 and encoded as UTF-8 again; `None` if that is impossible.
 pub(super) fn unmojibaked(text: &str) -> Option<String> {
     if text.is_ascii() {
         return None;
@@ -35,10 +36,10 @@ pub(super) fn unmojibaked(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// One level of HTTP quoted-string escaping taken off (RFC 9110, section 5.6.4), `None` if there is none.
+/// Removes one level of HTTP quoted-string escaping (RFC 9110, section 5.6.4); `None` if there is none.
 ///
-/// Only `\"` and `\\` are undone: those are the two that a client must write. To undo `\,` as well would turn a comma inside a value
-/// into one between RDNs.
+/// Only `\"` and `\\` are unescaped, because a client must escape these two. Unescaping `\,` would turn a comma in a value into a boundary
+/// between RDNs.
 fn unquoted(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut plain = Vec::with_capacity(bytes.len());
     let mut rest = bytes.iter().copied().peekable();
@@ -52,7 +53,7 @@ fn unquoted(bytes: &[u8]) -> Option<Vec<u8>> {
     (plain.len() < bytes.len()).then_some(plain)
 }
 
-/// Percent-decoded once, `None` if there is no `%XX`. A `+` stays a `+`, and a `%` before anything else stays a `%`.
+/// Percent-decodes once; `None` if there is no `%XX`. A `+` is not a space, and a `%` without two hex digits is kept.
 fn percent_decoded(bytes: &[u8]) -> Option<Vec<u8>> {
     match Cow::from(percent_encoding::percent_decode(bytes)) {
         Cow::Borrowed(_) => None,

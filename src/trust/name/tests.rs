@@ -1,4 +1,4 @@
-//! Names against the texts that clients send for them: by hand, at random, and as real certificates have been printed.
+//! Compares names with the texts that clients send for them: fixed texts, random texts, and printed issuers of real certificates.
 
 mod rough;
 
@@ -32,7 +32,7 @@ fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     der
 }
 
-/// A Name as a certificate has it: the first RDN of the slice stands first in the certificate, and so last in RFC 2253.
+/// A Name as in a certificate: the first RDN of the slice is the first in the certificate, and the last in RFC 2253.
 fn der(rdns: &[&[Pair<'_>]]) -> Vec<u8> {
     let pair = |(oid, tag, value): &Pair<'_>| {
         element(0x30, &[element(6, oid), element(*tag, value)].concat())
@@ -46,7 +46,7 @@ fn name(rdns: &[&[Pair<'_>]]) -> Name {
     Name::from_der(&der(rdns)).unwrap()
 }
 
-/// The issuer of notes on real clients: a comma, letters outside ASCII, and a type that most libraries do not know.
+/// An issuer as real clients send it: a comma, letters outside ASCII, and a type that most libraries do not know.
 fn first_authority() -> Name {
     name(&[
         &[(C, PRINTABLE, b"CZ")],
@@ -76,21 +76,21 @@ fn check(name: &Name, text: impl AsRef<[u8]>, matches: bool) {
 fn sig_4_every_library_spells_the_same_name() {
     let issuer = first_authority();
     for text in [
-        // Java: RFC 2253, RFC 1779 and toString, the last also with its quotes escaped for the header.
+        // Java: RFC 2253, RFC 1779 and toString; toString also with its quotation marks escaped for the header.
         r"2.5.4.97=#0c0e4e5452435a2d3236343339333935,O=První certifikační autorita\, a.s.,CN=I.CA SSL EV CA/RSA 10/2017,C=CZ",
         r#"OID.2.5.4.97=NTRCZ-26439395, O="První certifikační autorita, a.s.", CN=I.CA SSL EV CA/RSA 10/2017, C=CZ"#,
         r#"OID.2.5.4.97=NTRCZ-26439395, O=\"První certifikační autorita, a.s.\", CN=I.CA SSL EV CA/RSA 10/2017, C=CZ"#,
-        // OpenSSL: RFC2253, the same without its escapes for UTF-8, with one backslash escaped for the header, and with long names.
+        // OpenSSL: RFC2253; the same without escapes for UTF-8; with one backslash escaped for the header; with long names.
         r"organizationIdentifier=NTRCZ-26439395,O=Prvn\C3\AD certifika\C4\8Dn\C3\AD autorita\, a.s.,CN=I.CA SSL EV CA/RSA 10/2017,C=CZ",
         r"organizationIdentifier=NTRCZ-26439395,O=První certifikační autorita\, a.s.,CN=I.CA SSL EV CA/RSA 10/2017,C=CZ",
         r"organizationIdentifier=NTRCZ-26439395,O=Prvn\\C3\\AD certifika\\C4\\8Dn\\C3\\AD autorita\\, a.s.,CN=I.CA SSL EV CA/RSA 10/2017,C=CZ",
         r"organizationIdentifier = NTRCZ-26439395, organizationName = První certifikační autorita\2C a.s., commonName = I.CA SSL EV CA/RSA 10/2017, countryName = CZ",
-        // Python; and a PrintableString where the certificate has UTF-8.
+        // Python; and a PrintableString in place of the certificate's UTF-8.
         r"2.5.4.97=NTRCZ-26439395,O=První certifikační autorita\, a.s.,CN=I.CA SSL EV CA/RSA 10/2017,C=CZ",
         r"2.5.4.97=#130E4E5452435A2D3236343339333935,O=První certifikační autorita\, a.s.,CN=I.CA SSL EV CA/RSA 10/2017,C=CZ",
         // Letter case, semicolons, white space, Windows.
         r#"  oid.2.5.4.97 = ntrcz-26439395 ; o="PRVNÍ  CERTIFIKAČNÍ AUTORITA, A.S." ;cn=i.ca ssl ev ca/rsa 10/2017;c=cz "#,
-        // Percent-encoded whole, in part, and with the quotes escaped as well.
+        // Percent-encoded: the whole text, a part of it, and with escaped quotation marks.
         "2.5.4.97%3DNTRCZ-26439395%2CO%3DPrvn%C3%AD%20certifika%C4%8Dn%C3%AD%20autorita%5C%2C%20a.s.%2CCN%3DI.CA%20SSL%20EV%20CA%2FRSA%2010%2F2017%2CC%3DCZ",
         r"2.5.4.97=NTRCZ-26439395,O=První%20certifikační%20autorita\,%20a.s.,CN=I.CA%20SSL%20EV%20CA/RSA%2010/2017,C=CZ",
         r#"2.5.4.97=NTRCZ-26439395,O=\"První%20certifikační%20autorita,%20a.s.\",CN=I.CA%20SSL%20EV%20CA/RSA%2010/2017,C=CZ"#,
@@ -104,7 +104,7 @@ fn sig_4_every_library_spells_the_same_name() {
 fn sig_4_a_name_that_differs_is_refused() {
     let issuer = first_authority();
     for text in [
-        // Another value, type, number or order of RDNs; an RDN split in two or two joined.
+        // A different value, type, number or order of RDNs; an RDN split in two, or two joined.
         r"2.5.4.97=NTRCZ-26439396,O=První certifikační autorita\, a.s.,CN=I.CA SSL EV CA/RSA 10/2017,C=CZ",
         r"2.5.4.98=NTRCZ-26439395,O=První certifikační autorita\, a.s.,CN=I.CA SSL EV CA/RSA 10/2017,C=CZ",
         r"2.5.4.97=NTRCZ-26439395,O=Prvni certifikacni autorita\, a.s.,CN=I.CA SSL EV CA/RSA 10/2017,C=CZ",
@@ -210,7 +210,7 @@ fn sig_4_what_stands_inside_a_value_is_no_boundary() {
     check(&ou("x+CN=y"), r"OU=x\+CN=y", true);
     check(&set, r"OU=x\+CN=y", false);
     check(&set, "OU=x+CN=y", true);
-    // Text that looks like DER, like an escape or like a keyword is text.
+    // Text that resembles DER, an escape or a keyword is text.
     check(&ou("#020105"), r"OU=\#020105", true);
     check(&ou("#020105"), "OU=#020105", false);
     check(&name(&[&[(OU, 2, &[5])]]), "OU=#020105", true);
@@ -292,7 +292,7 @@ fn sig_4_a_mismatch_says_what_to_change() {
         "XX=1",
         "the issuer cannot be read at byte 0: this attribute type is not known; write it as a dotted OID",
     );
-    // Both readings differ in the same place: the one that the TPP wrote is shown.
+    // Both readings differ at the same offset: the fault shows the one that the TPP wrote.
     check(
         r"2.5.4.97=NTRCZ%20X,O=První certifikační autorita\, a.s.,CN=I.CA SSL EV CA/RSA 10/2017,C=CZ",
         "RDN 1 of the issuer is 2.5.4.97=NTRCZ-26439395 in the certificate and 2.5.4.97=NTRCZ%20X in keyId",
@@ -358,8 +358,8 @@ fn what_is_not_a_name_in_der_is_refused() {
     }
 }
 
-/// 14 real certificates, each with its issuer as Java and OpenSSL print it. They are not the project's to publish, so they are read where they
-/// lie beside it.
+/// Compares 14 real certificates with their issuers as Java and OpenSSL print them. The project may not publish these certificates, so the
+/// test reads them from a folder beside the project.
 #[test]
 fn sig_4_real_issuers_match_in_every_spelling_and_no_other() {
     let path = concat!(

@@ -1,22 +1,22 @@
-//! A distinguished name as text: RFC 2253 and what RFC 1779, RFC 4514, Java, OpenSSL and Windows write beside it.
+//! The text form of a distinguished name: RFC 2253, and the variants of RFC 1779, RFC 4514, Java, OpenSSL and Windows.
 //!
-//! Invariant: one pass, one letter at a time, and a boundary between RDNs is only a `,`, `;` or `+` that stands outside quotes and behind no
-//! backslash. So no value, however it is escaped, can become a boundary.
-//! Not here: what a client did to the text afterwards (`reading`), and what makes two values the same (`value`).
+//! Invariant: the parser makes one pass, one letter at a time. A boundary between RDNs is only a `,`, `;` or `+` outside quotation marks
+//! and without a backslash before it, so no value can become a boundary, however it is escaped. Deliberately not here: encodings that a
+//! client added to the text (`reading`), and the equality of values (`value`).
 
 use super::kind;
 use super::rdn::{Attribute, Rdn};
 use super::value::AttributeValue;
 use crate::trust::der::Element;
 
-/// Where the text stops being a name, in bytes from its start, and what was expected there.
+/// The offset in bytes at which the text is not a name, and the expected syntax there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unreadable {
     pub(super) at: usize,
     pub(super) why: &'static str,
 }
 
-/// Reads a whole text as a name, its RDNs in the order in which they stand. A text of white space alone is the name without RDNs.
+/// Parses a whole text as a name, with the RDNs in the order of the text. A text of white space only is the name without RDNs.
 pub(super) fn read(text: &str) -> Result<Vec<Rdn>, Unreadable> {
     let mut cursor = Cursor::new(text);
     let mut rdns = Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Rdn>, Unreadable> {
     }
 }
 
-/// One `type=value`, with the white space around each part.
+/// Parses one `type=value`, with the white space around each part.
 fn attribute(cursor: &mut Cursor<'_>) -> Result<Attribute, Unreadable> {
     cursor.skip_space();
     if cursor.peek() == Some('/') {
@@ -80,7 +80,7 @@ fn attribute(cursor: &mut Cursor<'_>) -> Result<Attribute, Unreadable> {
     }
 }
 
-/// A value without quotes: up to the next boundary, and without the white space before it, unless that is escaped.
+/// Parses an unquoted value up to the next boundary. White space at the end is dropped unless it is escaped.
 fn plain(cursor: &mut Cursor<'_>) -> Result<String, Unreadable> {
     let mut value = Unescaped::default();
     loop {
@@ -105,7 +105,7 @@ fn plain(cursor: &mut Cursor<'_>) -> Result<String, Unreadable> {
     }
 }
 
-/// A value in quotes, without them, and the white space after it. Two quotation marks in a row stand for one, as Windows writes it.
+/// Parses a quoted value and the white space after it. Two quotation marks in a row mean one, as Windows writes it.
 fn quoted(cursor: &mut Cursor<'_>) -> Result<String, Unreadable> {
     let start = *cursor;
     let mut value = Unescaped::default();
@@ -131,7 +131,7 @@ fn quoted(cursor: &mut Cursor<'_>) -> Result<String, Unreadable> {
     }
 }
 
-/// A value behind `#`: the hex digits of one DER element, and the white space after it.
+/// Parses a value after `#`: the hex digits of one DER element, and the white space after it.
 fn hex(cursor: &mut Cursor<'_>) -> Result<AttributeValue, Unreadable> {
     let start = *cursor;
     cursor.next();
@@ -154,7 +154,7 @@ fn hex(cursor: &mut Cursor<'_>) -> Result<AttributeValue, Unreadable> {
     }
 }
 
-/// A backslash and what it escapes: two hex digits for a byte, or a letter that stands for itself.
+/// Parses an escape after a backslash: two hex digits for a byte, or a literal letter.
 fn escape(cursor: &mut Cursor<'_>, value: &mut Unescaped) -> Result<(), Unreadable> {
     let start = *cursor;
     cursor.next();
@@ -179,7 +179,7 @@ fn octet(high: char, low: char) -> Option<u8> {
     u8::try_from(value).ok()
 }
 
-/// A value while it is read. Hex pairs are bytes, and a run of them is UTF-8 or, where it is not, Latin-1 (OpenSSL without `utf8`).
+/// A value during parsing. Hex pairs are bytes; a run of them is UTF-8, or Latin-1 if it is not valid UTF-8 (OpenSSL without `utf8`).
 #[derive(Default)]
 struct Unescaped {
     text: String,
@@ -209,7 +209,7 @@ impl Unescaped {
     }
 }
 
-/// A place in the text.
+/// The parser's position in the text.
 #[derive(Clone, Copy)]
 struct Cursor<'a> {
     rest: &'a str,

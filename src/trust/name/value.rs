@@ -1,7 +1,8 @@
-//! Attribute values: the string types of X.520 become text, everything else stays the DER that it is.
+//! Attribute values: the string types of X.520 become text; every other type is kept as DER.
 //!
-//! Invariant: a value has one folded form, and two values are the same exactly when their folded forms are (SIG-4; RFC 4518 in spirit).
-//! Not here: Unicode normalisation. A certificate and a client that spell one letter as one code point and as two are told so.
+//! Invariant: a value has one folded form, and two values are equal if and only if their folded forms are (SIG-4; modelled on RFC 4518).
+//! Deliberately not here: Unicode normalisation. A letter as one code point does not match the same letter as two code points; the mismatch
+//! shows both.
 
 use std::fmt;
 
@@ -10,14 +11,14 @@ use crate::trust::der::{Element, tag};
 /// An attribute's value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum AttributeValue {
-    /// What a string type says, whichever of them said it.
+    /// The text of a string type, independent of the type.
     Text(String),
-    /// Any other type, and a string whose bytes are not what its type promises: tag, length and content.
+    /// Any other type, and a string that is not valid for its type: tag, length and content.
     Der(Vec<u8>),
 }
 
 impl AttributeValue {
-    /// The value that an element holds.
+    /// The value of an element.
     pub(super) fn from_element(element: &Element<'_>) -> AttributeValue {
         match text_of(element) {
             Some(text) => AttributeValue::Text(text),
@@ -25,16 +26,16 @@ impl AttributeValue {
         }
     }
 
-    /// What Java prints for the element in RFC 2253 where that is not its text: it reads the bytes of every string type as UTF-8, so that
-    /// a BMPString `ab` becomes `\\00a\\00b` and UTF-8 in a TeletexString comes out right. `None` where Java would put a replacement character:
-    /// that could stand for more than one name.
+    /// Java's RFC 2253 text for the element, if it differs from the element's text. Java reads the bytes of every string type as UTF-8, so
+    /// a BMPString `ab` becomes `\\00a\\00b`, and UTF-8 in a TeletexString is decoded correctly. `None` if Java would write a replacement
+    /// character, because that could mean more than one name.
     pub(super) fn as_java_reads_it(element: &Element<'_>) -> Option<AttributeValue> {
         let text = text_of(element)?;
         let utf8 = std::str::from_utf8(element.content).ok()?;
         (utf8 != text).then(|| AttributeValue::Text(utf8.to_owned()))
     }
 
-    /// What is compared: without regard to case, outer white space and the length of inner white space. DER is compared as it is.
+    /// The form that is compared: without letter case, outer white space and the length of inner white space. DER is unchanged.
     pub(super) fn folded(&self) -> AttributeValue {
         match self {
             AttributeValue::Text(text) => AttributeValue::Text(fold(text)),
@@ -43,7 +44,8 @@ impl AttributeValue {
     }
 }
 
-/// The value as RFC 2253 writes it: specials behind a backslash, control characters as hex pairs, UTF-8 as it is, DER as `#hex`.
+/// Writes the value in RFC 2253 form: special characters after a backslash, control characters as hex pairs, UTF-8 unchanged, DER as
+/// `#hex`.
 impl fmt::Display for AttributeValue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -56,7 +58,7 @@ impl fmt::Display for AttributeValue {
     }
 }
 
-/// One letter case, one space for each run of white space, none at the ends.
+/// Lower case, one space for each run of white space, and no white space at the ends.
 fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -68,15 +70,15 @@ fn fold(text: &str) -> String {
     folded
 }
 
-/// Greek has two small sigmas and one capital, so lower case alone would keep `ΟΔΟΣ` and `οδος` apart.
+/// Maps both Greek small sigmas to one, because they share a capital: with lower case only, `ΟΔΟΣ` and `οδος` would differ.
 fn one_sigma(letter: char) -> char {
     if letter == 'ς' { 'σ' } else { letter }
 }
 
-/// The text of a string type; `None` for other types and for bytes that the type does not allow.
+/// The text of a string type; `None` for other types and for bytes that are not valid for the type.
 ///
-/// The one-byte types are read as Latin-1, as OpenSSL and Java read TeletexString; certificates put more into a PrintableString than
-/// X.680 allows, and refusing that here would only hide the name from the comparison.
+/// The one-byte types are read as Latin-1, as OpenSSL and Java read TeletexString. Certificates use characters in a PrintableString that
+/// X.680 does not allow; a refusal here would only hide the name from the comparison.
 fn text_of(element: &Element<'_>) -> Option<String> {
     let content = element.content;
     match element.tag {

@@ -1,4 +1,4 @@
-//! Texts and names that nobody means: nothing panics, and nothing takes long.
+//! Malformed texts and names: the parser does not panic, and is fast.
 
 use super::{BMP, C, CN, EMAIL, IA5, O, PRINTABLE, UTF8, check, der, first_authority};
 use crate::trust::name::{MAX_TEXT, Name};
@@ -43,7 +43,7 @@ fn a_text_of_nothing_but_trouble_ends_quickly() {
     assert!(issuer.compare(&[0xff; MAX_TEXT]).is_err());
 }
 
-/// A linear congruential generator (Knuth's MMIX): the same bytes in every run.
+/// A linear congruential generator (Knuth's MMIX): it generates the same bytes in every run.
 struct Lcg(u64);
 
 impl Lcg {
