@@ -1,8 +1,8 @@
-//! The EBA's register of payment and e-money institutions under PSD2, as it is published: one JSON file of 200 MB.
+//! The EBA's register of payment and e-money institutions under PSD2, in its published form: one JSON file of 200 MB.
 //!
-//! `[disclaimer[], entities[]]`. An entity has CA_OwnerID (`NO_FSA`), EntityCode (`NO_FSA!123`), EntityType, Properties and
-//! Services. Both of these are lists of one-key maps whose value is a string or a list of strings. It is read as a
-//! stream: an entity at a time is in memory, and of the agents, 98 of 100 entities, nothing is kept. No zip is read.
+//! The file is `[disclaimer[], entities[]]`. An entity has CA_OwnerID (`NO_FSA`), EntityCode (`NO_FSA!123`), EntityType, Properties and
+//! Services. Properties and Services are lists of one-key maps whose value is a string or a list of strings. The reader streams the file:
+//! one entity at a time is in memory, and agents, 98 of 100 entities, are dropped. Zip archives are not read.
 
 use super::listing::EbaListing;
 use crate::{clock::Timestamp, interface::TppId, trust::Roles};
@@ -12,44 +12,44 @@ use serde::{
 };
 use std::{collections::HashMap, fmt, io::BufRead};
 
-/// Why a file is not the EBA's export.
+/// The reason why a file is not the EBA's export.
 #[derive(Debug, thiserror::Error)]
 pub enum EbaFault {
-    /// It is not JSON, or not of the export's shape. The text ends with line and column.
+    /// The file is not JSON, or does not have the structure of the export. The text ends with line and column.
     #[error("it is not the EBA's export: {0}")]
     Shape(#[from] serde_json::Error),
-    /// It is packed.
+    /// The file is a zip archive.
     #[error("it is a zip archive: unpack the JSON file in it")]
     Packed,
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("it cannot be read: {0}")]
     Unreadable(#[from] std::io::Error),
-    /// It has no institution with an authority and an id.
+    /// The file has no institution with an authority and an id.
     #[error("it holds no institution")]
     Empty,
 }
 
-/// An agent. It has no services of its own.
+/// The EntityType of agents, which have no services of their own.
 const AGENT: &str = "PSD_AG";
 /// The service of payment initiation, and the number of its role.
 const PAYMENT_INITIATION: (&str, u8) = ("PS_070", 2);
 /// The service of account information, and the number of its role.
 const ACCOUNT_INFORMATION: (&str, u8) = ("PS_080", 3);
-/// The national id.
+/// The property of the national id.
 const NATIONAL_ID: &str = "ENT_NAT_REF_COD";
-/// The dates on which the authorisation changed: given, withdrawn, given again.
+/// The property with the dates on which the authorisation changed: granted, withdrawn, granted again.
 const CHANGES: &str = "ENT_AUT";
-/// What branches have in its place.
+/// The property of branches in place of [`CHANGES`].
 const STATUS: &str = "DER_CHI_ENT_AUT";
 
-/// What is kept of the export.
+/// The stored content of the export.
 #[derive(Debug)]
 pub(super) struct EbaExport<'a> {
-    /// By authority and national id.
+    /// The entries by authority and national id.
     pub(super) by_national_id: HashMap<TppId, EbaListing>,
-    /// By authority and its own number of the institution.
+    /// The entries by authority and the authority's own number of the institution.
     pub(super) by_code: HashMap<TppId, EbaListing>,
-    /// The latest `__EBA_EntityVersion`: digits, from the year to the millisecond.
+    /// The latest `__EBA_EntityVersion`: digits from the year to the millisecond.
     pub(super) latest: Option<String>,
     pub(super) institutions: u64,
     pub(super) agents: u64,
@@ -97,7 +97,7 @@ impl<'a> EbaExport<'a> {
             for id in entity.properties.texts(NATIONAL_ID) {
                 named |= file(&mut self.by_national_id, country, authority, id, listed);
             }
-            // `<CA_OwnerID>!<number>`; codes of branches have more parts, and none of them is an institution's.
+            // `<CA_OwnerID>!<number>`; the codes of branches have more parts and do not identify an institution.
             let number = code.strip_prefix(owner);
             let number = number.and_then(|rest| rest.strip_prefix('!'));
             let number = number.unwrap_or(code);
@@ -110,7 +110,7 @@ impl<'a> EbaExport<'a> {
         }
     }
 
-    /// Services of an authorisation that was withdrawn are none, though the register goes on listing them.
+    /// The authorisation of an entity. A withdrawn authorisation has no services, although the register still lists them.
     fn listed(&self, entity: &Entity) -> EbaListing {
         let mut listed = EbaListing::default();
         if !is_authorised(&entity.properties) {
@@ -119,7 +119,7 @@ impl<'a> EbaExport<'a> {
         listed.authorised = true;
         for (country, services) in &entity.services.0 {
             let roles = roles(services);
-            // Where the register names no country the service is not bound to one.
+            // A service without a country in the register is valid in every country.
             if country.is_empty() || country == self.host_country {
                 listed.here = listed.here.or(roles);
             } else {
@@ -130,7 +130,7 @@ impl<'a> EbaExport<'a> {
     }
 }
 
-/// When the latest change of the register was, by its digits, in UTC.
+/// The time of the register's latest change, from its digits, in UTC.
 pub(super) fn moment(version: &str) -> Option<Timestamp> {
     let seconds = version.get(..14)?;
     let civil = jiff::civil::DateTime::strptime("%Y%m%d%H%M%S", seconds).ok()?;
@@ -140,13 +140,13 @@ pub(super) fn moment(version: &str) -> Option<Timestamp> {
         .map(Timestamp::from_unix)
 }
 
-/// `20220428213506543`.
+/// Whether the text is a version such as `20220428213506543`.
 fn is_version(text: &str) -> bool {
     text.len() == 17 && moment(text).is_some() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The dates of ENT_AUT are those on which the status changed, in order, so that an even number of them ends with a
-/// withdrawal. Branches have none and say it in words. One that says nothing is taken at the register's word.
+/// Whether the entity is authorised. The dates of ENT_AUT are those of status changes, in order, so an even number of dates ends with a
+/// withdrawal. Branches have a status text instead of dates. An entity with neither counts as authorised.
 fn is_authorised(properties: &Pairs) -> bool {
     match properties.texts(CHANGES).count() {
         0 => properties
@@ -164,7 +164,7 @@ fn roles(services: &Texts) -> Roles {
     held.fold(Roles::default(), |roles, (_, number)| roles.with(*number))
 }
 
-/// Whether there was an id to file it under.
+/// Adds an entry under an id; returns whether the id is valid.
 fn file(
     index: &mut HashMap<TppId, EbaListing>,
     country: &str,
@@ -179,11 +179,11 @@ fn file(
     true
 }
 
-/// Authorities that the EBA's register names otherwise than certificates do, whose authority has two to eight letters (ETSI
-/// TS 119 495, 5.2.1): country, the register's name, the certificates'.
+/// Authorities with different names in the EBA's register and in certificates, which use two to eight letters (ETSI TS 119 495, 5.2.1):
+/// country, the register's name, the certificates' name.
 const AUTHORITIES: [(&str, &str, &str); 1] = [("FI", "FIN-FSA", "FINFSA")];
 
-/// The identity that certificates give to an institution of the EBA's register; `None` where none can name it (CRT-4).
+/// The identity in the certificates of an institution of the EBA's register; `None` if no certificate can have it (CRT-4).
 fn identity(country: &str, authority: &str, id: &str) -> Option<TppId> {
     let named = AUTHORITIES
         .iter()
@@ -194,7 +194,7 @@ fn identity(country: &str, authority: &str, id: &str) -> Option<TppId> {
     TppId::parse(&format!("PSD{country}-{authority}-{id}")).filter(|_| is_id)
 }
 
-/// The members that count, of whatever type they are: an entity that is odd is an entity that nobody can be.
+/// The members that are read, with any JSON type: an entity with unexpected types has no identity.
 #[derive(Deserialize)]
 struct Entity {
     #[serde(rename = "CA_OwnerID", default)]
@@ -211,7 +211,7 @@ struct Entity {
     services: Pairs,
 }
 
-/// The file: two lists.
+/// The file: a list of two lists.
 struct Sections<'a, 'h>(&'a mut EbaExport<'h>);
 
 impl<'de> DeserializeSeed<'de> for Sections<'_, '_> {
@@ -241,7 +241,7 @@ impl<'de> Visitor<'de> for Sections<'_, '_> {
     }
 }
 
-/// The entities, one at a time.
+/// The entities, read one at a time.
 struct Entities<'a, 'h>(&'a mut EbaExport<'h>);
 
 impl<'de> DeserializeSeed<'de> for Entities<'_, '_> {
@@ -267,7 +267,7 @@ impl<'de> Visitor<'de> for Entities<'_, '_> {
     }
 }
 
-/// A list of one-key maps, flattened. Maps of several keys and codes without a key are read as what they must mean.
+/// A list of one-key maps, flattened. Maps with several keys, and codes without a key, are read too.
 #[derive(Default)]
 struct Pairs(Vec<(String, Texts)>);
 
@@ -319,12 +319,12 @@ impl<'de> Visitor<'de> for PairsVisitor {
     }
 }
 
-/// A text or a list of texts; numbers are texts too, and anything else is none.
+/// A text or a list of texts. A number counts as a text; every other type is ignored.
 #[derive(Default)]
 struct Texts(Vec<String>);
 
 impl Texts {
-    /// The first, where one is expected.
+    /// The first text, for a property with one value.
     fn first(&self) -> &str {
         self.0.first().map_or("", String::as_str)
     }

@@ -4,16 +4,16 @@ use crate::trust::Roles;
 
 /// The authorisation of one TPP in the EBA's register.
 ///
-/// One identity can stand there several times: the same company as a payment institution that has become an e-money
-/// institution, or with a branch. Each entry is an authorisation of that one company, so together they are a union, and
-/// a withdrawn one adds nothing to it.
+/// The register can have several entries for one identity: the company as a payment institution that became an e-money institution, or with
+/// a branch. Each entry is an authorisation of the same company, so the roles of the entries are united, and a withdrawn entry adds no
+/// role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EbaListing {
     /// The roles in the host country.
     pub here: Roles,
     /// The roles in other countries.
     pub elsewhere: Roles,
-    /// Whether any of its entries is an authorisation that stands.
+    /// Whether at least one entry is a valid authorisation.
     pub authorised: bool,
 }
 

@@ -1,14 +1,14 @@
 //! The registers of TPPs: the EBA's register and the bank's own lists (CRT-7).
 //!
-//! A TPP stands here under the identity in its certificate, `PSD<country>-<NCA>-<id>`, in capitals (CRT-4). Registers and
-//! CAs write the id with spaces and dashes or without, so where exactly this identity does not stand, the one entry that
-//! differs from it in spaces and dashes alone is taken; where there are two of that kind, neither is. A block
-//! holds for every such spelling. What is kept of a TPP is two sets of roles and three flags.
+//! A TPP is listed under the identity in its certificate, `PSD<country>-<NCA>-<id>`, in capitals (CRT-4). Registers and CAs write the id
+//! with or without spaces and dashes. If a register does not have exactly this identity, the lookup takes the one entry that differs only
+//! in spaces and dashes; if there are several such entries, the lookup takes none. A block applies to every such spelling. The registers
+//! keep two sets of roles and three flags for each TPP.
 //!
-//! Deliberately not here: what an operation needs and what a caller is told (admission), agents (who act under the
-//! certificate of the institution that they act for), and any download: the operator puts the files in place.
+//! Deliberately not here: the requirements of an operation and the answers to callers (admission); agents, who use the certificate of the
+//! institution that they act for; downloads, because the operator supplies the files.
 
-// The EBA's export, and the entries that are kept of it.
+// The EBA's export, and its stored entries.
 mod eba;
 mod listing;
 
@@ -36,22 +36,22 @@ pub struct Registers {
     /// The identities that differ only in spaces and dashes, by their bare identity.
     alike: HashMap<BareTppId, Vec<TppId>>,
     settings: RegisterSettings,
-    /// The date of the EBA's file; `None` without one.
+    /// The date of the EBA's file; `None` without a file.
     as_of: Option<Timestamp>,
-    /// The counts of that file.
+    /// The counts of the EBA's file.
     read: Option<EbaFileCounts>,
     passed_stale: AtomicU64,
 }
 
-/// How registers are read and used.
+/// The settings of the registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisterSettings {
-    /// The country that the bank's interface serves, in two capitals: where the EBA's register says for which countries
-    /// a service is, it has to be for this one. Default `NO`.
+    /// The country of the bank's interface, two capitals. A service that the EBA's register limits to countries must include this one.
+    /// Default `NO`.
     pub host_country: String,
-    /// How old the EBA's file may be. Default seven days.
+    /// The maximum age of the EBA's file. Default seven days.
     pub max_age: Duration,
-    /// The use of an older file. Default refuse.
+    /// The action for an older file. Default refuse.
     pub stale: WhenStale,
 }
 
@@ -68,10 +68,10 @@ impl Default for RegisterSettings {
 /// The action when the EBA's file exceeds its maximum age and the bank's own lists do not decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenStale {
-    /// Every request is refused: 503.
+    /// Refuses every request with 503.
     Refuse,
-    /// The old file still decides, and requests that rest on it are counted and logged. A TPP that is not in the file is
-    /// refused, so that an old register does not admit everybody.
+    /// Decides by the old file, and counts and logs the requests that depend on it. A TPP that is not in the file is refused, so that an
+    /// old register does not admit everybody.
     Pass,
 }
 
@@ -95,7 +95,7 @@ impl Registration {
 }
 
 impl Registers {
-    /// Registers without an entry: nobody is registered.
+    /// Registers without an entry: no TPP is registered.
     pub fn new(settings: RegisterSettings) -> Self {
         Self {
             entries: HashMap::new(),
@@ -107,13 +107,13 @@ impl Registers {
         }
     }
 
-    /// Takes in the EBA's export, read as a stream; `modified` is when the file was last changed.
+    /// Reads the EBA's export as a stream. `modified` is the modification time of the file.
     ///
-    /// The file is as old as the latest change of an entry in it says, which no copying makes newer. It is never taken
-    /// to be newer than the file itself, so that one entry with a date in the future does not keep it fresh for ever.
+    /// The age of the file is that of its latest entry change, which copying does not affect. The file never counts as newer than its
+    /// modification time, so an entry with a date in the future does not keep the file fresh for ever.
     ///
     /// # Errors
-    /// Where it is not the EBA's export, with the line and the column; or holds no institution.
+    /// The file is not the EBA's export (with line and column), or has no institution.
     pub fn take_eba(&mut self, reader: impl BufRead, modified: Timestamp) -> Result<(), EbaFault> {
         let export = EbaExport::read(reader, &self.settings.host_country)?;
         let said = export.latest.as_deref().and_then(eba::moment);
@@ -123,8 +123,8 @@ impl Registers {
             agents: export.agents,
             without_identity: export.without_identity,
         });
-        // The national id is what certificates carry. Some authorities number their institutions besides, and such a
-        // number counts only where it is nobody's national id: it may be short, and meet another company's by chance.
+        // Certificates use the national id. Some authorities also number their institutions. Such a number is used only if no TPP has it as
+        // its national id, because short numbers of different companies can collide.
         let national: HashSet<_> = export.by_national_id.keys().map(TppId::bare).collect();
         let mut codes = export.by_code;
         codes.retain(|code, _| !national.contains(&code.bare()));
@@ -134,13 +134,13 @@ impl Registers {
         Ok(())
     }
 
-    /// Lets a TPP in these roles, whatever the EBA's register says.
+    /// Allows a TPP in these roles, independent of the EBA's register.
     pub fn allow(&mut self, tpp: TppId, roles: Roles) {
         let entry = self.entry(tpp);
         entry.allowed = entry.allowed.or(roles);
     }
 
-    /// Blocks a TPP, whatever else is said of it.
+    /// Blocks a TPP, independent of its other entries.
     pub fn block(&mut self, tpp: TppId) {
         self.entry(tpp).blocked = true;
     }
@@ -153,10 +153,10 @@ impl Registers {
         self.entries.entry(tpp).or_default()
     }
 
-    /// What is said of the TPP of this identity; nothing of one that is not known.
+    /// The entries of the TPP with this identity; the default for an unknown TPP.
     ///
-    /// Each register is asked by itself: for exactly this identity first, and where it does not stand there, for the one
-    /// entry that is spelled with other spaces and dashes.
+    /// Each register is searched separately: first for exactly this identity, then for the one entry that differs only in spaces and
+    /// dashes.
     pub fn find(&self, tpp: &TppId) -> Registration {
         let mut found = self.entries.get(tpp).copied().unwrap_or_default();
         let alike = self.alike.get(&tpp.bare()).map_or(&[][..], Vec::as_slice);
@@ -204,12 +204,12 @@ impl Registers {
         self.read
     }
 
-    /// Counts a request that passed by a file past its maximum age.
+    /// Counts a request that passed although the file exceeds its maximum age.
     pub(crate) fn pass_stale(&self) {
         self.passed_stale.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Requests that passed by a file past its maximum age.
+    /// The number of requests that passed although the file exceeded its maximum age.
     pub fn passed_stale(&self) -> u64 {
         self.passed_stale.load(Ordering::Relaxed)
     }
@@ -218,11 +218,11 @@ impl Registers {
 /// The counts of the EBA's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EbaFileCounts {
-    /// Entries other than agents.
+    /// The number of entries other than agents.
     pub institutions: u64,
-    /// Agents, which are not kept.
+    /// The number of agents, which are not kept.
     pub agents: u64,
-    /// Institutions without an authority or an id, which no certificate can name.
+    /// The number of institutions without an authority or an id, which no certificate can name.
     pub without_identity: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The formats of the EBA's export, and the two lists together.
+//! The formats of the EBA's export, and both registers together.
 
 use super::*;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn id(text: &str) -> TppId {
     TppId::parse(text).unwrap()
 }
 
-/// What is said of a TPP; nothing where the text is no identity.
+/// The entries of a TPP; the default if the text is not an identity.
 fn find(registers: &Registers, text: &str) -> Registration {
     TppId::parse(text).map_or_else(Registration::default, |tpp| registers.find(&tpp))
 }
@@ -91,18 +91,18 @@ fn exactly_this_identity_comes_first() {
         |registers: &Registers, id: &str| find(registers, &format!("PSDNO-FSA-{id}")).roles();
     assert_eq!(roles(&registers, "123-456"), pi());
     assert_eq!(roles(&registers, "12-3456"), ai());
-    // Either could be meant.
+    // The text is ambiguous: both entries match.
     assert_eq!(roles(&registers, "123456"), Roles::default());
     assert_eq!(roles(&registers, "1-23456"), Roles::default());
     assert_eq!(roles(&registers, "771"), ai());
     assert_eq!(roles(&registers, "7-7-1"), ai());
-    // The bank's own list is asked by itself.
+    // The bank's own list is searched separately.
     registers.allow(id("PSDNO-FSA-771"), pi());
     assert_eq!(roles(&registers, "771"), ai().or(pi()));
     assert_eq!(roles(&registers, "77 1"), ai().or(pi()));
     registers.allow(id("PSDNO-FSA-7-71"), ai());
     assert_eq!(find(&registers, "PSDNO-FSA-77 1").allowed, Roles::default());
-    // A block is not passed by another spelling.
+    // A block applies to every spelling of the identity.
     registers.block(id("psdno-fsa-7 7 1"));
     for spelling in ["771", "77 1", "7-71", "7--71"] {
         let found = find(&registers, &format!("PSDNO-FSA-{spelling}"));
@@ -319,7 +319,7 @@ fn a_register_is_as_old_as_its_latest_entry_says() {
     };
     let said = at("20220428213506543");
     assert_eq!(with(json!("20220428213506543"), NOW).as_of(), Some(said));
-    // No date in the future keeps a file fresh, and what is no date says nothing.
+    // A date in the future does not keep a file fresh, and an invalid date is ignored.
     for odd in [
         "99990428213506543",
         "20221328213506543",
@@ -337,7 +337,7 @@ fn a_register_is_as_old_as_its_latest_entry_says() {
     assert!(!Registers::new(RegisterSettings::default()).is_stale(NOW));
 }
 
-/// What the EBA's file costs at its size: run by hand, with `--ignored --nocapture`.
+/// Measures the time and the memory for an EBA file of the real size. Run by hand with `--ignored --nocapture`.
 #[test]
 #[ignore = "it measures"]
 fn a_file_of_258_000_entities() {
