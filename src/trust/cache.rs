@@ -278,7 +278,7 @@ impl VerifiedCertificates {
     }
 }
 
-// It needs the development PKI.
+// This module needs the development PKI.
 #[cfg(all(test, feature = "sandbox"))]
 #[allow(
     clippy::unwrap_used,
@@ -315,14 +315,14 @@ mod tests {
     fn what_is_kept_is_weighed() {
         let (trust, base64, signature) = trusted();
         for number in 0..20_000 {
-            // A TPP that signs, and spells its certificate anew each time.
+            // A TPP that signs its requests, with a different encoding of its certificate in each.
             let around = format!("{number:01000}");
             let presented = armoured(&base64, &around);
             let slot = CertificateSlot::default();
             let identified = trust.identify(presented.as_bytes(), None, NOW).unwrap();
             let verified = identified.verify(b"message", &signature).unwrap();
             trust.keep(&verified, Some(&slot));
-            // As if it had as many certificates.
+            // Simulates this number of certificates.
             let mut digest = Digest::default();
             digest[..4].copy_from_slice(&u32::to_be_bytes(number));
             let certificate = Arc::clone(identified.certificate());

@@ -1,9 +1,8 @@
 //! From the bytes of TPP-Signature-Certificate to DER (CRT-1).
 //!
-//! The interface says base64 of the certificate. Real clients also send base64 of a PEM text, a PEM text on one line
-//! or with spaces for its newlines, and percent-encoded PEM, as
-//! forms have it too. Only a PEM text may hold more than one certificate: the
-//! first is the TPP's, the rest are an untrusted pool (CRT-10).
+//! The interface specifies base64 of the certificate. Real clients also send base64 of a PEM text, a PEM text on one line or with spaces
+//! for its newlines, and percent-encoded PEM, also in the encoding of HTML forms. Only a PEM text may hold more than one certificate: the
+//! first is the TPP's, the others are an untrusted pool (CRT-10).
 
 use super::CertificateFault;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -11,10 +10,11 @@ use memchr::memmem;
 use percent_encoding::percent_decode;
 use std::borrow::Cow;
 
-/// A chain of certificates has rarely more than four members.
+/// The maximum number of certificates. A chain rarely has more than four members.
 pub(super) const MAX_CERTIFICATES: usize = 8;
 
-/// The most text before a certificate of a PEM text, and behind the last, in bytes: OpenSSL and Java write a few names there.
+/// The maximum length of the text before a certificate of a PEM text, and after the last one, in bytes: OpenSSL and Java write a few names
+/// there.
 const MAX_TEXT: usize = 1024;
 
 pub(crate) const BEGIN: &[u8] = b"-----BEGIN CERTIFICATE-----";
@@ -58,7 +58,8 @@ pub fn decode(value: &[u8]) -> Result<PresentedCertificates, CertificateFault> {
     }
 }
 
-/// Forms write a space as `+`, and Java's URLEncoder does. In the armour it can be nothing else; in base64 it is itself.
+/// Replaces `+` by a space, because HTML forms and Java's URLEncoder encode a space as `+`. In the PEM armour a `+` can only be a space; in
+/// base64 it is a character of the data.
 fn as_armour(mut text: Vec<u8>) -> Vec<u8> {
     for (written, mark) in [(BEGIN_IN_FORM, BEGIN), (END_IN_FORM, END)] {
         let places: Vec<_> = memmem::find_iter(&text, written).collect();
@@ -146,7 +147,7 @@ mod tests {
             pem.replace('\n', " "),
             pem.replace('\n', "\r\n"),
             utf8_percent_encode(&pem, NON_ALPHANUMERIC).to_string(),
-            // A `+` must stay a `+`: this is percent-encoding, not a form.
+            // A `+` stays a `+`: this is percent-encoding, not the encoding of HTML forms.
             pem.replace('\n', "%0A"),
             // As Java's URLEncoder writes it: in the armour a `+` is a space.
             pem.replace('+', "%2B")

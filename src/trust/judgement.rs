@@ -1,4 +1,4 @@
-//! The rules for a parsed certificate: one function each, in no order of their own.
+//! The rules for a parsed certificate: one function each. The functions do not depend on each other's order.
 //!
 //! The request path calls them in the order of the rules and stops at the first fault
 //! ([`Certificate::judge`](super::Certificate)); `portvakt cert` calls every one of them. So both apply
@@ -25,7 +25,7 @@ use x509_parser::{
 
 /// SIG-5: the sizes of RSA keys that are accepted, in bits.
 const KEY_BITS: RangeInclusive<usize> = 2048..=4096;
-/// SIG-5: the exponents that are accepted (ETSI TS 119 312); even ones are none.
+/// SIG-5: the accepted exponents (ETSI TS 119 312); an even exponent is not valid.
 const EXPONENTS: RangeInclusive<u64> = 65_537..=1 << 32;
 
 /// organizationIdentifier.

@@ -11,21 +11,21 @@ use super::{
 /// The object identifier of the extension qcStatements, 1.3.6.1.5.5.7.1.3.
 pub const EXTENSION: &str = "1.3.6.1.5.5.7.1.3";
 
-/// 0.4.0.1862.1.1, the certificate is qualified.
+/// 0.4.0.1862.1.1: the certificate is qualified.
 const QC_COMPLIANCE: &[u8] = &[4, 0, 0x8e, 0x46, 1, 1];
-/// 0.4.0.1862.1.6, its types.
+/// 0.4.0.1862.1.6: the types of the certificate.
 const QC_TYPE: &[u8] = &[4, 0, 0x8e, 0x46, 1, 6];
-/// 0.4.0.19495.2, the PSD2 statement.
+/// 0.4.0.19495.2: the PSD2 statement.
 const PSD2: &[u8] = &[4, 0, 0x81, 0x98, 0x27, 2];
-/// 0.4.0.19495.1, to which one more number makes a role.
+/// 0.4.0.19495.1: the prefix of the roles; one more arc identifies the role.
 const ROLE: &[u8] = &[4, 0, 0x81, 0x98, 0x27, 1];
 
 /// The types of certificate that may sign requests (CRT-3): by default both. TLS-3 has the rules for the QWAC of a TLS connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CertificateTypes {
-    /// Those for electronic seals, QcType eseal.
+    /// Certificates for electronic seals, QcType eseal.
     pub eseal: bool,
-    /// Those for website authentication, QcType web.
+    /// Certificates for website authentication, QcType web.
     pub web: bool,
 }
 
@@ -144,7 +144,7 @@ fn psd2(mut statement: &[u8], tolerance: &mut Tolerance) -> Option<Psd2Statement
     })
 }
 
-/// These roles and the next one. The name beside the object identifier does not count.
+/// Adds the next role to `roles`. The name beside the object identifier is ignored.
 fn role(list: &mut &[u8], roles: Roles) -> Option<Roles> {
     let identifier = take(list, tag::OBJECT_IDENTIFIER)?;
     take(list, tag::UTF8_STRING)?;
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(psd2.roles.to_string(), "PSP_AI");
     }
 
-    /// By a tolerant policy: what was let pass and the roles, or `None` where it is refused.
+    /// Reads the extension by a tolerant policy: the tolerated faults and the roles, or `None` if the extension is refused.
     fn tolerated(extension: &[u8]) -> Option<(Vec<&'static str>, String)> {
         let mut tolerance = Tolerance::of(CertificatePolicy::Tolerant);
         let found = QcStatements::parse_by(extension, &mut tolerance).ok()?;
@@ -259,7 +259,7 @@ mod tests {
                 tag::SEQUENCE,
                 &[identifier(3), name("Account Information")].concat(),
             ),
-            // PSP_CB and PSP_PA open nothing in this interface.
+            // PSP_CB and PSP_PA permit nothing in this interface.
             [
                 tlv(tag::SEQUENCE, &[identifier(5), name("PSP_CB")].concat()),
                 one.clone(),
@@ -288,7 +288,7 @@ mod tests {
             assert!(QcStatements::parse(&extension).is_err(), "{names:?}");
             assert_eq!(tolerated(&extension), Some((names, roles.into())));
         }
-        // Tolerance ends where nobody can say what is meant.
+        // A policy does not tolerate an ambiguous statement.
         let half = [identifier(2), name("PSP_PI"), identifier(3)].concat();
         let two_in_one = tlv(tag::SEQUENCE, &flat);
         for extension in [

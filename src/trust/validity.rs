@@ -12,7 +12,7 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// Whether `now` lies in it.
+    /// Whether the period contains `now`.
     pub fn contains(self, now: Timestamp) -> bool {
         (self.not_before..=self.not_after).contains(&now)
     }

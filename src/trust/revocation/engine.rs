@@ -96,7 +96,7 @@ fn begin(work: &EngineContext, source: Arc<Source>, done: &Arc<watch::Sender<u64
         if let (Some(Err(fault)), Some(address)) = (&result, source.address()) {
             tracing::warn!(%address, %fault, "revocation could not be refreshed");
         }
-        // Before the attempt ends: a request that waits for this answer waits for the status of its signer too.
+        // Before the attempt ends, because a request that waits for this answer also waits for the status of its signer.
         for source in source.to_be_known(now) {
             if source.take(now) {
                 begin(&work, source, &done);
