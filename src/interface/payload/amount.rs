@@ -1,15 +1,15 @@
-//! Amounts (PAY-4): decimals in strings, judged as they are written, so that nothing is rounded on the way.
+//! Amounts (PAY-4): decimals in strings. The digits are checked as text, so that no value is rounded.
 
-/// The most digits, before and behind the point together (§Amount object).
+/// The maximum number of digits before and after the point together (§Amount object).
 pub(super) const PRECISION: usize = 18;
 
-/// The most fraction digits (§Amount object).
+/// The maximum number of fraction digits (§Amount object).
 pub(super) const SCALE: usize = 5;
 
-/// The digits before the point from which an amount has six: 100 000 and more (PAY-11).
+/// The number of digits before the point from which an amount is large: six, for 100 000 and more (PAY-11).
 pub(super) const LARGE: usize = 6;
 
-/// An amount as it is written.
+/// An amount as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Amount {
     whole: usize,
@@ -17,7 +17,7 @@ pub(super) struct Amount {
 }
 
 impl Amount {
-    /// Reads an amount.
+    /// Parses an amount.
     ///
     /// # Errors
     /// The accepted form.
@@ -48,12 +48,12 @@ impl Amount {
         Ok(Self { whole, scale })
     }
 
-    /// How many fraction digits there are.
+    /// The number of fraction digits.
     pub(super) const fn scale(self) -> usize {
         self.scale
     }
 
-    /// Whether it is 100 000 or more. Without leading zeros the number of digits tells.
+    /// Whether the amount is 100 000 or more. There are no leading zeros, so the number of digits decides.
     pub(super) const fn is_large(self) -> bool {
         self.whole >= LARGE
     }

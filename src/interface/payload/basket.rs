@@ -6,10 +6,10 @@ use super::{
     violation::Violations,
 };
 
-/// The most payments of a basket (§Limits).
+/// The maximum number of payments in a basket (§Limits).
 pub(super) const MAX_PAYMENTS: usize = 10;
 
-/// A basket, as far as rules look at it.
+/// The members of a basket that the rules read.
 #[derive(Debug, Default)]
 pub(super) struct Basket<'a> {
     payments: Payments<'a>,
@@ -20,7 +20,7 @@ pub(super) struct Basket<'a> {
 enum Payments<'a> {
     #[default]
     Absent,
-    /// The first of them, no more than a basket can have, and how many there are.
+    /// The first ids, at most as many as a basket may have, and the total number.
     List(Vec<TextMember<'a>>, usize),
     Other(JsonKind),
 }
@@ -36,7 +36,7 @@ impl<'a> ReadMembers<'a> for Basket<'a> {
 }
 
 impl<'a> Basket<'a> {
-    /// The payments, as many as a basket can have.
+    /// The ids of the payments, at most as many as a basket may have.
     pub(super) fn ids(&self) -> &[TextMember<'a>] {
         match &self.payments {
             Payments::List(first, _) => first,

@@ -1,6 +1,6 @@
-//! The other codes of a payment, as the interface lists them: BIC (PAY-7), purpose and regulatory reporting (PAY-10).
+//! The other codes of a payment, with the lists of the interface: BIC (PAY-7), purpose and regulatory reporting (PAY-10).
 //!
-//! The lists are written as the interface writes them, and a test compares the two.
+//! The lists have the notation of the interface, and a test compares them with its text.
 
 /// §Payment creation request, purposeCode.
 pub(super) const PURPOSES: &str =
@@ -9,12 +9,12 @@ pub(super) const PURPOSES: &str =
 /// §Payment creation request, regulatoryReportingCode.
 pub(super) const REPORTING: &str = "14, 26, 29, 31, 35, 38, 41, 43, 45, 51, 52, 53, 71, 79, 81, 82";
 
-/// Whether a code is one of a list with commas between.
+/// Whether a code is in a list with commas between the codes.
 pub(super) fn is_one_of(code: &str, list: &str) -> bool {
     list.split(", ").any(|known| known == code)
 }
 
-/// Whether a code is in a set that is written by first letters.
+/// Whether a code is in a set that is grouped by first letters.
 pub(super) fn is_listed(code: &str, set: &[(&str, &str)]) -> bool {
     let Some((first, rest)) = code.split_at_checked(1) else {
         return false;

@@ -1,8 +1,8 @@
 //! Countries of an address (PAY-8).
 //!
-//! The accepted set is written as §Country codes writes it, and a test compares the two.
+//! The accepted set has the notation of §Country codes, and a test compares both.
 
-/// First letter, and the second of each code.
+/// The first letter, and the second letters of its codes.
 pub(super) const ACCEPTED: [(&str, &str); 25] = [
     ("A", "F X L Z S D O I Q G R M W U T E"),
     ("B", "H S D B Y E Z J M T O Q A W V R N G F I L"),

@@ -1,9 +1,9 @@
 //! Currencies (PAY-5) and their minor units (PAY-4).
 //!
-//! The accepted set is written as §Currency codes writes it, and a test compares the two. It is a set of its own: some of
-//! its members ISO 4217 has withdrawn, some it never had, and some that it has are not members (EEK, LTL, BYN).
+//! The accepted set has the notation of §Currency codes, and a test compares both. The set differs from ISO 4217: some members were
+//! withdrawn from ISO 4217, some were never in it, and some current codes of ISO 4217 are missing (EEK, LTL, BYN).
 
-/// First letter, and the other two of each code.
+/// The first letter, and the other two letters of each of its codes.
 pub(super) const ACCEPTED: [(&str, &str); 26] = [
     ("A", "ED FN LL MD NG OA RS UD WG ZN"),
     ("B", "AM BD DT GN HD IF MD ND OB RL SD TN WP YR ZD"),
@@ -33,22 +33,22 @@ pub(super) const ACCEPTED: [(&str, &str); 26] = [
     ("Z", "AR MW WD"),
 ];
 
-/// Those without minor units. BYR keeps the none that it had.
+/// Currencies without minor units. BYR had none.
 const NONE: &str = "BIF BYR CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF";
 
-/// Those with three.
+/// Currencies with three fraction digits.
 const THREE: &str = "BHD IQD JOD KWD LYD OMR TND";
 
-/// How many fraction digits an amount has (PAY-4).
+/// The number of fraction digits of an amount (PAY-4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MinorUnits {
-    /// Exactly so many.
+    /// Exactly this number.
     Exactly(usize),
-    /// As many as an amount can have: the special drawing right, for which ISO 4217 names none.
+    /// Up to the maximum of an amount: the special drawing right, for which ISO 4217 defines no minor units.
     Any,
 }
 
-/// The minor units of an accepted currency; none of any other.
+/// The minor units of an accepted currency; `None` for another currency.
 pub(super) fn minor_units(code: &str) -> Option<MinorUnits> {
     if !super::codes::is_listed(code, &ACCEPTED) {
         return None;
@@ -75,7 +75,7 @@ mod tests {
         rows.flat_map(|(first, rest)| rest.split(' ').map(move |two| format!("{first}{two}")))
     }
 
-    /// What ISO 4217 still has, by another reader of it; what it does not, by the rule.
+    /// Compares the current currencies of ISO 4217 with an independent implementation, and the withdrawn ones with the rule.
     #[test]
     fn minor_units_are_those_of_iso_4217() {
         for code in accepted() {

@@ -1,8 +1,8 @@
-//! The rules of bodies as JSON Schema 2020-12, from the same sets, limits and tables that they are judged by.
+//! The rules of bodies as JSON Schema 2020-12, generated from the sets, limits and tables that the checks use.
 //!
-//! Invariant: a schema refuses nothing that [`check`](super::check) lets pass. Rules that JSON Schema cannot express stand in
-//! prose: duplicate members, the depth, the check digits of an IBAN, today's date. Deliberately not here: where a body
-//! stands in a description of the interface.
+//! Invariant: a schema refuses no body that [`check`](super::check) accepts. Rules that JSON Schema cannot express are described in prose:
+//! duplicate members, the depth, the check digits of an IBAN, today's date. Deliberately not here: the place of a body in a description of
+//! the interface.
 
 use super::{
     amount, basket,
@@ -19,7 +19,7 @@ pub fn day() -> Value {
     json!({ "type": "string", "format": "date", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$" })
 }
 
-/// The name of a schema among [`definitions`]; none where only that it is JSON counts.
+/// The name of a schema in [`definitions`]; `None` if any JSON is accepted.
 pub const fn name(schema: Schema) -> Option<&'static str> {
     match schema {
         Schema::Any => None,
@@ -29,8 +29,7 @@ pub const fn name(schema: Schema) -> Option<&'static str> {
     }
 }
 
-/// The schema of a body, and those that it refers to, by their names. They refer to each other below
-/// `#/components/schemas/`.
+/// The schema of a body and the schemas that it refers to, by name. References begin with `#/components/schemas/`.
 pub fn definitions(schema: Schema) -> Map<String, Value> {
     let mut all = Map::new();
     let Some(name) = name(schema) else { return all };
@@ -58,7 +57,7 @@ pub fn definitions(schema: Schema) -> Map<String, Value> {
     all
 }
 
-/// A reference to a schema of this name.
+/// A reference to the schema with this name.
 pub fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
@@ -121,7 +120,7 @@ fn shared_members() -> Map<String, Value> {
         .collect()
 }
 
-/// PAY-12, but for the day that it is.
+/// PAY-12, without the comparison with today's date.
 fn execution_date() -> Value {
     let mut schema = day();
     let text = "Not before today's date where the bank is.";
@@ -173,7 +172,7 @@ fn reports_of_large_transfers() -> Value {
     })
 }
 
-/// A cross-border payment that passes on every day: every member but requestedExecutionDate.
+/// A cross-border payment that is valid on every day: every member except requestedExecutionDate.
 pub fn example() -> Value {
     json!({
         "instructedAmount": { "amount": "250000.00", "currency": "NOK" },
@@ -230,7 +229,7 @@ fn amount_pattern(units: MinorUnits) -> String {
     format!("^({})$", forms.join("|"))
 }
 
-/// More than zero: either the whole part is, or one of the fraction digits.
+/// Amounts above zero: the whole part or a fraction digit is not zero.
 fn amounts_of_scale(scale: usize) -> String {
     let more = amount::PRECISION.saturating_sub(scale).saturating_sub(1);
     let whole = format!("[1-9][0-9]{{0,{more}}}");
@@ -262,7 +261,7 @@ fn account() -> Value {
     })
 }
 
-/// PAY-6: country, check digits, and the structure of the country.
+/// PAY-6: country, check digits, and the country's structure.
 fn iban() -> Value {
     let structure = |(country, _, structure): &(&str, usize, &str)| {
         let runs = structure.split(' ').map(|run| {
@@ -324,7 +323,7 @@ fn one_of(codes: impl Iterator<Item = String>) -> Value {
     json!({ "type": "string", "enum": codes.collect::<Vec<_>>() })
 }
 
-/// The codes of a set that is written by first letters.
+/// The codes of a set that is grouped by first letters.
 fn listed(set: &'static [(&str, &str)]) -> impl Iterator<Item = String> {
     set.iter()
         .flat_map(|(first, rest)| rest.split(' ').map(move |rest| format!("{first}{rest}")))

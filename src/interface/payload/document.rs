@@ -1,11 +1,11 @@
-//! A whole body, from its first byte to its last.
+//! A complete body, from the first byte to the last.
 
 use super::{
     json::{JsonReader, Malformed},
     odd::Oddities,
 };
 
-/// Reads a whole body by `value`. Gives its oddities too.
+/// Parses a complete body with `value`. Also returns the oddities of the body.
 pub(super) fn read<'a, T>(
     text: &'a str,
     value: impl FnOnce(&mut JsonReader<'a>) -> Result<T, Malformed>,

@@ -1,12 +1,12 @@
 //! IBANs (PAY-6; ISO 13616-1): the structure of each country, and the check digits of ISO 7064.
 //!
-//! Only the electronic form passes: capitals and digits without spaces.
+//! Only the electronic form is accepted: capitals and digits without spaces.
 
-/// The longest IBAN (§Account reference), in characters.
+/// The maximum length of an IBAN (§Account reference), in characters.
 pub(super) const MAX_LENGTH: usize = 34;
 
-/// Country, length in characters, and the structure after the two check digits: so many `n` digits, `a` capitals, or `c`
-/// of both. From the IBAN registry, with neighbours of one kind added up.
+/// Country, length in characters, and the structure after the two check digits: a number of `n` digits, `a` capitals, or `c` of both. From
+/// the IBAN registry, with adjacent parts of the same kind combined.
 pub(super) const COUNTRIES: [(&str, usize, &str); 87] = [
     ("AD", 24, "8n 12c"),
     ("AE", 23, "19n"),
@@ -97,7 +97,7 @@ pub(super) const COUNTRIES: [(&str, usize, &str); 87] = [
     ("YE", 30, "4a 4n 18c"),
 ];
 
-/// Whether the text is an IBAN of its country.
+/// Whether the text is a valid IBAN of its country.
 pub(super) fn is_valid(text: &str) -> bool {
     let country = text.get(..2).unwrap_or_default();
     let row = COUNTRIES
@@ -113,7 +113,7 @@ pub(super) fn is_valid(text: &str) -> bool {
         && remainder(text) == Some(1)
 }
 
-/// Whether the text has a structure such as `4a 2n`. Both have the length in the table.
+/// Whether the text has a structure such as `4a 2n`. The caller has compared the lengths.
 fn fits(text: &str, structure: &str) -> bool {
     let mut bytes = text.bytes();
     structure.split(' ').all(|run| {
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use iban::Iban;
 
-    /// The table is the registry's, by another reader of it.
+    /// Compares the table with the registry, as an independent implementation reads it.
     #[test]
     fn the_table_is_sorted_and_true() {
         assert!(COUNTRIES.is_sorted_by(|one, other| one.0 < other.0));
@@ -163,7 +163,7 @@ mod tests {
             assert_eq!(text.len(), length, "{text}");
             assert!(length <= MAX_LENGTH && is_valid(&text), "{text}");
             assert!(text.parse::<Iban>().is_ok(), "{text}");
-            // Every single change is seen, and by the other reader too.
+            // Every change of one character is detected, here and by the independent implementation.
             for at in 0..text.len() {
                 for byte in "0123456789ABZ".bytes() {
                     let mut changed = text.clone().into_bytes();

@@ -1,13 +1,13 @@
 //! JSON, read once from front to back (PAY-1; RFC 8259).
 //!
-//! A type that implements [`ReadMembers`] reads the members that it keeps and skips the others, so that nothing is built
-//! for a member that no rule reads. The reader stops at bytes that are not JSON, or that two servers could read
-//! differently: duplicate members, lone surrogates, bytes after the value.
+//! A type that implements [`ReadMembers`] reads the members that it keeps and skips the others, so that nothing is allocated for a member
+//! that no rule reads. The reader stops at bytes that are not JSON, and at bytes that two servers could read differently: duplicate
+//! members, lone surrogates, bytes after the value.
 //!
 //! The reader does not stop at valid JSON that is ambiguous (PAY-14, PAY-17): it records the position.
 //!
-//! The reader is linear in the bytes: numbers are not computed, names are compared through a hash once an object has
-//! many, and nesting ends at [`MAX_DEPTH`].
+//! The time is linear in the bytes: numbers are not computed, the names of an object with many members are compared through a hash, and
+//! nesting is limited to [`MAX_DEPTH`].
 
 use super::{
     odd::{self, Oddities, Oddity},
@@ -16,10 +16,10 @@ use super::{
 use crate::interface::fold;
 use std::{borrow::Cow, collections::HashSet};
 
-/// The deepest nesting of arrays and objects (PAY-1).
+/// The maximum nesting of arrays and objects (PAY-1).
 pub const MAX_DEPTH: u8 = 32;
 
-/// From this number of members, names of an object are looked up in a hash set; fewer are compared one by one.
+/// From this number of members, the names of an object are looked up in a hash set; fewer names are compared one by one.
 const MANY: usize = 16;
 
 /// The first position at which a body breaks PAY-1, and the reason.
@@ -31,22 +31,22 @@ pub(super) struct Malformed {
 
 type ReadResult<T> = Result<T, Malformed>;
 
-/// An object of which some members are kept.
+/// An object with members that the rules read.
 pub(super) trait ReadMembers<'a>: Default {
-    /// Reads the value of a known member, or hands the member to [`JsonReader::unknown`].
+    /// Reads the value of a known member, or passes the member to [`JsonReader::unknown`].
     fn member(&mut self, name: &str, reader: &mut JsonReader<'a>) -> ReadResult<()>;
 }
 
-/// Reads one value.
+/// Parses one value.
 pub(super) struct JsonReader<'a> {
     text: &'a str,
     at: usize,
     depth: u8,
-    /// The names of every object that is open, outermost first.
+    /// The names of every open object, the outermost object first.
     names: Vec<Cow<'a, str>>,
-    /// Where the latest name stands.
+    /// The position of the latest name.
     name_at: usize,
-    /// Whether a string that stands here, the value of a member, may have several lines.
+    /// Whether the string at this position, the value of a member, may have several lines.
     takes_lines: bool,
     odd: Oddities,
 }
@@ -64,7 +64,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Only white space may stand before the value.
+    /// Skips the white space before the value; other bytes are refused.
     pub(super) fn start(&mut self) -> ReadResult<()> {
         if self.text.starts_with('\u{feff}') {
             return self.fault("a byte order mark stands in front: leave it out");
@@ -76,7 +76,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Only white space may follow the value. Gives the oddities of the body.
+    /// Skips the white space after the value; other bytes are refused. Returns the oddities of the body.
     pub(super) fn end(mut self) -> ReadResult<Oddities> {
         self.space();
         match self.peek() {
@@ -85,7 +85,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// A value of which only a string is kept.
+    /// Reads a value, and keeps only a string.
     pub(super) fn found(&mut self) -> ReadResult<TextMember<'a>> {
         match self.peek() {
             Some(b'"') => self.text().map(TextMember::Text),
@@ -93,7 +93,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// A value of which only an object is kept.
+    /// Reads a value, and keeps only an object.
     pub(super) fn part<T: ReadMembers<'a>>(&mut self) -> ReadResult<ObjectMember<T>> {
         if self.peek() != Some(b'{') {
             return self.skip().map(ObjectMember::Other);
@@ -103,7 +103,7 @@ impl<'a> JsonReader<'a> {
         Ok(ObjectMember::Object(part))
     }
 
-    /// The value of a member that no rule knows, of an object with these known ones (PAY-14).
+    /// Skips the value of a member that no rule reads, in an object with these known members (PAY-14).
     pub(super) fn unknown(&mut self, name: &str, known: &'static [&'static str]) -> ReadResult<()> {
         let mut known = known.iter();
         if let Some(known) = known.find(|known| fold::reads_as(name, known)) {
@@ -112,7 +112,7 @@ impl<'a> JsonReader<'a> {
         self.skip().map(drop)
     }
 
-    /// Any value.
+    /// Skips a value of any type.
     pub(super) fn skip(&mut self) -> ReadResult<JsonKind> {
         match self.peek() {
             Some(b'"') => self.text().map(|_| JsonKind::Text),
@@ -132,7 +132,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// An array; `element` reads or skips each, and is told how many were before it.
+    /// Reads an array; `element` reads or skips each element, and gets the number of elements before it.
     pub(super) fn array(
         &mut self,
         mut element: impl FnMut(usize, &mut Self) -> ReadResult<()>,
@@ -157,7 +157,7 @@ impl<'a> JsonReader<'a> {
         Ok(())
     }
 
-    /// An object; `member` reads or skips the value of each.
+    /// Reads an object; `member` reads or skips the value of each member.
     pub(super) fn object(
         &mut self,
         mut member: impl FnMut(&str, &mut Self) -> ReadResult<()>,
@@ -186,8 +186,7 @@ impl<'a> JsonReader<'a> {
         Ok(())
     }
 
-    /// The name of a member and its colon. Names of one object, which are those from `first` on or those in `many`,
-    /// differ.
+    /// Reads the name of a member and the colon. The names of one object must differ: they are those from `first` on, or those in `many`.
     fn name(&mut self, first: usize, many: &mut HashSet<Cow<'a, str>>) -> ReadResult<Cow<'a, str>> {
         let at = self.at;
         if self.peek() != Some(b'"') {
@@ -219,7 +218,7 @@ impl<'a> JsonReader<'a> {
         Ok(name)
     }
 
-    /// A string that is a value (PAY-17).
+    /// Reads a string that is a value (PAY-17).
     fn text(&mut self) -> ReadResult<Cow<'a, str>> {
         let at = self.at;
         let text = self.string()?;
@@ -227,7 +226,7 @@ impl<'a> JsonReader<'a> {
         Ok(text)
     }
 
-    /// A string, decoded; it is copied only where it has escapes.
+    /// Reads a string and decodes it. Only a string with escapes is copied.
     fn string(&mut self) -> ReadResult<Cow<'a, str>> {
         self.advance(1);
         let mut decoded: Option<String> = None;
@@ -280,7 +279,7 @@ impl<'a> JsonReader<'a> {
         Ok(plain)
     }
 
-    /// The digits after `\u`; a character outside the basic plane is a pair of surrogates.
+    /// Reads the digits after `\u`; a character outside the basic multilingual plane is a pair of surrogates.
     fn unicode(&mut self, at: usize) -> ReadResult<char> {
         let unit = self.four_digits()?;
         let point = if (0xd800..0xdc00).contains(&unit) {
@@ -352,7 +351,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Past the bracket that opens an array or an object.
+    /// Enters an array or an object, after its opening bracket.
     fn enter(&mut self) -> ReadResult<()> {
         if self.depth == MAX_DEPTH {
             return self.fault("arrays and objects are nested more than 32 levels deep");

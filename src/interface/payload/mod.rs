@@ -1,13 +1,13 @@
 //! Bodies (PAY-1 to PAY-14, PAY-17): one pass over the bytes, and one answer with all violations.
 //!
-//! [`check`] reads the JSON once, keeps the members that the rules of the operation's [`Schema`] read, and then calls the
-//! rules in their order. The body is not changed: the signed bytes are forwarded (PAY-15) with members that no rule
-//! knows, except those that a core could read as a known member (PAY-14). A fault names the place and the accepted form,
-//! and repeats no value: the values of a payment are personal.
+//! [`check`] parses the JSON once, keeps the members that the rules of the operation's [`Schema`] read, and then calls the rules in their
+//! order. The body is not changed: the signed bytes are forwarded (PAY-15), including members that no rule reads, except those that a core
+//! could read as a known member (PAY-14). A fault names the member and the accepted form, and repeats no value, because the values of a
+//! payment are personal data.
 //!
 //! An optional member must not be `null`: the interface gives each member a type, and cores differ in how they read `null`.
 //!
-//! Deliberately not here: facts that only the core knows, such as the existence of an account or a rate of exchange.
+//! Deliberately not here: facts that only the core knows, such as the existence of an account or an exchange rate.
 
 // JSON (PAY-1), and the members that rules read.
 mod document;
@@ -47,10 +47,10 @@ use violation::Violations;
 pub use json::MAX_DEPTH;
 pub use reading::reading;
 
-/// Judges a body. `today` is the date in the bank's time zone (PAY-12).
+/// Checks a body. `today` is the date in the bank's time zone (PAY-12).
 ///
 /// # Errors
-/// One fault where the body is not JSON (PAY-1); else every violation of the schema, in the order of the rules (PAY-2).
+/// One fault if the body is not JSON (PAY-1); otherwise every violation of the schema, in the order of the rules (PAY-2).
 pub fn check(body: &[u8], schema: Schema, today: Date) -> Result<(), Vec<Fault>> {
     let text = std::str::from_utf8(body).map_err(|fault| {
         let malformed = Malformed {
@@ -76,7 +76,7 @@ pub fn check(body: &[u8], schema: Schema, today: Date) -> Result<(), Vec<Fault>>
     }
 }
 
-/// Reads a body that must be an object, to its end, and judges it. Gives its oddities.
+/// Parses a body that must be an object, and checks it. Returns its oddities.
 fn object<'a, T: ReadMembers<'a>>(
     text: &'a str,
     violations: &mut Violations,

@@ -1,28 +1,27 @@
-//! Valid JSON that is refused (PAY-14, PAY-17): a name that a core may read as a known one, and text that is displayed
-//! differently from its value.
+//! Valid JSON that is refused (PAY-14, PAY-17): a name that a core may read as a known name, and text whose display differs from its value.
 //!
-//! A PSU must sign the text that is booked. The reader notes the position of each oddity; only a body that has one is
-//! read again, for the path.
+//! The text that a PSU signs must be the text that is booked. The reader records the position of each oddity; only a body with an oddity is
+//! read again, to find the path.
 
 use super::violation::Violations;
 
-/// The members whose text may have several lines, wherever they stand (PAY-17).
+/// The members whose text may have several lines, at any path (PAY-17).
 const OF_LINES: [&str; 2] = [
     "remittanceInformationUnstructured",
     "regulatoryReportingInformation",
 ];
 
-/// The maximum number of oddities that are recorded of one body, which bounds the length of the answer.
+/// The maximum number of oddities that are recorded for one body, which bounds the length of the answer.
 const MAX_NOTED: usize = 16;
 
-/// The longest name that a path repeats.
+/// The maximum length of a name that a path repeats.
 const MAX_SHOWN: usize = 64;
 
 /// The oddities of a body, each by the position of its opening quotation mark.
 #[derive(Debug)]
 pub(super) struct Oddities {
     found: Vec<(usize, Oddity)>,
-    /// Whether the body has a byte that an oddity needs.
+    /// Whether the body has a byte that an oddity requires.
     may_be: bool,
 }
 
@@ -31,9 +30,9 @@ pub(super) struct Oddities {
 pub(super) enum Oddity {
     /// A name that some cores read as this known name.
     ReadsAs(&'static str),
-    /// Text, or a name, with a control character.
+    /// A text or a name with a control character.
     Control,
-    /// Text, or a name, that is shown in another direction than it is read.
+    /// A text or a name with a character that changes the direction of display.
     Direction,
 }
 
@@ -52,8 +51,8 @@ fn find(text: &str, takes_lines: bool) -> Option<Oddity> {
 }
 
 impl Oddities {
-    /// None yet, of a body. Few bodies hold an escape, or a byte that begins one of these characters; C0 stands in no
-    /// string of JSON unescaped.
+    /// An empty record for a body. Few bodies have an escape, or a byte that begins one of these characters; JSON allows no unescaped C0
+    /// character in a string.
     pub(super) fn of(body: &str) -> Self {
         let bytes = body.as_bytes();
         let begins = memchr::memchr3(0x7f, 0xc2, 0xe2, bytes).is_some();
@@ -69,7 +68,7 @@ impl Oddities {
         }
     }
 
-    /// Notes the oddity of a text.
+    /// Records the oddity of a text.
     pub(super) fn look_at(&mut self, at: usize, text: &str, takes_lines: bool) {
         if self.may_be
             && let Some(why) = find(text, takes_lines)
@@ -107,13 +106,13 @@ impl Oddity {
 
 /// An array or an object that contains the position.
 enum OpenLevel<'a> {
-    /// An array, and which element.
+    /// An array, with the index of the element.
     Array(usize),
-    /// An object, the latest name as it is written, and whether a name is next.
+    /// An object, with the latest name as written, and whether a name is next.
     Object(&'a str, bool),
 }
 
-/// The path of the string that begins at a place of a text, which is JSON: of the value, or of the member that it names.
+/// The path of the string at a position of a text, which is JSON: the path of the value, or of the member with this name.
 fn path(text: &str, at: usize) -> String {
     let bytes = text.as_bytes();
     let (mut levels, mut here) = (Vec::new(), 0_usize);
@@ -139,7 +138,7 @@ fn path(text: &str, at: usize) -> String {
     shown(&levels)
 }
 
-/// The place of the quotation mark that ends a string.
+/// The position of the quotation mark that ends a string.
 fn end_of_string(bytes: &[u8], from: usize) -> usize {
     let mut here = from;
     loop {
@@ -151,7 +150,7 @@ fn end_of_string(bytes: &[u8], from: usize) -> usize {
     }
 }
 
-/// A path as a violation has it. An unknown name is repeated only if it consists of letters, so that it contains no personal data.
+/// The path for a violation. An unknown name is repeated only if it consists of letters, so that it contains no personal data.
 fn shown(levels: &[OpenLevel<'_>]) -> String {
     let mut path = String::new();
     for level in levels {

@@ -1,11 +1,11 @@
-//! The members of a payment that rules read (§Payment creation request); no others are read (PAY-14).
+//! The members of a payment that the rules read (§Payment creation request); no others are read (PAY-14).
 
 use super::{
     json::{JsonReader, Malformed, ReadMembers},
     value::{ObjectMember, TextMember},
 };
 
-/// The members of a payment: no other may be read as one of them (PAY-14).
+/// The members of a payment: no other name may be readable as one of them (PAY-14).
 const PAYMENT: [&str; 11] = [
     "instructedAmount",
     "creditorName",
@@ -23,7 +23,7 @@ const PAYMENT: [&str; 11] = [
 /// The members of an address.
 const ADDRESS: [&str; 5] = ["street", "buildingNumber", "postalCode", "city", "country"];
 
-/// A payment, as far as rules look at it.
+/// The members of a payment that the rules read.
 #[derive(Debug, Default)]
 pub(super) struct Payment<'a> {
     pub(super) amount: ObjectMember<Money<'a>>,

@@ -1,7 +1,7 @@
-//! The members of a body that the rules read, made public to compare them with other readers.
+//! The members of a body that the rules read, public for the comparison with other parsers.
 //!
-//! A core that reads another amount than the gateway would book an amount that was not checked. The tests give every admitted
-//! body to other JSON readers (`make test-systems`) and compare their results with this one.
+//! If a core parses a different amount than the gateway, it books an amount that was not checked. The tests give every admitted body to
+//! other JSON parsers (`make test-systems`) and compare their results with this one.
 
 use super::{
     basket::Basket,
@@ -12,8 +12,7 @@ use super::{
 };
 use crate::interface::operations::Schema;
 
-/// The strings that stand in a body where its schema's rules look, by path; the payments of a basket one after the other.
-/// Nothing of a body that is not JSON.
+/// The strings that the rules of a schema read in a body, by path; the payments of a basket in their order. Empty if the body is not JSON.
 pub fn reading(body: &[u8], schema: Schema) -> Vec<(&'static str, String)> {
     let Ok(text) = std::str::from_utf8(body) else {
         return Vec::new();

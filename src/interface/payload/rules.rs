@@ -1,4 +1,4 @@
-//! The rules of payments, PAY-3 to PAY-12, each a function, in their order.
+//! The rules of payments, PAY-3 to PAY-12: one function each, in their order.
 
 use super::{
     amount::Amount,
@@ -20,16 +20,16 @@ const REPORTING_CODE: &str = "regulatoryReportingCode";
 const REPORTING_INFORMATION: &str = "regulatoryReportingInformation";
 const EXECUTION_DATE: &str = "requestedExecutionDate";
 
-/// The longest regulatoryReportingInformation and remittance information (§Limits), in characters.
+/// The maximum length of regulatoryReportingInformation and remittance information (§Limits), in characters.
 pub(super) const MAX_INFORMATION: usize = 140;
 
-/// The longest name and street (§Limits), in characters.
+/// The maximum length of a name and a street (§Limits), in characters.
 pub(super) const MAX_NAME: usize = 70;
 
-/// The longest bban (§Limits), in characters.
+/// The maximum length of a bban (§Limits), in characters.
 pub(super) const MAX_BBAN: usize = 30;
 
-/// A cross-border payment (B): every rule.
+/// Checks a cross-border payment (B) by every rule.
 pub(super) fn cross_border(payment: &Payment<'_>, today: Date, violations: &mut Violations) {
     required(payment, violations);
     amount(payment, violations);
@@ -45,8 +45,8 @@ pub(super) fn cross_border(payment: &Payment<'_>, today: Date, violations: &mut 
     execution_date(payment, today, violations);
 }
 
-/// A payment of another product: the rules for the shared members that are present (PAY-14). PAY-7 requires every agent to
-/// be a BIC, but only a payment of B requires an agent.
+/// Checks a payment of another product by the rules for the shared members that are present (PAY-14). PAY-7 requires every agent to be a
+/// BIC, but requires an agent only of a payment of B.
 pub(super) fn other_product(payment: &Payment<'_>, violations: &mut Violations) {
     amount(payment, violations);
     currencies(payment, violations);
@@ -203,7 +203,7 @@ fn iban(found: &TextMember<'_>, path: &str, violations: &mut Violations) {
     }
 }
 
-/// PAY-7, the part that demands one.
+/// PAY-7: a payment that requires an agent has one.
 fn agent_required(payment: &Payment<'_>, violations: &mut Violations) {
     if let ObjectMember::Object(account) = &payment.creditor_account
         && account.bban != TextMember::Absent
@@ -214,7 +214,7 @@ fn agent_required(payment: &Payment<'_>, violations: &mut Violations) {
     }
 }
 
-/// PAY-7, the part that holds wherever one stands.
+/// PAY-7: an agent is a BIC.
 fn agent(payment: &Payment<'_>, violations: &mut Violations) {
     let code = violations.text(&payment.creditor_agent, AGENT);
     if code.is_some_and(|code| !codes::is_bic(code)) {
@@ -277,8 +277,9 @@ fn reporting(payment: &Payment<'_>, violations: &mut Violations) {
 
 /// PAY-11. PAY-10 reports an empty code.
 ///
-/// The gateway does not convert 100 000 NOK to other currencies. The rule leaves that to the core or to a file of rates. The
-/// core has the rate that it settles by; a gateway with a different rate would refuse payments that the bank accepts. docs/upstream-contract.md says so to the core's team.
+/// The gateway does not convert 100 000 NOK to other currencies. The rule leaves the conversion to the core or to a file of rates. The core
+/// has the rate for the settlement; a gateway with a different rate would refuse payments that the bank accepts. docs/upstream-contract.md
+/// documents this for the core's team.
 fn large_transfer(payment: &Payment<'_>, violations: &mut Violations) {
     let ObjectMember::Object(money) = &payment.amount else {
         return;

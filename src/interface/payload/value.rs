@@ -1,4 +1,4 @@
-//! Members that a rule reads: the string or the object that it expects, or another value.
+//! Members that a rule reads: the expected string or object, or a value of another type.
 
 use std::{borrow::Cow, fmt};
 
@@ -29,23 +29,23 @@ impl fmt::Display for JsonKind {
 /// A member that should be a string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum TextMember<'a> {
-    /// No such member.
+    /// The member is absent.
     #[default]
     Absent,
-    /// A string, decoded.
+    /// A decoded string.
     Text(Cow<'a, str>),
-    /// Something else.
+    /// A value of another type.
     Other(JsonKind),
 }
 
 /// A member that should be an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum ObjectMember<T> {
-    /// No such member.
+    /// The member is absent.
     #[default]
     Absent,
-    /// An object, as it was read.
+    /// An object.
     Object(T),
-    /// Something else.
+    /// A value of another type.
     Other(JsonKind),
 }

@@ -1,4 +1,4 @@
-//! Everything found wrong with a body, in the order of the rules (PAY-2).
+//! The violations of a body, in the order of the rules (PAY-2).
 
 use super::value::TextMember;
 use crate::interface::{Code, Fault, Reason};
@@ -10,13 +10,13 @@ pub(super) struct Violations {
 }
 
 impl Violations {
-    /// A member is wrong: `path` names it, `text` names the accepted form and repeats no value.
+    /// Adds a violation: `path` names the member, `text` names the accepted form and repeats no value.
     pub(super) fn add(&mut self, path: impl Into<String>, text: impl Into<String>) {
         let fault = Fault::member(Reason::PayloadInvalid, path, text);
         self.found.push(fault);
     }
 
-    /// The same with a code of its own (PAY-12).
+    /// Adds a violation with a code of its own (PAY-12).
     pub(super) fn add_as(&mut self, code: Code, path: &str, text: impl Into<String>) {
         let fault = Fault::member(Reason::PayloadInvalid, path, text);
         self.found.push(Fault {
@@ -25,7 +25,7 @@ impl Violations {
         });
     }
 
-    /// The string of a member that may be left out; anything else that stands there is a violation.
+    /// The string of an optional member; a value of another type is a violation.
     pub(super) fn text<'f>(
         &mut self,
         found: &'f TextMember<'_>,
@@ -41,7 +41,7 @@ impl Violations {
         }
     }
 
-    /// The string of a member that must stand.
+    /// The string of a required member.
     pub(super) fn required<'f>(
         &mut self,
         found: &'f TextMember<'_>,
@@ -54,7 +54,7 @@ impl Violations {
         self.text(found, path)
     }
 
-    /// A string of so many characters: characters, not bytes.
+    /// Checks the length of a string, in characters, not bytes.
     pub(super) fn length(&mut self, found: &TextMember<'_>, path: &str, least: usize, most: usize) {
         let Some(text) = self.text(found, path) else {
             return;
@@ -69,7 +69,7 @@ impl Violations {
         }
     }
 
-    /// All of it.
+    /// All violations, as faults.
     pub(super) fn into_faults(self) -> Vec<Fault> {
         self.found
     }

@@ -1,4 +1,4 @@
-//! PAY-1: what is one JSON value, and what is not.
+//! PAY-1: texts that are one JSON value, and texts that are not.
 
 use super::*;
 
@@ -92,7 +92,7 @@ fn what_is_not_json() {
     }
 }
 
-/// Names that stood before are found however many there are.
+/// A repeated name is found, however many members the object has.
 #[test]
 fn a_name_that_stands_twice_among_many() {
     for count in [2, 15, 16, 17, 18, 40, 5_000] {

@@ -5,7 +5,7 @@ use crate::interface::Code;
 
 const B: Schema = Schema::CrossBorderPayment;
 
-/// Each value of a member passes on B.
+/// Each of these values of a member is accepted on B.
 fn pass(path: &str, values: &[Value]) {
     for value in values {
         let found = paths(&changed(path, Some(value.clone())), B);
@@ -13,7 +13,7 @@ fn pass(path: &str, values: &[Value]) {
     }
 }
 
-/// Each value of a member is the one fault on B.
+/// Each of these values of a member is the only fault on B.
 fn fail(path: &str, values: &[Value]) {
     for value in values {
         let found = paths(&changed(path, Some(value.clone())), B);
@@ -25,7 +25,7 @@ fn texts(texts: &[&str]) -> Vec<Value> {
     texts.iter().map(|text| json!(text)).collect()
 }
 
-/// What is no string.
+/// Values that are not strings.
 fn strangers() -> Vec<Value> {
     vec![
         json!(null),
@@ -37,7 +37,7 @@ fn strangers() -> Vec<Value> {
     ]
 }
 
-/// Strings of so many characters, of one, two and four bytes each.
+/// Strings of this number of characters, of one, two and four bytes each.
 fn long(length: usize) -> Vec<Value> {
     ["x", "ø", "😀"]
         .map(|one| json!(one.repeat(length)))

@@ -1,16 +1,16 @@
-//! Bodies, each rule with what is just right and what is just wrong.
+//! Bodies: for each rule, values just within the limit and just beyond it.
 
 // PAY-1.
 mod json;
 // PAY-3 to PAY-13.
 mod members;
-// The sets, held against the interface.
+// The sets, compared with the interface.
 mod sets;
 
 use super::*;
 use serde_json::{Value, json};
 
-/// The day as of which bodies are judged.
+/// The date by which bodies are checked.
 fn today() -> Date {
     jiff::civil::date(2026, 1, 15)
 }
@@ -22,7 +22,7 @@ fn payment() -> Value {
     payment
 }
 
-/// The payment with a member changed, by a path with slashes; `None` takes it out.
+/// The payment with one member changed, by a path with slashes; `None` removes the member.
 fn changed(path: &str, value: Option<Value>) -> Value {
     let mut payment = payment();
     let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -38,7 +38,7 @@ fn changed(path: &str, value: Option<Value>) -> Value {
     payment
 }
 
-/// What is wrong with a body, as `path: text`.
+/// The violations of a body, as `path: text`.
 fn wrong(body: &[u8], schema: Schema) -> Vec<String> {
     let faults = check(body, schema, today()).err().unwrap_or_default();
     let shown = |fault: &Fault| match &fault.place {
@@ -48,7 +48,7 @@ fn wrong(body: &[u8], schema: Schema) -> Vec<String> {
     faults.iter().map(shown).collect()
 }
 
-/// The paths of what is wrong with a value.
+/// The paths of the violations of a value.
 fn paths(value: &Value, schema: Schema) -> Vec<String> {
     let wrong = wrong(value.to_string().as_bytes(), schema).into_iter();
     wrong

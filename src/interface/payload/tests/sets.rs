@@ -1,4 +1,4 @@
-//! The sets of codes and the limits are the interface's, where its text is beside this checkout.
+//! Compares the sets of codes and the limits with the text of the interface, if that text is beside this checkout.
 
 use super::super::{amount, basket, codes, country, currency, iban, rules};
 use std::{fs, path::Path};
@@ -11,7 +11,7 @@ fn listed<'a>(text: &'a str, heading: &str) -> Vec<(&'a str, &'a str)> {
     lines.filter_map(|line| line.split_once(": ")).collect()
 }
 
-/// What stands behind `One of` in the row of a member.
+/// The text after `One of` in the row of a member.
 fn one_of<'a>(text: &'a str, member: &str) -> &'a str {
     let row = text
         .lines()
@@ -52,7 +52,7 @@ fn limits_are_those_of_the_interface() {
     }
     let (precision, scale) = (amount::PRECISION, amount::SCALE);
     assert!(text.contains(&format!("precision {precision} and scale {scale}")));
-    // The interface's pattern of a BIC has no end.
+    // The interface's pattern of a BIC has no end anchor.
     let bic = codes::BIC.strip_suffix('$').unwrap();
     assert!(text.contains(&format!("| BIC, pattern {bic} |")));
 }
