@@ -1,4 +1,4 @@
-//! The sum of all evidence: the only thing that can be forwarded.
+//! The evidence of all checks: only an admitted request can be forwarded.
 
 use super::{
     Claim, Grant, IntactBody, Judged, Registered, Signed, Tpp, Unrevoked, ValidQuery,
@@ -23,7 +23,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method};
 use std::{net::SocketAddr, sync::Arc};
 
-/// A request that may be forwarded. It owns everything that goes upstream: nothing is read from the request again.
+/// A request that may be forwarded. It owns everything that is sent upstream: nothing is read from the request again.
 #[must_use]
 #[derive(Debug)]
 pub struct Admitted {
@@ -44,7 +44,7 @@ pub struct Admitted {
 }
 
 impl Admitted {
-    /// Called by [`authorise`](super::authorise), and by nothing else.
+    /// Only [`authorise`](super::authorise) calls this function.
     pub(super) fn new(
         proven: ProvenRequest<'_>,
         links: Arc<Links>,
@@ -102,24 +102,24 @@ impl Admitted {
         &self.target
     }
 
-    /// The authority that the request was for, well-formed (FWD-2).
+    /// The authority of the request, well-formed (FWD-2).
     pub fn host(&self) -> &[u8] {
         &self.host
     }
 
-    /// Who sent it.
+    /// The address of the client.
     pub const fn peer(&self) -> Option<SocketAddr> {
         self.peer
     }
 
-    /// The headers of the table that came with the request, Host apart (FWD-2); x-accept-fix lists what is on for the
-    /// request, whether it came or not (HDR-16).
+    /// The headers of the table that the request has, except Host (FWD-2). x-accept-fix lists the fixes that are on for the request, even
+    /// if the request has no such header (HDR-16).
     pub fn headers(&self) -> &[(HeaderName, HeaderValue)] {
         &self.headers
     }
 
-    /// The body, byte for byte as received and signed (PAY-15). Empty where the operation ignores it, or takes none and no
-    /// Digest vouches for it (DIG-2).
+    /// The body, byte for byte as received and signed (PAY-15). Empty if the operation ignores the body, or takes none and the body has no
+    /// Digest (DIG-2).
     pub const fn body(&self) -> &Bytes {
         &self.body
     }
@@ -129,8 +129,8 @@ impl Admitted {
         self.envelope.is_psu_present()
     }
 
-    /// The TPP, where its certificate and its signature both hold: a certificate alone says nothing of the caller, and one that is
-    /// revoked nothing of anybody.
+    /// The TPP, if its certificate and its signature are valid. A certificate alone does not authenticate the caller, and a revoked
+    /// certificate authenticates nobody.
     pub const fn tpp(&self) -> Option<&Tpp> {
         if matches!(self.evidence.unrevoked, Judged::Waived(..)) {
             return None;
@@ -155,12 +155,12 @@ impl Admitted {
         self.evidence.signed.held()
     }
 
-    /// That the TPP is registered; `None` where that is not checked.
+    /// The proof that the TPP is registered; `None` if that is not checked.
     pub const fn registered(&self) -> Option<&Registered> {
         self.evidence.registered.held()
     }
 
-    /// That no member of the certificate's chain is revoked; `None` where that is not checked.
+    /// The proof that no member of the certificate's chain is revoked; `None` if that is not checked.
     pub const fn unrevoked(&self) -> Option<&Unrevoked> {
         self.evidence.unrevoked.held()
     }
@@ -170,11 +170,11 @@ impl Admitted {
         self.grant.held()
     }
 
-    /// The link by which the SCA starts that this request needs, should the core ask for one (SCA-14, SCA-21). None
-    /// without TPP-Redirect-URI, or where nobody knows who asks.
+    /// The link that starts the SCA of this request, if the core demands one (SCA-14, SCA-21). `None` without TPP-Redirect-URI, or if the
+    /// sender is not authenticated.
     ///
     /// # Errors
-    /// Why no link can be made.
+    /// The reason why no link can be made.
     pub fn sca_redirect(&self) -> Result<Option<String>, SealFault> {
         let link = |pending| self.links.link(&pending, self.at);
         self.pending().map(link).transpose()
@@ -193,7 +193,7 @@ impl Admitted {
             tpp.tpp_name(),
             bound.and_then(Grant::psu),
         )?;
-        // SCA-17: an agreement that no SCA gave is not the one that was chosen.
+        // SCA-17: the agreement is forwarded only if an SCA gave it to the TPP.
         let unknown = |grant: &Grant| grant.corporate().is_none();
         let corporate = pending
             .corporate
@@ -204,8 +204,8 @@ impl Admitted {
         })
     }
 
-    /// A PSU-ID that the core may say is the TPP's own, with the agreement that was named beside it (SCA-19): it went
-    /// upstream unbound, and the operation needs somebody.
+    /// A PSU-ID that the core may bind to the TPP, with the agreement that the request names (SCA-19): the PSU-ID was forwarded unbound,
+    /// and the operation requires a PSU.
     pub fn learns(&self) -> Option<(PsuRef<'_>, Option<CorporateId>)> {
         let needs_somebody = self.operation.sca != Sca::None;
         let unbound = self
@@ -218,17 +218,17 @@ impl Admitted {
         Some((who, unbound.corporate()))
     }
 
-    /// The refusal where the core does not say so: the same as for a PSU-ID of another TPP.
+    /// The refusal if the core does not bind the PSU-ID: the same as for a PSU-ID of another TPP.
     pub fn not_learned(&self) -> Refusal {
         sca::not_learned(self.sca_redirect())
     }
 
-    /// The first use of the request id and the call that it takes of the quota.
+    /// The first use of the request id, and the call that is counted in the quota.
     pub const fn claim(&self) -> Option<&Claim> {
         self.claim.held()
     }
 
-    /// The reasons that were observed and not refused (FWD-6).
+    /// The reasons of refusals that were waived (FWD-6).
     pub fn waived(&self) -> impl Iterator<Item = Reason> + '_ {
         let by_state = [self.grant.waived(), self.claim.waived()];
         let all = self.evidence.waived().chain(by_state.into_iter().flatten());
@@ -252,7 +252,8 @@ static OF_BODY: [&headers::Header; 3] = [
     &headers::CONTENT_ENCODING,
 ];
 
-/// FWD-2: the table is the allow-list. SCA-8: what is not known of the PSU stays here. HDR-3: sandbox operations take fewer. HDR-16: x-accept-fix is written anew.
+/// FWD-2: the table is the allow-list. SCA-8: ids of a PSU that are not known to the TPP are not forwarded. HDR-3: sandbox operations take
+/// fewer headers. HDR-16: x-accept-fix is written anew.
 fn forwarded_headers(
     fields: &Fields<'_>,
     operation: &Operation,
@@ -263,7 +264,7 @@ fn forwarded_headers(
     let mut forwarded = Vec::with_capacity(fields.map().len().saturating_add(1));
     let takes = operation.takes;
     let rewritten = [&headers::HOST.name, &headers::X_ACCEPT_FIX.name];
-    // SCA-8: a PSU-ID that is not the TPP's own is never forwarded, nor an agreement that nobody gave it.
+    // SCA-8: a PSU-ID that is not bound to the TPP is never forwarded, nor an agreement that no SCA gave to the TPP.
     let unknown = |header: &headers::Header| {
         grant.is_some_and(|grant| {
             grant.psu().is_none() && header.name == headers::PSU_ID.name

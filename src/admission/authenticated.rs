@@ -1,4 +1,4 @@
-//! A request whose sender is known: certificate, signature and digest hold.
+//! A request with an authenticated sender: certificate, signature and digest are valid.
 
 use super::{Snapshot, ValidQuery, envelope::Envelope};
 use crate::{
@@ -8,22 +8,22 @@ use crate::{
 use http::Method;
 use std::borrow::Cow;
 
-/// A request of a TPP whose certificate, signature and digest hold.
+/// A request of a TPP whose certificate, signature and digest are valid.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AuthenticatedRequest<'a> {
     pub(super) method: &'a Method,
-    /// Its headers, typed.
+    /// The parsed headers.
     pub(super) envelope: &'a Envelope,
     pub(super) operation: &'a Operation,
     pub(super) target: Target<'a>,
-    /// The ids in its path, decoded: consent and quota are kept by them.
+    /// The decoded ids in the path; they are keys of consents and quotas.
     pub(super) ids: &'a [Cow<'a, str>],
     pub(super) query: Option<&'a ValidQuery>,
-    /// The Date header, where it held when the head was judged.
+    /// The Date header, if it was valid when the head was judged.
     pub(super) date: Option<Timestamp>,
     /// The TPP's identity (CRT-4).
     pub(super) tpp: &'a TppId,
-    /// The TPP's name, as its certificate has it.
+    /// The TPP's name in its certificate.
     pub(super) tpp_name: &'a str,
     pub(super) world: &'a Snapshot,
 }

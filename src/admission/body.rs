@@ -8,7 +8,7 @@ use crate::interface::{
 };
 use bytes::Bytes;
 
-/// The body is the one whose digest the request carries, where it carries one.
+/// The proof that the body matches the Digest of the request, if the request has one.
 #[must_use]
 #[derive(Debug)]
 pub struct IntactBody {
@@ -22,13 +22,13 @@ impl IntactBody {
         &self.bytes
     }
 
-    /// Whether a Digest vouches for it.
+    /// Whether a Digest covers the body.
     pub(super) const fn is_digested(&self) -> bool {
         self.digested
     }
 }
 
-/// Reads the body. It is called once the signature holds: nothing is buffered for a caller who did not sign.
+/// Reads the body. The caller has verified the signature: the body of a caller who did not sign is not buffered.
 pub(super) async fn read(
     body: &mut impl Incoming,
     operation: &Operation,
@@ -48,7 +48,7 @@ pub(super) async fn read(
     Ok(bytes)
 }
 
-/// Compares the Digest header with the body (DIG-1). Without the header the body is not digested.
+/// Compares the Digest header with the body (DIG-1). A body without the header counts as not digested.
 pub(super) fn digest(fields: &Fields<'_>, bytes: &Bytes) -> Result<IntactBody, Refusal> {
     let intact = |digested| IntactBody {
         bytes: bytes.clone(),

@@ -1,4 +1,4 @@
-//! Who is it (CRT-1 to CRT-4, CRT-9, CRT-10), and is it who shook hands (TLS-3)?
+//! The identity of the caller (CRT-1 to CRT-4, CRT-9, CRT-10), and its comparison with the certificate of the TLS connection (TLS-3).
 
 use super::{Head, Rates};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// The caller shows a TPP's certificate. That the caller *is* this TPP only the signature shows.
+/// The proof that the caller sent a TPP's certificate. Only the signature proves that the caller is this TPP.
 #[must_use]
 #[derive(Debug)]
 pub struct Tpp {
@@ -25,18 +25,18 @@ impl Tpp {
         self.identified.certificate()
     }
 
-    /// The certificate, and where it was found.
+    /// The certificate, with the cache key under which it was found.
     pub(super) const fn identified(&self) -> &IdentifiedCertificate {
         &self.identified
     }
 
-    /// The certificate of the TLS connection, of the same TPP; `None` where none was shown (TLS-3).
+    /// The certificate of the TLS connection, of the same TPP; `None` if the client sent none (TLS-3).
     pub const fn qwac(&self) -> Option<&Arc<Qwac>> {
         self.qwac.as_ref()
     }
 }
 
-/// A certificate that is kept costs a look-up. Any other costs a chain, of which strangers get so many and no more.
+/// A cached certificate costs a lookup. Any other certificate costs the construction of a chain, which has a rate limit.
 pub(super) fn identify(
     head: &Head<'_>,
     trust: &Trust,
@@ -69,7 +69,7 @@ pub(super) fn identify(
     })
 }
 
-/// TLS-3: a caller that shows a QWAC must sign as the TPP that the QWAC names.
+/// TLS-3: a caller with a QWAC must sign as the TPP in the QWAC.
 fn qwac(
     shown: &ClientChain,
     certificate: &Certificate,
@@ -96,7 +96,7 @@ fn qwac(
 }
 
 fn refuse(found: &CertificateFault) -> Refusal {
-    // OpenSSL's text on a chain goes to the operator only: it can name our anchors.
+    // OpenSSL's text about a chain is for the operator only, because it can name our anchors.
     if let CertificateFault::Untrusted(why) = found {
         return Refusal::new(found.reason()).for_operator(why.clone());
     }

@@ -1,9 +1,7 @@
-//! Is this the first use of the request id, and one of the calls that are allowed without the PSU (REP-1, QUO-1 to
-//! QUO-7, QUO-13 to QUO-15)?
+//! The first use of the request id, and the calls that are allowed without the PSU (REP-1, QUO-1 to QUO-7, QUO-13 to QUO-15).
 //!
-//! The claim is the last check: every other check has passed the request (QUO-6). It is made in one
-//! step and for good before a byte goes upstream (QUO-5). Deliberately not here: giving back, which the gateway does
-//! once it knows the outcome of the request.
+//! The claim is the last check: every other check has passed the request (QUO-6). It is made in one durable step before a byte is sent
+//! upstream (QUO-5). Deliberately not here: giving a claim back, which the gateway does when it knows the outcome of the request.
 
 use super::{Grant, Stage, authenticated::AuthenticatedRequest, date, sca};
 use crate::{
@@ -18,8 +16,7 @@ use crate::{
     },
 };
 
-/// The request id is used for the first time, and the call is one of those that the quota allows, both counted in one
-/// step.
+/// The proof that the request id is used for the first time and that the quota allows the call. Both are claimed in one step.
 #[must_use]
 #[derive(Debug)]
 pub struct Claim {
@@ -28,23 +25,23 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The claimed rows, for giving them back.
+    /// The claimed rows, which are needed to give the claim back.
     pub const fn taken(&self) -> &Taken {
         &self.taken
     }
 
-    /// The rest of the quota, where the operation is limited (QUO-11).
+    /// The rest of the quota, if the operation is limited (QUO-11).
     pub const fn left(&self) -> Option<QuotaLeft> {
         self.left
     }
 }
 
-/// Claims the request id and the call of a request that is about to be forwarded. `now` is read just before: a slow body
-/// must not bring a request here whose id is forgotten by then.
+/// Claims the request id and the call of a request that is about to be forwarded. `now` must be read just before the call: a slow body must
+/// not delay the claim until the id is forgotten.
 ///
 /// # Errors
-/// The Date does not hold any longer (400), the request id was used (409), the quota is used up (429), or the store is
-/// unavailable (503). Nothing is taken then.
+/// The Date is no longer valid (400), the request id was used (409), the quota is used up (429), or the store is unavailable (503). Then
+/// nothing is claimed.
 pub(super) async fn take(
     request: &AuthenticatedRequest<'_>,
     grant: Option<&Grant>,
@@ -75,7 +72,7 @@ pub(super) async fn take(
     }
 }
 
-/// REP-1: the Date once more, unless it is observed only.
+/// REP-1: checks the Date again, unless the check is only observed.
 fn still_holds(request: &AuthenticatedRequest<'_>, now: Timestamp) -> Result<(), Refusal> {
     let held = request.date.map_or(Ok(()), |date| date::holds(date, now));
     let enforcement = &request.world.policy.enforcement;
@@ -87,8 +84,8 @@ fn still_holds(request: &AuthenticatedRequest<'_>, now: Timestamp) -> Result<(),
     )
 }
 
-/// REP-1: safe methods are remembered as long as their Date can hold, others for a day. A Date that did not hold and was
-/// observed only is as good as none.
+/// REP-1: the ids of safe methods are stored while their Date can be valid, those of other methods for a day. A Date that was not valid and
+/// only observed counts as absent.
 fn request_id_claim(
     request: &AuthenticatedRequest<'_>,
     kept: &StateStore,
@@ -107,7 +104,7 @@ fn request_id_claim(
     })
 }
 
-/// QUO-4, QUO-15: the call that is counted, and its key.
+/// QUO-4, QUO-15: the call that is counted, and the key of its quota.
 fn quota_claim(
     request: &AuthenticatedRequest<'_>,
     grant: &Grant,
@@ -131,7 +128,7 @@ fn quota_claim(
     })
 }
 
-/// QUO-13: how many entries a page has that does not say so.
+/// QUO-13: the number of entries of a page without a limit in the query.
 const LIMIT: u32 = 200;
 
 /// QUO-13.

@@ -9,7 +9,7 @@ use crate::{
 /// §Limits: clock deviation of the Date header, in seconds. 60 is accepted, 61 is not.
 const MAX_DEVIATION: u64 = 60;
 
-/// The Date header is the present's.
+/// The proof that the Date header is within the clock deviation.
 #[must_use]
 #[derive(Debug)]
 pub struct FreshDate {
@@ -28,8 +28,7 @@ pub(super) fn judge(envelope: &Envelope, now: Timestamp) -> Result<FreshDate, Re
     holds(date, now).map(|()| FreshDate { date })
 }
 
-/// Whether a Date holds at a time: when the head has come, and once more when the request id is claimed (REP-1), since the
-/// body may have taken its time.
+/// Checks a Date at a time: when the head is received, and again when the request id is claimed (REP-1), because the body may take time.
 pub(super) fn holds(date: Timestamp, now: Timestamp) -> Result<(), Refusal> {
     let deviation = date.distance(now);
     if deviation <= MAX_DEVIATION {

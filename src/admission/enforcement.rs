@@ -1,4 +1,4 @@
-//! Which checks refuse a request, and which are only observed (FWD-6): a mode for each check, and for single TPPs.
+//! The checks that refuse a request, and those that are only observed (FWD-6): a mode for each check, and for single TPPs.
 //!
 //! One process serves one environment (CRT-9), so the modes of its configuration are those of that environment.
 
@@ -6,12 +6,12 @@ use super::Stage;
 use crate::interface::{BareTppId, Refusal, TppId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The effect of a check that does not hold.
+/// The effect of a failed check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// The request is refused.
     Refuse,
-    /// The request goes on, and the failed check is logged and counted.
+    /// The request continues, and the failed check is logged and counted.
     Observe,
 }
 
@@ -22,7 +22,7 @@ pub struct Enforcement {
     observed_by_tpp: BTreeMap<BareTppId, BTreeSet<Stage>>,
 }
 
-/// The permission to let a refusal pass. Only an [`Enforcement`] mints one.
+/// The permission to waive a refusal. Only an [`Enforcement`] creates one.
 #[derive(Debug)]
 pub struct Waiver {
     _minted: (),
@@ -42,7 +42,7 @@ impl Enforcement {
         }
     }
 
-    /// The mode of a check. `tpp` is the TPP that the caller's certificate names, where one was read already.
+    /// The mode of a check. `tpp` is the TPP in the caller's certificate, if a certificate has been read.
     pub fn mode(&self, stage: Stage, tpp: Option<&TppId>) -> Mode {
         let own = tpp
             .filter(|_| !self.observed_by_tpp.is_empty())
@@ -54,8 +54,8 @@ impl Enforcement {
         }
     }
 
-    /// The permission to let this refusal pass, where its check is observed. A refusal of 5xx says that the check could
-    /// not be made: nothing was observed, so it is never waived.
+    /// The permission to waive this refusal, if its check is observed. A refusal with status 5xx means that the check could not be made, so
+    /// it is never waived.
     pub(super) fn waiver(
         &self,
         stage: Stage,

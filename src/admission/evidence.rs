@@ -7,20 +7,20 @@ use crate::interface::{Reason, Refusal, operations::Environment};
 #[must_use]
 #[derive(Debug)]
 pub enum Judged<T> {
-    /// It holds, and here is the evidence.
+    /// The check passed, with its evidence.
     Held(T),
-    /// It does not hold, and the configuration says to let it pass (FWD-6).
+    /// The check failed, and the configuration waives the refusal (FWD-6).
     Waived(Box<Refusal>, Waiver),
     /// The check was not made.
     NotJudged(NotJudged),
 }
 
-/// Why a check was not made.
+/// The reason why a check was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotJudged {
-    /// An earlier check, whose evidence it needs, was waived.
+    /// An earlier check was waived, and this check needs its evidence.
     NoEvidence,
-    /// The configuration switches it off, which only the sandbox permits.
+    /// The configuration switches the check off, which only the sandbox permits.
     SwitchedOff,
 }
 
@@ -33,7 +33,7 @@ impl<T> Judged<T> {
     /// A stage that the configuration switched off.
     ///
     /// # Errors
-    /// Production has every check: a world that lacks one admits nothing.
+    /// In production every check is required: a snapshot that lacks one admits nothing.
     pub(super) fn switched_off(environment: Environment) -> Result<Self, Refusal> {
         match environment {
             Environment::Sandbox => Ok(Self::NotJudged(NotJudged::SwitchedOff)),
@@ -42,7 +42,7 @@ impl<T> Judged<T> {
         }
     }
 
-    /// The evidence, where it holds.
+    /// The evidence, if the check passed.
     pub const fn held(&self) -> Option<&T> {
         match self {
             Self::Held(evidence) => Some(evidence),
@@ -50,7 +50,7 @@ impl<T> Judged<T> {
         }
     }
 
-    /// The refusal that was let pass.
+    /// The refusal that was waived.
     pub const fn waived(&self) -> Option<&Refusal> {
         match self {
             Self::Waived(refusal, _) => Some(&**refusal),

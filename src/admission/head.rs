@@ -1,4 +1,4 @@
-//! A request's head, borrowed from wherever it was received.
+//! A request's head, borrowed from its source.
 
 use crate::{
     interface::{
@@ -10,7 +10,7 @@ use crate::{
 use http::{HeaderMap, HeaderValue, Method, header};
 use std::net::SocketAddr;
 
-/// Everything of a request that stands before its body.
+/// The parts of a request before its body.
 #[derive(Clone, Debug)]
 pub struct Head<'a> {
     /// The method.
@@ -21,35 +21,35 @@ pub struct Head<'a> {
     pub fields: Fields<'a>,
     /// `:authority`, over HTTP/2.
     pub authority: Option<&'a str>,
-    /// How the request was framed.
+    /// The framing of the request.
     pub framing: Framing<'a>,
-    /// Who sent it.
+    /// The address of the client.
     pub peer: Option<SocketAddr>,
-    /// The last certificate of the connection that it came on.
+    /// The slot for the certificate of the last verified request on the same connection.
     pub slot: Option<&'a CertificateSlot>,
-    /// The certificate that the connection itself showed (TLS-3).
+    /// The client certificate of the TLS connection (TLS-3).
     pub client: Option<&'a ClientChain>,
 }
 
-/// How a request was framed.
+/// The framing of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Framing<'a> {
-    /// As text, with lines (HTTP/1.1).
+    /// Text lines (HTTP/1.1).
     Lines {
         /// The head as it was received, from the request line to the empty line.
         raw: &'a [u8],
-        /// The HTTP layer percent-encoded bytes of the target, which then is not as it was received (HTTP-10).
+        /// The HTTP layer percent-encoded bytes of the target, so that the target differs from the received bytes (HTTP-10).
         target_rewritten: bool,
     },
-    /// In frames (HTTP/2), where most of HTTP-7 cannot happen.
+    /// Frames (HTTP/2), which exclude most cases of HTTP-7.
     Frames {
-        /// `:scheme` names another scheme than https, the scheme of the connection.
+        /// `:scheme` is not https, the scheme of the connection.
         other_scheme: bool,
     },
 }
 
 impl<'a> Head<'a> {
-    /// A head that came on no connection, such as that of a saved request: nothing is known of its caller but its bytes.
+    /// A head without a connection, such as the head of a saved request: only its bytes are known.
     pub fn unconnected(
         method: &'a Method,
         target: &'a [u8],
@@ -83,7 +83,7 @@ impl Head<'_> {
             .filter(|host| !host.is_empty())
     }
 
-    /// The first part that two servers could read in two ways (HTTP-7).
+    /// The first part that two servers could interpret differently (HTTP-7).
     pub(super) fn ambiguity(&self) -> Option<Fault> {
         let ambiguous = |text: &str| Some(Fault::request(Reason::MalformedRequest, text));
         if self.host().is_none() || headers::HOST.count(&self.fields) > 1 {
@@ -131,7 +131,7 @@ fn starts_with_target(raw: &[u8], target: &[u8]) -> bool {
     after_target.is_some_and(|rest| rest.starts_with(b" "))
 }
 
-/// Every LF follows a CR, every CR comes before an LF, and no line starts with white space.
+/// Whether every LF follows a CR, every CR precedes an LF, and no line starts with white space.
 fn ends_lines_properly(raw: &[u8]) -> bool {
     let mut ends = 0_usize;
     let proper = memchr::memchr_iter(b'\n', raw).all(|at| {
@@ -143,7 +143,7 @@ fn ends_lines_properly(raw: &[u8]) -> bool {
     proper && memchr::memchr_iter(b'\r', raw).count() == ends
 }
 
-/// The HTTP layer takes Content-Length away beside Transfer-Encoding; only the head as received still has it.
+/// Whether the received head has Content-Length. The HTTP layer removes Content-Length beside Transfer-Encoding.
 fn names_content_length(raw: &[u8]) -> bool {
     raw.split(|byte| *byte == b'\n').any(|line| {
         line.get(..14)

@@ -1,4 +1,4 @@
-//! A body that can be read once, so that the listener, the tests and the tools run the same pipeline.
+//! A body that can be read once, so that the listener, the tests and the tools use the same pipeline.
 
 use bytes::Bytes;
 use std::future::Future;
@@ -8,33 +8,33 @@ pub trait Incoming: Send {
     /// The announced size of the body.
     fn announced(&self) -> Announced;
 
-    /// Reads all of it, but never more than `limit` bytes.
+    /// Reads the whole body, but at most `limit` bytes.
     fn read(&mut self, limit: usize) -> impl Future<Output = Result<Bytes, BodyFault>> + Send;
 }
 
 /// The announcement of a body in the head of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announced {
-    /// There is none.
+    /// There is no body.
     Nothing,
-    /// This many bytes.
+    /// The body has this many bytes.
     Length(u64),
-    /// It will be seen when it ends.
+    /// The length is known only at the end of the body.
     Unknown,
 }
 
-/// Why a body was not read to its end.
+/// The reason why a body was not read to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BodyFault {
-    /// It has more bytes than the limit.
+    /// The body has more bytes than the limit.
     TooLarge,
-    /// It did not arrive in time.
+    /// The body did not arrive in time.
     TooSlow,
-    /// It broke off or was framed wrongly; the text is for the operator.
+    /// The connection ended early, or the framing was invalid; the text is for the operator.
     Broken(String),
 }
 
-/// A body that was received before: in tests, benchmarks and tools, and for a request without one.
+/// A body that is already in memory: in tests, benchmarks and tools, and for a request without a body.
 impl Incoming for Bytes {
     fn announced(&self) -> Announced {
         match self.len() {

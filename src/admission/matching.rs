@@ -1,4 +1,4 @@
-//! Path and method (HTTP-1 to HTTP-3, HTTP-10): which operation is this?
+//! The operation of a path and a method (HTTP-1 to HTTP-3, HTTP-10).
 
 use super::{Head, Snapshot};
 use crate::interface::{
@@ -8,11 +8,11 @@ use crate::interface::{
 };
 use std::{borrow::Cow, sync::Arc};
 
-/// The operation; the target, and the ids in its path, decoded.
+/// The operation, the target, and the decoded ids in the path.
 pub(super) type Matched<'a> = (Arc<Operation>, (Target<'a>, Vec<Cow<'a, str>>));
 
 pub(super) fn find<'a>(head: &Head<'a>, world: &Snapshot) -> Result<Matched<'a>, Refusal> {
-    // HTTP-7 comes before everything: nothing is read out of a request that two servers could read in two ways.
+    // HTTP-7 comes first: nothing may be read from a request that two servers could interpret differently.
     if let Some(fault) = head.ambiguity() {
         return Err(fault.into());
     }

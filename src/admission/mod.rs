@@ -8,30 +8,27 @@
 //!                                                                                                                                      data be read?
 //! ```
 //!
-//! Cheap checks come first, nothing is buffered for a caller who did not sign, and [`prove`] and [`authorise`] read like
-//! that line. `prove` judges the request by itself, and needs no state; `authorise` judges it by the state of
-//! the PSU, and cannot be called without the store. Only `authorise` makes an [`Admitted`]: no request is forwarded
-//! whose SCA, quota and request id were not judged.
-//! Each stage is a plain function in a file of its own: it takes the evidence of the stages before it and returns its
-//! own. To add a stage: write its file, give it a [`Stage`], call it from `prove` or `authorise`, keep its evidence in
-//! [`Proven`] or [`Admitted`].
+//! Cheap checks come first, and no body is buffered for a caller who did not sign. [`prove`] and [`authorise`] call the checks in the order
+//! of the diagram. `prove` judges the request without state; `authorise` judges it by the state of the PSU, and requires the store. Only
+//! `authorise` makes an [`Admitted`]: no request is forwarded whose SCA, quota and request id were not judged. Each stage is a function in
+//! its own file: it takes the evidence of earlier stages and returns its own evidence. To add a stage: write its file, give it a [`Stage`],
+//! call it from `prove` or `authorise`, and keep its evidence in [`Proven`] or [`Admitted`].
 //!
-//! Evidence cannot be forged: its fields are private, its one constructor stands where it is earned, and it is not
-//! `Clone`. This does not compile:
+//! Evidence cannot be forged: its fields are private, only the check itself constructs it, and it is not `Clone`. This does not compile:
 //!
 //! ```compile_fail,E0451
 //! use portvakt::admission::Signed;
 //! let forged = Signed { headers: String::new() };
 //! ```
 //!
-//! while looking at evidence does:
+//! Reading evidence compiles:
 //!
 //! ```
 //! use portvakt::admission::Signed;
 //! fn covers(signed: &Signed) -> &str { signed.headers() }
 //! ```
 //!
-//! Nor can an [`Admitted`] be built by hand, or a [`Proven`]:
+//! Neither an [`Admitted`] nor a [`Proven`] can be constructed elsewhere:
 //!
 //! ```compile_fail,E0451
 //! use portvakt::admission::Admitted;
@@ -43,7 +40,7 @@
 //! fn forge<'a>(trial: Trial<'a>, earned: Proven<'a>) -> Proven<'a> { Proven { trial, ..earned } }
 //! ```
 //!
-//! they are what `authorise` and `prove` give:
+//! Only `authorise` and `prove` return them:
 //!
 //! ```
 //! use portvakt::{admission::{self, Admission, Head, Trial}, interface::Refusal, sca::Links, state::StateStore};
@@ -54,7 +51,7 @@
 //! }
 //! ```
 //!
-//! and `authorise` takes a store and links, not perhaps one:
+//! `authorise` requires a store, and does not accept an `Option`:
 //!
 //! ```compile_fail,E0308
 //! use portvakt::{admission::{self, Admission, Head, Trial}, interface::Refusal, sca::Links, state::StateStore};
@@ -65,7 +62,7 @@
 //! }
 //! ```
 //!
-//! nor is a proven request an admission:
+//! A proven request is not an admitted request:
 //!
 //! ```compile_fail,E0308
 //! use portvakt::{admission::{self, Admitted, Head, Trial}, interface::Refusal};
@@ -79,7 +76,7 @@ mod head;
 // The body of a request, which can be read once.
 mod incoming;
 
-// The current world; replaced on reload.
+// The current snapshot of the configuration; a reload replaces it.
 mod snapshot;
 mod when_unknown;
 
@@ -91,7 +88,7 @@ mod enforcement;
 mod evidence;
 // The notes on one request.
 mod record;
-// One request before the checks: it decides, and the record notes.
+// The trial of one request: it decides, and the record notes.
 mod trial;
 
 // Path and method (HTTP-1 to HTTP-3, HTTP-10).
@@ -106,48 +103,48 @@ mod query;
 // The Date header against the clock (DAT-2).
 mod date;
 
-// Who is it (CRT-1 to CRT-4)?
+// The identity of the caller (CRT-1 to CRT-4).
 mod certificate;
 
-// May they ask for this (CRT-5)?
+// The role for the operation (CRT-5).
 mod role;
 
-// Did they say it (SIG-*)?
+// The signature (SIG-*).
 mod signature;
 
-// Are they registered for this (CRT-7)?
+// The registration of the TPP (CRT-7).
 mod register;
 
-// Is the certificate still good (CRT-6, CRT-11)?
+// The revocation status of the certificate (CRT-6, CRT-11).
 mod revocation;
 
-// May they have PSUs redirected there (HDR-8)?
+// The host to which the TPP may redirect PSUs (HDR-8).
 mod redirect;
 
-// Is the body the one that they signed (HTTP-6, HTTP-8, DIG-1)?
+// The body and its digest (HTTP-6, HTTP-8, DIG-1).
 mod body;
 
-// Does the operation take it (PAY-*)?
+// The members of the body (PAY-*).
 mod payload;
 
-// Is the sender within the general rates (QUO-12)?
+// The general rate limits (QUO-12).
 mod rate;
 
-// The checks of the sender, one after the other.
+// The checks of the sender, in their order.
 mod sender;
 
 // A request that passed every check that needs no state.
 mod proven;
-// A request whose sender is known.
+// A request with an authenticated sender.
 mod authenticated;
 
-// May the PSU's data be read (SCA-*)?
+// The permission to read the PSU's data (SCA-*).
 mod sca;
 
-// The first use, within the quota (REP-1, QUO-*)?
+// The first use of the request id, and the quota (REP-1, QUO-*).
 mod claim;
 
-// The sum of all evidence.
+// The evidence of all checks.
 mod admitted;
 
 pub use admitted::Admitted;
@@ -192,18 +189,18 @@ use std::sync::Arc;
     reason = "it is moved once, and nearly every one is forwarded"
 )]
 pub enum Admission {
-    /// It is forwarded.
+    /// The request is forwarded.
     Forward(Admitted),
-    /// The gateway answers it (SCA-20).
+    /// The gateway answers the request (SCA-20).
     Answer(ScaAnswer),
 }
 
-/// Judges a request by itself and the world, from top to bottom: every check that needs no state.
+/// Judges a request without state, by every check from `match` to `payload`.
 ///
-/// The record of `trial` notes each check with its verdict and its time, whether the request holds or not.
+/// The record of `trial` notes each check with its verdict and its time, whether the check passes or not.
 ///
 /// # Errors
-/// The first stage that refuses decides; its [`Refusal`] holds everything that this stage found wrong.
+/// The refusal of the first stage that refuses, with all faults that this stage found.
 pub async fn prove<'a>(
     head: &'a Head<'a>,
     body: &mut impl Incoming,
@@ -263,13 +260,12 @@ pub async fn prove<'a>(
     })
 }
 
-/// Judges a proven request by the state of the PSU, and claims the request id and the call: the last step before the
-/// request is forwarded.
+/// Judges a proven request by the state of the PSU, and claims the request id and the call: the last step before the request is forwarded.
 ///
-/// `links` and `kept` belong to the world that it was proven in.
+/// `links` and `kept` must belong to the snapshot by which the request was proven.
 ///
 /// # Errors
-/// As for [`prove`]; nothing is taken of a request that is refused.
+/// As for [`prove`]; nothing is claimed for a refused request.
 pub async fn authorise(
     proven: Proven<'_>,
     links: &Arc<Links>,
@@ -301,6 +297,6 @@ pub async fn authorise(
     Ok(Admission::Forward(admitted))
 }
 
-// It needs the development PKI.
+// These tests need the development PKI.
 #[cfg(all(test, feature = "sandbox"))]
 mod tests;

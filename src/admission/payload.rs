@@ -1,7 +1,7 @@
 //! The members of the body (PAY-1 to PAY-14, PAY-17), by the schema of the operation.
 //!
-//! It is judged on the bytes that are forwarded (PAY-15), and does not rest on the digest: where that is observed only,
-//! the core still gets no body that breaks the rules.
+//! The check reads the bytes that are forwarded (PAY-15), and does not depend on the digest: if the digest is only observed, the core still
+//! gets no body that violates the rules.
 
 use super::Policy;
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// The body is one that the operation takes.
+/// The proof that the operation accepts the body.
 #[must_use]
 #[derive(Debug)]
 pub struct ValidPayload {
@@ -26,13 +26,13 @@ pub(super) fn judge(
     policy: &Policy,
     at: Timestamp,
 ) -> Result<ValidPayload, Refusal> {
-    // HTTP-8 and PAY-16 are the body stage's.
+    // The body stage checks HTTP-8 and PAY-16.
     if operation.body != Body::Json {
         return Ok(ValidPayload { _judged: () });
     }
     match payload::check(bytes, operation.schema, policy.today(at)) {
         Ok(()) => Ok(ValidPayload { _judged: () }),
-        // There is always a fault; should that ever change, nothing passes by it.
+        // There is always at least one fault. If that changes, the request is refused.
         Err(faults) => {
             Err(Refusal::of(faults).unwrap_or_else(|| Refusal::new(Reason::PayloadInvalid)))
         }
@@ -52,7 +52,7 @@ mod tests {
         let day = |policy: &Policy, unix| policy.today(Timestamp::from_unix(unix)).to_string();
         assert_eq!(day(&policy, midnight - 1), "2026-06-30");
         assert_eq!(day(&policy, midnight), "2026-07-01");
-        // In winter an hour less.
+        // In winter, midnight is one hour later in UTC.
         assert_eq!(day(&policy, 1_767_222_000 - 1), "2025-12-31");
         assert_eq!(day(&policy, 1_767_222_000), "2026-01-01");
         policy.time_zone = jiff::tz::TimeZone::get("America/New_York").unwrap();

@@ -1,7 +1,7 @@
 //! A request that passed every check that needs no state.
 //!
-//! Invariant: it permits nothing. Only [`authorise`](super::authorise) turns it into an [`Admitted`](super::Admitted),
-//! and that takes the store.
+//! Invariant: a proven request permits nothing. Only [`authorise`](super::authorise), which requires the store, turns it into an
+//! [`Admitted`](super::Admitted).
 
 use super::{
     Entitled, FreshDate, Head, IntactBody, Judged, Redirectable, Registered, Signed, Snapshot, Tpp,
@@ -15,12 +15,12 @@ use crate::{
 use bytes::Bytes;
 use std::{borrow::Cow, sync::Arc};
 
-/// A request that holds by itself. Whether the PSU permits it, and whether it was sent before, is not judged yet.
+/// A request that passed every check without state. The PSU's permission and an earlier use of the request id are not judged yet.
 #[must_use]
 #[derive(Debug)]
 pub struct Proven<'a> {
     pub(super) request: ProvenRequest<'a>,
-    /// The trial that proved it goes on with it: no other world, clock or record can judge the rest.
+    /// The trial that proved the request also judges the rest, so that no other snapshot, clock or record can.
     pub(super) trial: Trial<'a>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct ProvenRequest<'a> {
     pub(super) world: &'a Snapshot,
     pub(super) operation: Arc<Operation>,
     pub(super) target: Target<'a>,
-    /// The ids in its path, decoded (HTTP-10).
+    /// The decoded ids in the path (HTTP-10).
     pub(super) ids: Vec<Cow<'a, str>>,
     pub(super) envelope: Envelope,
     pub(super) at: Timestamp,
@@ -41,13 +41,13 @@ pub(super) struct ProvenRequest<'a> {
 
 /// The sender of a proven request.
 pub(super) enum Sender<'a> {
-    /// Certificate, signature and digest hold.
+    /// Certificate, signature and digest are valid.
     Authenticated(AuthenticatedRequest<'a>),
-    /// One of them does not hold and was waived: no state is read or written for its sender (FWD-6).
+    /// One of them is not valid and was waived: no state is read or written for this sender (FWD-6).
     Unknown(&'a Waiver),
 }
 
-/// The results of the checks that need no state, one for each.
+/// The results of the checks that need no state.
 #[derive(Debug)]
 pub(super) struct Evidence {
     pub(super) query: Judged<ValidQuery>,
@@ -69,7 +69,7 @@ impl Proven<'_> {
         &self.request.operation
     }
 
-    /// The reasons that were observed and not refused (FWD-6).
+    /// The reasons of refusals that were waived (FWD-6).
     pub fn waived(&self) -> impl Iterator<Item = Reason> + '_ {
         self.request.evidence.waived().map(Refusal::reason)
     }
@@ -79,8 +79,8 @@ impl ProvenRequest<'_> {
     /// The sender.
     ///
     /// # Errors
-    /// A check of the sender was neither held nor waived. [`prove`](super::prove) leaves none so; should that ever
-    /// change, the request is refused.
+    /// A check of the sender neither passed nor was waived. [`prove`](super::prove) never returns such a request; if that changes, the
+    /// request is refused.
     pub(super) fn sender(&self) -> Result<Sender<'_>, Refusal> {
         let Evidence {
             query,
@@ -114,7 +114,7 @@ impl ProvenRequest<'_> {
 }
 
 impl Evidence {
-    /// The refusals that were observed, in the order of the stages; the rates come last.
+    /// The refusals that were waived, in the order of the stages; the rates are last.
     pub(super) fn waived(&self) -> impl Iterator<Item = &Refusal> + '_ {
         let Self {
             query,

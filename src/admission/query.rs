@@ -9,7 +9,7 @@ use crate::interface::{
 };
 use jiff::civil::Date;
 
-/// Every server reads the query in the same way, and its parameters have their form. It keeps the values that later
+/// The proof that every server interprets the query in the same way, and that its parameters are well-formed. Keeps the values that later
 /// stages use.
 #[must_use]
 #[derive(Debug)]
@@ -21,22 +21,22 @@ pub struct ValidQuery {
 }
 
 impl ValidQuery {
-    /// The first day that is asked for (QUO-8, SCA-8).
+    /// The first requested day (QUO-8, SCA-8).
     pub const fn date_from(&self) -> Option<Date> {
         self.from
     }
 
-    /// How many entries of a list are skipped.
+    /// The number of entries of a list to skip.
     pub const fn offset(&self) -> Option<i32> {
         self.offset
     }
 
-    /// How many entries of a list are asked for.
+    /// The maximum number of entries of a list to return.
     pub const fn limit(&self) -> Option<i32> {
         self.limit
     }
 
-    /// The part of the query that every page of a list has in common (QUO-13). None where the operation has no pages.
+    /// The part of the query that is the same for every page of a list (QUO-13). `None` if the operation has no pages.
     pub fn list(&self) -> Option<&str> {
         self.list.as_deref()
     }
@@ -54,7 +54,7 @@ pub(super) fn judge(
             limit: query.limit(),
             list: has_pages(operation).then(|| query.without_page(operation).into()),
         }),
-        // There is always a fault; should that ever change, nothing passes by it.
+        // There is always at least one fault. If that changes, the request is refused.
         Err(faults) => Err(Refusal::of(faults)
             .unwrap_or_else(|| Refusal::new(crate::interface::Reason::QueryMalformed))),
     }

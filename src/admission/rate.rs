@@ -1,12 +1,12 @@
-//! General rates, which protect the gateway itself (QUO-12): per client address before the certificate is looked at,
-//! per TPP only after its signature verified.
+//! General rates, which protect the gateway itself (QUO-12): per client address before the certificate is read, and per TPP only after its
+//! signature verified.
 //!
-//! Certificates are public, so nobody may use up another's rate by showing one. The counts are this process's own and
-//! are lost with it: they do not limit the calls of a day. The time is the machine's, since a rate is about
-//! how much it can take now.
+//! Certificates are public, so a caller must not be able to use up the rate of another TPP by sending its certificate. The counts are in
+//! the memory of this process and are lost when it ends: they do not implement the daily quota. They use the monotonic time of the machine,
+//! because the rates protect its present capacity.
 //!
-//! Chains to an anchor have rates of their own. One costs as much as ten refusals, and its caller has proven nothing yet.
-//! A TPP whose certificate is cached needs none, so that a flood of unknown callers does not affect known TPPs.
+//! The construction of chains has rates of its own. A chain costs as much as ten refusals, and its caller has proven nothing yet. A TPP
+//! whose certificate is cached needs no chain, so that a flood of unknown callers does not affect known TPPs.
 
 use crate::interface::{Fault, Reason, Refusal, TppId};
 use governor::{
@@ -23,12 +23,12 @@ use std::{
 /// The limits of one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSettings {
-    /// Requests per second from one address, an IPv6 one by its /64; none is no limit. Default 2 000.
+    /// Requests per second from one address; an IPv6 address counts by its /64. `None` is no limit. Default 2 000.
     pub per_address: Option<NonZeroU32>,
-    /// Requests per second of one TPP; none is no limit. Default 1 000.
+    /// Requests per second of one TPP. `None` is no limit. Default 1 000.
     pub per_tpp: Option<NonZeroU32>,
-    /// Chains per second for callers from one address whose certificate is not kept, two and a half times as many at once; none is no
-    /// limit. Default 20.
+    /// Chains per second for callers from one address whose certificate is not cached, with a burst of two and a half times as many. `None`
+    /// is no limit. Default 20.
     pub chains_per_address: Option<NonZeroU32>,
     /// The same for all addresses together. Default 200, which take about a tenth of one core.
     pub chains: Option<NonZeroU32>,
@@ -56,7 +56,7 @@ pub struct Rates {
     hasher: RandomState,
 }
 
-/// The rates were held.
+/// The proof that the request is within the rates.
 #[must_use]
 #[derive(Debug)]
 pub struct WithinRate {
@@ -90,7 +90,7 @@ impl Rates {
         self.settings
     }
 
-    /// Forgets callers without recent requests. To be called now and then, off the request's path.
+    /// Removes callers without recent requests. Call this regularly, outside the request path.
     pub fn tidy(&self) {
         for addresses in [&self.addresses, &self.chains_by_address]
             .into_iter()
@@ -105,7 +105,7 @@ impl Rates {
         }
     }
 
-    /// A request from an address.
+    /// Counts a request from an address.
     pub(super) fn address(&self, peer: Option<SocketAddr>) -> Result<WithinRate, Refusal> {
         let (Some(addresses), Some(peer)) = (&self.addresses, peer) else {
             return Ok(WithinRate { _held: () });
@@ -115,7 +115,7 @@ impl Rates {
             .map_err(|until| self.refusal(until.wait_time_from(self.clock.now()), "this address"))
     }
 
-    /// A request of a TPP whose signature verified.
+    /// Counts a request of a TPP whose signature verified.
     pub(super) fn tpp(&self, tpp: &TppId) -> Result<WithinRate, Refusal> {
         let Some(tpps) = &self.tpps else {
             return Ok(WithinRate { _held: () });
@@ -125,7 +125,7 @@ impl Rates {
             .map_err(|until| self.refusal(until.wait_time_from(self.clock.now()), "this TPP"))
     }
 
-    /// A chain for a caller who has proven nothing.
+    /// Counts a chain for an unauthenticated caller.
     pub(super) fn chain(&self, peer: Option<SocketAddr>) -> Result<(), Refusal> {
         let refuse = |until: NotUntil<_>| {
             let wait = until.wait_time_from(self.clock.now()).as_secs();
@@ -151,7 +151,7 @@ impl Rates {
     }
 }
 
-/// So many a second, and two and a half times as many at once: a TPP that was never seen begins with several connections.
+/// A rate per second with a burst of two and a half times as many, because a new TPP starts with several connections.
 const fn bursting(rate: NonZeroU32) -> Quota {
     let more = rate.get().saturating_mul(3).div_ceil(2);
     Quota::per_second(rate).allow_burst(rate.saturating_add(more))

@@ -1,7 +1,7 @@
 //! The notes on one request: each check with its verdict and its time, and the facts that are logged and counted.
 //!
-//! The record is the one source of the log line and the metrics, and decides nothing: a [`Trial`](super::Trial)
-//! does. It holds no personal data: no header's value, no path, no body.
+//! The record is the only source of the log line and the metrics. It makes no decision: a [`Trial`](super::Trial) does. It holds no
+//! personal data: no header value, no path, no body.
 
 use super::{Admitted, Grant, Registered, Stage};
 use crate::{
@@ -18,25 +18,25 @@ pub struct Check {
     pub stage: Stage,
     /// Its verdict.
     pub verdict: Verdict,
-    /// Its time; zero where that is not measured.
+    /// The time that the check took; zero if it is not measured.
     pub took: Duration,
 }
 
 /// The verdict of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It holds.
+    /// The check passed.
     Held,
-    /// It does not hold.
+    /// The check failed.
     Refused(Reason),
-    /// It does not hold and was let pass (FWD-6).
+    /// The check failed, and the refusal was waived (FWD-6).
     Waived(Reason),
-    /// It had nothing to judge by.
+    /// The check was not made, because its input was missing.
     Skipped,
 }
 
 impl Verdict {
-    /// The reason that was let pass.
+    /// The reason that was waived.
     pub const fn waived(self) -> Option<Reason> {
         match self {
             Self::Waived(reason) => Some(reason),
@@ -45,22 +45,22 @@ impl Verdict {
     }
 }
 
-/// How a request ended.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was forwarded, and this status of the upstream went back.
+    /// The request was forwarded, and the client got this status of the upstream.
     Forwarded(u16),
-    /// The gateway refused it.
+    /// The gateway refused the request.
     Refused(Reason),
-    /// The gateway answered it by itself (SCA-20).
+    /// The gateway answered the request itself (SCA-20).
     Answered,
-    /// It was admitted, but the upstream or the gateway failed it.
+    /// The request was admitted, but the upstream or the gateway failed.
     Failed(Reason),
-    /// The client went away before it had an answer.
+    /// The client closed the connection before it got an answer.
     Abandoned,
 }
 
-/// Everything worth knowing of one request.
+/// The facts about one request.
 #[derive(Debug)]
 pub struct Record {
     watch: Stopwatch,
@@ -90,7 +90,7 @@ impl Record {
         }
     }
 
-    /// Runs since the head was received.
+    /// The stopwatch that was started when the head was received.
     pub(super) const fn opened(&self) -> Stopwatch {
         self.watch
     }
@@ -105,17 +105,17 @@ impl Record {
         &self.checks
     }
 
-    /// The time of all checks together, reading the body included.
+    /// The time of all checks together, including reading the body.
     pub fn judging(&self) -> Duration {
         self.checks.iter().map(|check| check.took).sum()
     }
 
-    /// The operation, where the path named one.
+    /// The operation, if the path names one.
     pub const fn operation(&self) -> Option<&Arc<Operation>> {
         self.operation.as_ref()
     }
 
-    /// The TPP's certificate, once it was judged. Until a signature verified, it proves nothing of the caller:
+    /// The TPP's certificate, once it was judged. Before a signature verified, the certificate proves nothing about the caller, because
     /// certificates are public.
     pub const fn certificate(&self) -> Option<&Arc<Certificate>> {
         self.certificate.as_ref()
@@ -129,12 +129,12 @@ impl Record {
             .flat_map(|certificate| certificate.tolerated().iter())
     }
 
-    /// Whether it was admitted though nobody could say whether its certificate is revoked (CRT-6).
+    /// Whether the request was admitted with unknown revocation status (CRT-6).
     pub const fn revocation_is_unknown(&self) -> bool {
         self.unknown_revocation
     }
 
-    /// Whether it was admitted by a register past its maximum age (CRT-7).
+    /// Whether the request was admitted by a register past its maximum age (CRT-7).
     pub const fn register_is_stale(&self) -> bool {
         self.stale_register
     }
@@ -144,8 +144,8 @@ impl Record {
         self.named_fixes
     }
 
-    /// The TPP of an admitted request that left its (request-target) unsigned (SIG-15). Its signature verified: nobody
-    /// else can be counted under its name.
+    /// The TPP of an admitted request that did not sign its (request-target) (SIG-15). Its signature verified, so no other caller is
+    /// counted under its name.
     pub fn left_target_unsigned(&self) -> Option<&TppId> {
         let certificate = self.certificate.as_ref();
         certificate
@@ -153,8 +153,8 @@ impl Record {
             .map(|certificate| certificate.tpp_id())
     }
 
-    /// The TPP of an admitted request that reads account information with the PSU present and without a session
-    /// (QUO-14): PSU-IP-Address alone is the word of the TPP.
+    /// The TPP of an admitted request that reads account information with the PSU present and without a session (QUO-14): PSU-IP-Address is
+    /// then only the TPP's own statement.
     pub fn had_no_session(&self) -> Option<&TppId> {
         let certificate = self.certificate.as_ref();
         certificate
@@ -162,7 +162,7 @@ impl Record {
             .map(|certificate| certificate.tpp_id())
     }
 
-    /// Whether this check was made and holds.
+    /// Whether this check was made and passed.
     pub fn holds(&self, stage: Stage) -> bool {
         self.checks
             .iter()
@@ -174,7 +174,7 @@ impl Record {
         self.operation = Some(Arc::clone(operation));
     }
 
-    /// Notes the certificate that the caller shows.
+    /// Notes the caller's certificate.
     pub(super) fn note_certificate(&mut self, certificate: &Arc<Certificate>) {
         self.certificate = Some(Arc::clone(certificate));
     }

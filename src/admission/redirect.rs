@@ -1,16 +1,16 @@
-//! May this TPP have PSUs redirected to this host (HDR-8, redirect_hosts)?
+//! The hosts to which a TPP may redirect PSUs (HDR-8, redirect_hosts).
 
 use super::{Policy, Tpp, envelope::Envelope};
 use crate::interface::{Fault, Reason, Refusal, headers};
 
-/// TPP-Redirect-URI, where it stands, names a host that the operator lets this TPP name. Its form is the envelope's.
+/// The proof that the operator allows this TPP to name the host of TPP-Redirect-URI, if the request has one. The envelope checks the form.
 #[must_use]
 #[derive(Debug)]
 pub struct Redirectable {
     _judged: (),
 }
 
-/// Called once the signature holds: a certificate alone does not say who asks.
+/// The caller has verified the signature, because a certificate alone does not authenticate the sender.
 pub(super) fn judge(
     envelope: &Envelope,
     tpp: &Tpp,
@@ -19,7 +19,7 @@ pub(super) fn judge(
     let named = envelope
         .redirect_uri()
         .filter(|_| !policy.redirect_hosts.is_empty());
-    // Spellings of an id that a register takes for one TPP have one list here.
+    // Spellings of an id that a register treats as one TPP share one list here.
     let listed = named.and_then(|_| {
         let tpp = tpp.certificate().tpp_id().bare();
         policy.redirect_hosts.get(&tpp)

@@ -1,8 +1,8 @@
-//! Is the TPP registered for this (CRT-7)?
+//! The registration of the TPP (CRT-7).
 //!
-//! It is judged after the signature: only the TPP itself learns that it is blocked or not registered.
-//! The bank's own lists come first: a block wins over everything, and a TPP that is allowed there needs no other register.
-//! All others rest on the EBA's register, and are refused where that is too old.
+//! This check follows the signature, so that only the TPP itself learns that it is blocked or not registered. The bank's own lists come
+//! first: a block outweighs everything, and a TPP that is allowed there needs no other register. All other TPPs depend on the EBA's
+//! register, and are refused if that register is too old.
 
 use super::{Tpp, role};
 use crate::{
@@ -17,10 +17,10 @@ use crate::{
     },
 };
 
-/// The seconds in Retry-After while the register is too old: an operator has to put a new one in place.
+/// Retry-After in seconds while the register is too old: an operator has to install a new one.
 const RETRY_AFTER: u64 = 300;
 
-/// The TPP is registered in the role that the operation needs.
+/// The proof that the TPP is registered in the role that the operation needs.
 #[must_use]
 #[derive(Debug)]
 pub struct Registered {
@@ -29,12 +29,12 @@ pub struct Registered {
 }
 
 impl Registered {
-    /// The roles in which it is registered, in the host country.
+    /// The registered roles, in the host country.
     pub const fn roles(&self) -> Roles {
         self.roles
     }
 
-    /// Whether it rests on a register past its maximum age, which the configuration lets pass.
+    /// Whether the proof depends on a register past its maximum age, which the configuration tolerates.
     pub const fn is_by_stale(&self) -> bool {
         self.by_stale
     }
@@ -81,7 +81,7 @@ pub(super) fn judge(
     Ok(Registered { roles, by_stale })
 }
 
-/// Role by role: where either role will do, it must be one that both the certificate and the register have.
+/// Compares single roles: if either role is sufficient, the certificate and the register must share one.
 const fn is_enough(registered: Roles, certified: Roles, needed: Role) -> bool {
     let counted = match needed {
         Role::Either => registered.and(certified),

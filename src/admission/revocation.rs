@@ -1,7 +1,7 @@
-//! Is the certificate, or one above it, revoked (CRT-6, CRT-11)?
+//! The revocation status of the certificate and of those above it (CRT-6, CRT-11).
 //!
-//! It is judged after the signature: only a caller who has proven to hold the key makes the gateway fetch and wait.
-//! Every member of the chain is judged at the time of the request, from what its sources said (CRT-12).
+//! This check follows the signature, so that only a caller who has proven to hold the key makes the gateway fetch and wait. Every member of
+//! the chain is judged at the time of the request, from the last answers of its sources (CRT-12).
 
 use super::{Policy, Tpp, WhenUnknown};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// No member of the chain is revoked, as far as anybody says.
+/// The proof that no member of the chain is known to be revoked.
 #[must_use]
 #[derive(Debug)]
 pub struct Unrevoked {
@@ -21,7 +21,7 @@ pub struct Unrevoked {
 }
 
 impl Unrevoked {
-    /// Whether the sources of every member said so; false where the policy let an unknown one pass.
+    /// Whether the status of every member is known; false if the policy tolerated an unknown one.
     pub const fn is_known(&self) -> bool {
         self.known
     }
@@ -40,13 +40,13 @@ pub(super) async fn judge(
             None => RevocationStatus::Good,
         }
     };
-    // Both at once: a request waits for one fetch only (CRT-11).
+    // Both chains are judged concurrently: a request waits for one fetch only (CRT-11).
     let own = standing(revocation, tpp.certificate().sources(), now);
     let (own, qwac) = tokio::join!(own, qwac);
     match own.worse(qwac) {
         RevocationStatus::Good => Ok(Unrevoked { known: true }),
         RevocationStatus::Revoked { depth, since } => Err(revoked(depth, since)),
-        // Revoked by any source outweighs good by another, and `open` applies only once a fetch has failed: nobody passes before.
+        // "Revoked" from one source outweighs "good" from another. `open` applies only after a fetch has failed; before, nobody passes.
         RevocationStatus::Awaited { depth } => {
             let text = format!(
                 "a source that says whether the certificate at depth {depth} is revoked has not answered yet"
@@ -67,7 +67,7 @@ pub(super) async fn judge(
     }
 }
 
-/// A certificate that was judged by a trust with revocation has sources. One without is nothing that anybody vouches for.
+/// The status of a chain. A certificate that was judged with a revocation check has sources; the status of one without sources is unknown.
 async fn standing(
     revocation: &Revocation,
     sources: Option<&ChainSources>,

@@ -1,4 +1,4 @@
-//! May a TPP of these roles ask for this operation (CRT-5)?
+//! The role of the TPP for the operation (CRT-5).
 
 use super::Tpp;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     trust::Roles,
 };
 
-/// The certificate has the role that the operation needs.
+/// The proof that the certificate has the role that the operation needs.
 #[must_use]
 #[derive(Debug)]
 pub struct Entitled {
@@ -17,7 +17,7 @@ pub struct Entitled {
 }
 
 impl Entitled {
-    /// The role that was needed.
+    /// The required role.
     pub const fn role(&self) -> Role {
         self.role
     }

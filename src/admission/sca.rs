@@ -1,8 +1,7 @@
-//! May the PSU's data be read, or the PSU's money be moved (SCA-8)?
+//! The PSU's permission to read data or to move money (SCA-8).
 //!
-//! The catalogue says which requirement an operation has: none, a known PSU, or a consent. The store gives the state of
-//! the PSU; [`grant`] compares the two and does nothing else. The cache never decides a refusal: another process could
-//! have changed the state since.
+//! The catalogue states the requirement of an operation: none, a known PSU, or a consent. The store gives the state of the PSU; [`grant`]
+//! only compares the two. A refusal is never based on the cache, because another process could have changed the state since.
 
 // The requirements of an operation against the state of the PSU.
 mod grant;
@@ -55,7 +54,7 @@ pub(super) async fn judge(
     {
         return Ok(grant);
     }
-    // The cache never decides a refusal.
+    // A refusal is never based on the cache.
     let known = kept.psu_now(who).await.map_err(unavailable)?;
     let unknown = if known.is_some() || !policy.unknown_psu.is_learned(at) {
         Unknown::AsNone
@@ -68,7 +67,7 @@ pub(super) async fn judge(
     grant::grant(&need, known.as_deref(), &terms).map_err(|lack| refused(lack, known.is_some()))
 }
 
-/// The requirements of a request; `account` is the one in its path, decoded.
+/// The requirements of a request; `account` is the decoded account id in its path.
 fn need<'a>(request: &AuthenticatedRequest<'_>, account: Option<&'a str>, keys: &Keys) -> Need<'a> {
     let (operation, envelope) = (request.operation, request.envelope);
     let psu = envelope.psu();
@@ -90,8 +89,8 @@ fn need<'a>(request: &AuthenticatedRequest<'_>, account: Option<&'a str>, keys: 
     }
 }
 
-/// The link by which the SCA starts that this request needs; none without TPP-Redirect-URI (SCA-9). `bound` says
-/// whether the PSU belongs to the TPP: only then it is named (SCA-12).
+/// The link that starts the SCA of this request; `None` without TPP-Redirect-URI (SCA-9). `bound` states whether the PSU is bound to the
+/// TPP: the link names only a bound PSU (SCA-12).
 fn link(
     request: &AuthenticatedRequest<'_>,
     links: &Links,
@@ -116,7 +115,7 @@ fn no_link(fault: SealFault) -> Refusal {
     Refusal::new(Reason::StateUnavailable).for_operator(fault.to_string())
 }
 
-/// ERR-4: the store is unavailable, and nobody can say what is permitted.
+/// ERR-4: the store is unavailable, so the permissions are unknown.
 pub(super) fn unavailable(fault: Unavailable) -> Refusal {
     Refusal::new(Reason::StateUnavailable).for_operator(fault.0)
 }
@@ -142,8 +141,8 @@ fn refusal(lack: Lack, link: impl FnOnce() -> Result<Option<String>, Refusal>) -
     }
 }
 
-/// SCA-19: the core does not call a PSU the TPP's own that is being learned. It is answered like a PSU-ID of another TPP,
-/// or a TPP could find out which ones are bound.
+/// SCA-19: the core does not bind the learned PSU to the TPP. The answer is the same as for a PSU-ID of another TPP; otherwise a TPP could
+/// find out which PSU-IDs are bound.
 pub(super) fn not_learned(link: Result<Option<String>, SealFault>) -> Refusal {
     refusal(Lack::Binding, || link.map_err(no_link))
 }
@@ -193,7 +192,7 @@ const fn say(lack: Lack) -> &'static str {
     }
 }
 
-/// An answer of the gateway itself: the link by which an SCA starts (SCA-20).
+/// An answer of the gateway itself: the link that starts an SCA (SCA-20).
 #[must_use]
 #[derive(Debug)]
 pub struct ScaAnswer {
@@ -201,13 +200,13 @@ pub struct ScaAnswer {
 }
 
 impl ScaAnswer {
-    /// scaRedirect.
+    /// The value of scaRedirect.
     pub fn href(&self) -> &str {
         &self.href
     }
 }
 
-/// SCA-20: registration of a PSU, and consent. Nothing is looked at but who asks, and where the PSU goes back to.
+/// SCA-20: registration of a PSU, and consent. Only the TPP and its redirect URI are checked.
 ///
 /// # Errors
 /// TPP-Redirect-URI is missing (SCA-9), or the store is unavailable.

@@ -1,5 +1,4 @@
-//! The checks of the sender, in their order: certificate, role, signature, and by these rate, register, revocation and
-//! redirect host.
+//! The checks of the sender, in their order: certificate, role and signature; then rate, register, revocation and redirect host.
 
 use super::{
     Entitled, Head, Judged, Redirectable, Registered, Signed, Stage, Tpp, Trial, Unrevoked, Waiver,
@@ -15,7 +14,7 @@ pub(super) struct OfSender {
     pub(super) of_signer: OfSigner,
 }
 
-/// Judges the sender: the certificate, and by the certificate the signature, and by both the rest.
+/// Judges the sender: the certificate, the signature by the certificate, and the other checks by both.
 pub(super) async fn of_sender(
     head: &Head<'_>,
     envelope: &Envelope,
@@ -62,7 +61,7 @@ pub(super) struct OfSigner {
     pub(super) redirectable: Judged<Redirectable>,
 }
 
-/// The checks between the signature and the body. A certificate is public: only a sender that signed with its key is judged.
+/// The checks between the signature and the body. Certificates are public, so only a sender that signed with the key is judged.
 async fn of_signer(
     envelope: &Envelope,
     tpp: &Tpp,
@@ -98,7 +97,7 @@ async fn of_signer(
     })
 }
 
-/// The same where certificate or signature were waived: there is no TPP to judge.
+/// The results if certificate or signature were waived: there is no TPP to judge.
 fn of_unknown(because: &Waiver, trial: &mut Trial<'_>) -> Result<OfSigner, Refusal> {
     let world = trial.world;
     let environment = world.policy.environment;
@@ -116,7 +115,7 @@ fn of_unknown(because: &Waiver, trial: &mut Trial<'_>) -> Result<OfSigner, Refus
     })
 }
 
-/// A check that another one needs was neither made nor waived. The stages leave none so; should that ever change, the
+/// A check was neither made nor waived, although another check needs its evidence. The stages never cause this; if that changes, the
 /// request is refused.
 fn unjudged() -> Refusal {
     Refusal::new(Reason::Internal).for_operator("a check of the sender was not made")

@@ -1,4 +1,4 @@
-//! Did they say it (SIG-2 to SIG-10, SIG-13, SIG-14)?
+//! The signature of the request (SIG-2 to SIG-10, SIG-13, SIG-14).
 
 use super::{Head, Policy, Snapshot, Tpp};
 use crate::{
@@ -13,13 +13,13 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use http::HeaderValue;
 use std::borrow::Cow;
 
-/// The name under which the request target is signed (SIG-6).
+/// The name of the request target in the list of signed headers (SIG-6).
 const REQUEST_TARGET: &str = "(request-target)";
 
-/// The longest signature: RSA with 4096 bits, rounded up by base64.
+/// The maximum length of a signature: RSA with 4096 bits, rounded up by base64.
 const MAX_SIGNATURE: usize = 512 + 2;
 
-/// The TPP signed this request: the signature verifies with the certificate's key over what must be signed.
+/// The proof that the TPP signed this request: the signature covers the required parts, and verifies with the certificate's key.
 #[must_use]
 #[derive(Debug)]
 pub struct Signed {
@@ -47,7 +47,7 @@ pub fn signing_string(head: &Head<'_>) -> Option<Vec<u8>> {
     Some(SignedRequest { head, signature }.string(HeaderValues::All))
 }
 
-/// Once it verifies, the certificate is kept, so that the TPP's next request costs no chain (CRT-12).
+/// Verifies the signature. A certificate whose signature verified is cached, so that the TPP's next request needs no chain (CRT-12).
 pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, world: &Snapshot) -> Result<Signed, Refusal> {
     let policy = &world.policy;
     let value = decode(&head.fields)?;
@@ -70,7 +70,7 @@ pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, world: &Snapshot) -> Result<Sig
     let text = "it does not verify over the signing string that the gateway built from the request and the list in headers";
     let refusal = Refusal::from(fault(Reason::SignatureMismatch, text.into()));
     Err(match policy.environment {
-        // SIG-13. Personal values are left out even here: no error repeats one.
+        // SIG-13. Personal values are omitted even here: no error repeats one.
         Environment::Sandbox => {
             let shown = request.string(HeaderValues::WithoutPersonal);
             refusal.with_signing_string(String::from_utf8_lossy(&shown).into_owned())
@@ -79,7 +79,7 @@ pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, world: &Snapshot) -> Result<Sig
     })
 }
 
-/// SIG-10: the value of Signature, where it stands in encoded words without them.
+/// SIG-10: the value of Signature, decoded if it consists of encoded words.
 fn decode<'h>(fields: &Fields<'h>) -> Result<Cow<'h, [u8]>, Fault> {
     let value = headers::SIGNATURE.get(fields);
     let value = value.map(HeaderValue::as_bytes).unwrap_or_default();
@@ -91,13 +91,13 @@ fn parse(value: &[u8]) -> Result<Signature<'_>, Fault> {
     Signature::parse(value).map_err(|why| fault(Reason::SignatureMalformed, why.to_string()))
 }
 
-/// A request, and the signature that it carries.
+/// A request and its signature.
 struct SignedRequest<'a> {
     head: &'a Head<'a>,
     signature: Signature<'a>,
 }
 
-/// The list of headers as it is passed on.
+/// The list of headers as it is forwarded.
 fn listed(signature: &Signature<'_>) -> String {
     let mut list = signature.headers.join(" ");
     list.make_ascii_lowercase();
@@ -105,7 +105,7 @@ fn listed(signature: &Signature<'_>) -> String {
 }
 
 impl SignedRequest<'_> {
-    /// The faults that need no arithmetic, in the order of the rules.
+    /// The faults that are found without cryptography, in the order of the rules.
     fn faults(&self, tpp: &Tpp, policy: &Policy) -> Vec<Fault> {
         let (head, signature) = (self.head, &self.signature);
         let mut faults = Vec::new();
@@ -204,7 +204,7 @@ impl SignedRequest<'_> {
     }
 }
 
-/// Whose values stand in a signing string.
+/// The values that a signing string shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HeaderValues {
     All,

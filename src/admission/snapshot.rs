@@ -1,4 +1,4 @@
-//! The current world, in one value that a reload replaces: a request never sees half of a reload.
+//! The current configuration in one value, which a reload replaces: a request never sees half of a reload.
 
 use super::{Enforcement, RateSettings, Rates, WhenUnknown};
 use crate::{
@@ -15,24 +15,24 @@ use crate::{
 use jiff::{civil::Date, tz::TimeZone};
 use std::{collections::BTreeMap, sync::Arc};
 
-/// Everything that a judgement depends on, the request and the time apart. It is taken once per request and replaced
-/// whole.
+/// Everything that a judgement depends on, except the request and the time. A request takes one snapshot, and a reload replaces the
+/// snapshot as a whole.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// The decisions of the operator.
+    /// The settings of the operator.
     pub policy: Policy,
     /// The operations.
     pub catalogue: Catalogue,
-    /// The trust anchors and the certificates that are known by them.
+    /// The trust anchors, and the cached certificates.
     pub trust: Trust,
-    /// Who is registered; `None` where that is not checked (CRT-7).
+    /// The registers of TPPs; `None` if registration is not checked (CRT-7).
     pub registers: Option<Arc<Registers>>,
     /// The counts of the general rates (QUO-12).
     pub rates: Arc<Rates>,
 }
 
 impl Snapshot {
-    /// A world with every default.
+    /// A snapshot with every default.
     pub fn new(policy: Policy, catalogue: Catalogue, trust: Trust) -> Self {
         Self {
             policy,
@@ -44,49 +44,49 @@ impl Snapshot {
     }
 }
 
-/// The decisions of the operator.
+/// The settings of the operator.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// The environment that this process serves (CRT-9).
     pub environment: Environment,
-    /// The most bytes that a body may have (HTTP-6).
+    /// The maximum length of a body in bytes (HTTP-6).
     pub body_limit: usize,
-    /// The headers that must be signed besides those of SIG-7, in lower case (SIG-14).
+    /// The headers that must be signed in addition to those of SIG-7, in lower case (SIG-14).
     pub also_signed: Vec<String>,
-    /// How X-PSU-IDENTITY is written (HDR-12).
+    /// The form of X-PSU-IDENTITY (HDR-12).
     pub identity: IdentityForm,
-    /// The hosts that a TPP may name in TPP-Redirect-URI, by its identity; a TPP that is not here may name any (HDR-8).
+    /// The hosts that a TPP may name in TPP-Redirect-URI, by its identity; a TPP without an entry may name any host (HDR-8).
     pub redirect_hosts: BTreeMap<BareTppId, Vec<String>>,
     /// The requirement of account information with the PSU present (SCA-16).
     pub psu_present: PsuPresent,
-    /// The treatment of a PSU-ID that no SCA gave out (SCA-19).
+    /// The treatment of a PSU-ID that no SCA gave to the TPP (SCA-19).
     pub unknown_psu: UnknownPsu,
-    /// The authorities that this gateway is called by; none where it is called by any (FWD-2).
+    /// The authorities of this gateway; empty if every authority is accepted (FWD-2).
     pub hosts: Vec<String>,
-    /// How calls without the PSU are counted.
+    /// The counting of calls without the PSU.
     pub quota: QuotaPolicy,
-    /// Whether request ids of safe methods are remembered like those of unsafe ones (REP-1). Default false.
+    /// Whether request ids of safe methods are stored like those of unsafe methods (REP-1). Default false.
     pub replay_everywhere: bool,
-    /// Where the bank's days begin. It decides the present day (PAY-12, QUO-8). Default Europe/Oslo.
+    /// The time zone of the bank, which determines the current date (PAY-12, QUO-8). Default Europe/Oslo.
     pub time_zone: TimeZone,
-    /// The characters of account ids (HTTP-10).
+    /// The characters that account ids may have (HTTP-10).
     pub account_ids: AccountIds,
-    /// The treatment of a request whose certificate no source judges (CRT-6).
+    /// The treatment of a request with unknown revocation status (CRT-6).
     pub revocation_unknown: WhenUnknown,
-    /// The same by the group of its operation, where that differs.
+    /// Exceptions from `revocation_unknown`, by the group of the operation.
     pub revocation_unknown_by_group: BTreeMap<String, WhenUnknown>,
-    /// Which checks refuse, and which are only observed (FWD-6).
+    /// The checks that refuse, and those that are only observed (FWD-6).
     pub enforcement: Enforcement,
 }
 
-/// How calls without the PSU are counted (QUO-1 to QUO-3).
+/// The counting of calls without the PSU (QUO-1 to QUO-3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaPolicy {
-    /// Details are counted for each transaction, not for the account (QUO-3). Default false.
+    /// Whether details are counted for each transaction, and not for the account (QUO-3). Default false.
     pub details_each: bool,
-    /// Later pages of a list are counted with the call that they continue (QUO-13). Default true.
+    /// Whether later pages of a list are counted with the call that they continue (QUO-13). Default true.
     pub pages_once: bool,
-    /// Calls with the PSU present are counted too, unless a session is valid (QUO-14). Default false.
+    /// Whether calls with the PSU present are counted too, unless a session is valid (QUO-14). Default false.
     pub psu_present_needs_session: bool,
 }
 
@@ -125,25 +125,25 @@ impl Policy {
         }
     }
 
-    /// The largest body limit there is, 64 KiB: the proxy can keep and send again no more (HTTP-6).
+    /// The maximum body limit, 64 KiB: the proxy cannot buffer and resend more (HTTP-6).
     pub const MAX_BODY: usize = 64 * 1024;
 
-    /// Where the bank is by default (PAY-12).
+    /// The default time zone of the bank (PAY-12).
     pub const TIME_ZONE: &'static str = "Europe/Oslo";
 
-    /// A time zone by its name in the tz database, which the program brings with it. None where it has none of that name.
+    /// A time zone by its name in the tz database, which is compiled in. `None` if the database has no such name.
     pub fn time_zone(name: &str) -> Option<TimeZone> {
         TimeZone::get(name).ok()
     }
 
-    /// The present day in the time zone of the bank (PAY-12, QUO-8).
+    /// The current date in the time zone of the bank (PAY-12, QUO-8).
     pub fn today(&self, at: Timestamp) -> Date {
         let seconds = i64::try_from(at.unix()).unwrap_or(i64::MAX);
         let moment = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX);
         self.time_zone.to_datetime(moment).date()
     }
 
-    /// The treatment of a request of this operation whose certificate no source judges.
+    /// The treatment of a request of this operation with unknown revocation status.
     pub(super) fn when_unknown(&self, operation: &Operation) -> WhenUnknown {
         let by_group = self.revocation_unknown_by_group.get(&operation.group);
         by_group.copied().unwrap_or(self.revocation_unknown)

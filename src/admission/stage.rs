@@ -43,7 +43,7 @@ stages! {
     Revocation = "revocation",
     /// The host that TPP-Redirect-URI names.
     Redirect = "redirect",
-    /// The body, read whole.
+    /// The complete body.
     Body = "body",
     /// The digest of the body.
     Digest = "digest",
@@ -56,8 +56,8 @@ stages! {
 }
 
 impl Stage {
-    /// Whether its time is measured. A check that only compares takes less time than reading the clock does: its time
-    /// counts towards the next check that is measured.
+    /// Whether the time of the check is measured. A check that only compares takes less time than reading the clock: its time is added to
+    /// the next measured check.
     pub(super) const fn is_timed(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! The pipeline without a listener: what observe mode lets pass, and what may then not be believed (FWD-6's types).
+//! The pipeline without a listener: requests that observe mode lets pass, and facts that then must not be trusted (FWD-6).
 
 #![allow(
     clippy::unwrap_used,
@@ -41,15 +41,15 @@ use std::{
 
 const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
 
-/// The PSU whose accounts are asked for.
+/// The PSU who owns the accounts.
 const PSU: PsuId = PsuId::from_bits(0x3f25_04e0_4f89_41d3_9a0c_0305_e82c_3301);
 
-/// A signed request, and the anchor above its certificate.
+/// A signed request, and the anchor of its certificate.
 fn signed() -> (SignedRequest, X509) {
     signed_with(&[], &SignOptions::at(NOW.system_time()))
 }
 
-/// The same with more headers, signed so.
+/// A signed request with more headers, signed with these options.
 fn signed_with(more: &[(&str, &str)], options: &SignOptions) -> (SignedRequest, X509) {
     let root = pki::Ca::root(&pki::CaSpec::development_root()).unwrap();
     let tpp = root.issue(&pki::LeafSpec::default()).unwrap();
@@ -57,7 +57,7 @@ fn signed_with(more: &[(&str, &str)], options: &SignOptions) -> (SignedRequest, 
     (signed, X509::from_der(root.der()).unwrap())
 }
 
-/// A request that this TPP signed.
+/// A TPP's identity from its text.
 fn tpp(id: &str) -> TppId {
     TppId::parse(id).unwrap()
 }
@@ -106,7 +106,7 @@ fn judge_by(
     judge_in(signed, Trust::new(anchors), late, policy)
 }
 
-/// These checks are only observed, whoever asks.
+/// Only observes these checks, for every TPP.
 fn observing(stages: &[Stage]) -> Enforcement {
     let observed: BTreeSet<_> = stages.iter().copied().collect();
     Enforcement::new(observed, BTreeMap::new())
@@ -148,7 +148,7 @@ fn judge_in(
     (verdict, record)
 }
 
-/// Links, and a store that knows the PSU.
+/// Links, and a store with the PSU.
 async fn state(folder: &Path) -> (Arc<Links>, StateStore) {
     let keys = TokenKeys::read_or_make(&folder.join("keys"), NOW).unwrap();
     let lifetime = Duration::from_secs(900);
@@ -182,7 +182,7 @@ fn what_holds_is_admitted_and_recorded() {
     assert_eq!(admitted.grant().unwrap().psu(), Some(PSU));
     assert!(admitted.claim().is_some());
     let stages: Vec<_> = record.checks().iter().map(|check| check.stage).collect();
-    // Registers and revocation are off here, and what is off is not judged.
+    // The registers and the revocation check are switched off, so these stages are not judged.
     let off = [Stage::Register, Stage::Revocation];
     let all = Stage::ALL.iter().copied();
     let all: Vec<_> = all.filter(|stage| !off.contains(stage)).collect();
@@ -210,7 +210,7 @@ fn an_observed_refusal_passes_and_is_listed() {
     );
 }
 
-/// FWD-6: a check is observed for one TPP, and refuses others.
+/// FWD-6: a check is observed for one TPP, and refuses the requests of others.
 #[test]
 fn a_check_is_observed_for_one_tpp() {
     let (mut signed, anchor) = signed();
@@ -225,7 +225,7 @@ fn a_check_is_observed_for_one_tpp() {
     }
 }
 
-/// CRT-6, CRT-7: a production in which a check is forgotten admits nothing.
+/// CRT-6, CRT-7: in production, a snapshot without one of these checks admits nothing.
 #[test]
 fn production_without_registers_admits_nothing() {
     let (signed, anchor) = signed();
@@ -290,7 +290,7 @@ fn nothing_is_believed_that_rests_on_an_observed_signature() {
     assert!(told.is_empty(), "{told:?}");
 }
 
-/// What the core is told under the gateway's signature (FWD-1).
+/// The facts that the gateway asserts to the core (FWD-1).
 fn asserted(admitted: &Admitted) -> serde_json::Value {
     let folder = tempfile::tempdir().unwrap();
     let key = AssertionKey::read_or_make(&folder.path().join("key")).unwrap();
@@ -307,7 +307,7 @@ fn asserted(admitted: &Admitted) -> serde_json::Value {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap()
 }
 
-/// What a TPP may name in TPP-Redirect-URI, where the operator says so.
+/// Judges a TPP-Redirect-URI by hosts that the operator allows.
 fn judge_with_hosts(id: &str, host: &str) -> Result<Admitted, Refusal> {
     let (signed, anchor) = signed();
     let mut policy = Policy::new(Environment::Sandbox);
@@ -333,7 +333,7 @@ fn a_tpp_names_a_host_that_is_not_its_own() {
     assert!(text.contains("other.example, evil.example"), "{text}");
 }
 
-/// CAs write the id with spaces and dashes or without, and a register takes both for one TPP.
+/// CAs write the id with or without spaces and dashes, and a register treats both as one TPP.
 //= HDR-8 accepted
 //= HDR-8 refused
 #[test]
@@ -364,7 +364,7 @@ fn a_tpp_has_its_hosts_in_every_spelling_of_its_id() {
     }
 }
 
-/// Whoever cannot sign as a TPP does not learn which hosts it has registered.
+/// A caller who cannot sign as a TPP does not learn its registered hosts.
 #[test]
 fn hosts_are_judged_after_the_signature() {
     let (mut signed, anchor) = signed();
@@ -461,7 +461,7 @@ fn what_is_on_goes_upstream_whether_named_or_not() {
     }
 }
 
-/// A world in which the certificate's issuer revoked it, or (where no list is given) says nothing.
+/// Judges a request by a trust in which the issuer revoked the certificate; if `lists` is empty, the revocation status is unknown.
 fn judge_revocation(
     lists: Vec<Vec<u8>>,
     signed: &SignedRequest,
@@ -480,7 +480,7 @@ fn judge_revocation(
     judge_in(signed, trust, 0, policy)
 }
 
-/// CRT-6, FWD-6: a revoked certificate that is observed establishes nobody.
+/// CRT-6, FWD-6: an observed request with a revoked certificate authenticates nobody.
 #[test]
 fn a_revoked_certificate_that_is_observed_is_nobody_s() {
     let root = pki::Ca::root(&pki::CaSpec::development_root()).unwrap();
@@ -515,7 +515,7 @@ fn a_revoked_certificate_that_is_observed_is_nobody_s() {
     );
     assert!(!record.revocation_is_unknown());
 
-    // Closed where nobody can say.
+    // The request is refused if the status is unknown.
     let (unknown, _) = judge_revocation(Vec::new(), &signed, anchor(), &[]);
     assert_eq!(unknown.unwrap_err().reason(), Reason::RevocationUnavailable);
 }

@@ -1,7 +1,6 @@
-//! One request before the checks: the world and the time that it is judged by, and the verdict on each check.
+//! The trial of one request: the snapshot and the time by which the request is judged, and the verdict on each check.
 //!
-//! The trial decides, and the [`Record`] only notes: a refusal passes where the policy observes the check (FWD-6), and
-//! nowhere else.
+//! The trial decides, and the [`Record`] only notes. A refusal is waived only here, and only if the policy observes the check (FWD-6).
 
 use super::{Judged, Record, Snapshot, Stage, Verdict, enforcement::Waiver};
 use crate::{
@@ -21,7 +20,7 @@ pub struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// Opens the trial of a request whose head has just been received. `world` judges it, `record` notes each check.
+    /// Opens the trial of a request whose head has just been received. `world` judges the request, `record` notes each check.
     pub fn open(world: &'a Snapshot, clock: &'a Clock, record: &'a mut Record) -> Self {
         Self {
             world,
@@ -32,17 +31,17 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// The time at which the head was received: the request is judged as of then.
+    /// The time at which the head was received; the request is judged at this time.
     pub(super) const fn received(&self) -> Timestamp {
         self.received
     }
 
-    /// The present time: reading the body takes time.
+    /// The current time, which differs from [`Self::received`] after the body was read.
     pub(super) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Judges a check that always refuses, because no later check can judge without its evidence.
+    /// Judges a check that always refuses, because later checks need its evidence.
     pub(super) fn require<T>(
         &mut self,
         stage: Stage,
@@ -69,8 +68,8 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Passes a check over that has nothing to judge by. `_because` is the waiver of an earlier check, whose evidence
-    /// it would need: without one, no check is passed over.
+    /// Skips a check without input. `_because` is the waiver of an earlier check whose evidence this check needs: without a waiver no check
+    /// can be skipped.
     pub(super) fn pass_over<T>(&mut self, stage: Stage, _because: &Waiver) -> Judged<T> {
         self.note(stage, Verdict::Skipped);
         Judged::without_evidence()

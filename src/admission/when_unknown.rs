@@ -1,10 +1,10 @@
-//! The treatment of a certificate of which nobody can say whether it is revoked (CRT-6).
+//! The treatment of a certificate with unknown revocation status (CRT-6).
 
-/// The treatment of a request whose certificate no source judges, once every fetch has ended.
+/// The treatment of a request with unknown revocation status, after every fetch has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenUnknown {
-    /// It passes, counted and logged.
+    /// The request passes, and is counted and logged.
     Open,
-    /// It is refused: 503.
+    /// The request is refused with 503.
     Closed,
 }

@@ -1,4 +1,4 @@
-//! Which headers an operation takes, and which header a fault is about.
+//! The headers that an operation takes, and the header of a fault.
 
 use crate::interface::{
     Fault, FaultPlace,

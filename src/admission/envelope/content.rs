@@ -31,7 +31,7 @@ pub(super) fn judge(
     }
 }
 
-/// HTTP-6, also for a body whose length the head does not announce.
+/// HTTP-6; also for a body without an announced length.
 pub(in crate::admission) fn too_large(policy: &Policy) -> Fault {
     Fault::body(
         Reason::BodyTooLarge,

@@ -33,9 +33,9 @@ pub(super) struct ParsedHeaders {
     pub(super) psu: Option<PsuId>,
     pub(super) corporate: Option<CorporateId>,
     pub(super) context: Option<PsuContext>,
-    /// PSU-IP-Address is sent.
+    /// Whether PSU-IP-Address is sent.
     pub(super) psu_present: bool,
-    /// X-PSU-IDENTITY is sent. The number itself is the core's.
+    /// Whether X-PSU-IDENTITY is sent. Only the core reads the number.
     pub(super) identity: bool,
 }
 
@@ -115,7 +115,7 @@ struct HeaderParser<'f, 'h> {
 }
 
 impl HeaderParser<'_, '_> {
-    /// Parses a header that may stand once, if its value is not empty.
+    /// Parses a header that may occur once, if its value is not empty.
     fn once<T>(
         &mut self,
         header: &'static Header,
@@ -146,7 +146,7 @@ impl HeaderParser<'_, '_> {
         })
     }
 
-    /// Checks a header that may stand more than once; keeps no value.
+    /// Checks a header that may occur more than once; keeps no value.
     fn each(
         &mut self,
         header: &'static Header,

@@ -5,9 +5,9 @@
 //! later stages read. Deliberately not here: rules that need the TPP (redirect hosts) or the PSU's consents (the rest of
 //! HDR-14).
 
-// Which headers are judged (HDR-3).
+// The headers that are judged (HDR-3).
 mod applicable;
-// The body as announced, and Accept (HTTP-4 to HTTP-6).
+// The announced body, and Accept (HTTP-4 to HTTP-6).
 mod content;
 // The form of each header (HDR-7 to HDR-12, HDR-15, HDR-16, DAT-1).
 mod forms;
@@ -108,7 +108,7 @@ pub(super) fn check(
     policy: &Policy,
 ) -> Result<Envelope, Refusal> {
     let mut faults = Vec::new();
-    // Parsed first, reported in the order of the rules.
+    // The headers are parsed first, because later rules need them; their faults are reported in the order of the rules.
     let mut malformed = Vec::new();
     let parsed = forms::parse(head, operation, policy, &mut malformed);
     content::judge(head, body, operation, policy, &mut faults);

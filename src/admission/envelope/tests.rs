@@ -1,4 +1,4 @@
-//! Whole heads against the envelope: which faults stand in one answer, and in which order.
+//! Complete heads against the envelope: the faults of one answer, and their order.
 
 use super::*;
 use crate::{
@@ -18,7 +18,7 @@ const PAYMENT: &str = "POST /v1/payments/norwegian-domestic-credit-transfers";
 const ACCOUNTS: &str = "GET /v1/accounts";
 const SANDBOX: &str = "GET /v1/sandbox/customers";
 
-/// What every request carries in these tests.
+/// The headers of every request in these tests.
 const COMMON: [(&str, &str); 8] = [
     ("Host", "bank.example"),
     ("X-Request-ID", "1"),
@@ -30,8 +30,8 @@ const COMMON: [(&str, &str); 8] = [
     ("PSU-ID", PSU),
 ];
 
-/// The request with `changes` in place of the common headers: an empty value takes a header away, `""` in quotes makes
-/// it empty, and a header that stands in `changes` twice stands twice.
+/// The request with `changes` in place of the common headers: an empty value removes a header, `""` in quotation marks makes its value
+/// empty, and a header that occurs twice in `changes` occurs twice in the request.
 fn headers(changes: &[(&str, &str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let kept = COMMON.iter().filter(|(name, _)| {
@@ -160,7 +160,7 @@ fn what_an_operation_does_not_take_is_not_judged() {
     );
 }
 
-/// HDR-15 lets some headers stand twice.
+/// HDR-15 allows some headers to occur twice.
 #[test]
 fn a_header_is_judged_in_each_of_its_values() {
     let both = |second| [("PSU-IP-Port", "80"), ("PSU-IP-Port", second)];
@@ -217,7 +217,7 @@ fn single_sca_names_its_context() {
     }
 }
 
-/// A request that contradicts itself.
+/// A request with contradictory headers.
 const PRIVATE_AGREEMENT: [(&str, &str); 2] =
     [("PSU-Context", "PRIVATE"), ("PSU-Corporate-ID", CORPORATE)];
 

@@ -1,7 +1,6 @@
-//! What an operation needs of the PSU, held against what is known of the PSU: SCA-2 to SCA-8, SCA-16 to SCA-19, HDR-14,
-//! QUO-8 to QUO-10.
+//! Compares the requirements of an operation with the state of the PSU: SCA-2 to SCA-8, SCA-16 to SCA-19, HDR-14, QUO-8 to QUO-10.
 //!
-//! It asks nobody and reads no clock. Deliberately not here: the source of the facts, and the answer to a lack.
+//! The comparison does no I/O and reads no clock. Deliberately not here: the source of the facts, and the answer to a missing requirement.
 
 use crate::{
     clock::Timestamp,
@@ -14,19 +13,19 @@ use crate::{
 };
 use jiff::{ToSpan, civil::Date};
 
-/// SCA-5: a session lasts an hour from its completion; it never slides. In seconds.
+/// SCA-5: the lifetime of a session from its completion, one hour, in seconds. Use does not extend it.
 const SESSION_LASTS: u64 = 3_600;
 
-/// SCA-7, QUO-9: an SCA is renewed after 180 days. In seconds.
+/// SCA-7, QUO-9: the maximum age of an SCA, 180 days, in seconds.
 const SCA_LASTS: u64 = 180 * 86_400;
 
-/// QUO-10: without the PSU, details need a consent at most this old. In seconds.
+/// QUO-10: the maximum age of the consent for details without the PSU, in seconds.
 const DETAILS_CONSENT_LASTS: u64 = 90 * 86_400;
 
-/// QUO-8, SCA-8: how far back transactions may reach without a session. In days.
+/// QUO-8, SCA-8: the length of the transaction history that needs no session, in days.
 const HISTORY_DAYS: i32 = 90;
 
-/// How far ahead of now a session may have been completed, in seconds: clocks differ.
+/// The tolerance for a session with a completion time in the future, in seconds, because clocks differ.
 const AHEAD: u64 = 60;
 
 /// The requirements of a request.
@@ -34,51 +33,51 @@ const AHEAD: u64 = 60;
 pub(super) struct Need<'a> {
     /// The requirement of the operation.
     pub(super) sca: Sca,
-    /// Whether the agreement must be named where all consents are corporate (HDR-14).
+    /// Whether the request must name the agreement if all consents are corporate (HDR-14).
     pub(super) agreement: Agreement,
     /// The part of the transactions that the operation shows.
     pub(super) transactions: Transactions,
     /// PSU-ID.
     pub(super) psu: Option<PsuId>,
-    /// X-PSU-IDENTITY stands for it (HDR-12).
+    /// Whether X-PSU-IDENTITY replaces PSU-ID (HDR-12).
     pub(super) identity: bool,
     /// PSU-Corporate-ID.
     pub(super) corporate: Option<CorporateId>,
-    /// Whether PSU-Context says which context is meant.
+    /// Whether PSU-Context is sent.
     pub(super) context_named: bool,
-    /// TPP-Session-ID, hashed.
+    /// The hash of TPP-Session-ID.
     pub(super) session: Option<SessionHash>,
-    /// The account in the path, decoded.
+    /// The decoded id of the account in the path.
     pub(super) account: Option<&'a str>,
-    /// PSU-IP-Address is sent.
+    /// Whether PSU-IP-Address is sent.
     pub(super) present: bool,
     /// dateFrom.
     pub(super) date_from: Option<Date>,
 }
 
-/// The terms of the judgement, besides the state of the PSU.
+/// The settings of the judgement, besides the state of the PSU.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms<'a> {
-    /// What a present PSU's session is asked for (SCA-16).
+    /// The requirement on the session of a present PSU (SCA-16).
     pub(super) psu_present: PsuPresent,
-    /// The case of a PSU-ID that is not bound to this TPP (SCA-19).
+    /// The treatment of a PSU-ID that is not bound to this TPP (SCA-19).
     pub(super) unknown: Unknown,
     /// The key of the store's hashes.
     pub(super) keys: &'a Keys,
     /// The time.
     pub(super) at: Timestamp,
-    /// The day, where the bank is.
+    /// The date in the bank's time zone.
     pub(super) today: Date,
 }
 
-/// The case of a PSU-ID that is not bound to this TPP (SCA-3, SCA-19).
+/// The treatment of a PSU-ID that is not bound to this TPP (SCA-3, SCA-19).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unknown {
-    /// It is as good as none.
+    /// The PSU-ID counts as absent.
     AsNone,
-    /// PSUs are being learned, and it is nobody's: the core says whose it is.
+    /// PSUs are learned, and the PSU-ID is unbound: the core decides whether it belongs to the TPP.
     Learned,
-    /// PSUs are being learned, and it is another TPP's: it gets what the core's "no" gets.
+    /// PSUs are learned, and the PSU-ID is bound to another TPP: the answer is the same as for a PSU-ID that the core does not bind.
     Elsewhere,
 }
 
@@ -87,15 +86,15 @@ pub(super) enum Unknown {
 pub(super) enum Lack {
     /// SCA-2: no PSU-ID.
     PsuId,
-    /// SCA-3: a PSU-ID that this TPP was never given.
+    /// SCA-3: a PSU-ID that is not bound to this TPP.
     Binding,
-    /// SCA-17: a PSU-Corporate-ID that no SCA gave.
+    /// SCA-17: a PSU-Corporate-ID that no SCA gave to the TPP.
     Agreement,
-    /// HDR-14: no PSU-Corporate-ID, where all consents are corporate.
+    /// HDR-14: no PSU-Corporate-ID, although all consents are corporate.
     CorporateId,
     /// SCA-18: no consent.
     Consent,
-    /// SCA-18: the account is none of those that the consent names.
+    /// SCA-18: the consent does not include the account.
     Account,
     /// SCA-7, QUO-9: the last SCA is too old.
     RecentSca,
@@ -103,13 +102,13 @@ pub(super) enum Lack {
     RecentConsent,
     /// SCA-5, SCA-6, SCA-16: TPP-Session-ID is not the valid session.
     Session,
-    /// SCA-8: old history, and no valid session.
+    /// SCA-8: old history without a valid session.
     SessionForHistory,
-    /// QUO-8: old history, and no PSU.
+    /// QUO-8: old history without the PSU.
     PsuForHistory,
 }
 
-/// The operation's requirement on the PSU is met.
+/// The proof that the operation's requirement on the PSU is met.
 #[must_use]
 #[derive(Debug)]
 pub struct Grant {
@@ -123,37 +122,37 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// The PSU whose PSU-ID goes upstream.
+    /// The PSU whose PSU-ID is forwarded.
     pub const fn psu(&self) -> Option<PsuId> {
         self.psu
     }
 
-    /// The corporate agreement whose id goes upstream (SCA-17).
+    /// The corporate agreement whose id is forwarded (SCA-17).
     pub const fn corporate(&self) -> Option<CorporateId> {
         self.corporate
     }
 
-    /// Whether the PSU is bound to the TPP; one that is being learned is not yet (SCA-19).
+    /// Whether the PSU is bound to the TPP; a PSU that is being learned is not bound yet (SCA-19).
     pub const fn bound(&self) -> bool {
         self.bound
     }
 
-    /// When the SCA of the valid session was completed (SCA-4).
+    /// The time at which the SCA of the valid session was completed (SCA-4).
     pub const fn session(&self) -> Option<Timestamp> {
         self.session
     }
 
-    /// The PSU's last SCA.
+    /// The time of the PSU's last SCA.
     pub const fn last_sca(&self) -> Option<Timestamp> {
         self.last_sca
     }
 
-    /// The date that the transactions are to begin at (QUO-8, SCA-8).
+    /// The first date of the transactions to show (QUO-8, SCA-8).
     pub const fn history_from(&self) -> Option<Date> {
         self.history_from
     }
 
-    /// Whether account information goes out with the PSU present and without a session (QUO-14).
+    /// Whether account information is returned with the PSU present and without a session (QUO-14).
     pub const fn without_session(&self) -> bool {
         self.without_session
     }
@@ -181,7 +180,7 @@ pub(super) fn grant(
     };
     match (need.sca, agreement(need, psu, terms)) {
         (_, Ok(())) => {}
-        // The PSU is known, the agreement is not: the core is not told of it.
+        // The PSU is known, the agreement is not: the agreement is not forwarded.
         (Sca::None, Err(Lack::Agreement)) => grant.corporate = None,
         (_, Err(lack)) => return Err(lack),
     }
@@ -194,14 +193,14 @@ pub(super) fn grant(
         } else {
             while_absent(need, context, consent, terms)?
         };
-        // Last: whatever SCA could mend was a 401 before it comes to the account.
+        // This check is last: a missing requirement that an SCA can satisfy causes a 401 first.
         includes(consent, need, terms)?;
         grant.without_session = need.present && grant.session.is_none();
     }
     Ok(grant)
 }
 
-/// SCA-3, SCA-8, SCA-19: no PSU-ID, or one that is as good as none.
+/// SCA-3, SCA-8, SCA-19: no PSU-ID, or one that counts as absent.
 fn unknown(need: &Need<'_>, grant: Grant, terms: &Terms<'_>) -> Result<Grant, Lack> {
     match (need.sca, need.psu) {
         (Sca::None, _) => Ok(Grant {
@@ -211,7 +210,7 @@ fn unknown(need: &Need<'_>, grant: Grant, terms: &Terms<'_>) -> Result<Grant, La
         }),
         (_, Some(_)) if terms.unknown == Unknown::AsNone => Err(Lack::Binding),
         (_, Some(_)) => {
-            // What is refused of a PSU-ID that is nobody's is refused of another TPP's: the answers are the same.
+            // The refusals for an unbound PSU-ID also apply to a PSU-ID of another TPP, so that the answers are the same.
             let history_from = learned_history(need, terms)?;
             if terms.unknown == Unknown::Elsewhere {
                 return Err(Lack::Binding);
@@ -229,8 +228,8 @@ fn unknown(need: &Need<'_>, grant: Grant, terms: &Terms<'_>) -> Result<Grant, La
     }
 }
 
-/// SCA-4, SCA-5: the session that the request names, if it is the one of (TPP, PSU) and its hour has not passed. One that
-/// was completed by a clock that was fast is none: it would last longer than an hour.
+/// SCA-4, SCA-5: the session in the request, if it is the session of (TPP, PSU) and less than an hour old. A session with a completion time
+/// too far in the future is not valid, because it would last longer than an hour.
 fn valid_session(need: &Need<'_>, psu: &Psu, at: Timestamp) -> Option<Timestamp> {
     let session = psu
         .session
@@ -260,7 +259,7 @@ fn agreement(need: &Need<'_>, psu: &Psu, terms: &Terms<'_>) -> Result<(), Lack> 
     Ok(())
 }
 
-/// SCA-7, SCA-18: the consent of the context, under an SCA that is recent.
+/// SCA-7, SCA-18: the consent of the context, if its SCA is recent.
 fn consent<'c>(psu: &Psu, context: &'c Context, terms: &Terms<'_>) -> Result<&'c Consent, Lack> {
     let consent = context.consent.as_ref().ok_or(Lack::Consent)?;
     if is_older(psu.last_sca, SCA_LASTS, terms.at) {
@@ -269,7 +268,7 @@ fn consent<'c>(psu: &Psu, context: &'c Context, terms: &Terms<'_>) -> Result<&'c
     Ok(consent)
 }
 
-/// SCA-18: an account that the consent does not name is unknown to this TPP.
+/// SCA-18: an account that the consent does not include is unknown to this TPP.
 fn includes(consent: &Consent, need: &Need<'_>, terms: &Terms<'_>) -> Result<(), Lack> {
     let account = need.account.map(|account| terms.keys.account(account));
     match account {
@@ -278,7 +277,7 @@ fn includes(consent: &Consent, need: &Need<'_>, terms: &Terms<'_>) -> Result<(),
     }
 }
 
-/// SCA-8, SCA-16. The date at which transactions are to begin.
+/// SCA-8, SCA-16: the rules with the PSU present. Returns the first date of the transactions.
 fn while_present(
     need: &Need<'_>,
     session: Option<Timestamp>,
@@ -298,7 +297,7 @@ fn while_present(
     history(need, terms, Lack::SessionForHistory)
 }
 
-/// QUO-8 to QUO-10. The date at which transactions are to begin.
+/// QUO-8 to QUO-10: the rules without the PSU. Returns the first date of the transactions.
 fn while_absent(
     need: &Need<'_>,
     context: &Context,
@@ -316,7 +315,7 @@ fn while_absent(
     }
 }
 
-/// A list that names its first day may not reach back further than 90 days; one that names none is bounded there.
+/// A list with a first day may not go back more than 90 days; a list without one is limited to 90 days.
 fn history(need: &Need<'_>, terms: &Terms<'_>, lack: Lack) -> Result<Option<Date>, Lack> {
     let earliest = terms.today.saturating_sub(HISTORY_DAYS.days());
     match (need.transactions, need.date_from) {
@@ -326,7 +325,7 @@ fn history(need: &Need<'_>, terms: &Terms<'_>, lack: Lack) -> Result<Option<Date
     }
 }
 
-/// Of a PSU that is being learned nothing is known: what can be judged and bounded without it is (QUO-8).
+/// The state of a PSU that is being learned is unknown: only the rules that need no state apply (QUO-8).
 fn learned_history(need: &Need<'_>, terms: &Terms<'_>) -> Result<Option<Date>, Lack> {
     if need.sca != Sca::Consent || need.present && need.date_from.is_some() {
         return Ok(None);
@@ -334,7 +333,7 @@ fn learned_history(need: &Need<'_>, terms: &Terms<'_>) -> Result<Option<Date>, L
     history(need, terms, Lack::PsuForHistory)
 }
 
-/// Whether more than this many seconds have passed: the last of them still counts as within. An unknown time is older.
+/// Whether more than this many seconds have passed; the last second is still within the limit. An unknown time counts as older.
 fn is_older(since: Option<Timestamp>, seconds: u64, at: Timestamp) -> bool {
     since.is_none_or(|since| at.unix() > since.unix().saturating_add(seconds))
 }

@@ -11,8 +11,8 @@ use crate::{
 };
 use uuid::Uuid;
 
-/// The SCA that a request of this TPP starts; none without TPP-Redirect-URI. `path` is the request's, and `psu` is named
-/// only if it is bound to the TPP.
+/// The SCA that a request of this TPP starts; `None` without TPP-Redirect-URI. `path` is the path of the request. `psu` is included only if
+/// the PSU is bound to the TPP.
 pub(in crate::admission) fn pending(
     envelope: &Envelope,
     operation: &Operation,
@@ -27,7 +27,7 @@ pub(in crate::admission) fn pending(
         environment,
         tpp: tpp.clone(),
         tpp_name: plain_name(tpp_name),
-        // SCA-9: a missing session is no error.
+        // SCA-9: a request without a session gets a new session id.
         session: envelope.session().cloned().or_else(new_session)?,
         redirect_uri,
         preferred: envelope.redirect_preferred() != Some(false),
@@ -40,16 +40,16 @@ pub(in crate::admission) fn pending(
     })
 }
 
-/// A session that the gateway issues. A UUID always has the form of an id.
+/// A new session id of the gateway. A UUID is always a valid id.
 fn new_session() -> Option<SessionId> {
     let id = Uuid::new_v4().hyphenated();
     SessionId::from_text(id.encode_lower(&mut Uuid::encode_buffer()))
 }
 
-/// The most characters of a name: X.520 has 64, and some certificates more.
+/// The maximum length of a name in characters: X.520 allows 64, and some certificates have more.
 const MAX_NAME: usize = 128;
 
-/// A name as a page can show it: bounded, and without characters that steer a terminal or change the direction of text.
+/// A name that a page can show: bounded, and without characters that control a terminal or change the direction of text.
 fn plain_name(name: &str) -> String {
     let steers = |character: &char| {
         character.is_control()

@@ -7,7 +7,7 @@ use crate::{
 };
 use jiff::civil::date;
 
-/// When everything began: SCA completed, consent given.
+/// The time of the completed SCA and of the consent.
 const THEN: u64 = 1_767_225_600;
 const HOUR: u64 = 3_600;
 const DAY: u64 = 86_400;
@@ -45,7 +45,7 @@ fn psu() -> Psu {
     }
 }
 
-/// The list of an account's transactions with the PSU present, without a session.
+/// A request for the list of an account's transactions with the PSU present, without a session.
 fn list() -> Need<'static> {
     Need {
         sca: Sca::Consent,
@@ -208,7 +208,7 @@ fn consents_and_sca_grow_old() {
         lack(&details, Some(&known), 90 * DAY + 1),
         Some(Lack::RecentConsent)
     );
-    // A payment's SCA since, in another context, counts for account access but not for the list without the PSU.
+    // An SCA for a payment, in another context, counts for account access but not for the list without the PSU.
     let mut paid = known;
     paid.last_sca = Some(Timestamp::from_unix(THEN + 100 * DAY));
     assert_eq!(lack(&other, Some(&paid), 181 * DAY), None);
