@@ -82,8 +82,8 @@ impl AssertionSigner {
         &self.published
     }
 
-    /// A signed assertion in the compact form of RFC 7515. `id` is `jti`; `facts` are the claims beside the registered
-    /// ones. `None` if no random numbers are available.
+    /// A signed assertion in the compact form of RFC 7515. `id` is `jti`; `facts` are the claims in addition to the registered ones. `None`
+    /// if no random numbers are available.
     pub fn assert(&self, id: &str, facts: Map<String, Value>, now: Timestamp) -> Option<String> {
         let mut claims = Map::new();
         claims.insert("iss".into(), json!(self.issuer));

@@ -17,10 +17,10 @@ use rustls::pki_types::{PrivatePkcs8KeyDer, pem::PemObject};
 use serde_json::{Value, json};
 use std::{fmt, path::Path};
 
-/// The most bytes of a key file: a P-256 key has some 250.
+/// The maximum size of a key file in bytes: a P-256 key has about 250.
 const MAX_FILE: usize = 4_096;
 
-/// The bytes of one coordinate of a point on P-256.
+/// The length of one coordinate of a point on P-256, in bytes.
 const COORDINATE: usize = 32;
 
 /// A key that signs with ES256 (RFC 7518, section 3.4).
@@ -70,7 +70,7 @@ impl AssertionKey {
         &self.id
     }
 
-    /// The public half, as an entry of a JWK set (RFC 7517).
+    /// The public key, as an entry of a JWK set (RFC 7517).
     pub fn jwk(&self) -> Value {
         json!({
             "kty": "EC", "crv": "P-256", "x": self.x, "y": self.y,
@@ -144,7 +144,7 @@ mod tests {
         );
         let again = AssertionKey::read_or_make(&path).unwrap();
         assert_eq!(made.jwk(), again.jwk());
-        // OpenSSL reads the file, and sees the same point.
+        // OpenSSL reads the file, and gets the same point.
         let key = openssl::pkey::PKey::private_key_from_pem(&fs::read(&path).unwrap()).unwrap();
         let (ec, mut context) = (
             key.ec_key().unwrap(),

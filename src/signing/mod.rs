@@ -4,7 +4,7 @@
 //! Invariants: a signer has a usable key; `Debug` shows no key. Deliberately not here: the claims of an assertion and the
 //! buffering of answers, both in `gateway`.
 
-// The key of the assertion: its file, its public half, its thumbprint.
+// The key of the assertion: its file, its public key, its thumbprint.
 mod key;
 
 // The assertion to the core.
