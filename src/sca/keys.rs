@@ -1,9 +1,8 @@
-//! The keys that seal tokens: one file, at most two keys.
+//! The keys that seal tokens: one file with at most two keys.
 //!
-//! A line is a key: its id, eight hexadecimal digits, a space, and 32 bytes in base64. The first key seals, both open.
-//! A larger id is a younger key, so that [`rotate`](super::rotate) knows which of two keys is on its way in.
-//! Invariants: a file that others than its owner can read is refused, and a file that exists is never overwritten but
-//! by a rotation. `Debug` shows no key.
+//! Each line is a key: its id as eight hexadecimal digits, a space, and 32 bytes in base64. The first key seals, and both keys open. A
+//! larger id means a newer key, so that [`rotate`](super::rotate) can tell which of two keys is the new one. Invariants: a file that others
+//! than its owner can read is refused, and an existing file is overwritten only by a rotation. `Debug` shows no key.
 
 use super::{
     SealsFault,
@@ -20,10 +19,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The bytes of an AES-256 key.
+/// The length of an AES-256 key in bytes.
 const SECRET_LENGTH: usize = 32;
 
-/// The most bytes of a key file: two lines have 108.
+/// The maximum size of a key file in bytes: two lines have 108.
 const MAX_FILE: usize = 4_096;
 
 /// The keys of tokens.
@@ -39,7 +38,7 @@ pub(super) struct Key {
     aead: LessSafeKey,
 }
 
-/// Why a key file cannot be used.
+/// The reason why a key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFault {
     /// The file cannot be read.
@@ -48,29 +47,29 @@ pub enum KeyFault {
     /// The file cannot be written.
     #[error("{0}")]
     Written(#[from] io::Error),
-    /// It holds none.
+    /// The file holds no key.
     #[error("it holds no key; remove it, and the gateway makes a new one when it starts")]
     Empty,
-    /// It holds more than two.
+    /// The file holds more than two keys.
     #[error(
         "it holds more than two keys; the first seals, the second only opens, and more there are not"
     )]
     TooMany,
-    /// Both lines have one id.
+    /// Both keys have the same id.
     #[error("both of its keys have the same id")]
     SameId,
-    /// A line is no key. The line is not repeated.
+    /// A line is not a key. The message does not repeat the line.
     #[error(
         "line {0} is no key; expected eight hexadecimal digits in lower case, a space, and 32 bytes in base64"
     )]
     Line(usize),
-    /// It is far longer than two keys, or no text.
+    /// The file is much longer than two keys, or is not text.
     #[error("it is no key file: it is no text, or longer than {MAX_FILE} bytes")]
     NotAKeyFile,
-    /// Their seals cannot be counted.
+    /// The seals of the keys cannot be counted.
     #[error("the count of their seals {0}: {1}; sca.token_seals names another place")]
     Seals(PathBuf, SealsFault),
-    /// The machine gives no random numbers.
+    /// No random numbers are available.
     #[error("no random numbers can be had")]
     Random,
 }
@@ -79,16 +78,16 @@ impl TokenKeys {
     /// Reads a key file.
     ///
     /// # Errors
-    /// Why it cannot be used.
+    /// The reason why the file cannot be used.
     pub fn read(path: &Path) -> Result<Self, KeyFault> {
         Self::from_bytes(private_file::read(path, MAX_FILE)?)
     }
 
-    /// Reads a key file, or makes one where there is none, and its folder: mode 0600, durable when this returns. Of two
-    /// that make it at once, one does and both read it.
+    /// Reads a key file, or creates the file and its folder if there is none: mode 0600, durable when this function returns. If two
+    /// processes do this at once, one creates the file and both read it.
     ///
     /// # Errors
-    /// Why it cannot be used or made.
+    /// The reason why the file cannot be used or created.
     pub fn read_or_make(path: &Path, now: Timestamp) -> Result<Self, KeyFault> {
         let new_text = || {
             let first = Key::make(now, None)?;
@@ -108,10 +107,10 @@ impl TokenKeys {
         }
     }
 
-    /// Reads the text of a key file.
+    /// Parses the text of a key file.
     ///
     /// # Errors
-    /// The first fault in it.
+    /// The first fault in the text.
     pub fn parse(text: &str) -> Result<Self, KeyFault> {
         let lines = text.lines().map(str::trim_end).zip(1..);
         let lines = lines.filter(|(line, _)| !line.is_empty());
@@ -128,7 +127,7 @@ impl TokenKeys {
         Ok(Self { first, second })
     }
 
-    /// Puts the file in place of the one that is there, whole or not at all.
+    /// Replaces the file atomically.
     pub(super) fn replace(&self, path: &Path) -> Result<(), KeyFault> {
         Ok(private_file::replace(path, self.text().as_bytes())?)
     }
@@ -147,7 +146,7 @@ impl TokenKeys {
         self.all().find(|key| key.id == id)
     }
 
-    /// Keys in this order.
+    /// A pair of keys in this order.
     pub(super) const fn of(first: Key, second: Key) -> Self {
         Self {
             first,
@@ -159,14 +158,14 @@ impl TokenKeys {
         std::iter::once(&self.first).chain(&self.second)
     }
 
-    /// The text of its file.
+    /// The text of the key file.
     fn text(&self) -> String {
         self.all().map(Key::line).collect()
     }
 }
 
 impl Key {
-    /// A new key, younger than another.
+    /// A new key with a larger id than another key.
     pub(super) fn make(now: Timestamp, than: Option<&Self>) -> Result<Self, KeyFault> {
         let mut secret = [0; SECRET_LENGTH];
         rand::fill(&mut secret).map_err(|_| KeyFault::Random)?;
@@ -175,7 +174,7 @@ impl Key {
         Self::new(id.to_be_bytes(), secret).ok_or(KeyFault::Random)
     }
 
-    /// The same key once more.
+    /// A copy of the key.
     pub(super) fn copy(&self) -> Option<Self> {
         Self::new(self.id, self.secret)
     }
@@ -188,7 +187,7 @@ impl Key {
         &self.aead
     }
 
-    /// Larger for a younger key: the second it was made in, for keys that the gateway made.
+    /// The order of keys by age, larger for a newer key. For keys that the gateway made, this is the second of their creation.
     pub(super) const fn age(&self) -> u32 {
         u32::from_be_bytes(self.id)
     }

@@ -1,8 +1,8 @@
 //! scaRedirect links (SCA-12): `sca.page` + `?request=<token>`.
 //!
-//! A token is `base64url(key id ‖ nonce ‖ ciphertext ‖ tag)`: AES-256-GCM with a random nonce, the key's id and the
-//! form's version authenticated with it. Random nonces are safe for 2³² tokens under one key (NIST SP 800-38D, 8.3), so
-//! seals are counted, and a key that is used up seals no more; docs/sca.md says how to rotate keys long before.
+//! A token is `base64url(key id ‖ nonce ‖ ciphertext ‖ tag)`: AES-256-GCM with a random nonce, which authenticates the key's id and the
+//! version of the content too. Random nonces are safe for 2³² tokens under one key (NIST SP 800-38D, 8.3), so seals are counted, and a key
+//! at this limit no longer seals. docs/sca.md describes how to rotate keys long before.
 
 use super::{
     Pending, TokenKeys,
@@ -19,57 +19,58 @@ use aws_lc_rs::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::{fmt, sync::Arc, time::Duration};
 
-/// Authenticated with the version and the key's id: a key that is used for something else opens nothing here.
+/// The additional authenticated data, with the version and the key's id: a token that the same key sealed for another purpose does not
+/// open.
 const PURPOSE: &[u8; 12] = b"portvakt-sca";
 
-/// The most characters of a token that are looked at. Those that a gateway makes have some 300 to 3 500: a redirect URI
-/// has at most 2 000 (HDR-8), a session id 128 (HDR-7); the rest is left to paths.
+/// The maximum length in characters of a token that is decoded. Tokens of a gateway have about 300 to 3 500: a redirect URI has at most 2
+/// 000 (HDR-8), a session id 128 (HDR-7); the rest is for paths.
 const MAX_TOKEN: usize = 64 * 1024;
 
-/// How far ahead of now a link may have been made, in seconds: clocks differ.
+/// The tolerance for a link with a creation time in the future, in seconds, because clocks differ.
 const AHEAD: u64 = 60;
 
-/// Makes links, and opens the tokens in them. Shared by all requests, without a lock.
+/// Makes links, and opens the tokens in them. All requests share it without a lock.
 pub struct Links {
     page: String,
     lifetime: Duration,
     environment: Environment,
     keys: TokenKeys,
     seals: Arc<Seals>,
-    /// The seals of the first key, which seals.
+    /// The counter of the first key, which seals.
     sealed: Arc<Counter>,
-    /// The seals of the second key, which only opens.
+    /// The counter of the second key, which only opens.
     sealed_before: Option<Arc<Counter>>,
 }
 
-/// A token that was opened.
+/// An opened token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// The token's own id, random. It is remembered once the token is spent.
+    /// The random id of the token. The store keeps the id of a spent token.
     pub id: [u8; 16],
     /// The SCA that it carries.
     pub pending: Pending,
-    /// The first moment at which it no longer opens.
+    /// The first second in which the token no longer opens.
     pub expires: Timestamp,
 }
 
-/// Why a token does not open.
+/// The reason why a token does not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFault {
-    /// It was never made with one of this gateway's keys, or it was altered (400).
+    /// No key of this gateway made the token, or the token was altered (400).
     #[error("it is not a request of this gateway, or it was altered on its way")]
     NotOurs,
-    /// It was made in the other environment, with the same keys (400).
+    /// The token was made in the other environment, with the same keys (400).
     #[error("it was made by a gateway of the other environment")]
     OtherEnvironment,
-    /// Its time is over (410).
+    /// The token has expired (410).
     #[error("it has expired; the TPP's next request gets a new link")]
     Expired,
 }
 
 impl Links {
-    /// Links whose seals are counted in this process alone, for tests and measurements. A gateway has those of
-    /// [`ScaSettings`](super::ScaSettings).
+    /// Links whose seals are counted only in this process, for tests and measurements. [`ScaSettings`](super::ScaSettings) makes the links
+    /// of a gateway.
     pub fn new(
         page: impl Into<String>,
         lifetime: Duration,
@@ -112,10 +113,10 @@ impl Links {
         &self.page
     }
 
-    /// A link that starts this SCA, good from now until the lifetime is over.
+    /// A link that starts this SCA and is valid from now for the lifetime.
     ///
     /// # Errors
-    /// Why nothing is sealed: the key is used up, or its seals cannot be counted.
+    /// The reason why nothing is sealed: the key is at its limit, or its seals cannot be counted.
     pub fn link(&self, pending: &Pending, now: Timestamp) -> Result<String, SealFault> {
         self.sealed.take()?;
         let expires = now.unix().saturating_add(self.lifetime.as_secs());
@@ -128,15 +129,15 @@ impl Links {
         Ok(link)
     }
 
-    /// Whether links can be made, as far as is known.
+    /// Whether links can be made, by the last known state of the counters.
     ///
     /// # Errors
-    /// Why not: for the operator.
+    /// The reason for the operator.
     pub fn health(&self) -> Result<(), SealFault> {
         self.sealed.health()
     }
 
-    /// How often each key has sealed, by the key's id.
+    /// The number of seals of each key, by the key's id.
     pub fn sealed(&self) -> impl Iterator<Item = (String, u64)> {
         let counters = std::iter::once(&self.sealed).chain(&self.sealed_before);
         counters.map(|counter| (counter.key(), counter.count()))
@@ -149,7 +150,7 @@ impl Links {
     /// Opens a token, the value of `request` in a link.
     ///
     /// # Errors
-    /// Why it does not open.
+    /// The reason why the token does not open.
     pub fn open(&self, request: &str, now: Timestamp) -> Result<Opened, TokenFault> {
         let Content {
             id,
@@ -159,7 +160,7 @@ impl Links {
         if pending.environment != self.environment {
             return Err(TokenFault::OtherEnvironment);
         }
-        // Made by a clock that was fast: it would last longer than links do.
+        // A token that a fast clock made would be valid longer than the lifetime of links.
         let last = now
             .unix()
             .saturating_add(self.lifetime.as_secs())
@@ -178,7 +179,7 @@ impl Links {
         if request.len() > MAX_TOKEN {
             return None;
         }
-        // The engine refuses padding and bits that carry nothing: a token has one spelling.
+        // The decoder refuses padding and unused bits, so a token has one spelling.
         let mut bytes = URL_SAFE_NO_PAD.decode(request).ok()?;
         let (id, rest) = bytes.split_first_chunk_mut::<ID_LENGTH>()?;
         let (nonce, sealed) = rest.split_first_chunk_mut::<NONCE_LEN>()?;

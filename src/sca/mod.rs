@@ -1,11 +1,10 @@
-//! An SCA that is under way: the link that starts it, the token in the link, and the redirect that ends it.
+//! A pending SCA: the link that starts it, the token in the link, and the redirect that ends it.
 //!
-//! Nothing is stored of an SCA before it is completed (SCA-12): the link carries it whole, sealed, so strangers cannot
-//! fill the state and any replica finishes what another began. Invariants: the content that [`Links::open`] returns was written by a
-//! gateway of this environment that holds one of the token keys, and not altered since; no one without a key reads
-//! anything in a token but the id of its key; a national identity number is in none, since [`Pending`] has no place for
-//! one (HDR-12). Deliberately not here: whether an SCA is needed (admission), whether a token is spent (the store), and
-//! who completes it (the control listener).
+//! Nothing is stored of an SCA before it is completed (SCA-12): the link carries the whole SCA, sealed. So unauthenticated callers cannot
+//! fill the state, and any replica can finish an SCA of another. Invariants: a gateway of this environment that holds one of the token keys
+//! wrote the content that [`Links::open`] returns, and nobody altered it; without a key only the id of the key is readable in a token; no
+//! token has a national identity number, because [`Pending`] has no field for it (HDR-12). Deliberately not here: whether an SCA is needed
+//! (admission), whether a token is spent (the store), and the completion of the SCA (the control listener).
 
 mod key_id;
 mod keys;

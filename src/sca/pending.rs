@@ -7,16 +7,16 @@ use crate::interface::{
 };
 use std::fmt;
 
-/// An SCA that a request started and that nobody has finished yet (SCA-12).
+/// An SCA that a request started and that is not finished yet (SCA-12).
 ///
 /// `Debug` shows neither PSU nor agreement nor session.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pending {
-    /// The environment that it was started in.
+    /// The environment in which the SCA was started.
     pub environment: Environment,
     /// The TPP's identity (CRT-4).
     pub tpp: TppId,
-    /// The TPP's name, as its certificate has it; empty where it has none, and in a token of an earlier version.
+    /// The TPP's name in its certificate; empty if there is none, and in a token of an earlier version.
     pub tpp_name: String,
     /// TPP-Session-ID: the TPP's, or one that the gateway issued (SCA-9).
     pub session: SessionId,
@@ -24,17 +24,17 @@ pub struct Pending {
     pub redirect_uri: RedirectUri,
     /// TPP-Redirect-Preferred (SCA-15).
     pub preferred: bool,
-    /// The operation that started it, by its name in the catalogue.
+    /// The operation that started the SCA, by its name in the catalogue.
     pub operation: String,
-    /// The path of the payment or basket that it is for.
+    /// The path of the payment or basket that the PSU signs.
     pub resource: Option<String>,
-    /// Whether an account information or consent operation started it: then consent is asked for too (SCA-18).
+    /// Whether an account information or consent operation started the SCA, which then also asks for consent (SCA-18).
     pub asks_consent: bool,
-    /// PSU-Context, where the request has one.
+    /// PSU-Context, if the request has one.
     pub context: Option<PsuContext>,
     /// PSU-Corporate-ID: the agreement that was chosen (SCA-17).
     pub corporate: Option<CorporateId>,
-    /// PSU-ID, only where it is bound to this TPP (SCA-3).
+    /// PSU-ID, only if it is bound to this TPP (SCA-3).
     pub psu: Option<PsuId>,
 }
 

@@ -1,8 +1,8 @@
-//! The redirect of the PSU's browser to the TPP when an SCA has ended (§Events; SCA-10, SCA-11).
+//! The redirect of the PSU's browser to the TPP at the end of an SCA (§Events; SCA-10, SCA-11).
 //!
-//! Invariant: the TPP's own URI stands in front unchanged, as it was signed; the parameters that are added are percent-encoded down to
-//! RFC 3986's unreserved characters, so that no value can end a parameter or begin another. The URI has no fragment and
-//! none of these parameters, which HDR-8 saw to.
+//! Invariant: the redirect begins with the TPP's own URI, unchanged as it was signed. All characters of the added parameters except RFC
+//! 3986's unreserved characters are percent-encoded, so that no value can end a parameter or begin another. HDR-8 has checked that the URI
+//! has no fragment and none of these parameters.
 
 use super::Pending;
 use crate::interface::{
@@ -11,14 +11,14 @@ use crate::interface::{
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Everything but RFC 3986's unreserved characters (section 2.3).
+/// All characters except RFC 3986's unreserved characters (section 2.3).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// How an SCA failed, as the TPP is told (§Redirect after failed SCA).
+/// The failure of an SCA, as the TPP gets it (§Redirect after failed SCA).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure<'a> {
     /// The system that produced the error.
@@ -31,7 +31,7 @@ pub struct Failure<'a> {
     pub message: &'a str,
 }
 
-/// Where the browser goes after successful SCA (SCA-10). A corporate id makes the context CORPORATE.
+/// The redirect after a successful SCA (SCA-10). With a corporate id the context is CORPORATE.
 pub fn completed(pending: &Pending, psu: PsuId, corporate: Option<CorporateId>) -> String {
     let mut uri = Appending::to(pending.redirect_uri.as_str());
     uri.parameter("psu-id", &psu.hyphenated());
@@ -44,7 +44,7 @@ pub fn completed(pending: &Pending, psu: PsuId, corporate: Option<CorporateId>) 
     uri.uri
 }
 
-/// Where it goes after failed SCA (SCA-11).
+/// The redirect after a failed SCA (SCA-11).
 pub fn failed(pending: &Pending, failure: &Failure<'_>) -> String {
     let mut uri = Appending::to(pending.redirect_uri.as_str());
     uri.parameter("system", failure.system);
@@ -54,7 +54,7 @@ pub fn failed(pending: &Pending, failure: &Failure<'_>) -> String {
     uri.uri
 }
 
-/// A URI that parameters are appended to.
+/// A URI during the addition of parameters.
 struct Appending {
     uri: String,
     separator: &'static str,

@@ -1,13 +1,14 @@
-//! Changing the keys of tokens without a link that stops working.
+//! The rotation of the token keys, during which every link keeps working.
 //!
-//! A key may seal only when every replica can open with it. So a rotation has two steps, and each is one run:
+//! A key may seal only when every replica can open with it. So a rotation has two steps, each in one run:
 //!
-//! 1. *prepare*: a new key stands second. It opens; the old one still seals. The file goes to all replicas, and they are
-//!    restarted, one after the other.
-//! 2. *switch*: the new key stands first and seals. The old one opens the tokens that are still under way. Again to all replicas.
+//! 1. *prepare*: a new key becomes the second key, which opens; the old key still seals. The file is copied to all replicas, and they are
+//!    restarted one after the other.
+//! 2. *switch*: the new key becomes the first key, which seals. The old key opens the tokens that are still in use. The file is copied to
+//!    all replicas again.
 //!
-//! The next *prepare* drops the old key, which by then opens nothing that is alive. Which step is due shows in the file:
-//! a second key that is younger than the first is on its way in.
+//! The next *prepare* removes the old key, whose tokens have then expired. The file shows the next step: if the second key is newer than
+//! the first, *switch* is next.
 
 use super::{
     TokenKeys,
@@ -19,16 +20,16 @@ use std::path::Path;
 /// The step that was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rotated {
-    /// A new key opens, and does not seal yet.
+    /// The new key opens, and does not seal yet.
     Prepared,
-    /// The new key seals, the old one opens.
+    /// The new key seals, and the old key opens.
     Switched,
 }
 
-/// Does the step that is due, on the file, whole or not at all.
+/// Performs the next step on the file, atomically.
 ///
 /// # Errors
-/// Why the file cannot be used or written.
+/// The reason why the file cannot be used or written.
 pub fn rotate(path: &Path, now: Timestamp) -> Result<Rotated, KeyFault> {
     let keys = TokenKeys::read(path)?;
     let copy = |key: &Key| key.copy().ok_or(KeyFault::Random);
@@ -72,7 +73,7 @@ mod tests {
         )
     }
 
-    /// Whether what one file's replica seals, another file's replica opens.
+    /// Whether the replica with one file opens the tokens that the replica with the other file seals.
     fn opens(sealer: &Links, opener: &Links) -> bool {
         let pending = Pending {
             environment: Environment::Sandbox,
@@ -97,7 +98,7 @@ mod tests {
     fn replicas_that_are_one_step_apart_open_each_others_tokens() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token.keys");
-        // A clock that stands still makes ids no less different.
+        // Ids differ even if the clock shows the same second.
         TokenKeys::read_or_make(&path, NOW).unwrap();
         let mut before = links(&path);
         for turn in 0..6 {

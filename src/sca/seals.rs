@@ -1,10 +1,10 @@
-//! How often each key has sealed. Nonces are random, so at most 2³² tokens are safe under one key (NIST SP 800-38D, 8.3).
+//! The number of seals of each key. Nonces are random, so at most 2³² tokens are safe under one key (NIST SP 800-38D, 8.3).
 //!
-//! A file beside the keys has a line for each key: its id, a space and a number. A gateway reserves seals there in
-//! blocks, durably, before it uses the first of a block: the number is never below the truth, and it is above it by at
-//! most a block for each start. Processes that share the file take turns; gateways on other machines have files of their
-//! own, and the sum of all counts. Invariants: nothing is sealed without a place in a block, a number never goes down,
-//! and at the limit there is no other block. Deliberately not here: sealing, and the rotation that a full key needs.
+//! A file beside the keys has a line for each key: its id, a space and a number. A gateway reserves seals in this file in blocks, durably,
+//! before it uses the first seal of a block. So the number is never too low, and it is too high by at most one block for each start.
+//! Processes that share the file lock it in turn; gateways on other machines have files of their own, and the total is the sum of all
+//! files. Invariants: nothing is sealed without a place in a block, a number never decreases, and no block exceeds the limit. Deliberately
+//! not here: sealing, and the rotation of a key at its limit.
 
 // The file of the counts.
 mod file;
@@ -23,22 +23,22 @@ use std::{
     },
 };
 
-/// The most tokens of one key.
+/// The maximum number of tokens of one key.
 pub const MOST_SEALS: u64 = 1 << 32;
 
-/// From so many on the operator is warned: half of a key is used up.
+/// The number of seals at which the operator is warned: half of the maximum.
 pub const SEALS_ALERT: u64 = 1 << 31;
 
-/// The first block of a start. It is small, so that a gateway that starts again and again uses up little.
+/// The first block of a process. It is small, so that a gateway that restarts repeatedly wastes few seals.
 const FIRST_BLOCK: u64 = 1 << 10;
 
 /// Blocks double up to this size: at 1 000 tokens a second the file is written about once a minute.
 const LARGEST_BLOCK: u64 = 1 << 16;
 
-/// Why nothing is sealed.
+/// The reason why nothing is sealed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealFault {
-    /// The key has sealed as often as is safe.
+    /// The key has reached the safe number of seals.
     #[error(
         "the token key {0:08x} has sealed 2^32 tokens and seals no more: run \"portvakt sca rotate-key\" (docs/sca.md)"
     )]
@@ -46,7 +46,7 @@ pub enum SealFault {
     /// The count cannot be written.
     #[error("the count of seals cannot be kept: {0}")]
     NotKept(String),
-    /// The machine gives no random numbers, or a text is too long for a token.
+    /// No random numbers are available, or a text is too long for a token.
     #[error("the token cannot be made")]
     NotMade,
 }
@@ -54,7 +54,7 @@ pub enum SealFault {
 /// The counts of a gateway's keys.
 #[derive(Debug)]
 pub(super) struct Seals {
-    /// None where nothing outlives the process: in tests, and where seals are not counted.
+    /// `None` if the counts end with the process: in tests, and where seals are not counted.
     file: Option<PathBuf>,
     /// The counts of the file when it was opened.
     found: Vec<(u32, u64)>,
@@ -62,8 +62,8 @@ pub(super) struct Seals {
 }
 
 impl Seals {
-    /// The counts of a file, which is made where there is none. It is written as a block is reserved, so that a place that
-    /// cannot be written shows at the start.
+    /// Opens the counts of a file, and creates the file if there is none. A block is reserved at once, so that an unwritable file is found
+    /// at the start.
     pub(super) fn open(path: &Path) -> Result<Self, SealsFault> {
         private_file::make_folder_of(path)?;
         let _turn = take_turn(path)?;
@@ -90,7 +90,7 @@ impl Seals {
         self.file.as_deref() == Some(path)
     }
 
-    /// The counter of a key: one for all who ask.
+    /// The shared counter of a key.
     pub(super) fn counter(&self, id: [u8; ID_LENGTH]) -> Arc<Counter> {
         let id = u32::from_be_bytes(id);
         let mut counters = locked(&self.counters);
@@ -117,11 +117,11 @@ impl Seals {
 pub(super) struct Counter {
     id: u32,
     file: Option<PathBuf>,
-    /// Seals that were used since the start.
+    /// Seals used since the start.
     taken: AtomicU64,
-    /// Seals that were reserved since the start.
+    /// Seals reserved since the start.
     reserved: AtomicU64,
-    /// Seals that were ever reserved, by all who share the file, as of the last look at it.
+    /// Seals reserved by all processes that share the file, when the file was last read.
     total: AtomicU64,
     reserving: Mutex<Reserving>,
 }
@@ -129,14 +129,14 @@ pub(super) struct Counter {
 struct Reserving {
     /// The size of the next block.
     block: u64,
-    /// Why the last attempt failed, if it did.
+    /// The reason why the last attempt failed; `None` if it succeeded.
     fault: Option<SealFault>,
 }
 
 impl Counter {
-    /// Takes one seal: the token that is sealed next has its place in a block.
+    /// Takes one seal: the next token has its place in a block.
     pub(super) fn take(&self) -> Result<(), SealFault> {
-        // Taken first and then looked at: two threads never share a place.
+        // The place is taken before the check, so that two threads never share a place.
         let place = self.taken.fetch_add(1, Ordering::Relaxed);
         if place < self.reserved.load(Ordering::Acquire) {
             return Ok(());
@@ -146,7 +146,7 @@ impl Counter {
         })
     }
 
-    /// Whether the next seal can be had, as far as is known. A reservation that failed is tried again.
+    /// Whether the next seal is available, by the last known state. A failed reservation is tried again.
     pub(super) fn health(&self) -> Result<(), SealFault> {
         let taken = self.taken.load(Ordering::Relaxed);
         if taken < self.reserved.load(Ordering::Acquire) {
@@ -159,7 +159,7 @@ impl Counter {
         Ok(())
     }
 
-    /// How often the key has sealed, as far as the file knows: never too low.
+    /// The number of seals of the key by the file: never too low.
     pub(super) fn count(&self) -> u64 {
         let reserved = self.reserved.load(Ordering::Acquire);
         let unused = reserved.saturating_sub(self.taken.load(Ordering::Relaxed));
@@ -171,7 +171,7 @@ impl Counter {
         format!("{:08x}", self.id)
     }
 
-    /// Reserves blocks until there is a place.
+    /// Reserves blocks until they include the place.
     fn reserve(&self, place: u64) -> Result<(), SealFault> {
         let mut reserving = locked(&self.reserving);
         while self.reserved.load(Ordering::Relaxed) <= place {
@@ -193,7 +193,7 @@ impl Counter {
         Ok(())
     }
 
-    /// Reserves one block, durably; how large it is, which is smaller than `most` only before the limit.
+    /// Reserves one block durably, and returns its size, which is smaller than `most` only just below the limit.
     fn reserve_block(&self, most: u64) -> Result<u64, SealFault> {
         let not_kept = |fault: SealsFault| SealFault::NotKept(fault.to_string());
         let _turn = match &self.file {
@@ -204,7 +204,7 @@ impl Counter {
             Some(path) => read(path).map_err(not_kept)?,
             None => Vec::new(),
         };
-        // A file that was removed does not take the count with it.
+        // The removal of the file does not reset the count.
         let before = count_of(&counts, self.id).max(self.total.load(Ordering::Relaxed));
         let block = most.min(MOST_SEALS.saturating_sub(before));
         if block == 0 {

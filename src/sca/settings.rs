@@ -1,4 +1,4 @@
-//! How SCA is asked for, as the operator set it.
+//! The settings of SCA.
 
 use super::{KeyFault, Links, SealsFault, TokenKeys, seals::Seals};
 use crate::{clock::Timestamp, interface::operations::Environment};
@@ -7,49 +7,49 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 /// The section `sca` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScaSettings {
-    /// The bank's SCA page, which links lead to: an absolute URL without a fragment.
+    /// The bank's SCA page, the target of links: an absolute URL without a fragment.
     pub page: String,
-    /// The file of token keys; made at the first start. Default `../state/sca-token.keys`.
+    /// The file of token keys; the first start creates it. Default `../state/sca-token.keys`.
     pub token_keys: PathBuf,
-    /// The file that counts their seals; made at the first start. Default beside `token_keys`, with `.seals` behind.
+    /// The file that counts their seals; the first start creates it. Default: `token_keys` with the suffix `.seals`.
     pub token_seals: PathBuf,
-    /// How long a link is good. Default 15 min.
+    /// The lifetime of a link. Default 15 min.
     pub token_lifetime: Duration,
-    /// The need of account information with the PSU present (SCA-16). Default `session-when-sent`.
+    /// The requirement of account information with the PSU present (SCA-16). Default `session-when-sent`.
     pub psu_present: PsuPresent,
-    /// The treatment of a PSU-ID that no SCA gave out (SCA-19). Default `refuse`.
+    /// The treatment of a PSU-ID that no SCA gave to the TPP (SCA-19). Default `refuse`.
     pub unknown_psu: UnknownPsu,
 }
 
-/// The need of account information with the PSU present (SCA-16).
+/// The requirement of account information with the PSU present (SCA-16).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PsuPresent {
-    /// A valid session where TPP-Session-ID is sent, else a consent.
+    /// A valid session if TPP-Session-ID is sent, otherwise a consent.
     #[default]
     SessionWhenSent,
-    /// A valid session, always.
+    /// Always a valid session.
     Session,
-    /// A consent is enough.
+    /// A consent is sufficient.
     Consent,
 }
 
-/// The treatment of a PSU-ID that no SCA gave out (SCA-19).
+/// The treatment of a PSU-ID that no SCA gave to the TPP (SCA-19).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownPsu {
-    /// It is as good as none.
+    /// The PSU-ID counts as absent.
     #[default]
     Refuse,
-    /// It is forwarded, and bound to the TPP where the core knows it.
+    /// The PSU-ID is forwarded, and bound to the TPP if the core confirms it.
     Learn {
-        /// The start of the first day of it.
+        /// The start of the first day of learning.
         since: Timestamp,
-        /// The first moment at which it is over.
+        /// The first second after learning.
         until: Timestamp,
     },
 }
 
 impl UnknownPsu {
-    /// Whether it is learned now.
+    /// Whether PSU-IDs are learned at this time.
     pub fn is_learned(self, now: Timestamp) -> bool {
         match self {
             Self::Learn { since, until } => (since..until).contains(&now),
@@ -59,21 +59,21 @@ impl UnknownPsu {
 }
 
 impl ScaSettings {
-    /// The links of a gateway, with its token keys; they are made where there are none yet.
+    /// The links of a gateway with its token keys; creates the keys if there are none.
     ///
     /// # Errors
-    /// Why the file of keys cannot be used or made.
+    /// The reason why the key file cannot be used or created.
     pub fn links(&self, environment: Environment, now: Timestamp) -> Result<Links, KeyFault> {
         let keys = TokenKeys::read_or_make(&self.token_keys, now)?;
         let seals = Seals::open(&self.token_seals).map_err(|fault| self.uncounted(fault))?;
         Ok(self.counted(environment, keys, Arc::new(seals)))
     }
 
-    /// The links after a reload. Keys are not made then: a file that is gone would end every SCA under way. Their seals
-    /// are counted on.
+    /// The links after a reload. A reload creates no keys, because new keys in place of a lost file would invalidate every pending SCA. The
+    /// counts of seals continue.
     ///
     /// # Errors
-    /// Why the file of keys cannot be used.
+    /// The reason why the key file cannot be used.
     pub fn links_again(&self, environment: Environment, before: &Links) -> Result<Links, KeyFault> {
         let keys = TokenKeys::read(&self.token_keys)?;
         let seals = match before.seals() {

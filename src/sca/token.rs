@@ -1,8 +1,8 @@
-//! A token's content as bytes, before it is sealed.
+//! The content of a token as bytes, before it is sealed.
 //!
-//! A small form of its own: a version, the token's id, its last moment, flags, and texts with their length in two bytes.
-//! Half the size of JSON, and with one spelling for each value. Invariant: [`read`] takes every byte or nothing, and
-//! never panics. Deliberately not here: encryption.
+//! The format is binary: a version, the token's id, its expiry, flags, and texts with their length in two bytes. It has half the size of
+//! JSON, and one encoding for each value. Invariant: [`read`] accepts all bytes or none, and never panics. Deliberately not here:
+//! encryption.
 
 use super::Pending;
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// The form of the content. Another form gets another number; it is authenticated with the key's id.
+/// The version of the format. A different format gets a new number. The version is authenticated with the key's id.
 pub(super) const VERSION: u8 = 1;
 
 /// The content of a token.
@@ -34,7 +34,7 @@ const CORPORATE: u8 = 1 << 5;
 const AGREEMENT: u8 = 1 << 6;
 const PSU: u8 = 1 << 7;
 
-/// Appends the content to `bytes`. None where a text is longer than 64 KiB, which no header is.
+/// Appends the content to `bytes`. `None` if a text is longer than 64 KiB; no header is.
 pub(super) fn write(
     id: &[u8; 16],
     expires: Timestamp,
@@ -49,7 +49,7 @@ pub(super) fn write(
         pending.psu.map(PsuId::to_be_bytes),
     ];
     bytes.extend(ids.into_iter().flatten().flatten());
-    // The last of all, and only where there is one: an earlier version wrote none.
+    // The name is the last field and is omitted if empty, because an earlier version wrote none.
     let name = Some(&pending.tpp_name).filter(|name| !name.is_empty());
     let texts = [
         Some(pending.tpp.as_str()),
@@ -146,7 +146,7 @@ fn text(rest: &mut &[u8]) -> Option<String> {
     std::str::from_utf8(taken).ok().map(str::to_owned)
 }
 
-/// A value that is absent is no fault; one that could not be read is.
+/// An absent value is valid; an unreadable one is not.
 fn whole<T>(read: Option<Option<T>>) -> Option<Option<T>> {
     match read {
         None => Some(None),

@@ -177,7 +177,7 @@ fn the_first_key_seals_and_both_open() {
         links(&key(2, 8)).open(token(&sealed), NOW),
         Err(TokenFault::NotOurs)
     );
-    // The id alone does not open it.
+    // The key id alone does not open it.
     assert_eq!(
         links(&key(1, 9)).open(token(&sealed), NOW),
         Err(TokenFault::NotOurs)

@@ -1,49 +1,49 @@
 //! The file that counts seals: one line for each key, its id, a space and a number.
 //!
-//! Deliberately not here: when a number grows, and by how much.
+//! Deliberately not here: when a number increases, and by how much.
 
 use crate::{private_file, sca::key_id::parse_id};
 use std::{fs::File, io, path::Path};
 
-/// The most bytes of a file: a year has two keys, a line at most 20 bytes.
+/// The maximum size of a file in bytes: there are two keys per year, and a line has at most 20 bytes.
 const MAX_FILE: usize = 64 * 1024;
 
-/// Why a file of counts cannot be used.
+/// The reason why a file of counts cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SealsFault {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error(transparent)]
     File(#[from] private_file::FileFault),
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("{0}")]
     Written(#[from] io::Error),
-    /// A line is no count.
+    /// A line is not a count.
     #[error(
         "line {0} is no count of seals; expected eight hexadecimal digits in lower case, a space, and a number"
     )]
     Line(usize),
-    /// It is no text, or too long.
+    /// The file is not text, or is too long.
     #[error("it is no file of counts: it is no text, or longer than {MAX_FILE} bytes")]
     NotCounts,
 }
 
-/// One process at a time reads and writes the file. The folder is locked, since the file is replaced; the lock ends with
-/// the file that is returned.
+/// Waits until this process alone reads and writes the file. The lock is on the folder, because the file is replaced; dropping the returned
+/// file releases the lock.
 pub(super) fn take_turn(path: &Path) -> io::Result<File> {
     let folder = File::open(private_file::folder_of(path))?;
     folder.lock()?;
     Ok(folder)
 }
 
-/// Whether a file of counts can be used, or is still to be made.
+/// Checks that a file of counts can be used, or does not exist yet.
 ///
 /// # Errors
-/// Why it cannot be used.
+/// The reason why the file cannot be used.
 pub fn check(path: &Path) -> Result<(), SealsFault> {
     read(path).map(drop)
 }
 
-/// The counts that a file holds; none where there is none.
+/// The counts in a file; empty if there is no file.
 pub(super) fn read(path: &Path) -> Result<Vec<(u32, u64)>, SealsFault> {
     let bytes = match private_file::read(path, MAX_FILE) {
         Err(fault) if fault.is_missing() => return Ok(Vec::new()),
@@ -73,7 +73,7 @@ pub(super) fn text_of(counts: &[(u32, u64)]) -> String {
         .collect()
 }
 
-/// The largest count of a key.
+/// The highest count of a key.
 pub(super) fn count_of(counts: &[(u32, u64)], id: u32) -> u64 {
     let own = counts.iter().filter(|(other, _)| *other == id);
     own.map(|(_, count)| *count).max().unwrap_or(0)

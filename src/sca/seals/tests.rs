@@ -30,7 +30,7 @@ fn a_count_is_never_too_low() {
         first.take().unwrap();
         used += 1;
         assert_eq!(first.count(), used);
-        // Whoever starts now, after a crash, counts at least as much.
+        // A process that starts now, after a crash, counts at least as many seals.
         if used % 500 == 1 {
             assert!(counter(&path).count() >= used);
         }
@@ -40,12 +40,12 @@ fn a_count_is_never_too_low() {
     assert_eq!(second.count(), 3_072);
     second.take().unwrap();
     assert_eq!(second.count(), 3_073);
-    // The first does not fall behind the second's count.
+    // The first process reads the count of the second.
     for _ in 0..100 {
         first.take().unwrap();
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), "00000007 8192\n");
-    // A file that is gone is made again, and takes no count with it.
+    // A removed file is created again, and the count is not lost.
     fs::remove_file(&path).unwrap();
     while fs::metadata(&path).is_err() {
         first.take().unwrap();
@@ -69,11 +69,11 @@ fn at_the_limit_nothing_is_sealed() {
     }
     let text = fs::read_to_string(&path).unwrap();
     assert_eq!(text, format!("00000009 5\n00000007 {MOST_SEALS}\n"));
-    // Nor after a start, and it is known before anyone asks.
+    // The limit also holds after a restart, and is known before the first seal.
     let again = Seals::open(&path).unwrap();
     let full = again.counter(ID);
     assert_eq!(full.health(), Err(SealFault::UsedUp(7)));
-    // Another key is another count.
+    // Another key has a count of its own.
     assert_eq!(again.counter(9_u32.to_be_bytes()).take(), Ok(()));
 }
 
@@ -91,7 +91,7 @@ fn many_threads_and_processes_share_the_places() {
             .collect();
         threads.into_iter().map(|own| own.join().unwrap()).sum()
     });
-    // Seals that one of the two has reserved the other cannot take.
+    // One process cannot take the seals that another process has reserved.
     let left = counters.iter().map(|own| {
         let more = std::iter::from_fn(|| own.take().ok());
         more.count()
@@ -131,7 +131,7 @@ fn files_of_counts() {
             "{text}"
         );
     }
-    // Of two lines for one key the larger counts.
+    // If a key has two lines, the larger count applies.
     write(&path, "00000007 5\n00000007 3\n");
     assert_eq!(counter(&path).count(), 5);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
