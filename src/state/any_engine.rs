@@ -1,4 +1,4 @@
-//! The engines that there are, as one.
+//! One type for all engines.
 
 #[cfg(feature = "sandbox")]
 use super::volatile::Volatile;
@@ -7,16 +7,16 @@ use super::{
 };
 use crate::clock::Timestamp;
 
-/// The engine that a store was opened with.
+/// The engine of an open store.
 pub(super) enum AnyEngine {
-    /// One machine, in a file.
+    /// A file on one machine.
     Sqlite(Box<Sqlite>),
-    /// This process alone, for tests.
+    /// The memory of this process, for tests.
     #[cfg(feature = "sandbox")]
     Volatile(Volatile),
 }
 
-/// Calls the engine that there is.
+/// Calls a method of the selected engine.
 macro_rules! each {
     ($self:ident, $engine:ident => $call:expr) => {
         match $self {

@@ -1,8 +1,7 @@
-//! Rows that are held in memory, since they may be a little stale: PSUs that were looked up, and quotas that are used up.
+//! Rows that are cached in memory, because they may be slightly stale: PSUs that were looked up, and quotas that are used up.
 //!
-//! Invariants: both are bounded; a PSU that changed in this process is never answered as it was before; a row that
-//! another process changes is dropped as soon as the change log is read. Deliberately not here: that a PSU is unknown, which is
-//! never remembered.
+//! Invariants: both caches are bounded; after a change of a PSU in this process, its earlier row is never returned; a row that another
+//! process changes is dropped as soon as the change log is read. Deliberately not here: unknown PSUs, which are never cached.
 
 use super::{
     PsuHash, QuotaHash, StateSettings,
@@ -14,18 +13,18 @@ use crate::clock::Timestamp;
 use moka::sync::Cache;
 use std::sync::Mutex;
 
-/// How many generation counters there are. A change drops the look-ups under way of the PSUs that share its counter.
+/// The number of generation counters. A change invalidates the pending lookups of all PSUs that share its counter.
 const STRIPES: usize = 64;
 
-/// The rows of a store that are held in memory.
+/// The cached rows of a store.
 pub(super) struct RowCache {
     psus: Cache<PsuHash, BoundPsu, ByOwnBits>,
-    /// How often a PSU of each stripe changed: a row that was read before a change is not put in after it.
+    /// The number of changes of the PSUs of each stripe: a row that was read before a change is not cached after it.
     generations: Vec<Mutex<u64>>,
     used_up: Cache<QuotaHash, Timestamp, ByOwnBits>,
 }
 
-/// That a PSU is being read: see [`RowCache::reading`].
+/// The generation at the start of a lookup: see [`RowCache::reading`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading(u64);
 
@@ -39,7 +38,7 @@ where
 }
 
 impl RowCache {
-    /// As large as the settings say.
+    /// A cache of the size in the settings.
     pub(super) fn new(settings: &StateSettings) -> Self {
         Self {
             psus: cache(settings.psus_in_memory),
@@ -52,12 +51,12 @@ impl RowCache {
         self.psus.get(&psu)
     }
 
-    /// To be called before a PSU is read that shall be put in.
+    /// Starts a lookup. Call this before the row is read.
     pub(super) fn reading(&self, psu: PsuHash) -> Reading {
         Reading(self.with_generation(psu, |generation| *generation))
     }
 
-    /// Puts in a row as it was read, unless it changed since; a PSU that is not there is taken out.
+    /// Caches a row that was read, unless it changed since; removes a PSU that does not exist.
     pub(super) fn put(&self, psu: PsuHash, read: Reading, bound: Option<&BoundPsu>) {
         self.with_generation(psu, |generation| match bound {
             Some(bound) if *generation == read.0 => self.psus.insert(psu, bound.clone()),
@@ -66,7 +65,7 @@ impl RowCache {
         });
     }
 
-    /// A PSU changed.
+    /// Drops a PSU that changed.
     pub(super) fn psu_changed(&self, psu: PsuHash) {
         self.with_generation(psu, |generation| {
             *generation = generation.wrapping_add(1);
@@ -74,13 +73,13 @@ impl RowCache {
         });
     }
 
-    /// Until when a quota is known to be used up.
+    /// The time until which a quota is known to be used up.
     pub(super) fn used_up(&self, key: QuotaHash, now: Timestamp) -> Option<Timestamp> {
         self.used_up.get(&key).filter(|until| now < *until)
     }
 
-    /// Heeds a decision on a quota, before it is committed: until then no other change of that quota is decided, so that what
-    /// is committed later is heeded later.
+    /// Applies a decision on a quota before its commit. Until the commit, no other change of that quota is decided, so the cache applies
+    /// decisions in the order of their commits.
     pub(super) fn heed(&self, decided: UsedUp) {
         match decided {
             UsedUp::Until(key, until) => self.used_up.insert(key, until),
@@ -88,12 +87,12 @@ impl RowCache {
         }
     }
 
-    /// A quota may no longer be used up.
+    /// Drops a quota that may no longer be used up.
     pub(super) fn quota_changed(&self, key: QuotaHash) {
         self.used_up.invalidate(&key);
     }
 
-    /// Drops everything, where it is not known which rows changed.
+    /// Drops everything, if the changed rows are unknown.
     pub(super) fn clear(&self) {
         for generation in &self.generations {
             let mut generation = lock(generation);

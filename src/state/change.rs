@@ -1,7 +1,7 @@
-//! A change of the state, and the queue's view of it: many changes share one transaction.
+//! Changes of the state, and their form in an engine's queue: many changes share one transaction.
 //!
-//! An engine takes the changes that wait, loads the rows that they name, lets each decide in the order in which they came,
-//! writes the rows that differ, commits, and only then answers. Invariant: a caller that has its answer can rely on it.
+//! An engine takes the queued changes, loads the rows that they name, lets each change decide in its order of arrival, writes the rows that
+//! differ, commits, and only then answers. Invariant: an answered change is durable.
 
 use super::{
     Unavailable,
@@ -9,40 +9,40 @@ use super::{
 };
 use tokio::sync::oneshot;
 
-/// The most changes in one transaction.
+/// The maximum number of changes in one transaction.
 pub(super) const BATCH: usize = 1_000;
 
-/// A change: the rows that it depends on, and its decision over them.
+/// A change: the rows that it depends on, and its decision about them.
 pub(super) trait Change: Send + 'static {
     /// The answer to the caller.
     type Outcome: Send + 'static;
 
-    /// Adds the keys of all rows that the decision looks at or writes.
+    /// Adds the keys of all rows that the decision reads or writes.
     fn keys(&self, keys: &mut Vec<RowKey>);
 
-    /// Decides, over rows that hold these keys. No I/O, no clock.
+    /// Decides about rows that hold these keys. No I/O, no clock.
     fn decide(&self, rows: &mut Rows) -> Self::Outcome;
 }
 
 /// A change in an engine's queue.
 pub(super) trait QueuedChange: Send {
-    /// Whether the caller no longer waits. Then nothing is decided.
+    /// Whether the caller no longer waits. Then the change is not decided.
     fn is_abandoned(&self) -> bool;
 
     /// See [`Change::keys`].
     fn keys(&self, keys: &mut Vec<RowKey>);
 
-    /// See [`Change::decide`]. The outcome stays here until it is answered.
+    /// See [`Change::decide`]. The outcome is kept here until it is sent.
     fn decide(&mut self, rows: &mut Rows);
 
-    /// Answers with the outcome, where the batch was committed.
+    /// Sends the outcome, or the failure of the commit.
     fn answer(self: Box<Self>, committed: Result<(), Unavailable>);
 }
 
 /// Receives the outcome of a queued change.
 pub(super) type Outcome<T> = oneshot::Receiver<Result<T, Unavailable>>;
 
-/// Puts a change into a form that a queue holds, with the way on which its outcome comes.
+/// Wraps a change for a queue; returns it with the receiver of its outcome.
 pub(super) fn queued<C: Change>(change: C) -> (Box<dyn QueuedChange>, Outcome<C::Outcome>) {
     let (reply, outcome) = oneshot::channel();
     let queued = Queued {
@@ -79,7 +79,7 @@ impl<C: Change> QueuedChange for Queued<C> {
     }
 }
 
-/// A batch that decided nothing, or looked at a row that it had not loaded: a fault of ours, and nothing is written.
+/// The fault of a batch that decided nothing, or read a row that was not loaded: a bug, and nothing is written.
 pub(super) fn undecided() -> Unavailable {
     Unavailable("a change was not decided on all of its rows: nothing was written".to_owned())
 }

@@ -1,53 +1,53 @@
-//! The latest time that was seen: a clock that steps back is known by it (REP-1).
+//! The latest known time, which shows when a clock stepped back (REP-1).
 //!
-//! A clock that stepped back by more than 24 hours is not believed: ids may have been forgotten whose Dates hold again.
-//! From then on no request id is claimed, whatever the clock shows later, until an operator says that it is right.
-//! Deliberately not here: keeping a [`ClockRow`], which is the engine's.
+//! A clock that stepped back by more than 24 hours is not trusted: ids may have been removed whose Dates are valid again. From then on no
+//! request id is claimed, whatever time the clock shows, until an operator accepts the clock. Deliberately not here: storing a
+//! [`ClockRow`], which the engine does.
 
 use super::{Unavailable, rules};
 use crate::clock::Timestamp;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The clock as an engine keeps it.
+/// The stored state of the clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ClockRow {
-    /// The latest time that was seen, in seconds since the epoch.
+    /// The latest known time, in seconds since the epoch.
     pub(super) latest: u64,
-    /// Whether the clock stepped back too far since.
+    /// Whether the clock has stepped back too far since.
     pub(super) stepped_back: bool,
-    /// How often an operator said that it is right.
+    /// The number of times that an operator accepted the clock.
     pub(super) accepted: u64,
 }
 
-/// The clock as this process knows it.
+/// The state of the clock in this process.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
-    /// The latest time that a caller gave.
+    /// The latest time of a caller.
     latest: AtomicU64,
-    /// Whether it stepped back too far, and nobody said yet that it is right.
+    /// Whether the clock stepped back too far and no operator has accepted it since.
     stepped_back: AtomicBool,
-    /// Whether requests with ids were refused for it when it was last looked at: for the metric.
+    /// Whether the last check refused requests with ids because of the clock; for the metric.
     refusing: AtomicBool,
 }
 
 impl Clock {
-    /// Starts from what is kept, or from an operator's word.
+    /// Starts from the stored state, or from an operator's acceptance.
     pub(super) fn begin(&self, kept: ClockRow) {
         self.latest.store(kept.latest, Ordering::Release);
         self.stepped_back
             .store(kept.stepped_back, Ordering::Release);
     }
 
-    /// Takes note of the time.
+    /// Records a time.
     ///
     /// # Errors
-    /// The clock stepped back too far, now or before.
+    /// The clock stepped back too far, now or earlier.
     pub(super) fn see(&self, now: Timestamp) -> Result<(), Unavailable> {
         let latest = self.latest.load(Ordering::Relaxed);
         if now.unix() > latest {
             self.latest.fetch_max(now.unix(), Ordering::Relaxed);
         } else if !self.stepped_back()
-            // Read again: an operator's word may have come in between.
+            // Read again, because an operator may have accepted the clock in between.
             && rules::is_too_far_back(self.latest(), now)
             && !self.stepped_back.swap(true, Ordering::AcqRel)
         {
@@ -64,7 +64,7 @@ impl Clock {
         Timestamp::from_unix(self.latest.load(Ordering::Relaxed))
     }
 
-    /// Takes in the clock as other processes saw it. Returns the row to keep.
+    /// Merges the clock of other processes. Returns the row to store.
     pub(super) fn merge(&self, kept: ClockRow) -> ClockRow {
         self.latest.fetch_max(kept.latest, Ordering::Relaxed);
         if kept.stepped_back {
@@ -77,12 +77,12 @@ impl Clock {
         }
     }
 
-    /// Whether it stepped back too far.
+    /// Whether the clock stepped back too far.
     pub(super) fn stepped_back(&self) -> bool {
         self.stepped_back.load(Ordering::Acquire)
     }
 
-    /// Whether requests are refused for it, now that it was looked at.
+    /// Records whether requests are refused because of the clock.
     pub(super) fn note_refusing(&self, refusing: bool) {
         self.refusing.store(refusing, Ordering::Relaxed);
     }
@@ -92,7 +92,7 @@ impl Clock {
         self.refusing.load(Ordering::Relaxed) || self.stepped_back()
     }
 
-    /// The clock stepped back, and it is forgotten whether a safe method's id was used.
+    /// The fault if the clock stepped back so far that the ids of safe methods may have been removed.
     pub(super) fn behind(&self) -> Unavailable {
         self.note_refusing(true);
         let latest = self.latest();

@@ -1,7 +1,7 @@
-//! A keyed hash of a value, and maps by it.
+//! A keyed hash of a value, and maps with such keys.
 //!
-//! Each kind of value has hashes of a type of its own: a hash of a PSU is no key of a quota. Deliberately not here: how a
-//! hash is made, which is the matter of [`Keys`](super::Keys).
+//! Each kind of value has its own type of hash: a hash of a PSU is not a key of a quota. Deliberately not here: the computation of hashes,
+//! which [`Keys`](super::Keys) does.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use std::{
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hash<K>([u8; 16], PhantomData<K>);
 
-/// The bounds of a kind where rows are generic over it.
+/// The trait bounds of a kind, for rows that are generic over it.
 pub(super) trait Kind: Copy + Ord + Send + Sync + 'static {}
 
 macro_rules! kinds {
@@ -41,17 +41,17 @@ kinds! {
     AccountHash = Hash<OfAccount>;
     /// Of an X-Request-ID of a TPP.
     RequestHash = Hash<OfRequest>;
-    /// Of the parts that a quota is kept by (QUO-15).
+    /// Of the parts of a quota's key (QUO-15).
     QuotaHash = Hash<OfQuota>;
     /// Of a list that is read page by page (QUO-13).
     ListHash = Hash<OfList>;
-    /// The id of an SCA's token. It is random, and stands for itself (SCA-12).
+    /// The id of an SCA's token. The id is random, so it is stored without hashing (SCA-12).
     TokenHash = Hash<OfToken>;
-    /// Of everything that was reported of an SCA's end (SCA-12).
+    /// Of all reported facts about the end of an SCA (SCA-12).
     ReportHash = Hash<OfReport>;
 }
 
-/// Puts hashes into maps by their own bits: they are spread evenly, and nobody without the key can choose them.
+/// Uses the bits of a hash as its map hash: they are evenly distributed, and nobody can choose them without the key.
 pub(super) type ByOwnBits = BuildHasherDefault<OwnBits>;
 
 /// A map whose keys are hashes of one kind.
@@ -62,12 +62,12 @@ pub(super) type HashMapByBits<K, V> = HashMap<Hash<K>, V, ByOwnBits>;
 pub(super) struct OwnBits(u64);
 
 impl<K> Hash<K> {
-    /// A hash as it was kept.
+    /// A hash from its stored bytes.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes, PhantomData)
     }
 
-    /// The bytes to keep.
+    /// The bytes to store.
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }

@@ -1,16 +1,16 @@
-//! The file of the hash key: 32 random bytes that nobody else may read.
+//! The file of the hash key: 32 random bytes that only the owner may read.
 //!
-//! Invariant: a key that is there is never replaced. Deliberately not here: whether it is the state's own key, which the
-//! state file knows.
+//! Invariant: an existing key is never replaced. Deliberately not here: whether the key belongs to the state file, which the state file
+//! records.
 
 use super::OpenFault;
 use crate::private_file::{self, FileFault};
 use std::path::Path;
 
-/// How long a key is, in bytes.
+/// The length of the key in bytes.
 const LENGTH: usize = 32;
 
-/// Reads a key; none if there is no file.
+/// Reads a key; `None` if there is no file.
 pub(super) fn read(path: &Path) -> Result<Option<[u8; LENGTH]>, OpenFault> {
     let bytes = match private_file::read(path, LENGTH) {
         Ok(bytes) => bytes,
@@ -23,7 +23,7 @@ pub(super) fn read(path: &Path) -> Result<Option<[u8; LENGTH]>, OpenFault> {
         .map_err(|_| OpenFault::KeyMalformed(path.to_owned()))
 }
 
-/// Makes a key, durably. One that another process made a moment ago is taken as it is.
+/// Creates a key durably. If another process has just created one, that key is used.
 pub(super) fn make(path: &Path) -> Result<[u8; LENGTH], OpenFault> {
     let fault = |error| OpenFault::File(path.to_owned(), error);
     let mut key = [0; LENGTH];

@@ -1,8 +1,8 @@
-//! Keyed hashes, which stand in a store in place of a PSU-ID, an account, a session id or a request id.
+//! Keyed hashes, which a store has in place of a PSU-ID, an account, a session id or a request id.
 //!
-//! HMAC-SHA-256, cut to 128 bits, over the kind of the value and its parts, each with its length in front: no two
-//! different values have the same input. Without the key nobody can tell which PSU a row is about, not even by trying
-//! all national identity numbers or all UUIDs that were ever seen. Invariant: the key is never shown.
+//! The hash is HMAC-SHA-256, truncated to 128 bits, over the kind of the value and its parts, each with its length before it: different
+//! values never have the same input. Without the key nobody can find out which PSU a row belongs to, not even by trying all national
+//! identity numbers or all known UUIDs. Invariant: the key is never shown.
 
 use super::{
     AccountHash, CorporateHash, Hash, ListHash, PsuHash, QuotaHash, ReportHash, RequestHash,
@@ -24,33 +24,33 @@ impl Keys {
         Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
 
-    /// A PSU, by its PSU-ID, whichever TPP it belongs to (SCA-19).
+    /// The hash of a PSU by its PSU-ID, independent of its TPP (SCA-19).
     pub fn psu(&self, psu: PsuId) -> PsuHash {
         self.hash(b"psu", &[&psu.to_be_bytes()])
     }
 
-    /// A corporate agreement, by its PSU-Corporate-ID.
+    /// The hash of a corporate agreement by its PSU-Corporate-ID.
     pub fn corporate(&self, corporate: CorporateId) -> CorporateHash {
         self.hash(b"corporate", &[&corporate.to_be_bytes()])
     }
 
-    /// A TPP-Session-ID of a TPP.
+    /// The hash of a TPP-Session-ID of a TPP.
     pub fn session(&self, tpp: &TppId, session: &SessionId) -> SessionHash {
         self.hash(b"session", &[tpp.as_bytes(), session.as_bytes()])
     }
 
-    /// An account, by its percent-decoded id (QUO-15).
+    /// The hash of an account by its percent-decoded id (QUO-15).
     pub fn account(&self, account: &str) -> AccountHash {
         self.hash(b"account", &[account.as_bytes()])
     }
 
-    /// An X-Request-ID of a TPP (REP-1).
+    /// The hash of an X-Request-ID of a TPP (REP-1).
     pub fn request(&self, tpp: &TppId, id: &RequestId) -> RequestHash {
         self.hash(b"request", &[tpp.as_bytes(), id.as_bytes()])
     }
 
-    /// The key of a quota (QUO-15): TPP, PSU, corporate id or none, account, operation, and for details that are
-    /// counted one by one the transaction.
+    /// The key of a quota (QUO-15): TPP, PSU, corporate id if any, account, operation, and the transaction if details are counted per
+    /// transaction.
     pub fn quota(
         &self,
         tpp: &TppId,
@@ -67,22 +67,22 @@ impl Keys {
         self.hash(b"quota", &parts)
     }
 
-    /// A list that is read page by page (QUO-13): its quota, and its query without offset and limit.
+    /// The hash of a list that is read page by page (QUO-13): its quota, and its query without offset and limit.
     pub fn list(&self, quota: QuotaHash, query: &str) -> ListHash {
         self.hash(b"list", &[quota.as_bytes(), query.as_bytes()])
     }
 
-    /// The report that an SCA was completed (SCA-12), by its parts.
+    /// The hash of the report of a completed SCA (SCA-12), by its parts.
     pub fn completed(&self, parts: &[&[u8]]) -> ReportHash {
         self.hash(b"completed", parts)
     }
 
-    /// The report that an SCA failed (SCA-12), by its parts.
+    /// The hash of the report of a failed SCA (SCA-12), by its parts.
     pub fn failed(&self, parts: &[&[u8]]) -> ReportHash {
         self.hash(b"failed", parts)
     }
 
-    /// A value that only the same key gives.
+    /// A value that identifies the key.
     pub(super) fn check(&self) -> [u8; 16] {
         *self.hash::<()>(b"key check", &[]).as_bytes()
     }

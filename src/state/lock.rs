@@ -1,8 +1,8 @@
-//! Locks that outlive a panic.
+//! Locks that remain usable after a panic.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks, even where a holder panicked: nothing here is left half written.
+/// Locks a mutex, even if a holder panicked: no holder leaves a value half-written.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

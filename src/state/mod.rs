@@ -1,17 +1,17 @@
 //! The state that outlives a request: the PSU's binding, sessions and consents, the quota, request ids, spent SCA tokens.
 //!
-//! On the request's path there are two verbs: [`StateStore::psu`] looks a PSU up, [`StateStore::commit`] claims a request id and a
-//! call of the quota in one step. Elsewhere: [`StateStore::give_back`], [`StateStore::finish`], [`StateStore::bind`], [`StateStore::learn`],
-//! [`StateStore::withdraw`]. Each is one step that happens whole or not at all, across processes and crashes.
+//! The request path has two functions: [`StateStore::psu`] looks a PSU up, and [`StateStore::commit`] claims a request id and a call of the
+//! quota in one step. Other paths: [`StateStore::give_back`], [`StateStore::finish`], [`StateStore::bind`], [`StateStore::learn`],
+//! [`StateStore::withdraw`]. Each is atomic, across processes and crashes.
 //!
-//! Three layers: `rules` decides, by pure functions over rows; an `engine` loads the rows of a batch, lets the rules decide
-//! and commits, in one transaction; `process` holds the rows that one process may answer from memory. The way of a claim: admission
-//! makes a [`ClaimRequest`], [`StateStore::commit`] claims the request id in memory and hands the same value to the engine, and the
-//! [`Decision`] that `rules` makes of it comes back.
+//! Three layers: `rules` decides, by pure functions over rows; an `engine` loads the rows of a batch, lets the rules decide and commits, in
+//! one transaction; `process` holds the rows that one process may answer from memory. The path of a claim: admission makes a
+//! [`ClaimRequest`], [`StateStore::commit`] claims the request id in memory and passes the same value to the engine, and returns the
+//! [`Decision`] of `rules`.
 //!
-//! Invariants: no PSU-ID, account or session id is kept in clear ([`Keys`]); an answer from memory is at most a
-//! tenth of a second older than a change by another process, and never older than one by this process. Deliberately not here:
-//! the permissions that follow from a stored fact. These are admission's, which turns facts into evidence, and the time is always the caller's.
+//! Invariants: no PSU-ID, account or session id is stored in clear ([`Keys`]); an answer from memory is at most a tenth of a second older
+//! than a change by another process, and never older than one by this process. Deliberately not here: the permissions that follow from a
+//! stored fact, which admission decides, and the time, which the caller always gives.
 
 // Requests, answers, and the facts about a PSU.
 mod hash;
@@ -25,14 +25,14 @@ mod change;
 mod rows;
 mod rules;
 
-// The memory of a process: rows, request ids, the clock.
+// The memory of a process: cached rows, request ids, the clock.
 mod cache;
 mod clock;
 mod lock;
 mod process;
 mod request_ids;
 
-// The engines, which load, keep and commit rows.
+// The engines, which load, store and commit rows.
 mod any_engine;
 mod engine;
 mod hash_key;
@@ -67,9 +67,9 @@ use rules::{GiveBack, NewBinding, ScaEnd, Withdrawal};
 use sqlite::Sqlite;
 use std::{fmt, sync::Arc};
 
-/// State that is kept.
+/// The store of the state.
 ///
-/// Its verbs are to be called on a tokio runtime with time.
+/// Its methods require a tokio runtime with a time driver.
 pub struct StateStore {
     keys: Box<Keys>,
     process: Arc<Process>,
@@ -77,10 +77,10 @@ pub struct StateStore {
 }
 
 impl StateStore {
-    /// Opens the state of a configuration; at the first start its file, its hash key and their folders are made.
+    /// Opens the state of a configuration; the first start creates its file, its hash key and their folders.
     ///
     /// # Errors
-    /// Why it cannot be used. A file that is there is left as it is.
+    /// The reason why the state cannot be used. An existing file is not changed.
     pub fn open(settings: &StateSettings) -> Result<Self, OpenFault> {
         let (sqlite, keys, process) = Sqlite::open(settings)?;
         Ok(Self {
@@ -90,7 +90,7 @@ impl StateStore {
         })
     }
 
-    /// Opens tables that end with this process, as another process would open the same file. For tests.
+    /// Opens tables in the memory of this process; several stores can share them, as processes share a file. For tests.
     #[cfg(feature = "sandbox")]
     pub fn open_volatile(settings: &StateSettings, tables: &VolatileTables) -> Self {
         let (volatile, process) = tables.open(settings);
@@ -101,13 +101,13 @@ impl StateStore {
         }
     }
 
-    /// The key of its hashes.
+    /// The key of the store's hashes.
     pub fn keys(&self) -> &Keys {
         &self.keys
     }
 
-    /// A PSU of a TPP (SCA-3), perhaps from memory: a permission that follows from it holds, a refusal is to be checked
-    /// again with [`StateStore::psu_now`].
+    /// A PSU of a TPP (SCA-3), possibly from the cache: a permission may be based on it, but a refusal must be checked again with
+    /// [`StateStore::psu_now`].
     ///
     /// # Errors
     /// The store is unavailable.
@@ -119,7 +119,7 @@ impl StateStore {
         }
     }
 
-    /// The same, never from memory.
+    /// A PSU of a TPP, never from the cache.
     ///
     /// # Errors
     /// The store is unavailable.
@@ -127,7 +127,7 @@ impl StateStore {
         self.read(self.keys.psu(who.psu), who.tpp).await
     }
 
-    /// Whether a PSU-ID is bound, to whichever TPP (SCA-19); never from memory.
+    /// Whether a PSU-ID is bound to any TPP (SCA-19); never from the cache.
     ///
     /// # Errors
     /// The store is unavailable.
@@ -142,12 +142,12 @@ impl StateStore {
             .map(|bound| bound.psu))
     }
 
-    /// Decides a claim, all or nothing, and answers when it is durable (QUO-5 to QUO-7, REP-1). A request id
-    /// that was used wins over a quota that is used up.
+    /// Decides a claim atomically, and answers when the claim is durable (QUO-5 to QUO-7, REP-1). If the request id was used and the quota
+    /// is used up, the decision is about the request id.
     ///
     /// # Errors
-    /// The store is unavailable, there is no room to remember the request id, or the clock stepped back so far that it is not
-    /// known whether it was used: nothing is taken.
+    /// The store is unavailable, there is no memory for the request id, or the clock stepped back so far that an earlier use is unknown:
+    /// nothing is claimed.
     pub async fn commit(&self, claim: ClaimRequest) -> Result<Decision, Unavailable> {
         let clock = &self.process.clock;
         if claim.request.is_some() || claim.quota.is_some() {
@@ -174,7 +174,7 @@ impl StateStore {
         Ok(decision)
     }
 
-    /// Decides the durable part of a claim. The engine is not asked where there is none, or where memory knows the answer.
+    /// Decides the durable part of a claim. The engine is not called if there is no such part, or if the cache has the answer.
     async fn decide(&self, claim: ClaimRequest) -> Result<Decision, Unavailable> {
         if claim.durable_request().is_none() {
             let Some(quota) = claim.quota else {
@@ -190,12 +190,12 @@ impl StateStore {
         self.engine.commit(claim).await
     }
 
-    /// Gives back the call of the quota (QUO-5); where the upstream was never connected the request id too (REP-1).
-    /// It is durable when this answers. Returns the calls that are left once a call was given back; none where none was: a
-    /// call with which a page was counted stays counted, and a page is no call (QUO-13).
+    /// Gives back the call of the quota (QUO-5), and the request id if the upstream was never connected (REP-1). The change is durable when
+    /// this function returns. Returns the calls that are left if a call was given back; `None` otherwise: a call with which a page was
+    /// counted stays counted, and a page is not a call (QUO-13).
     ///
     /// # Errors
-    /// The store is unavailable: nothing that is durable is given back.
+    /// The store is unavailable: nothing durable is given back.
     pub async fn give_back(
         &self,
         taken: &Taken,
@@ -218,7 +218,7 @@ impl StateStore {
         self.engine.commit(give_back).await
     }
 
-    /// Ends an SCA: its token is spent, and its session and consent are kept, in one step (SCA-12).
+    /// Ends an SCA: its token is spent, and its session and consent are stored, in one step (SCA-12).
     ///
     /// # Errors
     /// The store is unavailable: nothing changed.
@@ -228,7 +228,7 @@ impl StateStore {
         self.engine.commit(end).await
     }
 
-    /// Brings a PSU in, or up to date (SCA-19, SCA-21).
+    /// Binds or updates a PSU by the bank's statement (SCA-19, SCA-21).
     ///
     /// # Errors
     /// The store is unavailable: nothing changed.
@@ -237,7 +237,7 @@ impl StateStore {
         self.engine.commit(binding).await
     }
 
-    /// Binds a PSU by the core's word, unless it is bound already (SCA-19).
+    /// Binds a PSU by the core's statement, unless it is bound already (SCA-19).
     ///
     /// # Errors
     /// The store is unavailable: nothing changed.
@@ -246,7 +246,7 @@ impl StateStore {
         self.engine.commit(binding).await
     }
 
-    /// Takes a consent, a session or a whole PSU back (SCA-13, SCA-19).
+    /// Withdraws a consent, a session or a whole PSU (SCA-13, SCA-19).
     ///
     /// # Errors
     /// The store is unavailable: nothing changed.
@@ -259,8 +259,8 @@ impl StateStore {
         self.engine.commit(withdrawal).await
     }
 
-    /// Removes everything that expired by `now`, in small steps between other changes. The store does that by itself, a
-    /// little every second, by the time that its callers last gave. How many rows were removed.
+    /// Removes everything that expired by `now`, in small steps between other changes, and returns the number of removed rows. The store
+    /// also does this by itself, a little every second, by the last time of its callers.
     ///
     /// # Errors
     /// The store is unavailable.
@@ -269,18 +269,18 @@ impl StateStore {
         self.engine.tidy(now).await
     }
 
-    /// Whether it can be written, as of the last attempt, and whether the clock can be believed: for readiness. A store that
-    /// could not be written is tried again every second.
+    /// Whether the store can write, by its last attempt, and whether the clock can be trusted: for readiness. A store that failed to write
+    /// tries again every second.
     ///
     /// # Errors
-    /// Why not: for the operator.
+    /// The reason, for the operator.
     pub fn health(&self, now: Timestamp) -> Result<(), Unavailable> {
         self.process.believes(now)?;
         self.process.note(now);
         self.engine.health()
     }
 
-    /// Its activity since it was opened, and how many rows it holds.
+    /// The store's activity since it was opened, and the number of its rows.
     pub fn counters(&self) -> Counters {
         Counters {
             clock_stepped_back: self.process.clock.is_refusing(),

@@ -13,17 +13,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The memory of a process.
 pub(super) struct Process {
     pub(super) cache: RowCache,
-    /// REP-1: those of unsafe methods besides the engine.
+    /// REP-1: also the ids of unsafe methods, which the engine stores too.
     pub(super) request_ids: RequestIds,
     pub(super) clock: Clock,
-    /// How often an operator had said that the clock is right.
+    /// The number of times that an operator had accepted the clock.
     accepted: AtomicU64,
     /// The last time that a caller gave, for housekeeping; 0 before the first.
     noted: AtomicU64,
 }
 
 impl Process {
-    /// `kept` is the clock as the engine has it.
+    /// The memory of a process; `kept` is the engine's clock.
     pub(super) fn new(settings: &StateSettings, kept: ClockRow) -> Self {
         let clock = Clock::default();
         clock.begin(kept);
@@ -36,21 +36,20 @@ impl Process {
         }
     }
 
-    /// Notes the time that a caller gave. Housekeeping goes by it, so the clock is held against it first.
+    /// Records the time of a caller. Housekeeping uses this time, so the clock is checked first.
     pub(super) fn note(&self, now: Timestamp) {
         if self.clock.see(now).is_ok() {
             self.noted.store(now.unix(), Ordering::Relaxed);
         }
     }
 
-    /// The time by which housekeeping removes rows; none where no caller gave one, or where the clock is not believed.
+    /// The time by which housekeeping removes rows; `None` if no caller gave a time yet, or if the clock is not trusted.
     pub(super) fn housekeeping_time(&self) -> Option<Timestamp> {
         let noted = self.noted.load(Ordering::Relaxed);
         (noted != 0 && !self.clock.stepped_back()).then(|| Timestamp::from_unix(noted))
     }
 
-    /// Heeds the clock as the engine keeps it: an operator's word, and the time that other processes saw. Returns the row to
-    /// keep from now on.
+    /// Applies the engine's clock: an operator's acceptance, and the time of other processes. Returns the row to store.
     pub(super) fn heed_clock(&self, kept: ClockRow) -> ClockRow {
         if self.accepted.swap(kept.accepted, Ordering::Relaxed) != kept.accepted {
             tracing::info!("an operator says that the clock is right");
@@ -63,10 +62,10 @@ impl Process {
         self.clock.merge(kept)
     }
 
-    /// Whether the clock did not step back so far that requests are refused for it (REP-1).
+    /// Checks that the clock did not step back so far that requests are refused (REP-1).
     ///
     /// # Errors
-    /// They are refused.
+    /// The clock stepped back too far.
     pub(super) fn believes(&self, now: Timestamp) -> Result<(), Unavailable> {
         self.clock.see(now)?;
         self.request_ids.open_at(now);
@@ -80,8 +79,8 @@ impl Process {
         Ok(())
     }
 
-    /// Claims the part of a request that memory holds, safe and unsafe methods side by side: an id passes once, whatever the
-    /// method (REP-1). An id of an unsafe method that memory forgot, the engine knows.
+    /// Claims the request id in memory, for safe and unsafe methods together: an id passes once, whatever the method (REP-1). The engine
+    /// knows the ids of unsafe methods that memory no longer has.
     pub(super) fn claim(
         &self,
         claim: ClaimRequest,
@@ -104,7 +103,7 @@ impl Process {
     }
 }
 
-/// A claim in memory, undone unless the rest of the request's claim is granted as well.
+/// A claim in memory, which is undone unless the rest of the request's claim is granted.
 pub(super) struct ClaimedInMemory<'a> {
     request_ids: &'a RequestIds,
     id: RequestHash,
@@ -113,7 +112,7 @@ pub(super) struct ClaimedInMemory<'a> {
 }
 
 impl ClaimedInMemory<'_> {
-    /// The claim stands.
+    /// Makes the claim permanent.
     pub(super) fn keep(mut self) {
         self.is_kept = true;
     }

@@ -1,18 +1,18 @@
-//! A PSU's binding, session and consents: facts with their times. The permissions that follow are admission's decision.
+//! A PSU's binding, session and consents: facts with their times. Admission decides the permissions that follow.
 
 use super::{AccountHash, CorporateHash, Keys, SessionHash};
 use crate::clock::Timestamp;
 
-/// A PSU that is bound to a TPP (SCA-3). Consent is apart from SCA (SCA-18).
+/// A PSU that is bound to a TPP (SCA-3). A consent is independent of an SCA (SCA-18).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Psu {
-    /// Whether only the core's answer binds it, and not the bank's own word (SCA-19).
+    /// Whether only the core's answer binds the PSU, and no statement of the bank (SCA-19).
     pub learned: bool,
-    /// When the PSU last completed an SCA for this TPP, whatever it was for (SCA-7); none where nobody said.
+    /// The time of the PSU's last completed SCA for this TPP, for any purpose (SCA-7); `None` if unknown.
     pub last_sca: Option<Timestamp>,
-    /// The one session of (TPP, PSU), if any was completed and not ended since (SCA-6, SCA-16). It may have expired.
+    /// The one session of (TPP, PSU), if one was completed and not ended since (SCA-6, SCA-16). It may have expired.
     pub session: Option<Session>,
-    /// The contexts that SCA was completed in: the private one, and one for each corporate agreement (SCA-17).
+    /// The contexts in which an SCA was completed: the private one, and one for each corporate agreement (SCA-17).
     pub contexts: Vec<Context>,
 }
 
@@ -21,16 +21,16 @@ pub struct Psu {
 pub struct Session {
     /// The keyed hash of the TPP-Session-ID.
     pub id: SessionHash,
-    /// When the SCA was completed; it never slides (SCA-5).
+    /// The time at which the SCA was completed; use does not extend the session (SCA-5).
     pub completed: Timestamp,
 }
 
 /// One context of a PSU: PRIVATE, or one corporate agreement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Context {
-    /// The keyed hash of the PSU-Corporate-ID; none is PRIVATE.
+    /// The keyed hash of the PSU-Corporate-ID; `None` is PRIVATE.
     pub corporate: Option<CorporateHash>,
-    /// When an SCA was last completed in this context (QUO-9); none where nobody said.
+    /// The time of the last completed SCA in this context (QUO-9); `None` if unknown.
     pub last_sca: Option<Timestamp>,
     /// The consent to account information, if given and not withdrawn (SCA-18).
     pub consent: Option<Consent>,
@@ -39,9 +39,9 @@ pub struct Context {
 /// A PSU's consent to account information.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consent {
-    /// When it was given; QUO-10 counts from here.
+    /// The time of the consent; QUO-10 counts from it.
     pub given: Timestamp,
-    /// For which accounts.
+    /// The accounts of the consent.
     pub accounts: Accounts,
 }
 
@@ -59,7 +59,7 @@ pub enum Accounts {
 pub enum ConsentAccounts {
     /// All of them.
     All,
-    /// These, by their ids, percent-decoded. The store keeps their hashes.
+    /// These, by their percent-decoded ids. The store keeps their hashes.
     Named(Vec<String>),
 }
 
@@ -71,8 +71,8 @@ impl Psu {
             .find(|context| context.corporate == corporate)
     }
 
-    /// Changes the context of a corporate agreement, or the private one; it is made where there is none. Contexts stand in
-    /// the order of their hashes, the private one first.
+    /// Changes the context of a corporate agreement, or the private one; creates it if there is none. Contexts are sorted by their hashes,
+    /// the private one first.
     pub(super) fn update_context(
         &mut self,
         corporate: Option<CorporateHash>,
@@ -111,7 +111,7 @@ impl Accounts {
         }
     }
 
-    /// Whether an account is among them.
+    /// Whether the consent includes an account.
     pub fn include(&self, account: AccountHash) -> bool {
         match self {
             Self::All => true,

@@ -1,10 +1,10 @@
-//! Request ids in memory (REP-1). For safe requests this process's own memory is enough; those of unsafe ones, which the
-//! store remembers, are held here as well, so that an id passes once whatever the method.
+//! Request ids in memory (REP-1). For safe requests the memory of this process is sufficient. The ids of unsafe requests, which the store
+//! also keeps, are in memory too, so that an id passes once, whatever the method.
 //!
-//! Two generations of a map in each of 64 shards, with exact times: a generation is begun every three minutes and
-//! forgotten when it is at least three minutes old, so that no map has to be searched for ids that expired. Invariants: an id
-//! is never forgotten before its time, and where memory is full, new ones are refused instead; an id that was
-//! forgotten is never taken for unused, whatever the clock shows afterwards. The ids of an earlier process are forgotten.
+//! Each of 64 shards has two generations of a map, with exact times. A new generation starts every three minutes, and a generation is
+//! dropped when it is at least three minutes old, so that no map is searched for expired ids. Invariants: an id is never dropped before its
+//! time; if memory is full, new ids are refused instead; an id that was dropped is never treated as unused, whatever time the clock shows
+//! later. The ids of an earlier process are not known.
 
 use super::{
     RequestHash,
@@ -18,25 +18,25 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-/// How long a generation grows, in seconds: longer than an id lives, which is 121 s where its Date is a minute ahead.
+/// The time during which a generation grows, in seconds: longer than the lifetime of an id, which is 121 s if its Date is a minute ahead.
 const GENERATION: u64 = 180;
 
 const SHARDS: usize = 64;
 
-/// How far the clock may be behind the latest time that was known without being taken for one that stepped back, in seconds.
-/// As far may a Date be ahead (DAT-2).
+/// The maximum difference by which the clock may be behind the latest known time without counting as stepped back, in seconds. A Date may
+/// be ahead by the same difference (DAT-2).
 const BEHIND: u64 = 60;
 
 type Ids = HashMapByBits<OfRequest, u64>;
 
-/// The request ids that this process saw.
+/// The request ids that this process has received.
 pub(super) struct RequestIds {
     shards: Vec<Mutex<Shard>>,
-    /// The most ids of one generation of one shard.
+    /// The maximum number of ids of one generation of one shard.
     most: usize,
-    /// The latest time that was known when this was made.
+    /// The latest time that was known at creation.
     known: u64,
-    /// Whether no caller gave a time yet.
+    /// Whether no caller has given a time yet.
     is_new: AtomicBool,
 }
 
@@ -45,7 +45,7 @@ struct Shard {
     begun: u64,
     young: Generation,
     old: Generation,
-    /// The latest end of an id that was forgotten. Of an id that would end by then nobody can say whether it was used.
+    /// The latest end of a dropped id. An id that would end by then may have been used.
     forgotten: u64,
 }
 
@@ -53,25 +53,25 @@ struct Shard {
 struct Generation {
     /// The last second in which each id counts as used.
     ids: Ids,
-    /// The latest of these.
+    /// The latest of these seconds.
     last: u64,
 }
 
 /// The outcome of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IdClaim {
-    /// It is the first use.
+    /// The id is used for the first time.
     First,
-    /// It was used before, and is remembered.
+    /// The id was used before, and is known.
     Used,
-    /// It may have been used and forgotten: the clock stepped back.
+    /// The id may have been used and dropped, because the clock stepped back.
     Forgotten,
-    /// There is no room to remember it.
+    /// There is no memory for the id.
     Full,
 }
 
 impl RequestIds {
-    /// Room for about that many ids; `known` is the latest time that an earlier process saw.
+    /// Memory for about this many ids; `known` is the latest time of an earlier process.
     pub(super) fn new(most: usize, known: Timestamp) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
@@ -81,7 +81,7 @@ impl RequestIds {
         }
     }
 
-    /// Claims an id, which counts as used until then.
+    /// Claims an id, which counts as used until this time.
     pub(super) fn claim(&self, id: RequestHash, until: Timestamp, now: Timestamp) -> IdClaim {
         self.open_at(now);
         let (until, now) = (until.unix(), now.unix());
@@ -105,8 +105,8 @@ impl RequestIds {
         })
     }
 
-    /// Notes the time. The first one bounds the ids that earlier processes may have seen: those that ended by then, and where
-    /// the clock stepped back since, all that they can have claimed.
+    /// Records the time. The first time limits the ids that earlier processes may have received: those that ended by then and, if the clock
+    /// stepped back since, all that they can have claimed.
     pub(super) fn open_at(&self, now: Timestamp) {
         if self.is_new.load(Ordering::Acquire) {
             self.open(now.unix());
@@ -119,7 +119,7 @@ impl RequestIds {
         let ended = match self.known {
             // There was no earlier process.
             0 => 0,
-            // The ids of an earlier process whose Dates were ahead.
+            // The ids of an earlier process with Dates ahead of its clock.
             known if is_behind => {
                 rules::date_ends(Timestamp::from_unix(known.saturating_add(BEHIND))).unix()
             }
@@ -132,7 +132,7 @@ impl RequestIds {
         self.is_new.store(false, Ordering::Release);
     }
 
-    /// Takes back a claim that was made until then.
+    /// Undoes a claim with this end.
     pub(super) fn forget(&self, id: RequestHash, until: Timestamp) {
         let until = until.unix();
         self.with_shard(id, |shard| {
@@ -144,13 +144,13 @@ impl RequestIds {
         });
     }
 
-    /// The latest end of an id that was forgotten.
+    /// The latest end of a dropped id.
     pub(super) fn forgotten(&self) -> Timestamp {
         let forgotten = self.shards.iter().map(|shard| lock(shard).forgotten);
         Timestamp::from_unix(forgotten.max().unwrap_or(0))
     }
 
-    /// An operator says that the clock is right: the ids that were forgotten no longer matter.
+    /// An operator accepted the clock: the dropped ids no longer matter.
     pub(super) fn trust_clock(&self) {
         self.is_new.store(false, Ordering::Release);
         for shard in &self.shards {
@@ -170,13 +170,13 @@ impl RequestIds {
 }
 
 impl Shard {
-    /// Begins a new generation when it is time. After the clock stepped back, the current one only lasts longer.
+    /// Starts a new generation when it is due. After the clock stepped back, the current generation lasts longer.
     fn turn(&mut self, now: u64) {
         self.begun = self.begun.min(now);
         if now.saturating_sub(self.begun) < GENERATION {
             return;
         }
-        // As large as the last one became: a map that grows keeps whoever is next waiting.
+        // The new map is as large as the last one became, because growing a map delays the next request.
         let young = Generation::with_room(self.young.ids.len());
         let old = std::mem::replace(&mut self.young, young);
         let dropped = std::mem::replace(&mut self.old, old);
@@ -185,7 +185,7 @@ impl Shard {
             self.forgotten = self.forgotten.max(dropped.last);
             return;
         }
-        // Only where the clock was ahead: an id that has not ended goes on.
+        // Only after the clock was ahead: an id that has not ended is kept.
         for (id, until) in dropped.ids {
             if until < now {
                 self.forgotten = self.forgotten.max(until);
@@ -222,7 +222,7 @@ mod tests {
         Timestamp::from_unix(seconds)
     }
 
-    /// Claims an id of a request that was signed when it is sent.
+    /// Claims an id of a request that was signed at the time of sending.
     fn claim(ids: &RequestIds, number: u128, now: u64) -> IdClaim {
         ids.claim(id(number), at(now + 61), at(now))
     }
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(claim(&ids, 3, 1_000_000), IdClaim::First);
     }
 
-    /// Generations turn, the clock steps back, and the same bytes come again.
+    /// Generations change, the clock steps back, and the same bytes are sent again.
     #[test]
     fn a_clock_that_steps_back_opens_nothing() {
         for ahead in [180, 400, 4_000, 90_000] {
@@ -293,7 +293,7 @@ mod tests {
                     "{ahead} s ahead, then back to {back}"
                 );
             }
-            // What is signed after the last that was forgotten is as good as ever.
+            // Ids with an end after the last dropped one are accepted as before.
             assert_eq!(claim(&ids, 5, ids.forgotten().unix()), IdClaim::First);
         }
     }
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(claim(&ids, 1, 4_000_000_001), IdClaim::Used);
     }
 
-    /// A process that is started anew knows of no id that was claimed before.
+    /// A restarted process has no id that was claimed before.
     #[test]
     fn what_an_earlier_process_saw_is_forgotten() {
         for (known, now, last) in [

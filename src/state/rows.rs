@@ -1,7 +1,7 @@
-//! The rows that decisions are made on, as every engine loads and writes them.
+//! The rows that decisions are about, as every engine loads and writes them.
 //!
-//! Invariant: a row that a decision looks at was loaded in the same transaction; a decision that looks at another one makes
-//! [`Rows::is_complete`] false, and then the engine writes nothing.
+//! Invariant: a row that a decision reads was loaded in the same transaction. If a decision reads another row, [`Rows::is_complete`] is
+//! false, and the engine writes nothing.
 
 use super::{
     ListHash, Psu, PsuHash, QuotaHash, ReportHash, RequestHash, TokenHash,
@@ -24,18 +24,18 @@ pub(super) enum RowKey {
 /// QUO-13: a list that is read page by page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ListRow {
-    /// The call that its later pages are counted with; no other call of the list has the same time.
+    /// The call with which later pages are counted; no other call of the list has the same time.
     pub(super) call: Timestamp,
-    /// The last entry that was asked for.
+    /// The last entry that was requested.
     pub(super) last: i64,
 }
 
-/// SCA-12: a token that is spent.
+/// SCA-12: a spent token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TokenRow {
-    /// A hash of everything that was reported of the SCA's end.
+    /// The hash of all reported facts about the end of the SCA.
     pub(super) said: ReportHash,
-    /// When the token expires.
+    /// The expiry of the token.
     pub(super) expires: Timestamp,
 }
 
@@ -55,24 +55,24 @@ pub(super) struct Rows {
     pub(super) requests: Loaded<OfRequest, Timestamp>,
     pub(super) tokens: Loaded<OfToken, TokenRow>,
     pub(super) psus: Loaded<OfPsu, BoundPsu>,
-    /// The effects on the quotas that are held in memory as used up, in the order of the decisions.
+    /// The effects on the cached used-up quotas, in the order of the decisions.
     pub(super) used_up: Vec<UsedUp>,
 }
 
-/// The effect of a decision on a quota that is held in memory as used up.
+/// The effect of a decision on a cached used-up quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UsedUp {
-    /// It is used up until then.
+    /// The quota is used up until this time.
     Until(QuotaHash, Timestamp),
-    /// It was, and a call was given back.
+    /// The quota is no longer used up, because a call was given back.
     NoLonger(QuotaHash),
 }
 
-/// Rows of one table, as they were loaded and as they are to be written.
+/// The rows of one table, as loaded and as they will be written.
 #[derive(Debug)]
 pub(super) struct Loaded<K, R> {
     rows: HashMapByBits<K, Entry<R>>,
-    /// Whether a row was looked at that was not loaded.
+    /// Whether a decision read a row that was not loaded.
     has_missed: Cell<bool>,
 }
 
@@ -82,7 +82,7 @@ struct Entry<R> {
     row: Option<R>,
 }
 
-/// A row that differs from the stored one: written anew, or removed where it is none.
+/// A row that differs from the stored one: it is written, or removed if it is `None`.
 #[derive(Debug)]
 pub(super) struct ChangedRow<'a, K, R> {
     pub(super) key: Hash<K>,
@@ -105,13 +105,13 @@ impl<K: Kind, R: Clone + PartialEq> Loaded<K, R> {
         self.rows.contains_key(&key)
     }
 
-    /// Takes in the stored row of a key, or that there is none.
+    /// Adds the stored row of a key, or its absence.
     pub(super) fn load(&mut self, key: Hash<K>, stored: Option<R>) {
         let row = stored.clone();
         self.rows.insert(key, Entry { stored, row });
     }
 
-    /// The row of a key, as the decisions before left it.
+    /// The row of a key after the earlier decisions.
     pub(super) fn get(&self, key: Hash<K>) -> Option<&R> {
         let entry = self.rows.get(&key);
         if entry.is_none() {
@@ -152,7 +152,7 @@ impl<K: Kind, R: Clone + PartialEq> Loaded<K, R> {
 }
 
 impl Rows {
-    /// Whether every row that was looked at had been loaded. Where it is not so, the decisions are worth nothing.
+    /// Whether every row that was read had been loaded. If not, the decisions are invalid.
     pub(super) fn is_complete(&self) -> bool {
         let has_missed = [
             &self.quotas.has_missed,
@@ -166,7 +166,7 @@ impl Rows {
 }
 
 impl BoundPsu {
-    /// The same PSU with its session, contexts or times changed.
+    /// A copy of the PSU with the session, contexts or times changed.
     pub(super) fn with(&self, change: impl FnOnce(&mut Psu)) -> Self {
         let mut psu = Psu::clone(&self.psu);
         change(&mut psu);

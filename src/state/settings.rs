@@ -1,29 +1,29 @@
-//! Where state is kept, how much of it is held in memory, and why it could not be opened.
+//! The settings of the state, and the reasons why it cannot be opened.
 
 use std::{io, path::PathBuf};
 
 /// The section `state` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateSettings {
-    /// The SQLite file. It and its folder are made at the first start.
+    /// The SQLite file. The first start creates the file and its folder.
     pub file: PathBuf,
-    /// The file of the hash key: 32 random bytes, made at the first start.
+    /// The file of the hash key: 32 random bytes, created at the first start.
     pub hash_key: PathBuf,
-    /// How many PSUs are held in memory, about 0.5 KiB each.
+    /// The maximum number of PSUs in memory, about 0.5 KiB each.
     pub psus_in_memory: u64,
-    /// How many request ids are held in memory (REP-1), whatever the method, about 50 bytes each. More than that within six
-    /// minutes are refused.
+    /// The maximum number of request ids in memory (REP-1), whatever the method, about 50 bytes each. More ids within six minutes are
+    /// refused.
     pub request_ids_in_memory: usize,
-    /// How many used-up quotas are held in memory, about 0.2 KiB each.
+    /// The maximum number of used-up quotas in memory, about 0.2 KiB each.
     pub refusals_in_memory: u64,
 }
 
 impl StateSettings {
-    /// PSUs that are held in memory by default.
+    /// The default number of PSUs in memory.
     pub const PSUS: u64 = 100_000;
-    /// Request ids that are held in memory by default: 10 000 requests a second for three minutes.
+    /// The default number of request ids in memory: 10 000 requests a second for three minutes.
     pub const REQUEST_IDS: usize = 2_000_000;
-    /// Used-up quotas that are held in memory by default.
+    /// The default number of used-up quotas in memory.
     pub const REFUSALS: u64 = 100_000;
 
     /// The defaults for a file and a key.
@@ -38,37 +38,37 @@ impl StateSettings {
     }
 }
 
-/// Why state cannot be opened. Files that are there are left as they are.
+/// The reason why the state cannot be opened. Existing files are not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenFault {
-    /// A folder cannot be made.
+    /// A folder cannot be created.
     #[error("{0}: the folder cannot be made: {1}")]
     Folder(PathBuf, #[source] io::Error),
-    /// A file cannot be read or made.
+    /// A file cannot be read or created.
     #[error("{0}: {1}")]
     File(PathBuf, #[source] io::Error),
-    /// Something else's file.
+    /// The file is not a state file.
     #[error("{0} is not a state file of Portvakt; it is left as it is: name another file")]
     Foreign(PathBuf),
-    /// SQLite cannot use it.
+    /// SQLite cannot use the file.
     #[error("{0} cannot be used: {1}; it is left as it is: restore a backup, or name another file")]
     Damaged(PathBuf, String),
-    /// Another process writes and does not end.
+    /// Another process holds the write lock.
     #[error("{0} is locked by another process: end that process, then start again")]
     Locked(PathBuf),
-    /// A later version's file.
+    /// A later version wrote the file.
     #[error(
         "{file} has schema {found}, and this version knows {known}: run the version that wrote it, or a later one"
     )]
     Newer {
         /// The state file.
         file: PathBuf,
-        /// Its schema.
+        /// The schema of the file.
         found: i64,
-        /// The latest schema that is known.
+        /// The latest supported schema.
         known: i64,
     },
-    /// State without its key.
+    /// The key file is missing.
     #[error(
         "{key} is missing, and {file} was made with it: restore the key; without it nothing in the file can be found again"
     )]
@@ -78,7 +78,7 @@ pub enum OpenFault {
         /// The state file.
         file: PathBuf,
     },
-    /// Another state's key.
+    /// The key belongs to another state file.
     #[error("{key} is not the key that {file} was made with: restore the key that belongs to it")]
     KeyForeign {
         /// The key file.
@@ -86,10 +86,10 @@ pub enum OpenFault {
         /// The state file.
         file: PathBuf,
     },
-    /// The key is no secret.
+    /// Other users can read the key file.
     #[error("{0} can be read by others (mode {1:o}): chmod 600")]
     KeyReadable(PathBuf, u32),
-    /// Not 32 bytes.
+    /// The key file does not have 32 bytes.
     #[error("{0} does not hold a hash key: it has to be 32 bytes")]
     KeyMalformed(PathBuf),
     /// A thread cannot be started.

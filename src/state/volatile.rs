@@ -1,6 +1,6 @@
-//! Rows that end with the process: the smallest engine, which shows the rules' needs of one. For tests.
+//! Rows that end with the process: the smallest engine, which shows what the rules require of an engine. For tests.
 //!
-//! Deliberately not here: durability, and an operator's word on the clock.
+//! Deliberately not here: durability, and an operator's acceptance of the clock.
 
 use super::{
     Counters, Keys, ListHash, PsuHash, QuotaHash, RequestHash, StateSettings, TokenHash,
@@ -20,7 +20,7 @@ use std::{
     sync::{Arc, Mutex, Weak},
 };
 
-/// Tables that stores of this process share, as processes share a file.
+/// Tables that several stores of this process share, as processes share a file.
 #[derive(Clone)]
 pub struct VolatileTables {
     secret: [u8; 32],
@@ -35,7 +35,7 @@ struct Tables {
     tokens: BTreeMap<TokenHash, TokenRow>,
     psus: BTreeMap<PsuHash, BoundPsu>,
     clock: ClockRow,
-    /// Every store that is open: a change is heeded by all of them.
+    /// Every open store: all of them apply a change.
     open: Vec<Weak<Process>>,
 }
 
@@ -137,7 +137,7 @@ impl Tables {
         }
     }
 
-    /// Writes the rows that differ; every store that is open drops the ones that it holds in memory.
+    /// Writes the rows that differ; every open store drops its cached copies.
     fn write(&mut self, rows: &Rows) {
         write(&mut self.quotas, &rows.quotas);
         write(&mut self.lists, &rows.lists);
@@ -154,14 +154,14 @@ impl Tables {
         }
     }
 
-    /// Keeps the clock as the stores saw it, and tells each of the others.
+    /// Merges the clocks of the stores, and passes the result to each of them.
     fn keep_clock(&mut self) {
         for process in self.open.iter().filter_map(Weak::upgrade) {
             self.clock = process.heed_clock(self.clock);
         }
     }
 
-    /// How many rows there were in a table, and how many are left.
+    /// Removes due rows; returns the number of rows before and after.
     fn tidy(&mut self, table: Table, now: Timestamp) -> (u64, u64) {
         let Some(through) = table.removed_through(now) else {
             let psus = count(&self.psus);

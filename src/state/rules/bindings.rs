@@ -1,5 +1,5 @@
-//! Which TPP a PSU is bound to, by the bank's word or the core's, and withdrawals by the bank (SCA-3, SCA-13, SCA-18,
-//! SCA-19, SCA-21).
+//! The TPP that a PSU is bound to, by the statement of the bank or the core, and withdrawals by the bank (SCA-3, SCA-13, SCA-18, SCA-19,
+//! SCA-21).
 
 use crate::{
     clock::Timestamp,
@@ -13,13 +13,13 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// A PSU and the TPP that it belongs to, if the change is permitted.
+/// A PSU and the TPP that it is bound to, if the change is permitted.
 pub(super) struct Owner {
     tpp: TppId,
     pub(super) psu: PsuHash,
 }
 
-/// A binding that the bank brings in, or that the core's answer states.
+/// A binding that the bank imports, or that the core's answer states.
 pub(in crate::state) struct NewBinding {
     owner: Owner,
     corporate: Option<CorporateHash>,
@@ -29,13 +29,13 @@ pub(in crate::state) struct NewBinding {
     learned: bool,
 }
 
-/// A consent, a session or a binding that the bank takes back (SCA-13).
+/// A consent, a session or a binding that the bank withdraws (SCA-13).
 pub(in crate::state) struct Withdrawal {
     owner: Owner,
     part: Part,
 }
 
-/// The part that is taken back, with the agreement hashed.
+/// The part that is withdrawn, with the agreement hashed.
 enum Part {
     Consent(Option<CorporateHash>),
     Consents,
@@ -55,7 +55,7 @@ impl Owner {
         self.tpp == bound.tpp
     }
 
-    /// The PSU, newly bound: no session, no context.
+    /// A newly bound PSU, without session and context.
     fn bound(&self, last_sca: Option<Timestamp>, learned: bool) -> BoundPsu {
         BoundPsu {
             tpp: self.tpp.clone(),
@@ -69,9 +69,8 @@ impl Owner {
     }
 }
 
-/// The row of a PSU that is bound to a TPP by the bank's word, its last SCA moved forward. A binding that was only learned
-/// gives way with everything that belongs to it, whichever TPP holds it; none where the bank bound the PSU to another TPP
-/// (SCA-19).
+/// The row of a PSU that the bank binds to a TPP, with its last SCA moved forward. A binding that was only learned is replaced with
+/// everything that belongs to it, whichever TPP has it. `None` if the bank bound the PSU to another TPP (SCA-19).
 pub(super) fn bind_to(rows: &Rows, owner: &Owner, last_sca: Option<Timestamp>) -> Option<BoundPsu> {
     match rows.psus.get(owner.psu) {
         Some(bound) if owner.owns(bound) => Some(bound.with(|psu| {
@@ -107,7 +106,7 @@ impl NewBinding {
     /// The PSU with its new binding.
     ///
     /// # Errors
-    /// The binding stands already, or the PSU is another TPP's: nothing changes.
+    /// The binding exists already, or the PSU is bound to another TPP: nothing changes.
     fn bound(&self, rows: &Rows) -> Result<BoundPsu, Bound> {
         if !self.learned {
             return bind_to(rows, &self.owner, self.last_sca).ok_or(Bound::Elsewhere);
@@ -127,8 +126,8 @@ impl Change for NewBinding {
         keys.push(RowKey::Psu(self.owner.psu));
     }
 
-    /// Times only move forward: a consent that is older than the one that stands changes nothing. The core's
-    /// word changes nothing of a PSU that is bound already, so that a withdrawal in between stays one.
+    /// Times only move forward: a consent that is older than the stored one changes nothing. The core's statement does not change a PSU
+    /// that is already bound, so that a withdrawal in between remains effective.
     fn decide(&self, rows: &mut Rows) -> Bound {
         let bound = match self.bound(rows) {
             Ok(bound) => bound,
@@ -173,7 +172,7 @@ impl Change for Withdrawal {
         keys.push(RowKey::Psu(self.owner.psu));
     }
 
-    /// The quota stays in any case.
+    /// The quota is never withdrawn.
     fn decide(&self, rows: &mut Rows) -> Withdrawn {
         let bound = rows.psus.get(self.owner.psu);
         let Some(bound) = bound.filter(|bound| self.owner.owns(bound)) else {

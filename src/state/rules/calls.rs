@@ -1,8 +1,8 @@
 //! Four calls in any 24 hours (QUO-1): governor's decision over four cells.
 //!
-//! A leaky bucket cannot say "four in any 24 hours": with a burst of four it lets seven pass in one window. Four cells of
-//! one call in 24 hours each, of which the oldest is asked, are exactly the sliding window. It is half open: a call is
-//! possible again exactly 24 hours after the one that it replaces. Deliberately not here: where the cells are kept.
+//! A leaky bucket cannot express "four in any 24 hours": with a burst of four it allows seven in one window. Four cells of one call in 24
+//! hours each, of which the oldest is used, are exactly the sliding window. The window is half-open: a call is possible again exactly 24
+//! hours after the one that it replaces. Deliberately not here: the storage of the cells.
 
 use crate::{clock::Timestamp, state::CallsLeft};
 use governor::{
@@ -17,13 +17,13 @@ use std::{cell::Cell, time::Duration};
 /// The window, in seconds.
 pub(super) const WINDOW: u64 = 24 * 60 * 60;
 
-/// How many calls any window has (QUO-1).
+/// The number of calls in any window (QUO-1).
 const CALLS: usize = 4;
 
-/// governor counts nanoseconds in 64 bits, which end in 2554. Later moments are this one.
+/// governor counts nanoseconds in 64 bits, which end in 2554. Later times are replaced by this one.
 const LATEST: u64 = 18_000_000_000;
 
-/// The times of the calls of one key, in seconds since the epoch. In no order.
+/// The times of the calls of one key, in seconds since the epoch, in no particular order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::state) struct Calls(pub(in crate::state) [Option<u64>; CALLS]);
 
@@ -31,14 +31,14 @@ impl Calls {
     /// Takes a call.
     ///
     /// # Errors
-    /// When the next one is possible; nothing is taken.
+    /// The time of the next possible call; nothing is taken.
     pub(super) fn take(&mut self, now: Timestamp) -> Result<(), Timestamp> {
         let period = Duration::from_secs(WINDOW);
         let Some(quota) = Quota::with_period(period) else {
             return Err(now); // Unreachable: the period is not zero.
         };
         let row = Row(Cell::new(self.0));
-        // governor counts from the moment that the limiter is made, and the cells count from the epoch.
+        // governor counts from the creation of the limiter, and the cells count from the epoch.
         let limiter = RateLimiter::<_, _, _, NoOpMiddleware<Duration>>::new(
             quota,
             row,
@@ -55,13 +55,13 @@ impl Calls {
         })
     }
 
-    /// Gives one call of that time back. Whether there was one.
+    /// Gives one call of that time back. Returns whether there was one.
     pub(super) fn give_back(&mut self, at: Timestamp) -> bool {
         let cell = self.0.iter_mut().find(|cell| **cell == Some(at.unix()));
         cell.map(|cell| *cell = None).is_some()
     }
 
-    /// Whether no call is remembered. Then the row is removed (QUO-5).
+    /// Whether no call is stored. Then the row is removed (QUO-5).
     pub(in crate::state) fn is_empty(&self) -> bool {
         self.0.iter().all(Option::is_none)
     }
@@ -88,7 +88,7 @@ impl Calls {
     }
 }
 
-/// The cells as governor's state: the oldest is asked, an empty one first.
+/// The cells as governor's state: the oldest is used, an empty one first.
 struct Row(Cell<[Option<u64>; CALLS]>);
 
 impl StateStore for Row {
@@ -116,7 +116,7 @@ impl StateStore for Row {
     }
 }
 
-/// A clock that shows the moment that it is set to.
+/// A clock that shows a fixed time.
 struct Moment(Cell<Duration>);
 
 impl Clock for Moment {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     proptest! {
-        /// The sliding window, said plainly: a call is possible where fewer than four are younger than 24 hours.
+        /// A direct definition of the sliding window: a call is possible if fewer than four calls are younger than 24 hours.
         #[test]
         fn it_is_the_sliding_window(steps in proptest::collection::vec(0_u64..40_000, 1..60)) {
             let (mut calls, mut log, mut now) = (Calls::default(), Vec::new(), 1_000_000);

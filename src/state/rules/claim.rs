@@ -1,4 +1,4 @@
-//! A request's claim, granted whole or not at all, and giving it back (QUO-5 to QUO-7, QUO-13, REP-1).
+//! The claim of a request, granted as a whole or not at all, and its return (QUO-5 to QUO-7, QUO-13, REP-1).
 
 use super::Calls;
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// Giving a claim back.
+/// The return of a claim.
 pub(in crate::state) struct GiveBack {
     pub(in crate::state) claim: ClaimRequest,
     pub(in crate::state) call: Option<Call>,
@@ -20,7 +20,7 @@ pub(in crate::state) struct GiveBack {
 }
 
 impl ClaimRequest {
-    /// The request id, where the store has to remember it.
+    /// The request id, if the store must keep it.
     pub(in crate::state) fn durable_request(&self) -> Option<RequestIdClaim> {
         self.request.filter(RequestIdClaim::is_durable)
     }
@@ -44,7 +44,7 @@ impl ClaimRequest {
         })
     }
 
-    /// The claim is granted, and nothing of it has to be durable.
+    /// The claim is granted, and no part of it must be durable.
     pub(in crate::state) const fn taken_in_memory(self) -> Decision {
         self.taken(None, None)
     }
@@ -58,7 +58,7 @@ impl Change for ClaimRequest {
         self.quota_keys(keys);
     }
 
-    /// A request id that was used wins over a quota that is used up, and nothing is written for either.
+    /// A used request id outweighs a used-up quota, and nothing is written for either.
     fn decide(&self, rows: &mut Rows) -> Decision {
         let request = self.durable_request();
         let used = request.and_then(|request| rows.requests.get(request.id));
@@ -85,7 +85,7 @@ impl Change for ClaimRequest {
 /// Takes a call, or continues one.
 ///
 /// # Errors
-/// When the next call is possible.
+/// The time of the next possible call.
 fn take(
     rows: &mut Rows,
     quota: QuotaClaim,
@@ -120,8 +120,8 @@ fn calls(rows: &Rows, key: QuotaHash) -> Calls {
 }
 
 impl Change for GiveBack {
-    /// The calls that are left once the call was given back; none where none was: a call with which a page was counted stays counted,
-    /// so does one whose list is no longer known, and a page is no call (QUO-13).
+    /// The calls that are left after the call was given back; `None` if none was. A call with which a page was counted stays counted, so
+    /// does one whose list is no longer known, and a page is not a call (QUO-13).
     type Outcome = Option<CallsLeft>;
 
     fn keys(&self, keys: &mut Vec<RowKey>) {

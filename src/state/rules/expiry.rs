@@ -1,5 +1,5 @@
-//! When housekeeping removes a row. Rows stay a minute longer than they have to, for clocks that differ, request ids three
-//! minutes, and spent tokens a day, for clocks that step back.
+//! The times at which housekeeping removes rows. Rows stay a minute longer than necessary because clocks differ; request ids stay three
+//! minutes and spent tokens a day longer, because clocks step back.
 
 use super::{
     calls::WINDOW,
@@ -8,10 +8,10 @@ use super::{
 };
 use crate::{clock::Timestamp, state::Rows};
 
-/// How long a row stays beyond its end, in seconds.
+/// The time that a row stays after its end, in seconds.
 const GRACE: u64 = 60;
 
-/// A table that housekeeping goes around.
+/// A table that housekeeping visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::state) enum Table {
     Quota,
@@ -31,8 +31,8 @@ impl Table {
         Self::Psu,
     ];
 
-    /// Rows whose time is this one or an earlier one are removed: a quota's last call, a list's call, a request id's end, the
-    /// end of a token. None where no row is.
+    /// The time up to which rows are removed: a quota's last call, a list's call, a request id's end, the end of a token. `None` if no row
+    /// is removed.
     pub(in crate::state) fn removed_through(self, now: Timestamp) -> Option<Timestamp> {
         let stays = match self {
             Self::Quota => WINDOW + GRACE,

@@ -2,14 +2,14 @@
 //!
 //! Each change names the rows that it depends on and decides on them alone. An engine loads these rows, lets the changes
 //! of a batch decide in their order, and writes the rows that differ, all in one transaction. Invariant: nothing here does
-//! I/O, reads a clock or knows an engine. Deliberately not here: which session, consent or binding permits a request, which
-//! is admission's decision.
+//! I/O, reads a clock or depends on an engine. Deliberately not here: whether a session, consent or binding permits a request, which
+//! admission decides.
 
 // The calls of a quota, and the pages that belong to one call.
 mod calls;
 mod pages;
 
-// How long request ids count as used, and how far the clock may step back.
+// The time for which request ids count as used, and the maximum step of the clock.
 mod replay;
 
 // The changes: claiming, giving back, the end of an SCA, bindings.
@@ -17,7 +17,7 @@ mod bindings;
 mod claim;
 mod sca;
 
-// When housekeeping removes a row.
+// The times at which housekeeping removes rows.
 mod expiry;
 
 pub(super) use bindings::{NewBinding, Withdrawal};

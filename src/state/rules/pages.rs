@@ -1,15 +1,15 @@
-//! Which pages of a list are counted with one call (QUO-13).
+//! The pages of a list that are counted with one call (QUO-13).
 
 use crate::{
     clock::Timestamp,
     state::{Page, rows::ListRow},
 };
 
-/// How long later pages are counted with the call that they continue, in seconds (QUO-13).
+/// The time for which later pages are counted with the call that they continue, in seconds (QUO-13).
 pub(super) const PAGES: u64 = 15 * 60;
 
-/// How far ahead of its call a list may be kept, in seconds: four calls of one second are one to three. Further ahead, the
-/// clock stepped back.
+/// The maximum time by which a list may be ahead of the clock, in seconds: four calls of one second are one to three seconds ahead. A
+/// larger difference means that the clock stepped back.
 const CLOSE: u64 = 60;
 
 impl ListRow {
@@ -19,8 +19,8 @@ impl ListRow {
         i64::from(page.offset) > self.last && age < PAGES
     }
 
-    /// The list that a call begins, in place of the one before. Calls of the same second get different times, so that a call
-    /// that is given back later forgets no list but its own.
+    /// The list that a call begins, in place of the earlier list. Calls of the same second get different times, so that the return of a
+    /// call removes only its own list.
     pub(super) fn begun_by(page: Page, now: Timestamp, before: Option<&Self>) -> Self {
         let next = before.map_or(0, |list| list.call.unix().saturating_add(1));
         let is_close = next <= now.unix().saturating_add(CLOSE);

@@ -1,23 +1,21 @@
-//! How long a request id counts as used (REP-1), and how far a clock may step back.
+//! The time for which a request id counts as used (REP-1), and the maximum step of the clock.
 //!
-//! An id has to be remembered while a request with the same bytes could pass, that is as long as its Date holds. A clock
-//! that steps back makes a Date hold again. Ids of unsafe methods are therefore kept for 24 hours, and their rows for
-//! [`STAYS`] longer: a row is removed only when no clock that stepped back by 24 hours or less lets its Date pass.
-//! Deliberately not here: where ids are remembered.
+//! An id must be kept while a request with the same bytes could pass, which is while its Date is valid. A clock that steps back makes a
+//! Date valid again. So ids of unsafe methods are kept for 24 hours, and their rows for [`STAYS`] longer: a row is removed only when no
+//! clock that stepped back by 24 hours or less makes its Date valid. Deliberately not here: the storage of ids.
 
 use crate::{
     clock::Timestamp,
     state::{RequestIdClaim, Retention},
 };
 
-/// DAT-2: a Date holds for 60 s after the second that it names, and the last of these seconds counts. In seconds.
+/// DAT-2: a Date is valid for 60 s after its second, including the last of these seconds. In seconds.
 const DATE_ENDS: u64 = 61;
 
-/// How long ids of unsafe methods are remembered, and how far the clock may step back, in seconds.
+/// The time for which ids of unsafe methods are kept, and the maximum step of the clock, in seconds.
 pub(in crate::state) const DAY: u64 = 24 * 60 * 60;
 
-/// How long housekeeping leaves an id beyond its end, in seconds: an id that is claimed by a Date of a minute ahead can
-/// pass for two minutes.
+/// The time that housekeeping leaves an id after its end, in seconds: an id with a Date one minute ahead can pass for two minutes.
 pub(in crate::state) const STAYS: u64 = 3 * 60;
 
 impl RequestIdClaim {
@@ -29,8 +27,8 @@ impl RequestIdClaim {
         })
     }
 
-    /// The last second in which this process's memory counts the id as used, whatever the method; none where the store
-    /// remembers safe and unsafe methods alike.
+    /// The last second in which the memory of this process counts the id as used, whatever the method; `None` if the store keeps the ids of
+    /// safe and unsafe methods alike.
     pub(in crate::state) const fn in_memory_until(&self) -> Option<Timestamp> {
         match self.retention {
             Retention::Memory | Retention::Day => Some(date_ends(self.date)),
@@ -38,11 +36,11 @@ impl RequestIdClaim {
         }
     }
 
-    /// Whether an id of the same Date may have been removed from the store, so that nobody can say whether this one was
-    /// used. Ids that are kept for a day are not, as long as [`is_too_far_back`] does not hold.
+    /// Whether an id with the same Date may have been removed from the store, so that an earlier use is unknown. Ids that are kept for a
+    /// day are not removed unless [`is_too_far_back`] is true.
     pub(in crate::state) const fn may_be_removed(&self, latest: Timestamp) -> bool {
         match self.retention {
-            // Memory knows by itself which ids it forgot.
+            // The memory itself knows the end of its dropped ids.
             Retention::Memory | Retention::Day => false,
             Retention::Date => may_be_removed(date_ends(self.date), latest),
         }
@@ -59,7 +57,7 @@ pub(in crate::state) const fn may_be_removed(until: Timestamp, latest: Timestamp
     until.unix().saturating_add(STAYS) < latest.unix()
 }
 
-/// Whether the clock stepped back so far that ids may have been forgotten whose Dates hold again.
+/// Whether the clock stepped back so far that ids may have been removed whose Dates are valid again.
 pub(in crate::state) const fn is_too_far_back(latest: Timestamp, now: Timestamp) -> bool {
     now.unix().saturating_add(DAY) < latest.unix()
 }
@@ -92,8 +90,7 @@ mod tests {
         }
     }
 
-    /// Whatever a row's Date was, and whenever it was claimed: when it is removed, no clock that is not too far back
-    /// lets that Date hold.
+    /// For every Date and every time of the claim: when the row is removed, no clock within the maximum step makes the Date valid.
     #[test]
     fn what_is_removed_cannot_pass_again() {
         let claimed = 10 * DAY;

@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// An SCA that ended, with its ids hashed.
+/// A finished SCA, with its ids hashed.
 pub(in crate::state) struct ScaEnd {
     token: TokenHash,
     spent: TokenRow,
@@ -18,7 +18,7 @@ pub(in crate::state) struct ScaEnd {
     now: Timestamp,
 }
 
-/// The gains of a successful SCA.
+/// The results of a successful SCA.
 struct CompletedSca {
     owner: Owner,
     corporate: Option<CorporateHash>,

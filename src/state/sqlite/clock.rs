@@ -1,24 +1,23 @@
-//! The latest time, kept in the file, so that a clock that stepped back is known after a restart too; and the operator's
-//! word that it is right, which the gateways on the file hear while they run.
+//! The latest time, stored in the file, so that a clock that stepped back is detected after a restart too; and an operator's acceptance of
+//! the clock, which running gateways on the file apply.
 //!
-//! It is written along with other changes, at most once a second. Invariant: a row that was removed because it
-//! expired was removed by a time that the file knows of.
+//! The time is written with other changes, at most once a second. Invariant: an expired row is removed only by a time that the file has.
 
 use super::{kept_clock::KeptClock, shared::Shared, time::seconds};
 use crate::{clock::Timestamp, state::clock::ClockRow};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Rows of `meta`: the latest time; that the clock stepped back too far; how often an operator said that it is right.
+/// Rows of `meta`: the latest time; whether the clock stepped back too far; the number of times that an operator accepted the clock.
 const LATEST: &str = "clock_latest";
 const STEPPED_BACK: &str = "clock_stepped_back";
 const ACCEPTED: &str = "clock_accepted";
 
-/// Where nothing else is written, the latest time is written after so many seconds.
+/// The interval in seconds after which the latest time is written if nothing else is.
 const RESTING: u64 = 3_600;
 
-/// Moves times back that lie ahead of the clock that an operator says is right: no session, consent or call ends later than
-/// if it had been given now. Request ids stay as they are: their Dates will hold once more.
+/// Moves times that are ahead of the accepted clock back to it: no session, consent or call ends later than if it had been made now.
+/// Request ids are not changed, because their Dates will be valid again.
 const AHEAD: [&str; 7] = [
     "UPDATE psu SET last_sca = min(last_sca, ?1), completed = min(completed, ?1)
      WHERE last_sca > ?1 OR completed > ?1",
@@ -31,21 +30,21 @@ const AHEAD: [&str; 7] = [
     "UPDATE page SET call = ?1 WHERE call > ?1",
 ];
 
-/// The effect of an operator's word.
+/// The effect of an operator's acceptance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
     /// The clock had not stepped back: nothing changed.
     Nothing,
-    /// It is right from now on.
+    /// The clock is trusted from now on.
     Now {
         /// The latest time that was known before.
         latest: Timestamp,
-        /// Rows with a time ahead of the clock, which were set to it.
+        /// The number of rows with a time ahead of the clock, which were set to the clock.
         moved: u64,
     },
 }
 
-/// Reads the clock as it was kept.
+/// Reads the stored clock.
 pub(super) fn open(connection: &Connection) -> rusqlite::Result<(ClockRow, KeptClock)> {
     let row = read(connection)?;
     let kept = KeptClock {
@@ -55,7 +54,7 @@ pub(super) fn open(connection: &Connection) -> rusqlite::Result<(ClockRow, KeptC
     Ok((row, kept))
 }
 
-/// At the end of a transaction: keeps the latest time, where something was written and a second has gone by.
+/// Stores the latest time at the end of a transaction, if something was written and a second has passed.
 pub(super) fn keep(sql: &Transaction<'_>, shared: &Shared) -> rusqlite::Result<()> {
     let kept = &shared.kept_clock;
     let changes = sql.total_changes();
@@ -67,7 +66,7 @@ pub(super) fn keep(sql: &Transaction<'_>, shared: &Shared) -> rusqlite::Result<(
     heed(sql, shared, true)
 }
 
-/// Every second: heeds an operator's word, and the time that other processes saw; keeps that the clock stepped back.
+/// Every second: applies an operator's acceptance and the time of other processes, and stores whether the clock stepped back.
 pub(super) fn follow(sql: &Transaction<'_>, shared: &Shared) -> rusqlite::Result<()> {
     let kept = &shared.kept_clock;
     let resting = kept.latest.load(Ordering::Relaxed).saturating_add(RESTING);
@@ -80,7 +79,7 @@ fn heed(sql: &Transaction<'_>, shared: &Shared, write: bool) -> rusqlite::Result
     let now = shared.process.heed_clock(before);
     if write && now.latest > before.latest {
         put(sql, LATEST, now.latest)?;
-        // That alone is no reason to write it again.
+        // The write of the clock alone is not a reason to write it again.
         kept.changes.store(sql.total_changes(), Ordering::Relaxed);
     }
     let latest = if write { now.latest } else { before.latest };
@@ -91,13 +90,13 @@ fn heed(sql: &Transaction<'_>, shared: &Shared, write: bool) -> rusqlite::Result
     Ok(())
 }
 
-/// Writes something, for a writer that failed before.
+/// Makes a test write, after a failed write.
 pub(super) fn write_something(sql: &Transaction<'_>, shared: &Shared) -> rusqlite::Result<()> {
     let now = shared.process.clock.latest().unix();
     put(sql, "written_at", now)
 }
 
-/// An operator says that the clock, which shows `now`, is right.
+/// Records that an operator accepts the clock, which shows `now`.
 ///
 /// # Errors
 /// It could not be written: nothing changed.
@@ -122,7 +121,7 @@ pub(crate) fn accept(connection: &mut Connection, now: Timestamp) -> rusqlite::R
     })
 }
 
-/// The latest time that was seen, and whether the clock stepped back since: for the tools.
+/// The latest known time, and whether the clock stepped back since: for the tools.
 pub(crate) fn latest(connection: &Connection) -> rusqlite::Result<(u64, bool)> {
     read(connection).map(|kept| (kept.latest, kept.stepped_back))
 }

@@ -1,12 +1,12 @@
-//! Where housekeeping is in each table.
+//! The positions of housekeeping in the tables.
 
 use crate::state::rules::Table;
 
-/// Where the cursors stand.
+/// The cursors of all tables.
 #[derive(Default)]
 pub(super) struct Sweep {
     cursors: [Cursor; Table::ALL.len()],
-    /// Rows of each table that are due to be looked at.
+    /// The number of rows of each table to visit next.
     pub(super) due: u32,
 }
 
@@ -24,11 +24,11 @@ impl Sweep {
     }
 }
 
-/// A place in one table.
+/// A position in one table.
 #[derive(Default)]
 pub(super) struct Cursor {
-    /// The last key that was looked at.
+    /// The last visited key.
     pub(super) after: Vec<u8>,
-    /// Rows that were kept since the table's start.
+    /// The number of rows that were kept since the start of the table.
     pub(super) kept: u64,
 }

@@ -1,7 +1,7 @@
-//! Opening the file: ours, whole, of a schema that is known, and with its own key; or a sentence that says why not.
+//! Opening the file: it must be a state file, intact, of a supported schema, and with its own key; otherwise a message for the operator.
 //!
-//! Invariant: a file that is not ours, or that cannot be used, is left as it is, byte for byte. Schemas only move forward,
-//! each step in one transaction, and two processes may do it at once.
+//! Invariant: a file that is not a state file, or that cannot be used, is not changed. Schema migrations only go forward, each in one
+//! transaction, and two processes may migrate at once.
 
 use super::super::{OpenFault, StateSettings, hash_key, keys::Keys};
 use crate::private_file;
@@ -21,13 +21,13 @@ pub(crate) const APPLICATION_ID: i64 = 0x5076_6b74;
 /// changes.
 const MIGRATIONS: [&str; 2] = [include_str!("schema.sql"), include_str!("learned.sql")];
 
-/// The row of `meta` that shows whether a key is the file's own.
+/// The row of `meta` that shows whether a key belongs to the file.
 const KEY_CHECK: &str = "key_check";
 
-/// How long a writer waits for another process.
+/// The time that a writer waits for another process.
 const BUSY: Duration = Duration::from_secs(2);
 
-/// Which file it is: a file that was replaced under our hands is another one.
+/// The identity of the file, which changes if the file is replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     path: PathBuf,
@@ -49,10 +49,10 @@ impl Identity {
         &self.path
     }
 
-    /// Whether the file still stands where it was opened.
+    /// Whether the opened file is still at its path.
     ///
     /// # Errors
-    /// The sentence for the operator.
+    /// The message for the operator.
     pub(super) fn check(&self) -> Result<(), String> {
         match Self::of(&self.path) {
             Ok(found) if found == *self => Ok(()),
@@ -65,14 +65,14 @@ impl Identity {
     }
 }
 
-/// Opens the file, made anew if there is none; with its key.
+/// Opens the file with its key; creates both if there are none.
 pub(super) fn open(settings: &StateSettings) -> Result<(Connection, Identity, Keys), OpenFault> {
     let path = &settings.file;
     let fault = |error| OpenFault::File(path.clone(), error);
     let folder = private_file::folder_of(path);
     private_file::make_folder_of(path)
         .map_err(|error| OpenFault::Folder(folder.to_owned(), error))?;
-    // SQLite does not wait when two connections turn a new file's journal on at the same time.
+    // SQLite does not wait when two connections enable the journal of a new file at the same time.
     let alone = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
     let _alone = alone.map_err(|error| OpenFault::File(folder.to_owned(), error))?;
     let found = header(path)?;
@@ -89,7 +89,7 @@ pub(super) fn open(settings: &StateSettings) -> Result<(Connection, Identity, Ke
     if let Header::Missing = found {
         match private_file::create(path) {
             Ok(file) => file.sync_all().map_err(fault)?,
-            // Another process was faster.
+            // Another process created it first.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(fault(error)),
         }
@@ -112,7 +112,7 @@ pub(super) fn open(settings: &StateSettings) -> Result<(Connection, Identity, Ke
     Ok((connection, identity, keys))
 }
 
-/// A connection that writes durably. It moves the write-ahead log into the file only where `log` did not.
+/// A connection that writes durably. It checkpoints the write-ahead log only if `log` did not.
 pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(
         path,
@@ -141,7 +141,7 @@ pub(crate) fn connect_reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// The kind of file at a path, found without SQLite, which would recover a foreign file's journal.
+/// The kind of the file at a path, read without SQLite, which would recover the journal of a foreign file.
 enum Header {
     Missing,
     Empty,
@@ -170,10 +170,10 @@ fn header(path: &Path) -> Result<Header, OpenFault> {
     Err(OpenFault::Foreign(path.to_owned()))
 }
 
-/// Looks at a file without making or changing anything: for the tools.
+/// Checks a file without creating or changing anything: for the tools.
 ///
 /// # Errors
-/// There is no file, or it is not ours.
+/// There is no file, or it is not a state file.
 pub(crate) fn must_be_ours(path: &Path) -> Result<(), OpenFault> {
     match header(path)? {
         Header::Ours => Ok(()),
@@ -182,7 +182,7 @@ pub(crate) fn must_be_ours(path: &Path) -> Result<(), OpenFault> {
     }
 }
 
-/// Brings the schema up to date.
+/// Migrates the schema to the latest one.
 fn migrate(connection: &mut Connection, path: &Path, key_check: &str) -> Result<(), OpenFault> {
     let fault = |error| damaged(path, &error);
     let transaction = connection

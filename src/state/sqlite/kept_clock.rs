@@ -1,12 +1,12 @@
-//! How far the clock in the file is known without a look at it.
+//! The known content of the clock in the file.
 
 use std::sync::atomic::AtomicU64;
 
-/// How far the file's clock is known.
+/// The known content of the clock in the file.
 #[derive(Debug)]
 pub(super) struct KeptClock {
-    /// The latest time that the file has.
+    /// The latest time in the file.
     pub(super) latest: AtomicU64,
-    /// Changes of the writer's connection when it was last looked at.
+    /// The number of changes of the writer's connection at the last check.
     pub(super) changes: AtomicU64,
 }

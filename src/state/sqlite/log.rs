@@ -1,8 +1,8 @@
-//! The thread that moves the write-ahead log into the file.
+//! The thread that checkpoints the write-ahead log into the file.
 //!
-//! SQLite would do it within a commit, and whoever waits for that commit would wait until thousands of pages are on the
-//! disk. Here the writer goes on meanwhile. What it writes meanwhile is moved as well, again and again until little is
-//! left; that little the writer moves itself, between two commits, because the log begins anew only where nothing is left.
+//! SQLite would checkpoint within a commit, and the callers of that commit would wait until thousands of pages are on the disk. Here the
+//! writer continues meanwhile. The thread repeats the checkpoint for the pages that the writer adds, until few are left; the writer
+//! checkpoints these between two commits, because the log restarts only when no page is left.
 
 use super::{file, shared::Shared};
 use crate::state::OpenFault;
@@ -13,21 +13,21 @@ use std::{
     thread::JoinHandle,
 };
 
-/// After how many changes the log is moved. A change is a page or two, of 4 KiB: the log stands at some 320 MB then.
+/// The number of changes after which the log is checkpointed. A change is one or two pages of 4 KiB, so the log has about 320 MB then.
 const EVERY: u64 = 65_536;
 
-/// Pages that may be left for the writer.
+/// The number of pages that may be left for the writer.
 const LITTLE: i64 = 128;
 
-/// How often what was written meanwhile is moved. A writer that is faster than this waits for the rest.
+/// The maximum number of repeated checkpoints. If the writer adds pages faster, it waits for the rest.
 const PASSES: usize = 8;
 
-/// How nice the thread is: requests go before it.
+/// The nice value of the thread: requests have priority.
 const NICE: i32 = 10;
 
-/// What the writer knows of the log.
+/// The writer's view of the log.
 pub(super) struct Log {
-    /// Changes since it was last moved.
+    /// The number of changes since the last checkpoint.
     changes: u64,
     mover: mpsc::SyncSender<()>,
 }
@@ -42,8 +42,7 @@ impl Log {
         let file = File::open(path).map_err(|error| OpenFault::File(path.to_owned(), error))?;
         let mut mover = Mover {
             connection: Some(connection),
-            // Never closed: a process that closes a descriptor of a file loses its locks on that file (POSIX), and SQLite's
-            // are among them.
+            // Never closed: a process that closes a descriptor of a file loses its locks on that file (POSIX), including those of SQLite.
             file: Box::leak(Box::new(file)),
             shared,
         };
@@ -66,7 +65,7 @@ impl Log {
         Ok((log, thread))
     }
 
-    /// So many changes were committed: has the log moved where it is time, and moves the rest where most of it was.
+    /// Counts committed changes: starts a checkpoint when it is due, and checkpoints the rest after the thread has done most of it.
     pub(super) fn grew(&mut self, changes: u64, writer: &Connection, shared: &Shared) {
         self.changes = self.changes.saturating_add(changes);
         if self.changes >= EVERY && self.mover.try_send(()).is_ok() {
@@ -89,7 +88,7 @@ struct Mover {
 impl Mover {
     fn move_most(&mut self) -> Result<(), String> {
         self.shared.identity.check()?;
-        // A connection that failed is not used again.
+        // A failed connection is not used again.
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => {
@@ -99,7 +98,7 @@ impl Mover {
         let mut moved = 0;
         for _ in 0..PASSES {
             let pages = pass(&connection).map_err(|fault| fault.to_string())?;
-            // SQLite does that only where nothing is left: it would be the writer that waits for all of it.
+            // SQLite syncs only when no page is left: then the writer would wait for all of them.
             self.file.sync_data().map_err(|fault| fault.to_string())?;
             if pages.saturating_sub(moved) <= LITTLE {
                 break;
@@ -112,7 +111,7 @@ impl Mover {
     }
 }
 
-/// Moves what is in the log by now. How many pages it has had since it began.
+/// Checkpoints the present content of the log. Returns the number of pages since the log restarted.
 fn pass(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1))
 }

@@ -1,12 +1,11 @@
 //! State in an SQLite file: durable on one machine, and shared by the processes on it.
 //!
-//! One thread writes. It takes the changes that wait, up to 1 000, lets the rules decide them in one transaction and answers
-//! when that is on the disk: one sync for all of them, and a caller that is alone waits for one. The decisions rest on rows
-//! that were read inside the transaction, so two processes on one file are right as well. Rows that expired are removed in
-//! the same transactions. Two more threads read the changes of other processes, and move the write-ahead log into the file.
-//! Looking a PSU up takes a connection from a pool, off the async workers.
+//! One thread writes. It takes the queued changes, up to 1 000, lets the rules decide them in one transaction and answers when the
+//! transaction is on the disk: one sync for all of them. The decisions depend on rows that were read inside the transaction, so two
+//! processes on one file are correct too. Expired rows are removed in the same transactions. Two more threads read the changes of other
+//! processes, and checkpoint the write-ahead log. A lookup of a PSU takes a connection from a pool, off the async workers.
 //!
-//! Invariant: a change that was answered as done survives `kill -9` and loss of power; one that failed left nothing behind.
+//! Invariant: a change that was answered as done survives `kill -9` and loss of power; a failed change has no effect.
 
 pub(crate) mod clock;
 mod cursors;

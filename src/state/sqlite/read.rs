@@ -1,4 +1,4 @@
-//! Looking a PSU up in the file, off the async workers.
+//! The lookup of a PSU in the file, off the async workers.
 
 use super::{file, rows, shared::Shared};
 use crate::state::{PsuHash, Unavailable, lock::lock, rows::BoundPsu};
@@ -9,7 +9,7 @@ use std::{
 };
 use tokio::sync::Semaphore;
 
-/// Connections that read at once.
+/// The maximum number of connections that read at once.
 const READERS: usize = 4;
 
 /// A pool of connections.
@@ -28,7 +28,7 @@ impl Readers {
         })
     }
 
-    /// A PSU, whichever TPP it is bound to. The row is put into memory.
+    /// A PSU, independent of its TPP. The row is cached.
     pub(super) async fn psu(
         &self,
         psu: PsuHash,
@@ -49,7 +49,7 @@ impl Readers {
                 .map_err(fault)?;
             let cache = &shared.process.cache;
             let reading = cache.reading(psu);
-            // A connection that failed is not used again.
+            // A failed connection is not used again.
             let bound = read(&connection, psu).map_err(fault)?;
             lock(&free).push(connection);
             cache.put(psu, reading, bound.as_ref());

@@ -1,6 +1,6 @@
-//! Rows in SQL: how each is read and written.
+//! Reading and writing rows in SQL.
 //!
-//! Deliberately not here: any decision. A row is written as the rules left it, and removed where they left none.
+//! Deliberately not here: any decision. A row is written as the rules left it, or removed if they removed it.
 
 use super::time::{seconds, timestamp};
 use crate::{
@@ -139,7 +139,7 @@ fn delete<K>(sql: &Connection, statement: &str, key: Hash<K>) -> Result<()> {
     Ok(())
 }
 
-/// A PSU with its contexts. To be called in a transaction: its two statements must see the same state.
+/// A PSU with its contexts. Call this in a transaction: its two statements must see the same state.
 pub(super) fn psu(sql: &Connection, key: PsuHash) -> Result<Option<BoundPsu>> {
     let found = sql
         .prepare_cached(
@@ -175,7 +175,7 @@ pub(super) fn psu(sql: &Connection, key: PsuHash) -> Result<Option<BoundPsu>> {
     Ok(Some(BoundPsu { tpp, psu }))
 }
 
-/// The TPP of a row. A name that is no identity was not written here: nothing is believed of such a row.
+/// The TPP of a row. This program writes only valid identities, so a row without one is refused.
 fn tpp(row: &rusqlite::Row<'_>) -> Result<TppId> {
     let name: String = row.get(0)?;
     TppId::parse(&name).ok_or(rusqlite::Error::InvalidColumnType(
@@ -256,17 +256,17 @@ fn contexts(bound: Option<&BoundPsu>) -> &[Context] {
     bound.map_or(&[], |bound| bound.psu.contexts.as_slice())
 }
 
-/// A time as it was kept, where 0 says that it is not known.
+/// A stored time; 0 means unknown.
 fn known_time(seconds: i64) -> Option<Timestamp> {
     (seconds > 0).then(|| timestamp(seconds))
 }
 
-/// A context as it is kept: PRIVATE is empty.
+/// A stored context: PRIVATE is empty.
 fn context_key(corporate: Option<CorporateHash>) -> Vec<u8> {
     corporate.map_or_else(Vec::new, |hash| hash.as_bytes().to_vec())
 }
 
-/// Accounts as they are kept: hashes side by side; none is all of them.
+/// Stored accounts: concatenated hashes; `None` means all accounts.
 fn accounts(accounts: &Accounts) -> Option<Vec<u8>> {
     match accounts {
         Accounts::All => None,

@@ -9,10 +9,10 @@ pub(super) struct Shared {
     pub(super) identity: Identity,
     pub(super) process: Arc<Process>,
     pub(super) kept_clock: KeptClock,
-    /// Why the last write failed, if it did.
+    /// The reason why the last write failed; `None` if it succeeded.
     pub(super) fault: Mutex<Option<String>>,
     pub(super) counters: Mutex<Counters>,
     pub(super) sweep: Mutex<Sweep>,
-    /// Whether most of the write-ahead log was moved into the file, and the writer is to move the rest.
+    /// Whether most of the write-ahead log is checkpointed, and the writer must checkpoint the rest.
     pub(super) log_is_moved: AtomicBool,
 }

@@ -1,9 +1,8 @@
-//! Housekeeping: rows that expired are removed in small steps, without an index on times.
+//! Housekeeping: expired rows are removed in small steps, without an index on times.
 //!
-//! A cursor goes around each table in the order of its keys, within the transactions of the changes: it looks at twice
-//! as many rows as were written, so that no table can grow beyond twice its live rows, and removes those that expired.
-//! Every second it is sent on as well.
-//! Deliberately not here: when a row expires (`rules/expiry.rs`).
+//! A cursor visits each table in the order of its keys, within the transactions of the changes: it reads twice as many rows as were
+//! written, so that no table can grow beyond twice its live rows, and removes the expired ones. It also advances every second. Deliberately
+//! not here: when a row expires (`rules/expiry.rs`).
 
 use super::{cursors::Cursor, shared::Shared, time::seconds};
 use crate::{
@@ -12,16 +11,16 @@ use crate::{
 };
 use rusqlite::Connection;
 
-/// The most rows of each table that one step of a whole sweep looks at.
+/// The maximum number of rows of each table in one step of a full sweep.
 pub(super) const STEP: u32 = 500;
 
-/// The least rows of each table that a step looks at: fewer are not worth its queries.
+/// The minimum number of rows of each table in a step: fewer are not worth the queries.
 const LEAST: u32 = 64;
 
-/// Rows of each table that are looked at every second in any case.
+/// The number of rows of each table that are visited every second in any case.
 const RESTING: u32 = 200;
 
-/// A table, its key, and which of its rows are removed where `?2` is the last time that is.
+/// The name of a table, its key, and the SQL condition for removal, with the time as `?2`.
 const fn in_sql(table: Table) -> (&'static str, &'static str, &'static str) {
     match table {
         Table::Quota => (
@@ -39,23 +38,23 @@ const fn in_sql(table: Table) -> (&'static str, &'static str, &'static str) {
 /// A step over one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    /// Rows that were removed.
+    /// The number of removed rows.
     pub(super) removed: u64,
-    /// Whether it came to the end of the table.
+    /// Whether the step reached the end of the table.
     pub(super) around: bool,
 }
 
-/// The next step over one table begins at its start.
+/// Starts the next step over one table at its beginning.
 pub(super) fn begin(shared: &Shared, table: Table) {
     *lock(&shared.sweep).cursor(table) = Cursor::default();
 }
 
-/// A second has gone by.
+/// Makes the rows of one second due.
 pub(super) fn send_on(shared: &Shared) {
     lock(&shared.sweep).due += RESTING;
 }
 
-/// After so many changes: looks at the rows that are due, by the time that callers last gave.
+/// Visits the due rows after this number of changes, by the last time of the callers.
 pub(super) fn follow(sql: &Connection, shared: &Shared, changes: usize) -> rusqlite::Result<()> {
     let rows = {
         let mut sweep = lock(&shared.sweep);

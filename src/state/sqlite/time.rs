@@ -1,13 +1,13 @@
-//! Times as SQLite has them.
+//! Times in the form of SQLite.
 
 use crate::clock::Timestamp;
 
-/// A time as SQLite has it.
+/// A time for SQLite.
 pub(super) fn seconds(at: Timestamp) -> i64 {
     i64::try_from(at.unix()).unwrap_or(i64::MAX)
 }
 
-/// A time as it was kept.
+/// A stored time.
 pub(super) fn timestamp(seconds: i64) -> Timestamp {
     Timestamp::from_unix(u64::try_from(seconds).unwrap_or(0))
 }

@@ -1,7 +1,7 @@
-//! The thread that reads the changes of other processes, and sends housekeeping on.
+//! The thread that reads the changes of other processes, and triggers housekeeping.
 //!
-//! Invariant: the rows that this process holds in memory are at most a tenth of a second older than the file; where the change log
-//! cannot be read, or has lost entries that were not read yet, everything is dropped.
+//! Invariant: the cached rows of this process are at most a tenth of a second older than the file; if the change log cannot be read, or has
+//! lost unread entries, the whole cache is dropped.
 
 use super::{
     file,
@@ -20,10 +20,10 @@ use std::{
 };
 use tokio::sync::mpsc::WeakSender;
 
-/// How often the change log is read.
+/// The interval of reading the change log.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Of how many intervals one sends housekeeping on.
+/// The number of intervals between two triggers of housekeeping.
 const RESTING: u32 = 10;
 
 /// Starts the thread. It ends when the sender is dropped.
@@ -72,12 +72,12 @@ impl Watch {
             && let Some(queue) = queue.and_then(WeakSender::upgrade)
         {
             let after_failure = lock(&self.shared.fault).is_some();
-            // A queue that is full has more urgent work.
+            // A full queue has more urgent work.
             let _ = queue.try_send(Job::EverySecond { after_failure });
         }
     }
 
-    /// Reads what was changed since the last time.
+    /// Reads the changes since the last time.
     fn follow(&mut self) -> rusqlite::Result<()> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
@@ -109,7 +109,7 @@ impl Watch {
     }
 }
 
-/// The last change there ever was.
+/// The number of the last change.
 fn head(connection: &Connection) -> rusqlite::Result<i64> {
     let head = connection
         .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'change'")?

@@ -1,4 +1,4 @@
-//! The one thread that writes, and its queue.
+//! The only thread that writes, and its queue.
 
 use super::{
     clock, file,
@@ -21,40 +21,38 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::{sync::Arc, thread::JoinHandle, time::Duration};
 use tokio::sync::{mpsc, oneshot};
 
-/// The most jobs that wait. One more is refused: who waits for longer than a client does, waits in vain.
+/// The maximum number of queued jobs. One more is refused, because its client would time out.
 const QUEUE: usize = 16_384;
 
-/// After so many jobs in one transaction the writer rests, so that those who ask at once again come into one commit
-/// instead of every other one: fewer commits, and nobody waits for two.
+/// The number of jobs in one transaction after which the writer pauses, so that callers that send the next change at once share one commit:
+/// there are fewer commits, and no caller waits for two.
 const MANY: u64 = 8;
 
-/// How long it rests.
+/// The length of the pause.
 const REST: Duration = Duration::from_micros(50);
 
-/// How long a caller waits for an answer. A writer waits two seconds for another process; a disk that takes longer than
-/// this is as good as none.
+/// The time that a caller waits for an answer. A writer waits two seconds for another process; a slower disk counts as unavailable.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The change log keeps so many entries: a process that has read less drops all that it holds in memory.
+/// The number of entries in the change log: a process that is further behind drops its whole cache.
 const CHANGE_LOG: i64 = 4_096;
 
-/// The way to the thread.
+/// The handle of the thread.
 pub(super) struct Writer {
     queue: Option<mpsc::Sender<Job>>,
 }
 
-/// A job that waits for the next transaction.
+/// A job for the next transaction.
 pub(super) enum Job {
     /// A change that a caller waits for.
     Change(Box<dyn QueuedChange>),
-    /// What is done every second. After a write that failed something is written, so that readiness comes back without
-    /// traffic.
+    /// The work of every second. After a failed write something is written, so that the gateway becomes ready again without traffic.
     EverySecond { after_failure: bool },
-    /// A step of a whole sweep.
+    /// A step of a full sweep.
     Sweep(Sweep),
 }
 
-/// A step of a whole sweep, and where its caller waits.
+/// A step of a full sweep, and the channel to its caller.
 pub(super) struct Sweep {
     table: Table,
     now: Timestamp,
@@ -98,12 +96,12 @@ impl Writer {
         Ok((Self { queue: Some(queue) }, thread))
     }
 
-    /// Ends the thread when the jobs that wait are done, once nobody else holds the queue.
+    /// Ends the thread after the queued jobs, when no other handle of the queue is left.
     pub(super) fn close(&mut self) {
         self.queue = None;
     }
 
-    /// The queue, for a holder that does not keep the thread alive.
+    /// A weak handle of the queue, which does not keep the thread alive.
     pub(super) fn weak(&self) -> Option<mpsc::WeakSender<Job>> {
         self.queue.as_ref().map(mpsc::Sender::downgrade)
     }
@@ -114,7 +112,7 @@ impl Writer {
         self.ask(Job::Change(change), outcome).await
     }
 
-    /// Takes one step of a whole sweep.
+    /// Takes one step of a full sweep.
     pub(super) async fn sweep(
         &self,
         table: Table,
@@ -192,7 +190,7 @@ fn write_all(
     }
 }
 
-/// One transaction. After a failure the connection is made anew: the cause may be gone by the next batch.
+/// One transaction. After a failure the connection is opened again, because the cause may be gone by the next batch.
 fn write(
     connection: &mut Option<Connection>,
     batch: &mut [Job],
@@ -218,7 +216,7 @@ fn write(
             }
         }
     }
-    // Also where the commit failed: it is not always known whether it did.
+    // Also after a failed commit, because it may have taken effect.
     for psu in rows.psus.changed() {
         cache.psu_changed(psu.key);
     }
@@ -228,10 +226,10 @@ fn write(
     })
 }
 
-/// Why a transaction failed.
+/// The reason why a transaction failed.
 enum Failed {
     Sql(rusqlite::Error),
-    /// A decision looked at a row that was not loaded.
+    /// A decision read a row that was not loaded.
     Undecided,
 }
 
@@ -241,7 +239,7 @@ impl From<rusqlite::Error> for Failed {
     }
 }
 
-/// Loads the rows of a batch, decides, writes and commits. Nobody else writes meanwhile.
+/// Loads the rows of a batch, decides, writes and commits. No other process writes meanwhile.
 fn transact(
     connection: &mut Connection,
     batch: &mut [Job],
@@ -288,8 +286,8 @@ fn transact(
     Ok(())
 }
 
-/// Tells the other processes on the file which rows to drop from memory: PSUs that changed, and quotas that are no longer
-/// used up. Only the end of the log is kept.
+/// Logs the rows that the other processes on the file must drop from their caches: PSUs that changed, and quotas that are no longer used
+/// up. Only the end of the log is kept.
 fn log_changes(sql: &Transaction<'_>, rows: &Rows) -> rusqlite::Result<()> {
     let psus = rows.psus.changed().map(|psu| (0, *psu.key.as_bytes()));
     let quotas = rows.used_up.iter().filter_map(|decided| match decided {
