@@ -1,13 +1,13 @@
-//! Days as queries and bodies write them (§Basic rules 3): `yyyy-mm-dd`, and one that the calendar has.
+//! Days in queries and bodies (§Basic rules 3): `yyyy-mm-dd`, a valid date of the calendar.
 //!
-//! Deliberately not here: dates of headers, which have a form of their own, and the present day, which the caller gives.
+//! Deliberately not here: dates of headers, which have another form, and the current date, which the caller gives.
 
 use jiff::civil::Date;
 
 /// The accepted form, for the text of a fault.
 pub const EXPECTED: &str = "it must be a date of the calendar written yyyy-mm-dd, as in 2026-01-31";
 
-/// Reads a day. The form is checked here because a date library forgives too much: signs, basic forms, times.
+/// Parses a day. The form is checked here, because date libraries accept more: signs, basic forms, times.
 pub fn parse(text: &str) -> Option<Date> {
     let &[y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = text.as_bytes() else {
         return None;

@@ -1,11 +1,11 @@
-//! Names that some server reads as another (QRY-3, PAY-14): letter case, compatibility and invisible characters are folded.
+//! Names that some servers read as other names (QRY-3, PAY-14): letter case, compatibility and invisible characters are folded.
 //!
-//! A known name is ASCII. So the only characters that matter beyond ASCII are those whose NFKC and case folding are ASCII
-//! letters, digits, points, hyphens and underscores, or nothing: the tables hold exactly these, of Unicode 17. The default
-//! ignorable code points fold to nothing, as NFKC_Casefold has it. Beyond it: ı and İ are an i, for servers compare in
-//! capitals (Java) or by the simple mapping. Node's own tables are held against these by `make test-systems`.
+//! A known name is ASCII. So the only relevant characters beyond ASCII are those whose NFKC and case folding consists of ASCII letters,
+//! digits, points, hyphens and underscores, or is empty: the tables hold exactly these characters of Unicode 17. The default ignorable code
+//! points fold to nothing, as in NFKC_Casefold. In addition ı and İ fold to i, because servers compare in capitals (Java) or by the simple
+//! mapping. `make test-systems` compares the tables with those of Node.
 //!
-//! Deliberately not here: anything that decides who someone is. Identities are compared by ASCII alone (CRT-4).
+//! Deliberately not here: the comparison of identities, which folds ASCII only (CRT-4).
 
 /// Whether a name folds to the same as a known one, which is ASCII.
 pub(super) fn reads_as(name: &str, known: &str) -> bool {
@@ -15,7 +15,7 @@ pub(super) fn reads_as(name: &str, known: &str) -> bool {
     fold(name).is_some_and(|folded| folded.eq_ignore_ascii_case(known))
 }
 
-/// A text folded to ASCII without capitals. None where it folds to something else.
+/// A text folded to lower-case ASCII. `None` if it folds to something else.
 pub fn fold(text: &str) -> Option<String> {
     let mut folded = String::with_capacity(text.len());
     for character in text.chars() {
@@ -45,7 +45,7 @@ fn ascii_of(character: char) -> Option<&'static str> {
     words.split(' ').nth(at)
 }
 
-/// The last run that begins at or before a code point, and the place in it.
+/// The last run that begins at or before a code point, and the offset in it.
 fn run(runs: &[(u32, &'static str)], point: u32) -> Option<(&'static str, usize)> {
     let after = runs.partition_point(|(first, _)| *first <= point);
     let (first, text) = runs.get(after.checked_sub(1)?)?;

@@ -1,6 +1,6 @@
 //! The interface as data and pure rules: its operations, the form of a request, and the answer to each breach.
 //!
-//! Nothing here does I/O, reads a clock or knows the proxy; every function can be tested with a value.
+//! Nothing here does I/O, reads a clock or depends on the proxy; every function can be tested with a value.
 
 // The closed vocabulary of error codes.
 pub mod code;
@@ -16,10 +16,10 @@ pub mod operations;
 // Paths and their ids.
 pub mod path;
 
-// A TPP's identity, as its certificate names it.
+// The identity of a TPP in its certificate.
 pub mod tpp_id;
 
-// Names that some server reads as another.
+// Names that some servers read as other names.
 pub mod fold;
 // Days as queries and bodies write them.
 pub mod day;
@@ -31,7 +31,7 @@ pub mod payload;
 // The interface's header table, and one file per header with rules of its own.
 pub mod headers;
 
-// All of it as an OpenAPI description.
+// The interface as an OpenAPI description.
 pub mod openapi;
 
 pub use code::Code;

@@ -1,9 +1,8 @@
 //! Paths and their characters (HTTP-10).
 //!
-//! A target is read and never rewritten: the bytes that were received and signed are forwarded.
-//! Whatever two servers could read in two ways is refused, so that the core can't be led to another resource than
-//! the one that was judged. The operation says which characters an id may have: [`AccountIds`] for accounts, which are counted
-//! and consented to by their ids, and [`MAX_ID`] for the others.
+//! A target is read and never rewritten: the bytes that were received and signed are forwarded. A target that two servers could interpret
+//! differently is refused, so that the core cannot read another resource than the judged one. The operation defines the characters of an
+//! id: [`AccountIds`] for accounts, whose ids are keys of quotas and consents, and [`MAX_ID`] for the others.
 
 mod account_ids;
 mod characters;
@@ -14,7 +13,7 @@ use characters::is_unreserved;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
-/// The most characters of an id that is no account's, decoded (HTTP-10).
+/// The maximum length of a decoded id other than an account's, in characters (HTTP-10).
 pub const MAX_ID: usize = 256;
 
 /// A request target in origin form, checked: path and query exactly as received.

@@ -7,7 +7,7 @@ use super::Code;
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $variant:ident = ($status:literal, $code:ident, $slug:literal, $title:literal),)+) => {
-        /// Why a request is not answered by the upstream. The order is that of the rules.
+        /// The reason why a request is not answered by the upstream. The order is that of the rules.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Reason { $($(#[$doc])* $variant),+ }
 
@@ -35,7 +35,7 @@ macro_rules! reasons {
                 match self { $(Self::$variant => $title),+ }
             }
 
-            /// Where the reason stands in [`Reason::ALL`].
+            /// The index of the reason in [`Reason::ALL`].
             pub fn index(self) -> usize {
                 Self::ALL.iter().position(|reason| *reason == self).unwrap_or_default()
             }

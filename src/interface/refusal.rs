@@ -2,7 +2,7 @@
 
 use super::{Code, Reason};
 
-/// Where in a request a fault was found.
+/// The place of a fault in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultPlace {
     /// The request as a whole: its line, its framing.
@@ -113,7 +113,7 @@ pub struct QuotaLeft {
 }
 
 impl Refusal {
-    /// A refusal whose title says it all.
+    /// A refusal that needs no more text than its title.
     pub const fn new(reason: Reason) -> Self {
         Self {
             reason,
@@ -141,7 +141,7 @@ impl Refusal {
         self
     }
 
-    /// Where the PSU is to be sent for SCA (SCA-1).
+    /// Adds the link to which the PSU is sent for SCA (SCA-1).
     pub fn with_sca_redirect(mut self, href: String) -> Self {
         self.details_mut().sca_redirect = Some(href);
         self
@@ -196,7 +196,7 @@ impl Refusal {
             .unwrap_or_else(|| self.reason.status())
     }
 
-    /// Everything found wrong, in the order of the rules.
+    /// All faults, in the order of the rules.
     pub fn faults(&self) -> &[Fault] {
         &self.faults
     }
@@ -206,7 +206,7 @@ impl Refusal {
         self.operator.as_deref()
     }
 
-    /// Where the PSU is to be sent for SCA (SCA-1).
+    /// The link to which the PSU is sent for SCA (SCA-1).
     pub fn sca_redirect(&self) -> Option<&str> {
         self.details.as_ref()?.sca_redirect.as_deref()
     }

@@ -1,7 +1,7 @@
 //! A TPP's identity: the organizationIdentifier of its certificate (CRT-4, ETSI TS 119 495, 5.2.1).
 //!
-//! Invariant: a [`TppId`] has its one spelling, so that two of one TPP are equal: rates, quotas, bindings and metrics are
-//! kept by it.
+//! Invariant: a [`TppId`] has one spelling for each TPP, so that equal TPPs have equal ids, which are the keys of rates, quotas, bindings
+//! and metrics.
 
 use std::{fmt, sync::Arc};
 
@@ -10,21 +10,21 @@ use std::{fmt, sync::Arc};
 pub struct TppId(Arc<str>);
 
 impl TppId {
-    /// The identity that a text states, in its one spelling; none where it states none.
+    /// The identity in a text, in its normalised spelling; `None` if the text has none.
     ///
-    /// Only ASCII is folded: the capital of `ſ` is an S, so that by Unicode's rules one TPP could be written as another.
+    /// Only ASCII is folded: the Unicode capital of `ſ` is S, so Unicode folding would give one TPP the spelling of another.
     pub fn parse(text: &str) -> Option<Self> {
         let identity = text.trim_matches(|c: char| c.is_ascii_whitespace());
         let identity = identity.to_ascii_uppercase();
         is_psd2_identifier(&identity).then(|| Self(identity.into()))
     }
 
-    /// As certificates and registers write it.
+    /// The identity as certificates and registers write it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The same, as bytes.
+    /// The identity as bytes.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }

@@ -1,16 +1,15 @@
 //! A Signature as RFC 2047 encoded words (SIG-10): `=?utf-8?B?…?=`, one word or several with white space between them.
 //!
-//! Clients do this where the issuer's name in keyId is not ASCII (§Request signing 9), and Java's MimeUtility folds
-//! what it makes into words of 75 characters. The whole value is encoded or none of it: words beside
-//! other text are refused. The value is decoded once; the result is parsed as a Signature, even if it looks like a word.
+//! Clients send encoded words if the issuer's name in keyId is not ASCII (§Request signing 9), and Java's MimeUtility folds its output into
+//! words of 75 characters. Either the whole value is encoded or no part of it: words beside other text are refused. The value is decoded
+//! once; the result is parsed as a Signature, even if it looks like a word.
 //!
 //! Libraries for mail are too lenient: they keep text that they cannot decode, guess charsets and accept words within other
 //! text. Two readers could then read two signatures in one value. This decoder supports two charsets and two encodings,
 //! exactly.
 //!
-//! What is more lenient than RFC 2047: a word may be longer than 75 characters, since clients put a whole Signature
-//! into one, and a character may be split over two words, since clients cut bytes; the decoded words together must be valid
-//! UTF-8.
+//! The decoder is more lenient than RFC 2047 in two points: a word may be longer than 75 characters, because clients put a whole Signature
+//! into one word, and a character may be split over two words, because clients split bytes. The decoded words together must be valid UTF-8.
 
 use super::trim;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -100,8 +99,8 @@ fn append(word: &[u8], decoded: &mut Vec<u8>) -> Result<(), EncodedFault> {
     Ok(())
 }
 
-/// RFC 2047, section 4.2: `_` is a space, `=XX` a byte, and every other visible character itself. Small hexadecimal
-/// digits pass: the section says "should" of capitals.
+/// RFC 2047, section 4.2: `_` is a space, `=XX` a byte, and every other visible character itself. Lower-case hexadecimal digits are
+/// accepted: the section only recommends capitals.
 fn from_q(text: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.iter();

@@ -1,7 +1,7 @@
 //! The interface's header table as data, and one file per header with rules of its own.
 //!
-//! The table decides what may stand once (HDR-15) and what is forwarded (FWD-2): a header that is not in it does not
-//! reach the core.
+//! The table defines which headers may occur only once (HDR-15) and which are forwarded (FWD-2): a header that is not in the table is not
+//! sent to the core.
 
 // `Accept` (HTTP-5).
 pub mod accept;

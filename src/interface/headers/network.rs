@@ -1,4 +1,4 @@
-//! `PSU-IP-Address`, `PSU-IP-Port` and `PSU-Geo-Location` (HDR-11): where the PSU's request to the TPP came from.
+//! `PSU-IP-Address`, `PSU-IP-Port` and `PSU-Geo-Location` (HDR-11): the source of the PSU's request to the TPP.
 //!
 //! The TPP states the values, and the gateway cannot verify them. The parsers only check the form, so that the core gets an
 //! address, a port and a place.
@@ -28,9 +28,9 @@ pub fn port(value: &[u8]) -> Option<u16> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }
 
-/// Whether a value is a place: `GEO:`, in capitals as the interface writes it, then latitude and longitude with `,` or
-/// `;` between them. A degree is one to three digits, a `-` before them where it is negative, and a fraction behind a
-/// point where it has one; there is no `+`, no exponent and no white space.
+/// Whether a value is a place: `GEO:`, in capitals as in the interface, then latitude and longitude with `,` or `;` between them. A degree
+/// has one to three digits, with `-` before a negative one, and optionally a point and a fraction; `+`, exponents and white space are not
+/// allowed.
 pub fn is_location(value: &[u8]) -> bool {
     let Some(place) = value.strip_prefix(b"GEO:") else {
         return false;

@@ -34,7 +34,7 @@ macro_rules! headers {
         /// In the order of the [`TABLE`].
         const NAMES: &[&str] = &[$($lower),+];
 
-        /// Where a header stands in the [`TABLE`], by its name in lower case.
+        /// The index of a header in the [`TABLE`], by its name in lower case.
         pub(super) fn position(name: &str) -> Option<usize> {
             match name {
                 $($lower => Some(const { place_of($lower) }),)+
@@ -47,7 +47,7 @@ macro_rules! headers {
     };
 }
 
-/// How many headers the table has.
+/// The number of headers in the table.
 pub(super) const COUNT: usize = NAMES.len();
 
 /// The index in the table of each name.

@@ -40,7 +40,7 @@ impl<'a> Components<'a> {
         }
     }
 
-    /// A schema, made where nothing has referred to it yet.
+    /// A schema, created at the first reference.
     pub(super) fn schema(&mut self, name: &str, make: impl FnOnce() -> Value) -> Value {
         self.schemas.entry(name).or_insert_with(make);
         reference(name)

@@ -1,7 +1,7 @@
 //! Request headers (HDR-1 to HDR-16): the form of each, and which an operation requires.
 //!
-//! Left out are the headers that OpenAPI says itself (Accept, Content-Type) and HTTP's own of host and body, which every
-//! client sets by itself.
+//! The description omits the headers that OpenAPI describes itself (Accept, Content-Type), and the headers of HTTP for host and body, which
+//! every client sets.
 
 use super::components::{Components, Setting};
 use crate::interface::{
@@ -41,7 +41,7 @@ pub(super) fn parameters(operation: &Operation, components: &mut Components<'_>)
         .collect()
 }
 
-/// Whether a request of the operation cannot do without a header. One that only stands for another is not.
+/// Whether an operation requires a header. A header that may replace another one is not required.
 pub(super) fn is_required(operation: &Operation, header: &Header) -> bool {
     let always = [
         &headers::DATE,
@@ -89,8 +89,8 @@ fn words(words: &[&str]) -> Value {
     json!({ "type": "string", "enum": words })
 }
 
-/// The form of a header's value, and its purpose. A header without rules of its own may have any value but an empty
-/// one; in content negotiation even that means something (HDR-5).
+/// The form and the purpose of a header's value. A header without rules of its own may have any value except an empty one; in content
+/// negotiation an empty value has a meaning (HDR-5).
 fn form(header: &Header, setting: &Setting<'_>) -> (Value, &'static str) {
     match header.written {
         "x-accept-fix" => (
@@ -143,7 +143,7 @@ fn form(header: &Header, setting: &Setting<'_>) -> (Value, &'static str) {
     }
 }
 
-/// The same of a header whose name begins with PSU.
+/// The form and the purpose of a header whose name begins with PSU.
 fn psu_form(written: &str) -> (Value, &'static str) {
     match written {
         "PSU-ID" => (
@@ -198,7 +198,7 @@ fn fixes() -> Value {
     json!({ "type": "array", "minItems": 1, "items": { "type": "string", "enum": names.collect::<Vec<_>>() } })
 }
 
-/// HDR-8, as far as a pattern says it.
+/// HDR-8, as far as a pattern can express it.
 fn redirect(environment: Environment) -> Value {
     let https = r"[Hh][Tt][Tt][Pp][Ss]://([A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?|\[[0-9A-Fa-f:.]+\])";
     let loopback = r"[Hh][Tt][Tt][Pp]://([Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt]|127(\.[0-9]{1,3}){3}|\[[0:]+1\])";

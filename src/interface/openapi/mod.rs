@@ -1,16 +1,16 @@
-//! The interface as an OpenAPI 3.1 description, made of the data that requests are judged by: the catalogue with a
-//! deployment's own operations, the header table, the query parameters, the rules of bodies, the reasons.
+//! The interface as an OpenAPI 3.1 description, generated from the data that the checks use: the catalogue with a deployment's own
+//! operations, the header table, the query parameters, the rules of bodies, the reasons.
 //!
-//! Invariant: the description forbids nothing that the gateway admits, and each operation of the catalogue stands in it
-//! once. What OpenAPI cannot say (signatures, headers that depend on others) stands in its prose. Deliberately not here:
-//! answers of the core that the interface does not show.
+//! Invariant: the description forbids nothing that the gateway admits, and contains each operation of the catalogue once. Rules that
+//! OpenAPI cannot express (signatures, headers that depend on others) are described in prose. Deliberately not here: answers of the core
+//! that the interface does not show.
 
 // The parts that operations share.
 mod components;
 
 // One operation: its names, parameters, body and answers.
 mod operation;
-// Where it stands: paths as OpenAPI tells them apart.
+// Paths, as OpenAPI distinguishes them.
 mod path;
 
 // The request.

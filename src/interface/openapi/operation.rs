@@ -97,7 +97,7 @@ fn description(operation: &Operation) -> String {
     said.join(" ")
 }
 
-/// A body that must be JSON. One that is ignored may be anything, so it is not described.
+/// A body that must be JSON. An ignored body may be anything, so it is not described.
 fn body(operation: &Operation, components: &mut Components<'_>) -> Option<Value> {
     if operation.body != Body::Json {
         return None;

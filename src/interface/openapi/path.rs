@@ -1,5 +1,5 @@
-//! Paths as OpenAPI tells them apart: two that differ in the names of parameters only are one, which the catalogue lets
-//! have several spellings.
+//! Paths, as OpenAPI distinguishes them: two paths that differ only in the names of parameters are the same, and the catalogue may spell
+//! one path in several ways.
 
 use crate::interface::{
     operations::{Catalogue, Lookup, Operation, PAYMENT_PRODUCTS},
@@ -25,10 +25,10 @@ pub(super) struct Path {
 }
 
 impl Spellings {
-    /// The path of an operation. A parameter that stands twice in it gets a number, since each needs a name of its own.
+    /// The path of an operation. A parameter that occurs twice gets a number, because each needs a unique name.
     ///
-    /// What of a path with `{payment-product}` beside one with another parameter in its place? To OpenAPI they would be
-    /// one; the product is told apart by its name.
+    /// A path with `{payment-product}` and a path with another parameter in its place would be the same path to OpenAPI, so the name of the
+    /// product distinguishes them.
     pub(super) fn spell(&mut self, operation: &Operation) -> Path {
         let shape = |segment: &str| match parameter(segment) {
             Some(PRODUCT) | None => segment.to_owned(),
@@ -61,12 +61,12 @@ impl Path {
         Self { text, parameters }
     }
 
-    /// Whether it names a resource by an id.
+    /// Whether the path names a resource by an id.
     pub(super) fn has_ids(&self) -> bool {
         self.parameters.iter().any(|name| name != PRODUCT)
     }
 
-    /// Whether it names a payment product.
+    /// Whether the path names a payment product.
     pub(super) fn has_product(&self) -> bool {
         self.parameters.iter().any(|name| name == PRODUCT)
     }
@@ -98,7 +98,7 @@ fn id() -> Value {
     })
 }
 
-/// The products that lead to this operation: one may have an operation of its own.
+/// The products of this operation: a product may have an operation of its own.
 fn products(operation: &Operation, catalogue: &Catalogue) -> Vec<&'static str> {
     let leads_here = |product: &&str| {
         let filled = path::segments(&operation.path).map(|segment| match parameter(segment) {

@@ -1,4 +1,4 @@
-//! Query parameters (QRY-1 to QRY-4). Others than those listed are forwarded as they are.
+//! Query parameters (QRY-1 to QRY-4). Parameters that are not listed are forwarded unchanged.
 
 use crate::interface::{
     operations::{Operation, Parameter, ParameterKind},

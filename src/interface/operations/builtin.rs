@@ -1,4 +1,4 @@
-//! The operations that the interface names, with the paths of HTTP-11 where it shows none.
+//! The operations that the interface names; HTTP-11 defines the paths that the interface does not show.
 
 use super::{
     About, Agreement, AnsweredBy, Body, Deprecated, Environments, Operation, Parameter,
@@ -51,9 +51,9 @@ const C: &[Required] = &[];
 /// HDR-3: sandbox operations (D).
 const D: &[Required] = &[one(&X_REQUEST_ID)];
 
-/// §Versioning 3: since when POST /v1/consents is replaced (FWD-5). Until when does it answer? The interface names no day,
-/// and the rule wants a Sunset: it is the same day, since one that has passed means "at any time" (RFC 8594, section 3).
-/// A bank that knows better says so in its file of operations.
+/// §Versioning 3: the date since which POST /v1/consents is replaced (FWD-5). The interface names no end, and the rule requires a Sunset:
+/// it is the same date, because a date in the past means "at any time" (RFC 8594, section 3). A bank with an exact date configures it in
+/// its file of operations.
 const REPLACED: Date = Date::constant(2024, 2, 5);
 
 /// §Other operations mentioned, transaction list.
@@ -72,7 +72,7 @@ const MOCK_TRANSACTION_LIST: [(&str, ParameterKind); 4] = [
     ("limit", ParameterKind::Limit),
 ];
 
-/// None of the interface's own is required (QRY-4).
+/// No parameter of the interface is required (QRY-4).
 fn parameters(all: &[(&str, ParameterKind)]) -> Vec<Parameter> {
     let named = all.iter().map(|(name, kind)| Parameter::new(name, *kind));
     named.collect()

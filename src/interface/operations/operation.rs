@@ -22,11 +22,11 @@ pub struct Operation {
     pub method: Method,
     /// The path with its parameters in braces, as in `/v1/accounts/{id}/balances`.
     pub path: String,
-    /// Where it exists (HTTP-1).
+    /// The environments in which the operation exists (HTTP-1).
     pub environments: Environments,
     /// The PSD2 role that it needs (CRT-5).
     pub role: Role,
-    /// The headers that it requires, Date, TPP-Signature-Certificate and Signature apart, which all do.
+    /// The required headers, except Date, TPP-Signature-Certificate and Signature, which all operations require.
     pub required: Vec<Required>,
     /// Which headers reach the core (HDR-3).
     pub takes: Takes,
@@ -48,27 +48,27 @@ pub struct Operation {
     pub path_ids: Vec<PathId>,
     /// The object that a PSU signs in an SCA that it starts (SCA-12).
     pub signs: Signs,
-    /// Whether it initiates a payment: only there X-PSU-IDENTITY may stand for PSU-ID (HDR-12).
+    /// Whether the operation initiates a payment: only then X-PSU-IDENTITY may replace PSU-ID (HDR-12).
     pub initiates: bool,
     /// Whether its errors carry tppMessages (ERR-1): those of payments and baskets do.
     pub tpp_messages: bool,
     /// The group by which it is routed and documented (FWD-3), and by which settings of a deployment select operations.
     /// No rule of the interface depends on it.
     pub group: String,
-    /// Who answers it (SCA-20).
+    /// The component that answers the operation (SCA-20).
     pub answered_by: AnsweredBy,
-    /// That another operation takes its place (FWD-5). None where it is to stay.
+    /// The replacement of the operation by another one (FWD-5). `None` if it is not deprecated.
     pub deprecated: Option<Deprecated>,
 }
 
-/// That an operation is about to go (FWD-5, §Versioning).
+/// The deprecation of an operation (FWD-5, §Versioning).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deprecated {
-    /// Since when one should not use it any more: the beginning of this day in UTC.
+    /// The date since which the operation should not be used: the beginning of this day in UTC.
     pub since: Date,
-    /// From when on it may not be there any more, likewise.
+    /// The date from which the operation may be unavailable, also in UTC.
     pub sunset: Option<Date>,
-    /// The name of the operation that takes its place. Its path has no parameters.
+    /// The name of the replacing operation. Its path has no parameters.
     pub successor: Option<String>,
 }
 

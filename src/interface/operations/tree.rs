@@ -1,4 +1,4 @@
-//! Paths as a tree of segments: a look-up costs one step for each segment, however many operations there are.
+//! Paths as a tree of segments: a lookup takes one step for each segment, independent of the number of operations.
 
 use super::{
     Lookup, Operation, PAYMENT_PRODUCTS,
@@ -8,7 +8,7 @@ use crate::interface::path::{self, Target};
 use http::Method;
 use std::sync::Arc;
 
-/// A node stands for the path that leads to it.
+/// A node represents the path that leads to it.
 #[derive(Debug, Default)]
 pub(super) struct PathTree {
     literals: Vec<(String, PathTree)>,
@@ -74,8 +74,8 @@ impl PathTree {
         &mut self.literals[at].1
     }
 
-    /// Follows the rest of a path through literals first, then products, then any parameter. A path has few segments
-    /// with more than one way on, so going back costs nothing worth counting.
+    /// Follows the rest of a path through literals first, then products, then any parameter. Few segments of a path have more than one
+    /// branch, so the cost of backtracking is negligible.
     fn walk<'a>(&'a self, method: &Method, segments: &[&str], search: &mut PathSearch<'a>) {
         let [segment, rest @ ..] = segments else {
             return self.end(method, search);
@@ -113,7 +113,7 @@ impl PathTree {
         }
     }
 
-    /// Whether any operation, of whatever method, stands at the end of a path.
+    /// Whether an operation with any method is at the end of a path.
     fn leads_somewhere(&self, rest: &[&str]) -> bool {
         let mut search = PathSearch::default();
         self.walk(&Method::TRACE, rest, &mut search);

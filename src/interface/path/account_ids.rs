@@ -1,7 +1,7 @@
 //! The characters of account ids (HTTP-10).
 //!
-//! Four calls a day and a consent are kept by an account's id. An id that a core trims, folds or decodes again would be
-//! another account here and the same one there, so that ids have no characters but those that the bank uses.
+//! The quota and the consent use the account's id as a key. A core that trims, folds or decodes an id again could treat two different ids
+//! as one account, so ids may only have the characters that the bank uses.
 
 use super::characters::is_unreserved;
 
@@ -13,7 +13,7 @@ pub struct AccountIds {
 }
 
 impl AccountIds {
-    /// The most characters of an account's id.
+    /// The maximum length of an account's id in characters.
     pub const MAX: usize = 128;
 
     /// The characters that are taken by default, as [`AccountIds::parse`] reads them.
@@ -69,7 +69,7 @@ impl AccountIds {
 
 impl Default for AccountIds {
     fn default() -> Self {
-        // It can be read, as its test shows; if ever not, no account has an id.
+        // A test shows that the default parses. If that changes, no id is valid.
         Self::parse(Self::DEFAULT).unwrap_or(Self { characters: 0 })
     }
 }

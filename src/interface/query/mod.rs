@@ -1,8 +1,8 @@
 //! Queries (QRY-1 to QRY-4): the parameters that an operation declares, read once out of the query as it was received.
 //!
-//! Like a path, a query is read and never rewritten: a query that two servers could read in two ways is refused, so that
-//! the core cannot read another date than the one that was judged. Everything wrong is reported at once, in the order of
-//! the rules. No value is repeated in a fault, and no name that is not the catalogue's unless it is plain letters.
+//! Like a path, a query is read and never rewritten: a query that two servers could interpret differently is refused, so that the core
+//! cannot read another date than the judged one. All faults are reported at once, in the order of the rules. A fault repeats no value, and
+//! repeats a name that is not in the catalogue only if it consists of letters.
 //!
 //! Deliberately not here: rules that depend on the day or the PSU's consents (QUO-8, SCA-8); they read [`Query::date_from`].
 
@@ -20,11 +20,11 @@ use std::borrow::Cow;
 pub use name::is_word as is_parameter_name;
 pub use value::BOOKING_STATUSES;
 
-/// Names that the interface does not have, and a core may: it reads data without the PSU (QRY-3). It is no key of the
-/// configuration: the rule names the list.
+/// Names that the interface does not have, but a core may: they read data without the PSU (QRY-3). The list is not configurable, because
+/// the rule defines it.
 const DENIED_WITHOUT_PSU: [&str; 1] = ["withBalance"];
 
-/// A query that holds, read by an operation's parameters.
+/// A valid query, parsed by an operation's parameters.
 #[derive(Debug, Default)]
 pub struct Query<'a> {
     pieces: Vec<Piece<'a>>,
@@ -39,17 +39,17 @@ pub struct Query<'a> {
 struct Piece<'a> {
     raw: &'a str,
     name: QueryName<'a>,
-    /// Decoded; none where it cannot be.
+    /// The decoded value; `None` if it cannot be decoded.
     value: Option<Cow<'a, str>>,
-    /// The parameter of that name and its place among the operation's.
+    /// The parameter with this name and its index among the operation's.
     parameter: Option<usize>,
 }
 
 impl<'a> Query<'a> {
-    /// Reads a query as it stands behind the `?`, if there is one.
+    /// Parses a query, the text after the `?`, if there is one.
     ///
     /// # Errors
-    /// Everything that is wrong with it, in the order of the rules.
+    /// All faults, in the order of the rules.
     pub fn read(
         raw: Option<&'a str>,
         operation: &Operation,
@@ -175,7 +175,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// The places of the names that stood before, each name once.
+    /// The indexes of the names that occurred before, each name once.
     fn repeated(&self) -> Vec<usize> {
         if self.pieces.len() < 2 {
             return Vec::new();
@@ -210,7 +210,7 @@ impl<'a> Query<'a> {
 }
 
 impl Piece<'_> {
-    /// Whether a server that parts it in another way reads `known` in it, again where that is its name.
+    /// Whether a server that splits the piece differently finds `known` in it, or finds it again if it is the name of the piece.
     fn hides(&self, known: &str) -> bool {
         name::hides(self.raw, known, usize::from(self.name.is(known)))
     }
@@ -226,7 +226,7 @@ impl Piece<'_> {
     }
 }
 
-/// The parts between `&`; an empty one is ignored. A `;` separates nothing here, and is refused.
+/// The parts between `&`; an empty one is ignored. A `;` is not a separator here, and is refused.
 fn pieces<'a>(raw: &'a str, parameters: &[Parameter]) -> Vec<Piece<'a>> {
     let pieces = raw.split('&').filter(|piece| !piece.is_empty());
     let read = pieces.map(|raw| {

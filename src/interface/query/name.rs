@@ -4,13 +4,13 @@ use crate::interface::fold;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
-/// The longest name that a fault repeats or a catalogue has, in bytes.
+/// The maximum length of a name that a fault repeats or a catalogue has, in bytes.
 const MAX_SHOWN: usize = 64;
 
 /// A name of a query, decoded.
 #[derive(Debug)]
 pub(super) struct QueryName<'a> {
-    /// As received where it cannot be decoded.
+    /// The name as received if it cannot be decoded.
     text: Cow<'a, str>,
     readable: bool,
 }
@@ -42,7 +42,7 @@ impl<'a> QueryName<'a> {
         self.readable && self.text == known
     }
 
-    /// Whether some server reads it as `known`.
+    /// Whether some server reads the name as `known`.
     pub(super) fn looks_like(&self, known: &str) -> bool {
         looks_like(&self.text, known)
     }
@@ -66,7 +66,7 @@ fn is_same(name: &str, known: &str) -> bool {
     fold::fold(&seen).is_some_and(|folded| is_same(&folded, known))
 }
 
-/// The characters of a name that count.
+/// The characters of a name that matter for the comparison.
 fn bare(name: &str) -> impl Iterator<Item = u8> {
     let counts = |byte: &u8| !b"._-[]!".contains(byte) && !byte.is_ascii_whitespace();
     name.bytes()
@@ -116,7 +116,7 @@ pub fn is_word(text: &str) -> bool {
     (1..=MAX_SHOWN).contains(&text.len()) && text.bytes().all(fits)
 }
 
-/// Whether a stranger's name can be repeated: no number in it, so that it is nobody's.
+/// Whether an unknown name can be repeated: it has no digit, so it is not an id of a person.
 pub(super) fn is_harmless(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphabetic() || b"-_.[]".contains(&byte);
     (1..=MAX_SHOWN).contains(&text.len()) && text.bytes().all(fits)

@@ -1,4 +1,4 @@
-//! `TPP-Redirect-URI` (HDR-8): where the PSU's browser goes after SCA.
+//! `TPP-Redirect-URI` (HDR-8): the target of the PSU's browser after SCA.
 //!
 //! Invariant: a [`RedirectUri`] holds only characters that RFC 3986 allows, so a browser finds the same host in it as
 //! the gateway does: no `\`, no user-info, no percent-encoded host. Nothing is normalised: SCA sends the browser to the
@@ -68,7 +68,7 @@ pub enum RedirectFault {
     /// More than [`MAX_LENGTH`] characters.
     #[error("it must have at most {MAX_LENGTH} characters")]
     TooLong,
-    /// A character that RFC 3986 does not allow there, or a percent sign without two hexadecimal digits.
+    /// A character that RFC 3986 does not allow at its position, or a percent sign without two hexadecimal digits.
     #[error("character {0} of it may not stand there as it is (RFC 3986): percent-encode it")]
     Character(usize),
     /// Not an https URI with an authority; an http one is for loopback hosts of the sandbox.
@@ -79,7 +79,7 @@ pub enum RedirectFault {
         "it must name a host: a domain name in ASCII, an IPv4 address, or an IPv6 address in brackets"
     )]
     Host,
-    /// A port that is no number up to 65535.
+    /// A port that is not a number up to 65535.
     #[error("its port must be a number up to 65535")]
     Port,
     /// `user@` before the host.
@@ -176,9 +176,9 @@ impl RedirectUri {
 
 /// Whether a text is a host as a URI names it: a domain name, an IPv4 address, or an IPv6 address in brackets.
 ///
-/// RFC 3986 would also let percent-encoding and punctuation stand in a name. No DNS name has either, and browsers
-/// decode the one and differ over the other, so neither passes. A name that ends in a number is an IPv4 address to a
-/// browser, however it is written (`127.1`, `1.0x7f`), so it must be one here too.
+/// RFC 3986 also allows percent-encoding and punctuation in a name. No DNS name has either, browsers decode the first and differ about the
+/// second, so both are refused. Browsers treat a name that ends in a number as an IPv4 address (`127.1`, `1.0x7f`), so it must be a valid
+/// IPv4 address here too.
 pub fn is_host(host: &str) -> bool {
     if let Some(address) = bracketed(host) {
         return address.parse::<Ipv6Addr>().is_ok();
@@ -193,7 +193,7 @@ pub fn is_host(host: &str) -> bool {
     name.len() <= MAX_HOST
 }
 
-/// The last label of a name whose labels are all well-formed. One pass: each request has a host.
+/// The last label of a name, if all labels are well-formed. One pass, because each request has a host.
 fn last_label(name: &str) -> Option<&str> {
     let (mut start, mut length) = (0_usize, 0_usize);
     for byte in name.bytes() {
@@ -247,8 +247,8 @@ fn is_loopback(host: &str) -> bool {
         || bracketed(host).is_some_and(is_ipv6)
 }
 
-/// The value as text, if every byte may stand in a URI (RFC 3986, section 2). Brackets may stand around a host only:
-/// here nowhere behind it, and [`is_host`] lets them stand nowhere else in it.
+/// The value as text, if every byte is allowed in a URI (RFC 3986, section 2). Brackets are allowed only around a host: this function
+/// refuses them after the host, and [`is_host`] in the rest of it.
 fn characters(value: &[u8]) -> Result<&str, RedirectFault> {
     let mut slashes = 0_usize;
     let mut before_path = true;
@@ -283,7 +283,7 @@ fn split_authority(rest: &str) -> (&str, Option<&str>) {
     (authority, query)
 }
 
-/// The host and the text after its colon; the colons of an IPv6 address stand in brackets.
+/// The host and the text after its colon; the colons of an IPv6 address are inside brackets.
 pub(crate) fn split_port(authority: &str) -> (&str, Option<&str>) {
     let at = memchr::memrchr(b':', authority.as_bytes());
     match at.and_then(|at| authority.split_at_checked(at)) {

@@ -1,4 +1,4 @@
-//! What passes as TPP-Redirect-URI and what does not, as tables.
+//! Accepted and refused values of TPP-Redirect-URI, as tables.
 
 use super::*;
 use Environment::{Production, Sandbox};
@@ -37,7 +37,7 @@ fn what_passes() {
             "tpp.example",
         ),
         ("https://tpp.example/psu-id=1&code=2", "tpp.example"),
-        // What is encoded twice is not decoded twice.
+        // A name that is encoded twice is decoded only once.
         ("https://tpp.example/cb?%2570su-id=1&=&&", "tpp.example"),
         ("https://tpp.example?psu+id=1&%ff=2", "tpp.example"),
     ];
