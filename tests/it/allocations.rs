@@ -1,8 +1,8 @@
-//! How often the heap is asked for one warm request, from the opened record to the head for the upstream and the metrics;
-//! and in what pages the program gets its memory.
+//! The number of heap allocations of one warm request, from the opened record to the head for the upstream and the metrics;
+//! and the page size of the program's memory.
 //!
-//! The bounds are what was counted when they were last lowered: an allocation more has to be meant. Requests and world are those of
-//! the benchmarks. Deliberately not here: what pingora and TLS allocate.
+//! The bounds are the counts at the last change: raising one must be a decision. Requests and world are those of the benchmarks. Not
+//! here: the allocations of pingora and TLS.
 
 use crate::harness::{Gate, Program};
 use std::process::Stdio;
@@ -43,6 +43,6 @@ fn the_program_keeps_to_small_pages() {
     assert!(gate.is_up(&mut program.0), "it does not start");
     let status = format!("/proc/{}/status", program.0.id());
     let status = std::fs::read_to_string(status).unwrap();
-    // Some kernels do not say.
+    // Some kernels do not report the page size.
     assert!(!status.contains("THP_enabled:\t1"), "{status}");
 }

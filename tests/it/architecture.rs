@@ -1,8 +1,8 @@
-//! The structure of the source: the order of the layers, files that import each other, the folder that knows pingora, and the
+//! The structure of the source: the order of the layers, circular imports, the folders that import pingora, and the
 //! length of files.
 //!
-//! Each rule is tried on planted files too, so that it is known to fail where one line breaks it. The length of functions is clippy's
-//! lint `too_many_lines` (clippy.toml). Deliberately not here: what tests import.
+//! Each rule is also tested with planted files, which shows that one wrong line makes the rule fail. Clippy's lint `too_many_lines`
+//! (clippy.toml) limits the length of functions. Not here: the imports of tests.
 
 mod imports;
 mod lexer;
@@ -31,10 +31,10 @@ const LAYERS: [&str; 16] = [
     "cli",
 ];
 
-/// The most lines of a file, without its tests.
+/// The maximum number of lines of a file, without its tests.
 const MAX_LINES: usize = 400;
 
-/// Files that are longer, and still to be split.
+/// Longer files, which are still to be split.
 const LONG: [&str; 0] = [];
 
 #[test]
@@ -64,7 +64,7 @@ fn files_are_short() {
     assert!(gone.is_empty(), "strike them from LONG: {gone:?}");
 }
 
-/// Imports of a layer from one above it, and files of no layer.
+/// Imports from a higher layer, and files that belong to no layer.
 fn against_the_layers(files: &Files) -> Vec<String> {
     let layer = |file: &str| {
         let name = file.split('/').next().unwrap().trim_end_matches(".rs");
@@ -75,7 +75,7 @@ fn against_the_layers(files: &Files) -> Vec<String> {
         .iter()
         .filter(|(from, to)| from != "lib.rs" && layer(from) < layer(to));
     let wrong = wrong.map(|(from, to)| format!("{from} imports {to}"));
-    // The sandbox and main.rs are programs of their own, beside the library.
+    // The sandbox and main.rs are programs beside the library.
     let known = |file: &&String| {
         ["lib.rs", "main.rs"].contains(&file.as_str()) || file.starts_with("sandbox/")
     };
@@ -113,7 +113,7 @@ fn long_files(files: &Files) -> BTreeSet<String> {
     long.map(|(file, _)| file.clone()).collect()
 }
 
-/// Everything below `src`.
+/// Every file below `src`.
 fn sources() -> Files {
     let mut files = Files::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -133,7 +133,7 @@ fn collect(root: &Path, folder: &Path, files: &mut Files) {
     }
 }
 
-/// A small crate in which every rule holds, with a line behind one of its files.
+/// A small crate that keeps every rule, with one line appended to one of its files.
 fn planted(file: &str, line: &str) -> Files {
     let planted = [
         ("lib.rs", "mod interface; mod trust; mod gateway;"),
@@ -249,7 +249,7 @@ fn one_line_makes_a_circle() {
         pairs("trust/name.rs", "use super::chain::Chain;"),
         ["trust/chain.rs trust/name.rs"]
     );
-    // A name that is only handed on leads to the file that defines it.
+    // A re-exported name leads to the file that defines it.
     assert_eq!(
         pairs("trust/name.rs", "use super::Chain;"),
         ["trust/chain.rs trust/name.rs"]

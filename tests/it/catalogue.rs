@@ -1,4 +1,4 @@
-//! What holds of every operation of the catalogue, whichever it is.
+//! Properties of every operation of the catalogue.
 
 use crate::harness::{Call, Gate, Protocol, Reply, world};
 use bytes::Bytes;
@@ -23,12 +23,12 @@ use tokio::runtime::{Builder, Runtime};
 /// While the gateway learns (SCA-19).
 const NOW: Timestamp = Timestamp::from_unix(1_790_000_000);
 
-/// A PSU-ID that nobody gave out, another one for each number.
+/// A PSU-ID that the gateway did not give out, a different one for each number.
 fn invented(number: usize) -> String {
     format!("7d2504e0-4f89-41d3-9a0c-{number:012x}")
 }
 
-/// A request that holds, for whatever PSU.
+/// A valid request of an operation, for a given PSU.
 fn call(operation: &Operation, psu: &str) -> Call {
     let path = operation.path.split('/').map(|segment| match segment {
         "{payment-product}" => "norwegian-domestic-credit-transfers",
@@ -65,7 +65,7 @@ fn call(operation: &Operation, psu: &str) -> Call {
     }
 }
 
-/// Everything that is kept of PSUs, row by row.
+/// Every row that the store keeps about PSUs.
 fn kept(gate: &Gate) -> Vec<String> {
     let file = gate.folder().join("state/portvakt.db");
     let sql = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
@@ -93,7 +93,7 @@ fn learning(clock: &Clock) -> Gate {
         .start()
 }
 
-/// A core that says of every PSU all that a core can say.
+/// A core that sends every answer header about a PSU.
 fn generous(status: u16) -> Reply {
     Reply::json(status, "{}")
         .with("Gateway-Psu-Bound", "yes")
@@ -163,7 +163,7 @@ fn what_is_of_a_psu_is_learned_once_the_core_vouches_for_it() {
     }
 }
 
-/// What is admitted has passed every check that is on, and shows the evidence of each.
+/// An admitted request has passed every enabled check, and carries the evidence of each.
 fn shows_every_evidence(what: &str, admitted: &Admitted, record: &Record) {
     let off = [Stage::Register, Stage::Revocation];
     let judged: Vec<_> = record.checks().iter().map(|check| check.stage).collect();
@@ -184,8 +184,8 @@ fn shows_every_evidence(what: &str, admitted: &Admitted, record: &Record) {
     assert_eq!(admitted.waived().count(), 0, "{what}");
 }
 
-/// A request with one thing changed after it was signed: each header taken away, doubled, or one of its bytes flipped; the
-/// target and the body flipped.
+/// Requests with one change after signing: each header removed, doubled or with one byte flipped; the target or the body with one byte
+/// flipped.
 fn mutations(request: &SignedRequest) -> Vec<SignedRequest> {
     let mut all = Vec::new();
     let mut with = |change: &dyn Fn(&mut SignedRequest)| {
@@ -213,7 +213,7 @@ fn mutations(request: &SignedRequest) -> Vec<SignedRequest> {
     all
 }
 
-/// Another letter or digit in this place, where one stands there.
+/// Replaces the letter or digit at this position by another one.
 fn flipped(text: &str, place: usize) -> String {
     let change = |(at, character): (usize, char)| match character {
         _ if at != place => character,
@@ -269,7 +269,7 @@ fn nothing_is_admitted_without_the_evidence_of_every_check() {
             (Ok(Admission::Answer(_)), _) => assert_eq!(operation.answered_by, AnsweredBy::Gateway),
             (Err(refusal), _) => panic!("{what}: {refusal:?}"),
         }
-        // Each change is to a request of its own: what was claimed before would refuse it for that alone.
+        // Each changed request is a new one: a claimed request id would be a second reason to refuse.
         let fresh = call(&operation, &psu).seal(NOW).request;
         for at in 0..mutations(&fresh).len() {
             let fresh = call(&operation, &psu).seal(NOW).request;
@@ -284,7 +284,7 @@ fn nothing_is_admitted_without_the_evidence_of_every_check() {
             }
         }
     }
-    // Some changes are to headers that nobody signs.
+    // Some changes are in headers that are not signed.
     assert!(
         admitted > 10 && refused > 500,
         "{admitted} admitted, {refused} refused"

@@ -1,4 +1,4 @@
-//! Whose certificate it is, and what it allows: CRT-1, CRT-3 to CRT-5, CRT-9.
+//! The owner of a certificate and the roles in it: CRT-1, CRT-3 to CRT-5, CRT-9.
 
 /// CRT-2.
 mod chain;
@@ -6,19 +6,19 @@ mod chain;
 mod cold;
 /// CRT-10.
 mod encoding;
-/// A measurement: faults of responders, and those who do not rest on them.
+/// A measurement: the latency of known TPPs while responders of other TPPs fail.
 mod faults;
-/// CRT-12: what is kept of certificates, and of whose.
+/// CRT-12: the caches of certificates and chains.
 mod kept;
 /// CRT-7.
 mod register;
 /// CRT-6, CRT-11, CRT-12.
 mod revocation;
-/// QcStatements, read strictly.
+/// Strict parsing of QcStatements.
 mod statements;
 /// `certificate_policy: tolerant`.
 mod tolerant;
-/// CRT-6: who may say that a certificate is good.
+/// CRT-6: authorised signers of revocation data.
 mod vouched;
 
 use crate::harness::{
@@ -47,9 +47,9 @@ fn spellings_of_a_certificate() {
         pem.replace('\n', ""),
         pem.trim_end().replace('\n', " "),
         encoded,
-        // A `+` stays a `+`: this is percent-encoding, not a form.
+        // A `+` stays a `+`: the encoding is percent-encoding, not that of forms.
         pem.replace('\n', "%0A"),
-        // What OpenSSL and Java write before the armour.
+        // OpenSSL and Java write text before the PEM armour.
         format!("subject=CN = x issuer=CN = y {}", pem.replace('\n', " ")),
         encode_block(format!("Bag Attributes\n    friendlyName: x\n{pem}").as_bytes()),
     ];
@@ -104,7 +104,7 @@ fn what_is_no_certificate() {
     }
 }
 
-/// A leaf that differs from a right one.
+/// A leaf that differs from a valid one.
 fn leaf(change: impl FnOnce(&mut LeafSpec)) -> Call {
     let mut spec = world().leaf();
     change(&mut spec);
@@ -233,7 +233,7 @@ fn nobody_is_written_as_somebody_else() {
         &["PSDNO-FSA-\u{ff11}23456"],
         &["PSDNO-FSA-123456\u{a0}"],
         &["PSDNO-FSA-12345\u{200b}6"],
-        // Of two nobody says which one counts.
+        // With two values, neither is authoritative.
         &["PSDNO-FSA-123456", "PSDNO-FSA-111111"],
         &["PSDNO-FSA-111111", "PSDNO-FSA-123456"],
         &["PSDNO-FSA-123456", "PSDNO-FSA-123456"],
@@ -320,7 +320,7 @@ fn other_roles_open_nothing() {
     }
 }
 
-/// A second PKI whose names are those of the first.
+/// A second PKI with the same names.
 static OTHER: LazyLock<World> = LazyLock::new(World::mint);
 
 //= CRT-9 accepted
@@ -376,7 +376,7 @@ fn the_environment_is_told_to_the_upstream() {
     }
 }
 
-/// A key that is given, so that a certificate costs no new one.
+/// A given key, so that a certificate needs no new one.
 fn shared_key() -> Key {
     Key::RsaPem(world().tpp_key.clone())
 }

@@ -1,5 +1,4 @@
-//! What `make bench` compares with other gateways is the gateway that the other tests are about: no check is off in its
-//! configuration.
+//! `make bench` measures the same gateway that the other tests are about: its configuration disables no check.
 
 use crate::harness::{
     Call, Crl, Gate, Program, Protocol, Tpp, accepted, needs_sca,
@@ -10,13 +9,13 @@ use portvakt::clock::Clock;
 use serde_json::json;
 use std::{fs, process::Stdio};
 
-/// Filled in as the comparison does.
+/// The template, filled in like in the comparison.
 const COMPARED: &str = include_str!("../../benches/peers/conf/gateway.yaml");
 
 /// A certificate with this serial number is revoked.
 const REVOKED: &[u8] = &[0x41, 2];
 
-/// A gate whose folder has what the configuration names: lists of both CAs, and a register without the TPP `aisp`.
+/// A gate whose folder has the files that the configuration names: lists of both CAs, and a register without the TPP `aisp`.
 fn gate() -> Gate {
     let gate = Gate::builder().strangers().for_program();
     let (folder, world) = (gate.folder(), gate.world());
@@ -71,7 +70,7 @@ fn no_check_is_off_in_what_is_compared() {
     let malformed = |call: Call, reason: &str| {
         refused(&gate, &call, 400, "FORMAT_ERROR", reason);
     };
-    // The answer says how far it is off, and the machine's clock goes on between two protocols.
+    // The answer contains the difference, and the machine's clock advances between two protocols.
     malformed(accounts().off_by(90).only(Protocol::Http1), "date-skewed");
     malformed(
         accounts().signature(|signature| signature.replace("signature=\"", "signature=\"A")),

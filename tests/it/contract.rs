@@ -1,4 +1,4 @@
-//! docs/upstream-contract.md is true: the headers in its table are those that an upstream sees, its operations are those
+//! docs/upstream-contract.md is correct: its table of headers lists those that an upstream receives, its operations are those
 //! of the catalogue, and its examples verify the assertion (FWD-1).
 
 use crate::{
@@ -21,7 +21,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-// The example, as it stands in the document.
+// The example of the document.
 include!("../../examples/bank_core/verify.rs");
 
 const DOCUMENT: &str = include_str!("../../docs/upstream-contract.md");
@@ -41,7 +41,7 @@ fn keys(gate: &Gate) -> JwkSet {
     serde_json::from_slice(&answer.body).unwrap()
 }
 
-/// Of a request that went through: its assertion, and what the example says to it.
+/// The assertion of a forwarded request, and the result of the example's check.
 fn told(passage: &Passage, keys: &JwkSet) -> (String, Option<Value>) {
     let seen = &passage.seen;
     let assertion = seen.header(ASSERTION).unwrap().to_owned();
@@ -138,7 +138,7 @@ fn an_assertion_is_good_for_its_request_and_no_other() {
     assert!(!holds(&forged, &keys, method, target, body));
     let foreign = self::keys(&self::gate());
     assert!(!holds(&assertion, &foreign, method, target, body));
-    // Another PSU's number on the way between the gateway and the core, none, or one more header.
+    // Changes between the gateway and the core: another PSU's number, none, or an additional header.
     for (name, value) in [
         ("x-psu-identity", Some("01010154321")),
         ("x-psu-identity", None),
@@ -158,20 +158,20 @@ fn an_assertion_is_good_for_its_request_and_no_other() {
         let told = verify(&assertion, &keys, method, target, header, body);
         assert_eq!(told, None, "{name} {value:?}");
     }
-    // One from before.
+    // An expired assertion.
     let then = Clock::standing(Timestamp::from_unix(Clock::System.now().unix() - 300));
     let builder = Gate::builder().line("assertion: {key: assertion.key}");
     let gate = builder.clock(&then).start();
     let passage = accepted(&gate, &Call::accounts()).remove(0);
     assert_eq!(told(&passage, &self::keys(&gate)).1, None);
-    // One for somebody else.
+    // An assertion with another audience.
     let section = "assertion: {key: assertion.key, audience: other-core}";
     let gate = Gate::builder().line(section).start();
     let passage = accepted(&gate, &Call::accounts()).remove(0);
     assert_eq!(told(&passage, &self::keys(&gate)).1, None);
 }
 
-/// A core that remembers assertions by their `jti` does not take one TPP's request for another's.
+/// A core that remembers assertions by `jti` does not confuse requests of two TPPs.
 //= FWD-1 accepted
 #[test]
 fn two_tpps_with_one_request_id_have_two_assertions() {
@@ -213,7 +213,7 @@ fn keys_are_published_to_whoever_asks() {
             .start()
     };
     let (before, after) = (gate("a.key", "b.key"), gate("b.key", "a.key"));
-    // Whichever of the two keys signs, the core that asked one gateway knows it from the other.
+    // With either of the two keys, the core distinguishes the gateways.
     for (signs, knows) in [(&before, &after), (&after, &before)] {
         let passage = accepted(signs, &Call::accounts()).remove(0);
         let keys = keys(knows);
@@ -240,7 +240,7 @@ fn python_verifies_it() {
     let named = passage.seen.headers.iter();
     let headers: Value = named
         .map(|(name, value)| {
-            // A character for each byte, as a server in Python gives them.
+            // One character per byte, as a Python server decodes them.
             let latin: String = value.bytes().map(char::from).collect();
             (name.to_lowercase(), latin.into())
         })
@@ -269,7 +269,7 @@ fn python_verifies_it() {
     assert_eq!(said(&mut python, &asked("{}")), None);
 }
 
-/// What a program says to this on its standard input; none where it fails.
+/// The output of a program for this standard input; `None` if the program fails.
 fn said(program: &mut Command, input: &str) -> Option<String> {
     let pipes = program.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = pipes.stderr(Stdio::null()).spawn().unwrap();
@@ -292,7 +292,7 @@ fn the_examples_of_the_document_are_these() {
     }
 }
 
-/// Everything that an upstream is ever sent, over a set of requests that has each case once.
+/// Every header that an upstream ever receives, over a set of requests that covers each case once.
 #[test]
 fn the_table_of_headers_is_true() {
     let mut seen = BTreeSet::new();
@@ -313,7 +313,7 @@ fn the_table_of_headers_is_true() {
     assert_eq!(unknown.seen.header("gateway-psu-bound"), Some("no"));
     seen.extend(unknown.seen.names());
 
-    // FWD-6 cannot be switched on yet.
+    // FWD-6 cannot be enabled yet.
     let unseen = BTreeSet::from(["gateway-observed".to_owned()]);
     let interface: BTreeSet<_> = headers::TABLE
         .iter()
@@ -326,7 +326,7 @@ fn the_table_of_headers_is_true() {
     assert_eq!(passed, interface, "the headers that go through");
 }
 
-/// The table of operations is the catalogue's.
+/// The table of operations matches the catalogue.
 #[test]
 fn the_table_of_operations_is_true() {
     let mut table = String::from(
@@ -376,7 +376,7 @@ fn row(operation: &Operation) -> String {
     format!("| `{name}` | {method} {path}{only} | {role} | {psu} | {body} |\n")
 }
 
-/// What stands under a heading of the document.
+/// The text under a heading of the document.
 fn section(heading: &str) -> &'static str {
     let (_, rest) = DOCUMENT.split_once(&format!("\n## {heading}\n")).unwrap();
     rest.split("\n## ").next().unwrap()
@@ -391,7 +391,7 @@ fn rows(heading: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// What stands in backticks, in lower case.
+/// The texts in backticks, in lower case.
 fn names(text: &str) -> BTreeSet<String> {
     let quoted = text.split('`').skip(1).step_by(2);
     quoted.map(str::to_ascii_lowercase).collect()

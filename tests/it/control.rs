@@ -1,12 +1,12 @@
-//! SCA-10 to SCA-12, SCA-19, ERR-7: the control listener, asked as the bank's services ask it.
+//! SCA-10 to SCA-12, SCA-19, ERR-7: the control listener.
 
-/// A control listener with a store behind it, and who asks it.
+/// A control listener with a store, and its clients.
 mod bank;
 
-/// Who may ask, over what, how much and how slowly.
+/// Authentication, transport and limits of the listener.
 mod doors;
 
-/// By which name, and from which page.
+/// Checks of Host and Origin.
 mod hosts;
 
 /// The end of an SCA.
@@ -15,8 +15,8 @@ mod sca;
 /// PSUs, one by one and from a file.
 mod psu;
 
-/// What the keys of SCA links have sealed is counted.
+/// The counter of tokens that each key has sealed.
 mod seals;
 
-/// `portvakt sca` and `portvakt psu`, as an operator runs them.
+/// The commands `portvakt sca` and `portvakt psu`.
 mod program;

@@ -1,4 +1,4 @@
-//! The demo: every flow of the interface through the gateway, before the simulated bank, both programs as they are started by hand.
+//! The demo: every flow of the interface through the gateway to the simulated bank, with both programs as separate processes.
 
 use crate::harness::Program;
 use std::{
@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// A port that nobody listens on.
+/// A free port.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()

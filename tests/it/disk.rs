@@ -1,4 +1,4 @@
-//! ERR-4, QUO-5, REP-1: a disk that is full, or cannot be written, and what needs no disk.
+//! ERR-4, QUO-5, REP-1: a disk that is full or cannot be written, and requests that need no disk.
 
 use crate::harness::{
     Call, Connection, Gate, Program, Protocol, accepted, check_error, refused, skipped,
@@ -14,18 +14,18 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// The account list with the PSU present, whose PSU is in memory once it was asked for.
+/// The account list with the PSU present. The PSU stays in memory after the first request.
 fn warm() -> Call {
     Call::accounts().present()
 }
 
-/// Whether the gateway is ready, and what is not well.
+/// Whether the gateway is ready, and the faults that it reports.
 fn readiness(gate: &Gate) -> (u16, String) {
     let answer = gate.control("/readyz");
     (answer.status, answer.json()["notWell"].to_string())
 }
 
-/// Waits until the gateway is ready, or is not; ten seconds at most.
+/// Waits for a given readiness; ten seconds at most.
 fn becomes(gate: &Gate, status: u16) -> String {
     for _ in 0..500 {
         let (found, not_well) = readiness(gate);
@@ -37,7 +37,7 @@ fn becomes(gate: &Gate, status: u16) -> String {
     panic!("{:?}", readiness(gate));
 }
 
-/// While nothing can be written, what has to be is refused and what has not goes on; afterwards nothing was taken.
+/// While the disk is full, requests that need a write are refused and others succeed; the refused ones have claimed nothing.
 fn fails_closed(gate: &Gate, take_away: impl FnOnce(), give_back: impl FnOnce()) {
     let balances = Call::balances().only(Protocol::Http1);
     accepted(gate, &warm());
@@ -45,7 +45,7 @@ fn fails_closed(gate: &Gate, take_away: impl FnOnce(), give_back: impl FnOnce())
     accepted(gate, &balances);
     assert_eq!(readiness(gate), (200, "[]".into()));
     take_away();
-    // Until the space is used that the file has already.
+    // Fills the space that the file has already allocated.
     let tries = (0..200).find(|_| gate.send(&Call::payment(), Protocol::Http1).status == 503);
     println!("the first refusal after {tries:?} payments");
     for _ in 0..3 {
@@ -76,7 +76,7 @@ fn fails_closed(gate: &Gate, take_away: impl FnOnce(), give_back: impl FnOnce())
     assert_eq!(gate.tell("/psu/bind", &who).status, 200);
 }
 
-/// Runs a command in mounts of its own, with a small file system at a place.
+/// Runs a command in a new mount namespace with a small file system at a path.
 fn with_small_disk(place: &Path, command: &Command) -> Command {
     let mut inside = Command::new("unshare");
     let script = "mount -t tmpfs -o size=2m,mode=0700 tmpfs \"$0\" && exec \"$@\"";
@@ -101,7 +101,7 @@ fn a_disk_that_is_full_fails_closed_and_recovers() {
     let program = program.stdout(Stdio::null()).stderr(Stdio::null());
     let mut program = Program(program.spawn().unwrap());
     assert!(gate.is_up(&mut program.0), "it does not start");
-    // The program's own view: from outside, the folder is empty.
+    // The path in the program's mount namespace: outside, the folder is empty.
     let seen = PathBuf::from(format!("/proc/{}/root", program.0.id()));
     let filler = seen.join(state.strip_prefix("/").unwrap()).join("filler");
     let fill = || {
@@ -112,7 +112,7 @@ fn a_disk_that_is_full_fails_closed_and_recovers() {
     fails_closed(&gate, fill, || fs::remove_file(&filler).unwrap());
 }
 
-/// A file that even its owner cannot write, until this is dropped.
+/// A file that is immutable, even for its owner, until this is dropped.
 struct Immutable(PathBuf);
 
 impl Immutable {
@@ -129,7 +129,7 @@ impl Drop for Immutable {
     }
 }
 
-/// Whether a file that is open already can be made immutable.
+/// Whether the kernel lets this process make an open file immutable.
 fn can_be_read_only(folder: &Path) -> bool {
     let path = folder.join("tried");
     let mut file = File::create(&path).unwrap();
@@ -158,7 +158,7 @@ fn a_file_that_cannot_be_written_fails_closed_and_recovers() {
     );
 }
 
-/// With the file out of the way nothing could be read or written: so nothing was.
+/// Without a usable file, any read or write would fail: the requests succeed, so they need neither.
 #[test]
 fn a_signed_get_with_the_psu_present_touches_no_disk() {
     let gate = Gate::start();
@@ -169,12 +169,12 @@ fn a_signed_get_with_the_psu_present_touches_no_disk() {
         (found.len(), found.modified().unwrap())
     };
     let changes = || gate.metric("portvakt_state_changes_total", &[]);
-    // What came before may be tidied up after.
+    // Earlier requests may be cleaned up later.
     std::thread::sleep(Duration::from_millis(1_500));
     let (began, before) = (Stopwatch::start(), (log(), changes()));
     fifty_are_answered(&gate);
     assert_eq!(log(), before.0, "the log was written");
-    // Housekeeping looks around once a second.
+    // Housekeeping runs once a second.
     let own = began.elapsed().as_secs_f64() + 1.0;
     assert!(
         changes() - before.1 <= own,

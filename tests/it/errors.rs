@@ -1,4 +1,4 @@
-//! What an answer looks like, whoever made it: ERR-1, ERR-3, ERR-5, ERR-7.
+//! The form of error answers: ERR-1, ERR-3, ERR-5, ERR-7.
 
 /// ERR-4, ERR-6.
 mod upstream;
@@ -7,7 +7,7 @@ use crate::harness::{Answer, Call, Connection, Gate, Protocol, Reply, check_erro
 use portvakt::interface::{Code, headers::date};
 use std::collections::HashSet;
 
-/// Sends a call that is admitted, and gives what the gateway made of the upstream's answer over each protocol.
+/// Sends an admitted call over each protocol, and returns the gateway's answers.
 fn answers(gate: &Gate, call: &Call) -> Vec<Answer> {
     call.protocols()
         .iter()
@@ -68,7 +68,7 @@ fn faults_name_where_they_are() {
         request.set_header("Content-Type", "text/xml");
         request.set_header("Accept", "text/xml");
     });
-    // The first in the order of the rules decides: HTTP-4 stands before HDR-1.
+    // The first rule in the order of rules decides: HTTP-4 is before HDR-1.
     let answer = refused(&gate, &call, 415, "FORMAT_ERROR", "media-type-unsupported");
     let body = answer.json();
     let found: Vec<_> = body["faults"]
@@ -229,7 +229,7 @@ fn no_answer_is_stored() {
     }
 }
 
-/// The gateway itself asks for no SCA yet; the upstream's answer that does passes as it is.
+/// The upstream's answer that requires SCA is forwarded.
 //= ERR-2 accepted
 #[test]
 fn an_answer_that_asks_for_sca_has_links_and_no_code() {

@@ -1,4 +1,4 @@
-//! The programs in examples/ do what their readers will copy.
+//! Tests of the programs in examples/.
 
 #[allow(
     dead_code,
@@ -20,14 +20,14 @@ use std::{
 };
 use tokio::{net::TcpListener, runtime::Runtime};
 
-/// A listener on a port of its own.
+/// A listener on a free port.
 fn listener(runtime: &Runtime) -> (TcpListener, SocketAddr) {
     let bound = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = bound.local_addr().unwrap();
     (bound, address)
 }
 
-/// Sends a request over plain HTTP/1.1, as a browser or a caller past the gateway does.
+/// Sends a request over plain HTTP/1.1, as a browser does, or a caller that bypasses the gateway.
 fn send(address: SocketAddr, method: &str, target: &str, headers: &str, body: &str) -> Answer {
     let mut wire = Wire::new(TcpStream::connect(address).unwrap());
     write!(
@@ -66,7 +66,7 @@ fn the_core_answers_what_the_gateway_signed_and_nothing_else() {
     let other = gate.send(&Call::balances().present(), Protocol::Http1);
     assert_eq!(other.status, 404, "the core has no such operation");
 
-    // Past the gateway: without an assertion, and with the headers that only the gateway may write.
+    // A request that bypasses the gateway: without an assertion, and with the headers that only the gateway may write.
     let forged = "Gateway-Tpp-Id: PSDNO-FSA-123456\r\nGateway-Operation: account-list\r\n";
     for headers in ["", forged, "Gateway-Assertion: e30.e30.e30\r\n"] {
         let answer = send(address, "GET", "/v1/accounts", headers, "");
@@ -74,7 +74,7 @@ fn the_core_answers_what_the_gateway_signed_and_nothing_else() {
     }
 }
 
-/// The link of an answer, as the browser follows it: its path and query.
+/// The path and query of the link in an answer.
 fn link(answer: &Answer) -> String {
     let json = answer.json();
     let href = json["_links"]["scaRedirect"]["href"].as_str().unwrap();
@@ -109,7 +109,7 @@ fn the_sca_page_leads_from_the_link_to_a_session() {
     assert_eq!(shown.header("cache-control"), Some("no-store"));
     assert_eq!(shown.header("referrer-policy"), Some("no-referrer"));
 
-    // The PSU refuses: the TPP is told so, and the PSU stays unknown.
+    // The PSU refuses: the TPP gets the refusal, and the PSU stays unknown.
     let refused = send(page, "POST", &target, FORM, "customer=4711");
     let back = refused.header("location").unwrap();
     assert_eq!(refused.status, 303);
@@ -118,7 +118,7 @@ fn the_sca_page_leads_from_the_link_to_a_session() {
         "{back}"
     );
 
-    // The PSU approves: from then on the TPP reads accounts by the PSU-ID that it is given.
+    // The PSU approves: afterwards the TPP reads accounts with its new PSU-ID.
     let target = link(&needs_sca(&gate, &call));
     let approved = send(page, "POST", &target, FORM, "customer=4711&step=approve");
     assert_eq!(approved.status, 303);
@@ -128,7 +128,7 @@ fn the_sca_page_leads_from_the_link_to_a_session() {
     let seen = accepted(&gate, &call.with("PSU-ID", psu)).remove(0).seen;
     assert_eq!(seen.header("gateway-sca"), Some("session"));
 
-    // A token that the gateway did not make opens nothing.
+    // A token that the gateway did not make is refused.
     let unknown = send(page, "GET", "/sca?request=AAAA", "", "");
     let text = String::from_utf8_lossy(&unknown.body).into_owned();
     assert_eq!(text, "<h1>This link is not valid</h1>");

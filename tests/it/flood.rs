@@ -1,7 +1,7 @@
-//! Strangers in numbers: requests that nobody signed, each with another spelling of a certificate, to the gateway as a program.
+//! Floods of unsigned requests, each with another spelling of a certificate, to the gateway as a process.
 //!
-//! What they leave in memory and what they cost in CPU is bounded, and a TPP that is known notices nothing of them. `make flood` runs
-//! the long version, which tells the figures; PORTVAKT_PROGRAM names another build of the program, PORTVAKT_FLOOD how many requests.
+//! The memory and CPU of such requests is bounded, and a known TPP is not affected. `make flood` runs the long version, which prints
+//! the figures; PORTVAKT_PROGRAM names another build of the program, PORTVAKT_FLOOD the number of requests.
 
 use crate::harness::{Call, Connection, Gate, Program, Protocol, Sealed, Tls, render, world};
 use openssl::{base64::encode_block, ssl::SslConnector};
@@ -18,14 +18,14 @@ use std::{
     time::Duration,
 };
 
-/// Clients at once in the long version, and the addresses that each of them has.
+/// Concurrent clients in the long version, and the addresses of each.
 const CLIENTS: u32 = 8;
 const ADDRESSES: u32 = 16;
 
-/// What may stay in memory.
+/// The maximum growth of memory.
 const MOST_KIB: u64 = 32 * 1024;
 
-/// A gateway that runs as a program.
+/// A gateway as a process.
 struct Besieged {
     gate: Gate,
     program: Program,
@@ -53,7 +53,7 @@ impl Besieged {
         Connection::from(from, self.gate.address(), &self.connector).unwrap()
     }
 
-    /// What it holds in memory, in KiB.
+    /// The resident memory of the process, in KiB.
     fn resident(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.program.0.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmRSS:"));
@@ -61,7 +61,7 @@ impl Besieged {
         number.parse().unwrap()
     }
 
-    /// The CPU that it has used, in microseconds; the kernel counts in hundredths of a second.
+    /// The CPU time of the process, in microseconds; the kernel's resolution is 10 ms.
     fn used(&self) -> u64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.program.0.id())).unwrap();
         let fields: Vec<_> = stat.rsplit(") ").next().unwrap().split(' ').collect();
@@ -69,7 +69,7 @@ impl Besieged {
         (ticks(11) + ticks(12)) * 10_000
     }
 
-    /// A TPP that is known is served.
+    /// Asserts that a known TPP is served.
     fn serves(&self, connection: &mut Connection) {
         let answer = connection.exchange(&self.gate.seal(&plain())).unwrap();
         assert_eq!(answer.status, 200, "{}", answer.reason());
@@ -81,12 +81,12 @@ impl Besieged {
     }
 }
 
-/// A call over HTTP/1.1 that is about no PSU.
+/// A call over HTTP/1.1 without a PSU.
 fn plain() -> Call {
     Call::plain().only(Protocol::Http1)
 }
 
-/// The same with a signature that is none.
+/// The same call with an invalid signature.
 fn bogus() -> Call {
     plain().signature(|signature| {
         let (before, after) = signature.split_once("signature=\"").unwrap();
@@ -94,7 +94,7 @@ fn bogus() -> Call {
     })
 }
 
-/// A request that shows this certificate.
+/// A request with this certificate.
 fn showing(sealed: &Sealed, certificate: &str) -> Vec<u8> {
     let mut sealed = sealed.clone();
     let request = &mut sealed.request;
@@ -102,21 +102,21 @@ fn showing(sealed: &Sealed, certificate: &str) -> Vec<u8> {
     render(&sealed)
 }
 
-/// Text that differs from number to number.
+/// A different text for each number.
 fn junk(number: u32, length: usize) -> String {
     let word = format!("{number:08x}{:08x} ", number.wrapping_mul(2_654_435_761));
     word.chars().cycle().take(length).collect()
 }
 
-/// A public certificate on one line.
+/// A certificate on one line.
 fn armoured() -> String {
     world().both.issued.pem.trim_end().replace('\n', " ")
 }
 
-/// A certificate's text, another one for each number.
+/// A certificate's text, different for each number.
 type Spelling = (&'static str, fn(u32) -> String);
 
-/// The spellings of certificates that a stranger can think of, each with its name.
+/// Spellings of certificates that an unauthenticated caller can send, each with its name.
 const KINDS: [Spelling; 7] = [
     ("text before a known one", |number| {
         junk(number, 1_000) + &armoured()
@@ -159,7 +159,7 @@ const KINDS: [Spelling; 7] = [
     }),
 ];
 
-/// A stranger on one connection, which the gateway may close.
+/// An unauthenticated caller on one connection, which the gateway may close.
 struct Stranger<'a> {
     besieged: &'a Besieged,
     from: Ipv4Addr,
@@ -167,7 +167,7 @@ struct Stranger<'a> {
 }
 
 impl Stranger<'_> {
-    /// Sends a request and reads the answer: its status and its reason.
+    /// Sends a request and returns the status and the reason of the answer.
     fn send(&mut self, request: &[u8]) -> (u16, String) {
         let open = || self.besieged.connect(self.from);
         let connection = self.connection.get_or_insert_with(open);
@@ -181,7 +181,7 @@ impl Stranger<'_> {
     }
 }
 
-/// The nth address of those that strangers call from.
+/// The nth client address.
 fn address(number: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(Ipv4Addr::new(127, 1, 0, 1).to_bits() + number)
 }
@@ -212,7 +212,7 @@ fn strangers_fill_no_memory() {
             stranger.send(&showing(&sealed, &long));
         }
     };
-    // What the proxy and the allocator take for the first of each kind.
+    // Warm-up: memory that the server and the allocator take for the first request of each kind.
     (0..10).for_each(|_| round(true));
     let before = besieged.resident();
     for index in 0..150 {
@@ -225,10 +225,10 @@ fn strangers_fill_no_memory() {
     assert!(besieged.gate.upstream().take().is_empty());
 }
 
-/// What makes a request of one that is signed as nobody signs, another one for each number.
+/// Makes the nth request from an invalidly signed one.
 type Make = Box<dyn Fn(&Sealed, u32) -> Vec<u8> + Sync>;
 
-/// Requests of strangers, with the name of their kind.
+/// Requests of unauthenticated callers, with the name of their kind.
 type Kind = (&'static str, Make);
 
 fn kinds() -> Vec<Kind> {
@@ -262,7 +262,7 @@ fn kinds() -> Vec<Kind> {
     others.into_iter().chain(of_certificates).collect()
 }
 
-/// What the requests of one kind cost, and how they were answered.
+/// The cost and the answers of one kind of request.
 fn rush(besieged: &Besieged, kind: &Kind, count: u32) -> (f64, BTreeMap<(u16, String), u32>) {
     let (next, answers) = (AtomicU32::new(0), Mutex::new(BTreeMap::new()));
     let before = besieged.used();
@@ -300,7 +300,7 @@ fn rush(besieged: &Besieged, kind: &Kind, count: u32) -> (f64, BTreeMap<(u16, St
     )
 }
 
-/// The figures that the issue of a flood is judged by, as `make flood` tells them.
+/// The figures that `make flood` prints.
 //= QUO-12 accepted
 //= QUO-12 refused
 #[test]
@@ -322,7 +322,7 @@ fn a_hundred_thousand_strangers() {
     let begun = besieged.resident();
     let (over, mut used, mut longest) = (AtomicBool::new(false), 0.0, Duration::ZERO);
     std::thread::scope(|scope| {
-        // A TPP that is known is served throughout.
+        // A known TPP is served throughout.
         let served = scope.spawn(|| {
             let mut longest = Duration::ZERO;
             while !over.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! What reaches the upstream beside the request itself, and what does not: FWD-1, FWD-2.
+//! The headers that reach the upstream in addition to the request, and those that do not: FWD-1, FWD-2.
 
 /// FWD-7.
 mod cleaned;
@@ -76,7 +76,7 @@ fn each_tpp_is_told_by_its_own_name() {
         (&world().aisp, "PSDNO-FSA-111111", "PSP_AI"),
         (&world().pisp, "PSDNO-FSA-222222", "PSP_PI"),
     ];
-    // On one connection, too: nothing of one request stays for the next.
+    // The same on one connection: nothing of one request stays for the next one.
     let mut connection = Connection::open(&gate);
     for (tpp, id, roles) in roles.into_iter().chain(roles) {
         let call = Call::sandbox_transactions().by(tpp);
@@ -90,7 +90,7 @@ fn each_tpp_is_told_by_its_own_name() {
             (Some(id), Some(roles))
         );
     }
-    // A name outside ASCII is a header value that reads back exactly.
+    // A name outside ASCII becomes a header value that decodes to the same name.
     let spec = LeafSpec {
         organization: "Kj\u{f8}p 100% AS".into(),
         ..world().leaf()
@@ -103,7 +103,7 @@ fn each_tpp_is_told_by_its_own_name() {
     }
 }
 
-/// The names that may reach the upstream: the interface's table, content headers, the gateway's own, traceparent and Forwarded.
+/// The headers that may reach the upstream: the interface's table, content headers, the gateway's own, traceparent and Forwarded.
 const TABLE: [&str; 36] = [
     "x-accept-fix",
     "accept",
@@ -182,7 +182,7 @@ fn the_headers_of_the_table_reach_the_upstream_as_they_were() {
         });
     for passage in accepted(&gate, &call) {
         for (name, value) in &passage.request.headers {
-            // HDR-16 completes the list of fixes; Host is the core's own.
+            // HDR-16 completes the list of fixed headers; the gateway sets Host to the core's name.
             if name != "x-accept-fix" && name != "Host" {
                 assert_eq!(passage.seen.header(name), Some(value.as_str()), "{name}");
             }
@@ -310,7 +310,7 @@ fn hop_by_hop_headers_end_at_the_gateway() {
             }
         }
     }
-    // A chunked body goes on with its length, and an expectation is answered here.
+    // A chunked body is forwarded with Content-Length, and the gateway answers Expect itself.
     for passage in accepted(
         &gate,
         &Call::payment()
@@ -372,8 +372,8 @@ fn a_nomination_of_what_must_reach_the_upstream() {
     refused(&gate, &twice, 400, "BAD_REQUEST", "malformed-request");
 }
 
-/// Two requests at once on one connection: they are never mixed. Pingora gives up on the first where the second comes too early; the
-/// upstream then sees a request that breaks off, as when a client goes away.
+/// Two pipelined requests on one connection are never mixed. Pingora aborts the first one if the second one comes too early; the
+/// upstream then receives an incomplete request, as if the client had disconnected.
 //= FWD-2 accepted
 #[test]
 fn pipelined_requests() {

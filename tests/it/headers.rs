@@ -21,7 +21,7 @@ fn named(answer: &Answer, reason: &str) -> Vec<String> {
         .collect()
 }
 
-/// Leaving this header out, or empty, is refused and named. Over HTTP/2 too, and whether or not it was signed.
+/// A request without this header, or with an empty one, is refused, and the answer names the header. Over HTTP/2 too, signed or not.
 fn required(gate: &Gate, call: &Call, header: &str) {
     let empty = call.clone().altered({
         let header = header.to_owned();
@@ -100,7 +100,7 @@ fn b_requires_digest() {
     let gate = Gate::start();
     accepted(&gate, &Call::cross_border());
     required(&gate, &Call::cross_border(), "Digest");
-    // Not because of the body: without one, too.
+    // Not because of the body: also without a body.
     let empty = Call::cross_border().altered(|request| {
         request.body = None;
         request.remove_header("Digest");
@@ -134,7 +134,7 @@ fn d_takes_no_other_header() {
         ("PSU-Device-ID", "a"),
         ("PSU-Geo-Location", "a"),
     ];
-    // Twice each: what is dropped is not judged either.
+    // Each header twice: removed headers are not judged.
     let call = dropped
         .iter()
         .fold(Call::sandbox_transactions(), |call, (name, value)| {
@@ -203,7 +203,7 @@ fn c_requires_nothing_but_a_signature() {
     );
 }
 
-/// Every operation that is none of A to D: method, target, whether it is a payment's initiation, its body.
+/// Every operation outside A to D: method, target, whether it initiates a payment, and its body.
 const OTHERS: [(&str, &str, bool, Option<&str>); 19] = [
     ("GET", "/v1/accounts", false, None),
     ("GET", "/v1/accounts/42/balances", false, None),

@@ -1,20 +1,20 @@
-//! A core that answers what no core should: bodies where there are none, more than it announced, before it was asked, without
-//! end. Whatever it does, no caller gets what was meant for another, and each gets a clear 502 or 504, or a connection that is cut.
+//! A core that breaks HTTP: bodies where none are allowed, more bytes than announced, answers before the request, endless answers.
+//! No caller gets another caller's answer; each gets a 502 or 504, or a closed connection.
 
-/// One caller gets another's answer (FWD-3).
+/// Answers that could reach another caller (FWD-3).
 mod crossing;
-/// Answers without end, or that break off (FWD-7).
+/// Endless and incomplete answers (FWD-7).
 mod limits;
 
 use crate::harness::{Call, Gate, Seen, Tpp, world};
 use std::{io::Write, net::TcpStream, sync::Arc, thread};
 
-/// A call that needs nothing of the PSU and no quota, so that it can be made without end.
+/// A call without a PSU and without a quota, so that it can be repeated without limit.
 fn call(tpp: &Arc<Tpp>) -> Call {
     Call::plain().by(tpp)
 }
 
-/// A whole answer that says for whom it is.
+/// A complete answer that contains its recipient.
 fn answer_to(seen: &Seen) -> Vec<u8> {
     let tpp = seen.header("gateway-tpp-id").unwrap_or_default();
     let body = format!(r#"{{"for":"{tpp}"}}"#);
@@ -25,12 +25,12 @@ fn answer_to(seen: &Seen) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Writes, and says whether the other side still takes it.
+/// Writes, and returns whether the other side still reads.
 fn say(stream: &mut TcpStream, bytes: &[u8]) -> bool {
     stream.write_all(bytes).is_ok()
 }
 
-/// Two TPPs call at once, each on a connection of its own, so many times; `judge` is told who asked and what came.
+/// Two TPPs call this number of times at once, each on its own connection; `judge` gets the caller and the answer.
 fn interleave(gate: &Gate, rounds: usize, judge: impl Fn(&str, &crate::harness::Answer) + Sync) {
     thread::scope(|scope| {
         for tpp in [&world().aisp, &world().pisp] {

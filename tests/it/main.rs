@@ -1,10 +1,10 @@
-//! The gateway from outside: real TLS on one side, a real upstream that records what it saw on the other.
+//! Black-box tests of the gateway: real TLS on one side, a real upstream that records its requests on the other.
 //!
-//! Every test that shows a rule says so above itself, `//= HTTP-1 accepted` or `//= HTTP-1 refused`; a table of rules, code and tests
-//! is kept from those lines. A refused request is always shown together with an upstream that saw nothing of it, and every request
-//! goes over HTTP/1.1 and over HTTP/2 unless one of them cannot express it.
+//! Every test of a rule has an annotation, `//= HTTP-1 accepted` or `//= HTTP-1 refused`; docs/rules.md is made from these lines. Every
+//! test of a refusal also checks that the upstream received nothing. Every request is sent over HTTP/1.1 and over HTTP/2, unless one of
+//! them cannot express the request.
 //!
-//! Deliberately not here: what a value decides by itself (spellings of names, forms of headers). Unit tests beside the code do that.
+//! Not here: checks of single values (spellings of names, forms of headers). Unit tests beside the code have them.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +17,7 @@
     reason = "the whole crate is a test: a panic is how it fails, and a table is as long as its cases"
 )]
 
-/// The world around a gateway: PKI, upstream, clients, and the assertions on what passed between them.
+/// The environment of a gateway: PKI, upstream, clients, and the assertions on both sides.
 mod harness;
 
 /// TLS-*, HTTP-*.
@@ -58,77 +58,77 @@ mod errors;
 /// FWD-*.
 mod forwarding;
 
-/// A core that answers what no core should.
+/// A core that breaks the protocol.
 mod hostile_core;
 
 /// The configuration of the comparison.
 mod compared;
 
-/// What holds of every operation.
+/// Properties of every operation.
 mod catalogue;
 
-/// What the core is told, as its document says.
+/// docs/upstream-contract.md.
 mod contract;
 
 /// The programs in examples/.
 mod examples;
 
-/// QUO-*, REP-1, SCA-*: what is kept.
+/// QUO-*, REP-1, SCA-*: the state store.
 mod state;
 
-/// ERR-4, QUO-5, REP-1: a disk that is full, or away.
+/// ERR-4, QUO-5, REP-1: a full or unavailable disk.
 mod disk;
 
-/// QUO-*, REP-1, SCA-12: killed under load, again and again.
+/// QUO-*, REP-1, SCA-12: repeated kills under load.
 mod soak;
 
-/// SCA-*: the bank's side of it.
+/// SCA-*: the control listener.
 mod control;
 
-/// SBX-9: every flow, gateway and simulated bank together.
+/// SBX-9: the demo, every flow through the gateway to the simulated bank.
 mod demo;
 
-/// CRT-12, QUO-12: strangers in numbers.
+/// CRT-12, QUO-12: floods of unauthenticated requests.
 mod flood;
 
-/// What operators see, and what nobody may.
+/// The access log and the metrics, without personal data.
 mod telemetry;
 
-/// The interface as OpenAPI, and what tools make of it.
+/// The OpenAPI description, checked by other tools.
 mod openapi;
 
 /// The table of rules, code and tests.
 mod rules;
 
-/// The threats, and the tests that try them.
+/// The threat model and its tests.
 mod threats;
 
-/// Links, and the names in ARCHITECTURE.md.
+/// Links in the documents, and the names in ARCHITECTURE.md.
 mod pages;
 
-/// Layers, circles, pingora, sizes.
+/// The order of the layers, circular imports, pingora, sizes.
 mod architecture;
 
-/// What a request may allocate.
+/// The heap allocations of a request.
 mod allocations;
 
-/// Every parser of outside bytes.
+/// Property tests of every parser of outside bytes.
 mod properties;
 
-/// Names, as others print them.
+/// Distinguished names as other programs print them.
 mod names;
 
-/// Headers that are parsed once.
+/// Headers are parsed once.
 mod parsed_once;
 
-/// Other people's signers.
+/// Signers of other vendors.
 mod signers;
 
-/// NIST's PKITS, and a second opinion on chains.
+/// NIST's PKITS, and a comparison with rustls-webpki.
 mod pkits;
 
-/// Wycheproof's vectors.
+/// Wycheproof's test vectors.
 mod wycheproof;
 
-/// What needs other programs, or more than seconds: `make test-systems`.
+/// Tests that need other programs or more than seconds: `make test-systems`.
 mod systems;

@@ -1,4 +1,4 @@
-//! Any issuer's name, as OpenSSL and Java print it, names its certificate; with one attribute changed it does not (SIG-4).
+//! The name of any issuer, as OpenSSL and Java print it, identifies its certificate; a changed name does not (SIG-4).
 
 use crate::{
     harness::missing,
@@ -26,13 +26,13 @@ use std::{
     sync::LazyLock,
 };
 
-/// How many names are tried.
+/// The number of tested names.
 const NAMES: usize = 300;
 
-/// Every how manieth OpenSSL prints too: it takes four processes for each.
+/// OpenSSL prints every nth name only, because each takes four processes.
 const OPENSSL_PRINTS: usize = 4;
 
-/// The tags of the string types that names are made of.
+/// The tags of string types in names.
 const UTF8: u8 = 0x0c;
 const PRINTABLE: u8 = 0x13;
 const IA5: u8 = 0x16;
@@ -58,7 +58,7 @@ const TYPES: [(&[u8], u8); 14] = [
     (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 1], IA5),
 ];
 
-/// Pieces of values: what must be escaped, what is outside ASCII, and what merely looks like something else.
+/// Pieces of values: characters that need an escape, characters outside ASCII, and text that resembles syntax.
 const PIECES: &[&str] = &[
     "a",
     "Bank",
@@ -85,7 +85,7 @@ const PIECES: &[&str] = &[
     "\u{1f512}",
     "%20",
 ];
-/// PrintableString and IA5String hold less (X.680, 41.4).
+/// PrintableString and IA5String allow fewer characters (X.680, 41.4).
 const PLAIN_PIECES: &[&str] = &[
     "a", "Bank", "7", "-", ".", " ", ",", "+", "=", "/", "(", ":",
 ];
@@ -106,7 +106,7 @@ fn attribute() -> impl Strategy<Value = Attribute> {
     })
 }
 
-/// Names, now and then with an RDN of two attributes of different types.
+/// Names, some with an RDN of two attributes of different types.
 fn names() -> impl Strategy<Value = Rdns> {
     let rdn = vec(attribute(), 1..3).prop_map(|mut attributes| {
         attributes.dedup_by_key(|(kind, _)| *kind);
@@ -124,7 +124,7 @@ fn der(rdns: &Rdns) -> Vec<u8> {
                 tlv(0x30, &[tlv(0x06, oid), tlv(tag, value.as_bytes())].concat())
             })
             .collect();
-        // A SET in DER is sorted.
+        // DER sorts a SET.
         attributes.sort();
         tlv(0x31, &attributes.concat())
     };
@@ -141,7 +141,7 @@ fn tlv(tag: u8, content: &[u8]) -> Vec<u8> {
     [&head, content].concat()
 }
 
-/// The renderings of OpenSSL's command line: RFC 2253 as it is, with UTF-8 left alone, with long names, with OIDs.
+/// The output formats of OpenSSL's command line: RFC 2253, with UTF-8 unescaped, with long names, with OIDs.
 fn by_openssl(der: &[u8]) -> Vec<String> {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("named.pem");
     fs::write(&file, named(der)).unwrap();
@@ -186,7 +186,7 @@ fn named(der: &[u8]) -> Vec<u8> {
     builder.build().to_pem().unwrap()
 }
 
-/// The renderings of Java, of all names in one process; none where there is no Java.
+/// The names as Java prints them, all in one process; `None` without Java.
 fn by_java(ders: &[Vec<u8>]) -> Vec<Vec<String>> {
     let Some(mut java) = java_command() else {
         missing("java cannot be had on this machine");
@@ -250,7 +250,7 @@ fn a_name_in_every_rendering_names_its_certificate_and_no_neighbour() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The names that differ in one attribute: its value, its type, or that it is there at all.
+/// The names with one attribute changed: its value, its type, or its presence.
 fn neighbours(rdns: &Rdns) -> Vec<Rdns> {
     let mut neighbours = Vec::new();
     for (at, rdn) in rdns.iter().enumerate() {

@@ -1,10 +1,9 @@
-//! The OpenAPI description: a validator and a linter find nothing in it, its schemas judge as the gateway does, and nothing that
-//! schemathesis makes of it brings the gateway to fail or to forward what it forbids.
+//! The OpenAPI description: a validator and a linter accept it, its schemas agree with the gateway, and no request of
+//! schemathesis makes the gateway fail or forward a forbidden request.
 //!
-//! The tools come from PyPI and npm, once, into the target folder; where they cannot be had the tests say so and are skipped,
-//! or fail on CI.
-//! PORTVAKT_SCHEMATHESIS_EXAMPLES makes a long run: so many requests at most for each operation, other ones each time, and
-//! every single fault in every parameter.
+//! The tools come from PyPI and npm, once, into the target folder; without them the tests are skipped with a message, or fail on CI.
+//! PORTVAKT_SCHEMATHESIS_EXAMPLES starts a long run: the maximum number of requests for each operation, with a random seed, and every
+//! single fault in every parameter.
 
 use crate::{
     harness::{Gate, Reply, Upstream, missing, world},
@@ -25,10 +24,10 @@ use std::{
     sync::LazyLock,
 };
 
-/// How many requests schemathesis makes up for each operation, unless it is told.
+/// The default number of requests that schemathesis generates for each operation.
 const EXAMPLES: &str = "5";
 
-/// Python with the tools.
+/// Python with the installed tools.
 static PYTHON: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("openapi-tools");
     let python = folder.join("bin/python");
@@ -73,7 +72,7 @@ fn script(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// Runs a tool to its end; what it said where it found something.
+/// Runs a tool; returns its output if it reports a fault.
 fn passes(command: &mut Command) {
     let output = command.stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
@@ -158,7 +157,7 @@ fn schemathesis_finds_nothing() {
     let gate = Gate::builder()
         .line("rates: {per_address: off, per_tpp: off, chains_per_address: off, chains: off}")
         .start();
-    // No operation shows a result with this status, so that an answer of any shape is right.
+    // No operation describes an answer with this status, so any form is correct.
     gate.upstream().reply(Reply::json(202, "{}"));
     let tpp = &world().both;
     gate.introduce(json!({ "tpp": tpp.id().unwrap(), "psu_id": tpp.psu() }));
@@ -213,7 +212,7 @@ fn schemathesis_finds_nothing() {
     passes(&mut judge);
 }
 
-/// What the core got, a line for each request.
+/// The requests that the core received, one per line.
 fn forwarded(upstream: &Upstream) -> String {
     let seen = upstream.take();
     assert!(seen.len() > 20, "only {} were forwarded", seen.len());

@@ -1,5 +1,4 @@
-//! The pages that people read are true where a machine can tell: every link leads somewhere, and ARCHITECTURE.md names files,
-//! types and functions that exist.
+//! Checks of the documents: every link has a target, and ARCHITECTURE.md names existing files, types and functions.
 
 use std::{
     collections::BTreeSet,
@@ -9,10 +8,10 @@ use std::{
 
 const ARCHITECTURE: &str = include_str!("../../ARCHITECTURE.md");
 
-/// The most terms of the glossary: a reader learns them in one sitting.
+/// The maximum number of terms in the glossary.
 const MAX_TERMS: usize = 40;
 
-/// Items of this crate's sources, by their names.
+/// Items of this crate's source, by their names.
 struct Items {
     types: BTreeSet<String>,
     functions: BTreeSet<String>,
@@ -41,7 +40,7 @@ impl Items {
         Self { types, functions }
     }
 
-    /// Whether a quoted text of ARCHITECTURE.md names something that exists. Other texts (a command, a key) name nothing.
+    /// Whether a quoted text of ARCHITECTURE.md names an existing item. Other texts (a command, a key) are not names.
     fn have(&self, quoted: &str) -> bool {
         let is_path = [
             "src/",
@@ -74,7 +73,7 @@ fn the_architecture_names_what_exists() {
     assert!(named.count() > 30, "few files are named");
     let gone: Vec<_> = quoted.iter().filter(|name| !items.have(name)).collect();
     assert!(gone.is_empty(), "not in the sources: {gone:#?}");
-    // The test itself tells a wrong name.
+    // The check itself detects a wrong name.
     for wrong in [
         "src/gateway/gone.rs",
         "NoSuchType",
@@ -134,7 +133,7 @@ fn every_link_leads_somewhere() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
-/// Whether a page has the heading that an anchor names, as hosts of repositories spell anchors.
+/// Whether a page has the heading of an anchor, by the rules of repository hosts.
 fn has_heading(page: &Path, anchor: &str) -> bool {
     if anchor.is_empty() {
         return true;
@@ -150,7 +149,7 @@ fn has_heading(page: &Path, anchor: &str) -> bool {
     })
 }
 
-/// The texts between single backticks, without those of code blocks.
+/// The texts in single backticks, outside code blocks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     let prose = text.lines().filter(|line| !line.starts_with("    "));
     prose.flat_map(|line| line.split('`').skip(1).step_by(2))

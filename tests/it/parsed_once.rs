@@ -1,11 +1,11 @@
-//! Each header of a request is looked up in one function, and the types that it is parsed into are made in one.
+//! Each header of a request is looked up in one function, and each parsed type is constructed in one function.
 //!
-//! It reads the sources of the way from the listener to the core. Tools, which read saved requests, are no part of it, nor
-//! is the control listener, whose callers name PSUs in JSON.
+//! The test reads the source between the listener and the core. The tools, which read saved requests, are excluded, and so is
+//! the control listener, whose callers send PSUs in JSON.
 
 use std::{fs, path::Path};
 
-/// The layers that a request passes.
+/// The layers on the path of a request.
 const LAYERS: [&str; 8] = [
     "admission",
     "gateway",
@@ -17,8 +17,8 @@ const LAYERS: [&str; 8] = [
     "config",
 ];
 
-/// Each call that looks a header up or parses it, and the one file that makes it. X-Request-ID alone is in two: an answer
-/// repeats it even where the request is refused before its headers are judged (ERR-5).
+/// Each call that looks up or parses a header, and its only file. X-Request-ID has two: an answer repeats it, even if the
+/// request is refused before its headers are judged (ERR-5).
 const ONCE: [(&str, &[&str]); 19] = [
     (
         "RequestId::parse",
@@ -47,7 +47,7 @@ const ONCE: [(&str, &[&str]); 19] = [
     ("Signature::parse", &["admission/signature.rs"]),
 ];
 
-/// The headers whose values only the envelope fetches.
+/// Headers whose values only the envelope reads.
 const OF_THE_ENVELOPE: [&str; 12] = [
     "TPP_SESSION_ID",
     "TPP_REDIRECT_URI",
@@ -63,10 +63,10 @@ const OF_THE_ENVELOPE: [&str; 12] = [
     "DATE",
 ];
 
-/// What fetches a value of a request's header by a constant's name.
+/// Functions that read a request header by the name of a constant.
 const FETCHES: [&str; 4] = [".get(&", ".get_filled(&", ".values(&", ".count(&"];
 
-/// Look-ups by any header of the table outside the envelope: 51 before each was parsed once, and at most half of it since.
+/// Look-ups of headers of the table outside the envelope: 51 before each was parsed once, and at most half of that now.
 const MOST_LOOK_UPS: usize = 25;
 
 #[test]
@@ -133,7 +133,7 @@ fn outside_the_envelope() -> Vec<(String, String)> {
     sources
 }
 
-/// How often a function is named whole.
+/// The number of times that a function's whole name occurs.
 fn calls(text: &str, call: &str) -> usize {
     let begins = |at: usize| {
         let before = text[..at].chars().next_back();
@@ -146,7 +146,7 @@ fn calls(text: &str, call: &str) -> usize {
         .count()
 }
 
-/// Each source of the layers, without comments, line breaks and its tests, in order.
+/// Each source file of the layers, in order, without comments, line breaks and tests.
 fn sources() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut sources = Vec::new();

@@ -1,9 +1,9 @@
-//! Chains held against NIST's Public Key Interoperability Test Suite (PKITS, version 1.0.1).
+//! Chain validation, tested with NIST's Public Key Interoperability Test Suite (PKITS, version 1.0.1).
 //!
-//! The vectors are never committed: .ci/pkits.sh finds them in the folder that `PORTVAKT_PKITS` names (with `certs` and `crls` in it) or
-//! in Python's package `cryptography_vectors`, and fetches them from PyPI where neither is there. Where they cannot be had, the tests say
-//! so and are skipped; on CI they fail. What is judged is the chain and the validity of its members: PSD2 and key policy are other layers,
-//! which none of these certificates would pass.
+//! The vectors are not in the repository: .ci/pkits.sh takes them from the folder that `PORTVAKT_PKITS` names (with `certs` and `crls`),
+//! from Python's package `cryptography_vectors`, or from PyPI. Without the vectors, the tests are skipped with a message; on CI they
+//! fail. The tests judge the chain and the validity of its certificates. PSD2 and key policy belong to other layers, which would refuse
+//! all of these certificates.
 
 use crate::harness::missing;
 use openssl::x509::X509;
@@ -17,25 +17,25 @@ use std::{
     sync::LazyLock,
 };
 
-/// 2026-01-01T00:00:00Z, when what PKITS means to be valid is.
+/// 2026-01-01T00:00:00Z, at which the valid certificates of PKITS are valid.
 pub(crate) const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
 
 const POLICIES: &str = "certificate policies are not judged: no rule of the interface rests on one, and the openssl crate cannot set the initial policy set";
 
-/// Tests that the chain layer does not claim, by the beginning of the file's name, each with the reason.
+/// Tests outside the scope of chain validation, by the prefix of the file name, each with the reason.
 const EXCLUDED: &[(&str, &str)] = &[
     (
         "ValidDSA",
         "the keys are DSA of 1024 bits; the security level refuses them, as CRT-10 and SIG-5 would",
     ),
-    // 4.8: paths that assert an explicit policy and have none in common.
+    // 4.8: paths that require an explicit policy and have no common one.
     ("DifferentPoliciesTest4", POLICIES),
     ("DifferentPoliciesTest5", POLICIES),
     ("DifferentPoliciesTest7", POLICIES),
     ("DifferentPoliciesTest8", POLICIES),
     ("DifferentPoliciesTest9", POLICIES),
     ("DifferentPoliciesTest12", POLICIES),
-    // 4.9 to 4.12. What these sections accept is not excluded: it must pass.
+    // 4.9 to 4.12. Paths that these sections accept are not excluded: they must pass.
     ("InvalidrequireExplicitPolicy", POLICIES),
     ("InvalidSelfIssuedrequireExplicitPolicy", POLICIES),
     ("InvalidPolicyMapping", POLICIES),
@@ -46,8 +46,8 @@ const EXCLUDED: &[(&str, &str)] = &[
     ("InvalidSelfIssuedinhibitAnyPolicy", POLICIES),
 ];
 
-/// 4.4, 4.5 (in part), 4.7.4, 4.7.5, 4.14 and 4.15: the certificates are good, a CRL says that they are not, or cannot be used.
-/// The chain must hold; what the CRLs say is the revocation layer's, and tested there.
+/// 4.4, 4.5 (in part), 4.7.4, 4.7.5, 4.14 and 4.15: the certificates are valid, but a CRL revokes them or cannot be used.
+/// The chain must be accepted; revocation tests judge the CRLs.
 const DECIDED_BY_CRLS: &[&str] = &[
     "InvalidMissingCRLTest1",
     "InvalidRevokedCATest2",
@@ -128,13 +128,13 @@ impl Suite {
         Some(suite)
     }
 
-    /// Anchored in the suite's root, and with every CA of the suite to find the way by.
+    /// The suite's root as the anchor, and every CA of the suite as an intermediate.
     pub(crate) fn anchors(&self) -> Anchors {
         Anchors::new(vec![self.anchor.clone()], self.authorities.clone()).unwrap()
     }
 }
 
-/// The suite's folder, from .ci/pkits.sh, which fetches it once.
+/// The suite's folder, which .ci/pkits.sh prints and fetches once.
 static FOLDER: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/pkits.sh");
     let asked = Command::new(script).output().unwrap();
@@ -150,7 +150,7 @@ fn read(path: &Path) -> X509 {
     X509::from_der(&fs::read(path).unwrap()).unwrap()
 }
 
-/// The chain, and the validity of every member of it.
+/// Judges the chain, and the validity of every certificate in it.
 fn judge(anchors: &Anchors, der: &[u8]) -> Result<(), String> {
     let validity = anchors
         .chain(der, &[], NOW)
@@ -195,11 +195,11 @@ fn chains_are_judged_as_nist_says() {
     }
     println!("{counted:?}");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    // A suite that lost its files proves nothing.
+    // Fails if files of the suite are missing.
     assert!(suite.cases.len() > 200, "{counted:?}");
 }
 
-/// Why rustls-webpki refuses what we (and NIST) accept, by its error.
+/// The reasons why rustls-webpki refuses paths that NIST and Portvakt accept, by error.
 const STRICTER: &[(webpki::Error, &str)] = &[
     (
         webpki::Error::UnsupportedCriticalExtension,
@@ -224,13 +224,13 @@ const STRICTER: &[(webpki::Error, &str)] = &[
     ),
 ];
 
-/// What rustls-webpki accepts and we (and NIST) refuse, by the beginning of the name.
+/// Paths that rustls-webpki accepts and that NIST and Portvakt refuse, by the prefix of the name.
 const LAXER: &[(&str, &str)] = &[(
     "InvalidkeyUsage",
     "it does not look at keyUsage: a CA without keyCertSign may issue",
 )];
 
-/// A second opinion: rustls-webpki builds and judges the same paths.
+/// A comparison: rustls-webpki builds and judges the same paths.
 //= CRT-2 accepted
 //= CRT-2 refused
 #[test]

@@ -1,4 +1,4 @@
-//! Property tests of every parser of outside bytes: bytes that are nearly right, made of good ones by small changes.
+//! Property tests of every parser of outside bytes: inputs are valid ones with small changes.
 //!
 //! The properties themselves are shared with the fuzz targets; see tests/fuzz.
 
@@ -24,7 +24,7 @@ enum Change {
     Cut(Index),
 }
 
-/// Bytes that mean something to some parser.
+/// Bytes with a meaning in some parser.
 const TELLING: &[u8] = b"\"\\,;=+ \t\r\n#%/?.:-_()<>{}[]=\x00\x7f\x80\xc3\xa6\xff0Aa";
 
 fn changes() -> impl Strategy<Value = Change> {
@@ -54,7 +54,7 @@ fn change(bytes: &mut Vec<u8>, change: &Change) {
     }
 }
 
-/// Good inputs of a parser.
+/// Valid inputs of a parser.
 fn seeds(parser: &str) -> Vec<Vec<u8>> {
     let request = Call::cross_border().seal(NOW).request;
     let header = |name: &str| request.header(name).unwrap().as_bytes().to_vec();
@@ -104,7 +104,7 @@ fn seeds(parser: &str) -> Vec<Vec<u8>> {
     }
 }
 
-/// Writes the seeds for the fuzzer, where PORTVAKT_SEEDS names a folder.
+/// Writes the seeds of the fuzzer, if PORTVAKT_SEEDS names a folder.
 fn keep(parser: &str, seeds: &[Vec<u8>]) {
     let Some(folder) = std::env::var_os("PORTVAKT_SEEDS") else {
         return;

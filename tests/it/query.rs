@@ -13,7 +13,7 @@ fn named(answer: &Answer, reason: &str) -> Vec<String> {
         .collect()
 }
 
-/// A gate on whose day all of these dates are recent, or to come: SCA-8 asks more for old ones.
+/// A gate on a day on which all these dates are recent or in the future: SCA-8 has further conditions for old ones.
 fn gate() -> Gate {
     // 2024-03-15T10:53:20Z
     let clock = Clock::standing(Timestamp::from_unix(1_710_500_000));
@@ -129,7 +129,7 @@ fn names_that_the_interface_does_not_have() {
     ] {
         accepted(&gate, &list(query));
     }
-    // The parameters of one operation are strangers to another.
+    // An operation refuses the parameters of another one.
     accepted(&gate, &Call::new("GET", "/v1/accounts?dateFrom=yesterday"));
 }
 
@@ -173,7 +173,7 @@ fn names_that_could_be_read_in_two_ways() {
     );
 }
 
-/// Netty, Vert.x and older Python and Rack split at `;`: they would read what QUO-8 and the deny list keep from them.
+/// Netty, Vert.x and older versions of Python and Rack split at `;`: they would see parameters that QUO-8 and the deny list forbid.
 //= QRY-3 refused
 #[test]
 fn names_behind_a_semicolon() {
@@ -199,7 +199,7 @@ fn names_behind_a_semicolon() {
     }
 }
 
-/// What stands in a name may be anybody's number.
+/// A parameter name may contain a person's number, so answers do not repeat it.
 #[test]
 fn a_stranger_is_not_repeated() {
     let gate = Gate::start();
@@ -221,7 +221,7 @@ fn what_a_bank_requires_for_its_own_operation() {
     let gate = with_cards();
     accepted(&gate, &Call::new("GET", "/v1/cards?kind=debit"));
     accepted(&gate, &Call::new("GET", "/v1/cards?day=2026-01-01&kind="));
-    // The interface itself requires none.
+    // The interface requires no parameter.
     accepted(&gate, &Call::new("GET", "/v1/accounts/42/transactions"));
 }
 

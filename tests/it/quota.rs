@@ -1,8 +1,8 @@
 //! QUO-*: four calls in 24 hours without the PSU, and general rates.
 
-/// What is counted, and by what.
+/// The keys of the quota.
 mod keys;
-/// What is given back.
+/// Calls that are given back.
 mod settled;
 
 use crate::harness::{Answer, Call, Gate, Protocol, accepted, refused};
@@ -49,7 +49,7 @@ fn four_calls_in_any_24_hours_to_the_second() {
     let clock = Clock::standing(Timestamp::from_unix(1_790_000_000));
     let gate = Gate::builder().clock(&clock).start();
     for call in limited() {
-        // A clock that steps back by more than a day is not believed (REP-1).
+        // A clock that steps back by more than a day is not trusted (REP-1).
         let begun = clock.now().unix();
         let at = |seconds: u64| clock.set(Timestamp::from_unix(begun + seconds));
         at(0);
@@ -239,7 +239,7 @@ fn general_rates() {
         }
         panic!("no rate is held");
     };
-    // A certificate is public: who only shows it uses up nobody's rate.
+    // Certificates are public: a caller that only presents one does not use its TPP's rate.
     let forged = Call::accounts().signature(|signature| signature.replace('=', "a="));
     for _ in 0..10 {
         assert_eq!(gate.send(&forged, Protocol::Http1).status, 400);
@@ -249,7 +249,7 @@ fn general_rates() {
     assert_eq!(answer.json()["code"], "SYSTEM_ERROR");
     assert_eq!(answer.json()["reason"], "rate-limited");
     assert_eq!(answer.header("retry-after"), Some("1"));
-    // Nor does one TPP use up another's.
+    // One TPP does not use the rate of another.
     accepted(
         &gate,
         &Call::accounts()

@@ -1,4 +1,4 @@
-//! A changed configuration is taken into use without a restart, whole or not at all: CRT-8, CRT-12.
+//! A reload applies a changed configuration completely or not at all, without a restart: CRT-8, CRT-12.
 
 // Calls of the control listener.
 mod control;
@@ -22,7 +22,7 @@ use std::{
     time::Duration,
 };
 
-/// A PKI that no gate trusts from the start.
+/// A PKI that no gate trusts at first.
 fn other() -> &'static World {
     static OTHER: LazyLock<World> = LazyLock::new(World::mint);
     &OTHER
@@ -36,7 +36,7 @@ fn configure(gate: &Gate, yaml: &str) {
     fs::write(gate.folder().join("gateway.yaml"), yaml).unwrap();
 }
 
-/// Asks for a reload that succeeds; the keys that need a restart.
+/// Requests a reload that succeeds; returns the keys that need a restart.
 fn reload(gate: &Gate) -> serde_json::Value {
     let answer = gate.tell("/reload", &json!({}));
     assert_eq!(answer.status, 200, "{:?}", answer.json());
@@ -49,7 +49,7 @@ fn refuses(gate: &Gate) {
     refused(gate, &call, 403, "FORBIDDEN", "certificate-untrusted");
 }
 
-/// Waits for as long as a machine under load may take.
+/// Waits, with a time-out for machines under load.
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Stopwatch::start();
     while !holds() {
@@ -68,7 +68,7 @@ fn reloads(gate: &Gate, result: &str) -> f64 {
 #[test]
 fn anchors_are_replaced_and_verdicts_go_with_them() {
     let gate = Gate::builder().with_a_file().start();
-    // One connection, which remembers the certificate that it showed.
+    // One connection, which caches the presented certificate.
     let mut connection = Connection::open(&gate);
     let mut status = || {
         let sealed = gate.seal(&Call::accounts());
@@ -80,7 +80,7 @@ fn anchors_are_replaced_and_verdicts_go_with_them() {
     assert_eq!(reload(&gate), json!([]));
     assert_eq!(status(), 403);
     refuses(&gate);
-    // A refusal is dropped like an acceptance.
+    // A cached refusal is dropped like a cached acceptance.
     anchor(&gate, &world().root.pem());
     reload(&gate);
     assert_eq!(status(), 200);
@@ -95,7 +95,7 @@ fn a_bad_configuration_changes_nothing() {
     let since = gate.metric("portvakt_configuration_timestamp_seconds", &[]);
     assert!(since > 1e9);
     let good = gate.yaml().to_owned();
-    // Two faults, and beside them an anchor that would be good: nothing of it is taken.
+    // Two faults, and a valid new anchor: the gateway applies none of them.
     anchor(&gate, &other().root.pem());
     configure(&gate, &format!("{good}colour: red\nbody_limit: 1GiB\n"));
     let answer = gate.tell("/reload", &json!({}));
@@ -106,7 +106,7 @@ fn a_bad_configuration_changes_nothing() {
     assert_eq!(body["faults"].as_array().unwrap().len(), 2, "{faults}");
     assert!(faults.contains("colour: unknown key") && faults.contains("body_limit"));
     accepted(&gate, &Call::accounts());
-    // A file that is named may be the bad one.
+    // The fault may be in a file that the configuration names.
     configure(&gate, &good);
     anchor(&gate, "no certificate");
     assert_eq!(gate.tell("/reload", &json!({})).status, 422);
@@ -121,7 +121,7 @@ fn a_bad_configuration_changes_nothing() {
     accepted(&gate, &Call::accounts());
     assert!((reloads(&gate, "refused") - 4.0).abs() < 0.1);
     assert!(reloads(&gate, "taken") < 0.1);
-    // One that was not read from a file cannot be read anew.
+    // A configuration that was not read from a file cannot be reloaded.
     assert_eq!(Gate::start().tell("/reload", &json!({})).status, 409);
 }
 
@@ -166,7 +166,7 @@ fn keys_are_replaced() {
     assert_eq!(read(&link).status, 400);
 }
 
-/// The token of the link that a call gets which needs SCA.
+/// The token in the link of a call that needs SCA.
 fn needs_sca(gate: &Gate) -> String {
     let answer = gate.send(&Call::accounts(), Protocol::Http1);
     assert_eq!(answer.status, 401);
@@ -175,7 +175,7 @@ fn needs_sca(gate: &Gate) -> String {
     token.to_owned()
 }
 
-/// Asks the control listener with a bearer token.
+/// Sends a request with a bearer token to the control listener.
 fn ask(gate: &Gate, request: &str, token: &str) -> (u16, serde_json::Value) {
     let mut wire = Wire::new(TcpStream::connect(gate.control_address()).unwrap());
     write!(
@@ -188,7 +188,7 @@ fn ask(gate: &Gate, request: &str, token: &str) -> (u16, serde_json::Value) {
     (answer.status, body)
 }
 
-/// Who may ask at the control listener.
+/// Authentication at the control listener.
 //= CRT-8 accepted
 //= CRT-8 refused
 #[test]
@@ -214,7 +214,7 @@ fn the_control_listener_goes_by_the_configuration_in_use() {
     assert_eq!(ask(&gate, "POST /reload", &first).0, 200);
     assert!(!may(&first) && may(&second));
     assert_eq!(ask(&gate, "POST /reload", &first).0, 401);
-    // The new address would need no token; the listener is still at the old one.
+    // The new address would need no token, but the listener is still at the old one.
     let elsewhere = gate.control_address().to_string();
     let elsewhere = gate.yaml().replace(&elsewhere, "127.0.0.1:1");
     configure(&gate, &elsewhere);
@@ -263,7 +263,7 @@ fn the_description_is_that_of_the_catalogue_in_use() {
     assert!(described());
 }
 
-/// When what is in use ends: anchors, the gateway's own certificate, those of TPPs, lists.
+/// The expiry metrics: anchors, the gateway's own certificate, those of TPPs, lists.
 //= CRT-8 accepted
 #[test]
 fn what_will_end_is_shown() {
@@ -303,7 +303,7 @@ fn what_will_end_is_shown() {
     };
     let expected = (now.unix() + 7_200) as f64;
     until("the list is shown", || (next() - expected).abs() < 0.1);
-    // What was seen is judged anew by the anchors of now, and forgotten with those that it was judged by.
+    // Cached certificates are judged again with the current anchors, and removed together with the old ones.
     reload(&gate);
     assert!((seen(&[]) - end).abs() < 0.1);
     anchor(&gate, &other().issuing.pem());
@@ -326,7 +326,7 @@ fn files_that_change() {
     anchor(&gate, &other().root.pem());
     until("taken", || reloads(&gate, "taken") > 0.5);
     refuses(&gate);
-    // What did not change is not read again, whatever the gateway itself writes.
+    // Unchanged files are not read again, even if the gateway itself writes in their folder.
     let taken = reloads(&gate, "taken");
     std::thread::sleep(Duration::from_millis(500));
     assert!((reloads(&gate, "taken") - taken).abs() < 0.1);
@@ -354,7 +354,7 @@ fn sighup() {
     program.wait().unwrap();
 }
 
-/// No request fails while the configuration changes under it, and every fifth change is a bad one. PORTVAKT_RELOADS says how many.
+/// No request fails during reloads, of which every fifth is invalid. PORTVAKT_RELOADS is the number of reloads.
 //= CRT-8 accepted
 //= CRT-8 refused
 #[test]
@@ -384,7 +384,7 @@ fn reloads_under_load() {
                 }
             });
         }
-        // The clients end, whatever becomes of this.
+        // The client threads end even if the test fails.
         let _end = End(&over);
         for index in 0..count {
             let is_bad = index % 5 == 4;
@@ -408,8 +408,8 @@ impl Drop for End<'_> {
     }
 }
 
-/// Two configurations take turns, and each TPP is one that only one of them can admit: what a mixture of both would say is another
-/// answer than either gives.
+/// Two configurations alternate, and each TPP is admitted by only one of them. A mixture of both would give an answer that
+/// neither of them gives.
 //= CRT-8 accepted
 //= CRT-8 refused
 #[test]
@@ -419,7 +419,7 @@ fn no_request_is_judged_by_a_mixture() {
         .with_a_file()
         .line("rates: {per_address: off, per_tpp: off, chains_per_address: off, chains: off}")
         .start();
-    // Each configuration has anchors of its own, and a header of its own that must be signed.
+    // Each configuration has its own anchors, and its own additional header that must be signed.
     let use_side = |world: &World, header: &str| {
         anchor(&gate, &world.root.pem());
         let issuing = gate.folder().join("intermediates/issuing.pem");
@@ -440,7 +440,7 @@ fn no_request_is_judged_by_a_mixture() {
     let sides = [(world(), "x-one"), (other(), "x-two")];
     let calls = sides.map(|(world, header)| call(world, header));
     use_side(sides[0].0, sides[0].1);
-    // What a mixture would say.
+    // The answers of a mixture.
     let mixture = gate.send(&call(world(), "x-two"), Protocol::Http1);
     assert_eq!(
         (mixture.status, mixture.reason()),

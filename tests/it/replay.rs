@@ -30,7 +30,7 @@ fn a_request_id_is_used_once_as_long_as_it_is_remembered() {
         accepted(&gate, &call);
         replayed(&gate, &call);
         replayed(&gate, &call.clone().only(Protocol::Http2));
-        // The id of another TPP is another id.
+        // Another TPP may use the same id.
         accepted(
             &gate,
             &call.clone().by(if id == "a" {
@@ -39,7 +39,7 @@ fn a_request_id_is_used_once_as_long_as_it_is_remembered() {
                 &gate.world().pisp
             }),
         );
-        // Each time it is signed anew.
+        // Each request is signed again.
         let last = if id == "a" { 61 } else { 86_400 };
         clock.set(Timestamp::from_unix(begun + last));
         replayed(&gate, &call);
@@ -74,7 +74,7 @@ fn only_what_was_forwarded_is_remembered() {
     });
     accepted(&gate, &call);
     replayed(&gate, &call);
-    // Sent and not answered: the core may have done it.
+    // Forwarded and not answered: the core may have executed the request.
     let call = with_id(Call::payment(), "d");
     gate.upstream().reply(Reply::Close);
     assert_eq!(gate.send(&call, Protocol::Http1).status, 502);
@@ -102,13 +102,13 @@ fn an_unsafe_request_is_remembered_over_a_restart() {
     replayed(&gate, &list);
 }
 
-/// Sends a request whose last byte comes when the clock stands at `ends`.
+/// Sends a request whose last byte arrives when the clock is at `ends`.
 fn trickled(gate: &Gate, clock: &Clock, sealed: &Sealed, ends: u64) -> Answer {
     let bytes = render(sealed);
     let (last, rest) = bytes.split_last().unwrap();
     let mut connection = Connection::open(gate);
     connection.send(rest).unwrap();
-    // One thread serves both connections: once it has answered another one, it has judged the head of this one.
+    // One thread serves both connections: once it has answered the other one, it has judged this head.
     for _ in 0..2 {
         let other = Call::bare("GET", "/v1/nothing").only(Protocol::Http1);
         assert_eq!(gate.send(&other, Protocol::Http1).status, 404);
@@ -128,10 +128,10 @@ fn a_body_that_trickles_opens_no_request_id_again() {
         let gate = Gate::builder().clock(&clock).start();
         at(0);
         let sealed = gate.seal(&call.off_by(52));
-        // The first is late itself: its Date still holds when its id is claimed.
+        // The first request is late too: its Date is still valid when its id is claimed.
         assert_eq!(trickled(&gate, &clock, &sealed, begun + 9).status, 200);
         assert_eq!(gate.upstream().take().len(), 1);
-        // The head comes while its Date holds, the last byte as long as it does, and after that.
+        // The head arrives while its Date is valid; the last byte arrives before, at and after the end of that time.
         for (head, last, reason) in [
             (112, 133, "date-skewed"),
             (9, 9, "request-replayed"),
@@ -202,7 +202,7 @@ fn a_clock_that_stepped_back_by_more_than_a_day_is_not_believed_until_an_operato
         let kept = "SELECT count(*) FROM meta WHERE name = 'clock_stepped_back'";
         sql.query_row(kept, [], |row| row.get::<_, u32>(0)).unwrap() == 1
     });
-    // Nor where the clock is right again by itself.
+    // Nor if the clock is corrected without a restart.
     at(10);
     gate.restart();
     refuses(&gate);
@@ -222,7 +222,7 @@ fn a_clock_that_stepped_back_by_more_than_a_day_is_not_believed_until_an_operato
     accepted(&gate, &payment);
     accepted(&gate, &Call::plain());
     assert!(gate.metric(METRIC, &[]).abs() < f64::EPSILON);
-    // When its time comes again, what was taken then is still known.
+    // When the clock reaches the same time again, the earlier ids are still known.
     at(0);
     let again = gate.send_sealed(&first, Protocol::Http1).unwrap();
     assert_eq!(again.reason(), "request-replayed");
@@ -232,7 +232,7 @@ fn a_clock_that_stepped_back_by_more_than_a_day_is_not_believed_until_an_operato
 #[test]
 fn an_id_passes_once_whatever_the_method() {
     let gate = Gate::start();
-    // The very same bytes, where the signature does not cover the method.
+    // Identical bytes, if the signature does not cover the method.
     for (name, [one, other]) in [("g", [false, true]), ("h", [true, false])] {
         let signed = ["date", "x-request-id", "tpp-redirect-uri"];
         let call = with_id(Call::plain().signing(&signed), name);
@@ -253,7 +253,7 @@ fn an_id_passes_once_whatever_the_method() {
         }
         assert_eq!(gate.upstream().take().len(), 1);
     }
-    // Where nobody was connected, it passes by either, and once.
+    // If no connection to the core was made, the request passes with either retention, once.
     let payment = with_id(Call::payment(), "i");
     let list = with_id(Call::accounts(), "i");
     gate.seal(&payment);
@@ -288,7 +288,7 @@ fn a_restart_before_the_clock_stepped_back_opens_nothing() {
     );
     assert!(gate.upstream().take().is_empty());
     assert_eq!(gate.control("/readyz").status, 503);
-    // What changes something goes on, and so does the rest once the clock is there again.
+    // Unsafe requests go on, and safe ones as soon as the clock has caught up.
     accepted(&gate, &Call::payment());
     clock.set(Timestamp::from_unix(begun + 661));
     accepted(&gate, &list);

@@ -1,8 +1,8 @@
-//! The table of rules, code and tests, docs/rules.md: made from the rules, the citations in the code and the annotations
-//! above the tests, and kept complete by this test.
+//! The table of rules, code and tests, docs/rules.md: generated from the rules, the citations in the code and the annotations
+//! above the tests. This test keeps the table complete.
 //!
-//! A rule is either open, and stands in [`OPEN`], or it is built: then code cites it, a test shows what it accepts, and,
-//! where a breach has an outcome, another shows what it refuses. `PORTVAKT_BLESS=1 cargo test` writes the table anew.
+//! A rule is either open, and in [`OPEN`], or implemented: then code cites the rule, one test shows an accepted case and, if a
+//! violation has an outcome, another test shows a refusal. `PORTVAKT_BLESS=1 cargo test` writes the table again.
 
 use crate::harness::skipped;
 use std::{
@@ -12,10 +12,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Rules that are not built yet, whole families by their prefix.
+/// Rules that are not implemented yet; a prefix stands for a whole family.
 const OPEN: &[&str] = &["ERR-9", "FWD-6"];
 
-/// Rules of which a part is built, each with what is missing. Code and tests may cite them, and the table says what is missing.
+/// Partly implemented rules, each with the missing part. Code and tests may cite them; the table shows the missing part.
 const PARTLY: &[(&str, &str)] = &[
     ("HTTP-7", "the JSON body where HTTP/2 itself refuses"),
     ("HTTP-9", "the least rate of a body"),
@@ -40,7 +40,7 @@ struct Rule {
     outcome: String,
 }
 
-/// What the project has for one rule.
+/// The code and the tests of one rule.
 #[derive(Default)]
 struct Coverage {
     code: BTreeSet<String>,
@@ -118,7 +118,7 @@ fn missing(id: &str) -> Option<&'static str> {
 fn rules() -> Vec<Rule> {
     let text = fs::read_to_string(root().join("docs/rules.yaml")).unwrap();
     let families: BTreeMap<String, Vec<Rule>> = serde_yaml::from_str(&text).unwrap();
-    // The order of the file is the order of the rules; a map loses it, the ids' places in the text do not.
+    // The order of the ids in the text is the order of the rules; a map does not keep it.
     let mut rules: Vec<Rule> = families.into_values().flatten().collect();
     rules.sort_by_key(|rule| text.find(&format!("{{id: {},", rule.id)));
     rules

@@ -1,10 +1,10 @@
-//! SCA-*, HDR-14: whose data may be read, and how the PSU is asked.
+//! SCA-*, HDR-14: access to a PSU's data, and links to the bank's page.
 
 /// PSU-IDs that are learned from the core.
 mod learn;
-/// Sessions and consents, as they come and go.
+/// Sessions and consents over time.
 mod life;
-/// What the core says of SCA.
+/// Answers of the core about SCA.
 mod upstream;
 
 use crate::harness::{Answer, Call, Gate, Protocol, accepted, needs_sca, refused};
@@ -15,7 +15,7 @@ const PSU: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
 const OTHER: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3302";
 const FIRM: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c33ff";
 
-/// A gate that knows nobody.
+/// A gate that knows no PSU.
 fn gate() -> Gate {
     Gate::builder().strangers().start()
 }
@@ -40,7 +40,7 @@ fn token(answer: &Answer) -> String {
     token.unwrap_or_else(|| panic!("{href}")).to_owned()
 }
 
-/// The PSU completes what an answer asks for: where the PSU is sent back to.
+/// Completes the SCA of an answer as the PSU; returns the URI that the PSU is sent back to.
 fn complete(gate: &Gate, answer: &Answer, psu: &str) -> String {
     complete_with(gate, answer, json!({ "psu_id": psu, "context": "PRIVATE" }))
 }
@@ -61,7 +61,7 @@ fn complete_with(gate: &Gate, answer: &Answer, mut said: Value) -> String {
 fn account_access_as_the_interface_tells_it() {
     let gate = gate();
     let answer = needs_sca(&gate, &accounts());
-    // The page can say who asks: the name is the certificate's.
+    // The page can show the TPP's name: the name is from the certificate.
     let asked = gate.tell("/sca/read", &json!({ "request": token(&answer) }));
     assert_eq!(asked.json()["tpp_name"], "Eksempel Betaling AS");
     let back = complete(&gate, &answer, PSU);
@@ -94,7 +94,7 @@ fn a_psu_id_belongs_to_one_tpp() {
         unknown.json()["faults"],
         "nobody learns whose PSU-ID it is"
     );
-    // The link does not name the PSU: another may complete it.
+    // The link does not name the PSU: another PSU may complete the SCA.
     complete(&gate, &stolen, OTHER);
 }
 
@@ -105,7 +105,7 @@ fn what_each_operation_needs() {
     let gate = gate();
     let product = "/v1/payments/norwegian-domestic-credit-transfers";
     let stranger = |call: Call| call.with("PSU-ID", OTHER).only(Protocol::Http1);
-    // Nothing: a PSU-ID that is not the TPP's stays here.
+    // The core receives nothing: the gateway refuses a PSU-ID of another TPP.
     for path in [
         format!("{product}/1/status"),
         format!("{product}/1"),
@@ -180,7 +180,7 @@ fn where_sca_starts() {
         "header-missing",
     );
     let answer = needs_sca(&gate, &details.with("TPP-Redirect-URI", REDIRECT));
-    // The TPP named no session, so it gets one.
+    // The TPP named no session, so the gateway creates one.
     let back = complete(&gate, &answer, PSU);
     let session = back.split("tpp-session-id=").nth(1).unwrap();
     let session = session.split('&').next().unwrap();
@@ -205,7 +205,7 @@ fn an_agreement_is_given_by_sca() {
         .with("PSU-Corporate-ID", FIRM)
         .with("PSU-Context", "CORPORATE");
     let answer = needs_sca(&gate, &firm);
-    // Another agreement than the one that was chosen does not do.
+    // Another agreement than the chosen one does not suffice.
     let mut said = json!({ "psu_id": PSU, "context": "CORPORATE", "psu_corporate_id": OTHER });
     said["request"] = token(&answer).into();
     assert_eq!(gate.tell("/sca/complete", &said).status / 100, 4);
@@ -241,7 +241,7 @@ fn a_psu_with_corporate_consents_only_names_one() {
     accepted(&gate, &call.clone().with("PSU-Corporate-ID", FIRM));
     needs_sca(&gate, &call.clone().with("PSU-Context", "PRIVATE"));
     accepted(&gate, &call.clone().at("/v1/agreements"));
-    // Whoever it does not belong to learns nothing.
+    // Other TPPs learn nothing.
     needs_sca(&gate, &call.by(&gate.world().aisp));
 }
 

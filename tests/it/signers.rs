@@ -1,7 +1,7 @@
-//! Requests that others signed: OpenSSL's command line, Java, Python and npm, each with the issuer's name as it prints
-//! it, through the real listener (SIG-2 to SIG-10).
+//! Requests signed by other programs: OpenSSL's command line, Java, Python and npm, each with the issuer's name in its own format,
+//! through the real listener (SIG-2 to SIG-10).
 //!
-//! A signer that this machine does not have is skipped, and says so; on CI that fails. Libraries are fetched once into the target folder.
+//! A missing signer is skipped with a message; on CI that fails. Libraries are fetched once into the target folder.
 
 use crate::harness::{Call, Gate, Protocol, Tpp, missing, pki, world};
 use portvakt::{clock::Clock, tools::tpp::SignedRequest};
@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-/// A TPP whose issuer's name is as awkward as real ones, and its files.
+/// A TPP with a complex issuer name, as in real certificates, and its files.
 struct Awkward {
     ca: pki::Ca,
     tpp: Arc<Tpp>,
@@ -71,7 +71,7 @@ fn npm() {
     accepts("npm", node_with_libraries(), "sign.js", 1);
 }
 
-/// Has a program sign a GET and a POST, in each of its variants, and sends them over both protocols.
+/// Lets a program sign a GET and a POST in each of its variants, and sends them over both protocols.
 fn accepts(name: &str, program: Option<Command>, script: &str, variants: usize) {
     let Some(mut program) = program else {
         return missing(&format!("{name} cannot be had on this machine"));
@@ -91,7 +91,7 @@ fn accepts(name: &str, program: Option<Command>, script: &str, variants: usize) 
         assert!(signatures.len() >= variants, "{name}: {signatures:?}");
         for (variant, signature) in signatures {
             for protocol in Protocol::ALL {
-                // Another gate for each, since a request id is used once.
+                // A new gate each time, because a request id is used once.
                 let gate = Gate::builder()
                     .file("intermediates/awkward.pem", awkward.ca.pem())
                     .start();
@@ -109,7 +109,7 @@ fn accepts(name: &str, program: Option<Command>, script: &str, variants: usize) 
     }
 }
 
-/// Gives the lines to be signed to a program, and takes its variants of the Signature header.
+/// Gives the signing string to a program, and returns its variants of the Signature header.
 fn run(program: &mut Command, request: &SignedRequest) -> Vec<(String, String)> {
     let mut child = program
         .stdin(Stdio::piped())

@@ -1,4 +1,4 @@
-//! Whether a request is signed, and over what: SIG-1, SIG-6 to SIG-8, SIG-14.
+//! The signature and the headers that it covers: SIG-1, SIG-6 to SIG-8, SIG-14.
 
 /// SIG-12.
 mod answers;
@@ -49,7 +49,7 @@ fn replace(call: Call, at: usize, value: impl Fn(&str) -> String + Send + Sync +
     })
 }
 
-/// Other signature bytes, made from the request.
+/// Replaces the signature bytes, computed from the request.
 fn signed_by(call: Call, sign: impl Fn(&SignedRequest) -> Vec<u8> + Send + Sync + 'static) -> Call {
     call.altered(move |request| {
         let mut parts = parts(request.header("signature").unwrap());
@@ -62,7 +62,7 @@ fn private(pem: &str) -> PKey<Private> {
     PKey::private_key_from_pem(pem.as_bytes()).unwrap()
 }
 
-/// PKCS#1 v1.5 over any text.
+/// PKCS#1 v1.5 over a given text.
 fn pkcs1(key: &str, digest: MessageDigest, text: &str) -> Vec<u8> {
     let key = private(key);
     let mut signer = Signer::new(digest, &key).unwrap();
@@ -177,7 +177,7 @@ fn lists_that_are_none() {
     }
 }
 
-/// A request with everything that must be signed where it is sent.
+/// A request with every header that must be signed if present.
 fn whole() -> Call {
     Call::cross_border()
         .with("PSU-Corporate-ID", "3f2504e0-4f89-41d3-9a0c-0305e82c3301")
@@ -233,7 +233,7 @@ fn what_is_in_the_request_is_signed() {
         .unwrap()
         .to_owned();
     assert!(WHOLE.iter().all(|name| text.contains(name)), "{text}");
-    // What is not in the request need not be listed, on D neither.
+    // Absent headers need not be listed, on D neither.
     accepted(&gate, &Call::details().signing(&["date", "psu-id"]));
     refused(
         &gate,
@@ -267,7 +267,7 @@ fn the_signing_string() {
         assert!(string.starts_with("psu-accept: text/html, q=0,  b\n(request-target): get /v1/tpp/contact?B=2&a=%2fX%20y&&\nhost: localhost\ndate: "), "{string}");
         assert!(string.ends_with("\naccept-language: nb"), "{string}");
     }
-    // White space around a value is no part of it; HTTP/2 has none.
+    // White space around a value is not part of the value; HTTP/2 has none.
     accepted(
         &gate,
         &call
@@ -342,11 +342,11 @@ fn what_must_be_signed_can_be_widened() {
             "{left_out}"
         );
     }
-    // Where they are not in the request, they are not asked for.
+    // Absent headers are not required.
     accepted(&gate, &Call::accounts());
 }
 
-/// Padding that only a careless verifier takes for PKCS#1 v1.5.
+/// Padding that only a lax verifier accepts as PKCS#1 v1.5.
 fn padded(key: &str, block: &[u8]) -> Vec<u8> {
     let rsa = private(key).rsa().unwrap();
     let mut signature = vec![0; usize::try_from(rsa.size()).unwrap()];

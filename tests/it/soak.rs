@@ -1,15 +1,14 @@
-//! The program under load, killed at random moments and started again on the same state and ports, and what must hold
-//! whenever it is killed:
+//! The program under load, killed at random moments and restarted with the same state and ports. After each kill:
 //!
-//! - the upstream never sees more than four calls of one quota, those that it made the gateway give back apart;
-//! - what was answered as completed is known after every start, and completing it again gets the same answer;
-//! - the upstream never sees one X-Request-ID of a payment twice.
+//! - the upstream has received at most four calls of one quota, not counting calls that it let the gateway give back;
+//! - every completion that was answered is known after each start, and repeating the completion gets the same answer;
+//! - the upstream has received each X-Request-ID of a payment at most once.
 //!
-//! `PORTVAKT_SOAK` says how many kills (`make soak COUNT=1000`), `PORTVAKT_SOAK_SEED` which moments.
+//! `PORTVAKT_SOAK` is the number of kills (`make soak COUNT=1000`), `PORTVAKT_SOAK_SEED` the seed of the moments.
 
-/// Who calls.
+/// The clients.
 mod client;
-/// What was seen, and whether it may be.
+/// The records of the test, and their checks.
 mod ledger;
 
 use crate::harness::{Call, Dice, Gate, Program, Protocol, Reply, Seen, Tls};
@@ -27,14 +26,14 @@ use std::{
     time::Duration,
 };
 
-/// Clients at once.
+/// Concurrent clients.
 const CLIENTS: u64 = 4;
 
-/// What clients and killer share.
+/// State that the clients and the killing thread share.
 struct Soak {
     gate: Gate,
     connector: SslConnector,
-    /// How often the program was killed: the quotas that are in use follow it.
+    /// The number of kills so far, which selects the quotas in use.
     kills: AtomicU64,
     over: AtomicBool,
     ledger: Mutex<Ledger>,
@@ -79,7 +78,7 @@ fn killed_under_load_it_keeps_what_it_promised() {
             soak.kills.store(kill + 1, Ordering::Relaxed);
             soak.note_what_was_seen();
             if dice.one_in(10) {
-                // Killed while it starts, too.
+                // Also killed during the start.
                 let mut program = soak.spawn();
                 std::thread::sleep(Duration::from_millis(dice.below(100)));
                 program.end();
@@ -107,7 +106,7 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().unwrap())
 }
 
-/// The upstream has some calls of the quota given back (QUO-5).
+/// The upstream lets the gateway give some calls of the quota back (QUO-5).
 fn suit(seen: &Seen) -> Reply {
     if ledger::is_given_back(seen) {
         Reply::json(404, "{}")
@@ -116,7 +115,7 @@ fn suit(seen: &Seen) -> Reply {
     }
 }
 
-/// Ends the clients, however the test ends.
+/// Stops the clients at the end of the test, even if the test fails.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -138,7 +137,7 @@ impl Soak {
         Program(program.spawn().unwrap())
     }
 
-    /// Starts it, and waits until it listens. The sockets of the one before may close a moment after it has ended.
+    /// Starts the program and waits until it listens. The sockets of the previous process may close a moment after its end.
     fn start(&self) -> Program {
         let began = Stopwatch::start();
         for _ in 0..100 {
@@ -153,7 +152,7 @@ impl Soak {
         give_up(&self.gate, "it does not start again")
     }
 
-    /// A machine under other load may take longer for that than the program is left alive for.
+    /// On a loaded machine the start may take longer than the interval between two kills.
     fn wait_until_there_is_something_to_lose(&self) {
         while !self.is_over() && !self.ledger.lock().unwrap().has_everything() {
             std::thread::sleep(Duration::from_millis(5));
@@ -175,7 +174,7 @@ impl Soak {
         }
     }
 
-    /// Every completion is known to the bank's side. How many there are.
+    /// Asserts that the control listener knows every completion. Returns their number.
     fn check_all(&self) -> usize {
         let all = self.ledger.lock().unwrap().completed().to_vec();
         for completed in &all {
@@ -187,7 +186,7 @@ impl Soak {
     }
 }
 
-/// How a call goes: over HTTP/1.1, so that a connection can be broken off and begun anew cheaply.
+/// Calls use HTTP/1.1, so that a connection can be closed and reopened cheaply.
 fn over_http1(call: Call) -> Call {
     call.only(Protocol::Http1)
 }

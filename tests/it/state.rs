@@ -1,4 +1,4 @@
-//! QUO-*, REP-1, SCA-3 to SCA-7, SCA-12, SCA-13, SCA-16 to SCA-19: the state that a store keeps, with every engine.
+//! QUO-*, REP-1, SCA-3 to SCA-7, SCA-12, SCA-13, SCA-16 to SCA-19: the state store, with every engine.
 
 use portvakt::{
     clock::Timestamp,
@@ -18,22 +18,22 @@ use tempfile::TempDir;
 static TPP: LazyLock<TppId> = LazyLock::new(|| TppId::parse("PSDNO-FSA-123456").unwrap());
 static OTHER: LazyLock<TppId> = LazyLock::new(|| TppId::parse("PSDSE-FINA-44059").unwrap());
 
-/// When everything begins: 2026-01-01T00:00:00Z.
+/// The start time of every test: 2026-01-01T00:00:00Z.
 const BEGIN: u64 = 1_767_225_600;
 
 const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;
 
-/// Every way to remember a request id.
+/// Every retention of a request id.
 const RETENTIONS: [Retention; 3] = [Retention::Memory, Retention::Date, Retention::Day];
 
-/// An engine's data. Stores that are opened on it are as two processes, and a store that is opened after another one was
-/// dropped is as a restart.
+/// An engine's data. Stores opened at the same time on the same data act like two processes; a store opened after another one was
+/// dropped acts like a restart.
 trait Data {
     /// Empty data.
     fn new() -> Self;
 
-    /// A store on it.
+    /// Opens a store on the data.
     fn open(&self) -> StateStore;
 }
 
@@ -43,7 +43,7 @@ struct SqliteFolder(TempDir);
 /// Tables in the memory of this process.
 struct InMemory(VolatileTables);
 
-/// A number from the environment: how long a test runs.
+/// A number from the environment: the length of a test.
 fn env(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().unwrap())
 }
@@ -73,7 +73,7 @@ impl Data for InMemory {
     }
 
     fn open(&self) -> StateStore {
-        // The names are not used.
+        // This engine does not use the file names.
         let settings = StateSettings::new("portvakt.db", "hash.key");
         StateStore::open_volatile(&settings, &self.0)
     }
@@ -98,22 +98,22 @@ macro_rules! on_every_engine {
     };
 }
 
-/// The conformance suite: all that an engine has to do.
+/// The conformance suite: the behaviour of every engine.
 mod conformance;
 
-/// Random sequences against a plain model in memory.
+/// Random sequences, compared with a simple model in memory.
 mod model;
 
-/// Many tasks, and two processes, on one key.
+/// Many concurrent tasks, and two processes, with one key.
 mod race;
 
-/// The SQLite file itself: opened, refused, damaged, away, back.
+/// The SQLite file: open, refused, damaged, unavailable, available again.
 mod file;
 
 /// A clock that steps back.
 mod clock;
 
-/// Waits until it holds; ten seconds at most.
+/// Waits until a condition is true; ten seconds at most.
 async fn soon(holds: impl AsyncFn() -> bool) {
     for _ in 0..1_000 {
         if holds().await {
@@ -128,7 +128,7 @@ fn at(seconds: u64) -> Timestamp {
     Timestamp::from_unix(seconds)
 }
 
-/// A hash that stands for itself.
+/// A distinct hash for each number.
 fn hash<K>(number: u64) -> Hash<K> {
     let spread = u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
     Hash::from_bytes(spread.to_be_bytes())
@@ -151,7 +151,7 @@ fn call(key: u64, now: u64) -> ClaimRequest {
     }
 }
 
-/// The first use of a request id, by a request that is signed when it is sent.
+/// The first use of a request id, by a request that was signed at the time of sending.
 fn request(id: u64, retention: Retention, now: u64) -> ClaimRequest {
     dated(id, retention, now, now)
 }
@@ -169,7 +169,7 @@ fn dated(id: u64, retention: Retention, date: u64, now: u64) -> ClaimRequest {
     }
 }
 
-/// What was taken; anything else fails the test.
+/// Returns the claim; any other decision fails the test.
 fn held(decision: Decision) -> Taken {
     match decision {
         Decision::Held(taken) => taken,
@@ -177,7 +177,7 @@ fn held(decision: Decision) -> Taken {
     }
 }
 
-/// When the next call is possible; anything else fails the test.
+/// Returns the time of the next possible call; any other decision fails the test.
 fn next(decision: &Decision) -> u64 {
     match decision {
         Decision::NextAt(at) => at.unix(),
@@ -189,7 +189,7 @@ fn session_id(text: &str) -> SessionId {
     SessionId::from_text(text).unwrap()
 }
 
-/// An SCA that was completed well, for all accounts.
+/// A successful SCA completion, for all accounts.
 fn finish(token: u64, psu: u128, session: &str, now: u64) -> Finish<'static> {
     Finish {
         token: hash(token),

@@ -1,4 +1,4 @@
-//! SIGTERM to the program: requests under way finish, and nothing else keeps it.
+//! SIGTERM to the program: requests in flight finish, and nothing else delays the end.
 
 use crate::harness::{
     Call, Connection, Gate, Manner, Program, Protocol, Reply, Sealed, exchange_as, render,
@@ -14,13 +14,13 @@ use std::{
     time::Duration,
 };
 
-/// How long the core takes.
+/// The delay of the core.
 const CORE: Duration = Duration::from_secs(6);
 
-/// How long after that the program may take to end.
+/// The maximum time until the program ends after that.
 const END_WITHIN: Duration = Duration::from_secs(4);
 
-/// A program that is being stopped.
+/// A program during its stop.
 struct Stopping {
     program: Program,
     since: Stopwatch,
@@ -42,10 +42,10 @@ impl Stopping {
         stopping
     }
 
-    /// How it ended, how long that took, and the lines of its access log by their request id.
+    /// The exit status, the duration, and the lines of the access log by request id.
     fn end(mut self) -> (ExitStatus, Duration, BTreeMap<String, Value>) {
         let mut stdout = self.program.0.stdout.take().unwrap();
-        // Its events are few: they wait in the pipe.
+        // The output is small enough for the pipe's buffer.
         let mut log = String::new();
         std::io::Read::read_to_string(&mut stdout, &mut log).unwrap();
         let status = self.program.0.wait().unwrap();
@@ -86,7 +86,7 @@ fn half_sent(gate: &Gate) -> (Connection, Sealed, Vec<u8>) {
 fn sigterm_lets_requests_under_way_finish() {
     let (gate, program) = Gate::builder().start_program();
     let plain = || gate.seal(&Call::plain());
-    // A connection that waits between two requests, and one on which nothing was ever sent.
+    // An idle connection between two requests, and one without any request.
     let mut idle = [Connection::open(&gate), Connection::open(&gate)];
     let answered = plain();
     assert_eq!(idle[0].exchange(&answered).unwrap().status, 200);
@@ -96,7 +96,7 @@ fn sigterm_lets_requests_under_way_finish() {
     let many: Vec<_> = (0..24).map(|_| plain()).collect();
     let slow_body = gate.seal(&Call::payment());
     let (mut half, sealed_half, rest) = half_sent(&gate);
-    // A head of which a part has come.
+    // An incomplete head.
     let part = plain();
     let bytes = render(&part);
     let mut heard = Connection::open(&gate);
@@ -156,7 +156,7 @@ fn sigterm_lets_requests_under_way_finish() {
         }
         let (status, took, lines) = stopping.end();
         assert!(status.success(), "{status}");
-        // The last that came took the core as long as the others.
+        // The last request also took the core's full delay.
         assert!(
             took < CORE + Duration::from_secs(2) + END_WITHIN,
             "{took:?}"
@@ -173,7 +173,7 @@ fn sigterm_lets_requests_under_way_finish() {
     });
 }
 
-/// An answer that the caller takes slowly is under way for as long as `answer_timeout` allows.
+/// An answer to a slow reader may take as long as `answer_timeout` allows.
 //= FWD-4 accepted
 //= HTTP-9 accepted
 #[test]
@@ -184,7 +184,7 @@ fn sigterm_lets_a_slow_answer_finish() {
         .upstream("connect_timeout: 200ms")
         .upstream("read_timeout: 500ms")
         .start_program();
-    // More than the buffers between both sides hold.
+    // More than the buffers between the two sides.
     let big = format!("\"{}\"", "x".repeat(40 << 20));
     gate.upstream().reply(Reply::json(200, &big));
     let sealed = gate.seal(&Call::plain());

@@ -1,10 +1,10 @@
-//! The access log and the metrics of the program itself: what they say, and that nothing personal stands in them.
+//! The access log and the metrics of the program: their content, and the absence of personal data.
 
 use crate::harness::{Call, Gate, Program, Protocol, accepted, world};
 use serde_json::Value;
 use std::{fs, process::Command, time::Duration};
 
-/// What a request holds that no log, metric or error may repeat.
+/// Personal or secret values of a request, which no log, metric or error may contain.
 const PERSONAL: [&str; 5] = [
     "0192f0c1-5a5b-7def-8000-1234567890ab",
     "0192f0c1-5a5b-7def-8000-00000000c0c0",
@@ -20,7 +20,7 @@ fn personal() -> Call {
         .with("X-PSU-IDENTITY", PERSONAL[2])
 }
 
-/// Libraries tell of whole headers at this level.
+/// At this level, libraries would log whole headers.
 #[test]
 fn nothing_personal_is_logged_at_any_level() {
     let gate = Gate::builder().line("  level: trace").for_program();
@@ -70,7 +70,7 @@ fn every_request_has_a_line_and_nothing_personal_is_in_it() {
         (personal(), 200),
         (personal().off_by(-61), 400),
         (personal().without("PSU-IP-Address"), 400),
-        // The signing string is answered, with the target as the TPP sent it (SIG-13).
+        // The answer contains the signing string, with the target as the TPP sent it (SIG-13).
         (
             personal()
                 .at("/v1/payments/norwegian-cross-border-credit-transfers")
@@ -140,7 +140,7 @@ fn every_request_has_a_line_and_nothing_personal_is_in_it() {
         (&Value::from("forwarded"), &Value::from(200))
     );
     assert!(lines[0]["checks_us"]["signature"].is_u64() && lines[0]["upstream_us"].is_u64());
-    // Whose certificate it was is known in both; that the TPP sent it, only where the signature holds.
+    // Both have the owner of the certificate; only a valid signature shows that the TPP itself sent the request.
     assert_eq!(lines[0]["tpp"], "PSDNO-FSA-123456");
     assert_eq!(
         (&lines[3]["tpp"], &lines[3]["shown_tpp"]),
@@ -161,7 +161,7 @@ fn what_the_store_does_is_measured() {
     assert!(state("batch_seconds_total") > 0.0);
     assert!(state("largest_batch") >= 1.0);
     assert!(state("batches_failed_total").abs() < f64::EPSILON);
-    // Rows are counted when housekeeping has been around.
+    // Housekeeping counts the rows.
     let counted = |table: &str| {
         let label = format!("table=\"{table}\"");
         (0..500).any(|_| {

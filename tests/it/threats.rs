@@ -1,4 +1,4 @@
-//! docs/threat-model.md names tests that exist: a threat whose test is gone, or has another name, fails here.
+//! docs/threat-model.md names existing tests: a threat whose test was removed or renamed fails here.
 
 use std::{
     collections::BTreeSet,
@@ -51,7 +51,7 @@ fn the_threat_model_names_tests_that_exist() {
     assert!(gone.is_empty(), "no such tests: {gone:?}");
 }
 
-/// Every attack has a test, or says that it is not closed yet.
+/// Every attack has a test, or is marked as open.
 #[test]
 fn every_attack_has_a_test() {
     let (_, attacks) = DOCUMENT.split_once("## Attacks").unwrap();

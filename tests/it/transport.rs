@@ -1,4 +1,4 @@
-//! TLS and what is told from method, path and content headers: TLS-1, TLS-2, HTTP-1 to HTTP-5.
+//! TLS, and refusals because of method, path and content headers: TLS-1, TLS-2, HTTP-1 to HTTP-5.
 
 /// HTTP-6, HTTP-8.
 mod bodies;
@@ -8,7 +8,7 @@ mod client_auth;
 mod frames;
 /// HTTP-7.
 mod framing;
-/// HTTP-11 and what goes by no group.
+/// HTTP-11 and the properties that do not depend on the group.
 mod groups;
 /// ERR-4: the core, and descriptors.
 mod in_flight;
@@ -58,7 +58,7 @@ fn older_tls_does_not_shake_hands() {
         let fault = Connection::shake(gate.address(), gate.world(), tls)
             .err()
             .expect("a handshake that fails");
-        // The alert shows that it was the gateway which refused, and not this client's OpenSSL.
+        // The alert shows that the gateway refused, and not this client's OpenSSL.
         assert!(fault.contains("alert"), "{version:?}: {fault}");
     }
     assert!(gate.upstream().saw_nothing());
@@ -160,7 +160,7 @@ fn operations_of_the_sandbox_exist_in_the_sandbox() {
     accepted(&gate, &Call::sandbox_transactions());
 }
 
-/// That a sandbox path does not exist in production is shown beside the catalogue (CRT-9).
+/// The tests of the catalogue show that production has no sandbox paths (CRT-9).
 //= HTTP-1 refused
 #[test]
 fn a_path_that_is_no_operation() {
@@ -297,7 +297,7 @@ fn bodies_that_are_json() {
         accepted(&gate, &Call::payment().with("Content-Type", kind));
     }
     accepted(&gate, &Call::payment().with("Content-Encoding", "identity"));
-    // Where no body comes, its type says nothing.
+    // Without a body, Content-Type is not judged.
     accepted(&gate, &Call::accounts().with("Content-Type", "text/plain"));
 }
 

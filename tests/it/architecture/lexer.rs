@@ -1,6 +1,6 @@
-//! Rust source as words: comments, texts and everything under `#[cfg(test)]` are left out.
+//! A lexer for Rust source, which skips comments, string literals and items under `#[cfg(test)]`.
 
-/// A word of the source. Whitespace is none.
+/// A token. Whitespace is not a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     /// An identifier or a keyword.
@@ -12,18 +12,18 @@ pub(super) enum Token {
 }
 
 impl Token {
-    /// Whether it is this word.
+    /// Whether the token is this word.
     pub(super) fn is(&self, text: &str) -> bool {
         matches!(self, Self::Word(word) if word == text)
     }
 }
 
-/// The tokens of a file that are in a build without tests.
+/// The tokens of a file in a build without tests.
 pub(super) fn tokens(source: &str) -> Vec<Token> {
     without_tests(&words(&blanked(source)))
 }
 
-/// The lines of a file without its `mod tests` and what else stands under `#[cfg(test)]`.
+/// The lines of a file without `mod tests` and the other items under `#[cfg(test)]`.
 pub(super) fn lines_without_tests(source: &str) -> usize {
     let lines: Vec<_> = source.lines().collect();
     let begins = |line: &&str| line.trim_start().starts_with("#[cfg(") && has_test(line);
@@ -35,7 +35,7 @@ pub(super) fn lines_without_tests(source: &str) -> usize {
             at += 1;
             continue;
         }
-        // The item ends at the first line of its own depth that closes it.
+        // The item ends at the first line that closes it at the same indentation.
         let indent = line.len() - line.trim_start().len();
         let rest = &lines[at..];
         let end = rest.iter().position(|line| {
@@ -52,7 +52,7 @@ fn has_test(attribute: &str) -> bool {
     words.any(|word| word == "test") && !attribute.contains("not(test)")
 }
 
-/// The source with spaces in place of comments, texts and characters.
+/// The source with spaces in place of comments, strings and characters.
 fn blanked(source: &str) -> String {
     let bytes = source.as_bytes();
     let mut out = String::with_capacity(source.len());
@@ -84,7 +84,7 @@ fn blanked(source: &str) -> String {
     out
 }
 
-/// The length of a text in quotation marks.
+/// The length of a string literal.
 fn text(rest: &str) -> usize {
     let mut escaped = false;
     for (at, character) in rest.char_indices().skip(1) {
@@ -97,7 +97,7 @@ fn text(rest: &str) -> usize {
     rest.len()
 }
 
-/// The length of a raw text, if one begins here.
+/// The length of a raw string literal, if one begins here.
 fn raw_text(rest: &str) -> Option<usize> {
     let marks = rest.strip_prefix("br").or(rest.strip_prefix('r'))?;
     let hashes = marks.len() - marks.trim_start_matches('#').len();
@@ -106,7 +106,7 @@ fn raw_text(rest: &str) -> Option<usize> {
     Some(rest.len() - text.len() + end + 1 + hashes)
 }
 
-/// The length of a character in quotes; 1 for the mark of a lifetime.
+/// The length of a character literal; 1 for the mark of a lifetime.
 fn character(rest: &str) -> usize {
     let mut characters = rest.char_indices().skip(1);
     match characters.next() {
@@ -144,7 +144,7 @@ fn words(code: &str) -> Vec<Token> {
     tokens
 }
 
-/// Leaves out each item under an attribute `cfg` that names `test`.
+/// Skips each item under an attribute `cfg` that names `test`.
 fn without_tests(tokens: &[Token]) -> Vec<Token> {
     let mut kept = Vec::new();
     let mut at = 0;
@@ -166,7 +166,7 @@ fn without_tests(tokens: &[Token]) -> Vec<Token> {
     kept
 }
 
-/// Behind `#[…]` or `#![…]`, if one begins here.
+/// The position after `#[…]` or `#![…]`, if an attribute begins here.
 fn attribute_end(tokens: &[Token], at: usize) -> Option<usize> {
     if tokens.get(at)? != &Token::Sign('#') {
         return None;
@@ -175,7 +175,7 @@ fn attribute_end(tokens: &[Token], at: usize) -> Option<usize> {
     closed(tokens, at + 1 + inner, '[', ']')
 }
 
-/// Behind the bracket that closes the one that stands here.
+/// The position after the bracket that closes the bracket at this position.
 fn closed(tokens: &[Token], at: usize, open: char, close: char) -> Option<usize> {
     if tokens.get(at)? != &Token::Sign(open) {
         return None;
@@ -194,7 +194,7 @@ fn closed(tokens: &[Token], at: usize, open: char, close: char) -> Option<usize>
     None
 }
 
-/// Behind the item that begins here: its other attributes, and all up to its `;` or its closing brace.
+/// The position after the item that begins here: other attributes, and all tokens up to `;` or the closing brace.
 fn item_end(tokens: &[Token], mut at: usize) -> usize {
     while at < tokens.len() {
         if let Some(end) = attribute_end(tokens, at) {

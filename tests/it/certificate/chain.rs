@@ -16,10 +16,10 @@ use time::macros::datetime;
 fn chains_to_an_anchor() {
     let gate = Gate::start();
     accepted(&gate, &Call::accounts());
-    // Straight from the anchor.
+    // Issued by the anchor itself.
     let direct = Tpp::of(world().root.issue(&world().leaf()).unwrap());
     accepted(&gate, &Call::accounts().by(&direct));
-    // The CA that issues is itself the anchor, as trusted lists have it.
+    // The issuing CA is itself the anchor, as in trusted lists.
     let gate = Gate::builder()
         .file("anchors/root.pem", world().issuing.pem())
         .start();
@@ -44,7 +44,7 @@ fn chains_to_somebody_else() {
         "FORBIDDEN",
         "certificate-untrusted",
     );
-    // The names of the CA that is trusted, but another key.
+    // The names of the trusted CA with another key.
     let twin = Ca::root(&CaSpec {
         key: shared_key(),
         common_name: "Portvakt Test CA G1".into(),
@@ -60,13 +60,13 @@ fn chains_to_somebody_else() {
         "FORBIDDEN",
         "certificate-untrusted",
     );
-    // What OpenSSL says of the chain is the operator's.
+    // OpenSSL's reason is for the operator only.
     assert!(
         !String::from_utf8_lossy(&answer.body)
             .to_lowercase()
             .contains("issuer certificate")
     );
-    // One byte of the signature.
+    // One byte of the signature is changed.
     let mut der = world().both.issued.der.clone();
     *der.last_mut().unwrap() ^= 1;
     refused(
@@ -76,7 +76,7 @@ fn chains_to_somebody_else() {
         "FORBIDDEN",
         "certificate-untrusted",
     );
-    // A gateway that does not know the CA between.
+    // A gateway without the intermediate CA.
     let gate = Gate::builder()
         .file("intermediates/issuing.pem", world().tls_ca.pem())
         .start();
@@ -109,7 +109,7 @@ fn validity_is_judged_at_each_request() {
     }));
     let second = time::Duration::SECOND;
     let (early, late) = ("certificate-not-yet-valid", "certificate-expired");
-    // It is known to the gateway after the first request; that changes nothing.
+    // The gateway knows the chain after the first request; the result stays the same.
     let moments = [
         (first, None),
         (first - second, Some(early)),
@@ -128,7 +128,7 @@ fn validity_is_judged_at_each_request() {
     }
 }
 
-/// A connection remembers the certificate that it showed last; that changes nothing either.
+/// A connection caches its last certificate; the result stays the same.
 //= CRT-2 accepted
 //= CRT-2 refused
 #[test]
@@ -157,7 +157,7 @@ fn validity_is_judged_at_each_request_of_a_connection() {
     assert_eq!(gate.upstream().take().len(), 3);
 }
 
-/// A CA below the root that no gateway knows: it comes with the request, with whatever flaw its certificate has.
+/// An intermediate CA below the root that the gateway does not know. The request carries its certificate, with a given fault.
 static BETWEEN: LazyLock<Ca> = LazyLock::new(|| {
     let spec = CaSpec {
         common_name: "Between".into(),
@@ -168,7 +168,7 @@ static BETWEEN: LazyLock<Ca> = LazyLock::new(|| {
     world().root.issue_ca(&spec).unwrap()
 });
 
-/// A TPP with a certificate of [`BETWEEN`], shown as a PEM chain with this certificate of the CA after its own.
+/// A TPP with a certificate of [`BETWEEN`], presented as a PEM chain with this certificate of the CA after its own.
 pub(super) fn through(flaw: &Forged) -> Call {
     static TPP: LazyLock<Arc<Tpp>> =
         LazyLock::new(|| Tpp::of(BETWEEN.issue(&world().leaf()).unwrap()));
@@ -180,7 +180,7 @@ pub(super) fn chain(call: Call, pems: &[&str]) -> Call {
     showing(call, &encode_block(pems.concat().as_bytes()))
 }
 
-/// A critical extension that nobody knows.
+/// An unknown critical extension.
 fn unknown() -> (&'static str, bool, Vec<u8>) {
     ("1.2.3.4.5", true, vec![0x05, 0x00])
 }
@@ -344,7 +344,7 @@ fn a_leaf_with_an_unknown_critical_extension() {
     );
 }
 
-/// Another certificate of a CA, by its own key.
+/// Another certificate of a CA, signed with its own key.
 fn renewed(ca: &Ca, key: &str, validity: (&'static str, &'static str)) -> String {
     let forged = Forged {
         validity,
@@ -368,7 +368,7 @@ fn an_anchor_of_several_of_one_name_that_is_valid() {
         let gate = Gate::builder().file("anchors/root.pem", anchors).start();
         accepted(&gate, &Call::accounts());
     }
-    // The CA that issued was an anchor and has ended; its other certificate leads to the root.
+    // The issuing CA was an anchor that has expired; its other certificate leads to the root.
     let ended = Forged {
         validity: PAST,
         ..Forged::default()
@@ -394,7 +394,7 @@ fn anchors_of_one_name_of_which_none_is_valid() {
     }
 }
 
-/// A kept chain is given up for one that holds, the second its anchor ends.
+/// A cached chain is replaced by a valid one in the second in which its anchor expires.
 //= CRT-2 accepted
 //= CRT-2 refused
 //= CRT-12 accepted
@@ -450,7 +450,7 @@ fn cas_of_one_name_that_come_with_the_request() {
     let lasting = Forged::default().validity;
     let past = twin(&BETWEEN, PAST);
     let [other, good] = [&foreign, &*BETWEEN].map(|ca| twin(ca, lasting));
-    // By its name and key it is the CA, but it leads nowhere.
+    // The certificate has the name and the key of the CA, but leads to no anchor.
     let nobodys = Ca::root(&CaSpec {
         common_name: "Nobody".into(),
         key: shared_key(),

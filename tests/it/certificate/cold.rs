@@ -1,4 +1,4 @@
-//! Before every source has answered (CRT-6, CRT-11), and after a restart.
+//! Revocation before every source has answered (CRT-6, CRT-11), and after a restart.
 
 use super::revocation::{
     BAD, GOOD, REVOKED, UNAVAILABLE, fetched, gate, gate_by, issuing, naming, now, signed, soon,
@@ -20,7 +20,7 @@ fn responder(good: &'static [&[u8]]) -> Source {
     })
 }
 
-/// Answers so long after it was asked.
+/// An answer with a delay.
 fn slow(seconds: u64, said: Said) -> Source {
     let after = Duration::from_secs(seconds);
     Source::saying(move |_| Said {
@@ -36,7 +36,7 @@ fn oops() -> Said {
     }
 }
 
-/// Open where nobody can say, as the sandbox is by default.
+/// Revocation policy `unreachable: open`, the default of the sandbox.
 fn open() -> Gate {
     Gate::builder()
         .file("anchors/root.pem", world().issuing.pem())
@@ -44,7 +44,7 @@ fn open() -> Gate {
         .start()
 }
 
-/// Requests of several callers until so long after the first: the status, the reason and Retry-After of each.
+/// Requests of several callers until a given time after the first: status, reason and Retry-After of each.
 fn hammer(gate: &Gate, call: &Call, until: Duration) -> Vec<(u16, String, bool)> {
     let begun = Stopwatch::start();
     std::thread::scope(|scope| {
@@ -116,7 +116,7 @@ fn once_a_fetch_has_failed_the_policy_decides() {
     for (gate, is_open) in [(gate(), false), (open(), true)] {
         let (ocsp, list) = (responder(&[GOOD]), slow(3, oops()));
         let call = naming(GOOD, &[ocsp.url()], &[list.url()]);
-        // Open is for those who failed, not for those who are not heard yet.
+        // `open` applies to sources that failed, not to sources that have not answered yet.
         stops(&gate, &call.clone().only(Protocol::Http1), UNAVAILABLE);
         soon("the fetch fails", || fetched(&gate, "status") == 1);
         let begun = Stopwatch::start();
@@ -128,7 +128,7 @@ fn once_a_fetch_has_failed_the_policy_decides() {
         }
         assert!(begun.elapsed() < Duration::from_secs(2));
     }
-    // Of two addresses of the same list one is enough.
+    // One of two addresses of the same list is enough.
     let (down, list) = (
         Source::saying(|_| oops()),
         Source::serving(signed(&Crl::at(now()))),
@@ -138,7 +138,7 @@ fn once_a_fetch_has_failed_the_policy_decides() {
     assert_eq!((down.asked(), list.asked()), (1, 1));
 }
 
-/// A list that can never be had is the operator's to leave out.
+/// The operator can configure that an unavailable list is left out.
 //= CRT-6 accepted
 //= CRT-6 refused
 #[test]
@@ -171,7 +171,7 @@ fn an_answer_of_unknown_is_not_good() {
         &naming(GOOD, &[ocsp.url()], &[revoking.url()]),
         REVOKED,
     );
-    // What was good is not good any more.
+    // An earlier good answer is not valid any more.
     let clock = Clock::standing(now());
     let gate = gate_by(&clock, &[PRIVATE]);
     let ocsp = responder(&[GOOD]);
@@ -216,14 +216,14 @@ fn an_answer_is_used_for_seven_days() {
     }
 }
 
-/// The copies of a gate.
+/// The revocation files of a gate.
 fn copies(gate: &Gate) -> Vec<PathBuf> {
     let folder = gate.folder().join("state/revocation");
     let entries = fs::read_dir(folder).into_iter().flatten();
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
-/// A gate that knows from a responder and a list that GOOD is good, and has both on disk.
+/// A gate that has a responder's answer and a list on disk, both with GOOD as good.
 struct StateStore {
     gate: Gate,
     clock: Clock,
@@ -251,13 +251,13 @@ impl StateStore {
         kept
     }
 
-    /// From now on both are down.
+    /// Stops both sources.
     fn fail(&self) {
         self.ocsp.say(|_| oops());
         self.list.say(|_| oops());
     }
 
-    /// Changes what is on disk while the gate is down.
+    /// Changes the files on disk while the gate is stopped.
     fn restart_with(&mut self, change: impl Fn(&PathBuf)) {
         self.gate.stop();
         copies(&self.gate).iter().for_each(change);
@@ -272,7 +272,7 @@ fn a_restart_does_not_begin_cold() {
     let mut kept = StateStore::new();
     kept.restart_with(|_| {});
     accepted(&kept.gate, &kept.call);
-    // A fetch follows at once, and both failed.
+    // Both sources are fetched at once, and both fetches failed.
     soon("both are asked again", || {
         fetched(&kept.gate, "status") >= 2
     });
@@ -281,7 +281,7 @@ fn a_restart_does_not_begin_cold() {
         (fetched(&kept.gate, "ok"), copies(&kept.gate).len()),
         (0, 2)
     );
-    // What is on disk stands for no other certificate.
+    // The files on disk count for no other certificate.
     let other = naming(BAD, &[kept.ocsp.url()], &[kept.list.url()]);
     stops(&kept.gate, &other, UNAVAILABLE);
 }
@@ -296,7 +296,7 @@ fn what_is_fetched_after_a_restart_outranks_what_was_kept() {
     kept.gate.send(&kept.call, Protocol::Http1);
     soon("the list is fetched", || fetched(&kept.gate, "ok") == 1);
     stops(&kept.gate, &kept.call, REVOKED);
-    // And is kept in its turn.
+    // The new files are kept, too.
     kept.fail();
     kept.restart_with(|_| {});
     stops(&kept.gate, &kept.call, REVOKED);
@@ -346,7 +346,7 @@ fn a_copy_that_was_tampered_with_is_ignored() {
         stops(&kept.gate, &kept.call, UNAVAILABLE);
         let is_list = |path: &PathBuf| path.extension().unwrap() == "crl";
         soon("it is removed", || !copies(&kept.gate).iter().any(is_list));
-        // What comes anew is as good as ever.
+        // A new answer is used normally.
         let list = signed(&Crl::at(now()));
         kept.list.say(move |_| Said::ok(list.clone()));
         kept.ocsp.say(|request| {
@@ -361,8 +361,8 @@ fn a_copy_that_was_tampered_with_is_ignored() {
 //= CRT-6 refused
 #[test]
 fn a_copy_that_has_run_out_is_ignored() {
-    // The answer holds for ten minutes, the list for two hours, by the machine's clock, which goes on meanwhile. A gate that had not
-    // stopped would use both for an hour more.
+    // By the machine's clock, the answer holds for ten minutes and the list for two hours. A gate without a restart would use both for
+    // an hour more.
     for (seconds, left) in [(540, 2), (660, 1), (7_260, 0)] {
         let mut kept = StateStore::new();
         let later = Timestamp::from_unix(kept.clock.now().unix() + seconds);
@@ -380,7 +380,7 @@ fn a_copy_that_has_run_out_is_ignored() {
     }
 }
 
-/// A disk that hangs costs the copies, and nothing else: nobody writes to the pipe that stands in the place of each.
+/// A hanging disk loses only the files on disk: each is replaced by a pipe that has no writer.
 //= CRT-6 accepted
 #[test]
 fn a_disk_that_hangs() {
@@ -400,7 +400,7 @@ fn a_disk_that_hangs() {
     assert_eq!(fetched(&kept.gate, "ok"), 2);
 }
 
-/// A disk that cannot be written costs the copies, and nothing else.
+/// A read-only disk loses only the files on disk.
 //= CRT-6 accepted
 #[test]
 fn no_copies_where_there_is_no_folder() {

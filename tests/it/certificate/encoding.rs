@@ -1,4 +1,4 @@
-//! How a certificate is signed and encoded, and what may come with it: CRT-10.
+//! The signature and encoding of a certificate, and text around it: CRT-10.
 
 use super::{
     chain::{chain, through},
@@ -11,7 +11,7 @@ use crate::harness::{
 };
 use openssl::{base64::encode_block, hash::MessageDigest};
 
-/// The good leaf, its algorithms set and signed again.
+/// The valid leaf with given algorithms, signed again.
 fn relabelled(inner: u8, outer: u8) -> Call {
     let der = resigned(&world().both.issued.der, &world().issuing_key, inner, outer);
     showing(Call::accounts(), &encode_block(&der))
@@ -53,7 +53,7 @@ fn weak_signatures_below_the_anchor() {
             "certificate-untrusted",
         );
     }
-    // The anchor's own is nobody's proof.
+    // The signature of the anchor itself is not verified.
     let anchor = resigned(world().root.der(), &world().root_key, SHA1, SHA1);
     let pem = openssl::x509::X509::from_der(&anchor)
         .unwrap()
@@ -115,7 +115,7 @@ fn what_follows_a_certificate() {
 fn a_pem_chain() {
     let gate = Gate::start();
     let (aisp, both) = (&world().aisp.issued.pem, &world().both.issued.pem);
-    // The first is judged.
+    // The gateway judges the first certificate.
     for passage in accepted(
         &gate,
         &chain(
@@ -135,7 +135,7 @@ fn a_pem_chain() {
         "FORBIDDEN",
         "certificate-untrusted",
     );
-    // The rest is nobody's anchor.
+    // The other certificates are not used as anchors.
     let foreign = Ca::root(&CaSpec {
         key: shared_key(),
         common_name: "Somebody Else".into(),

@@ -1,10 +1,11 @@
-//! What TPPs that are known pay for the faults of the responders of others: nothing, but for the work that a stranger makes anyway.
+//! The latency of known TPPs while revocation sources of other TPPs fail: it must not grow beyond the cost of unknown TPPs as such.
 //!
-//! A gateway that checks revocation serves known TPPs at a steady rate, each request sent when it is due whatever became of the one
-//! before. Meanwhile TPPs that were never seen call, and where their lists are published answers well, hangs, answers nonsense or does
-//! not end. Intervals of each kind take turns in one run, so that what else the machine does falls on all of them, and each is
-//! compared with the quiet one of its round: the same callers, and lists that are answered. What strangers cost as such is told too. `make faults` runs it; PORTVAKT_FAULTS says how many rounds (10), PORTVAKT_RATE how many
-//! requests in a second (400), PORTVAKT_STRANGERS how many never-seen certificates in a second (5).
+//! A gateway with revocation checks serves known TPPs at a constant rate; each request is sent at its due time, independently of the
+//! previous one. Meanwhile, unknown TPPs call, and the server of their CRLs answers, hangs, sends garbage or sends without end. Intervals
+//! of each kind alternate in one run, so that other load on the machine affects all kinds. Each interval is compared with the one of the
+//! same round that has the same callers and working servers. The report also gives the cost of unknown TPPs as such.
+//! `make faults` runs the measurement; PORTVAKT_FAULTS is the number of rounds (10), PORTVAKT_RATE the requests per second (400),
+//! PORTVAKT_STRANGERS the unknown certificates per second (5).
 
 use super::revocation::{now, signed};
 use crate::harness::{
@@ -19,12 +20,12 @@ const SECONDS: usize = 4;
 /// Connections of known TPPs.
 const CONNECTIONS: usize = 4;
 
-/// What happens to strangers in an interval.
+/// The state of unknown TPPs in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// There are none.
+    /// No unknown TPPs call.
     Alone,
-    /// Their lists are answered.
+    /// The server of their CRLs answers.
     Quiet,
     Hanging,
     Nonsense,
@@ -40,7 +41,7 @@ const KINDS: [Kind; 5] = [
 ];
 
 impl Kind {
-    /// What the lists' server says, and what strangers are answered.
+    /// The answer of the CRL server, and the expected answers to unknown TPPs.
     fn says(self) -> (Said, u16) {
         let list = signed(&Crl::at(now()));
         match self {
@@ -65,7 +66,7 @@ fn setting(name: &str, default: usize) -> usize {
     std::env::var(name).map_or(default, |text| text.parse().unwrap())
 }
 
-/// The call of a TPP of its own, whose list is at this address.
+/// The call of a new TPP whose CRL is at this address.
 fn tpp(number: usize, list: String) -> Call {
     let number = u32::try_from(number).unwrap();
     let serial = [&[0x44][..], &number.to_be_bytes()].concat();
@@ -78,7 +79,7 @@ fn tpp(number: usize, list: String) -> Call {
     Call::accounts().by(&Tpp::of(world().issuing.issue(&spec).unwrap()))
 }
 
-/// Sends each request when it is due, on one connection; how long each took from then.
+/// Sends each request at its due time on one connection; returns each latency from the due time.
 fn send_when_due(
     begun: Stopwatch,
     mut connection: Connection,
@@ -89,7 +90,7 @@ fn send_when_due(
         let mut from = *due;
         if let Some(wait) = due.checked_sub(begun.elapsed()) {
             std::thread::sleep(wait);
-            // Waking takes its time too, which is not the gateway's.
+            // The delay of the wake-up is not the gateway's.
             from = begun.elapsed();
         }
         assert_eq!(connection.exchange(sealed).unwrap().status, 200);
@@ -136,7 +137,7 @@ fn known_tpps_do_not_feel_the_responders_of_others() {
         }
     }
     let mut next = 1_000;
-    // Of each kind: every request, and the p99 of every round.
+    // For each kind: every latency, and the p99 of every round.
     let mut all = vec![Vec::new(); KINDS.len()];
     let mut each = vec![Vec::new(); KINDS.len()];
     for round in 0..rounds {
@@ -148,7 +149,7 @@ fn known_tpps_do_not_feel_the_responders_of_others() {
             } else {
                 strangers * SECONDS
             };
-            // Signed beforehand: a signature costs more than all that the gateway does with it.
+            // Signed in advance: a signature costs more than all the gateway's work.
             let coming: Vec<_> = (0..count)
                 .map(|_| {
                     next += 1;
@@ -177,7 +178,7 @@ fn known_tpps_do_not_feel_the_responders_of_others() {
                     })
                     .collect();
                 for (number, (mut stranger, sealed)) in strangers.into_iter().enumerate() {
-                    // Not in step with the others.
+                    // Not in phase with the other connections.
                     let apart = (number as f64 * 0.618).fract() / rate as f64;
                     let due = due(number, coming.len()) + Duration::from_secs_f64(apart);
                     scope.spawn(move || {

@@ -1,4 +1,4 @@
-//! What is kept of certificates, and whose chains are built: CRT-1, CRT-12, QUO-12.
+//! Caches of certificates, and limits on building chains: CRT-1, CRT-12, QUO-12.
 
 use super::{chain::chain, showing};
 use crate::harness::{
@@ -8,7 +8,7 @@ use openssl::base64::encode_block;
 use serde_json::json;
 use std::sync::Arc;
 
-/// The call with a signature that is none.
+/// The call with an invalid signature.
 fn forged(call: Call) -> Call {
     call.signature(|signature| {
         let (before, after) = signature.split_once("signature=\"").unwrap();
@@ -16,14 +16,14 @@ fn forged(call: Call) -> Call {
     })
 }
 
-/// A TPP whose issuer only its own PEM chain names, and that issuer.
+/// A TPP whose issuing CA is only in its own PEM chain, and that CA.
 fn behind_an_intermediate() -> (Arc<Tpp>, String) {
     let between = world().root.issue_ca(&CaSpec::default()).unwrap();
     let tpp = Tpp::of(between.issue(&world().leaf()).unwrap());
     (tpp, between.pem())
 }
 
-/// The same TPP with a signature of its certificate that is none: another one for each number.
+/// The same TPP with an invalid signature on its certificate, different for each number.
 fn nobody(number: u32) -> Call {
     let mut der = world().aisp.issued.der.clone();
     let at = der.len() - 4;
@@ -43,7 +43,7 @@ fn mismatched(gate: &Gate, call: Call) {
     refused(gate, &call, 400, "FORMAT_ERROR", "signature-mismatch");
 }
 
-/// What a request did to be answered so: one over HTTP/1.1.
+/// The status and the reason of one request over HTTP/1.1.
 fn answered(gate: &Gate, call: &Call) -> (u16, String) {
     let answer = gate.send(call, Protocol::Http1);
     (answer.status, answer.reason())
@@ -58,16 +58,16 @@ fn a_certificate_is_kept_once_it_has_signed() {
     let alone = Call::plain().by(&tpp);
     let with_pool = chain(alone.clone(), &[&tpp.issued.pem, &issuer]);
     untrusted(&gate, &alone);
-    // Whoever shows it without its key leaves nothing behind.
+    // A caller without the key leaves no cache entry.
     mismatched(&gate, with_pool.clone());
     untrusted(&gate, &alone);
-    // Its chain is known from its first signature on, and needs no pool any more.
+    // The chain is cached after its first valid signature, and needs no certificate from the request any more.
     accepted(&gate, &with_pool);
     accepted(&gate, &alone);
     mismatched(&gate, alone);
 }
 
-/// What a stranger sends with somebody's certificate is the stranger's fault.
+/// Invalid issuer certificates that another caller sends with a TPP's certificate do not affect the TPP.
 //= CRT-12 accepted
 //= CRT-12 refused
 #[test]
@@ -81,7 +81,7 @@ fn a_strangers_pool_is_not_held_against_a_tpp() {
     let call = chain(Call::plain(), &[own, &broken]);
     refused(&gate, &call, 400, "FORMAT_ERROR", "certificate-malformed");
     accepted(&gate, &Call::plain());
-    // An issuer that forbids what the real one allows.
+    // A CA certificate that forbids what the real one allows.
     let (tpp, issuer) = behind_an_intermediate();
     let spec = CaSpec {
         not_after: time::macros::datetime!(2016-01-01 0:00 UTC),
@@ -138,7 +138,7 @@ fn strangers_get_so_many_chains_and_known_tpps_need_none() {
     assert_eq!(first, (403, "certificate-untrusted".into()));
     let refusal = (1..50).map(|_| stranger()).find(|told| told.0 == 503);
     assert_eq!(refusal, Some((503, "overloaded".into())));
-    // From the same address: a TPP that is known, in whatever spelling, and whoever only shows its certificate.
+    // From the same address: a known TPP with any spelling, and a caller who presents its certificate without the key.
     let pem = world().both.issued.pem.replace('\n', " ");
     for _ in 0..20 {
         stranger();
@@ -146,7 +146,7 @@ fn strangers_get_so_many_chains_and_known_tpps_need_none() {
         accepted(&gate, &showing(Call::plain(), &pem));
         mismatched(&gate, showing(Call::plain(), &pem));
     }
-    // A TPP that is not known yet is told to come back.
+    // A TPP that is not known yet gets Retry-After.
     gate.upstream().take();
     let late = Call::plain().by(&world().aisp);
     let answer = (0..50)
@@ -172,7 +172,7 @@ fn who_is_known_stays_so_over_a_reload() {
     accepted(&gate, &Call::plain());
     for round in 0..3 {
         assert_eq!(gate.tell("/reload", &json!({})).status, 200);
-        // Whatever the stranger gets, nothing is left afterwards.
+        // Independently of the answer, no cache entry remains.
         for number in 0..2 {
             answered(&gate, &nobody(round * 2 + number));
         }

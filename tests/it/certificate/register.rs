@@ -11,7 +11,7 @@ const STALE: (u16, &str, &str) = (503, "SYSTEM_ERROR", "register-stale");
 
 const DAY: u64 = 24 * 3_600;
 
-/// A moment before now, in the digits of the EBA.
+/// A moment before now, in the format of the EBA register.
 fn version(days_ago: u64) -> String {
     let at = Timestamp::from_unix(Clock::System.now().unix() - days_ago * DAY);
     let digits: String = at
@@ -38,7 +38,7 @@ fn both() -> Value {
     json!([{"SE": "PS_080"}, {"NO": ["PS_070", "PS_080"]}])
 }
 
-/// A gateway by these entities, the bank's own list, and lines more of its section.
+/// A gateway with these register entities, the bank's own list, and additional lines of the section.
 fn gate(entities: &[Value], local: &str, lines: &[&str]) -> Gate {
     let eba = json!([[{"__EBA_Disclaimer": ["no legal significance"]}], entities]);
     let mut section =
@@ -81,7 +81,7 @@ fn role_by_role() {
     accepted(&gate, &Call::accounts());
     stops(&gate, &Call::payment(), NOT_REGISTERED);
     accepted(&gate, &Call::payment().by(&world().pisp));
-    // Not in it at all.
+    // The TPP is not in the register.
     stops(&gate, &Call::accounts().by(&world().aisp), NOT_REGISTERED);
 }
 
@@ -155,7 +155,7 @@ fn of_two_spellings_exactly_this_one() {
     };
     accepted(&gate, &call("98-7654"));
     stops(&gate, &call("987-654"), NOT_REGISTERED);
-    // It could be either.
+    // The entry is ambiguous.
     stops(&gate, &call("987654"), NOT_REGISTERED);
     accepted(&gate, &call("5555"));
     accepted(&gate, &call("5-555"));
@@ -177,7 +177,7 @@ block:
     accepted(&gate, &Call::accounts().by(&world().aisp));
     stops(&gate, &Call::accounts(), BLOCKED);
     stops(&gate, &Call::payment().by(&world().pisp), BLOCKED);
-    // Who did not sign is not told.
+    // A caller without a valid signature learns nothing about the register.
     let unsigned = Call::accounts().altered(|request| request.remove_header("Signature"));
     let missing = (400, "HTTP_HEADER_REQUIRED", "signature-missing");
     stops(&gate, &unsigned, missing);
@@ -194,7 +194,7 @@ fn a_register_past_its_maximum_age() {
     let (status, code, reason) = STALE;
     let answer = refused(&refusing, &Call::accounts(), status, code, reason);
     assert_eq!(answer.header("retry-after"), Some("300"));
-    // What the bank's own list says does not age.
+    // Entries of the bank's own list do not age.
     accepted(&refusing, &Call::accounts().by(&world().aisp));
     stops(&refusing, &Call::payment().by(&world().pisp), BLOCKED);
 
@@ -212,7 +212,7 @@ fn a_register_past_its_maximum_age() {
     );
 }
 
-/// CRT-9, too: production with its strict defaults.
+/// CRT-9: production with its strict defaults.
 //= CRT-7 accepted
 //= CRT-9 accepted
 #[test]

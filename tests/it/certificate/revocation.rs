@@ -1,4 +1,4 @@
-//! Revocation: CRT-6, CRT-11 and CRT-12. The anchor is the CA that issues, unless a test is about the CA.
+//! Revocation: CRT-6, CRT-11 and CRT-12. The issuing CA is the anchor, unless a test is about the CA.
 
 use super::shared_key;
 use crate::harness::{
@@ -12,12 +12,12 @@ use std::{sync::Arc, time::Duration};
 pub(super) const UNAVAILABLE: (u16, &str, &str) = (503, "SYSTEM_ERROR", "revocation-unavailable");
 pub(super) const REVOKED: (u16, &str, &str) = (403, "FORBIDDEN", "certificate-revoked");
 
-/// The machine's time: OpenSSL's responder has no other.
+/// The machine's time: OpenSSL's responder uses no other.
 pub(super) fn now() -> Timestamp {
     Clock::System.now()
 }
 
-/// A gateway that checks, closed where nobody can say, with these lines more in its section.
+/// A gateway that checks revocation with `unreachable: closed`, and with additional lines in the section.
 pub(super) fn gate_by(clock: &Clock, lines: &[&str]) -> Gate {
     let mut section = String::from("revocation:\n  check: on\n");
     for line in ["unreachable: closed"].iter().chain(lines) {
@@ -30,7 +30,7 @@ pub(super) fn gate_by(clock: &Clock, lines: &[&str]) -> Gate {
         .start()
 }
 
-/// One that may call this machine.
+/// The same, with leave to call addresses of this machine.
 pub(super) fn gate() -> Gate {
     gate_by(&Clock::System, &["private_addresses: [127.0.0.1]"])
 }
@@ -59,7 +59,7 @@ pub(super) fn issuing() -> Issued {
     }
 }
 
-/// The serial number of a CA's certificate, as lists have it.
+/// The serial number of a CA's certificate, in the format of CRLs.
 pub(super) fn serial_of(ca: &Ca) -> Vec<u8> {
     let certificate = openssl::x509::X509::from_der(ca.der()).unwrap();
     let mut serial = certificate.serial_number().to_bn().unwrap().to_vec();
@@ -69,7 +69,7 @@ pub(super) fn serial_of(ca: &Ca) -> Vec<u8> {
     serial
 }
 
-/// A certificate of the issuing CA for a responder, which says that it is not to be asked for (id-pkix-ocsp-nocheck).
+/// A certificate of the issuing CA for a responder, with id-pkix-ocsp-nocheck.
 pub(super) fn delegate(change: impl FnOnce(&mut LeafSpec)) -> Issued {
     let mut spec = LeafSpec {
         extended_key_usages: vec![ExtendedKeyUsagePurpose::OcspSigning],
@@ -93,7 +93,7 @@ pub(super) fn fetched(gate: &Gate, result: &str) -> usize {
     gate.metric("portvakt_revocation_fetches_total", &[&label]) as usize
 }
 
-/// Waits for what another thread does.
+/// Waits for another thread.
 pub(super) fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Stopwatch::start();
     while !is_so() {
@@ -118,7 +118,7 @@ fn a_responder_says_what_is_revoked() {
         let good = by(GOOD);
         accepted(&gate, &good);
         accepted(&gate, &good);
-        // It was asked once: the rest is known.
+        // The gateway asks once and then uses its cache.
         assert_eq!(fetched(&gate, "ok"), 1);
         stops(&gate, &by(BAD), REVOKED);
         stops(&gate, &by(NOBODY), UNAVAILABLE);
@@ -168,7 +168,7 @@ fn an_answer_that_does_not_count() {
         stops(&gate(), &naming(GOOD, &[source.url()], &[]), UNAVAILABLE);
         assert_eq!(source.asked(), 1, "{what}");
     }
-    // The right signer says it of another certificate: what it said is said again.
+    // The authorised signer answers about another certificate: a replayed answer.
     let kept = Arc::new(std::sync::Mutex::new(None::<Vec<u8>>));
     let says = move |request: &[u8]| {
         let mut kept = kept.lock().unwrap();
@@ -179,7 +179,7 @@ fn an_answer_that_does_not_count() {
     accepted(&gate, &naming(GOOD, &[source.url()], &[]));
     stops(&gate, &naming(BAD, &[source.url()], &[]), UNAVAILABLE);
     assert_eq!((fetched(&gate, "ok"), fetched(&gate, "invalid")), (1, 1));
-    // One byte of the signature, which ends before the certificates do.
+    // One byte of the signature is changed; the signature ends before the certificates.
     let says = |request: &[u8]| {
         let mut answer = ocsp_answer(request, &world().issuing.pem(), &issuing(), &[GOOD], &[]);
         let at = answer.len() / 3;
@@ -192,7 +192,7 @@ fn an_answer_that_does_not_count() {
         &naming(GOOD, &[source.url()], &[]),
         UNAVAILABLE,
     );
-    // It is not of this time: it was to be replaced an hour ago, or is of the next.
+    // The answer is expired (nextUpdate an hour ago), or not valid yet.
     for offset in [3_600_i64, -3_600] {
         let clock = Clock::standing(Timestamp::from_unix(
             now().unix().saturating_add_signed(offset),
@@ -266,7 +266,7 @@ fn a_server_that_misbehaves() {
             assert!(begun.elapsed() < Duration::from_secs(7));
         }
         assert_eq!(fetched(&gate, result), 1, "{result}");
-        // It failed a moment ago: it is left alone, and nobody waits for it.
+        // The source failed a moment ago: the gateway does not ask again yet, and no request waits.
         let again = Stopwatch::start();
         stops(&gate, &call, UNAVAILABLE);
         assert!(again.elapsed() < Duration::from_secs(2), "{result}");
@@ -288,7 +288,7 @@ fn addresses_that_are_not_public() {
     }
     assert_eq!(fetched(&closed, "address-refused"), 2);
     assert_eq!(source.asked(), 0, "a private address was connected to");
-    // Other schemes are no addresses at all.
+    // URIs with other schemes are ignored.
     let odd = [
         "ldap://127.0.0.1/cn=x",
         "file:///etc/passwd",
@@ -296,7 +296,7 @@ fn addresses_that_are_not_public() {
     ];
     let odd: Vec<String> = odd.iter().map(|url| (*url).to_owned()).collect();
     stops(&closed, &naming(GOOD, &odd[2..], &odd), UNAVAILABLE);
-    // With the operator's leave both are called: by its network, or because the operator wrote the address.
+    // Both are called if the operator allows the network, or configures the address.
     let open = gate_by(&Clock::System, &["private_addresses: [127.0.0.0/8, '::1']"]);
     accepted(&open, &by_number);
     accepted(&open, &by_name);
@@ -324,7 +324,7 @@ fn nobody_is_called_for_a_stranger() {
     let stranger = Call::accounts().by(&Tpp::of(foreign.issue(&spec).unwrap()));
     let gate = gate();
     refused(&gate, &stranger, 403, "FORBIDDEN", "certificate-untrusted");
-    // Nor for one who shows a certificate and cannot sign.
+    // Nor for a caller who presents a certificate and cannot sign.
     let unsigned = naming(GOOD, &[], &[source.url()])
         .altered(|request| request.set_header("TPP-Session-ID", "another"))
         .altered(|request| request.set_header("X-Request-ID", "another"));
@@ -432,7 +432,7 @@ fn what_a_list_says() {
         let (gate, call) = gate_with(list);
         stops(&gate, &call, UNAVAILABLE);
     }
-    // For its own kind of certificate, a partial list is as good as a whole one.
+    // For its own kind of certificate, a partial list counts like a complete one.
     let (gate, call) = gate_with(signed(&point(&[der(0x81, &[0xff])])));
     accepted(&gate, &call);
 }
@@ -500,7 +500,7 @@ fn open_or_closed_where_nobody_can_say() {
     accepted(&by_group, &nobody);
     let by_group = gate_by(&Clock::System, &["by_group: {payments: open}"]);
     stops(&by_group, &nobody, UNAVAILABLE);
-    // A certificate that names nobody is as unknown as one whose sources are away.
+    // A certificate without sources is as unknown as one with unavailable sources.
     stops(&by_group, &Call::accounts(), UNAVAILABLE);
     let off = Gate::builder().line("revocation: {check: off}").start();
     accepted(&off, &nobody);
@@ -523,12 +523,12 @@ fn what_is_known_is_refreshed_and_runs_out() {
     let call = naming(GOOD, &[], &[source.url()]);
     accepted(&gate, &call);
     assert_eq!(source.asked(), 1);
-    // Half of its two hours later it is fetched anew, without any request.
+    // After half of its two hours the list is fetched again, without a request.
     let second = list(start + 3_600);
     source.say(move |_| Said::ok(second.clone()));
     clock.set(at(start + 3_600));
     soon("it is refreshed", || fetched(&gate, "ok") == 2);
-    // An older list does not replace it, and a responder that is away changes nothing while the last list holds.
+    // An older list does not replace the list, and an unavailable responder changes nothing while the last list holds.
     let older = signed(&Crl::at(at(start)).revoking(GOOD));
     source.say(move |_| Said::ok(older.clone()));
     clock.set(at(start + 7_300));
@@ -547,13 +547,13 @@ fn what_is_known_is_refreshed_and_runs_out() {
     assert!(gate.metric("portvakt_revocation_fetches_total", &["status"]) < 9.5);
     clock.set(at(until + 1_801));
     stops(&gate, &call, UNAVAILABLE);
-    // It is back, and says that the certificate is revoked.
+    // The source is available again, and says that the certificate is revoked.
     let revoking = signed(&Crl::at(at(until + 3_600)).revoking(GOOD));
     source.say(move |_| Said::ok(revoking.clone()));
     clock.set(at(until + 3_600));
     soon("it is asked again", || fetched(&gate, "ok") == 3);
     stops(&gate, &call, REVOKED);
-    // Revoked stays revoked when the list has run out and nobody says otherwise.
+    // The certificate stays revoked after the list has expired and no source answers.
     source.say(|_| Said {
         head: "500 Oops".into(),
         ..Said::ok(Vec::new())
@@ -622,7 +622,7 @@ fn lists_from_files() {
     );
 }
 
-/// What asks is put behind what serves requests.
+/// The threads that fetch run at a lower priority than those that serve.
 #[cfg(target_os = "linux")]
 #[test]
 fn what_asks_steps_back() {

@@ -1,6 +1,6 @@
-//! QcStatements as CAs have made them, read strictly: CRT-3 to CRT-5.
+//! QcStatements as CAs encode them, parsed strictly: CRT-3 to CRT-5.
 //!
-//! What is nearly right is refused: a reader that guesses what a CA meant gives a TPP a role that nobody vouched for.
+//! The parser refuses malformed statements: guessing their meaning could give a TPP a role that no CA certified.
 
 use super::leaf;
 use crate::harness::{
@@ -18,12 +18,12 @@ fn seal() -> Vec<Vec<u8>> {
     ]
 }
 
-/// The OID of a role, and the name beside it.
+/// The OID of a role, and its name.
 fn role(number: u64, name: &str) -> [Vec<u8>; 2] {
     [der_oid(&[0, 4, 0, 19495, 1, number]), der_utf8(name)]
 }
 
-/// A PSD2 statement around what stands where the roles should.
+/// A PSD2 statement with these bytes in place of the roles.
 fn psd2(roles: Vec<u8>) -> Vec<u8> {
     let content = [roles, der_utf8("Finanstilsynet"), der_utf8("NO-FSA")];
     der_sequence(&[der_oid(&[0, 4, 0, 19495, 2]), der_sequence(&content)])
@@ -109,7 +109,7 @@ fn statements_that_are_nearly_right() {
     }
 }
 
-/// The OID is the role; the name beside it is for people, and CAs write what they like.
+/// The OID determines the role. The name is for people, and CAs write various names.
 //= CRT-5 accepted
 //= CRT-5 refused
 #[test]
@@ -127,7 +127,7 @@ fn the_oid_of_a_role_counts_and_not_its_name() {
     }
 }
 
-/// PSP_CB and PSP_PA are roles of later editions of ETSI TS 119 495. They open nothing here, and take nothing away.
+/// PSP_CB and PSP_PA are roles of later editions of ETSI TS 119 495. The gateway ignores them.
 //= CRT-5 accepted
 //= CRT-5 refused
 #[test]
@@ -161,7 +161,7 @@ fn the_id_of_the_authority() {
     }
 }
 
-/// Many TPPs sign with the certificate that they have for websites. It passes as one for seals does, and what is neither does not.
+/// Many TPPs sign with a QWAC. It is accepted like a QSealC; other types are refused.
 //= CRT-3 accepted
 //= CRT-3 refused
 #[test]

@@ -1,4 +1,4 @@
-//! Malformed QcStatements: strict refuses them, a tolerant sandbox names what it let pass (CRT-3, CRT-4, CRT-9).
+//! Malformed QcStatements: strict refuses them; a tolerant sandbox logs the faults that it accepts (CRT-3, CRT-4, CRT-9).
 
 use super::leaf;
 use crate::harness::{
@@ -40,7 +40,7 @@ fn saying(content: Vec<u8>) -> Call {
     })
 }
 
-/// Each malformed shape, by the name that it has in the log.
+/// Each malformed form, by its name in the log.
 fn shapes() -> Vec<(&'static str, Call)> {
     let one = der_sequence(&role(3, "PSP_AI"));
     let flat = [role(2, "PSP_PI"), role(3, "PSP_AI")].concat();
@@ -71,11 +71,11 @@ fn malformed_statements() {
         let counted = tolerant.metric("portvakt_tolerated_total", &[name]) - before;
         assert!((1.5..2.5).contains(&counted), "{name}: {counted}");
     }
-    // A statement without a role identifies the TPP, and entitles it to nothing.
+    // A statement without a role identifies the TPP, and gives no role.
     let none = saying(whole(psd2(&[], "NO-FSA")));
     refused(&strict, &none, 403, "FORBIDDEN", "certificate-not-psd2");
     refused(&tolerant, &none, 403, "FORBIDDEN", "role-missing");
-    // What is right has nothing to be tolerated, and what nobody can read is not tolerated either.
+    // A correct statement has nothing to log, and an unreadable one is not tolerated either.
     accepted(&tolerant, &Call::accounts());
     let garbage = saying(vec![0x30, 0x00]);
     refused(

@@ -1,4 +1,4 @@
-//! Who may say that a certificate is not revoked, besides the very key of the CA that issued it: CRT-6.
+//! Signers of revocation data other than the key of the issuing CA: CRT-6.
 
 use super::{
     revocation::{
@@ -16,7 +16,7 @@ use crate::harness::{
 /// The serial number of the responder's own certificate.
 const RESPONDER: &[u8] = &[0x43, 1];
 
-/// A responder that may be revoked, as its CA publishes at these addresses.
+/// A responder that may be revoked, whose CA publishes at these addresses.
 fn responder(crls: &[String]) -> Issued {
     delegate(|spec| {
         spec.serial = Some(RESPONDER.to_vec());
@@ -25,7 +25,7 @@ fn responder(crls: &[String]) -> Issued {
     })
 }
 
-/// What it answers: whether this serial number is good, or revoked.
+/// Its answer: this serial number is good, or revoked.
 fn saying(signer: Issued, good: &'static [&[u8]], revoked: &'static [&[u8]]) -> Source {
     Source::saying(move |request| {
         let ca = world().issuing.pem();
@@ -33,7 +33,7 @@ fn saying(signer: Issued, good: &'static [&[u8]], revoked: &'static [&[u8]]) -> 
     })
 }
 
-/// RFC 6960, 4.2.2.2.1: a responder whose CA does not say that it need not be asked for is asked for.
+/// RFC 6960, 4.2.2.2.1: a responder's certificate without id-pkix-ocsp-nocheck is checked for revocation.
 //= CRT-6 accepted
 //= CRT-6 refused
 #[test]
@@ -42,7 +42,7 @@ fn a_responder_may_be_revoked_itself() {
     let lists = [
         (signed(&at), None),
         (signed(&at.clone().revoking(RESPONDER)), Some(UNAVAILABLE)),
-        // A list that does not count, and none at all.
+        // An invalid list, and none at all.
         (
             at.sign(&world().issuing, &world().tpp_key),
             Some(UNAVAILABLE),
@@ -57,21 +57,21 @@ fn a_responder_may_be_revoked_itself() {
         match expected {
             None => {
                 accepted(&gate, &call);
-                // It is known from now on, and another certificate needs no second list.
+                // The result is cached, and another certificate needs no second list.
                 accepted(&gate, &call);
             }
             Some(expected) => stops(&gate, &call, expected),
         }
         assert_eq!((source.asked(), list.asked()), (1, 1), "{index}");
     }
-    // Nobody publishes whether it is revoked: what it says does not count.
+    // No source publishes its revocation status: its answers do not count.
     let source = saying(responder(&[]), &[GOOD], &[]);
     let gate = gate();
     stops(&gate, &naming(GOOD, &[source.url()], &[]), UNAVAILABLE);
     assert_eq!(fetched(&gate, "invalid"), 1);
 }
 
-/// Until somebody says that the responder is revoked, its word that a certificate is revoked counts.
+/// Until the responder is known to be revoked, its answer that a certificate is revoked counts.
 //= CRT-6 refused
 #[test]
 fn what_a_doubtful_responder_says_is_revoked_is_refused() {
@@ -85,12 +85,12 @@ fn what_a_doubtful_responder_says_is_revoked_is_refused() {
     gate.send(&call, Protocol::Http1);
     soon("the list is read", || fetched(&gate, "ok") == 2);
     stops(&gate, &call, UNAVAILABLE);
-    // The CA's own answer is not doubtful.
+    // The answer of the CA itself needs no such check.
     let own = saying(issuing(), &[GOOD], &[]);
     accepted(&gate, &naming(GOOD, &[own.url()], &[]));
 }
 
-/// A CA of the issuing CA's name with another key, as after a change of keys.
+/// A CA with the name of the issuing CA and another key, as after a key rollover.
 fn renewed(issuer: &Ca, crls: &[String]) -> Ca {
     let spec = CaSpec {
         key: shared_key(),
@@ -109,7 +109,7 @@ fn gate_with(files: &[(&str, String)]) -> Gate {
     builder.start()
 }
 
-/// RFC 5280, 6.3.3 (f): the same CA by another certificate of its, which leads to the same anchor.
+/// RFC 5280, 6.3.3 (f): the same CA with another certificate, which leads to the same anchor.
 //= CRT-6 accepted
 //= CRT-6 refused
 #[test]
@@ -181,7 +181,7 @@ fn a_list_by_another_key_of_the_same_ca() {
         let list = Crl::at(now()).sign(&other, &world().tpp_key);
         let list = Source::serving(list);
         let call = naming(GOOD, &[], &[list.url()]);
-        // In the place of the one that the harness writes, which names no list for itself.
+        // Replaces the certificate that the harness writes, which names no list for itself.
         let mut all = vec![("intermediates/issuing.pem", issuing.pem())];
         all.extend(files);
         let gate = gate_with(&all);

@@ -1,4 +1,4 @@
-//! The real listener, configured by a file, in front of a store of its own.
+//! The real listener with a configuration file and its own store.
 
 use crate::harness::{Answer, Wire, world};
 use portvakt::{
@@ -31,7 +31,7 @@ use tokio::{runtime::Runtime, sync::watch};
 /// 2027-01-15T08:00:00Z.
 pub(super) const NOW: Timestamp = Timestamp::from_unix(1_800_000_000);
 
-/// The TPP whose SCA it is, and another.
+/// The TPP of the SCA, and another one.
 pub(super) const TPP: &str = "PSDNO-FSA-123456";
 pub(super) const OTHER_TPP: &str = "PSDSE-FINA-44059";
 
@@ -39,7 +39,7 @@ pub(super) const PSU: &str = "0192f0c1-5a5b-7def-8000-1234567890ab";
 pub(super) const OTHER_PSU: &str = "0192f0c1-5a5b-7def-8000-1234567890ac";
 pub(super) const AGREEMENT: &str = "00000000-0000-4000-8000-000000000001";
 
-/// A listener that runs, and stops when it is dropped.
+/// A running listener; dropping it stops the listener.
 pub(super) struct Bank {
     pub(super) address: ControlAddress,
     pub(super) links: Arc<Links>,
@@ -48,7 +48,7 @@ pub(super) struct Bank {
     _runtime: Runtime,
 }
 
-/// Where a bank's files are.
+/// The folder of a bank's files.
 pub(super) struct Site(pub(super) TempDir);
 
 impl Site {
@@ -167,14 +167,14 @@ impl Bank {
         link.split_once("?request=").unwrap().1.to_owned()
     }
 
-    /// Moves the clock.
+    /// Advances the clock.
     pub(super) fn after(&self, time: Duration) {
         self.clock
             .set(Timestamp::from_unix(NOW.unix() + time.as_secs()));
     }
 }
 
-/// A POST as a client writes it.
+/// A POST request as bytes.
 pub(super) fn post(path: &str, body: &[u8], headers: &str) -> Vec<u8> {
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n",
@@ -191,7 +191,7 @@ pub(super) fn get(path: &str, headers: &str) -> Vec<u8> {
 pub(super) fn exchange<S: Read + Write>(mut stream: S, request: &[u8]) -> Answer {
     stream.write_all(request).unwrap();
     let answer = Wire::new(stream).answer("POST").unwrap();
-    // ERR-7: every answer, whatever it is.
+    // ERR-7: every answer has these headers.
     assert_eq!(answer.header("cache-control"), Some("no-store"));
     answer
 }

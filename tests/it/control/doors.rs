@@ -1,4 +1,4 @@
-//! Who may ask, over what, how much and how slowly.
+//! Authentication, transport and limits of the listener.
 
 use super::bank::{Site, bank, exchange, fails, free_address, get, post};
 use crate::harness::world;
@@ -48,18 +48,18 @@ fn a_unix_socket_is_its_owners_alone() {
         let bank = site.start("socket: control.sock");
         assert_eq!(mode(), 0o600);
         assert_eq!(bank.send(&get("/livez", "")).status, 200);
-        // Somebody listens there.
+        // A process listens on this socket.
         let again = Bound::bind(&ControlAddress::Unix(path.clone())).unwrap_err();
         assert_eq!(again.kind(), std::io::ErrorKind::AddrInUse);
         assert_eq!(bank.send(&get("/livez", "")).status, 200);
     }
-    // What a process left that was killed.
+    // A socket that a killed process left.
     drop(std::os::unix::net::UnixListener::bind(site.path().join("stale")).unwrap());
     let _ = fs::rename(site.path().join("stale"), &path);
     let bank = site.start("socket: control.sock");
     assert_eq!(mode(), 0o600);
     assert_eq!(bank.send(&get("/livez", "")).status, 200);
-    // Something else stays as it is.
+    // A file that is not a socket stays unchanged.
     site.write("notes", "important");
     let other = Bound::bind(&ControlAddress::Unix(site.path().join("notes"))).unwrap_err();
     assert_eq!(other.kind(), std::io::ErrorKind::AlreadyExists);
@@ -100,7 +100,7 @@ fn a_bearer_token_is_asked_for() {
             fails(&answer, 401, "FORBIDDEN", "caller-unknown");
             assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
         }
-        // Balancers have no token.
+        // Load balancers have no token.
         for path in ["/livez", "/readyz", "/.well-known/jwks.json"] {
             assert_eq!(bank.send(&get(path, headers)).status, 200, "{path}");
         }
@@ -113,7 +113,7 @@ fn a_bearer_token_is_asked_for() {
     }
 }
 
-/// An authority, and a certificate of its with a key, PEM and DER.
+/// A CA, and a certificate that it issued with a key, PEM and DER.
 struct Caller {
     ca: String,
     chain: Vec<CertificateDer<'static>>,
@@ -170,7 +170,7 @@ fn with_mutual_tls_only_known_callers_get_an_answer() {
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     assert!(ask(Some(&stranger)).is_err());
     assert!(ask(None).is_err());
-    // Nor is there anything in clear.
+    // Nor over plain HTTP.
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(&get("/livez", "")).unwrap();
     let mut answer = Vec::new();
@@ -183,7 +183,7 @@ fn bodies_have_a_size_a_time_and_a_type() {
     let site = Site::new();
     let (address, key) = free_address();
     let bank = site.start(&key);
-    // 64 KiB pass, and are judged; one byte more is not read.
+    // A body of 64 KiB is read and judged; a body with one byte more is not read.
     let filled = |length: usize| {
         let frame = json!({ "request": "" }).to_string();
         json!({ "request": "x".repeat(length - frame.len()) }).to_string()
@@ -217,7 +217,7 @@ fn bodies_have_a_size_a_time_and_a_type() {
         fails(&answer, 400, "FORMAT_ERROR", "body-malformed");
     }
 
-    // One that does not arrive.
+    // A body that does not arrive.
     let started = Stopwatch::start();
     let mut slow = post("/sca/read", &[b' '; 100], "");
     slow.truncate(slow.len() - 1);

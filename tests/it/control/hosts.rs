@@ -1,5 +1,5 @@
-//! By which name and from which page the listener is called: a browser on the machine, or one that a foreign name was
-//! rebound for, gets nothing done (control.hosts).
+//! The checks of Host and Origin: a browser on the machine, or one under DNS rebinding, cannot change anything
+//! (control.hosts).
 
 use super::bank::{Bank, PSU, Site, TPP, bank, exchange, fails, free_address, pending};
 use crate::harness::{Answer, Gate, skipped};
@@ -21,13 +21,13 @@ fn request(line: &str, headers: &[String], body: &str) -> Vec<u8> {
     format!("{line} HTTP/1.1\r\n{headers}Connection: close\r\n{kind}Content-Length: {length}\r\n\r\n{body}").into_bytes()
 }
 
-/// Binds the PSU, as far as the listener lets these headers.
+/// Binds the PSU, if the listener accepts these headers.
 fn bind(bank: &Bank, headers: &[String]) -> Answer {
     let body = json!({ "tpp": TPP, "psu_id": PSU, "last_sca": "2026-12-01T00:00:00Z" });
     bank.send(&request("POST /psu/bind", headers, &body.to_string()))
 }
 
-/// Whether the PSU is known, asked in the way that always works.
+/// Whether the PSU is known, asked with headers that the listener always accepts.
 fn is_bound(bank: &Bank, own: &str) -> bool {
     let body = json!({ "tpp": TPP, "psu_id": PSU }).to_string();
     let asked = request("POST /psu/read", &[format!("Host: {own}")], &body);
@@ -65,7 +65,7 @@ fn a_foreign_host_is_told_that_it_is_not_here() {
             assert_eq!(answer.status, 421, "{line} {headers:?}");
         }
         assert!(!is_bound(&bank, "localhost"), "{headers:?}");
-        // Kubelets and balancers call by any name.
+        // Kubelets and load balancers use any Host.
         for path in [
             "/livez",
             "/readyz",
@@ -76,7 +76,7 @@ fn a_foreign_host_is_told_that_it_is_not_here() {
             assert_eq!(answer.status, 200, "{path} {headers:?}");
         }
     }
-    // A target with a host of its own counts for more than Host (RFC 9112, section 3.2.2).
+    // The host of an absolute target overrides Host (RFC 9112, section 3.2.2).
     let whole = request(
         "POST http://evil.example/psu/bind",
         &["Host: localhost".to_owned()],
@@ -243,14 +243,14 @@ fn metrics_have_a_credential_of_their_own() {
         );
     }
     drop(own);
-    // Without any credential a page must not read them either.
+    // A page must not read the answers without credentials either.
     let (_site, open) = bank();
     for (host, status) in [("localhost", 200), ("evil.example", 421)] {
         assert_eq!(ask(&open, metrics, None, host), status, "{host}");
     }
 }
 
-/// SCA-10 to SCA-12, SCA-19: what two readers could read in two ways is refused, wherever it stands.
+/// SCA-10 to SCA-12, SCA-19: the listener refuses ambiguous JSON at every depth.
 #[test]
 fn doubled_members_are_refused_by_name() {
     let (_site, bank) = bank();
@@ -348,7 +348,7 @@ fn a_reload_takes_no_members_and_no_form() {
     assert!((gate.metric("portvakt_reloads_total", &["taken"]) - 2.0).abs() < 0.1);
 }
 
-/// CRT-9: in production everyone shows who it is, on loopback too.
+/// CRT-9: in production every client authenticates, on loopback too.
 #[test]
 fn production_is_not_open_on_loopback() {
     let site = Site::new();

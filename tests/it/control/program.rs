@@ -1,4 +1,4 @@
-//! `portvakt sca` and `portvakt psu`, as an operator runs them.
+//! The commands `portvakt sca` and `portvakt psu`.
 
 use super::bank::{OTHER_PSU, OTHER_TPP, PSU, Site, TPP, exchange, free_address, get};
 use crate::harness::{Gate, Program};
@@ -53,7 +53,7 @@ fn keys_are_rotated_in_two_steps() {
     let new = both.strip_prefix(&old).unwrap();
     assert!(text(&rotate().stdout).contains("step 2 of 2"));
     assert_eq!(read(), format!("{new}{old}"));
-    // No key is shown.
+    // The output contains no key.
     for line in both.lines() {
         assert!(!text(&first.stdout).contains(line.split(' ').nth(1).unwrap()));
     }
@@ -107,7 +107,7 @@ fn a_file_of_psus_is_brought_in_beside_a_gateway() {
     );
     let who = json!({ "tpp": TPP, "psu_id": OTHER_PSU });
     assert_eq!(bank.post("/psu/read", &who).status, 200);
-    // A line that can be read in two ways is not read.
+    // An ambiguous line is refused.
     let third = "0192f0c1-5a5b-7def-8000-1234567890ad";
     let doubled = line(PSU, TPP).replace('{', &format!("{{\"psu_id\":\"{third}\","));
     let doubled = import(doubled);
@@ -125,7 +125,7 @@ fn a_file_of_psus_is_brought_in_beside_a_gateway() {
     );
 }
 
-/// Whoever is told that the gateway is ready sends requests. The port is taken away from it for as long as it starts.
+/// Load balancers send requests as soon as the gateway is ready. The test occupies the public port during the start.
 #[test]
 fn it_is_ready_when_its_public_listener_accepts() {
     let mut held_back = 0;
@@ -142,7 +142,7 @@ fn it_is_ready_when_its_public_listener_accepts() {
         while TcpStream::connect(control).is_err() {
             assert!(starting.elapsed() < Duration::from_secs(30));
         }
-        // The control listener is bound, the public one is not yet: where this comes first, the gateway tries again.
+        // The control listener is bound and the public one is not: the gateway tries again.
         let taken = TcpListener::bind(address);
         let ask = |path: &str| exchange(TcpStream::connect(control).unwrap(), &get(path, ""));
         let Ok(taken) = taken else {

@@ -46,7 +46,7 @@ fn a_psu_is_brought_in_and_up_to_date() {
         context["consent"],
         json!({ "given": NOVEMBER, "accounts": 2 })
     );
-    // No session comes of it: that takes an SCA.
+    // The binding creates no session: a session needs an SCA.
     assert!(bank.post("/psu/read", &who).json()["session"].is_null());
 }
 
@@ -170,7 +170,7 @@ fn what_was_given_is_taken_back() {
     );
 }
 
-/// SCA-19: good lines are kept, whatever stands between them.
+/// SCA-19: valid lines are kept, even between invalid ones.
 #[test]
 fn a_file_of_psus() {
     let site = Site::new();

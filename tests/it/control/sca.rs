@@ -18,7 +18,7 @@ fn private(request: &str) -> Value {
     json!({ "request": request, "psu_id": PSU, "context": "PRIVATE" })
 }
 
-/// What is known of a PSU.
+/// The state of a PSU.
 fn known(bank: &Bank, psu: &str) -> Value {
     let answer = bank.post("/psu/read", &json!({ "tpp": TPP, "psu_id": psu }));
     if answer.status == 404 {
@@ -93,7 +93,7 @@ fn a_completion_is_kept_once_and_said_as_often_as_asked() {
             })
         );
     }
-    // The defaults said aloud are the same completion.
+    // A completion with explicit default values is the same completion.
     let mut same = private(&token);
     same["consent"] = json!(true);
     assert_eq!(
@@ -102,7 +102,7 @@ fn a_completion_is_kept_once_and_said_as_often_as_asked() {
     );
 }
 
-/// A consent for an account that no path can name would be for none.
+/// A consent is refused for an account id that no path can contain.
 //= HTTP-10 refused
 #[test]
 fn account_ids_that_no_path_can_have() {
@@ -212,7 +212,7 @@ fn another_psu_than_the_one_named_ends_it_as_failed() {
     }
     assert_eq!(redirects[0], redirects[1]);
     assert_eq!(known(&bank, PSU), Value::Null);
-    // The token is spent: the right PSU comes too late.
+    // The token is used: a completion with the right PSU is too late.
     let mut right = private(&token);
     right["psu_id"] = json!(OTHER_PSU);
     fails(
@@ -222,7 +222,7 @@ fn another_psu_than_the_one_named_ends_it_as_failed() {
         "sca-finished",
     );
     assert_eq!(known(&bank, OTHER_PSU), Value::Null);
-    // And an SCA that went well before is not undone.
+    // A completed SCA is not undone.
     let token = bank.token(&Pending {
         psu: Some(psu_id(PSU)),
         ..pending()
@@ -299,7 +299,7 @@ fn a_failure_says_what_the_interface_can_say() {
     assert_eq!(bank.post("/sca/fail", &good).status, 200);
 }
 
-/// SCA-18: what a completion says of consent, and what it means.
+/// SCA-18: the forms of consent in a completion, and their effects.
 #[test]
 fn consent_is_apart_from_sca() {
     let (_site, bank) = bank();
@@ -327,7 +327,7 @@ fn consent_is_apart_from_sca() {
         let consent = &known(&bank, &psu)["contexts"][0]["consent"];
         assert_eq!(consent.get("accounts"), accounts.as_ref(), "{number}");
     }
-    // Accounts of no consent.
+    // A consent that names no accounts.
     for (pending, said) in [(payment(), Value::Null), (pending(), json!(false))] {
         let mut body = private(&bank.token(&pending));
         body["accounts"] = json!(["a"]);
@@ -357,7 +357,7 @@ fn a_corporate_context_is_that_of_one_agreement() {
     );
     assert_eq!(known(&bank, PSU)["contexts"][0]["context"], "CORPORATE");
 
-    // Members that do not belong together.
+    // Members that exclude each other.
     let mut without = corporate(&free);
     without.as_object_mut().unwrap().remove("psu_corporate_id");
     let mut with = private(&free);
@@ -368,7 +368,7 @@ fn a_corporate_context_is_that_of_one_agreement() {
         assert_eq!(answer.json()["faults"][0]["path"], "psu_corporate_id");
     }
 
-    // What the TPP chose stays chosen, and the SCA can still be completed.
+    // The choice of the TPP stays, and the SCA can still be completed.
     let chosen = [
         (None, Some(corporate_id(AGREEMENT))),
         (Some(PsuContext::Corporate), None),
@@ -437,7 +437,7 @@ fn a_psu_of_one_tpp_is_never_bound_to_another() {
         "{metrics}"
     );
     assert_eq!(known(&bank, PSU), before);
-    // The token is not spent: the right PSU-ID completes it.
+    // The token is not used: a completion with the right PSU-ID succeeds.
     let mut right = private(&token);
     right["psu_id"] = json!(OTHER_PSU);
     assert_eq!(bank.post("/sca/complete", &right).status, 200);
@@ -464,7 +464,7 @@ fn any_replica_finishes_what_another_began() {
         "CONFLICT",
         "sca-finished",
     );
-    // Of many at once, one spends the token.
+    // Of many concurrent completions, one uses the token.
     let token = first.token(&pending());
     let ends: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)

@@ -1,5 +1,5 @@
-//! SCA-12: random nonces are safe for 2³² tokens under one key, so what a key has sealed is counted, and a key that is
-//! used up seals nothing more.
+//! SCA-12: random nonces are safe for 2³² tokens under one key. The gateway counts the tokens of each key, and a key at the
+//! limit seals no more tokens.
 
 use crate::harness::{Call, Gate, GateBuilder, Protocol, Reply, accepted, needs_sca, refused};
 use portvakt::sca::rotate;
@@ -10,7 +10,7 @@ const KEY: &str = "00000007 BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=\n";
 
 const LIMIT: u64 = 1 << 32;
 
-/// A gate whose key has sealed so many tokens.
+/// A gate whose key has sealed this number of tokens.
 fn gate(sealed: u64) -> GateBuilder {
     Gate::builder()
         .private_file("sca.keys", KEY)
@@ -29,7 +29,7 @@ fn starts() -> Call {
         .only(Protocol::Http1)
 }
 
-/// Refused as a gateway without its state refuses, and the core saw nothing.
+/// Refused like without a state store, and the core received nothing.
 fn seals_nothing(gate: &Gate, call: &Call) {
     let answer = refused(gate, call, 503, "SYSTEM_ERROR", "state-unavailable");
     assert!(answer.json()["_links"].is_null());
@@ -50,7 +50,7 @@ fn a_key_that_is_used_up_seals_nothing() {
     let full = gate.metric("portvakt_sca_token_seals{", &["00000007"]);
     let limit = gate.metric("portvakt_sca_token_seals_limit", &[]);
     assert!((full - limit).abs() < 0.1, "{full} {limit}");
-    // No link of the gateway's own, none for the core, and none behind an answer of the core.
+    // No link of the gateway's own, no link for the core, and no link added to an answer of the core.
     seals_nothing(&gate, &starts());
     seals_nothing(
         &gate,
@@ -60,7 +60,7 @@ fn a_key_that_is_used_up_seals_nothing() {
     let call = Call::accounts().with("TPP-Redirect-URI", "https://tpp.example/back");
     let answer = gate.send(&call, Protocol::Http1);
     assert_eq!(answer.status, 503, "{:?}", answer.json());
-    // What needs no link goes on.
+    // Requests without a link succeed.
     gate.upstream().reply(Reply::json(200, "{}"));
     accepted(&gate, &Call::accounts());
     let ready = gate.control("/readyz");
@@ -70,7 +70,7 @@ fn a_key_that_is_used_up_seals_nothing() {
         why.contains("00000007") && why.contains("rotate-key"),
         "{why}"
     );
-    // Both steps of a rotation, and a new key seals.
+    // Both steps of a rotation; then the new key seals.
     for _ in 0..2 {
         rotate(&gate.folder().join("sca.keys"), gate.now()).unwrap();
         assert_eq!(gate.tell("/reload", &json!({})).status, 200);
@@ -99,7 +99,7 @@ fn a_count_outlives_its_gateway_and_its_reloads() {
     gate.restart();
     let after = gate.metric("portvakt_sca_token_seals{", &["00000007"]);
     assert!(after >= two, "{after}");
-    // A start that seals nothing uses up nothing.
+    // A start without new tokens does not change the counter.
     let file = counted(&gate);
     gate.restart();
     assert_eq!(counted(&gate), file);

@@ -3,7 +3,7 @@
 use super::answers;
 use crate::harness::{Answer, Call, Gate, Protocol, Reply, accepted, check_error};
 
-/// No answer tells of the upstream.
+/// An answer discloses nothing about the upstream.
 fn leaks_nothing(gate: &Gate, answer: &Answer) {
     let shown = format!(
         "{:?} {}",
@@ -82,7 +82,7 @@ fn an_upstream_that_answers_nothing_or_nonsense() {
             }
         }
     }
-    // A payment goes upstream once, whatever comes back (FWD-3).
+    // A payment is sent upstream once, even after a failure (FWD-3).
     gate.upstream().take();
     gate.upstream().reply(Reply::Close);
     gate.send(&Call::payment(), Protocol::Http1);
@@ -147,7 +147,7 @@ fn json_errors_of_the_upstream_pass_unchanged() {
             assert_eq!(answer.header("cache-control"), Some("no-store"));
         }
     }
-    // As long as it may be, and in chunks.
+    // A body of the maximum length, in chunks.
     let long = format!(r#"{{"message":"{}"}}"#, "x".repeat(200_000));
     gate.upstream().reply(Reply::json(400, &long));
     assert!(
@@ -183,7 +183,7 @@ fn other_errors_of_the_upstream_are_replaced() {
             Some("text/html"),
             Some("text/plain; charset=utf-8"),
             Some("application/jsonp"),
-            // Two types: some read the one, some the other.
+            // Two Content-Type headers: clients disagree on which one counts.
             Some("application/json|text/html"),
             None,
         ] {
@@ -218,7 +218,7 @@ fn other_errors_of_the_upstream_are_replaced() {
             }
         }
     }
-    // The connection can be used again, and what is no error passes, whatever it is.
+    // The connection is reused, and answers that are not errors are forwarded unchanged.
     gate.upstream().reply(Reply::Answer(
         200,
         vec![("Content-Type".into(), "text/html".into())],

@@ -1,8 +1,8 @@
-//! What of the core's answers goes on to the caller: FWD-7.
+//! The filtering of the core's answers: FWD-7.
 
 use crate::harness::{Answer, Call, Gate, Protocol, Reply, accepted};
 
-/// What the caller gets of an answer with these header lines, over each protocol.
+/// The caller's answer for a core's answer with these header lines, over each protocol.
 fn answers(gate: &Gate, lines: &str, body: &str) -> Vec<Answer> {
     let length = body.len();
     let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{lines}\r\n\r\n{body}")
@@ -127,7 +127,7 @@ fn addresses_that_lead_into_the_banks_network() {
     assert_eq!(counted("link", "removed"), 12.0);
 }
 
-/// A body goes on as it is: it may be signed, or hold what only looks like a link.
+/// A body is forwarded unchanged: it may be signed, or only resemble a link.
 //= FWD-7 accepted
 #[test]
 fn links_in_a_body_are_counted() {
@@ -153,7 +153,7 @@ fn links_in_a_body_are_counted() {
     }
 }
 
-/// The caller is told where the body ends by what the gateway understood of it.
+/// The framing of the answer is the gateway's own.
 //= FWD-7 accepted
 #[test]
 fn answers_are_framed_anew() {

@@ -1,4 +1,4 @@
-//! What answers say of an operation that is to go: FWD-5.
+//! Answers of a deprecated operation: FWD-5.
 
 use crate::harness::{Answer, Call, Gate, Protocol, Reply};
 
@@ -24,7 +24,7 @@ fn who_answers_says_that_it_is_deprecated() {
             let answer = gate.send(&call, protocol);
             assert_eq!(told(&answer, "deprecation"), SINCE, "{}", answer.status);
             assert_eq!(told(&answer, "link"), [SUCCESSOR]);
-            // Nobody named another day: at any time (RFC 8594, section 3).
+            // Without a sunset date, the operation may be removed at any time (RFC 8594, section 3).
             assert_eq!(told(&answer, "sunset"), ["Mon, 05 Feb 2024 00:00:00 GMT"]);
         }
         let successor = Call::new("POST", "/v1/bank-offered-consents");

@@ -1,4 +1,4 @@
-//! Whom a request was for: FWD-2.
+//! The Host of a request: FWD-2.
 
 use crate::harness::{Call, Gate, Protocol, accepted, check_error, refused};
 
@@ -6,7 +6,7 @@ fn to(host: &str) -> Call {
     Call::payment().with("Host", host)
 }
 
-/// The core gets its own name, and learns what the caller wrote from Forwarded.
+/// The core gets its own name in Host, and the caller's Host in Forwarded.
 //= FWD-2 accepted
 #[test]
 fn the_core_gets_its_own_name() {
@@ -70,7 +70,7 @@ fn what_is_no_authority() {
         let answer = gate.send(&call, Protocol::Http1);
         assert!(gate.upstream().saw_nothing(), "{host}");
         check_error(host, &answer, 400, "BAD_REQUEST", "malformed-request");
-        // What is no URI at all HTTP refuses by itself, and does not say where.
+        // The HTTP library itself refuses a target that is not a URI, without naming a member.
         if answer.json()["faults"][0]["header"].is_null() {
             of_http += 1;
             continue;
@@ -78,7 +78,7 @@ fn what_is_no_authority() {
         assert_eq!(answer.json()["faults"][0]["header"], "Host", "{host}");
     }
     assert!(of_http < 9, "{of_http}");
-    // Over HTTP/2, as far as a client can be made to say it.
+    // Over HTTP/2, as far as a client can send such values.
     for authority in ["a:65536", "127.1"] {
         let call = to(authority).only(Protocol::Http2);
         refused(&gate, &call, 400, "BAD_REQUEST", "malformed-request");

@@ -1,4 +1,4 @@
-//! Requests as recipes: signed anew each time they are sent, so that each has a Date of its gate's clock and an X-Request-ID of its own.
+//! Requests as recipes. A request is signed each time it is sent, so each has a Date from its gate's clock and its own X-Request-ID.
 
 use super::world::{Tpp, world};
 use portvakt::{
@@ -7,7 +7,7 @@ use portvakt::{
 };
 use std::sync::Arc;
 
-/// What a request goes over.
+/// The protocol of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     /// HTTP/1.1.
@@ -33,7 +33,7 @@ pub(crate) enum Framing {
 /// A request, signed.
 #[derive(Clone)]
 pub(crate) struct Sealed {
-    /// Everything but Host's place and the framing.
+    /// Everything except the position of Host and the framing.
     pub(crate) request: SignedRequest,
     /// The framing.
     pub(crate) framing: Framing,
@@ -58,15 +58,15 @@ pub(crate) struct Call {
     alterations: Vec<Alteration>,
 }
 
-/// Where the PSU goes back to.
+/// The TPP-Redirect-URI of test requests.
 const REDIRECT: (&str, &str) = ("TPP-Redirect-URI", "https://tpp.example/back");
-/// The PSU is there.
+/// The PSU-IP-Address of a request with the PSU present.
 const PSU_IP: (&str, &str) = ("PSU-IP-Address", "192.0.2.7");
-/// Who the PSU is: another one for each TPP, as a PSU-ID is (SCA-3).
+/// The PSU-ID of a TPP: each TPP has another one (SCA-3).
 const PSU_ID: (&str, &str) = ("PSU-ID", "{psu}");
 
 impl Call {
-    /// Any request with Host and nothing else.
+    /// A request with Host and no other header.
     pub(crate) fn bare(method: &str, target: &str) -> Self {
         let headers = vec![("Host".to_owned(), "localhost".to_owned())];
         Self {
@@ -88,7 +88,7 @@ impl Call {
         }
     }
 
-    /// An operation that requires what every one does (HDR-5), for a PSU whom the TPP knows where it is about one.
+    /// An operation that requires only the headers of HDR-5. If the operation is about a PSU, the TPP knows the PSU.
     pub(crate) fn new(method: &str, target: &str) -> Self {
         let call = Self::bare(method, target).with(REDIRECT.0, REDIRECT.1);
         let of_psu = ["/v1/accounts", "/v1/agreements"];
@@ -99,7 +99,7 @@ impl Call {
         }
     }
 
-    /// An operation that needs nothing of the PSU.
+    /// An operation that does not concern a PSU.
     pub(crate) fn plain() -> Self {
         Self::new("GET", "/v1/tpp/contact")
     }
@@ -109,12 +109,12 @@ impl Call {
         Self::new("GET", "/v1/accounts")
     }
 
-    /// An account's balances, without the PSU: four in 24 hours.
+    /// An account's balances without the PSU: limited to four calls in 24 hours.
     pub(crate) fn balances() -> Self {
         Self::accounts().at("/v1/accounts/42/balances")
     }
 
-    /// An operation of a deployment's own or without a PSU, for a PSU that the TPP knows.
+    /// An operation that a deployment adds, or one without a PSU, for a PSU that the TPP knows.
     pub(crate) fn of_psu(self) -> Self {
         self.with(PSU_ID.0, PSU_ID.1)
     }
@@ -153,7 +153,7 @@ impl Call {
             .json(r#"{"paymentIds":["1"]}"#)
     }
 
-    /// Transaction details (C), with none of the headers of the table but the PSU's.
+    /// Transaction details (C), without the headers of the table, except those about the PSU.
     pub(crate) fn details() -> Self {
         let call = Self::bare("GET", "/v1/accounts/42/transactions/7").of_psu();
         Self {
@@ -179,18 +179,18 @@ impl Call {
         self
     }
 
-    /// A header in the place of those of its name.
+    /// Replaces all headers of this name.
     pub(crate) fn with(self, name: &str, value: &str) -> Self {
         self.without(name).also(name, value)
     }
 
-    /// One more header, whatever stands there.
+    /// Appends a header, even if the name exists already.
     pub(crate) fn also(mut self, name: &str, value: &str) -> Self {
         self.unsigned.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Without the headers of a name. X-Request-ID is not added either then.
+    /// Removes the headers of a name. If the name is X-Request-ID, signing does not add one.
     pub(crate) fn without(mut self, name: &str) -> Self {
         self.unsigned
             .headers
@@ -217,25 +217,25 @@ impl Call {
         self
     }
 
-    /// What is signed, in order.
+    /// The names of the signed headers, in order.
     pub(crate) fn signing(mut self, names: &[&str]) -> Self {
         self.signed = Some(names.iter().map(|name| (*name).to_owned()).collect());
         self
     }
 
-    /// Another keyId than the certificate's.
+    /// Replaces the keyId of the certificate.
     pub(crate) fn key_id(mut self, key_id: &str) -> Self {
         self.key_id = Some(key_id.into());
         self
     }
 
-    /// A Date that is so many seconds off.
+    /// Shifts Date by this number of seconds.
     pub(crate) fn off_by(mut self, seconds: i64) -> Self {
         self.seconds_off = seconds;
         self
     }
 
-    /// For what the other protocol cannot express.
+    /// Sends the request over one protocol only, because the other one cannot express it.
     pub(crate) fn only(mut self, protocol: Protocol) -> Self {
         self.protocols = vec![protocol];
         self
@@ -267,12 +267,12 @@ impl Call {
         })
     }
 
-    /// Who sends it.
+    /// The TPP that sends the request.
     pub(crate) fn tpp(&self) -> &Tpp {
         &self.tpp
     }
 
-    /// What it goes over.
+    /// The protocols that the request is sent over.
     pub(crate) fn protocols(&self) -> &[Protocol] {
         &self.protocols
     }

@@ -1,4 +1,4 @@
-//! Numbers that look random and can be repeated.
+//! Reproducible pseudo-random numbers.
 
 /// SplitMix64, from a seed.
 pub(crate) struct Dice(pub(crate) u64);
@@ -13,7 +13,7 @@ impl Dice {
         (z ^ (z >> 31)) % limit
     }
 
-    /// True once in so many times.
+    /// True once in `chances` calls on average.
     pub(crate) fn one_in(&mut self, chances: u64) -> bool {
         self.below(chances) == 0
     }

@@ -1,4 +1,4 @@
-//! Certificates that no CA should make: good ones, edited and signed again, and CAs with the flaw that a test is about.
+//! Certificates that no CA should issue: good ones that are edited and signed again, and CAs with a given fault.
 
 use super::{pki::Ca, world::to_pem};
 use openssl::{
@@ -13,7 +13,7 @@ use openssl::{
     },
 };
 
-/// The DER of sha256WithRSAEncryption, sha1With… and md5With… but for the last byte.
+/// The DER of the OIDs sha256WithRSAEncryption, sha1With… and md5With… without the last byte.
 const RSA_SIGNATURE: [u8; 10] = [0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
 
 /// A certificate whose inner and outer signature algorithm are set (the last byte of their OID: 11 SHA-256, 5 SHA-1, 4 MD5), signed
@@ -71,24 +71,24 @@ pub(crate) fn identified(der: &[u8], issuer_key: &str, identifiers: &[&str]) -> 
     tlv(0x30, &[&tbs, algorithm, &signature].concat())
 }
 
-/// What is wrong with a CA.
+/// The fault of a CA.
 pub(crate) struct Forged {
-    /// basicConstraints says that it is a CA.
+    /// Whether basicConstraints marks the certificate as a CA.
     pub(crate) is_ca: bool,
     /// pathLenConstraint.
     pub(crate) path_length: Option<u32>,
-    /// keyUsage has keyCertSign.
+    /// Whether keyUsage has keyCertSign.
     pub(crate) may_sign: bool,
-    /// One more extension: OID, critical, content.
+    /// An additional extension: OID, critical, content.
     pub(crate) extension: Option<(&'static str, bool, Vec<u8>)>,
-    /// The first and the last second, `YYYYMMDDhhmmssZ`.
+    /// notBefore and notAfter, `YYYYMMDDhhmmssZ`.
     pub(crate) validity: (&'static str, &'static str),
-    /// What signs it.
+    /// The digest of the signature.
     pub(crate) digest: MessageDigest,
 }
 
 impl Default for Forged {
-    /// Nothing is.
+    /// A CA without a fault.
     fn default() -> Self {
         let validity = ("20150101000000Z", "20450101000000Z");
         Self {
@@ -103,7 +103,7 @@ impl Default for Forged {
 }
 
 impl Forged {
-    /// Another certificate of `ca`, with its name and its key, signed by `issuer`. PEM.
+    /// Another certificate of `ca`, with the same name and key, signed by `issuer`. PEM.
     pub(crate) fn twin_of(&self, ca: &Ca, issuer: &Ca, issuer_key: &str) -> String {
         let (ca, issuer) = (
             X509::from_der(ca.der()).unwrap(),
@@ -164,7 +164,7 @@ fn private(pem: &str) -> PKey<Private> {
     PKey::private_key_from_pem(pem.as_bytes()).unwrap()
 }
 
-/// The length of the first value, tag and all, and its content.
+/// The length of the first value including its tag, and its content.
 fn content(der: &[u8]) -> (usize, &[u8]) {
     let (header, length) = match der[1] {
         short @ 0..=0x7f => (2, usize::from(short)),

@@ -1,4 +1,4 @@
-//! A client that speaks HTTP/2 frame by frame, so that any frame can be sent in any order.
+//! A client that sends single HTTP/2 frames, so that a test can send any frame in any order.
 
 use super::{
     call::Sealed,
@@ -10,7 +10,7 @@ use std::io;
 /// RFC 9113, section 3.4.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A frame that came.
+/// A received frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) kind: u8,
@@ -29,7 +29,7 @@ impl Frame {
         }
     }
 
-    /// The status of an answer's HEADERS, which `h2` encodes as an index or as three digits in clear or in Huffman's code.
+    /// The status in the HEADERS of a response. `h2` encodes the status as an index, as three digits or with Huffman's code.
     pub(crate) fn status(&self) -> Option<u16> {
         let coded = |digits: &[u8]| match digits {
             [b'2', b'0', b'0'] => Some(200),
@@ -53,7 +53,7 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// A connection on which nothing was sent.
+    /// Connects and sends nothing.
     pub(crate) fn silent(gate: &Gate) -> Self {
         let tls = Tls {
             alpn: b"\x02h2",
@@ -64,7 +64,7 @@ impl Frames {
         }
     }
 
-    /// A connection on which the preface and empty SETTINGS were sent.
+    /// Connects and sends the preface and empty SETTINGS.
     pub(crate) fn open(gate: &Gate) -> Self {
         let mut frames = Self::silent(gate);
         frames.bytes(PREFACE).unwrap();
@@ -72,12 +72,12 @@ impl Frames {
         frames
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.connection.send(bytes)
     }
 
-    /// Sends the preface alone.
+    /// Sends only the preface.
     pub(crate) fn preface(&mut self) {
         self.bytes(PREFACE).unwrap();
     }
@@ -105,7 +105,7 @@ impl Frames {
         })
     }
 
-    /// The next frame of a stream that is its answer's head or its reset, or GOAWAY.
+    /// The next frame of a stream that is a response head or a reset, or GOAWAY.
     pub(crate) fn outcome(&mut self, stream: u32) -> io::Result<Frame> {
         loop {
             let frame = self.next()?;
@@ -115,7 +115,7 @@ impl Frames {
         }
     }
 
-    /// The code of the GOAWAY that ends the connection; none where it just ends.
+    /// The error code of the GOAWAY that ends the connection; `None` if the connection ends without GOAWAY.
     pub(crate) fn goaway(&mut self) -> Option<u8> {
         while let Ok(frame) = self.next() {
             if frame.kind == 7 {
@@ -135,12 +135,12 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     bytes
 }
 
-/// A literal field whose name stands in clear, without an entry of its own.
+/// A literal header field with a literal name, without indexing.
 pub(crate) fn field(name: &str, value: &[u8]) -> Vec<u8> {
     [&[0][..], &string(name.as_bytes()), &string(value)].concat()
 }
 
-/// A string in clear.
+/// A string without Huffman coding.
 pub(crate) fn string(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     match text.len() {
@@ -159,7 +159,7 @@ pub(crate) fn string(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The header block of a request whose `:path` is written in a way of its own.
+/// The header block of a request with a given encoding of `:path`.
 pub(crate) fn block(sealed: &Sealed, path: &[u8]) -> Vec<u8> {
     let request = &sealed.request;
     let authority = request.header("host").unwrap_or("localhost");

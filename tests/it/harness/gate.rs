@@ -1,4 +1,4 @@
-//! A gateway with an upstream behind it, both on ports of their own, both stopped when the gate is dropped.
+//! A gateway with an upstream, each on its own port. Dropping the gate stops both.
 
 use super::{
     call::{Call, Protocol, Sealed},
@@ -30,7 +30,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// A program that is killed when it is dropped, at the latest.
+/// A child process that is killed when it is dropped, if not before.
 pub(crate) struct Program(pub(crate) Child);
 
 impl Program {
@@ -47,7 +47,7 @@ impl Drop for Program {
     }
 }
 
-/// What opens the control listener in production; a sandbox asks for nothing.
+/// The bearer token of the control listener in production; a sandbox requires none.
 const CONTROL_TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// A running gateway.
@@ -58,13 +58,13 @@ pub(crate) struct Gate {
     upstream: Upstream,
     clock: Clock,
     world: &'static World,
-    /// Whose PSUs the gate has been told of; none where it is to know nobody.
+    /// The PSUs that were reported to the gate; `None` if the gate is to know no PSU.
     introduced: Option<Mutex<HashSet<Value>>>,
     folder: TempDir,
     yaml: String,
 }
 
-/// A gateway to be started.
+/// The settings of a gateway before its start.
 pub(crate) struct GateBuilder {
     environment: &'static str,
     world: &'static World,
@@ -83,12 +83,12 @@ pub(crate) struct GateBuilder {
 }
 
 impl Gate {
-    /// A gateway with every default.
+    /// A gateway with default settings.
     pub(crate) fn start() -> Self {
         Self::builder().start()
     }
 
-    /// A gateway that differs in something.
+    /// A gateway with changed settings.
     pub(crate) fn builder() -> GateBuilder {
         GateBuilder {
             environment: "sandbox",
@@ -108,12 +108,12 @@ impl Gate {
         }
     }
 
-    /// Where TPPs call.
+    /// The address of the public listener.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where the bank's own services ask.
+    /// The address of the control listener.
     pub(crate) const fn control_address(&self) -> SocketAddr {
         self.control
     }
@@ -133,23 +133,23 @@ impl Gate {
         self.world
     }
 
-    /// The folder of its configuration, `gateway.yaml` where it was started from a file.
+    /// The folder of the configuration. It holds `gateway.yaml` if the gate was started from a file.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Its configuration as it was started.
+    /// The configuration at the start.
     pub(crate) fn yaml(&self) -> &str {
         &self.yaml
     }
 
-    /// Signs a call by the gate's clock, and lets the gate know the PSU, unless it is to know nobody.
+    /// Signs a call by the gate's clock, and reports the PSU to the gate, unless the gate is to know no PSU.
     pub(crate) fn seal(&self, call: &Call) -> Sealed {
         let sealed = call.seal(self.now());
         if let Some(introduced) = &self.introduced
             && let Some(who) = who(call, &sealed)
         {
-            // Whoever else calls for the same PSU waits until the gate knows it.
+            // Another caller for the same PSU waits until the gate knows the PSU.
             let mut introduced = introduced.lock().unwrap();
             if introduced.insert(who.clone()) {
                 self.introduce(who);
@@ -158,7 +158,7 @@ impl Gate {
         sealed
     }
 
-    /// Tells the gate of a PSU who has just completed an SCA and consented.
+    /// Reports a PSU who has just completed an SCA and given consent.
     pub(crate) fn introduce(&self, mut who: Value) {
         who["last_sca"] = self.now().to_string().into();
         who["consent_at"] = self.now().to_string().into();
@@ -171,7 +171,7 @@ impl Gate {
         self.try_tell(path, body).unwrap()
     }
 
-    /// The same, where it may be gone.
+    /// The same, but the control listener may be unavailable.
     pub(crate) fn try_tell(&self, path: &str, body: &Value) -> io::Result<Answer> {
         let mut wire = Wire::new(TcpStream::connect(self.control)?);
         let body = body.to_string();
@@ -190,7 +190,7 @@ impl Gate {
             .unwrap_or_else(|fault| panic!("{protocol:?}: {fault}"))
     }
 
-    /// Sends a request as it is, on a connection of its own.
+    /// Sends a request unchanged on a new connection.
     pub(crate) fn send_sealed(
         &self,
         sealed: &Sealed,
@@ -204,7 +204,7 @@ impl Gate {
         }
     }
 
-    /// Asks the control listener.
+    /// Sends a request to the control listener.
     pub(crate) fn control(&self, path: &str) -> Answer {
         let mut wire = Wire::new(TcpStream::connect(self.control).unwrap());
         write!(
@@ -216,7 +216,7 @@ impl Gate {
         wire.answer("GET").unwrap()
     }
 
-    /// The sum of all samples of a metric that have these labels.
+    /// The sum of all samples of a metric with these labels.
     pub(crate) fn metric(&self, name: &str, labels: &[&str]) -> f64 {
         let text = String::from_utf8(self.control("/metrics").body).unwrap();
         let samples = text.lines().filter(|line| {
@@ -227,14 +227,14 @@ impl Gate {
             .sum()
     }
 
-    /// Stops the gateway and starts it anew, on the same state and the same ports.
+    /// Restarts the gateway with the same state and the same ports.
     pub(crate) fn restart(&mut self) {
         self.stop();
         let start = || {
             let settings = Settings::parse("gateway.yaml", &self.yaml, self.folder.path()).unwrap();
             gateway::start(settings, self.clock.clone())
         };
-        // The sockets of the one before close a moment after it has stopped.
+        // The sockets of the previous gateway close a moment after its stop.
         for _ in 0..500 {
             if let Ok(running) = start() {
                 self.running = Some(running);
@@ -245,8 +245,8 @@ impl Gate {
         panic!("it does not start again: {:?}", start().err());
     }
 
-    /// The program that serves this gate's configuration: as often as it is started, on the same state and ports.
-    /// `PORTVAKT_PROGRAM` names another build of it, such as the one that `make dist` makes.
+    /// Starts the program with this gate's configuration. Each start uses the same state and ports.
+    /// `PORTVAKT_PROGRAM` names another build of the program, such as the one that `make dist` makes.
     pub(crate) fn program(&self) -> Command {
         let program = std::env::var_os("PORTVAKT_PROGRAM");
         let mut program =
@@ -256,7 +256,7 @@ impl Gate {
         program
     }
 
-    /// Waits until the program answers on both ports; false where it has ended.
+    /// Waits until the program answers on both ports; false if the program has ended.
     pub(crate) fn is_up(&self, program: &mut Child) -> bool {
         let ports = [self.address, self.control];
         while ports.iter().any(|port| TcpStream::connect(port).is_err()) {
@@ -268,62 +268,62 @@ impl Gate {
         true
     }
 
-    /// Stops the gateway, so that whatever it had still under way is over.
+    /// Stops the gateway, so that no request or task is still running.
     pub(crate) fn stop(&mut self) {
         self.running.take();
     }
 }
 
 impl GateBuilder {
-    /// Another PKI.
+    /// Replaces the PKI.
     pub(crate) const fn world(mut self, world: &'static World) -> Self {
         self.world = world;
         self
     }
 
-    /// Another clock.
+    /// Replaces the clock.
     pub(crate) fn clock(mut self, clock: &Clock) -> Self {
         self.clock = clock.clone();
         self
     }
 
-    /// Another environment.
+    /// Replaces the environment.
     pub(crate) const fn environment(mut self, environment: &'static str) -> Self {
         self.environment = environment;
         self
     }
 
-    /// Threads that serve requests, in place of one.
+    /// The number of threads that serve requests; the default is one.
     pub(crate) const fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// A line of the section `listener`.
+    /// Adds a line to the section `listener`.
     pub(crate) fn listener(mut self, line: &str) -> Self {
         self.listener.push_str(&format!("  {line}\n"));
         self
     }
 
-    /// A line of the section `upstream`.
+    /// Adds a line to the section `upstream`.
     pub(crate) fn upstream(mut self, line: &str) -> Self {
         self.upstream.push_str(&format!("  {line}\n"));
         self
     }
 
-    /// A line of the section `trust`.
+    /// Adds a line to the section `trust`.
     pub(crate) fn trust(mut self, line: &str) -> Self {
         self.trust.push_str(&format!("  {line}\n"));
         self
     }
 
-    /// A gate that is told of no PSU.
+    /// Reports no PSU to the gate.
     pub(crate) const fn strangers(mut self) -> Self {
         self.introducing = false;
         self
     }
 
-    /// The core answers what the gateway would answer by itself (SCA-20).
+    /// The core answers the operations that the gateway answers by default (SCA-20).
     pub(crate) fn core_answers(self) -> Self {
         let names = [
             "user-register",
@@ -337,48 +337,48 @@ impl GateBuilder {
         )
     }
 
-    /// Reads its configuration from a file, so that it can read it anew.
+    /// Reads the configuration from a file, so that a reload is possible.
     pub(crate) const fn with_a_file(mut self) -> Self {
         self.from_file = true;
         self
     }
 
-    /// Another core than the recording upstream.
+    /// Replaces the recording upstream by another core.
     pub(crate) const fn core(mut self, address: SocketAddr) -> Self {
         self.core = Some(address);
         self
     }
 
-    /// A line of the section `sca`.
+    /// Adds a line to the section `sca`.
     pub(crate) fn sca(mut self, line: &str) -> Self {
         self.sca.push_str(&format!("  {line}\n"));
         self
     }
 
-    /// A line outside all sections.
+    /// Adds a line outside all sections.
     pub(crate) fn line(mut self, line: &str) -> Self {
         self.root.push_str(&format!("{line}\n"));
         self
     }
 
-    /// A file in the configuration's folder; one of the PKI's files gives way to it.
+    /// Adds a file to the folder of the configuration. The file replaces a file of the PKI with the same name.
     pub(crate) fn file(mut self, name: &str, content: impl Into<Vec<u8>>) -> Self {
         self.files.push((name.into(), content.into()));
         self
     }
 
-    /// A file that only its owner may read.
+    /// Adds a file that only its owner may read.
     pub(crate) fn private_file(mut self, name: &str, content: impl Into<Vec<u8>>) -> Self {
         self.private.push(name.into());
         self.file(name, content)
     }
 
-    /// Starts it.
+    /// Starts the gateway in this process.
     pub(crate) fn start(self) -> Gate {
         self.try_start().unwrap_or_else(|fault| panic!("{fault}"))
     }
 
-    /// Starts it as a program of its own, with its access log on. Its output can be read when it was stopped.
+    /// Starts the gateway as a separate process with its access log on. The output can be read after the stop.
     pub(crate) fn start_program(self) -> (Gate, Child) {
         let gate = self.for_program();
         let mut program = gate.program();
@@ -388,7 +388,7 @@ impl GateBuilder {
         (gate, program)
     }
 
-    /// A gate whose program is not started yet: see [`Gate::program`].
+    /// A gate whose program is not started yet; [`Gate::program`] starts it.
     pub(crate) fn for_program(self) -> Gate {
         let folder = TempDir::new().unwrap();
         self.world.write(folder.path());
@@ -411,9 +411,9 @@ impl GateBuilder {
         }
     }
 
-    /// Starts it, or says why not.
+    /// Starts the gateway, or returns the error.
     pub(crate) fn try_start(self) -> Result<Gate, String> {
-        // As main does, first thing.
+        // `main` does the same first.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let folder = TempDir::new().unwrap();
         self.world.write(folder.path());
@@ -469,7 +469,7 @@ impl GateBuilder {
             "production" => "  token_file: control.token\n",
             _ => "",
         };
-        // A test shows more certificates in a second than strangers may.
+        // A test presents more certificates in a second than the default limit allows.
         let rates = if root.contains("rates:") {
             ""
         } else {
@@ -488,7 +488,7 @@ impl GateBuilder {
     }
 }
 
-/// The PSU whom a call names, as the control listener is told.
+/// The PSU of a call, in the form that the control listener reads.
 fn who(call: &Call, sealed: &Sealed) -> Option<Value> {
     let mut who = json!({ "tpp": call.tpp().id()?, "psu_id": sealed.request.header("psu-id")? });
     if let Some(corporate) = sealed.request.header("psu-corporate-id") {
@@ -497,8 +497,8 @@ fn who(call: &Call, sealed: &Sealed) -> Option<Value> {
     Some(who)
 }
 
-/// A loopback address that nobody listens on. The kernel hands out ports above 32 767 to connections of its own choice, so that one
-/// found by binding port 0 could be taken before the gateway binds it: these are below.
+/// A free loopback address. The kernel gives ports above 32 767 to outgoing connections, so a connection could take a port that was
+/// found by binding port 0 before the gateway binds it. These ports are below that range.
 fn free_address() -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = 20_000 + u16::try_from(std::process::id() % 100).unwrap() * 100;

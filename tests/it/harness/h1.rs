@@ -1,4 +1,4 @@
-//! A client that speaks HTTP/1.1 over TLS with OpenSSL, so that any byte and any version of TLS can be sent.
+//! An HTTP/1.1 client over TLS with OpenSSL, which can send any byte and offer any version of TLS.
 
 use super::{
     call::{Framing, Sealed},
@@ -17,15 +17,15 @@ use std::{
 };
 use tokio::{net::TcpSocket, runtime::Builder};
 
-/// How long anything may take. Nothing in these tests takes seconds; a machine under load may.
+/// The time-out of one operation. No operation in these tests takes seconds, but a machine under load may be slow.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How to shake hands.
+/// The parameters of a TLS handshake.
 #[derive(Clone, Copy)]
 pub(crate) struct Tls {
-    /// The one version that is offered; `None` offers 1.2 and 1.3.
+    /// The only version that the client offers; `None` offers 1.2 and 1.3.
     pub(crate) only: Option<SslVersion>,
-    /// The protocols that ALPN offers, in its own encoding; empty for none.
+    /// The protocols that the client offers by ALPN, in wire format; empty for none.
     pub(crate) alpn: &'static [u8],
 }
 
@@ -39,11 +39,11 @@ impl Default for Tls {
 }
 
 impl Tls {
-    /// What connects so. It reads what the system trusts, too, which takes its time: make one for many connections.
+    /// The connector for these parameters. Creating one also loads the system's trust store, which is slow: reuse it.
     pub(crate) fn connector(self, world: &World) -> SslConnector {
         let mut builder = SslConnector::builder(SslMethod::tls_client()).unwrap();
         if let Some(version) = self.only {
-            // OpenSSL itself offers TLS 1.0 and 1.1 at this level only; what is tested is the gateway.
+            // OpenSSL offers TLS 1.0 and 1.1 only at this security level.
             builder.set_security_level(0);
             builder.set_cipher_list("ALL:@SECLEVEL=0").unwrap();
             builder.set_min_proto_version(Some(version)).unwrap();
@@ -72,18 +72,18 @@ impl Connection {
         Self::shake(gate.address(), gate.world(), Tls::default()).unwrap()
     }
 
-    /// Connects in a given way, or says why the handshake failed.
+    /// Connects with these parameters, or returns the error of the handshake.
     pub(crate) fn shake(address: SocketAddr, world: &World, tls: Tls) -> Result<Self, String> {
         Self::over(address, &tls.connector(world))
     }
 
-    /// Connects with what was made ready before.
+    /// Connects with an existing connector.
     pub(crate) fn over(address: SocketAddr, connector: &SslConnector) -> Result<Self, String> {
         let stream = TcpStream::connect(address).map_err(|fault| fault.to_string())?;
         Self::on(stream, connector)
     }
 
-    /// Connects from an address of its own.
+    /// Connects from a given local address.
     pub(crate) fn from(
         source: Ipv4Addr,
         address: SocketAddr,
@@ -125,28 +125,28 @@ impl Connection {
         self.wire.stream.ssl().selected_alpn_protocol()
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.wire.stream.write_all(bytes)?;
         self.wire.stream.flush()
     }
 
-    /// Reads the next answer; the method tells whether it has a body.
+    /// Reads the next response; the method tells whether the response has a body.
     pub(crate) fn answer(&mut self, method: &str) -> io::Result<Answer> {
         self.wire.answer(method)
     }
 
-    /// Reads so many bytes.
+    /// Reads exactly this number of bytes.
     pub(crate) fn exactly(&mut self, count: usize) -> io::Result<Vec<u8>> {
         self.wire.exactly(count)
     }
 
-    /// Reads until the gateway closes, and gives what came: nothing, where the connection was done with.
+    /// Reads until the gateway closes the connection, and returns the bytes.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         self.wire.rest()
     }
 
-    /// Sends a request and reads its answer. The gateway may answer and close before it has read all: then the answer counts.
+    /// Sends a request and reads the response. The gateway may answer and close before it has read the whole request: the response counts.
     pub(crate) fn exchange(&mut self, sealed: &Sealed) -> io::Result<Answer> {
         let sent = self.send(&render(sealed));
         match self.answer(&sealed.request.method) {
@@ -185,7 +185,7 @@ pub(crate) fn render_head(sealed: &Sealed) -> Vec<u8> {
     head.into_bytes()
 }
 
-/// A body in chunks of awkward sizes.
+/// A body in chunks of irregular sizes.
 pub(crate) fn chunked(body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for part in body.chunks(7_919) {

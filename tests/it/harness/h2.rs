@@ -25,15 +25,15 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
         .unwrap()
 });
 
-/// How long one exchange may take.
+/// The time-out of one exchange.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Sends a request on a connection of its own and reads its answer.
+/// Sends a request on a new connection and reads the response.
 pub(crate) fn exchange(gate: &Gate, sealed: &Sealed) -> Result<Answer, String> {
     exchange_by(gate, sealed, connector(gate))
 }
 
-/// The same, by a client that shakes hands in its own way.
+/// The same, with given handshake parameters.
 pub(crate) fn exchange_by(
     gate: &Gate,
     sealed: &Sealed,
@@ -42,12 +42,12 @@ pub(crate) fn exchange_by(
     within(talk(gate, sealed, tls, Manner::default()))
 }
 
-/// What a client does otherwise.
+/// Deviations of a client from the normal request.
 #[derive(Clone, Copy)]
 pub(crate) struct Manner {
     /// `:scheme`.
     pub(crate) scheme: &'static str,
-    /// How much later the body's second half comes.
+    /// The delay before the second half of the body.
     pub(crate) pause: Duration,
 }
 
@@ -60,7 +60,7 @@ impl Default for Manner {
     }
 }
 
-/// The same, in another manner.
+/// The same, with deviations.
 pub(crate) fn exchange_as(gate: &Gate, sealed: &Sealed, manner: Manner) -> Result<Answer, String> {
     within(talk(gate, sealed, connector(gate), manner))
 }
@@ -106,7 +106,7 @@ async fn talk(
             let _ = stream.send_data(body.split_to(body.len() / 2), false);
             tokio::time::sleep(manner.pause).await;
         }
-        // The gateway may have answered and reset the stream before all was sent: the answer counts then.
+        // The gateway may have answered and reset the stream before the client sent everything: the response counts.
         let _ = stream.send_data(body, true);
     }
     let answer = answer.await.map_err(|fault| say(&fault))?;
@@ -131,7 +131,7 @@ async fn talk(
     })
 }
 
-/// Host becomes `:authority`, as every client does it.
+/// Moves Host to `:authority`, as HTTP/2 clients do.
 fn request(sealed: &Sealed, scheme: &str) -> http::Request<()> {
     let request = &sealed.request;
     let authority = request.header("host").unwrap_or("localhost");

@@ -1,4 +1,4 @@
-//! What must hold of an answer, and of the upstream behind the gateway.
+//! Assertions on the response and on the requests that the upstream received.
 
 use super::{
     call::{Call, Protocol},
@@ -9,19 +9,19 @@ use super::{
 use portvakt::{interface::Code, tools::tpp::SignedRequest};
 use serde_json::Value;
 
-/// A request that went through, seen from both sides.
+/// A forwarded request, as the client and the upstream saw it.
 pub(crate) struct Passage {
-    /// What it went over.
+    /// The protocol.
     pub(crate) protocol: Protocol,
-    /// What was sent.
+    /// The request that the client sent.
     pub(crate) request: SignedRequest,
-    /// What the upstream received.
+    /// The request that the upstream received.
     pub(crate) seen: Seen,
-    /// What came back.
+    /// The response that the client received.
     pub(crate) answer: Answer,
 }
 
-/// The call is answered 2xx, and the upstream saw exactly this request, once: method, target and body are those that were sent.
+/// Asserts 2xx, and that the upstream received this request exactly once with the same method, target and body.
 pub(crate) fn accepted(gate: &Gate, call: &Call) -> Vec<Passage> {
     call.protocols()
         .iter()
@@ -60,7 +60,7 @@ fn passes(gate: &Gate, call: &Call, protocol: Protocol) -> Passage {
         seen.whole && seen.body == request.body.clone().unwrap_or_default(),
         "{what}: the body that the upstream saw is another"
     );
-    // The upstream compares it with the hash of what it saw.
+    // The recording upstream compares Digest with the hash of the received body.
     let [signed, seen_digest] = [request.header("digest"), seen.header("digest")];
     assert_eq!(seen_digest, signed, "{what}: Digest");
     Passage {
@@ -71,7 +71,7 @@ fn passes(gate: &Gate, call: &Call, protocol: Protocol) -> Passage {
     }
 }
 
-/// The call is answered with this error, over each protocol with the same one, and the upstream saw nothing of it. The first answer.
+/// Asserts that the call gets this error, the same over each protocol, and that the upstream received nothing. Returns the first answer.
 pub(crate) fn refused(gate: &Gate, call: &Call, status: u16, code: &str, reason: &str) -> Answer {
     let answers: Vec<_> = call
         .protocols()
@@ -88,8 +88,8 @@ pub(crate) fn refused(gate: &Gate, call: &Call, status: u16, code: &str, reason:
     answers[0].clone()
 }
 
-/// The call is answered with the need for SCA (ERR-2), over each protocol, and the upstream saw nothing of it. The last
-/// answer.
+/// Asserts that the call gets a 401 that requires SCA (ERR-2), over each protocol, and that the upstream received nothing.
+/// Returns the last answer.
 pub(crate) fn needs_sca(gate: &Gate, call: &Call) -> Answer {
     let mut answers = call.protocols().iter().map(|protocol| {
         gate.upstream().take();
@@ -147,7 +147,7 @@ fn stops(
     answer
 }
 
-/// An error answer of the gateway (ERR-1, ERR-3, ERR-5, ERR-7).
+/// Asserts the form of an error answer of the gateway (ERR-1, ERR-3, ERR-5, ERR-7).
 pub(crate) fn check_error(what: &str, answer: &Answer, status: u16, code: &str, reason: &str) {
     let shown = String::from_utf8_lossy(&answer.body).into_owned();
     let json: Value = serde_json::from_slice(&answer.body)
@@ -213,7 +213,7 @@ pub(crate) fn check_error(what: &str, answer: &Answer, status: u16, code: &str, 
     );
 }
 
-/// What an error says, apart from what differs each time.
+/// The content of an error without the values that differ between requests.
 fn told(answer: &Answer) -> Value {
     let mut json = answer.json();
     json["id"].take();

@@ -1,31 +1,31 @@
-//! The world around a gateway.
+//! The environment of a gateway in a test.
 //!
-//! A test starts a [`Gate`] (gateway and upstream, on ports of their own), makes a [`Call`] (a request as a recipe, signed anew each
-//! time it is sent) and hands both to [`accepted`] or [`refused`], which look at both ends of the gateway.
+//! A test starts a [`Gate`] (gateway and upstream, each on its own port), makes a [`Call`] (a recipe of a request, signed each time it
+//! is sent) and passes both to [`accepted`] or [`refused`], which check both sides of the gateway.
 
 /// Requests as recipes.
 mod call;
-/// Numbers that look random.
+/// Pseudo-random numbers.
 mod dice;
-/// Certificates that no CA should make, made by editing good ones.
+/// Certificates that no CA should issue, made by editing good ones.
 mod forge;
-/// A client that speaks HTTP/2 frame by frame.
+/// A client that sends single HTTP/2 frames.
 mod frames;
 /// A gateway with an upstream behind it.
 mod gate;
-/// A client that speaks HTTP/1.1 over TLS, byte by byte.
+/// A client for HTTP/1.1 over TLS that can send any byte.
 mod h1;
-/// A client that speaks HTTP/2 over TLS.
+/// A client for HTTP/2 over TLS.
 mod h2;
-/// What must hold of an answer and of the upstream.
+/// Assertions on the response and on the upstream.
 mod judge;
-/// CRLs, OCSP responders, and servers that answer what a test wants.
+/// CRLs, OCSP responders, and HTTP servers with given answers.
 mod revocation;
-/// The upstream that records.
+/// The recording upstream.
 mod upstream;
-/// HTTP/1.1 messages off a stream.
+/// A reader of HTTP/1.1 messages.
 mod wire;
-/// Authorities and TPPs.
+/// CAs and TPPs.
 mod world;
 
 use std::io::Write;
@@ -44,8 +44,8 @@ pub(crate) use upstream::{Reply, Seen, Upstream};
 pub(crate) use wire::{Answer, Wire};
 pub(crate) use world::{Tpp, World, issuing_spec, rsa_key, world};
 
-/// Says that a test does without a tool: one that .ci/needs.sh installs, or that comes from PyPI or npm. On CI (`CI=true`) that fails the
-/// test: what is skipped there is skipped for good, and nobody reads that it was.
+/// Reports that a test is skipped because a tool is missing that .ci/needs.sh installs or that comes from PyPI or npm. On CI
+/// (`CI=true`) the test fails instead: nobody would notice a skipped test there.
 pub(crate) fn missing(what: &str) {
     let is_ci = std::env::var("CI").as_deref() == Ok("true");
     assert!(
@@ -55,8 +55,8 @@ pub(crate) fn missing(what: &str) {
     skipped(what);
 }
 
-/// Says that a test does without what this machine does not have. It is said past the capture of a test that passes, so
-/// that nobody takes what was skipped for shown.
+/// Reports that a test is skipped because this machine lacks something. The message bypasses the output capture of passing tests,
+/// so that a skipped test does not look like a passed one.
 pub(crate) fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }

@@ -1,4 +1,4 @@
-//! CRLs, OCSP responders, and servers that answer what a test wants.
+//! CRLs, OCSP responders, and HTTP servers with given answers.
 
 use super::pki::{Ca, Issued, der, der_oid, der_sequence};
 use openssl::{hash::MessageDigest, pkey::PKey, sign::Signer, x509::X509};
@@ -17,7 +17,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// A CRL to be made, with whatever flaw it has.
+/// The content of a CRL, including its faults.
 #[derive(Clone)]
 pub(crate) struct Crl {
     /// The serial numbers, as in `LeafSpec::serial`.
@@ -30,12 +30,12 @@ pub(crate) struct Crl {
     pub(crate) extensions: Vec<(Vec<u64>, bool, Vec<u8>)>,
     /// Extensions of each entry.
     pub(crate) entry_extensions: Vec<(Vec<u64>, bool, Vec<u8>)>,
-    /// The last arc of the signature's algorithm: 11 SHA-256, 5 SHA-1.
+    /// The last arc of the signature algorithm's OID: 11 SHA-256, 5 SHA-1.
     pub(crate) algorithm: u64,
 }
 
 impl Crl {
-    /// A good one, valid for two hours.
+    /// A CRL without faults, valid for two hours.
     pub(crate) fn at(now: Timestamp) -> Self {
         Self {
             revoked: Vec::new(),
@@ -47,13 +47,13 @@ impl Crl {
         }
     }
 
-    /// The same, with this serial number in it.
+    /// The same CRL with this serial number added.
     pub(crate) fn revoking(mut self, serial: &[u8]) -> Self {
         self.revoked.push(serial.to_vec());
         self
     }
 
-    /// In the name of a CA, signed with a key.
+    /// Issues the CRL in the name of a CA, signed with a key.
     pub(crate) fn sign(&self, ca: &Ca, key: &str) -> Vec<u8> {
         let issuer = X509::from_der(ca.der()).unwrap();
         let algorithm = der_sequence(&[
@@ -128,19 +128,19 @@ fn utc(at: Timestamp) -> Vec<u8> {
     der(0x17, text.as_bytes())
 }
 
-/// What a server answers.
+/// An answer of a server.
 #[derive(Clone)]
 pub(crate) struct Said {
-    /// The status line's end, and headers: `200 OK\r\nX: y`.
+    /// The rest of the status line, and headers: `200 OK\r\nX: y`.
     pub(crate) head: String,
     /// The body.
     pub(crate) body: Vec<u8>,
-    /// How long it takes to begin.
+    /// The delay before the answer.
     pub(crate) after: Duration,
 }
 
 impl Said {
-    /// 200, at once.
+    /// 200 without delay.
     pub(crate) fn ok(body: Vec<u8>) -> Self {
         Self {
             head: "200 OK".into(),
@@ -152,7 +152,7 @@ impl Said {
 
 type Says = Box<dyn Fn(&[u8]) -> Said + Send>;
 
-/// An HTTP server that answers every request by a function of its body.
+/// An HTTP server that computes each answer from the request's body.
 pub(crate) struct Source {
     address: SocketAddr,
     asked: Arc<AtomicUsize>,
@@ -160,7 +160,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// One that says this.
+    /// A server with one fixed answer.
     pub(crate) fn saying(says: impl Fn(&[u8]) -> Said + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let source = Self {
@@ -184,12 +184,12 @@ impl Source {
         source
     }
 
-    /// One that serves these bytes.
+    /// A server of these bytes.
     pub(crate) fn serving(body: Vec<u8>) -> Self {
         Self::saying(move |_| Said::ok(body.clone()))
     }
 
-    /// From now on it says that.
+    /// Replaces the answer.
     pub(crate) fn say(&self, says: impl Fn(&[u8]) -> Said + Send + 'static) {
         *self.says.lock().unwrap() = Box::new(says);
     }
@@ -199,12 +199,12 @@ impl Source {
         format!("http://{}/x", self.address)
     }
 
-    /// Its address, by a name.
+    /// Its address with a host name.
     pub(crate) fn url_by_name(&self) -> String {
         format!("http://localhost:{}/x", self.address.port())
     }
 
-    /// How many connections it had.
+    /// The number of connections so far.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
@@ -241,8 +241,8 @@ fn answer(mut stream: &TcpStream, said: &Said) -> std::io::Result<()> {
     stream.write_all(body)
 }
 
-/// What an OCSP answer is made of: the issuing CA (PEM), who signs (PEM certificate and key), and the serial numbers that are good
-/// and revoked.
+/// The input of an OCSP answer: the issuing CA (PEM), the signer (PEM certificate and key), and the serial numbers that are good and
+/// revoked.
 fn write_index(folder: &Path, ca: &str, signer: &Issued, good: &[&[u8]], revoked: &[&[u8]]) {
     let hex = |serial: &[u8]| {
         serial
@@ -281,7 +281,7 @@ const OPTIONS: [&str; 9] = [
     "signer.key",
 ];
 
-/// What OpenSSL's responder answers to a request, good for ten minutes by the machine's own clock.
+/// The answer of OpenSSL's responder to a request, valid for ten minutes by the machine's clock.
 pub(crate) fn ocsp_answer(
     request: &[u8],
     ca: &str,
@@ -292,7 +292,7 @@ pub(crate) fn ocsp_answer(
     ocsp_answer_for(["-nmin", "10"], request, ca, signer, good, revoked)
 }
 
-/// The same, for another time: `["-ndays", "30"]`.
+/// The same with another validity: `["-ndays", "30"]`.
 pub(crate) fn ocsp_answer_for(
     time: [&str; 2],
     request: &[u8],
@@ -323,11 +323,11 @@ pub(crate) struct Responder {
 }
 
 impl Responder {
-    /// One that answers for a CA.
+    /// A responder of a CA.
     pub(crate) fn start(ca: &str, signer: &Issued, good: &[&[u8]], revoked: &[&[u8]]) -> Self {
         let folder = TempDir::new().unwrap();
         write_index(folder.path(), ca, signer, good, revoked);
-        // A port that was free a moment ago; the program cannot say which one it would take by itself.
+        // A port that was free a moment ago, because the program cannot report a port that it chooses itself.
         let address = TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()
@@ -340,7 +340,7 @@ impl Responder {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // It serves one connection at a time, and one that asks nothing would hold it up: it says itself when it is ready.
+        // The program serves one connection at a time, so a test connection would block it. It prints a line when it is ready.
         let mut said = BufReader::new(program.stderr.take().unwrap()).lines();
         let is_ready = |line: std::io::Result<String>| line.unwrap().contains("waiting");
         assert!(said.by_ref().any(is_ready), "openssl ocsp does not start");

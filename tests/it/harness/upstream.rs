@@ -1,4 +1,4 @@
-//! The upstream: an HTTP/1.1 server of its own that records every connection, every request and every byte, and answers what it is told.
+//! The upstream: a separate HTTP/1.1 server that records every connection, request and byte, and returns configured answers.
 
 use super::wire::{Unframed, Wire, find, parse_head};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -24,11 +24,11 @@ pub(crate) struct Seen {
     pub(crate) headers: Vec<(String, String)>,
     /// The body.
     pub(crate) body: Vec<u8>,
-    /// Whether the body came to its end.
+    /// Whether the body is complete.
     pub(crate) whole: bool,
 }
 
-/// Without values: a certificate fills a screen.
+/// Prints no header values: a certificate is too long.
 impl fmt::Debug for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -48,8 +48,8 @@ impl Seen {
         find(&self.headers, name)
     }
 
-    /// PAY-15: its Digest, which the signature covers, is that of the bytes that came, by another implementation than the
-    /// gateway's. What broke off and what has no Digest is not judged.
+    /// PAY-15: compares Digest, which the signature covers, with the received bytes by an implementation other than the gateway's.
+    /// Skips incomplete requests and requests without Digest.
     fn has_the_body_of_its_digest(&self) -> bool {
         let Some(digest) = self.header("digest").filter(|_| self.whole) else {
             return true;
@@ -73,7 +73,7 @@ impl Seen {
         })
     }
 
-    /// Adds it to the file that PORTVAKT_ADMITTED names, where it does: target, public authority (FWD-2) and body, in Base64.
+    /// Appends the request to the file that PORTVAKT_ADMITTED names, if any: target, public authority (FWD-2) and body, in Base64.
     fn keep(&self) {
         let Some(file) = &*ADMITTED else { return };
         let forwarded = self.header("forwarded").unwrap_or_default();
@@ -94,35 +94,35 @@ impl Seen {
     }
 }
 
-/// Where what was admitted is kept, for systems::oracle.
+/// The file of admitted requests, for systems::oracle.
 static ADMITTED: LazyLock<Option<Mutex<File>>> = LazyLock::new(|| {
     let path = std::env::var_os("PORTVAKT_ADMITTED")?;
     let file = File::options().create(true).append(true).open(path);
     Some(Mutex::new(file.unwrap()))
 });
 
-/// What the upstream answers.
+/// The answer of the upstream.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
-    /// Status, headers and a body with its length.
+    /// Status, headers and a body with Content-Length.
     Answer(u16, Vec<(String, String)>, Vec<u8>),
-    /// The connection is closed without an answer.
+    /// Closes the connection without an answer.
     Close,
-    /// Nothing, until the upstream stops.
+    /// Sends nothing until the upstream stops.
     Silence,
-    /// These bytes, then the connection is closed.
+    /// Sends these bytes and closes the connection.
     Raw(Vec<u8>),
-    /// What suits the request.
+    /// An answer that depends on the request.
     Suited(fn(&Seen) -> Reply),
-    /// The same, after a while.
+    /// The same after a delay.
     Late(Duration, Box<Reply>),
-    /// Whatever a core may do on its connection.
+    /// Arbitrary behaviour on the connection.
     Played(Play),
 }
 
 type Acted = dyn Fn(&Seen, &mut TcpStream) -> bool + Send + Sync;
 
-/// A core of a test's own: it has the connection, and says whether it goes on with it.
+/// A test's own core: it gets the connection, and returns whether the connection continues.
 #[derive(Clone)]
 pub(crate) struct Play(Arc<Acted>);
 
@@ -142,19 +142,19 @@ impl Reply {
         )
     }
 
-    /// The same, so much later.
+    /// The same answer after a delay.
     pub(crate) fn after(self, time: Duration) -> Self {
         Self::Late(time, Box::new(self))
     }
 
-    /// Whatever a core may do; false where the connection ends with it.
+    /// Arbitrary behaviour; the function returns false if the connection ends.
     pub(crate) fn play(
         act: impl Fn(&Seen, &mut TcpStream) -> bool + Send + Sync + 'static,
     ) -> Self {
         Self::Played(Play(Arc::new(act)))
     }
 
-    /// The same with one more header.
+    /// The same answer with an additional header.
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         if let Self::Answer(_, headers, _) = &mut self {
             headers.push((name.into(), value.into()));
@@ -178,7 +178,7 @@ struct State {
     reply: Reply,
     greeting: Vec<u8>,
     stop: bool,
-    /// By number, so that what has ended can be let go.
+    /// By number, so that ended connections can be removed.
     open: Vec<(usize, TcpStream)>,
     connections: usize,
     seen: Vec<Seen>,
@@ -211,7 +211,7 @@ impl Upstream {
         thread::spawn(move || accept(&listener, &accepting));
     }
 
-    /// Is away while something else is done, and then back at the same address.
+    /// Is unavailable while `meanwhile` runs, then listens at the same address again.
     pub(crate) fn away(&self, meanwhile: impl FnOnce()) {
         self.stop();
         meanwhile();
@@ -220,27 +220,27 @@ impl Upstream {
         self.accept_on(listener);
     }
 
-    /// Where it listens.
+    /// The listening address.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it answers from now on.
+    /// Sets the answer of all later requests.
     pub(crate) fn reply(&self, reply: Reply) {
         self.shared.state.lock().unwrap().reply = reply;
     }
 
-    /// What it says on each new connection before anything is asked.
+    /// Sets the bytes that are sent on each new connection before any request.
     pub(crate) fn greet(&self, greeting: &[u8]) {
         self.shared.state.lock().unwrap().greeting = greeting.into();
     }
 
-    /// How many connections were opened so far.
+    /// The number of connections so far.
     pub(crate) fn connections(&self) -> usize {
         self.shared.state.lock().unwrap().connections
     }
 
-    /// The requests since the last time this was asked. Whatever test it is: each has the body that was signed.
+    /// The requests since the last call of this function. Checks in every test that each has the signed body.
     pub(crate) fn take(&self) -> Vec<Seen> {
         let seen = std::mem::take(&mut self.shared.state.lock().unwrap().seen);
         for seen in &seen {
@@ -249,7 +249,7 @@ impl Upstream {
         seen
     }
 
-    /// Whether no connection was ever opened.
+    /// Whether no connection was opened so far.
     pub(crate) fn saw_nothing(&self) -> bool {
         let state = self.shared.state.lock().unwrap();
         state.connections == 0 && state.seen.is_empty()
@@ -266,7 +266,7 @@ impl Upstream {
         for (_, connection) in open {
             let _ = connection.shutdown(Shutdown::Both);
         }
-        // The accepting thread looks at `stop` when a connection comes.
+        // The accepting thread checks `stop` only after a connection.
         let _ = TcpStream::connect(self.address);
         while TcpStream::connect(self.address).is_ok() {
             thread::sleep(Duration::from_millis(1));
@@ -312,7 +312,7 @@ fn serve(connection: TcpStream, shared: &Shared) {
             parts.next().unwrap_or_default(),
             parts.next().unwrap_or_default(),
         );
-        // A request that breaks off is one that was seen, too: its body is what came of it.
+        // Records incomplete requests too, with the part of the body that came.
         let body = wire.body(&headers, Unframed::IsEmpty);
         let whole = body.is_ok();
         let seen = Seen {
@@ -339,7 +339,7 @@ fn serve(connection: TcpStream, shared: &Shared) {
     let _ = wire.stream.shutdown(Shutdown::Both);
 }
 
-/// `false` where the connection ends with it.
+/// Returns `false` if the connection ends.
 fn answer(stream: &mut TcpStream, reply: &Reply, seen: &Seen, shared: &Shared) -> bool {
     match reply {
         Reply::Played(Play(act)) => act(seen, stream),

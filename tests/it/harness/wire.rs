@@ -1,23 +1,23 @@
-//! HTTP/1.1 messages off a stream, read by hand: the harness must not share a parser, or its mistakes, with the gateway.
+//! HTTP/1.1 messages from a stream, parsed by hand: the harness must not share a parser, or its errors, with the gateway.
 
 use std::io::{self, Read, Write};
 
-/// A stream and what was read from it beyond the last message.
+/// A stream, and the bytes that were read beyond the last message.
 pub(crate) struct Wire<S> {
     pub(crate) stream: S,
     buffer: Vec<u8>,
 }
 
-/// Where a message ends.
+/// The end of a message whose head has neither Content-Length nor chunked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unframed {
-    /// Without Content-Length and chunked there is no body: a request, or the answer to HEAD.
+    /// The message has no body: a request, or the answer to HEAD.
     IsEmpty,
-    /// It ends with the connection: an answer.
+    /// The body ends with the connection: an answer.
     EndsWithConnection,
 }
 
-/// What a client received.
+/// A response that a client received.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     /// The status.
@@ -40,7 +40,7 @@ impl Answer {
             .unwrap_or_else(|fault| panic!("{fault} in {}", String::from_utf8_lossy(&self.body)))
     }
 
-    /// The reason of an error body; empty where there is none.
+    /// The reason in an error body; empty if there is none.
     pub(crate) fn reason(&self) -> String {
         let json: Option<serde_json::Value> = serde_json::from_slice(&self.body).ok();
         json.and_then(|json| json["reason"].as_str().map(str::to_owned))
@@ -56,7 +56,7 @@ impl<S: Read + Write> Wire<S> {
         }
     }
 
-    /// The next head, from its first line to the empty line; `None` where the stream ends before it begins.
+    /// The next head, from its first line to the empty line; `None` if the stream ends before the head begins.
     pub(crate) fn head(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
             if let Some(at) = self
@@ -101,7 +101,7 @@ impl<S: Read + Write> Wire<S> {
         }
     }
 
-    /// The next answer, informational ones apart.
+    /// The next final response; informational responses are skipped.
     pub(crate) fn answer(&mut self, method: &str) -> io::Result<Answer> {
         loop {
             let head = self.head()?.ok_or_else(|| ended("without an answer"))?;
@@ -128,7 +128,7 @@ impl<S: Read + Write> Wire<S> {
         }
     }
 
-    /// Reads until the other side closes, well or badly, and gives everything that was left.
+    /// Reads until the other side closes, with or without an error, and returns the remaining bytes.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         loop {
             match self.fill() {
@@ -146,7 +146,7 @@ impl<S: Read + Write> Wire<S> {
         }
     }
 
-    /// So many bytes.
+    /// Reads this number of bytes.
     pub(crate) fn exactly(&mut self, length: usize) -> io::Result<Vec<u8>> {
         while self.buffer.len() < length {
             if !self.fill()? {
@@ -183,7 +183,7 @@ impl<S: Read + Write> Wire<S> {
         }
     }
 
-    /// `false` at the end of the stream.
+    /// Returns `false` at the end of the stream.
     fn fill(&mut self) -> io::Result<bool> {
         let mut bytes = [0_u8; 16 * 1024];
         loop {

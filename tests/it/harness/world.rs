@@ -1,4 +1,4 @@
-//! Authorities and TPPs, minted once for the whole binary.
+//! CAs and TPPs, issued once for the whole test binary.
 
 use super::pki::{Ca, CaSpec, Issued, Key, LeafSpec, Role};
 use openssl::{
@@ -16,7 +16,7 @@ use std::{
 use time::{OffsetDateTime, macros::datetime};
 use uuid::Uuid;
 
-/// A TPP: its certificate, and who signs with it.
+/// A TPP: its certificate and its signer.
 pub(crate) struct Tpp {
     /// Certificate and key.
     pub(crate) issued: Issued,
@@ -31,7 +31,7 @@ impl Tpp {
         Arc::new(Self { issued, identity })
     }
 
-    /// The TPP that shows this certificate, whoever's it is, and signs with this key.
+    /// A TPP that presents this certificate and signs with this key, even if the certificate belongs to another.
     pub(crate) fn showing(der: Vec<u8>, key_pem: &str) -> Arc<Self> {
         let pem = to_pem(&der);
         let identity = TppIdentity::from_pem(&pem, key_pem).unwrap();
@@ -47,7 +47,7 @@ impl Tpp {
 }
 
 impl Tpp {
-    /// Its identity (CRT-4), where its certificate has one.
+    /// The identity of the TPP (CRT-4), if the certificate has one.
     pub(crate) fn id(&self) -> Option<String> {
         let certificate = X509::from_der(&self.issued.der).ok()?;
         let is_identity =
@@ -60,7 +60,7 @@ impl Tpp {
         Some(text.trim().to_ascii_uppercase())
     }
 
-    /// A PSU-ID that is this TPP's.
+    /// A PSU-ID of this TPP.
     pub(crate) fn psu(&self) -> String {
         let mut hasher = DefaultHasher::new();
         self.id().hash(&mut hasher);
@@ -72,21 +72,21 @@ impl Tpp {
     }
 }
 
-/// A PKI: who may issue, who did, and the gateway's own TLS certificate.
+/// A PKI: the CAs, the TPPs' certificates, and the gateway's TLS certificate.
 pub(crate) struct World {
     /// The trust anchor.
     pub(crate) root: Ca,
-    /// Its key, PEM.
+    /// The key of the anchor, PEM.
     pub(crate) root_key: String,
-    /// The CA below it that issues to TPPs.
+    /// The intermediate CA that issues to TPPs.
     pub(crate) issuing: Ca,
-    /// Its key, PEM.
+    /// The key of the issuing CA, PEM.
     pub(crate) issuing_key: String,
-    /// What TLS clients trust.
+    /// The anchor of TLS clients.
     pub(crate) tls_ca: Ca,
     /// The gateway's certificate for `localhost`.
     pub(crate) server: Issued,
-    /// The key of every TPP that needs none of its own, PEM.
+    /// The shared key of TPPs that need no own key, PEM.
     pub(crate) tpp_key: String,
     /// A TPP with both roles.
     pub(crate) both: Arc<Tpp>,
@@ -96,13 +96,13 @@ pub(crate) struct World {
     pub(crate) pisp: Arc<Tpp>,
 }
 
-/// The PKI of all gates that name no other.
+/// The shared test PKI, made on the first call. All gates use this PKI unless a test names another.
 pub(crate) fn world() -> &'static World {
     static WORLD: LazyLock<World> = LazyLock::new(World::mint);
     &WORLD
 }
 
-/// The name of the issuing CA. It is ASCII, so that keyId needs no encoded word (SIG-10), and has a comma, so that it needs an escape.
+/// The issuing CA. Its name is ASCII, so keyId needs no encoded word (SIG-10); the name has a comma, so keyId needs an escape.
 pub(crate) fn issuing_spec(key: &str) -> CaSpec {
     CaSpec {
         common_name: "Portvakt Test CA G1".into(),
@@ -113,7 +113,7 @@ pub(crate) fn issuing_spec(key: &str) -> CaSpec {
 }
 
 impl World {
-    /// A PKI that has nothing in common with any other but its names.
+    /// A new PKI with the same names and other keys.
     pub(crate) fn mint() -> Self {
         let (root_key, issuing_key, tpp_key) = (rsa_key(2048), rsa_key(2048), rsa_key(2048));
         let root = Ca::root(&CaSpec {
@@ -162,7 +162,7 @@ impl World {
         }
     }
 
-    /// A leaf that is right in every respect, with the shared key: change what the test is about.
+    /// The specification of a valid leaf with the shared key. A test changes the field that it is about.
     pub(crate) fn leaf(&self) -> LeafSpec {
         LeafSpec {
             key: Key::RsaPem(self.tpp_key.clone()),
@@ -175,7 +175,7 @@ impl World {
         Tpp::of(self.issuing.issue(spec).unwrap())
     }
 
-    /// Writes what a gateway reads: `anchors/`, `intermediates/`, `server.pem` and `server.key`.
+    /// Writes the files that a gateway reads: `anchors/`, `intermediates/`, `server.pem` and `server.key`.
     pub(super) fn write(&self, folder: &Path) {
         for name in ["anchors", "intermediates"] {
             fs::create_dir_all(folder.join(name)).unwrap();

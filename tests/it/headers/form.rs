@@ -1,4 +1,4 @@
-//! What headers may look like, and how often they may stand: HDR-5 to HDR-7, HDR-15.
+//! The form of headers, and repeated headers: HDR-5 to HDR-7, HDR-15.
 
 use super::{UUID, named};
 use crate::harness::{Call, Gate, Protocol, accepted, refused};
@@ -97,7 +97,7 @@ fn identifiers() {
     }
 }
 
-/// An identifier is unique among one TPP's calls; another TPP may have come to the same.
+/// A request id is unique for each TPP; another TPP may use the same id.
 //= HDR-7 accepted
 #[test]
 fn the_identifier_of_another_tpp() {
@@ -134,7 +134,7 @@ fn what_is_no_identifier() {
     let too_long = "~".repeat(129);
     for id in [too_long.as_str(), "a b", "a\tb", "\u{f8}"] {
         for header in ["X-Request-ID", "TPP-Session-ID"] {
-            // A tab cannot be signed by the signer; it is refused before the signature is looked at.
+            // The signer cannot sign a tab; the gateway refuses the tab before it looks at the signature.
             let value = id.to_owned();
             let call =
                 Call::cross_border().altered(move |request| request.set_header(header, &value));
@@ -144,7 +144,7 @@ fn what_is_no_identifier() {
     }
 }
 
-/// The security headers, Host apart, with a value that each may have.
+/// The security headers except Host, each with a valid value.
 const ONCE: [(&str, &str); 15] = [
     ("Date", ""),
     ("Digest", ""),
@@ -203,7 +203,7 @@ fn a_security_header_that_stands_twice() {
         for same in [true, false] {
             let call = match (name, value) {
                 (_, "") => Call::cross_border(),
-                // HDR-14 asks for it.
+                // HDR-14 requires the header.
                 ("PSU-Context", _) => Call::cross_border()
                     .with(name, value)
                     .with("PSU-Corporate-ID", UUID),
@@ -220,7 +220,7 @@ fn a_security_header_that_stands_twice() {
     }
 }
 
-/// Host twice is ambiguous framing before it is a header that stands twice (HTTP-7).
+/// Two Host headers are ambiguous framing (HTTP-7), which is judged before repeated headers.
 //= HDR-15 refused
 #[test]
 fn host_twice() {

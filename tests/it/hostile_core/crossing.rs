@@ -1,4 +1,4 @@
-//! What is sent behind an answer, or before one is asked for, never reaches another caller: FWD-3.
+//! Bytes that the core sends after an answer, or before a request, never reach another caller: FWD-3.
 
 use super::{answer_to, call, interleave, say};
 use crate::harness::{Call, Connection, Gate, Protocol, Reply, Seen, accepted, render, world};
@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-/// 0 to 3 ms, in turn.
+/// 0 to 3 ms, in rotation.
 fn a_moment() -> Duration {
     static TURN: AtomicU64 = AtomicU64::new(0);
     Duration::from_millis(TURN.fetch_add(1, Ordering::Relaxed) % 4)
@@ -36,14 +36,14 @@ fn a_body_behind_an_answer_without_one() {
             say(stream, &answer_to(seen))
         }));
         let status: u16 = head[..3].parse().unwrap();
-        // The core never answers anything else of its own accord: a 200 is what stood behind another answer.
+        // The core sends a 200 only behind another answer.
         interleave(&gate, 100, |_, answer| {
             assert_eq!((answer.status, answer.body.len()), (status, 0), "{head}");
         });
     }
 }
 
-/// Where something comes with the answer, nobody knows what comes still.
+/// Bytes that come together with an answer make the connection unusable: more bytes may follow.
 //= FWD-3 accepted
 #[test]
 fn more_than_the_answer() {
@@ -73,7 +73,7 @@ fn more_than_the_answer() {
     }
 }
 
-/// A kept connection on which the core says something is not used: whatever it has said is there when the next request comes.
+/// A pooled connection is closed when the core sends bytes without a request: the next request would read them as its answer.
 //= FWD-3 accepted
 #[test]
 fn an_answer_that_nobody_asked_for_on_a_kept_connection() {
@@ -84,7 +84,7 @@ fn an_answer_that_nobody_asked_for_on_a_kept_connection() {
         if !say(stream, &answer_to(seen)) {
             return false;
         }
-        // Long enough for the gateway to have put it away.
+        // Long enough for the gateway to return the connection to the pool.
         thread::sleep(Duration::from_millis(2));
         let more = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{\"for\":\"none\"}";
         let goes_on = say(stream, more);
@@ -103,7 +103,7 @@ fn an_answer_that_nobody_asked_for_on_a_kept_connection() {
     }
 }
 
-/// What comes once the next request is out is taken for its answer: only a connection for each helps.
+/// Bytes that arrive after the next request was sent are taken as its answer: only one connection per request prevents this.
 //= FWD-3 accepted
 #[test]
 fn without_reuse_nothing_is_left_for_the_next() {
@@ -132,7 +132,7 @@ fn a_connection_is_used_again() {
     assert_eq!(gate.upstream().connections(), 1);
 }
 
-/// What speaks before it is asked is no answer, whoever it is for. Where it comes late it is this caller's.
+/// Bytes before the request are no answer. If they arrive late, they belong to this caller.
 //= FWD-3 accepted
 #[test]
 fn an_answer_before_the_request() {
@@ -151,19 +151,19 @@ fn an_answer_before_the_request() {
         }
     }
     gate.upstream().greet(b"");
-    // A request whose caller had the greeting may still be on its way into the core's record.
+    // The core may record a request after its caller got the greeting.
     thread::sleep(Duration::from_millis(300));
     accepted(&gate, &Call::plain());
 }
 
-/// FWD-3: once a byte of the answer has come, the core has the request.
+/// FWD-3: after the first byte of the answer, the core has received the request.
 //= FWD-3 accepted
 #[test]
 fn a_request_is_not_sent_again_once_the_answer_has_begun() {
     for begun in [1, 12, 40] {
         let gate = Gate::start();
         let get = Call::accounts();
-        // A connection that is kept: where it was closed unseen, a safe request may go out again.
+        // A pooled connection: if the core closed it unnoticed, a safe request may be repeated.
         accepted(&gate, &get);
         gate.upstream().take();
         gate.upstream().reply(Reply::play(move |seen, stream| {
@@ -178,7 +178,7 @@ fn a_request_is_not_sent_again_once_the_answer_has_begun() {
     }
 }
 
-/// RFC 9112, sections 2.2 and 9.3.2: an empty line, or the next request, while the core works takes nothing away from the first.
+/// RFC 9112, sections 2.2 and 9.3.2: an empty line or the next request, sent while the core works, does not affect the first request.
 //= FWD-4 accepted
 #[test]
 fn bytes_behind_a_request_do_not_cost_its_answer() {

@@ -1,4 +1,4 @@
-//! Answers that have no end, break off, or say of themselves what is not so: FWD-7, ERR-4.
+//! Endless, incomplete and wrongly framed answers: FWD-7, ERR-4.
 
 use super::{answer_to, say};
 use crate::harness::{
@@ -7,7 +7,7 @@ use crate::harness::{
 use std::{fs, io::Write, net::TcpStream, process::Stdio, thread, time::Duration};
 use tokio::net::TcpSocket;
 
-/// What the core sends, whatever it is asked; then it closes.
+/// A core that sends these bytes to every request and closes.
 fn sends(gate: &Gate, bytes: Vec<u8>) {
     gate.upstream().reply(Reply::Raw(bytes));
 }
@@ -28,7 +28,7 @@ fn is_refused(gate: &Gate, what: &str) {
     }
 }
 
-/// A head with so many fields, a length among them.
+/// A head with this number of fields, Content-Length among them.
 fn fields(count: usize) -> Vec<u8> {
     let mut head = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n".to_owned();
     for number in 1..count {
@@ -38,7 +38,7 @@ fn fields(count: usize) -> Vec<u8> {
     head.into_bytes()
 }
 
-/// A head of so many bytes.
+/// A head of this number of bytes.
 fn bytes(count: usize) -> Vec<u8> {
     let start = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Long: ";
     let filler = "x".repeat(count - start.len() - 4);
@@ -68,7 +68,7 @@ fn the_head_of_an_answer_has_limits() {
         sends(&gate, bad);
         is_refused(&gate, &what);
     }
-    // A call of the quota comes back with it (QUO-5): there is no fifth one to be refused.
+    // The call is given back to the quota (QUO-5): no fifth call is refused.
     sends(&gate, fields(101));
     for _ in 0..6 {
         let answer = gate.send(&Call::balances(), Protocol::Http1);
@@ -131,7 +131,7 @@ fn codings_that_nobody_undoes() {
     }
 }
 
-/// The head has gone on by then: the answer is cut, and nobody takes it for whole.
+/// The head was already forwarded: the answer is truncated, and no client accepts it as complete.
 //= ERR-4 refused
 #[test]
 fn a_body_that_is_shorter_than_it_says() {
@@ -154,7 +154,7 @@ fn a_body_that_is_shorter_than_it_says() {
     }
 }
 
-/// Either an error, or an answer that breaks off.
+/// Either an error, or an incomplete answer.
 fn is_no_answer(gate: &Gate, call: &Call, protocol: Protocol, what: &str) {
     match gate.send_sealed(&gate.seal(call), protocol) {
         Err(_) => {}
@@ -195,19 +195,19 @@ fn a_reset_at_each_byte() {
             }
         }
     }
-    // Nothing is left of it.
+    // The gateway keeps nothing of the answer.
     gate.upstream().reply(Reply::json(200, "{}"));
     accepted(&gate, &Call::plain());
     accepted(&gate, &Call::payment());
 }
 
-/// The connection ends with a reset, whatever was sent.
+/// The connection ends with a reset.
 fn reset(stream: &TcpStream) {
     let stream = TcpSocket::from_std_stream(stream.try_clone().unwrap());
     stream.set_zero_linger().unwrap();
 }
 
-/// Bytes that look like an answer here and there.
+/// Random bytes that partly resemble an answer.
 //= ERR-4 refused
 #[test]
 fn noise() {
@@ -258,7 +258,7 @@ fn resident(program: &Program) -> usize {
     kibibytes / 1024
 }
 
-/// Eight answers of 100 MB at once, to callers who do not read them, and heads without end: the gateway holds none of it.
+/// Eight answers of 100 MB at once, to callers that do not read them, and endless heads: the gateway buffers only a bounded part.
 //= FWD-7 accepted
 #[test]
 fn a_hundred_megabytes_are_not_held() {
@@ -283,7 +283,7 @@ fn a_hundred_megabytes_are_not_held() {
             connection
         })
         .collect();
-    // Until no more comes in: every buffer on the way is full.
+    // Until the core can send no more: every buffer on the way is full.
     let mut most = 0;
     for _ in 0..40 {
         most = most.max(resident(&program));

@@ -22,7 +22,7 @@ fn one_json_value() {
     ] {
         accepted(&gate, &Call::payment().json(body));
     }
-    // Operations whose bodies the interface does not show take any JSON.
+    // The interface does not specify the bodies of these operations: any JSON is accepted.
     accepted(
         &gate,
         &Call::new("PUT", "/v1/tpp/contact").json("[1, \"x\"]"),
@@ -85,7 +85,7 @@ fn what_is_not_one_json_value() {
 /// `{}`, compressed.
 const GZIP: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xab\xae\x05\0\x43\xbf\xa6\xa3\x02\0\0\0";
 
-/// What is not JSON by its headers does not come so far (HTTP-4).
+/// A body that is not JSON by its headers is refused earlier (HTTP-4).
 #[test]
 fn other_media_types_and_codings() {
     let gate = Gate::start();

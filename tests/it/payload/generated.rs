@@ -1,4 +1,4 @@
-//! Payments that a generator makes all pass, however they are written; one fault in one of them is refused for that fault.
+//! Generated payments are all accepted, in any notation; a payment with one fault is refused for that fault.
 
 /// One fault each.
 pub(super) mod faults;
@@ -18,7 +18,7 @@ use proptest::{
 };
 use serde_json::{Map, Value, json};
 
-/// So many characters of every width, escapes among them.
+/// A text of this number of characters, with every UTF-8 length and with escapes.
 fn text(least: usize, most: usize) -> impl Strategy<Value = Value> {
     text_of(
         &['a', 'Z', '0', ' ', '/', '"', '\\', 'æ', '€', '😀'],
@@ -102,7 +102,7 @@ fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
     Value::Object(stand.collect())
 }
 
-/// Any JSON, for members that no rule knows.
+/// Any JSON, for members without a rule.
 fn unknown() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!(null)),
@@ -171,7 +171,7 @@ fn basket() -> impl Strategy<Value = Value> {
     (ids, unknown()).prop_map(|(ids, unknown)| json!({"unknown": unknown, "paymentIds": ids}))
 }
 
-/// The paths of what is wrong with a cross-border payment.
+/// The paths of the faults of a cross-border payment.
 fn paths(body: &str) -> Vec<String> {
     paths_of(body.as_bytes(), Schema::CrossBorderPayment)
 }
@@ -237,7 +237,7 @@ fn generated_payments_pass_however_they_are_written() {
     assert!(outcome.is_ok(), "{outcome:?}");
 }
 
-/// These paths and no others are wrong with a body.
+/// Asserts that a body has faults at exactly these paths.
 fn finds(body: &[u8], schema: Schema, expected: &[&str]) -> Result<(), TestCaseError> {
     let found = paths_of(body, schema);
     if found == expected {
@@ -248,7 +248,7 @@ fn finds(body: &[u8], schema: Schema, expected: &[&str]) -> Result<(), TestCaseE
     Err(TestCaseError::fail(text))
 }
 
-/// How many payments each fault is made in.
+/// The number of payments for each fault.
 const EACH: u32 = 24;
 
 #[test]
@@ -275,7 +275,7 @@ fn one_fault_is_refused_for_itself() {
     }
 }
 
-/// PAY-14: the other products have the faults of the parts that all share, and no others.
+/// PAY-14: the other products have only the faults of the common members.
 #[test]
 fn other_products_are_refused_for_what_all_share() {
     for fault in SHARED.iter().chain(CROSS_BORDER) {
@@ -298,7 +298,7 @@ fn other_products_are_refused_for_what_all_share() {
 #[test]
 fn two_faults_are_refused_for_both() {
     let alone: Vec<_> = SHARED.iter().chain(CROSS_BORDER).collect();
-    // Those that are made of several members would undo each other.
+    // Faults that involve several members would cancel each other.
     let alone =
         || select(alone.clone()).prop_filter("one member", |fault| fault.is_of_one_member());
     let apart = (alone(), alone())
@@ -320,7 +320,7 @@ fn two_faults_are_refused_for_both() {
     assert!(outcome.is_ok(), "{outcome:?}");
 }
 
-/// PAY-1: what makes no JSON of a payment is the only thing that is said of it, whatever else is wrong.
+/// PAY-1: if a payment is not JSON, the answer names only that, whatever other faults it has.
 #[test]
 fn what_is_malformed_is_refused_for_that() {
     let inputs = (payment(), select(SHARED));
@@ -362,8 +362,8 @@ fn every_rule_of_members_has_its_faults() {
     );
 }
 
-/// So many bodies of each schema that pass, and as many with one fault, each with the gateway's judgement: a line of JSON
-/// for each. Without the faults that JSON Schema cannot say.
+/// The same number of valid and of faulty bodies of each schema, one fault each, with the gateway's judgement: one line of JSON
+/// per body. Faults that JSON Schema cannot express are left out.
 pub(crate) fn judged(count: usize) -> String {
     let said = |faults: &[&'static [Fault]]| {
         let all = faults.iter().flat_map(|faults| faults.iter());
@@ -420,7 +420,7 @@ fn judged_as(
     lines
 }
 
-/// One byte more or less makes no JSON of a payment, or another payment: it never breaks the reader.
+/// Changing, adding or removing one byte gives invalid JSON or another payment; the reader never panics.
 #[test]
 fn every_cut_of_a_payment_is_malformed() {
     let body = changed("unknown", json!(["\u{1f600}\\", {"a": -1.5e-7}])).to_string();

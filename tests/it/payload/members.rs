@@ -9,7 +9,7 @@ use crate::harness::{Call, Gate, accepted, refused};
 use portvakt::clock::{Clock, Timestamp};
 use serde_json::{Value, json};
 
-/// Each value of a member goes through.
+/// Each value of a member is accepted.
 fn pass(path: &str, values: &[Value]) {
     let gate = Gate::start();
     for value in values {
@@ -256,7 +256,7 @@ fn codes_that_do_not_exist() {
     fail("regulatoryReportingInformation", &[json!("x".repeat(141))]);
 }
 
-/// A payment of so much that says nothing to the tax authorities.
+/// A payment of this amount without tax information.
 fn unreported(amount: &str, currency: &str) -> Call {
     let mut payment = changed("regulatoryReportingCode", json!(null));
     payment
@@ -295,7 +295,7 @@ fn transfers_that_need_a_report() {
     }
 }
 
-/// The moment at which the day begins in Oslo: 2026-06-30T22:00:00Z.
+/// The start of the day in Oslo: 2026-06-30T22:00:00Z.
 const MIDNIGHT: u64 = 1_782_856_800;
 
 fn at(seconds: u64) -> Gate {
@@ -390,7 +390,7 @@ fn members_that_no_rule_knows() {
     more["endToEndIdentification"] = json!("x");
     more["creditorAccount"]["name"] = json!({"deep": [null, 1.50, true]});
     accepted(&gate, &cross_border(&more));
-    // The other products require nothing, and share some members.
+    // The other products require no members, and share some.
     let table = [
         json!({"instructedAmount": {"amount": "500000.00", "currency": "NOK"}, "frequency": "Monthly"}),
         json!({"creditorAccount": {"bban": "86011117947", "currency": "NOK"}}),
@@ -401,14 +401,14 @@ fn members_that_no_rule_knows() {
     }
 }
 
-/// The payment with a member more, in front, as it is written.
+/// The payment with an additional first member, verbatim.
 fn with_member(member: &str) -> String {
     payment()
         .to_string()
         .replacen('{', &format!("{{{member},"), 1)
 }
 
-/// Go's encoding/json takes the last member whose name is the same but for letter case: PAY-11 must not be passed by one.
+/// Go's encoding/json ignores letter case and takes the last matching member: such a member must not bypass PAY-11.
 //= PAY-14 refused
 #[test]
 fn names_that_some_core_reads_as_known() {
@@ -438,7 +438,7 @@ fn names_that_some_core_reads_as_known() {
             "{text}"
         );
     }
-    // One alone stands for none, and says so.
+    // A lone surrogate is not a character, and the answer names that.
     let alone = payment()
         .to_string()
         .replacen("instructed", "Instructed", 1);
@@ -516,7 +516,7 @@ fn text_in_several_lines() {
     let lines = [json!("one\r\ntwo\tthree")];
     pass("remittanceInformationUnstructured", &lines);
     pass("regulatoryReportingInformation", &lines);
-    // Other scripts have marks of their own, and what is read from the right needs none of the refused ones.
+    // Other scripts have combining marks, and right-to-left text needs none of the refused characters.
     pass(
         "creditorName",
         &[json!("שלום \u{200f}(עולם)\u{a0}é\u{200d}😀")],
@@ -572,7 +572,7 @@ fn text_that_is_not_what_it_shows_as() {
         "FORMAT_ERROR",
         &["paymentIds[1]"],
     );
-    // However many there are, the answer stays short.
+    // The answer is short for any number of faults.
     let many = vec!["\0"; 5_000];
     let answer = refused(
         &gate,
@@ -613,7 +613,7 @@ fn what_other_products_share() {
     }
 }
 
-/// Every single fault of the generator, through the listener: the right reason and path, and nothing behind it.
+/// Every single fault of the generator, through the listener: correct reason and path, and nothing reaches the core.
 #[test]
 fn every_single_fault_stops_here() {
     let gate = Gate::start();
@@ -641,7 +641,7 @@ fn every_single_fault_stops_here() {
     }
 }
 
-/// Lengths count characters, not bytes: each limit of the interface, in characters of one, two and four bytes.
+/// Lengths count characters, not bytes: each limit is tested with characters of one, two and four bytes.
 #[test]
 fn lengths_at_their_limits() {
     let gate = Gate::start();
@@ -661,7 +661,7 @@ fn lengths_at_their_limits() {
             refused_for(&gate, &cross_border(&longer), "FORMAT_ERROR", &[member]);
         }
     }
-    // The longest IBAN there is, and one of each kind of structure.
+    // The longest IBAN, and one of each structure.
     for iban in [
         "RU0304452522540817810538091310419",
         "MT84MALT011000012345MTLCAST001S",
@@ -671,7 +671,7 @@ fn lengths_at_their_limits() {
     }
 }
 
-/// A bank's own operation is judged by the schema that its file names; it initiates a payment, and so requires what that does (HDR-5).
+/// An operation that a bank adds is judged by the schema in its file; it initiates a payment, so the headers of HDR-5 are required.
 #[test]
 fn an_operators_own_operation_with_a_schema() {
     let cards = "operations:\n- {name: pay, method: POST, path: /v1/pay, role: PSP_PI, group: payments, schema: cross-border-payment}\n";

@@ -1,9 +1,9 @@
-//! Bodies, through the listener: PAY-1 to PAY-16. What every member may hold is a matter of tables beside the rules; here
-//! each rule shows that what it refuses reaches nobody, and that what it accepts reaches the core byte for byte.
+//! Bodies, through the listener: PAY-1 to PAY-16. Tables beside the rules test the values of every member. These tests show for
+//! each rule that a refused body reaches nobody, and that an accepted body reaches the core unchanged.
 
 /// PAY-1, PAY-2, PAY-15, PAY-16.
 mod body;
-/// Payments that a generator makes, and what one fault makes of them.
+/// Generated payments, valid and with one fault.
 pub(crate) mod generated;
 /// PAY-3 to PAY-14.
 mod members;
@@ -21,7 +21,7 @@ pub(super) fn payment() -> Value {
     payment
 }
 
-/// The payment with one member changed, by a path with points; `null` takes it out.
+/// The payment with one member changed, named by a path with dots; `null` removes the member.
 pub(super) fn changed(path: &str, value: Value) -> Value {
     let mut payment = payment();
     let mut parent = &mut payment;
@@ -49,7 +49,7 @@ fn basket(ids: &Value) -> Call {
     Call::basket().json(&json!({ "paymentIds": ids }).to_string())
 }
 
-/// The call is refused for these members, in this order, and says so to both kinds of readers.
+/// Asserts that the call is refused for these members, in this order, in both forms of the error body.
 fn refused_for(gate: &Gate, call: &Call, code: &str, paths: &[&str]) -> Answer {
     let answer = refused(gate, call, 400, code, "payload-invalid");
     let json = answer.json();

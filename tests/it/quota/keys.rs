@@ -1,4 +1,4 @@
-//! QUO-13 to QUO-15: what is counted together, and what is not.
+//! QUO-13 to QUO-15: which calls count under the same key.
 
 use super::{exceeded, use_up};
 use crate::harness::{Call, Gate, Protocol, Reply, accepted, pki::LeafSpec};
@@ -126,13 +126,13 @@ fn pages_count_each_or_once() {
         }
         clock.set(Timestamp::from_unix(clock.now().unix() + 60));
     }
-    // Each offset once, a larger one only, of the same list, within 15 minutes.
+    // Each offset continues the list once, in increasing order, within 15 minutes.
     exceeded(&gate, &list("offset=800&limit=200"));
     exceeded(&gate, &list("offset=700&limit=200"));
     exceeded(&gate, &list("offset=999&limit=200"));
     exceeded(&gate, &list("offset=1000&limit=200&dateFrom=2026-09-01"));
     exceeded(&gate, &list("offset=1000&limit=200&bookingStatus=booked"));
-    // The limit may change: the next page begins behind the last one.
+    // The limit may change: the next page begins after the last entry.
     accepted(&gate, &list("offset=1000&limit=100"));
     exceeded(&gate, &list("offset=1099"));
     accepted(&gate, &list("offset=1100"));
@@ -152,7 +152,7 @@ fn pages_are_no_polling() {
             .at(&format!("/v1/accounts/1/transactions?offset={offset}"))
             .only(Protocol::Http1)
     };
-    // Without a limit a page has 200 entries: the next one that is not a call of its own begins at 200.
+    // Without a limit a page has 200 entries, so a page that continues the list begins at 200.
     for offset in 0..4 {
         accepted(&gate, &list(offset));
     }
@@ -196,7 +196,7 @@ fn a_psu_who_is_only_said_to_be_present() {
         assert_eq!(seen.header("gateway-sca"), Some("none"));
     }
     let tpp = format!("tpp=\"{}\"", gate.world().both.id().unwrap());
-    // A request is counted once its answer has gone out.
+    // The gateway counts a request after it has sent the answer.
     let counted = || gate.metric("portvakt_psu_present_without_session_total", &[&tpp]);
     let all = (0..200).any(|_| {
         std::thread::sleep(Duration::from_millis(10));

@@ -1,4 +1,4 @@
-//! QUO-5: what the upstream's answer gives back.
+//! QUO-5: calls that the gateway gives back because of the upstream's answer.
 
 use super::{exceeded, use_up};
 use crate::harness::{Call, Gate, Protocol, Reply, accepted};
@@ -124,7 +124,7 @@ fn a_call_with_which_pages_were_counted_is_not_given_back() {
         assert_eq!(first.join().unwrap(), r#""psu-absent";r=3"#);
     });
     assert_eq!(told(&list(""), 200), r#""psu-absent";r=2"#);
-    // A page that fails is asked for again, and was no call: nothing more is left.
+    // A failed page may be requested again, and is not a call: the remaining number stays the same.
     for status in [500, 404, 200] {
         gate.upstream().reply(answer(status));
         assert_eq!(told(&list("&offset=1"), status), r#""psu-absent";r=2"#);

@@ -1,4 +1,4 @@
-//! The control listener goes by one configuration for each call.
+//! The control listener uses one configuration for each call.
 
 use super::{End, configure, until};
 use crate::harness::{Answer, Connection, Gate, Tls, Wire, world};
@@ -10,8 +10,8 @@ use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-/// Two configurations take turns. Each has a token and a path of its own, so an answer to the one token that describes the other
-/// path is an answer of a mixture.
+/// Two configurations alternate. Each has its own token and path: an answer to the token of one that describes the path of the
+/// other would come from a mixture.
 //= CRT-8 accepted
 //= CRT-8 refused
 #[test]
@@ -84,7 +84,7 @@ fn bytes(request: &str, headers: &str) -> Vec<u8> {
     format!("{request} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: 0\r\n\r\n").into()
 }
 
-/// A connection that was made without a client certificate is worth nothing once callers need one.
+/// A connection without a client certificate is closed once clients need one.
 //= CRT-8 refused
 #[test]
 fn client_ca_counts_for_connections_that_are_open() {
@@ -103,7 +103,7 @@ fn client_ca_counts_for_connections_that_are_open() {
             .answer(request.split(' ').next().unwrap())
             .unwrap()
     };
-    // A certificate of the listener that is read anew changes nothing for a connection.
+    // Reloading the same listener certificate keeps the connection.
     assert_eq!(ask("POST /reload").status, 200);
     assert_eq!(ask("GET /metrics").status, 200);
     with_tls("  client_ca: anchors/root.pem\n");
@@ -113,7 +113,7 @@ fn client_ca_counts_for_connections_that_are_open() {
     let reason: Value = answer.json()["reason"].clone();
     assert_eq!((answer.status, reason), (421, "connection-outdated".into()));
     assert!(connection.rest().is_empty(), "the connection is closed");
-    // TLS 1.3 refuses a caller without a certificate when it has connected.
+    // TLS 1.3 refuses a client without a certificate only after the client's handshake is complete.
     let refused = shake().and_then(|mut connection| {
         let sent = connection.send(&bytes("GET /metrics", ""));
         sent.and_then(|()| connection.answer("GET"))

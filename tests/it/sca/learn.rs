@@ -1,5 +1,5 @@
-//! PSU-IDs that the core knows and the gateway does not: what binds one, what takes it back, and what nobody learns
-//! (SCA-19).
+//! PSU-IDs that the core knows and the gateway does not: answers that bind a PSU-ID, calls that remove the binding, and
+//! information that no caller gets (SCA-19).
 
 use super::{FIRM, OTHER, PSU, REDIRECT, accounts, complete};
 use crate::harness::{
@@ -14,7 +14,7 @@ const SCA_AT: (&str, &str) = ("Gateway-Sca-At", "2026-08-01T10:00:00Z");
 const CONSENT_AT: (&str, &str) = ("Gateway-Consent-At", "2026-07-01T10:00:00+02:00");
 const BOUND: (&str, &str) = ("Gateway-Psu-Bound", "yes");
 
-/// A gate that knows nobody, and learns.
+/// A gate that knows no PSU, and learns.
 fn learning() -> (Gate, Clock) {
     let clock = Clock::standing(Timestamp::from_unix(THEN));
     let gate = Gate::builder()
@@ -32,14 +32,14 @@ fn list(psu: &str) -> Call {
     accounts().without("TPP-Session-ID").with("PSU-ID", psu)
 }
 
-/// What the core answers from now on.
+/// Sets the core's answer.
 fn reply(gate: &Gate, status: u16, headers: &[(&str, &str)]) {
     let reply = Reply::json(status, r#"{"code":"CONSENT_INVALID","mine":"core"}"#);
     let with = |reply: Reply, (name, value): &(&str, &str)| reply.with(name, value);
     gate.upstream().reply(headers.iter().fold(reply, with));
 }
 
-/// What the bank is told of a PSU; none where the TPP has none of that id.
+/// The bank's view of a PSU; `None` if the TPP has no such PSU-ID.
 fn known(gate: &Gate, tpp: &str, psu: &str) -> Option<Value> {
     let answer = gate.tell("/psu/read", &json!({ "tpp": tpp, "psu_id": psu }));
     (answer.status == 200).then(|| answer.json())
@@ -82,9 +82,9 @@ fn an_unknown_psu_is_learned_from_the_core() {
         "RESOURCE_UNKNOWN",
         "account-unknown",
     );
-    // It is never another's.
+    // The PSU-ID never belongs to another TPP.
     needs_sca(&gate, &list(PSU).by(&gate.world().aisp));
-    // Once learning is over, an unknown PSU-ID is as good as none.
+    // After the learning period, an unknown PSU-ID is refused.
     clock.set(Timestamp::from_unix(1_791_000_000));
     needs_sca(&gate, &list(OTHER));
 }
@@ -101,7 +101,7 @@ fn a_corporate_agreement_is_learned() {
     needs_sca(&gate, &firm.with("PSU-Corporate-ID", OTHER));
 }
 
-/// SCA-19: what the core does not say is not so.
+/// SCA-19: the gateway assumes nothing that the core does not state.
 #[test]
 fn what_the_core_leaves_out_is_not_known() {
     let (gate, _clock) = learning();
@@ -134,7 +134,7 @@ fn what_the_core_leaves_out_is_not_known() {
         let context = &psu_known["contexts"][0];
         let accounts = &context["consent"]["accounts"];
         assert_eq!(*accounts, consented, "{number}: {psu_known}");
-        // Without both, account information takes an SCA; a payment does not.
+        // Without both, account information needs an SCA; a payment does not.
         needs_sca(&gate, &list(&psu));
         let seen = accepted(&gate, &Call::payment().with("PSU-ID", &psu))
             .remove(0)
@@ -182,14 +182,14 @@ fn nobody_is_bound_without_the_cores_word() {
             nobody(call, &format!("{word:?}"));
         }
     }
-    // Said twice it is no word, and an operation that needs nothing of the PSU never binds.
+    // A repeated header does not count, and an operation without a PSU never binds.
     reply(&gate, 200, &[BOUND, BOUND, SCA_AT, CONSENT_AT]);
     nobody(&list(PSU), "twice");
     reply(&gate, 200, &[BOUND, SCA_AT, CONSENT_AT]);
     for call in &needs_nothing {
         nobody(call, "needs nothing");
     }
-    // Nor does an answer that is no success.
+    // Nor does an answer other than 2xx.
     for status in [302, 400, 404, 500] {
         reply(&gate, status, &[BOUND, SCA_AT, CONSENT_AT]);
         assert_eq!(gate.send(&list(PSU), Protocol::Http1).status, status);
@@ -223,7 +223,7 @@ fn the_banks_word_wins_over_what_was_learned() {
     squat();
     gate.introduce(json!({ "tpp": owner, "psu_id": PSU }));
     is_the_owners();
-    // What the bank bound is never moved.
+    // A binding by the bank never moves to another TPP.
     let moments = json!({ "tpp": squatter, "psu_id": PSU, "last_sca": "2026-09-01T00:00:00Z" });
     let answer = gate.tell("/psu/bind", &moments);
     check_error("moved", &answer, 409, "CONFLICT", "psu-bound-elsewhere");
@@ -232,7 +232,7 @@ fn the_banks_word_wins_over_what_was_learned() {
         1.0
     );
     is_the_owners();
-    // Taken back, it is nobody's.
+    // A withdrawn PSU-ID belongs to no TPP.
     assert_eq!(unbind(&squatter).status, 404);
     let answer = unbind(&owner);
     assert_eq!(
@@ -241,19 +241,19 @@ fn the_banks_word_wins_over_what_was_learned() {
     );
     assert_eq!(known(&gate, &owner, PSU), None);
     assert_eq!(unbind(&owner).status, 404);
-    // An SCA is the bank's word, too.
+    // An SCA is a binding by the bank, too.
     squat();
     let link = needs_sca(&gate, &theirs);
     complete(&gate, &link, PSU);
     is_the_owners();
-    // What was learned can be taken back as well.
+    // The bank can withdraw a learned binding as well.
     assert_eq!(unbind(&owner).status, 200);
     squat();
     assert_eq!(unbind(&squatter).status, 200);
     assert_eq!(known(&gate, &squatter, PSU), None);
 }
 
-/// SCA-18, QUO-15: the session and the consents go with the binding; the calls of the day stay counted.
+/// SCA-18, QUO-15: sessions and consents end with the binding; the calls of the day stay counted.
 #[test]
 fn what_becomes_of_a_psu_that_is_unbound() {
     let clock = Clock::standing(Timestamp::from_unix(THEN));
@@ -280,7 +280,7 @@ fn what_becomes_of_a_psu_that_is_unbound() {
     refused(&gate, &balances, 429, "ACCESS_EXCEEDED", "quota-exceeded");
 }
 
-/// What a caller can tell two answers apart by: status, headers and body, without what differs from answer to answer.
+/// The visible parts of an answer: status, headers and body, without values that differ for each answer.
 fn told(answer: &Answer) -> (u16, Vec<(String, String)>, Value) {
     let mut body = answer.json();
     body["id"] = Value::Null;
@@ -336,7 +336,7 @@ fn a_psu_id_bound_elsewhere_is_answered_like_one_that_the_core_refuses() {
             }
         }
     }
-    // None of these calls is one of the four, and no answer says how many are left.
+    // None of these calls counts towards the four, and no answer has a remaining number.
     reply(&gate, 401, &[]);
     let balances = |psu| absent(list(psu)).at("/v1/accounts/7/balances");
     for _ in 0..6 {
@@ -344,7 +344,7 @@ fn a_psu_id_bound_elsewhere_is_answered_like_one_that_the_core_refuses() {
         assert_eq!(told(&refused), told(&taken));
         assert_eq!(refused.status, 401);
     }
-    // What the core says of a PSU that it calls the TPP's own goes on as it is.
+    // If the core confirms that the PSU is the TPP's, its answer is forwarded unchanged.
     reply(&gate, 404, &[BOUND]);
     let answer = gate.send(&balances(PSU), Protocol::Http1);
     assert_eq!(

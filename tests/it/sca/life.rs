@@ -1,4 +1,4 @@
-//! Sessions and consents, as they come and go: SCA-4 to SCA-7, SCA-13, SCA-16, SCA-18, QUO-9, QUO-10.
+//! Sessions and consents over time: SCA-4 to SCA-7, SCA-13, SCA-16, SCA-18, QUO-9, QUO-10.
 
 use super::{FIRM, OTHER, PSU, accounts, complete, complete_with, gate};
 use crate::harness::{Call, Gate, Protocol, accepted, needs_sca, refused};
@@ -12,7 +12,7 @@ const HOUR: u64 = 3_600;
 const DAY: u64 = 86_400;
 const THEN: u64 = 1_790_000_000;
 
-/// A gate whose clock is moved, and a PSU who has completed an SCA at its beginning, under session S.
+/// A gate with an adjustable clock, and a PSU who completed an SCA at the start, with session S.
 fn known() -> (Gate, Clock) {
     let clock = Clock::standing(Timestamp::from_unix(THEN));
     let gate = Gate::builder().strangers().clock(&clock).start();
@@ -45,7 +45,7 @@ fn a_session_lasts_one_hour_and_never_slides() {
     }
     after(&clock, HOUR);
     let answer = needs_sca(&gate, &under("S"));
-    // For every role of the TPP: a payment is never refused for a session.
+    // For every role of the TPP: a payment is never refused because of a session.
     accepted(
         &gate,
         &Call::payment()
@@ -67,7 +67,7 @@ fn a_new_session_takes_the_place_of_the_old_one_once_it_is_completed() {
     after(&clock, 60);
     let unfinished = needs_sca(&gate, &under("T"));
     accepted(&gate, &under("S"));
-    // Aborted: the old one stays valid to its own hour.
+    // Aborted: the old session stays valid until its own end.
     let said = json!({
         "request": super::token(&unfinished),
         "system": "bank", "status": 400, "code": "PSU_CREDENTIALS_INVALID", "message": "Nei, æøå"
@@ -171,7 +171,7 @@ fn the_bank_withdraws() {
     accepted(&gate, &call().without("TPP-Session-ID"));
     withdraw("consent");
     needs_sca(&gate, &call().without("TPP-Session-ID"));
-    // The PSU is still the TPP's.
+    // The PSU still belongs to the TPP.
     accepted(&gate, &Call::payment().with("PSU-ID", PSU));
 }
 
@@ -180,7 +180,7 @@ fn the_bank_withdraws() {
 #[test]
 fn consent_is_apart_from_sca() {
     let gate = gate();
-    // A payment's SCA makes a session and no consent.
+    // The SCA of a payment creates a session and no consent.
     let answer = needs_sca(
         &gate,
         &Call::payment()
@@ -198,14 +198,14 @@ fn consent_is_apart_from_sca() {
     accepted(&gate, &under("S"));
     accepted(&gate, &under("S").at("/v1/accounts/a%3Ab/balances"));
     unknown(&gate, &under("S").at("/v1/accounts/3/balances"));
-    // Refused by the PSU, who authenticated all the same.
+    // The PSU authenticated and refused the consent.
     let answer = needs_sca(&gate, &under("T"));
     let said = json!({ "psu_id": PSU, "context": "PRIVATE", "consent": false });
     complete_with(&gate, &answer, said);
     unknown(&gate, &under("T").at("/v1/accounts/3/balances"));
 }
 
-/// SCA-18: an account that the consent does not name is one that does not exist.
+/// SCA-18: an account outside the consent looks like one that does not exist.
 fn unknown(gate: &Gate, call: &Call) {
     let answer = refused(gate, call, 404, "RESOURCE_UNKNOWN", "account-unknown");
     assert_eq!(
@@ -230,7 +230,7 @@ fn an_account_that_the_consent_does_not_name_is_unknown() {
         let call = call().without("PSU-IP-Address");
         call.at(&format!("/v1/accounts/{id}/balances"))
     };
-    // Nothing is counted of it, however often it is asked for.
+    // Such calls are never counted.
     for _ in 0..6 {
         unknown(&gate, &balances("3"));
     }
@@ -257,7 +257,7 @@ fn an_account_that_the_consent_does_not_name_is_unknown() {
     ] {
         unknown(&gate, &call);
     }
-    // The consent itself, its age and the session come first: their lack is a 401 as ever.
+    // The consent itself, its age and the session are judged first: each gives a 401.
     needs_sca(&gate, &under("other").at("/v1/accounts/3/balances"));
     let details = call()
         .without("PSU-IP-Address")
@@ -298,7 +298,7 @@ fn a_clock_that_was_fast_opens_no_spent_link() {
     complete(&gate, &answer, PSU);
     let withdrawn = json!({ "tpp": gate.world().both.id(), "psu_id": PSU, "what": "consent" });
     assert_eq!(gate.tell("/psu/withdraw", &withdrawn).status, 200);
-    // Housekeeping by a clock that is 20 minutes fast.
+    // Housekeeping with a clock that is 20 minutes fast.
     after(&clock, 20 * 60);
     let state = gate.folder().join("state");
     let settings = StateSettings::new(state.join("portvakt.db"), state.join("hash.key"));
@@ -311,7 +311,7 @@ fn a_clock_that_was_fast_opens_no_spent_link() {
     let mut said =
         json!({ "psu_id": OTHER, "context": "PRIVATE", "request": super::token(&answer) });
     assert_eq!(gate.tell("/sca/complete", &said).status, 409);
-    // The same once more is no fault, and gives nothing.
+    // Repeating the call is no error, and changes nothing.
     said["psu_id"] = PSU.into();
     assert_eq!(gate.tell("/sca/complete", &said).status, 200);
     needs_sca(&gate, &under("S"));
@@ -335,7 +335,7 @@ fn what_a_fast_clock_gave_lasts_no_longer() {
         } else {
             needs_sca(&gate, &under("T"));
         }
-        // The consent and the last SCA count as given now.
+        // The consent and the last SCA get the current time.
         let seen = accepted(&gate, &call().without("TPP-Session-ID"))
             .remove(0)
             .seen;

@@ -1,4 +1,4 @@
-//! What the core says of SCA, and what it is told: SCA-14, SCA-21.
+//! Answers of the core about SCA, and the information that the core gets: SCA-14, SCA-21.
 
 use super::{PSU, accounts, complete, gate};
 use crate::harness::{Call, Gate, Protocol, Reply, accepted};
@@ -22,7 +22,7 @@ fn the_core_may_demand_sca() {
         );
         complete(&gate, &answer, &gate.world().both.psu());
 
-        // A link that leads nowhere is none. What vouches for the core's own bytes ends with them.
+        // A link without a target is ignored. Headers that describe the bytes of the core's body (ETag) are removed with that body.
         for links in [
             "null",
             "[]",
@@ -77,16 +77,16 @@ fn a_401_on_account_information_has_no_code() {
             let linked = answer(&call, no_link);
             let rest = r#"{"a":1.50,"faults":[{"code": "X"}],"_links":{"scaRedirect":{"#;
             assert!(linked.starts_with(rest), "{linked}");
-            // Theirs stays, byte for byte, with TPP-Redirect-URI and without.
+            // The core's link stays unchanged, with and without TPP-Redirect-URI.
             let expected = format!("{{{},\"amount\":1.50}}", theirs.replacen(": ", ":", 1));
             assert_eq!(answer(&call, &own_link), expected);
         }
         let nowhere = Call::details();
         let expected = format!("{{{},\"amount\":1.50}}", theirs.replacen(": ", ":", 1));
         assert_eq!(answer(&nowhere, &own_link), expected);
-        // Without any link it is no 401 for SCA.
+        // Without a link, the answer is not a 401 for SCA.
         assert_eq!(answer(&nowhere, no_link), no_link);
-        // Other operations keep the core's.
+        // Other operations keep the core's answer.
         let payment = Call::payment();
         assert_eq!(answer(&payment, &own_link), own_link);
         let linked = answer(&payment, no_link);

@@ -1,5 +1,5 @@
-//! Answers that the gateway signs: SIG-12. Each is checked by `portvakt tpp verify`, which builds the signing string from
-//! the specification by itself.
+//! Signed answers: SIG-12. `portvakt tpp verify` checks each; it builds the signing string from the specification with code
+//! of its own.
 
 use super::parts;
 use crate::harness::{Answer, Call, Gate, Protocol, Reply, accepted, world};
@@ -7,7 +7,7 @@ use portvakt::clock::{Clock, Timestamp};
 use std::{path::Path, process::Command};
 use tempfile::TempDir;
 
-/// A gate that signs with the key of a TPP, with more keys of the section.
+/// A gate that signs answers with the key of a TPP, with additional keys of the section.
 fn gate(more: &str) -> Gate {
     gate_at(&Clock::System, more)
 }
@@ -24,7 +24,7 @@ fn gate_at(clock: &Clock, more: &str) -> Gate {
         .start()
 }
 
-/// What `portvakt tpp verify` says of an answer: whether everything holds, and its words.
+/// The result of `portvakt tpp verify` for an answer: whether it is valid, and the output.
 fn verified(answer: &Answer) -> (bool, String) {
     let folder = TempDir::new().unwrap();
     let saved = folder.path().join("answer.txt");
@@ -82,7 +82,7 @@ fn the_gateways_own_answers() {
             holds(&answer);
         }
     }
-    // Without an X-Request-ID there is none to be signed.
+    // Without an X-Request-ID the header is not signed.
     let answer = gate.send(&Call::details(), Protocol::Http1);
     let (fits, said) = verified(&answer);
     assert!(fits, "{said}");
@@ -127,7 +127,7 @@ fn the_cores_answers() {
             }
         }
     }
-    // SCA-14: what is signed is what is sent.
+    // SCA-14: the signature covers the body that is sent.
     gate.upstream().reply(Reply::json(401, "{\"a\":1}"));
     for protocol in Protocol::ALL {
         let answer = gate.send(&Call::accounts(), protocol);
@@ -146,7 +146,7 @@ fn the_cores_answers() {
     }
 }
 
-/// pingora writes Date by the machine's clock, whatever clock the gateway judges by.
+/// pingora writes Date by the machine's clock, not by the gateway's.
 //= SIG-12 accepted
 #[test]
 fn the_date_that_is_signed_is_the_one_that_goes_out() {
@@ -187,7 +187,7 @@ fn what_the_core_does_not_answer() {
     }
     gate.upstream().reply(Reply::json(200, "{}"));
     accepted(&gate, &Call::accounts());
-    // A connection that was kept and is closed meanwhile: what only reads is sent again.
+    // A pooled connection that the core has closed: a safe request is sent again.
     gate.upstream().away(|| ());
     let seen = accepted(&gate, &Call::accounts().only(Protocol::Http1));
     holds(&seen[0].answer);

@@ -47,7 +47,7 @@ fn other_forms_of_a_date() {
         "1794732577",
     ];
     for form in forms {
-        // Signed as it stands: it is the form that is refused.
+        // The value is signed unchanged: the gateway refuses its form.
         let answer = refused(
             &gate,
             &Call::accounts().with("Date", form),
@@ -96,7 +96,7 @@ fn sixty_one_seconds_either_way() {
     }
 }
 
-/// Pingora writes Date itself, by the machine's clock, so that it cannot stand still here.
+/// Pingora writes Date by the machine's clock, so the test cannot stop that clock.
 //= DAT-2 accepted
 #[test]
 fn the_answer_carries_the_gateways_date() {
@@ -125,7 +125,7 @@ fn the_answer_carries_the_gateways_date() {
     }
 }
 
-/// The clock moves and the request stays: what passed at 60 seconds does not at 61.
+/// The clock advances and the request stays the same: it passes at 60 seconds and fails at 61.
 //= DAT-2 accepted
 //= DAT-2 refused
 #[test]

@@ -35,7 +35,7 @@ fn digests_of_the_body() {
     }
 }
 
-/// What careless readers trip over: a hash that starts or ends with a certain byte, line ends, a last newline, no ASCII.
+/// Inputs that expose careless readers: a hash that starts or ends with a certain byte, line ends, a last newline, text outside ASCII.
 //= DIG-1 accepted
 #[test]
 fn bodies_as_they_were_received() {
@@ -176,7 +176,7 @@ fn a_body_requires_a_digest() {
         "tpp-redirect-uri",
     ]);
     for call in [Call::payment().signing(&with_redirect), sandbox, contact] {
-        // The signature holds: Digest is neither there nor listed.
+        // The signature is valid: Digest is neither present nor listed.
         for call in [call.clone(), call.chunked()] {
             let answer = refused(
                 &gate,
@@ -188,7 +188,7 @@ fn a_body_requires_a_digest() {
             assert_eq!(answer.json()["faults"][0]["header"], "Digest");
         }
     }
-    // Where no body is taken, an empty one needs none, and stays here without one.
+    // If an operation takes no body, an empty one needs no Digest; without a Digest, that body is not forwarded.
     let empty = Call::plain()
         .json("{}")
         .signing(&["date", "x-request-id", "tpp-redirect-uri"])
@@ -201,7 +201,7 @@ fn a_body_requires_a_digest() {
     }
 }
 
-/// What nobody looks at need not be signed, so the core gets none of it.
+/// Ignored bodies need not be signed, so the core does not get them.
 //= DIG-2 accepted
 #[test]
 fn a_body_that_is_ignored_stays_at_the_gateway() {

@@ -83,7 +83,7 @@ fn serials() {
     }
 }
 
-/// A serial number whose first bit is set has a zero byte before it in DER. Some print that byte, some don't.
+/// A serial number whose first bit is set has a leading zero byte in DER. Some programs print that byte, some do not.
 //= SIG-3 accepted
 #[test]
 fn a_serial_with_its_first_bit_set() {
@@ -96,7 +96,7 @@ fn a_serial_with_its_first_bit_set() {
     for spelling in ["9ABC01", "009ABC01", "9abc01"] {
         accepted(&gate, &with_serial(call.clone(), spelling));
     }
-    // Read as a number with a sign.
+    // Read as a signed number.
     let negative = with_serial(call, "FF9ABC01");
     refused(
         &gate,
@@ -219,18 +219,18 @@ fn below(organization: &str) -> (Gate, Arc<Tpp>) {
     (gate, tpp)
 }
 
-/// Every spelling of the issuer names the TPP's certificate.
+/// Every spelling of the issuer identifies the TPP's certificate.
 fn spelled(gate: &Gate, tpp: &Arc<Tpp>, spellings: &[&str]) {
     let serial = tpp.identity.key_id().split_once(',').unwrap().0.to_owned();
     for spelling in spellings {
-        // The signer would put what is not ASCII into an encoded word (SIG-10); here it goes as it is.
+        // The signer would put text outside ASCII into an encoded word (SIG-10); the test sends the text as it is.
         let call = Call::accounts().by(tpp).key_id("SN=0,CA=CN=x");
         let key_id = format!("{serial},CA={spelling}");
         accepted(gate, &replace(call, 0, move |_| key_id.clone()));
     }
 }
 
-/// An issuer outside ASCII: as hex pairs, as UTF-8 that is sent as it is, and as UTF-8 that was taken for Latin-1 on the way.
+/// An issuer outside ASCII: as hex pairs, as raw UTF-8, and as UTF-8 that was decoded as Latin-1 and encoded again.
 //= SIG-4 accepted
 #[test]
 fn an_issuer_outside_ascii() {
@@ -244,7 +244,7 @@ fn an_issuer_outside_ascii() {
     spelled(&gate, &tpp, &spellings);
 }
 
-/// A newline inside a name cannot stand in a header: it is escaped, encoded, or a space by then.
+/// A header cannot contain a newline of a name: the newline is escaped, encoded or replaced by a space.
 //= SIG-4 accepted
 #[test]
 fn an_issuer_with_a_newline() {
@@ -352,15 +352,15 @@ fn padding_is_checked_strictly() {
         (true, |info, hash| {
             [&[0, 1][..], &vec![0xff; 202], &[0], info, hash].concat()
         }),
-        // What follows the hash is garbage.
+        // Garbage follows the hash.
         (false, |info, hash| {
             [&[0, 1][..], &[0xff; 8], &[0], info, hash, &[7; 194]].concat()
         }),
-        // The filling is not all ones.
+        // The padding is not all ones.
         (false, |info, hash| {
             [&[0, 1][..], &vec![0xff; 201], &[0xfe], &[0], info, hash].concat()
         }),
-        // The type of the block is another.
+        // Another block type.
         (false, |info, hash| {
             [&[0, 2][..], &vec![0xff; 202], &[0], info, hash].concat()
         }),

@@ -1,4 +1,4 @@
-//! Whether the signature verifies, before anything else happens: SIG-9, SIG-11, SIG-13.
+//! The signature is verified before anything else happens: SIG-9, SIG-11, SIG-13.
 
 use super::{pkcs1, replace, signed_by, unsigned};
 use crate::harness::{
@@ -107,7 +107,7 @@ fn signatures_that_are_not_canonical_base64() {
     ];
     for (at, edit) in edits.into_iter().enumerate() {
         let call = replace(Call::accounts(), 3, edit);
-        // URL-safe base64 of a signature that happens to have neither of its two letters is canonical.
+        // URL-safe base64 without `-` and `_` is also valid base64.
         if at == 1
             && gate
                 .seal(&Call::accounts())
@@ -124,7 +124,7 @@ fn signatures_that_are_not_canonical_base64() {
         };
         refused(&gate, &call, 400, "FORMAT_ERROR", "signature-mismatch");
     }
-    // 256 bytes leave four bits of the last letter unused: they are zero.
+    // 256 bytes leave four bits of the last letter unused; they must be zero.
     let loose = replace(Call::accounts(), 3, |signature| {
         let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
         let mut bytes = signature.as_bytes().to_vec();
@@ -148,7 +148,7 @@ fn another_key() {
         pkcs1(&other, MessageDigest::sha256(), &request.signing_string)
     });
     refused(&gate, &call, 400, "FORMAT_ERROR", "signature-mismatch");
-    // Another TPP's certificate beside this one's signature: certificates are public. Both share the key here, so keyId tells.
+    // Another TPP's certificate with this TPP's signature: certificates are public. Both TPPs share the key here, so keyId decides.
     let certificate = gate.world().aisp.identity.certificate_header();
     let call = Call::accounts()
         .altered(move |request| request.set_header("TPP-Signature-Certificate", &certificate));
@@ -169,12 +169,12 @@ fn nothing_goes_on_before_the_signature_holds() {
         for protocol in Protocol::ALL {
             assert_eq!(gate.send(&call, protocol).status, 400);
         }
-        // The body is not even waited for.
+        // The gateway does not wait for the body.
         let mut connection = Connection::open(&gate);
         connection.send(&render_head(&gate.seal(&call))).unwrap();
         assert_eq!(connection.answer("POST").unwrap().status, 400);
     }
-    // A body whose digest is wrong comes after a signature that holds.
+    // A wrong digest of the body is judged after a valid signature.
     assert_eq!(
         gate.send(
             &Call::payment().altered(|request| request.body = Some(b"{ }".to_vec())),

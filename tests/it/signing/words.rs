@@ -1,4 +1,4 @@
-//! A Signature in RFC 2047 encoded words, as clients make them where the issuer's name is not ASCII: SIG-10.
+//! A Signature in RFC 2047 encoded words, which clients use if the issuer's name is not ASCII: SIG-10.
 
 use super::{joined, parts};
 use crate::harness::{
@@ -9,7 +9,7 @@ use crate::harness::{
 use openssl::base64::encode_block;
 use std::sync::{Arc, LazyLock};
 
-/// RFC 2047, section 2: the longest word.
+/// RFC 2047, section 2: the maximum length of an encoded word.
 const WORD: usize = 75;
 
 /// A CA whose name is outside ASCII, and a TPP of it.
@@ -26,14 +26,14 @@ fn gate() -> Gate {
         .start()
 }
 
-/// A call with what `encode` makes of its Signature.
+/// A call whose Signature is encoded by `encode`.
 fn encoded(encode: impl Fn(&str) -> String + Send + Sync + 'static) -> Call {
     let tpp = &NORSK.1;
     let serial = tpp.identity.key_id().split_once(',').unwrap().0.to_owned();
     let key_id = format!(
         "{serial},CA=CN=Portvakt Pr\u{f8}ve-CA G1,2.5.4.97=NTRNO-000000000,O=\"Portvakt Pr\u{f8}ve-CA, utvikling\",C=NO"
     );
-    // What the signer would encode by itself is put in later.
+    // The test inserts the characters that the signer would encode by itself later.
     let call = Call::accounts().by(tpp).key_id("SN=0,CA=CN=x");
     call.signature(move |signature| {
         let mut parts = parts(signature);
@@ -52,7 +52,7 @@ fn bytes(charset: &str, text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Words of at most so many bytes of text, as Java's MimeUtility folds them, with `between` where a line ended.
+/// Encoded words of at most this number of bytes of text, as Java's MimeUtility folds them, with `between` at each fold.
 fn folded(charset: &str, encoding: &str, bytes: &[u8], size: usize, between: &str) -> String {
     let q = |byte: &u8| match byte {
         b' ' => "_".to_owned(),
@@ -78,7 +78,7 @@ fn one_word_or_several_in_each_encoding_and_charset() {
     let gate = gate();
     for charset in ["utf-8", "UTF-8", "iso-8859-1", "ISO-8859-1"] {
         for encoding in ["B", "Q", "b", "q"] {
-            // Each byte takes three letters of Q at most, four of B make three.
+            // Q uses up to three letters per byte; B uses four letters for three bytes.
             let fitting = if encoding.eq_ignore_ascii_case("b") {
                 42
             } else {
@@ -97,7 +97,7 @@ fn one_word_or_several_in_each_encoding_and_charset() {
     }
 }
 
-/// One word of all of it.
+/// One encoded word for the whole text.
 fn word(text: &str) -> String {
     folded("utf-8", "B", text.as_bytes(), usize::MAX, "")
 }
@@ -107,7 +107,7 @@ fn word(text: &str) -> String {
 fn words_that_are_not_the_whole_value() {
     let gate = gate();
     let edits: [fn(&str) -> String; 6] = [
-        // Decoded once: what comes out is a word, and no Signature.
+        // Decoded once: the result is an encoded word, and no Signature.
         |plain| word(&word(plain)),
         |plain| format!("{} x", word(plain)),
         |plain| format!("{},signature=\"A\"", word(plain)),

@@ -1,4 +1,4 @@
-//! A client: its connection breaks whenever the program is killed, and it goes on when there is one again.
+//! A client: its connection breaks with each kill, and the client continues after the restart.
 
 use super::{
     Soak,
@@ -12,13 +12,13 @@ use serde_json::json;
 use std::{sync::atomic::Ordering, time::Duration};
 use uuid::Uuid;
 
-/// Quotas of each round that are in use.
+/// The number of quotas in use in each round.
 const QUOTAS: u64 = 3;
 
-/// Rounds whose quotas are in use: so that a quota is used before a kill and after it.
+/// The number of rounds whose quotas are in use, so that a quota is used before and after a kill.
 const ROUNDS: u64 = 4;
 
-/// How long a check may take after a start.
+/// The time-out of a check after a start.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) struct Client<'a> {
@@ -40,7 +40,7 @@ impl<'a> Client<'a> {
 
     pub(super) fn call_until_over(mut self) {
         let soak = self.soak;
-        // Also where this one fails.
+        // Also if this client fails.
         let _over = super::Over(&soak.over);
         while !soak.is_over() {
             match self.dice.below(10) {
@@ -52,7 +52,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// A call without the PSU, on one of few quotas.
+    /// A call without the PSU, with one of a few quotas.
     fn read_balances(&mut self) {
         let kills = self.soak.kills.load(Ordering::Relaxed);
         let round = kills.saturating_sub(self.dice.below(ROUNDS));
@@ -71,7 +71,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// A payment that others may send again at once.
+    /// A payment that other clients may send again at once.
     fn pay(&mut self) {
         let id = self.uuid().to_string();
         let sealed = seal(Call::payment().with("X-Request-ID", &id));
@@ -79,7 +79,7 @@ impl<'a> Client<'a> {
         self.send_payment(&sealed, What::Payment);
     }
 
-    /// The very bytes of an earlier payment.
+    /// Repeats the bytes of an earlier payment.
     fn pay_again(&mut self) {
         let earlier = self
             .soak
@@ -102,7 +102,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// A new PSU, from the first request to the session. The bank repeats what was not answered.
+    /// A new PSU, from the first request to the session. The bank repeats unanswered calls.
     fn complete_an_sca(&mut self) {
         let session = self.uuid().to_string();
         let Some(answer) = self.ask(&seal(accounts(&session))) else {
@@ -126,7 +126,7 @@ impl<'a> Client<'a> {
             let mut ledger = self.soak.ledger.lock().unwrap();
             ledger.complete(completed.clone(), tries);
             drop(ledger);
-            // At once: what was answered as done is in force.
+            // Without delay: an answered completion is in force.
             if let Some(answer) = self.ask(&seal(under(&completed))) {
                 self.expect(What::Session, &answer, &[200]);
             }
@@ -134,7 +134,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Asks until there is an answer.
+    /// Repeats the request until there is an answer.
     pub(super) fn must_have_session(&mut self, completed: &Completed) {
         let began = Stopwatch::start();
         while began.elapsed() < PATIENCE {
@@ -185,7 +185,7 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Fails with what the program had to say.
+/// Fails with the output of the program.
 pub(super) fn give_up(gate: &Gate, why: &str) -> ! {
     let log = std::fs::read_to_string(gate.folder().join("errors.log")).unwrap_or_default();
     let last: Vec<_> = log.lines().rev().take(20).collect();

@@ -1,4 +1,4 @@
-//! What clients were answered and what the upstream saw, and what may not be among it.
+//! Records of the answers to clients and of the upstream's requests, and their checks.
 
 use crate::harness::{Dice, Sealed, Seen, world};
 use portvakt::clock::Stopwatch;
@@ -9,37 +9,37 @@ use std::{
     time::Duration,
 };
 
-/// How the id of a call begins that the upstream has given back.
+/// The prefix of the id of a call that the upstream lets the gateway give back.
 pub(super) const GIVEN_BACK: &str = "given-back-";
 
 /// Calls of a quota.
 const ALLOWED: u32 = 4;
 
-/// Payments that are sent again.
+/// Payments that are repeated.
 const RECENT: usize = 24;
 
-/// How long a payment is sent again: its Date passes for a minute.
+/// The period in which a payment is repeated: its Date is valid for a minute.
 const FRESH: Duration = Duration::from_secs(30);
 
-/// How long a session is looked at; it lasts for an hour.
+/// The period in which a session is checked; the session lasts an hour.
 const IN_SESSION: Duration = Duration::from_secs(50 * 60);
 
-/// What was asked.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum What {
     /// A call without the PSU.
     Balances,
-    /// A new payment; another client may have been faster with the same bytes.
+    /// A new payment; another client may have sent the same bytes earlier.
     Payment,
     /// The bytes of an earlier one.
     Replay,
-    /// The account list of nobody yet.
+    /// The account list of an unknown PSU.
     Sca,
-    /// The end of that SCA.
+    /// The completion of that SCA.
     Completion,
     /// The account list under the new session.
     Session,
-    /// The same after a start.
+    /// The same after a restart.
     Check,
 }
 
@@ -65,18 +65,18 @@ impl Completed {
     }
 }
 
-/// Everything that happened.
+/// All records.
 #[derive(Default)]
 pub(super) struct Ledger {
     answers: BTreeMap<(What, u16), u64>,
     broken: u64,
     starts: Vec<Duration>,
     not_started: u64,
-    /// Answers 200 by target, and calls that the upstream saw and did not have given back.
+    /// Answers 200 by target, and calls that the upstream received and did not have given back.
     read: HashMap<String, u32>,
     seen_reads: HashMap<String, u32>,
     given_back: u64,
-    /// Answers 200 by request id, and how often the upstream saw it.
+    /// Answers 200 by request id, and the number of times that the upstream received each.
     paid: HashMap<String, u32>,
     seen_payments: HashMap<String, u32>,
     recent: VecDeque<(Stopwatch, Sealed)>,
@@ -150,7 +150,7 @@ impl Ledger {
             .collect()
     }
 
-    /// What the upstream saw is allowed, together with all that it saw before.
+    /// Asserts that the upstream's new requests are allowed, given all earlier ones.
     pub(super) fn saw(&mut self, seen: &Seen) {
         let id = seen.header("x-request-id").unwrap_or_default().to_owned();
         if seen.method == "POST" {
@@ -164,12 +164,12 @@ impl Ledger {
             *calls += 1;
             assert!(*calls <= ALLOWED, "the upstream saw a fifth call");
         } else {
-            // SCA-5: whoever reads accounts here has a session.
+            // SCA-5: a caller that reads accounts here has a session.
             assert_eq!(seen.header("gateway-sca"), Some("session"));
         }
     }
 
-    /// What was answered was seen.
+    /// Asserts that the upstream received every answered request.
     pub(super) fn check_the_whole(&self) {
         for (target, answered) in &self.read {
             assert!(answered <= &self.seen_reads[target], "{target}");
@@ -185,7 +185,7 @@ impl Ledger {
     }
 }
 
-/// Whether the upstream answers such a call so that it is given back.
+/// Whether the upstream's answer to this call makes the gateway give the call back.
 pub(super) fn is_given_back(seen: &Seen) -> bool {
     seen.header("x-request-id")
         .is_some_and(|id| id.starts_with(GIVEN_BACK))

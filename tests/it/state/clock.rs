@@ -1,4 +1,4 @@
-//! REP-1: a clock that steps back opens nothing, and one that steps back by more than 24 hours is not believed.
+//! REP-1: a clock that steps back allows no replay, and one that steps back by more than 24 hours is not trusted.
 
 use super::{
     BEGIN, DAY, Data, HOUR, RETENTIONS, at, call, dated, finish, hash, held, request, soon, who,
@@ -16,12 +16,12 @@ on_every_engine!(
     a_restart_refuses_nothing,
 );
 
-/// Takes what a request asks for; anything but `Held` fails the test.
+/// Claims the request id and the quota of a request; any decision but `Held` fails the test.
 async fn take(store: &StateStore, asked: ClaimRequest) {
     let _ = held(store.commit(asked).await.unwrap());
 }
 
-/// Time goes on, with calls, so that whatever can be forgotten is.
+/// Advances the time, with calls, so that the store removes expired entries.
 async fn go_on(store: &StateStore, from: u64, to: u64) {
     for (index, now) in [
         to.saturating_sub(400).max(from),
@@ -71,7 +71,7 @@ async fn a_step_back_of_a_day_or_less_opens_no_request_id<D: Data>() {
                 take(&store, asked).await;
             }
             go_on(&store, BEGIN, BEGIN + forward).await;
-            // Wherever the Date holds, as far as the clock is believed.
+            // Wherever the Date is valid, as long as the clock is trusted.
             let last = (BEGIN + forward).saturating_sub(DAY);
             for now in [date - 60, date, BEGIN, last, date + 59, date + 60] {
                 if now + DAY < BEGIN + forward || now.abs_diff(date) > 60 {
@@ -125,7 +125,7 @@ async fn a_step_back_of_hours_refuses_what_was_forgotten_until_the_clock_is_ther
             "{fault}"
         );
     }
-    // What changes something goes on, and counts as ever.
+    // Unsafe requests go on, and count as before.
     take(&store, request(3, Retention::Day, now)).await;
     take(&store, call(1, now)).await;
     assert!(store.counters().clock_stepped_back);
@@ -166,13 +166,13 @@ async fn a_step_back_of_more_than_a_day_is_not_believed<D: Data>() {
         let fault = store.health(at(now)).unwrap_err().to_string();
         assert!(fault.contains("portvakt state accept-clock"), "{fault}");
         assert!(store.counters().clock_stepped_back);
-        // What needs no claim goes on.
+        // Requests without a claim go on.
         assert!(store.psu_now(who(1)).await.unwrap().is_some());
     };
     refuses(&store, back).await;
-    // Also where the clock comes back by itself, and after a restart.
+    // Also if the clock is corrected without a restart, and after a restart.
     refuses(&store, BEGIN + 5).await;
-    // It is kept within a second.
+    // The time is stored within a second.
     soon(async || data.open().health(at(BEGIN + 5)).is_err()).await;
     drop(store);
     refuses(&data.open(), BEGIN + 10).await;
@@ -191,7 +191,7 @@ async fn a_clock_that_stepped_back_while_the_gateway_was_down_is_not_believed<D:
             .await
             .is_err()
     );
-    // Another process on the file hears of it.
+    // Another process on the file gets the change.
     let other = data.open();
     soon(async || other.health(at(BEGIN)).is_err()).await;
 }
@@ -253,7 +253,7 @@ async fn a_step_back_behind_a_restart_opens_no_request_id<D: Data>() {
     }
 }
 
-/// A restart by a clock that is right, or a little behind, refuses nothing.
+/// A restart with a clock that is correct, or slightly behind, causes no refusal.
 //= REP-1 accepted
 async fn a_restart_refuses_nothing<D: Data>() {
     for back in [0, 1, 60] {

@@ -1,8 +1,8 @@
-//! All that an engine has to do. Each function opens stores on data of its own, which is empty.
+//! The behaviour of every engine. Each function opens stores on its own, empty data.
 //!
-//! The suite is generic over the engine's data: an engine is right where it passes. It states quota, pages, request ids,
-//! tokens, sessions, consents, bindings, housekeeping, restarts, and two processes on one state; `clock.rs` states a clock
-//! that steps back, `model.rs` random sequences, `race.rs` many callers at once, all three by the same macro.
+//! The suite is generic over the engine's data: an engine is correct if the suite passes. The suite covers quota, pages, request ids,
+//! tokens, sessions, consents, bindings, housekeeping, restarts, and two processes on one state. The same macro runs `clock.rs` (a clock
+//! that steps back), `model.rs` (random sequences) and `race.rs` (many concurrent callers).
 
 use super::{
     BEGIN, DAY, Data, HOUR, OTHER, RETENTIONS, TPP, at, call, dated, finish, hash, held, next,
@@ -92,7 +92,7 @@ async fn a_call_is_given_back<D: Data>() {
     assert_eq!(taken.left().unwrap().next, at(BEGIN + 12 + DAY));
 }
 
-/// A request id and a call, as a request for balances without the PSU takes them.
+/// The request id and the call of a request for balances without the PSU.
 fn both(id: u64, retention: Retention, key: u64, now: u64) -> ClaimRequest {
     ClaimRequest {
         quota: call(key, now).quota,
@@ -107,10 +107,10 @@ async fn what_is_refused_takes_nothing<D: Data>() {
         let _ = held(store.commit(call(1, BEGIN)).await.unwrap());
     }
     for retention in RETENTIONS {
-        // The quota refuses: the request id is still free.
+        // The quota refuses: the request id stays unused.
         next(&store.commit(both(7, retention, 1, BEGIN)).await.unwrap());
         let taken = held(store.commit(request(7, retention, BEGIN)).await.unwrap());
-        // The request id refuses: the quota is as it was.
+        // The request id is refused: the quota is unchanged.
         for _ in 0..9 {
             let decision = store.commit(both(7, retention, 2, BEGIN)).await.unwrap();
             assert!(matches!(decision, Decision::Replayed));
@@ -178,7 +178,7 @@ async fn request_ids_are_remembered_to_the_second<D: Data>() {
     }
 }
 
-/// The Date says how long a safe method's id is remembered, and nothing else does.
+/// Only the Date determines how long the id of a safe request is remembered.
 async fn a_date_that_is_off_moves_the_end<D: Data>() {
     let data = D::new();
     let store = &data.open();
@@ -199,7 +199,7 @@ async fn a_date_that_is_off_moves_the_end<D: Data>() {
     }
 }
 
-/// What each is to be told apart by.
+/// The parts of a key: a different value of any part is another key.
 fn number(retention: Retention) -> u64 {
     RETENTIONS
         .iter()
@@ -240,7 +240,7 @@ fn limited(offset: u32, limit: u32, now: u64) -> ClaimRequest {
     }
 }
 
-/// What is left after a page.
+/// The remaining calls after a page.
 async fn left(store: &StateStore, asked: ClaimRequest) -> u8 {
     held(store.commit(asked).await.unwrap())
         .left()
@@ -254,12 +254,12 @@ async fn later_pages_are_counted_with_their_call<D: Data>() {
     assert_eq!(left(store, page(0, BEGIN)).await, 3);
     assert_eq!(left(store, page(100, BEGIN + 1)).await, 3);
     assert_eq!(left(store, page(250, BEGIN + 2)).await, 3);
-    // Each offset once; a smaller one, or the same again, is a call and begins a list.
+    // Each offset continues once; a smaller or equal one is a call and begins a list.
     assert_eq!(left(store, page(250, BEGIN + 3)).await, 2);
     assert_eq!(left(store, page(100, BEGIN + 3)).await, 1);
     assert_eq!(left(store, page(250, BEGIN + 3)).await, 1);
     assert_eq!(left(store, page(0, BEGIN + 4)).await, 0);
-    // A list under way goes on where the quota is used up.
+    // A started list continues although the quota is used up.
     assert_eq!(left(store, page(100, BEGIN + 5)).await, 0);
     assert_eq!(
         next(&store.commit(page(100, BEGIN + 6)).await.unwrap()),
@@ -272,7 +272,7 @@ async fn later_pages_are_counted_with_their_call<D: Data>() {
     assert_eq!(left(store, page(200, BEGIN + 7)).await, 0);
 }
 
-/// Behind the last entry that was asked for, whatever limit the next page has.
+/// Continues after the last requested entry, with any limit of the next page.
 async fn a_page_begins_behind_the_last_one<D: Data>() {
     let data = D::new();
     let store = &data.open();
@@ -299,7 +299,7 @@ async fn a_page_begins_behind_the_last_one<D: Data>() {
     }
 }
 
-/// The page that was given back is open again, and no other one.
+/// Giving a page back opens that page again, and no other one.
 async fn a_page_that_is_given_back_late_opens_nothing<D: Data>() {
     let data = D::new();
     let store = &data.open();
@@ -308,7 +308,7 @@ async fn a_page_that_is_given_back_late_opens_nothing<D: Data>() {
     assert_eq!(left(store, page(200, BEGIN + 2)).await, 3);
     store.give_back(&second, true).await.unwrap();
     assert_eq!(left(store, page(100, BEGIN + 3)).await, 2);
-    // That began a list anew. What continued the list of before is given back in vain.
+    // The call began the list again. Giving back a page of the previous list has no effect.
     let third = held(store.commit(limited(200, 50, BEGIN + 4)).await.unwrap());
     store.give_back(&third, true).await.unwrap();
     assert_eq!(left(store, page(200, BEGIN + 5)).await, 2);
@@ -336,12 +336,12 @@ async fn pages_of_a_call_that_was_given_back_are_counted<D: Data>() {
 async fn a_call_with_which_a_page_was_counted_stays_counted<D: Data>() {
     let data = D::new();
     let store = &data.open();
-    // A page, under way or answered.
+    // A page, in flight or answered.
     let first = held(store.commit(page(0, BEGIN)).await.unwrap());
     assert_eq!(left(store, page(100, BEGIN + 1)).await, 3);
     assert!(store.give_back(&first, true).await.unwrap().is_none());
     assert_eq!(left(store, page(200, BEGIN + 2)).await, 3);
-    // The list was begun anew meanwhile, in the same second or a later one.
+    // The list was begun again in the meantime, in the same second or a later one.
     for second in [10, 11] {
         let again = held(store.commit(page(0, BEGIN + 10)).await.unwrap());
         let later = held(store.commit(page(100, BEGIN + 10)).await.unwrap());
@@ -350,7 +350,7 @@ async fn a_call_with_which_a_page_was_counted_stays_counted<D: Data>() {
             store.give_back(&again, true).await.unwrap().is_none(),
             "{second}"
         );
-        // A page is no call.
+        // A page is not a call.
         assert!(store.give_back(&later, true).await.unwrap().is_none());
         assert!(
             store.give_back(&anew, true).await.unwrap().is_some(),
@@ -377,7 +377,7 @@ async fn an_id_passes_once_whatever_the_method<D: Data>() {
                 "{one:?}, then {other:?}"
             );
         }
-        // Given back, it passes by either, and once.
+        // Given back, the id passes with either retention, once.
         let id = 100 + id;
         let taken = held(store.commit(request(id, one, BEGIN)).await.unwrap());
         store.give_back(&taken, false).await.unwrap();
@@ -517,7 +517,7 @@ async fn a_psu_belongs_to_one_tpp<D: Data>() {
     );
     let psu = store.psu_now(who(1)).await.unwrap().unwrap();
     assert_eq!(psu.last_sca, Some(at(BEGIN)));
-    // The token was not spent: the right PSU's completion still passes.
+    // The token was not used: the completion of the right PSU still succeeds.
     assert_eq!(
         store.finish(finish(2, 1, "t", BEGIN + 3)).await.unwrap(),
         Finished::Done
@@ -552,7 +552,7 @@ async fn consent_is_apart_from_sca<D: Data>() {
             included
         );
     }
-    // No account at all is not all accounts.
+    // An empty list of accounts does not mean all accounts.
     let no_account = ConsentAccounts::Named(Vec::new());
     let mut none = finish(3, 1, "u", BEGIN + DAY + 1);
     none.completion.as_mut().unwrap().consent = Some(&no_account);
@@ -673,11 +673,11 @@ async fn what_was_learned_gives_way_to_the_bank<D: Data>() {
     assert_eq!((known.learned, known.last_sca), (true, None));
     assert_eq!(known.contexts[0].last_sca, None);
     assert_eq!(known.contexts[0].consent, None);
-    // It is not learned twice, nor by another.
+    // A PSU-ID is not learned twice, nor by another TPP.
     assert_eq!(learn(&TPP, Some(BEGIN)).await, Bound::Here);
     assert_eq!(learn(&OTHER, Some(BEGIN)).await, Bound::Elsewhere);
     assert_eq!(psu(&TPP).await.unwrap().last_sca, None);
-    // The bank's word takes it, with nothing of what was learned.
+    // A binding by the bank replaces the learned one with all its data.
     assert_eq!(store.bind(bind(&OTHER)).await.unwrap(), Bound::Here);
     assert_eq!(psu(&TPP).await, None);
     let known = psu(&OTHER).await.unwrap();
@@ -685,7 +685,7 @@ async fn what_was_learned_gives_way_to_the_bank<D: Data>() {
     assert_eq!(known.contexts.len(), 1);
     assert_eq!(learn(&TPP, Some(BEGIN)).await, Bound::Elsewhere);
     assert_eq!(store.bind(bind(&TPP)).await.unwrap(), Bound::Elsewhere);
-    // Taken back, it is nobody's; an SCA binds it for good.
+    // A withdrawn PSU-ID belongs to no TPP; an SCA binds the PSU-ID permanently.
     let who = |tpp| PsuRef {
         tpp,
         ..super::who(1)
@@ -699,7 +699,7 @@ async fn what_was_learned_gives_way_to_the_bank<D: Data>() {
     assert_eq!(done, Finished::Done);
     assert_eq!(psu(&OTHER).await, None);
     assert!(!psu(&TPP).await.unwrap().learned);
-    // The TPP's own word becomes the bank's, and what was learned stays.
+    // The bank confirms the TPP's own learned binding, and the learned data stays.
     assert_eq!(unbind(&TPP).await, Withdrawn::Done);
     assert_eq!(learn(&TPP, Some(BEGIN)).await, Bound::Here);
     assert_eq!(store.bind(bind(&TPP)).await.unwrap(), Bound::Here);
@@ -753,7 +753,7 @@ async fn housekeeping_removes_what_expired_and_nothing_else<D: Data>() {
     let _ = held(store.commit(call(0, BEGIN + 100)).await.unwrap());
     let _ = held(store.commit(page(0, BEGIN)).await.unwrap());
     store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
-    // Rows, not what tidy returns: what follows a batch may remove some of them first.
+    // Counts rows and not the result of `tidy`: the work after a batch may remove some rows first.
     let left = async |when| {
         store.tidy(at(when)).await.unwrap();
         store.counters().rows
@@ -765,14 +765,14 @@ async fn housekeeping_removes_what_expired_and_nothing_else<D: Data>() {
     let rows = left(BEGIN + HOUR).await;
     assert_eq!((rows.pages, rows.tokens), (Some(0), Some(1)));
     assert_eq!(left(BEGIN + DAY).await.quotas, Some(1_200));
-    // Of key 0 the second call still counts. Ids stay three minutes longer, for a clock that steps back.
+    // The second call of key 0 still counts. Ids stay three minutes longer, because a clock may step back.
     let rows = left(BEGIN + DAY + 60).await;
     assert_eq!((rows.quotas, rows.requests), (Some(1), Some(1_200)));
     let taken = held(store.commit(call(0, BEGIN + DAY + 60)).await.unwrap());
     assert_eq!(taken.left().unwrap().calls, 2);
     assert_eq!(left(BEGIN + DAY + 180).await.requests, Some(1_200));
     assert_eq!(left(BEGIN + DAY + 181).await.requests, Some(0));
-    // A spent token stays a day longer, for the same reason (SCA-12).
+    // A used token stays a day longer, for the same reason (SCA-12).
     assert_eq!(left(BEGIN + 900 + DAY + 60).await.tokens, Some(1));
     assert_eq!(left(BEGIN + 900 + DAY + 61).await.tokens, Some(0));
     assert!(store.psu_now(who(1)).await.unwrap().is_some());

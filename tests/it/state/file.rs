@@ -21,7 +21,7 @@ impl SqliteFolder {
         self.settings().hash_key
     }
 
-    /// Why it is refused. What is there must stay as it is.
+    /// The reason of the refusal. The existing files must stay unchanged.
     fn refused(&self) -> String {
         let before = fs::read(self.file()).ok();
         let key = fs::read(self.key()).ok();
@@ -170,7 +170,7 @@ async fn a_later_schema_is_refused() {
     );
 }
 
-/// SCA-19: what an earlier version bound counts as the bank's word.
+/// SCA-19: bindings of an earlier version count as made by the bank.
 #[tokio::test]
 async fn an_earlier_schema_is_brought_up_to_date() {
     let place = SqliteFolder::new();
@@ -305,7 +305,7 @@ fn many_may_open_at_once_for_the_first_time() {
     }
 }
 
-/// Another writer that does not end: the store answers that it is away, and is back when the writer ends.
+/// Another process holds the write lock: the store answers that it is unavailable, and recovers when the lock is released.
 #[tokio::test]
 async fn a_store_that_cannot_be_written_says_so_and_comes_back() {
     let place = SqliteFolder::new();
@@ -317,7 +317,7 @@ async fn a_store_that_cannot_be_written_says_so_and_comes_back() {
     let fault = store.commit(call(1, BEGIN)).await.unwrap_err().to_string();
     assert!(fault.ends_with("database is locked"), "{fault}");
     assert_eq!(store.health(at(BEGIN)).unwrap_err().to_string(), fault);
-    // Reading goes on, and what needs no disk.
+    // Reads and memory-only operations go on.
     assert!(store.psu_now(who(1)).await.unwrap().is_some());
     let _ = held(
         store
@@ -326,7 +326,7 @@ async fn a_store_that_cannot_be_written_says_so_and_comes_back() {
             .unwrap(),
     );
     other.execute_batch("ROLLBACK").unwrap();
-    // It comes back by itself, without a request.
+    // The store recovers without a request.
     for _ in 0..100 {
         tokio::time::sleep(Duration::from_millis(50)).await;
         if store.health(at(BEGIN)).is_ok() {
@@ -385,7 +385,7 @@ async fn memory_that_is_full_refuses_rather_than_forgets() {
             .unwrap(),
         Decision::Replayed
     ));
-    // Without memory everything is still right.
+    // Results are the same without the caches in memory.
     store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
     assert!(store.psu(who(1)).await.unwrap().is_some());
     for _ in 0..4 {
@@ -394,7 +394,7 @@ async fn memory_that_is_full_refuses_rather_than_forgets() {
     next(&store.commit(call(1, BEGIN)).await.unwrap());
 }
 
-/// Housekeeping comes by itself, by the time that callers give.
+/// Housekeeping runs without a request, by the time that callers give.
 #[tokio::test]
 async fn what_expired_goes_by_itself() {
     let place = SqliteFolder::new();
@@ -422,14 +422,14 @@ async fn what_expired_goes_by_itself() {
     panic!("{:?}", store.counters());
 }
 
-/// The write-ahead log is moved into the file while it is written, and begins anew; a process that is killed then has lost
+/// The write-ahead log is checkpointed during writes, and starts again; a process that is killed afterwards has lost
 /// nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_log_is_moved_into_the_file_while_it_is_written() {
     let place = SqliteFolder::new();
     let store = Arc::new(place.open());
     let log = place.file().with_extension("db-wal");
-    // The first bytes of a log say how often it has begun.
+    // The first bytes of a log contain its checkpoint sequence number.
     let begun = || {
         let mut head = [0; 16];
         fs::File::open(&log).unwrap().read_exact(&mut head).unwrap();
@@ -452,7 +452,7 @@ async fn the_log_is_moved_into_the_file_while_it_is_written() {
         first.get_or_insert_with(begun);
     }
     assert!(written > 65_536);
-    // What is on the disk, without what a store that ends would still do.
+    // The state on disk, without the work of a store at its end.
     let copy = SqliteFolder::new();
     fs::create_dir(copy.0.path().join("state")).unwrap();
     for file in ["portvakt.db", "portvakt.db-wal", "hash.key"] {

@@ -1,6 +1,6 @@
-//! Random sequences of everything that a store is asked, against the rules said plainly over lists in memory.
+//! Random sequences of all store operations, compared with the rules over simple lists in memory.
 //!
-//! `STATE_STEPS` says how many steps; 100 000 by hand. `STATE_SEED` repeats a run.
+//! `STATE_STEPS` is the number of steps; use 100 000 for a long run. `STATE_SEED` repeats a run.
 
 use super::{BEGIN, DAY, Data, HOUR, OTHER, RETENTIONS, TPP, at, dated, env, hash};
 use crate::harness::Dice;
@@ -28,7 +28,7 @@ struct Psu {
 }
 
 impl Psu {
-    /// Whether it is this TPP's once the bank says so: what was only learned gives way (SCA-19).
+    /// Whether the PSU-ID belongs to this TPP by the bank's word; a learned binding gives way (SCA-19).
     fn is_bound_by_the_bank_to(&mut self, tpp: usize) -> bool {
         if self.tpp != tpp && self.learned {
             *self = Self {
@@ -41,22 +41,22 @@ impl Psu {
     }
 }
 
-/// What was taken, as the model sees it.
+/// A claim in the model.
 struct Held {
     taken: Taken,
     asked: ClaimRequest,
-    /// The call that was counted.
+    /// The counted call.
     counted: bool,
-    /// The list that it began.
+    /// The list that the call began.
     begun: Option<(u64, u32)>,
-    /// Where the list ended before this page.
+    /// The end of the list before this page.
     before: Option<u32>,
 }
 
 #[derive(Default)]
 struct Model {
     now: u64,
-    /// The latest it ever was.
+    /// The latest time so far.
     latest: u64,
     /// The last four calls of a key that were not given back.
     calls: BTreeMap<u64, Vec<u64>>,
@@ -104,7 +104,7 @@ async fn the_store_is_the_model<D: Data>() {
                 drop(store.take());
                 store = Some(data.open());
                 model.memory.clear();
-                // What memory held is gone, and giving it back does nothing.
+                // Entries in memory are lost, and giving them back has no effect.
             }
             _ => model.move_clock(&mut dice),
         }
@@ -113,7 +113,7 @@ async fn the_store_is_the_model<D: Data>() {
 }
 
 impl Model {
-    /// Mostly a little, sometimes to the edge of a window, and back by less than the minute that is allowed for.
+    /// Mostly a small step, sometimes to the end of a window, and back by less than the allowed minute.
     fn move_clock(&mut self, dice: &mut Dice) {
         self.latest = self.latest.max(self.now);
         match dice.below(12) {
@@ -164,7 +164,7 @@ impl Model {
         if let Some((id, retention)) = request {
             let (durable, in_memory) =
                 (retention != Retention::Memory, retention != Retention::Date);
-            // A clock that is set back does not bring back what memory saw expire.
+            // Setting the clock back does not restore entries that expired in memory.
             let now = self.now;
             self.memory
                 .retain(|used, until| *used != id || !in_memory || now <= *until);
@@ -213,7 +213,7 @@ impl Model {
                     }
                     return;
                 }
-                // Nor a call that made room for another one.
+                // Nor a call that was replaced by another one.
                 if calls.len() >= 4 {
                     calls.sort_unstable();
                     calls.remove(0);
@@ -221,7 +221,7 @@ impl Model {
                 calls.push(self.now);
                 counted = true;
                 if let Some((list, offset, limit)) = page {
-                    // Each call's list has a time of its own.
+                    // The list of each call has its own time.
                     let next = self.lists.get(&list).map_or(0, |(call, _)| call + 1);
                     let next = if next <= self.now + 60 { next } else { 0 };
                     begun = Some((self.now.max(next), offset + limit));
@@ -286,7 +286,7 @@ impl Model {
             let key = (0..3).find(|key| hash(*key) == quota.key).unwrap();
             let list = 1_000 + key;
             if held.counted {
-                // Not where a page was counted with it.
+                // Not if a page was counted with the request id.
                 if held.begun.is_none() || self.lists.get(&list) == held.begun.as_ref() {
                     let calls = self.calls.get_mut(&key).unwrap();
                     if let Some(index) = calls.iter().position(|call| *call == made) {
@@ -316,7 +316,7 @@ impl Model {
     }
 
     async fn finish(&mut self, store: &StateStore, dice: &mut Dice, what: &str) {
-        // Now and then a token that was used before, while it is remembered for sure.
+        // Sometimes a used token that is certainly still remembered.
         let old = self
             .tokens
             .keys()
@@ -425,7 +425,7 @@ impl Model {
         }
     }
 
-    /// What is learned is kept of a PSU that is nobody's, and changes nothing of any other (SCA-19).
+    /// Learned data is kept for an unbound PSU-ID, and changes nothing of other PSUs (SCA-19).
     async fn learn(&mut self, store: &StateStore, dice: &mut Dice, what: &str) {
         let psu = PsuId::from_bits(dice.below(8).into());
         let tpp = usize::try_from(dice.below(2)).unwrap();
@@ -512,7 +512,7 @@ impl Model {
         }
     }
 
-    /// A PSU as the store has it is the PSU as the model has it, from memory and from the file.
+    /// Asserts that the store has the same PSU as the model, from memory and from the file.
     async fn look(&self, store: &StateStore, dice: &mut Dice, what: &str) {
         let psu = PsuId::from_bits(dice.below(8).into());
         let tpp = usize::try_from(dice.below(2)).unwrap();
@@ -588,7 +588,7 @@ fn retention(dice: &mut Dice) -> Retention {
     RETENTIONS[usize::try_from(dice.below(3)).unwrap()]
 }
 
-/// The last second of an id that is claimed by a request that is signed at the same time.
+/// The last second of an id, claimed by a request that was signed at the same time.
 fn until(retention: Retention, claimed: u64) -> u64 {
     match retention {
         Retention::Memory | Retention::Date => claimed + 61,
@@ -596,8 +596,8 @@ fn until(retention: Retention, claimed: u64) -> u64 {
     }
 }
 
-/// REP-1 by what it is for: whatever the clock does, short of stepping back by more than a day, the same bytes are held
-/// once, as long as what was held is not given back.
+/// The purpose of REP-1: unless the clock steps back by more than a day, the same bytes are claimed once, as long as the claim
+/// is not given back.
 async fn the_same_bytes_are_held_once_whatever_the_clock_does<D: Data>() {
     let steps = env("STATE_STEPS", 3_000);
     let seed = env("STATE_SEED", 1);
@@ -618,7 +618,7 @@ async fn the_same_bytes_are_held_once_whatever_the_clock_does<D: Data>() {
             8 => now -= dice.below(70),
             9 | 10 => now = (now - dice.below(2 * HOUR)).max(latest - DAY),
             11 => now = latest - dice.below(DAY + 1),
-            // To where something that was sent holds again.
+            // Moves the clock to a time at which a sent request is valid again.
             14..17 if !sent.is_empty() => {
                 let back = usize::try_from(dice.below(sent.len().min(200) as u64)).unwrap();
                 now = sent[sent.len() - 1 - back].1 + dice.below(121) - 60;
@@ -628,7 +628,7 @@ async fn the_same_bytes_are_held_once_whatever_the_clock_does<D: Data>() {
                 drop(store.take());
                 store = Some(data.open());
                 restarted = latest;
-                // What memory held is gone, and nothing is given back any more.
+                // Entries in memory are lost, and nothing is given back any more.
                 sent.retain(|(_, _, retention)| *retention != Retention::Memory);
                 taken.values_mut().for_each(|taken| *taken = None);
             }
@@ -637,7 +637,7 @@ async fn the_same_bytes_are_held_once_whatever_the_clock_does<D: Data>() {
         now = now.max(latest - DAY);
         latest = latest.max(now);
         let store = store.as_ref().unwrap();
-        // A new one, or one whose Date holds again.
+        // A new request, or one whose Date is valid again.
         let holds: Vec<usize> = (0..sent.len())
             .filter(|index| sent[*index].1.abs_diff(now) <= 60)
             .collect();
@@ -650,7 +650,7 @@ async fn the_same_bytes_are_held_once_whatever_the_clock_does<D: Data>() {
         };
         let (id, date, retention) = sent[index];
         let mut asked = dated(id, retention, date, now);
-        // All in one part of the memory, which turns over as often as it can.
+        // All ids in one shard of the memory, which rotates as often as possible.
         if let Some(request) = &mut asked.request {
             let mut bytes = *request.id.as_bytes();
             bytes[0] = 0;

@@ -1,6 +1,6 @@
-//! Many tasks on one key: exactly four calls are held, and a request id once, whoever asks and through whichever process.
+//! Many concurrent tasks on one key: exactly four calls are claimed, and a request id once, with any task and any process.
 //!
-//! `STATE_ROUNDS` says how many rounds; 10 000 by hand.
+//! `STATE_ROUNDS` is the number of rounds; use 10 000 for a long run.
 
 use super::{
     BEGIN, DAY, Data, RETENTIONS, SqliteFolder, TPP, call, env, finish, held, request, soon, who,
@@ -21,7 +21,7 @@ on_every_engine!(
     safe_and_unsafe_requests_of_one_id_at_once,
 );
 
-/// How many of 64 tasks, spread over the stores, hold.
+/// The number of claims of 64 tasks, spread over the stores.
 async fn holders(stores: &[Arc<StateStore>], claim: ClaimRequest) -> usize {
     let tasks: Vec<_> = (0..64)
         .map(|task| {
@@ -71,7 +71,7 @@ async fn of_64_tasks_over_two_stores_four_hold<D: Data>() {
     }
 }
 
-/// The other process of [`two_processes_hold_four_together`]: this test binary, asked for this test alone.
+/// The second process of [`two_processes_hold_four_together`]: this test binary, running only this test.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_process() {
     let Ok(folder) = std::env::var("STATE_OTHER_PROCESS") else {
@@ -128,7 +128,7 @@ async fn what_one_process_changes_the_other_soon_knows<D: Data>() {
     let (here, there) = (data.open(), data.open());
     here.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
     assert!(there.psu(who(1)).await.unwrap().unwrap().session.is_some());
-    // Withdrawn here: gone here at once, there a moment later.
+    // A withdrawal takes effect at once in this process, and a moment later in the other one.
     assert_eq!(
         here.withdraw(who(1), Withdraw::Session).await.unwrap(),
         Withdrawn::Done
@@ -151,7 +151,7 @@ async fn what_one_process_changes_the_other_soon_knows<D: Data>() {
         })
     })
     .await;
-    // A refusal that is remembered there ends with a call that is given back here.
+    // Giving a call back here ends the cached refusal there.
     let mut taken = Vec::new();
     for _ in 0..4 {
         taken.push(held(here.commit(call(1, BEGIN)).await.unwrap()));
@@ -170,7 +170,7 @@ async fn what_one_process_changes_the_other_soon_knows<D: Data>() {
     .await;
 }
 
-/// More changes than the log keeps, while the other process did not read it.
+/// More changes than the change log keeps, while the other process did not read it.
 #[tokio::test]
 async fn a_change_log_that_ran_over_drops_everything() {
     let place = SqliteFolder::new();
@@ -208,7 +208,7 @@ async fn a_cached_refusal_writes_nothing() {
         assert!(matches!(decision.unwrap(), Decision::NextAt(_)));
     }
     assert_eq!(std::fs::metadata(&wal).unwrap().len(), before);
-    // Nobody's thread was asked: five decisions went to the writer, and housekeeping.
+    // No caller's thread did the work: the writer got five decisions and the housekeeping.
     assert!(store.counters().changes < 100);
     assert!(matches!(
         store.commit(call(1, BEGIN + DAY)).await.unwrap(),

@@ -1,14 +1,14 @@
 //! Tests that need other programs, or more than seconds: `make test-systems` runs them, `make test` does not.
 //!
-//! Each of them is `#[ignore = "make test-systems"]`. A tool that is missing fails its test and is never skipped: `.ci/needs.sh systems`
-//! installs the tools first, so what is missing here could not be installed, and whoever runs these tests wants to know.
+//! Each test is `#[ignore = "make test-systems"]`. A missing tool fails its test: `.ci/needs.sh systems` has tried to install
+//! the tools, so the caller must learn that one is missing.
 
-/// Whatever is admitted is read the same by others.
+/// Other parsers read admitted requests in the same way.
 mod oracle;
 
 use std::{path::Path, process::Command};
 
-/// A program that Debian has, how its version is asked for, and the package.
+/// A program of Debian, its version command, and its package.
 const PROGRAMS: &[(&str, &str, &str)] = &[
     ("go", "version", "golang-go"),
     ("javac", "-version", "default-jdk-headless"),

@@ -1,13 +1,13 @@
-//! Whatever is admitted is read the same by others: a core that reads another amount, date or account than the one that was
-//! judged would do what nobody checked.
+//! Other parsers read every admitted request in the same way: a core that reads another amount, date or account than the
+//! gateway would execute an unchecked request.
 //!
-//! Every body, query, path and Host that the tests admit, and generated ones, go through other readers: serde_json, Python,
-//! Node, Jackson, Gson, Go, each one process that reads lines. What is compared is what the gateway decides by. A reader
-//! may refuse what the gateway admits, for what is refused is not misread; that it reads most is checked too.
+//! Every body, query, path and Host that the tests admit, and generated ones, are read by other programs: serde_json, Python, Node,
+//! Jackson, Gson and Go, each as one process that reads lines. The test compares the values that the gateway's decisions use. A reader
+//! may refuse an admitted input, because a refused input is not misread; the test also checks that each reads most inputs.
 
-/// What the gateway reads in an input, where it admits it.
+/// The gateway's reading of an admitted input.
 mod admitted;
-/// Inputs, generated.
+/// Generated inputs.
 mod inputs;
 /// The other readers.
 mod readers;
@@ -24,7 +24,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// What an input is.
+/// The kind of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Body,
@@ -46,13 +46,13 @@ impl Kind {
     }
 }
 
-/// How many inputs are generated of each kind.
+/// The number of generated inputs of each kind.
 const EACH: usize = 20_000;
 
-/// The fewest of them that are admitted: a generator whose inputs are all refused shows nothing.
+/// The minimum number of admitted ones: a generator whose inputs are all refused shows nothing.
 const LEAST: usize = 1_000;
 
-/// Another seed makes other inputs: PORTVAKT_SEED.
+/// PORTVAKT_SEED sets another seed for the inputs.
 const SEED: u64 = 16;
 
 #[test]
@@ -96,7 +96,7 @@ const TESTS: [&str; 10] = [
 fn what_the_tests_admit_is_read_the_same_by_others() {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("admitted");
     let _ = fs::remove_file(&file);
-    // The tests themselves, once more: what their upstreams see is what was admitted.
+    // Runs the tests again: the requests at their upstreams are the admitted ones.
     let run = Command::new(std::env::current_exe().unwrap())
         .args(TESTS)
         .env("PORTVAKT_ADMITTED", &file)
@@ -128,7 +128,7 @@ fn what_the_tests_admit_is_read_the_same_by_others() {
     compare(&all);
 }
 
-/// The table of src/interface/fold.rs is what Node's Unicode says, but for what is not assigned there yet.
+/// The table of src/interface/fold.rs matches Node's Unicode data, except for unassigned characters.
 #[test]
 #[ignore = "make test-systems"]
 fn what_folds_to_ascii_is_what_unicode_says() {
@@ -150,7 +150,7 @@ fn what_folds_to_ascii_is_what_unicode_says() {
     }
 }
 
-/// Every reader reads in every input what the gateway did.
+/// Asserts that every reader reads every input like the gateway.
 fn compare(inputs: &[Input]) {
     let lines: Vec<_> = inputs
         .iter()
@@ -171,10 +171,10 @@ fn compare(inputs: &[Input]) {
     tally.finish();
 }
 
-/// What came of a comparison.
+/// The result of a comparison.
 #[derive(Default)]
 struct Tally {
-    /// By reader and kind: how many it read, how many it refused, and why it refused the last.
+    /// By reader and kind: the number of inputs read, the number refused, and the last reason of a refusal.
     counts: BTreeMap<(String, Kind), (usize, usize, String)>,
     /// By reader and kind.
     differences: BTreeMap<(String, Kind), Vec<String>>,

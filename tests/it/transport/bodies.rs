@@ -1,4 +1,4 @@
-//! How large a body may be, and where there may be none: HTTP-6, HTTP-8.
+//! The size of bodies, and operations without one: HTTP-6, HTTP-8.
 
 use crate::harness::{Call, Connection, Gate, Protocol, accepted, chunk, refused, render_head};
 
@@ -82,7 +82,7 @@ fn a_body_over_the_limit_is_not_waited_for() {
     for part in body(65_537).as_bytes().chunks(8_192) {
         connection.send(&chunk(part)).unwrap();
     }
-    // The last chunk never comes.
+    // The last chunk is missing.
     assert_eq!(
         connection.answer("POST").unwrap().reason(),
         "body-too-large"
@@ -107,7 +107,7 @@ fn an_empty_body_where_none_is_taken() {
     }
 }
 
-/// Whoever ends the TPP's connection could add one: nobody signed it, so the core does not see it.
+/// A proxy that terminates the TPP's TLS could add a body: nobody signed the body, so the core does not get it.
 //= HTTP-8 accepted
 //= DIG-2 accepted
 #[test]

@@ -18,7 +18,7 @@ use std::{io::Write, net::TcpStream, sync::Arc, time::Duration};
 
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
 
-/// A QWAC that is right in every respect.
+/// A QWAC without faults.
 fn qwac() -> LeafSpec {
     LeafSpec {
         qc_type: Some(QcType::Web),
@@ -60,7 +60,7 @@ fn client(
     Arc::new(config)
 }
 
-/// One call on a connection of its own: the answer, and how hands were shaken.
+/// One call on a new connection: the answer, and the kind of the handshake.
 fn call(
     gate: &Gate,
     client: &Arc<ClientConfig>,
@@ -82,7 +82,7 @@ fn call(
     Ok((answer, wire.stream.conn.handshake_kind().unwrap()))
 }
 
-/// Over both versions of TLS and both of HTTP.
+/// Both versions of TLS, with both versions of HTTP.
 fn everywhere(gate: &Gate, shown: Option<&Issued>, made: &Call, check: impl Fn(&Answer)) {
     for version in VERSIONS {
         let (answer, _) = call(gate, &client(version, shown, b"http/1.1"), made).unwrap();
@@ -108,7 +108,7 @@ fn refused(gate: &Gate, shown: &Issued, made: &Call, reason: &str) {
     });
     assert!(gate.upstream().take().is_empty());
     assert_eq!(gate.upstream().connections(), connections);
-    // A request is counted once its answer has gone out.
+    // The gateway counts a request after it has sent the answer.
     let counted = || gate.metric("portvakt_requests_total", &[reason]) - before;
     let all = (0..200).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(10));
@@ -155,7 +155,7 @@ fn who_shows_none() {
         assert!(call(&required, &client, &Call::accounts()).is_err());
     }
     assert!(required.upstream().saw_nothing());
-    // Where none is asked for, none is looked at.
+    // With `client_auth: off` the gateway ignores client certificates.
     let other = issue(&LeafSpec {
         organization_identifier: Some("PSDNO-FSA-111111".into()),
         ..qwac()
@@ -163,7 +163,7 @@ fn who_shows_none() {
     passes(&Gate::start(), Some(&other), &Call::accounts());
 }
 
-/// A resumed session shows no certificate: that of its first handshake is still its own.
+/// A resumed session presents no certificate: the certificate of its first handshake still counts.
 //= TLS-3 accepted
 //= TLS-3 refused
 #[test]
@@ -189,7 +189,7 @@ fn a_resumed_session_keeps_its_certificate() {
     }
 }
 
-/// A QWAC holds as a seal does: chain, type, identity and, at each request, validity.
+/// A QWAC is judged like a QSealC: chain, type, identity and, at each request, validity.
 //= TLS-3 refused
 #[test]
 fn a_qwac_that_does_not_hold() {
@@ -239,7 +239,7 @@ fn a_qwac_that_ends_while_it_is_connected() {
     }
 }
 
-/// Its revocation is judged as that of the certificate that signs.
+/// Its revocation is judged like that of the signing certificate.
 //= TLS-3 refused
 //= CRT-6 refused
 #[test]

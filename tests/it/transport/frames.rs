@@ -1,4 +1,4 @@
-//! HTTP/2 frame by frame: fragments of paths (HTTP-7), floods of frames that carry nothing, and frames out of place (HTTP-9).
+//! HTTP/2 at the frame level: fragments in paths (HTTP-7), floods of control frames, and misplaced frames (HTTP-9).
 
 use crate::harness::{Call, Frames, Gate, Sealed, block, field, frame, string};
 use std::{thread, time::Duration};
@@ -10,7 +10,7 @@ const WHOLE: u8 = 0x5;
 const PROTOCOL_ERROR: u8 = 1;
 const ENHANCE_YOUR_CALM: u8 = 11;
 
-/// A `:path` in clear, under the name that the static table has.
+/// A literal `:path`, with the name from the static table.
 fn path(first: u8, value: &str) -> Vec<u8> {
     [&[first][..], &string(value.as_bytes())].concat()
 }
@@ -22,7 +22,7 @@ fn call(gate: &Gate) -> (Sealed, String) {
     (sealed, target)
 }
 
-/// The path that was signed is the one that counts: behind `#` there is nothing that anybody signed.
+/// The gateway refuses a path with `#`: the signature covers no fragment.
 //= HTTP-7 refused
 #[test]
 fn a_path_with_a_fragment() {
@@ -42,7 +42,7 @@ fn a_path_with_a_fragment() {
         ("nothing behind it", path(0x04, &format!("{target}#"))),
         ("in Huffman's code", coded.to_vec()),
         ("with an entry", path(0x44, &hashed)),
-        // The entry that was made just now is the latest.
+        // The entry that was just added is the newest one.
         ("by that entry", vec![0xbe]),
     ];
     let mut stream = 1;
@@ -59,13 +59,13 @@ fn a_path_with_a_fragment() {
         assert!(gate.upstream().saw_nothing(), "{way}");
         stream += 2;
     }
-    // Under the name of that entry.
+    // With the name of that entry.
     let named = [&[0x0f, 0x2f][..], &string(hashed.as_bytes())].concat();
     frames
         .send(1, WHOLE, stream, &block(&sealed, &named))
         .unwrap();
     assert_eq!(frames.outcome(stream).unwrap().code(), Some(PROTOCOL_ERROR));
-    // In two frames, cut within the path, and byte by byte on the way.
+    // In two frames, split within the path, and sent byte by byte.
     stream += 2;
     let whole = block(&sealed, &path(0x04, &hashed));
     let (one, other) = whole.split_at(whole.windows(2).position(|two| two == b"#x").unwrap());
@@ -76,7 +76,7 @@ fn a_path_with_a_fragment() {
     assert_eq!(frames.outcome(stream).unwrap().code(), Some(PROTOCOL_ERROR));
     assert!(gate.upstream().saw_nothing());
     let counted = gate.metric("portvakt_requests_total", &["reason=\"malformed-request\""]);
-    // The one that an index names was counted when its entry was made.
+    // A path from the table was already counted when its entry was added.
     assert_eq!(counted, ways.len() as f64 + 1.0);
 
     // The connection goes on: the same request without a fragment is served.
@@ -88,7 +88,7 @@ fn a_path_with_a_fragment() {
     assert_eq!(gate.upstream().take().len(), 1);
 }
 
-/// A fragment that is put into the table by a request that is refused for another reason is not there for the next one.
+/// A fragment that a refused request added to the table does not affect the next request.
 //= HTTP-7 refused
 #[test]
 fn a_fragment_behind_other_faults() {
@@ -107,7 +107,7 @@ fn a_fragment_behind_other_faults() {
     assert!(gate.upstream().saw_nothing());
 }
 
-/// `#` in other fields is a byte as any other, also where their names have entries.
+/// `#` in other fields is an ordinary byte, also if their names are in the table.
 //= HTTP-7 accepted
 #[test]
 fn a_hash_that_is_no_fragment() {
@@ -174,7 +174,7 @@ fn frames_that_carry_nothing_have_a_budget() {
             "empty HEADERS",
             Box::new(|at| frame(1, WHOLE, 2 * at + 1, &[])),
         ),
-        // "MadeYouReset": the gateway resets the stream, since its window grows by nothing.
+        // "MadeYouReset": the gateway resets the stream because of a window update of zero.
         (
             "WINDOW_UPDATE of 0",
             Box::new(|at| {
@@ -190,7 +190,7 @@ fn frames_that_carry_nothing_have_a_budget() {
     for (name, flood) in &floods {
         let mut frames = Frames::open(&gate);
         let mut sent = 0;
-        // The gateway closes while this sends.
+        // The gateway may close during this write.
         while sent < 4_000 && frames.bytes(&flood(sent)).is_ok() {
             sent += 1;
         }
@@ -205,14 +205,14 @@ fn frames_that_carry_nothing_have_a_budget() {
         );
     }
     let cut = gate.metric("portvakt_cut_total", &["cause=\"frame_flood\""]);
-    // For some kinds the library has limits of its own, which may be met before.
+    // For some kinds, a lower limit of the library applies.
     assert!(cut >= 8.0, "{cut}");
-    // Others do not notice.
+    // Other connections are not affected.
     let answer = gate.send(&Call::plain(), crate::harness::Protocol::Http2);
     assert_eq!(answer.status, 200);
 }
 
-/// Before a flood is cut it costs next to nothing; GOAWAY says why the connection ends.
+/// Up to its limit a flood costs little CPU; GOAWAY gives the reason of the end.
 //= HTTP-9 refused
 #[test]
 fn a_flood_ends_with_a_reason() {
@@ -225,7 +225,7 @@ fn a_flood_ends_with_a_reason() {
     assert!(gate.upstream().saw_nothing());
 }
 
-/// What clients send beside their requests: they ask whether the connection lives, and grant windows anew.
+/// Frames that normal clients send between requests: PING and WINDOW_UPDATE.
 //= HTTP-9 accepted
 #[test]
 fn frames_beside_requests() {

@@ -1,4 +1,4 @@
-//! Requests that two servers could read in two ways never reach an upstream: HTTP-7.
+//! Ambiguous requests, which two servers could parse differently, never reach an upstream: HTTP-7.
 
 use crate::harness::{
     Call, Connection, Gate, Manner, Protocol, accepted, check_error, chunked, exchange_as, render,
@@ -30,7 +30,7 @@ fn plain_framing() {
     assert_eq!(connection.answer("POST").unwrap().status, 200);
 }
 
-/// pingora refuses some of them by itself, the gateway the others: nobody sees which.
+/// pingora refuses some of them, the gateway the others; the answers are the same.
 //= HTTP-7 refused
 //= ERR-8 refused
 #[test]
@@ -142,7 +142,7 @@ fn ambiguous_heads() {
         if !connection.rest().is_empty() {
             wrong.push(format!("{what}: more than one answer"));
         }
-        // It is counted once its answer is out.
+        // The gateway counts a request after it has sent the answer.
         let mut times = self::counted(&gate) - counted;
         for _ in 0..100 {
             if times > 0.0 {
@@ -213,12 +213,12 @@ fn bodies_that_break_off() {
     assert!(gate.upstream().saw_nothing());
 }
 
-/// Over HTTP/2 frames decide where a request ends, so little is left to be ambiguous.
+/// Over HTTP/2, frames delimit a request, so few ambiguities remain.
 //= HTTP-7 refused
 #[test]
 fn ambiguous_frames() {
     let gate = Gate::start();
-    // The HTTP layer answers these by itself.
+    // The HTTP library answers these requests.
     for call in [
         Call::accounts().also_host("other.example"),
         Call::accounts()
@@ -227,7 +227,7 @@ fn ambiguous_frames() {
     ] {
         assert_eq!(gate.send(&call, Protocol::Http2).status, 400);
     }
-    // A length that is not that of the frames: HTTP/2 itself resets the stream (RFC 9113, section 8.1.1).
+    // Content-Length differs from the DATA frames: the HTTP/2 library resets the stream (RFC 9113, section 8.1.1).
     for length in ["3", "99"] {
         let call = Call::payment().chunked().with("Content-Length", length);
         let outcome = gate.send_sealed(&gate.seal(&call), Protocol::Http2);
@@ -239,8 +239,8 @@ fn ambiguous_frames() {
     assert!(gate.upstream().saw_nothing());
 }
 
-/// A Host that says what `:authority` says is only a second way to say it.
-/// The connection is TLS: a request for http came from somewhere that reads it in another way.
+/// A Host header equal to `:authority` is redundant and allowed.
+/// The connection is TLS: a request with the scheme http comes from a client or proxy that interprets the connection differently.
 //= HTTP-7 refused
 #[test]
 fn another_scheme_than_https() {
@@ -283,7 +283,7 @@ fn a_slow_body_is_cut_off() {
     assert!(gate.upstream().saw_nothing());
 }
 
-/// Requests that were counted as malformed, whoever refused them.
+/// Requests counted as malformed, whether pingora or the gateway refused them.
 fn counted(gate: &Gate) -> f64 {
     gate.metric("portvakt_requests_total", &["reason=\"malformed-request\""])
 }

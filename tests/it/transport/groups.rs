@@ -1,9 +1,9 @@
-//! What holds of an operation does not depend on the group by which it is routed: HTTP-11, HDR-5, HDR-12, SCA-12, ERR-1.
+//! The rules of an operation do not depend on its routing group: HTTP-11, HDR-5, HDR-12, SCA-12, ERR-1.
 
 use crate::harness::{Call, Gate, Protocol, accepted, refused};
 use serde_json::json;
 
-/// The interface's own in other groups, and a product of the bank's own.
+/// The interface's operations in other groups, and a product that the bank adds.
 const OPERATIONS: &str = "
 operations:
   - {name: payment-create, group: money}
@@ -98,7 +98,7 @@ fn the_page_is_told_what_is_signed() {
     }
 }
 
-/// The first id of an operation that needs a consent is an account's, at whatever path and in whatever group it is.
+/// The first id in the path of an operation with consent is the account's, with any path and group.
 //= HTTP-10 accepted
 //= HTTP-10 refused
 //= QUO-1 refused

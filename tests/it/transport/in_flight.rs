@@ -1,4 +1,4 @@
-//! How many requests the core has at once, and what the process is allowed to open: ERR-4, HTTP-9.
+//! The limits on requests in flight to the core, and on file descriptors of the process: ERR-4, HTTP-9.
 
 use crate::harness::{Call, Frames, Gate, Protocol, Reply, block, check_error, string};
 use portvakt::clock::Stopwatch;
@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-/// How long the core of these tests thinks.
+/// The delay of the core.
 const THINKS: Duration = Duration::from_millis(1_500);
 
 fn busy(limits: &str) -> Gate {
@@ -40,7 +40,7 @@ fn a_core_that_has_enough_gets_no_more() {
             }
         });
         assert_eq!(gate.upstream().take().len(), 2, "{limits}");
-        // A request counts until its connection is put back, which is a moment after its caller has the answer.
+        // A request counts until its connection returns to the pool, a moment after the caller gets the answer.
         let in_flight = || gate.metric("portvakt_upstream_in_flight", &[]);
         for _ in 0..200 {
             if in_flight() == 0.0 {
@@ -49,13 +49,13 @@ fn a_core_that_has_enough_gets_no_more() {
             thread::sleep(Duration::from_millis(10));
         }
         assert_eq!(in_flight(), 0.0);
-        // It was not used: the very request passes once there is room.
+        // The request id was not used: the same request passes once there is room.
         let again = gate.send_sealed(&third, Protocol::Http1).unwrap();
         assert_eq!(again.status, 200, "{}", again.reason());
     }
 }
 
-/// Whoever resets a payment at once makes no room for another one: the core has it still.
+/// A payment whose caller resets the stream still counts: the core is still working on it.
 //= ERR-4 refused
 #[test]
 fn a_request_that_is_reset_counts() {
@@ -82,7 +82,7 @@ fn a_request_that_is_reset_counts() {
     assert_eq!(gate.upstream().take().len(), 3);
 }
 
-/// A probe is answered at once, whoever else connects to the control listener and waits.
+/// A probe is answered at once, even while other clients hold idle connections to the control listener.
 //= ERR-4 accepted
 #[test]
 fn probes_do_not_wait_for_silent_callers() {
@@ -108,12 +108,12 @@ fn probes_do_not_wait_for_silent_callers() {
         }
         took.sort();
         println!("probes beside 300 connections took {took:?}");
-        // A machine that runs other tests may delay one of them.
+        // On a loaded machine, a probe may be delayed.
         let (median, longest) = (took[2], took[4]);
         assert!(median < Duration::from_millis(100), "{took:?}");
         assert!(longest < Duration::from_secs(1), "{took:?}");
         if !sent.starts_with(b"POST") {
-            // The oldest gave way.
+            // The oldest connection was closed.
             let mut first = silent.remove(0);
             let patience = Some(Duration::from_secs(5));
             first.set_read_timeout(patience).unwrap();
@@ -122,7 +122,7 @@ fn probes_do_not_wait_for_silent_callers() {
     }
 }
 
-/// A process that may not open enough does not start, and says what is missing.
+/// A process with too low a descriptor limit does not start, and reports the required number.
 //= ERR-4 refused
 #[test]
 fn too_few_descriptors() {

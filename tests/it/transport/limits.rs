@@ -1,4 +1,4 @@
-//! What a connection may take in size and time: HTTP-9.
+//! Limits of a connection in size and time: HTTP-9.
 
 use crate::harness::{
     Call, Connection, Frames, Gate, Protocol, Reply, Tls, accepted, block, check_error, field,
@@ -12,10 +12,10 @@ use std::{
     time::Duration,
 };
 
-/// Deadlines that a test can wait for.
+/// Deadlines that are short enough for a test.
 const SHORT: &str = "handshake_timeout: 400ms\n  preface_timeout: 400ms\n  head_timeout: 400ms\n  write_timeout: 400ms";
 
-/// How much later than a deadline a connection may end. The rule's own bound is 2 s.
+/// The tolerance after a deadline. The rule's own limit is 2 s.
 const LATER: Duration = Duration::from_secs(2);
 
 /// A gate whose deadlines are [`SHORT`].
@@ -23,7 +23,7 @@ fn hasty() -> Gate {
     Gate::builder().listener(SHORT).start()
 }
 
-/// That something ends neither before the deadline nor long after it.
+/// Asserts that a connection ends neither before the deadline nor long after.
 fn in_time(what: &str, until: impl FnOnce()) {
     let watch = Stopwatch::start();
     until();
@@ -86,7 +86,7 @@ fn a_head_that_does_not_come_in_time() {
     );
 }
 
-/// A head may take its time as long as that is within the deadline, and a connection may wait for its next request.
+/// A slow head is accepted within the deadline, and a connection may be idle between requests.
 //= HTTP-9 accepted
 #[test]
 fn a_head_in_parts() {
@@ -112,7 +112,7 @@ fn frames_that_do_not_come_in_time() {
     let sealed = gate.seal(&Call::plain());
     let path = [&[0x04][..], &string(sealed.request.target.as_bytes())].concat();
     let whole = block(&sealed, &path);
-    // No preface, none that is whole, no SETTINGS.
+    // No preface, an incomplete preface, no SETTINGS.
     for sent in [0, 10, 24] {
         let mut frames = Frames::silent(&gate);
         let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -121,7 +121,7 @@ fn frames_that_do_not_come_in_time() {
             assert!(matches!(frames.goaway(), Some(4)), "{sent}");
         });
     }
-    // A block that does not end, a frame that lacks a byte, the beginning of a frame's header.
+    // A header block without an end, a frame without its last byte, an incomplete frame header.
     let mut lacking = frame(1, 0x5, 1, &whole);
     lacking.pop();
     for sent in [frame(1, 0x1, 1, &whole), lacking, vec![0, 0]] {
@@ -147,7 +147,7 @@ fn a_handshake_that_does_not_come_in_time() {
     });
     let slow = || gate.metric("portvakt_handshakes_total", &["outcome=\"too_slow\""]);
     assert_eq!(slow(), 1.0);
-    // Whoever speaks HTTP without TLS is told nothing, and is counted.
+    // A client that speaks HTTP without TLS gets no answer, and is counted.
     let mut stream = TcpStream::connect(gate.address()).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let _ = stream.read_to_end(&mut Vec::new());
@@ -169,7 +169,7 @@ fn heads_that_are_too_large() {
     for call in [over_http2, fields(101)] {
         refused(&gate, &call, 431, "BAD_REQUEST", "headers-too-large");
     }
-    // What the caller goes on to send does not take the answer away, and nothing of it is kept.
+    // The answer survives further bytes of the caller, and the gateway discards those bytes.
     let mut connection = Connection::open(&gate);
     let mut head = b"GET /v1/accounts HTTP/1.1\r\nHost: localhost\r\nX-Long: ".to_vec();
     head.resize(200_000, b'x');
@@ -182,7 +182,7 @@ fn heads_that_are_too_large() {
         "BAD_REQUEST",
         "headers-too-large",
     );
-    // Over HTTP/2 the library itself answers beyond another 16 KiB.
+    // Over HTTP/2, the library itself answers beyond a further 16 KiB.
     let mut frames = Frames::open(&gate);
     let sealed = gate.seal(&Call::plain());
     let mut whole = block(
@@ -216,7 +216,7 @@ fn heads_that_are_large_enough() {
     accepted(&gate, &many);
 }
 
-/// A caller who takes nothing of an answer holds nothing for long.
+/// A caller that does not read an answer is disconnected.
 //= HTTP-9 refused
 #[test]
 fn an_answer_that_nobody_takes() {
@@ -231,7 +231,7 @@ fn an_answer_that_nobody_takes() {
     let cut = gate.metric("portvakt_cut_total", &["cause=\"blocked_write\""]);
     assert!(cut >= 1.0, "{cut}");
     assert_eq!(gate.metric("portvakt_open_connections", &[]), 0.0);
-    // A window that is never granted, over HTTP/2.
+    // Over HTTP/2, a window that never opens.
     let sealed = gate.seal(&Call::plain());
     let mut frames = Frames::open(&gate);
     let path = [&[0x04][..], &string(sealed.request.target.as_bytes())].concat();
@@ -239,7 +239,7 @@ fn an_answer_that_nobody_takes() {
     in_time("no window", || while frames.next().unwrap().kind != 3 {});
 }
 
-/// A caller who takes a little all the time blocks no write for long: the time-out of the whole answer ends it.
+/// A slow reader never blocks one write for long: the time-out of the whole answer ends the connection.
 //= HTTP-9 refused
 #[test]
 fn an_answer_that_is_taken_slowly() {
@@ -250,7 +250,7 @@ fn an_answer_that_is_taken_slowly() {
         println!("a whole answer that may take {WHOLE:?} ended after {took:?}");
         assert!(took >= WHOLE && took <= WHOLE + LATER, "{took:?}");
     };
-    // More than the buffers between both sides hold.
+    // More than the buffers between the two sides.
     let big = format!("\"{}\"", "x".repeat(40 << 20));
     gate.upstream().reply(Reply::json(200, &big));
 
@@ -340,7 +340,7 @@ fn connections_from_one_address() {
     let answer = third.exchange(&sealed).unwrap();
     check_error("the third", &answer, 503, "SYSTEM_ERROR", "overloaded");
     assert!(gate.upstream().saw_nothing());
-    // Another address is served, and so are the two.
+    // Another address is served, and so are these two connections.
     assert_eq!(
         from(8)
             .unwrap()
@@ -376,7 +376,7 @@ fn connections_from_one_address() {
     );
 }
 
-/// A connection counts before it says anything.
+/// A connection counts from its acceptance, before it sends anything.
 //= ERR-4 refused
 #[test]
 fn silent_connections_count() {

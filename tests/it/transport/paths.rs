@@ -1,4 +1,4 @@
-//! What may stand in a path, and which paths there are: HTTP-10, HTTP-11.
+//! The characters of paths, and the known paths: HTTP-10, HTTP-11.
 
 use crate::harness::{Call, Connection, Gate, Protocol, accepted, check_error, refused, render};
 
@@ -19,7 +19,7 @@ fn a_target_is_forwarded_byte_for_byte() {
         "/v1/accounts?q={%zz|\\}",
     ];
     for target in targets {
-        // `http::Uri`, the HTTP/2 client's, does not take all of these; the gateway does.
+        // `http::Uri`, which the HTTP/2 client uses, refuses some of these; the gateway accepts them.
         let call = Call::new("GET", target);
         let fits = target
             .parse::<http::uri::PathAndQuery>()
@@ -86,7 +86,7 @@ fn targets_that_two_servers_could_read_in_two_ways() {
     }
 }
 
-/// A core that trims, decodes again or drops parameters reads one account in all of these, and each had four calls.
+/// A core that trims, decodes twice or drops parameters would read the same account in all of these, so each must not have its own quota.
 //= HTTP-10 refused
 #[test]
 fn spellings_of_one_account() {
@@ -123,7 +123,7 @@ fn spellings_of_one_account() {
     };
     accepted(&gate, &basket(256));
     refused(&gate, &basket(257), 400, "BAD_REQUEST", "malformed-request");
-    // What is no account's has the wider class.
+    // Ids other than account ids have the wider character class.
     accepted(
         &gate,
         &Call::new("GET", "/v1/accounts/acc-9/transactions/a@+,7"),
@@ -153,7 +153,7 @@ fn a_bank_says_what_its_account_ids_are_made_of() {
     }
 }
 
-/// These bytes cannot be signed as they are: the signer does not write them.
+/// The signer cannot sign these bytes as they are.
 //= HTTP-10 refused
 #[test]
 fn targets_of_odd_bytes() {
@@ -189,7 +189,7 @@ fn targets_of_odd_bytes() {
     assert!(gate.upstream().saw_nothing());
 }
 
-/// A request that comes before the first is answered is read just as closely.
+/// A pipelined request is checked in the same way.
 //= HTTP-10 refused
 #[test]
 fn odd_bytes_in_a_pipelined_target() {
@@ -268,7 +268,7 @@ fn a_deployment_changes_paths_and_adds_operations() {
     }
     let block = Call::new("PUT", "/v1/cards/7/block").json("{}");
     accepted(&gate, &block);
-    // HDR-5 and SIG-1 hold for an added operation, and cannot be switched off.
+    // HDR-5 and SIG-1 apply to an added operation, and cannot be disabled.
     refused(
         &gate,
         &block.clone().without("X-Request-ID"),

@@ -1,8 +1,8 @@
-//! Single faults of generated bodies, each by the rule that it breaks and the path that is named.
+//! Single faults of generated bodies, each with its rule and the path in the answer.
 
 use serde_json::{Value, json};
 
-/// A fault that is made in a payment that passes.
+/// A fault that is inserted into a valid payment.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::payload) struct Fault {
     pub(in crate::payload) rule: &'static str,
@@ -12,17 +12,17 @@ pub(in crate::payload) struct Fault {
 }
 
 impl Fault {
-    /// The member of the payment that is wrong.
+    /// The faulty member of the payment.
     pub(in crate::payload) fn member(&self) -> &str {
         self.path.split('.').next().unwrap()
     }
 
-    /// Whether nothing but the member itself is touched.
+    /// Whether the fault changes only the member itself.
     pub(in crate::payload) fn is_of_one_member(&self) -> bool {
         self.rule != "PAY-11" && self.name != "a bban without a BIC"
     }
 
-    /// What JSON Schema cannot say: check digits, and what day it is.
+    /// Faults that JSON Schema cannot express: check digits, and today's date.
     pub(in crate::payload) fn is_unsaid(&self) -> bool {
         self.name.starts_with("a wrong check")
             || ["yesterday", "long ago", "no such day"].contains(&self.name)
@@ -47,14 +47,14 @@ fn without(object: &mut Value, member: &str) {
     object.as_object_mut().unwrap().shift_remove(member);
 }
 
-/// A transfer that says what it is for.
+/// A transfer with its purpose.
 fn large(payment: &mut Value, amount: &str) {
     payment["instructedAmount"] = json!({"amount": amount, "currency": "NOK"});
     payment["regulatoryReportingCode"] = json!("14");
     payment["regulatoryReportingInformation"] = json!("x");
 }
 
-/// What all products share (PAY-14).
+/// Members that all products share (PAY-14).
 #[rustfmt::skip]
 pub(in crate::payload) const SHARED: &[Fault] = &[
     fault("PAY-4", "zero", |p| p["instructedAmount"] = json!({"amount": "0.00", "currency": "NOK"}), "instructedAmount.amount"),
@@ -157,7 +157,7 @@ pub(in crate::payload) const SHARED: &[Fault] = &[
     fault("PAY-9", "an array as remittance", |p| p["remittanceInformationUnstructured"] = json!(["x"]), "remittanceInformationUnstructured"),
 ];
 
-/// What cross-border payments have beside it.
+/// The additional members of cross-border payments.
 #[rustfmt::skip]
 pub(in crate::payload) const CROSS_BORDER: &[Fault] = &[
     fault("PAY-3", "no instructedAmount", |p| without(p, "instructedAmount"), "instructedAmount"),
@@ -230,7 +230,7 @@ pub(in crate::payload) const CROSS_BORDER: &[Fault] = &[
     fault("PAY-12", "a number as day", |p| p["requestedExecutionDate"] = json!(20260701), "requestedExecutionDate"),
 ];
 
-/// What makes a body faulty, and the path of the fault.
+/// A function that makes a body faulty, and the path of the fault.
 pub(in crate::payload) type Spoilt = (fn(&mut Value), &'static str);
 
 /// Faults of a basket (PAY-13), and their paths.
@@ -263,12 +263,12 @@ pub(in crate::payload) fn basket_faults() -> [Spoilt; 12] {
     ]
 }
 
-/// A change of the text of a payment, and what is said of it.
+/// A change of the text of a payment, and the reason in the answer.
 pub(in crate::payload) type Malformed = (&'static str, fn(&str) -> Vec<u8>, &'static str);
 
-/// What makes no JSON, or JSON that two servers could read in two ways, of any payment (PAY-1).
+/// Changes that make any payment invalid or ambiguous JSON (PAY-1).
 pub(in crate::payload) fn malformed() -> Vec<Malformed> {
-    /// One member more, in front.
+    /// Inserts a member in front.
     fn with(body: &str, member: &str) -> Vec<u8> {
         format!("{{{member},{}", &body[1..]).into_bytes()
     }

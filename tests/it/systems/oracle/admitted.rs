@@ -1,4 +1,4 @@
-//! What the gateway reads in an input that it admits.
+//! The gateway's reading of an admitted input.
 
 use super::{Kind, readers::Reading};
 use http::Method;
@@ -12,18 +12,18 @@ use portvakt::interface::{
 };
 use std::{net::Ipv6Addr, sync::LazyLock};
 
-/// An input that is admitted.
+/// An admitted input.
 pub(super) struct Input {
     pub(super) kind: Kind,
     pub(super) raw: Vec<u8>,
-    /// What the gateway decides by.
+    /// The values that the gateway's decisions use.
     ours: Reading,
-    /// The names of it, those that are absent too.
+    /// Their names, including absent ones.
     decided: Vec<&'static str>,
 }
 
 impl Input {
-    /// Where another reading is not the gateway's.
+    /// The values that differ in another reader's result.
     pub(super) fn difference(&self, theirs: &Reading) -> Option<String> {
         let name = self
             .decided
@@ -33,12 +33,12 @@ impl Input {
         Some(format!("{name} is {theirs:?}, to the gateway {ours:?}"))
     }
 
-    /// Whether the gateway decides by anything in it.
+    /// Whether a decision of the gateway uses any value of the input.
     pub(super) fn is_decided_by(&self) -> bool {
         !self.decided.is_empty()
     }
 
-    /// Without what differs between spellings of one host.
+    /// Without the differences between spellings of one host.
     fn plain(&self, texts: Option<&Vec<String>>) -> Option<Vec<String>> {
         let plain = |text: &String| {
             if self.kind != Kind::Host {
@@ -84,7 +84,7 @@ pub(super) fn paths() -> Vec<&'static str> {
     [&SHARED[..], &OWN, &[BASKET]].concat()
 }
 
-/// What is refused without the PSU (QRY-3).
+/// Parameters that are refused without the PSU (QRY-3).
 const DENIED: &str = "withBalance";
 
 /// Every name of a query that is compared.
@@ -100,7 +100,7 @@ pub(super) fn names() -> Vec<&'static str> {
 static CATALOGUE: LazyLock<Catalogue> =
     LazyLock::new(|| Catalogue::new(Environment::Sandbox, builtin()).unwrap());
 
-/// What the gateway reads in an input, by each operation that admits it with parameters of its own; nothing where it is
+/// The gateway's readings of an input, one for each operation that admits it with its own parameters; empty if the input is
 /// refused.
 pub(super) fn admit(kind: Kind, raw: &[u8]) -> Vec<Input> {
     let decided: Vec<_> = match kind {
@@ -120,7 +120,7 @@ pub(super) fn admit(kind: Kind, raw: &[u8]) -> Vec<Input> {
 
 type Decided = (Reading, Vec<&'static str>);
 
-/// By the schema that decides by the most of it.
+/// Uses the schema that compares the most members.
 fn body(raw: &[u8]) -> Option<Decided> {
     let schemas = [
         (Schema::CrossBorderPayment, [&SHARED[..], &OWN].concat()),
@@ -171,7 +171,7 @@ fn decided_by(raw: &str, operation: &Operation) -> Option<Decided> {
             .map(|values| values[0].clone())
             .filter(|_| own(name))
     };
-    // What later stages read is what stands there.
+    // Later stages read the raw value.
     let from = read.date_from().map(|day| day.to_string());
     assert_eq!(stands("dateFrom").or(stands("fromDate")), from, "{raw}");
     let to = read.date_to().map(|day| day.to_string());
@@ -184,7 +184,7 @@ fn decided_by(raw: &str, operation: &Operation) -> Option<Decided> {
     Some((ours, decided))
 }
 
-/// The plainest reading there is: pieces between `&`, names decoded and compared as they are.
+/// The simplest reading: pieces between `&`, names decoded and compared literally.
 fn parameters(raw: &str, is_known: impl Fn(&str) -> bool) -> Reading {
     let decode = |text: &str| {
         let spaced = text.replace('+', " ");

@@ -1,4 +1,4 @@
-//! Inputs that a generator makes: mostly right, and then wrong in ways that readers do not agree on.
+//! Generated inputs: mostly valid, with changes that parsers interpret differently.
 
 use super::{
     Kind,
@@ -22,7 +22,7 @@ fn pick<'a, T: ?Sized>(dice: &mut Dice, all: &[&'a T]) -> &'a T {
     all[at as usize]
 }
 
-/// What letters are read as by folding, or seem to be.
+/// Characters that fold to letters, or resemble them.
 const LIKE: [(char, &str); 14] = [
     ('s', "ſ"),
     ('k', "\u{212a}"),
@@ -40,7 +40,7 @@ const LIKE: [(char, &str); 14] = [
     ('e', "é"),
 ];
 
-/// What stands in a name and is not seen, or ends it.
+/// Characters that are invisible in a name, or end it.
 const UNSEEN: [&str; 14] = [
     "\u{200b}",
     "\u{ad}",
@@ -58,7 +58,7 @@ const UNSEEN: [&str; 14] = [
     "\u{301}",
 ];
 
-/// A name that is nearly another.
+/// A name that resembles another one.
 fn nearly(dice: &mut Dice, name: &str) -> String {
     let mut letters: Vec<String> = name.chars().map(String::from).collect();
     letters.extend(name.is_empty().then(|| "x".to_owned()));
@@ -92,7 +92,7 @@ fn nearly(dice: &mut Dice, name: &str) -> String {
     letters.concat()
 }
 
-/// A string of JSON, with escapes where none are needed.
+/// A JSON string with unnecessary escapes.
 fn quoted(dice: &mut Dice, text: &str) -> String {
     let often = [2, 10, 1_000][dice.below(3) as usize];
     let mut quoted = String::from("\"");
@@ -231,7 +231,7 @@ fn object(dice: &mut Dice, members: &[(&str, &str)]) -> String {
     written(dice, &members)
 }
 
-/// One thing that readers do not agree on.
+/// One construct that parsers interpret differently.
 fn spoil(dice: &mut Dice, members: &mut Object) {
     let known = members[dice.below(members.len() as u64) as usize].0.clone();
     let at = dice.below(members.len() as u64 + 1) as usize;
@@ -383,7 +383,7 @@ fn basket(dice: &mut Dice) -> Object {
     vec![("paymentIds".to_owned(), format!("[{}]", ids.join(",")))]
 }
 
-/// Percent-encodes what must be, and what need not.
+/// Percent-encodes the necessary characters, and some others.
 fn encoded(dice: &mut Dice, text: &str) -> String {
     let often = [3, 20, 1_000][dice.below(3) as usize];
     let mut encoded = String::new();
@@ -526,7 +526,7 @@ fn host(dice: &mut Dice) -> String {
             "", "", "", ":443", ":8443", ":", ":0", ":65535", ":65536", ":08443", ":+1",
         ],
     );
-    // What a Host header holds, as a core builds a link from it.
+    // The values of a Host header from which a core would build a link.
     if dice.one_in(3) {
         let before = pick(dice, &["", "", "", "h", "1.", "u@", " ", "a,"]);
         let behind = pick(

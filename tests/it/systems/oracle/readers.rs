@@ -1,4 +1,4 @@
-//! Other readers: programs that answer lines, and what this process has itself.
+//! Other readers: programs that answer lines, and readers within this process.
 
 use super::{
     Kind,
@@ -15,7 +15,7 @@ use std::{
     thread,
 };
 
-/// What is read of an input, by name. `fault` says why it is refused.
+/// The values that a reader found, by name. `fault` is the reason of a refusal.
 pub(super) type Reading = BTreeMap<String, Vec<String>>;
 
 /// A program that reads lines.
@@ -77,7 +77,7 @@ impl Reader {
         Self(program)
     }
 
-    /// What it answers to each line, by reader.
+    /// The answers of the program to each line, by reader.
     pub(super) fn ask(mut self, lines: &[String]) -> Vec<Vec<(String, Reading)>> {
         let what = format!("{:?}", self.0);
         let mut child = self
@@ -168,7 +168,7 @@ struct Payment {
     debtor_account: BTreeMap<String, Value>,
 }
 
-/// Of the members that money goes by.
+/// The members that determine a transfer of money.
 fn of_struct(raw: &[u8]) -> Reading {
     let read: Payment = match serde_json::from_slice(raw) {
         Ok(read) => read,
