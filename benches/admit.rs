@@ -1,7 +1,7 @@
-//! What a warm request costs: the whole, each check, and the RSA verification alone beside it in the same run.
+//! The cost of a warm request: the total, each check, and the RSA verification alone in the same run.
 //!
-//! `make bench` runs it. Before criterion's figures it prints the heap allocations of one request, and what each check took by the
-//! record that the access log is written from: the median of many requests, reading the clock between two checks included.
+//! `make bench-parts` runs this benchmark. Before criterion's figures it prints the heap allocations of one request, and the time of each
+//! check from the record of the access log: the median of many requests, including the reading of the clock between two checks.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ use warm::Warm;
 
 const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
 
-/// Requests whose checks are looked at.
+/// The number of requests whose checks are measured.
 const ROUNDS: usize = 20_000;
 
 fn bench(criterion: &mut Criterion) {
@@ -39,7 +39,7 @@ fn bench(criterion: &mut Criterion) {
         );
         warm.give_back(admitted.as_ref());
     }
-    // `cargo bench` says so; tests of all targets have no time for it.
+    // `cargo bench` passes `--bench`; test runs skip the benchmark.
     if std::env::args().any(|argument| argument == "--bench") {
         stages("signed GET", &get);
         stages("POST of 1 KB", &post);
@@ -56,7 +56,7 @@ fn bench(criterion: &mut Criterion) {
     assertion(criterion);
 }
 
-/// What each check takes, then what else a request costs, in the order in which it happens.
+/// The time of each check, then the other costs of a request, in the order of execution.
 fn stages(name: &str, warm: &Warm) {
     let mut rows: Vec<(String, Vec<Duration>)> = Vec::new();
     for _ in 0..ROUNDS {

@@ -1,5 +1,5 @@
-//! The floor that Portvakt is measured against: plain pingora that forwards what it gets (`pass`), or that parses Signature, verifies
-//! it and writes the upstream's head by an allow-list (`verify`), and nothing else. It shares no code with Portvakt.
+//! The baseline of the comparison: plain pingora that forwards requests (`pass`), or that parses Signature, verifies the signature and
+//! writes the upstream's head by an allow-list (`verify`), and nothing else. It shares no code with Portvakt.
 //!
 //! `portvakt-bare LISTEN UPSTREAM CERTIFICATE KEY THREADS pass|verify`
 #![allow(
@@ -50,7 +50,7 @@ const ALLOWED: [HeaderName; 12] = [
 struct Bare {
     upstream: SocketAddr,
     verifies: bool,
-    /// The last certificate and its key.
+    /// The last certificate and its key, cached.
     last: RwLock<Option<(HeaderValue, Arc<ParsedPublicKey>)>>,
 }
 

@@ -1,8 +1,8 @@
-//! Serves one request a number of times, for an instrument to count: `.ci/instructions.sh` runs it under callgrind.
+//! Serves one request several times for an instruction counter: `.ci/instructions.sh` runs this program under callgrind.
 //!
-//! `instructions get|post|verify` serves the GET, serves the POST, or verifies the signature of the GET, [`ROUNDS`] times
-//! within [`counted`], which the instrument knows by its name; the name of a kind of refused request refuses it as often.
-//! What is made before and given back after is not counted.
+//! `instructions get|post|verify` serves the GET, serves the POST, or verifies the signature of the GET, [`ROUNDS`] times within
+//! [`counted`], which callgrind finds by its name. The name of a kind of refused request serves such requests as often. Setup and teardown
+//! are not counted.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -14,7 +14,7 @@ mod warm;
 
 use portvakt::admission::Admitted;
 
-/// How often it is counted: more than the turns it takes a hash map to grow.
+/// The number of counted rounds: enough to average over the growth of a hash map.
 const ROUNDS: usize = 200;
 
 fn main() {
@@ -33,7 +33,7 @@ fn main() {
                 stranger.call();
                 None
             }),
-            // What `cargo test --benches` and `cargo bench` ask for.
+            // The arguments of `cargo test --benches` and `cargo bench`.
             None => return,
         },
     };
@@ -47,10 +47,10 @@ fn main() {
     println!("{ROUNDS}");
 }
 
-/// What is counted.
+/// The counted function.
 #[inline(never)]
 fn counted(work: &dyn Fn() -> Option<Admitted>) -> Option<Admitted> {
     let done = work();
-    // Something after the call: were it the last, the compiler could leave this function before it is done.
+    // A statement after the call prevents a tail call, with which this function would return too early.
     std::hint::black_box(done)
 }

@@ -1,5 +1,5 @@
-//! What the payload stage costs for a typical payment, beside `serde_json::from_slice::<Value>` on the same bytes in the
-//! same run; and that bodies made to cost much cost no more than linear time.
+//! The cost of the payload stage for a typical payment, compared with `serde_json::from_slice::<Value>` on the same bytes in the
+//! same run; and a check that hostile bodies take at most linear time.
 //!
 //! `cargo bench --bench payload` runs it. Before criterion's figures it prints both on one line, with allocations.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
@@ -17,7 +17,7 @@ use std::hint::black_box;
 
 const KIB: usize = 1024;
 
-/// A payment as TPPs send them: every rule has something to look at.
+/// A payment as TPPs send it, in which every rule has a member to check.
 const PAYMENT: &str = concat!(
     r#"{"instructedAmount":{"amount":"150000.00","currency":"NOK"},"creditorName":"Werkzeugbau Müller GmbH","#,
     r#""creditorAgent":"COBADEFFXXX","creditorAccount":{"iban":"DE89370400440532013000","currency":"EUR"},"#,
@@ -64,7 +64,7 @@ fn typical(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A run of something, cut to a length, inside what makes it a body.
+/// A repeated piece, cut to a length, within a frame that makes it a body.
 type Hostile = (&'static str, fn(usize) -> String);
 
 const HOSTILE: &[Hostile] = &[
@@ -88,7 +88,7 @@ const HOSTILE: &[Hostile] = &[
     }),
 ];
 
-/// The figures are bytes per second: those of 64 KiB are no lower than those of 1 KiB.
+/// The figures are bytes per second: the rate at 64 KiB must not be below the rate at 1 KiB.
 fn hostile(criterion: &mut Criterion) {
     for (name, make) in HOSTILE {
         let mut group = criterion.benchmark_group(format!("hostile: {name}"));

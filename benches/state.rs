@@ -1,6 +1,6 @@
-//! What keeping state costs: durable decisions alone and together, refusals, looking PSUs up, opening, bytes on disk.
+//! The cost of the state store: durable decisions alone and concurrent, refusals, look-ups of PSUs, opening, bytes on disk.
 //!
-//! `STATE_PSUS` and `STATE_KEYS` say how many PSUs and quota keys the large store has; 10 000 000 by hand.
+//! `STATE_PSUS` and `STATE_KEYS` are the numbers of PSUs and quota keys in the large store; use 10 000 000 for a long run.
 #![allow(missing_docs, reason = "a benchmark has no interface")]
 #![allow(
     clippy::unwrap_used,
@@ -36,18 +36,18 @@ fn tpp() -> TppId {
 }
 
 fn main() {
-    // `cargo bench` says so; tests of all targets have no time for it.
+    // `cargo bench` passes `--bench`; test runs skip the benchmark.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    // One thread asks, as on a gateway's core, and the store has its own.
+    // One thread calls, like a gateway with one core, and the store has its own thread.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build()
         .unwrap();
     let folder = tempfile::tempdir_in(".").unwrap();
-    // First: what others have freed would be used again.
+    // This runs first, because later runs would reuse freed memory.
     runtime.block_on(memory(folder.path()));
     runtime.block_on(decisions(folder.path()));
     let psus = env("STATE_PSUS", 100_000);
@@ -74,7 +74,7 @@ fn asked(key: u64) -> ClaimRequest {
     }
 }
 
-/// As a keyed hash would be: spread evenly.
+/// Evenly distributed, like a keyed hash.
 fn hash<K>(number: u64) -> Hash<K> {
     let mut z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -82,7 +82,7 @@ fn hash<K>(number: u64) -> Hash<K> {
     Hash::from_bytes(((u128::from(z) << 64) | u128::from(number)).to_be_bytes())
 }
 
-/// Every key has called before, more than a day ago, as on any day but the first.
+/// Every key has a call from more than a day ago, as on any day but the first.
 async fn decisions(folder: &Path) {
     let settings = settings(folder, "decisions.db");
     drop(StateStore::open(&settings).unwrap());
@@ -135,7 +135,7 @@ async fn decisions(folder: &Path) {
     );
 }
 
-/// So many callers at once, each with so many calls one after another.
+/// Concurrent callers, each with this number of sequential calls.
 async fn together(store: &Arc<StateStore>, keys: &Arc<AtomicU64>, tasks: u64, each: u64) {
     let (began, before) = (Instant::now(), store.counters());
     let all: Vec<_> = (0..tasks)
@@ -178,7 +178,7 @@ async fn together(store: &Arc<StateStore>, keys: &Arc<AtomicU64>, tasks: u64, ea
     );
 }
 
-/// What a PSU that is held in memory costs there.
+/// The memory of one cached PSU.
 async fn memory(folder: &Path) {
     let (cold, known) = (1_000, StateSettings::PSUS);
     let settings = settings(folder, "memory.db");
@@ -206,8 +206,8 @@ async fn memory(folder: &Path) {
     );
 }
 
-/// The same ten PSUs, in a file that holds no others and in one that holds many: what a request costs must not tell.
-/// Both are measured in turns, so that whatever else the machine does meets both.
+/// The same ten PSUs, in a file without others and in one with many: the cost of a request must not depend on the number. Both files
+/// are measured alternately, so that other load on the machine affects both.
 async fn look_ups(folder: &Path, known: [u64; 2]) {
     let stores = known.map(|known| {
         let settings = settings(folder, &format!("psus-{known}.db"));
@@ -220,7 +220,7 @@ async fn look_ups(folder: &Path, known: [u64; 2]) {
     for round in 0..42 {
         for ((known, store, ..), warm) in stores.iter().zip(&mut warm) {
             let took = look_up(store, *known, 50_000, true).await;
-            // The first ones bring the ten into memory.
+            // The first look-ups load the ten PSUs into memory.
             if round > 1 {
                 warm.push(took);
             }
@@ -243,7 +243,7 @@ async fn look_ups(folder: &Path, known: [u64; 2]) {
     );
 }
 
-/// What looking one of ten PSUs up takes; they are spread over all.
+/// The time of looking up one of ten PSUs, which are spread over all.
 async fn look_up(store: &StateStore, known: u64, rounds: u32, warm: bool) -> Duration {
     let tpp = tpp();
     let began = Instant::now();

@@ -1,6 +1,6 @@
-//! What trust costs: for a warm request, for a certificate that is seen for the first time, and for a flood of bad ones.
+//! The cost of certificate checks: for a warm request, for a new certificate, and for a flood of invalid ones.
 //!
-//! `cargo bench --features sandbox --bench trust` runs it. The flood is measured once, with the memory that it leaves behind.
+//! `cargo bench --features sandbox --bench trust` runs it. The flood is measured once, with the memory that remains in use.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 #![allow(
     clippy::unwrap_used,
@@ -23,13 +23,13 @@ use portvakt::{
 use std::{hint::black_box, sync::Arc, time::Duration};
 use time::OffsetDateTime;
 
-/// Everything is judged as of this second: 2026-01-01T00:00:00Z.
+/// The time of all checks: 2026-01-01T00:00:00Z.
 const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
 
-/// How many bad certificates the flood has.
+/// The number of invalid certificates in the flood.
 const FLOOD: u32 = 100_000;
 
-/// A root that is the anchor, the CA below it that issues, and one CRL of each.
+/// A root as the anchor, its issuing CA, and one CRL of each.
 struct World {
     root: pki::Ca,
     issuing: pki::Ca,
@@ -79,7 +79,7 @@ fn bench(criterion: &mut Criterion) {
         .enable_time()
         .build()
         .unwrap();
-    // StateStore once a signature by it has verified.
+    // Cached once a signature with the certificate has been verified.
     let identified = trust.identify(&presented, None, NOW).unwrap();
     let key = PKey::private_key_from_pem(issued.key_pem.as_bytes()).unwrap();
     let mut signer = Signer::new(MessageDigest::sha256(), &key).unwrap();
@@ -112,10 +112,10 @@ fn bench(criterion: &mut Criterion) {
     flood(&world);
 }
 
-/// What a caller presents, a different one for each number.
+/// A certificate that a caller presents, different for each number.
 type Presented<'a> = Box<dyn Fn(u32) -> Vec<u8> + 'a>;
 
-/// Certificates that differ and are bad in three ways: forged, of another type, and no certificates at all.
+/// Different certificates with one of three faults: forged, of another type, and not a certificate.
 fn flood(world: &World) {
     let forged = world.issuing.issue(&pki::LeafSpec::default()).unwrap().der;
     let wrong_type = {
@@ -173,7 +173,7 @@ fn flood(world: &World) {
     }
 }
 
-/// What the process holds in memory, in KiB.
+/// The memory of the process, in KiB.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmRSS:"));

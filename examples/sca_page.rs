@@ -1,9 +1,9 @@
-//! A bank's SCA page: it asks the gateway what is to be approved, identifies the PSU, and reports the end (docs/sca.md).
+//! A bank's SCA page: it reads the request from the gateway, identifies the PSU, and reports the result (docs/sca.md).
 //!
 //!     cargo run --example sca_page -- 127.0.0.1:8081 http://127.0.0.1:9100
 //!
 //! The gateway needs `sca: {page: http://127.0.0.1:8081/sca}` in its configuration. A real page authenticates the PSU, keeps a
-//! table of the PSU-IDs that it gave out, and shows the payment or the accounts. This one believes the customer number.
+//! table of the PSU-IDs that it gave out, and shows the payment or the accounts. This example trusts the customer number.
 
 use axum::extract::{Form, Query, State};
 use axum::response::{Html, IntoResponse, Redirect, Response};
@@ -23,7 +23,7 @@ async fn call(url: String, body: &Value) -> Result<Value, Box<dyn Error>> {
     Ok(serde_json::from_slice(&answer.bytes().await?)?)
 }
 
-/// The PSU arrives with the token of the link. The form posts to the same address, so the token stays in its query.
+/// Shows the form. The link carries the token; the form posts to the same URL, so the token stays in the query.
 async fn show(State(control): State<String>, Query(link): Query<Fields>) -> Html<String> {
     let body = json!({ "request": link.get("request") });
     let asked = call(format!("{control}/sca/read"), &body).await.ok();
@@ -39,7 +39,7 @@ async fn show(State(control): State<String>, Query(link): Query<Fields>) -> Html
     ))
 }
 
-/// The PSU approves or refuses, and the gateway says where the browser goes.
+/// The PSU approves or refuses; the gateway's answer contains the URI that the browser goes to.
 async fn submit(
     State(control): State<String>,
     Query(link): Query<Fields>,

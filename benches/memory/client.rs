@@ -1,4 +1,4 @@
-//! Requests of many TPPs, and connections that they go over.
+//! Requests of many TPPs, and their connections.
 
 use super::gateway::{Gateway, server};
 use portvakt::development_pki as pki;
@@ -14,8 +14,8 @@ use std::{
     time::SystemTime,
 };
 
-/// TPPs with certificates and identities of their own. They share one key: making 5 000 takes an hour, and a key weighs the same
-/// whoever else has it.
+/// TPPs with their own certificates and identities. They share one key: making 5 000 keys takes an hour, and a shared key uses the
+/// same memory.
 pub(super) struct Tpps {
     identities: Vec<TppIdentity>,
     pub(super) root: String,
@@ -51,7 +51,7 @@ impl Tpps {
                 .with_root_certificates(roots)
                 .with_no_client_auth();
             config.alpn_protocols = vec![protocol.to_vec()];
-            // Each connection is that of a stranger.
+            // Each connection has an unknown TPP.
             config.resumption = Resumption::disabled();
             Arc::new(config)
         };
@@ -65,7 +65,7 @@ impl Tpps {
         }
     }
 
-    /// A request of this TPP, signed now: it asks how a payment is. That needs nothing of a PSU, and costs no quota.
+    /// A request of this TPP, signed now, for the status of a payment. The request needs no PSU and uses no quota.
     pub(super) fn request(&self, number: usize) -> Vec<u8> {
         let headers = [
             ("Host", "bank.example"),
@@ -91,7 +91,7 @@ impl Tpps {
         format!("GET {} HTTP/1.1\r\n{lines}\r\n", signed.target).into()
     }
 
-    /// Requests of these TPPs, signed ahead by two threads.
+    /// Requests of these TPPs, signed in advance by two threads.
     pub(super) fn requests(&self, numbers: &[usize]) -> Vec<Vec<u8>> {
         let sign = |numbers: &[usize]| -> Vec<_> {
             numbers.iter().map(|number| self.request(*number)).collect()
@@ -105,19 +105,19 @@ impl Tpps {
     }
 }
 
-/// A connection to the gateway, its handshake done.
+/// A connection to the gateway after the handshake.
 pub(super) struct Link(StreamOwned<ClientConnection, TcpStream>);
 
 impl Link {
-    /// One that speaks HTTP/1.1.
+    /// A connection with HTTP/1.1.
     pub(super) fn open(gateway: &Gateway, tpps: &Tpps) -> Self {
         Self::by(gateway, &tpps.http1)
     }
 
-    /// One that speaks HTTP/2, and has heard the gateway's settings.
+    /// A connection with HTTP/2, after the gateway's SETTINGS.
     pub(super) fn open_http2(gateway: &Gateway, tpps: &Tpps) -> Self {
         let mut link = Self::by(gateway, &tpps.http2);
-        // RFC 9113, section 3.4: the preface; then settings, of which there are none, and that those of the gateway were read.
+        // RFC 9113, section 3.4: the preface, empty SETTINGS, and the acknowledgement of the gateway's SETTINGS.
         link.0
             .write_all(
                 b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\0\x04\x01\0\0\0\0",
@@ -140,7 +140,7 @@ impl Link {
         Self(StreamOwned::new(tls, stream))
     }
 
-    /// Sends a request; the answer must be the core's.
+    /// Sends a request and asserts that the core answers.
     pub(super) fn ask(&mut self, request: &[u8]) {
         self.0.write_all(request).unwrap();
         let mut answer = Vec::new();

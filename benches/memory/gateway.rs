@@ -1,4 +1,4 @@
-//! The program, with a core behind it that answers anything by two bytes.
+//! The gateway as a process, with a core that answers every request with two bytes.
 
 use super::client::Tpps;
 use portvakt::development_pki as pki;
@@ -13,7 +13,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// A gateway that runs. Dropping it kills it.
+/// A running gateway. Dropping it kills the process.
 pub(super) struct Gateway {
     child: Child,
     pub(super) address: SocketAddr,
@@ -21,7 +21,7 @@ pub(super) struct Gateway {
 }
 
 impl Gateway {
-    /// With one thread that serves, and every default but the limits that would end a measurement.
+    /// Starts the gateway with one worker thread and default settings, except limits that would stop a measurement.
     pub(super) fn start(tpps: &Tpps) -> Self {
         let folder = TempDir::new().unwrap();
         let path = |name: &str| folder.path().join(name);
@@ -65,9 +65,9 @@ impl Gateway {
         }
     }
 
-    /// What is resident of it, in KiB.
+    /// The resident memory of the process, in KiB.
     pub(super) fn resident(&self) -> u64 {
-        // What is under way is over by then.
+        // Waits for work in progress.
         thread::sleep(Duration::from_millis(500));
         let rollup = fs::read_to_string(self.proc("smaps_rollup")).unwrap();
         let line = rollup.lines().find(|line| line.starts_with("Rss:"));
@@ -75,7 +75,7 @@ impl Gateway {
         kib.parse().unwrap()
     }
 
-    /// The CPU time of all its threads.
+    /// The CPU time of all threads of the process.
     pub(super) fn cpu(&self) -> Duration {
         let threads = fs::read_dir(self.proc("task")).unwrap();
         let nanos = threads.map(|thread| -> u64 {
@@ -115,7 +115,7 @@ fn free_address() -> SocketAddr {
     listener.local_addr().unwrap()
 }
 
-/// A thread for each of the gateway's few connections, as long as this program runs.
+/// Serves each connection of the gateway with a thread, until this program ends.
 fn core() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -128,7 +128,7 @@ fn core() -> SocketAddr {
     address
 }
 
-/// Answers each head that ends; none announces a body.
+/// Answers each complete head; no request has a body.
 fn answer(mut stream: &TcpStream) {
     stream.set_nodelay(true).unwrap();
     let mut lines = BufReader::new(stream);

@@ -1,9 +1,8 @@
-//! What the gateway holds in memory, and whether a request costs more when there are more TPPs: of the program itself, as a process.
+//! The memory of the gateway process, and the cost of a request by the number of TPPs.
 //!
-//! `cargo bench --features sandbox --bench memory` prints tables in Markdown. Memory is what is resident (`Rss` of the kernel's
-//! smaps_rollup); what the kernel holds for a socket is not in it. CPU is that of all the gateway's threads, from the kernel's
-//! accounting: another program on the machine does not count. What a PSU costs is measured by `state`.
-//! Deliberately not here: how fast it is.
+//! `cargo bench --features sandbox --bench memory` prints tables in Markdown. Memory is the resident memory (`Rss` of the kernel's
+//! smaps_rollup), without the kernel's socket buffers. CPU is the time of all the gateway's threads by the kernel's accounting, so other
+//! programs on the machine do not count. The benchmark `state` measures the cost of a PSU. Not here: throughput and latency.
 #![allow(missing_docs, reason = "a benchmark has no interface")]
 #![allow(
     clippy::unwrap_used,
@@ -15,30 +14,30 @@
     reason = "a benchmark fails by panicking, prints what it found, and takes the time"
 )]
 
-// Requests of many TPPs, and connections that they go over.
+// Requests of many TPPs, and their connections.
 mod client;
-// The program, with a core behind it.
+// The gateway as a process, with a core.
 mod gateway;
 
 use client::{Link, Tpps};
 use gateway::Gateway;
 use std::{os::unix::process::CommandExt, process::Command};
 
-/// The most connections that a gateway takes by default.
+/// The default limit on connections.
 const CONNECTIONS: usize = 10_000;
 
-/// File descriptors that this takes, on either side.
+/// The required file descriptors on either side.
 const DESCRIPTORS: usize = CONNECTIONS + 1_000;
 
-/// TPPs that there are: more than Europe has.
+/// The number of TPPs: more than exist in Europe.
 const TPPS: usize = 5_000;
 
-/// Requests for each figure of CPU, and how often each figure is taken.
+/// The number of requests for each CPU figure, and the number of figures.
 const REQUESTS: usize = 3_000;
 const ROUNDS: usize = 7;
 
 fn main() {
-    // `cargo bench` says so; tests of all targets have no time for it.
+    // `cargo bench` passes `--bench`; test runs skip the benchmark.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -49,7 +48,7 @@ fn main() {
     many_tpps(&tpps);
 }
 
-/// Starts this program anew by a shell that allows it, and so the gateway, more open files. No more than that is needed of `unsafe`.
+/// Restarts this program in a shell with a higher limit on open files, which the gateway inherits. This avoids `unsafe`.
 fn raise_descriptors() {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
     let line = limits
@@ -72,7 +71,7 @@ fn raise_descriptors() {
 fn connections(tpps: &Tpps) {
     println!("\n| idle connections | resident, KiB | each, KiB |\n|---|---:|---:|");
     let gateway = Gateway::start(tpps);
-    // What is there once for all connections.
+    // Memory that is allocated once for all connections.
     let mut links: Vec<Link> = (0..50).map(|_| Link::open(&gateway, tpps)).collect();
     for link in &mut links {
         link.ask(&tpps.request(0));
@@ -96,7 +95,7 @@ fn connections(tpps: &Tpps) {
     report.row("10 000, after another", links.len());
     let many = links.len();
     drop(links);
-    // What was freed goes back to the system while requests come.
+    // The allocator returns freed memory to the system during requests.
     let mut link = Link::open(&gateway, tpps);
     for _ in 0..20 {
         (0..100).for_each(|_| link.ask(&tpps.request(0)));
@@ -116,7 +115,7 @@ fn connections(tpps: &Tpps) {
     report.row("2 000, HTTP/2, nothing asked on them", more);
 }
 
-/// 5 000 TPPs, who call once, and then again and again.
+/// 5 000 TPPs that call once, and then repeatedly.
 fn many_tpps(tpps: &Tpps) {
     let gateway = Gateway::start(tpps);
     let mut links: Vec<Link> = (0..4).map(|_| Link::open(&gateway, tpps)).collect();
@@ -143,7 +142,7 @@ fn many_tpps(tpps: &Tpps) {
     cpu(&gateway, tpps, &mut links);
 }
 
-/// What a request costs when it may be of one of so many TPPs.
+/// The cost of a request that may come from any of this number of TPPs.
 fn cpu(gateway: &Gateway, tpps: &Tpps, links: &mut [Link]) {
     let sizes = [1, 10, 1_000, TPPS];
     let mut next = [0; 4];
@@ -170,7 +169,7 @@ fn cpu(gateway: &Gateway, tpps: &Tpps, links: &mut [Link]) {
     }
 }
 
-/// A table of how a gateway grows.
+/// A table of the gateway's growth.
 struct Growth<'a> {
     gateway: &'a Gateway,
     resident: u64,
@@ -183,7 +182,7 @@ impl<'a> Growth<'a> {
         Self { gateway, resident }
     }
 
-    /// `more` of something have come since the row before.
+    /// Adds a row: `more` items were added since the previous row.
     fn row(&mut self, what: &str, more: usize) {
         let before = std::mem::replace(&mut self.resident, self.gateway.resident());
         let each = (self.resident as f64 - before as f64) / more as f64;

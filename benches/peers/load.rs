@@ -1,4 +1,4 @@
-//! What is sent, by what, and what came of it.
+//! Load generators and their results.
 
 use crate::{
     peer::{Peer, Running},
@@ -14,49 +14,49 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What sends.
+/// A load generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Client {
-    /// wrk: HTTP/1.1 on so many kept connections, each with one request under way.
+    /// wrk: HTTP/1.1 with this number of persistent connections, each with one request in flight.
     StateStore(usize),
-    /// The same, but each connection rests before it sends again, for a random time: the peer gets a third of what it could do.
+    /// The same with a random pause between the requests of a connection: the peer runs at a third of its maximum rate.
     Resting(usize),
-    /// HTTP/2: so many connections with so many requests under way on each.
+    /// HTTP/2 with this number of connections and of requests in flight on each.
     Http2(usize, usize),
     /// h2load: a connection for each request, with a full handshake, unsigned.
     Handshakes,
 }
 
-/// What one run of one peer gave.
+/// The result of one run of one peer.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// Requests that were answered.
+    /// The number of answered requests.
     pub done: u64,
-    /// Requests that were answered, in a second.
+    /// Answered requests per second.
     pub rate: f64,
-    /// Microseconds of CPU that the peer spent on each.
+    /// Microseconds of CPU time of the peer per request.
     pub cpu: f64,
-    /// Milliseconds that half of the requests took at most; 0 where it is not measured.
+    /// The median latency in milliseconds; 0 if it is not measured.
     pub p50: f64,
-    /// The same for 99 of 100.
+    /// The 99th percentile of the latency.
     pub p99: f64,
-    /// Milliseconds that a commit to disk took; 0 where there is none.
+    /// Milliseconds per commit to disk; 0 without commits.
     pub commit: f64,
 }
 
-/// Which answers a run must give.
+/// The expected answers of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// All 2xx.
     Accepted,
-    /// None 2xx. The first of a replayed request is.
+    /// None 2xx, except the first of a replayed request.
     Refused,
-    /// It does not matter.
+    /// Any answer.
     Anything,
 }
 
 impl Expected {
-    /// What a peer answers to a call.
+    /// The expected answers of a peer to a call.
     pub fn of(peer: Peer, call: &Call, is_refused: bool) -> Self {
         match peer {
             Peer::Portvakt if is_refused || call.fault != Fault::None => Self::Refused,
@@ -67,10 +67,10 @@ impl Expected {
     }
 }
 
-/// Sends a pool for so many seconds. `fastest` is what the peer could answer in a second.
+/// Sends a pool for this number of seconds. `fastest` is the highest rate of a peer per second.
 ///
 /// # Panics
-/// When an answer is not as expected: such figures would be of something else.
+/// If an answer is not as expected, because the figures would measure something else.
 pub fn run(
     name: &str,
     client: Client,
@@ -143,7 +143,7 @@ pub fn run(
 
 struct Counted {
     done: u64,
-    /// Those that were answered with another status than 2xx or 3xx.
+    /// The number of answers that are neither 2xx nor 3xx.
     refused: u64,
     rate: f64,
     p50: f64,
@@ -219,7 +219,7 @@ fn per_second(done: u64, took: Duration) -> f64 {
     f64::from(u32::try_from(done).unwrap()) / took.as_secs_f64()
 }
 
-/// 600 connections at once, over and over, each for one request.
+/// 600 concurrent connections, repeatedly, each for one request.
 fn handshakes(port: u16, seconds: u64) -> Counted {
     let began = Instant::now();
     let (mut done, mut refused) = (0, 0);
@@ -267,7 +267,7 @@ fn said(mut command: Command) -> String {
     text
 }
 
-/// h2load sends one request for ever; these must differ. So they come from this process.
+/// h2load repeats one request, and these must differ, so this process sends them.
 fn http2(connections: usize, streams: usize, port: u16, pool: &Pool, seconds: u64) -> Counted {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -287,7 +287,7 @@ fn http2(connections: usize, streams: usize, port: u16, pool: &Pool, seconds: u6
             })
             .collect();
         let mut senders = tokio::task::JoinSet::new();
-        // Ready made, so that sending is all that is left to do.
+        // Prepared in advance, so that the measured time contains only sending.
         let requests: Arc<Vec<_>> = Arc::new(
             (0..pool.len())
                 .map(|number| ready(pool, number, port))

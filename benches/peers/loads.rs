@@ -1,4 +1,4 @@
-//! The loads, and the budgets that their figures are held against.
+//! The loads, and the budgets of their figures.
 
 use crate::{
     load::{Client, Expected, Sample},
@@ -8,46 +8,46 @@ use crate::{
 };
 use std::fmt::Write;
 
-/// What is measured together: its entries are compared with one another.
+/// Entries that are measured together and compared.
 pub struct Load {
-    /// For the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What is sent, for the table.
+    /// The description in the table.
     pub title: &'static str,
-    /// How its peers are run.
+    /// The configuration of the peers.
     pub setup: Setup,
-    /// What is sent to whom.
+    /// The entries.
     pub entries: Vec<Entry>,
 }
 
 /// One line of a table.
 pub struct Entry {
-    /// As it stands there.
+    /// The name in the table.
     pub name: String,
-    /// Who is called.
+    /// The peer.
     pub peer: Peer,
-    /// What is sent.
+    /// The request.
     pub call: Call,
-    /// Who signs it.
+    /// The signer.
     pub who: Who,
-    /// What sends it.
+    /// The load generator.
     pub client: Client,
-    /// Entries with the same number send the same requests: they call different peers.
+    /// Entries with the same number send the same requests to different peers.
     pub pool: usize,
-    /// Whether others are compared with it.
+    /// Whether the other entries are compared with this one.
     pub is_base: bool,
-    /// Whether Portvakt refuses it, though it is whole.
+    /// Whether Portvakt refuses the valid request.
     is_refused: bool,
 }
 
-/// Who signs.
+/// The signer of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// A TPP with both roles.
     Tpp,
-    /// One whose CA nobody knows.
+    /// A TPP of an unknown CA.
     Stranger,
-    /// One that may only initiate payments.
+    /// A TPP with only the role for payments.
     Initiator,
 }
 
@@ -62,27 +62,27 @@ impl Who {
     }
 }
 
-/// The most requests in a second that are signed ahead for: more than any peer that verifies them answers on one core.
+/// The maximum number of requests per second that are signed in advance: more than any verifying peer answers on one core.
 pub const FASTEST: usize = 45_000;
 
 impl Entry {
-    /// How many requests are signed ahead for so many seconds of a peer with so many threads, of which the fastest so far
-    /// answered `fastest` in a second.
+    /// The number of requests that are signed in advance for this number of seconds and threads, if the fastest peer so far
+    /// answered `fastest` per second.
     pub fn count(&self, seconds: u64, threads: usize, fastest: Option<usize>) -> usize {
         let seconds = usize::try_from(seconds).unwrap_or(1);
-        // Two threads have two cores that they share with the load.
+        // Two threads have two cores, which they share with the load generator.
         let fastest = fastest.map_or(FASTEST, |fastest| FASTEST.min(2 * fastest));
         let most = fastest * (threads + 1) / 2 * seconds;
         match (self.call.fault, self.client) {
             (_, Client::Handshakes) => 1,
             (_, Client::StateStore(1)) => most * 2 / 3,
-            // What is refused in any case can be sent again.
+            // A request that is refused in any case can be repeated.
             (Fault::None, _) if self.who == Who::Tpp => most,
             _ => 1,
         }
     }
 
-    /// Which answers it must get.
+    /// The expected answers.
     pub fn expected(&self) -> Expected {
         if self.client == Client::Handshakes {
             return Expected::Anything;
@@ -367,7 +367,7 @@ fn refused() -> Vec<Entry> {
     ]
 }
 
-/// A ratio that a measurement must keep, and the one that it is to reach.
+/// A required ratio, and the ratio to reach.
 struct Budget {
     load: &'static str,
     what: &'static str,
@@ -378,7 +378,7 @@ struct Budget {
     goal: Option<f64>,
 }
 
-/// What is compared, and whether less of it is better.
+/// The compared figure, and whether less is better.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Figure {
     Cpu,
@@ -452,7 +452,7 @@ const BUDGETS: [Budget; 10] = {
     ]
 };
 
-/// The budgets of the tables that were measured, in Markdown.
+/// The budgets of the measured tables, in Markdown.
 pub fn budgets(tables: &[Table]) -> String {
     let mut text = String::from(
         "### Budgets\n\n| | against | measured | must | goal |\n|---|---|---:|---:|---:|\n",

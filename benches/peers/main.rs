@@ -1,9 +1,9 @@
-//! Portvakt beside what a user would pick instead, on the same machine, in the same minutes.
+//! A comparison of Portvakt with alternatives on the same machine at the same time.
 //!
-//! `make bench` builds and runs it; `make bench ARGS="get refused --rounds 5"` runs two of its loads. The peers share one core, the
-//! upstream and the load have the other. Each round signs fresh requests and sends them to every peer, in another order each
-//! time. The CPU per request is the kernel's own account of the peer's threads, and what is compared are the ratios within a
-//! round: they hold on a noisy machine, where requests per second do not.
+//! `make bench` builds and runs the comparison; `make bench ARGS="get refused --rounds 5"` runs two of its loads. The peer runs on one
+//! core; the upstream and the load generator run on the other. Each round signs new requests and sends them to every peer, in a
+//! different order each time. The CPU per request comes from the kernel's accounting of the peer's threads. Results are ratios within a
+//! round: they are stable on a noisy machine, where requests per second are not.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -34,16 +34,16 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-/// What the command line says.
+/// The command line.
 struct Options {
     rounds: usize,
-    /// How long each peer is called in a round. In one second p99 is that of the connections' start (docs/performance.md).
+    /// The duration of each peer's run in a round. With one second, p99 would measure the start of the connections (docs/performance.md).
     seconds: u64,
-    /// The loads to run; all where none is named.
+    /// The loads to run; all if none is named.
     loads: Vec<String>,
-    /// The entries to run, by a part of their names; all where none is named.
+    /// The entries to run, by a part of their names; all if none is named.
     only: Vec<String>,
-    /// Where tables and chart are put.
+    /// The folder of the tables and the chart.
     write: Option<PathBuf>,
 }
 
@@ -114,7 +114,7 @@ fn main() {
     }
 }
 
-/// Runs a load: every entry once a round. The first round warms up and is thrown away.
+/// Runs a load: every entry once per round. The first round is a warm-up and is discarded.
 fn measure(load: &Load, stage: &Stage, options: &Options) -> Table {
     let is_asked = |entry: &&Entry| {
         options.only.is_empty() || options.only.iter().any(|part| entry.name.contains(part))
@@ -138,7 +138,7 @@ fn measure(load: &Load, stage: &Stage, options: &Options) -> Table {
             samples: Vec::new(),
         })
         .collect();
-    // The most that was answered in a second so far.
+    // The highest rate per second so far.
     let mut fastest = None;
     for round in 0..=options.rounds {
         let seconds = if round == 0 { 1 } else { options.seconds };
@@ -208,7 +208,7 @@ fn shuffle(order: &mut [usize]) {
     }
 }
 
-/// The tables take the place of what stands between the two marks in a document; the chart of the first is put beside it.
+/// Replaces the text between the two marks of a document by the tables, and writes the chart of the first load beside it.
 fn write(file: &std::path::Path, tables: &[Table]) {
     const MARKS: [&str; 2] = ["<!-- measured -->\n", "<!-- /measured -->\n"];
     let text = std::fs::read_to_string(file).unwrap();

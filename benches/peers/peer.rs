@@ -1,6 +1,6 @@
-//! The peers: how each is configured, started, told apart from its measurer, and stopped.
+//! The peers: configuration, start, measurement of CPU time, and stop.
 //!
-//! Invariant: in one run all of them have the same certificate, the same upstream, the same threads, and their logs on or off alike.
+//! Invariant: in one run, all peers have the same certificate, upstream and number of threads, and all have logs on or off.
 
 use crate::pool::Signer;
 use portvakt::development_pki::{self as pki, Ca, CaSpec, Key, LeafSpec};
@@ -16,31 +16,31 @@ use std::{
 };
 use time::OffsetDateTime;
 
-/// The PSU that every TPP here may ask for.
+/// The PSU of every TPP.
 pub const PSU: &str = "7a3d5112-3e37-4b8f-8b8b-601a8122ea32";
 
 /// The TPP.
 const TPP: &str = "PSDNO-FSA-123456";
 
-/// For `chrt`: before all that is not of this kind.
+/// Arguments of `chrt`: higher priority than processes of the default class.
 const FIRST: [&str; 2] = ["--fifo", "1"];
 
-/// Who is measured.
+/// A measured program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Peer {
     /// nginx, no checks.
     Nginx,
     /// haproxy, no checks.
     Haproxy,
-    /// nginx with a script that verifies the signature, and nothing else.
+    /// nginx with a script that only verifies the signature.
     LuaSignature,
-    /// nginx with a script that does the checks that a script can do.
+    /// nginx with a script that does the checks that are possible in a script.
     LuaChecks,
     /// Plain pingora.
     Plain,
     /// Plain pingora that parses Signature, verifies, and writes the head by an allow-list.
     Bare,
-    /// Portvakt, every check on, as in production.
+    /// Portvakt with every check, as in production.
     Portvakt,
 }
 
@@ -56,7 +56,7 @@ impl Peer {
         Self::Portvakt,
     ];
 
-    /// As it stands in tables.
+    /// The name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Nginx => "nginx",
@@ -69,12 +69,12 @@ impl Peer {
         }
     }
 
-    /// Whether it verifies signatures.
+    /// Whether the peer verifies signatures.
     pub const fn verifies(self) -> bool {
         !matches!(self, Self::Nginx | Self::Haproxy | Self::Plain)
     }
 
-    /// Its program, for a look whether it is there.
+    /// The program to look for in the path.
     const fn program(self) -> Option<&'static str> {
         match self {
             Self::Nginx | Self::LuaSignature | Self::LuaChecks => Some("nginx"),
@@ -83,7 +83,7 @@ impl Peer {
         }
     }
 
-    /// Whether it can be run here.
+    /// Whether the peer is available on this machine.
     pub fn is_there(self) -> bool {
         self.program().is_none_or(has)
             && (!matches!(self, Self::LuaSignature | Self::LuaChecks) || !lua_modules().is_empty())
@@ -110,7 +110,7 @@ pub fn has(program: &str) -> bool {
         .any(|folder| folder.join(program).is_file())
 }
 
-/// nginx's Lua module and what it needs, where Debian puts them.
+/// The paths of nginx's Lua module and its dependencies on Debian.
 fn lua_modules() -> String {
     let folder = Path::new("/usr/lib/nginx/modules");
     let files = ["ndk_http_module.so", "ngx_http_lua_module.so"].map(|file| folder.join(file));
@@ -124,7 +124,7 @@ fn lua_modules() -> String {
     }
 }
 
-/// How the peers of one load are run.
+/// The configuration of the peers of one load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// Access logs on.
@@ -135,22 +135,22 @@ pub struct Setup {
     pub threads: usize,
 }
 
-/// Certificates and files of the measurement, in a folder of its own.
+/// Certificates and files of the measurement, in a separate folder.
 pub struct Stage {
     folder: PathBuf,
     /// The TPP that all peers accept.
     pub signer: Signer,
-    /// A TPP of a CA that nobody trusts.
+    /// A TPP of an untrusted CA.
     pub stranger: Signer,
     /// A TPP that may not read accounts.
     pub initiator: Signer,
-    /// The upstream; stopped at the end.
+    /// The upstream; stopped when this is dropped.
     _upstream: Running,
     upstream: u16,
 }
 
 impl Stage {
-    /// Makes the folder anew, with a PKI, and starts the upstream on the core of the load.
+    /// Creates the folder again with a PKI, and starts the upstream on the core of the load generator.
     pub fn new(folder: &Path) -> Self {
         let _ = fs::remove_dir_all(folder);
         for part in ["", "anchors", "intermediates", "crls"] {
@@ -212,7 +212,7 @@ impl Stage {
         );
         let mut command = ending_with_this();
         command.args(["-c", "1"]);
-        // Where it may, it goes before the load, with which it shares a core: else it is the load that peers wait for.
+        // If permitted, the upstream runs before the load generator on their core: otherwise peers would wait for the load.
         if Command::new("chrt")
             .args(FIRST)
             .arg("true")
@@ -264,7 +264,7 @@ impl Stage {
         }
         match peer {
             Peer::Nginx | Peer::LuaSignature | Peer::LuaChecks => {
-                // Lines are gathered, as Portvakt does by itself.
+                // The log is buffered, as Portvakt does by default.
                 parts.push((
                     "@LOG@",
                     match setup.logs {
@@ -308,7 +308,7 @@ impl Stage {
                 let text = fill(include_str!("conf/gateway.yaml"), &self.folder, &parts);
                 self.write("control.token", CONTROL_TOKEN);
                 let file = self.write("gateway.yaml", &text);
-                // Every run counts anew.
+                // Every run starts with empty counters.
                 let _ = fs::remove_dir_all(self.folder.join("state"));
                 command
                     .arg(beside("portvakt"))
@@ -327,7 +327,7 @@ impl Stage {
         )
     }
 
-    /// What makes nginx run a script.
+    /// The configuration of nginx for a script.
     fn script(&self, peer: Peer) -> [(&'static str, String); 3] {
         let (name, text) = match peer {
             Peer::LuaSignature => ("signature", include_str!("conf/signature.lua")),
@@ -361,7 +361,7 @@ impl Stage {
     }
 }
 
-/// A program that was built with this one.
+/// A program of the same build.
 fn beside(name: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let file = own.with_file_name(name);
@@ -370,7 +370,7 @@ fn beside(name: &str) -> PathBuf {
 }
 
 fn fill(text: &str, folder: &Path, parts: &[(&str, String)]) -> String {
-    // A part may hold another.
+    // A replaced part may contain another placeholder.
     let once = |text: String| {
         parts
             .iter()
@@ -379,7 +379,7 @@ fn fill(text: &str, folder: &Path, parts: &[(&str, String)]) -> String {
     once(once(text.to_owned())).replace("@DIR@", &folder.display().to_string())
 }
 
-/// Runs what is added by `taskset`; it ends when this program does, however that ends.
+/// Runs a command with `taskset`; the kernel ends it when this program ends.
 fn ending_with_this() -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "INT", "taskset"]);
@@ -408,10 +408,10 @@ fn introduce(control: u16) {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
-/// What the control listener asks for in production.
+/// The bearer token of the control listener in production.
 const CONTROL_TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// Asks the control listener.
+/// Sends a request to the control listener.
 fn ask(control: u16, head: &str, body: &str) -> String {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, control)).unwrap();
     write!(
@@ -427,7 +427,7 @@ fn ask(control: u16, head: &str, body: &str) -> String {
 /// A program that runs until it is dropped.
 pub struct Running {
     child: Child,
-    /// Where it listens, on the loopback address.
+    /// Its port on the loopback address.
     pub port: u16,
     /// Portvakt's control listener.
     control: Option<u16>,
@@ -457,7 +457,7 @@ impl Running {
         }
     }
 
-    /// How often it has committed to disk, and how many seconds that took; nothing of a peer that does not say.
+    /// The number of commits to disk and their total seconds; `None` for a peer without such metrics.
     pub fn commits(&self) -> [f64; 2] {
         let Some(control) = self.control else {
             return [0.0; 2];
@@ -473,7 +473,7 @@ impl Running {
         })
     }
 
-    /// The time that all of its threads have spent on a core, by the kernel's account.
+    /// The CPU time of all its threads, by the kernel's accounting.
     pub fn cpu(&self) -> Duration {
         let mut ids = vec![self.child.id()];
         let mut nanos = 0;
@@ -503,7 +503,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         let id = self.child.id().to_string();
-        // SIGINT: at once, and nginx stops its workers by it as well. At SIGTERM Portvakt would first wait for its balancers.
+        // SIGINT stops at once, and nginx stops its workers too. After SIGTERM, Portvakt would first wait for its load balancers.
         let _ = Command::new("kill").args(["-INT", &id]).status();
         for _ in 0..100 {
             if matches!(self.child.try_wait(), Ok(Some(_))) {

@@ -1,7 +1,7 @@
-//! Requests that are signed ahead, each to be sent once: signing costs more than everything that is measured here.
+//! Requests signed in advance, each for one use: signing costs more than all measured work.
 //!
-//! A pool is good for as long as its one Date is, 60 seconds on either side. What differs between its requests is the path, the
-//! request id and the signature; everything else is one text.
+//! A pool is valid as long as its single Date, 60 seconds on either side. Only the path, the request id and the signature differ between
+//! its requests; the rest is one shared text.
 
 use aws_lc_rs::{
     rand::SystemRandom,
@@ -18,10 +18,10 @@ use std::{
 };
 use uuid::Uuid;
 
-/// How far ahead of its signing a pool is dated: it is used from now until 60 seconds after that.
+/// The offset of the pool's Date: the pool is used from now until 60 seconds after that Date.
 pub const AHEAD: Duration = Duration::from_secs(55);
 
-/// Who signs: a TPP's certificate and key.
+/// The signer: a TPP's certificate and key.
 pub struct Signer {
     key: KeyPair,
     key_id: String,
@@ -50,25 +50,25 @@ impl Signer {
     }
 }
 
-/// What is called.
+/// The call of a pool.
 #[derive(Clone)]
 pub struct Call {
     /// GET or POST.
     pub method: &'static str,
-    /// The path, in which `{n}` is replaced by a number that four requests share, and `{r}` by one of this pool's own.
+    /// The path. `{n}` is replaced by a number that four requests share, `{r}` by a number of this pool.
     pub path: String,
-    /// Headers besides those that signing adds.
+    /// Headers in addition to those that signing adds.
     pub headers: Vec<(&'static str, String)>,
     /// The body of a POST.
     pub body: Option<String>,
-    /// What is wrong with it.
+    /// The fault of the request.
     pub fault: Fault,
 }
 
-/// What is wrong with a request, on purpose.
+/// A deliberate fault of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
     /// It has no Signature.
     Unsigned,
@@ -76,17 +76,17 @@ pub enum Fault {
     Late,
     /// One bit of its signature is wrong.
     Signature,
-    /// Its Digest is that of another body.
+    /// Its Digest belongs to another body.
     Digest,
-    /// It is the same request each time, which was right the first time.
+    /// The same request each time; only the first one is valid.
     Replayed,
-    /// It is the same request each time, and wrong by itself.
+    /// The same faulty request each time.
     Once,
 }
 
 /// Signed requests.
 pub struct Pool {
-    /// What stands before the path, between path and request id, between that and the signature, and behind it.
+    /// The text before the path, between path and request id, between request id and signature, and after the signature.
     parts: [String; 4],
     lines: Vec<Line>,
     call: Call,
@@ -100,7 +100,7 @@ struct Line {
     signature: String,
 }
 
-/// The headers that are signed, in this order, where a request has them.
+/// The headers that are signed if present, in this order.
 const SIGNED: [&str; 5] = [
     "Date",
     "Digest",
@@ -110,7 +110,7 @@ const SIGNED: [&str; 5] = [
 ];
 
 impl Pool {
-    /// Signs so many requests on every core.
+    /// Signs this number of requests on all cores.
     pub fn sign(signer: &Signer, call: &Call, count: usize, date: SystemTime) -> Self {
         let mut shared: Vec<(String, String)> = call
             .headers
@@ -173,7 +173,7 @@ impl Pool {
         }
     }
 
-    /// Writes it with the script that makes wrk send it, each connection resting for so many milliseconds on average in between.
+    /// Writes the pool with the script for wrk; each connection pauses for this average number of milliseconds between requests.
     pub fn write(&self, folder: &Path, rest: usize) {
         let lines: Vec<String> = self
             .lines
@@ -195,7 +195,7 @@ impl Pool {
         self.lines.len()
     }
 
-    /// One of them, for another client than wrk: method, path, headers, body.
+    /// One request, for clients other than wrk: method, path, headers, body.
     pub fn request(&self, number: usize) -> (&str, &str, Vec<(String, String)>, Option<&str>) {
         let line = &self.lines[number];
         let mut headers = self.shared.clone();
@@ -243,10 +243,10 @@ fn line(
     }
 }
 
-/// The text around what differs.
+/// The text around the variable parts.
 ///
-/// LuaJIT hashes only a few bytes of a long string, some of them where its first quarter ends: unless these lie in the signature, all
-/// requests are one bucket of its table of strings, and wrk does nothing but compare them.
+/// LuaJIT hashes only a few bytes of a long string, some of them at the end of the first quarter. Unless those bytes are in the
+/// signature, all requests are in one bucket of LuaJIT's string table, and wrk spends its time on comparing them.
 fn parts(call: &Call, shared: &[(String, String)], signature: &str) -> [String; 4] {
     (0..=shared.len())
         .map(|before| ordered(call, shared, signature, before))
@@ -258,7 +258,7 @@ fn parts(call: &Call, shared: &[(String, String)], signature: &str) -> [String; 
         .unwrap_or_else(|| ordered(call, shared, signature, shared.len()))
 }
 
-/// The same with so many headers before the signature.
+/// The same with this number of headers before the signature.
 fn ordered(
     call: &Call,
     shared: &[(String, String)],

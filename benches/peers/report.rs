@@ -1,23 +1,23 @@
-//! What was measured, as tables and as a chart.
+//! The results as tables and as a chart.
 
 use crate::load::Sample;
 use std::fmt::Write;
 
 /// The samples of one entry of a load, one for each round.
 pub struct Row {
-    /// What stands in the table.
+    /// The name in the table.
     pub name: String,
     /// One for each round, in their order.
     pub samples: Vec<Sample>,
 }
 
-/// A load that was measured.
+/// The results of a load.
 pub struct Table {
     /// Its short name.
     pub name: &'static str,
-    /// What was sent.
+    /// The description of the requests.
     pub title: &'static str,
-    /// The entry that others are compared with.
+    /// The entry for comparison.
     pub base: usize,
     /// Its entries.
     pub rows: Vec<Row>,
@@ -115,7 +115,7 @@ pub fn middle(samples: &[Sample], figure: impl Fn(&Sample) -> f64) -> f64 {
     median(&sorted(samples, figure))
 }
 
-/// The lower quartile of one figure: what a machine that others use too adds to a time, it adds to some rounds more than to others.
+/// The lower quartile of one figure: other load on the machine increases a time in some rounds more than in others.
 pub fn quiet(samples: &[Sample], figure: impl Fn(&Sample) -> f64) -> f64 {
     sorted(samples, figure)[samples.len() / 4]
 }

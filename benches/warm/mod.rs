@@ -1,9 +1,9 @@
-//! A warm request, judged again and again: what the figures of a request are measured on.
+//! A warm request, judged repeatedly: the basis of the figures per request.
 //!
-//! Invariant: nothing but the keys is drawn, and no figure rests on a key. The clock stands, and the GET gives its request id
-//! back, since one is used once. The GET has the PSU present and a session. The POST is authorised once, when it is made, and from
-//! then on only proven, and that admission's head is written: its request id would cost a write, which the benchmark `state` measures.
-//! Deliberately not here: what pingora, TLS and the upstream cost.
+//! Invariant: only the keys are random, and no figure depends on a key. The clock stands still, and the GET gives its request id back,
+//! because an id is used once. The GET has the PSU present and a session. The POST is authorised once, when it is made; later rounds only
+//! prove it and write the head of that admission, because its request id would cost a write, which the benchmark `state` measures.
+//! Not here: the cost of pingora, TLS and the upstream.
 
 #![allow(
     dead_code,
@@ -11,7 +11,7 @@
     reason = "this file is part of three programs, and each uses another part of it"
 )]
 
-/// What is refused.
+/// Refused requests.
 mod strangers;
 
 pub(crate) use strangers::Stranger;
@@ -42,18 +42,18 @@ use std::{hint::black_box, pin::pin, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-/// Every request is judged as of this second: 2026-01-01T00:00:00Z.
+/// The time of every request: 2026-01-01T00:00:00Z.
 const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
 
 const PSU: &str = "7a3d5112-3e37-4b8f-8b8b-601a8122ea32";
 const SESSION: &str = "5f0c3f8e-session";
 
-/// A request as the pipeline sees it, with everything that it is judged by.
+/// A request as the pipeline sees it, with everything that the checks need.
 pub(crate) struct Warm {
     world: Snapshot,
     links: Arc<Links>,
     kept: StateStore,
-    /// The admission of the first round, where that is the only one.
+    /// The admission of the first round, if later rounds do not authorise again.
     once: Option<Admitted>,
     slot: CertificateSlot,
     clock: Clock,
@@ -134,19 +134,19 @@ impl Warm {
             request,
             folder,
         };
-        // What is made once for all requests is made here.
+        // Objects that are made once for all requests are made here.
         warm.give_back(warm.serve().as_ref());
         warm
     }
 
-    /// Keeps the admission of one round: the next ones are only proven.
+    /// Keeps the admission of one round: later rounds are only proven.
     fn only_proven(mut self) -> Self {
         self.once = self.judge().1;
         self
     }
 
-    /// All that the gateway does for a request: it is judged, its head for the upstream is written, and it is counted. No line of
-    /// the access log is written: that is another thread's work.
+    /// The gateway's work for one request: judge the request, write the head for the upstream, and count. Another thread writes
+    /// the access log, so no line is written here.
     pub(crate) fn serve(&self) -> Option<Admitted> {
         let (record, admitted) = self.judge();
         let _ = black_box(self.head(admitted.as_ref()));
@@ -154,7 +154,7 @@ impl Warm {
         admitted
     }
 
-    /// From a record that is opened to a request that is admitted, or proven.
+    /// From an opened record to an admitted, or proven, request.
     pub(crate) fn judge(&self) -> (Record, Option<Admitted>) {
         let head = Head {
             method: &self.method,
@@ -190,12 +190,12 @@ impl Warm {
         }
     }
 
-    /// The head that goes upstream.
+    /// The head for the upstream.
     pub(crate) fn head(&self, admitted: Option<&Admitted>) -> impl Sized + use<> {
         upstream_head(admitted.or(self.once.as_ref()).unwrap(), &self.core).unwrap()
     }
 
-    /// What is on /metrics of it.
+    /// The metrics of the requests.
     pub(crate) fn count(&self, record: &Record) {
         self.telemetry.take(
             &self.handles,
@@ -211,7 +211,7 @@ impl Warm {
         );
     }
 
-    /// Makes its request id good for another time.
+    /// Makes the request id usable again.
     pub(crate) fn give_back(&self, admitted: Option<&Admitted>) {
         if let Some(claim) = admitted.and_then(Admitted::claim) {
             let given = self.kept.give_back(claim.taken(), false);
@@ -219,7 +219,7 @@ impl Warm {
         }
     }
 
-    /// Judges it, and makes it good for another time. What each check took.
+    /// Judges the request and makes it usable again. Returns the time of each check.
     pub(crate) fn again(&self) -> Vec<Check> {
         let (record, admitted) = self.judge();
         self.give_back(admitted.as_ref());
@@ -234,7 +234,7 @@ impl Warm {
     }
 }
 
-/// X-Request-ID, as the gateway has it when the head has come.
+/// X-Request-ID, as the gateway has it after the head.
 fn request_id(headers: &HeaderMap) -> Option<RequestId> {
     headers.get("x-request-id").and_then(RequestId::parse)
 }
@@ -246,7 +246,7 @@ fn snapshot(anchor: &[u8]) -> Snapshot {
         Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
         Trust::new(anchors),
     );
-    // More certificates are new here than strangers may show in a second.
+    // More new certificates than the default limit allows in a second.
     let rates = RateSettings {
         chains_per_address: None,
         chains: None,
@@ -355,7 +355,7 @@ fn raw(signed: &SignedRequest) -> Vec<u8> {
     .into_bytes()
 }
 
-/// As the TPP signs, but alone: RSA-2048 and SHA-256.
+/// The TPP's signature alone: RSA-2048 and SHA-256.
 fn signature(key_pem: &str, message: &[u8]) -> Vec<u8> {
     let key = PKey::private_key_from_pem(key_pem.as_bytes()).unwrap();
     let mut signer = Signer::new(MessageDigest::sha256(), &key).unwrap();

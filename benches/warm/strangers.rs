@@ -1,7 +1,7 @@
-//! Requests that are refused, of callers who have proven nothing: what a stranger can make the gateway do.
+//! Refused requests of unauthenticated callers: the work that such a caller can cause.
 //!
-//! Each is the GET with one thing about it changed after it was signed, from a connection on which nobody has signed. Where the gateway
-//! could remember what it saw, each request is another one.
+//! Each is the GET with one change after signing, on a connection without a valid signature. Where the gateway could cache a
+//! result, each request is a different one.
 
 use super::{NOW, Warm, headers, raw};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -20,7 +20,7 @@ use std::{cell::Cell, hint::black_box};
 
 const CERTIFICATE: &str = "TPP-Signature-Certificate";
 
-/// A caller who is refused, always for the same reason.
+/// A caller whose requests are always refused for the same reason.
 pub(crate) struct Stranger<'a> {
     warm: &'a Warm,
     reason: Reason,
@@ -37,7 +37,7 @@ struct Sent {
 }
 
 impl<'a> Stranger<'a> {
-    /// A caller of a kind, with so many requests. `None` where there is no such kind.
+    /// A caller of a kind, with this number of requests. `None` for an unknown kind.
     pub(crate) fn of(warm: &'a Warm, kind: &str, count: usize) -> Option<Self> {
         let (reason, change): (_, fn(&mut SignedRequest, usize)) = match kind {
             "unsigned" => (Reason::SignatureMissing, unsigned),
@@ -67,7 +67,7 @@ impl<'a> Stranger<'a> {
         })
     }
 
-    /// The next request: it is judged, refused and counted. The answer is written by the proxy, which is not here.
+    /// Judges, refuses and counts the next request. The proxy, which is not part of this, would write the answer.
     pub(crate) fn call(&self) {
         let (warm, turn) = (self.warm, self.turn.get());
         self.turn.set(turn + 1);
@@ -116,7 +116,7 @@ fn unknown_path(request: &mut SignedRequest, _: usize) {
     request.target = "/v1/nothing".into();
 }
 
-/// A signature that is as long as one, and a number that an RSA key takes.
+/// A value as long as a signature, and a number in the range of an RSA key.
 fn forge(request: &mut SignedRequest) {
     let signature = request.header("signature").unwrap();
     let (before, after) = signature.split_once("signature=\"").unwrap();
@@ -125,7 +125,7 @@ fn forge(request: &mut SignedRequest) {
     request.set_header("Signature", &forged);
 }
 
-/// A PEM text on one line, with other words before it each time.
+/// PEM on one line, with a different text before the armour each time.
 fn respell(request: &mut SignedRequest, number: usize) {
     forge(request);
     let der = request.header(CERTIFICATE).unwrap();
@@ -133,7 +133,7 @@ fn respell(request: &mut SignedRequest, number: usize) {
     request.set_header(CERTIFICATE, &text);
 }
 
-/// Another signature of the certificate each time.
+/// A different signature of the certificate each time.
 fn alter_certificate(request: &mut SignedRequest, number: usize) {
     forge(request);
     let mut der = STANDARD
@@ -142,7 +142,7 @@ fn alter_certificate(request: &mut SignedRequest, number: usize) {
     let number = number.to_be_bytes();
     let last = der.iter_mut().rev().skip(1).zip(number.iter().rev());
     last.for_each(|(byte, other)| *byte ^= other);
-    // Never the signature that it has.
+    // Never the certificate's own signature.
     if let Some(byte) = der.last_mut() {
         *byte ^= 1;
     }

@@ -1,4 +1,4 @@
-//! A core that answers a request only where the gateway signed it for this very request (docs/upstream-contract.md).
+//! A core that answers a request only if the gateway signed an assertion for this request (docs/upstream-contract.md).
 //!
 //!     cargo run --example bank_core -- 127.0.0.1:8080 http://127.0.0.1:9100/.well-known/jwks.json
 //!
@@ -13,10 +13,10 @@ use tokio::{net::TcpListener, sync::Mutex, time::Instant};
 // The function `verify`, as docs/upstream-contract.md shows it.
 include!("verify.rs");
 
-/// The gateway's public keys: where they are published, and when they were fetched last.
+/// The URL of the gateway's public keys, and the last fetched keys with their time.
 type Keys = Arc<(String, Mutex<Option<(Instant, JwkSet)>>)>;
 
-/// The keys, fetched again where an assertion names an unknown one, at most once a minute.
+/// The keys. An unknown key id makes the core fetch them again, at most once a minute.
 async fn keys_for(
     assertion: &str,
     (url, fetched): &(String, Mutex<Option<(Instant, JwkSet)>>),
@@ -36,7 +36,7 @@ async fn keys_for(
     Some(keys)
 }
 
-/// Answers from the claims alone: a header without the gateway's signature says nothing.
+/// Answers from the claims alone: the core trusts no header without the gateway's signature.
 async fn answer(
     State(keys): State<Keys>,
     (method, uri, headers): (Method, Uri, HeaderMap),
