@@ -1,9 +1,9 @@
 #!/bin/sh
-# Judges the dependencies by deny.toml: duplicates, licences, sources. Advisories are not asked for here: their database is a repository
-# of its own, and a build shall not turn red because of what was written there overnight. `cargo deny check advisories` asks it.
+# Checks the dependencies by deny.toml: duplicates, licences, sources. Advisories are not checked here: their database is a separate
+# repository, and its changes must not make a build fail. `cargo deny check advisories` checks them.
 #
 # Usage: .ci/deny.sh [--install]
-# With --install a missing cargo-deny is built into the target folder, within 10 minutes. Without cargo-deny the end is 75: skipped.
+# With --install a missing cargo-deny is built into the target folder, within 10 minutes. Without cargo-deny the exit code is 75: skipped.
 set -eu
 
 skipped=75

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Builds the programs as they are deployed, and prints the folder that they are in.
+# Builds the programs for deployment, and prints their folder.
 #
-# They are built twice: once so that they count what they do under a load, and once more with those counts (profile-guided
-# optimisation), which saves about a tenth of the CPU of a request. The counts are kept in the target folder and used again
-# until `cargo clean`, until a dependency or the compiler is another (functions then have other names, and the counts would be
-# of nothing), or until --train takes them anew. Where they can't be taken, the programs are built without, and it is
-# said why.
+# The programs are built twice: first with counters that are filled under a load, then with those counts (profile-guided
+# optimisation), which saves about a tenth of the CPU of a request. The counts are kept in the target folder and reused until
+# `cargo clean`, until a dependency or the compiler changes (functions then have other names, and the counts would not match),
+# or until --train measures them again. If the counts cannot be measured, the programs are built without them, and the script
+# prints the reason.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -16,14 +16,14 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 counts=$target/counts
 built=$host/dist
 
-# build FOLDER FLAGS: with a named target, so that the flags are not for build scripts.
+# build FOLDER FLAGS: with an explicit target, so that the flags do not apply to build scripts.
 build() {
     CARGO_TARGET_DIR=$1 RUSTFLAGS="${RUSTFLAGS:-} $2" \
         cargo build --profile dist --features bench --target "$host" \
         --bin portvakt --bin portvakt-bench --bin portvakt-bare >&2
 }
 
-# Prints a program that reads what this compiler counts: its own, or one of LLVM 19 or later, which write the same form.
+# Prints a program that reads the counts of this compiler: its own, or one of LLVM 19 or later, which use the same format.
 merger() {
     for program in "$(rustc --print sysroot)/lib/rustlib/$host/bin/llvm-profdata" \
         llvm-profdata-22 llvm-profdata-21 llvm-profdata-20 llvm-profdata-19; do
@@ -34,12 +34,12 @@ merger() {
     done
 }
 
-# What the names of functions depend on.
+# The inputs that determine the names of functions.
 names() {
     { rustc -vV && cat Cargo.toml Cargo.lock; } | cksum
 }
 
-# Takes the counts, of the gateway and of the `bare` that it is compared with.
+# Measures the counts, of the gateway and of the baseline `bare`.
 train() {
     merge=$(merger)
     if [ -z "$merge" ]; then

@@ -1,22 +1,22 @@
 #!/bin/sh
-# Counts the instructions of one request, warm or refused, and holds them against benches/instructions.txt: more than 3 % above fails.
+# Counts the instructions of one request, warm or refused, and compares them with benches/instructions.txt: more than 3 % above fails.
 #
 # Usage: .ci/instructions.sh [--bless]
-# With --bless the figures just counted are written to that file. Whoever does so says in the commit what they bought.
-# Where valgrind is missing (unless CI=true: that fails), or the figures were taken with another compiler or for another machine, the end is 75: skipped.
+# With --bless the new figures are written to that file. The commit must then say what the additional instructions are for.
+# The exit code is 75 (skipped) if valgrind is missing (with CI=true that fails), or if the figures belong to another compiler or machine.
 #
-# The figures are absolute, so that a little more with every change is found too, and they are counts, so that a busy machine
-# changes nothing. What they are:
-# - of the build that tests use (the dev profile: what runs often at opt-level 2, our code at 1, assertions on). It is there already, and a
-#   change that makes it do more work makes a release do more work too. They say nothing about how fast a release is; `make bench` does;
-# - of benches/instructions.rs: from the opened record to the head for the upstream and the metrics, the mean of 200 requests;
-# - the verification of the signature stands apart and is taken off the others. It is the larger half, it is not ours, and beside it
-#   3 % of what is ours would not be seen.
-# - what is refused is what a caller can cost who has proven nothing, from the opened record to the metrics. Its verification is in it:
-#   unsigned (no Signature), unknown-path (404), bad-signature (of a certificate that is known), new-spelling (the same, in words that
-#   were never seen) and unknown-certificate (one that does not chain; OpenSSL's part of it is that of the machine's OpenSSL).
-# They are the same on every x86-64 machine with AVX2: valgrind shows programs one such processor, without AVX-512 and the SHA
-# extensions, whatever it runs on. The keys are new in every run; that, and the seeds of hash maps, move them by less than 0.1 %.
+# The figures are absolute, so that many small increases are found too, and they are counts, so that a busy machine does not change
+# them. Their definition:
+# - the build is that of the tests (the dev profile: hot code at opt-level 2, our code at 1, assertions on). That build exists already, and
+#   additional work there is additional work in a release too. The figures do not measure the speed of a release; `make bench` does;
+# - benches/instructions.rs is measured: from the opened record to the head for the upstream and the metrics, the mean of 200 requests;
+# - the verification of the signature is a separate figure and is subtracted from the others. It is the larger half, it is library code,
+#   and it would hide a change of 3 % in our code;
+# - refused requests are those of an unauthenticated caller, from the opened record to the metrics, with their verification:
+#   unsigned (no Signature), unknown-path (404), bad-signature (of a known certificate), new-spelling (the same, in a new spelling of
+#   the certificate) and unknown-certificate (one without a chain; this includes the machine's OpenSSL).
+# The figures are the same on every x86-64 machine with AVX2: valgrind simulates such a processor, without AVX-512 and the SHA
+# extensions. The keys are new in every run; they, and the seeds of hash maps, change the figures by less than 0.1 %.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -34,7 +34,7 @@ if ! command -v valgrind >/dev/null; then
     skip "valgrind is not installed"
 fi
 [ "$(uname -sm)" = "Linux x86_64" ] && grep -qw avx2 /proc/cpuinfo || skip "the figures are for Linux on x86-64 with AVX2"
-# A later patch of the same compiler makes the same code.
+# A later patch release of the same compiler generates the same code.
 compiler=$(rustc --version | cut -d. -f1,2)
 if [ "${1:-}" != --bless ]; then
     taken=$(sed -n 's/^# with: //p' $file)

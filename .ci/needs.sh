@@ -1,20 +1,20 @@
 #!/bin/sh
-# Makes sure of what the build and the tests need beside Rust.
+# Checks the tools that the build and the tests need beside Rust.
 #
-# The build can't do without:
+# Required by the build:
 #   cc               for the cryptography (aws-lc) and for linking
 #   cmake            for zlib-ng, which the proxy compresses with
 #   pkg-config and OpenSSL's headers   for judging certificate chains
-# The tests (needs.sh tests) also let others sign, and judge chains by NIST's PKITS. They skip what is not there, and fail where CI=true:
+# The tests (needs.sh tests) also use other signers, and NIST's PKITS for chains. They skip missing parts, and fail with CI=true:
 #   openssl, a JDK, Node with npm, Python with venv; the vectors, and libraries of the signers, from PyPI and npm
-# and .ci/instructions.sh counts with valgrind.
-# The tests against other systems (needs.sh systems) fail without any of:
+# and .ci/instructions.sh uses valgrind.
+# The tests against other systems (needs.sh systems) fail if one of these is missing:
 #   Go, a JDK with Jackson and Gson, Node, Python
-# The comparison with peers (needs.sh bench) leaves out who is not there:
+# The comparison (needs.sh bench) leaves out missing peers:
 #   nginx with its Lua module, haproxy; wrk and h2load send the requests; llvm-profdata reads what the build counts
 #
-# Where something is missing, it is installed if this is root, or sudo asks for no password, and the system has apt-get.
-# Otherwise the command to run is printed; for the build that is the end, with 1.
+# Missing tools are installed if the user is root, or sudo needs no password, and the system has apt-get. Otherwise
+# the script prints the command to run; for the build it then exits with 1.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -28,7 +28,7 @@ missing_for_build() {
     command -v cc >/dev/null || printf ' gcc libc6-dev'
     command -v cmake >/dev/null || printf ' cmake'
     command -v pkg-config >/dev/null || printf ' pkg-config'
-    # Whoever names a folder of OpenSSL has one.
+    # If OPENSSL_DIR is set, that folder has OpenSSL.
     [ -n "${OPENSSL_DIR:-}" ] || pkg-config --exists openssl 2>/dev/null || printf ' libssl-dev'
 }
 
@@ -64,7 +64,7 @@ missing_for_bench() {
         command -v llvm-profdata-19 >/dev/null || printf ' llvm-19'
 }
 
-# Says how to install packages on this system; nothing where it can't.
+# Prints how to install packages on this system; nothing if that is unknown.
 installer() {
     command -v apt-get >/dev/null || return 0
     if [ "$(id -u)" -eq 0 ]; then
@@ -82,7 +82,7 @@ install() {
         return 1
     fi
     echo "installing$1"
-    # Debian starts the servers that it installs, unless this program forbids it.
+    # Debian starts installed servers, unless this program forbids it.
     policy=/usr/sbin/policy-rc.d
     if [ -e $policy ]; then
         policy=
@@ -115,7 +115,7 @@ if [ "${1:-build}" = tests ]; then
         echo "Some tests need what is not installed, and are skipped without it, or fail where CI=true:$packages" >&2
         install "$packages" || true
     fi
-    # It says itself what is missing; the tests that need it decide what that means.
+    # The script prints itself what is missing; the tests that need it decide whether to skip or to fail.
     .ci/pkits.sh >/dev/null || true
 fi
 if [ "${1:-build}" = systems ]; then

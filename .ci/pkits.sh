@@ -1,8 +1,8 @@
 #!/bin/sh
-# Prints the folder of NIST's PKITS (certs and crls in it), which three tests judge chains and lists by.
+# Prints the folder of NIST's PKITS (with certs and crls), which three tests use for chains and lists.
 #
-# It is the one that PORTVAKT_PKITS names, that of an installed Python package cryptography_vectors, or the one in the target folder,
-# where it is fetched to once: from PyPI, by the package's hash. Where it can't be had, the end is 75, and it is said what to run.
+# The folder is the one that PORTVAKT_PKITS names, that of an installed Python package cryptography_vectors, or the one in the target
+# folder, which is fetched once from PyPI and checked by its hash. If none is available, the exit code is 75, with a message.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -14,7 +14,7 @@ target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target"
 folder=$(cd "$target" && pwd)/pkits-$version
 
-# Is it whole?
+# Checks that the folder is complete.
 is_there() {
     [ -d "$1/certs" ] && [ -d "$1/crls" ]
 }
@@ -37,7 +37,7 @@ work=$(mktemp -d "$folder.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 fetch() {
-    # Python of Debian has pip in virtual environments only.
+    # Debian's Python has pip in virtual environments only.
     python3 -m venv "$work/venv" &&
         echo "cryptography_vectors==$version --hash=sha256:$hash" >"$work/needs" &&
         "$work/venv/bin/python" -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
@@ -60,7 +60,7 @@ if ! fetch >&2 || ! is_there "$work/pkits"; then
     echo "PKITS cannot be had: python3 with venv and PyPI are needed (.ci/needs.sh tests), or the folder in PORTVAKT_PKITS" >&2
     exit $skipped
 fi
-# Whoever was faster has the same.
+# A concurrent run that was faster has fetched the same files.
 mv "$work/pkits" "$folder" 2>/dev/null || is_there "$folder"
 rm -rf "$folder/pkits"
 echo "$folder"
