@@ -23,9 +23,8 @@ async fn keys_for(
 ) -> Option<JwkSet> {
     let kid = decode_header(assertion).ok()?.kid?;
     let mut fetched = fetched.lock().await;
-    let minute = Duration::from_secs(60);
     if let Some((at, keys)) = &*fetched
-        && (keys.find(&kid).is_some() || at.elapsed() < minute)
+        && (keys.find(&kid).is_some() || at.elapsed() < Duration::from_secs(60))
     {
         return Some(keys.clone());
     }
@@ -52,16 +51,15 @@ async fn answer(
     let claim = |name: &str| claims.as_ref()?.get(name)?.as_str();
     let (status, answer) = match claim("gateway-operation") {
         None => (
-            403,
+            StatusCode::FORBIDDEN,
             json!({"code": "FORBIDDEN", "message": "only the gateway may call"}),
         ),
         Some("account-list") => {
             let account = json!({"resourceId": "a-1", "ownerPsuId": claim("psu_id")});
-            (200, json!({ "accounts": [account] }))
+            (StatusCode::OK, json!({ "accounts": [account] }))
         }
-        Some(_) => (404, json!({"code": "RESOURCE_UNKNOWN"})),
+        Some(_) => (StatusCode::NOT_FOUND, json!({"code": "RESOURCE_UNKNOWN"})),
     };
-    let status = StatusCode::from_u16(status).unwrap_or_default();
     (status, Json(answer))
 }
 
