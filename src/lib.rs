@@ -21,7 +21,7 @@ pub mod interface;
 // From a certificate to a TPP: decoding, names, path, QcStatements, revocation.
 pub mod trust;
 
-// State that outlives a request.
+// The persistent state: quotas, bindings of PSUs, request ids, tokens.
 pub mod state;
 
 // Pending SCA: link, token, redirect.

@@ -1,4 +1,4 @@
-//! The signature of an answer (SIG-12), whoever made the answer.
+//! The signature of an answer, the gateway's or the core's (SIG-12).
 
 use crate::signing::AnswerSigner;
 use http::{HeaderMap, header};
@@ -6,11 +6,11 @@ use pingora::{Error, ErrorType, Result, protocols::http::date::get_cached_date};
 
 /// Adds Date and the signature to the head of an answer with this body.
 ///
-/// pingora writes its own Date over that of every answer, so that Date is what is signed; and it is signed once more where
-/// a second ended meanwhile.
+/// pingora writes its own Date over that of every answer, so the signature covers pingora's Date. If a second ends meanwhile, the
+/// answer is signed again.
 ///
 /// # Errors
-/// It cannot be signed: a fault of the machine.
+/// The answer cannot be signed: a fault of the machine.
 pub(super) fn sign(signer: &AnswerSigner, headers: &mut HeaderMap, body: &[u8]) -> Result<()> {
     loop {
         let date = get_cached_date();

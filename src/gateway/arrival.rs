@@ -1,4 +1,4 @@
-//! How a request arrived: the facts of its connection and its framing, beside its head.
+//! The connection and the framing of a request.
 
 use super::listener::ClientConnection;
 use crate::{
@@ -13,7 +13,7 @@ use http::{
 use pingora::protocols::http::ServerSession as Session;
 use std::net::SocketAddr;
 
-/// How a request arrived.
+/// The connection and the framing of a request.
 pub(super) struct Arrival<'a> {
     raw: Option<Bytes>,
     target_rewritten: bool,
@@ -22,7 +22,7 @@ pub(super) struct Arrival<'a> {
 }
 
 impl<'a> Arrival<'a> {
-    /// Takes the facts of a request whose head was read. From now on its connection answers it.
+    /// Takes the facts of a request whose head was read. The connection counts as busy from now on.
     pub(super) fn of(session: &Session, connection: Option<&'a ClientConnection>) -> Self {
         Self {
             raw: session
@@ -37,7 +37,7 @@ impl<'a> Arrival<'a> {
         }
     }
 
-    /// Whether its connection is one too many (ERR-4).
+    /// Whether the connection exceeds the connection limit (ERR-4).
     pub(super) fn is_excess(&self) -> bool {
         self.connection.is_some_and(ClientConnection::is_excess)
     }

@@ -1,7 +1,7 @@
-//! Gateway-Assertion (FWD-1): what the head that goes upstream says, signed and bound to this request.
+//! Gateway-Assertion (FWD-1): the facts in the head that goes upstream, signed and bound to this request.
 //!
-//! Invariant: it says what the Gateway- headers of the head say, no more and no less, so that what rests on a waived
-//! check is in neither (FWD-6); beside them stand the PSU whom the grant is for, and the request that it is about.
+//! Invariant: the assertion contains exactly the facts of the head's Gateway- headers, so a fact that depends on a waived check
+//! is in neither (FWD-6). The assertion also contains the PSU of the grant, and identifies the request.
 
 use crate::{
     admission::{Admitted, Grant},
@@ -18,20 +18,21 @@ use uuid::Uuid;
 
 const ASSERTION: HeaderName = HeaderName::from_static("gateway-assertion");
 
-/// The claims that make an assertion's own id (`jti`) where both are there. Two TPPs may choose the same X-Request-ID.
+/// The claims from which the assertion's id (`jti`) is computed if both are present. Two TPPs may choose the same X-Request-ID.
 const IDENTIFYING: [&str; 2] = ["gateway-tpp-id", "gateway-request-id"];
 
-/// The lines that `headers_sha256` is over, in this order. A hash of an identity number alone could be guessed: there are few.
+/// The headers that `headers_sha256` covers, in this order. The hash of an identity number alone could be reversed by trying
+/// every number.
 const BOUND: [&Header; 3] = [
     &headers::SIGNATURE,
     &headers::X_PSU_IDENTITY,
     &headers::PSU_CONTEXT,
 ];
 
-/// Signs what a head says, and adds it to the head.
+/// Signs the facts of a head, and adds the assertion to the head.
 ///
 /// # Errors
-/// The machine gives no random numbers.
+/// The machine provides no random numbers.
 pub(crate) fn insert(
     asserter: &AssertionSigner,
     admitted: &Admitted,
@@ -71,15 +72,16 @@ fn facts(admitted: &Admitted, head: &RequestHeader) -> Map<String, Value> {
     facts
 }
 
-/// The same for the same request of a TPP, however often it is sent, and for no other; none where nobody knows whose it is.
+/// The assertion's id: equal for every repetition of a TPP's request, and different for every other request. `None` if the TPP or
+/// the request id is unknown.
 fn own_id(facts: &Map<String, Value>) -> Option<String> {
     let [tpp, request] = IDENTIFYING.map(|name| facts.get(name).and_then(Value::as_str));
     let text = [tpp?, request?].join("\n");
     Some(sha256(text.as_bytes()))
 }
 
-/// `name: value` and a line feed for each header that goes upstream; none without a Signature, beside which alone the others
-/// cannot be guessed.
+/// `name: value` and LF for each header that goes upstream; `None` without a Signature, because the other values alone could be
+/// guessed from the hash.
 fn bound_lines(head: &RequestHeader) -> Option<Vec<u8>> {
     head.headers.get(&headers::SIGNATURE.name)?;
     let mut lines = Vec::new();

@@ -1,7 +1,8 @@
-//! What the handshake asks of a caller's certificate (TLS-3): that its key is the caller's, and nothing else.
+//! The handshake's check of a client certificate (TLS-3): the client has the private key. Nothing else is checked here.
 //!
-//! Whose certificate it is, and whether it holds, is judged at every request, where a refusal can say so. rustls verifies the
-//! signature of the handshake, and a resumed session shows the certificate that its first handshake did.
+//! Each request is checked against the identity and the validity of the certificate, because only an answer to a request can
+//! explain a refusal. rustls verifies the signature of the handshake, and a resumed session presents the certificate of its first
+//! handshake.
 
 use crate::config::ClientAuth;
 use rustls::{
@@ -15,7 +16,7 @@ use rustls::{
 };
 use std::sync::Arc;
 
-/// What asks for certificates; `None` where none is asked for.
+/// The verifier of client certificates; `None` if no certificate is requested.
 pub(super) fn verifier(client_auth: ClientAuth) -> Option<Arc<dyn ClientCertVerifier>> {
     let required = match client_auth {
         ClientAuth::Off => return None,
@@ -28,7 +29,7 @@ pub(super) fn verifier(client_auth: ClientAuth) -> Option<Arc<dyn ClientCertVeri
     }))
 }
 
-/// Takes every certificate whose key the caller has.
+/// Accepts every certificate whose private key the client has.
 #[derive(Debug)]
 struct Possession {
     required: bool,
@@ -40,7 +41,7 @@ impl ClientCertVerifier for Possession {
         self.required
     }
 
-    /// None: a client that chooses its certificate by such hints would have to know each of our anchors' names.
+    /// Empty: a client that selects its certificate by such hints would have to know the name of each of our anchors.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

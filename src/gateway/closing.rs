@@ -1,10 +1,10 @@
-//! The end of the public listener, for the connections that are open when it closes.
+//! Closing the public listener: the end of its open connections.
 
 use pingora::protocols::http::ServerSession as Session;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
-/// Whether the public listener is closed: from then on no connection waits for another request.
+/// Whether the public listener is closed. From then on, no connection waits for another request.
 #[derive(Debug, Default)]
 pub(super) struct Closing {
     closed: AtomicBool,
@@ -12,7 +12,7 @@ pub(super) struct Closing {
 }
 
 impl Closing {
-    /// The listener is closed.
+    /// Marks the listener as closed.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.notify.notify_waiters();
@@ -26,7 +26,7 @@ impl Closing {
         }
     }
 
-    /// Where the listener is closed, the answer to this request ends its connection, and says so.
+    /// If the listener is closed, the answer to this request announces and causes the end of its connection.
     pub(super) fn end_with_answer(&self, session: &mut Session) {
         if self.closed.load(Ordering::Acquire) {
             session.set_keepalive(None);

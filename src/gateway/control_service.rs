@@ -1,14 +1,14 @@
-//! The control listener as a service of pingora's server. What it answers is `control`'s.
+//! The control listener as a service of pingora's server. `control` contains its answers.
 
 use crate::control::{Listener, StopSignal};
 use async_trait::async_trait;
 use pingora::{server::ShutdownWatch, services::background::BackgroundService};
 use std::sync::{Mutex, PoisonError};
 
-/// Runs a control listener until the drain closes it: later than pingora's own signal would close it.
+/// Runs a control listener until the drain closes it, which is later than pingora's own signal.
 pub(super) struct ControlService(Mutex<Option<Run>>);
 
-/// Taken when the service starts, and dropped when the listener has ended: the drain waits until nobody holds `closing`.
+/// Taken when the service starts, and dropped when the listener has ended: the drain waits until no copy of `closing` exists.
 struct Run {
     listener: Listener,
     stopping: StopSignal,

@@ -1,13 +1,13 @@
-//! The head of the core's answer before it goes to the caller (FWD-7): cleaned, and framed anew.
+//! The head of the core's answer before it is sent to the caller (FWD-7): headers removed, and new framing.
 //!
-//! Invariant: a caller sees no header that is about the connection to the core, about the core's software, or that only the
-//! gateway says; and the answer is framed anew, by what was understood of it. Deliberately not here: addresses in an answer
+//! Invariant: a caller sees no header that describes the connection to the core or the core's software, and none that only the
+//! gateway may send. The framing of the answer is that of the parsed body. Deliberately not here: addresses in an answer
 //! ([`super::inner_address`]), its body, and the headers that the gateway adds ([`super::answer_head`]).
 
 use crate::interface::headers::content;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header, response::Parts};
 
-/// The headers that are untrue once the body is changed.
+/// The headers that are invalid once the body is changed.
 const BODY_HEADERS: [&str; 5] = [
     "content-length",
     "etag",
@@ -21,7 +21,7 @@ pub(super) fn is_bodiless(head: &Parts, method: &Method) -> bool {
     *method == Method::HEAD || matches!(head.status.as_u16(), 204 | 304)
 }
 
-/// Takes away what ends at the gateway.
+/// Removes the headers that must not reach the caller.
 pub(super) fn clean(headers: &mut HeaderMap) {
     if headers.contains_key(header::CONNECTION) {
         remove_nominated(headers);
@@ -41,8 +41,8 @@ fn remove_nominated(headers: &mut HeaderMap) {
     }
 }
 
-/// What is about the connection to the core, what tells what runs there, and what only the gateway says: a TPP would take the
-/// core's Signature for that of the bank's gateway.
+/// Whether a header describes the connection to the core or the core's software, or may only be sent by the gateway: a TPP would
+/// take the core's Signature for the gateway's.
 fn ends_here(name: &HeaderName) -> bool {
     matches!(
         name.as_str(),
@@ -69,8 +69,7 @@ fn ends_here(name: &HeaderName) -> bool {
         || name.as_str().starts_with("gateway_")
 }
 
-/// Says to the caller where the body ends, by what was understood of it: its length, or in chunks. An answer of HTTP/1.0 goes on as
-/// one of HTTP/1.1.
+/// Writes the framing of the body as it was parsed: Content-Length, or chunked. An HTTP/1.0 answer is sent as HTTP/1.1.
 pub(super) fn frame(head: &mut Parts, bodiless: bool) {
     head.version = Version::HTTP_11;
     let headers = &mut head.headers;
@@ -87,7 +86,7 @@ pub(super) fn frame(head: &mut Parts, bodiless: bool) {
         }
         return;
     };
-    // The same length may stand there more than once (RFC 9110, section 8.6).
+    // The same length may occur more than once (RFC 9110, section 8.6).
     if another.is_some() || length.as_bytes().contains(&b',') {
         let once = length.as_bytes().split(|byte| *byte == b',').next();
         if let Ok(once) = HeaderValue::from_bytes(once.unwrap_or_default().trim_ascii()) {
@@ -96,8 +95,8 @@ pub(super) fn frame(head: &mut Parts, bodiless: bool) {
     }
 }
 
-/// Frames an answer whose body the gateway changes: its length is known at its end, and headers that vouch for the core's own bytes
-/// are not true of others.
+/// Frames an answer whose body the gateway changes: its length is known only at the end. Headers that describe the core's own
+/// bytes are removed.
 pub(super) fn frame_changed_body(headers: &mut HeaderMap) {
     for name in BODY_HEADERS {
         headers.remove(name);
@@ -106,7 +105,7 @@ pub(super) fn frame_changed_body(headers: &mut HeaderMap) {
     headers.insert(header::TRANSFER_ENCODING, chunked);
 }
 
-/// Whether an answer is declared to be JSON, once (ERR-6): of two types somebody may read the other.
+/// Whether an answer has exactly one content type and it is JSON (ERR-6): of two types, readers may choose either.
 pub(super) fn is_json(head: &Parts) -> bool {
     let mut kinds = head.headers.get_all(header::CONTENT_TYPE).iter();
     let (first, another) = (kinds.next(), kinds.next());
@@ -115,7 +114,7 @@ pub(super) fn is_json(head: &Parts) -> bool {
         && kind.is_some_and(|kind| content::is_json(kind.split(';').next().unwrap_or_default()))
 }
 
-/// The length of the body, where the head has one.
+/// The length of the body, if the head contains one.
 pub(super) fn content_length(head: &Parts) -> Option<usize> {
     let length = head.headers.get(header::CONTENT_LENGTH)?;
     length.to_str().ok()?.parse().ok()
@@ -135,7 +134,7 @@ mod tests {
         head
     }
 
-    /// What is left, in order.
+    /// The remaining headers, in order.
     fn left(head: &Parts) -> Vec<(&str, &str)> {
         let pairs = head.headers.iter();
         let pairs = pairs.map(|(name, value)| (name.as_str(), value.to_str().unwrap()));

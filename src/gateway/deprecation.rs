@@ -1,5 +1,5 @@
-//! The headers of a deprecated operation's answers (FWD-5): since when it is deprecated (RFC 9745), until when it answers
-//! (RFC 8594), and its successor (the link relation successor-version, RFC 5829).
+//! The headers of a deprecated operation's answers (FWD-5): the time of deprecation (RFC 9745), the time of removal (RFC 8594),
+//! and its successor (the link relation successor-version, RFC 5829).
 
 use crate::{
     clock::Timestamp,
@@ -16,7 +16,7 @@ const SUNSET: HeaderName = HeaderName::from_static("sunset");
 /// Writes the headers of a deprecated operation's answer. The core's own Deprecation and Sunset are replaced; its links stay.
 ///
 /// # Errors
-/// A value that is no header value: a fault of the gateway.
+/// A value is not a valid header value: a fault of the gateway.
 pub(super) fn write_headers(
     headers: &mut HeaderMap,
     deprecated: &Deprecated,

@@ -1,15 +1,16 @@
-//! File descriptors: the process is allowed as many as its limits on connections may take, or does not start.
+//! File descriptors: the gateway starts only if the process may open as many as its connection limits allow.
 //!
-//! So the public listener never takes the last one: those of the control listener, of the state and of revocation are kept back.
+//! Some descriptors are reserved for the control listener, the state and revocation data, so the public listener cannot take the
+//! last one.
 
 use super::listener::TOLD;
 use crate::config::{Listener, Upstream};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Kept back: connections of the control listener, files of the state, fetches of revocation data.
+/// The reserved descriptors: connections of the control listener, files of the state, fetches of revocation data.
 const KEPT_BACK: usize = 256;
 
-/// Too few descriptors.
+/// The process may open too few descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{needed} file descriptors are needed for listener.max_connections, upstream.max_in_flight and {KEPT_BACK} more, and the process may have {allowed}: raise its hard limit (ulimit -Hn, LimitNOFILE), or lower listener.max_connections"
@@ -19,10 +20,10 @@ pub struct DescriptorFault {
     allowed: u64,
 }
 
-/// Raises the limit of the process to its hard limit, where that covers what may be needed.
+/// Raises the process's limit to its hard limit, if that is enough.
 ///
 /// # Errors
-/// It does not.
+/// The hard limit is too low.
 pub(super) fn reserve(listener: &Listener, upstream: &Upstream) -> Result<(), DescriptorFault> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let needed = [
@@ -46,7 +47,7 @@ pub(super) fn reserve(listener: &Listener, upstream: &Upstream) -> Result<(), De
     Ok(())
 }
 
-/// Without a limit there is none.
+/// `None` means no limit, so there is no fault.
 fn check(needed: u64, allowed: Option<u64>) -> Result<(), DescriptorFault> {
     match allowed {
         Some(allowed) if allowed < needed => Err(DescriptorFault { needed, allowed }),

@@ -1,9 +1,10 @@
-//! Stopping: requests under way finish before anything is taken from them.
+//! Graceful shutdown: pending requests finish before any service stops.
 //!
-//! pingora drops every task when its runtimes stop, and its own grace period waits for none of them. So all waiting is done
-//! before pingora is told to stop: /readyz says so and the public listener closes, idle connections with it; requests under
-//! way finish, within the longest that one may take; then the control listener closes, which an SCA's end may have needed
-//! until then. A second signal, or SIGINT, ends the wait. A request that is cut all the same has its line in the access log.
+//! pingora drops every task when its runtimes stop, and its own grace period does not wait for them. Therefore the drain waits
+//! before it tells pingora to stop: /readyz reports the shutdown, the public listener closes with its idle connections, and
+//! pending requests finish within the longest time that one may take. Then the control listener closes, because the end of an SCA
+//! may need it until then. A second signal, or SIGINT, ends the wait. A request that is cut off still has its line in the access
+//! log.
 
 use crate::{
     clock::Stopwatch,
@@ -28,19 +29,19 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// What a request may take beside its body, the core and its answer: its head and the state.
+/// The time that a request may take in addition to its body, the core and its answer: for its head and the state.
 const MARGIN: Duration = Duration::from_secs(10);
 
-/// How long connections are left that have no request under way: what was answered over HTTP/2 may still be on its way out.
+/// How long connections without a pending request stay open: an HTTP/2 answer may still be in transit.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// How often the count of requests is looked at: so a request pays nothing for it but the count.
+/// The interval at which the number of pending requests is polled. A request thus only updates a counter.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How long the control listener may take to finish its answers. It gives up by itself after 5 s.
+/// The time-out of the control listener's pending answers. Its own time-out is 5 s.
 const CONTROL_WITHIN: Duration = Duration::from_secs(6);
 
-/// The longest that a request may be under way, by the time-outs that are set.
+/// The longest time that a request may be pending, by the configured time-outs.
 pub(super) const fn longest(listener: &Listener, upstream: &Upstream) -> Duration {
     MARGIN
         .saturating_add(listener.body_timeout)
@@ -49,17 +50,17 @@ pub(super) const fn longest(listener: &Listener, upstream: &Upstream) -> Duratio
         .saturating_add(listener.limits.answer_timeout)
 }
 
-/// The requests under way: those whose head was read and whose answer is not finished.
+/// The number of pending requests: those whose head was read and whose answer is not finished.
 #[derive(Debug, Default)]
 pub(super) struct Underway(AtomicUsize);
 
 impl Underway {
-    /// One more.
+    /// Counts a request that has begun.
     pub(super) fn begin(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One less.
+    /// Counts a request that has ended.
     pub(super) fn end(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -69,7 +70,7 @@ impl Underway {
     }
 }
 
-/// What is told to stop, one after the other.
+/// The stop signals, in the order in which they are sent.
 #[derive(Debug)]
 pub(super) struct Drain {
     stopping: watch::Sender<bool>,
@@ -80,7 +81,7 @@ pub(super) struct Drain {
 }
 
 impl Drain {
-    /// Waits for these requests, for so long.
+    /// Creates a drain that waits at most `longest` for these requests.
     pub(super) fn new(underway: Arc<Underway>, longest: Duration) -> Self {
         Self {
             stopping: watch::Sender::new(false),
@@ -91,22 +92,22 @@ impl Drain {
         }
     }
 
-    /// True as soon as the gateway is told to stop.
+    /// True as soon as the gateway receives a stop signal.
     pub(super) fn stopping(&self) -> ShutdownWatch {
         self.stopping.subscribe()
     }
 
-    /// True when the public listener is to close. Whoever holds a copy keeps the gateway: connections do.
+    /// True when the public listener must close. The drain waits until every copy is dropped; connections hold one.
     pub(super) fn listener(&self) -> ShutdownWatch {
         self.listener.subscribe()
     }
 
-    /// True when the control listener is to close. Whoever holds a copy keeps the gateway.
+    /// True when the control listener must close. The drain waits until every copy is dropped.
     pub(super) fn control(&self) -> ShutdownWatch {
         self.control.subscribe()
     }
 
-    /// Stops listening, and ends when nothing is under way any more.
+    /// Stops listening, and returns when no request is pending.
     async fn run(&self) {
         let (requests, at_most) = (self.underway.count(), self.longest.as_secs());
         tracing::info!(
@@ -124,7 +125,7 @@ impl Drain {
         let _ = timeout(CONTROL_WITHIN, self.control.closed()).await;
     }
 
-    /// Every connection has ended, or those that are left have had no request for a while.
+    /// Returns when every connection has ended, or the remaining ones have had no request for [`LINGER`].
     async fn finished(&self) {
         tokio::select! {
             () = self.listener.closed() => {}
@@ -143,7 +144,7 @@ impl Drain {
     }
 }
 
-/// Stops the process: SIGTERM and SIGQUIT let requests under way finish, SIGINT and a second signal do not.
+/// Stops the process: with SIGTERM and SIGQUIT, pending requests finish; with SIGINT or a second signal, they do not.
 #[derive(Debug)]
 pub(super) struct BySignal(pub(super) Drain);
 
@@ -166,7 +167,7 @@ impl ShutdownSignalWatch for BySignal {
         }
         let requests = self.0.underway.count();
         tracing::info!(requests, "stopped");
-        // In this way tasks are dropped, and say so, before the process ends.
+        // pingora then drops its tasks before the process ends, and a dropped exchange is still reported.
         ShutdownSignal::GracefulTerminate
     }
 }
@@ -186,7 +187,7 @@ impl Signals {
         })
     }
 
-    /// The next one; whether it lets requests finish.
+    /// Waits for the next signal; returns whether requests may finish.
     async fn next(&mut self) -> bool {
         tokio::select! {
             _ = self.terminate.recv() => true,
@@ -196,14 +197,14 @@ impl Signals {
     }
 }
 
-/// A service that stops when the gateway says so: before pingora, which drops what is under way.
+/// A service that stops on the gateway's signal, before pingora stops and drops its tasks.
 pub(super) struct Drained<S> {
     service: S,
     stop: ShutdownWatch,
 }
 
 impl<S> Drained<S> {
-    /// `service`, until `stop` is true.
+    /// Runs `service` until `stop` is true.
     pub(super) const fn new(service: S, stop: ShutdownWatch) -> Self {
         Self { service, stop }
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 /// The longest `text` of tppMessages, in characters (§Message object).
 const MAX_TEXT: usize = 512;
 
-/// The body of a refusal (ERR-1), for an operation or none.
+/// The body of a refusal (ERR-1), with the operation if it is known.
 pub(super) fn of(refusal: &Refusal, system: &str, operation: Option<&Operation>) -> Value {
     let reason = refusal.reason();
     let mut body = Map::new();
@@ -40,7 +40,7 @@ pub(super) fn of(refusal: &Refusal, system: &str, operation: Option<&Operation>)
     Value::Object(body)
 }
 
-/// ERR-6: an upstream's error that is replaced keeps its status, and the code follows that.
+/// ERR-6: a replaced error of the upstream keeps its status, and the status determines the code.
 fn code(refusal: &Refusal) -> Option<&'static str> {
     match (refusal.reason(), refusal.status()) {
         (Reason::UpstreamError, 403) => Some("FORBIDDEN"),
@@ -51,7 +51,7 @@ fn code(refusal: &Refusal) -> Option<&'static str> {
     }
 }
 
-/// The faults, or where the title says it all, the title.
+/// The faults, or the title if there are none.
 fn faults(refusal: &Refusal) -> impl Iterator<Item = Fault> {
     let title = refusal
         .faults()
@@ -77,7 +77,7 @@ fn fault(fault: &Fault) -> Value {
 /// §Message object.
 fn message(fault: &Fault) -> Value {
     let text: String = fault.text.chars().take(MAX_TEXT).collect();
-    // No code of the interface says that SCA is needed; its own SCA_NOT_FOUND comes closest.
+    // The interface has no code for a required SCA; SCA_NOT_FOUND is the nearest.
     let code = fault.code.unwrap_or(Code::ScaNotFound);
     let mut value = json!({ "category": "ERROR", "code": code.as_str(), "text": text });
     let path = match &fault.place {

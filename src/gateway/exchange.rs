@@ -1,7 +1,7 @@
-//! One request's exchange: all that is known of it from the end of its head to the end of its answer.
+//! One request's exchange: its facts from the end of the request's head to the end of its answer.
 //!
-//! Invariant: an exchange has one outcome and is reported once, whether its answer was finished, its caller went away or the
-//! process cut it. Whatever counts or logs exchanges belongs into [`Exchange::report`].
+//! Invariant: an exchange has one outcome and is reported once, also if its caller disconnects or the process cuts it off. All
+//! counters and log lines of exchanges belong into [`Exchange::report`].
 
 use super::{answer_head::AnswerContext, drain::Underway};
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 };
 use std::{sync::Arc, time::Duration};
 
-/// Where exchanges are counted and reported.
+/// The counter and the telemetry of exchanges.
 #[derive(Debug)]
 pub(super) struct Ledger {
     clock: Clock,
@@ -23,7 +23,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Exchanges at the time of `clock`, reported to `telemetry`.
+    /// Creates exchanges that use `clock` and report to `telemetry`.
     pub(super) fn new(clock: Clock, telemetry: Arc<Telemetry>) -> Self {
         Self {
             clock,
@@ -32,17 +32,17 @@ impl Ledger {
         }
     }
 
-    /// Where exchanges are reported.
+    /// The telemetry that exchanges are reported to.
     pub(super) const fn telemetry(&self) -> &Arc<Telemetry> {
         &self.telemetry
     }
 
-    /// The requests that are not finished.
+    /// The pending requests.
     pub(super) const fn underway(&self) -> &Arc<Underway> {
         &self.underway
     }
 
-    /// Begins an exchange that is judged by this configuration.
+    /// Begins an exchange that uses this configuration.
     pub(super) fn begin(&self, in_use: Arc<InUse>, request_id: Option<RequestId>) -> Exchange<'_> {
         self.underway.begin();
         Exchange {
@@ -72,18 +72,18 @@ pub(super) struct Exchange<'l> {
 }
 
 impl Exchange<'_> {
-    /// The configuration that the request is judged by, to its end.
+    /// The configuration of the request, unchanged until the exchange ends.
     pub(super) fn in_use(&self) -> &InUse {
         &self.in_use
     }
 
-    /// Opens the trial of the request: its judgement is noted in the record. Beside it the links by which its PSU authenticates.
+    /// Opens the trial of the request, which records the decision. Also returns the SCA links.
     pub(super) fn trial(&mut self) -> (Trial<'_>, &Arc<Links>) {
         let trial = Trial::open(&self.in_use.snapshot, &self.ledger.clock, &mut self.record);
         (trial, &self.in_use.links)
     }
 
-    /// The facts that its answer is written from.
+    /// The facts that the answer needs.
     pub(super) fn answer_context(&self) -> AnswerContext<'_> {
         AnswerContext {
             operation: self.operation(),
@@ -92,7 +92,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// The operation, where the request named one.
+    /// The operation, if the request names one.
     pub(super) fn operation(&self) -> Option<&Operation> {
         self.record.operation().map(Arc::as_ref)
     }
@@ -102,22 +102,22 @@ impl Exchange<'_> {
         self.ledger.clock.now()
     }
 
-    /// How it ends, as far as is known now.
+    /// Sets the outcome that is known so far.
     pub(super) const fn set_outcome(&mut self, outcome: Outcome) {
         self.outcome = Some(outcome);
     }
 
-    /// The part of a refusal that only the operator reads.
+    /// Sets the part of a refusal that only the operator reads.
     pub(super) fn set_operator_text(&mut self, text: Option<&str>) {
         self.operator_text = text.map(str::to_owned);
     }
 
-    /// The core answered: from the search for a connection to the end of the head of its answer.
+    /// Sets the time that the core took: from the search for a connection to the end of the answer's head.
     pub(super) const fn set_core_took(&mut self, took: Duration) {
         self.core_took = Some(took);
     }
 
-    /// Its answer was sent, with this status; none where nothing was sent.
+    /// Ends the exchange. `status` is that of the sent answer; `None` if no answer was sent.
     pub(super) fn end(&mut self, status: Option<u16>) {
         self.report(status);
         self.reported = true;
@@ -137,7 +137,7 @@ impl Exchange<'_> {
     }
 }
 
-/// An exchange that is dropped before its end was cut with the process: it is reported all the same.
+/// An exchange that is dropped before its end was cut off with the process. It is reported too.
 impl Drop for Exchange<'_> {
     fn drop(&mut self) {
         if !self.reported {

@@ -1,6 +1,6 @@
-//! Failures on the way to the core and back, and the refusal that the caller gets for each (ERR-4).
+//! Failures of forwarding, and the refusal that the caller gets for each (ERR-4).
 //!
-//! Invariant: a failure of the caller's own connection has no refusal, for there is nobody left to answer.
+//! Invariant: a failure of the caller's own connection has no refusal, because no answer can reach the caller.
 
 use crate::{
     interface::{Reason, Refusal},
@@ -12,18 +12,18 @@ use pingora::{
     ErrorType,
 };
 
-/// An answer that breaks a limit, or answers another question. The caller gets 502 (FWD-7).
+/// The core's answer exceeds a limit, or does not belong to the request. The caller gets 502 (FWD-7).
 pub(super) const ANSWER_REFUSED: ErrorType = ErrorType::Custom("AnswerRefused");
 
-/// The type of an error where no SCA can be started.
+/// The error type if no SCA can be started.
 const NO_LINK: &str = "no SCA can be started";
 
-/// The end of a request that needs a link which cannot be made.
+/// The error of a request that needs an SCA link which cannot be created.
 pub(super) fn no_link(fault: SealFault) -> Box<Error> {
     Error::because(ErrorType::Custom(NO_LINK), "", fault)
 }
 
-/// ERR-4: the refusal for a failure of the gateway or the core. None where the caller itself is gone.
+/// ERR-4: the refusal for a failure of the gateway or the core; `None` if the caller has disconnected.
 pub(super) fn refusal(error: &Error) -> Option<Refusal> {
     let reason = match (error.esource(), error.etype()) {
         (Downstream, _) => return None,

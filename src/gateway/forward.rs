@@ -1,5 +1,5 @@
-//! The head that goes upstream (FWD-1, FWD-2): written anew from an [`Admitted`], which holds the headers of the
-//! allow-list, with what the gateway established beside them.
+//! The head that goes upstream (FWD-1, FWD-2): built from an [`Admitted`], which holds the headers of the allow-list and the
+//! facts that the gateway established.
 
 use super::failure;
 use crate::{
@@ -29,20 +29,20 @@ const SCA_REDIRECT: HeaderName = HeaderName::from_static("gateway-sca-redirect")
 const HISTORY_FROM: HeaderName = HeaderName::from_static("gateway-history-from");
 const OBSERVED: HeaderName = HeaderName::from_static("gateway-observed");
 
-/// What is percent-encoded in a TPP's name, so that it is a header value in ASCII that reads back exactly.
+/// The characters that are percent-encoded in a TPP's name, so that the header value is ASCII and decodes to the exact name.
 const NAME_ENCODING: &AsciiSet = &CONTROLS.add(b'%');
 
-/// The headers that the gateway adds at most.
+/// The most headers that the gateway adds.
 const ADDED: usize = 16;
 
-/// Writes the head that goes upstream. `host` is the upstream's: what the caller wrote is in Forwarded (FWD-2).
+/// Writes the head that goes upstream. `host` is the upstream's; the caller's Host is in Forwarded (FWD-2).
 ///
 /// # Errors
-/// A value that is no header value: a fault of the gateway, since every one was checked.
+/// A value is not a valid header value: a fault of the gateway, because every value was checked.
 pub fn upstream_head(admitted: &Admitted, host: &HeaderValue) -> Result<Box<RequestHeader>> {
     let fault = "a header value";
     let mut headers = headers(admitted, host).or_err(ErrorType::InvalidHTTPHeader, fault)?;
-    // SCA-21. What only reads gets its link with the core's 401 (SCA-14).
+    // SCA-21. A safe request gets its link with the core's 401 (SCA-14).
     if !admitted.method().is_safe()
         && let Some(href) = admitted.sca_redirect().map_err(failure::no_link)?
     {
@@ -79,7 +79,7 @@ fn headers(admitted: &Admitted, host: &HeaderValue) -> Result<HeaderMap, Invalid
     Ok(headers)
 }
 
-/// FWD-1, SIG-15. What rests on a check that does not hold is left out (FWD-6).
+/// FWD-1, SIG-15. A fact that depends on a failed and waived check is omitted (FWD-6).
 fn insert_established(admitted: &Admitted, head: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
     let environment = admitted.environment().name();
     head.insert(ENVIRONMENT, HeaderValue::from_static(environment));
@@ -98,7 +98,8 @@ fn insert_established(admitted: &Admitted, head: &mut HeaderMap) -> Result<(), I
     if let Some(grant) = admitted.grant() {
         insert_grant(grant, head)?;
     }
-    // SIG-15. The list vouches for Digest too, so it goes with the body's integrity: all that stands behind `tpp`.
+    // SIG-15. The list covers Digest too, so it is sent only if the body's integrity is proved, as is everything that requires
+    // `tpp`.
     if let Some(signed) = admitted.signed().filter(|_| admitted.tpp().is_some()) {
         head.insert(SIGNED_HEADERS, signed.headers().parse()?);
     }
@@ -109,7 +110,7 @@ fn insert_established(admitted: &Admitted, head: &mut HeaderMap) -> Result<(), I
     Ok(())
 }
 
-/// What the core is told of a TPP: its identity, its name and its roles.
+/// The facts of a TPP for the core: its identity, its name and its roles.
 fn tell(certificate: &Certificate) -> Result<[HeaderValue; 3], InvalidHeaderValue> {
     let name = utf8_percent_encode(certificate.tpp_name(), NAME_ENCODING);
     Ok([
@@ -119,7 +120,7 @@ fn tell(certificate: &Certificate) -> Result<[HeaderValue; 3], InvalidHeaderValu
     ])
 }
 
-/// What is known of the PSU (FWD-1, SCA-19, QUO-14).
+/// Inserts the facts about the PSU (FWD-1, SCA-19, QUO-14).
 fn insert_grant(grant: &Grant, head: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
     let session = grant.session();
     let state = if session.is_some() { "session" } else { "none" };
@@ -136,11 +137,11 @@ fn insert_grant(grant: &Grant, head: &mut HeaderMap) -> Result<(), InvalidHeader
     Ok(())
 }
 
-/// RFC 7239. Whatever the client said of itself in Forwarded is not passed on. What is no token there stands in quotes: an IPv6
-/// address, a port.
+/// RFC 7239. The client's own Forwarded is not passed on. A value that is not a token, such as an IPv6 address or a host with a
+/// port, is quoted.
 fn forwarded(peer: IpAddr, host: &[u8]) -> String {
     let quote = if host.contains(&b':') { "\"" } else { "" };
-    // It is well-formed, so it is ASCII.
+    // The host is well-formed, so it is ASCII.
     let host = std::str::from_utf8(host).unwrap_or_default();
     match peer {
         IpAddr::V4(address) => format!("for={address};host={quote}{host}{quote};proto=https"),

@@ -1,7 +1,7 @@
-//! Forwarding: an admitted request goes to the core, and the core's answer to the caller.
+//! Forwarding: sends an admitted request to the core, and the core's answer to the caller.
 //!
-//! Everything that the answer settles is settled before its head goes out, so that the caller can rely on it. Deliberately not
-//! here: the gateway's own answer where forwarding fails, which [`super::gate`] gives.
+//! Every change to the state that depends on the answer is made before the answer's head is sent, so the caller can rely on it.
+//! Deliberately not here: the gateway's own answer if forwarding fails, which [`super::gate`] sends.
 
 use super::{
     answer_head::{write_common_headers, write_quota_headers},
@@ -30,7 +30,7 @@ use pingora::{
 };
 use std::{pin::pin, sync::Arc, time::Duration};
 
-/// The way of admitted requests.
+/// Forwards admitted requests.
 #[derive(Debug)]
 pub(super) struct Forwarder {
     upstream: Upstream,
@@ -40,20 +40,20 @@ pub(super) struct Forwarder {
     telemetry: Arc<Telemetry>,
     closing: Arc<Closing>,
     signing: Option<AnswerSigning>,
-    /// How long the whole answer may take, from the end of its head (HTTP-9).
+    /// The time-out of the whole answer, from the end of its head (HTTP-9).
     answer_timeout: Duration,
     in_flight: InFlight,
 }
 
-/// Why a request has no answer of the core's.
+/// The reason why a request gets no answer from the core.
 pub(super) enum ForwardFailure {
-    /// The core does not know the PSU that was to be learned: the gateway refuses the request (SCA-19).
+    /// The core does not confirm the PSU that the gateway wants to learn: the gateway refuses the request (SCA-19).
     PsuUnknown(Box<Refusal>),
-    /// The core has as many requests as it may have, in all or of this TPP (ERR-4).
+    /// The limit of pending requests at the core is reached, in total or for this TPP (ERR-4).
     TooManyInFlight,
     /// The core's error is not JSON and is replaced; its status stays (ERR-6).
     ErrorReplaced(u16),
-    /// Either side, or the gateway itself, failed.
+    /// The client, the core or the gateway failed.
     Error(Box<Error>),
 }
 
@@ -64,7 +64,7 @@ impl From<Box<Error>> for ForwardFailure {
 }
 
 impl Forwarder {
-    /// Forwards to one core, `upstream`, with the limits of `settings`.
+    /// Creates a forwarder to one core, `upstream`, with the limits of `settings`.
     pub(super) fn new(
         upstream: Upstream,
         settings: &config::Upstream,
@@ -94,7 +94,7 @@ impl Forwarder {
     /// Sends an admitted request to the core, and the core's answer to the caller.
     ///
     /// # Errors
-    /// There is no answer, none that goes on, or the caller did not get all of it.
+    /// There is no acceptable answer, or the caller did not receive all of it.
     pub(super) async fn forward(
         &self,
         session: &mut Session,
@@ -147,10 +147,10 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Gives back what a request took that the core never answered (QUO-5, REP-1). One whose caller left, or that the core was
-    /// too slow for, stays counted: the core may have done it.
+    /// Releases the quota and the request id of a request that the core never answered (QUO-5, REP-1). A request stays counted if
+    /// its caller disconnected or the core timed out: the core may have executed it.
     async fn undo(&self, admitted: &Admitted, failure: &SendFailure) {
-        // An answer that is not taken is none that the caller had.
+        // A rejected answer never reached the caller.
         let unreachable = failure::refusal(&failure.error).is_some_and(|refusal| {
             matches!(
                 refusal.reason(),
@@ -164,10 +164,10 @@ impl Forwarder {
         }
     }
 
-    /// Settles what the core's answer decides; what is left of the quota.
+    /// Applies the core's answer to the state; returns the remaining quota.
     ///
     /// # Errors
-    /// The core refuses a PSU that is being learned: the gateway answers by itself (SCA-19).
+    /// The core refuses a PSU that the gateway wants to learn: the gateway answers by itself (SCA-19).
     async fn settle(
         &self,
         admitted: &Admitted,
@@ -187,7 +187,7 @@ impl Forwarder {
         Ok(left)
     }
 
-    /// Makes the head of the core's answer the gateway's; the writer of the link that its body gets, if any.
+    /// Turns the head of the core's answer into the gateway's; returns the writer of the SCA link for the body, if it needs one.
     fn rewrite_head(
         &self,
         head: &mut Parts,
@@ -219,7 +219,8 @@ impl Forwarder {
         Ok(link)
     }
 
-    /// Looks at the first part of an answer's body, as it came (FWD-7). The gateway's own page is nobody's secret.
+    /// Searches the first part of an answer's body for inner addresses (FWD-7). Links to the gateway's own SCA page are not
+    /// reported.
     fn inspect(&self, part: &[u8], exchange: &Exchange<'_>) {
         let page = Some(exchange.in_use().links.page());
         if self.inner_hosts.is_linked_in(part, page) {
@@ -230,7 +231,7 @@ impl Forwarder {
     }
 }
 
-/// The whole answer took too long (HTTP-9). What the caller has of it ends where it is.
+/// The error if the whole answer took too long (HTTP-9). The caller's copy ends there.
 fn slow_answer() -> Box<Error> {
     Error::explain(ErrorType::WriteTimedout, "the whole answer").into_down()
 }

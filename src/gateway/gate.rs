@@ -1,4 +1,4 @@
-//! The life of one request, step by step: head, judgement, the way to the core or the gateway's own answer, report.
+//! The life of one request: head, decision, forwarding or the gateway's own answer, report.
 
 use super::{
     arrival::Arrival,
@@ -39,14 +39,14 @@ use pingora::{
 };
 use std::{pin::pin, sync::Arc, time::Duration};
 
-/// HTTP/2: the headers of one request, counted with 32 bytes more for each. Beyond it the library answers 431 by itself, without a
-/// body, so the gateway's own limit lies below.
+/// HTTP/2: the limit on the headers of one request, each counted with 32 extra bytes. Above it, the library answers 431 by itself
+/// without a body, so the gateway's own limit is lower.
 const H2_MORE_THAN_HEAD: usize = 16 * 1024;
 
-/// HTTP/2: requests at once on one connection.
+/// HTTP/2: concurrent requests on one connection.
 const H2_MAX_STREAMS: u32 = 64;
 
-/// The gate: serves one request after the other.
+/// Serves requests, one after another on each connection.
 #[derive(Debug)]
 pub(super) struct Gate {
     current: Arc<Current>,
@@ -66,22 +66,22 @@ pub(super) struct Gate {
 pub(super) struct GateSettings {
     /// ERR-1's `system`.
     pub(super) system: String,
-    /// How long a connection is kept open between two requests, in whole seconds.
+    /// How long an idle connection is kept open, in whole seconds.
     pub(super) keepalive: Duration,
-    /// How long a body may take to arrive.
+    /// The time-out of a request's body.
     pub(super) body_timeout: Duration,
-    /// What a connection may take (HTTP-9).
+    /// The limits of a connection (HTTP-9).
     pub(super) limits: ListenerLimits,
-    /// Where admitted requests go.
+    /// The destination of admitted requests.
     pub(super) upstream: config::Upstream,
-    /// Signs the core's assertions (FWD-1), where there are any.
+    /// Signs assertions for the core (FWD-1), if they are configured.
     pub(super) asserter: Option<Arc<AssertionSigner>>,
-    /// Signs answers (SIG-12), where they are signed.
+    /// Signs answers (SIG-12), if that is configured.
     pub(super) response_signing: Option<AnswerSigning>,
 }
 
 impl Gate {
-    /// A gate in front of one upstream.
+    /// Creates a gate in front of one upstream.
     pub(super) fn new(
         current: Arc<Current>,
         kept: Arc<StateStore>,
@@ -115,17 +115,17 @@ impl Gate {
         }
     }
 
-    /// Where exchanges are reported.
+    /// The telemetry that exchanges are reported to.
     pub(super) const fn telemetry(&self) -> &Arc<Telemetry> {
         self.ledger.telemetry()
     }
 
-    /// The requests that are not finished.
+    /// The pending requests.
     pub(super) const fn underway(&self) -> &Arc<Underway> {
         self.ledger.underway()
     }
 
-    /// Serves a request whose head was read. Whether its connection can be used again.
+    /// Serves a request whose head was read. Returns whether the connection can be reused.
     async fn serve(&self, session: &mut Session, exchange: &mut Exchange<'_>) -> bool {
         let answered = pin!(self.answer(session, exchange)).await;
         match answered {
@@ -134,7 +134,7 @@ impl Gate {
         }
     }
 
-    /// Judges a request, and answers it, or has the core answer it.
+    /// Judges a request, and refuses or forwards it.
     async fn answer(
         &self,
         session: &mut Session,
@@ -161,7 +161,7 @@ impl Gate {
         }
     }
 
-    /// Judges the request that a session has brought.
+    /// Judges the request of a session.
     async fn judge(
         &self,
         session: &mut Session,
@@ -187,22 +187,22 @@ impl Gate {
             let proven = pin!(admission::prove(&head, &mut none, trial)).await?;
             return pin!(admission::authorise(proven, links, &self.kept)).await;
         }
-        // The session that a body is read from also holds the head, so a request with a body is judged by a copy of
-        // its head. The copy shares every value.
+        // Reading the body borrows the session, which also holds the head. Therefore a request with a body is judged by a copy of
+        // its head; the copy shares every value.
         let received = session.req_header().as_owned_parts();
         let target = session.req_header().raw_path().to_vec();
         let head = arrival.head(&received, &target);
         let mut body = DownstreamBody::new(session, self.body_timeout);
-        // Pinned where it is made: a future that is awaited by value is copied first.
+        // Pinned in place: awaiting a future by value would copy it first.
         let proven = pin!(admission::prove(&head, &mut body, trial)).await?;
         pin!(admission::authorise(proven, links, &self.kept)).await
     }
 
-    /// HTTP-9, over both protocols: HTTP/2 has its names and values counted as HTTP/1.1 would write them.
+    /// HTTP-9, for both protocols: HTTP/2 names and values are counted in their HTTP/1.1 form.
     fn judge_size(&self, head: &Parts) -> Result<(), Refusal> {
         let fields = &head.headers;
         let is_small = fields.len() <= self.limits.head_fields && {
-            // ": " and the end of a line.
+            // ": " and the line ending.
             let of = |(name, value): (&HeaderName, &HeaderValue)| {
                 name.as_str()
                     .len()
@@ -216,7 +216,7 @@ impl Gate {
             .ok_or_else(|| Refusal::new(Reason::HeadersTooLarge))
     }
 
-    /// Refuses a request whose head was not read, and reports it as any other (ERR-8).
+    /// Refuses a request whose head was not read, and reports it like any other (ERR-8).
     async fn refuse_head(&self, session: &mut Session, reason: Reason) {
         let mut exchange = Box::new(self.ledger.begin(self.current.load_full(), None));
         exchange.set_outcome(Outcome::Refused(reason));
@@ -229,7 +229,7 @@ impl Gate {
         exchange.end(session.response_written().map(|head| head.status.as_u16()));
     }
 
-    /// Answers a request that failed, where that is still possible. Whether the connection can be used again.
+    /// Answers a request that failed, if that is still possible. Returns whether the connection can be reused.
     async fn fail(
         &self,
         session: &mut Session,
@@ -255,7 +255,7 @@ impl Gate {
             }
         };
         exchange.set_outcome(outcome);
-        // Once an answer has begun, a second one would only garble it: the connection ends.
+        // If an answer has begun, a second one would corrupt it, so the connection ends.
         let begun = session
             .response_written()
             .is_some_and(|head| !head.status.is_informational());
@@ -276,7 +276,7 @@ impl Gate {
     }
 }
 
-/// pingora calls it once for each request.
+/// pingora calls this once per request.
 #[async_trait]
 impl HttpServerApp for Gate {
     async fn process_new_http(
@@ -300,7 +300,7 @@ impl HttpServerApp for Gate {
         session.set_write_timeout(Some(self.limits.write_timeout));
         let stopping = *shutdown.borrow();
         session.set_keepalive((!stopping).then_some(self.keepalive.as_secs()));
-        // It is moved with the future that holds it: a large one would cost every request.
+        // `in_use` is moved with the future that holds it, so a large value would cost every request.
         let in_use = self.current.load_full();
         let mut exchange = Box::new(self.ledger.begin(in_use, request_id(&session)));
         let reusable = pin!(self.serve(&mut session, &mut exchange)).await;
@@ -333,13 +333,13 @@ impl HttpServerApp for Gate {
     }
 }
 
-/// X-Request-ID, where it is well-formed.
+/// X-Request-ID, if it is well-formed.
 fn request_id(session: &Session) -> Option<RequestId> {
     let id = session.get_header(&headers::X_REQUEST_ID.name)?;
     RequestId::parse(id)
 }
 
-/// The answer is finished: the connection waits for its next request.
+/// Marks the answer as finished: the connection waits for its next request.
 fn end_request(session: &Session) {
     if let Some(connection) = session.digest().and_then(ClientConnection::of) {
         connection.end_request();

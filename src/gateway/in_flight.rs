@@ -1,7 +1,7 @@
-//! How many requests the core has at once, in all and of one TPP (ERR-4, HTTP-9).
+//! Limits the number of concurrent requests at the core, in total and per TPP (ERR-4, HTTP-9).
 //!
-//! A request counts from before it is sent until its answer has ended, whether or not its caller is still there: a caller that
-//! resets its streams does not make room. Deliberately not here: rates (QUO-12), which bound requests per second.
+//! A request counts from before it is sent until its answer has ended, even if its caller has disconnected: resetting streams
+//! does not free capacity. Deliberately not here: rates (QUO-12), which limit requests per second.
 
 use crate::{interface::TppId, telemetry::Telemetry};
 use std::{
@@ -11,11 +11,11 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// The requests that the core has.
+/// The number of concurrent requests at the core.
 pub(super) struct InFlight {
     total: usize,
     per_tpp: usize,
-    /// TPPs are told apart by a hash that nobody outside can foresee.
+    /// TPPs are distinguished by a hash with a random key, which no outsider can predict.
     hasher: RandomState,
     counts: Mutex<Counts>,
     telemetry: Arc<Telemetry>,
@@ -38,7 +38,7 @@ impl fmt::Debug for InFlight {
 }
 
 impl InFlight {
-    /// So many in all, and of one TPP.
+    /// Creates the limits: in total, and per TPP.
     pub(super) fn new(total: usize, per_tpp: usize, telemetry: Arc<Telemetry>) -> Self {
         Self {
             total,
@@ -49,7 +49,7 @@ impl InFlight {
         }
     }
 
-    /// Counts one more of this TPP, or of those that are not known; none where the core has enough.
+    /// Counts a request of this TPP, or of the unidentified ones; `None` if a limit is reached.
     pub(super) fn begin(&self, tpp: Option<&TppId>) -> Option<InFlightRequest<'_>> {
         let tpp = self.hasher.hash_one(tpp);
         let mut counts = self.counts.lock().ok()?;
@@ -69,7 +69,7 @@ impl InFlight {
     }
 }
 
-/// A request that the core has, until this is dropped.
+/// A counted request; dropping it ends the count.
 #[must_use]
 #[derive(Debug)]
 pub(super) struct InFlightRequest<'a> {

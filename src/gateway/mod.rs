@@ -1,4 +1,4 @@
-//! The listener and the way to the upstream: the only place that knows pingora.
+//! The public listener and the upstream client: the only module that depends on pingora.
 //!
 //! ```text
 //! accept ─ TLS ─ stream ─ request_head ─ judge ─ forwarding ─ report
@@ -8,9 +8,9 @@
 //!                                        admission::{prove, authorise}
 //! ```
 //!
-//! A refused request ends after `judge`, with an answer of the gateway's own. The way from there takes the
-//! [`Admitted`](crate::admission::Admitted) that `authorise` made, and nothing else: for any other request no connection can be
-//! opened (SIG-11). Its head is written by [`forward::upstream_head`]:
+//! A refused request ends after `judge`, with an answer of the gateway. Forwarding requires the
+//! [`Admitted`](crate::admission::Admitted) that `authorise` constructs: no other request can open a connection to the core
+//! (SIG-11). [`forward::upstream_head`] builds the head:
 //!
 //! ```compile_fail,E0308
 //! use portvakt::gateway::forward;
@@ -31,17 +31,17 @@ mod server;
 // A changed configuration, without a restart.
 mod reload;
 
-// TLS: the gateway's own certificate, and those of callers (TLS-3).
+// TLS: the gateway's certificate, and client certificates (TLS-3).
 mod client_auth;
 mod tls;
 
 // The control listener, as a service of pingora's server.
 mod control_service;
 
-// File descriptors: enough for all that may be open.
+// File descriptors: enough for all connections within the limits.
 mod descriptors;
 
-// The public listener up to HTTP: limits on connections, heads and frames, in number, size and time.
+// The public listener, below HTTP: limits on the number, size and time of connections, heads and frames.
 mod listener;
 
 // The life of one request.
@@ -50,24 +50,24 @@ mod gate;
 // One request's exchange: its record and its one outcome.
 mod exchange;
 
-// The request as it comes in: its head, its connection, its body read once.
+// The incoming request: its head, its connection, its body, read once.
 mod arrival;
 mod closing;
 mod request_body;
 mod request_head;
 
-// An admitted request goes to the core, and the core's answer to the caller.
+// Forwarding an admitted request to the core, and the core's answer to the caller.
 mod forwarding;
 mod in_flight;
 
-// The head that goes to the core, and the same facts, signed.
+// The head that goes to the core, and the assertion of the same facts.
 pub(crate) mod assertion;
 pub mod forward;
 
-// The core: connections, and the answer that comes back.
+// The core: connections, and reading its answers.
 mod upstream;
 
-// The core's answer: its head cleaned, inner addresses found, calls and PSUs settled, its body passed on.
+// The core's answer: its head cleaned, inner addresses removed, quota and PSUs updated, its body passed on.
 mod core_head;
 mod inner_address;
 mod relay;
@@ -78,7 +78,7 @@ mod error_body;
 mod failure;
 mod respond;
 
-// Of every answer: its headers, the link of an SCA, the signature.
+// Parts of every answer: its headers, the link of an SCA, the signature.
 mod answer_head;
 mod answer_signature;
 mod deprecation;

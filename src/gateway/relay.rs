@@ -1,6 +1,6 @@
-//! The body of the core's answer on its way to the caller: as it comes, or held as far as a signature needs (SIG-12).
+//! Relays the body of the core's answer to the caller: part by part, or buffered if a signature covers it (SIG-12).
 //!
-//! A body that is longer than may be held goes on as it comes, unsigned.
+//! A body above the buffer's limit is relayed part by part, unsigned.
 
 use super::{
     answer_signature::sign, core_head::is_bodiless, sca_link::ScaLinkWriter, upstream::CoreBody,
@@ -10,18 +10,18 @@ use bytes::Bytes;
 use http::{header, response::Parts};
 use pingora::{Error, Result, protocols::http::ServerSession as Session};
 
-/// The body of the core's answer as the caller gets it.
+/// The body of the core's answer, as the caller gets it.
 pub(super) struct AnswerBody<'a> {
     /// The body as the core sends it.
     pub(super) core: &'a mut CoreBody,
-    /// Writes the link of an SCA into it, where it gets one (SCA-14).
+    /// Writes the SCA link into the body, if it gets one (SCA-14).
     pub(super) link: Option<ScaLinkWriter>,
-    /// Looks at its first part as it came (FWD-7).
+    /// Inspects the first part as the core sent it (FWD-7).
     pub(super) inspect: &'a (dyn Fn(&[u8]) + Sync),
 }
 
 impl AnswerBody<'_> {
-    /// The next part, and whether it is the last.
+    /// Returns the next part, and whether it is the last.
     async fn next(&mut self) -> Result<(Option<Bytes>, bool)> {
         let part = self.core.next().await?;
         if let Some(first) = part.bytes.as_deref().filter(|_| part.is_first) {
@@ -35,10 +35,10 @@ impl AnswerBody<'_> {
     }
 }
 
-/// Sends an answer to the caller, signed where answers are signed.
+/// Sends an answer to the caller, signed if that is configured.
 ///
 /// # Errors
-/// Either side failed, or the answer cannot be signed.
+/// The client or the core failed, or signing failed.
 pub(super) async fn send(
     session: &mut Session,
     head: Parts,
@@ -51,7 +51,7 @@ pub(super) async fn send(
     }
 }
 
-/// Sends an answer as it comes.
+/// Sends an answer part by part.
 async fn pass(session: &mut Session, head: Parts, body: &mut AnswerBody<'_>) -> Result<()> {
     let (part, end) = body.next().await?;
     let empty = end && part.as_ref().is_none_or(Bytes::is_empty);
@@ -62,7 +62,7 @@ async fn pass(session: &mut Session, head: Parts, body: &mut AnswerBody<'_>) -> 
     stream(session, body, (part, end)).await
 }
 
-/// Sends the rest of a body, from a part that was read.
+/// Sends the rest of a body, beginning with a part that was already read.
 async fn stream(
     session: &mut Session,
     body: &mut AnswerBody<'_>,
@@ -78,7 +78,7 @@ async fn stream(
     }
 }
 
-/// Reads the body, as far as it may be held, and sends head and body, signed (SIG-12).
+/// Reads the body up to the limit, signs the answer, and sends head and body (SIG-12).
 async fn hold(
     session: &mut Session,
     mut head: Parts,

@@ -1,9 +1,9 @@
-//! Taking a changed configuration into use without a restart (CRT-8).
+//! Applies a changed configuration without a restart (CRT-8).
 //!
-//! The configuration is read anew and whole, and taken whole or not at all: a fault anywhere leaves everything as it was. Requests
-//! under way keep the configuration that they began with, and cached verdicts go with it (CRT-12). Settings that a running process
-//! cannot change, such as an address it listens on, stay as they are, and their keys are named. Deliberately not here: what asks for
-//! a reload (`control`).
+//! The file is read completely and applied completely or not at all: a fault anywhere leaves the configuration unchanged. Pending
+//! requests keep the configuration that they began with; cached verdicts are replaced with it (CRT-12). Settings that a running
+//! process cannot change, such as the address of a listener, stay, and their changed keys are reported. Deliberately not here:
+//! the triggers of a reload (`control`).
 
 use crate::{
     admission::Snapshot,
@@ -18,7 +18,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Reads a configuration file anew, and replaces the configuration in use.
+/// Reads the configuration file again, and replaces the current configuration.
 #[derive(Debug)]
 pub(super) struct Reloader {
     source: PathBuf,
@@ -27,12 +27,12 @@ pub(super) struct Reloader {
     current: Arc<Current>,
     clock: Clock,
     telemetry: Arc<Telemetry>,
-    /// One reload at a time.
+    /// Allows one reload at a time.
     turn: Mutex<()>,
 }
 
 impl Reloader {
-    /// Reads `source` anew for a gateway that was started with these fixed settings.
+    /// Creates a reloader of `source`, for a gateway that was started with these fixed settings.
     pub(super) const fn new(
         source: PathBuf,
         fixed: Fixed,
@@ -50,7 +50,7 @@ impl Reloader {
         }
     }
 
-    /// Everything is made ready before anything is replaced, and then replaced in one step. Gives the keys that need a restart.
+    /// Prepares every part, then replaces the configuration in one step. Returns the changed keys that need a restart.
     fn replace(&self) -> Result<Vec<&'static str>, Vec<String>> {
         let Settings {
             fixed,
@@ -63,8 +63,8 @@ impl Reloader {
         }
         let needs_restart = self.fixed.changed_keys(&fixed);
         let before = self.current.load_full();
-        // Where the control listener stays at an address that is not that of the file, its access stays too: what is enough for
-        // the one address may be too little for the other.
+        // If the control listener keeps an address that differs from the file's, it also keeps its access settings: those that
+        // protect one address may be too weak for the other.
         if needs_restart.contains(&"control.address") {
             settings.control = before.control.clone();
         }
@@ -117,7 +117,7 @@ impl Reload for Reloader {
     }
 }
 
-/// The new snapshot, with the counts of the old one and what sources of revocation answered, where their settings are the same.
+/// The new snapshot, with the old one's counts and revocation data for each part whose settings are unchanged.
 fn keep_counts(old: &Snapshot, mut new: Snapshot) -> Snapshot {
     if old.rates.settings() == new.rates.settings() {
         new.rates = Arc::clone(&old.rates);

@@ -9,7 +9,7 @@ use http::header::{CONTENT_LENGTH, EXPECT};
 use pingora::{Error, ErrorType, protocols::http::ServerSession as Session};
 use std::time::Duration;
 
-/// A body that is still on its way.
+/// A body that is still arriving.
 pub(super) struct DownstreamBody<'a> {
     session: &'a mut Session,
     announced: Announced,
@@ -17,7 +17,7 @@ pub(super) struct DownstreamBody<'a> {
 }
 
 impl<'a> DownstreamBody<'a> {
-    /// The body must arrive within `time_limit`, however slowly it trickles.
+    /// The whole body must arrive within `time_limit`.
     pub(super) fn new(session: &'a mut Session, time_limit: Duration) -> Self {
         let announced = announced(session);
         Self {
@@ -80,7 +80,7 @@ impl Incoming for DownstreamBody<'_> {
     }
 }
 
-/// What the head says of the body.
+/// The length or framing that the head announces for the body.
 pub(super) fn announced(session: &mut Session) -> Announced {
     if session.is_body_empty() {
         return Announced::Nothing;

@@ -1,4 +1,4 @@
-//! Reading the head of the next request, until the listener closes.
+//! Reads the head of a connection's next request, until the listener closes.
 
 use super::{
     closing::Closing,
@@ -9,23 +9,23 @@ use http::Method;
 use pingora::{ErrorType, Result, prelude::timeout, protocols::http::ServerSession as Session};
 use std::{pin::pin, time::Duration};
 
-/// How long a connection is listened to once more when the listener closes: what its caller sent until then counts.
+/// The time for which a connection is read once more when the listener closes: requests sent until then are served.
 const LAST_LOOK: Duration = Duration::from_millis(100);
 
-/// How long a head may take that has begun to arrive when the listener closes.
+/// The time-out of a head that has begun to arrive when the listener closes.
 const LAST_HEAD: Duration = Duration::from_secs(3);
 
 /// The next request of a connection.
 pub(super) enum NextHead {
     /// Its head was read.
     Read,
-    /// HTTP itself refuses it (HTTP-7, HTTP-9).
+    /// The HTTP layer refuses it (HTTP-7, HTTP-9).
     Refused(Reason),
-    /// There is none.
+    /// There is no further request.
     Absent,
 }
 
-/// Reads the head of the next request. Where it is not read, the connection is to be shut down.
+/// Reads the head of the next request. If none is read, the caller must shut the connection down.
 pub(super) async fn read_head(session: &mut Session, closing: &Closing) -> NextHead {
     let Some(read) = pin!(read_while_open(session, closing)).await else {
         return NextHead::Absent;
@@ -33,7 +33,7 @@ pub(super) async fn read_head(session: &mut Session, closing: &Closing) -> NextH
     let fault = session.digest().and_then(ClientConnection::of);
     let fault = fault.and_then(ClientConnection::head_fault);
     match (read, fault) {
-        // The target of CONNECT is no path (RFC 9112, section 3.2.3).
+        // The target of CONNECT is not a path (RFC 9112, section 3.2.3).
         (Ok(true), _) if session.req_header().method == Method::CONNECT => {
             NextHead::Refused(Reason::MalformedRequest)
         }
@@ -43,14 +43,14 @@ pub(super) async fn read_head(session: &mut Session, closing: &Closing) -> NextH
         (Err(_), Some(HeadFault::TooSlow)) => NextHead::Refused(Reason::RequestTimeout),
         (Err(error), None) => match error.etype() {
             ErrorType::InvalidHTTPHeader => NextHead::Refused(Reason::MalformedRequest),
-            // A caller that is gone needs no answer.
+            // The caller has disconnected, so no answer is sent.
             _ => NextHead::Absent,
         },
     }
 }
 
-/// Reads a head. None where the listener is closed and no head is on its way: an idle connection ends with the listener. Over
-/// HTTP/2 heads are whole when they come, and the connection itself says which is the last.
+/// Reads a head; `None` if the listener is closed and no head is arriving, because an idle connection ends with the listener.
+/// Over HTTP/2, heads arrive complete, and GOAWAY names the last request.
 async fn read_while_open(session: &mut Session, closing: &Closing) -> Option<Result<bool>> {
     let digest = session
         .digest()

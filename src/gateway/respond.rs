@@ -1,4 +1,4 @@
-//! Answers of the gateway itself (ERR-1 to ERR-5, ERR-7).
+//! The gateway's own answers (ERR-1 to ERR-5, ERR-7).
 
 use super::{
     answer_head::{AnswerContext, write_common_headers, write_quota_headers},
@@ -15,16 +15,16 @@ use pingora::{ErrorType, OrErr, Result, protocols::http::ServerSession as Sessio
 use serde_json::json;
 use std::time::Duration;
 
-/// The content type of every answer of the gateway (ERR-1).
+/// The content type of all the gateway's own answers (ERR-1).
 const JSON: &str = "application/json; charset=utf-8";
 
-/// How long a client may go on sending a body that nobody waits for, before its connection is closed.
+/// The time for which a client may send an unwanted body before its connection is closed.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// How much of such a body is taken in. Closing a connection with bytes unread would take the answer away too.
+/// The number of bytes of such a body that are read. Closing a connection with unread bytes would discard the answer too.
 const DRAIN_BYTES: usize = 256 * 1024;
 
-/// Gives the gateway's own answers.
+/// Sends the gateway's own answers.
 #[derive(Debug)]
 pub(super) struct Responder {
     system: String,
@@ -32,12 +32,12 @@ pub(super) struct Responder {
 }
 
 impl Responder {
-    /// Answers as this `system` (ERR-1), signed where answers are signed (SIG-12).
+    /// Creates a responder for this `system` (ERR-1), which signs answers if that is configured (SIG-12).
     pub(super) const fn new(system: String, signing: Option<AnswerSigning>) -> Self {
         Self { system, signing }
     }
 
-    /// Refuses a request whose head was not read (ERR-8). Nobody knows where it ends, so the connection ends with it.
+    /// Refuses a request whose head was not read (ERR-8). Its end is unknown, so the connection ends with the answer.
     pub(super) async fn refuse_head(
         &self,
         session: &mut Session,
@@ -54,7 +54,7 @@ impl Responder {
         session.write_response_body(body, true).await
     }
 
-    /// Answers a request with a refusal. The connection stays open where the request was read to its end.
+    /// Sends a refusal. The connection stays open if the request was read to its end.
     pub(super) async fn refuse(
         &self,
         session: &mut Session,
@@ -64,7 +64,7 @@ impl Responder {
         let body =
             Bytes::from(error_body::of(refusal, &self.system, context.operation).to_string());
         let mut head = head(refusal, context, body.len())?;
-        // Where a request ends that is framed wrongly nobody knows, and one that trickles is not waited for.
+        // The end of a wrongly framed request is unknown, and a slow one is not awaited.
         let lost = matches!(
             refusal.reason(),
             Reason::MalformedRequest | Reason::RequestTimeout
@@ -73,7 +73,7 @@ impl Responder {
         if lost || unread {
             session.set_keepalive(None);
         }
-        // HTTP/2 would send the body of an answer to HEAD, which has none.
+        // An answer to HEAD has no body, but the HTTP/2 library would send one.
         let bodiless = session.req_header().method == Method::HEAD;
         if let Some(signing) = &self.signing {
             let signed: &[u8] = if bodiless { &[] } else { &body };
@@ -89,7 +89,7 @@ impl Responder {
         Ok(())
     }
 
-    /// Answers a request with the link by which SCA starts (SCA-20).
+    /// Sends the link that starts an SCA (SCA-20).
     pub(super) async fn sca_redirect(
         &self,
         session: &mut Session,
@@ -107,7 +107,7 @@ impl Responder {
     }
 }
 
-/// The head of an answer of the gateway's own. pingora's way to add a header copies its name twice.
+/// The head of the gateway's own answer. pingora's function for adding a header would copy its name twice.
 fn json_head(status: StatusCode, length: usize) -> Parts {
     let (mut head, ()) = http::Response::new(()).into_parts();
     head.status = status;
@@ -140,7 +140,7 @@ fn head(refusal: &Refusal, context: &AnswerContext<'_>, length: usize) -> Result
     Ok(head)
 }
 
-/// Takes in what the client still sends, within bounds.
+/// Reads and discards the client's further bytes, within the limits.
 async fn drain(session: &mut Session) {
     let reading = async {
         let mut taken = 0_usize;

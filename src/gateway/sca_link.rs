@@ -1,9 +1,8 @@
-//! The link by which an SCA starts, in the body of an answer: of the gateway's own, and of the core's 401 whose body is a JSON
-//! object (SCA-14).
+//! Writes the link that starts an SCA into the body of an answer: the gateway's own, or the core's 401 with a JSON object
+//! (SCA-14).
 //!
-//! The other members of the core's object stay as they are and where they are, but for `code` on account information, which has none beside a
-//! link, whoever made it (ERR-2). A body that is longer than 64 KiB, is no JSON object or needs neither goes on byte for
-//! byte.
+//! The other members of the core's object keep their bytes and their order, except `code` on account information, which must not
+//! occur beside a link (ERR-2). A body that is longer than 64 KiB, is not a JSON object or needs no change passes unchanged.
 
 use crate::{admission::Admitted, interface::operations::Sca, sca::SealFault};
 use bytes::{Bytes, BytesMut};
@@ -17,7 +16,7 @@ use serde_json::{
 };
 use std::fmt;
 
-/// The longest body that is looked at, in bytes.
+/// The longest body that is rewritten, in bytes.
 const MAX_BODY: usize = 64 * 1024;
 
 /// A links map with one link (§Link and links map).
@@ -25,23 +24,23 @@ pub(super) fn links_object(href: &str) -> Value {
     json!({ "scaRedirect": { "href": href, "verbs": ["GET"] } })
 }
 
-/// Writes the link into the body of a 401 of the core.
+/// Writes the link into the body of the core's 401.
 #[derive(Debug)]
 pub(super) struct ScaLinkWriter {
-    /// The link that the body gets, unless it has one; none where the gateway can make none.
+    /// The link for a body without one; `None` if the gateway cannot create one.
     href: Option<String>,
-    /// Whether the operation is account information, where a 401 with a link has no code.
+    /// Whether the operation is account information, whose 401 has no code beside a link.
     without_code: bool,
     held: BytesMut,
-    /// The body is too long to be held: it goes on as it comes.
+    /// Whether the body is too long to buffer and passes unchanged.
     passing: bool,
 }
 
 impl ScaLinkWriter {
-    /// A writer for the 401 to a request; none where its body stays as it is.
+    /// Creates a writer for the 401 to a request; `None` if the body stays unchanged.
     ///
     /// # Errors
-    /// No link can be sealed.
+    /// A link cannot be sealed.
     pub(super) fn for_answer_to(admitted: &Admitted) -> Result<Option<Self>, SealFault> {
         let without_code = admitted.operation().sca == Sca::Consent;
         let href = admitted.sca_redirect()?;
@@ -57,7 +56,7 @@ impl ScaLinkWriter {
         }
     }
 
-    /// Whether a body of this announced length can be held.
+    /// Whether a body of this announced length can be buffered.
     pub(super) fn fits(length: Option<usize>) -> bool {
         length.is_none_or(|length| length <= MAX_BODY)
     }
@@ -108,14 +107,14 @@ impl ScaLinkWriter {
     }
 }
 
-/// Whether a link has an address: one without leads nowhere, and is as good as none.
+/// Whether a link has an address; a link without one counts as absent.
 fn leads(link: &RawValue) -> bool {
     let link: Option<Value> = serde_json::from_str(link.get()).ok();
     let href = link.as_ref().and_then(|link| link.get("href")?.as_str());
     href.is_some_and(|href| !href.is_empty())
 }
 
-/// A JSON object whose members keep their order and each value every byte of its own.
+/// A JSON object that preserves the order of its members and the bytes of their values.
 struct Object(Vec<(String, Box<RawValue>)>);
 
 impl<'de> Deserialize<'de> for Object {

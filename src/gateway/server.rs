@@ -1,4 +1,4 @@
-//! Starting.
+//! Starts and runs the gateway's server.
 
 use super::{
     control_service::ControlService,
@@ -39,49 +39,49 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// How long pingora waits for threads of its runtimes that are busy. Tasks that wait are dropped at once, so all that is to be
-/// waited for is waited for before (`drain`).
+/// The time that pingora waits for busy runtime threads. It drops waiting tasks at once, so `drain` waits for requests before
+/// that.
 const RUNTIMES_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long the last lines of the access log may take to be written: who reads them may have stopped reading.
+/// The time-out of writing the last lines of the access log: the reader of its pipe may have stopped.
 const LOG_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long a gateway may take to listen.
+/// The time-out of starting to listen.
 const READY_WITHIN: Duration = Duration::from_secs(10);
 
-/// Why a gateway does not start.
+/// The reason why a gateway does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartFault {
-    /// The address of a listener cannot be used.
+    /// The address of the public listener cannot be used.
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, std::io::Error),
     /// The control listener cannot listen.
     #[error("the control listener cannot listen on {0}: {1}")]
     Control(ControlAddress, std::io::Error),
-    /// The keys of SCA tokens cannot be used or made (SCA-12).
+    /// The keys of SCA tokens cannot be read or created (SCA-12).
     #[error("the file of token keys {0}: {1}")]
     TokenKeys(PathBuf, KeyFault),
-    /// The key of assertions cannot be used or made (FWD-1).
+    /// The key of assertions cannot be read or created (FWD-1).
     #[error("the key of assertions {0}: {1}")]
     AssertionKey(PathBuf, signing::AssertionKeyFault),
-    /// The process may have too few file descriptors.
+    /// The process may open too few file descriptors.
     #[error("{0}")]
     Descriptors(DescriptorFault),
-    /// The state cannot be used or made.
+    /// The state cannot be opened or created.
     #[error("the state: {0}")]
     State(OpenFault),
-    /// The thread that checks for revocation cannot be started.
+    /// The thread that checks revocation cannot start.
     #[error("revocation cannot be checked: {0}")]
     Revocation(String),
-    /// The proxy failed.
+    /// pingora's server failed to start.
     #[error("the proxy failed to start: {0}")]
     Proxy(String),
 }
 
-/// Runs a gateway until the process is told to stop: SIGTERM lets the requests under way finish, SIGINT does not.
+/// Runs a gateway until the process receives a stop signal: with SIGTERM, pending requests finish; with SIGINT, they do not.
 ///
 /// # Errors
-/// Why it does not start.
+/// The reason why it does not start.
 pub fn serve(settings: Settings) -> Result<(), StartFault> {
     let prepared = prepare(settings, Clock::System)?;
     prepared.server.run(RunArgs {
@@ -93,10 +93,10 @@ pub fn serve(settings: Settings) -> Result<(), StartFault> {
     Ok(())
 }
 
-/// Starts a gateway in this process, and returns when it listens.
+/// Starts a gateway in this process, and returns when it accepts connections.
 ///
 /// # Errors
-/// Why it does not start.
+/// The reason why it does not start.
 pub fn start(settings: Settings, clock: Clock) -> Result<Running, StartFault> {
     let address = settings.fixed.listener.address;
     let control = settings.fixed.control.clone();
@@ -120,7 +120,7 @@ pub fn start(settings: Settings, clock: Clock) -> Result<Running, StartFault> {
         thread: Some(thread),
     };
     let waiting = Stopwatch::start();
-    // The control listener is bound already.
+    // The control listener is already bound.
     while !accepting.load(Ordering::Acquire) {
         if waiting.elapsed() > READY_WITHIN
             || running.thread.as_ref().is_none_or(JoinHandle::is_finished)
@@ -134,7 +134,7 @@ pub fn start(settings: Settings, clock: Clock) -> Result<Running, StartFault> {
     Ok(running)
 }
 
-/// A gateway that runs in this process. Dropping it stops it.
+/// A running gateway in this process. Dropping it stops it.
 #[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
@@ -144,17 +144,17 @@ pub struct Running {
 }
 
 impl Running {
-    /// Where it listens to TPPs.
+    /// The address of the public listener.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where it listens to operators.
+    /// The address of the control listener.
     pub const fn control(&self) -> &ControlAddress {
         &self.control
     }
 
-    /// Stops it at once.
+    /// Stops the gateway at once.
     pub fn stop(self) {}
 }
 
@@ -167,7 +167,7 @@ impl Drop for Running {
     }
 }
 
-/// Stops when told, not by a signal, and at once: it waits for nothing.
+/// Stops on a call, not on a signal, and without waiting.
 struct Told(
     watch::Receiver<bool>,
     #[allow(dead_code, reason = "what listens ends with it")] Drain,
@@ -186,12 +186,12 @@ struct Prepared {
     server: Server,
     drain: Drain,
     telemetry: Arc<Telemetry>,
-    /// Whether the public listener accepts.
+    /// Whether the public listener accepts connections.
     accepting: Arc<AtomicBool>,
 }
 
 fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
-    // pingora ends the process where it cannot listen; asking first gives a sentence.
+    // pingora ends the process if it cannot listen. Binding the address first allows a readable error message.
     let Settings { fixed, reloadable } = settings;
     let address = fixed.listener.address;
     descriptors::reserve(&fixed.listener, &fixed.upstream).map_err(StartFault::Descriptors)?;
@@ -270,7 +270,7 @@ fn gate_settings(fixed: &Fixed, asserter: Option<Arc<AssertionSigner>>) -> GateS
     }
 }
 
-/// What signs the core's assertions, where there are any (FWD-1).
+/// The signer of assertions for the core, if they are configured (FWD-1).
 fn asserter(
     settings: Option<&AssertionSettings>,
     system: &str,
@@ -280,7 +280,7 @@ fn asserter(
     asserter.map_err(|(path, fault)| StartFault::AssertionKey(path, fault))
 }
 
-/// Starts the threads that check for revocation, and logs how old the registers are.
+/// Starts the threads that check revocation, and logs the age of the registers.
 fn start_checks(snapshot: &Snapshot, clock: &Clock) -> Result<(), StartFault> {
     if let Some(registers) = &snapshot.registers {
         let read = registers.read();
@@ -301,7 +301,7 @@ fn start_checks(snapshot: &Snapshot, clock: &Clock) -> Result<(), StartFault> {
     }
 }
 
-/// The public listener, with the gate behind it.
+/// Creates the public listener, with the gate behind it.
 fn listen(
     gate: Gate,
     listener: &Listener,
@@ -313,7 +313,7 @@ fn listen(
     public.map_err(|error| StartFault::Proxy(error.to_string()))
 }
 
-/// Both listeners, which stop when the drain says so.
+/// Adds both listeners, which stop on the drain's signals.
 fn add_listeners(
     server: &mut Server,
     public: PublicListener<Gate>,

@@ -1,8 +1,7 @@
-//! What is settled once the upstream has answered or failed: calls that are given back (QUO-5), PSUs that are learned
-//! (SCA-19).
+//! Updates the state after the core has answered or failed: releases calls of the quota (QUO-5), learns PSUs (SCA-19).
 //!
-//! It is done before the answer goes out, so that whoever has the answer can rely on it. Where the store is away now,
-//! nothing is undone: a call stays counted, a PSU unknown.
+//! The update is made before the answer is sent, so the caller can rely on it. If the store is unavailable, the state stays as it
+//! is: the call stays counted, the PSU unknown.
 
 use crate::{
     admission::{Admitted, Claim},
@@ -15,19 +14,19 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use jiff::fmt::temporal::DateTimeParser;
 use percent_encoding::percent_decode_str;
 
-/// The core's word that a PSU that is being learned is the TPP's own (SCA-19).
+/// The core's confirmation that the PSU belongs to the TPP (SCA-19).
 const PSU_BOUND: HeaderName = HeaderName::from_static("gateway-psu-bound");
-/// When the core last saw SCA of that PSU.
+/// The time of that PSU's last SCA.
 const SCA_AT: HeaderName = HeaderName::from_static("gateway-sca-at");
-/// When that PSU consented.
+/// The time of that PSU's consent.
 const CONSENT_AT: HeaderName = HeaderName::from_static("gateway-consent-at");
-/// For which accounts.
+/// The accounts of that consent.
 const CONSENT_ACCOUNTS: HeaderName = HeaderName::from_static("gateway-consent-accounts");
 
-/// How far the core's clock may be ahead, in seconds: as far as a TPP's (DAT-2). A moment further ahead says nothing.
+/// The most seconds that the core's clock may be ahead, as for a TPP's (DAT-2). A later time is ignored.
 const AHEAD: u64 = 60;
 
-/// The calls that are left of the quota, for the answer (QUO-11).
+/// The remaining calls of the quota, for the answer (QUO-11).
 pub(super) async fn answered(
     admitted: &Admitted,
     kept: &StateStore,
@@ -41,8 +40,8 @@ pub(super) async fn answered(
     given_back.or(claim.left())
 }
 
-/// Gives a call back; where the upstream was never connected, the request id too. The calls that are left where one was given
-/// back.
+/// Releases a call of the quota; if the core was never connected, the request id too. Returns the remaining calls if one was
+/// released.
 pub(super) async fn give_back(
     claim: &Claim,
     kept: &StateStore,
@@ -58,15 +57,15 @@ pub(super) async fn give_back(
     }
 }
 
-/// Whether the core refuses a PSU that is being learned: an error that concerns the request, without the word that the PSU
-/// is the TPP's. Only 429, which concerns the core, goes on.
+/// Whether the core refuses a PSU that the gateway wants to learn: an error that concerns the request, without the confirmation
+/// that the PSU is the TPP's. A 429 concerns the core, and is passed on.
 pub(super) fn is_not_learned(admitted: &Admitted, status: StatusCode, answer: &HeaderMap) -> bool {
     let is_refused = status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS;
     is_refused && admitted.learns().is_some() && !says_bound(answer)
 }
 
-/// Binds a PSU where the core did what was asked and says whose the PSU is (SCA-19). What it does not say is not so:
-/// without Gateway-Sca-At no SCA is known, without Gateway-Consent-At there is no consent.
+/// Binds a PSU if the core executed the request and confirms the PSU (SCA-19). A missing header counts as absence: without
+/// Gateway-Sca-At no SCA is known, without Gateway-Consent-At there is no consent.
 pub(super) async fn learn(
     admitted: &Admitted,
     answer: &HeaderMap,
@@ -96,7 +95,7 @@ fn says_bound(answer: &HeaderMap) -> bool {
     one(answer, &PSU_BOUND) == Some(b"yes")
 }
 
-/// The value of a header that is there once: twice said is not said.
+/// The value of a header that occurs exactly once; a repeated header is ignored.
 fn one<'a>(answer: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
     let mut values = answer.get_all(name).iter();
     let value = values.next()?;
@@ -104,7 +103,7 @@ fn one<'a>(answer: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
     values.next().is_none().then_some(value)
 }
 
-/// A time as RFC 3339 has it, cut to the whole second.
+/// A time in RFC 3339 format, truncated to the whole second.
 fn time(answer: &HeaderMap, name: &HeaderName, now: Timestamp) -> Option<Timestamp> {
     let time = DateTimeParser::new()
         .parse_timestamp(one(answer, name)?)
@@ -114,8 +113,8 @@ fn time(answer: &HeaderMap, name: &HeaderName, now: Timestamp) -> Option<Timesta
     (time <= latest).then(|| Timestamp::from_unix(time.min(now.unix())))
 }
 
-/// The accounts of a consent, as they stand in a path, between commas; all of them where the header is left out.
-/// None where they cannot be read, are said twice, or are none that a path may hold (HTTP-10).
+/// The accounts of a consent, percent-encoded as in a path, separated by commas; all accounts if the header is absent. `None` if
+/// the list is unreadable, repeated, or contains an id that a path may not contain (HTTP-10).
 fn accounts(answer: &HeaderMap, account_ids: &AccountIds) -> Option<ConsentAccounts> {
     if !answer.contains_key(&CONSENT_ACCOUNTS) {
         return Some(ConsentAccounts::All);
@@ -129,7 +128,7 @@ fn accounts(answer: &HeaderMap, account_ids: &AccountIds) -> Option<ConsentAccou
     Some(ConsentAccounts::Named(accounts))
 }
 
-/// An account's id without its percent-encoding.
+/// An account's id, percent-decoded.
 fn decoded(id: &str) -> Option<String> {
     let is_hex = |escape: &str| {
         let digits = escape.as_bytes().get(..2);

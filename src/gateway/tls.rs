@@ -12,7 +12,7 @@ use rustls::{
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 
-/// What shakes hands.
+/// Creates the acceptor that performs handshakes.
 pub(super) fn acceptor(
     current: Arc<Current>,
     client_auth: ClientAuth,
@@ -28,7 +28,7 @@ pub(super) fn acceptor(
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// The certificate of the configuration in use: each handshake asks anew.
+/// Resolves the certificate from the current configuration at each handshake.
 #[derive(Debug)]
 struct CurrentIdentity(Arc<Current>);
 

@@ -1,4 +1,4 @@
-//! Which hosts are inside, and which of them a reference names.
+//! Decides whether the host of a URI reference is inside the bank's network.
 
 use crate::{
     interface::headers::{authority, redirect_uri},
@@ -7,28 +7,28 @@ use crate::{
 use http::HeaderValue;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The schemes of whose URIs browsers read an authority, whatever stands before it (WHATWG URL, "special scheme").
+/// The schemes for which browsers parse an authority, regardless of the slashes before it (WHATWG URL, "special scheme").
 const SPECIAL: [&str; 6] = ["http", "https", "ws", "wss", "ftp", "file"];
 
-/// What a reference to a URI names, as far as its host.
+/// The host of a URI reference, classified.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reference<'a> {
     /// No host, or one outside.
     Outside,
     /// A host inside, with this path and query.
     Inside(&'a str),
-    /// What a browser may read otherwise.
+    /// A reference that browsers may parse differently.
     Unreadable,
 }
 
-/// Which hosts are inside: the core's own, and those whose address is not public.
+/// The inside hosts: the core's own, and those with a non-public address.
 #[derive(Debug)]
 pub(in crate::gateway) struct InnerHosts {
     own: [String; 2],
 }
 
 impl InnerHosts {
-    /// The core's address, and the Host that it gets.
+    /// Takes the core's address, and the Host header that it receives.
     pub(in crate::gateway) fn new(address: IpAddr, host: &HeaderValue) -> Self {
         let host = authority::parse(host.as_bytes()).map(|host| host.host().to_owned());
         Self {
@@ -36,10 +36,10 @@ impl InnerHosts {
         }
     }
 
-    /// Reads a reference as browsers do.
+    /// Parses a reference as browsers do.
     pub(super) fn read<'a>(&self, text: &'a str) -> Reference<'a> {
         let text = text.trim();
-        // Browsers take a backslash for a slash, and leave out tabs and line ends.
+        // Browsers treat a backslash as a slash, and remove tabs and line ends.
         let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
         if !text.bytes().all(plain) {
             return Reference::Unreadable;
@@ -64,7 +64,7 @@ impl InnerHosts {
         }
     }
 
-    /// Whether an authority is inside; `None` where it is none.
+    /// Whether an authority is inside; `None` if it is not an authority.
     fn holds(&self, authority: &str) -> Option<bool> {
         let authority = authority
             .rsplit_once('@')

@@ -1,14 +1,13 @@
-//! Addresses in the core's answers that lead into the bank's network (FWD-7): the core's own host, and addresses that are not
-//! public.
+//! Addresses in the core's answers that point into the bank's network (FWD-7): the core's own host, and non-public addresses.
 //!
-//! A core builds links from the host that it is called by, which is not the one that TPPs call. Where such a link names a path of
-//! the interface, its host is taken away, so that it leads to the gateway; otherwise the link goes. An address that browsers may
-//! read otherwise than the gateway does is treated the same. Bodies go on unchanged: they are only looked at.
+//! A core builds links from its own Host, which is not the host that TPPs call. If such a link contains a path of the interface,
+//! the gateway removes its host, so that the link points to the gateway; otherwise it removes the link. An address that browsers
+//! may parse differently from the gateway is treated the same. Bodies are only searched, and not changed.
 
-// Which hosts are inside.
+// The inside hosts.
 mod hosts;
 
-// What was found.
+// Reporting of found addresses.
 mod report;
 
 #[cfg(test)]
@@ -26,19 +25,19 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use memchr::memmem::Finder;
 use std::sync::LazyLock;
 
-/// The longest body that is looked at, in bytes.
+/// The longest body that is searched, in bytes.
 const MAX_BODY: usize = 64 * 1024;
 
 /// The member of a link that holds its address (§Link and links map).
 const HREF: &[u8] = b"\"href\"";
-/// Finds it. Made once: most bodies are short.
+/// The searcher for [`HREF`], built once because most bodies are short.
 static HREFS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(HREF));
 
-/// What stands for a value that is no text: it can't be read as an address, nor as a link.
+/// Replaces a value that is not text: it is not parsable as an address or a link.
 const NO_TEXT: &str = "\\";
 
 impl InnerHosts {
-    /// Cleans the headers of an answer; `counted` is told of each address that it finds.
+    /// Removes inner addresses from the headers of an answer; `counted` is called for each.
     pub(super) fn clean(
         &self,
         headers: &mut HeaderMap,
@@ -59,7 +58,8 @@ impl InnerHosts {
         });
     }
 
-    /// Whether a link in a JSON body names a host inside, `but` for links that start so. It is asked for bodies that came in one piece.
+    /// Whether a link in a JSON body points to an inside host, except links that start with `but`. Called only for bodies that
+    /// arrived in one piece.
     pub(super) fn is_linked_in(&self, body: &[u8], but: Option<&str>) -> bool {
         body.len() <= MAX_BODY
             && HREFS
@@ -69,7 +69,7 @@ impl InnerHosts {
                 .any(|href| matches!(self.read(&href.replace("\\/", "/")), Reference::Inside(_)))
     }
 
-    /// What becomes of a reference; `None` where it goes.
+    /// The replacement of a reference; `None` if it is removed.
     fn cleaned(
         &self,
         text: &str,
@@ -89,7 +89,7 @@ impl InnerHosts {
         }
     }
 
-    /// RFC 8288, section 3: each link is cleaned by itself. One that cannot be read goes.
+    /// RFC 8288, section 3: each link is checked separately. An unreadable one is removed.
     fn links(
         &self,
         text: &str,
@@ -97,7 +97,7 @@ impl InnerHosts {
         mut counted: impl FnMut(AddressAction),
     ) -> Option<String> {
         let mut kept = Vec::new();
-        // Readers differ over an escaped quotation mark.
+        // Parsers differ on escaped quotation marks.
         let text = if text.contains('\\') { NO_TEXT } else { text };
         for link in split(text, b',') {
             let Some((target, parameters)) =
@@ -118,8 +118,8 @@ impl InnerHosts {
         (!kept.is_empty()).then(|| kept.join(", "))
     }
 
-    /// Whether a link is said to be one from a host inside, or a parameter names one (`rel` may hold addresses), or holds what some
-    /// readers take for another link.
+    /// Whether the link's parameters name an inside host (`anchor` and `rel` may contain addresses), or contain text that some
+    /// parsers take for another link.
     fn is_from_inside(&self, parameters: &str) -> bool {
         parameters.contains(['<', '>'])
             || split(parameters, b';').into_iter().any(|parameter| {
@@ -135,7 +135,7 @@ impl InnerHosts {
     }
 }
 
-/// Writes the values of a header anew, where it is there.
+/// Rewrites the values of a header, if it is present.
 fn replace(
     headers: &mut HeaderMap,
     name: HeaderName,
@@ -155,7 +155,7 @@ fn replace(
     }
 }
 
-/// Whether path and query are those of a request that the interface has.
+/// Whether path and query belong to an operation of the interface.
 fn is_of_the_interface(path: &str, catalogue: &Catalogue) -> bool {
     let target = path.split('#').next().unwrap_or_default();
     Target::parse(target.as_bytes()).is_ok_and(|target| {
@@ -186,7 +186,7 @@ fn split(text: &str, separator: u8) -> Vec<&str> {
     parts.map(str::trim).collect()
 }
 
-/// The value of the member whose name ends where this begins, as it is written.
+/// The raw value of the member whose name ends where `rest` begins.
 fn href(rest: &[u8]) -> Option<&str> {
     let value = rest.trim_ascii_start().strip_prefix(b":")?;
     let value = value.trim_ascii_start().strip_prefix(b"\"")?;

@@ -1,4 +1,4 @@
-//! Inner addresses that were found, for the operator: counted each, logged once a minute at most.
+//! Reports inner addresses to the operator: each is counted, and at most one per minute is logged.
 
 use crate::{clock::Timestamp, interface::operations::Operation, telemetry::Telemetry};
 use std::sync::{
@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-/// Where an inner address stood.
+/// The position of an inner address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::gateway) enum AddressPlace {
     Location,
@@ -15,14 +15,14 @@ pub(in crate::gateway) enum AddressPlace {
     Body,
 }
 
-/// The gateway's answer to it.
+/// The gateway's action on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::gateway) enum AddressAction {
-    /// The host was taken away.
+    /// The host was removed, so the address is relative.
     MadeRelative,
     /// The address was removed.
     Removed,
-    /// It went on as it was.
+    /// The address was passed on unchanged.
     Passed,
 }
 
@@ -53,7 +53,7 @@ impl AddressAction {
 #[derive(Debug)]
 pub(in crate::gateway) struct AddressReport {
     telemetry: Arc<Telemetry>,
-    /// The minute of the last line in the log.
+    /// The minute of the last log line.
     logged: AtomicU64,
 }
 
@@ -65,7 +65,7 @@ impl AddressReport {
         }
     }
 
-    /// Counts an inner address in an answer, and logs it where this minute has no line yet.
+    /// Counts an inner address in an answer, and logs it if this minute has no line yet.
     pub(in crate::gateway) fn report(
         &self,
         place: AddressPlace,

@@ -9,7 +9,7 @@ fn inside() -> InnerHosts {
     InnerHosts::new("10.0.0.5".parse().unwrap(), &host)
 }
 
-/// What becomes of the values of a header.
+/// The values of a header after cleaning, and the actions.
 fn cleaned(name: HeaderName, value: &str) -> (Vec<String>, Vec<AddressAction>) {
     let catalogue = Catalogue::new(Environment::Sandbox, builtin()).unwrap();
     let mut headers = HeaderMap::new();
@@ -98,7 +98,7 @@ fn locations() {
 #[test]
 fn links() {
     let table: [(&str, &[&str], usize); 12] = [
-        // What one reader takes for the text of a parameter another takes for the next link.
+        // One parser reads this as the text of a parameter, another as the next link.
         (
             "<https://a>; rel=\"x, <http://core.bank.internal/>; rel=b\"",
             &[],

@@ -1,7 +1,7 @@
-//! Accepting connections: each one has a place and a handshake in time before HTTP hears of it (TLS-1, HTTP-9).
+//! Accepts connections: each one needs a place and completes its handshake in time before the HTTP layer sees it (TLS-1, HTTP-9).
 //!
-//! pingora's own listener counts nothing before the handshake, gives it 60 s, and writes a line at ERROR for whatever fails.
-//! Deliberately not here: what a connection says ([`super::stream`]), and stopping, which the caller decides.
+//! pingora's own listener counts nothing before the handshake, allows it 60 s, and logs every failure at ERROR. Deliberately not
+//! here: the bytes of a connection ([`super::stream`]), and the decision to stop, which is the caller's.
 
 use super::{
     client::ClientConnection,
@@ -31,21 +31,20 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-/// How many connections may wait to be accepted. The kernel has a limit of its own, usually 4096.
+/// The most connections that wait to be accepted. The kernel has its own limit, usually 4096.
 const BACKLOG: u32 = 4096;
 
-/// What is read of a connection at once, in bytes: a request with its certificate and a body of 1 KiB. Every connection has
-/// such a buffer as long as it is open.
+/// The size of a connection's read buffer, in bytes: enough for a request with its certificate and a body of 1 KiB. Every open
+/// connection has one.
 const READ_BUFFER: usize = 8 * 1024;
 
-/// How long is waited before the address is tried again that cannot be bound, and before another connection is accepted where
-/// the machine has none left.
+/// The delay before another attempt to bind an unavailable address, or to accept a connection when no file descriptors are left.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How often callers are forgotten who have not called for a while (QUO-12): each new address of theirs takes memory until then.
+/// The interval at which the rates of idle callers are removed (QUO-12): until then, each new address takes memory.
 const FORGET_EVERY: Duration = Duration::from_secs(10);
 
-/// The public listener. Until it accepts connections the gateway is not ready.
+/// The public listener. The gateway is ready once it accepts connections.
 pub(in crate::gateway) struct PublicListener<A> {
     address: SocketAddr,
     acceptor: TlsAcceptor,
@@ -58,7 +57,7 @@ pub(in crate::gateway) struct PublicListener<A> {
 }
 
 impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
-    /// A listener that hands connections to `app`; `accepting` is true for as long as it does.
+    /// Creates a listener that passes connections to `app`; `accepting` is true while it accepts.
     pub(super) fn new(
         address: SocketAddr,
         acceptor: TlsAcceptor,
@@ -91,7 +90,7 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
                 self.notices.warn(|unsaid| {
                     tracing::error!(%error, unsaid, "a connection cannot be accepted");
                 });
-                // Other kinds are about one connection alone.
+                // Other errors concern only one connection.
                 if matches!(error.raw_os_error(), Some(23 | 24)) {
                     sleep(PAUSE).await;
                 }
@@ -99,7 +98,7 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
         }
     }
 
-    /// Gives a connection its place, and a task of its own.
+    /// Gives a connection its place and its own task.
     fn admit(&self, stream: TcpStream, address: SocketAddr, shutdown: &ShutdownWatch) {
         let place = self.limit.place(address.ip());
         let telemetry = &self.shared.telemetry;
@@ -154,17 +153,17 @@ impl<A: ServerApp + Send + Sync + 'static> Service for PublicListener<A> {
     }
 }
 
-/// Keeps the rates from growing with every address that ever called. It never ends.
+/// Removes idle callers' rates periodically, which bounds their memory. Never returns.
 async fn forget_callers(current: &Current) {
     loop {
         sleep(FORGET_EVERY).await;
         let rates = Arc::clone(&current.load().snapshot.rates);
-        // A flood leaves millions: no request waits for them.
+        // A flood leaves millions of entries, so the work runs on a blocking thread and delays no request.
         let _ = tokio::task::spawn_blocking(move || rates.tidy()).await;
     }
 }
 
-/// Binds the address, as soon as that can be done.
+/// Binds the address; retries until that succeeds.
 async fn listen(address: SocketAddr) -> TcpListener {
     loop {
         match bind(address) {
@@ -187,7 +186,7 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// A connection that was accepted.
+/// An accepted connection before its handshake.
 struct Connecting<A> {
     acceptor: TlsAcceptor,
     app: Arc<A>,
@@ -214,7 +213,7 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
         }
     }
 
-    /// Shakes hands, in time.
+    /// Performs the handshake within its time-out.
     async fn shake(&self, stream: TcpStream) -> Option<TlsStream<Socket>> {
         stream.set_nodelay(true).ok()?;
         let telemetry = &self.shared.telemetry;

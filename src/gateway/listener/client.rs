@@ -1,7 +1,7 @@
-//! What is known of one connection of a client, for as long as it is open.
+//! The facts of one client connection, kept while it is open.
 //!
-//! The stream writes it and the request reads it: it travels with the connection as pingora's user data. Deliberately not here:
-//! what a certificate means.
+//! The stream writes the facts and the request reads them; pingora carries them as the connection's user data. Deliberately not
+//! here: the meaning of a certificate.
 
 use crate::trust::{CertificateSlot, ClientChain};
 use http::StatusCode;
@@ -14,38 +14,38 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
 };
 
-/// What is known of one connection.
+/// The facts of one client connection.
 #[derive(Debug, Default)]
 pub(in crate::gateway) struct ClientConnection {
-    /// It is one too many (ERR-4).
+    /// Whether the connection exceeds the limit (ERR-4).
     is_excess: bool,
-    /// The certificate that it showed last.
+    /// The certificate of its latest request.
     pub(in crate::gateway) slot: CertificateSlot,
-    /// The certificate that its handshake showed, or that of the session that it resumes (TLS-3).
+    /// The client certificate of its handshake, or of the session that it resumes (TLS-3).
     pub(in crate::gateway) client: Option<ClientChain>,
-    /// A request's head was read and its answer is not finished.
+    /// Whether a request's head was read and its answer is not finished.
     busy: AtomicBool,
-    /// The heads that were read.
+    /// The number of heads that were read.
     requests: AtomicU32,
-    /// A request's head is arriving: some of it came.
+    /// Whether a part of a request's head has arrived.
     arriving: AtomicBool,
-    /// The request line that was read last held bytes that the HTTP layer encodes.
+    /// Whether the latest request line contained bytes that the HTTP layer encodes.
     target_rewritten: AtomicBool,
-    /// Why no more of a head is read: a [`HeadFault`], or 0.
+    /// The reason for not reading the rest of a head: a [`HeadFault`], or 0.
     head_fault: AtomicU8,
 }
 
-/// Why a head is not read to its end (HTTP-9).
+/// The reason for not reading a head to its end (HTTP-9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::gateway) enum HeadFault {
-    /// It is larger than heads may be.
+    /// The head exceeds the size limit.
     TooLarge,
-    /// It did not come in time.
+    /// The head timed out.
     TooSlow,
 }
 
 impl ClientConnection {
-    /// A connection whose handshake showed this.
+    /// Creates the facts of a connection with this client certificate.
     pub(super) fn new(client: Option<ClientChain>, is_excess: bool) -> Self {
         Self {
             is_excess,
@@ -54,25 +54,25 @@ impl ClientConnection {
         }
     }
 
-    /// As pingora carries it.
+    /// Wraps the facts for pingora.
     pub(super) fn into_digest(self) -> Option<Arc<ProxyDigest>> {
-        // An answer that nobody reads belongs to it.
+        // The digest requires an answer, which nothing reads.
         let answer = ResponseHeader::build_no_case(StatusCode::OK, Some(0)).ok()?;
         let digest = ProxyDigest::new(Box::new(answer), Some(Box::new(self)));
         Some(Arc::new(digest))
     }
 
-    /// The one that a session's connection carries.
+    /// The facts of a session's connection.
     pub(in crate::gateway) fn of(digest: &Digest) -> Option<&Self> {
         Self::in_digest(digest.proxy_digest.as_deref()?)
     }
 
-    /// The one that this carries.
+    /// The facts in this digest.
     pub(in crate::gateway) fn in_digest(digest: &ProxyDigest) -> Option<&Self> {
         digest.user_data.as_ref()?.downcast_ref()
     }
 
-    /// A head was read: what is written from now on answers it. Says whether its target was rewritten.
+    /// Marks a head as read: bytes written from now on are its answer. Returns whether its target was rewritten.
     pub(in crate::gateway) fn begin_request(&self) -> bool {
         self.busy.store(true, Ordering::Relaxed);
         self.requests.fetch_add(1, Ordering::Relaxed);
@@ -80,17 +80,17 @@ impl ClientConnection {
         self.target_rewritten.swap(false, Ordering::Relaxed)
     }
 
-    /// The answer is finished.
+    /// Marks the answer as finished.
     pub(in crate::gateway) fn end_request(&self) {
         self.busy.store(false, Ordering::Relaxed);
     }
 
-    /// Whether it is one too many.
+    /// Whether the connection exceeds the limit.
     pub(in crate::gateway) const fn is_excess(&self) -> bool {
         self.is_excess
     }
 
-    /// Whether a part of a request's head has come.
+    /// Whether a part of a request's head has arrived.
     pub(in crate::gateway) fn is_arriving(&self) -> bool {
         self.arriving.load(Ordering::Relaxed)
     }
@@ -100,12 +100,12 @@ impl ClientConnection {
         self.busy.load(Ordering::Relaxed)
     }
 
-    /// The heads that were read.
+    /// The number of heads that were read.
     pub(super) fn requests(&self) -> u32 {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// A part of a head came, with bytes of its target that the HTTP layer encodes or without.
+    /// Notes that a part of a head arrived; `is_odd`: its target has bytes that the HTTP layer encodes.
     pub(super) fn head_arrives(&self, is_odd: bool) {
         self.arriving.store(true, Ordering::Relaxed);
         if is_odd {
@@ -113,7 +113,7 @@ impl ClientConnection {
         }
     }
 
-    /// No more of a head is read.
+    /// Stops reading the head, for this reason.
     pub(super) fn give_up(&self, fault: HeadFault) {
         let code = match fault {
             HeadFault::TooLarge => 1,
@@ -122,7 +122,7 @@ impl ClientConnection {
         self.head_fault.store(code, Ordering::Relaxed);
     }
 
-    /// Why no more of a head is read, where that is so.
+    /// The reason for not reading the rest of a head, if there is one.
     pub(in crate::gateway) fn head_fault(&self) -> Option<HeadFault> {
         match self.head_fault.load(Ordering::Relaxed) {
             0 => None,

@@ -1,4 +1,4 @@
-//! A deadline that costs nothing until somebody waits for it.
+//! A deadline whose timer is created only when a task waits for it.
 
 use std::{
     future::Future,
@@ -8,26 +8,26 @@ use std::{
 };
 use tokio::time::{Sleep, sleep};
 
-/// The end of something that has begun: made when the stream first has to wait, kept until the thing has ended.
+/// The deadline of an operation: created when the stream first has to wait, kept until the operation has ended.
 #[derive(Debug)]
 pub(super) struct Deadline<K> {
     running: Option<(K, Pin<Box<Sleep>>)>,
 }
 
 impl<K: Copy + PartialEq> Deadline<K> {
-    /// None runs.
+    /// A deadline without a timer.
     pub(super) const fn new() -> Self {
         Self { running: None }
     }
 
-    /// What was waited for has come.
+    /// Clears the deadline, because the operation has ended.
     pub(super) fn clear(&mut self) {
         if self.running.is_some() {
             self.running = None;
         }
     }
 
-    /// Whether the time for `what` is over; if not, the task is woken then. It runs from when this is first asked for `what`.
+    /// Whether the time for `what` is over; if not, the task is woken then. The time starts with the first call for `what`.
     pub(super) fn is_over(&mut self, context: &mut Context<'_>, what: K, limit: Duration) -> bool {
         if !matches!(&self.running, Some((running, _)) if *running == what) {
             self.running = Some((what, Box::pin(sleep(limit))));

@@ -1,18 +1,19 @@
-//! The head of an HTTP/1.1 request as it comes in, before the HTTP layer.
+//! The head of an HTTP/1.1 request, before the HTTP layer.
 //!
-//! pingora parses a head anew at each read, up to 1 MiB, and percent-encodes some bytes of a request target. Here a head that
-//! comes in many parts is held back until it is whole, or too large (HTTP-9), and such bytes are seen (HTTP-10). A head that
-//! comes whole, or in a few parts, passes as it is, without a copy. Deliberately not here: what a head says.
+//! pingora parses a head again at each read, up to 1 MiB, and percent-encodes some bytes of a request target. Here, a head that
+//! arrives in many parts is held back until it is complete or too large (HTTP-9), and such bytes are detected (HTTP-10). A head
+//! that arrives complete, or in a few parts, passes without a copy. Deliberately not here: the meaning of a head.
 
-/// How many parts of a head pass as they come. An honest one comes in one to three, and parsing three times costs little.
+/// The number of parts of a head that pass at once. An ordinary head arrives in one to three parts, and parsing it three times
+/// costs little.
 const PASSED: u32 = 3;
 
-/// A head as it comes in.
+/// A partially received head.
 #[derive(Debug, Default)]
 pub(super) struct Http1Head {
-    /// The requests that were read when it began.
+    /// The number of requests read before this head.
     request: u32,
-    /// Its bytes and its parts, as far as they came.
+    /// The number of received bytes and parts.
     length: usize,
     parts: u32,
     ended: bool,
@@ -22,17 +23,17 @@ pub(super) struct Http1Head {
     given: usize,
 }
 
-/// A head is larger than heads may be.
+/// A head exceeds the size limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLarge;
 
 impl Http1Head {
-    /// Whether none of it came.
+    /// Whether no part has arrived.
     pub(super) const fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// So many requests were read: where that is one more, another head begins.
+    /// Begins another head if the number of requests has grown.
     pub(super) fn begin(&mut self, requests: u32) {
         if self.request != requests {
             *self = Self {
@@ -42,19 +43,19 @@ impl Http1Head {
         }
     }
 
-    /// Whether the next part is to be held back.
+    /// Whether the next part must be held back.
     pub(super) const fn is_held_back(&self) -> bool {
         self.parts >= PASSED && !self.ended
     }
 
-    /// Takes a part that came: whether it has odd bytes of the target.
+    /// Takes a received part; returns whether its target contains bytes that the HTTP layer encodes.
     ///
     /// # Errors
-    /// It is larger than heads may be.
+    /// The head exceeds the size limit.
     pub(super) fn take(&mut self, bytes: &[u8], limit: usize) -> Result<bool, TooLarge> {
         self.parts = self.parts.saturating_add(1);
         if self.ended {
-            // The HTTP layer does not see the end that was seen here: it goes on within the limit.
+            // The HTTP layer may not recognise the end that was found here: it continues to read, within the limit.
             self.length = self.length.saturating_add(bytes.len());
             return within(self.length, limit).map(|()| false);
         }
@@ -70,17 +71,17 @@ impl Http1Head {
         self.held.extend_from_slice(bytes);
     }
 
-    /// Whether nothing waits to be given.
+    /// Whether no held bytes are left.
     pub(super) const fn holds_nothing(&self) -> bool {
         self.given == self.held.len()
     }
 
-    /// No more of it will come: what is held goes on as it is.
+    /// Releases the held bytes, because no more of the head will arrive.
     pub(super) const fn release(&mut self) {
         self.ended = true;
     }
 
-    /// The next of what was held back, at most so many bytes; empty while it is held, and where there is no more.
+    /// The next held bytes, at most `most`; empty while the head is held, and at its end.
     pub(super) fn give(&mut self, most: usize) -> &[u8] {
         if self.given == self.held.len() && !self.held.is_empty() {
             self.held = Vec::new();
@@ -103,12 +104,12 @@ const fn within(length: usize, limit: usize) -> Result<(), TooLarge> {
     }
 }
 
-/// The lines of a head.
+/// The line state of a head.
 #[derive(Debug)]
 struct Lines {
-    /// A line that is not empty has come.
+    /// Whether a nonempty line has begun.
     begun: bool,
-    /// The present line is empty so far.
+    /// Whether the current line is empty so far.
     is_blank: bool,
 }
 
@@ -122,8 +123,8 @@ impl Default for Lines {
 }
 
 impl Lines {
-    /// Where the head ends in these bytes: behind the empty line after others. A line may end with LF alone, as the HTTP layer
-    /// reads it.
+    /// The position of the head's end in these bytes: after the empty line that follows other lines. A line may end with LF
+    /// alone, as in the HTTP layer.
     fn end(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut rest = bytes;
         while let Some(at) = memchr::memchr(b'\n', rest) {
@@ -145,7 +146,7 @@ fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|byte| *byte == b'\r')
 }
 
-/// A request line as it comes in.
+/// A partially received request line.
 #[derive(Debug, Default)]
 struct RequestLine {
     begun: bool,
@@ -154,8 +155,7 @@ struct RequestLine {
 }
 
 impl RequestLine {
-    /// Whether these bytes add one to the line that the HTTP layer would encode: a third space, or anything outside
-    /// visible ASCII.
+    /// Whether these bytes contain one that the HTTP layer would encode: a third space, or a byte outside visible ASCII.
     fn reads_odd_bytes(&mut self, bytes: &[u8]) -> bool {
         let mut odd = false;
         for byte in bytes {
@@ -201,7 +201,7 @@ mod tests {
         assert!(odd(&["GET /v1/", "\u{7f} HTTP/1.1\r\n"]));
     }
 
-    /// A head in parts: whether each was held back, and what came out in the end.
+    /// Reads a head in parts; returns whether each was held back, and the resulting bytes.
     fn read(parts: &[&[u8]], limit: usize) -> (Vec<bool>, Result<Vec<u8>, TooLarge>) {
         let mut head = Http1Head::default();
         let (mut held, mut out) = (Vec::new(), Vec::new());
@@ -241,7 +241,7 @@ mod tests {
                 held[..passed].iter().all(|held| !held) && held[passed..].iter().all(|held| *held)
             );
             assert_eq!(read(&[text.as_bytes()], 100).0, [false]);
-            // Not a byte before the last comes out.
+            // No byte is released before the last one arrives.
             let (_, out) = read(&bytes[..bytes.len() - 1], 100);
             assert_eq!(out.unwrap().len(), passed);
         }

@@ -1,32 +1,32 @@
-//! The header blocks of one HTTP/2 connection (HPACK, RFC 7541), walked by the lengths of their fields.
+//! Parses the header blocks of one HTTP/2 connection (HPACK, RFC 7541) by the lengths of their fields.
 //!
-//! The HTTP/2 library cuts a `:path` off at `#` before the gateway sees it, so that the path that is judged is not the one
-//! that was sent (HTTP-7). Here each `#` in a value of `:path` becomes `>`, in place: both have codes of 12 bits, and no path
-//! and no query may hold `>`, so the library itself refuses the request and resets its stream. A value that goes into the
-//! table of dynamic entries goes in changed, and is refused wherever an index names it later.
+//! The HTTP/2 library cuts a `:path` off at `#` before the gateway sees it, so the gateway would not check the path that was sent
+//! (HTTP-7). Here, each `#` in a value of `:path` becomes `>`, in place: both have Huffman codes of 12 bits, and no path and no
+//! query may contain `>`, so the library refuses the request and resets its stream. A value that enters the dynamic table enters
+//! it changed, and is refused wherever an index refers to it later.
 //!
-//! Invariant: nothing but the last bit or the one byte of a `#` is changed, so lengths and the state of the library's decoder stay
-//! what the client believes them to be. Deliberately not here: decoding. Only values of `:path` that may hold a `#` are looked
-//! at bit by bit.
+//! Invariant: only the last bit of a coded `#`, or the one byte of a plain `#`, is changed, so lengths and the decoder's state
+//! stay in step with the client's encoder. Deliberately not here: decoding. Only values of `:path` that may contain a `#` are
+//! examined bit by bit.
 
-/// RFC 7541, appendix A: the two entries of the static table that are named `:path`.
+/// RFC 7541, appendix A: the two entries of the static table with the name `:path`.
 const STATIC_PATHS: std::ops::RangeInclusive<u32> = 4..=5;
 
-/// The entries of the static table whose names begin with a colon: those of requests.
+/// The entries of the static table with request pseudo-header names.
 const STATIC_PSEUDO: std::ops::RangeInclusive<u32> = 1..=7;
 
 /// The first index of a dynamic entry.
 const FIRST_DYNAMIC: u32 = 62;
 
-/// An integer ends with its fifth byte at the latest: the library takes no longer one.
+/// An integer ends with its fifth byte at the latest: the library rejects longer ones.
 const LAST_SHIFT: u32 = 21;
 
-/// The Huffman code of `#`, and its length in bits. That of `>` differs in the last bit.
+/// The Huffman code of `#`, and its length in bits. The code of `>` differs in the last bit.
 const HASH: u32 = 0xffa;
 const HASH_BITS: u32 = 12;
 
-/// RFC 7541, appendix B: for each length in bits that codes have, the first code that is longer, from the left of 32 bits. The code
-/// is canonical, so these say where one ends. What is not below any of them has 30 bits.
+/// RFC 7541, appendix B: for each code length in bits, the first longer code, left-aligned in 32 bits. The code is canonical, so
+/// these limits determine the length of a code. A code that is not below any of them has 30 bits.
 const CODE_LIMITS: [(u32, u32); 20] = [
     (0x5000_0000, 5),
     (0xb800_0000, 6),
@@ -50,44 +50,44 @@ const CODE_LIMITS: [(u32, u32); 20] = [
     (0xffff_fff0, 28),
 ];
 
-/// Why a block cannot be walked to its end.
+/// The reason why a block cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockFault {
-    /// It is not HPACK: the library would end the connection.
+    /// The block is not valid HPACK: the library would end the connection.
     NotHpack,
-    /// A field of a trailer section is named as only those of a head are (RFC 9113, section 8.1).
+    /// A trailer section contains a pseudo-header (RFC 9113, section 8.1).
     PseudoInTrailers,
 }
 
-/// The header blocks of one connection, one after the other.
+/// The successive header blocks of one connection.
 #[derive(Debug, Default)]
 pub(super) struct HeaderBlocks {
     step: Step,
     codes: Codes,
-    /// A `:path` was put into the table of dynamic entries: an index may name it from now on.
+    /// Whether a `:path` is in the dynamic table: an index may refer to it from now on.
     path_is_indexed: bool,
     in_trailers: bool,
     found: bool,
 }
 
-/// What the next byte is.
+/// The meaning of the next byte.
 #[derive(Clone, Copy, Debug, Default)]
 enum Step {
-    /// The first of a field.
+    /// The first byte of a field.
     #[default]
     Field,
-    /// Another one of an integer.
+    /// A further byte of an integer.
     Integer { of: Integer, value: u32, shift: u32 },
-    /// The first of a string's length.
+    /// The first byte of a string's length.
     Length(Kind),
-    /// One of a string.
+    /// A byte of a string.
     Text(Text),
 }
 
-/// What an integer says.
+/// The meaning of an integer.
 #[derive(Clone, Copy, Debug)]
 enum Integer {
-    /// Nothing that matters here: the index of a whole field, the size of the table.
+    /// The index of a complete field, or the size of the table: ignored.
     Other,
     /// The index of a literal field's name.
     NameIndex { inserts: bool },
@@ -95,7 +95,7 @@ enum Integer {
     Length { text: Kind, is_huffman: bool },
 }
 
-/// What is left of a string.
+/// The rest of a string.
 #[derive(Clone, Copy, Debug)]
 struct Text {
     kind: Kind,
@@ -104,10 +104,10 @@ struct Text {
     begun: bool,
 }
 
-/// Which string.
+/// The role of a string.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// A name, as far as its first byte tells.
+    /// A name, classified by its first byte.
     Name {
         inserts: bool,
         named: Named,
@@ -115,18 +115,18 @@ enum Kind {
     Value(Named),
 }
 
-/// What the field of a value is named.
+/// The name of a value's field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Named {
-    /// `:path`, or another name that begins with a colon: none of their values may hold `#`.
+    /// `:path`, or another pseudo-header name: none of their values may contain `#`.
     Path,
-    /// By a dynamic entry, while one of them is a `:path`: the value tells.
+    /// Referenced by a dynamic entry, while one of the entries is a `:path`: the value decides.
     ByIndex,
     Otherwise,
 }
 
 impl HeaderBlocks {
-    /// Another block begins.
+    /// Begins another block.
     pub(super) const fn begin(&mut self, in_trailers: bool) {
         self.step = Step::Field;
         self.in_trailers = in_trailers;
@@ -138,7 +138,7 @@ impl HeaderBlocks {
         self.found
     }
 
-    /// Walks the next part of a block, and changes each `#` of a path in it.
+    /// Parses the next part of a block, and changes each `#` of a path in it.
     pub(super) fn walk(&mut self, mut rest: &mut [u8]) -> Result<(), BlockFault> {
         while !rest.is_empty() {
             if let Step::Text(string) = self.step {
@@ -167,7 +167,7 @@ impl HeaderBlocks {
         Ok(())
     }
 
-    /// RFC 7541, section 6: what a field's first byte says.
+    /// Parses a field's first byte (RFC 7541, section 6).
     fn field(&mut self, byte: u8) -> Result<Step, BlockFault> {
         match byte {
             0x80.. => {
@@ -182,7 +182,7 @@ impl HeaderBlocks {
         }
     }
 
-    /// An integer's first byte (RFC 7541, section 5.1).
+    /// Parses an integer's first byte (RFC 7541, section 5.1).
     fn prefix(&mut self, of: Integer, byte: u8, mask: u8) -> Result<Step, BlockFault> {
         let value = u32::from(byte & mask);
         if byte & mask == mask {
@@ -217,7 +217,7 @@ impl HeaderBlocks {
         self.is(of, value)
     }
 
-    /// An integer is read.
+    /// Handles a complete integer.
     fn is(&mut self, of: Integer, value: u32) -> Result<Step, BlockFault> {
         match of {
             Integer::Other => Ok(Step::Field),
@@ -248,13 +248,13 @@ impl HeaderBlocks {
         }
     }
 
-    /// The value of a field follows.
+    /// The step for the value of a field.
     fn value_of(&mut self, named: Named, inserts: bool) -> Step {
         self.path_is_indexed |= inserts && named == Named::Path;
         Step::Length(Kind::Value(named))
     }
 
-    /// A string has ended.
+    /// The step after a string.
     fn after(&mut self, kind: Kind) -> Step {
         match kind {
             Kind::Name { inserts, named } => self.value_of(named, inserts),
@@ -262,7 +262,7 @@ impl HeaderBlocks {
         }
     }
 
-    /// The next bytes of a string.
+    /// Handles the next bytes of a string.
     fn text(&mut self, mut text: Text, bytes: &mut [u8]) -> Result<Step, BlockFault> {
         let is_first = !text.begun;
         if let Some(first) = bytes.first().filter(|_| is_first) {
@@ -301,19 +301,19 @@ impl HeaderBlocks {
 }
 
 impl Kind {
-    /// As the first byte of the string tells.
+    /// Classifies a string by its first byte.
     fn told_by(self, first: u8, is_huffman: bool) -> Self {
         let is = |plain: u8, code: u8, bits: u32| match is_huffman {
             true => first >> 8_u32.saturating_sub(bits) == code,
             false => first == plain,
         };
         match self {
-            // Each such name stands for `:path` here: none of the others' values may hold `#` either.
+            // Each pseudo-header name counts as `:path` here: the values of the others may not contain `#` either.
             Self::Name { inserts, .. } if is(b':', 0x5c, 7) => Self::Name {
                 inserts,
                 named: Named::Path,
             },
-            // A path begins with `/`. The codes of `#` and `?` begin with ones, as those of no letter and no digit do.
+            // A path begins with `/`. The codes of `#` and `?` begin with ones, unlike those of every letter and digit.
             Self::Value(Named::ByIndex) => {
                 let odd = first == b'#' || first == b'?' || (is_huffman && first >= 0xfe);
                 Self::Value(match is(b'/', 0x18, 6) || odd {
@@ -326,7 +326,7 @@ impl Kind {
     }
 }
 
-/// Changes each `#` of a value that stands in clear. Whether there was one.
+/// Changes each `#` of a value without Huffman coding. Returns whether there was one.
 fn replace_hashes(bytes: &mut [u8]) -> bool {
     if memchr::memchr(b'#', bytes).is_none() {
         return false;
@@ -337,7 +337,7 @@ fn replace_hashes(bytes: &mut [u8]) -> bool {
     true
 }
 
-/// Whether the code of `#` may stand in a whole value: it begins with nine ones, which few others do.
+/// Whether a complete value may contain the code of `#`, which begins with nine ones, unlike most others.
 fn may_hold_hash(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| match pair {
         [one, other] => one.trailing_ones().saturating_add(other.leading_ones()) >= 9,
@@ -345,16 +345,16 @@ fn may_hold_hash(bytes: &[u8]) -> bool {
     })
 }
 
-/// A value in Huffman's code, code by code.
+/// A Huffman-coded value, decoded code by code.
 #[derive(Debug, Default)]
 struct Codes {
-    /// The bits of the code that has begun, on the right.
+    /// The bits of the incomplete code, right-aligned.
     bits: u64,
     count: u32,
 }
 
 impl Codes {
-    /// Changes each `#` that ends in these bytes. Whether there was one. The last bit of a code that ends here stands here.
+    /// Changes each `#` whose code ends in these bytes; its last bit is then in them. Returns whether there was one.
     fn replace_hashes(&mut self, bytes: &mut [u8]) -> bool {
         let mut found = false;
         for byte in bytes {
@@ -373,7 +373,7 @@ impl Codes {
         found
     }
 
-    /// The first code and its length in bits, where all of them are here: at most 29 and a byte are.
+    /// The first code and its length in bits, if it is complete; at most 29 bits and a byte are pending.
     fn first(&self) -> Option<(u32, u32)> {
         let left = 32_u32.saturating_sub(self.count);
         let over = self.count.saturating_sub(32);
@@ -388,7 +388,7 @@ impl Codes {
 mod tests {
     use super::*;
 
-    /// The codes of RFC 7541, appendix B, that the tests need: length and code.
+    /// The codes of RFC 7541, appendix B, that the tests need: their length and code.
     fn code(byte: u8) -> (u32, u32) {
         match byte {
             b'/' => (0x18, 6),
@@ -447,7 +447,7 @@ mod tests {
         bytes
     }
 
-    /// A block, with each way of cutting it in two, and cut at each byte.
+    /// Parses a block whole, cut in two at each position, and byte by byte.
     fn walked(blocks: &[&[u8]]) -> Vec<Vec<u8>> {
         let last = blocks.last().unwrap();
         let cuts = (0..=last.len()).map(|cut| vec![cut, last.len() - cut]);
@@ -502,7 +502,7 @@ mod tests {
                     &[&long, b">".as_slice()].concat(),
                 ),
             ] {
-                // By index, with and without an entry of its own, never indexed; by name.
+                // By index, with and without indexing, and never indexed; by literal name.
                 for name in [
                     vec![0x44],
                     vec![0x04],
@@ -523,7 +523,7 @@ mod tests {
         for is_huffman in [false, true] {
             let value = string(b"/a#", is_huffman);
             for name in [
-                // A static name, literal names, an index of an entry that is no path.
+                // A static name, literal names, the index of an entry that is not a path.
                 vec![0x7a],
                 vec![0x0f, 0x0a],
                 [vec![0x40], string(b"path", is_huffman)].concat(),
@@ -546,7 +546,7 @@ mod tests {
                 (b"/v1#".as_slice(), b"/v1>".as_slice()),
                 (b"#/v1", b">/v1"),
                 (b"?#", b"?>"),
-                // The value of another header whose name is indexed: none that is a path.
+                // The value of another header whose name is indexed; no entry is a path.
                 (b"ax#", b"ax#"),
                 (b"/v1", b"/v1"),
             ] {
@@ -555,7 +555,7 @@ mod tests {
                     later(expected),
                     "{path:?}"
                 );
-                // Without an entry that is a path the name is another one.
+                // Without a path entry in the table, the name is another one.
                 assert_eq!(becomes(&[&later(path)]), later(path));
             }
         }

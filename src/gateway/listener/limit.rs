@@ -1,7 +1,7 @@
-//! How many connections are open, in all and from each address (ERR-4, HTTP-9).
+//! Limits the number of open connections, in total and per address (ERR-4, HTTP-9).
 //!
-//! A connection counts from when it is accepted until it is closed, the handshake included: whoever only connects takes a
-//! place too. Deliberately not here: what is done with a connection, and the rates of requests (QUO-12).
+//! A connection counts from when it is accepted until it is closed, including the handshake. Deliberately not here: the use of a
+//! connection, and the rates of requests (QUO-12).
 
 use crate::telemetry::Telemetry;
 use std::{
@@ -13,11 +13,11 @@ use std::{
     },
 };
 
-/// How many connections beyond the limits are told so before they are closed. One more is closed without a word: the
-/// limit is there to bound what strangers can hold.
+/// The number of excess connections that get a refusal before they are closed. Further ones are closed without an answer, so the
+/// resources of excess connections stay bounded.
 pub(in crate::gateway) const TOLD: usize = 64;
 
-/// The connections that are open.
+/// The number of open connections.
 #[derive(Debug)]
 pub(super) struct ConnectionLimit {
     total: usize,
@@ -28,7 +28,7 @@ pub(super) struct ConnectionLimit {
     telemetry: Arc<Telemetry>,
 }
 
-/// Whom a connection is counted for: an IPv4 address, or the /64 of an IPv6 address, of which one customer has all.
+/// The key that a connection is counted by: an IPv4 address, or the /64 of an IPv6 address, all of which belongs to one customer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Network {
     V4(u32),
@@ -47,7 +47,7 @@ impl Network {
 }
 
 impl ConnectionLimit {
-    /// So many in all, and from one address.
+    /// Creates the limits: in total, and per address.
     pub(super) fn new(
         total: usize,
         per_address: Option<usize>,
@@ -63,7 +63,7 @@ impl ConnectionLimit {
         })
     }
 
-    /// A place for a connection from this address: within the limits, among those that are told that there is none, or none at all.
+    /// A place for a connection from this address: within the limits, or as an excess connection that gets a refusal, or `None`.
     pub(super) fn place(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
         let network = Network::of(address);
         let is_excess = !self.take(network);
@@ -119,14 +119,14 @@ impl ConnectionLimit {
     }
 }
 
-/// One more, where that is within the limit.
+/// Increments the count if the limit allows it.
 fn take(count: &AtomicUsize, most: usize) -> bool {
     let more = |count: usize| (count < most).then(|| count.saturating_add(1));
     let updated = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     updated.is_ok()
 }
 
-/// A connection's place; it is free again when this is dropped.
+/// A connection's place; dropping it frees the place.
 #[derive(Debug)]
 pub(super) struct Place {
     limit: Arc<ConnectionLimit>,
@@ -135,7 +135,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Whether the connection is one too many, and is only to be told so.
+    /// Whether the connection exceeds the limit, and only gets a refusal.
     pub(super) const fn is_excess(&self) -> bool {
         self.is_excess
     }
@@ -170,11 +170,11 @@ mod tests {
         let one = limit.place(address("192.0.2.1")).unwrap();
         let two = limit.place(address("::ffff:192.0.2.1")).unwrap();
         assert!(!one.is_excess() && !two.is_excess());
-        // The address has its two, others have not.
+        // This address has its two connections, others do not.
         assert!(limit.place(address("192.0.2.1")).unwrap().is_excess());
         let other = limit.place(address("2001:db8::1")).unwrap();
         assert!(!other.is_excess());
-        // All three are taken, whoever comes.
+        // All three places are taken, so any address is refused.
         assert!(limit.place(address("198.51.100.1")).unwrap().is_excess());
         drop(one);
         let again = limit.place(address("192.0.2.1")).unwrap();

@@ -1,24 +1,24 @@
-//! The public listener, up to HTTP: connections and their limits, TLS, and the bytes between TLS and the HTTP layer.
+//! The public listener, below HTTP: connections and their limits, TLS, and the bytes between TLS and the HTTP layer.
 //!
-//! pingora and the `h2` library leave some things to nobody. They are done here, in front of them, on the stream that both
-//! read from: no dependency is changed. Deliberately not here: anything about a request as such.
+//! pingora and the `h2` library leave some checks out. They are done here, on the stream that both read from, without changing a
+//! dependency. Deliberately not here: requests as such.
 
-// Connections are accepted, have a place, and shake hands.
+// Accepting connections: places and handshakes.
 mod accept;
 mod limit;
 
-// The stream that the HTTP layer reads and writes, and what is known of its connection.
+// The stream that the HTTP layer reads and writes, and the facts of its connection.
 mod client;
 mod stream;
 
-// HTTP/1.1: heads as they come in.
+// HTTP/1.1: incoming heads.
 mod head;
 
-// HTTP/2: the frames as they pass, and the header blocks in them.
+// HTTP/2: frames, and the header blocks in them.
 mod frames;
 mod header_block;
 
-// What must happen in time; what may be said of it.
+// Deadlines, and the limit on log lines.
 mod deadline;
 mod notice;
 
@@ -32,10 +32,10 @@ use pingora::apps::ServerApp;
 use std::sync::{Arc, atomic::AtomicBool};
 use stream::Shared;
 
-/// The public listener of these settings, with `app` behind it.
+/// Creates the public listener of these settings, with `app` behind it.
 ///
 /// # Errors
-/// TLS cannot be set up so.
+/// The TLS configuration is unusable.
 pub(super) fn public<A: ServerApp + Send + Sync + 'static>(
     app: A,
     settings: &Listener,

@@ -1,12 +1,12 @@
-//! A limit on the lines that strangers can make the gateway write: what a connection does before it is heard costs no log.
+//! Limits the log lines that unauthenticated clients can cause.
 
 use crate::clock::Stopwatch;
 use std::{sync::Mutex, time::Duration};
 
-/// How many lines within a second. The rest is counted, and said with the next line.
+/// The most lines per second. Further ones are counted, and the next line reports their number.
 const PER_SECOND: u32 = 10;
 
-/// The lines of the present second.
+/// The lines of the current second.
 #[derive(Debug)]
 pub(super) struct NoticeLimit(Mutex<Lines>);
 
@@ -28,7 +28,7 @@ impl Default for NoticeLimit {
 }
 
 impl NoticeLimit {
-    /// Writes a line, where this second has one left; it is told how many were not written before it.
+    /// Writes a line if this second's limit allows it; `write` gets the number of lines suppressed before it.
     pub(super) fn warn(&self, write: impl FnOnce(u64)) {
         let Ok(unsaid) = self.0.lock().map(|mut lines| lines.take()) else {
             return;
@@ -65,7 +65,7 @@ mod tests {
         for _ in 0..1000 {
             limit.warn(|_| written += 1);
         }
-        // A machine under load may have begun another second.
+        // On a loaded machine, another second may have begun.
         assert!((10..=30).contains(&written), "{written}");
         std::thread::sleep(Duration::from_millis(1010));
         let mut unsaid = None;

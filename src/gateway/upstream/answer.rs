@@ -1,4 +1,4 @@
-//! Reading the head of the core's answer: how much of it is read, and which answers are taken (FWD-3, FWD-7).
+//! Reads the head of the core's answer: its limits, and the answers that are accepted (FWD-3, FWD-7).
 
 use super::connection::{CoreConnection, MAX_HEAD};
 use crate::gateway::failure::ANSWER_REFUSED;
@@ -11,26 +11,26 @@ use pingora::{
 };
 use std::time::Duration;
 
-/// FWD-7: the fields of an answer's head.
+/// FWD-7: the most fields of an answer's head.
 const MAX_FIELDS: usize = 100;
 
-/// Informational answers before the final one. HTTP knows two that a core may send without being asked: 102 and 103.
+/// The most informational answers before the final one. HTTP has two that a core may send unrequested: 102 and 103.
 const MAX_INTERIM: usize = 8;
 
-/// The text of httparse's error for more fields than it has room for.
+/// httparse's error text for too many fields.
 const TOO_MANY_FIELDS: &str = "too many headers";
 
 /// Reads the head of the final answer to a request.
 ///
 /// # Errors
-/// The core sends none, or one that is not taken: [`ANSWER_REFUSED`].
+/// The core sends no answer, or one that is rejected: [`ANSWER_REFUSED`].
 pub(super) async fn read_head(core: &mut HttpSession) -> Result<ResponseHeader> {
     for _ in 0..=MAX_INTERIM {
         let head = match core.read_resp_header_parts().await {
             Ok(head) => head,
             Err(error) => return Err(explained(core, error)),
         };
-        // No request asks for an upgrade: behind this head there is no HTTP.
+        // No request asks for an upgrade, and the bytes after this head would not be HTTP.
         if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
             return Error::e_explain(ANSWER_REFUSED, "it switches protocols");
         }
@@ -51,7 +51,7 @@ pub(super) async fn read_head(core: &mut HttpSession) -> Result<ResponseHeader> 
     Error::e_explain(ANSWER_REFUSED, "informational answers without end")
 }
 
-/// A head that cannot be read because of a limit is one that breaks it.
+/// Turns a read error that a limit caused into a rejected answer.
 fn explained(core: &HttpSession, error: Box<Error>) -> Box<Error> {
     let too_long = connection(core).is_some_and(CoreConnection::is_head_too_long);
     let cause = error.cause.as_ref().map(ToString::to_string);
@@ -61,7 +61,7 @@ fn explained(core: &HttpSession, error: Box<Error>) -> Box<Error> {
     error
 }
 
-/// A body is read as it comes or in chunks: no other coding is undone here.
+/// Whether the transfer coding is absent or chunked; no other coding is decoded here.
 fn is_coding_understood(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let first = codings.next().map(HeaderValue::as_bytes);
@@ -71,7 +71,7 @@ fn is_coding_understood(headers: &HeaderMap) -> bool {
     is_known && codings.next().is_none()
 }
 
-/// Whether a byte of an answer has come: then the core has the request, and it is not sent again (FWD-3).
+/// Whether a byte of an answer has arrived: then the core has the request, and it is not sent again (FWD-3).
 pub(super) fn has_begun(core: &HttpSession) -> bool {
     connection(core).is_none_or(CoreConnection::has_read)
 }
@@ -81,34 +81,34 @@ fn connection(core: &HttpSession) -> Option<&CoreConnection> {
     stream.as_any().downcast_ref()
 }
 
-/// An answer of the core: its head is read, its body is on its way.
+/// The core's answer with its head; its body is still to be read.
 pub(in crate::gateway) struct CoreAnswer {
     /// The final head, as the core sent it.
     pub(in crate::gateway) head: Parts,
-    /// The body, and the connection that it comes on.
+    /// The body, with its connection.
     pub(in crate::gateway) body: CoreBody,
-    /// From the search for a connection to the end of the head.
+    /// The time from the search for a connection to the end of the head.
     pub(in crate::gateway) took: Duration,
 }
 
-/// The body of an answer, on the connection that it comes on.
+/// The body of an answer, with its connection.
 pub(in crate::gateway) struct CoreBody(pub(super) HttpSession);
 
 /// A part of the body.
 pub(in crate::gateway) struct BodyPart {
-    /// The bytes; none at the end, or where there is no body.
+    /// The bytes; `None` at the end, or without a body.
     pub(in crate::gateway) bytes: Option<Bytes>,
-    /// Nothing came before it.
+    /// Whether it is the first part.
     pub(in crate::gateway) is_first: bool,
-    /// Nothing comes after it.
+    /// Whether it is the last part.
     pub(in crate::gateway) is_last: bool,
 }
 
 impl CoreBody {
-    /// The next part.
+    /// Reads the next part.
     ///
     /// # Errors
-    /// The core breaks off, or is too slow.
+    /// The core breaks off, or times out.
     pub(in crate::gateway) async fn next(&mut self) -> Result<BodyPart> {
         let core = &mut self.0;
         if core.is_body_done() {

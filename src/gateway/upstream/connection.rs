@@ -1,8 +1,8 @@
 //! One connection to the core.
 //!
-//! Invariants: [`CoreConnection::is_quiet`] asks the kernel, not the runtime, whose knowledge of a socket is as old as its last
-//! turn (FWD-3); and of the heads of an answer no more than [`MAX_HEAD`] bytes are read (FWD-7). Deliberately not here: which
-//! connection is used again ([`super::pool`]).
+//! Invariants: [`CoreConnection::is_quiet`] asks the kernel, because the runtime's readiness state is only as recent as its last
+//! poll (FWD-3); at most [`MAX_HEAD`] bytes of an answer's heads are read (FWD-7). Deliberately not here: the choice of a
+//! connection ([`super::pool`]).
 
 use async_trait::async_trait;
 use pingora::{
@@ -31,16 +31,16 @@ use tokio::{
     net::TcpStream,
 };
 
-/// FWD-7: the bytes of an answer's head, those of informational answers before it included.
+/// FWD-7: the most bytes of an answer's head, including informational answers before it.
 pub(super) const MAX_HEAD: usize = 64 * 1024;
 
 /// A connection to the core.
 #[derive(Debug)]
 pub(super) struct CoreConnection {
     stream: TcpStream,
-    /// Bytes read since the request began.
+    /// The number of bytes read since the request began.
     read: usize,
-    /// The head of the answer has not been read to its end.
+    /// Whether the head of the answer is incomplete.
     in_head: AtomicBool,
 }
 
@@ -48,7 +48,7 @@ impl CoreConnection {
     /// Connects to the core.
     ///
     /// # Errors
-    /// There is no connection within the limit.
+    /// No connection is made within the limit.
     pub(super) async fn open(address: SocketAddr, limit: Duration) -> Result<Self> {
         let connected = timeout(limit, ext::connect(&address, None)).await;
         let stream = connected.unwrap_or_else(|_| {
@@ -60,7 +60,7 @@ impl CoreConnection {
         Ok(Self::of(stream))
     }
 
-    /// A connection that was made elsewhere.
+    /// Wraps a connected stream.
     pub(super) const fn of(stream: TcpStream) -> Self {
         Self {
             stream,
@@ -69,14 +69,14 @@ impl CoreConnection {
         }
     }
 
-    /// Makes it ready for the next request.
+    /// Prepares the connection for the next request.
     pub(super) fn begin_request(&mut self) {
         self.read = 0;
         *self.in_head.get_mut() = true;
     }
 
-    /// Whether the core has neither said anything nor closed the connection (FWD-3). Where it has, a byte may be lost: such a
-    /// connection is of no use.
+    /// Whether the core has neither sent a byte nor closed the connection (FWD-3). Otherwise the check may lose a byte, so the
+    /// connection must not be used.
     pub(super) fn is_quiet(&self) -> bool {
         let mut byte = [0_u8; 1];
         rustix::io::read(&self.stream, &mut byte) == Err(Errno::AGAIN)
@@ -87,7 +87,7 @@ impl CoreConnection {
         self.read > 0
     }
 
-    /// The head of the answer was read to its end: what follows is its body.
+    /// Marks the head of the answer as complete: the next bytes are its body.
     pub(super) fn end_head(&self) {
         self.in_head.store(false, Ordering::Relaxed);
     }
@@ -133,12 +133,12 @@ impl AsyncWrite for CoreConnection {
     }
 }
 
-// What pingora asks of a stream. Nothing reads the digests of a connection to the core.
+// The traits that pingora requires of a stream. Nothing reads the digests of a connection to the core.
 
 #[async_trait]
 impl Shutdown for CoreConnection {
     async fn shutdown(&mut self) {
-        // A core that is gone needs no goodbye.
+        // A failure is ignored: the core may have disconnected.
         let _ = AsyncWriteExt::shutdown(&mut self.stream).await;
     }
 }

@@ -1,13 +1,12 @@
-//! The way to the core: an admitted request goes out, the head of its answer comes back (FWD-3, FWD-4).
+//! The upstream client: sends an admitted request to the core, and reads the head of its answer (FWD-3, FWD-4).
 //!
-//! Invariant: [`Upstream::send`] takes an [`Admitted`], which only `admission::authorise` makes: of a request that was not
-//! admitted nothing is sent, and no connection is opened for it (SIG-11). Deliberately not here: everything that becomes of the
-//! answer, which is returned.
+//! Invariant: [`Upstream::send`] takes an [`Admitted`], which only `admission::authorise` constructs: for a request that was not
+//! admitted, nothing is sent and no connection is opened (SIG-11). Deliberately not here: the handling of the answer, which is
+//! returned.
 //!
-//! pingora's own way runs the two directions as two tasks with a channel between them, and asks at once whether the
-//! caller has gone; for a gateway whose requests are whole before they are forwarded, one direction after the other is
-//! enough, and costs about a third of it less. It is also the only way to hold the head of an answer until its body is
-//! known, which a signature needs.
+//! pingora's proxy runs the two directions as two tasks with a channel between them, and watches the caller from the start. The
+//! gateway has the whole request before it forwards it, so one direction after the other is enough, and costs about a third less.
+//! It also allows the head of an answer to be held until its body is known, as a signature requires.
 
 // One connection to the core.
 mod connection;
@@ -40,20 +39,19 @@ use pingora::{
 use pool::Pool;
 use std::{fmt, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
-/// How often a request is sent at most.
+/// The most times that a request is sent.
 const MAX_TRIES: usize = 2;
 
-/// How long the core may think before anybody looks whether the caller is still there: looking costs more than most
-/// answers take.
+/// The delay before the gateway watches whether the caller is still connected: watching costs more than most answers take.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The core.
+/// The client of one core.
 pub(super) struct Upstream {
     address: SocketAddr,
     host: HeaderValue,
     connect_timeout: Duration,
     read_timeout: Duration,
-    /// Idle connections; none where each is closed after its answer (FWD-3).
+    /// Idle connections; `None` if each is closed after its answer (FWD-3).
     pool: Option<Pool>,
     asserter: Option<Arc<AssertionSigner>>,
     clock: Clock,
@@ -68,24 +66,24 @@ impl fmt::Debug for Upstream {
     }
 }
 
-/// A request that has no answer.
+/// The failure of a request without an answer.
 pub(super) struct SendFailure {
-    /// Why, and whose fault it is.
+    /// The error, with its source.
     pub(super) error: Box<Error>,
-    /// Whether a connection stood at any time: the core may have the request.
+    /// Whether any connection was made: the core may have the request.
     pub(super) connected: bool,
 }
 
-/// One try that failed.
+/// A failed try.
 struct TryFailure {
     error: Box<Error>,
     connected: bool,
-    /// Whether the request may be sent once more.
+    /// Whether the request may be sent again.
     again: bool,
 }
 
 impl TryFailure {
-    /// The failure of a try that has no connection.
+    /// The failure of a try without a connection.
     const fn unconnected(error: Box<Error>) -> Self {
         Self {
             error,
@@ -96,7 +94,7 @@ impl TryFailure {
 }
 
 impl Upstream {
-    /// The core at an address. `asserter` signs what the gateway established (FWD-1).
+    /// Creates a client of the core at an address. `asserter` signs the facts that the gateway established (FWD-1).
     pub(super) fn new(
         settings: &config::Upstream,
         asserter: Option<Arc<AssertionSigner>>,
@@ -113,11 +111,11 @@ impl Upstream {
         }
     }
 
-    /// Sends an admitted request to the core. `caller` is watched meanwhile: a safe request ends when its caller goes away, another
-    /// one runs to its end (FWD-4).
+    /// Sends an admitted request to the core. `caller` is watched meanwhile: a safe request ends when its caller disconnects, any
+    /// other request is completed (FWD-4).
     ///
     /// # Errors
-    /// There is no answer, or none that is taken.
+    /// There is no answer, or a rejected one.
     pub(super) async fn send(
         &self,
         admitted: &Admitted,
@@ -140,8 +138,8 @@ impl Upstream {
         }
     }
 
-    /// Keeps the connection for another request, where nothing more can come on it that belongs to this answer (FWD-3). A
-    /// core that sends a body where there is none sends it behind the head, and nobody knows when.
+    /// Keeps the connection for another request, if no more bytes of this answer can arrive on it (FWD-3). A core that sends a
+    /// body where none is allowed sends it after the head, at an unknown time.
     pub(super) async fn recycle(&self, CoreBody(mut core): CoreBody, bodiless: bool) {
         let Some(pool) = self.pool.as_ref().filter(|_| !bodiless) else {
             return core.shutdown().await;
@@ -177,7 +175,7 @@ impl Upstream {
                 body: CoreBody(core),
                 took: watch.elapsed(),
             }),
-            // FWD-3: a request is sent a second time only where that can do no harm.
+            // FWD-3: a request is sent again only if that is harmless.
             Err(mut error) => {
                 error.retry.decide_reuse(reused);
                 let again = admitted.method().is_safe() && error.retry() && !has_begun(&core);
@@ -190,7 +188,7 @@ impl Upstream {
         }
     }
 
-    /// The head that goes out, with the assertion where there are any (FWD-1).
+    /// The request's head, with the assertion if it is configured (FWD-1).
     fn head_of(&self, admitted: &Admitted) -> Result<Box<RequestHeader>> {
         let mut request = forward::upstream_head(admitted, &self.host)?;
         if let Some(asserter) = &self.asserter {
@@ -199,11 +197,11 @@ impl Upstream {
         Ok(request)
     }
 
-    /// A connection that no request has gone out on.
+    /// Opens a new connection.
     async fn connect(&self) -> Result<Box<CoreConnection>> {
         let opened = CoreConnection::open(self.address, self.connect_timeout).await;
         let connection = opened.map_err(Error::into_up)?;
-        // What speaks first is no HTTP server, and what it says is no answer (FWD-3).
+        // A peer that sends first is not an HTTP server, and its bytes are not an answer (FWD-3).
         if connection.is_quiet() {
             return Ok(Box::new(connection));
         }
@@ -211,8 +209,8 @@ impl Upstream {
             .map_err(Error::into_up)
     }
 
-    /// Sends a request and reads the head of its answer. A safe request ends when its caller goes away; another one runs
-    /// to its end (FWD-4).
+    /// Sends a request and reads the head of its answer. A safe request ends when its caller disconnects; any other request is
+    /// completed (FWD-4).
     async fn exchange_heads(
         &self,
         caller: &mut Session,
@@ -243,8 +241,8 @@ impl Upstream {
                     Err(_) => Error::e_explain(ErrorType::ReadTimedout, "no answer").map_err(Error::into_up),
                 },
                 idle = caller.read_body_or_idle(true), if watched => match idle {
-                    // Bytes of a next request, or an empty line, mean that the caller is still there (RFC 9112, sections 2.2 and
-                    // 9.3.2). They are lost, so the connection ends with this answer.
+                    // Bytes of a further request, or an empty line, mean that the caller is still connected (RFC 9112, sections
+                    // 2.2 and 9.3.2). They are lost, so the caller's connection ends with this answer.
                     Err(error) if *error.etype() == ErrorType::ConnectError => {
                         watched = false;
                         caller.set_keepalive(None);

@@ -1,9 +1,9 @@
-//! Connections to the core that wait for the next request.
+//! The pool of idle connections to the core.
 //!
-//! The one that was used last is used next, so that those that are not needed grow old. Invariant: a connection that
-//! is too old, that the core has closed, or on which it has said something unasked, is never handed out (FWD-3). Nothing
-//! watches the others: those that grew too old are closed when one is next taken or put back, a few at a time, so that no
-//! request waits for what a burst has left.
+//! The most recently used connection is taken first, so that unneeded ones expire. Invariant: a connection that has expired, that
+//! the core has closed, or on which it has sent unrequested bytes is never returned (FWD-3). Idle connections are not watched:
+//! expired ones are closed when a connection is next taken or returned, a few at a time, so that no request is delayed by the
+//! connections of an earlier burst.
 
 use super::connection::CoreConnection;
 use crate::clock::Stopwatch;
@@ -14,20 +14,20 @@ use std::{
     time::Duration,
 };
 
-/// How many wait at most.
+/// The most idle connections.
 const MOST: usize = 1_024;
 
-/// How many are closed at most for whoever takes one or puts one back. Each is a system call.
+/// The most expired connections that one call closes. Each is a system call.
 const CLOSED_AT_ONCE: usize = 4;
 
-/// The connections that wait, the oldest in front.
+/// The idle connections, the oldest in front.
 pub(super) struct Pool {
     waiting: Mutex<VecDeque<(Box<CoreConnection>, Stopwatch)>>,
     lasts: Duration,
 }
 
 impl Pool {
-    /// None yet. Each may wait for as long as `lasts`.
+    /// Creates an empty pool, whose connections may be idle for `lasts`.
     pub(super) fn new(lasts: Duration) -> Self {
         Self {
             waiting: Mutex::default(),
@@ -35,7 +35,7 @@ impl Pool {
         }
     }
 
-    /// One that can be used, for a request whose first byte goes out next: what the core says from now on is its answer.
+    /// Returns a usable connection, for a request that is sent next: the core's bytes from now on are its answer.
     pub(super) fn take(&self) -> Option<Box<CoreConnection>> {
         for _ in 0..CLOSED_AT_ONCE {
             let connection = self.pop()?;
@@ -46,7 +46,7 @@ impl Pool {
         None
     }
 
-    /// Keeps one whose answer was read to its end.
+    /// Keeps a connection whose answer was read to its end.
     pub(super) fn put(&self, mut connection: Box<CoreConnection>) {
         connection.begin_request();
         let mut waiting = self.tidied();
@@ -55,14 +55,14 @@ impl Pool {
         }
     }
 
-    /// The one that was used last. The kernel is asked about it once the others can be taken again.
+    /// The most recently used connection. The kernel is asked about it after the lock is released.
     fn pop(&self) -> Option<Box<CoreConnection>> {
         let mut waiting = self.tidied();
         let (connection, _) = waiting.pop_back_if(|(_, since)| !self.is_over(since))?;
         Some(connection)
     }
 
-    /// Those that wait, without a few of those that have waited too long.
+    /// The idle connections, after closing a few of the expired ones.
     fn tidied(&self) -> MutexGuard<'_, VecDeque<(Box<CoreConnection>, Stopwatch)>> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..CLOSED_AT_ONCE {
@@ -95,7 +95,7 @@ mod tests {
         net::{TcpListener, TcpStream},
     };
 
-    /// So many connections in a pool, and their other ends.
+    /// Creates a pool of `count` connections, and their other ends.
     async fn pool_of(count: usize, lasts: Duration) -> (Pool, Vec<TcpStream>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

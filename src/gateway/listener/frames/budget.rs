@@ -1,19 +1,20 @@
-//! The budget of one connection for frames that carry nothing. What comes takes from it; answers and time fill it up.
+//! One connection's budget for frames that make no progress. Received frames spend it; answers and time refill it.
 
 use super::header::{FrameHeader, flag, kind};
 use crate::clock::Stopwatch;
 use std::time::Duration;
 
-/// How many frames that carry nothing may come at once. Clients that open a connection send five to ten, and two for each answer.
+/// The most frames without progress that may arrive at once. Clients send five to ten when they open a connection, and two per
+/// answer.
 const BURST: u32 = 256;
 
-/// How many of them each second allows. Clients that ask whether the connection lives do so every few seconds.
+/// The number of such frames that each second allows. Clients that check whether the connection is alive do so every few seconds.
 const PER_SECOND: u64 = 16;
 
-/// A part of a body that is shorter counts as a frame that carries nothing.
+/// A DATA frame that is shorter, in bytes, counts as a frame that makes no progress.
 const SMALL_DATA: u32 = 256;
 
-/// How many frames that carry nothing may still come.
+/// The remaining budget.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: u32,
@@ -21,7 +22,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// A full budget.
+    /// Creates a full budget.
     pub(super) fn new() -> Self {
         Self {
             left: BURST,
@@ -29,7 +30,7 @@ impl Budget {
         }
     }
 
-    /// Takes from it. False where it is used up. The time is read only then.
+    /// Spends a part of the budget; returns false if it is exhausted. Only then is the time read.
     pub(super) fn spend(&mut self, cost: u32) -> bool {
         if self.left < cost {
             let elapsed = self.filled.elapsed();
@@ -43,26 +44,26 @@ impl Budget {
         left.is_some()
     }
 
-    /// Adds to it, up to [`BURST`].
+    /// Refills the budget, up to [`BURST`].
     pub(super) fn fill(&mut self, more: u32) {
         self.left = self.left.saturating_add(more).min(BURST);
     }
 }
 
-/// What time has added.
+/// The refill for this time.
 fn earned(elapsed: Duration) -> u32 {
     let frames = u128::from(PER_SECOND).saturating_mul(elapsed.as_millis()) / 1000;
     u32::try_from(frames).unwrap_or(u32::MAX)
 }
 
-/// What a frame that came takes from the budget.
+/// The cost of a received frame.
 pub(super) const fn cost(frame: FrameHeader) -> u32 {
     match frame.kind {
         kind::DATA if frame.flags & flag::END_STREAM != 0 || frame.length >= SMALL_DATA => 0,
         kind::DATA if frame.length == 0 => 2,
-        // A stream that is opened and reset at once costs the most.
+        // Opening a stream and resetting it at once costs the gateway the most.
         kind::RST_STREAM => 3,
-        // Each is answered.
+        // The gateway must answer each of these.
         kind::SETTINGS if frame.flags & flag::ACK == 0 => 4,
         kind::CONTINUATION if frame.length == 0 => 4,
         _ => 1,

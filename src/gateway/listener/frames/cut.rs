@@ -1,30 +1,30 @@
-//! Why a connection is cut, as RFC 9113 and the metric call it.
+//! The reasons for cutting a connection, with the error codes of RFC 9113 and the labels of the metric.
 
 use super::super::header_block::BlockFault;
 
-/// Why a connection is cut.
+/// The reason for cutting a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Cut {
-    /// Too many frames that carry nothing.
+    /// Too many frames that make no progress.
     Flood,
     /// The first frame is not SETTINGS.
     NotSettings,
-    /// A frame breaks off a header block, or is shorter than its parts.
+    /// A frame interrupts a header block, or is shorter than its fields require.
     Malformed,
-    /// A header block is not HPACK.
+    /// A header block is not valid HPACK.
     NotHpack,
     /// A trailer section has a pseudo-header.
     PseudoInTrailers,
-    /// The preface or the first SETTINGS did not come in time.
+    /// The preface or the first SETTINGS timed out.
     SlowPreface,
-    /// A frame or a header block did not come to its end in time.
+    /// A frame or a header block timed out.
     SlowHead,
-    /// What was to be sent was not taken in time.
+    /// The client did not accept the gateway's bytes in time.
     BlockedWrite,
 }
 
 impl Cut {
-    /// RFC 9113, section 7.
+    /// The error code (RFC 9113, section 7).
     pub(super) const fn code(self) -> u8 {
         match self {
             Self::NotSettings | Self::Malformed | Self::PseudoInTrailers => 1,

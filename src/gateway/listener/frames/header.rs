@@ -1,4 +1,4 @@
-//! The header of a frame (RFC 9113, section 4.1): its types and flags, and how it is put together from parts.
+//! The header of a frame (RFC 9113, section 4.1): its types and flags, and its assembly from partial reads.
 
 /// The length of a frame header in bytes (RFC 9113, section 4.1).
 const HEADER: usize = 9;
@@ -22,7 +22,7 @@ pub(super) mod flag {
     pub(in super::super) const PRIORITY: u8 = 0x20;
 }
 
-/// A frame's header, as far as it has come.
+/// A partially received frame header.
 #[derive(Debug, Default)]
 pub(super) struct PartialHeader {
     bytes: [u8; HEADER],
@@ -38,13 +38,13 @@ pub(super) struct FrameHeader {
     pub(super) stream: u32,
 }
 
-/// How many of so many bytes belong to what has so much left.
+/// The number of available bytes that belong to an element with `left` bytes left.
 pub(super) fn part(left: u32, available: usize) -> usize {
     usize::try_from(left).unwrap_or(usize::MAX).min(available)
 }
 
 impl PartialHeader {
-    /// Takes bytes up to the header's end; how many, and the header where that came.
+    /// Takes bytes up to the header's end; returns their number, and the header if it is complete.
     pub(super) fn take(&mut self, bytes: &[u8]) -> (usize, Option<FrameHeader>) {
         let missing = HEADER.saturating_sub(self.count);
         let taken = bytes.get(..missing.min(bytes.len())).unwrap_or_default();
@@ -58,7 +58,7 @@ impl PartialHeader {
         (taken.len(), is_whole.then(|| FrameHeader::of(self.bytes)))
     }
 
-    /// No part of a header has come.
+    /// Whether no part of a header has arrived.
     pub(super) const fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -1,11 +1,11 @@
-//! The frames of one HTTP/2 connection (RFC 9113), counted and looked at as they pass to the HTTP layer and back.
+//! Counts and inspects the frames of one HTTP/2 connection (RFC 9113) as they pass to the HTTP layer and back.
 //!
-//! The `h2` library serves whoever floods it with frames that carry nothing, takes a first frame of any kind and cuts fragments
-//! off paths. Here every frame that moves no request on takes from a budget, which answers and time fill up; a connection that
-//! has used its budget up ends with GOAWAY. Only frame headers and header blocks are read; nothing is copied or held back.
+//! The `h2` library sets no limit on frames that make no progress, accepts a first frame of any type, and cuts fragments off
+//! paths. Here, every frame that does not advance a request spends a budget, which answers and time refill; a connection with an
+//! exhausted budget ends with GOAWAY. Only frame headers and header blocks are parsed; nothing is copied or delayed.
 //!
-//! Invariant: the bytes before a cut were whole frames or their beginnings, and the frame that was cut is not handed on whole, so
-//! that the HTTP layer never acts on it. Deliberately not here: streams and their states, which are the library's.
+//! Invariant: a frame that is cut is never passed on completely, so the HTTP layer never acts on it; the bytes before it are
+//! passed on. Deliberately not here: streams and their states, which belong to the library.
 
 mod budget;
 mod cut;
@@ -20,15 +20,15 @@ use header::{FrameHeader, PartialHeader, flag, kind, part};
 use std::io::IoSlice;
 use written::WrittenFrames;
 
-/// RFC 9113, section 3.4: what a client sends first.
+/// The length of the client's connection preface in bytes (RFC 9113, section 3.4).
 const PREFACE: u32 = 24;
 
-/// What a connection has begun to send, and must send to its end in time (HTTP-9).
+/// An element that a connection has begun to send, and must complete in time (HTTP-9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Awaited {
     /// The preface and the first SETTINGS.
     Preface,
-    /// The rest of a frame or of a header block. The number tells one from another.
+    /// The rest of a frame or of a header block. The number distinguishes successive ones.
     Head(u32),
 }
 
@@ -38,33 +38,33 @@ pub(super) struct FrameInspector {
     step: Step,
     header: PartialHeader,
     blocks: HeaderBlocks,
-    /// The frame that is read ends a header block.
+    /// Whether the current frame ends a header block.
     ends_block: bool,
-    /// The stream whose header block has begun and not ended.
+    /// The stream with an incomplete header block.
     open_block: Option<u32>,
     settings_came: bool,
-    /// The highest stream that was opened.
+    /// The highest stream that the client opened.
     last_stream: u32,
-    /// The header blocks and other frames that came whole.
+    /// The number of complete header blocks and other frames.
     completed: u32,
     budget: Budget,
     written: WrittenFrames,
     fragments: u32,
 }
 
-/// What the next byte is.
+/// The meaning of the next byte.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Preface {
         left: u32,
     },
     Header,
-    /// The first byte of a padded HEADERS frame; so much of its payload follows.
+    /// The first byte of a padded HEADERS frame, followed by this much payload.
     PadLength {
         left: u32,
         priority: u32,
     },
-    /// So much is passed over, then the block and its padding follow.
+    /// The priority fields, which are skipped; the block and its padding follow.
     Priority {
         left: u32,
         block: u32,
@@ -74,7 +74,7 @@ enum Step {
         left: u32,
         padding: u32,
     },
-    /// What is not looked at.
+    /// Bytes that are not inspected.
     Payload {
         left: u32,
         is_data: bool,
@@ -82,7 +82,7 @@ enum Step {
 }
 
 impl FrameInspector {
-    /// A connection on which nothing has come.
+    /// The state of a new connection.
     pub(super) fn new() -> Self {
         Self {
             step: Step::Preface { left: PREFACE },
@@ -99,14 +99,14 @@ impl FrameInspector {
         }
     }
 
-    /// What must come in time, where anything has begun.
+    /// The element that must be completed in time, if one has begun.
     pub(super) fn awaited(&self) -> Option<Awaited> {
         if !self.settings_came {
             return Some(Awaited::Preface);
         }
         let is_between = match self.step {
             Step::Header => self.header.is_empty(),
-            // The body's own deadline is its request's.
+            // The request has its own deadline for the body.
             Step::Payload { is_data, .. } => is_data,
             _ => false,
         };
@@ -114,15 +114,15 @@ impl FrameInspector {
         (!is_idle).then_some(Awaited::Head(self.completed))
     }
 
-    /// How many requests were made impossible since this was asked last: their path had a fragment.
+    /// The number of requests with a fragment in the path, which were made invalid, since the last call.
     pub(super) const fn take_fragments(&mut self) -> u32 {
         std::mem::replace(&mut self.fragments, 0)
     }
 
-    /// Looks at bytes that came, and changes each fragment in them.
+    /// Inspects received bytes, and changes each fragment in them.
     ///
     /// # Errors
-    /// The connection is to be cut, and only so many of these bytes may be handed on.
+    /// The connection must be cut, and only this many of the bytes may be passed on.
     pub(super) fn inspect(&mut self, bytes: &mut [u8]) -> Result<(), (usize, Cut)> {
         let whole = bytes.len();
         let mut rest = bytes;
@@ -130,7 +130,7 @@ impl FrameInspector {
             let before = whole.saturating_sub(rest.len());
             let (taken, after) = self.step(rest).map_err(|cut| (before, cut))?;
             if taken == 0 && after.len() == whole.saturating_sub(before) {
-                // Every step takes a byte; were one not to, the connection would hang here.
+                // Every step consumes a byte; otherwise the connection would hang here.
                 return Err((before, Cut::Malformed));
             }
             rest = after;
@@ -138,7 +138,7 @@ impl FrameInspector {
         Ok(())
     }
 
-    /// Takes the next bytes; how many, and those after them.
+    /// Consumes the next bytes; returns their number, and the bytes after them.
     fn step<'b>(&mut self, rest: &'b mut [u8]) -> Result<(usize, &'b mut [u8]), Cut> {
         match self.step {
             Step::Header => {
@@ -177,7 +177,7 @@ impl FrameInspector {
         }
     }
 
-    /// Passes over bytes of what has so much left.
+    /// Skips bytes of an element with `left` bytes left.
     fn pass<'b>(&mut self, rest: &'b mut [u8], left: u32) -> (usize, &'b mut [u8]) {
         let length = part(left, rest.len());
         self.advance(length);
@@ -187,7 +187,7 @@ impl FrameInspector {
         )
     }
 
-    /// So many bytes of the present step came.
+    /// Consumes bytes of the current step.
     fn advance(&mut self, length: usize) {
         let length = u32::try_from(length).unwrap_or(u32::MAX);
         match &mut self.step {
@@ -200,7 +200,7 @@ impl FrameInspector {
         self.settle();
     }
 
-    /// Goes on to the next part of a frame that is not empty.
+    /// Advances to the next nonempty part of a frame.
     fn settle(&mut self) {
         if let Step::Priority {
             left: 0,
@@ -226,7 +226,7 @@ impl FrameInspector {
         }
     }
 
-    /// A frame came whole.
+    /// Ends a complete frame.
     fn end_frame(&mut self) {
         self.step = Step::Header;
         self.completed = self.completed.wrapping_add(1);
@@ -238,7 +238,7 @@ impl FrameInspector {
         }
     }
 
-    /// A frame begins.
+    /// Begins a frame.
     fn begin(&mut self, header: FrameHeader) -> Result<FrameHeader, Cut> {
         let FrameHeader {
             length,
@@ -297,12 +297,12 @@ impl FrameInspector {
         Ok(header)
     }
 
-    /// Looks at bytes that went out. False where the client made the gateway send too much that carries nothing.
+    /// Inspects sent bytes. Returns false if the client made the gateway send too many frames that make no progress.
     pub(super) fn wrote(&mut self, bytes: &[u8]) -> bool {
         self.written.pass(bytes, &mut self.budget)
     }
 
-    /// The same, of bytes that stand in several places.
+    /// As [`Self::wrote`], for bytes in several slices.
     pub(super) fn wrote_all(&mut self, slices: &[IoSlice<'_>], count: usize) -> bool {
         let mut left = count;
         let mut within = true;
@@ -317,7 +317,7 @@ impl FrameInspector {
         within
     }
 
-    /// The GOAWAY that ends the connection; none where the last frame that went out is not whole.
+    /// The GOAWAY that ends the connection; `None` if the last sent frame is incomplete.
     pub(super) fn goaway(&self, cut: Cut) -> Option<[u8; 17]> {
         let [a, b, c, d] = self.last_stream.to_be_bytes();
         let frame = [

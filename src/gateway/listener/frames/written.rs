@@ -1,17 +1,17 @@
-//! The frames that the gateway sends, as far as the budget of the connection needs them.
+//! The frames that the gateway sends, as far as the connection's budget depends on them.
 
 use super::{
     budget::Budget,
     header::{FrameHeader, PartialHeader, kind, part},
 };
 
-/// How many frames that carry nothing each answer allows: for one that comes in parts a client grants its window anew a few times.
+/// The number of frames without progress that each answer allows: for a long answer, a client sends WINDOW_UPDATE a few times.
 const PER_ANSWER: u32 = 16;
 
-/// How many bytes of an answer allow one more such frame.
+/// The number of answer bytes that allow one more such frame.
 const BYTES_PER_FRAME: u32 = 1024;
 
-/// The frames that went out.
+/// The sent frames.
 #[derive(Debug, Default)]
 pub(super) struct WrittenFrames {
     header: PartialHeader,
@@ -19,12 +19,13 @@ pub(super) struct WrittenFrames {
 }
 
 impl WrittenFrames {
-    /// Whether the last frame is whole.
+    /// Whether the last frame is complete.
     pub(super) const fn is_between(&self) -> bool {
         self.left == 0 && self.header.is_empty()
     }
 
-    /// Fills the budget by answers; what the client forces the gateway to say takes from it. False where it is used up.
+    /// Refills the budget by answers; frames that the client forces the gateway to send spend it. Returns false if it is
+    /// exhausted.
     pub(super) fn pass(&mut self, mut bytes: &[u8], budget: &mut Budget) -> bool {
         let mut within = true;
         while !bytes.is_empty() {
@@ -44,7 +45,7 @@ impl WrittenFrames {
             match kind {
                 kind::HEADERS => budget.fill(PER_ANSWER),
                 kind::DATA => budget.fill(length / BYTES_PER_FRAME),
-                // The client made a request that is none, or left one: "MadeYouReset".
+                // The client sent an invalid request or made the gateway reset its stream ("MadeYouReset").
                 kind::RST_STREAM => within &= budget.spend(4),
                 _ => {}
             }

@@ -1,7 +1,7 @@
-//! The stream between TLS and the HTTP layer: its bytes are looked at as they pass, and what does not move on is cut (HTTP-9).
+//! The stream between TLS and the HTTP layer: inspects the bytes that pass, and cuts connections that make no progress (HTTP-9).
 //!
-//! Invariant: time is only looked at where the stream has to wait; bytes that come and go as they should cost a look at frames
-//! or at the end of a head, and no more. Deliberately not here: what is looked for ([`super::frames`], [`super::head`]).
+//! Invariant: the clock is read only when the stream has to wait; ordinary traffic costs an inspection of frames, or a search for
+//! the end of a head, and no more. Deliberately not here: the inspections themselves ([`super::frames`], [`super::head`]).
 
 mod pingora_traits;
 
@@ -29,18 +29,18 @@ use tokio::{
 };
 use tokio_rustls::server::TlsStream;
 
-/// What TLS reads from and writes to.
+/// The transport below TLS.
 pub(super) type Socket = BufReader<TcpStream>;
 
-/// How much is read at once of a head that is held back.
+/// The read size, in bytes, for a head that is held back.
 const HELD_PART: usize = 2 * 1024;
 
-/// How long, and how many bytes, are taken in from a client that is still sending while it is refused: closing a connection with
-/// bytes unread would take the answer away too.
+/// The time and the number of bytes for which the gateway reads from a refused client that is still sending: closing a connection
+/// with unread bytes would discard the answer too.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 256 * 1024;
 
-/// What all connections of the listener share.
+/// The state that all connections of the listener share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) limits: ListenerLimits,
@@ -57,15 +57,15 @@ pub(super) struct ClientStream {
     shared: Arc<Shared>,
     reading: Deadline<Awaited>,
     writing: Deadline<()>,
-    /// The refused client may go on sending until then, and has sent so much.
+    /// The time limit for a refused client that is still sending, and the bytes received since.
     lingering: Deadline<()>,
     lingered: usize,
-    /// Nothing more is read.
+    /// The reason why nothing more is read.
     cut: Option<Cut>,
     _place: Place,
 }
 
-/// What is looked at.
+/// The protocol of the connection, with its inspection.
 enum Protocol {
     Http1(Http1Head),
     Http2(Box<FrameInspector>),
@@ -81,7 +81,7 @@ impl fmt::Debug for ClientStream {
 }
 
 impl ClientStream {
-    /// A connection whose handshake is done.
+    /// Creates the stream of a connection after its handshake.
     pub(super) fn new(
         tls: TlsStream<Socket>,
         client: Arc<ProxyDigest>,
@@ -108,7 +108,7 @@ impl ClientStream {
         }
     }
 
-    /// Reads a head of HTTP/1.1, or the body behind it.
+    /// Reads an HTTP/1.1 head, or the body after it.
     fn poll_http1(
         &mut self,
         context: &mut Context<'_>,
@@ -176,7 +176,7 @@ impl ClientStream {
         }
     }
 
-    /// Reads frames of HTTP/2.
+    /// Reads HTTP/2 frames.
     fn poll_http2(
         &mut self,
         context: &mut Context<'_>,
@@ -220,12 +220,12 @@ impl ClientStream {
         Poll::Ready(Ok(()))
     }
 
-    /// Says why the connection ends, where the client listens, and ends it.
+    /// Sends the reason for the end of the connection if possible, and ends it.
     fn end(&mut self, context: &mut Context<'_>, cut: Cut) -> io::Result<()> {
         if let Protocol::Http2(frames) = &self.protocol
             && let Some(goaway) = frames.goaway(cut)
         {
-            // One that does not take these few bytes at once is not waited for.
+            // The gateway does not wait for a client that does not accept these few bytes at once.
             let written = Pin::new(&mut self.tls).poll_write(context, &goaway);
             if matches!(written, Poll::Ready(Ok(_))) {
                 let _ = Pin::new(&mut self.tls).poll_flush(context);
@@ -235,7 +235,7 @@ impl ClientStream {
         Err(io::ErrorKind::ConnectionAborted.into())
     }
 
-    /// What came of an attempt to send something. One that is blocked too long fails.
+    /// Handles the result of a write. A write that is blocked too long fails.
     fn sent<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -263,14 +263,14 @@ impl ClientStream {
         }
     }
 
-    /// Bytes went out: whether the client may go on.
+    /// Notes the result of inspecting sent bytes; the connection is cut if the budget is exhausted.
     fn wrote(&mut self, within: Option<bool>) {
         if within == Some(false) {
             self.cut = Some(Cut::Flood);
         }
     }
 
-    /// Takes in what the client still sends, within bounds.
+    /// Reads and discards the client's further bytes, within the limits.
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut part = Vec::new();
         while self.lingered < LINGER_BYTES {
@@ -292,7 +292,7 @@ impl ClientStream {
     }
 }
 
-/// Reads into a place apart: what is held back is rare.
+/// Reads into a separate buffer, because holding back is rare.
 fn poll_part(
     tls: &mut TlsStream<Socket>,
     context: &mut Context<'_>,

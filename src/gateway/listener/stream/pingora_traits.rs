@@ -1,4 +1,4 @@
-//! The traits that pingora requires of a stream beside reading and writing: shutdown, id, protocol and digests.
+//! The traits that pingora requires of a stream in addition to reading and writing: shutdown, id, protocol and digests.
 
 use super::{ClientStream, Protocol};
 use async_trait::async_trait;
@@ -9,13 +9,13 @@ use pingora::protocols::{
 use std::{os::fd::AsRawFd, sync::Arc, time::Duration};
 use tokio::{io::AsyncWriteExt, time::timeout};
 
-/// How long TLS may take to say goodbye.
+/// The time-out of the TLS close_notify.
 const GOODBYE: Duration = Duration::from_secs(5);
 
 #[async_trait]
 impl Shutdown for ClientStream {
     async fn shutdown(&mut self) {
-        // A client that is gone needs no goodbye.
+        // A failure is ignored: the client may have disconnected.
         let _ = timeout(GOODBYE, AsyncWriteExt::shutdown(self)).await;
     }
 }
