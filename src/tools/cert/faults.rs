@@ -75,7 +75,7 @@ impl Findings {
     }
 }
 
-/// Every fault. Whether it leads to an anchor is one only where there are anchors.
+/// Collects every fault. A missing path to an anchor is a fault only if anchors are given.
 pub(super) fn all(
     certificate: &X509Certificate<'_>,
     rest: &[u8],
@@ -182,7 +182,7 @@ fn qualified(statements: &QcStatements, found: &mut Findings) {
     );
 }
 
-/// OpenSSL judges this along the whole chain; of the certificate itself it can be said without one.
+/// OpenSSL checks this along the whole chain; for the certificate itself, no chain is needed.
 fn hash(certificate: &X509Certificate<'_>) -> Result<(), CertificateFault> {
     if BROKEN_HASHES.contains(&certificate.signature_algorithm.algorithm) {
         return Err(CertificateFault::Untrusted(
@@ -192,7 +192,7 @@ fn hash(certificate: &X509Certificate<'_>) -> Result<(), CertificateFault> {
     Ok(())
 }
 
-/// OpenSSL judges this along the whole chain too.
+/// OpenSSL also checks this along the whole chain.
 fn critical(certificate: &X509Certificate<'_>) -> Result<(), CertificateFault> {
     let unknown: Vec<_> = certificate
         .extensions()

@@ -1,14 +1,13 @@
 //! `portvakt cert`: the gateway's decision on a certificate.
 //!
-//! Invariant: the judgements are the request path's own, one by one (`trust::judgement`, `trust::chain`); the request
-//! path stops at the first fault, and here every one of them is heard. What a rule breaks in a standard is cited where
-//! the clause is known for certain, and otherwise only the document.
-//! Deliberately not here: revocation and registers, which are no part of a certificate and are judged of the present, and private keys: one that
-//! stands in the same file is never looked at.
+//! Invariant: each check is the request path's own function (`trust::judgement`, `trust::chain`); the request path stops at the
+//! first fault, this command reports all. A fault names the violated clause of a standard if the clause is certain, and otherwise
+//! only the document. Deliberately not here: revocation and registers, which are not part of a certificate and only have a
+//! current status, and private keys: a key in the same file is never read.
 
-// Every fault, with what it breaks.
+// All faults, with the violated clauses.
 mod faults;
-// What the certificate says.
+// The content of the certificate.
 mod report;
 
 use super::{

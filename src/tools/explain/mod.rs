@@ -1,14 +1,13 @@
 //! `portvakt explain`: the gateway's decision on a saved request, or the meaning of a reason.
 //!
-//! Invariant: the verdict is that of [`admission::prove`](crate::admission::prove), the very function behind the
-//! listener, over the very configuration; nothing is judged here a second time, and nothing can be admitted here: that
-//! takes [`admission::authorise`](crate::admission::authorise) and the store. What is shown beside a verdict is read
-//! from the request for people and decides nothing.
+//! Invariant: the verdict is that of [`admission::prove`](crate::admission::prove), the function that the listener calls, with
+//! the same configuration; nothing is checked a second time here, and nothing can be admitted here: that requires
+//! [`admission::authorise`](crate::admission::authorise) and the store. Texts beside a verdict are read from the request for
+//! people and decide nothing.
 //!
-//! Nothing is masked: the request is the user's own file on the user's own terminal, and a signing string with a value
-//! left out could not be compared. No private key comes near: only public certificates and requests are read. What was
-//! read from outside is shown so that it cannot move the terminal's cursor.
-//! Deliberately not here: the network. Nothing is sent, and no listener is opened.
+//! Nothing is masked: the request is the user's own file on the user's own terminal, and a signing string without a value could
+//! not be compared. No private key is read: only certificates and requests. Control characters in external text are escaped, so
+//! that they cannot move the terminal's cursor. Deliberately not here: the network. Nothing is sent, and no listener is opened.
 
 // The first difference between the caller's signing string and the gateway's.
 mod difference;

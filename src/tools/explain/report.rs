@@ -156,7 +156,7 @@ fn not_judged(judged: &JudgedRequest, world: &Snapshot, out: &mut dyn Write) -> 
     };
     let left: Vec<_> = Stage::ALL
         .iter()
-        // Whether a certificate is revoked is asked of the present only: it is no part of this.
+        // A certificate's revocation is known only for the present, so it is not part of an explanation.
         .filter(|stage| **stage != Stage::Revocation && !made(stage))
         .filter(|stage| **stage != Stage::Register || world.registers.is_some())
         .map(|stage| stage.name())

@@ -81,7 +81,7 @@ impl World {
         sign(&self.identity, request, &SignOptions::at(NOW.system_time())).unwrap()
     }
 
-    /// What the command prints of a request in this form, and whether it ends with 0 or 1.
+    /// The command's output for a request in this form, and whether the exit code is 0 or 1.
     fn explain(&self, name: &str, request: &str, more: &[&str]) -> (String, bool) {
         let request = self.file(name, request);
         let config = self.folder.path().join("gateway.yaml");
@@ -238,7 +238,7 @@ fn signed_over(identity: &TppIdentity, change: impl Fn(&str) -> String) -> (Sign
     (signed, string)
 }
 
-/// What a client did to the signing string.
+/// A client's change to the signing string.
 type Change = fn(&str) -> String;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Which of several saved requests is meant.
+//! Selects one of several saved requests.
 
 use super::fault::SavedFault;
 

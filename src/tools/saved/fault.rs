@@ -1,4 +1,4 @@
-//! Why a saved message cannot be read.
+//! The reasons why a saved message cannot be read.
 
 /// The reason why an input is unusable.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

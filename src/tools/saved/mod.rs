@@ -8,12 +8,12 @@
 mod fault;
 mod message;
 
-// The forms.
+// The formats.
 mod har;
 mod raw;
 mod trace;
 
-// Parts of them.
+// Parts of the formats.
 mod body;
 mod choice;
 mod header;

@@ -19,7 +19,7 @@ struct Block<'a> {
     rows: Vec<Row<'a>>,
 }
 
-/// Whether it is a trace: curl's own lines begin with an arrow or `==`, after a time where `--trace-time` was given.
+/// Whether the input is a trace: curl's own lines begin with an arrow or `==`, after a time if `--trace-time` was given.
 pub(super) fn is_trace(input: &[u8]) -> bool {
     lines(input)
         .take(200)
@@ -63,8 +63,8 @@ fn lines(input: &[u8]) -> impl Iterator<Item = &[u8]> {
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
 }
 
-/// `=> Send header, 123 bytes (0x7b)` or `=> Send data, …`: whether it is a head, and the length. A time
-/// (`--trace-time`) or ids (`--trace-ids`) may stand before it.
+/// `=> Send header, 123 bytes (0x7b)` or `=> Send data, …`: whether the block is a head, and its length. A time (`--trace-time`)
+/// or ids (`--trace-ids`) may precede it.
 fn sent(line: &[u8]) -> Option<(bool, usize)> {
     let arrow = memchr::memmem::find(line, b"=> Send ").filter(|at| *at <= 40)?;
     if row(line).is_some() {

@@ -1,4 +1,4 @@
-//! Why a command about the state was not done.
+//! The reasons why a command on the state failed.
 
 use crate::{config::ConfigFaults, state::OpenFault};
 use std::{io, path::PathBuf};

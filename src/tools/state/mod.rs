@@ -3,9 +3,9 @@
 //! Invariant: only the requested change is made: a missing state is not created, and the key is not read. Deliberately not
 //! here: importing PSUs, and metrics of a running gateway.
 
-// What is there.
+// The `show` command.
 mod show;
-// The reasons why it was not done.
+// The reasons why a command failed.
 mod fault;
 
 pub use fault::StateFault;

@@ -263,7 +263,7 @@ struct Cli {
     command: TppCommand,
 }
 
-/// What the command prints, at [`moment`], with [`ISSUED`].
+/// The command's output at [`moment`], with [`ISSUED`].
 fn printed(arguments: &[&str]) -> Result<String, TppFault> {
     let folder = tempfile::tempdir().unwrap();
     let (cert, key) = (folder.path().join("c.pem"), folder.path().join("k.pem"));
@@ -355,7 +355,7 @@ fn the_command_refuses_invalid_urls_and_headers() {
     assert!(matches!(file, Err(TppFault::File { .. })));
 }
 
-/// What `verify` prints of a file, and whether everything held.
+/// The output of `verify` for a file, and whether every check passed.
 fn verified(kind: &str, file: &[u8], cert: Option<&str>) -> Result<(String, bool), TppFault> {
     let folder = tempfile::tempdir().unwrap();
     let message = folder.path().join("message");
