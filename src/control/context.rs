@@ -1,4 +1,4 @@
-//! The parts of the gateway that every call is answered from, and the bound on its body.
+//! The parts of the gateway that calls use, and the limit on the body of a call.
 
 use crate::{
     clock::Clock,
