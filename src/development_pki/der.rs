@@ -1,7 +1,7 @@
-//! The little DER and PEM that the development PKI needs: values written, an RSA private key read.
+//! The subset of DER and PEM that the development PKI needs: writing values, reading an RSA private key.
 //!
-//! Invariant: nothing here panics; what cannot be read is `None`.
-//! Deliberately not a DER library: only definite lengths, one-byte tags, and keys that the developer made.
+//! Invariant: nothing here panics; unreadable input gives `None`. Deliberately not a DER library: only definite lengths, one-byte
+//! tags, and keys that the developer made.
 
 /// DER of one value: tag, length, content.
 pub fn der(tag: u8, content: &[u8]) -> Vec<u8> {

@@ -1,8 +1,9 @@
-//! The development PKI: certificate authorities, eIDAS leaf certificates and TLS server certificates, made on the spot.
+//! The development PKI: certificate authorities, eIDAS leaf certificates and TLS server certificates, generated on demand.
 //!
-//! Invariant: what a specification says is what the certificate holds, wrong or right, so that a test can break one fact at a time.
-//! The sandbox, tests and benchmarks use it; a gateway that is built without the feature `sandbox` does not have it.
-//! Deliberately not here: files and folders (`mint` writes those), SHA-1 signatures (rcgen has none), certificates for any real use.
+//! Invariant: a certificate contains exactly the values of its specification, valid or not, so that a test can change one fact at
+//! a time. The sandbox, tests and benchmarks use this module; a gateway built without the feature `sandbox` does not contain it.
+//! Deliberately not here: files and folders (`mint` writes those), SHA-1 signatures (rcgen has none), certificates for any real
+//! use.
 
 mod der;
 mod spec;
@@ -30,7 +31,7 @@ pub struct Issued {
     pub der: Vec<u8>,
     /// The certificate, PEM.
     pub pem: String,
-    /// The private key, PEM: PKCS#8 where it was generated here, else as it was given.
+    /// The private key, PEM: PKCS#8 if it was generated here, otherwise as given.
     pub key_pem: String,
 }
 
@@ -70,7 +71,7 @@ impl Ca {
         })
     }
 
-    /// An eIDAS leaf, exactly as the specification says.
+    /// An eIDAS leaf with exactly the values of the specification.
     pub fn issue(&self, spec: &LeafSpec) -> Result<Issued, PkiFault> {
         self.certify(&leaf_params(spec)?, &spec.key)
     }
@@ -156,12 +157,12 @@ impl Ca {
     }
 }
 
-/// Why a certificate could not be made.
+/// The reason why a certificate could not be made.
 #[derive(Debug)]
 pub enum PkiFault {
     /// rcgen refused the parameters or the key.
     Certificate(rcgen::Error),
-    /// The given key is no RSA private key in PEM.
+    /// The given key is not an RSA private key in PEM.
     Key,
 }
 
@@ -202,7 +203,7 @@ fn ca_params(spec: &CaSpec) -> Result<CertificateParams, PkiFault> {
     Ok(params)
 }
 
-/// Where revocation is published: the CRL distribution point and authorityInfoAccess (RFC 5280, 4.2.1.13 and 4.2.2.1).
+/// Adds the addresses of revocation data: the CRL distribution point and authorityInfoAccess (RFC 5280, 4.2.1.13 and 4.2.2.1).
 fn publish(params: &mut CertificateParams, crls: &[String], responders: &[String]) {
     if !crls.is_empty() {
         params.crl_distribution_points = vec![CrlDistributionPoint {
@@ -261,7 +262,7 @@ fn leaf_params(spec: &LeafSpec) -> Result<CertificateParams, PkiFault> {
     Ok(params)
 }
 
-/// C, O, organizationIdentifier and CN, in that order. The country is a PrintableString, as RFC 5280 wants it.
+/// C, O, organizationIdentifier and CN, in that order. The country is a PrintableString, as RFC 5280 requires.
 fn name(
     country: &str,
     organization: &str,
@@ -317,7 +318,7 @@ fn psd2_statement(roles: &[Role], nca_name: &str, nca_id: &str) -> Vec<u8> {
     der_sequence(&[der_oid(&[0, 4, 0, 19495, 2]), info])
 }
 
-/// Sixteen bytes that differ between certificates. Development serials need be distinct, not unpredictable.
+/// Sixteen bytes that differ between certificates. Development serials must be distinct, not unpredictable.
 fn drawn_serial() -> SerialNumber {
     let half = || RandomState::new().build_hasher().finish();
     let number = (u128::from(half()) << 64 | u128::from(half())) >> 1;
@@ -334,7 +335,7 @@ fn ca_key(key: &Key) -> Result<KeyPair, PkiFault> {
     })
 }
 
-/// The public half of a given RSA key. The leaf never signs here, so a key that aws-lc would refuse can be certified all the same.
+/// The public key of a given RSA key. The leaf never signs here, so a key that aws-lc would refuse can still be certified.
 struct GivenRsa(Vec<u8>);
 
 impl PublicKeyData for GivenRsa {

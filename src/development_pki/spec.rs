@@ -1,7 +1,7 @@
-//! What a certificate shall be: plain structures with public fields.
+//! Specifications of certificates: plain structures with public fields.
 //!
-//! Invariant: every default is right in every respect, so that a test names only the one fact that it bends.
-//! Deliberately not here: any check. A specification may ask for a certificate that no gateway should accept.
+//! Invariant: every default is valid, so that a test names only the one fact that it changes. Deliberately not here: any check. A
+//! specification may describe a certificate that no gateway should accept.
 
 use rcgen::{ExtendedKeyUsagePurpose, KeyUsagePurpose, date_time_ymd};
 use std::fmt;
@@ -36,7 +36,7 @@ impl Role {
     }
 }
 
-/// What a qualified certificate is for, ETSI EN 319 412-5 section 4.2.3.
+/// The purpose of a qualified certificate, ETSI EN 319 412-5 section 4.2.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QcType {
     /// Electronic signatures, of a natural person.
@@ -74,18 +74,18 @@ impl fmt::Debug for Key {
     }
 }
 
-/// An extension in the raw.
+/// An extension, encoded by the caller.
 #[derive(Clone, Debug)]
 pub struct Extension {
     /// The extension's object identifier, arc by arc.
     pub oid: Vec<u64>,
     /// Whether it is marked critical.
     pub critical: bool,
-    /// What extnValue wraps, DER.
+    /// The content of extnValue, DER.
     pub content: Vec<u8>,
 }
 
-/// A certificate authority to be made.
+/// The specification of a certificate authority.
 #[derive(Clone, Debug)]
 pub struct CaSpec {
     /// CN.
@@ -111,7 +111,8 @@ pub struct CaSpec {
 }
 
 impl Default for CaSpec {
-    /// An issuing CA whose name is as awkward as real ones: a comma, a letter outside ASCII, an attribute that few programs know.
+    /// An issuing CA with an awkward name, as real ones have: a comma, a letter outside ASCII, an attribute that few programs
+    /// know.
     fn default() -> Self {
         Self {
             common_name: "Portvakt Prøve-CA G1".into(),
