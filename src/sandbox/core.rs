@@ -1,10 +1,10 @@
 //! `portvakt-sandbox core`: a simulated bank, to be put behind the gateway, and the reference of how a core trusts it.
 //!
-//! Life of a request: it is written down for the demo, its Gateway-Assertion is verified (or, where that is switched off, its headers
-//! are believed), its operation answers from the ledger, in one transaction. The bank's SCA page and the bank's own channel stand
-//! beside: a PSU's browser and a person at this machine come without the gateway.
-//! Invariants: an operation of the interface is answered to the gateway alone, unless `--danger-believe-anyone` says otherwise; all
-//! that is known is in the ledger before an answer goes out. Deliberately not here: any check that the gateway has made.
+//! Life of a request: the core logs it for the demo, verifies its Gateway-Assertion (or trusts its headers, if verification is
+//! switched off), and executes its operation on the ledger, in one transaction. The bank's SCA page and the bank's own channel
+//! are separate routes: a PSU's browser and a person at this machine call them without the gateway. Invariants: an operation of
+//! the interface is answered only to the gateway, unless `--danger-believe-anyone` is set; every change is in the ledger before
+//! its answer is sent. Deliberately not here: any check that the gateway has made.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -26,7 +26,7 @@ mod kid;
 mod money;
 mod rates;
 
-// What the bank keeps: a ledger by double entry, and whose it is.
+// The bank's records: a ledger by double entry, and its customers.
 mod bank;
 mod customer;
 mod history;
@@ -34,25 +34,25 @@ mod ledger;
 mod psu;
 mod seed;
 
-// Payments and baskets, and what moves them.
+// Payments and baskets, and their processing.
 mod basket;
 mod payment;
 
-// Who calls, and whether it is the gateway.
+// Identification of the caller, and verification of the gateway.
 mod assertion;
 mod caller;
 
-// What the gateway forwards, and what is answered.
+// Forwarded operations, and their answers.
 mod answers;
 mod journal;
 mod operations;
 
-// The bank's SCA page, and the gateway's listener by which an SCA ends.
+// The bank's SCA page, and the client of the gateway's control listener, which ends an SCA.
 mod control;
 mod html;
 mod page;
 
-// Double entry under a hundred thousand operations, and under kill -9.
+// Double entry is checked over a hundred thousand operations, and after kill -9.
 #[cfg(test)]
 mod model_tests;
 
@@ -65,13 +65,13 @@ use self::operations::{Answer, Asked, error};
 use self::rates::Rates;
 pub(crate) use self::seed::WITH_AGREEMENT;
 
-/// The most that a body may hold, in bytes: HTTP-6, the gateway forwards no more.
+/// The largest body, in bytes: HTTP-6, the gateway forwards no larger one.
 const BODY_LIMIT: usize = 64 * 1024;
 
-/// What it calls itself in errors and failed redirects.
+/// The core's name in errors and failed redirects.
 const SYSTEM: &str = "sandbox-core";
 
-/// How often somebody looks whether the batch is due.
+/// The interval at which the core checks whether the batch is due.
 const LOOK: Duration = Duration::from_secs(10);
 
 /// The command line of the core.
@@ -130,16 +130,16 @@ pub(crate) fn run(args: &CoreArgs) -> Result<(), Box<dyn std::error::Error>> {
     })
 }
 
-/// Whom the core believes.
+/// The callers that the core trusts.
 #[derive(Debug)]
 enum Trust {
     /// The gateway, by its assertion.
     Gateway(Assertions),
-    /// Whoever calls.
+    /// Any caller.
     Anyone,
 }
 
-/// What all requests share.
+/// The state that all requests share.
 struct Core {
     journal: Journal,
     bank: Mutex<Bank>,
@@ -148,12 +148,13 @@ struct Core {
 }
 
 impl Core {
-    /// Never held while something else than the ledger is waited for. A panic of another request leaves a bank that still holds.
+    /// The lock is never held while waiting for anything but the ledger. After a panic of another request, the bank is still
+    /// consistent.
     fn bank(&self) -> MutexGuard<'_, Bank> {
         self.bank.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who calls, where that is believed.
+    /// The caller, if it is trusted.
     async fn caller(&self, head: &Parts, body: &[u8]) -> Result<Caller, NotTheGateway> {
         let path = head.uri.path();
         if is_own_channel(path) && is_beside(head) {
@@ -175,14 +176,14 @@ impl Core {
     }
 }
 
-/// The bank's own channel and the simulation's: no TPP's business, but a person's at this machine.
+/// Whether the path belongs to the bank's own channel or to the simulation, which a person at this machine uses, and no TPP.
 fn is_own_channel(path: &str) -> bool {
     path == "/v1/sandbox/batch"
         || path.starts_with("/v1/sandbox/payments/") && path.ends_with("/cancellation")
 }
 
-/// Whether a program on this machine calls, for itself: from a loopback address and to one, not forwarded, and no page in a browser,
-/// which would name its Origin.
+/// Whether a program on this machine calls: between loopback addresses, not forwarded, and not from a page in a browser, which
+/// would send Origin.
 fn is_beside(head: &Parts) -> bool {
     let peer = head.extensions.get::<ConnectInfo<SocketAddr>>();
     let host = head
@@ -198,7 +199,7 @@ fn is_beside(head: &Parts) -> bool {
             .all(|name| !head.headers.contains_key(*name))
 }
 
-/// The core as a service. The page is a route of its own, so that nothing of it is written down; the operations are a table of their own.
+/// The core as a service. The page has its own route, so that it is never logged; operations are in their own table.
 fn router(core: Arc<Core>) -> Router {
     Router::new()
         .route("/sca", get(page::show).post(page::submit))
@@ -222,7 +223,7 @@ async fn answer(State(core): State<Arc<Core>>, request: Request) -> Response<Bod
             return reply(error(403, "FORBIDDEN", &text));
         }
     };
-    // The ledger waits for the disk.
+    // The ledger waits for the disk, so it runs on a blocking thread.
     let answered = tokio::task::spawn_blocking(move || {
         let asked = Asked {
             method: head.method.as_str(),

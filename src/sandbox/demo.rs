@@ -1,8 +1,8 @@
 //! `portvakt-sandbox demo`: the gateway at work in front of a stand-in core, called as a TPP calls it.
 //!
-//! Invariant: nothing is staged. Every request goes through the gateway's own TLS listener, and what the core saw is read from what
-//! the core wrote down. The two programs never outlive this one, however it ends, short of SIGKILL.
-//! Deliberately not here: how a gateway is run. It is started with the configuration that it is given, as anybody would start it.
+//! Invariant: nothing is simulated. Every request goes through the gateway's own TLS listener, and the requests at the core are
+//! read from the core's log. The two programs never outlive this one, however it ends, except by SIGKILL. Deliberately not here:
+//! how to run a gateway. It is started with the given configuration, as by any operator.
 
 use portvakt::clock::Stopwatch;
 use portvakt::config::Settings;
@@ -16,7 +16,7 @@ use time::OffsetDateTime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use uuid::Uuid;
 
-// What is played, and what must come of it: the interface's flows, and then what is refused.
+// The scenes and their expected results: the interface's flows, and then the refusals.
 mod scenes;
 mod story;
 
@@ -30,7 +30,7 @@ pub(crate) mod form;
 // The core and the gateway as children of this program.
 mod programs;
 
-// What the person at the terminal reads.
+// The output on the terminal.
 mod report;
 
 use self::play::{Stage, play};
@@ -40,7 +40,7 @@ use self::scenes::Scene;
 use self::story::{Memory, Step, Visit, Visitor};
 use crate::core::WITH_AGREEMENT;
 
-/// How often a gateway that should stay up is looked at.
+/// The interval at which the running gateway is checked.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// The command line of the demo.
@@ -57,13 +57,13 @@ pub(crate) struct DemoArgs {
     once: bool,
 }
 
-/// Why a demo ends early, or not well.
+/// The reason why a demo ends early or fails.
 #[derive(Debug, thiserror::Error)]
 enum DemoFault {
     /// The configuration cannot be used.
     #[error("the configuration cannot be used:\n{0}")]
     Configuration(String),
-    /// The listener is not to be reached from this machine under the name in its certificate.
+    /// The listener cannot be reached from this machine under the name in its certificate.
     #[error(
         "{} lets TPPs call {address}: for the demo, set listener.address to a loopback address, such as 127.0.0.1:8443", config.display()
     )]
@@ -84,7 +84,7 @@ enum DemoFault {
         key: &'static str,
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The stand-in core cannot end an SCA.
@@ -92,7 +92,7 @@ enum DemoFault {
         "{} has a control listener that the stand-in core cannot call: for the demo, set control.address to a loopback address, without socket, token_file, certificate and hosts", .0.display()
     )]
     NoControl(PathBuf),
-    /// The links lead to another page than the stand-in core's.
+    /// The links point to another page than the stand-in core's.
     #[error("{} sends PSUs to {page}: for the demo, set sca.page to {expected}", config.display())]
     OtherPage {
         /// The configuration.
@@ -102,10 +102,10 @@ enum DemoFault {
         /// The stand-in core's.
         expected: String,
     },
-    /// The gateway's program does not stand beside this one.
+    /// The gateway's program is not beside this one.
     #[error("{} is not there: build it with `cargo build --features sandbox --bins`", .0.display())]
     NoGateway(PathBuf),
-    /// A program ended that should not have.
+    /// A program ended unexpectedly.
     #[error("{name} ended by itself ({status}). The end of what it wrote to {}:\n{tail}", log.display())]
     Died {
         /// Which one.
@@ -132,7 +132,7 @@ enum DemoFault {
     /// SIGINT, SIGTERM or SIGHUP before the last scene.
     #[error("interrupted")]
     Interrupted,
-    /// A scene went otherwise than expected.
+    /// A scene had an unexpected result.
     #[error("{0} of {1} scenes went otherwise than expected: see ✗ above")]
     Unexpected(usize, usize),
     /// A request could not be signed.
@@ -170,9 +170,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Box<dyn std::error::Error>> {
     Ok(runtime.block_on(perform(args, &place, &mut report))?)
 }
 
-/// From the first program's start to its end. Leaving this function, by whatever way, ends both.
+/// From the first program's start to its end. Returning from this function in any way ends both programs.
 async fn perform(args: &DemoArgs, place: &Place, report: &mut Report<'_>) -> Result<(), DemoFault> {
-    // They are caught before there is anything that could be left behind.
+    // Signals are caught before anything exists that would have to be removed.
     let mut interruption = Interruption::new()?;
     let mut programs = Programs::default();
     let tally = tokio::select! {
@@ -191,7 +191,7 @@ async fn perform(args: &DemoArgs, place: &Place, report: &mut Report<'_>) -> Res
     }
 }
 
-/// How many scenes were played, and how many of them went otherwise than expected.
+/// The number of scenes, and of those with an unexpected result.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     played: usize,
@@ -199,7 +199,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// One more. Gives its number.
+    /// Counts a scene; returns its number.
     const fn count(&mut self, good: bool) -> usize {
         self.played = self.played.saturating_add(1);
         if !good {
@@ -209,7 +209,7 @@ impl Tally {
     }
 }
 
-/// Starts both programs and plays all there is; then says how to go on, unless it is to stop.
+/// Starts both programs and plays all scenes; then prints how to continue, unless it must stop.
 async fn open(
     args: &DemoArgs,
     place: &Place,
@@ -222,7 +222,7 @@ async fn open(
     let stage = Stage::new(place, &args.certs);
     let refusals = scenes::all().map(|scene| Step::Call(Box::new(scene)));
     let mut company = Company::default();
-    // A PSU whom nobody has met: what the gateway and the core know of those before stays as it is.
+    // A new PSU, so that the records of earlier ones in the gateway and the core stay unchanged.
     company.memory.identity = format!("{:011}", Uuid::new_v4().as_u128() % 100_000_000_000);
     for step in story::all().into_iter().chain(refusals) {
         match step {
@@ -242,7 +242,7 @@ async fn open(
     Ok(company.tally)
 }
 
-/// The TPP and the PSU: what they know, and how it has gone for them.
+/// The TPP and the PSU: their knowledge, and the results so far.
 #[derive(Debug, Default)]
 struct Company {
     memory: Memory,
@@ -277,7 +277,7 @@ impl Company {
     }
 }
 
-/// Ends when one of the programs has.
+/// Returns when one of the programs has ended.
 async fn watch(programs: &mut Programs) -> DemoFault {
     loop {
         if let Err(died) = programs.check() {
@@ -304,7 +304,7 @@ fn prepare_certificates(
     Ok(report.end(watch.elapsed())?)
 }
 
-/// The core calls it as anybody on this machine may.
+/// The control listener's address, if the core can call it without credentials.
 fn callable_control(config: &Path, settings: &Settings) -> Result<SocketAddr, DemoFault> {
     let access = &settings.reloadable.control;
     let address = settings.fixed.control.tcp();
@@ -313,7 +313,7 @@ fn callable_control(config: &Path, settings: &Settings) -> Result<SocketAddr, De
         .ok_or_else(|| DemoFault::NoControl(config.to_owned()))
 }
 
-/// The page is where the core listens.
+/// Checks that the SCA page's address is the core's.
 fn check_page(config: &Path, settings: &Settings) -> Result<(), DemoFault> {
     let expected = format!("http://{}/sca", settings.fixed.upstream.address);
     let page = &settings.reloadable.sca.page;
@@ -327,7 +327,7 @@ fn check_page(config: &Path, settings: &Settings) -> Result<(), DemoFault> {
     })
 }
 
-/// Both programs say as much, but only in their logs.
+/// Both programs also report this, but only in their logs.
 fn check_addresses(
     config: &Path,
     listener: SocketAddr,
@@ -356,7 +356,7 @@ fn check_addresses(
     Ok(())
 }
 
-/// Ctrl-C, a polite kill, or a terminal that is closed.
+/// SIGINT, SIGTERM, or SIGHUP of a closed terminal.
 struct Interruption([Signal; 3]);
 
 impl Interruption {

@@ -1,7 +1,7 @@
 //! `portvakt-sandbox`: what a developer needs beside the gateway, a PKI and a core to stand behind it.
 //!
-//! Invariant: it is a program apart. It uses the gateway's library only as an outsider could, and no gateway that is deployed holds it.
-//! Deliberately not here: anything that judges a request.
+//! Invariant: the program uses the gateway's library only as an outsider could, and no deployed gateway contains it. Deliberately
+//! not here: any decision on a request.
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;

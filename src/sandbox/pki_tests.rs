@@ -1,4 +1,4 @@
-//! What the development PKI makes, read back by programs that had no part in making it: x509-parser and OpenSSL.
+//! The development PKI's output, read by independent programs: x509-parser and OpenSSL.
 
 use crate::mint;
 use openssl::stack::Stack;

@@ -1,14 +1,14 @@
-//! What the simulated core answers, operation by operation.
+//! The simulated core's answers, operation by operation.
 //!
-//! Invariant: whatever the bank has belongs to a TPP or to a PSU of one, and another is told that there is no such thing. Where it has
-//! nothing for a PSU-ID it demands SCA, with a 401 without a link, which the gateway adds (SCA-14).
+//! Invariant: every resource belongs to a TPP or to one of its PSUs; any other caller is told that it does not exist. If the bank
+//! does not know a PSU-ID, it demands SCA with a 401 without a link, which the gateway adds (SCA-14).
 
 // Account information: accounts, balances, transactions.
 pub(super) mod accounts;
 // Payments and signing baskets.
 pub(super) mod baskets;
 pub(super) mod payments;
-// The TPP's own address, and what the gateway answers by itself unless it is told otherwise.
+// The TPP's contact address, and operations that the gateway answers by itself by default.
 pub(super) mod contact;
 // The sandbox's own operations.
 pub(super) mod sandbox;
@@ -25,7 +25,7 @@ fn link(href: &str, verb: &str) -> Value {
     json!({"href": href, "verbs": [verb]})
 }
 
-/// The link is the gateway's, made for this request (SCA-21). A safe method has none: the gateway puts one into a 401 (SCA-14).
+/// The gateway created the link for this request (SCA-21). A safe method has none: the gateway adds it to a 401 (SCA-14).
 fn sca_link(asked: &Asked<'_>) -> Result<Value, Stop> {
     match &asked.caller.sca_redirect {
         Some(href) => Ok(json!({"_links": {"scaRedirect": link(href, "GET")}})),
@@ -37,12 +37,12 @@ fn sca_link(asked: &Asked<'_>) -> Result<Value, Stop> {
     }
 }
 
-/// SCA-14: the gateway puts the link in.
+/// SCA-14: the gateway adds the link.
 fn sca_demanded() -> Stop {
     refused(401, "SCA_NOT_FOUND", "The PSU must authenticate first.")
 }
 
-/// Whom the PSU-ID stands for, where this TPP was given it.
+/// The customer of the PSU-ID, if this TPP received it.
 fn psu(asked: &Asked<'_>, bank: &Bank) -> Result<Customer, Stop> {
     let caller = asked.caller;
     let found = match caller.psu {

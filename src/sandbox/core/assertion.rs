@@ -1,8 +1,8 @@
-//! Who may call: the gateway, whose assertion this core verifies (docs/upstream-contract.md, "The assertion").
+//! Verifies the gateway's assertion, which proves that the gateway is the caller (docs/upstream-contract.md, "The assertion").
 //!
-//! This is what a core team would copy. Invariants: nothing of a request is read as true before its assertion holds for this very
-//! request, bytes of the body included; facts are its claims, not headers; an assertion of a request that changes something opens
-//! once. Keys come from the gateway's own listener, and are asked for again at most once a minute.
+//! A core team may copy this module. Invariants: no fact of a request is trusted before its assertion is verified for this very
+//! request, including the bytes of the body; facts are claims, not headers; the assertion of a request that changes something is
+//! accepted once. Keys come from the gateway's control listener, and are fetched at most once a minute.
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use axum::http::HeaderMap;
@@ -15,16 +15,16 @@ use std::sync::{Mutex, PoisonError};
 
 use super::control::Control;
 
-/// How far the gateway's clock may be off, in seconds.
+/// The tolerated difference of the gateway's clock, in seconds.
 const SKEW: u64 = 5;
 
-/// How often the gateway is asked for its keys, in seconds.
+/// The least interval between two fetches of the gateway's keys, in seconds.
 const ASK_EVERY: u64 = 60;
 
 /// The headers whose values are hashed together, in this order.
 const HASHED: [&str; 3] = ["signature", "x-psu-identity", "psu-context"];
 
-/// A request, as far as an assertion covers it.
+/// The parts of a request that an assertion covers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Covered<'a> {
     /// The method.
@@ -37,22 +37,22 @@ pub(super) struct Covered<'a> {
     pub(super) body: &'a [u8],
 }
 
-/// Why a caller is not believed.
+/// The reason why a caller is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotTheGateway {
-    /// There is none, or two.
+    /// The assertion is missing or repeated.
     #[error("there is no Gateway-Assertion, or more than one")]
     Missing,
-    /// It is no JSON Web Token in the compact form with ES256.
+    /// The assertion is not a JSON Web Token in the compact form with ES256.
     #[error("Gateway-Assertion is no ES256 token")]
     Malformed,
-    /// No published key has its kid, or the keys cannot be had.
+    /// No published key has its kid, or the keys cannot be fetched.
     #[error("Gateway-Assertion was signed with an unknown key")]
     UnknownKey,
-    /// The signature does not hold.
+    /// The signature is invalid.
     #[error("the signature of Gateway-Assertion does not verify")]
     Signature,
-    /// It is for somebody else, or not for now.
+    /// The audience or the time is wrong.
     #[error("Gateway-Assertion is for another audience or another time")]
     Claims,
     /// It was made for another request.
@@ -63,7 +63,7 @@ pub(super) enum NotTheGateway {
     Used,
 }
 
-/// What verifies assertions.
+/// The verifier of assertions.
 #[derive(Debug)]
 pub(super) struct Assertions {
     issuer: String,
@@ -74,7 +74,7 @@ pub(super) struct Assertions {
     used: Mutex<HashMap<String, u64>>,
 }
 
-/// Points on P-256 by kid, and when they were asked for.
+/// Points on P-256 by kid, and the time of the last fetch.
 #[derive(Debug, Default)]
 struct Keys {
     points: HashMap<String, Vec<u8>>,
@@ -82,7 +82,7 @@ struct Keys {
 }
 
 impl Assertions {
-    /// Those of this issuer (the gateway's `system`) for this audience (its `assertion.audience`).
+    /// Creates a verifier for this issuer (the gateway's `system`) and this audience (its `assertion.audience`).
     pub(super) fn new(issuer: &str, audience: &str, clock: Clock) -> Self {
         Self {
             issuer: issuer.to_owned(),
@@ -93,7 +93,7 @@ impl Assertions {
         }
     }
 
-    /// The claims, where the gateway made the assertion for this very request.
+    /// Verifies that the gateway made the assertion for this very request; returns its claims.
     pub(super) async fn verify(
         &self,
         covered: &Covered<'_>,
@@ -122,7 +122,7 @@ impl Assertions {
         Ok(claims)
     }
 
-    /// Everything but the signature.
+    /// Checks everything except the signature.
     fn judge(
         &self,
         claims: &Map<String, Value>,
@@ -151,7 +151,7 @@ impl Assertions {
         {
             return Err(NotTheGateway::AnotherRequest);
         }
-        // A GET may be sent again with the same id ("Sent again"); nothing that changes something is.
+        // A GET may be sent again with the same id ("Sent again"); a request that changes something may not.
         if covered.method == "GET" {
             return Ok(());
         }
@@ -164,7 +164,7 @@ impl Assertions {
         }
     }
 
-    /// The key of this id: one that is known, or one that the gateway publishes now.
+    /// The key of this id: a cached one, or one that the gateway publishes now.
     async fn key(&self, kid: &str, control: &Control) -> Option<Vec<u8>> {
         let keys = || self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.clock.now().unix();
@@ -188,7 +188,7 @@ impl Assertions {
     }
 }
 
-/// The lines that `headers_sha256` is of.
+/// The lines that `headers_sha256` covers.
 fn hashed_lines(headers: &HeaderMap) -> Vec<u8> {
     let mut lines = Vec::new();
     for name in HASHED {

@@ -1,7 +1,7 @@
-//! The simulated bank: everything that it knows, in one SQLite file (SBX-15), or in memory where none is named.
+//! The simulated bank: all its state, in one SQLite file (SBX-15), or in memory if no file is named.
 //!
-//! Invariants: each request is one transaction, which holds whole or not at all, on the disk before it is answered; time is the
-//! clock's that it was opened with. The tables are in schema.sql; what is kept of each thing is in the modules beside this one.
+//! Invariants: each request is one transaction, applied completely or not at all, and durable before its answer; the time is that
+//! of the clock given at opening. The tables are in schema.sql; the modules beside this one read and write them.
 
 use super::calendar::TIME_ZONE;
 use super::rates::Rates;
@@ -20,17 +20,17 @@ const VERSION: i64 = 1;
 
 /// The bank.
 pub(super) struct Bank {
-    /// What it keeps.
+    /// The database.
     pub(super) db: Connection,
-    /// What currencies are worth.
+    /// The exchange rates.
     pub(super) rates: Rates,
-    /// What PSU-IDs are made with.
+    /// The key from which PSU-IDs are derived.
     pub(super) psu_key: String,
     clock: Clock,
     zone: TimeZone,
 }
 
-/// Why the bank cannot go on: a fault of the machine, or of this program.
+/// The reason why the bank fails: a fault of the machine, or of this program.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BankFault {
     /// The ledger cannot be read or written.
@@ -44,13 +44,13 @@ pub(crate) enum BankFault {
         "the ledger has version {0}, and this program reads version {VERSION}: remove the file to begin anew"
     )]
     Version(i64),
-    /// Something is kept that no such thing can be.
+    /// A stored value is invalid.
     #[error("the ledger holds {0} that is none")]
     Kept(&'static str),
-    /// A posting whose bookings are not zero in sum.
+    /// The bookings of a posting do not sum to zero.
     #[error("a posting whose bookings do not sum to zero")]
     Unbalanced,
-    /// A sum that no number holds.
+    /// A sum overflows.
     #[error("a sum is too large")]
     TooLarge,
     /// The time zone or the time is unknown.
@@ -59,7 +59,7 @@ pub(crate) enum BankFault {
 }
 
 impl Bank {
-    /// Opens a ledger, or makes one with its folder, with the customers of SBX-1.
+    /// Opens a ledger, or creates one with its folder and the customers of SBX-1.
     pub(super) fn open(file: Option<&Path>, rates: Rates, clock: Clock) -> Result<Self, BankFault> {
         let db = match file {
             None => Connection::open_in_memory()?,
@@ -99,12 +99,12 @@ impl Bank {
         Ok(bank)
     }
 
-    /// Does all of it or nothing: a transaction that is committed when this returns, unless it is an error.
+    /// Runs `work` in one transaction, committed on return unless it fails.
     pub(super) fn atomically<T, E: From<BankFault>>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, E>,
     ) -> Result<T, E> {
-        // Dropped without a commit, after an error or in a panic, it takes everything back.
+        // Dropping it without a commit, after an error or in a panic, rolls it back.
         let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate);
         let transaction = transaction.map_err(BankFault::from)?;
         let done = work(self)?;
@@ -120,7 +120,7 @@ impl Bank {
             .to_zoned(self.zone.clone())
     }
 
-    /// The day that it is at the bank.
+    /// The current day at the bank.
     pub(super) fn today(&self) -> Date {
         self.now().date()
     }
@@ -133,7 +133,7 @@ impl Bank {
         Ok(found.query_row([name], |row| row.get(0)).optional()?)
     }
 
-    /// Keeps a setting.
+    /// Stores a setting.
     pub(super) fn set(&self, name: &str, value: &str) -> Result<(), BankFault> {
         let mut keep = self
             .db
@@ -143,7 +143,7 @@ impl Bank {
     }
 }
 
-/// A day as it is kept.
+/// Parses a stored day.
 pub(super) fn day(text: &str) -> Result<Date, BankFault> {
     text.parse().map_err(|_| BankFault::Kept("a day"))
 }

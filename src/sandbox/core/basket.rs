@@ -1,7 +1,7 @@
 //! Signing baskets (SBX-7): payments of one TPP and one PSU that are signed together.
 //!
-//! Invariants: a basket's state is not stored but is the worst of its payments'; signing is not atomic, so one payment that cannot be
-//! signed keeps no other one back; a payment is in one basket at most.
+//! Invariants: a basket's status is not stored, but is the worst of its payments'; signing is not atomic, so a payment that
+//! cannot be signed does not block the others; a payment is in at most one basket.
 
 use super::bank::{Bank, BankFault};
 use super::customer::Customer;
@@ -13,9 +13,9 @@ use uuid::Uuid;
 /// One basket.
 #[derive(Clone, Debug)]
 pub(super) struct Basket {
-    /// What the TPP names it by.
+    /// The id that the TPP uses.
     pub(super) id: String,
-    /// Its payments, one at least, in the order in which they were named.
+    /// Its payments, at least one, in the order of the request.
     pub(super) payments: Vec<Payment>,
 }
 
@@ -32,7 +32,7 @@ impl Basket {
     }
 }
 
-/// How a payment counts in its basket, the worst first. PATC is what was signed and is held up.
+/// The rank of a payment in its basket, the worst first. PATC: signed and delayed.
 const fn rank(status: Status) -> (u8, &'static str) {
     match status {
         Status::Rejected | Status::Cancelled => (0, "RJCT"),
@@ -45,7 +45,7 @@ const fn rank(status: Status) -> (u8, &'static str) {
 }
 
 impl Bank {
-    /// Puts payments into a new basket. Gives its id.
+    /// Puts payments into a new basket; returns its id.
     pub(super) fn new_basket(
         &self,
         tpp: &str,

@@ -3,7 +3,7 @@
 use jiff::civil::{Date, Time, Weekday, time};
 use jiff::{ToSpan, Zoned};
 
-/// When the batch runs, on every bank day, in the bank's time.
+/// The times of the batch on every bank day, in the bank's time zone.
 pub(super) const RUNS: [Time; 5] = [
     time(5, 35, 0, 0),
     time(9, 30, 0, 0),
@@ -12,10 +12,10 @@ pub(super) const RUNS: [Time; 5] = [
     time(15, 30, 0, 0),
 ];
 
-/// Where the bank is.
+/// The bank's time zone.
 pub(super) const TIME_ZONE: &str = "Europe/Oslo";
 
-/// Whether banks in Norway work: no weekend, no public holiday.
+/// Whether a day is a bank day in Norway: no weekend, no public holiday.
 pub(super) fn is_bank_day(day: Date) -> bool {
     if matches!(day.weekday(), Weekday::Saturday | Weekday::Sunday) {
         return false;
@@ -43,7 +43,7 @@ pub(super) fn bank_day_from(day: Date) -> Date {
     day
 }
 
-/// When the batch runs next after a moment of the bank's time.
+/// The next run of the batch after a time in the bank's time zone.
 pub(super) fn next_run(after: &Zoned) -> jiff::civil::DateTime {
     let (today, now) = (after.date(), after.time());
     let later = RUNS.iter().find(|run| **run > now).copied();

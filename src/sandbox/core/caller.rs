@@ -1,16 +1,17 @@
-//! Who calls, and for whom: what the gateway vouches for (FWD-1), read once for each request.
+//! The caller, and its PSU: the facts that the gateway established (FWD-1), read once per request.
 //!
-//! Invariant: with an assertion every fact is a claim of it; X-PSU-IDENTITY is a header even then, and the assertion's hash covers it.
+//! Invariant: with an assertion, every fact is one of its claims, except X-PSU-IDENTITY, a header that the assertion's hash
+//! covers.
 
 use axum::http::HeaderMap;
 use jiff::civil::Date;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// What is known of a request before it is read.
+/// The facts of a request before its body is read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Caller {
-    /// Gateway-Tpp-Id. Empty where nobody vouches for one.
+    /// Gateway-Tpp-Id; empty without one.
     pub(super) tpp: String,
     /// PSU-ID.
     pub(super) psu: Option<Uuid>,
@@ -22,7 +23,7 @@ pub(super) struct Caller {
     pub(super) sca_redirect: Option<String>,
     /// Gateway-History-From: the first day to show.
     pub(super) history_from: Option<Date>,
-    /// Which breaking changes are on.
+    /// The breaking changes that are on.
     pub(super) fixes: Fixes,
 }
 
@@ -75,7 +76,7 @@ impl Caller {
 }
 
 impl Fixes {
-    /// Those of a comma-separated list.
+    /// The fixes in a comma-separated list.
     pub(super) fn named(list: &str) -> Self {
         let mut names = list.split(',').map(str::trim);
         let mut fixes = Self::default();
@@ -93,7 +94,7 @@ impl Fixes {
         fixes
     }
 
-    /// Every one, as the gateway sends them since their default dates have passed.
+    /// Every fix, as the gateway sends them since their default dates have passed.
     #[cfg(test)]
     pub(super) fn all() -> Self {
         Self {

@@ -1,50 +1,50 @@
-//! The gateway's control listener, as the bank's SCA service calls it.
+//! A client of the gateway's control listener, as the bank's SCA service has one.
 //!
-//! Invariant: no token, no PSU-ID and no national identity number stands in a URL or in an error of this module.
+//! Invariant: no URL and no error of this module contains a token, a PSU-ID or a national identity number.
 
 use portvakt::tools::tpp::{CallOptions, SignedRequest, TppAnswer, call};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// Where the control listener is.
+/// The address of the control listener.
 #[derive(Debug)]
 pub(super) struct Control {
     base_url: String,
 }
 
-/// What an SCA is about: the answer of `/sca/read`, as far as the page needs it.
+/// The subject of an SCA: the answer of `/sca/read`, as far as the page needs it.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Pending {
-    /// Who asks.
+    /// The TPP.
     pub(super) tpp: String,
-    /// The path of the payment or basket to sign, if it is about one.
+    /// The path of the payment or basket to sign, if there is one.
     pub(super) resource: Option<String>,
-    /// Whether consent to account information is asked for.
+    /// Whether the SCA includes a consent to account information.
     pub(super) asks_consent: bool,
-    /// PRIVATE or CORPORATE, where the TPP chose.
+    /// PRIVATE or CORPORATE, if the TPP chose.
     pub(super) context: Option<String>,
-    /// The agreement, where the TPP chose.
+    /// The agreement, if the TPP chose.
     pub(super) psu_corporate_id: Option<String>,
 }
 
-/// Why an SCA does not go on.
+/// The reason why an SCA cannot continue.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ControlFault {
-    /// The gateway does not answer, or not in its own words.
+    /// The gateway is unavailable, or its answer is unreadable.
     Away(String),
-    /// It refused.
+    /// The gateway refused.
     Refused {
         /// HTTP status code.
         status: u16,
-        /// What the PSU may read.
+        /// The message for the PSU.
         message: String,
-        /// Where the browser goes, if the SCA is over with that.
+        /// The redirect URI for the browser, if the SCA has ended.
         redirect_uri: Option<String>,
     },
 }
 
-/// How an SCA failed, as the TPP is to read it (§Redirect after failed SCA).
+/// The failure of an SCA, for the TPP (§Redirect after failed SCA).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failure {
     /// HTTP status code.
@@ -56,25 +56,25 @@ pub(super) struct Failure {
 }
 
 impl Control {
-    /// A listener at this URL, `http://host:port`.
+    /// A client of the listener at this URL, `http://host:port`.
     pub(super) fn new(base_url: &str) -> Self {
         Self {
             base_url: base_url.to_owned(),
         }
     }
 
-    /// What is asked.
+    /// Reads the subject of a pending SCA.
     pub(super) async fn read(&self, request: &str) -> Result<Pending, ControlFault> {
         let answer = self.post("/sca/read", &json!({"request": request})).await?;
         serde_json::from_value(answer).map_err(|fault| ControlFault::Away(fault.to_string()))
     }
 
-    /// The PSU did it. Gives where the browser goes.
+    /// Reports a completed SCA; returns the redirect URI.
     pub(super) async fn complete(&self, completion: &Value) -> Result<String, ControlFault> {
         redirect_uri(&self.post("/sca/complete", completion).await?)
     }
 
-    /// The PSU did not. Gives where the browser goes.
+    /// Reports a failed SCA; returns the redirect URI.
     pub(super) async fn fail(
         &self,
         request: &str,
@@ -90,7 +90,7 @@ impl Control {
         redirect_uri(&self.post("/sca/fail", &failed).await?)
     }
 
-    /// The PSU took a consent back.
+    /// Reports that the PSU withdrew a consent.
     pub(super) async fn withdraw(
         &self,
         tpp: &str,
@@ -104,7 +104,7 @@ impl Control {
         self.post("/psu/withdraw", &withdrawal).await.map(|_| ())
     }
 
-    /// The keys that assertions are checked by: a JWK set (RFC 7517).
+    /// The keys that verify assertions: a JWK set (RFC 7517).
     pub(super) async fn published_keys(&self) -> Result<Value, ControlFault> {
         self.ask("GET", "/.well-known/jwks.json", None).await
     }

@@ -1,6 +1,6 @@
 //! Customers, private and corporate, and their accounts.
 //!
-//! Invariant: no two accounts have the same number, and an account begins with what is booked on it.
+//! Invariant: account numbers are unique, and an account's opening balance is booked.
 
 use super::bank::{Bank, BankFault};
 use super::kid::Modulus;
@@ -10,10 +10,10 @@ use rusqlite::{OptionalExtension, Row, params};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-/// How many digits a national identity number has.
+/// The number of digits of a national identity number.
 const IDENTITY_DIGITS: usize = 11;
 
-/// Account numbers of accounts that are opened later begin here; those before it are the initialisation's.
+/// The first account number for accounts opened later; lower ones belong to the initialisation.
 const FIRST_NUMBER: u64 = 9_710_060_000;
 
 /// A private person, or a corporation.
@@ -25,14 +25,14 @@ pub(super) struct Customer {
     pub(super) context: String,
     /// A mocked national identity number, or an organisation number.
     pub(super) identity: String,
-    /// For people to read.
+    /// The name, for people.
     pub(super) name: String,
 }
 
-/// What kind of account it is.
+/// The kind of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Money for every day.
+    /// A current account.
     Current,
     /// Savings.
     Savings,
@@ -41,7 +41,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// As it is kept.
+    /// The stored form.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Current => "CURRENT",
@@ -50,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// The other way round.
+    /// Parses the stored form.
     pub(super) fn named(name: &str) -> Option<Self> {
         [Self::Current, Self::Savings, Self::Card]
             .into_iter()
@@ -61,44 +61,44 @@ impl Kind {
 /// A customer's account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Account {
-    /// The resource id, as it stands in paths and consents.
+    /// The resource id in paths and consents.
     pub(super) id: String,
-    /// Whose it is.
+    /// The customer's id.
     pub(super) customer: String,
-    /// What it is.
+    /// The kind.
     pub(super) kind: Kind,
-    /// What its owner calls it.
+    /// The owner's name for the account.
     pub(super) name: String,
     /// Eleven digits.
     pub(super) bban: String,
-    /// In what it is kept.
+    /// The currency.
     pub(super) currency: String,
-    /// How payments to it are checked, where they need a KID.
+    /// The check of payment references, if payments to it need a KID.
     pub(super) kid: Option<Modulus>,
 }
 
-/// An account that is to be opened.
+/// An account to open.
 #[derive(Clone, Debug)]
 pub(super) struct NewAccount<'a> {
-    /// The resource id; a random one where there is none.
+    /// The resource id; `None` for a random one.
     pub(super) id: Option<String>,
-    /// The ten digits of its number; the next ones where there are none.
+    /// The ten digits of its number; `None` for the next ones.
     pub(super) number: Option<u64>,
-    /// What it is.
+    /// The kind.
     pub(super) kind: Kind,
-    /// What its owner calls it.
+    /// The owner's name for the account.
     pub(super) name: &'a str,
-    /// In what it is kept.
+    /// The currency.
     pub(super) currency: &'a str,
-    /// How far it may be overdrawn, in minor units.
+    /// The credit line, in minor units.
     pub(super) credit_line: i64,
-    /// How payments to it are checked.
+    /// The check of payment references, if payments to it need a KID.
     pub(super) kid: Option<Modulus>,
-    /// What it begins with, in minor units.
+    /// The opening balance, in minor units.
     pub(super) opening: i64,
 }
 
-/// Whether this could be a national identity number: the check digits of a mocked one are nobody's business.
+/// Whether this has the form of a national identity number. The check digits of a mocked one are not verified.
 pub(super) fn is_identity(text: &str) -> bool {
     text.len() == IDENTITY_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -109,7 +109,7 @@ pub(super) const CUSTOMER: &str = "SELECT id, context, identity, name FROM custo
 const ACCOUNT: &str = "SELECT id, customer, kind, name, bban, currency, kid FROM account";
 
 impl Bank {
-    /// The private customer of this national identity number; one that is unknown is a new customer with accounts (SBX-3).
+    /// The private customer with this national identity number; an unknown number creates a customer with accounts (SBX-3).
     pub(super) fn customer(&self, identity: &str) -> Result<Customer, BankFault> {
         if let Some(known) = self.customer_where("identity = ?1", identity)? {
             return Ok(known);
@@ -123,13 +123,13 @@ impl Bank {
         self.customer_by_id(&id)
     }
 
-    /// The customer of this id.
+    /// The customer with this id.
     pub(super) fn customer_by_id(&self, id: &str) -> Result<Customer, BankFault> {
         let found = self.customer_where("id = ?1", id)?;
         found.ok_or(BankFault::Kept("a customer"))
     }
 
-    /// All of them, in the order in which they came.
+    /// All customers, in the order of creation.
     pub(super) fn customers(&self) -> Result<Vec<Customer>, BankFault> {
         let mut all = self
             .db
@@ -138,7 +138,7 @@ impl Bank {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// One of them, if there is one.
+    /// One customer, if there is one.
     pub(super) fn customer_where(
         &self,
         condition: &str,
@@ -150,7 +150,7 @@ impl Bank {
         Ok(found.query_row([value], customer).optional()?)
     }
 
-    /// Adds one without accounts.
+    /// Adds a customer without accounts.
     pub(super) fn add_customer(
         &self,
         id: &str,
@@ -166,7 +166,7 @@ impl Bank {
         Ok(())
     }
 
-    /// Opens an account, with what it begins with booked. Gives its id.
+    /// Opens an account and books its opening balance; returns its id.
     pub(super) fn open_account(
         &self,
         customer: &str,
@@ -206,7 +206,7 @@ impl Bank {
         Ok(id)
     }
 
-    /// Books a change that comes from the simulation itself. Gives the posting's number.
+    /// Books a change that the simulation makes; returns the posting's number.
     pub(super) fn adjust(
         &self,
         account: &str,
@@ -249,7 +249,7 @@ impl Bank {
         found.query_and_then([customer], account)?.collect()
     }
 
-    /// The next number whose check digit is one digit.
+    /// The next number that has a valid check digit.
     fn next_number(&self) -> Result<String, BankFault> {
         let last = self.setting("account-number")?;
         let mut ten = last
@@ -265,7 +265,7 @@ impl Bank {
     }
 }
 
-/// A current account in NOK, with nothing in it.
+/// An empty current account in NOK.
 impl Default for NewAccount<'_> {
     fn default() -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What moved in an account: booked transactions, and pending ones, which are signed and not booked.
+//! The transactions of an account: booked ones, and pending ones, which are signed and not booked.
 
 use super::bank::{Bank, BankFault, day};
 use super::customer::Account;
@@ -7,42 +7,42 @@ use jiff::civil::Date;
 use rusqlite::{Row, params};
 use serde_json::{Map, Value};
 
-/// One booking, as its account shows it.
+/// A booked transaction, as its account shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Transaction {
-    /// Stable, since it is booked.
+    /// The id, stable because the transaction is booked.
     pub(super) id: String,
-    /// When it was booked.
+    /// The booking date.
     pub(super) booked: Date,
-    /// When interest begins.
+    /// The value date.
     pub(super) valued: Date,
-    /// In minor units; less than nothing where it left the account.
+    /// In minor units; negative if it left the account.
     pub(super) amount: i64,
-    /// What is known of it beside.
+    /// Further details.
     pub(super) details: Map<String, Value>,
 }
 
-/// What is to be shown of the booked ones.
+/// The selection of booked transactions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Page {
     /// The first day.
     pub(super) from: Option<Date>,
     /// The last day.
     pub(super) to: Option<Date>,
-    /// How many are skipped.
+    /// The number of skipped ones.
     pub(super) offset: i64,
-    /// How many there are at most.
+    /// The most on one page.
     pub(super) limit: i64,
 }
 
-/// What is signed and not booked.
+/// A signed payment that is not booked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PendingTransaction {
-    /// When it is due.
+    /// The due date.
     pub(super) due: Date,
-    /// In minor units; less than nothing where it leaves the account.
+    /// In minor units; negative if it leaves the account.
     pub(super) amount: i64,
-    /// What is known of it beside.
+    /// Further details.
     pub(super) details: Map<String, Value>,
 }
 
@@ -50,14 +50,14 @@ const COLUMNS: &str = "SELECT id, booked, valued, amount, details FROM booking \
     JOIN posting ON posting.number = booking.posting WHERE account = ?1";
 
 impl Page {
-    /// Whether a day is shown.
+    /// Whether a day is selected.
     pub(super) fn has(&self, day: Date) -> bool {
         self.from.is_none_or(|from| from <= day) && self.to.is_none_or(|to| day <= to)
     }
 }
 
 impl Bank {
-    /// A page of the booked ones, newest first, and whether there are more.
+    /// A page of booked transactions, newest first, and whether there are more.
     pub(super) fn transactions(
         &self,
         account: &str,
@@ -66,7 +66,7 @@ impl Bank {
         let mut found = self.db.prepare_cached(&format!(
             "{COLUMNS} AND booked BETWEEN ?2 AND ?3 ORDER BY booked DESC, posting.number DESC LIMIT ?4 OFFSET ?5"
         ))?;
-        // Days are compared as text: nothing comes before an empty one.
+        // Days are compared as text; an empty text precedes every day.
         let from = page.from.map(|day| day.to_string()).unwrap_or_default();
         let to = page.to.unwrap_or(Date::MAX).to_string();
         let one_more = page.limit.saturating_add(1);
@@ -79,7 +79,7 @@ impl Bank {
         Ok((all, more))
     }
 
-    /// One of them.
+    /// One booked transaction.
     pub(super) fn transaction(
         &self,
         account: &str,
@@ -90,7 +90,7 @@ impl Bank {
         rows.next().transpose()
     }
 
-    /// The one that a posting made.
+    /// The transaction that a posting made.
     pub(super) fn transaction_of(
         &self,
         account: &str,
@@ -103,7 +103,7 @@ impl Bank {
         rows.next().transpose()
     }
 
-    /// Everything that is signed and not booked. A periodic payment is no transaction until it is carried out.
+    /// All signed payments that are not booked. A periodic payment is not a transaction until it is carried out.
     pub(super) fn pending(&self, account: &Account) -> Result<Vec<PendingTransaction>, BankFault> {
         let mut found = self.db.prepare_cached(&format!(
             "SELECT due, CASE WHEN part.debtor = ?1 THEN -debit ELSE credit END, details \
@@ -121,7 +121,7 @@ impl Bank {
         rows.collect()
     }
 
-    /// Whether the same was ordered today already, by the same TPP.
+    /// Whether the same TPP ordered the same payment earlier today.
     pub(super) fn is_duplicate(&self, payment: &Payment) -> Result<bool, BankFault> {
         let mut found = self.db.prepare_cached(
             "SELECT 1 FROM payment WHERE debtor = ?1 AND tpp = ?2 AND product = ?3 AND created = ?4 AND body = ?5",

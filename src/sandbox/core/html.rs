@@ -1,13 +1,13 @@
 //! HTML for a browser without scripts: escaped text in one frame.
 //!
-//! Invariants: what comes from outside is escaped wherever it stands; the answer is kept by nobody, and the link that led here, which
-//! holds a token, goes to nobody (ERR-7). Nothing is loaded from anywhere.
+//! Invariants: all external text is escaped; an answer is never cached, and browsers send no Referer, because the link to the
+//! page contains a token (ERR-7). No external resource is loaded.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use std::fmt::{self, Display};
 
-/// `form-action` is left out: browsers hold redirects after a form against it, and those lead to TPPs.
+/// `form-action` is omitted: browsers apply it to redirects after a form too, and those go to TPPs.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'";
 
 const STYLE: &str = "body{font:1.1rem/1.5 sans-serif;max-width:34rem;margin:2rem auto;padding:0 1rem}\
@@ -15,7 +15,7 @@ fieldset{margin:1rem 0}label{display:block}input[type=text]{font:inherit;padding
 button{font:inherit;padding:.5rem 1.2rem;margin:1rem 1rem 0 0}dt{font-weight:bold}dd{margin:0 0 .6rem}\
 [role=alert]{border-left:.3rem solid #b00;padding-left:.7rem}";
 
-/// Text as it may stand between tags and in an attribute between double quotes.
+/// Text escaped for use between tags and in an attribute in double quotes.
 pub(super) struct Escaped<'a>(pub(super) &'a str);
 
 impl Display for Escaped<'_> {
@@ -50,7 +50,7 @@ pub(super) fn page(status: StatusCode, title: &str, content: &str) -> Response<B
     response
 }
 
-/// 303: the browser goes to the TPP with a GET. `None` for what cannot stand in a header.
+/// 303: the browser goes to the TPP with a GET. `None` if the URI is not a valid header value.
 pub(super) fn redirect(uri: &str) -> Option<Response<Body>> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SEE_OTHER;

@@ -1,4 +1,4 @@
-//! What came from the gateway, written down so that a demo can show what went upstream.
+//! Logs the requests from the gateway, so that a demo can show them.
 
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
@@ -8,14 +8,15 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-/// What nobody may read in a log: a national identity number (HDR-12), a token that starts an SCA, and an assertion, which holds it.
+/// The headers that are never logged: a national identity number (HDR-12), a token that starts an SCA, and an assertion, which
+/// contains that token.
 const WITHHELD: [&str; 3] = [
     "x-psu-identity",
     "gateway-sca-redirect",
     "gateway-assertion",
 ];
 
-/// What is written down of one request. Header names come in lower case, those that repeat stand together.
+/// The log entry of one request. Header names are in lower case, and repeated headers are joined.
 pub(super) fn entry(method: &str, target: &str, headers: &HeaderMap, body: &[u8]) -> Value {
     let headers: Vec<[String; 2]> = headers
         .iter()
@@ -40,7 +41,7 @@ pub(super) fn entry(method: &str, target: &str, headers: &HeaderMap, body: &[u8]
     })
 }
 
-/// The file that requests are written to, if any. One write per line, so that lines of two requests never mix.
+/// The log file, if there is one. Each line is one write, so that lines of two requests never mix.
 #[derive(Debug, Default)]
 pub(super) struct Journal(Option<Mutex<File>>);
 
@@ -50,7 +51,7 @@ impl Journal {
         Ok(Self(path.map(open).transpose()?.map(Mutex::new)))
     }
 
-    /// A line that cannot be written is reported and costs the caller nothing: the journal serves the demo, not the other way round.
+    /// A failed write is reported and does not affect the caller: the journal only serves the demo.
     pub(super) fn append(&self, entry: &Value) {
         let Some(file) = &self.0 else { return };
         let line = format!("{entry}\n");

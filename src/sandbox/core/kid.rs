@@ -1,8 +1,8 @@
 //! KID, the payment reference of Norway, with its check digit (SBX-12).
 //!
-//! A creditor agrees with its bank on MOD10 or MOD11; a payment to anybody else may carry either.
+//! A creditor agrees with its bank on MOD10 or MOD11; a payment to any other creditor may use either.
 
-/// How a creditor's references are checked.
+/// The check digit of a creditor's references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Modulus {
     /// Luhn's: weights 2 and 1 from the right.
@@ -12,7 +12,7 @@ pub(super) enum Modulus {
 }
 
 impl Modulus {
-    /// As the ledger and the initialisation's answer write it.
+    /// The name in the ledger and in the initialisation's answer.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Ten => "MOD10",
@@ -20,14 +20,14 @@ impl Modulus {
         }
     }
 
-    /// The other way round.
+    /// Parses the name.
     pub(super) fn named(name: &str) -> Option<Self> {
         [Self::Ten, Self::Eleven]
             .into_iter()
             .find(|modulus| modulus.name() == name)
     }
 
-    /// Whether a reference holds: 2 to 25 digits, the last of them the check digit.
+    /// Whether a reference is valid: 2 to 25 digits, the last of them the check digit.
     pub(super) fn holds(self, kid: &str) -> bool {
         if !(2..=25).contains(&kid.len()) {
             return false;
@@ -62,7 +62,7 @@ impl Modulus {
     }
 }
 
-/// Whether a reference holds by either.
+/// Whether a reference is valid by either.
 pub(super) fn holds(kid: &str) -> bool {
     Modulus::Ten.holds(kid) || Modulus::Eleven.holds(kid)
 }

@@ -1,7 +1,7 @@
-//! The ledger: postings by double entry, and the balances that follow from them.
+//! The ledger: postings by double entry, and balances.
 //!
-//! Invariant: the bookings of a posting sum to zero in each currency, so all bookings do; a posting is never changed or taken back.
-//! A balance is a sum, taken when it is asked for.
+//! Invariant: the bookings of a posting sum to zero in each currency, so all bookings do; a posting is never changed or removed.
+//! A balance is a sum, computed when it is read.
 
 use super::bank::{Bank, BankFault};
 use super::payment::PENDING;
@@ -11,23 +11,23 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// An account of the bank's own. There is one for each currency, made when it is first needed.
+/// An account of the bank's own, one per currency, created at its first use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Own {
-    /// On the way to and from other banks.
+    /// Payments in transit to and from other banks.
     Clearing,
-    /// With other banks.
+    /// Settled with other banks.
     Settlement,
-    /// What the bank earned.
+    /// Income from fees.
     Fees,
-    /// What it holds of a currency, by exchanging it.
+    /// Holdings of a currency from exchange.
     Exchange,
-    /// Where the simulated money came from: opening balances, and what TPPs change by hand.
+    /// The source of the simulated money: opening balances, and manual changes by TPPs.
     Simulation,
 }
 
 impl Own {
-    /// As ids of accounts have it.
+    /// The name in account ids.
     const fn name(self) -> &'static str {
         match self {
             Self::Clearing => "clearing",
@@ -48,43 +48,43 @@ pub(super) enum Place<'a> {
     Account(&'a str),
 }
 
-/// One business event that is about to be booked.
+/// A business event to be booked.
 #[derive(Clone, Debug)]
 pub(super) struct Posting<'a> {
-    /// When it is booked.
+    /// The booking date.
     pub(super) booked: Date,
-    /// When interest begins.
+    /// The value date.
     pub(super) valued: Date,
-    /// What transaction details say of it.
+    /// The transaction details.
     pub(super) details: Map<String, Value>,
-    /// Amounts, in minor units, and where.
+    /// The accounts, and the amounts in minor units.
     pub(super) bookings: Vec<(Place<'a>, i64)>,
 }
 
-/// What stands in an account, in minor units of its currency.
+/// The balances of an account, in minor units of its currency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Balance {
     /// The sum of its bookings.
     pub(super) booked: i64,
-    /// What is signed and leaves it, and is not booked; with its fees.
+    /// Signed outgoing payments that are not booked, with their fees.
     pub(super) leaving: i64,
-    /// The part of that which is kept for the next run of the batch: due by then, and funded.
+    /// The part of `leaving` that is reserved for the next run of the batch: due by then, and funded.
     pub(super) reserved: i64,
-    /// What is signed and comes to it from an account of this bank, and is not booked.
+    /// Signed incoming payments from accounts of this bank that are not booked.
     pub(super) coming: i64,
-    /// How far it may be overdrawn.
+    /// The credit line.
     pub(super) credit_line: i64,
 }
 
 impl Balance {
-    /// What can be used now: interimAvailable, with the credit line.
+    /// The usable amount now (interimAvailable), including the credit line.
     pub(super) const fn available(&self) -> i64 {
         self.booked
             .saturating_sub(self.reserved)
             .saturating_add(self.credit_line)
     }
 
-    /// What will stand there once all that is signed is booked: expected.
+    /// The balance after all signed payments are booked (expected).
     pub(super) const fn expected(&self) -> i64 {
         self.booked
             .saturating_sub(self.leaving)
@@ -93,7 +93,7 @@ impl Balance {
 }
 
 impl Bank {
-    /// Books a posting. Gives its number.
+    /// Books a posting; returns its number.
     pub(super) fn book(&self, posting: &Posting<'_>) -> Result<i64, BankFault> {
         let id = Uuid::new_v4().to_string();
         let (booked, valued) = (posting.booked.to_string(), posting.valued.to_string());
@@ -129,7 +129,7 @@ impl Bank {
         Ok(sum.query_row([account], |row| row.get(0))?)
     }
 
-    /// What stands in a customer's account.
+    /// The balances of a customer's account.
     pub(super) fn balance(&self, account: &str) -> Result<Balance, BankFault> {
         let booked = self.booked(account)?;
         let mut line = self
@@ -191,7 +191,7 @@ impl Bank {
     }
 }
 
-/// The bookings of an amount that comes from an account of the bank's own to a customer's.
+/// The bookings that move an amount from an account of the bank's own to a customer's.
 pub(super) fn from_own<'a>(
     own: Own,
     currency: &'a str,
@@ -235,7 +235,7 @@ mod tests {
         for bookings in [
             vec![(own(Own::Clearing, NOK), 5)],
             vec![(own(Own::Clearing, NOK), 5), (own(Own::Fees, NOK), -4)],
-            // Zero in sum, but not in each currency.
+            // The total is zero, but not in each currency.
             vec![(own(Own::Clearing, NOK), 5), (own(Own::Fees, "EUR"), -5)],
         ] {
             assert!(matches!(book(bookings), Err(BankFault::Unbalanced)));

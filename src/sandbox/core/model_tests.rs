@@ -1,4 +1,4 @@
-//! What must hold of the whole bank: double entry after any operations, and nothing lost by an end without warning.
+//! Invariants of the whole bank: double entry after any operations, and durability after a sudden end.
 
 // A hundred thousand operations at random, each checked against a model.
 mod operations;

@@ -1,7 +1,7 @@
 //! Amounts and account numbers: whole numbers of a currency's minor unit, and numbers with their check digits.
 //!
-//! Invariant: no amount is ever a binary fraction, and every account number holds (modulus 11 for a BBAN of Norway, ISO 7064 for
-//! its IBAN).
+//! Invariant: no amount is ever a binary fraction, and every account number is valid (modulus 11 for a Norwegian BBAN, ISO 7064
+//! for its IBAN).
 
 /// The home currency.
 pub(super) const NOK: &str = "NOK";
@@ -12,10 +12,10 @@ pub(super) const BANK_NUMBER: &str = "9710";
 /// The bank's BIC.
 pub(super) const BIC: &str = "PVSBNO22XXX";
 
-/// The most that one booking may be, in minor units: the list of sandbox transactions writes it as an int32 (§Sandbox transaction).
+/// The largest booking, in minor units: the list of sandbox transactions writes it as an int32 (§Sandbox transaction).
 pub(super) const MOST: i64 = 2_147_483_647;
 
-/// Minor units as the interface writes amounts: with as many fraction digits as the currency has.
+/// Formats minor units as the interface does: with the currency's number of fraction digits.
 pub(super) fn written(amount: i64, digits: u32) -> String {
     let sign = if amount < 0 { "-" } else { "" };
     let (amount, unit) = (amount.unsigned_abs(), 10_u64.saturating_pow(digits));
@@ -26,7 +26,7 @@ pub(super) fn written(amount: i64, digits: u32) -> String {
     }
 }
 
-/// The other way round: a decimal with exactly these fraction digits, of at most [`MOST`] minor units.
+/// Parses a decimal with exactly these fraction digits, of at most [`MOST`] minor units.
 pub(super) fn read(text: &str, digits: u32) -> Option<i64> {
     let (sign, plain) = match text.strip_prefix('-') {
         Some(plain) => (-1, plain),
@@ -42,7 +42,7 @@ pub(super) fn read(text: &str, digits: u32) -> Option<i64> {
     (amount <= MOST).then_some(amount.saturating_mul(sign))
 }
 
-/// The account number made of ten digits, unless its check digit would be ten.
+/// The account number of ten digits; `None` if its check digit would be ten.
 pub(super) fn bban(ten: u64) -> Option<String> {
     let digits = format!("{ten:010}");
     let check = check_digit(&digits)?;

@@ -1,7 +1,7 @@
-//! The simulated core's operations as a table: method, path, and who answers.
+//! The simulated core's operations as a table: method, path and function.
 //!
-//! Invariant: a path matches one row at most, because `{}` stands for one whole segment and literal segments are told first. Each
-//! request is one transaction of the bank, which an answer of 400 and above takes back.
+//! Invariant: a path matches at most one row, because `{}` stands for one whole segment and literal segments are matched first.
+//! Each request is one transaction of the bank, which a status of 400 and above rolls back.
 
 use super::answers::{accounts, baskets, contact, payments, sandbox};
 use super::bank::{Bank, BankFault};
@@ -9,7 +9,7 @@ use super::caller::Caller;
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
-/// The segments that stood where the pattern has `{}`, in order, decoded (HTTP-10).
+/// The segments at each `{}` of the pattern, in order, decoded (HTTP-10).
 pub(super) type Ids = Vec<String>;
 
 /// A request, as the gateway forwarded it.
@@ -21,7 +21,7 @@ pub(super) struct Asked<'a> {
     pub(super) path: &'a str,
     /// The query, without its question mark.
     pub(super) query: &'a str,
-    /// Who calls, and for whom.
+    /// The caller and its PSU.
     pub(super) caller: &'a Caller,
     /// The body, whole.
     pub(super) body: &'a [u8],
@@ -38,7 +38,7 @@ impl Asked<'_> {
         Some(decoded(value))
     }
 
-    /// The same, read.
+    /// As [`Self::parameter`], parsed.
     pub(super) fn parsed<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
         self.parameter(name)?.parse().ok()
     }
@@ -55,12 +55,12 @@ impl Asked<'_> {
 /// Status and body.
 pub(super) type Answer = (u16, Value);
 
-/// Why there is no answer of the usual kind.
+/// The reason why an operation has no regular answer.
 #[derive(Debug)]
 pub(super) enum Stop {
     /// The request is refused, with this answer.
     Refused(Answer),
-    /// The bank cannot go on.
+    /// The bank failed.
     Broken(BankFault),
 }
 
@@ -78,8 +78,8 @@ impl From<rusqlite::Error> for Stop {
 
 type Answers = fn(&Asked<'_>, &Ids, &Bank) -> Result<Answer, Stop>;
 
-/// Every operation of the interface, §Endpoints; where the interface shows no path, those of HTTP-11. The last two are the bank's
-/// own channel, and the simulation's: a gateway forwards them where its file of operations adds them.
+/// All operations of the interface (§Endpoints); if the interface gives no path, those of HTTP-11. The last two are the bank's
+/// own channel and the simulation's: a gateway forwards them only if its file of operations adds them.
 const OPERATIONS: &[(&str, &str, Answers)] = &[
     ("GET", "/v1/accounts", accounts::list),
     ("GET", "/v1/accounts/{}", accounts::one),
@@ -178,12 +178,12 @@ pub(super) fn error(status: u16, code: &str, message: &str) -> Answer {
     (status, body)
 }
 
-/// The same, to stop with.
+/// As [`error`], as a [`Stop`].
 pub(super) fn refused(status: u16, code: &str, message: &str) -> Stop {
     Stop::Refused(error(status, code, message))
 }
 
-/// The variable segments, where the path fits the pattern.
+/// The variable segments, if the path matches the pattern.
 fn matched(pattern: &str, path: &str) -> Option<Ids> {
     let (mut wanted, mut given) = (pattern.split('/'), path.split('/'));
     let mut ids = Ids::new();
@@ -209,7 +209,7 @@ pub(super) mod tests {
 
     pub(in super::super) const TPP: &str = "PSDNO-FSA-1";
 
-    /// Asks as the gateway does, for a TPP, with every fix on.
+    /// Calls an operation as the gateway does for a TPP, with every fix on.
     pub(in super::super) fn ask(bank: &Bank, line: &str, caller: Caller, body: &Value) -> Answer {
         let (method, target) = line.split_once(' ').unwrap();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));

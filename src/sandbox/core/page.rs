@@ -1,13 +1,14 @@
-//! The bank's SCA page (SBX-3): who asks and for what, a mocked national identity number, and then the accounts or the payment.
+//! The bank's SCA page (SBX-3): shows the TPP and its request, asks for a mocked national identity number, then for approval of
+//! accounts or payments.
 //!
-//! A browser needs no script for it, and whoever wants to go on posts everything anew: nothing is remembered between two steps, and
-//! the number stands in bodies only. It ends through the gateway's control listener, which says where the browser goes.
-//! Invariants: an SCA is completed for the PSU who gave their number, and a payment only by its payer; the request's token is logged
-//! by nobody. Deliberately not here: authentication. A number is believed.
+//! The page needs no script and keeps no state: each step posts all fields again, and the number is only in bodies. The gateway's
+//! control listener ends the SCA and returns the redirect URI. Invariants: an SCA is completed only for the PSU of the entered
+//! number, and a payment only by its payer; the request's token is never logged. Deliberately not here: authentication. The
+//! number is trusted.
 
-// What is decided, and what it does.
+// Approvals and their effects.
 mod approval;
-// What the PSU reads.
+// The pages for the PSU.
 mod views;
 
 use super::bank::{Bank, BankFault};
@@ -22,28 +23,28 @@ use axum::http::{Response, StatusCode};
 use std::sync::Arc;
 use views::View;
 
-/// The PSU pressed Refuse, and pays nothing.
+/// The PSU refused a payment.
 const PAYMENT_REFUSED: Failure = Failure {
     status: 400,
     code: "PAYMENT_FAILED",
     message: "The PSU did not sign the payment.",
 };
 
-/// The PSU pressed Refuse.
+/// The PSU refused.
 const REFUSED: Failure = Failure {
     status: 403,
     code: "FORBIDDEN",
     message: "The PSU refused.",
 };
 
-/// Somebody else's payment.
+/// The payment belongs to another PSU.
 const NOT_THE_PAYER: Failure = Failure {
     status: 401,
     code: "PSU_CREDENTIALS_INVALID",
     message: "Somebody else than the payer authenticated.",
 };
 
-/// The fields of a form, in their order. A name may stand often.
+/// The fields of a form, in order. Names may repeat.
 #[derive(Debug, serde::Deserialize)]
 #[serde(transparent)]
 pub(super) struct Fields(Vec<(String, String)>);
@@ -59,7 +60,7 @@ impl Fields {
     }
 }
 
-/// `GET /sca?request=TOKEN`: where the link leads.
+/// `GET /sca?request=TOKEN`: the target of the SCA link.
 pub(super) async fn show(
     State(core): State<Arc<Core>>,
     Query(query): Query<Fields>,
@@ -73,7 +74,7 @@ pub(super) async fn show(
     shown.await.unwrap_or_else(stopped)
 }
 
-/// `POST /sca`: a step further.
+/// `POST /sca`: the next step.
 pub(super) async fn submit(
     State(core): State<Arc<Core>>,
     Form(fields): Form<Fields>,
@@ -107,7 +108,7 @@ async fn step(core: &Core, fields: &Fields) -> Result<Response<Body>, Stopped> {
     }
 }
 
-/// First the gateway, which may refuse; then the bank, which remembers it.
+/// Reports to the gateway first, which may refuse, and then updates the bank.
 async fn approve(
     core: &Core,
     pending: &Pending,
@@ -134,7 +135,7 @@ async fn approve(
     end(uri)
 }
 
-/// The SCA is over, well or not.
+/// Ends the SCA, completed or failed.
 fn end(uri: Result<String, ControlFault>) -> Result<Response<Body>, Stopped> {
     let uri = match uri {
         Err(ControlFault::Refused {
@@ -155,12 +156,12 @@ fn in_ledger<T>(
     core.bank().atomically(work)
 }
 
-/// Why an SCA does not go on.
+/// The reason why an SCA cannot continue.
 #[derive(Debug)]
 enum Stopped {
-    /// The gateway does not answer, or refuses.
+    /// The gateway is unavailable, or refuses.
     Control(ControlFault),
-    /// The ledger does not answer.
+    /// The ledger failed.
     Bank(BankFault),
 }
 
@@ -176,7 +177,7 @@ impl From<BankFault> for Stopped {
     }
 }
 
-/// Nothing can be done: the PSU reads why, and goes back by themselves.
+/// A page with the reason. There is no redirect, so the PSU returns to the TPP by themselves.
 fn stopped(fault: Stopped) -> Response<Body> {
     match fault {
         Stopped::Control(ControlFault::Refused {

@@ -1,21 +1,21 @@
-//! Payments: what is kept of one, and how its states move (SBX-6).
+//! Payments: their stored form, and the transitions of their statuses (SBX-6).
 //!
 //!     RCVD ─sign─▶ ACTC, ACWC, PDNG or ACCP ─batch─▶ ACSP ─batch─▶ ACSC        to another bank
 //!                                           ─batch─▶ ACSC                      within the bank
 //!     RCVD ─sign─▶ ACWP ─batch─▶ ACSC, or ACSC at once                         instant
 //!
-//! The interface names the states and says little of them. Here ACTC is signed and waits for its day; ACWC the same on another day
-//! than was asked for, because that is no bank day; PDNG a large transfer abroad that is looked at until the next run; ACCP lacks
-//! funds; ACSP is booked and on its way to the other bank; ACWP the same of an instant payment; ACSC has arrived. RJCT and CANC are
-//! ends. A bulk is PART while some of its parts were refused and others not.
-//! Invariants: nothing but signing, the batch and a cancellation moves a state, never a read; a payment's state is not stored but
-//! follows from its parts; what is booked goes back no more. Pending means signed and not booked.
+//! The interface names the statuses and hardly defines them. Here, ACTC is signed and waits for its day; ACWC likewise, for
+//! another day than requested, which is not a bank day; PDNG is a large transfer abroad under review until the next run; ACCP
+//! lacks funds; ACSP is booked and in transit to the other bank; ACWP likewise for an instant payment; ACSC has arrived. RJCT and
+//! CANC are final. A bulk is PART if only some of its parts were refused. Invariants: only signing, the batch and a cancellation
+//! change a status, never a read; a payment's status is not stored, but follows from its parts; a booking is never undone.
+//! Pending means signed and not booked.
 
-// What a TPP orders: the body, read and judged.
+// A TPP's order: the body, parsed and validated.
 pub(super) mod order;
-// What it costs.
+// The fee.
 mod fee;
-// What moves it.
+// The transitions.
 mod batch;
 mod signing;
 
@@ -37,7 +37,7 @@ pub(super) const INSTANT: &str = "instant-norwegian-credit-transfers-straks";
 
 macro_rules! statuses {
     ($($(#[$doc:meta])* $variant:ident = $word:literal),+ $(,)?) => {
-        /// Where a payment stands (§Payment transaction status values), the least advanced first.
+        /// The status of a payment (§Payment transaction status values), the least advanced first.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(super) enum Status { $($(#[$doc])* $variant),+ }
 
@@ -45,7 +45,7 @@ macro_rules! statuses {
             /// Every one.
             const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// As the interface writes it.
+            /// The interface's code.
             pub(super) const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
@@ -56,7 +56,7 @@ macro_rules! statuses {
 statuses! {
     /// Received, and not signed.
     Received = "RCVD",
-    /// Signed, and looked at.
+    /// Signed, and under review.
     Pending = "PDNG",
     /// Signed, without funds.
     WithoutFunds = "ACCP",
@@ -64,15 +64,15 @@ statuses! {
     Changed = "ACWC",
     /// Signed, and waits for its day.
     Signed = "ACTC",
-    /// Booked, and on its way.
+    /// Booked, and in transit.
     InSettlement = "ACSP",
-    /// Booked at once, and on its way.
+    /// Booked at once, and in transit.
     WithoutPosting = "ACWP",
     /// It has arrived.
     Settled = "ACSC",
     /// Some parts of a bulk were refused.
     Partly = "PART",
-    /// Taken back.
+    /// Cancelled.
     Cancelled = "CANC",
     /// Refused.
     Rejected = "RJCT",
@@ -87,7 +87,7 @@ impl Status {
         )
     }
 
-    /// Out of the debtor's account.
+    /// Whether the amount has left the debtor's account.
     pub(super) const fn is_booked(self) -> bool {
         matches!(
             self,
@@ -106,22 +106,22 @@ impl Status {
     }
 }
 
-/// The states that are pending, as SQL lists them.
+/// The pending statuses, as a list in SQL.
 pub(super) const PENDING: &str = "('PDNG', 'ACCP', 'ACWC', 'ACTC')";
 
-/// What form a payment has.
+/// The form of a payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// One transfer.
     Single,
     /// Several, from one account.
     Bulk,
-    /// One, again and again. The batch leaves it alone (§What the service does).
+    /// A recurring transfer. The batch ignores it (§What the service does).
     Periodic,
 }
 
 impl Form {
-    /// As it is kept.
+    /// The stored form.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Single => "SINGLE",
@@ -141,29 +141,29 @@ impl Form {
 /// One payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Payment {
-    /// What the TPP names it by.
+    /// The id that the TPP uses.
     pub(super) id: String,
-    /// Who initiated it; nobody else is shown it.
+    /// The TPP that initiated it; no other TPP sees it.
     pub(super) tpp: String,
     /// Its product.
     pub(super) product: String,
     /// Its form.
     pub(super) form: Form,
-    /// Whose money it is: the id of a private customer.
+    /// The id of the private customer who pays.
     pub(super) customer: String,
-    /// The agreement on whose behalf, in a corporate context.
+    /// The agreement, in a corporate context.
     pub(super) agreement: Option<Uuid>,
-    /// The account that it leaves.
+    /// The debtor's account.
     pub(super) debtor: String,
-    /// When it was initiated.
+    /// The date of initiation.
     pub(super) created: Date,
-    /// The day that was asked for.
+    /// The requested day.
     pub(super) requested: Option<Date>,
     /// The bank day on which it is carried out.
     pub(super) due: Date,
-    /// What was posted: a JSON object.
+    /// The posted body, a JSON object.
     pub(super) body: String,
-    /// What it consists of, one at least.
+    /// Its parts, at least one.
     pub(super) parts: Vec<Part>,
 }
 
@@ -172,33 +172,33 @@ pub(super) struct Payment {
 pub(super) struct Part {
     /// Its place, from 0.
     pub(super) number: i64,
-    /// Where it stands.
+    /// Its status.
     pub(super) status: Status,
-    /// What was instructed, in minor units.
+    /// The instructed amount, in minor units.
     pub(super) amount: i64,
-    /// Of this currency.
+    /// The instructed currency.
     pub(super) currency: String,
-    /// What leaves the debtor's account, in its currency.
+    /// The amount that leaves the debtor's account, in its currency.
     pub(super) debit: i64,
-    /// What it costs, in the same.
+    /// The fee, in the same currency.
     pub(super) fee: i64,
-    /// The creditor's account, where it is in this bank.
+    /// The creditor's account, if it is in this bank.
     pub(super) creditor: Option<String>,
-    /// What comes to it, in its currency.
+    /// The amount that the creditor's account receives, in its currency.
     pub(super) credit: i64,
-    /// What transaction details say of it.
+    /// The transaction details.
     pub(super) details: Map<String, Value>,
-    /// How many runs of the batch found no funds.
+    /// The number of runs of the batch that found no funds.
     pub(super) attempts: i64,
 }
 
 impl Payment {
-    /// Its path, which is what the gateway names it by where an SCA is about it.
+    /// Its path, which identifies it to the gateway in an SCA.
     pub(super) fn path(&self) -> String {
         format!("/v1/payments/{}/{}", self.product, self.id)
     }
 
-    /// Where it stands: its part's state, or, of a bulk, PART where some were refused and the least advanced of the others' else.
+    /// Its status: that of its part, or, for a bulk, PART if some parts were refused, otherwise that of the least advanced part.
     pub(super) fn status(&self) -> Status {
         let of = |refused: bool| {
             let states = self.parts.iter().map(|part| part.status);
@@ -211,7 +211,7 @@ impl Payment {
         }
     }
 
-    /// Whether there were funds, once somebody looked: false where it waits or was refused for lack of them.
+    /// Whether there were funds, if that was checked: false if it waits or was refused for lack of them.
     pub(super) fn funds_available(&self) -> Option<bool> {
         let lacks = |part: &Part| match part.status {
             Status::WithoutFunds => true,
@@ -225,7 +225,7 @@ impl Payment {
         booked.then_some(true)
     }
 
-    /// What it costs in all, in the debtor account's currency.
+    /// The total fee, in the debtor account's currency.
     pub(super) fn fee(&self) -> i64 {
         self.parts.iter().map(|part| part.fee).sum()
     }
@@ -235,7 +235,7 @@ const PAYMENT: &str = "SELECT id, tpp, product, form, customer, agreement, debto
 const PART: &str = "SELECT number, status, amount, currency, debit, fee, creditor, credit, details, attempts FROM part";
 
 impl Bank {
-    /// Keeps a payment that was just initiated.
+    /// Stores a new payment.
     pub(super) fn keep(&self, payment: &Payment) -> Result<(), BankFault> {
         self.db
             .prepare_cached(
@@ -278,7 +278,7 @@ impl Bank {
         Ok(())
     }
 
-    /// The payment of this id, whosever it is.
+    /// The payment with this id, of any TPP.
     pub(super) fn payment(&self, id: &str) -> Result<Option<Payment>, BankFault> {
         let mut found = self
             .db
@@ -305,7 +305,7 @@ impl Bank {
         found.query_and_then([payment], read_part)?.collect()
     }
 
-    /// Keeps where a part stands.
+    /// Stores the status of a part.
     fn move_part(&self, payment: &str, part: &Part, status: Status) -> Result<(), BankFault> {
         self.db
             .prepare_cached(

@@ -1,8 +1,8 @@
 //! PSUs as TPPs know them: PSU-IDs, agreements and consents.
 //!
-//! Invariants: a TPP and a customer have one PSU-ID, which never changes (§SCA 4), because it is made from both with a key of the
-//! ledger's, and no two pairs have the same; a TPP is shown nothing of a PSU but by the PSU-ID that it was given itself, and only
-//! the accounts of the PSU's consent.
+//! Invariants: a pair of TPP and customer has one PSU-ID, which never changes (§SCA 4), because it is derived from both with a
+//! key in the ledger, and is unique; a TPP sees a PSU only by the PSU-ID that it received itself, and only the accounts of the
+//! PSU's consent.
 
 use super::bank::{Bank, BankFault};
 use super::customer::{Account, CUSTOMER, Customer, customer};
@@ -18,12 +18,12 @@ pub(super) struct Agreement {
     pub(super) id: Uuid,
     /// The corporation's name.
     pub(super) name: String,
-    /// The corporation: whose accounts they are.
+    /// The corporation, which owns the accounts.
     pub(super) corporation: String,
 }
 
 impl Bank {
-    /// Whom a customer acts for.
+    /// The agreements of a customer.
     pub(super) fn agreements_of(&self, customer: &str) -> Result<Vec<Agreement>, BankFault> {
         let mut found = self.db.prepare_cached(
             "SELECT agreement.id, customer.name, customer.id FROM agreement \
@@ -45,7 +45,7 @@ impl Bank {
         .collect()
     }
 
-    /// The accounts of a context: the person's own, or those of an agreement. None where the agreement is not theirs.
+    /// The accounts of a context: the person's own, or those of an agreement. `None` if the agreement is not theirs.
     pub(super) fn accounts_in(
         &self,
         customer: &str,
@@ -74,7 +74,7 @@ impl Bank {
         Ok(id)
     }
 
-    /// Whom a PSU-ID of this TPP stands for.
+    /// The customer of a PSU-ID of this TPP.
     pub(super) fn psu(&self, tpp: &str, id: Uuid) -> Result<Option<Customer>, BankFault> {
         let mut found = self.db.prepare_cached(&format!(
             "{CUSTOMER} WHERE id = (SELECT customer FROM psu WHERE id = ?1 AND tpp = ?2)"
@@ -83,7 +83,7 @@ impl Bank {
         Ok(found.optional()?)
     }
 
-    /// Replaces what this PSU has opened to this TPP in one context. Gives whether something was open before.
+    /// Replaces this PSU's consent to this TPP in one context; returns whether an account was open before.
     pub(super) fn consent(
         &self,
         psu: Uuid,
@@ -120,7 +120,7 @@ impl Bank {
     }
 }
 
-/// An agreement as it is kept: empty in the private context.
+/// The stored form of an agreement: empty in the private context.
 pub(super) fn in_context(agreement: Option<Uuid>) -> String {
     agreement.map(|id| id.to_string()).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
-//! Exchange rates from a file, as of one day: what one unit of a currency is worth in NOK.
+//! Exchange rates from a file, as of one day: the value of one unit of a currency in NOK.
 //!
-//! Invariant: a conversion is exact but for one rounding, half away from zero, to the minor unit of the target.
+//! Invariant: a conversion is exact except for one rounding, half away from zero, to the minor unit of the target.
 
 use super::money::NOK;
 use jiff::civil::Date;
@@ -8,13 +8,13 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The rates that the program brings along.
+/// The built-in rates.
 const DEFAULT: &str = include_str!("rates.json");
 
-/// How many parts of a NOK a rate can name.
+/// The number of fraction digits of a rate in NOK.
 const SCALE_DIGITS: u32 = 6;
 
-/// Every currency that the bank deals in.
+/// All currencies of the bank.
 #[derive(Clone, Debug)]
 pub(super) struct Rates {
     /// The day of the quotation.
@@ -29,19 +29,19 @@ struct Rate {
     nok: i128,
 }
 
-/// Why a file of rates cannot be used.
+/// The reason why a file of rates cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RatesFault {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{0}: {1}")]
     File(PathBuf, std::io::Error),
-    /// It is no such file.
+    /// The file has another format.
     #[error("the exchange rates: {0}")]
     Form(#[from] serde_json::Error),
-    /// The day of the quotation is none.
+    /// The day of the quotation is not a date.
     #[error("the exchange rates: quotationDate: {0}")]
     Day(jiff::Error),
-    /// A rate is no positive decimal.
+    /// A rate is not a positive decimal.
     #[error(
         "the exchange rates: the rate of {0} is no positive decimal with at most six fraction digits, or it has more than five minor units"
     )]
@@ -63,7 +63,7 @@ struct WrittenRate {
 }
 
 impl Rates {
-    /// The rates of a file, or those that the program brings along.
+    /// The rates of a file, or the built-in ones.
     pub(super) fn load(file: Option<&Path>) -> Result<Self, RatesFault> {
         match file {
             None => Self::parse(DEFAULT),
@@ -94,12 +94,12 @@ impl Rates {
         Ok(Self { quoted, currencies })
     }
 
-    /// The fraction digits of a currency; none where the bank does not deal in it.
+    /// The number of fraction digits of a currency; `None` for an unknown currency.
     pub(super) fn digits(&self, currency: &str) -> Option<u32> {
         self.currencies.get(currency).map(|rate| rate.digits)
     }
 
-    /// Minor units of one currency as minor units of another.
+    /// Converts minor units of one currency to minor units of another.
     pub(super) fn convert(&self, amount: i64, from: &str, to: &str) -> Option<i64> {
         let (from, to) = (self.currencies.get(from)?, self.currencies.get(to)?);
         let above = i128::from(amount)
@@ -110,7 +110,7 @@ impl Rates {
         i64::try_from(above.checked_add(half)?.checked_div(below)?).ok()
     }
 
-    /// How many units of `to` one unit of `from` is, with six fraction digits.
+    /// The value of one unit of `from` in units of `to`, with six fraction digits.
     pub(super) fn rate(&self, from: &str, to: &str) -> Option<String> {
         let (from, to) = (self.currencies.get(from)?, self.currencies.get(to)?);
         let one = 10_i128.pow(SCALE_DIGITS);

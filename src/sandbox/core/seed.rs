@@ -1,8 +1,8 @@
-//! The known state that an initialisation resets to (SBX-1).
+//! The initial state that an initialisation restores (SBX-1).
 //!
-//! Invariants: private customers have two accounts and a card account each, corporate ones two accounts each; their ids, account ids
-//! and PSU-IDs are the same after every initialisation, so that what the gateway holds of them stays good (SBX-15). Whoever and
-//! whatever was made by hand is gone.
+//! Invariants: each private customer has two accounts and a card account, each corporate one two accounts; their ids, account ids
+//! and PSU-IDs are the same after every initialisation, so that the gateway's records about them stay valid (SBX-15). Customers
+//! and changes made by hand are removed.
 
 use super::bank::{Bank, BankFault};
 use super::customer::{Kind, NewAccount};
@@ -14,27 +14,27 @@ use rusqlite::params;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-/// A private person who also acts for a corporation, to try the corporate context with.
+/// A private person who also acts for a corporation, for the corporate context.
 pub(crate) const WITH_AGREEMENT: &str = "20000000002";
 
-/// Account numbers of the initialisation's customers begin here.
+/// The first account number of the initialisation's customers.
 const FIRST_NUMBER: u64 = 9_710_050_000;
 
-/// National identity number, name, and the corporations that they act for.
+/// National identity number, name, and the corporations of the agreements.
 const PRIVATE: [(&str, &str, &[&str]); 3] = [
     (WITH_AGREEMENT, "Ola Nordmann", &["910000004"]),
     ("20000000010", "Astrid Haugen", &["910000012"]),
     ("20000000029", "Ingrid Berg", &["910000004", "910000020"]),
 ];
 
-/// Organisation number, name, and how payments to the first account are checked.
+/// Organisation number, name, and the check of payment references for the first account.
 const CORPORATE: [(&str, &str, Option<Modulus>); 3] = [
     ("910000004", "Fisk og Redskap AS", None),
     ("910000012", "Kraftlaget SA", Some(Modulus::Ten)),
     ("910000020", "Bysykkelen AS", Some(Modulus::Eleven)),
 ];
 
-/// What is kept of customers, in an order in which it can be deleted.
+/// The tables of customers, in an order in which their rows can be deleted.
 const TABLES: [&str; 10] = [
     "basket_payment",
     "basket",
@@ -49,7 +49,7 @@ const TABLES: [&str; 10] = [
 ];
 
 impl Bank {
-    /// SBX-1: everything as it was at first. PSU-IDs and consents of the customers that stay are kept.
+    /// SBX-1: restores the initial state. PSU-IDs and consents of the remaining customers are kept.
     pub(super) fn initialise(&self) -> Result<(), BankFault> {
         let psus =
             self.rows("SELECT tpp, identity, '' FROM psu JOIN customer ON customer.id = customer")?;
@@ -145,7 +145,7 @@ impl Bank {
         Ok(())
     }
 
-    /// What happened in a private account before: the last of it yesterday.
+    /// The earlier transactions of a private account, the last of them yesterday.
     fn book_history(&self, account: &str, kind: Kind) -> Result<(), BankFault> {
         let events: &[(i64, i64, Value)] = &match kind {
             Kind::Current => vec![
@@ -191,7 +191,7 @@ impl Bank {
         Ok(())
     }
 
-    /// An invoice paid from abroad, which says everything that transaction details can say (SBX-8).
+    /// An invoice paid from abroad, with all the transaction details that exist (SBX-8).
     fn book_invoice(&self, account: &str) -> Result<(), BankFault> {
         let day = self.today().saturating_sub(3.days());
         let number = self
@@ -281,7 +281,7 @@ fn object(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
-/// An id that is the same each time.
+/// An id that is the same after each initialisation.
 fn fixed_id(name: &str) -> String {
     let hash: [u8; 32] = Sha256::digest(["portvakt sandbox ", name].concat()).into();
     let mut half = [0; 16];
@@ -325,7 +325,7 @@ mod tests {
         };
         assert_eq!((of("PRIVATE"), of("CORPORATE")), (vec![3; 3], vec![2; 3]));
 
-        // Made by hand, and gone.
+        // Created by hand, and removed.
         let tpp = "PSDNO-FSA-1";
         let kari = bank.customer("01010112345").unwrap();
         let gone = bank.psu_id(tpp, &kari).unwrap();
@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(bank.balance(&account.id).unwrap(), before);
         assert_eq!(bank.account(&by_hand).unwrap(), None);
         assert_eq!(bank.psu(tpp, gone).unwrap(), None);
-        // Whoever stays is known as before, and so is what they consented to.
+        // The remaining customers keep their PSU-IDs and consents.
         assert_eq!(bank.psu(tpp, psu).unwrap(), Some(ola));
         assert_eq!(
             bank.open_accounts(psu, None).unwrap(),

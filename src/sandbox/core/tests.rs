@@ -3,7 +3,7 @@ use super::*;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// A core without a gateway, that believes whoever calls, or nobody.
+/// A core without a gateway, that trusts any caller, or none.
 fn core(log: Option<&PathBuf>, trust: Trust) -> Core {
     let (bank, _) = bank();
     Core {
@@ -85,7 +85,7 @@ async fn nobody_but_the_gateway_is_answered_and_the_bank_itself_on_its_own_chann
         ask("POST /v1/sandbox/payments/x/cancellation", local).await,
         "404"
     );
-    // A page in a browser, a name that only resolves to this machine, and a request that somebody forwarded.
+    // A page in a browser, a name that merely resolves to this machine, and a forwarded request.
     for headers in [
         "Host: localhost\r\nOrigin: https://thief.example\r\n",
         "Host: thief.example\r\n",

@@ -1,7 +1,7 @@
 //! The PSU's browser at the bank's page: it opens the link, fills in what it is shown, and goes where it is sent.
 //!
-//! Invariant: it knows nothing but the link, and follows no redirect: where the page sends the PSU in the end is the TPP's.
-//! Deliberately without scripts, cookies and patience: three pages must do.
+//! Invariant: the browser knows only the link, and follows no redirect: the last redirect is for the TPP. Deliberately without
+//! scripts, cookies and many pages: three must be enough.
 
 use super::form::Form;
 use portvakt::tools::tpp::{CallOptions, SignedRequest, TppAnswer, call};
@@ -9,14 +9,14 @@ use portvakt::tools::tpp::{CallOptions, SignedRequest, TppAnswer, call};
 /// The most pages until the browser is sent to the TPP.
 const PAGES: usize = 3;
 
-/// A visit, as it went.
+/// The course of a visit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Visited {
-    /// What was done and shown, a line each.
+    /// The actions and the pages, one line each.
     pub(super) lines: Vec<String>,
     /// Where the browser was sent, if it was.
     pub(super) redirect: Option<String>,
-    /// Why it came no further, if it did not.
+    /// The reason why it stopped, if it failed.
     pub(super) fault: Option<String>,
 }
 

@@ -1,6 +1,7 @@
 //! One scene: signed, spoilt, sent over TLS, and compared with what the core wrote down.
 //!
-//! Invariant: what the core saw is what its journal gained between sending and answer, and scenes are played one after another.
+//! Invariant: the requests at the core are the new lines of its log between sending and answer; scenes are played one after
+//! another.
 
 use super::DemoFault;
 use super::programs::Place;
@@ -14,13 +15,13 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// How long the listener may be behind the control listener, which says that the gateway is ready.
+/// The time that the public listener may need after the control listener reports that the gateway is ready.
 const BEHIND: Duration = Duration::from_secs(1);
 
 /// How long to wait for it between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Where scenes are played.
+/// The environment of the scenes.
 #[derive(Debug)]
 pub(super) struct Stage {
     base_url: String,
@@ -42,7 +43,7 @@ impl Stage {
         }
     }
 
-    /// What the core wrote down so far, one value per request.
+    /// The core's log so far, one value per request.
     fn seen(&self) -> Result<Vec<Value>, DemoFault> {
         let text = std::fs::read_to_string(&self.journal)?;
         let entry = |line| serde_json::from_str(line).unwrap_or(Value::Null);
@@ -55,12 +56,12 @@ impl Stage {
 pub(super) struct Played {
     /// The request as it was sent.
     pub(super) sent: SignedRequest,
-    /// The answer, or why there is none.
+    /// The answer, or the reason why there is none.
     pub(super) answer: Result<Answered, String>,
-    /// What the core saw meanwhile.
+    /// The requests that the core received meanwhile.
     pub(super) seen: Vec<Value>,
     expected: Expected,
-    /// The answer holds what the scene looks for in it.
+    /// Whether the answer contains what the scene expects.
     says_all: bool,
 }
 
@@ -69,7 +70,7 @@ pub(super) struct Played {
 pub(super) struct Answered {
     /// Its HTTP status.
     pub(super) status: u16,
-    /// Its body; null where that is no JSON.
+    /// Its body; null if it is not JSON.
     pub(super) body: Value,
     headers: Vec<(String, String)>,
 }
@@ -98,7 +99,7 @@ impl Answered {
         Some(&found.1)
     }
 
-    /// Where a link of the body leads.
+    /// The target of a link in the body.
     pub(super) fn link(&self, name: &str) -> Option<&str> {
         self.body.get("_links")?.get(name)?.get("href")?.as_str()
     }
@@ -122,7 +123,8 @@ impl Answered {
 }
 
 impl Played {
-    /// Whether status and reason are those of the scene, and whether the core saw what it should: the request once, or nothing.
+    /// Whether status and reason are those of the scene, and whether the core received the request as expected: once, or not at
+    /// all.
     pub(super) fn went_as_expected(&self) -> bool {
         let Ok(answer) = &self.answer else {
             return false;

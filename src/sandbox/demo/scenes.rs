@@ -11,7 +11,7 @@ use std::time::Duration;
 /// An address for documentation, RFC 5737.
 const PSU_ADDRESS: &str = "192.0.2.10";
 
-/// A PSU that nobody is.
+/// An unknown PSU-ID.
 const PSU: &str = "5b0b0f8e-0c2c-4d0e-9b55-3f1f4f0a7a11";
 
 /// Where the PSU would come back to.
@@ -40,7 +40,7 @@ pub(super) const PAYMENT: &str = concat!(
     r#""regulatoryReportingCode":"14","regulatoryReportingInformation":"Machine tools"}"#,
 );
 
-/// What must come of a request.
+/// The expected result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
     /// The core sees it, once, and answers with this status.
@@ -64,13 +64,13 @@ pub(super) struct Scene {
     pub(super) again: bool,
     /// How long ago.
     pub(super) age: Duration,
-    /// What happens to it between signing and sending.
+    /// The change between signing and sending.
     pub(super) meddle: fn(&mut SignedRequest),
-    /// What must come of it.
+    /// The expected result.
     pub(super) expected: Expected,
     /// What the answer must hold besides, which may be remembered.
     pub(super) learn: fn(&Answered, &mut Memory) -> bool,
-    /// Whether all is shown of what the core saw.
+    /// Whether the report shows the whole request at the core.
     pub(super) shows_core: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Account information: what the PSU consented to (§Account access), and whom they act for.
+//! Account information: the accounts that the PSU consented to (§Account access), and the agreements of the PSU.
 
 use super::super::bank::Bank;
 use super::super::caller::Fixes;
@@ -8,10 +8,10 @@ use super::super::operations::{Answer, Asked, Ids, Stop};
 use super::{amount, answered, link, psu, reference, sca_demanded, unknown};
 use serde_json::{Map, Value, json};
 
-/// §Limits: the page of a transaction list, and what its links say.
+/// §Limits: the page size of a transaction list, which its links contain.
 const PAGE: i64 = 200;
 
-/// How long the name of a card account is without the fix longer-names.
+/// The most characters of a card account's name without the fix longer-names.
 const SHORT_NAME: usize = 35;
 
 /// §Other operations: the accounts that the PSU consented to.
@@ -23,7 +23,7 @@ pub(in super::super) fn list(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Result<
     answered(asked, 200, json!({"accounts": shown.collect::<Value>()}))
 }
 
-/// One of them.
+/// One of these accounts.
 pub(in super::super) fn one(asked: &Asked<'_>, ids: &Ids, bank: &Bank) -> Result<Answer, Stop> {
     let account = open_account(asked, ids, bank)?;
     answered(
@@ -33,7 +33,7 @@ pub(in super::super) fn one(asked: &Asked<'_>, ids: &Ids, bank: &Bank) -> Result
     )
 }
 
-/// §Other operations: what is in it.
+/// §Other operations: the balances of an account.
 pub(in super::super) fn balances(
     asked: &Asked<'_>,
     ids: &Ids,
@@ -59,7 +59,7 @@ pub(in super::super) fn balances(
     answered(asked, 200, body)
 }
 
-/// §Other operations: what moved (SBX-10).
+/// §Other operations: the transactions of an account (SBX-10).
 pub(in super::super) fn transactions(
     asked: &Asked<'_>,
     ids: &Ids,
@@ -93,7 +93,7 @@ pub(in super::super) fn transactions(
     }
     if status != "booked" {
         let mut pending = bank.pending(&account)?;
-        // The known issue: neither dates nor limit filter pending ones, but for card accounts.
+        // Known issue: neither dates nor limit filter pending transactions, except for card accounts.
         if account.kind == Kind::Card {
             pending.retain(|one| page.has(one.due));
             pending.truncate(usize::try_from(page.limit).unwrap_or(usize::MAX));
@@ -111,7 +111,7 @@ pub(in super::super) fn transactions(
     answered(asked, 200, body)
 }
 
-/// §C: everything that is known of one (SBX-8).
+/// §C: all details of a transaction (SBX-8).
 pub(in super::super) fn details(asked: &Asked<'_>, ids: &Ids, bank: &Bank) -> Result<Answer, Stop> {
     let account = open_account(asked, ids, bank)?;
     let id = ids.get(1).map(String::as_str).unwrap_or_default();
@@ -129,7 +129,7 @@ pub(in super::super) fn details(asked: &Asked<'_>, ids: &Ids, bank: &Bank) -> Re
     answered(asked, 200, json!({"transactionsDetails": shown}))
 }
 
-/// §Corporate context: whom the PSU acts for.
+/// §Corporate context: the agreements of the PSU.
 pub(in super::super) fn agreements(
     asked: &Asked<'_>,
     _: &Ids,
@@ -142,7 +142,7 @@ pub(in super::super) fn agreements(
     answered(asked, 200, json!({"agreements": shown.collect::<Value>()}))
 }
 
-/// The accounts that are open to the TPP in this context. Where no SCA ever ended with a consent, one is demanded.
+/// The accounts that are open to the TPP in this context. If no SCA ever gave a consent, SCA is demanded.
 fn open_accounts(asked: &Asked<'_>, bank: &Bank) -> Result<Vec<Account>, Stop> {
     let customer = psu(asked, bank)?;
     let id = asked.caller.psu.ok_or_else(sca_demanded)?;
@@ -236,7 +236,7 @@ fn as_pending(bank: &Bank, account: &Account, pending: PendingTransaction) -> Va
     Value::Object(shown)
 }
 
-/// The way to the pages before and after: the same question at another offset.
+/// The links to the previous and the next page: the same query with another offset.
 fn page_links(
     asked: &Asked<'_>,
     account: &Account,

@@ -8,7 +8,7 @@ use super::payments::authorise_and_status;
 use super::{answered, psu, sca_link, unknown};
 use serde_json::{Value, json};
 
-/// §A: payments of this TPP and this PSU, each waiting to be signed.
+/// §A: creates a basket of payments of this TPP and this PSU, all unsigned.
 pub(in super::super) fn create(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Result<Answer, Stop> {
     let customer = psu(asked, bank)?;
     let body = asked.object()?;
@@ -56,7 +56,7 @@ pub(in super::super) fn create(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Resul
     answered(asked, 201, body)
 }
 
-/// What is in it, and where it stands.
+/// The basket's payments and its status.
 pub(in super::super) fn read(asked: &Asked<'_>, ids: &Ids, bank: &Bank) -> Result<Answer, Stop> {
     let basket = own(asked, ids, bank)?;
     let mut body = shown(&basket);
@@ -67,13 +67,13 @@ pub(in super::super) fn read(asked: &Asked<'_>, ids: &Ids, bank: &Bank) -> Resul
     answered(asked, 200, body)
 }
 
-/// Where it stands.
+/// The basket's status.
 pub(in super::super) fn status(asked: &Asked<'_>, ids: &Ids, bank: &Bank) -> Result<Answer, Stop> {
     let basket = own(asked, ids, bank)?;
     answered(asked, 200, json!({"transactionStatus": basket.status()}))
 }
 
-/// An SCA that signs what is in it.
+/// Starts an SCA that signs the basket's payments.
 pub(in super::super) fn authorise(
     asked: &Asked<'_>,
     ids: &Ids,

@@ -1,4 +1,5 @@
-//! The contact address of a TPP (SBX-13), and what only a core answers that the gateway was told to ask (SCA-20).
+//! The contact address of a TPP (SBX-13), and operations that reach the core only if the gateway is configured to forward them
+//! (SCA-20).
 
 use super::super::bank::Bank;
 use super::super::operations::{Answer, Asked, Ids, Stop, refused};
@@ -21,7 +22,7 @@ pub(in super::super) fn read(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Result<
     answered(asked, 200, shown(asked, &email))
 }
 
-/// Registers one, or takes its place.
+/// Registers an address, or replaces it.
 pub(in super::super) fn write(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Result<Answer, Stop> {
     let body = asked.object()?;
     let text = |name: &str| body.get(name).and_then(Value::as_str);
@@ -57,12 +58,12 @@ fn shown(asked: &Asked<'_>, email: &str) -> Value {
     json!({"email": email, "organisationNumber": asked.caller.tpp})
 }
 
-/// §Versioning 1.21.6: the prefix PSD is accepted, and so is none.
+/// §Versioning 1.21.6: the prefix PSD is optional.
 fn without_prefix(number: &str) -> &str {
     number.strip_prefix("PSD").unwrap_or(number)
 }
 
-/// Enough for a mailbox that nobody is written to.
+/// A minimal check: no mail is ever sent to the address.
 fn is_address(text: &str) -> bool {
     let is_word = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
     let parts = text.split_once('@');

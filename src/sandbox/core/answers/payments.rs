@@ -8,7 +8,7 @@ use super::super::payment::{DOMESTIC, INSTANT, INSTANT_FEE, Payment, Status};
 use super::{amount, answered, link, psu, sca_demanded, sca_link, unknown};
 use serde_json::{Map, Value, json};
 
-/// §B and the other products: a payment of the PSU, or of whom X-PSU-IDENTITY names (§Single SCA payment flow).
+/// §B and the other products: creates a payment of the PSU, or of the person in X-PSU-IDENTITY (§Single SCA payment flow).
 pub(in super::super) fn initiate(
     asked: &Asked<'_>,
     ids: &Ids,
@@ -27,7 +27,7 @@ pub(in super::super) fn initiate(
         Ok(payment) => payment,
         Err(violations) => return Err(Stop::Refused(faulty(&violations))),
     };
-    // §B: whether logical duplicates are allowed. Nothing said means that they are.
+    // §B: whether logical duplicates are allowed, which is the default.
     let no_duplicates = asked.parameter("allowLogicalDuplicate").as_deref() == Some("false");
     if no_duplicates && bank.is_duplicate(&payment)? {
         let text = "The same payment was initiated today already.";
@@ -43,7 +43,7 @@ pub(in super::super) fn initiate(
     answered(asked, 201, Value::Object(created))
 }
 
-/// What was posted, and where it stands.
+/// The payment as it was posted, and its status.
 pub(in super::super) fn read(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Result<Answer, Stop> {
     let payment = approved(asked, asked.path, bank)?;
     let mut shown: Map<String, Value> = serde_json::from_str(&payment.body).unwrap_or_default();
@@ -71,7 +71,7 @@ pub(in super::super) fn authorise(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Re
     answered(asked, 201, sca_link(asked)?)
 }
 
-/// What the instant product costs.
+/// The fee of the instant product.
 pub(in super::super) fn fee_information(
     asked: &Asked<'_>,
     _: &Ids,
@@ -83,7 +83,7 @@ pub(in super::super) fn fee_information(
     answered(asked, 200, body)
 }
 
-/// The links of a payment or a basket that waits for its SCA.
+/// The links of an unsigned payment or basket.
 pub(super) fn authorise_and_status(path: &str) -> Value {
     json!({
         "self": link(path, "GET"),
@@ -92,7 +92,7 @@ pub(super) fn authorise_and_status(path: &str) -> Value {
     })
 }
 
-/// Who pays: the PSU, or the one that X-PSU-IDENTITY names.
+/// The payer: the PSU, or the person in X-PSU-IDENTITY.
 fn payer(asked: &Asked<'_>, bank: &Bank) -> Result<Customer, Stop> {
     match (&asked.caller.psu, &asked.caller.identity) {
         (Some(_), _) => psu(asked, bank),
@@ -107,7 +107,7 @@ fn own(asked: &Asked<'_>, path: &str, bank: &Bank) -> Result<Payment, Stop> {
     found.ok_or_else(|| unknown("There is no such payment."))
 }
 
-/// The same, once it may be read: a domestic one not before it is approved (SBX-14, the known issue).
+/// A TPP's own payment, if it may be read: a domestic one not before it is approved (SBX-14, the known issue).
 fn approved(asked: &Asked<'_>, path: &str, bank: &Bank) -> Result<Payment, Stop> {
     let payment = own(asked, path, bank)?;
     if payment.product == DOMESTIC && payment.status() == Status::Received {
@@ -117,7 +117,7 @@ fn approved(asked: &Asked<'_>, path: &str, bank: &Bank) -> Result<Payment, Stop>
     Ok(payment)
 }
 
-/// Where it stands, and whether there were funds (§Errors rule 9).
+/// The status, and whether there were funds (§Errors rule 9).
 fn state(payment: &Payment) -> Map<String, Value> {
     let mut state = Map::new();
     state.insert("transactionStatus".into(), json!(payment.status().word()));
@@ -127,7 +127,7 @@ fn state(payment: &Payment) -> Map<String, Value> {
     state
 }
 
-/// What it costs, where it costs something (§Single payment 1).
+/// The fees, if there are any (§Single payment 1).
 fn fees(bank: &Bank, payment: &Payment) -> Result<Map<String, Value>, Stop> {
     let fee = payment.fee();
     let mut fees = Map::new();
@@ -140,7 +140,7 @@ fn fees(bank: &Bank, payment: &Payment) -> Result<Map<String, Value>, Stop> {
     Ok(fees)
 }
 
-/// Everything that is wrong (PAY-2): status and code are the first one's (ERR-1).
+/// All violations (PAY-2); status and code are those of the first (ERR-1).
 fn faulty(violations: &[Violation]) -> Answer {
     let first = violations.first();
     let (status, code) = first.map_or((400, "FORMAT_ERROR"), |first| (first.status, first.code));

@@ -10,7 +10,7 @@ use super::{amount, answered, link, reference, unknown};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-/// SBX-1: everything as it was at first. The answer says whom there is, and whom one cannot pay without a KID.
+/// SBX-1: resets the bank to its initial state. The answer lists the customers, and the accounts that require a KID.
 pub(in super::super) fn initialise(
     asked: &Asked<'_>,
     _: &Ids,
@@ -32,12 +32,12 @@ pub(in super::super) fn initialise(
     answered(asked, 200, body)
 }
 
-/// Whom there is.
+/// Lists the customers.
 pub(in super::super) fn customers(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Result<Answer, Stop> {
     answered(asked, 200, Value::Array(all_customers(bank)?))
 }
 
-/// Opens an account of a customer, or of a new one.
+/// Opens an account for a customer, or for a new one.
 pub(in super::super) fn open_account(
     asked: &Asked<'_>,
     _: &Ids,
@@ -127,7 +127,7 @@ pub(in super::super) fn add_transaction(
     answered(asked, 201, mock_transaction(&account, found))
 }
 
-/// §Versioning 1.17.1: what an account holds from now on, by a booking of the difference.
+/// §Versioning 1.17.1: sets an account's balance, by booking the difference.
 pub(in super::super) fn set_balance(
     asked: &Asked<'_>,
     ids: &Ids,
@@ -137,7 +137,7 @@ pub(in super::super) fn set_balance(
     update(asked, &account, bank)
 }
 
-/// The same of a card account.
+/// As [`set_balance`], for a card account.
 pub(in super::super) fn set_card_balance(
     asked: &Asked<'_>,
     ids: &Ids,
@@ -161,7 +161,7 @@ pub(in super::super) fn run_batch(asked: &Asked<'_>, _: &Ids, bank: &Bank) -> Re
     answered(asked, 200, body)
 }
 
-/// The bank's own channel: its customer changes their mind (SBX-14). The payment keeps its id.
+/// The bank's own channel: its customer cancels a payment (SBX-14). The payment keeps its id.
 pub(in super::super) fn cancel_payment(
     asked: &Asked<'_>,
     ids: &Ids,
@@ -169,7 +169,7 @@ pub(in super::super) fn cancel_payment(
 ) -> Result<Answer, Stop> {
     let id = ids.first().map(String::as_str).unwrap_or_default();
     let payment = bank.payment(id)?;
-    // Through the gateway a TPP calls, and has its own payments only; the bank itself names no TPP.
+    // Through the gateway, a TPP reaches its own payments only; the bank's own channel names no TPP.
     let payment =
         payment.filter(|payment| asked.caller.tpp.is_empty() || payment.tpp == asked.caller.tpp);
     let payment = payment.ok_or_else(|| unknown("There is no such payment."))?;
@@ -188,7 +188,7 @@ pub(in super::super) fn cancel_payment(
     )
 }
 
-/// What a transaction that is made by hand may say.
+/// The members that a manual transaction may have.
 const DETAILS: [&str; 10] = [
     "remittanceInformationUnstructured",
     "creditorName",
@@ -279,7 +279,7 @@ fn mock_account(bank: &Bank, account: &Account) -> Result<Value, Stop> {
     }))
 }
 
-/// §Sandbox transaction: all members are required. An int32 has no fraction, so its amount is in minor units; what is not known is
+/// §Sandbox transaction: all members are required. An int32 has no fraction, so its amount is in minor units; unknown values are
 /// empty, and the account's own side is the account.
 fn mock_transaction(account: &Account, transaction: Transaction) -> Value {
     let Transaction {

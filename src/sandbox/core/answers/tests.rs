@@ -1,4 +1,4 @@
-//! A bank in memory, asked as the gateway asks.
+//! A bank in memory, called as the gateway calls it.
 
 mod accounts;
 mod baskets;
@@ -38,7 +38,7 @@ impl Stage {
         Self::of(KARI, false)
     }
 
-    /// With this PSU, in a corporate context or not.
+    /// Creates a stage with this PSU, in a corporate context or not.
     fn of(identity: &str, corporate: bool) -> Self {
         let (bank, clock) = bank();
         let psu = bank.customer(identity).unwrap();
@@ -69,7 +69,7 @@ impl Stage {
         ask(&self.bank, line, self.caller.clone(), body)
     }
 
-    /// What is answered with 200 or 201.
+    /// The body of a 200 or 201 answer.
     fn get(&self, line: &str) -> Value {
         let (status, body) = self.ask(line);
         assert!(status < 300, "{line}: {status} {body}");
@@ -81,7 +81,7 @@ impl Stage {
         accounts.unwrap().unwrap().remove(at)
     }
 
-    /// A payment of so much NOK to another bank.
+    /// A payment of this amount in NOK to another bank.
     fn order(&self, amount: &str) -> Value {
         json!({
             "instructedAmount": {"amount": amount, "currency": "NOK"},
@@ -91,7 +91,7 @@ impl Stage {
         })
     }
 
-    /// Initiates a payment. Gives its path and the answer.
+    /// Initiates a payment. Returns its path and the answer.
     fn initiate(&self, product: &str, body: &Value) -> (String, Value) {
         let (status, created) = self.send(&format!("POST {product}"), body);
         assert_eq!(status, 201, "{created}");
@@ -140,7 +140,7 @@ fn uuid() -> String {
     Uuid::new_v4().to_string()
 }
 
-/// `body` with some members changed; null takes one away.
+/// `body` with some members changed; null removes one.
 fn with(body: &Value, changes: Value) -> Value {
     let mut body = body.clone();
     for (name, value) in changes.as_object().unwrap() {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const NOW: Timestamp = Timestamp::from_unix(1_772_449_200);
 
-/// A gateway's own signing, and the listener that publishes its keys.
+/// A gateway's signer, and the listener that publishes its keys.
 struct Gateway {
     asserter: AssertionSigner,
     control: Control,
@@ -118,7 +118,7 @@ async fn the_gateways_own_assertion_holds_once() {
     assert_eq!(claims["gateway-tpp-id"], "PSDNO-FSA-1");
     let again = verify(&assertions, &gateway, &request, &headers).await;
     assert_eq!(again, Err(NotTheGateway::Used));
-    // A GET may come twice.
+    // A GET may be repeated.
     let read = Request {
         method: "GET",
         ..request
@@ -164,7 +164,7 @@ async fn what_was_made_for_another_request_opens_nothing() {
         let verified = verify(&assertions, &gateway, &good, &changed).await;
         assert_eq!(verified, Err(NotTheGateway::AnotherRequest), "{name}");
     }
-    // The one that it was made for still goes.
+    // The assertion is still accepted for its own request.
     assert!(verify(&assertions, &gateway, &good, &headers).await.is_ok());
 }
 
@@ -224,10 +224,10 @@ async fn whoever_else_signs_is_not_believed() {
         let verified = verify(&assertions, &gateway, &request, &good).await;
         assert_eq!(verified, Err(NotTheGateway::Claims));
     }
-    // Once a minute the gateway is asked for keys, whatever strangers send.
+    // The gateway is asked for keys once a minute at most, regardless of the number of requests.
     for _ in 0..5 {
         let _ = verified(&stranger.vouch(&request, "9")).await;
     }
-    // By the two above too, which know nobody yet.
+    // Including the two verifiers above, which have no keys yet.
     assert!(gateway.asked.load(Ordering::Relaxed) <= 4);
 }

@@ -1,4 +1,4 @@
-//! A program that writes to a ledger and is killed without warning, over and over: what it was answered is there, and all balances.
+//! A program that writes to a ledger is killed repeatedly: every confirmed change is stored, and the balances are consistent.
 
 use super::{assert_double_entry, open};
 use crate::core::bank::BankFault;
@@ -10,15 +10,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How often it is killed.
+/// The number of kills.
 const KILLS: u64 = 8;
 
-/// Names the ledger to the program that is killed: this test, as another process.
+/// The environment variable with the ledger's path for the killed program: this test, as another process.
 const LEDGER: &str = "PORTVAKT_KILLED_LEDGER";
 
 const TPP: &str = "PSDNO-FSA-1";
 
-/// Orders, signs and books payments until somebody kills it, and says each one that is done.
+/// Orders, signs and books payments until it is killed, and reports each completed one.
 fn write(file: &Path) {
     let (bank, _) = open(Some(file));
     let mut out = std::io::stdout();
@@ -71,7 +71,7 @@ fn what_was_answered_survives_kill_9() {
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut lines = lines.map_while(Result::ok);
-        // The first answer says that it is under way; then it is killed at some moment of its work.
+        // The first line means that the program runs; it is killed at a random point of its work.
         answered.extend(
             lines
                 .by_ref()
@@ -80,7 +80,7 @@ fn what_was_answered_survives_kill_9() {
         std::thread::sleep(Duration::from_millis(20 + round * 13));
         child.kill().unwrap();
         child.wait().unwrap();
-        // What it said before it was killed, a last line that is cut short apart.
+        // The complete lines that it wrote before it was killed.
         let said = lines.filter_map(|line| line.strip_prefix("done ").map(str::to_owned));
         let whole = answered[0].len();
         answered.extend(said.filter(|path| path.len() == whole));
@@ -91,7 +91,7 @@ fn what_was_answered_survives_kill_9() {
             assert_eq!(payment.status().word(), "ACSC", "{path}");
         }
         assert_double_entry(&bank);
-        // Every payment is there whole: what left one account came to the other.
+        // Every payment is complete: the amount left one account and reached the other.
         let kari = bank.customer("01010112345").unwrap();
         let accounts = bank.accounts_of(&kari.id).unwrap();
         let booked = |at: usize| bank.booked(&accounts[at].id).unwrap();

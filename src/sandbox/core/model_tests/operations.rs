@@ -1,4 +1,4 @@
-//! Operations at random, on a bank in memory, beside a model that keeps nothing but numbers.
+//! Random operations on a bank in memory, compared with a model that stores only numbers.
 
 use super::{assert_double_entry, open};
 use crate::core::bank::{Bank, BankFault};
@@ -8,15 +8,15 @@ use portvakt::clock::Timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// How many operations.
+/// The number of operations.
 const OPERATIONS: u32 = 100_000;
 
-/// How often everything is looked at.
+/// The interval of full checks, in operations.
 const LOOK: u32 = 10_000;
 
 const TPP: &str = "PSDNO-FSA-1";
 
-/// Numbers that look random, the same each time (xorshift64).
+/// Pseudorandom numbers, the same in each run (xorshift64).
 struct Dice(u64);
 
 impl Dice {
@@ -32,13 +32,13 @@ impl Dice {
     }
 }
 
-/// A payment that is somewhere on its way, and the basket that it is in.
+/// A payment in any state, and its basket.
 struct Known {
     id: String,
     status: Status,
 }
 
-/// The model: what each account's balance must be.
+/// The model: the expected balance of each account.
 #[derive(Default)]
 struct Model {
     balances: BTreeMap<String, i64>,
@@ -46,7 +46,7 @@ struct Model {
     baskets: Vec<(String, Vec<String>)>,
 }
 
-/// Who can pay from where.
+/// A customer and the accounts they can pay from.
 struct Payer {
     customer: String,
     agreement: Option<uuid::Uuid>,
@@ -80,7 +80,7 @@ fn payers(bank: &Bank) -> Vec<Payer> {
     payers
 }
 
-/// An order at random: of any product and form, good or not.
+/// A random order, of any product and form, valid or not.
 fn body(dice: &mut Dice, payers: &[Payer], payer: &Payer, product: &str) -> Value {
     let currency = match product {
         CROSS_BORDER => *dice.pick(&["NOK", "EUR", "USD", "JPY", "BHD"]),
@@ -97,7 +97,7 @@ fn body(dice: &mut Dice, payers: &[Payer], payer: &Payer, product: &str) -> Valu
         let elsewhere = json!({"bban": "86011117947"});
         let creditor = match dice.below(10) {
             0..5 => json!({"bban": dice.pick(payers).bban}),
-            // An account that this bank does not have.
+            // A number of this bank without an account.
             5 => json!({"bban": "97100999901"}),
             _ => elsewhere,
         };
@@ -132,7 +132,7 @@ fn body(dice: &mut Dice, payers: &[Payer], payer: &Payer, product: &str) -> Valu
 }
 
 impl Model {
-    /// What moved since: of each part that was booked just now, by the amounts that it was ordered with.
+    /// Applies the change of a payment: for each part booked since, the ordered amounts.
     fn follow(&mut self, before: &Payment, after: &Payment) {
         for (old, new) in before.parts.iter().zip(&after.parts) {
             assert!(
@@ -238,7 +238,7 @@ fn double_entry_holds_after_a_hundred_thousand_operations() {
     println!("{done:?}");
 }
 
-/// One operation. Gives what it was.
+/// Performs one operation; returns its name.
 fn step(
     bank: &Bank,
     dice: &mut Dice,
@@ -269,7 +269,7 @@ fn step(
             Ok("adjusted")
         }
         _ => {
-            // Reading moves nothing.
+            // Reading changes nothing.
             let payer = dice.pick(payers);
             let balance = bank.balance(&payer.account)?;
             assert_eq!(balance.booked, model.balances[&payer.account]);
@@ -307,7 +307,7 @@ fn order(
         id: payment.id.clone(),
         status: payment.status(),
     });
-    // Old ones are let go, so that the bank has some hundred on their way.
+    // Old payments are dropped, so that some hundred are pending.
     if model.payments.len() > 400 {
         let at = dice.below(model.payments.len());
         model.payments.swap_remove(at);
@@ -354,7 +354,7 @@ fn run(bank: &Bank, model: &mut Model) -> Result<&'static str, BankFault> {
         states.insert(payment.id, after.status());
     }
     for known in &mut model.payments {
-        // One that nobody signed in a week is refused, and nothing else happens to what is not signed.
+        // A payment unsigned for a week is refused; other unsigned payments do not change.
         let after = bank.payment(&known.id)?.unwrap().status();
         if known.status == Status::Received {
             assert!(matches!(after, Status::Received | Status::Rejected));

@@ -1,6 +1,6 @@
-//! What the PSU can approve, and what approving it does.
+//! The subject of an approval, and its effects.
 //!
-//! Invariant: an approval names accounts of its own context only, whatever a form says.
+//! Invariant: an approval contains only accounts of its own context, regardless of the submitted form.
 
 use super::super::bank::{Bank, BankFault};
 use super::super::control::Pending;
@@ -11,23 +11,23 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
-/// What the SCA is about.
+/// The subject of the SCA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
-    /// Reading accounts.
+    /// Access to accounts.
     Accounts,
-    /// Knowing the PSU.
+    /// Registration of the PSU.
     Registration,
     /// A payment, or a basket of them.
     Payments {
         /// Each, in order.
         payments: Vec<Shown>,
-        /// Who alone may sign them: a national identity number.
+        /// The only person who may sign them: a national identity number.
         payer: String,
-        /// On whose behalf.
+        /// The agreement, in a corporate context.
         agreement: Option<Uuid>,
     },
-    /// A payment or a basket that the bank does not know: there is only its path to show.
+    /// A payment or a basket that the bank does not know: only its path can be shown.
     Other {
         /// Its path.
         path: String,
@@ -37,20 +37,20 @@ pub(super) enum Subject {
 /// A payment, for its payer to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shown {
-    /// What it is signed by.
+    /// The payment's id.
     pub(super) id: String,
-    /// With their currencies, one for each transfer.
+    /// The amounts with their currencies, one per transfer.
     pub(super) amounts: Vec<String>,
-    /// Names and accounts, likewise.
+    /// The creditors' names and accounts, one per transfer.
     pub(super) creditors: Vec<String>,
-    /// What it costs, where it costs something.
+    /// The fee, if there is one.
     pub(super) fee: Option<String>,
     /// The day on which it is carried out.
     pub(super) due: String,
 }
 
 impl Subject {
-    /// What `pending` is about, as far as the bank knows it.
+    /// The subject of `pending`, as far as the bank knows it.
     pub(super) fn of(bank: &Bank, pending: &Pending) -> Result<Self, BankFault> {
         let Some(path) = pending.resource.clone() else {
             return Ok(if pending.asks_consent {
@@ -79,7 +79,7 @@ impl Subject {
         })
     }
 
-    /// Whether this person may: a payment is signed by its payer alone.
+    /// Whether this person may end the SCA: a payment is signed by its payer alone.
     pub(super) fn may_be_ended_by(&self, identity: &str) -> bool {
         !matches!(self, Self::Payments { payer, .. } if payer != identity)
     }
@@ -120,17 +120,17 @@ impl Shown {
 /// A context that is open to the PSU.
 #[derive(Clone, Debug)]
 pub(super) struct Context {
-    /// The PSU, as the TPP will know them.
+    /// The PSU-ID for the TPP.
     psu: Uuid,
-    /// None for PRIVATE.
+    /// The agreement; `None` for PRIVATE.
     agreement: Option<Uuid>,
-    /// For the PSU to read.
+    /// The name that the PSU reads.
     pub(super) name: String,
-    /// Its accounts, and whether each is open to the TPP already.
+    /// Its accounts, and whether each is already open to the TPP.
     pub(super) accounts: Vec<(Account, bool)>,
 }
 
-/// The contexts that the PSU may choose from: what the TPP chose narrows it.
+/// The contexts that the PSU may choose from, limited by the TPP's choice.
 pub(super) fn contexts(
     bank: &Bank,
     pending: &Pending,
@@ -185,13 +185,13 @@ fn is_asked_for(pending: &Pending, subject: &Subject, agreement: Option<Uuid>) -
 }
 
 impl Context {
-    /// What a form says for it.
+    /// The value of the context in the form.
     pub(super) fn value(&self) -> String {
         self.agreement
             .map_or_else(|| "PRIVATE".to_owned(), |id| id.to_string())
     }
 
-    /// The PSU approves, with these accounts ticked.
+    /// Approves with these selected accounts.
     pub(super) fn approve<'a>(
         &self,
         pending: &Pending,
@@ -209,17 +209,17 @@ impl Context {
     }
 }
 
-/// The PSU approved.
+/// An approval of the PSU.
 #[derive(Debug)]
 pub(super) struct Approval {
     psu: Uuid,
     agreement: Option<Uuid>,
-    /// Those that are open from now on, where consent was asked for.
+    /// The accounts that are open from now on, if consent was requested.
     accounts: Option<BTreeSet<String>>,
 }
 
 impl Approval {
-    /// The body of `/sca/complete`. A consent to no account is none.
+    /// The body of `/sca/complete`. A consent without accounts counts as none.
     pub(super) fn completion(&self, request: &str) -> Value {
         let context = self.agreement.map_or("PRIVATE", |_| "CORPORATE");
         let mut said =
@@ -241,7 +241,7 @@ impl Approval {
         said
     }
 
-    /// The bank remembers it. Gives whether a consent was taken back, which the gateway must be told.
+    /// Stores the approval in the bank; returns whether a consent was withdrawn, which the gateway must be told.
     pub(super) fn carry_out(&self, bank: &Bank, subject: &Subject) -> Result<bool, BankFault> {
         if let Subject::Payments { payments, .. } = subject {
             for payment in payments {

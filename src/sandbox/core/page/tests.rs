@@ -16,11 +16,11 @@ const TPP: &str = "PSDNO-FSA-1";
 const PRODUCT: &str = "norwegian-domestic-credit-transfers";
 const KARI: &str = "01010112345";
 
-/// A core with its page, in front of a gateway of which there is only the control listener.
+/// A core with its page, and a control listener instead of a whole gateway.
 struct Stage {
     page: String,
     core: Arc<Core>,
-    /// What the control listener was told.
+    /// The calls to the control listener.
     told: Arc<Mutex<Vec<(&'static str, Value)>>>,
 }
 
@@ -32,12 +32,12 @@ async fn serve(router: Router) -> String {
 }
 
 impl Stage {
-    /// `pending` is what the gateway says of every request but "old".
+    /// `pending` is the gateway's answer for every request except "old".
     async fn new(pending: Value) -> Self {
         Self::asking(Arc::new(Mutex::new(pending))).await
     }
 
-    /// The same, which a test may change.
+    /// As [`Self::new`], with an answer that a test may change.
     async fn asking(pending: Arc<Mutex<Value>>) -> Self {
         let told = Arc::new(Mutex::new(Vec::new()));
         let read = move |Json(asked): Json<Value>| async move {
@@ -98,14 +98,14 @@ impl Stage {
         self.ask("POST", "/sca", Some(body)).await
     }
 
-    /// The number is given: what is there to approve?
+    /// Submits the number; returns the page for approval.
     async fn identify(&self, identity: &str) -> TppAnswer {
         let mut form = self.open().await;
         assert!(form.fill("identity", identity));
         self.press(&form, "identify").await
     }
 
-    /// Kari orders a payment. Gives its path.
+    /// Kari orders a payment; returns its path.
     fn payment(&self) -> String {
         let bank = self.core.bank();
         let kari = bank.customer(KARI).unwrap();
@@ -132,7 +132,7 @@ impl Stage {
         bank.psu_id(TPP, &kari).unwrap().to_string()
     }
 
-    /// Where a payment stands.
+    /// The status of a payment.
     fn status(&self, path: &str) -> &'static str {
         let payment = self.core.bank().payment_at(TPP, path).unwrap().unwrap();
         payment.status().word()
@@ -179,7 +179,7 @@ async fn a_new_psu_consents_to_accounts_and_takes_it_back() {
     let said = json!({"request": "t+k", "psu_id": psu, "context": "PRIVATE", "consent": true, "accounts": accounts});
     assert_eq!(stage.told(), [("complete", said)]);
 
-    // They are ticked the next time, and unticking revokes.
+    // The accounts are ticked the next time, and unticking them withdraws the consent.
     let mut form = form_of(&stage, KARI).await;
     assert_eq!(form.ticked().len(), 3);
     form.tick("account", false);
@@ -202,7 +202,7 @@ async fn whoever_acts_for_a_corporation_chooses() {
     assert_eq!(form.ticked(), ["PRIVATE"]);
     let agreement = form.values("context")[1].to_owned();
     form.choose(&agreement);
-    // All five are ticked, and those of the other context do not count.
+    // All five are ticked; accounts of the other context are ignored.
     assert_eq!(form.tick("account", true), 5);
     assert_redirected(&stage.press(&form, "approve").await);
     let (_, said) = stage.told().remove(0);
@@ -219,7 +219,7 @@ async fn what_the_tpp_chose_is_not_asked_again() {
     let form = form_of(&stage, WITH_AGREEMENT).await;
     assert_eq!(form.values("context").len(), 1);
     assert_ne!(form.values("context"), ["PRIVATE"]);
-    // Nothing is open to a private customer then.
+    // A private customer can then choose nothing.
     let answer = stage.identify(KARI).await;
     assert!(text(&answer).contains("You have no access"));
     assert_eq!(stage.told(), []);
@@ -247,7 +247,7 @@ async fn a_payment_is_signed_by_its_payer() {
     let stage = Stage::asking(Arc::clone(&pending)).await;
     let path = stage.payment();
     pending.lock().unwrap()["resource"] = path.as_str().into();
-    // Somebody else: the SCA fails.
+    // For another person, the SCA fails.
     assert_redirected(&stage.identify("01010112346").await);
     let (call, said) = stage.told().remove(0);
     assert_eq!(
@@ -282,7 +282,7 @@ async fn a_basket_is_signed_payment_by_payment() {
             .map(|path| bank.payment_at(TPP, path).unwrap().unwrap());
         let payments: Vec<_> = payments.collect();
         let kari = bank.customer(KARI).unwrap();
-        // Cancelled in the bank's own channel: it keeps the other one from nothing.
+        // A payment cancelled in the bank's own channel does not block the other one.
         bank.cancel(&payments[1]).unwrap();
         bank.new_basket(TPP, &kari, None, &payments).unwrap()
     };

@@ -1,4 +1,4 @@
-//! What the PSU reads, in two steps: the number first, because the accounts depend on it.
+//! The pages for the PSU, in two steps: the number first, because the accounts depend on it.
 
 use super::super::control::Pending;
 use super::super::html::{self, Escaped};
@@ -7,14 +7,14 @@ use super::approval::{Context, Shown, Subject};
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 
-/// One SCA, for its PSU to read.
+/// The view of one SCA.
 pub(super) struct View<'a> {
     request: &'a str,
     pending: &'a Pending,
     subject: &'a Subject,
 }
 
-/// A page that says one thing, and leads nowhere.
+/// A page with one message and no link.
 pub(super) fn notice(status: StatusCode, text: &str) -> Response<Body> {
     let text = format!("<p role=\"alert\">{}</p>\n", Escaped(text));
     html::page(status, "This does not work", &text)
@@ -29,7 +29,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Step one: who are you? `again` says that the number before was none.
+    /// Step one: asks for the number. `again` reports that the previous one was invalid.
     pub(super) fn identify(&self, again: bool) -> Response<Body> {
         let (alert, invalid) = if again {
             let text = "<p role=\"alert\" id=\"alert\">That was no national identity number: it has 11 digits.</p>\n";
@@ -47,7 +47,7 @@ impl<'a> View<'a> {
         self.form(&fields, "identify", "Continue")
     }
 
-    /// Step two: what do you approve?
+    /// Step two: asks for approval.
     pub(super) fn choose(&self, identity: &str, contexts: &[Context]) -> Response<Body> {
         let mut fields = hidden("identity", identity);
         if contexts.is_empty() {
@@ -92,7 +92,7 @@ impl<'a> View<'a> {
         html + "</fieldset>\n"
     }
 
-    /// The question, the fields, and the two ways out. The address has no query, so the token is in it no more.
+    /// The question, the fields, and the two buttons. The form's address has no query, so it no longer contains the token.
     fn form(&self, fields: &str, step: &str, label: &str) -> Response<Body> {
         let title = match self.subject {
             Subject::Accounts => "May your accounts be read?",
@@ -132,7 +132,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// One payment, with every transfer of it.
+/// One payment, with all its transfers.
 fn payment(shown: &Shown) -> String {
     let transfers = shown.amounts.iter().zip(&shown.creditors);
     let transfers: String = transfers

@@ -1,6 +1,6 @@
-//! The simulated batch (SBX-2): what it books, and what comes of what it cannot.
+//! The simulated batch (SBX-2): books payments, and handles those that cannot be booked.
 //!
-//! Invariant: a part is booked once, in the same transaction that moves its state. Periodic payments are left alone.
+//! Invariant: a part is booked once, in the transaction that changes its status. Periodic payments are ignored.
 
 use super::super::bank::{Bank, BankFault};
 use super::super::ledger::{Own, Place, Posting};
@@ -10,19 +10,19 @@ use jiff::ToSpan;
 use jiff::civil::{Date, DateTime};
 use serde_json::{Map, json};
 
-/// The setting that says when the batch runs next.
+/// The setting with the time of the next run.
 const NEXT_RUN: &str = "next-run";
 
-/// A payment without funds is tried by as many runs as a day has, and then refused.
+/// The number of runs that try a payment without funds before it is refused: as many as a day has.
 const ATTEMPTS: i64 = 5;
 
-/// A payment that nobody signs is refused after as many days.
+/// The number of days after which an unsigned payment is refused.
 const UNSIGNED_DAYS: i64 = 7;
 
-/// What a run did, in parts of payments.
+/// The result of a run, in parts of payments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Ran {
-    /// Booked: out of their debtors' accounts.
+    /// Booked: debited from their debtors' accounts.
     pub(in super::super) booked: u32,
     /// Arrived at other banks.
     pub(in super::super) settled: u32,
@@ -30,7 +30,7 @@ pub(in super::super) struct Ran {
     pub(in super::super) waiting: u32,
     /// Refused.
     pub(in super::super) rejected: u32,
-    /// Looked at, and on their way from the next run on.
+    /// Reviewed, and released for the next run.
     pub(in super::super) released: u32,
 }
 
@@ -46,7 +46,7 @@ impl Ran {
 }
 
 impl Bank {
-    /// The run that is due, if one is: called often, it runs five times on a bank day. After a pause it runs once.
+    /// Runs the batch if it is due: with frequent calls, five times on a bank day. After a pause it runs once.
     pub(in super::super) fn run_if_due(&self) -> Result<Option<Ran>, BankFault> {
         let now = self.now().datetime();
         let next = self.next_run();
@@ -61,7 +61,7 @@ impl Bank {
         day.map(|day| self.run_batch(day.date())).transpose()
     }
 
-    /// One run, on demand: it stands for the next one, so that one on a Sunday books as of Monday.
+    /// Runs the batch on demand, in place of the next run: one on a Sunday books as of Monday.
     pub(in super::super) fn run_now(&self) -> Result<Ran, BankFault> {
         self.run_batch(self.processing_day())
     }
@@ -88,7 +88,7 @@ impl Bank {
         Ok(ran)
     }
 
-    /// Books a part, if it can be. Gives where it stands then.
+    /// Books a part if possible; returns its new status.
     pub(super) fn execute(
         &self,
         payment: &Payment,
@@ -99,7 +99,7 @@ impl Bank {
         let mut part = part.clone();
         let needed = part.debit.saturating_add(part.fee);
         let balance = self.balance(&payment.debtor)?;
-        // The runs take payments in their order: what is signed and not booked yet does not count against an earlier one.
+        // Runs process payments in order: a later signed payment that is not booked does not count against an earlier one.
         let usable = if at_once {
             balance.available()
         } else {
@@ -125,7 +125,7 @@ impl Bank {
         Ok(status)
     }
 
-    /// Out of the debtor's account, with the exchange where there is one, and with the fee.
+    /// Debits the debtor's account, with the exchange, if there is one, and the fee.
     fn book_part(&self, payment: &Payment, part: &Part, day: Date) -> Result<(), BankFault> {
         let debtor = self.account(&payment.debtor)?;
         let debtor = debtor.ok_or(BankFault::Kept("an account"))?;
@@ -171,7 +171,7 @@ impl Bank {
         Ok(())
     }
 
-    /// The other bank has it.
+    /// Settles a part with the other bank.
     fn settle(&self, payment: &Payment, part: &Part, day: Date) -> Result<(), BankFault> {
         self.book(&Posting {
             booked: day,
@@ -185,7 +185,7 @@ impl Bank {
         self.move_part(&payment.id, part, Status::Settled)
     }
 
-    /// Whether there is an account: one with this bank's number must be known to it.
+    /// Whether the creditor's account exists: one with this bank's number must be known here.
     fn reaches_somebody(&self, part: &Part) -> bool {
         let account = part.details.get("creditorAccount");
         let number = account.and_then(|account| account.get("bban")?.as_str());
@@ -193,7 +193,7 @@ impl Bank {
             || number.is_none_or(|number| !number.starts_with(money::BANK_NUMBER))
     }
 
-    /// Every part for which this holds of a day, in the order in which they were initiated.
+    /// Every part that meets this condition on a day, in the order of initiation.
     fn parts_where(&self, condition: &str, day: Date) -> Result<Vec<(Payment, Part)>, BankFault> {
         let mut found = self.db.prepare_cached(&format!(
             "SELECT payment, part.number FROM part JOIN payment ON payment.id = payment \

@@ -1,19 +1,19 @@
-//! What a payment costs: by its product, by its currency, and more where currencies are exchanged (§Single payment 1).
+//! The fee of a payment: by its product and its currency, and higher with an exchange of currencies (§Single payment 1).
 
 use super::super::bank::{Bank, BankFault};
 use super::super::money::NOK;
 use super::{CROSS_BORDER, INSTANT};
 
-/// An instant payment, in øre.
+/// The fee of an instant payment, in øre.
 pub(in super::super) const INSTANT_FEE: i64 = 200;
 
-/// An exchange costs a quarter of a per cent of what leaves the account, but this at least, in øre.
+/// The least fee of an exchange, in øre. The fee is a quarter of a per cent of the debited amount.
 const LEAST_EXCHANGE_FEE: i64 = 1_000;
 
-/// What one part of four hundred is.
+/// The divisor of the debited amount: a quarter of a per cent.
 const EXCHANGE_PARTS: i64 = 400;
 
-/// A transfer abroad, by its currency, in øre.
+/// The fee of a transfer abroad, by its currency, in øre.
 fn abroad(currency: &str) -> i64 {
     match currency {
         "EUR" => 2_500,
@@ -23,7 +23,7 @@ fn abroad(currency: &str) -> i64 {
 }
 
 impl Bank {
-    /// The whole fee, in minor units of the debtor account's currency. `debit` is what leaves that account.
+    /// The total fee, in minor units of the debtor account's currency. `debit` is the debited amount.
     pub(in super::super) fn fee(
         &self,
         product: &str,

@@ -1,12 +1,12 @@
-//! What a TPP orders: the body of a payment, read and judged as far as the core must (docs/upstream-contract.md, "Not sure").
+//! A TPP's order: the body of a payment, parsed and validated as far as the core must (docs/upstream-contract.md, "Not sure").
 //!
-//! Whether an account is the PSU's, what a currency is worth, whether a reference holds: the gateway cannot know it. Everything that
-//! is wrong is said at once. Where the interface shows no fields, a body with `payments` is a bulk, and one with `frequency` a
-//! periodic payment, as the framework names them.
+//! The gateway cannot know whether an account is the PSU's, the value of a currency, or whether a reference is valid. All
+//! violations are reported at once. Where the interface shows no fields, a body with `payments` is a bulk, and one with
+//! `frequency` a periodic payment, as in the Berlin Group framework.
 
-// Members of a body, and what is wrong with them.
+// Members of a body, and their violations.
 mod members;
-// One transfer of it.
+// One transfer of an order.
 mod transfer;
 
 pub(in super::super) use members::Violation;
@@ -24,14 +24,14 @@ use uuid::Uuid;
 /// The most parts of a bulk.
 const PARTS: usize = 100;
 
-/// Who orders, and what.
+/// The parties and the content of an order.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Ordered<'a> {
     /// The TPP.
     pub(in super::super) tpp: &'a str,
     /// The PSU: the id of a private customer.
     pub(in super::super) customer: &'a str,
-    /// On whose behalf, in a corporate context.
+    /// The agreement, in a corporate context.
     pub(in super::super) agreement: Option<Uuid>,
     /// The product.
     pub(in super::super) product: &'a str,
@@ -40,7 +40,7 @@ pub(in super::super) struct Ordered<'a> {
 }
 
 impl Bank {
-    /// Reads an order. What is wrong with it comes back; nothing is kept yet.
+    /// Reads an order; returns its violations, if any. Nothing is stored yet.
     pub(in super::super) fn order(
         &self,
         ordered: &Ordered<'_>,
@@ -92,7 +92,7 @@ impl Bank {
         }))
     }
 
-    /// The account that it leaves: one of the PSU's own in this context, and no card.
+    /// The debtor's account: one of the PSU's own in this context, and not a card account.
     fn debtor(
         &self,
         ordered: &Ordered<'_>,
@@ -130,7 +130,7 @@ impl Bank {
     }
 }
 
-/// What form it has, and what the form needs.
+/// The form of the payment, with a check of the members that the form requires.
 fn form(members: &mut Members<'_>, product: &str) -> Form {
     let form = match (members.get("payments"), members.get("frequency")) {
         (Some(_), _) => Form::Bulk,
@@ -156,7 +156,7 @@ fn form(members: &mut Members<'_>, product: &str) -> Form {
     form
 }
 
-/// SBX-12: months that repeat are refused.
+/// SBX-12: repeated months are refused.
 fn check_period(members: &mut Members<'_>) {
     let frequencies = [
         "Daily",
@@ -203,7 +203,7 @@ fn check_period(members: &mut Members<'_>) {
     }
 }
 
-/// The day that was asked for: not in the past, not too far ahead, and today where it is an instant payment.
+/// The requested day: not in the past, not too far ahead, and today for an instant payment.
 fn requested(members: &mut Members<'_>, product: &str, today: Date) -> Option<Date> {
     members.get("requestedExecutionDate")?;
     let day = members.day("requestedExecutionDate");
@@ -226,12 +226,12 @@ fn requested(members: &mut Members<'_>, product: &str, today: Date) -> Option<Da
     None
 }
 
-/// What the two products of Norway take.
+/// Whether the product is one of the two for payments within Norway.
 fn is_norwegian(product: &str) -> bool {
     product == DOMESTIC || product == INSTANT
 }
 
-/// A part that was just read.
+/// A new part.
 fn received(amount: i64, currency: &str) -> Part {
     Part {
         number: 0,

@@ -1,4 +1,4 @@
-//! What a PSU does to a payment: signing it at the bank's page, and cancelling it in the bank's own channel (SBX-14).
+//! The PSU's actions on a payment: signing it on the bank's page, and cancelling it in the bank's own channel (SBX-14).
 
 use super::super::bank::{Bank, BankFault};
 use super::super::calendar::{bank_day_from, next_run};
@@ -7,12 +7,12 @@ use super::{CROSS_BORDER, INSTANT, Part, Payment, Status};
 use jiff::civil::{Date, DateTime};
 use rusqlite::params;
 
-/// A transfer abroad of this much is looked at before it goes: what the tax authorities want to know of (§Payment creation
+/// The amount from which a transfer abroad is reviewed before it is booked, because tax authorities require it (§Payment creation
 /// request), in øre.
 const LOOKED_AT: i64 = 10_000_000;
 
 impl Bank {
-    /// When the batch runs next, in the bank's time.
+    /// The next run of the batch, in the bank's time zone.
     pub(in super::super) fn next_run(&self) -> DateTime {
         next_run(&self.now())
     }
@@ -28,12 +28,12 @@ impl Bank {
         bank_day_from(requested.map_or(earliest, |day| day.max(earliest)))
     }
 
-    /// Its payer signed it. One that is signed, cancelled or refused stays what it is.
+    /// Signs a payment. One that is already signed, cancelled or refused keeps its status.
     pub(in super::super) fn sign(&self, id: &str) -> Result<(), BankFault> {
         let Some(payment) = self.payment(id)? else {
             return Ok(());
         };
-        // Asked for today and booked today is no change, whatever the hour; nothing asked for is none either.
+        // A request for today that is booked today is no change, at any hour; nor is a request without a day.
         let due = self.due_day(payment.requested);
         let is_changed = payment.requested.is_some_and(|requested| requested != due);
         self.db
@@ -61,7 +61,7 @@ impl Bank {
         Ok(())
     }
 
-    /// Somebody cancelled it in the bank's own channel. Gives whether it could still be: what is booked stays booked.
+    /// Cancels a payment in the bank's own channel; returns whether that was possible: a booked payment stays booked.
     pub(in super::super) fn cancel(&self, payment: &Payment) -> Result<bool, BankFault> {
         let open = |part: &&Part| part.status == Status::Received || part.status.is_pending();
         for part in payment.parts.iter().filter(open) {
@@ -70,7 +70,7 @@ impl Bank {
         Ok(payment.parts.iter().any(|part| open(&part)))
     }
 
-    /// Whether the account has enough for this part, beside what is signed already.
+    /// Whether the account has funds for this part in addition to payments already signed.
     fn has_funds(&self, payment: &Payment, part: &Part) -> Result<bool, BankFault> {
         let needed = part.debit.saturating_add(part.fee);
         Ok(self.balance(&payment.debtor)?.available() >= needed)

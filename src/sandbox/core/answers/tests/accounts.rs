@@ -16,7 +16,7 @@ fn account_information_follows_the_consent() {
         let of = |id: &str| stage.ask(&format!("GET /v1/accounts/{id}{rest}")).0;
         assert_eq!((of(&open), of(&closed), of("x")), (200, 404, 404), "{rest}");
     }
-    // Another TPP, nobody, and nothing consented to.
+    // Another TPP, no PSU-ID, and no consent.
     let mut other = stage.caller.clone();
     other.tpp = "PSDNO-FSA-2".into();
     for caller in [other, tpp()] {
@@ -133,7 +133,7 @@ fn pending_ones_ignore_dates_and_limit() {
     assert_eq!(first["transactionAmount"]["amount"], "-3.00");
     assert_eq!(first.get("transactionId"), None);
 
-    // What Gateway-History-From says bounds a list without dateFrom.
+    // Gateway-History-From limits a list without dateFrom.
     let mut caller = stage.caller.clone();
     caller.history_from = "2026-03-01".parse().ok();
     let (_, body) = ask(&stage.bank, &format!("GET {path}"), caller, &Value::Null);

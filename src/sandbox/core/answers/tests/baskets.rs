@@ -28,7 +28,7 @@ fn a_basket_is_the_worst_of_its_payments() {
     };
     let link = stage.get(&format!("POST {path}/authorisations"));
     assert!(link["_links"]["scaRedirect"]["href"].is_string());
-    // Not atomic: each payment is what it is.
+    // Not atomic: each payment has its own status.
     stage.sign(&payments[0]);
     assert_eq!(status(), "RCVD");
     stage.sign(&payments[1]);
@@ -43,7 +43,7 @@ fn a_basket_is_the_worst_of_its_payments() {
         (status(), stage.status(&payments[0])),
         (json!("RJCT"), "ACSC".into())
     );
-    // Alone, what is funded is good.
+    // Alone, a funded payment succeeds.
     let one = stage.initiate(DOMESTIC, &stage.order("1.00")).0;
     let (_, created) = basket(&stage, &[&one]);
     stage.sign(&one);
@@ -74,7 +74,7 @@ fn bulk_and_periodic_payments_are_in_no_basket() {
         );
         assert_eq!(body["tppMessages"][0]["path"], "paymentIds[1]");
     }
-    // Nothing of it stays: the single one still goes into another basket, and then into no further one.
+    // Nothing of the refused basket is stored: the payment can still join another basket, and then no further one.
     assert_eq!(basket(&stage, &[&single]).0, 201);
     assert_eq!(basket(&stage, &[&single]).0, 409);
 }

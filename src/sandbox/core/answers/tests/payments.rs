@@ -20,7 +20,7 @@ fn a_domestic_payment_is_followed_to_its_end() {
     );
 
     stage.sign(&path);
-    // Reading moves nothing, and what is signed is not booked.
+    // Reading changes no status, and a signed payment is not booked yet.
     for _ in 0..3 {
         assert_eq!(stage.status(&path), "ACTC");
     }
@@ -76,7 +76,7 @@ fn the_batch_runs_five_times_a_day_and_leaves_periodic_payments_alone() {
     let (single, _) = stage.initiate(DOMESTIC, &stage.order("1.00"));
     stage.sign(&periodic);
     stage.sign(&single);
-    // It is noon: the first look only plans the run of 13:30.
+    // At noon, the first check only plans the run of 13:30.
     assert_eq!(run(), None);
     stage.pass_hours(1);
     assert_eq!(run(), None);
@@ -118,7 +118,7 @@ fn without_funds_it_waits_and_is_refused_in_the_end() {
     }
     assert_eq!(state(), (json!("RJCT"), json!(false)));
 
-    // Money that comes in time helps.
+    // Money that arrives in time funds the payment.
     let (path, _) = stage.initiate(DOMESTIC, &stage.order("100000.00"));
     stage.sign(&path);
     assert_eq!(stage.status(&path), "ACCP");
@@ -150,12 +150,12 @@ fn an_instant_payment_is_booked_at_once_and_costs_two_kroner() {
     );
     stage.run();
     assert_eq!(stage.status(&path), "ACSC");
-    // Between accounts of the bank there is nothing to wait for.
+    // Between accounts of the bank, no settlement is needed.
     let own = json!({"creditorAccount": {"bban": stage.account(1).bban}});
     let (path, _) = stage.initiate(INSTANT, &with(&stage.order("10.00"), own));
     stage.sign(&path);
     assert_eq!(stage.status(&path), "ACSC");
-    // And without funds it cannot wait either.
+    // Without funds, an instant payment cannot wait either.
     let (path, _) = stage.initiate(INSTANT, &stage.order("9000000.00"));
     stage.sign(&path);
     let state = stage.get(&format!("GET {path}/status"));
@@ -191,7 +191,7 @@ fn an_exchange_is_booked_by_the_rate_and_raises_the_fee() {
     assert_eq!(fee["remittanceInformationUnstructured"], "Gebyr");
     assert_eq!(payment["currencyExchange"]["exchangeRate"], "11.624000");
 
-    // Worth 100 000 NOK or more: it says what it is for (PAY-11), and is looked at until the next run.
+    // From 100 000 NOK on, it needs reporting data (PAY-11), and is reviewed until the next run.
     let amount = json!({"instructedAmount": {"amount": "9000.00", "currency": "EUR"}});
     let body = with(&body, amount);
     let (status, code, at) = stage.refused(CROSS_BORDER, &body);
@@ -233,7 +233,7 @@ fn execution_days_are_bank_days() {
     }
     let (_, code, _) = stage.refused(INSTANT, &on("2026-03-03"));
     assert_eq!(code, "EXECUTION_DATE_INVALID");
-    // Behind the day's last run, today is no day to book on any more.
+    // After the day's last run, nothing is booked today any more.
     stage.pass_hours(4);
     let (path, _) = stage.initiate(DOMESTIC, &on("2026-03-02"));
     stage.sign(&path);
@@ -308,7 +308,7 @@ fn a_domestic_payment_is_not_read_before_it_is_approved_and_keeps_its_id() {
     );
     stage.run();
     assert_eq!(stage.status(&path), "CANC");
-    // What is booked stays booked.
+    // A booked payment stays booked.
     let (path, _) = stage.initiate(DOMESTIC, &stage.order("1.00"));
     stage.sign(&path);
     stage.run();

@@ -1,24 +1,24 @@
-//! Members of a payment's body, and everything that is wrong with them (PAY-2).
+//! Members of a payment's body, and all their violations (PAY-2).
 
 use super::super::super::money;
 use jiff::civil::Date;
 use serde_json::{Map, Value, json};
 
-/// One thing that is wrong.
+/// A violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super::super) struct Violation {
     /// HTTP status code.
     pub(in super::super::super) status: u16,
     /// One of the interface's codes.
     pub(in super::super::super) code: &'static str,
-    /// Where, as in instructedAmount.amount.
+    /// The path of the member, as in instructedAmount.amount.
     pub(in super::super::super) path: String,
-    /// What would be right.
+    /// The accepted form.
     pub(in super::super::super) text: String,
 }
 
 impl Violation {
-    /// A member that has the wrong form.
+    /// A member with a wrong form.
     pub(in super::super::super) fn format(path: &str, text: &str) -> Self {
         Self {
             status: 400,
@@ -57,7 +57,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// One entry of a bulk. What is wrong with it is taken over when it is read.
+    /// One entry of a bulk. Its violations are merged when it is read.
     pub(super) fn entry(&self, entry: &'a Value, number: usize) -> Self {
         Self {
             object: entry.as_object(),
@@ -86,18 +86,18 @@ impl<'a> Members<'a> {
         self.text(name)?.parse().ok()
     }
 
-    /// Something is wrong.
+    /// Reports a violation.
     pub(super) fn say(&mut self, violation: Violation) {
         let path = format!("{}{}", self.prefix, violation.path);
         self.violations.push(Violation { path, ..violation });
     }
 
-    /// A member has the wrong form.
+    /// Reports a wrong form.
     pub(super) fn refuse(&mut self, path: &str, text: &str) {
         self.say(Violation::format(path, text));
     }
 
-    /// An account reference: its number, whether IBAN or BBAN, and its currency.
+    /// An account reference: its number, as IBAN or BBAN, and its currency.
     pub(super) fn account(&mut self, name: &str) -> Option<(String, Option<String>)> {
         let account = self.get(name).and_then(Value::as_object);
         let number = |kind: &str| account?.get(kind)?.as_str();
@@ -112,7 +112,7 @@ impl<'a> Members<'a> {
         Some((found.to_owned(), number("currency").map(str::to_owned)))
     }
 
-    /// SBX-11: the simulated downstream system knows Latin letters and common punctuation, and nothing else.
+    /// SBX-11: the simulated downstream system supports only Latin letters and common punctuation.
     pub(super) fn check_characters(&mut self) {
         let mut found = Vec::new();
         if let Some(object) = self.object {

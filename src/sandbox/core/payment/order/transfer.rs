@@ -1,4 +1,4 @@
-//! One transfer of an order: amount, creditor, reference, and what it costs.
+//! One transfer of an order: amount, creditor, reference, and fee.
 
 use super::super::super::bank::{Bank, BankFault};
 use super::super::super::customer::Account;
@@ -9,11 +9,11 @@ use super::members::{Members, Violation};
 use super::{is_norwegian, received, takes_currency};
 use serde_json::{Map, Value, json};
 
-/// A transfer abroad of this much says what it is for (PAY-11), in øre.
+/// The amount from which a transfer abroad needs reporting data (PAY-11), in øre.
 const REPORTED: i64 = 10_000_000;
 
 impl Bank {
-    /// Reads a transfer; none where something is wrong with it, which is said.
+    /// Reads a transfer; `None` after reporting its violations.
     pub(super) fn transfer(
         &self,
         product: &str,
@@ -96,7 +96,7 @@ impl Bank {
         amount.map(|amount| (amount, currency.to_owned()))
     }
 
-    /// What transaction details say of it.
+    /// The transaction details.
     fn details(
         &self,
         product: &str,
@@ -160,7 +160,7 @@ impl Bank {
     }
 }
 
-/// The payment reference: a string, or as the framework writes structured remittance information.
+/// The payment reference: a string, or structured remittance information as in the Berlin Group framework.
 fn reference<'a>(members: &Members<'a>) -> Option<&'a str> {
     let one = members.get("remittanceInformationStructured");
     let first = || members.get("remittanceInformationStructuredArray")?.get(0);
@@ -170,7 +170,7 @@ fn reference<'a>(members: &Members<'a>) -> Option<&'a str> {
         .or_else(|| written.get("reference")?.as_str())
 }
 
-/// SBX-12: a KID where the creditor needs one, and one that holds wherever it stands.
+/// SBX-12: a KID is required if the creditor needs one, and every KID must be valid.
 fn check_reference(members: &mut Members<'_>, creditor: Option<&Account>) {
     let needed = creditor.and_then(|account| account.kid);
     let (code, text) = match (reference(members), needed) {
@@ -196,7 +196,7 @@ fn check_reference(members: &mut Members<'_>, creditor: Option<&Account>) {
     });
 }
 
-/// The gateway sees to it where the amount is in NOK; other currencies are the core's to convert (PAY-11).
+/// The gateway checks this for amounts in NOK; the core converts other currencies (PAY-11).
 fn check_reporting(members: &mut Members<'_>) {
     for name in ["regulatoryReportingCode", "regulatoryReportingInformation"] {
         if members.text(name).is_none_or(str::is_empty) {
