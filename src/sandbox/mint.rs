@@ -11,16 +11,16 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use time::{Duration, OffsetDateTime};
 
-/// Stands above each PEM block. Readers of PEM skip what is outside the armour (RFC 7468 section 2).
+/// The line before each PEM block. Readers of PEM skip text outside the armour (RFC 7468 section 2).
 const MARK: &str = "# Portvakt development PKI, made by portvakt-sandbox: for no other use.\n";
 
-/// How long the development certificates hold, in days.
+/// The validity of the development certificates, in days.
 const VALIDITY_DAYS: i64 = 397;
 
 /// The file that says that the folder is complete.
 const MARKER: &str = "README.txt";
 
-/// Fills `out`, or keeps what is there where it is complete and holds for another day, and prints what there is.
+/// Fills `out`, unless it is complete and valid for another day; prints its content.
 pub(crate) fn run(
     out: &Path,
     force: bool,
@@ -116,7 +116,7 @@ impl Authorities {
         })
     }
 
-    /// The CA certificates that go to disk. The foreign root does not: nobody shall come to trust it.
+    /// The CA certificates that are written. The foreign root is not, so that no one trusts it.
     fn public(&self) -> [(&'static str, &'static str, &Ca); 3] {
         [
             (
@@ -224,13 +224,13 @@ fn broken_leaves(
     ])
 }
 
-/// An RSA key of 1024 bits, PKCS#8 PEM: aws-lc makes none so small.
+/// An RSA key of 1024 bits, PKCS#8 PEM: aws-lc generates none so small.
 fn weak_key() -> Result<String, Box<dyn std::error::Error>> {
     let key = rsa::RsaPrivateKey::new(&mut rsa::rand_core::OsRng, 1024)?;
     Ok(key.to_pkcs8_pem(LineEnding::LF)?.to_string())
 }
 
-/// Whether the folder is whole and its certificates hold for at least another day.
+/// Whether the folder is complete and its certificates are valid for at least another day.
 pub(crate) fn is_complete(out: &Path, now: OffsetDateTime) -> bool {
     let lasts = |file: &str| {
         fs::read(out.join(file))
@@ -257,7 +257,7 @@ fn write_public(path: &Path, text: &str) -> io::Result<()> {
     write_with_mode(path, text, 0o644)
 }
 
-/// A new file each time, because the mode of an old one would stay.
+/// Creates a new file each time, because an existing file would keep its mode.
 fn write_with_mode(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     remove(path)?;
     let mut file = OpenOptions::new()

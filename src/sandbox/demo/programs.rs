@@ -1,7 +1,7 @@
 //! The stand-in core and the gateway, each a child of this program.
 //!
-//! Invariant: a [`Program`] that is dropped is dead and reaped, whether the demo ended well, failed or panicked.
-//! Deliberately not polite: SIGKILL is certain and at once, and a demo has nothing to finish.
+//! Invariant: dropping a [`Program`] kills and reaps its process, whether the demo ended well, failed or panicked. Deliberately
+//! without graceful shutdown: SIGKILL is certain and immediate, and a demo has no pending work.
 
 use super::DemoFault;
 use super::report::Report;
@@ -18,16 +18,16 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use uuid::Uuid;
 
-/// How long a program may take to listen: some hundred times what it takes on an idle machine.
+/// The time-out of a program's start: some hundred times the time on an idle machine.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
-/// How often it is asked.
+/// The interval at which a starting program is polled.
 const ASK: Duration = Duration::from_millis(20);
 
-/// How much of a log is shown when its program dies, in lines.
+/// The number of log lines shown when a program ends unexpectedly.
 const TAIL: usize = 12;
 
-/// Where everything is: addresses, programs, logs.
+/// The addresses, programs and logs.
 #[derive(Debug)]
 pub(super) struct Place {
     /// The port of the gateway's listener.
@@ -71,7 +71,7 @@ impl Place {
         }
         let name = format!("portvakt-demo-{}", Uuid::new_v4().simple());
         let logs = std::env::temp_dir().join(name);
-        // Nobody else's: a name that is taken already is refused, not used.
+        // The folder is new: an existing one is refused, not used.
         DirBuilder::new().mode(0o700).create(&logs)?;
         Ok(Self {
             port: listener.port(),
@@ -107,7 +107,7 @@ impl Place {
     }
 }
 
-/// What runs.
+/// The running programs.
 #[derive(Debug, Default)]
 pub(super) struct Programs {
     running: Vec<Program>,
@@ -162,12 +162,12 @@ impl Programs {
         Ok(report.end(watch.elapsed())?)
     }
 
-    /// That all of them still run.
+    /// Checks that all of them still run.
     pub(super) fn check(&mut self) -> Result<(), DemoFault> {
         self.running.iter_mut().try_for_each(Program::check)
     }
 
-    /// Between two questions to the program that was started last.
+    /// Waits before the next poll of the program that was started last.
     async fn still_waiting(
         &mut self,
         watch: &Stopwatch,
@@ -189,7 +189,7 @@ impl Programs {
     }
 }
 
-/// Runs the core's batch, in the bank's own channel: no TPP asks for it.
+/// Runs the core's batch through the bank's own channel, which no TPP uses.
 pub(super) async fn run_batch(place: &Place, report: &mut Report<'_>) -> Result<(), DemoFault> {
     let request = SignedRequest {
         method: "POST".into(),
@@ -230,7 +230,7 @@ struct Program {
 }
 
 impl Program {
-    /// In a process group of its own: Ctrl-C is this program's to answer, and a child that it ended would look like one that died.
+    /// Each child has its own process group: this program handles Ctrl-C, and a child ended by it would look like a failed one.
     fn start(name: &'static str, mut command: Command, log: PathBuf) -> Result<Self, DemoFault> {
         let child = command
             .stdin(Stdio::null())
@@ -257,7 +257,7 @@ impl Program {
     }
 }
 
-/// Both fail only where the child is gone already.
+/// Both calls fail only if the child has already ended.
 impl Drop for Program {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -282,7 +282,7 @@ mod tests {
         Program::start("the sleeper", command, folder.join("log")).unwrap()
     }
 
-    /// Whether the system still knows the process.
+    /// Whether the process exists.
     fn is_there(id: u32) -> bool {
         let mut asked = Command::new("kill");
         asked.args(["-0", &id.to_string()]).stderr(Stdio::null());

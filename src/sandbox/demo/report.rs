@@ -1,4 +1,4 @@
-//! What the person at the terminal reads.
+//! The output on the terminal.
 //!
 //! Invariant: the words are the same with and without colours, and a line is at most 80 columns wide, apart from commands to paste.
 //! Deliberately not here: a redrawn line or a cursor that moves. What is written can be kept in a file as it is.
@@ -13,16 +13,16 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-/// How wide a terminal is at least.
+/// The assumed width of a terminal, in columns.
 const WIDTH: usize = 80;
 
-/// How far what belongs to a scene stands from the edge.
+/// The indentation of a scene's lines.
 const INDENT: &str = "     ";
 
-/// How far what the core saw does.
+/// The indentation of the request at the core.
 const DEEPER: &str = "       ";
 
-/// What an answer says besides its body, where it does (QUO-11).
+/// The headers of an answer that are shown with its body, if present (QUO-11).
 const TELLING: [&str; 3] = ["ratelimit", "ratelimit-policy", "retry-after"];
 
 /// Writes the demo's story.
@@ -32,7 +32,7 @@ pub(super) struct Report<'a> {
     in_line: bool,
 }
 
-/// What a colour is for.
+/// The meaning of a colour.
 #[derive(Clone, Copy)]
 enum Ink {
     Good,
@@ -42,7 +42,7 @@ enum Ink {
 }
 
 impl<'a> Report<'a> {
-    /// In colours where a person looks on who did not say otherwise (no-color.org).
+    /// Uses colours on a terminal, unless the user disabled them (no-color.org).
     pub(super) fn new(is_terminal: bool, out: &'a mut dyn Write) -> Self {
         let refused = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -62,7 +62,7 @@ impl<'a> Report<'a> {
         self.line(&text)
     }
 
-    /// Something that takes a moment begins; [`Report::end`] says that it is done.
+    /// Begins a longer step; [`Report::end`] ends it.
     pub(super) fn begin(&mut self, what: &str, how: &str) -> io::Result<()> {
         write!(self.out, "  {what:<13}{how} ... ")?;
         self.in_line = true;
@@ -74,12 +74,12 @@ impl<'a> Report<'a> {
         self.line(&format!("done, {} ms", took.as_millis()))
     }
 
-    /// Something that took no time.
+    /// Reports a step that is already done.
     pub(super) fn step(&mut self, what: &str, how: &str) -> io::Result<()> {
         self.line(&format!("  {what:<13}{how}"))
     }
 
-    /// Where the programs write, once they run.
+    /// The programs' log files, once they run.
     pub(super) fn cast(&mut self, place: &Place) -> io::Result<()> {
         self.step("access log", &place.access_log().display().to_string())?;
         self.step("events", &place.gateway_log().display().to_string())?;
@@ -87,7 +87,7 @@ impl<'a> Report<'a> {
         self.line("")
     }
 
-    /// A scene: its heading, the request, the answer, and what the core saw.
+    /// A scene: its heading, the request, the answer, and the request at the core.
     pub(super) fn scene(
         &mut self,
         number: usize,
@@ -142,7 +142,7 @@ impl<'a> Report<'a> {
         self.line(&format!("{number:>2} {mark} {title}"))
     }
 
-    /// First what the core saw, where it saw something: that is the order of events.
+    /// The request at the core comes first, if there is one: that is the order of events.
     fn answer(&mut self, answer: &Answered, scene: &Scene, played: &Played) -> io::Result<()> {
         match played.seen.len() {
             1 if !scene.shows_core => self.line(&format!("{INDENT}the core saw it"))?,
@@ -181,7 +181,7 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    /// The request as the core wrote it down: its target, what the gateway says of it, and what it was signed with.
+    /// The request in the core's log: its target, the gateway's headers, and its signature.
     fn seen(&mut self, seen: &Value) -> io::Result<()> {
         let text = |name| seen.get(name).and_then(Value::as_str).unwrap_or("?");
         self.line(&format!("{INDENT}the core saw"))?;
@@ -207,7 +207,7 @@ impl<'a> Report<'a> {
         self.line(&text)
     }
 
-    /// How to try it oneself. Commands are ready to be pasted from where the demo was started.
+    /// Instructions for trying it. Commands can be pasted in the folder where the demo was started.
     pub(super) fn invitation(&mut self, place: &Place, certs: &Path, link: &str) -> io::Result<()> {
         let portvakt = from_here(&place.portvakt);
         let call = |option: &str, target: &str| {
@@ -263,7 +263,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// A fault that comes in the middle of a line shall have one of its own.
+/// A fault in the middle of a line begins a new line.
 impl Drop for Report<'_> {
     fn drop(&mut self) {
         if self.in_line {
@@ -298,12 +298,12 @@ fn headers(seen: &Value) -> impl Iterator<Item = (&str, &str)> {
         .filter_map(|pair| Some((pair.get(0)?.as_str()?, pair.get(1)?.as_str()?)))
 }
 
-/// Kilobytes of base64, whose beginning tells all there is to see.
+/// Whether the value is kilobytes of base64, of which the beginning is enough.
 fn is_long(name: &str) -> bool {
     matches!(name, "tpp-signature-certificate" | "signature")
 }
 
-/// How many characters there are to the edge.
+/// The number of characters left on the line.
 fn room_after(start: &str) -> usize {
     WIDTH.saturating_sub(start.chars().count())
 }

@@ -1,7 +1,7 @@
-//! The refusals as a table: a request, how it is spoilt, and what must come of it.
+//! The refusals as a table: a request, how it is altered, and the expected result.
 //!
-//! Invariant: each spoilt request is right but for the one thing in its title, so that its refusal proves that one check.
-//! Deliberately written out here and not taken from the gateway: statuses and reasons are what a TPP's developer may rely on.
+//! Invariant: each altered request has only the one fault in its title, so its refusal proves that one check. Deliberately
+//! written out here and not taken from the gateway: a TPP's developer relies on these statuses and reasons.
 
 use super::play::Answered;
 use super::story::Memory;
@@ -51,24 +51,24 @@ pub(super) enum Expected {
     Refused(u16, &'static str),
 }
 
-/// A request, and what must come of it.
+/// A request, and its expected result.
 #[derive(Debug)]
 pub(super) struct Scene {
     /// One line that says what is special about it.
     pub(super) title: &'static str,
     /// Who signs it: the name of a certificate of the development PKI.
     pub(super) signer: &'static str,
-    /// What is signed, from what the story has told so far.
+    /// The request to sign, built from the story's values so far.
     pub(super) request: fn(&Memory) -> Unsigned,
-    /// The call before is sent once more instead, as it was.
+    /// Whether the previous request is sent again unchanged instead.
     pub(super) again: bool,
-    /// How long ago.
+    /// The age of the request's Date.
     pub(super) age: Duration,
     /// The change between signing and sending.
     pub(super) meddle: fn(&mut SignedRequest),
     /// The expected result.
     pub(super) expected: Expected,
-    /// What the answer must hold besides, which may be remembered.
+    /// Checks the answer's further content, which may be stored in the memory.
     pub(super) learn: fn(&Answered, &mut Memory) -> bool,
     /// Whether the report shows the whole request at the core.
     pub(super) shows_core: bool,
@@ -80,7 +80,7 @@ pub(super) fn all() -> impl Iterator<Item = Scene> {
     refusals.chain(spoilt_by_the_caller())
 }
 
-/// Signed well, and changed before it arrived.
+/// Signed correctly, and changed before its arrival.
 fn spoilt_on_the_way() -> [Scene; 5] {
     [
         Scene {
@@ -133,7 +133,7 @@ fn spoilt_on_the_way() -> [Scene; 5] {
     ]
 }
 
-/// Sent as it was signed, by somebody who may not, or for something that is not.
+/// Sent as signed, by a caller without the right, or for an operation that does not exist.
 fn spoilt_by_the_caller() -> [Scene; 5] {
     [
         Scene {
@@ -178,7 +178,7 @@ fn spoilt_by_the_caller() -> [Scene; 5] {
     ]
 }
 
-/// A scene in which nothing is spoilt.
+/// A scene without a fault.
 pub(super) fn scene(
     title: &'static str,
     request: fn(&Memory) -> Unsigned,
@@ -210,7 +210,7 @@ fn accounts(_: &Memory) -> Unsigned {
     get("/v1/accounts")
 }
 
-/// Of a PSU that nobody is: it is refused before anybody looks.
+/// A payment of an unknown PSU-ID: an earlier check refuses it.
 fn spoilt_payment(_: &Memory) -> Unsigned {
     let mut request = payment(PAYMENT.into());
     request.headers.push(("PSU-ID".into(), PSU.into()));
@@ -252,14 +252,14 @@ pub(super) fn headers(more: &[(&str, &str)]) -> Vec<(String, String)> {
     .collect()
 }
 
-/// White space is as good as anything: the body is refused before it is read as JSON.
+/// The content is white space: the body is refused before it is parsed as JSON.
 fn padded() -> Vec<u8> {
     let mut body = PAYMENT.as_bytes().to_vec();
     body.resize(ONE_BYTE_TOO_MANY, b' ');
     body
 }
 
-/// Keeps the length, so that only the digest can tell.
+/// Keeps the length, so only the digest can detect the change.
 fn raise_the_amount(request: &mut SignedRequest) {
     request.body = Some(PAYMENT.replace("150000.00", "950000.00").into_bytes());
 }

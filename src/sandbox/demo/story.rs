@@ -1,7 +1,7 @@
-//! The story: account access and payments as the interface tells them (§Flows), each step with what must come of it.
+//! The story: account access and payments as in the interface (§Flows), each step with its expected result.
 //!
-//! Invariant: what one step learns from an answer, and nothing else, the next ones send. A step that learns nothing leaves the next
-//! ones with empty values, which are refused: a failure is never hidden.
+//! Invariant: each step sends only values that earlier answers contained. If a step gets no value, later steps send an empty one
+//! and are refused: a failure is never hidden.
 
 // The flows beside account access and single payments.
 mod flows;
@@ -16,10 +16,10 @@ use portvakt::tools::tpp::Unsigned;
 /// A payment within Norway.
 const DOMESTIC: &str = "/v1/payments/norwegian-domestic-credit-transfers";
 
-/// How many calls without the PSU there are in 24 hours (QUO-1).
+/// The number of calls without the PSU in 24 hours (QUO-1).
 const CALLS: usize = 4;
 
-/// What the TPP has learnt so far.
+/// The TPP's knowledge so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
     /// The mocked national identity number of the PSU in this story.
@@ -42,7 +42,7 @@ pub(super) struct Memory {
     status: String,
 }
 
-/// One thing that happens.
+/// A step.
 #[derive(Debug)]
 pub(super) enum Step {
     /// The TPP calls.
@@ -58,11 +58,11 @@ pub(super) enum Step {
 pub(super) struct Visit {
     /// One line that says what is special about it.
     pub(super) title: &'static str,
-    /// Who comes.
+    /// The visitor.
     pub(super) visitor: Visitor,
 }
 
-/// Who comes to the bank's page.
+/// A visitor of the bank's page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Visitor {
     /// The PSU of this story.
@@ -202,7 +202,7 @@ fn single_sca() -> [Step; 8] {
         status("Its status, once it is signed", |answered, _| {
             is_status(answered, "ACTC")
         }),
-        // The first run books it, the second one hears from the other bank.
+        // The first run books the payment, the second one settles it.
         Step::Batch,
         Step::Batch,
         status("Its status, once it has arrived", |answered, _| {
@@ -258,7 +258,7 @@ fn domestic_body(memory: &Memory) -> Vec<u8> {
     DOMESTIC_PAYMENT.replace(OWN, &memory.bban).into()
 }
 
-/// Where the PSU's own account number comes.
+/// The placeholder for the PSU's own account number.
 const OWN: &str = "(own)";
 
 const DOMESTIC_PAYMENT: &str = concat!(
@@ -293,7 +293,7 @@ fn keep(place: &mut String, found: Option<&str>) -> bool {
 }
 
 impl Memory {
-    /// Where the browser was sent (§Redirect after successful SCA). Whether it says all that it must.
+    /// Reads the redirect (§Redirect after successful SCA); returns whether it contains everything required.
     pub(super) fn learn_redirect(&mut self, uri: &str) -> bool {
         let Some((start, query)) = uri.split_once('?') else {
             return false;

@@ -173,7 +173,7 @@ fn corporate() -> [Step; 4] {
     ]
 }
 
-/// §Optimised biometric flow: nothing differs but where the bank authenticates.
+/// §Optimised biometric flow: it differs only in where the bank authenticates.
 fn biometric() -> [Step; 2] {
     [
         called(Scene {
