@@ -219,8 +219,7 @@ impl Forwarder {
         Ok(link)
     }
 
-    /// Searches the first part of an answer's body for inner addresses (FWD-7). Links to the gateway's own SCA page are not
-    /// reported.
+    /// Searches the first part of an answer's body for inner addresses (FWD-7). Links to the bank's SCA page are not reported.
     fn inspect(&self, part: &[u8], exchange: &Exchange<'_>) {
         let page = Some(exchange.in_use().links.page());
         if self.inner_hosts.is_linked_in(part, page) {
