@@ -179,8 +179,8 @@ pub(super) async fn play(
     })
 }
 
-/// Sends once. Only where nobody listens yet is it tried again: no connection is opened merely to find out, because the gateway would
-/// log one that says nothing.
+/// Sends once. The request is sent again only if nothing listens yet. No connection is opened merely to find out, because the
+/// gateway would log a connection without bytes.
 async fn send(request: &SignedRequest, stage: &Stage) -> Result<TppAnswer, TppFault> {
     let waiting = Stopwatch::start();
     loop {

@@ -26,7 +26,7 @@ pub(super) const CROSS_BORDER: &str = "/v1/payments/norwegian-cross-border-credi
 /// One more byte than HTTP-6 lets through.
 const ONE_BYTE_TOO_MANY: usize = 64 * 1024 + 1;
 
-/// The account that it leaves: nobody's here, so a payment that is to be taken names another.
+/// The debtor's account of [`PAYMENT`], which belongs to no customer here, so a payment that should be accepted names another.
 pub(super) const SOMEBODY_ELSES: &str = "NO9386011117947";
 
 /// A payment that is above the limit of 100 000 NOK and says what such a payment must say (§Payment creation request).
