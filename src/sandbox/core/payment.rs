@@ -1,8 +1,10 @@
 //! Payments: their stored form, and the transitions of their statuses (SBX-6).
 //!
+//! ```text
 //!     RCVD ─sign─▶ ACTC, ACWC, PDNG or ACCP ─batch─▶ ACSP ─batch─▶ ACSC        to another bank
 //!                                           ─batch─▶ ACSC                      within the bank
 //!     RCVD ─sign─▶ ACWP ─batch─▶ ACSC, or ACSC at once                         instant
+//! ```
 //!
 //! The interface names the statuses and hardly defines them. Here, ACTC is signed and waits for its day; ACWC likewise, for
 //! another day than requested, which is not a bank day; PDNG is a large transfer abroad under review until the next run; ACCP
