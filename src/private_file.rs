@@ -1,6 +1,6 @@
-//! Files that only their owner may read: keys, and the state.
+//! Files that only their owner may read: keys, tokens, and the state.
 //!
-//! Invariants: reading refuses a file whose mode grants access to group or others; a new file is complete and durable, or
+//! Invariants: reading refuses a file that others may read or that the group may change; a new file is complete and durable, or
 //! absent; only [`replace`] overwrites a file. Deliberately not here: the content of the files.
 
 use aws_lc_rs::rand;
@@ -14,14 +14,20 @@ use std::{
 /// The bits of a mode that grant access to group and others.
 const OTHERS: u32 = 0o077;
 
+/// The mode of a secret in a Kubernetes volume with `fsGroup`, and of a systemd credential that has an access list: the group reads, and
+/// nobody writes.
+const SHARED: u32 = 0o440;
+
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileFault {
     /// The file cannot be read or written.
     #[error("{0}")]
     File(#[from] io::Error),
-    /// The mode grants access to group or others.
-    #[error("its mode {0:04o} grants access to other users; set it to 0600")]
+    /// The mode grants access to group or others, and is not 0440.
+    #[error(
+        "its mode {0:04o} grants access to other users; set it to 0600, or to 0440 for a group that shares it"
+    )]
     Open(u32),
 }
 
@@ -35,11 +41,11 @@ impl FileFault {
 /// Reads at most `most` bytes of a file; returns one byte more if the file is longer.
 ///
 /// # Errors
-/// The file cannot be read, or its mode grants access to group or others.
+/// The file cannot be read, or its mode grants access to group or others and is not 0440.
 pub fn read(path: &Path, most: usize) -> Result<Vec<u8>, FileFault> {
     let file = File::open(path)?;
     let mode = file.metadata()?.permissions().mode() & 0o7777;
-    if mode & OTHERS != 0 {
+    if mode & OTHERS != 0 && mode != SHARED {
         return Err(FileFault::Open(mode));
     }
     let mut bytes = Vec::new();
@@ -184,7 +190,10 @@ mod tests {
         for (mode, fits) in [
             (0o600, true),
             (0o400, true),
+            (0o440, true),
             (0o640, false),
+            (0o444, false),
+            (0o460, false),
             (0o604, false),
             (0o620, false),
         ] {

@@ -1,7 +1,7 @@
 //! The gateway as a process, with a core that answers every request with two bytes.
 
 use super::client::Tpps;
-use portvakt::development_pki as pki;
+use portvakt::{development_pki as pki, private_file};
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
@@ -31,7 +31,7 @@ impl Gateway {
         fs::write(path("anchors/root.pem"), &tpps.root).unwrap();
         fs::write(path("intermediates/issuing.pem"), &tpps.issuing).unwrap();
         fs::write(path("server.pem"), &tpps.server.pem).unwrap();
-        fs::write(path("server.key"), &tpps.server.key_pem).unwrap();
+        private_file::make(&path("server.key"), tpps.server.key_pem.as_bytes()).unwrap();
         let [address, control] = [free_address(), free_address()];
         let core = core();
         fs::write(

@@ -3,7 +3,10 @@
 //! Invariant: in one run, all peers have the same certificate, upstream and number of threads, and all have logs on or off.
 
 use crate::pool::Signer;
-use portvakt::development_pki::{self as pki, Ca, CaSpec, Key, LeafSpec};
+use portvakt::{
+    development_pki::{self as pki, Ca, CaSpec, Key, LeafSpec},
+    private_file,
+};
 use serde_json::json;
 use std::{
     fs,
@@ -181,7 +184,8 @@ impl Stage {
                 .issue_server(&key, now - time::Duration::HOUR, until)
                 .unwrap();
             write(&format!("{name}.crt"), server.pem.as_bytes());
-            write(&format!("{name}.key"), server.key_pem.as_bytes());
+            let key_file = folder.join(format!("{name}.key"));
+            private_file::make(&key_file, server.key_pem.as_bytes()).unwrap();
             write(
                 &format!("{name}.pem"),
                 format!("{}{}", server.pem, server.key_pem).as_bytes(),
@@ -306,7 +310,8 @@ impl Stage {
                 parts.push(("@CONTROL@", control.to_string()));
                 parts.push(("@LOG@", setup.logs.to_string()));
                 let text = fill(include_str!("conf/gateway.yaml"), &self.folder, &parts);
-                self.write("control.token", CONTROL_TOKEN);
+                let token_file = self.folder.join("control.token");
+                private_file::replace(&token_file, CONTROL_TOKEN.as_bytes()).unwrap();
                 let file = self.write("gateway.yaml", &text);
                 // Every run starts with empty counters.
                 let _ = fs::remove_dir_all(self.folder.join("state"));

@@ -1,16 +1,16 @@
-//! A secret from a file that the configuration names.
+//! A secret from a file that the configuration names: a private key of TLS or a bearer token.
 //!
 //! Invariant: neither `Debug` nor `Display` reveals a byte of it, or its length. Deliberately not here: zeroing memory (the
 //! process that uses the secret could be read anyway) and comparing (callers compare tokens in constant time).
 
+use crate::private_file::{self, FileFault};
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 /// The longest secret file that is read, in bytes: longer than a PEM chain with its key, shorter than most wrong files (a log,
 /// a device).
-const MAX_SECRET_BYTES: u64 = 64 * 1024;
+const MAX_SECRET_BYTES: usize = 64 * 1024;
 
 /// Bytes that must not be shown, such as a bearer token or a key.
 #[derive(Clone)]
@@ -26,25 +26,15 @@ impl Secret {
     ///
     /// # Errors
     ///
-    /// The file cannot be read, is empty, or is longer than 64 KiB.
-    pub fn read(path: &Path) -> io::Result<Self> {
-        let mut bytes = Vec::new();
-        File::open(path)?
-            .take(MAX_SECRET_BYTES + 1)
-            .read_to_end(&mut bytes)?;
-        if bytes.is_empty() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "the file is empty",
-            ));
+    /// The file cannot be read, is empty, is longer than 64 KiB, or others may read it ([`private_file::read`]).
+    pub fn read(path: &Path) -> Result<Self, FileFault> {
+        let bytes = private_file::read(path, MAX_SECRET_BYTES)?;
+        let unusable = |reason| Err(io::Error::new(io::ErrorKind::InvalidData, reason).into());
+        match bytes.len() {
+            0 => unusable("the file is empty"),
+            length if length > MAX_SECRET_BYTES => unusable("the file is longer than 64 KiB"),
+            _ => Ok(Self(bytes)),
         }
-        if u64::try_from(bytes.len()).map_or(true, |length| length > MAX_SECRET_BYTES) {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "the file is longer than 64 KiB",
-            ));
-        }
-        Ok(Self(bytes))
     }
 
     /// The bytes of the file, with any line ending, for binary keys.
@@ -104,10 +94,8 @@ mod tests {
     fn files_are_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
-        assert_eq!(
-            Secret::read(&path).unwrap_err().kind(),
-            io::ErrorKind::NotFound
-        );
+        assert!(Secret::read(&path).unwrap_err().is_missing());
+        private_file::make(&path, b"").unwrap();
         for (length, held) in [(0, false), (1, true), (65_536, true), (65_537, false)] {
             std::fs::write(&path, vec![b'x'; length]).unwrap();
             assert_eq!(Secret::read(&path).is_ok(), held, "{length}");

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use super::amount::{SIZE_UNITS, TIME_UNITS, is_decimal, measured, show_duration, show_size};
 use super::fault::{FilePosition, Inspection, nearest, shortened};
-use super::secret::Secret;
 use super::tree::{Content, Node};
 
 /// A value of a configuration file, not yet parsed.
@@ -53,11 +52,6 @@ impl<'a> Value<'a> {
     /// Reports a fault of this value.
     pub fn fault(&self, text: impl Into<String>) {
         self.inspection.report(self.place.clone(), text);
-    }
-
-    /// Whether the value is a mapping; for keys that accept several shapes.
-    pub fn is_section(&self) -> bool {
-        matches!(self.node.content, Content::Mapping(_))
     }
 
     /// Whether the value is a list; for keys that accept several shapes.
@@ -165,22 +159,6 @@ impl<'a> Value<'a> {
             .map(|text| relative_to.join(text))
             .inspect(|path| self.inspection.names(path.clone()))
             .or_else(|| self.refuse("a path"))
-    }
-
-    /// A secret from the file that `{file: path}` names. A secret written into the configuration is refused and not repeated.
-    pub fn secret(&self, relative_to: &Path) -> Option<Secret> {
-        if !self.is_section() {
-            self.fault("a secret does not belong in this file; expected {file: path}");
-            return None;
-        }
-        let mut section = self.as_section();
-        let file = section.required("file");
-        section.finish();
-        let file = file?;
-        let path = file.path(relative_to)?;
-        Secret::read(&path)
-            .map_err(|error| file.fault(format!("{}: {error}", path.display())))
-            .ok()
     }
 
     /// Reports the value found and the value that was `expected`.
@@ -414,32 +392,6 @@ mod tests {
             assert!(
                 read(text, path).unwrap_err().ends_with("; expected a path"),
                 "{text}"
-            );
-        }
-    }
-
-    #[test]
-    fn secrets_come_from_files_and_are_not_repeated() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("token"), "hunter2\n").unwrap();
-        let secret = |v: &Value<'_>| v.secret(folder.path());
-        assert_eq!(
-            read("{file: token}", secret).unwrap().text(),
-            Some("hunter2")
-        );
-        assert!(
-            read("{file: nothing}", secret)
-                .unwrap_err()
-                .contains("nothing: ")
-        );
-        assert_eq!(
-            read("{file: }", secret).unwrap_err(),
-            "found nothing; expected a path"
-        );
-        for text in ["hunter2", "123456", "[hunter2]", ""] {
-            assert_eq!(
-                read(text, secret).unwrap_err(),
-                "a secret does not belong in this file; expected {file: path}"
             );
         }
     }

@@ -5,7 +5,7 @@ mod control;
 
 use crate::harness::{
     Call, Connection, Crl, Gate, Protocol, Source, Tls, Tpp, Wire, World, accepted, pki::LeafSpec,
-    refused, world,
+    refused, world, write_private,
 };
 use portvakt::clock::{Clock, Stopwatch};
 use serde_json::json;
@@ -13,7 +13,6 @@ use std::{
     fs,
     io::Write,
     net::TcpStream,
-    os::unix::fs::PermissionsExt,
     process::Command,
     sync::{
         LazyLock,
@@ -196,10 +195,7 @@ fn the_control_listener_goes_by_the_configuration_in_use() {
     let gate = Gate::builder().with_a_file().start();
     let file = gate.folder().join("control.token");
     let (first, second) = ("1".repeat(32), "2".repeat(32));
-    let keep = |token: &str| {
-        fs::write(&file, token).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    };
+    let keep = |token: &str| write_private(&file, token);
     let with = |line: &str| {
         gate.yaml()
             .replace("control:\n", &format!("control:\n  {line}\n"))

@@ -19,6 +19,44 @@ fn faults_of_files_are_at_the_keys_that_name_them() {
 }
 
 #[test]
+fn secrets_that_others_can_read_are_refused() {
+    let site = Site::new();
+    site.write_rsa();
+    site.write("config/token", "0123456789abcdef0123456789abcdef\n");
+    site.write("config/metrics", "fedcba9876543210fedcba9876543210\n");
+    let server_key = std::fs::read(site.path().join("certs/server.key")).unwrap();
+    site.write("config/own.key", server_key);
+    let text = format!(
+        "{LEAST}control: {{token_file: token, metrics_token_file: metrics, certificate: ../certs/server.pem, key: own.key}}\n\
+         response_signing: {{certificate: rsa.pem, key: rsa.key}}\n"
+    );
+    let secrets = [
+        ("certs/server.key", "listener.key"),
+        ("config/own.key", "control.key"),
+        ("config/token", "control.token_file"),
+        ("config/metrics", "control.metrics_token_file"),
+        ("config/rsa.key", "response_signing.key"),
+    ];
+    for (file, key) in secrets {
+        for mode in [0o400, 0o440, 0o600] {
+            site.set_mode(file, mode);
+            assert!(site.read(&text).is_ok(), "{file} {mode:o}");
+        }
+        for mode in [0o640, 0o604, 0o644, 0o444] {
+            site.set_mode(file, mode);
+            let faults = site.read(&text).unwrap_err();
+            assert_eq!(faults.len(), 1, "{faults:?}");
+            let expected = format!("its mode {mode:04o} grants access to other users");
+            assert!(
+                faults[0].contains(&format!(" {key}: ")) && faults[0].contains(&expected),
+                "{faults:?}"
+            );
+        }
+        site.set_mode(file, 0o600);
+    }
+}
+
+#[test]
 fn a_folder_of_anchors_contains_certificates_only() {
     let site = Site::new();
     // The layout of a mounted secret.

@@ -6,6 +6,7 @@ use super::*;
 fn signing_keys_exist_and_fit_their_certificates() {
     let site = Site::new();
     site.write("config/open.key", "x");
+    site.set_mode("config/open.key", 0o644);
     let table = [
         (
             "assertion: {previous: a}",

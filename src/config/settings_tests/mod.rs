@@ -23,6 +23,7 @@ use openssl::{
     hash::MessageDigest,
     nid::Nid,
     pkey::{PKey, Private},
+    rsa::Rsa,
     x509::{X509, X509Name},
 };
 use std::path::Path;
@@ -94,8 +95,23 @@ impl Site {
         self.0.path()
     }
 
+    /// Writes a file that only its owner may read.
     fn write(&self, file: &str, content: impl AsRef<[u8]>) {
         std::fs::write(self.path().join(file), content).unwrap();
+        self.set_mode(file, 0o600);
+    }
+
+    /// Writes a certificate and a key for signing answers.
+    fn write_rsa(&self) {
+        let key = PKey::from_rsa(Rsa::generate(2048).unwrap()).unwrap();
+        let (certificate, key) = certificate_of(&key, "signer");
+        self.write("config/rsa.pem", certificate);
+        self.write("config/rsa.key", key);
+    }
+
+    fn set_mode(&self, file: &str, mode: u32) {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(self.path().join(file), mode).unwrap();
     }
 
     fn read(&self, text: &str) -> Result<Settings, Vec<String>> {

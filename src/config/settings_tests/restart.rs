@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::config::{Fixed, Listener, ListenerLimits};
-use openssl::rsa::Rsa;
 
 /// The key of each fixed setting, and lines that change only that setting.
 fn changes() -> Vec<(&'static str, String)> {
@@ -51,19 +50,11 @@ fn changes() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Writes a certificate and key for signing answers.
-fn write_rsa(site: &Site) {
-    let key = PKey::from_rsa(Rsa::generate(2048).unwrap()).unwrap();
-    let (certificate, key) = certificate_of(&key, "signer");
-    site.write("config/rsa.pem", certificate);
-    site.write("config/rsa.key", key);
-}
-
 //= CRT-8 accepted
 #[test]
 fn a_changed_fixed_setting_is_named_by_its_key() {
     let site = Site::new();
-    write_rsa(&site);
+    site.write_rsa();
     let fixed = |text: &str| site.read(text).unwrap().fixed;
     let before = fixed(LEAST);
     assert_eq!(before, fixed(LEAST));

@@ -7,8 +7,6 @@ use super::*;
 fn pages_keys_and_days_of_sca() {
     let site = Site::new();
     site.write("config/bad.keys", "x");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-    std::fs::set_permissions(site.path().join("config/bad.keys"), mode).unwrap();
     let learn = "unknown_psu: learn, ";
     let bad = [
         (

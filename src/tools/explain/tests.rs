@@ -44,7 +44,8 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
     let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     put("anchors/root.pem", &root.pem());
     put("server.pem", &server.pem);
-    put("server.key", &server.key_pem);
+    crate::private_file::make(&folder.path().join("server.key"), server.key_pem.as_bytes())
+        .unwrap();
     put(
         "gateway.yaml",
         "environment: sandbox\nlistener:\n  address: 127.0.0.1:8443\n  certificate: server.pem\n  key: server.key\nupstream:\n  address: 127.0.0.1:8080\ntrust:\n  anchors: anchors\nsca:\n  page: https://bank.example/sca\n  token_keys: sca-token.keys\n",

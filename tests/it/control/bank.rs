@@ -1,6 +1,6 @@
 //! The real listener with a configuration file and its own store.
 
-use crate::harness::{Answer, Wire, world};
+use crate::harness::{Answer, Wire, world, write_private};
 use portvakt::{
     clock::{Clock, Timestamp},
     config::{ControlAddress, Settings},
@@ -66,7 +66,7 @@ impl Site {
     }
 
     pub(super) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
-        fs::write(self.path().join(name), content).unwrap();
+        write_private(&self.path().join(name), content);
     }
 
     /// The store of this site.

@@ -6,7 +6,7 @@ use super::{
     h2,
     upstream::Upstream,
     wire::{Answer, Wire},
-    world::{World, world},
+    world::{World, world, write_private},
 };
 use portvakt::{
     clock::{Clock, Timestamp},
@@ -392,7 +392,7 @@ impl GateBuilder {
     pub(crate) fn for_program(self) -> Gate {
         let folder = TempDir::new().unwrap();
         self.world.write(folder.path());
-        fs::write(folder.path().join("control.token"), CONTROL_TOKEN).unwrap();
+        write_private(&folder.path().join("control.token"), CONTROL_TOKEN);
         let upstream = Upstream::start();
         let (address, control) = (free_address(), free_address());
         let yaml = self.yaml(address, control, upstream.address());
@@ -417,7 +417,7 @@ impl GateBuilder {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let folder = TempDir::new().unwrap();
         self.world.write(folder.path());
-        fs::write(folder.path().join("control.token"), CONTROL_TOKEN).unwrap();
+        write_private(&folder.path().join("control.token"), CONTROL_TOKEN);
         for (name, content) in &self.files {
             let path = folder.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

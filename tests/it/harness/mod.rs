@@ -42,7 +42,7 @@ pub(crate) use portvakt::development_pki as pki;
 pub(crate) use revocation::{Crl, Responder, Said, Source, ocsp_answer, ocsp_answer_for};
 pub(crate) use upstream::{Reply, Seen, Upstream};
 pub(crate) use wire::{Answer, Wire};
-pub(crate) use world::{Tpp, World, issuing_spec, rsa_key, world};
+pub(crate) use world::{Tpp, World, issuing_spec, rsa_key, world, write_private};
 
 /// Reports that a test is skipped because a tool is missing that .ci/needs.sh installs or that comes from PyPI or npm. On CI
 /// (`CI=true`) the test fails instead: nobody would notice a skipped test there.

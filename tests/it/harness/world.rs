@@ -10,6 +10,7 @@ use portvakt::tools::tpp::TppIdentity;
 use std::{
     fs,
     hash::{DefaultHasher, Hash, Hasher},
+    os::unix::fs::PermissionsExt,
     path::Path,
     sync::{Arc, LazyLock},
 };
@@ -183,8 +184,14 @@ impl World {
         fs::write(folder.join("anchors/root.pem"), self.root.pem()).unwrap();
         fs::write(folder.join("intermediates/issuing.pem"), self.issuing.pem()).unwrap();
         fs::write(folder.join("server.pem"), &self.server.pem).unwrap();
-        fs::write(folder.join("server.key"), &self.server.key_pem).unwrap();
+        write_private(&folder.join("server.key"), &self.server.key_pem);
     }
+}
+
+/// Writes a file that only its owner may read: a key or a token.
+pub(crate) fn write_private(path: &Path, content: impl AsRef<[u8]>) {
+    fs::write(path, content).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
 /// A new RSA key, PKCS#8 PEM.

@@ -1,7 +1,7 @@
 //! The control listener uses one configuration for each call.
 
 use super::{End, configure, until};
-use crate::harness::{Answer, Connection, Gate, Tls, Wire, world};
+use crate::harness::{Answer, Connection, Gate, Tls, Wire, world, write_private};
 use serde_json::Value;
 use std::{
     fs,
@@ -21,7 +21,7 @@ fn no_call_is_answered_by_a_mixture() {
     let tokens = ["1".repeat(32), "2".repeat(32)];
     for (side, token) in tokens.iter().enumerate() {
         let operations = format!("operations: [{{name: account-list, path: /v1/side-{side}}}]\n");
-        fs::write(gate.folder().join(format!("{side}.token")), token).unwrap();
+        write_private(&gate.folder().join(format!("{side}.token")), token);
         fs::write(gate.folder().join(format!("{side}.yaml")), operations).unwrap();
     }
     let use_side = |side: usize, token: &str| {

@@ -19,7 +19,7 @@ fn gate_at(clock: &Clock, more: &str) -> Gate {
         .clock(clock)
         .line(&section)
         .file("bank.pem", bank.pem.clone())
-        .file("bank.key", bank.key_pem.clone())
+        .private_file("bank.key", bank.key_pem.clone())
         .upstream("read_timeout: 1s")
         .start()
 }
@@ -279,7 +279,7 @@ fn nothing_is_signed_unless_a_certificate_is_named() {
         let gate = Gate::builder()
             .line("response_signing: {certificate: bank.pem, key: bank.key}")
             .file("bank.pem", certificate)
-            .file("bank.key", key)
+            .private_file("bank.key", key)
             .try_start();
         let faults = gate.err().unwrap();
         assert!(faults.contains(fault), "{faults}");
