@@ -98,12 +98,12 @@ fn stages(name: &str, warm: &Warm) {
 fn assertion(criterion: &mut Criterion) {
     let folder = tempfile::tempdir().unwrap();
     let key = AssertionKey::read_or_make(&folder.path().join("key")).unwrap();
-    let asserter = AssertionSigner::new(key, None, "portvakt", "core");
+    let signer = AssertionSigner::new(key, None, "portvakt", "core");
     let facts: Map<String, Value> = (0..14)
         .map(|number| (format!("gateway-claim-{number}"), json!("x".repeat(20))))
         .collect();
     criterion.bench_function("assertion", |bencher| {
-        bencher.iter(|| asserter.assert("id", black_box(facts.clone()), NOW));
+        bencher.iter(|| signer.assert("id", black_box(facts.clone()), NOW));
     });
 }
 

@@ -52,7 +52,7 @@ const SESSION: &str = "5f0c3f8e-session";
 pub(crate) struct Warm {
     world: Snapshot,
     links: Arc<Links>,
-    kept: StateStore,
+    store: StateStore,
     /// The admission of the first round, if later rounds do not authorise again.
     once: Option<Admitted>,
     slot: CertificateSlot,
@@ -112,7 +112,7 @@ impl Warm {
         let shown = headers.get("tpp-signature-certificate").unwrap();
         let warm = Self {
             links: Arc::new(links(&folder)),
-            kept: kept(&folder),
+            store: store(&folder),
             once: None,
             slot: CertificateSlot::default(),
             clock: Clock::standing(NOW),
@@ -179,10 +179,10 @@ impl Warm {
             }
             return (record, None);
         }
-        let (links, kept) = (&self.links, &self.kept);
+        let (links, store) = (&self.links, &self.store);
         let judged = async {
             let proven = pin!(admission::prove(&head, &mut body, trial)).await?;
-            pin!(admission::authorise(proven, links, kept)).await
+            pin!(admission::authorise(proven, links, store)).await
         };
         match black_box(self.runtime.block_on(judged)) {
             Ok(Admission::Forward(admitted)) => (record, Some(admitted)),
@@ -214,7 +214,7 @@ impl Warm {
     /// Makes the request id usable again.
     pub(crate) fn give_back(&self, admitted: Option<&Admitted>) {
         if let Some(claim) = admitted.and_then(Admitted::claim) {
-            let given = self.kept.give_back(claim.taken(), false);
+            let given = self.store.give_back(claim.taken(), false);
             self.runtime.block_on(given).unwrap();
         }
     }
@@ -270,9 +270,10 @@ fn links(folder: &TempDir) -> Links {
 }
 
 /// A store that knows the PSU of [`unsigned`], with a session.
-fn kept(folder: &TempDir) -> StateStore {
+fn store(folder: &TempDir) -> StateStore {
     let file = folder.path().join("state.db");
-    let kept = StateStore::open(&StateSettings::new(file, folder.path().join("hash.key"))).unwrap();
+    let store =
+        StateStore::open(&StateSettings::new(file, folder.path().join("hash.key"))).unwrap();
     let finish = Finish {
         token: Hash::from_bytes([1; 16]),
         expires: NOW,
@@ -289,8 +290,8 @@ fn kept(folder: &TempDir) -> StateStore {
         now: NOW,
     };
     let runtime = Builder::new_current_thread().enable_time().build();
-    runtime.unwrap().block_on(kept.finish(finish)).unwrap();
-    kept
+    runtime.unwrap().block_on(store.finish(finish)).unwrap();
+    store
 }
 
 fn unsigned(method: &str, target: &str, body: Option<Vec<u8>>) -> Unsigned {

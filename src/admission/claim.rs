@@ -45,16 +45,16 @@ impl Claim {
 pub(super) async fn take(
     request: &AuthenticatedRequest<'_>,
     grant: Option<&Grant>,
-    kept: &StateStore,
+    store: &StateStore,
     now: Timestamp,
 ) -> Result<Claim, Refusal> {
     still_holds(request, now)?;
     let claim = ClaimRequest {
-        request: request_id_claim(request, kept, now),
-        quota: grant.and_then(|grant| quota_claim(request, grant, kept)),
+        request: request_id_claim(request, store, now),
+        quota: grant.and_then(|grant| quota_claim(request, grant, store)),
         now,
     };
-    match kept.commit(claim).await.map_err(sca::unavailable)? {
+    match store.commit(claim).await.map_err(sca::unavailable)? {
         Decision::Held(taken) => Ok(Claim {
             left: taken.left().map(|left| left.seen_at(now)),
             taken,
@@ -88,7 +88,7 @@ fn still_holds(request: &AuthenticatedRequest<'_>, now: Timestamp) -> Result<(),
 /// only observed counts as absent.
 fn request_id_claim(
     request: &AuthenticatedRequest<'_>,
-    kept: &StateStore,
+    store: &StateStore,
     now: Timestamp,
 ) -> Option<RequestIdClaim> {
     let id = request.envelope.request_id()?;
@@ -98,7 +98,7 @@ fn request_id_claim(
         true => Retention::Memory,
     };
     Some(RequestIdClaim {
-        id: kept.keys().request(request.tpp, id),
+        id: store.keys().request(request.tpp, id),
         date: request.date.unwrap_or(now),
         retention,
     })
@@ -108,7 +108,7 @@ fn request_id_claim(
 fn quota_claim(
     request: &AuthenticatedRequest<'_>,
     grant: &Grant,
-    kept: &StateStore,
+    store: &StateStore,
 ) -> Option<QuotaClaim> {
     let policy = &request.world.policy.quota;
     let operation = request.operation;
@@ -120,11 +120,11 @@ fn quota_claim(
     let each = policy.details_each && operation.transactions == Transactions::Details;
     let ids = request.ids.iter().take(if each { usize::MAX } else { 1 });
     let ids: Vec<_> = ids.map(AsRef::as_ref).collect();
-    let keys = kept.keys();
+    let keys = store.keys();
     let key = keys.quota(request.tpp, psu, grant.corporate(), &operation.name, &ids);
     Some(QuotaClaim {
         key,
-        page: page(request, key, kept),
+        page: page(request, key, store),
     })
 }
 
@@ -132,13 +132,13 @@ fn quota_claim(
 const LIMIT: u32 = 200;
 
 /// QUO-13.
-fn page(request: &AuthenticatedRequest<'_>, key: QuotaHash, kept: &StateStore) -> Option<Page> {
+fn page(request: &AuthenticatedRequest<'_>, key: QuotaHash, store: &StateStore) -> Option<Page> {
     let once = request.world.policy.quota.pages_once
         && request.operation.transactions == Transactions::List;
     let query = request.query.filter(|_| once)?;
     let number = |written: Option<i32>| written.and_then(|number| u32::try_from(number).ok());
     Some(Page {
-        list: kept.keys().list(key, query.list()?),
+        list: store.keys().list(key, query.list()?),
         offset: number(query.offset()).unwrap_or_default(),
         limit: number(query.limit()).unwrap_or(LIMIT),
     })

@@ -45,9 +45,9 @@
 //! ```
 //! use portvakt::{admission::{self, Admission, Head, Trial}, interface::Refusal, sca::Links, state::StateStore};
 //! use std::sync::Arc;
-//! async fn earn<'a>(head: &'a Head<'a>, trial: Trial<'a>, links: &Arc<Links>, kept: &StateStore) -> Result<Admission, Refusal> {
+//! async fn earn<'a>(head: &'a Head<'a>, trial: Trial<'a>, links: &Arc<Links>, store: &StateStore) -> Result<Admission, Refusal> {
 //!     let proven = admission::prove(head, &mut bytes::Bytes::new(), trial).await?;
-//!     admission::authorise(proven, links, kept).await
+//!     admission::authorise(proven, links, store).await
 //! }
 //! ```
 //!
@@ -56,9 +56,9 @@
 //! ```compile_fail,E0308
 //! use portvakt::{admission::{self, Admission, Head, Trial}, interface::Refusal, sca::Links, state::StateStore};
 //! use std::sync::Arc;
-//! async fn earn<'a>(head: &'a Head<'a>, trial: Trial<'a>, links: &Arc<Links>, kept: Option<&StateStore>) -> Result<Admission, Refusal> {
+//! async fn earn<'a>(head: &'a Head<'a>, trial: Trial<'a>, links: &Arc<Links>, store: Option<&StateStore>) -> Result<Admission, Refusal> {
 //!     let proven = admission::prove(head, &mut bytes::Bytes::new(), trial).await?;
-//!     admission::authorise(proven, links, kept).await
+//!     admission::authorise(proven, links, store).await
 //! }
 //! ```
 //!
@@ -262,14 +262,14 @@ pub async fn prove<'a>(
 
 /// Judges a proven request by the state of the PSU, and claims the request id and the call: the last step before the request is forwarded.
 ///
-/// `links` and `kept` must belong to the snapshot by which the request was proven.
+/// `links` and `store` must belong to the snapshot by which the request was proven.
 ///
 /// # Errors
 /// As for [`prove`]; nothing is claimed for a refused request.
 pub async fn authorise(
     proven: Proven<'_>,
     links: &Arc<Links>,
-    kept: &StateStore,
+    store: &StateStore,
 ) -> Result<Admission, Refusal> {
     let Proven { request, mut trial } = proven;
     let (grant, claim) = match request.sender()? {
@@ -281,12 +281,12 @@ pub async fn authorise(
             // Reading the body took time.
             let now = trial.now();
             if authenticated.operation.answered_by == AnsweredBy::Gateway {
-                let answer = sca::answer(&authenticated, links, kept, now).await;
+                let answer = sca::answer(&authenticated, links, store, now).await;
                 return trial.require(Stage::Sca, answer).map(Admission::Answer);
             }
-            let grant = sca::judge(&authenticated, links, kept, now).await;
+            let grant = sca::judge(&authenticated, links, store, now).await;
             let grant = trial.judge(Stage::Sca, grant)?;
-            let claim = claim::take(&authenticated, grant.held(), kept, trial.now()).await;
+            let claim = claim::take(&authenticated, grant.held(), store, trial.now()).await;
             let claim = trial.judge(Stage::Claim, claim)?;
             (grant, claim)
         }

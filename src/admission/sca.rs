@@ -27,16 +27,16 @@ use grant::{Lack, Need, Terms, Unknown};
 pub(super) async fn judge(
     request: &AuthenticatedRequest<'_>,
     links: &Links,
-    kept: &StateStore,
+    store: &StateStore,
     at: Timestamp,
 ) -> Result<Grant, Refusal> {
     let policy = &request.world.policy;
     let account = request.ids.first().map(AsRef::as_ref);
-    let need = need(request, account, kept.keys());
+    let need = need(request, account, store.keys());
     let terms = Terms {
         psu_present: policy.psu_present,
         unknown: Unknown::AsNone,
-        keys: kept.keys(),
+        keys: store.keys(),
         at,
         today: policy.today(at),
     };
@@ -48,17 +48,17 @@ pub(super) async fn judge(
         tpp: request.tpp,
         psu,
     };
-    let known = kept.psu(who).await.map_err(unavailable)?;
+    let known = store.psu(who).await.map_err(unavailable)?;
     if known.is_some()
         && let Ok(grant) = grant::grant(&need, known.as_deref(), &terms)
     {
         return Ok(grant);
     }
     // A refusal is never based on the cache.
-    let known = kept.psu_now(who).await.map_err(unavailable)?;
+    let known = store.psu_now(who).await.map_err(unavailable)?;
     let unknown = if known.is_some() || !policy.unknown_psu.is_learned(at) {
         Unknown::AsNone
-    } else if kept.is_taken(psu).await.map_err(unavailable)? {
+    } else if store.is_taken(psu).await.map_err(unavailable)? {
         Unknown::Elsewhere
     } else {
         Unknown::Learned
@@ -213,7 +213,7 @@ impl ScaAnswer {
 pub(super) async fn answer(
     request: &AuthenticatedRequest<'_>,
     links: &Links,
-    kept: &StateStore,
+    store: &StateStore,
     at: Timestamp,
 ) -> Result<ScaAnswer, Refusal> {
     let bound = match request.envelope.psu() {
@@ -222,7 +222,7 @@ pub(super) async fn answer(
                 tpp: request.tpp,
                 psu,
             };
-            kept.psu_now(who).await.map_err(unavailable)?.is_some()
+            store.psu_now(who).await.map_err(unavailable)?.is_some()
         }
         None => false,
     };

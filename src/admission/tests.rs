@@ -137,9 +137,9 @@ fn judge_in(
     let runtime = runtime.enable_time().build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let verdict = runtime.block_on(async {
-        let (links, kept) = state(folder.path()).await;
+        let (links, store) = state(folder.path()).await;
         let proven = prove(&head, &mut Bytes::new(), trial).await?;
-        authorise(proven, &links, &kept).await
+        authorise(proven, &links, &store).await
     });
     let verdict = verdict.map(|admission| match admission {
         Admission::Forward(admitted) => admitted,
@@ -155,7 +155,7 @@ async fn state(folder: &Path) -> (Arc<Links>, StateStore) {
     let page = "https://bank.example/sca";
     let links = Links::new(page, lifetime, Environment::Sandbox, keys);
     let settings = StateSettings::new(folder.join("state.db"), folder.join("hash.key"));
-    let kept = StateStore::open(&settings).unwrap();
+    let store = StateStore::open(&settings).unwrap();
     let bind = Bind {
         who: PsuRef {
             tpp: &tpp("PSDNO-FSA-123456"),
@@ -165,8 +165,8 @@ async fn state(folder: &Path) -> (Arc<Links>, StateStore) {
         last_sca: NOW,
         consent: Some((NOW, &ConsentAccounts::All)),
     };
-    kept.bind(bind).await.unwrap();
-    (Arc::new(links), kept)
+    store.bind(bind).await.unwrap();
+    (Arc::new(links), store)
 }
 
 #[test]
@@ -294,9 +294,9 @@ fn nothing_is_believed_that_rests_on_an_observed_signature() {
 fn asserted(admitted: &Admitted) -> serde_json::Value {
     let folder = tempfile::tempdir().unwrap();
     let key = AssertionKey::read_or_make(&folder.path().join("key")).unwrap();
-    let asserter = AssertionSigner::new(key, None, "bank", "core");
+    let signer = AssertionSigner::new(key, None, "bank", "core");
     let mut head = forward::upstream_head(admitted, &"core".parse().unwrap()).unwrap();
-    assertion::insert(&asserter, admitted, &mut head, NOW).unwrap();
+    assertion::insert(&signer, admitted, &mut head, NOW).unwrap();
     let token = head
         .headers
         .get("gateway-assertion")

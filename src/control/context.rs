@@ -23,9 +23,9 @@ pub struct ControlContext {
     /// `system` of errors (ERR-1).
     pub system: String,
     /// The signer of assertions, if there is one; this listener publishes its public keys (FWD-1).
-    pub asserter: Option<Arc<AssertionSigner>>,
+    pub assertion_signer: Option<Arc<AssertionSigner>>,
     /// The store.
-    pub kept: Arc<StateStore>,
+    pub store: Arc<StateStore>,
     /// The clock.
     pub clock: Clock,
     /// The metrics.

@@ -58,7 +58,7 @@ pub enum ImportFault {
 /// The reason for ending early; lines stored until then stay stored.
 pub async fn import(
     mut input: impl BufRead,
-    kept: &Arc<StateStore>,
+    store: &Arc<StateStore>,
     clock: &Clock,
     account_ids: &AccountIds,
     progress: &mut impl Write,
@@ -78,7 +78,7 @@ pub async fn import(
         number = number.saturating_add(1);
         match read(line, clock, account_ids) {
             Ok(None) => {}
-            Ok(Some(known)) => running.bind(number, known, kept).await?,
+            Ok(Some(known)) => running.bind(number, known, store).await?,
             Err(texts) => running.report(number, &texts),
         }
     }
@@ -109,14 +109,14 @@ impl<'a, W: Write> Import<'a, W> {
         &mut self,
         number: u64,
         known: PsuRecord,
-        kept: &Arc<StateStore>,
+        store: &Arc<StateStore>,
     ) -> Result<(), Unavailable> {
         if self.under_way.len() >= UNDER_WAY {
             self.take_one().await?;
         }
-        let kept = Arc::clone(kept);
+        let store = Arc::clone(store);
         self.under_way
-            .spawn(async move { (number, known.bind(&kept).await) });
+            .spawn(async move { (number, known.bind(&store).await) });
         Ok(())
     }
 

@@ -65,18 +65,19 @@ impl PsuRecord {
     }
 
     /// Binds the PSU, or updates it.
-    pub(super) async fn bind(&self, kept: &StateStore) -> Result<Bound, Unavailable> {
+    pub(super) async fn bind(&self, store: &StateStore) -> Result<Bound, Unavailable> {
         let consent = self.consent.as_ref();
-        kept.bind(Bind {
-            who: PsuRef {
-                tpp: &self.tpp,
-                psu: self.psu,
-            },
-            corporate: self.corporate,
-            last_sca: self.last_sca,
-            consent: consent.map(|(given, accounts)| (*given, accounts)),
-        })
-        .await
+        store
+            .bind(Bind {
+                who: PsuRef {
+                    tpp: &self.tpp,
+                    psu: self.psu,
+                },
+                corporate: self.corporate,
+                last_sca: self.last_sca,
+                consent: consent.map(|(given, accounts)| (*given, accounts)),
+            })
+            .await
     }
 }
 
@@ -85,7 +86,11 @@ pub(super) async fn read(call: Call<'_>, members: &mut Members) -> Result<Value,
     let who = who(members);
     members.finish()?;
     let (tpp, psu) = who.ok_or(ApiFault::PsuUnknown)?;
-    let found = call.context.kept.psu_now(PsuRef { tpp: &tpp, psu }).await?;
+    let found = call
+        .context
+        .store
+        .psu_now(PsuRef { tpp: &tpp, psu })
+        .await?;
     let found = found.ok_or(ApiFault::PsuUnknown)?;
     let session = found.session.map(|session| {
         let completed = session.completed;
@@ -109,7 +114,7 @@ pub(super) async fn read(call: Call<'_>, members: &mut Members) -> Result<Value,
 pub(super) async fn bind(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let account_ids = call.in_use.snapshot.policy.account_ids;
     let known = PsuRecord::read(members, call.context.clock.now(), &account_ids)?;
-    match known.bind(&call.context.kept).await? {
+    match known.bind(&call.context.store).await? {
         Bound::Here => Ok(json!({ "bound": true })),
         Bound::Elsewhere => {
             call.context.telemetry.psu_bound_elsewhere("bind");
@@ -143,7 +148,7 @@ pub(super) async fn withdraw(call: Call<'_>, members: &mut Members) -> Result<Va
     let (tpp, psu) = who.ok_or(ApiFault::PsuUnknown)?;
     match call
         .context
-        .kept
+        .store
         .withdraw(PsuRef { tpp: &tpp, psu }, what)
         .await?
     {
@@ -161,7 +166,7 @@ pub(super) async fn unbind(call: Call<'_>, members: &mut Members) -> Result<Valu
     members.finish()?;
     let (tpp, psu) = who.ok_or(ApiFault::PsuUnknown)?;
     let who = PsuRef { tpp: &tpp, psu };
-    match call.context.kept.withdraw(who, Withdraw::Binding).await? {
+    match call.context.store.withdraw(who, Withdraw::Binding).await? {
         Withdrawn::Done => {
             tracing::info!(tpp = tpp.as_str(), "unbound by the bank");
             Ok(json!({ "unbound": true }))

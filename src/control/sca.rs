@@ -77,16 +77,16 @@ pub(super) async fn complete(call: Call<'_>, members: &mut Members) -> Result<Va
         corporate,
         consent,
     };
-    let kept = call.context.kept.as_ref();
+    let store = call.context.store.as_ref();
     if pending.psu.is_some_and(|named| named != psu) {
-        return Err(fail_for_other_psu(call, kept, &opened).await?);
+        return Err(fail_for_other_psu(call, store, &opened).await?);
     }
     let other_agreement = pending.corporate.is_some() && pending.corporate != corporate;
     let context = corporate.map_or(PsuContext::Private, |_| PsuContext::Corporate);
     if other_agreement || pending.context.is_some_and(|chosen| chosen != context) {
         return Err(ApiFault::OtherContext);
     }
-    keep(call, kept, &opened, &completed).await?;
+    keep(call, store, &opened, &completed).await?;
     tracing::info!(
         tpp = pending.tpp.as_str(),
         operation = pending.operation,
@@ -123,7 +123,7 @@ pub(super) async fn fail(call: Call<'_>, members: &mut Members) -> Result<Value,
         code,
         message: &message,
     };
-    let redirect_uri = finish_as_failed(call, &call.context.kept, &opened, &failure).await?;
+    let redirect_uri = finish_as_failed(call, &call.context.store, &opened, &failure).await?;
     let Pending { tpp, operation, .. } = &opened.pending;
     tracing::info!(
         tpp = tpp.as_str(),
@@ -208,7 +208,7 @@ fn judge_consent(
 /// Consumes the token and stores the result in one transaction.
 async fn keep(
     call: Call<'_>,
-    kept: &StateStore,
+    store: &StateStore,
     opened: &Opened,
     completed: &Completed,
 ) -> Result<(), ApiFault> {
@@ -216,7 +216,7 @@ async fn keep(
     let finish = Finish {
         token: TokenHash::from_bytes(opened.id),
         expires: opened.expires,
-        said: hash(kept, completed),
+        said: hash(store, completed),
         completion: Some(Completion {
             who: PsuRef {
                 tpp: &pending.tpp,
@@ -228,7 +228,7 @@ async fn keep(
         }),
         now: call.context.clock.now(),
     };
-    match kept.finish(finish).await? {
+    match store.finish(finish).await? {
         Finished::Done | Finished::Again => Ok(()),
         Finished::Otherwise => Err(ApiFault::FinishedOtherwise),
         Finished::BoundElsewhere => {
@@ -239,7 +239,7 @@ async fn keep(
 }
 
 /// The hash of a completion: its members, with the defaults of missing ones.
-fn hash(kept: &StateStore, completed: &Completed) -> ReportHash {
+fn hash(store: &StateStore, completed: &Completed) -> ReportHash {
     let psu = completed.psu.to_be_bytes();
     let corporate = completed.corporate.map(CorporateId::to_be_bytes);
     let (consent, accounts): (&[u8], &[String]) = match &completed.consent {
@@ -253,13 +253,13 @@ fn hash(kept: &StateStore, completed: &Completed) -> ReportHash {
         consent,
     ];
     parts.extend(accounts.iter().map(String::as_bytes));
-    kept.keys().completed(&parts)
+    store.keys().completed(&parts)
 }
 
 /// SCA-12: a completion for a PSU other than the token's fails the SCA.
 async fn fail_for_other_psu(
     call: Call<'_>,
-    kept: &StateStore,
+    store: &StateStore,
     opened: &Opened,
 ) -> Result<ApiFault, ApiFault> {
     let failure = Failure {
@@ -268,7 +268,7 @@ async fn fail_for_other_psu(
         code: Code::PsuCredentialsInvalid,
         message: "The SCA was completed by another PSU than the one it was started for.",
     };
-    let redirect_uri = finish_as_failed(call, kept, opened, &failure).await?;
+    let redirect_uri = finish_as_failed(call, store, opened, &failure).await?;
     let Pending { tpp, operation, .. } = &opened.pending;
     tracing::warn!(
         tpp = tpp.as_str(),
@@ -281,7 +281,7 @@ async fn fail_for_other_psu(
 /// Consumes the token as failed; returns the redirect URI.
 async fn finish_as_failed(
     call: Call<'_>,
-    kept: &StateStore,
+    store: &StateStore,
     opened: &Opened,
     failure: &Failure<'_>,
 ) -> Result<String, ApiFault> {
@@ -301,11 +301,11 @@ async fn finish_as_failed(
     let finish = Finish {
         token: TokenHash::from_bytes(opened.id),
         expires: opened.expires,
-        said: kept.keys().failed(&parts),
+        said: store.keys().failed(&parts),
         completion: None,
         now: call.context.clock.now(),
     };
-    match kept.finish(finish).await? {
+    match store.finish(finish).await? {
         Finished::Done | Finished::Again => Ok(sca::failed(&opened.pending, failure)),
         Finished::Otherwise | Finished::BoundElsewhere => Err(ApiFault::FinishedOtherwise),
     }

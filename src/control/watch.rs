@@ -31,7 +31,7 @@ pub(super) async fn ready(
     let accepting = context.accepting.load(Ordering::Acquire);
     let closed = (!accepting && stopping.is_none())
         .then(|| "the public listener does not accept connections yet".to_owned());
-    let state = context.kept.health(context.clock.now()).err();
+    let state = context.store.health(context.clock.now()).err();
     let state = state.map(|fault| format!("state: {fault}"));
     let links = in_use.links.health().err();
     let links = links.map(|fault| format!("sca: {fault}"));
@@ -50,8 +50,8 @@ pub(super) async fn metrics(
 ) -> impl IntoResponse {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     // The clock is checked here, so that its metric is current even if nobody calls /readyz.
-    let _ = context.kept.health(context.clock.now());
-    let counters = context.kept.counters();
+    let _ = context.store.health(context.clock.now());
+    let counters = context.store.counters();
     let text = context.telemetry.metrics(&counters, &in_use.facts());
     ([(header::CONTENT_TYPE, kind)], text)
 }
@@ -64,9 +64,9 @@ pub(super) async fn openapi(Extension(in_use): Extension<Arc<InUse>>) -> Respons
 /// The public keys of assertions (FWD-1, RFC 7517); empty without assertions.
 pub(super) async fn keys(State((_, context)): State<Status>) -> impl IntoResponse {
     let keys = context
-        .asserter
+        .assertion_signer
         .as_ref()
-        .map(|asserter| asserter.published());
+        .map(|assertion_signer| assertion_signer.published());
     let keys = keys.unwrap_or(r#"{"keys":[]}"#).to_owned();
     ([(header::CONTENT_TYPE, "application/jwk-set+json")], keys)
 }

@@ -34,14 +34,14 @@ const BOUND: [&Header; 3] = [
 /// # Errors
 /// The machine provides no random numbers.
 pub(crate) fn insert(
-    asserter: &AssertionSigner,
+    signer: &AssertionSigner,
     admitted: &Admitted,
     head: &mut RequestHeader,
     now: Timestamp,
 ) -> Result<()> {
     let facts = facts(admitted, head);
     let id = own_id(&facts).unwrap_or_else(|| Uuid::new_v4().to_string());
-    let assertion = asserter.assert(&id, facts, now).ok_or_else(|| {
+    let assertion = signer.assert(&id, facts, now).ok_or_else(|| {
         Error::explain(ErrorType::InternalError, "the assertion cannot be signed")
     })?;
     head.insert_header(ASSERTION, assertion)

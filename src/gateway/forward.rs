@@ -88,7 +88,7 @@ fn insert_established(admitted: &Admitted, head: &mut HeaderMap) -> Result<(), I
         head.insert(REQUEST_ID, id);
     }
     if let Some(tpp) = admitted.tpp() {
-        let [id, name, roles] = tpp.certificate().told(tell)?.clone();
+        let [id, name, roles] = tpp.certificate().core_headers(tpp_headers)?.clone();
         head.insert(TPP_ID, id);
         head.insert(TPP_NAME, name);
         head.insert(TPP_ROLES, roles);
@@ -110,8 +110,8 @@ fn insert_established(admitted: &Admitted, head: &mut HeaderMap) -> Result<(), I
     Ok(())
 }
 
-/// The facts of a TPP for the core: its identity, its name and its roles.
-fn tell(certificate: &Certificate) -> Result<[HeaderValue; 3], InvalidHeaderValue> {
+/// The header values of a TPP for the core: its identity, its name and its roles.
+fn tpp_headers(certificate: &Certificate) -> Result<[HeaderValue; 3], InvalidHeaderValue> {
     let name = utf8_percent_encode(certificate.tpp_name(), NAME_ENCODING);
     Ok([
         certificate.tpp_id().as_str().parse()?,

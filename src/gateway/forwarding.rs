@@ -36,7 +36,7 @@ pub(super) struct Forwarder {
     upstream: Upstream,
     inner_hosts: InnerHosts,
     inner_report: AddressReport,
-    kept: Arc<StateStore>,
+    store: Arc<StateStore>,
     telemetry: Arc<Telemetry>,
     closing: Arc<Closing>,
     signing: Option<AnswerSigning>,
@@ -70,7 +70,7 @@ impl Forwarder {
         settings: &config::Upstream,
         answer_timeout: Duration,
         signing: Option<AnswerSigning>,
-        kept: Arc<StateStore>,
+        store: Arc<StateStore>,
         telemetry: Arc<Telemetry>,
         closing: Arc<Closing>,
     ) -> Self {
@@ -83,7 +83,7 @@ impl Forwarder {
                 settings.max_in_flight_per_tpp,
                 Arc::clone(&telemetry),
             ),
-            kept,
+            store,
             telemetry,
             closing,
             signing,
@@ -104,7 +104,7 @@ impl Forwarder {
         let tpp = admitted.tpp().map(|tpp| tpp.certificate().tpp_id());
         let Some(_in_flight) = self.in_flight.begin(tpp) else {
             if let Some(claim) = admitted.claim() {
-                settle::give_back(claim, &self.kept, false).await;
+                settle::give_back(claim, &self.store, false).await;
             }
             return Err(ForwardFailure::TooManyInFlight);
         };
@@ -160,7 +160,7 @@ impl Forwarder {
         if let Some(claim) = admitted.claim()
             && (unreachable || !failure.connected)
         {
-            settle::give_back(claim, &self.kept, failure.connected).await;
+            settle::give_back(claim, &self.store, failure.connected).await;
         }
     }
 
@@ -175,14 +175,14 @@ impl Forwarder {
         exchange: &Exchange<'_>,
     ) -> Result<Option<QuotaLeft>, ForwardFailure> {
         if settle::is_not_learned(admitted, head.status, &head.headers) {
-            settle::answered(admitted, &self.kept, 401).await;
+            settle::answered(admitted, &self.store, 401).await;
             return Err(ForwardFailure::PsuUnknown(Box::new(admitted.not_learned())));
         }
-        let left = settle::answered(admitted, &self.kept, head.status.as_u16()).await;
+        let left = settle::answered(admitted, &self.store, head.status.as_u16()).await;
         if head.status.is_success() {
             let account_ids = &exchange.in_use().snapshot.policy.account_ids;
-            let (now, kept, telemetry) = (exchange.now(), &*self.kept, &*self.telemetry);
-            settle::learn(admitted, &head.headers, now, account_ids, kept, telemetry).await;
+            let (now, store, telemetry) = (exchange.now(), &*self.store, &*self.telemetry);
+            settle::learn(admitted, &head.headers, now, account_ids, store, telemetry).await;
         }
         Ok(left)
     }

@@ -50,7 +50,7 @@ const H2_MAX_STREAMS: u32 = 64;
 #[derive(Debug)]
 pub(super) struct Gate {
     current: Arc<Current>,
-    kept: Arc<StateStore>,
+    store: Arc<StateStore>,
     ledger: Ledger,
     forwarder: Forwarder,
     responder: Responder,
@@ -75,7 +75,7 @@ pub(super) struct GateSettings {
     /// The destination of admitted requests.
     pub(super) upstream: config::Upstream,
     /// Signs assertions for the core (FWD-1), if they are configured.
-    pub(super) asserter: Option<Arc<AssertionSigner>>,
+    pub(super) assertion_signer: Option<Arc<AssertionSigner>>,
     /// Signs answers (SIG-12), if that is configured.
     pub(super) response_signing: Option<AnswerSigning>,
 }
@@ -84,7 +84,7 @@ impl Gate {
     /// Creates a gate in front of one upstream.
     pub(super) fn new(
         current: Arc<Current>,
-        kept: Arc<StateStore>,
+        store: Arc<StateStore>,
         clock: Clock,
         telemetry: Arc<Telemetry>,
         settings: GateSettings,
@@ -98,15 +98,15 @@ impl Gate {
             ledger: Ledger::new(clock.clone(), Arc::clone(&telemetry)),
             responder: Responder::new(settings.system, signing.clone()),
             forwarder: Forwarder::new(
-                Upstream::new(&settings.upstream, settings.asserter, clock),
+                Upstream::new(&settings.upstream, settings.assertion_signer, clock),
                 &settings.upstream,
                 settings.limits.answer_timeout,
                 signing,
-                Arc::clone(&kept),
+                Arc::clone(&store),
                 telemetry,
                 Arc::clone(&closing),
             ),
-            kept,
+            store,
             keepalive: settings.keepalive,
             body_timeout: settings.body_timeout,
             limits: settings.limits,
@@ -185,7 +185,7 @@ impl Gate {
             let head = arrival.head(received, received.raw_path());
             let mut none = Bytes::new();
             let proven = pin!(admission::prove(&head, &mut none, trial)).await?;
-            return pin!(admission::authorise(proven, links, &self.kept)).await;
+            return pin!(admission::authorise(proven, links, &self.store)).await;
         }
         // Reading the body borrows the session, which also holds the head. Therefore a request with a body is judged by a copy of
         // its head; the copy shares every value.
@@ -195,7 +195,7 @@ impl Gate {
         let mut body = DownstreamBody::new(session, self.body_timeout);
         // Pinned in place: awaiting a future by value would copy it first.
         let proven = pin!(admission::prove(&head, &mut body, trial)).await?;
-        pin!(admission::authorise(proven, links, &self.kept)).await
+        pin!(admission::authorise(proven, links, &self.store)).await
     }
 
     /// HTTP-9, for both protocols: HTTP/2 names and values are counted in their HTTP/1.1 form.

@@ -203,8 +203,8 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
     let links = sca
         .links(fixed.environment, clock.now())
         .map_err(|fault| StartFault::TokenKeys(sca.token_keys.clone(), fault))?;
-    let kept = Arc::new(StateStore::open(&fixed.state).map_err(StartFault::State)?);
-    let asserter = asserter(fixed.assertion.as_ref(), &fixed.system)?;
+    let store = Arc::new(StateStore::open(&fixed.state).map_err(StartFault::State)?);
+    let assertion_signer = assertion_signer(fixed.assertion.as_ref(), &fixed.system)?;
     let mut server = server(fixed.listener.threads);
     let longest = drain::longest(&fixed.listener, &fixed.upstream);
     let source = reloadable.files.source.clone();
@@ -213,10 +213,10 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
     let current = Arc::new(Current::from_pointee(in_use));
     let gate = Gate::new(
         Arc::clone(&current),
-        Arc::clone(&kept),
+        Arc::clone(&store),
         clock.clone(),
         Arc::clone(&telemetry),
-        gate_settings(&fixed, asserter.clone()),
+        gate_settings(&fixed, assertion_signer.clone()),
     );
     let drain = Drain::new(Arc::clone(gate.underway()), longest);
     let accepting = Arc::new(AtomicBool::new(false));
@@ -239,9 +239,9 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
     });
     let context = ControlContext {
         system,
-        asserter,
+        assertion_signer,
         current,
-        kept,
+        store,
         clock,
         telemetry: Arc::clone(&telemetry),
         reload,
@@ -258,26 +258,27 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
     })
 }
 
-fn gate_settings(fixed: &Fixed, asserter: Option<Arc<AssertionSigner>>) -> GateSettings {
+fn gate_settings(fixed: &Fixed, assertion_signer: Option<Arc<AssertionSigner>>) -> GateSettings {
     GateSettings {
         system: fixed.system.clone(),
         keepalive: fixed.listener.keepalive,
         body_timeout: fixed.listener.body_timeout,
         limits: fixed.listener.limits.clone(),
         upstream: fixed.upstream.clone(),
-        asserter,
+        assertion_signer,
         response_signing: fixed.response_signing.clone(),
     }
 }
 
 /// The signer of assertions for the core, if they are configured (FWD-1).
-fn asserter(
+fn assertion_signer(
     settings: Option<&AssertionSettings>,
     system: &str,
 ) -> Result<Option<Arc<AssertionSigner>>, StartFault> {
-    let asserter = settings.map(|settings| settings.asserter(system).map(Arc::new));
-    let asserter = asserter.transpose();
-    asserter.map_err(|(path, fault)| StartFault::AssertionKey(path, fault))
+    let signer = settings.map(|settings| settings.signer(system).map(Arc::new));
+    signer
+        .transpose()
+        .map_err(|(path, fault)| StartFault::AssertionKey(path, fault))
 }
 
 /// Starts the threads that check revocation, and logs the age of the registers.

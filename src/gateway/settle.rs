@@ -29,12 +29,12 @@ const AHEAD: u64 = 60;
 /// The remaining calls of the quota, for the answer (QUO-11).
 pub(super) async fn answered(
     admitted: &Admitted,
-    kept: &StateStore,
+    store: &StateStore,
     status: u16,
 ) -> Option<QuotaLeft> {
     let claim = admitted.claim()?;
     let given_back = match status {
-        401 | 404 | 429 | 500.. => give_back(claim, kept, true).await,
+        401 | 404 | 429 | 500.. => give_back(claim, store, true).await,
         _ => None,
     };
     given_back.or(claim.left())
@@ -44,11 +44,11 @@ pub(super) async fn answered(
 /// released.
 pub(super) async fn give_back(
     claim: &Claim,
-    kept: &StateStore,
+    store: &StateStore,
     connected: bool,
 ) -> Option<QuotaLeft> {
     let taken = claim.taken();
-    match kept.give_back(taken, connected).await {
+    match store.give_back(taken, connected).await {
         Ok(left) => left.map(|left| left.seen_at(taken.at())),
         Err(fault) => {
             tracing::warn!(%fault, "a call cannot be given back: it stays counted");
@@ -71,7 +71,7 @@ pub(super) async fn learn(
     answer: &HeaderMap,
     now: Timestamp,
     account_ids: &AccountIds,
-    kept: &StateStore,
+    store: &StateStore,
     telemetry: &Telemetry,
 ) {
     let Some((who, corporate)) = admitted.learns().filter(|_| says_bound(answer)) else {
@@ -84,7 +84,7 @@ pub(super) async fn learn(
         last_sca: time(answer, &SCA_AT, now),
         consent: consent.as_ref().map(|(given, accounts)| (*given, accounts)),
     };
-    match kept.learn(learned).await {
+    match store.learn(learned).await {
         Ok(Bound::Here) => {}
         Ok(Bound::Elsewhere) => telemetry.psu_bound_elsewhere("learning"),
         Err(fault) => tracing::warn!(%fault, "a PSU cannot be learned"),

@@ -34,7 +34,7 @@ mod programs;
 mod report;
 
 use self::play::{Stage, play};
-use self::programs::{CoreSettings, Place, Programs, run_batch};
+use self::programs::{CoreSettings, DemoSetup, Programs, run_batch};
 use self::report::Report;
 use self::scenes::Scene;
 use self::story::{Memory, Step, Visit, Visitor};
@@ -163,21 +163,25 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Box<dyn std::error::Error>> {
         ledger: settings.fixed.state.file.with_file_name("sandbox-core.db"),
         is_asserted: settings.fixed.assertion.is_some(),
     };
-    let place = Place::new(&args.config, listener, control, core)?;
+    let setup = DemoSetup::new(&args.config, listener, control, core)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    Ok(runtime.block_on(perform(args, &place, &mut report))?)
+    Ok(runtime.block_on(perform(args, &setup, &mut report))?)
 }
 
 /// From the first program's start to its end. Returning from this function in any way ends both programs.
-async fn perform(args: &DemoArgs, place: &Place, report: &mut Report<'_>) -> Result<(), DemoFault> {
+async fn perform(
+    args: &DemoArgs,
+    setup: &DemoSetup,
+    report: &mut Report<'_>,
+) -> Result<(), DemoFault> {
     // Signals are caught before anything exists that would have to be removed.
     let mut interruption = Interruption::new()?;
     let mut programs = Programs::default();
     let tally = tokio::select! {
         () = interruption.wait() => return Err(DemoFault::Interrupted),
-        tally = open(args, place, &mut programs, report) => tally?,
+        tally = open(args, setup, &mut programs, report) => tally?,
     };
     if !args.once {
         tokio::select! {
@@ -212,14 +216,14 @@ impl Tally {
 /// Starts both programs and plays all scenes; then prints how to continue, unless it must stop.
 async fn open(
     args: &DemoArgs,
-    place: &Place,
+    setup: &DemoSetup,
     programs: &mut Programs,
     report: &mut Report<'_>,
 ) -> Result<Tally, DemoFault> {
-    programs.start_core(place, report).await?;
-    programs.start_gateway(place, report).await?;
-    report.cast(place)?;
-    let stage = Stage::new(place, &args.certs);
+    programs.start_core(setup, report).await?;
+    programs.start_gateway(setup, report).await?;
+    report.cast(setup)?;
+    let stage = Stage::new(setup, &args.certs);
     let refusals = scenes::all().map(|scene| Step::Call(Box::new(scene)));
     let mut company = Company::default();
     // A new PSU, so that the records of earlier ones in the gateway and the core stay unchanged.
@@ -228,7 +232,7 @@ async fn open(
         match step {
             Step::Call(scene) => company.call(&scene, &stage, report).await?,
             Step::Visit(visit) => company.visit(&visit, report).await?,
-            Step::Batch => run_batch(place, report).await?,
+            Step::Batch => run_batch(setup, report).await?,
         }
         programs.check()?;
     }
@@ -237,7 +241,7 @@ async fn open(
     if !args.once {
         let mut memory = Memory::default();
         play(&story::first_call(), &stage, &mut memory, None).await?;
-        report.invitation(place, &args.certs, &memory.link)?;
+        report.invitation(setup, &args.certs, &memory.link)?;
     }
     Ok(company.tally)
 }

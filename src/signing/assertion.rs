@@ -26,7 +26,7 @@ impl AssertionSettings {
     ///
     /// # Errors
     /// The file that cannot be used, and why.
-    pub fn asserter(&self, system: &str) -> Result<AssertionSigner, (PathBuf, AssertionKeyFault)> {
+    pub fn signer(&self, system: &str) -> Result<AssertionSigner, (PathBuf, AssertionKeyFault)> {
         let named = |path: &PathBuf| {
             let path = path.clone();
             move |fault| (path, fault)
@@ -119,16 +119,16 @@ mod tests {
             previous: Some(other.clone()),
             audience: "core".into(),
         };
-        let (missing, _) = settings.asserter("bank").unwrap_err();
+        let (missing, _) = settings.signer("bank").unwrap_err();
         assert_eq!(missing, other, "only the key that signs is made");
         AssertionKey::read_or_make(&other).unwrap();
-        let asserter = settings.asserter("bank").unwrap();
-        let keys: Value = serde_json::from_str(asserter.published()).unwrap();
+        let signer = settings.signer("bank").unwrap();
+        let keys: Value = serde_json::from_str(signer.published()).unwrap();
         assert_eq!(keys["keys"].as_array().unwrap().len(), 2);
 
         let mut facts = Map::new();
         facts.insert("method".into(), json!("GET"));
-        let token = asserter.assert("id-1", facts, Timestamp::from_unix(1_000));
+        let token = signer.assert("id-1", facts, Timestamp::from_unix(1_000));
         let token = token.unwrap();
         let (signed, signature) = token.rsplit_once('.').unwrap();
         let decode = |text: &str| BASE64_URL_SAFE_NO_PAD.decode(text).unwrap();

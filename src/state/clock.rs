@@ -32,10 +32,10 @@ pub(super) struct Clock {
 
 impl Clock {
     /// Starts from the stored state, or from an operator's acceptance.
-    pub(super) fn begin(&self, kept: ClockRow) {
-        self.latest.store(kept.latest, Ordering::Release);
+    pub(super) fn begin(&self, stored: ClockRow) {
+        self.latest.store(stored.latest, Ordering::Release);
         self.stepped_back
-            .store(kept.stepped_back, Ordering::Release);
+            .store(stored.stepped_back, Ordering::Release);
     }
 
     /// Records a time.
@@ -65,15 +65,15 @@ impl Clock {
     }
 
     /// Merges the clock of other processes. Returns the row to store.
-    pub(super) fn merge(&self, kept: ClockRow) -> ClockRow {
-        self.latest.fetch_max(kept.latest, Ordering::Relaxed);
-        if kept.stepped_back {
+    pub(super) fn merge(&self, stored: ClockRow) -> ClockRow {
+        self.latest.fetch_max(stored.latest, Ordering::Relaxed);
+        if stored.stepped_back {
             self.stepped_back.store(true, Ordering::Release);
         }
         ClockRow {
             latest: self.latest().unix(),
             stepped_back: self.stepped_back(),
-            accepted: kept.accepted,
+            accepted: stored.accepted,
         }
     }
 

@@ -23,15 +23,15 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// The memory of a process; `kept` is the engine's clock.
-    pub(super) fn new(settings: &StateSettings, kept: ClockRow) -> Self {
+    /// The memory of a process; `stored` is the engine's clock.
+    pub(super) fn new(settings: &StateSettings, stored: ClockRow) -> Self {
         let clock = Clock::default();
-        clock.begin(kept);
+        clock.begin(stored);
         Self {
             cache: RowCache::new(settings),
             request_ids: RequestIds::new(settings.request_ids_in_memory, clock.latest()),
             clock,
-            accepted: AtomicU64::new(kept.accepted),
+            accepted: AtomicU64::new(stored.accepted),
             noted: AtomicU64::new(0),
         }
     }
@@ -50,16 +50,16 @@ impl Process {
     }
 
     /// Applies the engine's clock: an operator's acceptance, and the time of other processes. Returns the row to store.
-    pub(super) fn heed_clock(&self, kept: ClockRow) -> ClockRow {
-        if self.accepted.swap(kept.accepted, Ordering::Relaxed) != kept.accepted {
+    pub(super) fn heed_clock(&self, stored: ClockRow) -> ClockRow {
+        if self.accepted.swap(stored.accepted, Ordering::Relaxed) != stored.accepted {
             tracing::info!("an operator says that the clock is right");
-            self.clock.begin(kept);
+            self.clock.begin(stored);
             self.clock.note_refusing(false);
-            self.noted.store(kept.latest, Ordering::Relaxed);
+            self.noted.store(stored.latest, Ordering::Relaxed);
             self.cache.clear();
             self.request_ids.trust_clock();
         }
-        self.clock.merge(kept)
+        self.clock.merge(stored)
     }
 
     /// Checks that the clock did not step back so far that requests are refused (REP-1).

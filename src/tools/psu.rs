@@ -61,9 +61,9 @@ pub fn run(
     let input = BufReader::with_capacity(1 << 20, File::open(file).map_err(unusable)?);
     let runtime = tokio::runtime::Runtime::new().map_err(unusable)?;
     let imported = runtime.block_on(async {
-        let kept = Arc::new(StateStore::open(&settings.fixed.state)?);
+        let store = Arc::new(StateStore::open(&settings.fixed.state)?);
         let account_ids = &settings.reloadable.snapshot.policy.account_ids;
-        Ok::<_, PsuFault>(import(input, &kept, clock, account_ids, progress).await?)
+        Ok::<_, PsuFault>(import(input, &store, clock, account_ids, progress).await?)
     })?;
     Ok(match imported.bad {
         0 => ExitCode::SUCCESS,

@@ -45,8 +45,8 @@ pub struct Certificate {
     sources: Option<ChainSources>,
     /// The first issuer text of a verified keyId that matched: an equal text needs no comparison of names.
     spelling: OnceLock<Box<[u8]>>,
-    /// The header values that tell the core about the certificate (FWD-1), written once.
-    told: OnceLock<[HeaderValue; 3]>,
+    /// The values of the headers with which the core gets the certificate's facts (FWD-1), written once.
+    core_headers: OnceLock<[HeaderValue; 3]>,
 }
 
 impl Certificate {
@@ -85,7 +85,7 @@ impl Certificate {
             issuer,
             validity,
             spelling: OnceLock::new(),
-            told: OnceLock::new(),
+            core_headers: OnceLock::new(),
             presented: candidate.presented,
             key: candidate.key,
         })
@@ -95,15 +95,15 @@ impl Certificate {
     ///
     /// # Errors
     /// Those of `write`.
-    pub(crate) fn told<E>(
+    pub(crate) fn core_headers<E>(
         &self,
         write: impl FnOnce(&Self) -> Result<[HeaderValue; 3], E>,
     ) -> Result<&[HeaderValue; 3], E> {
-        if let Some(told) = self.told.get() {
-            return Ok(told);
+        if let Some(written) = self.core_headers.get() {
+            return Ok(written);
         }
-        let told = write(self)?;
-        Ok(self.told.get_or_init(|| told))
+        let written = write(self)?;
+        Ok(self.core_headers.get_or_init(|| written))
     }
 
     /// The TPP's identity: the organizationIdentifier, upper-cased and trimmed (CRT-4, QUO-15).

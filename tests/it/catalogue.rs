@@ -66,7 +66,7 @@ fn call(operation: &Operation, psu: &str) -> Call {
 }
 
 /// Every row that the store keeps about PSUs.
-fn kept(gate: &Gate) -> Vec<String> {
+fn stored_rows(gate: &Gate) -> Vec<String> {
     let file = gate.folder().join("state/portvakt.db");
     let sql = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let mut rows = Vec::new();
@@ -113,7 +113,7 @@ fn what_needs_nothing_of_a_psu_changes_nothing_that_is_kept_of_one() {
         if operation.sca != Sca::None {
             continue;
         }
-        let before = kept(&gate);
+        let before = stored_rows(&gate);
         for status in [200, 201, 404] {
             gate.upstream().reply(generous(status));
             for protocol in Protocol::ALL {
@@ -134,7 +134,7 @@ fn what_needs_nothing_of_a_psu_changes_nothing_that_is_kept_of_one() {
                 seen += 1;
             }
         }
-        assert_eq!(kept(&gate), before, "{}", operation.name);
+        assert_eq!(stored_rows(&gate), before, "{}", operation.name);
     }
     assert!(seen > 60, "{seen} requests");
 }
@@ -148,18 +148,18 @@ fn what_is_of_a_psu_is_learned_once_the_core_vouches_for_it() {
             continue;
         }
         let call = call(operation, &invented(number));
-        let before = kept(&gate).len();
+        let before = stored_rows(&gate).len();
         gate.upstream().reply(Reply::json(200, "{}"));
         assert_eq!(gate.send(&call, Protocol::Http1).status, 200);
         assert_eq!(
-            kept(&gate).len(),
+            stored_rows(&gate).len(),
             before,
             "{}: a core that says nothing binds nobody",
             operation.name
         );
         gate.upstream().reply(generous(200));
         assert_eq!(gate.send(&call, Protocol::Http1).status, 200);
-        assert!(kept(&gate).len() > before, "{}", operation.name);
+        assert!(stored_rows(&gate).len() > before, "{}", operation.name);
     }
 }
 
@@ -237,7 +237,7 @@ fn nothing_is_admitted_without_the_evidence_of_every_check() {
         .sca
         .links(Environment::Sandbox, NOW)
         .unwrap();
-    let (links, kept) = (
+    let (links, store) = (
         Arc::new(links),
         StateStore::open(&settings.fixed.state).unwrap(),
     );
@@ -255,11 +255,11 @@ fn nothing_is_admitted_without_the_evidence_of_every_check() {
         let trial = Trial::open(&world, &clock, &mut record);
         let judged = runtime.block_on(async {
             let proven = admission::prove(&head, &mut body, trial).await?;
-            admission::authorise(proven, &links, &kept).await
+            admission::authorise(proven, &links, &store).await
         });
         (judged, record)
     };
-    let psu = world_psu(&runtime, &kept);
+    let psu = world_psu(&runtime, &store);
     let (mut admitted, mut refused) = (0, 0);
     for operation in builtin() {
         let sealed = call(&operation, &psu).seal(NOW);
@@ -292,7 +292,7 @@ fn nothing_is_admitted_without_the_evidence_of_every_check() {
 }
 
 /// The PSU of the TPP, who has consented to everything.
-fn world_psu(runtime: &Runtime, kept: &StateStore) -> String {
+fn world_psu(runtime: &Runtime, store: &StateStore) -> String {
     let psu = world().both.psu();
     let tpp = TppId::parse(&world().both.id().unwrap()).unwrap();
     let bind = Bind {
@@ -304,6 +304,6 @@ fn world_psu(runtime: &Runtime, kept: &StateStore) -> String {
         last_sca: NOW,
         consent: Some((NOW, &ConsentAccounts::All)),
     };
-    runtime.block_on(kept.bind(bind)).unwrap();
+    runtime.block_on(store.bind(bind)).unwrap();
     psu
 }

@@ -53,7 +53,7 @@ pub(super) struct Upstream {
     read_timeout: Duration,
     /// Idle connections; `None` if each is closed after its answer (FWD-3).
     pool: Option<Pool>,
-    asserter: Option<Arc<AssertionSigner>>,
+    assertion_signer: Option<Arc<AssertionSigner>>,
     clock: Clock,
 }
 
@@ -94,10 +94,10 @@ impl TryFailure {
 }
 
 impl Upstream {
-    /// Creates a client of the core at an address. `asserter` signs the facts that the gateway established (FWD-1).
+    /// Creates a client of the core at an address. `assertion_signer` signs the facts that the gateway established (FWD-1).
     pub(super) fn new(
         settings: &config::Upstream,
-        asserter: Option<Arc<AssertionSigner>>,
+        assertion_signer: Option<Arc<AssertionSigner>>,
         clock: Clock,
     ) -> Self {
         Self {
@@ -106,7 +106,7 @@ impl Upstream {
             connect_timeout: settings.connect_timeout,
             read_timeout: settings.read_timeout,
             pool: settings.reuse.then(|| Pool::new(settings.idle_timeout)),
-            asserter,
+            assertion_signer,
             clock,
         }
     }
@@ -191,8 +191,8 @@ impl Upstream {
     /// The request's head, with the assertion if it is configured (FWD-1).
     fn head_of(&self, admitted: &Admitted) -> Result<Box<RequestHeader>> {
         let mut request = forward::upstream_head(admitted, &self.host)?;
-        if let Some(asserter) = &self.asserter {
-            assertion::insert(asserter, admitted, &mut request, self.clock.now())?;
+        if let Some(signer) = &self.assertion_signer {
+            assertion::insert(signer, admitted, &mut request, self.clock.now())?;
         }
         Ok(request)
     }

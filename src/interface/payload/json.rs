@@ -370,11 +370,11 @@ impl<'a> JsonReader<'a> {
     }
 
     fn took(&mut self, byte: u8) -> bool {
-        let stands = self.peek() == Some(byte);
-        if stands {
+        let is_next = self.peek() == Some(byte);
+        if is_next {
             self.advance(1);
         }
-        stands
+        is_next
     }
 
     pub(super) fn peek(&self) -> Option<u8> {

@@ -58,7 +58,7 @@ pub(super) fn other_product(payment: &Payment<'_>, violations: &mut Violations) 
 
 /// PAY-3.
 fn required(payment: &Payment<'_>, violations: &mut Violations) {
-    let stands = [
+    let members = [
         (
             "instructedAmount",
             !matches!(payment.amount, ObjectMember::Absent),
@@ -73,7 +73,7 @@ fn required(payment: &Payment<'_>, violations: &mut Violations) {
             !matches!(payment.debtor_account, ObjectMember::Absent),
         ),
     ];
-    for (path, _) in stands.iter().filter(|(_, stands)| !stands) {
+    for (path, _) in members.iter().filter(|(_, is_present)| !is_present) {
         violations.add(*path, "missing: every cross-border payment has it");
     }
 }

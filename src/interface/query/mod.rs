@@ -197,8 +197,8 @@ impl<'a> Query<'a> {
     /// QRY-4.
     fn missing(&self, parameters: &[Parameter], faults: &mut Vec<Fault>) {
         for (at, parameter) in parameters.iter().enumerate() {
-            let stands = || self.pieces.iter().any(|piece| piece.parameter == Some(at));
-            if parameter.required && !stands() {
+            let is_present = || self.pieces.iter().any(|piece| piece.parameter == Some(at));
+            if parameter.required && !is_present() {
                 faults.push(Fault::query(
                     Reason::QueryMissing,
                     &parameter.name,

@@ -39,13 +39,13 @@ impl Own {
     }
 }
 
-/// An account of one currency, or a customer's account.
+/// An account of the ledger: one of the bank's own, in one currency, or a customer's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place<'a> {
+pub(super) enum LedgerAccount<'a> {
     /// The bank's own.
     Own(Own, &'a str),
     /// A customer's, by its id.
-    Account(&'a str),
+    Customer(&'a str),
 }
 
 /// A business event to be booked.
@@ -58,7 +58,7 @@ pub(super) struct Posting<'a> {
     /// The transaction details.
     pub(super) details: Map<String, Value>,
     /// The accounts, and the amounts in minor units.
-    pub(super) bookings: Vec<(Place<'a>, i64)>,
+    pub(super) bookings: Vec<(LedgerAccount<'a>, i64)>,
 }
 
 /// The balances of an account, in minor units of its currency.
@@ -105,8 +105,8 @@ impl Bank {
             .execute(params![id, booked, valued, details])?;
         let number = self.db.last_insert_rowid();
         let mut sums: BTreeMap<String, i64> = BTreeMap::new();
-        for (place, amount) in &posting.bookings {
-            let (account, currency) = self.place(place)?;
+        for (account, amount) in &posting.bookings {
+            let (account, currency) = self.id_and_currency(account)?;
             let sum = sums.entry(currency).or_default();
             *sum = sum.checked_add(*amount).ok_or(BankFault::TooLarge)?;
             self.db
@@ -160,10 +160,12 @@ impl Bank {
     }
 
     /// An account's id and currency.
-    fn place(&self, place: &Place<'_>) -> Result<(String, String), BankFault> {
-        match place {
-            Place::Own(own, currency) => Ok((self.own(*own, currency)?, (*currency).to_owned())),
-            Place::Account(id) => {
+    fn id_and_currency(&self, account: &LedgerAccount<'_>) -> Result<(String, String), BankFault> {
+        match account {
+            LedgerAccount::Own(own, currency) => {
+                Ok((self.own(*own, currency)?, (*currency).to_owned()))
+            }
+            LedgerAccount::Customer(id) => {
                 let mut found = self
                     .db
                     .prepare_cached("SELECT currency FROM account WHERE id = ?1")?;
@@ -197,10 +199,10 @@ pub(super) fn from_own<'a>(
     currency: &'a str,
     account: &'a str,
     amount: i64,
-) -> Vec<(Place<'a>, i64)> {
+) -> Vec<(LedgerAccount<'a>, i64)> {
     vec![
-        (Place::Own(own, currency), amount.saturating_neg()),
-        (Place::Account(account), amount),
+        (LedgerAccount::Own(own, currency), amount.saturating_neg()),
+        (LedgerAccount::Customer(account), amount),
     ]
 }
 
@@ -210,7 +212,7 @@ mod tests {
     use crate::core::bank::tests::bank;
     use crate::core::money::NOK;
 
-    fn posting(bookings: Vec<(Place<'_>, i64)>) -> Posting<'_> {
+    fn posting(bookings: Vec<(LedgerAccount<'_>, i64)>) -> Posting<'_> {
         let day = jiff::civil::date(2026, 3, 2);
         Posting {
             booked: day,
@@ -225,7 +227,7 @@ mod tests {
         let (bank, _) = bank();
         let account = "bank-clearing-NOK";
         let book = |bookings| bank.atomically(|bank| bank.book(&posting(bookings)));
-        let own = Place::Own;
+        let own = LedgerAccount::Own;
         book(vec![
             (own(Own::Clearing, NOK), 5),
             (own(Own::Fees, NOK), -5),

@@ -4,7 +4,7 @@
 //! another.
 
 use super::DemoFault;
-use super::programs::Place;
+use super::programs::DemoSetup;
 use super::scenes::{Expected, Scene};
 use super::story::Memory;
 use portvakt::clock::{Clock, Stopwatch};
@@ -31,11 +31,11 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn new(place: &Place, certs: &Path) -> Self {
+    pub(super) fn new(setup: &DemoSetup, certs: &Path) -> Self {
         Self {
-            base_url: place.base_url(),
+            base_url: setup.base_url(),
             certs: certs.to_owned(),
-            journal: place.journal(),
+            journal: setup.journal(),
             connecting: CallOptions {
                 cacert: Some(certs.join("server-ca.pem")),
                 http2: false,

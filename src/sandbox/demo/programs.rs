@@ -29,7 +29,7 @@ const TAIL: usize = 12;
 
 /// The addresses, programs and logs.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct DemoSetup {
     /// The port of the gateway's listener.
     port: u16,
     /// The gateway's control listener.
@@ -57,7 +57,7 @@ pub(super) struct CoreSettings {
     pub(super) is_asserted: bool,
 }
 
-impl Place {
+impl DemoSetup {
     pub(super) fn new(
         config: &Path,
         listener: SocketAddr,
@@ -117,26 +117,26 @@ impl Programs {
     /// Starts the stand-in core and waits until it listens.
     pub(super) async fn start_core(
         &mut self,
-        place: &Place,
+        setup: &DemoSetup,
         report: &mut Report<'_>,
     ) -> Result<(), DemoFault> {
         let watch = Stopwatch::start();
-        report.begin("core", &format!("starts on http://{}", place.upstream))?;
-        let mut command = Command::new(&place.sandbox);
+        report.begin("core", &format!("starts on http://{}", setup.upstream))?;
+        let mut command = Command::new(&setup.sandbox);
         command
-            .args(["core", "--listen", &place.upstream.to_string()])
-            .args(["--control", &format!("http://{}", place.control), "--log"])
-            .arg(place.journal())
+            .args(["core", "--listen", &setup.upstream.to_string()])
+            .args(["--control", &format!("http://{}", setup.control), "--log"])
+            .arg(setup.journal())
             .arg("--ledger")
-            .arg(&place.ledger)
+            .arg(&setup.ledger)
             .stdout(Stdio::null());
-        if !place.is_asserted {
+        if !setup.is_asserted {
             command.arg("--danger-believe-anyone");
         }
-        let log = place.logs.join("core.log");
+        let log = setup.logs.join("core.log");
         self.running.push(Program::start("the core", command, log)?);
-        while TcpStream::connect(place.upstream).await.is_err() {
-            self.still_waiting(&watch, place.upstream).await?;
+        while TcpStream::connect(setup.upstream).await.is_err() {
+            self.still_waiting(&watch, setup.upstream).await?;
         }
         Ok(report.end(watch.elapsed())?)
     }
@@ -144,20 +144,20 @@ impl Programs {
     /// Starts the gateway and waits until it says that it is ready.
     pub(super) async fn start_gateway(
         &mut self,
-        place: &Place,
+        setup: &DemoSetup,
         report: &mut Report<'_>,
     ) -> Result<(), DemoFault> {
         let watch = Stopwatch::start();
-        report.begin("gateway", &format!("starts on {}", place.base_url()))?;
-        let mut command = Command::new(&place.portvakt);
+        report.begin("gateway", &format!("starts on {}", setup.base_url()))?;
+        let mut command = Command::new(&setup.portvakt);
         command
             .args(["serve", "--config"])
-            .arg(&place.config)
-            .stdout(File::create(place.access_log())?);
-        let program = Program::start("the gateway", command, place.gateway_log())?;
+            .arg(&setup.config)
+            .stdout(File::create(setup.access_log())?);
+        let program = Program::start("the gateway", command, setup.gateway_log())?;
         self.running.push(program);
-        while !is_ready(place).await {
-            self.still_waiting(&watch, place.control).await?;
+        while !is_ready(setup).await {
+            self.still_waiting(&watch, setup.control).await?;
         }
         Ok(report.end(watch.elapsed())?)
     }
@@ -190,7 +190,7 @@ impl Programs {
 }
 
 /// Runs the core's batch through the bank's own channel, which no TPP uses.
-pub(super) async fn run_batch(place: &Place, report: &mut Report<'_>) -> Result<(), DemoFault> {
+pub(super) async fn run_batch(setup: &DemoSetup, report: &mut Report<'_>) -> Result<(), DemoFault> {
     let request = SignedRequest {
         method: "POST".into(),
         target: "/v1/sandbox/batch".into(),
@@ -198,7 +198,7 @@ pub(super) async fn run_batch(place: &Place, report: &mut Report<'_>) -> Result<
         body: None,
         signing_string: String::new(),
     };
-    let base_url = format!("http://{}", place.upstream);
+    let base_url = format!("http://{}", setup.upstream);
     let answer = call(&request, &base_url, &CallOptions::default()).await?;
     let text = match answer.is_success() {
         true => "it is time for the next run of payments",
@@ -208,7 +208,7 @@ pub(super) async fn run_batch(place: &Place, report: &mut Report<'_>) -> Result<
 }
 
 /// Whether the control listener answers /readyz with 200.
-async fn is_ready(place: &Place) -> bool {
+async fn is_ready(setup: &DemoSetup) -> bool {
     let question = SignedRequest {
         method: "GET".into(),
         target: "/readyz".into(),
@@ -216,7 +216,7 @@ async fn is_ready(place: &Place) -> bool {
         body: None,
         signing_string: String::new(),
     };
-    let base_url = format!("http://{}", place.control);
+    let base_url = format!("http://{}", setup.control);
     let answer = call(&question, &base_url, &CallOptions::default()).await;
     answer.is_ok_and(|answer| answer.is_success())
 }

@@ -5,7 +5,7 @@
 
 use super::browser::Visited;
 use super::play::{Answered, Played};
-use super::programs::Place;
+use super::programs::DemoSetup;
 use super::scenes::{Expected, Scene};
 use serde_json::Value;
 use std::env;
@@ -80,10 +80,10 @@ impl<'a> Report<'a> {
     }
 
     /// The programs' log files, once they run.
-    pub(super) fn cast(&mut self, place: &Place) -> io::Result<()> {
-        self.step("access log", &place.access_log().display().to_string())?;
-        self.step("events", &place.gateway_log().display().to_string())?;
-        self.step("core's log", &place.journal().display().to_string())?;
+    pub(super) fn cast(&mut self, setup: &DemoSetup) -> io::Result<()> {
+        self.step("access log", &setup.access_log().display().to_string())?;
+        self.step("events", &setup.gateway_log().display().to_string())?;
+        self.step("core's log", &setup.journal().display().to_string())?;
         self.line("")
     }
 
@@ -208,13 +208,18 @@ impl<'a> Report<'a> {
     }
 
     /// Instructions for trying it. Commands can be pasted in the folder where the demo was started.
-    pub(super) fn invitation(&mut self, place: &Place, certs: &Path, link: &str) -> io::Result<()> {
-        let portvakt = from_here(&place.portvakt);
+    pub(super) fn invitation(
+        &mut self,
+        setup: &DemoSetup,
+        certs: &Path,
+        link: &str,
+    ) -> io::Result<()> {
+        let portvakt = from_here(&setup.portvakt);
         let call = |option: &str, target: &str| {
             format!(
                 "{portvakt} tpp call {option}\\\n  --cert {0}/tpp-both.pem --key {0}/tpp-both.key --cacert {0}/server-ca.pem \\\n  GET {1}{target}",
                 certs.display(),
-                place.base_url(),
+                setup.base_url(),
             )
         };
         self.title(
@@ -230,7 +235,7 @@ impl<'a> Report<'a> {
         self.title("\nThe same as a curl command (its date holds for a minute):")?;
         self.line(&format!("\n{}", call("--curl ", "/v1/accounts")))?;
         self.title("\nWhat the gateway counted:")?;
-        self.line(&format!("\ncurl -s http://{}/metrics", place.control))?;
+        self.line(&format!("\ncurl -s http://{}/metrics", setup.control))?;
         self.title("\nCtrl-C stops both.")
     }
 

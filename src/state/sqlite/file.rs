@@ -224,7 +224,7 @@ fn prove_key(
     keys: &Keys,
 ) -> Result<(), OpenFault> {
     let path = &settings.file;
-    let kept: Option<String> = connection
+    let stored: Option<String> = connection
         .query_row(
             "SELECT value FROM meta WHERE name = ?1",
             [KEY_CHECK],
@@ -232,8 +232,8 @@ fn prove_key(
         )
         .optional()
         .map_err(|error| damaged(path, &error))?;
-    match kept {
-        Some(kept) if kept == check_value(keys) => Ok(()),
+    match stored {
+        Some(stored) if stored == check_value(keys) => Ok(()),
         Some(_) => Err(OpenFault::KeyForeign {
             key: settings.hash_key.clone(),
             file: path.clone(),

@@ -89,10 +89,10 @@ impl Site {
         let links = Arc::clone(&in_use.links);
         let context = ControlContext {
             system: fixed.system,
-            kept: Arc::new(self.open()),
+            store: Arc::new(self.open()),
             clock: clock.clone(),
             telemetry,
-            asserter: None,
+            assertion_signer: None,
             current: Arc::new(Current::from_pointee(in_use)),
             reload: None,
             watch: None,

@@ -12,7 +12,7 @@ const NOW: Timestamp = Timestamp::from_unix(1_772_449_200);
 
 /// A gateway's signer, and the listener that publishes its keys.
 struct Gateway {
-    asserter: AssertionSigner,
+    signer: AssertionSigner,
     control: Control,
     asked: Arc<AtomicUsize>,
     _folder: tempfile::TempDir,
@@ -26,11 +26,8 @@ impl Gateway {
             previous: None,
             audience: "core".into(),
         };
-        let asserter = settings.asserter("portvakt").unwrap();
-        let (keys, asked) = (
-            asserter.published().to_owned(),
-            Arc::new(AtomicUsize::new(0)),
-        );
+        let signer = settings.signer("portvakt").unwrap();
+        let (keys, asked) = (signer.published().to_owned(), Arc::new(AtomicUsize::new(0)));
         let counter = Arc::clone(&asked);
         let publish = move || async move {
             counter.fetch_add(1, Ordering::Relaxed);
@@ -41,7 +38,7 @@ impl Gateway {
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move { axum::serve(listener, router).await });
         Self {
-            asserter,
+            signer,
             control: Control::new(&format!("http://{address}")),
             asked,
             _folder: folder,
@@ -59,7 +56,7 @@ impl Gateway {
             "gateway-tpp-id": "PSDNO-FSA-1",
         });
         let facts = facts.as_object().unwrap().clone();
-        let token = self.asserter.assert(id, facts, NOW).unwrap();
+        let token = self.signer.assert(id, facts, NOW).unwrap();
         headers.insert("gateway-assertion", HeaderValue::try_from(token).unwrap());
         headers
     }

@@ -3,7 +3,7 @@
 //! Invariant: a part is booked once, in the transaction that changes its status. Periodic payments are ignored.
 
 use super::super::bank::{Bank, BankFault};
-use super::super::ledger::{Own, Place, Posting};
+use super::super::ledger::{LedgerAccount, Own, Posting};
 use super::super::money;
 use super::{Part, Payment, Status};
 use jiff::ToSpan;
@@ -133,20 +133,26 @@ impl Bank {
         let creditor = creditor.transpose()?.flatten();
         let (target, currency, amount) = match &creditor {
             Some(account) => (
-                Place::Account(&account.id),
+                LedgerAccount::Customer(&account.id),
                 account.currency.as_str(),
                 part.credit,
             ),
             None => (
-                Place::Own(Own::Clearing, &part.currency),
+                LedgerAccount::Own(Own::Clearing, &part.currency),
                 part.currency.as_str(),
                 part.amount,
             ),
         };
-        let mut bookings = vec![(Place::Account(&debtor.id), -part.debit), (target, amount)];
+        let mut bookings = vec![
+            (LedgerAccount::Customer(&debtor.id), -part.debit),
+            (target, amount),
+        ];
         if currency != debtor.currency {
-            bookings.push((Place::Own(Own::Exchange, &debtor.currency), part.debit));
-            bookings.push((Place::Own(Own::Exchange, currency), -amount));
+            bookings.push((
+                LedgerAccount::Own(Own::Exchange, &debtor.currency),
+                part.debit,
+            ));
+            bookings.push((LedgerAccount::Own(Own::Exchange, currency), -amount));
         }
         self.book(&Posting {
             booked: day,
@@ -163,8 +169,8 @@ impl Bank {
                 valued: day,
                 details,
                 bookings: vec![
-                    (Place::Account(&debtor.id), -part.fee),
-                    (Place::Own(Own::Fees, &debtor.currency), part.fee),
+                    (LedgerAccount::Customer(&debtor.id), -part.fee),
+                    (LedgerAccount::Own(Own::Fees, &debtor.currency), part.fee),
                 ],
             })?;
         }
@@ -178,8 +184,14 @@ impl Bank {
             valued: day,
             details: Map::new(),
             bookings: vec![
-                (Place::Own(Own::Clearing, &part.currency), -part.amount),
-                (Place::Own(Own::Settlement, &part.currency), part.amount),
+                (
+                    LedgerAccount::Own(Own::Clearing, &part.currency),
+                    -part.amount,
+                ),
+                (
+                    LedgerAccount::Own(Own::Settlement, &part.currency),
+                    part.amount,
+                ),
             ],
         })?;
         self.move_part(&payment.id, part, Status::Settled)
