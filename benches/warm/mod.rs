@@ -26,7 +26,7 @@ use portvakt::{
         Record, Snapshot, Trial,
     },
     clock::{Clock, Timestamp},
-    gateway::forward::upstream_head,
+    gateway::upstream_head,
     interface::{
         TppId,
         headers::{Fields, PsuId, RequestId, SessionId},

@@ -39,7 +39,7 @@ const ADDED: usize = 16;
 ///
 /// # Errors
 /// A value is not a valid header value: a fault of the gateway, because every value was checked.
-pub fn upstream_head(admitted: &Admitted, host: &HeaderValue) -> Result<Box<RequestHeader>> {
+pub(crate) fn upstream_head(admitted: &Admitted, host: &HeaderValue) -> Result<Box<RequestHeader>> {
     let fault = "a header value";
     let mut headers = headers(admitted, host).or_err(ErrorType::InvalidHTTPHeader, fault)?;
     // SCA-21. A safe request gets its link with the core's 401 (SCA-14).

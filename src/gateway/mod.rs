@@ -10,19 +10,7 @@
 //!
 //! A refused request ends after `judge`, with an answer of the gateway. Forwarding requires the
 //! [`Admitted`](crate::admission::Admitted) that `authorise` constructs: no other request can open a connection to the core
-//! (SIG-11). [`forward::upstream_head`] builds the head:
-//!
-//! ```compile_fail,E0308
-//! use portvakt::gateway::forward;
-//! use http::HeaderValue;
-//! fn smuggle(head: &pingora::http::RequestHeader, host: &HeaderValue) { let _ = forward::upstream_head(head, host); }
-//! ```
-//!
-//! ```
-//! use portvakt::{admission::Admitted, gateway::forward};
-//! use http::HeaderValue;
-//! fn pass(admitted: &Admitted, host: &HeaderValue) { let _ = forward::upstream_head(admitted, host); }
-//! ```
+//! (SIG-11).
 
 // Starting and stopping.
 mod drain;
@@ -62,7 +50,7 @@ mod in_flight;
 
 // The head that goes to the core, and the assertion of the same facts.
 pub(crate) mod assertion;
-pub mod forward;
+pub(crate) mod forward;
 
 // The core: connections, and reading its answers.
 mod upstream;
@@ -86,3 +74,15 @@ mod sca_link;
 
 pub use descriptors::DescriptorFault;
 pub use server::{Running, StartFault, serve, start};
+
+/// Writes the head that goes upstream, for the benchmarks: it is part of the cost of a request.
+///
+/// # Errors
+/// A value is not a valid header value.
+#[cfg(feature = "sandbox")]
+pub fn upstream_head(
+    admitted: &crate::admission::Admitted,
+    host: &http::HeaderValue,
+) -> pingora::Result<Box<pingora::http::RequestHeader>> {
+    forward::upstream_head(admitted, host)
+}
