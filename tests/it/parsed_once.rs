@@ -19,7 +19,7 @@ const LAYERS: [&str; 8] = [
 
 /// Each call that looks up or parses a header, and its only file. X-Request-ID has two: an answer repeats it, even if the
 /// request is refused before its headers are judged (ERR-5).
-const ONCE: [(&str, &[&str]); 19] = [
+const ONCE: [(&str, &[&str]); 22] = [
     (
         "RequestId::parse",
         &["admission/envelope/forms.rs", "gateway/gate.rs"],
@@ -42,6 +42,21 @@ const ONCE: [(&str, &[&str]); 19] = [
     ("date::parse", &["admission/envelope/forms.rs"]),
     ("accept::allows_json", &["admission/envelope/content.rs"]),
     ("content::is_utf8_json", &["admission/envelope/content.rs"]),
+    ("content::is_identity", &["admission/envelope/content.rs"]),
+    (
+        "connection::refused_nomination",
+        &["admission/envelope/mod.rs"],
+    ),
+    (
+        "authority::parse",
+        &[
+            "admission/envelope/mod.rs",
+            // Names in the configuration.
+            "config/authority.rs",
+            "config/endpoints.rs",
+            "gateway/inner_address/hosts.rs",
+        ],
+    ),
     ("digest::check", &["admission/body.rs"]),
     ("encoded_word::decode", &["admission/signature.rs"]),
     ("Signature::parse", &["admission/signature.rs"]),
@@ -79,6 +94,44 @@ fn each_header_is_parsed_in_one_place() {
         });
         assert_eq!(found.collect::<Vec<_>>(), files, "{call}");
     }
+}
+
+/// A function of `interface::headers` that the envelope calls is in the list above.
+#[test]
+fn every_parser_of_the_envelope_is_listed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/interface/headers");
+    let exported = fs::read_to_string(root.join("mod.rs")).unwrap();
+    let is_exported = |name: &str| {
+        let lines = exported.lines().filter(|line| line.starts_with("pub use"));
+        lines.flat_map(words).any(|word| word == name)
+    };
+    let defines = |module: &str, function: &str| {
+        let files = [format!("{module}.rs"), format!("{module}/mod.rs")];
+        let texts = files.map(|file| fs::read_to_string(root.join(file)).unwrap_or_default());
+        let functions = [format!("fn {function}("), format!("fn {function}<")];
+        functions
+            .iter()
+            .any(|function| texts.iter().any(|text| text.contains(function)))
+    };
+    let mut calls = 0;
+    for (file, text) in sources() {
+        for word in words(&text).filter(|_| file.starts_with("admission/envelope/")) {
+            let Some((of, function)) = word.split_once("::") else {
+                continue;
+            };
+            if function == "parse" && is_exported(of) || defines(of, function) {
+                let is_listed = ONCE.iter().any(|(call, _)| *call == word);
+                assert!(is_listed, "{word} of {file} belongs in ONCE");
+                calls += 1;
+            }
+        }
+    }
+    assert!(calls >= 15, "{calls}: the calls are elsewhere");
+}
+
+/// The words of a text, where a path is one word.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|character: char| !character.is_alphanumeric() && !"_:".contains(character))
 }
 
 #[test]

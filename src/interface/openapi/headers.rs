@@ -1,14 +1,11 @@
 //! Request headers (HDR-1 to HDR-16): the form of each, and which an operation requires.
 //!
 //! The description omits the headers that OpenAPI describes itself (Accept, Content-Type), and the headers of HTTP for host and body, which
-//! every client sets.
+//! every client sets: those have no [`form`]. A test compares this list, so that a new header gets a form.
 
 use super::components::{Components, Setting};
 use crate::interface::{
-    headers::{
-        self, ACCEPT, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, HOST, Header, TABLE,
-        X_PSU_IDENTITY, accept_fix, identifier, redirect_uri,
-    },
+    headers::{self, Header, TABLE, X_PSU_IDENTITY, accept_fix, identifier, redirect_uri},
     operations::{Body, Environment, Operation, Required, Takes},
 };
 use serde_json::{Value, json};
@@ -28,15 +25,14 @@ pub(super) fn parameters(operation: &Operation, components: &mut Components<'_>)
         .iter()
         .filter(|header| is_described(operation, header));
     taken
-        .map(|header| {
+        .filter_map(|header| {
             let required = is_required(operation, header);
+            let described = describe(header, required, components.setting)?;
             let suffix = if required { ".required" } else { "" };
             let key = format!("{}{suffix}", header.written);
             let reference = json!({ "$ref": format!("#/components/parameters/{key}") });
-            let setting = components.setting;
-            let described = components.parameters.entry(key);
-            described.or_insert_with(|| describe(header, required, setting));
-            reference
+            components.parameters.entry(key).or_insert(described);
+            Some(reference)
         })
         .collect()
 }
@@ -57,28 +53,21 @@ pub(super) fn is_required(operation: &Operation, header: &Header) -> bool {
 }
 
 fn is_described(operation: &Operation, header: &Header) -> bool {
-    let of_http = [
-        &ACCEPT,
-        &CONTENT_TYPE,
-        &CONTENT_ENCODING,
-        &CONTENT_LANGUAGE,
-        &HOST,
-    ];
     let is_taken = operation.takes == Takes::Whole || header.on_sandbox;
     // HDR-12: elsewhere it is refused.
     let is_refused = header.name == X_PSU_IDENTITY.name && !operation.initiates;
-    is_taken && !is_refused && !of_http.iter().any(|known| known.name == header.name)
+    is_taken && !is_refused
 }
 
-fn describe(header: &Header, required: bool, setting: &Setting<'_>) -> Value {
-    let (schema, text) = form(header, setting);
-    json!({
+fn describe(header: &Header, required: bool, setting: &Setting<'_>) -> Option<Value> {
+    let (schema, text) = form(header, setting)?;
+    Some(json!({
         "name": header.written,
         "in": "header",
         "required": required,
         "description": text,
         "schema": schema,
-    })
+    }))
 }
 
 fn text(pattern: &str) -> Value {
@@ -89,10 +78,10 @@ fn words(words: &[&str]) -> Value {
     json!({ "type": "string", "enum": words })
 }
 
-/// The form and the purpose of a header's value. A header without rules of its own may have any value except an empty one; in content
-/// negotiation an empty value has a meaning (HDR-5).
-fn form(header: &Header, setting: &Setting<'_>) -> (Value, &'static str) {
-    match header.written {
+/// The form and the purpose of a header's value; `None` if the description omits the header. A header without rules of its own may have any
+/// value except an empty one; in content negotiation an empty value has a meaning (HDR-5).
+pub(super) fn form(header: &Header, setting: &Setting<'_>) -> Option<(Value, &'static str)> {
+    Some(match header.written {
         "x-accept-fix" => (
             fixes(),
             "Breaking changes that are wanted early; see the versioning table of the interface.",
@@ -138,14 +127,16 @@ fn form(header: &Header, setting: &Setting<'_>) -> (Value, &'static str) {
             "The brand that the TPP shows to the PSU, for logging.",
         ),
         "traceparent" => (filled(), "Trace context (W3C), forwarded."),
-        written if written.starts_with("PSU-") => psu_form(written),
-        _ => (json!({ "type": "string" }), "Content negotiation."),
-    }
+        "Accept-Charset" | "Accept-Encoding" | "Accept-Language" => {
+            (json!({ "type": "string" }), "Content negotiation.")
+        }
+        written => return psu_form(written),
+    })
 }
 
 /// The form and the purpose of a header whose name begins with PSU.
-fn psu_form(written: &str) -> (Value, &'static str) {
-    match written {
+fn psu_form(written: &str) -> Option<(Value, &'static str)> {
+    Some(match written {
         "PSU-ID" => (
             uuid(),
             "The PSU, as the redirect after SCA named them; signed.",
@@ -175,8 +166,13 @@ fn psu_form(written: &str) -> (Value, &'static str) {
             text(LOCATION),
             "Where the PSU is: GEO:<latitude>,<longitude> in decimal degrees.",
         ),
-        _ => (filled(), "As in the PSU's request to the TPP."),
-    }
+        "PSU-User-Agent"
+        | "PSU-Accept"
+        | "PSU-Accept-Charset"
+        | "PSU-Accept-Encoding"
+        | "PSU-Accept-Language" => (filled(), "As in the PSU's request to the TPP."),
+        _ => return None,
+    })
 }
 
 fn filled() -> Value {

@@ -7,6 +7,9 @@ use crate::interface::{
 use http::Method;
 use std::collections::HashSet;
 
+/// The operations whose answer the interface does not show.
+const OPEN: [&str; 0] = [];
+
 fn described(environment: Environment) -> (Catalogue, Value) {
     let mut operations = builtin();
     let mut added = operation("card-block", Method::PUT, "/v1/cards/{id}/block/{id}");
@@ -20,15 +23,18 @@ fn described(environment: Environment) -> (Catalogue, Value) {
     });
     operations.push(own);
     let catalogue = Catalogue::new(environment, operations).unwrap();
-    let setting = Setting {
+    let description = describe(&catalogue, &setting(environment));
+    (catalogue, description)
+}
+
+const fn setting(environment: Environment) -> Setting<'static> {
+    Setting {
         environment,
         system: "portvakt",
         authority: "localhost:8443",
         identity: IdentityForm::NORWEGIAN,
         body_limit: 65_536,
-    };
-    let description = describe(&catalogue, &setting);
-    (catalogue, description)
+    }
 }
 
 fn operation(name: &str, method: Method, path: &str) -> crate::interface::operations::Operation {
@@ -119,6 +125,39 @@ fn every_operation_stands_in_it_once_with_what_it_takes() {
             }
         }
     }
+}
+
+#[test]
+fn every_header_has_a_form_except_those_of_http() {
+    let setting = setting(Environment::Sandbox);
+    let without = TABLE
+        .iter()
+        .filter(|header| headers::form(header, &setting).is_none())
+        .map(|header| header.written);
+    assert_eq!(
+        without.collect::<Vec<_>>(),
+        [
+            "Accept",
+            "Host",
+            "Content-Type",
+            "Content-Encoding",
+            "Content-Language"
+        ]
+    );
+}
+
+/// The interface shows no members of these answers. Any other operation has a schema in `results.rs`.
+#[test]
+fn every_answer_is_described_except_those_that_the_interface_leaves_open() {
+    let (catalogue, description) = described(Environment::Sandbox);
+    let operations = operations(&description);
+    let open = catalogue.operations().iter().filter(|operation| {
+        let named = |other: &&(&str, &str, &Value)| other.2["operationId"] == *operation.name;
+        let (_, _, shown) = operations.iter().find(named).unwrap();
+        shown["responses"].get("2XX").is_some()
+    });
+    let open: Vec<_> = open.map(|operation| operation.name.as_str()).collect();
+    assert_eq!(open, OPEN);
 }
 
 #[test]
