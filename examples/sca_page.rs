@@ -10,67 +10,58 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::{Router, middleware::map_response, routing::get};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::{collections::HashMap, error::Error};
+use std::{collections::HashMap, io::Result};
 use tokio::net::TcpListener;
 
 type Fields = HashMap<String, String>;
 
-/// Calls the gateway's control listener.
-async fn call(url: String, body: &Value) -> Result<Value, Box<dyn Error>> {
-    let client = reqwest::Client::builder().no_proxy().build()?;
-    let call = client.post(url).header("content-type", "application/json");
-    let answer = call.body(body.to_string()).send().await?;
-    Ok(serde_json::from_slice(&answer.bytes().await?)?)
+const FORM: &str = "<form method=post>Customer number, or nothing to refuse: <input name=customer>\
+                    <button>Send</button></form>";
+
+/// Calls the gateway's control listener; `None` if it does not answer.
+async fn call(control: &str, path: &str, body: Value) -> Option<Value> {
+    let client = reqwest::Client::builder().no_proxy().build().ok()?;
+    let call = client.post(format!("{control}/sca/{path}"));
+    let call = call.header("content-type", "application/json");
+    let answer = call.body(body.to_string()).send().await.ok()?;
+    serde_json::from_slice(&answer.bytes().await.ok()?).ok()
 }
 
 /// Shows the form. The link carries the token; the form posts to the same URL, so the token stays in the query.
 async fn show(State(control): State<String>, Query(link): Query<Fields>) -> Html<String> {
-    let body = json!({ "request": link.get("request") });
-    let asked = call(format!("{control}/sca/read"), &body).await.ok();
-    let text = |name| asked.as_ref()?.get(name)?.as_str();
-    let Some(operation) = text("operation") else {
+    let token = json!({ "request": link.get("request") });
+    let pending = call(&control, "read", token).await.unwrap_or_default();
+    let Some(operation) = pending["operation"].as_str() else {
         return Html("<h1>This link is not valid</h1>".into());
     };
-    let name = text("tpp_name").unwrap_or("A TPP");
+    let name = pending["tpp_name"].as_str().unwrap_or("A TPP");
     let name = name.replace('&', "&amp;").replace('<', "&lt;");
-    Html(format!(
-        "<h1>{name} asks for {operation}</h1><form method=post><input name=customer>\
-         <button name=step value=approve>Approve</button><button>Refuse</button></form>"
-    ))
+    Html(format!("<h1>{name} asks for {operation}</h1>{FORM}"))
 }
+
+type Sent = (State<String>, Query<Fields>, Form<Fields>);
 
 /// The PSU approves or refuses; the gateway's answer contains the URI that the browser goes to.
-async fn submit(
-    State(control): State<String>,
-    Query(link): Query<Fields>,
-    Form(form): Form<Fields>,
-) -> Result<Redirect, Html<&'static str>> {
-    let ended = end(&control, link.get("request"), &form).await.ok();
-    let uri = ended
-        .as_ref()
-        .and_then(|answer| answer.get("redirect_uri")?.as_str());
-    uri.map(Redirect::to)
-        .ok_or(Html("<h1>This did not succeed</h1>"))
+async fn submit((State(control), Query(link), Form(form)): Sent) -> Response {
+    let ended = end(&control, link.get("request"), &form).await;
+    match ended.unwrap_or_default()["redirect_uri"].as_str() {
+        Some(uri) => Redirect::to(uri).into_response(),
+        None => Html("<h1>This did not succeed</h1>").into_response(),
+    }
 }
 
-async fn end(
-    control: &str,
-    token: Option<&String>,
-    form: &Fields,
-) -> Result<Value, Box<dyn Error>> {
-    let customer = form.get("customer").filter(|number| !number.is_empty());
-    let (Some(customer), Some(_)) = (customer, form.get("step")) else {
+async fn end(control: &str, token: Option<&String>, form: &Fields) -> Option<Value> {
+    let Some(customer) = form.get("customer").filter(|number| !number.is_empty()) else {
         let refusal = json!({"request": token, "system": "sca", "status": 403, "code": "FORBIDDEN", "message": "refused"});
-        return call(format!("{control}/sca/fail"), &refusal).await;
+        return call(control, "fail", refusal).await;
     };
-    let asked = call(format!("{control}/sca/read"), &json!({ "request": token })).await?;
-    let asked = |name| asked.get(name).and_then(Value::as_str);
+    let pending = call(control, "read", json!({ "request": token })).await?;
     // A person has one PSU-ID at each TPP, and it never changes.
-    let digest = Sha256::digest(format!("{:?} {customer}", asked("tpp")));
-    let psu_id = uuid::Uuid::from_slice(digest.get(..16).unwrap_or_default())?.to_string();
-    let done = json!({"request": token, "psu_id": psu_id, "context": asked("context").unwrap_or("PRIVATE"),
-        "psu_corporate_id": asked("psu_corporate_id")});
-    call(format!("{control}/sca/complete"), &done).await
+    let digest = Sha256::digest(format!("{} {customer}", pending["tpp"]));
+    let psu_id = uuid::Uuid::from_slice(digest.get(..16)?).ok()?.to_string();
+    let context = pending["context"].as_str().unwrap_or("PRIVATE");
+    let done = json!({"request": token, "psu_id": psu_id, "context": context, "psu_corporate_id": pending["psu_corporate_id"]});
+    call(control, "complete", done).await
 }
 
 /// ERR-7: the token stays between the browser and the bank.
@@ -80,15 +71,15 @@ async fn private(answer: Response) -> impl IntoResponse {
 }
 
 /// Serves on a listener. `control` is the URL of the gateway's control listener.
-pub(crate) async fn serve(listener: TcpListener, control: String) -> std::io::Result<()> {
+pub(crate) async fn serve(listener: TcpListener, control: String) -> Result<()> {
     let page = Router::new().route("/sca", get(show).post(submit));
     let page = page.layer(map_response(private)).with_state(control);
     axum::serve(listener, page).await
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Result<()> {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let [address, control] = [1, 2].map(|at| std::env::args().nth(at).unwrap_or_default());
-    Ok(serve(TcpListener::bind(address).await?, control).await?)
+    serve(TcpListener::bind(address).await?, control).await
 }

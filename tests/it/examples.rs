@@ -110,7 +110,7 @@ fn the_sca_page_leads_from_the_link_to_a_session() {
     assert_eq!(shown.header("referrer-policy"), Some("no-referrer"));
 
     // The PSU refuses: the TPP gets the refusal, and the PSU stays unknown.
-    let refused = send(page, "POST", &target, FORM, "customer=4711");
+    let refused = send(page, "POST", &target, FORM, "customer=");
     let back = refused.header("location").unwrap();
     assert_eq!(refused.status, 303);
     assert!(
@@ -120,7 +120,7 @@ fn the_sca_page_leads_from_the_link_to_a_session() {
 
     // The PSU approves: afterwards the TPP reads accounts with its new PSU-ID.
     let target = link(&needs_sca(&gate, &call));
-    let approved = send(page, "POST", &target, FORM, "customer=4711&step=approve");
+    let approved = send(page, "POST", &target, FORM, "customer=4711");
     assert_eq!(approved.status, 303);
     let back = approved.header("location").unwrap();
     let (_, psu) = back.split_once("psu-id=").unwrap();
