@@ -83,21 +83,16 @@ impl Ca {
         not_before: OffsetDateTime,
         not_after: OffsetDateTime,
     ) -> Result<Issued, PkiFault> {
-        let mut params = CertificateParams::default();
-        params.distinguished_name = DistinguishedName::new();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "localhost");
+        let mut subject = DistinguishedName::new();
+        subject.push(DnType::CommonName, "localhost");
+        let mut params = params(subject, [not_before, not_after]);
         params.subject_alt_names = vec![
             SanType::DnsName("localhost".try_into()?),
             SanType::IpAddress(std::net::Ipv4Addr::LOCALHOST.into()),
         ];
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        (params.not_before, params.not_after) = (not_before, not_after);
         params.is_ca = IsCa::ExplicitNoCa;
-        params.use_authority_key_identifier_extension = true;
-        params.serial_number = Some(drawn_serial());
         self.certify(&params, key)
     }
 
@@ -183,22 +178,32 @@ impl From<rcgen::Error> for PkiFault {
     }
 }
 
-fn ca_params(spec: &CaSpec) -> Result<CertificateParams, PkiFault> {
+/// The values that every certificate has: subject, validity, serial number and the key of its issuer.
+fn params(
+    subject: DistinguishedName,
+    [not_before, not_after]: [OffsetDateTime; 2],
+) -> CertificateParams {
     let mut params = CertificateParams::default();
-    params.distinguished_name = name(
+    params.distinguished_name = subject;
+    (params.not_before, params.not_after) = (not_before, not_after);
+    params.use_authority_key_identifier_extension = true;
+    params.serial_number = Some(drawn_serial());
+    params
+}
+
+fn ca_params(spec: &CaSpec) -> Result<CertificateParams, PkiFault> {
+    let subject = name(
         &spec.country,
         &spec.organization,
         spec.organization_identifier.as_deref(),
         &spec.common_name,
     )?;
+    let mut params = params(subject, [spec.not_before, spec.not_after]);
     params.is_ca = IsCa::Ca(spec.path_length.map_or(
         BasicConstraints::Unconstrained,
         BasicConstraints::Constrained,
     ));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    (params.not_before, params.not_after) = (spec.not_before, spec.not_after);
-    params.use_authority_key_identifier_extension = true;
-    params.serial_number = Some(drawn_serial());
     publish(&mut params, &spec.crl_urls, &spec.ocsp_urls);
     Ok(params)
 }
@@ -229,13 +234,13 @@ fn publish(params: &mut CertificateParams, crls: &[String], responders: &[String
 }
 
 fn leaf_params(spec: &LeafSpec) -> Result<CertificateParams, PkiFault> {
-    let mut params = CertificateParams::default();
-    params.distinguished_name = name(
+    let subject = name(
         &spec.country,
         &spec.organization,
         spec.organization_identifier.as_deref(),
         &spec.common_name,
     )?;
+    let mut params = params(subject, [spec.not_before, spec.not_after]);
     params.is_ca = if spec.is_ca {
         IsCa::Ca(BasicConstraints::Unconstrained)
     } else {
@@ -245,13 +250,9 @@ fn leaf_params(spec: &LeafSpec) -> Result<CertificateParams, PkiFault> {
     params
         .extended_key_usages
         .clone_from(&spec.extended_key_usages);
-    (params.not_before, params.not_after) = (spec.not_before, spec.not_after);
-    params.use_authority_key_identifier_extension = true;
-    params.serial_number = Some(
-        spec.serial
-            .clone()
-            .map_or_else(drawn_serial, SerialNumber::from),
-    );
+    if let Some(serial) = &spec.serial {
+        params.serial_number = Some(SerialNumber::from(serial.clone()));
+    }
     publish(&mut params, &spec.crl_urls, &spec.ocsp_urls);
     params.custom_extensions.extend(qc_statements(spec));
     for extra in &spec.extra_extensions {

@@ -82,25 +82,19 @@ impl Bank {
 
     fn seed(&self) -> Result<(), BankFault> {
         let mut numbers = FIRST_NUMBER..;
-        let mut numbered = |id: String| {
-            let number = numbers
-                .by_ref()
-                .find(|ten| super::money::bban(*ten).is_some());
-            (Some(id), number)
+        let mut open = |customer: &str, identity: &str, new: &NewAccount<'_>| {
+            let account = NewAccount {
+                id: Some(fixed_id(&format!("{identity} {}", new.name))),
+                number: numbers.find(|ten| super::money::bban(*ten).is_some()),
+                ..new.clone()
+            };
+            self.open_account(customer, &account)
         };
         for (identity, name, kid) in CORPORATE {
             let id = fixed_id(identity);
             self.add_customer(&id, "CORPORATE", identity, name)?;
             for new in corporate_accounts(kid) {
-                let (account, number) = numbered(fixed_id(&format!("{identity} {}", new.name)));
-                let account = self.open_account(
-                    &id,
-                    &NewAccount {
-                        id: account,
-                        number,
-                        ..new.clone()
-                    },
-                )?;
+                let account = open(&id, identity, &new)?;
                 if new.currency == NOK {
                     self.book_invoice(&account)?;
                 }
@@ -110,15 +104,7 @@ impl Bank {
             let id = fixed_id(identity);
             self.add_customer(&id, "PRIVATE", identity, name)?;
             for new in private_accounts() {
-                let (account, number) = numbered(fixed_id(&format!("{identity} {}", new.name)));
-                let account = self.open_account(
-                    &id,
-                    &NewAccount {
-                        id: account,
-                        number,
-                        ..new
-                    },
-                )?;
+                let account = open(&id, identity, &new)?;
                 self.book_history(&account, new.kind)?;
             }
             for corporation in corporations {

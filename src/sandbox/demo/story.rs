@@ -81,12 +81,7 @@ pub(super) fn all() -> Vec<Step> {
             shows_core: true,
             ..scene(
                 "The TPP asks again, with the psu-id of the redirect",
-                |memory| {
-                    with(
-                        get("/v1/accounts"),
-                        &[("PSU-ID", &memory.psu), ("TPP-Session-ID", SESSION)],
-                    )
-                },
+                accounts,
                 Expected::Forwarded(200),
             )
         }),
@@ -230,6 +225,14 @@ fn with(request: Unsigned, more: &[(&str, &str)]) -> Unsigned {
         headers: request.headers.into_iter().chain(more).collect(),
         ..request
     }
+}
+
+/// The accounts of the PSU, who has a session.
+fn accounts(memory: &Memory) -> Unsigned {
+    with(
+        get("/v1/accounts"),
+        &[("PSU-ID", &memory.psu), ("TPP-Session-ID", SESSION)],
+    )
 }
 
 fn balances(memory: &Memory) -> Unsigned {

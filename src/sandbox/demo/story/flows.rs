@@ -3,8 +3,8 @@
 
 use super::super::scenes::{Expected, SESSION, Scene, get, headers, scene};
 use super::{
-    DOMESTIC, Memory, Step, Visit, Visitor, called, domestic_body, is_status, keep, learn_link,
-    visited, with,
+    DOMESTIC, Memory, Step, Visit, Visitor, accounts, called, domestic_body, is_status, keep,
+    learn_link, visited, with,
 };
 use portvakt::tools::tpp::Unsigned;
 use serde_json::json;
@@ -104,12 +104,7 @@ fn offered_consent() -> [Step; 3] {
         visited("The PSU follows the link, and ticks the accounts"),
         called(scene(
             "The accounts, with that consent",
-            |memory| {
-                with(
-                    get("/v1/accounts"),
-                    &[("PSU-ID", &memory.psu), ("TPP-Session-ID", SESSION)],
-                )
-            },
+            accounts,
             Expected::Forwarded(200),
         )),
     ]
