@@ -277,7 +277,7 @@ fn header_value(authority: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(authority).ok()
 }
 
-/// Reads the authorities of this gateway (FWD-2); `None` if every authority is accepted.
+/// Reads the authorities of this gateway (FWD-2); empty if every authority is accepted.
 pub(super) fn hosts(section: &mut Section<'_>) -> Vec<String> {
     let hosts = section.optional_list("hosts").unwrap_or_default();
     let hosts = hosts.iter().filter_map(authority);
