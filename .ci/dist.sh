@@ -9,6 +9,10 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+# `portvakt --version` shows the commit.
+PORTVAKT_COMMIT=$(git describe --always --dirty --abbrev=12 2>/dev/null || echo "not recorded")
+export PORTVAKT_COMMIT
+
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target"
 target=$(cd "$target" && pwd)

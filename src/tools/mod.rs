@@ -15,6 +15,9 @@ pub mod sca;
 // Maintenance of the state.
 pub mod state;
 
+// The content of the EBA's register.
+pub mod register;
+
 // Readers of input: files, times, certificates in any encoding, saved requests and answers.
 mod input;
 mod moment;

@@ -204,6 +204,18 @@ impl Registers {
         self.read
     }
 
+    /// The authorisations in the EBA's file, one for each identity.
+    pub fn listings(&self) -> impl Iterator<Item = EbaListing> + '_ {
+        self.entries.values().filter_map(|entry| entry.listed)
+    }
+
+    /// The number of identities that differ from another one only in spaces and dashes. Only a certificate with exactly such an identity
+    /// is found.
+    pub fn spelled_alike(&self) -> usize {
+        let groups = self.alike.values().map(Vec::len);
+        groups.filter(|identities| *identities > 1).sum()
+    }
+
     /// Counts a request that passed although the file exceeds its maximum age.
     pub(crate) fn pass_stale(&self) {
         self.passed_stale.fetch_add(1, Ordering::Relaxed);
