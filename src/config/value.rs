@@ -82,7 +82,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// One of `words`, in exactly this spelling.
+    /// One of the words of `choices`, in exactly this spelling.
     pub fn one_of<T: Clone>(&self, choices: &[(&str, T)]) -> Option<T> {
         let found = self.scalar();
         if let Some((_, value)) = choices.iter().find(|(word, _)| Some(*word) == found) {

@@ -51,7 +51,7 @@ pub enum ImportFault {
     Unavailable(#[from] Unavailable),
 }
 
-/// Imports every line of a file. `accounts` is the character class of account ids; progress and faulty lines are written to
+/// Imports every line of a file. `account_ids` is the character class of account ids; progress and faulty lines are written to
 /// `progress`.
 ///
 /// # Errors
