@@ -83,7 +83,7 @@ fn read(files: &Files, file: &str, parent: Option<usize>, modules: &mut Vec<Modu
         let known = ["crate", "super", "self"].contains(&path[0].as_str());
         path.len() > 1 && (known || children.contains_key(&path[0]))
     };
-    let written = paths(&without_visibilities(&tokens));
+    let written = paths(&without_visibilities(&without_uses(&tokens)));
     let written = written.into_iter().filter(leads);
     let paths = uses.into_iter().map(|(_, path)| path).chain(written);
     modules[index].paths = paths.collect();
@@ -183,6 +183,21 @@ fn tree(
         found.push((name.unwrap_or(last), path));
     }
     at
+}
+
+/// Skips `use` items, whose paths [`uses`] finds: `use crate::state::{Engine}` imports the file of `Engine`, not that of `state`.
+fn without_uses(tokens: &[Token]) -> Vec<Token> {
+    let mut kept = Vec::new();
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        if token.is("use") && tokens.get(at + 1) != Some(&Token::Sign('<')) {
+            at = tree(tokens, at + 1, &[], &mut Vec::new());
+        } else {
+            kept.push(token.clone());
+            at += 1;
+        }
+    }
+    kept
 }
 
 /// Skips a visibility: `pub(in crate::state)` imports nothing.
