@@ -7,13 +7,11 @@
 use crate::{
     admission::Snapshot,
     clock::Timestamp,
-    config::{ControlAccess, Fixed, ReadFiles, Reloadable},
+    config::{ControlAccess, Fixed, ReadFiles, Reloadable, ServerCertificates, TicketKeys},
     sca::Links,
     telemetry::{ConfigurationFacts, Handles, Telemetry},
-    trust,
 };
 use arc_swap::ArcSwap;
-use rustls::sign::CertifiedKey;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -29,8 +27,10 @@ pub struct InUse {
     pub links: Arc<Links>,
     /// The metrics of the operations in the snapshot's catalogue.
     pub handles: Handles,
-    /// The certificate of the public listener, and its key.
-    pub identity: Arc<CertifiedKey>,
+    /// The certificates of the public listener, and their keys.
+    pub certificates: Arc<ServerCertificates>,
+    /// The keys of TLS session tickets that replicas share; `None` if each process has its own.
+    pub ticket_keys: Option<Arc<TicketKeys>>,
     /// The access rules of the control listener.
     pub control: ControlAccess,
     /// The OpenAPI description of the interface.
@@ -51,9 +51,17 @@ impl InUse {
         now: Timestamp,
     ) -> Self {
         let openapi = settings.openapi(fixed);
+        if settings
+            .certificates
+            .ocsp_end()
+            .is_some_and(|end| end < now)
+        {
+            tracing::warn!("an OCSP response of the listener has ended, and is not sent");
+        }
         // Destructured without `..`: each new reloadable setting must be used or ignored here explicitly.
         let Reloadable {
-            identity,
+            certificates,
+            ticket_keys,
             control,
             sca: _,
             snapshot,
@@ -65,7 +73,8 @@ impl InUse {
             handles: telemetry.handles(&snapshot.catalogue),
             snapshot,
             links: Arc::new(links),
-            identity,
+            certificates,
+            ticket_keys,
             control,
             openapi,
             files,
@@ -76,14 +85,14 @@ impl InUse {
     /// The facts of this configuration that metrics show.
     pub fn facts(&self) -> ConfigurationFacts<'_> {
         let trust = &self.snapshot.trust;
-        let own = self.identity.cert.first();
-        let own = own.and_then(|own| trust::end_of(own));
+        let own = [
+            ("listener", self.certificates.end()),
+            ("listener_ocsp", self.certificates.ocsp_end()),
+        ];
+        let own = own.into_iter().filter_map(|(of, end)| Some((of, end?)));
         ConfigurationFacts {
             since: self.since,
-            ends: trust
-                .ends()
-                .chain(own.map(|end| ("listener", end)))
-                .collect(),
+            ends: trust.ends().chain(own).collect(),
             seen: trust.seen(),
             registers: self.snapshot.registers.as_deref(),
             revocation: trust

@@ -14,7 +14,8 @@ use rustls::{RootCertStore, ServerConfig, server::WebPkiClientVerifier};
 use sha2::{Digest, Sha256};
 
 use super::authority::Authority;
-use super::endpoints::{identity, meet};
+use super::endpoints::meet;
+use super::identity::identity;
 use super::pem;
 use super::secret::Secret;
 use super::section::Section;

@@ -4,19 +4,15 @@
 //! here: binding and connecting.
 
 use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
-use rustls::sign::CertifiedKey;
 
-use super::pem;
 use super::section::Section;
 use super::value::Value;
 use crate::interface::headers::authority;
 
-/// The public listener, without its certificate, which a reload replaces.
+/// The public listener, without its certificates and ticket keys, which a reload replaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
     /// The address that it binds.
@@ -187,13 +183,8 @@ impl Listener {
         value.parse("an IP address and a port, such as 0.0.0.0:8443")
     }
 
-    /// Reads the listener, and its certificate with the key.
-    pub(super) fn read(
-        mut section: Section<'_>,
-        address: Option<SocketAddr>,
-        base: &Path,
-    ) -> Option<(Self, Arc<CertifiedKey>)> {
-        let identity = identity(&mut section, base);
+    /// Reads the rest of the section. The keys that a reload replaces have been read.
+    pub(super) fn read(mut section: Section<'_>, address: Option<SocketAddr>) -> Option<Self> {
         let client_auth = section.optional("client_auth").and_then(|value| {
             value.one_of(&[
                 ("off", ClientAuth::Off),
@@ -208,15 +199,14 @@ impl Listener {
         let body_timeout = duration(&mut section, "body_timeout", 100, 60_000);
         let keepalive = duration(&mut section, "keepalive", 1_000, 3_600_000);
         section.finish();
-        let listener = Self {
+        Some(Self {
             address: address?,
             client_auth: client_auth.unwrap_or_default(),
             threads: threads.unwrap_or_else(machine_threads),
             limits,
             body_timeout: body_timeout.unwrap_or(Duration::from_secs(10)),
             keepalive: keepalive.unwrap_or(Duration::from_secs(60)),
-        };
-        Some((listener, identity?))
+        })
     }
 }
 
@@ -282,24 +272,6 @@ pub(super) fn hosts(section: &mut Section<'_>) -> Vec<String> {
     let hosts = section.optional_list("hosts").unwrap_or_default();
     let hosts = hosts.iter().filter_map(authority);
     hosts.map(str::to_owned).collect()
-}
-
-/// Reads certificate and key; reports the faults of both files, and combines them only if both are valid.
-pub(super) fn identity(section: &mut Section<'_>, base: &Path) -> Option<Arc<CertifiedKey>> {
-    let certificate = section.required("certificate");
-    let chain = certificate.and_then(|value| {
-        let found = pem::certificates(&value.path(base)?);
-        found.map_err(|text| value.fault(text)).ok()
-    });
-    let key = section.required("key");
-    let signing_key = key.as_ref().and_then(|value| {
-        let found = pem::private_key(&value.path(base)?);
-        found.map_err(|text| value.fault(text)).ok()
-    });
-    pem::identity(&chain?, signing_key?)
-        .map_err(|text| key.map(|value| value.fault(text)))
-        .ok()
-        .map(Arc::new)
 }
 
 fn threads(value: &Value<'_>) -> Option<usize> {

@@ -22,6 +22,7 @@ mod value;
 // The sections, the files that they name, and the settings.
 mod control;
 mod endpoints;
+mod identity;
 mod limits;
 mod load;
 mod operations;
@@ -31,11 +32,13 @@ mod registers;
 mod revocation;
 mod root;
 mod sca;
+mod server_certificates;
 mod settings;
 #[cfg(test)]
 mod settings_tests;
 mod signing;
 mod state;
+mod ticket_keys;
 mod trust;
 
 pub use authority::{Authority, Host};
@@ -46,6 +49,8 @@ pub use fault::{ConfigFault, ConfigFaults, FilePosition, Inspection};
 pub(crate) use pem::folder as certificates_in;
 pub use secret::Secret;
 pub use section::Section;
+pub use server_certificates::ServerCertificates;
 pub use settings::{Fixed, Log, ReadFiles, Reloadable, Settings};
+pub use ticket_keys::{TICKET_KEY_ID, TicketKeys};
 pub use trust::TrustFiles;
 pub use value::Value;

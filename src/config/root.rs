@@ -10,7 +10,9 @@ use tracing::Level;
 use super::endpoints::{Listener, Upstream};
 use super::fault::{FilePosition, Inspection};
 use super::section::Section;
+use super::server_certificates::ServerCertificates;
 use super::settings::{Fixed, Log, ReadFiles, Reloadable, Settings};
+use super::ticket_keys::TicketKeys;
 use super::value::Value;
 use super::{
     control, endpoints, limits, operations, policy, registers, revocation, sca, signing, state,
@@ -40,7 +42,10 @@ pub(super) fn read(
     let address = Listener::address(&mut section);
     let clients = trust::client_anchors(&mut section, base);
     policy.hosts = endpoints::hosts(&mut section);
-    let listener = Listener::read(section, address, base);
+    let own_certificates = ServerCertificates::read(&mut section, base);
+    let ticket_keys = section.optional("ticket_keys");
+    let ticket_keys = ticket_keys.and_then(|value| TicketKeys::read(&value, base));
+    let listener = Listener::read(section, address);
     let control = control::read(&mut root, policy.environment, address, base);
     let control_address = control.as_ref().and_then(|(address, _)| address.tcp());
     let upstream = Upstream::read(root.section("upstream"), [address, control_address]);
@@ -67,13 +72,12 @@ pub(super) fn read(
     policy.revocation_unknown = written.unknown.unwrap_or(policy.revocation_unknown);
     let (revocation, by_group) = checked(written, &catalogue, inspection, root_place);
     policy.revocation_unknown_by_group = by_group;
-    let (listener, identity) = listener?;
     let (control, access) = control?;
     Some(Settings {
         fixed: Fixed {
             environment: policy.environment,
             system: system.unwrap_or("portvakt").to_owned(),
-            listener,
+            listener: listener?,
             control,
             upstream: upstream?,
             assertion,
@@ -83,7 +87,8 @@ pub(super) fn read(
             watch,
         },
         reloadable: Reloadable {
-            identity,
+            certificates: Arc::new(own_certificates?),
+            ticket_keys,
             control: access,
             sca: sca?,
             snapshot: Snapshot {

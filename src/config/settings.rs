@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::sign::CertifiedKey;
 use tracing::Level;
 
 use super::control::{ControlAccess, ControlAddress};
 use super::endpoints::{Listener, Upstream};
+use super::server_certificates::ServerCertificates;
+use super::ticket_keys::TicketKeys;
 use super::trust::TrustFiles;
 use crate::admission::Snapshot;
 use crate::interface::openapi;
@@ -62,8 +63,10 @@ pub struct Fixed {
 /// The settings that a reload replaces, all at once (CRT-8).
 #[derive(Debug)]
 pub struct Reloadable {
-    /// The certificate chain that the public listener shows, and the key that fits it, both read from PEM files.
-    pub identity: Arc<CertifiedKey>,
+    /// The certificates of the public listener, with their keys.
+    pub certificates: Arc<ServerCertificates>,
+    /// The keys of TLS session tickets that replicas share. `None`, the default: each process has its own.
+    pub ticket_keys: Option<Arc<TicketKeys>>,
     /// The access rules of the control listener.
     pub control: ControlAccess,
     /// The settings of SCA: the bank's page and the keys of its links.

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::endpoints::identity;
+use super::identity::identity;
 use super::section::Section;
 use super::value::Value;
 use crate::signing::{

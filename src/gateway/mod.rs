@@ -19,8 +19,9 @@ mod server;
 // A changed configuration, without a restart.
 mod reload;
 
-// TLS: the gateway's certificate, and client certificates (TLS-3).
+// TLS: the gateway's certificates, client certificates (TLS-3), and the tickets of resumed sessions.
 mod client_auth;
+mod tickets;
 mod tls;
 
 // The control listener, as a service of pingora's server.

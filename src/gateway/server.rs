@@ -224,6 +224,7 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
         gate,
         &fixed.listener,
         Arc::clone(&current),
+        clock.clone(),
         Arc::clone(&accepting),
     )?;
     let (system, watch) = (fixed.system.clone(), fixed.watch);
@@ -307,10 +308,11 @@ fn listen(
     gate: Gate,
     listener: &Listener,
     current: Arc<Current>,
+    clock: Clock,
     accepting: Arc<AtomicBool>,
 ) -> Result<PublicListener<Gate>, StartFault> {
     let telemetry = Arc::clone(gate.telemetry());
-    let public = listener::public(gate, listener, current, telemetry, accepting);
+    let public = listener::public(gate, listener, current, clock, telemetry, accepting);
     public.map_err(|error| StartFault::Proxy(error.to_string()))
 }
 

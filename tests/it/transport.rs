@@ -16,6 +16,10 @@ mod in_flight;
 mod limits;
 /// HTTP-10, HTTP-11.
 mod paths;
+/// TLS-1, CRT-8: certificates by name, OCSP responses, ciphers and groups.
+mod server_certificates;
+/// TLS-3: tickets that replicas share.
+mod tickets;
 
 use crate::harness::{Call, Connection, Gate, Protocol, Tls, accepted, refused};
 use openssl::ssl::SslVersion;

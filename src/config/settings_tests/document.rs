@@ -21,7 +21,15 @@ fn missing_keys_have_defaults() {
     assert_eq!(settings.fixed.system, "portvakt");
     let listener = &settings.fixed.listener;
     assert_eq!(listener.address.to_string(), "0.0.0.0:8443");
-    assert_eq!(settings.reloadable.identity.cert.len(), 1);
+    assert_eq!(
+        settings
+            .reloadable
+            .certificates
+            .find(None, Timestamp::from_unix(0))
+            .cert
+            .len(),
+        1
+    );
     assert!(listener.threads >= 1);
     assert_eq!(listener.limits, ListenerLimits::default());
     assert_eq!(listener.body_timeout, Duration::from_secs(10));
@@ -225,7 +233,8 @@ fn the_example_is_valid_and_shows_the_defaults() {
     fn shown(settings: &Settings) -> String {
         let Settings { fixed, reloadable } = settings;
         let Reloadable {
-            identity,
+            certificates,
+            ticket_keys,
             control,
             sca,
             snapshot,
@@ -234,7 +243,9 @@ fn the_example_is_valid_and_shows_the_defaults() {
             files: _,
         } = reloadable;
         let policy = &snapshot.policy;
-        format!("{fixed:?} {identity:?} {control:?} {sca:?} {policy:?} {trust:?} {operations:?}")
+        format!(
+            "{fixed:?} {certificates:?} {ticket_keys:?} {control:?} {sca:?} {policy:?} {trust:?} {operations:?}"
+        )
     }
     let site = Site::new();
     site.write("config/gateway.yaml", GATEWAY);

@@ -16,6 +16,7 @@ use pingora::{
     server::{ListenFds, ShutdownWatch},
     services::Service,
 };
+use rustls::HandshakeKind;
 use std::{
     io,
     net::SocketAddr,
@@ -222,7 +223,8 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
             .accept(Socket::with_capacity(READ_BUFFER, stream));
         match timeout(self.shared.limits.handshake_timeout, shaking).await {
             Ok(Ok(tls)) => {
-                telemetry.handshake("done");
+                let is_resumed = tls.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
+                telemetry.handshake(if is_resumed { "resumed" } else { "done" });
                 Some(tls)
             }
             Ok(Err(error)) => {

@@ -27,7 +27,7 @@ pub(super) use client::{ClientConnection, HeadFault};
 pub(super) use limit::TOLD;
 
 use super::tls;
-use crate::{config::Listener, in_use::Current, telemetry::Telemetry};
+use crate::{clock::Clock, config::Listener, in_use::Current, telemetry::Telemetry};
 use pingora::apps::ServerApp;
 use std::sync::{Arc, atomic::AtomicBool};
 use stream::Shared;
@@ -40,10 +40,11 @@ pub(super) fn public<A: ServerApp + Send + Sync + 'static>(
     app: A,
     settings: &Listener,
     current: Arc<Current>,
+    clock: Clock,
     telemetry: Arc<Telemetry>,
     accepting: Arc<AtomicBool>,
 ) -> Result<PublicListener<A>, rustls::Error> {
-    let acceptor = tls::acceptor(Arc::clone(&current), settings.client_auth)?;
+    let acceptor = tls::acceptor(Arc::clone(&current), settings.client_auth, clock)?;
     let limits = settings.limits.clone();
     let shared = Shared { limits, telemetry };
     let address = settings.address;

@@ -63,7 +63,7 @@ pub use status::RevocationStatus;
 
 pub(crate) use sources::ChainSources;
 
-use super::Certificate;
+use super::{Certificate, Validity};
 use crate::clock::{Clock, Timestamp};
 use cache::SourceCache;
 use context::EngineContext;
@@ -226,6 +226,19 @@ impl Revocation {
             }
         }
     }
+}
+
+/// Verifies an OCSP response about a certificate of the gateway itself, which it sends in TLS handshakes. Returns the period in which
+/// clients accept the response.
+///
+/// # Errors
+/// The issuer, or a responder of the issuer, did not sign the response; or it is not about this certificate, or does not say good.
+pub fn own_response(
+    response: &[u8],
+    certificate: &X509Ref,
+    issuer: &X509Ref,
+) -> Result<Validity, SourceFault> {
+    ocsp::read_own(response, certificate, issuer)
 }
 
 #[cfg(test)]

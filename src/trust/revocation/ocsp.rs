@@ -8,7 +8,10 @@
 use super::{SourceFault, algorithm, crl::certificate as read_certificate};
 use crate::{
     clock::Timestamp,
-    trust::der::{Element, tag},
+    trust::{
+        Validity,
+        der::{Element, tag},
+    },
 };
 use openssl::{
     error::ErrorStack,
@@ -92,6 +95,40 @@ pub(super) fn read(
     max_age: Duration,
     now: Timestamp,
 ) -> Result<Response, SourceFault> {
+    read_at(bytes, certificate, issuer, max_age, |_| now)
+}
+
+/// Parses and verifies a good response about a certificate of the gateway itself. Returns the period in which clients accept the
+/// response. The signature is verified at thisUpdate, so that the result does not depend on the current time.
+pub(super) fn read_own(
+    bytes: &[u8],
+    certificate: &X509Ref,
+    issuer: &X509Ref,
+) -> Result<Validity, SourceFault> {
+    let at = |this_update| this_update;
+    let response = read_at(bytes, certificate, issuer, Duration::MAX, at)?;
+    match response.status {
+        Status::Good => Ok(Validity {
+            not_before: response.this_update,
+            not_after: response.next_update,
+        }),
+        Status::Revoked(_) => Err(SourceFault::Invalid(
+            "it says that the certificate is revoked",
+        )),
+        Status::Unknown => Err(SourceFault::Invalid(
+            "it says that the responder does not know the certificate",
+        )),
+    }
+}
+
+/// The same as [`read`] at a time that depends on thisUpdate.
+fn read_at(
+    bytes: &[u8],
+    certificate: &X509Ref,
+    issuer: &X509Ref,
+    max_age: Duration,
+    at: impl FnOnce(Timestamp) -> Timestamp,
+) -> Result<Response, SourceFault> {
     let openssl = |_: ErrorStack| SourceFault::Invalid("it is no OCSP response");
     let response = OcspResponse::from_der(bytes).map_err(openssl)?;
     if response.status() != OcspResponseStatus::SUCCESSFUL {
@@ -106,7 +143,6 @@ pub(super) fn read(
             "the answer is signed by MD5, SHA-1 or an unknown algorithm",
         ));
     }
-    let responder = signer(&basic, &parts, issuer, now)?;
     let id = id(certificate, issuer).map_err(openssl)?;
     let single = basic.find_status(&id).ok_or(SourceFault::Invalid(
         "the answer is about another certificate",
@@ -115,6 +151,8 @@ pub(super) fn read(
         timestamp(&shown).ok_or(SourceFault::Invalid("a time in the answer cannot be read"))
     };
     let this_update = time(single.this_update.to_string())?;
+    let now = at(this_update);
+    let responder = signer(&basic, &parts, issuer, now)?;
     let next_update = match single.next_update() {
         Some(next) => time(next.to_string())?,
         None => Timestamp::from_unix(this_update.unix().saturating_add(WITHOUT_NEXT)),

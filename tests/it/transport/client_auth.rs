@@ -11,15 +11,16 @@ use portvakt::clock::{Clock, Timestamp};
 use rustls::{
     ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned,
     SupportedProtocolVersion,
+    crypto::CryptoProvider,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
     version::{TLS12, TLS13},
 };
 use std::{io::Write, net::TcpStream, sync::Arc, time::Duration};
 
-const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
+pub(super) const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
 
 /// A QWAC without faults.
-fn qwac() -> LeafSpec {
+pub(super) fn qwac() -> LeafSpec {
     LeafSpec {
         qc_type: Some(QcType::Web),
         key: Key::EcP256,
@@ -27,12 +28,23 @@ fn qwac() -> LeafSpec {
     }
 }
 
-fn issue(spec: &LeafSpec) -> Issued {
+pub(super) fn issue(spec: &LeafSpec) -> Issued {
     world().issuing.issue(spec).unwrap()
 }
 
 /// A client that shows a certificate, or none.
-fn client(
+pub(super) fn client(
+    version: &'static SupportedProtocolVersion,
+    shown: Option<&Issued>,
+    alpn: &[u8],
+) -> Arc<ClientConfig> {
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    client_by(provider, version, shown, alpn)
+}
+
+/// The same with other cryptography.
+pub(super) fn client_by(
+    provider: CryptoProvider,
     version: &'static SupportedProtocolVersion,
     shown: Option<&Issued>,
     alpn: &[u8],
@@ -40,8 +52,7 @@ fn client(
     let mut roots = RootCertStore::empty();
     let anchor = world().tls_ca.der().to_vec();
     roots.add(CertificateDer::from(anchor)).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[version])
         .unwrap()
         .with_root_certificates(roots);
@@ -61,7 +72,7 @@ fn client(
 }
 
 /// One call on a new connection: the answer, and the kind of the handshake.
-fn call(
+pub(super) fn call(
     gate: &Gate,
     client: &Arc<ClientConfig>,
     call: &Call,

@@ -1,0 +1,220 @@
+//! The certificates of the public listener: one for every client, and others by the host name that a client asks for (SNI).
+//!
+//! Invariants: each key fits its certificate; a name has one certificate, which covers it; an OCSP response is about its certificate,
+//! says good, and is signed by the issuer or a responder of the issuer. Deliberately not here: the current time. A response is sent
+//! while it is current, which is decided at each handshake.
+
+use super::identity::identity;
+use super::pem;
+use super::section::Section;
+use super::value::Value;
+use crate::clock::Timestamp;
+use crate::trust::{self, Validity, revocation};
+use openssl::x509::X509;
+use rustls::sign::CertifiedKey;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The certificates of the public listener, with their keys.
+#[derive(Debug)]
+pub struct ServerCertificates {
+    /// For clients that name no host, or an unknown one.
+    first: Arc<ServerCertificate>,
+    others: Vec<Arc<ServerCertificate>>,
+    /// By host name in lower case; a key that begins with `*.` stands for every name with one more label.
+    by_name: BTreeMap<String, Arc<ServerCertificate>>,
+}
+
+/// A certificate chain with its key.
+#[derive(Debug)]
+struct ServerCertificate {
+    plain: Arc<CertifiedKey>,
+    /// The same with an OCSP response, and the period in which the response may be sent.
+    stapled: Option<(Arc<CertifiedKey>, Validity)>,
+}
+
+impl ServerCertificates {
+    /// Reads `certificate`, `key` and `ocsp_response`, and `other_certificates`.
+    pub(super) fn read(section: &mut Section<'_>, base: &Path) -> Option<Self> {
+        let first = ServerCertificate::read(section, base).map(Arc::new);
+        let listed = section
+            .optional_list("other_certificates")
+            .unwrap_or_default();
+        let (mut others, mut by_name) = (Vec::new(), BTreeMap::new());
+        for value in &listed {
+            let Some((certificate, names)) = read_other(value, base) else {
+                continue;
+            };
+            for (name, value) in names {
+                let before = by_name.insert(name.clone(), Arc::clone(&certificate));
+                if before.is_some() {
+                    value.fault(format!(
+                        "{name} is a host of another certificate too; name the hosts of each certificate in hosts"
+                    ));
+                }
+            }
+            others.push(certificate);
+        }
+        let first = first?;
+        for name in first.names() {
+            by_name.entry(name).or_insert_with(|| Arc::clone(&first));
+        }
+        Some(Self {
+            first,
+            others,
+            by_name,
+        })
+    }
+
+    /// The certificate for a client that asks for this host name, in lower case. An OCSP response is included while it is current.
+    pub fn find(&self, name: Option<&str>, now: Timestamp) -> &Arc<CertifiedKey> {
+        let found = name.and_then(|name| {
+            self.by_name.get(name).or_else(|| {
+                let (_, parent) = name.split_once('.')?;
+                self.by_name.get(&format!("*.{parent}"))
+            })
+        });
+        found.unwrap_or(&self.first).at(now)
+    }
+
+    /// The end of the certificate that ends first.
+    pub fn end(&self) -> Option<Timestamp> {
+        let ends = self.all().filter_map(|one| one.plain.cert.first());
+        ends.filter_map(|leaf| trust::end_of(leaf)).min()
+    }
+
+    /// The end of the OCSP response that ends first.
+    pub fn ocsp_end(&self) -> Option<Timestamp> {
+        let stapled = self.all().filter_map(|one| one.stapled.as_ref());
+        stapled.map(|(_, period)| period.not_after).min()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &ServerCertificate> {
+        std::iter::once(&*self.first).chain(self.others.iter().map(AsRef::as_ref))
+    }
+}
+
+impl ServerCertificate {
+    fn read(section: &mut Section<'_>, base: &Path) -> Option<Self> {
+        let plain = identity(section, base);
+        let response = section.optional("ocsp_response");
+        let plain = plain?;
+        let stapled = response.and_then(|value| {
+            let path = value.path(base)?;
+            let stapled = staple(&plain, &path);
+            stapled.map_err(|text| value.fault(text)).ok()
+        });
+        Some(Self { plain, stapled })
+    }
+
+    fn at(&self, now: Timestamp) -> &Arc<CertifiedKey> {
+        match &self.stapled {
+            Some((stapled, period)) if period.contains(now) => stapled,
+            _ => &self.plain,
+        }
+    }
+
+    /// The DNS names in the certificate, in lower case.
+    fn names(&self) -> Vec<String> {
+        let leaf = self.plain.cert.first();
+        let leaf = leaf.and_then(|leaf| X509::from_der(leaf).ok());
+        let names = leaf.and_then(|leaf| leaf.subject_alt_names());
+        let names = names.iter().flatten();
+        names
+            .filter_map(|name| name.dnsname().map(str::to_ascii_lowercase))
+            .collect()
+    }
+}
+
+/// Reads an element of `other_certificates`: its certificate, and its hosts with their places in the file.
+#[allow(
+    clippy::type_complexity,
+    reason = "a pair that only the caller takes apart"
+)]
+fn read_other<'a>(
+    value: &Value<'a>,
+    base: &Path,
+) -> Option<(Arc<ServerCertificate>, Vec<(String, Value<'a>)>)> {
+    let mut section = value.as_section();
+    let certificate = ServerCertificate::read(&mut section, base);
+    let hosts = section.optional("hosts");
+    section.finish();
+    let certificate = certificate?;
+    let covered = certificate.names();
+    let names: Vec<_> = match hosts {
+        None => covered
+            .into_iter()
+            .map(|name| (name, value.clone()))
+            .collect(),
+        Some(hosts) => {
+            let hosts = hosts.as_list()?.into_iter();
+            hosts
+                .filter_map(|value| Some((host(&value, &covered)?, value)))
+                .collect()
+        }
+    };
+    if names.is_empty() {
+        value
+            .fault("no client can ask for this certificate: it has no DNS name, or hosts is empty");
+    }
+    Some((Arc::new(certificate), names))
+}
+
+/// Reads a host, which the certificate must cover.
+fn host(value: &Value<'_>, covered: &[String]) -> Option<String> {
+    let name = value.as_str()?.to_ascii_lowercase();
+    if covered.iter().any(|pattern| covers(pattern, &name)) {
+        return Some(name);
+    }
+    let covered = covered.join(", ");
+    value.refuse(&format!("a DNS name of the certificate ({covered})"))
+}
+
+/// Whether a name in a certificate covers a host (RFC 9525, 6.3): `*` stands for one whole label.
+fn covers(pattern: &str, name: &str) -> bool {
+    let by_wildcard = || {
+        let parent = pattern.strip_prefix("*.")?;
+        let (label, rest) = name.split_once('.')?;
+        Some(!label.is_empty() && label != "*" && rest == parent)
+    };
+    pattern == name || by_wildcard().unwrap_or(false)
+}
+
+/// The certificate with the OCSP response of a file (DER), and the period in which the response may be sent.
+fn staple(plain: &CertifiedKey, path: &Path) -> Result<(Arc<CertifiedKey>, Validity), String> {
+    let response = pem::read(path)?;
+    let mut chain = plain.cert.iter().map(|der| X509::from_der(der));
+    let (Some(Ok(leaf)), Some(Ok(issuer))) = (chain.next(), chain.next()) else {
+        return Err(
+            "the certificate's file does not contain the issuer's certificate, which an OCSP response is verified by"
+                .to_owned(),
+        );
+    };
+    let period = revocation::own_response(&response, &leaf, &issuer)
+        .map_err(|fault| format!("{}: {fault}", path.display()))?;
+    let mut stapled = plain.clone();
+    stapled.ocsp = Some(response);
+    Ok((Arc::new(stapled), period))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wildcard_covers_one_label() {
+        for (pattern, name, expected) in [
+            ("api.bank.example", "api.bank.example", true),
+            ("*.bank.example", "api.bank.example", true),
+            ("*.bank.example", "*.bank.example", true),
+            ("*.bank.example", "bank.example", false),
+            ("*.bank.example", ".bank.example", false),
+            ("*.bank.example", "a.b.bank.example", false),
+            ("api.bank.example", "*.bank.example", false),
+            ("*.b.example", "*.x.b.example", false),
+        ] {
+            assert_eq!(covers(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}
