@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http::HeaderValue;
 
+use super::proxies::Proxies;
 use super::section::Section;
 use super::value::Value;
 use crate::interface::headers::authority;
@@ -21,6 +22,8 @@ pub struct Listener {
     pub client_auth: ClientAuth,
     /// Worker threads. Default `auto`: the parallelism of the machine.
     pub threads: usize,
+    /// The proxies in front of the listener. By default none.
+    pub proxies: Proxies,
     /// The limits of connections (ERR-4, HTTP-9).
     pub limits: ListenerLimits,
     /// The time-out of a body, from the end of the head. Default 10 s.
@@ -195,6 +198,7 @@ impl Listener {
         let threads = section
             .optional("threads")
             .and_then(|value| threads(&value));
+        let proxies = Proxies::read(&mut section);
         let limits = ListenerLimits::read(&mut section);
         let body_timeout = duration(&mut section, "body_timeout", 100, 60_000);
         let keepalive = duration(&mut section, "keepalive", 1_000, 3_600_000);
@@ -203,6 +207,7 @@ impl Listener {
             address: address?,
             client_auth: client_auth.unwrap_or_default(),
             threads: threads.unwrap_or_else(machine_threads),
+            proxies,
             limits,
             body_timeout: body_timeout.unwrap_or(Duration::from_secs(10)),
             keepalive: keepalive.unwrap_or(Duration::from_secs(60)),

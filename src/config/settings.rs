@@ -128,6 +128,7 @@ impl Fixed {
             address,
             client_auth,
             threads,
+            proxies,
             limits,
             body_timeout,
             keepalive,
@@ -138,6 +139,14 @@ impl Fixed {
             ("listener.address", *address == listened.address),
             ("listener.client_auth", *client_auth == listened.client_auth),
             ("listener.threads", *threads == listened.threads),
+            (
+                "listener.trusted_proxies",
+                proxies.networks == listened.proxies.networks,
+            ),
+            (
+                "listener.client_address",
+                proxies.client_address == listened.proxies.client_address,
+            ),
             (
                 "listener.body_timeout",
                 *body_timeout == listened.body_timeout,

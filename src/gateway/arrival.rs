@@ -11,13 +11,11 @@ use http::{
     uri::{Authority, Scheme},
 };
 use pingora::protocols::http::ServerSession as Session;
-use std::net::SocketAddr;
 
 /// The connection and the framing of a request.
 pub(super) struct Arrival<'a> {
     raw: Option<Bytes>,
     target_rewritten: bool,
-    peer: Option<SocketAddr>,
     connection: Option<&'a ClientConnection>,
 }
 
@@ -29,10 +27,6 @@ impl<'a> Arrival<'a> {
                 .as_http1()
                 .map(|http1| http1.get_headers_raw_bytes()),
             target_rewritten: connection.is_some_and(ClientConnection::begin_request),
-            peer: session
-                .client_addr()
-                .and_then(|address| address.as_inet())
-                .copied(),
             connection,
         }
     }
@@ -65,7 +59,9 @@ impl<'a> Arrival<'a> {
                         .is_some_and(|scheme| *scheme != Scheme::HTTPS),
                 },
             },
-            peer: self.peer,
+            peer: self
+                .connection
+                .map(|connection| connection.address(&received.headers)),
             slot: self.connection.map(|connection| &connection.slot),
             client: self
                 .connection

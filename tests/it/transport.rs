@@ -16,6 +16,8 @@ mod in_flight;
 mod limits;
 /// HTTP-10, HTTP-11.
 mod paths;
+/// HTTP-9, QUO-12, FWD-2: the client's address behind a proxy.
+mod proxies;
 /// TLS-1, CRT-8: certificates by name, OCSP responses, ciphers and groups.
 mod server_certificates;
 /// TLS-3: tickets that replicas share.

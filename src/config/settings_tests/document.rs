@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     admission::Policy,
     clock::Timestamp,
-    config::{ListenerLimits, Reloadable},
+    config::{ClientAddress, ListenerLimits, Reloadable},
     interface::{
         TppId,
         headers::identity::IdentityForm,
@@ -115,6 +115,8 @@ listener:
   certificate: ../certs/server.pem
   key: ../certs/server.key
   threads: 3
+  trusted_proxies: [10.1.0.0/16, '2001:db8::7']
+  client_address: proxy-protocol
   max_connections: 20
   max_connections_per_address: off
   handshake_timeout: 1s
@@ -152,6 +154,11 @@ log: {access: false, level: warn}
     assert_eq!(settings.fixed.system, "my-bank");
     let listener = &settings.fixed.listener;
     assert_eq!(listener.threads, 3);
+    assert!(listener.proxies.trusts("10.1.255.1".parse().unwrap()));
+    assert_eq!(
+        listener.proxies.client_address(),
+        ClientAddress::ProxyProtocol
+    );
     let limits = ListenerLimits {
         connections: 20,
         connections_per_address: None,
@@ -262,7 +269,7 @@ fn the_example_is_valid_and_shows_the_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 65,
+        commented_out, 67,
         "every optional key whose default is shown"
     );
 }

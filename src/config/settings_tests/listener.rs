@@ -1,6 +1,7 @@
 //! Addresses of the listener, the control listener and the core.
 
 use super::*;
+use crate::config::ClientAddress;
 
 #[test]
 fn addresses_must_differ() {
@@ -203,6 +204,67 @@ fn hosts_and_the_token_of_metrics() {
         assert_eq!(faults.len(), 1, "{keys}: {faults:?}");
         assert!(
             faults[0].ends_with(&format!(": control.{expected}")),
+            "{keys}: {faults:?}"
+        );
+    }
+}
+
+#[test]
+fn proxies_in_front_of_the_listener() {
+    let site = Site::new();
+    let read = |keys: &str| {
+        let text = LEAST.replace(
+            "key: ../certs/server.key",
+            &format!("key: ../certs/server.key, {keys}"),
+        );
+        site.read(&text)
+    };
+    let fixed = |keys: &str| read(keys).unwrap().fixed;
+    let listed = "trusted_proxies: [10.1.0.0/16, 192.0.2.7, '2001:db8::/32']";
+    let proxies = fixed(listed).listener.proxies;
+    assert_eq!(proxies.client_address(), ClientAddress::Connection);
+    for (address, is_trusted) in [
+        ("10.1.255.255", true),
+        ("::ffff:10.1.0.1", true),
+        ("10.2.0.0", false),
+        ("192.0.2.7", true),
+        ("192.0.2.8", false),
+        ("2001:db8:1::1", true),
+        ("2001:db9::1", false),
+    ] {
+        assert_eq!(
+            proxies.trusts(address.parse().unwrap()),
+            is_trusted,
+            "{address}"
+        );
+    }
+    let named = fixed(&format!("{listed}, client_address: forwarded"));
+    assert_eq!(
+        named.changed_keys(&fixed(listed)),
+        ["listener.client_address"]
+    );
+    for (keys, expected) in [
+        (
+            "trusted_proxies: [0.0.0.0/0]",
+            "trusted_proxies[0]: every client would be a trusted proxy",
+        ),
+        (
+            "trusted_proxies: [lb.example]",
+            "trusted_proxies[0]: found \"lb.example\"; expected an IP address or a network such as 10.1.0.0/16 (no IP address with the length of a prefix)",
+        ),
+        (
+            "client_address: proxy-protocol",
+            "client_address: only a trusted proxy names a client; list the proxies in trusted_proxies",
+        ),
+        (
+            "trusted_proxies: [10.1.0.0/16], client_address: forward",
+            "client_address: found \"forward\"; expected one of \"connection\", \"proxy-protocol\", \"forwarded\", \"x-forwarded-for\"; did you mean \"forwarded\"?",
+        ),
+    ] {
+        let faults = read(keys).unwrap_err();
+        assert_eq!(faults.len(), 1, "{keys}: {faults:?}");
+        assert!(
+            faults[0].ends_with(&format!(": listener.{expected}")),
             "{keys}: {faults:?}"
         );
     }

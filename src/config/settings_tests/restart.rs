@@ -17,6 +17,10 @@ fn changes() -> Vec<(&'static str, String)> {
         ("listener.address", LEAST.replace(":8443", ":8444")),
         ("listener.client_auth", listener("client_auth: optional")),
         ("listener.threads", listener("threads: 1023")),
+        (
+            "listener.trusted_proxies",
+            listener("trusted_proxies: [10.1.0.0/16]"),
+        ),
         ("listener.max_connections", listener("max_connections: 7")),
         (
             "listener.max_connections_per_address",
@@ -90,6 +94,7 @@ fn every_fixed_setting_is_covered() {
         address: _,
         client_auth: _,
         threads: _,
+        proxies: _,
         limits,
         body_timeout: _,
         keepalive: _,
@@ -105,5 +110,6 @@ fn every_fixed_setting_is_covered() {
         head_size: _,
         head_fields: _,
     } = limits;
-    assert_eq!(changes().len(), 8 + 5 + 9);
+    // `client_address` needs `trusted_proxies`, and has a test of its own.
+    assert_eq!(changes().len(), 8 + 6 + 9);
 }

@@ -7,9 +7,10 @@ use super::{
     client::ClientConnection,
     limit::{ConnectionLimit, Place},
     notice::NoticeLimit,
+    origin::{ConnectionPeer, Origin},
     stream::{ClientStream, Shared, Socket},
 };
-use crate::{in_use::Current, trust::ClientChain};
+use crate::{config::Proxies, in_use::Current, trust::ClientChain};
 use async_trait::async_trait;
 use pingora::{
     apps::ServerApp,
@@ -52,6 +53,7 @@ pub(in crate::gateway) struct PublicListener<A> {
     app: Arc<A>,
     limit: Arc<ConnectionLimit>,
     shared: Arc<Shared>,
+    proxies: Arc<Proxies>,
     notices: Arc<NoticeLimit>,
     current: Arc<Current>,
     accepting: Arc<AtomicBool>,
@@ -64,6 +66,7 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
         acceptor: TlsAcceptor,
         app: A,
         shared: Shared,
+        proxies: Arc<Proxies>,
         current: Arc<Current>,
         accepting: Arc<AtomicBool>,
     ) -> Self {
@@ -78,6 +81,7 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
                 Arc::clone(&shared.telemetry),
             ),
             shared: Arc::new(shared),
+            proxies,
             notices: Arc::default(),
             current,
             accepting,
@@ -101,7 +105,12 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
 
     /// Gives a connection its place and its own task.
     fn admit(&self, stream: TcpStream, address: SocketAddr, shutdown: &ShutdownWatch) {
-        let place = self.limit.place(address.ip());
+        let peer = ConnectionPeer::new(address, &self.proxies);
+        let place = self.limit.place();
+        let place = match peer.client() {
+            Some(client) => place.and_then(|place| place.of_client(client.ip())),
+            None => place,
+        };
         let telemetry = &self.shared.telemetry;
         if place.as_ref().is_none_or(Place::is_excess) {
             telemetry.connection_turned_away();
@@ -114,7 +123,7 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
             notices: Arc::clone(&self.notices),
             shutdown: shutdown.clone(),
         };
-        tokio::spawn(connecting.run(stream, place));
+        tokio::spawn(connecting.run(stream, peer, place));
     }
 }
 
@@ -197,13 +206,13 @@ struct Connecting<A> {
 }
 
 impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
-    async fn run(self, stream: TcpStream, place: Place) {
-        let Some(tls) = self.shake(stream).await else {
+    async fn run(self, stream: TcpStream, peer: ConnectionPeer, place: Place) {
+        let Some((tls, origin, place)) = self.shake(stream, peer, place).await else {
             return;
         };
         let chain = tls.get_ref().1.peer_certificates().unwrap_or_default();
         let shown = ClientChain::new(chain.iter().map(AsRef::as_ref));
-        let client = ClientConnection::new(shown, place.is_excess());
+        let client = ClientConnection::new(origin, shown, place.is_excess());
         let Some(client) = client.into_digest() else {
             return;
         };
@@ -214,21 +223,37 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
         }
     }
 
-    /// Performs the handshake within its time-out.
-    async fn shake(&self, stream: TcpStream) -> Option<TlsStream<Socket>> {
+    /// Reads the header of a trusted proxy and performs the handshake, both within the time-out.
+    async fn shake(
+        &self,
+        stream: TcpStream,
+        peer: ConnectionPeer,
+        place: Place,
+    ) -> Option<(TlsStream<Socket>, Origin, Place)> {
         stream.set_nodelay(true).ok()?;
         let telemetry = &self.shared.telemetry;
-        let shaking = self
-            .acceptor
-            .accept(Socket::with_capacity(READ_BUFFER, stream));
+        let mut socket = Socket::with_capacity(READ_BUFFER, stream);
+        let shaking = async {
+            let named = peer.read_client(&mut socket).await;
+            let named = named.map_err(|error| ("bad_proxy_header", error))?;
+            let Some(place) = self.count(place, named) else {
+                return Ok(None);
+            };
+            let accepted = self.acceptor.accept(socket).await;
+            let tls = accepted.map_err(|error| ("failed", error))?;
+            Ok(Some((tls, peer.origin(named), place)))
+        };
         match timeout(self.shared.limits.handshake_timeout, shaking).await {
-            Ok(Ok(tls)) => {
-                let is_resumed = tls.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
-                telemetry.handshake(if is_resumed { "resumed" } else { "done" });
-                Some(tls)
+            Ok(Ok(shaken)) => {
+                if let Some((tls, _, _)) = &shaken {
+                    let is_resumed =
+                        tls.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
+                    telemetry.handshake(if is_resumed { "resumed" } else { "done" });
+                }
+                shaken
             }
-            Ok(Err(error)) => {
-                telemetry.handshake("failed");
+            Ok(Err((outcome, error))) => {
+                telemetry.handshake(outcome);
                 self.notices
                     .warn(|unsaid| tracing::info!(%error, unsaid, "a TLS handshake failed"));
                 None
@@ -238,5 +263,18 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
                 None
             }
         }
+    }
+
+    /// Counts the connection by the address of the client that its proxy named.
+    fn count(&self, place: Place, named: Option<SocketAddr>) -> Option<Place> {
+        let Some(client) = named else {
+            return Some(place);
+        };
+        let was_excess = place.is_excess();
+        let place = place.of_client(client.ip());
+        if !was_excess && place.as_ref().is_none_or(Place::is_excess) {
+            self.shared.telemetry.connection_turned_away();
+        }
+        place
     }
 }

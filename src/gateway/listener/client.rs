@@ -3,20 +3,26 @@
 //! The stream writes the facts and the request reads them; pingora carries them as the connection's user data. Deliberately not
 //! here: the meaning of a certificate.
 
+use super::origin::Origin;
 use crate::trust::{CertificateSlot, ClientChain};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use pingora::{
     http::ResponseHeader,
     protocols::{Digest, raw_connect::ProxyDigest},
 };
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
+    },
 };
 
 /// The facts of one client connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::gateway) struct ClientConnection {
+    /// The address that the connection comes from.
+    origin: Origin,
     /// Whether the connection exceeds the limit (ERR-4).
     is_excess: bool,
     /// The certificate of its latest request.
@@ -46,11 +52,17 @@ pub(in crate::gateway) enum HeadFault {
 
 impl ClientConnection {
     /// Creates the facts of a connection with this client certificate.
-    pub(super) fn new(client: Option<ClientChain>, is_excess: bool) -> Self {
+    pub(super) fn new(origin: Origin, client: Option<ClientChain>, is_excess: bool) -> Self {
         Self {
+            origin,
             is_excess,
+            slot: CertificateSlot::default(),
             client,
-            ..Self::default()
+            busy: AtomicBool::default(),
+            requests: AtomicU32::default(),
+            arriving: AtomicBool::default(),
+            target_rewritten: AtomicBool::default(),
+            head_fault: AtomicU8::default(),
         }
     }
 
@@ -83,6 +95,11 @@ impl ClientConnection {
     /// Marks the answer as finished.
     pub(in crate::gateway) fn end_request(&self) {
         self.busy.store(false, Ordering::Relaxed);
+    }
+
+    /// The client's address for a request with these headers.
+    pub(in crate::gateway) fn address(&self, headers: &HeaderMap) -> SocketAddr {
+        self.origin.client(headers)
     }
 
     /// Whether the connection exceeds the limit.

@@ -63,48 +63,36 @@ impl ConnectionLimit {
         })
     }
 
-    /// A place for a connection from this address: within the limits, or as an excess connection that gets a refusal, or `None`.
-    pub(super) fn place(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
-        let network = Network::of(address);
-        let is_excess = !self.take(network);
-        let taken = if is_excess {
-            take(&self.told, TOLD)
-        } else {
-            true
-        };
+    /// A place for a connection, counted in total: within the limit, or as an excess connection that gets a refusal, or `None`.
+    pub(super) fn place(self: &Arc<Self>) -> Option<Place> {
+        let is_excess = !take(&self.open, self.total);
+        let taken = !is_excess || take(&self.told, TOLD);
         taken.then(|| {
             self.telemetry.connection_opened();
             Place {
                 limit: Arc::clone(self),
-                network,
+                network: None,
                 is_excess,
             }
         })
     }
 
-    fn take(&self, network: Network) -> bool {
-        if !take(&self.open, self.total) {
-            return false;
-        }
+    /// Counts a connection of this network, if the limit allows it.
+    fn take_network(&self, network: Network) -> bool {
         let Some(most) = self.per_address else {
             return true;
         };
-        let is_within = self.by_network.lock().is_ok_and(|mut by_network| {
+        self.by_network.lock().is_ok_and(|mut by_network| {
             let count = by_network.entry(network).or_default();
             let is_within = *count < most;
             if is_within {
                 *count = count.saturating_add(1);
             }
             is_within
-        });
-        if !is_within {
-            self.open.fetch_sub(1, Ordering::Relaxed);
-        }
-        is_within
+        })
     }
 
-    fn give_back(&self, network: Network) {
-        self.open.fetch_sub(1, Ordering::Relaxed);
+    fn give_back_network(&self, network: Network) {
         if self.per_address.is_none() {
             return;
         }
@@ -130,11 +118,31 @@ fn take(count: &AtomicUsize, most: usize) -> bool {
 #[derive(Debug)]
 pub(super) struct Place {
     limit: Arc<ConnectionLimit>,
-    network: Network,
+    /// The network that the connection is counted by; `None` if it is counted only in total.
+    network: Option<Network>,
     is_excess: bool,
 }
 
 impl Place {
+    /// Counts the connection by its client's address too, which a proxy may name later. Beyond the limit it becomes an excess
+    /// connection. `None` if there are too many of these.
+    pub(super) fn of_client(mut self, address: IpAddr) -> Option<Self> {
+        if self.is_excess {
+            return Some(self);
+        }
+        let network = Network::of(address);
+        if self.limit.take_network(network) {
+            self.network = Some(network);
+            return Some(self);
+        }
+        let is_told = take(&self.limit.told, TOLD);
+        if is_told {
+            self.is_excess = true;
+            self.limit.open.fetch_sub(1, Ordering::Relaxed);
+        }
+        is_told.then_some(self)
+    }
+
     /// Whether the connection exceeds the limit, and only gets a refusal.
     pub(super) const fn is_excess(&self) -> bool {
         self.is_excess
@@ -144,10 +152,14 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.limit.telemetry.connection_closed();
-        if self.is_excess {
-            self.limit.told.fetch_sub(1, Ordering::Relaxed);
+        let counted = if self.is_excess {
+            &self.limit.told
         } else {
-            self.limit.give_back(self.network);
+            &self.limit.open
+        };
+        counted.fetch_sub(1, Ordering::Relaxed);
+        if let Some(network) = self.network {
+            self.limit.give_back_network(network);
         }
     }
 }
@@ -160,47 +172,59 @@ mod tests {
         ConnectionLimit::new(total, per_address, Arc::new(Telemetry::new(false)))
     }
 
-    fn address(text: &str) -> IpAddr {
-        text.parse().unwrap()
+    fn place(limit: &Arc<ConnectionLimit>, address: &str) -> Option<Place> {
+        limit.place()?.of_client(address.parse().unwrap())
     }
 
     #[test]
     fn places() {
         let limit = limit(3, Some(2));
-        let one = limit.place(address("192.0.2.1")).unwrap();
-        let two = limit.place(address("::ffff:192.0.2.1")).unwrap();
+        let one = place(&limit, "192.0.2.1").unwrap();
+        let two = place(&limit, "::ffff:192.0.2.1").unwrap();
         assert!(!one.is_excess() && !two.is_excess());
         // This address has its two connections, others do not.
-        assert!(limit.place(address("192.0.2.1")).unwrap().is_excess());
-        let other = limit.place(address("2001:db8::1")).unwrap();
+        assert!(place(&limit, "192.0.2.1").unwrap().is_excess());
+        let other = place(&limit, "2001:db8::1").unwrap();
         assert!(!other.is_excess());
         // All three places are taken, so any address is refused.
-        assert!(limit.place(address("198.51.100.1")).unwrap().is_excess());
+        assert!(place(&limit, "198.51.100.1").unwrap().is_excess());
         drop(one);
-        let again = limit.place(address("192.0.2.1")).unwrap();
+        let again = place(&limit, "192.0.2.1").unwrap();
         assert!(!again.is_excess());
         drop((two, other, again));
-        assert_eq!(limit.open.load(Ordering::Relaxed), 0);
+        let [open, told] = [&limit.open, &limit.told].map(|count| count.load(Ordering::Relaxed));
+        assert_eq!((open, told), (0, 0));
         assert!(limit.by_network.lock().unwrap().is_empty());
+    }
+
+    /// A proxy's connections count only in total until the client is known.
+    #[test]
+    fn connections_without_a_client() {
+        let limit = limit(3, Some(1));
+        let proxied: Vec<_> = (0..3).map(|_| limit.place().unwrap()).collect();
+        assert!(limit.place().unwrap().is_excess());
+        let client = |place: Place| place.of_client("192.0.2.1".parse().unwrap()).unwrap();
+        let places: Vec<_> = proxied.into_iter().map(client).collect();
+        let are_excess: Vec<_> = places.iter().map(Place::is_excess).collect();
+        assert_eq!(are_excess, [false, true, true]);
+        assert!(!limit.place().unwrap().is_excess(), "two were given back");
     }
 
     #[test]
     fn a_customer_has_a_whole_64() {
         let limit = limit(9, Some(1));
-        let _one = limit.place(address("2001:db8:0:1::1")).unwrap();
-        let same = limit.place(address("2001:db8:0:1:ffff::2")).unwrap();
-        let next = limit.place(address("2001:db8:0:2::1")).unwrap();
+        let _one = place(&limit, "2001:db8:0:1::1").unwrap();
+        let same = place(&limit, "2001:db8:0:1:ffff::2").unwrap();
+        let next = place(&limit, "2001:db8:0:2::1").unwrap();
         assert!(same.is_excess() && !next.is_excess());
     }
 
     #[test]
     fn so_many_are_told() {
         let limit = limit(0, None);
-        let told: Vec<_> = (0..=TOLD)
-            .map(|_| limit.place(address("192.0.2.1")))
-            .collect();
+        let told: Vec<_> = (0..=TOLD).map(|_| place(&limit, "192.0.2.1")).collect();
         assert_eq!(told.iter().flatten().count(), TOLD);
         drop(told);
-        assert!(limit.place(address("192.0.2.1")).is_some());
+        assert!(place(&limit, "192.0.2.1").is_some());
     }
 }

@@ -7,6 +7,10 @@
 mod accept;
 mod limit;
 
+// The client's address, also behind a proxy.
+mod origin;
+mod proxy_header;
+
 // The stream that the HTTP layer reads and writes, and the facts of its connection.
 mod client;
 mod stream;
@@ -48,7 +52,8 @@ pub(super) fn public<A: ServerApp + Send + Sync + 'static>(
     let limits = settings.limits.clone();
     let shared = Shared { limits, telemetry };
     let address = settings.address;
+    let proxies = Arc::new(settings.proxies.clone());
     Ok(PublicListener::new(
-        address, acceptor, app, shared, current, accepting,
+        address, acceptor, app, shared, proxies, current, accepting,
     ))
 }

@@ -21,6 +21,8 @@ pub mod date;
 pub mod digest;
 // RFC 2047 encoded words around a Signature (SIG-10).
 pub mod encoded_word;
+// `Forwarded` and `X-Forwarded-For`, from trusted proxies.
+pub mod forwarded;
 // The table, and the headers of one request.
 mod fields;
 mod table;

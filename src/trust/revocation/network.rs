@@ -23,6 +23,11 @@ pub struct Network {
 pub struct InvalidNetwork;
 
 impl Network {
+    /// Whether the network contains every address of its version of IP.
+    pub const fn is_everything(self) -> bool {
+        self.prefix == 0
+    }
+
     /// Whether the network contains an address. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(self, address: IpAddr) -> bool {
         match (self.base, address.to_canonical()) {

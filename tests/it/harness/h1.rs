@@ -103,6 +103,19 @@ impl Connection {
         Self::on(connect().map_err(|fault| fault.to_string())?, connector)
     }
 
+    /// Connects, and sends these bytes before the handshake.
+    pub(crate) fn behind(
+        header: &[u8],
+        address: SocketAddr,
+        connector: &SslConnector,
+    ) -> Result<Self, String> {
+        let mut stream = TcpStream::connect(address).map_err(|fault| fault.to_string())?;
+        stream
+            .write_all(header)
+            .map_err(|fault| fault.to_string())?;
+        Self::on(stream, connector)
+    }
+
     fn on(stream: TcpStream, connector: &SslConnector) -> Result<Self, String> {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
