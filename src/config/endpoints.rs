@@ -13,6 +13,9 @@ use super::section::Section;
 use super::value::Value;
 use crate::interface::headers::authority;
 
+/// A year: the least max-age that browsers accept into their lists.
+const ONE_YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
+
 /// The public listener, without its certificates and ticket keys, which a reload replaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
@@ -24,6 +27,8 @@ pub struct Listener {
     pub threads: usize,
     /// The proxies in front of the listener. By default none.
     pub proxies: Proxies,
+    /// The max-age of Strict-Transport-Security in answers; `None` for no such header. Default one year.
+    pub hsts: Option<Duration>,
     /// The limits of connections (ERR-4, HTTP-9).
     pub limits: ListenerLimits,
     /// The time-out of a body, from the end of the head. Default 10 s.
@@ -199,6 +204,7 @@ impl Listener {
             .optional("threads")
             .and_then(|value| threads(&value));
         let proxies = Proxies::read(&mut section);
+        let hsts = hsts(&mut section);
         let limits = ListenerLimits::read(&mut section);
         let body_timeout = duration(&mut section, "body_timeout", 100, 60_000);
         let keepalive = duration(&mut section, "keepalive", 1_000, 3_600_000);
@@ -208,6 +214,7 @@ impl Listener {
             client_auth: client_auth.unwrap_or_default(),
             threads: threads.unwrap_or_else(machine_threads),
             proxies,
+            hsts,
             limits,
             body_timeout: body_timeout.unwrap_or(Duration::from_secs(10)),
             keepalive: keepalive.unwrap_or(Duration::from_secs(60)),
@@ -277,6 +284,15 @@ pub(super) fn hosts(section: &mut Section<'_>) -> Vec<String> {
     let hosts = section.optional_list("hosts").unwrap_or_default();
     let hosts = hosts.iter().filter_map(authority);
     hosts.map(str::to_owned).collect()
+}
+
+/// Reads the max-age of Strict-Transport-Security (RFC 6797).
+fn hsts(section: &mut Section<'_>) -> Option<Duration> {
+    match section.optional("hsts") {
+        None => Some(ONE_YEAR),
+        Some(value) if value.is("off") => None,
+        Some(value) => value.duration(Duration::from_secs(1)..=ONE_YEAR.saturating_mul(2)),
+    }
 }
 
 fn threads(value: &Value<'_>) -> Option<usize> {

@@ -1,5 +1,5 @@
-//! Headers that the gateway adds to every answer, its own or the core's: Cache-Control and X-Request-ID (ERR-5, ERR-7), those of
-//! a deprecated operation (FWD-5), and the remaining quota (QUO-11).
+//! Headers that the gateway adds to every answer, its own or the core's: Cache-Control and X-Request-ID (ERR-5, ERR-7),
+//! Strict-Transport-Security, those of a deprecated operation (FWD-5), and the remaining quota (QUO-11).
 //!
 //! Deliberately not here: Date, which pingora writes (DAT-2), and the signature ([`super::answer_signature`]).
 
@@ -24,6 +24,8 @@ pub(super) struct AnswerContext<'a> {
     pub(super) operation: Option<&'a Operation>,
     /// The request's X-Request-ID.
     pub(super) request_id: Option<&'a RequestId>,
+    /// The value of Strict-Transport-Security (RFC 6797); `None` if it is off.
+    pub(super) hsts: Option<&'a HeaderValue>,
     /// The catalogue, which contains the successor of a deprecated operation (FWD-5).
     pub(super) catalogue: &'a Catalogue,
 }
@@ -36,6 +38,9 @@ pub(super) struct AnswerContext<'a> {
 pub(super) fn write_common_headers(head: &mut Parts, context: &AnswerContext<'_>) -> Result<()> {
     let headers = &mut head.headers;
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(hsts) = context.hsts {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, hsts.clone());
+    }
     if let Some(id) = context.request_id {
         headers.insert(X_REQUEST_ID, id.value().clone());
     }

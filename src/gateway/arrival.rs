@@ -36,6 +36,12 @@ impl<'a> Arrival<'a> {
         self.connection.is_some_and(ClientConnection::is_excess)
     }
 
+    /// Whether bytes have arrived after a head without a body. They are lost.
+    pub(super) fn is_followed(&self) -> bool {
+        self.connection
+            .is_some_and(|connection| connection.is_followed(0))
+    }
+
     /// The head as admission sees it.
     pub(super) fn head<'h>(&'h self, received: &'h Parts, target: &'h [u8]) -> Head<'h> {
         Head {

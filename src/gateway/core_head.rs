@@ -57,6 +57,7 @@ fn ends_here(name: &HeaderName) -> bool {
             | "upgrade"
             | "set-cookie"
             | "set-cookie2"
+            | "strict-transport-security"
             | "server"
             | "alt-svc"
             | "refresh"
@@ -93,6 +94,11 @@ pub(super) fn frame(head: &mut Parts, bodiless: bool) {
             headers.insert(header::CONTENT_LENGTH, once);
         }
     }
+}
+
+/// Frames an answer for HTTP/1.0, which has no chunks: without a length, the body ends with the connection. Returns whether it does.
+pub(super) fn frame_for_1_0(headers: &mut HeaderMap) -> bool {
+    headers.remove(header::TRANSFER_ENCODING).is_some()
 }
 
 /// Frames an answer whose body the gateway changes: its length is known only at the end. Headers that describe the core's own

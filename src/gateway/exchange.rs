@@ -12,6 +12,7 @@ use crate::{
     sca::Links,
     telemetry::{Finished, Telemetry},
 };
+use http::HeaderValue;
 use std::{sync::Arc, time::Duration};
 
 /// The counter and the telemetry of exchanges.
@@ -20,13 +21,15 @@ pub(super) struct Ledger {
     clock: Clock,
     telemetry: Arc<Telemetry>,
     underway: Arc<Underway>,
+    hsts: Option<HeaderValue>,
 }
 
 impl Ledger {
-    /// Creates exchanges that use `clock` and report to `telemetry`.
-    pub(super) fn new(clock: Clock, telemetry: Arc<Telemetry>) -> Self {
+    /// Creates exchanges that use `clock` and report to `telemetry`. Their answers have this Strict-Transport-Security.
+    pub(super) fn new(clock: Clock, telemetry: Arc<Telemetry>, hsts: Option<HeaderValue>) -> Self {
         Self {
             clock,
+            hsts,
             telemetry,
             underway: Arc::default(),
         }
@@ -88,6 +91,7 @@ impl Exchange<'_> {
         AnswerContext {
             operation: self.operation(),
             request_id: self.request_id.as_ref(),
+            hsts: self.ledger.hsts.as_ref(),
             catalogue: &self.in_use.snapshot.catalogue,
         }
     }

@@ -24,7 +24,7 @@ use crate::{
     state::StateStore,
     telemetry::Telemetry,
 };
-use http::response::Parts;
+use http::{Version, response::Parts};
 use pingora::{
     Error, ErrorType, Result, prelude::timeout, protocols::http::ServerSession as Session,
 };
@@ -128,6 +128,11 @@ impl Forwarder {
         }
         exchange.set_outcome(Outcome::Forwarded(status));
         let link = self.rewrite_head(&mut head, admitted, left, exchange)?;
+        if session.req_header().version == Version::HTTP_10
+            && core_head::frame_for_1_0(&mut head.headers)
+        {
+            session.set_keepalive(None);
+        }
         self.closing.end_with_answer(session);
         let inspect = |part: &[u8]| self.inspect(part, exchange);
         let mut answer = AnswerBody {

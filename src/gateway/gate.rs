@@ -19,7 +19,7 @@ use crate::{
     config::{self, ListenerLimits},
     in_use::Current,
     interface::{
-        Reason, Refusal,
+        Fault, Reason, Refusal,
         headers::{self, RequestId},
     },
     signing::{AnswerSigning, AssertionSigner},
@@ -28,7 +28,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, request::Parts};
+use http::{HeaderName, HeaderValue, Version, header, request::Parts};
 use pingora::{
     apps::{HttpPersistentSettings, HttpServerApp, HttpServerOptions, ReusedHttpStream},
     protocols::http::{
@@ -70,6 +70,8 @@ pub(super) struct GateSettings {
     pub(super) keepalive: Duration,
     /// The time-out of a request's body.
     pub(super) body_timeout: Duration,
+    /// The max-age of Strict-Transport-Security; `None` for no such header.
+    pub(super) hsts: Option<Duration>,
     /// The limits of a connection (HTTP-9).
     pub(super) limits: ListenerLimits,
     /// The destination of admitted requests.
@@ -95,7 +97,11 @@ impl Gate {
         let closing = Arc::new(Closing::default());
         Self {
             current,
-            ledger: Ledger::new(clock.clone(), Arc::clone(&telemetry)),
+            ledger: Ledger::new(
+                clock.clone(),
+                Arc::clone(&telemetry),
+                settings.hsts.and_then(strict_transport_security),
+            ),
             responder: Responder::new(settings.system, signing.clone()),
             forwarder: Forwarder::new(
                 Upstream::new(&settings.upstream, settings.assertion_signer, clock),
@@ -179,8 +185,12 @@ impl Gate {
             return Err(Refusal::new(Reason::Overloaded));
         }
         self.judge_size(session.req_header())?;
+        judge_expectation(session.req_header())?;
         let (trial, links) = exchange.trial();
         if request_body::announced(session) == Announced::Nothing {
+            if arrival.is_followed() {
+                session.set_keepalive(None);
+            }
             let received = session.req_header();
             let head = arrival.head(received, received.raw_path());
             let mut none = Bytes::new();
@@ -299,7 +309,9 @@ impl HttpServerApp for Gate {
         }
         session.set_write_timeout(Some(self.limits.write_timeout));
         let stopping = *shutdown.borrow();
-        session.set_keepalive((!stopping).then_some(self.keepalive.as_secs()));
+        // Not kept open: HTTP/1.0 without `Connection: keep-alive`.
+        let keeps = session.get_keepalive().is_some() && !stopping;
+        session.set_keepalive(keeps.then_some(self.keepalive.as_secs()));
         // `in_use` is moved with the future that holds it, so a large value would cost every request.
         let in_use = self.current.load_full();
         let mut exchange = Box::new(self.ledger.begin(in_use, request_id(&session)));
@@ -331,6 +343,26 @@ impl HttpServerApp for Gate {
     async fn http_cleanup(&self) {
         self.closing.close();
     }
+}
+
+/// The value of Strict-Transport-Security (RFC 6797, section 6.1).
+fn strict_transport_security(max_age: Duration) -> Option<HeaderValue> {
+    HeaderValue::try_from(format!("max-age={}", max_age.as_secs())).ok()
+}
+
+/// RFC 9110, section 10.1.1: no other expectation can be met. HTTP/1.0 has none.
+fn judge_expectation(head: &Parts) -> Result<(), Refusal> {
+    let mut values = head.headers.get_all(header::EXPECT).iter();
+    let is_met = values.all(|value| {
+        let mut members = value.as_bytes().split(|byte| *byte == b',');
+        members.all(|member| member.trim_ascii().eq_ignore_ascii_case(b"100-continue"))
+    });
+    if is_met || head.version == Version::HTTP_10 {
+        return Ok(());
+    }
+    let text = "the only expectation that is met is 100-continue";
+    let fault = Fault::header(Reason::ExpectationFailed, "Expect", text);
+    Err(Refusal::from(fault))
 }
 
 /// X-Request-ID, if it is well-formed.

@@ -1,11 +1,15 @@
 //! The body of a request, read once, whole.
 
+use super::listener::{ChunkedBody, ClientConnection};
 use crate::{
     admission::{Announced, BodyFault, Incoming},
     interface::headers,
 };
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, EXPECT};
+use http::{
+    Version,
+    header::{CONTENT_LENGTH, EXPECT},
+};
 use pingora::{Error, ErrorType, protocols::http::ServerSession as Session};
 use std::time::Duration;
 
@@ -29,7 +33,9 @@ impl<'a> DownstreamBody<'a> {
 
     async fn read_whole(&mut self, limit: usize) -> Result<Bytes, BodyFault> {
         let session = &mut *self.session;
-        if session.get_header(EXPECT).is_some() {
+        // HTTP/1.0 has no interim answers (RFC 9110, section 10.1.1).
+        let is_1_0 = session.req_header().version == Version::HTTP_10;
+        if !is_1_0 && session.get_header(EXPECT).is_some() {
             session
                 .write_continue_response()
                 .await
@@ -57,11 +63,37 @@ impl<'a> DownstreamBody<'a> {
                 joined.extend_from_slice(&chunk);
             }
         }
-        Ok(if joined.is_empty() {
-            first
-        } else {
-            joined.freeze()
-        })
+        let body = match joined.is_empty() {
+            true => first,
+            false => joined.freeze(),
+        };
+        self.judge_end(body.len())?;
+        Ok(body)
+    }
+
+    /// HTTP-7: the framing of a chunked body must be exact. Bytes that have arrived after the body are lost, so the connection ends
+    /// with this answer.
+    fn judge_end(&mut self, length: usize) -> Result<(), BodyFault> {
+        let session = &mut *self.session;
+        if session.as_http1().is_none() {
+            return Ok(());
+        }
+        let connection = session.digest().and_then(ClientConnection::of);
+        let is_followed = match (self.announced, connection) {
+            (_, None) => false,
+            (Announced::Unknown, Some(connection)) => match connection.chunked_body() {
+                ChunkedBody::Exact => false,
+                ChunkedBody::Followed => true,
+                ChunkedBody::Incomplete | ChunkedBody::Malformed => {
+                    return Err(BodyFault::Broken("its chunks are malformed".to_owned()));
+                }
+            },
+            (_, Some(connection)) => connection.is_followed(length),
+        };
+        if is_followed {
+            session.set_keepalive(None);
+        }
+        Ok(())
     }
 }
 

@@ -264,6 +264,7 @@ fn gate_settings(fixed: &Fixed, assertion_signer: Option<Arc<AssertionSigner>>) 
         system: fixed.system.clone(),
         keepalive: fixed.listener.keepalive,
         body_timeout: fixed.listener.body_timeout,
+        hsts: fixed.listener.hsts,
         limits: fixed.listener.limits.clone(),
         upstream: fixed.upstream.clone(),
         assertion_signer,

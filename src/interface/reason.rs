@@ -60,6 +60,8 @@ reasons! {
     BodyTooLarge = (413, BadRequest, "body-too-large", "The body is larger than this operation accepts."),
     /// HTTP-7, HTTP-10, FWD-2
     MalformedRequest = (400, BadRequest, "malformed-request", "The request is not well-formed HTTP, or it is ambiguous."),
+    /// HTTP-7; RFC 9110, section 10.1.1: an Expect other than 100-continue.
+    ExpectationFailed = (417, BadRequest, "expectation-failed", "The only expectation that this gateway meets is 100-continue."),
     /// HTTP-8
     BodyUnexpected = (400, FormatError, "body-unexpected", "This operation takes no body."),
     /// HTTP-9: a head or a body that does not arrive in time.

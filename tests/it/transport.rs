@@ -14,6 +14,8 @@ mod groups;
 mod in_flight;
 /// HTTP-9.
 mod limits;
+/// HTTP-7: chunks, expectations, versions of HTTP, requests behind one another.
+mod messages;
 /// HTTP-10, HTTP-11.
 mod paths;
 /// HTTP-9, QUO-12, FWD-2: the client's address behind a proxy.

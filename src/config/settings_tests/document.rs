@@ -128,6 +128,7 @@ listener:
   max_head_fields: 20
   body_timeout: 250ms
   keepalive: 15m
+  hsts: 24h
   hosts: [api.bank.example, 'api.bank.example:8443']
 control: {address: '[::1]:9200'}
 upstream: {address: '[fd00::7]:8080', connect_timeout: 20ms, read_timeout: 2s, idle_timeout: 3s, reuse: off, host: core.bank.internal, max_in_flight: 9, max_in_flight_per_tpp: 3}
@@ -154,6 +155,7 @@ log: {access: false, level: warn}
     assert_eq!(settings.fixed.system, "my-bank");
     let listener = &settings.fixed.listener;
     assert_eq!(listener.threads, 3);
+    assert_eq!(listener.hsts, Some(Duration::from_secs(24 * 3_600)));
     assert!(listener.proxies.trusts("10.1.255.1".parse().unwrap()));
     assert_eq!(
         listener.proxies.client_address(),
@@ -269,7 +271,7 @@ fn the_example_is_valid_and_shows_the_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 67,
+        commented_out, 68,
         "every optional key whose default is shown"
     );
 }

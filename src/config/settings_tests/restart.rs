@@ -37,6 +37,7 @@ fn changes() -> Vec<(&'static str, String)> {
         ("listener.max_head_size", listener("max_head_size: 9KiB")),
         ("listener.max_head_fields", listener("max_head_fields: 77")),
         ("listener.body_timeout", listener("body_timeout: 7s")),
+        ("listener.hsts", listener("hsts: off")),
         ("listener.keepalive", listener("keepalive: 7s")),
         (
             "control.address",
@@ -95,6 +96,7 @@ fn every_fixed_setting_is_covered() {
         client_auth: _,
         threads: _,
         proxies: _,
+        hsts: _,
         limits,
         body_timeout: _,
         keepalive: _,
@@ -111,5 +113,5 @@ fn every_fixed_setting_is_covered() {
         head_fields: _,
     } = limits;
     // `client_address` needs `trusted_proxies`, and has a test of its own.
-    assert_eq!(changes().len(), 8 + 6 + 9);
+    assert_eq!(changes().len(), 8 + 7 + 9);
 }

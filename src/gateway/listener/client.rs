@@ -3,7 +3,7 @@
 //! The stream writes the facts and the request reads them; pingora carries them as the connection's user data. Deliberately not
 //! here: the meaning of a certificate.
 
-use super::origin::Origin;
+use super::{chunks::ChunkedBody, origin::Origin};
 use crate::trust::{CertificateSlot, ClientChain};
 use http::{HeaderMap, StatusCode};
 use pingora::{
@@ -14,7 +14,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering},
     },
 };
 
@@ -37,6 +37,9 @@ pub(in crate::gateway) struct ClientConnection {
     arriving: AtomicBool,
     /// Whether the latest request line contained bytes that the HTTP layer encodes.
     target_rewritten: AtomicBool,
+    /// HTTP/1.1: the number of bytes after the latest head, and the result of reading them as a chunked body.
+    body_length: AtomicUsize,
+    chunked_body: AtomicU8,
     /// The reason for not reading the rest of a head: a [`HeadFault`], or 0.
     head_fault: AtomicU8,
 }
@@ -62,6 +65,8 @@ impl ClientConnection {
             requests: AtomicU32::default(),
             arriving: AtomicBool::default(),
             target_rewritten: AtomicBool::default(),
+            body_length: AtomicUsize::default(),
+            chunked_body: AtomicU8::default(),
             head_fault: AtomicU8::default(),
         }
     }
@@ -128,6 +133,22 @@ impl ClientConnection {
         if is_odd {
             self.target_rewritten.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Notes the bytes that have arrived after the latest head.
+    pub(super) fn body_arrives(&self, (length, chunked): (usize, ChunkedBody)) {
+        self.body_length.store(length, Ordering::Relaxed);
+        self.chunked_body.store(chunked.number(), Ordering::Relaxed);
+    }
+
+    /// HTTP/1.1: the result of reading the bytes after the latest head as a chunked body.
+    pub(in crate::gateway) fn chunked_body(&self) -> ChunkedBody {
+        ChunkedBody::of(self.chunked_body.load(Ordering::Relaxed))
+    }
+
+    /// HTTP/1.1: whether bytes have arrived after a body of this length.
+    pub(in crate::gateway) fn is_followed(&self, length: usize) -> bool {
+        self.body_length.load(Ordering::Relaxed) > length
     }
 
     /// Stops reading the head, for this reason.

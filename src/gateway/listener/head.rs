@@ -4,6 +4,8 @@
 //! arrives in many parts is held back until it is complete or too large (HTTP-9), and such bytes are detected (HTTP-10). A head
 //! that arrives complete, or in a few parts, passes without a copy. Deliberately not here: the meaning of a head.
 
+use super::chunks::{ChunkInspector, ChunkedBody};
+
 /// The number of parts of a head that pass at once. An ordinary head arrives in one to three parts, and parsing it three times
 /// costs little.
 const PASSED: u32 = 3;
@@ -21,6 +23,15 @@ pub(super) struct Http1Head {
     request_line: RequestLine,
     held: Vec<u8>,
     given: usize,
+    body: Body,
+}
+
+/// The bytes after a head.
+#[derive(Debug, Default)]
+struct Body {
+    length: usize,
+    chunks: ChunkInspector,
+    chunked: ChunkedBody,
 }
 
 /// A head exceeds the size limit.
@@ -56,6 +67,7 @@ impl Http1Head {
         self.parts = self.parts.saturating_add(1);
         if self.ended {
             // The HTTP layer may not recognise the end that was found here: it continues to read, within the limit.
+            self.take_body(bytes);
             self.length = self.length.saturating_add(bytes.len());
             return within(self.length, limit).map(|()| false);
         }
@@ -63,7 +75,24 @@ impl Http1Head {
         let end = self.lines.end(bytes);
         self.ended = end.is_some();
         self.length = self.length.saturating_add(end.unwrap_or(bytes.len()));
+        let after = end.and_then(|end| bytes.get(end..));
+        self.take_body(after.unwrap_or_default());
         within(self.length, limit).map(|()| odd)
+    }
+
+    /// Takes bytes after the head. Only the HTTP layer knows whether they are a chunked body.
+    pub(super) fn take_body(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let body = &mut self.body;
+        body.length = body.length.saturating_add(bytes.len());
+        body.chunked = body.chunks.take(bytes);
+    }
+
+    /// The number of bytes after the head, and the result of reading them as a chunked body.
+    pub(super) const fn body(&self) -> (usize, ChunkedBody) {
+        (self.body.length, self.body.chunked)
     }
 
     /// Holds a part back.

@@ -15,7 +15,8 @@ mod proxy_header;
 mod client;
 mod stream;
 
-// HTTP/1.1: incoming heads.
+// HTTP/1.1: incoming heads, and the framing of bodies.
+mod chunks;
 mod head;
 
 // HTTP/2: frames, and the header blocks in them.
@@ -27,6 +28,7 @@ mod deadline;
 mod notice;
 
 pub(super) use accept::PublicListener;
+pub(super) use chunks::ChunkedBody;
 pub(super) use client::{ClientConnection, HeadFault};
 pub(super) use limit::TOLD;
 

@@ -36,6 +36,7 @@ impl Reason {
             | Self::NotAcceptable
             | Self::BodyTooLarge
             | Self::MalformedRequest
+            | Self::ExpectationFailed
             | Self::BodyUnexpected
             | Self::RequestTimeout
             | Self::HeadersTooLarge => transport(self),

@@ -41,6 +41,12 @@ pub(super) const fn transport(reason: Reason) -> Guide {
             remedy: "Send a smaller body. Bodies of this interface stay far below the limit.",
             example: "65537 bytes where 65536 pass",
         },
+        Reason::ExpectationFailed => Guide {
+            rules: "HTTP-7",
+            when: "The request has an Expect header with another value than 100-continue.",
+            remedy: "Send Expect: 100-continue, or leave the header out.",
+            example: "Expect: 200-ok",
+        },
         Reason::BodyUnexpected => Guide {
             rules: "HTTP-8",
             when: "The operation takes no body, and the request has one other than an empty JSON object.",

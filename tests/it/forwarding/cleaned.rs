@@ -52,6 +52,7 @@ fn what_is_the_cores_own_business_ends_at_the_gateway() {
         "cache-control",
         "x-request-id",
         "connection",
+        "strict-transport-security",
     ];
     for answer in answers(&gate, &lines.join("\r\n"), "{}") {
         for name in may_stay {

@@ -128,7 +128,11 @@ impl ClientStream {
                 return Poll::Ready(Ok(()));
             }
             if client.is_busy() {
-                return Pin::new(&mut self.tls).poll_read(context, buffer);
+                let before = buffer.filled().len();
+                let polled = Pin::new(&mut self.tls).poll_read(context, buffer);
+                head.take_body(buffer.filled().get(before..).unwrap_or_default());
+                client.body_arrives(head.body());
+                return polled;
             }
             head.begin(client.requests());
             let is_held_back = head.is_held_back();
@@ -163,7 +167,10 @@ impl ClientStream {
                 continue;
             }
             match head.take(part, limit) {
-                Ok(is_odd) => client.head_arrives(is_odd),
+                Ok(is_odd) => {
+                    client.head_arrives(is_odd);
+                    client.body_arrives(head.body());
+                }
                 Err(_) => {
                     client.give_up(HeadFault::TooLarge);
                     return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
