@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http::HeaderValue;
 
+use super::answer_sizes::AnswerSizes;
 use super::proxies::Proxies;
 use super::section::Section;
 use super::value::Value;
@@ -182,6 +183,8 @@ pub struct Upstream {
     pub max_in_flight: usize,
     /// Those of one TPP. Default 64.
     pub max_in_flight_per_tpp: usize,
+    /// The size limits of answers (FWD-7). Default 16 MiB.
+    pub answer_sizes: AnswerSizes,
 }
 
 impl Listener {
@@ -262,6 +265,7 @@ impl Upstream {
             reuse: reuse.unwrap_or(true),
             max_in_flight: max_in_flight.unwrap_or(512),
             max_in_flight_per_tpp: max_in_flight_per_tpp.unwrap_or(64),
+            answer_sizes: AnswerSizes::default(),
         })
     }
 }

@@ -20,6 +20,7 @@ mod tree;
 mod value;
 
 // The sections, the files that they name, and the settings.
+mod answer_sizes;
 mod control;
 mod endpoints;
 mod identity;
@@ -42,6 +43,7 @@ mod state;
 mod ticket_keys;
 mod trust;
 
+pub use answer_sizes::AnswerSizes;
 pub use authority::{Authority, Host};
 pub use control::{ClientCa, ControlAccess, ControlAddress, ControlTls};
 pub use document::Document;

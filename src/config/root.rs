@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tracing::Level;
 
+use super::answer_sizes::WrittenSizes;
 use super::endpoints::{Listener, Upstream};
 use super::fault::{FilePosition, Inspection};
 use super::section::Section;
@@ -48,7 +49,9 @@ pub(super) fn read(
     let listener = Listener::read(section, address);
     let control = control::read(&mut root, policy.environment, address, base);
     let control_address = control.as_ref().and_then(|(address, _)| address.tcp());
-    let upstream = Upstream::read(root.section("upstream"), [address, control_address]);
+    let mut section = root.section("upstream");
+    let answer_sizes = WrittenSizes::read(&mut section);
+    let upstream = Upstream::read(section, [address, control_address]);
     let sca = sca::read(root.section("sca"), base);
     if let Some(sca) = &sca {
         policy.psu_present = sca.psu_present;
@@ -69,6 +72,7 @@ pub(super) fn read(
     root.finish();
     let (files, trust) = trust?;
     let catalogue = catalogue?;
+    let answer_sizes = answer_sizes.checked(&catalogue, inspection);
     policy.revocation_unknown = written.unknown.unwrap_or(policy.revocation_unknown);
     let (revocation, by_group) = checked(written, &catalogue, inspection, root_place);
     policy.revocation_unknown_by_group = by_group;
@@ -79,7 +83,10 @@ pub(super) fn read(
             system: system.unwrap_or("portvakt").to_owned(),
             listener: listener?,
             control,
-            upstream: upstream?,
+            upstream: Upstream {
+                answer_sizes,
+                ..upstream?
+            },
             assertion,
             response_signing,
             state,

@@ -15,6 +15,11 @@ use pingora::{
 /// The core's answer exceeds a limit, or does not belong to the request. The caller gets 502 (FWD-7).
 pub(super) const ANSWER_REFUSED: ErrorType = ErrorType::Custom("AnswerRefused");
 
+/// The error if the body of the core's answer exceeds its limit (FWD-7). What the caller has received of it ends without its end.
+pub(super) fn large_answer() -> Box<Error> {
+    Error::explain(ANSWER_REFUSED, "its body is too large").into_up()
+}
+
 /// The error type if no SCA can be started.
 const NO_LINK: &str = "no SCA can be started";
 

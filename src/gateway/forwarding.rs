@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     admission::{Admitted, Outcome},
-    config,
+    config::{self, AnswerSizes},
     interface::{QuotaLeft, Reason, Refusal},
     signing::AnswerSigning,
     state::StateStore,
@@ -34,6 +34,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 #[derive(Debug)]
 pub(super) struct Forwarder {
     upstream: Upstream,
+    answer_sizes: AnswerSizes,
     inner_hosts: InnerHosts,
     inner_report: AddressReport,
     store: Arc<StateStore>,
@@ -76,6 +77,7 @@ impl Forwarder {
     ) -> Self {
         Self {
             upstream,
+            answer_sizes: settings.answer_sizes.clone(),
             inner_hosts: InnerHosts::new(settings.address.ip(), &settings.host),
             inner_report: AddressReport::new(Arc::clone(&telemetry)),
             in_flight: InFlight::new(
@@ -108,11 +110,13 @@ impl Forwarder {
             }
             return Err(ForwardFailure::TooManyInFlight);
         };
+        let limit = self.answer_sizes.of(&admitted.operation().group);
+        let answered = pin!(self.upstream.send(admitted, session)).await;
         let CoreAnswer {
             mut head,
             mut body,
             took,
-        } = match pin!(self.upstream.send(admitted, session)).await {
+        } = match answered.and_then(|answer| self.judge_size(answer, admitted, limit)) {
             Ok(answer) => answer,
             Err(failure) => {
                 self.undo(admitted, &failure).await;
@@ -137,12 +141,13 @@ impl Forwarder {
         let inspect = |part: &[u8]| self.inspect(part, exchange);
         let mut answer = AnswerBody {
             core: &mut body,
+            left: limit,
             link,
             inspect: &inspect,
         };
         let sending = relay::send(session, head, &mut answer, self.signing.as_ref());
         match timeout(self.answer_timeout, pin!(sending)).await {
-            Ok(sent) => sent?,
+            Ok(sent) => sent.inspect_err(|error| self.count_large(error))?,
             Err(_) => {
                 self.telemetry.cut("slow_answer");
                 return Err(slow_answer().into());
@@ -150,6 +155,33 @@ impl Forwarder {
         }
         self.upstream.recycle(body, bodiless).await;
         Ok(())
+    }
+
+    /// Refuses an answer that announces more bytes than its limit (FWD-7).
+    fn judge_size(
+        &self,
+        answer: CoreAnswer,
+        admitted: &Admitted,
+        limit: usize,
+    ) -> std::result::Result<CoreAnswer, SendFailure> {
+        let announced = core_head::content_length(&answer.head);
+        let is_small = announced.is_none_or(|length| length <= limit);
+        if is_small || core_head::is_bodiless(&answer.head, admitted.method()) {
+            return Ok(answer);
+        }
+        let error = failure::large_answer();
+        self.count_large(&error);
+        Err(SendFailure {
+            error,
+            connected: true,
+        })
+    }
+
+    /// Counts an answer that exceeds its limit.
+    fn count_large(&self, error: &Error) {
+        if *error.etype() == failure::ANSWER_REFUSED {
+            self.telemetry.cut("large_answer");
+        }
     }
 
     /// Releases the quota and the request id of a request that the core never answered (QUO-5, REP-1). A request stays counted if

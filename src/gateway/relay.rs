@@ -3,7 +3,8 @@
 //! A body above the buffer's limit is relayed part by part, unsigned.
 
 use super::{
-    answer_signature::sign, core_head::is_bodiless, sca_link::ScaLinkWriter, upstream::CoreBody,
+    answer_signature::sign, core_head::is_bodiless, failure, sca_link::ScaLinkWriter,
+    upstream::CoreBody,
 };
 use crate::signing::AnswerSigning;
 use bytes::Bytes;
@@ -14,6 +15,8 @@ use pingora::{Error, Result, protocols::http::ServerSession as Session};
 pub(super) struct AnswerBody<'a> {
     /// The body as the core sends it.
     pub(super) core: &'a mut CoreBody,
+    /// The most bytes that the core may still send (FWD-7).
+    pub(super) left: usize,
     /// Writes the SCA link into the body, if it gets one (SCA-14).
     pub(super) link: Option<ScaLinkWriter>,
     /// Inspects the first part as the core sent it (FWD-7).
@@ -24,6 +27,11 @@ impl AnswerBody<'_> {
     /// Returns the next part, and whether it is the last.
     async fn next(&mut self) -> Result<(Option<Bytes>, bool)> {
         let part = self.core.next().await?;
+        let length = part.bytes.as_ref().map_or(0, Bytes::len);
+        self.left = self
+            .left
+            .checked_sub(length)
+            .ok_or_else(failure::large_answer)?;
         if let Some(first) = part.bytes.as_deref().filter(|_| part.is_first) {
             (self.inspect)(first);
         }

@@ -5,6 +5,8 @@
 mod crossing;
 /// Endless and incomplete answers (FWD-7).
 mod limits;
+/// Long and slow answers (FWD-7).
+mod sizes;
 
 use crate::harness::{Call, Gate, Seen, Tpp, world};
 use std::{io::Write, net::TcpStream, sync::Arc, thread};

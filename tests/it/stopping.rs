@@ -183,6 +183,7 @@ fn sigterm_lets_a_slow_answer_finish() {
         .listener("body_timeout: 200ms\n  answer_timeout: 60s")
         .upstream("connect_timeout: 200ms")
         .upstream("read_timeout: 500ms")
+        .upstream("max_answer_size: 64MiB")
         .start_program();
     // More than the buffers between the two sides.
     let big = format!("\"{}\"", "x".repeat(40 << 20));

@@ -131,7 +131,7 @@ listener:
   hsts: 24h
   hosts: [api.bank.example, 'api.bank.example:8443']
 control: {address: '[::1]:9200'}
-upstream: {address: '[fd00::7]:8080', connect_timeout: 20ms, read_timeout: 2s, idle_timeout: 3s, reuse: off, host: core.bank.internal, max_in_flight: 9, max_in_flight_per_tpp: 3}
+upstream: {address: '[fd00::7]:8080', connect_timeout: 20ms, read_timeout: 2s, idle_timeout: 3s, reuse: off, host: core.bank.internal, max_in_flight: 9, max_in_flight_per_tpp: 3, max_answer_size: 1KiB, max_answer_size_by_group: {payments: 2MiB}}
 trust: {anchors: ../certs/anchors, intermediates: ../certs/intermediates}
 sca:
   page: http://localhost:8080/sca?lang=nb
@@ -154,6 +154,11 @@ log: {access: false, level: warn}
     let settings = site.read(text).unwrap();
     assert_eq!(settings.fixed.system, "my-bank");
     let listener = &settings.fixed.listener;
+    let sizes = &settings.fixed.upstream.answer_sizes;
+    assert_eq!(
+        (sizes.of("accounts"), sizes.of("payments")),
+        (1024, 2 << 20)
+    );
     assert_eq!(listener.threads, 3);
     assert_eq!(listener.hsts, Some(Duration::from_secs(24 * 3_600)));
     assert!(listener.proxies.trusts("10.1.255.1".parse().unwrap()));
@@ -271,7 +276,7 @@ fn the_example_is_valid_and_shows_the_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 68,
+        commented_out, 70,
         "every optional key whose default is shown"
     );
 }

@@ -263,7 +263,10 @@ fn resident(program: &Program) -> usize {
 #[test]
 fn a_hundred_megabytes_are_not_held() {
     const BODY: usize = 100_000_000;
-    let gate = Gate::builder().strangers().for_program();
+    let gate = Gate::builder()
+        .strangers()
+        .upstream("max_answer_size: 128MiB")
+        .for_program();
     let mut command = gate.program();
     let command = command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut program = Program(command.spawn().unwrap());

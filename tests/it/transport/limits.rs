@@ -15,6 +15,9 @@ use std::{
 /// Deadlines that are short enough for a test.
 const SHORT: &str = "handshake_timeout: 400ms\n  preface_timeout: 400ms\n  head_timeout: 400ms\n  write_timeout: 400ms";
 
+/// Answers that exceed the buffers between the two sides.
+const LARGE: &str = "max_answer_size: 64MiB";
+
 /// The tolerance after a deadline. The rule's own limit is 2 s.
 const LATER: Duration = Duration::from_secs(2);
 
@@ -220,7 +223,7 @@ fn heads_that_are_large_enough() {
 //= HTTP-9 refused
 #[test]
 fn an_answer_that_nobody_takes() {
-    let gate = hasty();
+    let gate = Gate::builder().listener(SHORT).upstream(LARGE).start();
     let big = format!("\"{}\"", "x".repeat(40 << 20));
     gate.upstream().reply(Reply::json(200, &big));
     let mut connection = Connection::open(&gate);
@@ -244,7 +247,10 @@ fn an_answer_that_nobody_takes() {
 #[test]
 fn an_answer_that_is_taken_slowly() {
     const WHOLE: Duration = Duration::from_millis(1_500);
-    let gate = Gate::builder().listener("answer_timeout: 1500ms").start();
+    let gate = Gate::builder()
+        .listener("answer_timeout: 1500ms")
+        .upstream(LARGE)
+        .start();
     let cut = |cause: &str| gate.metric("portvakt_cut_total", &[&format!("cause=\"{cause}\"")]);
     let on_time = |took: Duration| {
         println!("a whole answer that may take {WHOLE:?} ended after {took:?}");
@@ -299,7 +305,10 @@ fn an_answer_that_is_taken_slowly() {
 //= HTTP-9 accepted
 #[test]
 fn an_answer_that_is_taken_slowly_and_in_time() {
-    let gate = Gate::builder().listener("write_timeout: 400ms").start();
+    let gate = Gate::builder()
+        .listener("write_timeout: 400ms")
+        .upstream(LARGE)
+        .start();
     let big = format!("\"{}\"", "x".repeat(20 << 20));
     gate.upstream().reply(Reply::json(200, &big));
     let mut slow = Connection::open(&gate);
