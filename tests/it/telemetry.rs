@@ -1,8 +1,15 @@
 //! The access log and the metrics of the program: their content, and the absence of personal data.
 
 use crate::harness::{Call, Gate, Program, Protocol, accepted, world};
+use portvakt::clock::Stopwatch;
 use serde_json::Value;
-use std::{fs, process::Command, time::Duration};
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    process::{Command, Stdio},
+    time::Duration,
+};
 
 /// Personal or secret values of a request, which no log, metric or error may contain.
 const PERSONAL: [&str; 5] = [
@@ -171,4 +178,32 @@ fn what_the_store_does_is_measured() {
     };
     assert!(counted("psu"));
     assert!(counted("request"));
+}
+
+/// Clients that do not speak TLS write few lines, and each is counted.
+#[test]
+fn plain_http_fills_no_log() {
+    const CLIENTS: usize = 300;
+    let gate = Gate::builder().for_program();
+    let events = gate.folder().join("events");
+    let mut program = gate.program();
+    program.stderr(fs::File::create(&events).unwrap());
+    let mut program = Program(program.stdout(Stdio::null()).spawn().unwrap());
+    assert!(gate.is_up(&mut program.0), "it does not start");
+    let failed = || gate.metric("portvakt_handshakes_total", &["outcome=\"failed\""]);
+    // The connections that waited for the start failed too.
+    std::thread::sleep(Duration::from_millis(200));
+    let (before, watch) = (failed(), Stopwatch::start());
+    for _ in 0..CLIENTS {
+        let mut client = TcpStream::connect(gate.address()).unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        let _ = client.read_to_end(&mut Vec::new());
+    }
+    assert_eq!(failed() - before, CLIENTS as f64);
+    // Ten lines in each second that has begun, and those of the start.
+    let most = 10 * (watch.elapsed().as_secs() as usize + 3);
+    program.end();
+    let lines = fs::read_to_string(events).unwrap();
+    let lines = lines.lines().filter(|line| line.contains("handshake"));
+    assert!((1..=most).contains(&lines.count()), "at most {most}");
 }
