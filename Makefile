@@ -9,7 +9,7 @@ ARGS =
 # The number of kills of `make soak`.
 COUNT = 100
 
-.PHONY: help demo test test-systems soak faults flood check dist bench bench-parts clean needs-build needs-bench needs-tests needs-systems
+.PHONY: help demo test test-systems soak faults flood check dist bench bench-parts edge clean needs-build needs-bench needs-edge needs-tests needs-systems
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +48,9 @@ bench: needs-bench ## Compare with nginx, haproxy and scripts on this machine (A
 bench-parts: needs-build ## Measure single parts: admission, payloads, state, trust, memory
 	cargo bench $(CARGO_FLAGS) --bench admit --bench payload --bench state --bench trust --bench memory
 
+edge: needs-edge ## Attack the gateway, nginx and haproxy on this machine (ARGS="--rows 1,7": two rows; ARGS="fuzz --minutes 20")
+	@programs=$$(.ci/dist.sh) && "$$programs/portvakt-edge" $(ARGS)
+
 clean: ## Remove the build output (certs/ stays: `portvakt-sandbox pki --force` makes it again)
 	cargo clean
 
@@ -56,6 +59,9 @@ needs-build: ## Check the tools that the build needs beside Rust, and install mi
 
 needs-bench: ## The same for the comparison, which leaves out missing peers
 	@.ci/needs.sh bench
+
+needs-edge: ## The same for the attacks
+	@.ci/needs.sh edge
 
 needs-tests: ## The same for the tests, which skip the parts whose tools are missing
 	@.ci/needs.sh tests

@@ -24,7 +24,7 @@ built=$host/dist
 build() {
     CARGO_TARGET_DIR=$1 RUSTFLAGS="${RUSTFLAGS:-} $2" \
         cargo build --profile dist --features bench --target "$host" \
-        --bin portvakt --bin portvakt-bench --bin portvakt-bare >&2
+        --bin portvakt --bin portvakt-bench --bin portvakt-bare --bin portvakt-edge >&2
 }
 
 # Prints a program that reads the counts of this compiler: its own, or one of LLVM 19 or later, which use the same format.

@@ -12,6 +12,8 @@
 #   Go, a JDK with Jackson and Gson, Node, Python
 # The comparison (needs.sh bench) leaves out missing peers:
 #   nginx with its Lua module, haproxy; wrk and h2load send the requests; llvm-profdata reads what the build counts
+# The attacks (needs.sh edge) leave out missing peers and tests, too:
+#   nginx, haproxy, slowhttptest
 #
 # Missing tools are installed if the user is root, or sudo needs no password, and the system has apt-get. Otherwise
 # the script prints the command to run; for the build it then exits with 1.
@@ -64,6 +66,14 @@ missing_for_bench() {
         command -v llvm-profdata-19 >/dev/null || printf ' llvm-19'
 }
 
+# The same for the attacks.
+missing_for_edge() {
+    PATH="$PATH:/usr/sbin"
+    command -v nginx >/dev/null || printf ' nginx'
+    command -v haproxy >/dev/null || printf ' haproxy'
+    command -v slowhttptest >/dev/null || printf ' slowhttptest'
+}
+
 # Prints how to install packages on this system; nothing if that is unknown.
 installer() {
     command -v apt-get >/dev/null || return 0
@@ -106,6 +116,13 @@ if [ "${1:-build}" = bench ]; then
     packages=$(missing_for_bench)
     if [ -n "$packages" ]; then
         echo "Some peers need what is not installed, and are left out without it:$packages" >&2
+        install "$packages" || true
+    fi
+fi
+if [ "${1:-build}" = edge ]; then
+    packages=$(missing_for_edge)
+    if [ -n "$packages" ]; then
+        echo "Some attacks need what is not installed, and are left out without it:$packages" >&2
         install "$packages" || true
     fi
 fi

@@ -3,7 +3,7 @@
 use crate::{
     load::{Client, Expected, Sample},
     peer::{PSU, Peer, Setup, Stage},
-    pool::{Call, Fault, Signer},
+    pool::{Call, Fault, Signer, payment_body},
     report::{Table, middle, quiet},
 };
 use std::fmt::Write;
@@ -133,12 +133,7 @@ fn post() -> Call {
         "TPP-Session-ID",
         "5f0c3f8e-8d1b-4b6e-9a39-2f3d7f0f1a11".to_owned(),
     ));
-    let day = jiff::Zoned::now()
-        .date()
-        .saturating_add(jiff::Span::new().days(7));
-    let body = format!(
-        r#"{{"instructedAmount":{{"amount":"1500.00","currency":"NOK"}},"creditorName":"Werkzeugbau Müller GmbH","creditorAgent":"COBADEFFXXX","creditorAccount":{{"iban":"DE89370400440532013000","currency":"EUR"}},"creditorAddress":{{"street":"Musterweg","buildingNumber":"1","postalCode":"10115","city":"Berlin","country":"DE"}},"debtorAccount":{{"iban":"NO9386011117947","currency":"NOK"}},"remittanceInformationUnstructured":"Faktura 4711, kundenummer 12345","requestedExecutionDate":"{day}"}}"#
-    );
+    let body = payment_body();
     let path = "/v1/payments/norwegian-cross-border-credit-transfers";
     Call {
         method: "POST",
@@ -176,6 +171,7 @@ const ONE: Setup = Setup {
     logs: false,
     rsa: false,
     threads: 1,
+    edge: None,
 };
 
 /// Every load, in the order of the tables.

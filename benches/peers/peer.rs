@@ -9,6 +9,7 @@ use portvakt::{
 };
 use serde_json::json;
 use std::{
+    collections::BTreeSet,
     fs,
     io::{Read, Write},
     net::{Ipv4Addr, TcpListener, TcpStream},
@@ -19,11 +20,17 @@ use std::{
 };
 use time::OffsetDateTime;
 
-/// The PSU of every TPP.
+/// The PSU of the TPP.
 pub const PSU: &str = "7a3d5112-3e37-4b8f-8b8b-601a8122ea32";
+
+/// The PSU of the other TPP.
+pub const OTHER_PSU: &str = "0d6f2f5e-64a1-4a2c-9a53-7f1b1f0c5d11";
 
 /// The TPP.
 const TPP: &str = "PSDNO-FSA-123456";
+
+/// The other TPP.
+const OTHER_TPP: &str = "PSDNO-FSA-654321";
 
 /// Arguments of `chrt`: higher priority than processes of the default class.
 const FIRST: [&str; 2] = ["--fifo", "1"];
@@ -136,6 +143,17 @@ pub struct Setup {
     pub rsa: bool,
     /// Threads, and cores: 1 or 2.
     pub threads: usize,
+    /// The differences for the comparison under attack (`portvakt-edge`).
+    pub edge: Option<Edge>,
+}
+
+/// A peer under attack: nginx and haproxy with the time-outs and limits of an ordinary installation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// The port of the core, in place of the stage's own upstream.
+    pub core: u16,
+    /// The soft limit on file descriptors at the start of the peer; `None` keeps this program's limit.
+    pub descriptors: Option<u64>,
 }
 
 /// Certificates and files of the measurement, in a separate folder.
@@ -147,14 +165,43 @@ pub struct Stage {
     pub stranger: Signer,
     /// A TPP that may not read accounts.
     pub initiator: Signer,
+    /// A second TPP that may do everything.
+    pub other: Signer,
+    /// The program of Portvakt, if it is not beside this one.
+    pub program: Option<PathBuf>,
     /// The upstream; stopped when this is dropped.
-    _upstream: Running,
+    _upstream: Option<Running>,
     upstream: u16,
 }
 
 impl Stage {
     /// Creates the folder again with a PKI, and starts the upstream on the core of the load generator.
     pub fn new(folder: &Path) -> Self {
+        let mut stage = Self::without_upstream(folder);
+        let upstream = free_port();
+        let text = include_str!("conf/upstream.conf");
+        let text = fill(text, &stage.folder, &[("@UPSTREAM@", upstream.to_string())]);
+        let file = stage.write("upstream.conf", &text);
+        let mut command = ending_with_this();
+        command.args(["taskset", "-c", "1"]);
+        // If permitted, the upstream runs before the load generator on their core: otherwise peers would wait for the load.
+        if Command::new("chrt")
+            .args(FIRST)
+            .arg("true")
+            .status()
+            .is_ok_and(|status| status.success())
+        {
+            command.arg("chrt").args(FIRST);
+        }
+        command.args(["nginx", "-c"]).arg(file);
+        let log = stage.folder.join("upstream.log");
+        stage._upstream = Some(Running::start(command, upstream, &log));
+        stage.upstream = upstream;
+        stage
+    }
+
+    /// Creates the folder again with a PKI.
+    pub fn without_upstream(folder: &Path) -> Self {
         let _ = fs::remove_dir_all(folder);
         for part in ["", "anchors", "intermediates", "crls"] {
             fs::create_dir_all(folder.join(part)).unwrap();
@@ -206,34 +253,24 @@ impl Stage {
         .unwrap();
         write(
             "allowed.yaml",
-            format!("allow: [{{tpp: {TPP}, roles: [PSP_AI, PSP_PI]}}]\n").as_bytes(),
+            format!(
+                "allow: [{{tpp: {TPP}, roles: [PSP_AI, PSP_PI]}}, {{tpp: {OTHER_TPP}, roles: [PSP_AI, PSP_PI]}}]\n"
+            )
+            .as_bytes(),
         );
-        let upstream = free_port();
-        let text = include_str!("conf/upstream.conf");
-        write(
-            "upstream.conf",
-            fill(text, &folder, &[("@UPSTREAM@", upstream.to_string())]).as_bytes(),
-        );
-        let mut command = ending_with_this();
-        command.args(["-c", "1"]);
-        // If permitted, the upstream runs before the load generator on their core: otherwise peers would wait for the load.
-        if Command::new("chrt")
-            .args(FIRST)
-            .arg("true")
-            .status()
-            .is_ok_and(|status| status.success())
-        {
-            command.arg("chrt").args(FIRST);
-        }
-        command
-            .args(["nginx", "-c"])
-            .arg(folder.join("upstream.conf"));
+        let second = issuing.issue(&LeafSpec {
+            organization_identifier: Some(OTHER_TPP.into()),
+            ..LeafSpec::default()
+        });
+        let second = second.unwrap();
         Self {
             signer: leaf(&issuing, None),
             stranger: leaf(&foreign, None),
             initiator: leaf(&issuing, Some(vec![pki::Role::PaymentInitiation])),
-            _upstream: Running::start(command, upstream, &folder.join("upstream.log")),
-            upstream,
+            other: Signer::new(&second.pem, &second.key_pem),
+            program: None,
+            _upstream: None,
+            upstream: 0,
             folder,
         }
     }
@@ -246,10 +283,11 @@ impl Stage {
     /// Starts a peer and waits until it listens.
     pub fn start(&self, peer: Peer, setup: Setup) -> Running {
         let port = free_port();
+        let core = setup.edge.map_or(self.upstream, |edge| edge.core);
         let key = if setup.rsa { "rsa" } else { "ec" };
         let at = |name: String| self.folder.join(name).display().to_string();
         let mut parts = vec![
-            ("@UPSTREAM@", self.upstream.to_string()),
+            ("@UPSTREAM@", core.to_string()),
             ("@PORT@", port.to_string()),
             ("@NAME@", peer.file().to_owned()),
             ("@THREADS@", setup.threads.to_string()),
@@ -260,7 +298,11 @@ impl Stage {
             ("@ISSUING@", at("intermediates/issuing.pem".into())),
         ];
         let mut command = ending_with_this();
-        command.args(["-c", if setup.threads == 1 { "0" } else { "0,1" }]);
+        if let Some(descriptors) = setup.edge.and_then(|edge| edge.descriptors) {
+            command.args(["prlimit", &format!("--nofile={descriptors}:")]);
+        }
+        let cores = if setup.threads == 1 { "0" } else { "0,1" };
+        command.args(["taskset", "-c", cores]);
         // A profiler: PORTVAKT_BENCH_UNDER="valgrind --tool=callgrind".
         if !matches!(peer, Peer::Nginx | Peer::Haproxy) {
             let under = std::env::var("PORTVAKT_BENCH_UNDER").unwrap_or_default();
@@ -279,7 +321,11 @@ impl Stage {
                     },
                 ));
                 parts.extend(self.script(peer));
-                let text = fill(include_str!("conf/nginx.conf"), &self.folder, &parts);
+                let text = match setup.edge {
+                    None => include_str!("conf/nginx.conf"),
+                    Some(_) => include_str!("../edge/conf/nginx.conf"),
+                };
+                let text = fill(text, &self.folder, &parts);
                 let file = self.write(&format!("{}.conf", peer.file()), &text);
                 command.arg("nginx").arg("-c").arg(file);
             }
@@ -291,7 +337,11 @@ impl Stage {
                         false => String::new(),
                     },
                 ));
-                let text = fill(include_str!("conf/haproxy.cfg"), &self.folder, &parts);
+                let text = match setup.edge {
+                    None => include_str!("conf/haproxy.cfg"),
+                    Some(_) => include_str!("../edge/conf/haproxy.cfg"),
+                };
+                let text = fill(text, &self.folder, &parts);
                 command
                     .args(["haproxy", "-db", "-f"])
                     .arg(self.write("haproxy.cfg", &text));
@@ -299,7 +349,7 @@ impl Stage {
             Peer::Plain | Peer::Bare => {
                 command.arg(beside("portvakt-bare"));
                 let address = format!("127.0.0.1:{port}");
-                let upstream = format!("127.0.0.1:{}", self.upstream);
+                let upstream = format!("127.0.0.1:{core}");
                 let [certificate, key] = ["crt", "key"].map(|end| at(format!("{key}.{end}")));
                 command.args([&address, &upstream, &certificate, &key]);
                 command.arg(setup.threads.to_string());
@@ -316,11 +366,12 @@ impl Stage {
                 // Every run starts with empty counters.
                 let _ = fs::remove_dir_all(self.folder.join("state"));
                 command
-                    .arg(beside("portvakt"))
+                    .arg(self.program.clone().unwrap_or_else(|| beside("portvakt")))
                     .args(["serve", "--config"])
                     .arg(file);
                 let mut running = Running::start(command, port, &self.folder.join("portvakt.log"));
-                introduce(control);
+                introduce(control, TPP, PSU);
+                introduce(control, OTHER_TPP, OTHER_PSU);
                 running.control = Some(control);
                 return running;
             }
@@ -384,10 +435,10 @@ fn fill(text: &str, folder: &Path, parts: &[(&str, String)]) -> String {
     once(once(text.to_owned())).replace("@DIR@", &folder.display().to_string())
 }
 
-/// Runs a command with `taskset`; the kernel ends it when this program ends.
+/// Runs a command; the kernel ends it when this program ends.
 fn ending_with_this() -> Command {
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "INT", "taskset"]);
+    command.args(["--pdeathsig", "INT"]);
     command
 }
 
@@ -397,9 +448,9 @@ fn free_port() -> u16 {
 }
 
 /// Binds the PSU to the TPP, with a consent.
-fn introduce(control: u16) {
+fn introduce(control: u16, tpp: &str, psu: &str) {
     let now = jiff::Timestamp::now();
-    let body = json!({"tpp": TPP, "psu_id": PSU, "last_sca": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+    let body = json!({"tpp": tpp, "psu_id": psu, "last_sca": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         "consent_at": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()})
     .to_string();
     let answer = ask(
@@ -434,8 +485,8 @@ pub struct Running {
     child: Child,
     /// Its port on the loopback address.
     pub port: u16,
-    /// Portvakt's control listener.
-    control: Option<u16>,
+    /// The port of Portvakt's control listener.
+    pub control: Option<u16>,
 }
 
 impl Running {
@@ -480,28 +531,51 @@ impl Running {
 
     /// The CPU time of all its threads, by the kernel's accounting.
     pub fn cpu(&self) -> Duration {
+        let tasks = self.tasks();
+        let spent = tasks.iter().filter_map(|task| {
+            let first = fs::read_to_string(task.join("schedstat")).ok()?;
+            first.split(' ').next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(spent.sum())
+    }
+
+    /// The resident memory of its processes, in KiB.
+    pub fn resident(&self) -> u64 {
+        let tasks = self.tasks();
+        // The tasks of one process share their memory.
+        let processes: BTreeSet<_> = tasks
+            .iter()
+            .filter_map(|task| Some(task.parent()?.with_file_name("status")))
+            .collect();
+        let resident = processes.iter().filter_map(|status| {
+            let status = fs::read_to_string(status).ok()?;
+            let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+            line?.split_whitespace().next()?.parse::<u64>().ok()
+        });
+        resident.sum()
+    }
+
+    /// Whether the process has ended.
+    pub fn has_ended(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(_)))
+    }
+
+    /// The folders of all threads of the process and its children.
+    fn tasks(&self) -> Vec<PathBuf> {
         let mut ids = vec![self.child.id()];
-        let mut nanos = 0;
+        let mut folders = Vec::new();
         while let Some(id) = ids.pop() {
             let Ok(tasks) = fs::read_dir(format!("/proc/{id}/task")) else {
                 continue;
             };
             for task in tasks.flatten() {
-                let read = |file| fs::read_to_string(task.path().join(file)).unwrap_or_default();
-                let first = read("schedstat");
-                nanos += first
-                    .split(' ')
-                    .next()
-                    .and_then(|ns| ns.parse().ok())
-                    .unwrap_or(0);
-                ids.extend(
-                    read("children")
-                        .split(' ')
-                        .filter_map(|id| id.parse::<u32>().ok()),
-                );
+                let children = fs::read_to_string(task.path().join("children"));
+                let children = children.unwrap_or_default();
+                ids.extend(children.split(' ').filter_map(|id| id.parse::<u32>().ok()));
+                folders.push(task.path());
             }
         }
-        Duration::from_nanos(nanos)
+        folders
     }
 }
 

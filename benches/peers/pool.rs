@@ -100,6 +100,16 @@ struct Line {
     signature: String,
 }
 
+/// The body of a cross-border payment that is valid today.
+pub fn payment_body() -> String {
+    let day = jiff::Zoned::now()
+        .date()
+        .saturating_add(jiff::Span::new().days(7));
+    format!(
+        r#"{{"instructedAmount":{{"amount":"1500.00","currency":"NOK"}},"creditorName":"Werkzeugbau Müller GmbH","creditorAgent":"COBADEFFXXX","creditorAccount":{{"iban":"DE89370400440532013000","currency":"EUR"}},"creditorAddress":{{"street":"Musterweg","buildingNumber":"1","postalCode":"10115","city":"Berlin","country":"DE"}},"debtorAccount":{{"iban":"NO9386011117947","currency":"NOK"}},"remittanceInformationUnstructured":"Faktura 4711, kundenummer 12345","requestedExecutionDate":"{day}"}}"#
+    )
+}
+
 /// The headers that are signed if present, in this order.
 const SIGNED: [&str; 5] = [
     "Date",

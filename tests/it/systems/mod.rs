@@ -3,6 +3,8 @@
 //! Each test is `#[ignore = "make test-systems"]`. A missing tool fails its test: `.ci/needs.sh systems` has tried to install
 //! the tools, so the caller must learn that one is missing.
 
+/// The short form of `make edge`.
+mod edge;
 /// Other parsers read admitted requests in the same way.
 mod oracle;
 
