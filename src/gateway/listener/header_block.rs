@@ -12,8 +12,8 @@
 /// RFC 7541, appendix A: the two entries of the static table with the name `:path`.
 const STATIC_PATHS: std::ops::RangeInclusive<u32> = 4..=5;
 
-/// The entries of the static table with request pseudo-header names.
-const STATIC_PSEUDO: std::ops::RangeInclusive<u32> = 1..=7;
+/// The entries of the static table with pseudo-header names.
+const STATIC_PSEUDO: std::ops::RangeInclusive<u32> = 1..=14;
 
 /// The first index of a dynamic entry.
 const FIRST_DYNAMIC: u32 = 62;
@@ -571,6 +571,7 @@ mod tests {
         let path = string(b":path", true);
         for block in [
             vec![0x82],
+            vec![0x88],
             vec![0x41, 0x00],
             vec![0x04, 0x00],
             [vec![0x00], string(b":x", false), vec![0x00]].concat(),
