@@ -64,6 +64,9 @@ mod hostile_core;
 /// The configuration of the comparison.
 mod compared;
 
+/// HTTP-7, HTTP-9, HTTP-10, ERR-8: raw requests and exchanges as data.
+mod corpus;
+
 /// Properties of every operation.
 mod catalogue;
 

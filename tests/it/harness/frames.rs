@@ -5,6 +5,7 @@ use super::{
     gate::Gate,
     h1::{Connection, Tls},
 };
+use openssl::ssl::SslConnector;
 use std::io;
 
 /// RFC 9113, section 3.4.
@@ -29,22 +30,47 @@ impl Frame {
         }
     }
 
-    /// The status in the HEADERS of a response. `h2` encodes the status as an index, as three digits or with Huffman's code.
+    /// The status in the HEADERS of a response: an index, or three digits in clear or in Huffman's code.
     pub(crate) fn status(&self) -> Option<u16> {
-        let coded = |digits: &[u8]| match digits {
-            [b'2', b'0', b'0'] => Some(200),
-            _ => None,
-        };
-        match self.payload.as_slice() {
-            _ if self.kind != 1 => None,
-            [first @ 0x88..=0x8e, ..] => {
-                Some([200, 204, 206, 304, 400, 404, 500][usize::from(first - 0x88)])
-            }
-            [_, 3, digits @ ..] => coded(digits.get(..3)?),
-            [_, 0x82, 0x64, 0x0f, ..] => Some(431),
-            _ => None,
+        if self.kind != 1 {
+            return None;
         }
+        let updates = |byte: &&u8| (0x20..0x3f).contains(*byte);
+        let block = &self.payload[self.payload.iter().take_while(updates).count()..];
+        let digits = match *block {
+            [first @ 0x88..=0x8e, ..] => {
+                return Some([200, 204, 206, 304, 400, 404, 500][usize::from(first - 0x88)]);
+            }
+            [_, 3, ref digits @ ..] => digits.get(..3)?.to_vec(),
+            [_, length @ 0x82..=0x83, ref coded @ ..] => {
+                huffman_digits(coded.get(..usize::from(length - 0x80))?)?
+            }
+            _ => return None,
+        };
+        std::str::from_utf8(&digits).ok()?.parse().ok()
     }
+}
+
+/// Three digits in Huffman's code (RFC 7541, appendix B): 0 to 2 have five bits, 3 to 9 six.
+fn huffman_digits(coded: &[u8]) -> Option<Vec<u8>> {
+    let bits = coded
+        .iter()
+        .fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte));
+    let mut left = 8 * coded.len();
+    let mut take = |count: usize| {
+        left = left.checked_sub(count)?;
+        Some((bits >> left) as u8 & ((1 << count) - 1))
+    };
+    let mut digits = Vec::new();
+    for _ in 0..3 {
+        let five = take(5)?;
+        digits.push(match five {
+            0..=2 => b'0' + five,
+            // 3 is 011001.
+            _ => b'0' + (five << 1 | take(1)?) - 0b01_1001 + 3,
+        });
+    }
+    Some(digits)
 }
 
 /// A connection.
@@ -62,6 +88,12 @@ impl Frames {
         Self {
             connection: Connection::shake(gate.address(), gate.world(), tls).unwrap(),
         }
+    }
+
+    /// Connects with an existing connector and sends nothing.
+    pub(crate) fn over(gate: &Gate, connector: &SslConnector) -> Result<Self, String> {
+        let connection = Connection::over(gate.address(), connector)?;
+        Ok(Self { connection })
     }
 
     /// Connects and sends the preface and empty SETTINGS.

@@ -101,7 +101,7 @@ impl<S: Read + Write> Wire<S> {
         }
     }
 
-    /// The next final response; informational responses are skipped.
+    /// The next final response; informational responses are skipped, but 101, after which no HTTP follows.
     pub(crate) fn answer(&mut self, method: &str) -> io::Result<Answer> {
         loop {
             let head = self.head()?.ok_or_else(|| ended("without an answer"))?;
@@ -111,7 +111,7 @@ impl<S: Read + Write> Wire<S> {
                 .nth(1)
                 .and_then(|status| status.parse().ok())
                 .ok_or_else(|| ended("no status"))?;
-            if status < 200 {
+            if status < 200 && status != 101 {
                 continue;
             }
             let bodiless = method == "HEAD" || status == 204 || status == 304;
