@@ -499,7 +499,7 @@ fn who(call: &Call, sealed: &Sealed) -> Option<Value> {
 
 /// A free loopback address. The kernel gives ports above 32 767 to outgoing connections, so a connection could take a port that was
 /// found by binding port 0 before the gateway binds it. These ports are below that range.
-fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = 20_000 + u16::try_from(std::process::id() % 100).unwrap() * 100;
     loop {

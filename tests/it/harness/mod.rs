@@ -34,7 +34,7 @@ pub(crate) use call::{Call, Protocol, Sealed};
 pub(crate) use dice::Dice;
 pub(crate) use forge::{Forged, identified, resigned};
 pub(crate) use frames::{Frames, block, field, frame, string};
-pub(crate) use gate::{Gate, GateBuilder, Program};
+pub(crate) use gate::{Gate, GateBuilder, Program, free_address};
 pub(crate) use h1::{Connection, Tls, chunk, chunked, render, render_head};
 pub(crate) use h2::{Manner, exchange_as, exchange_by};
 pub(crate) use judge::{Passage, accepted, check_error, needs_sca, refused};

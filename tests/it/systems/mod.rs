@@ -3,6 +3,8 @@
 //! Each test is `#[ignore = "make test-systems"]`. A missing tool fails its test: `.ci/needs.sh systems` has tried to install
 //! the tools, so the caller must learn that one is missing.
 
+/// Raw requests in front of other servers.
+mod corpus;
 /// The short form of `make edge`.
 mod edge;
 /// Other parsers read admitted requests in the same way.
@@ -16,6 +18,9 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ("javac", "-version", "default-jdk-headless"),
     ("node", "--version", "nodejs"),
     ("python3", "--version", "python3"),
+    ("/usr/sbin/nginx", "-v", "nginx"),
+    ("/usr/sbin/apache2", "-v", "apache2"),
+    ("/usr/sbin/haproxy", "-v", "haproxy"),
 ];
 
 /// A library of Java that Debian has, and the package.
