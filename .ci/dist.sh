@@ -9,7 +9,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-# `portvakt --version` shows the commit.
+# `portvakt --version` and portvakt_build_info show the commit.
 PORTVAKT_COMMIT=$(git describe --always --dirty --abbrev=12 2>/dev/null || echo "not recorded")
 export PORTVAKT_COMMIT
 

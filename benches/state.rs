@@ -144,11 +144,11 @@ async fn together(store: &Arc<StateStore>, keys: &Arc<AtomicU64>, tasks: u64, ea
             tokio::spawn(async move {
                 let (mut took, mut waited) = (Vec::new(), Vec::new());
                 for _ in 0..each {
-                    let (began, before) = (Instant::now(), store.counters().batches);
+                    let (began, before) = (Instant::now(), store.counters().batches());
                     let key = keys.fetch_add(1, Ordering::Relaxed);
                     let _ = store.commit(asked(key)).await.unwrap();
                     took.push(began.elapsed());
-                    waited.push(store.counters().batches - before);
+                    waited.push(store.counters().batches() - before);
                 }
                 (took, waited)
             })
@@ -163,7 +163,7 @@ async fn together(store: &Arc<StateStore>, keys: &Arc<AtomicU64>, tasks: u64, ea
     let (spent, after) = (began.elapsed(), store.counters());
     took.sort_unstable();
     waited.sort_unstable();
-    let batches = after.batches - before.batches;
+    let batches = after.batches() - before.batches();
     println!(
         "durable decisions, {tasks:>5} at once: {:>8.1} µs each; wait p50 {:>7} µs, p99 {:>7} µs; {:.0} a batch, {:.0} µs a batch; \
          commits that end while one waits: p50 {}, p99 {}, most {}",

@@ -91,14 +91,14 @@ impl InUse {
         ];
         let own = own.into_iter().filter_map(|(of, end)| Some((of, end?)));
         ConfigurationFacts {
+            environment: self.snapshot.policy.environment,
             since: self.since,
             ends: trust.ends().chain(own).collect(),
             seen: trust.seen(),
             registers: self.snapshot.registers.as_deref(),
-            revocation: trust
-                .revocation()
-                .map(|revocation| &**revocation.counters()),
+            revocation: trust.revocation().map(Arc::as_ref),
             seals: self.links.sealed().collect(),
+            sca_started: self.links.started(),
         }
     }
 }

@@ -520,8 +520,8 @@ impl Running {
         };
         let metrics = ask(control, "GET /metrics HTTP/1.1", "");
         [
-            "portvakt_state_batches_total ",
-            "portvakt_state_batch_seconds_total ",
+            "portvakt_state_batch_seconds_count ",
+            "portvakt_state_batch_seconds_sum ",
         ]
         .map(|name| {
             let line = metrics.lines().find_map(|line| line.strip_prefix(name));

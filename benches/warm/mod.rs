@@ -34,7 +34,7 @@ use portvakt::{
     },
     sca::{Links, TokenKeys},
     state::{Completion, ConsentAccounts, Finish, Hash, PsuRef, StateSettings, StateStore},
-    telemetry::{Finished, Handles, Telemetry},
+    telemetry::{CoreAnswered, Finished, Handles, Telemetry},
     tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
     trust::{Anchors, Certificate, CertificateSlot, Trust},
 };
@@ -205,7 +205,10 @@ impl Warm {
                 status: Some(200),
                 request_id: self.request_id.as_ref(),
                 operator: None,
-                upstream: Some(Duration::from_millis(1)),
+                core: Some(CoreAnswered {
+                    status: 200,
+                    took: Duration::from_millis(1),
+                }),
                 at: NOW,
             },
         );

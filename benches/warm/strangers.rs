@@ -100,7 +100,7 @@ impl<'a> Stranger<'a> {
                 status: Some(refusal.reason().status()),
                 request_id: sent.request_id.as_ref(),
                 operator: None,
-                upstream: None,
+                core: None,
                 at: NOW,
             },
         );

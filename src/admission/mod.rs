@@ -160,7 +160,7 @@ pub use payload::ValidPayload;
 pub use proven::Proven;
 pub use query::ValidQuery;
 pub use rate::{RateSettings, Rates, WithinRate};
-pub use record::{Check, Outcome, Record, Verdict};
+pub use record::{Check, ClockSkew, Outcome, Record, Verdict};
 pub use redirect::Redirectable;
 pub use register::Registered;
 pub use revocation::Unrevoked;
@@ -217,6 +217,7 @@ pub async fn prove<'a>(
     let envelope = trial.require(Stage::Envelope, envelope)?;
 
     let query = trial.judge(Stage::Query, query::judge(target, &envelope, &operation))?;
+    trial.record.note_date(envelope.date(), at);
     let date = trial.judge(Stage::Date, date::judge(&envelope, at))?;
     let from_address = trial.judge(Stage::AddressRate, world.rates.address(head.peer))?;
     let OfSender {

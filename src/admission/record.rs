@@ -3,11 +3,11 @@
 //! The record is the only source of the log line and the metrics. It makes no decision: a [`Trial`](super::Trial) does. It holds no
 //! personal data: no header value, no path, no body.
 
-use super::{Admitted, Grant, Registered, Stage};
+use super::{Admitted, Grant, Registered, Stage, Tpp};
 use crate::{
-    clock::Stopwatch,
+    clock::{Stopwatch, Timestamp},
     interface::{Reason, TppId, headers::accept_fix::Fixes, operations::Operation},
-    trust::{Certificate, Tolerated},
+    trust::{Certificate, CertificateSource, Tolerated},
 };
 use std::{sync::Arc, time::Duration};
 
@@ -60,18 +60,30 @@ pub enum Outcome {
     Abandoned,
 }
 
+/// The distance of a caller's clock to the gateway's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockSkew {
+    /// Whether the caller's clock is ahead.
+    pub is_ahead: bool,
+    /// The distance.
+    pub seconds: u64,
+}
+
 /// The facts about one request.
 #[derive(Debug)]
 pub struct Record {
     watch: Stopwatch,
     checks: Vec<Check>,
     operation: Option<Arc<Operation>>,
+    clock_skew: Option<ClockSkew>,
     certificate: Option<Arc<Certificate>>,
+    certificate_source: Option<CertificateSource>,
     named_fixes: Fixes,
     unsigned_target: bool,
     without_session: bool,
     unknown_revocation: bool,
     stale_register: bool,
+    took_call: bool,
 }
 
 impl Record {
@@ -81,12 +93,15 @@ impl Record {
             watch: Stopwatch::start(),
             checks: Vec::with_capacity(Stage::ALL.len()),
             operation: None,
+            clock_skew: None,
             certificate: None,
+            certificate_source: None,
             named_fixes: Fixes::default(),
             unsigned_target: false,
             without_session: false,
             unknown_revocation: false,
             stale_register: false,
+            took_call: false,
         }
     }
 
@@ -113,6 +128,21 @@ impl Record {
     /// The operation, if the path names one.
     pub const fn operation(&self) -> Option<&Arc<Operation>> {
         self.operation.as_ref()
+    }
+
+    /// The distance of the request's Date to the gateway's clock, if the Date could be read. Nothing proves who sent the Date.
+    pub const fn clock_skew(&self) -> Option<ClockSkew> {
+        self.clock_skew
+    }
+
+    /// Where the accepted certificate was found.
+    pub const fn certificate_source(&self) -> Option<CertificateSource> {
+        self.certificate_source
+    }
+
+    /// Whether an admitted request took a call of its quota (QUO-5). A later page is not a call.
+    pub const fn took_call(&self) -> bool {
+        self.took_call
     }
 
     /// The TPP's certificate, once it was judged. Before a signature verified, the certificate proves nothing about the caller, because
@@ -174,9 +204,18 @@ impl Record {
         self.operation = Some(Arc::clone(operation));
     }
 
+    /// Notes the request's Date, and the time at which it is judged.
+    pub(super) fn note_date(&mut self, date: Timestamp, now: Timestamp) {
+        self.clock_skew = Some(ClockSkew {
+            is_ahead: date > now,
+            seconds: date.distance(now),
+        });
+    }
+
     /// Notes the caller's certificate.
-    pub(super) fn note_certificate(&mut self, certificate: &Arc<Certificate>) {
-        self.certificate = Some(Arc::clone(certificate));
+    pub(super) fn note_certificate(&mut self, tpp: &Tpp) {
+        self.certificate = Some(Arc::clone(tpp.certificate()));
+        self.certificate_source = Some(tpp.identified().source());
     }
 
     /// Notes the facts of an admitted request that are counted.
@@ -191,6 +230,9 @@ impl Record {
                 .signed()
                 .is_some_and(|signed| !signed.covers_request_target());
         self.without_session = admitted.grant().is_some_and(Grant::without_session);
+        self.took_call = admitted
+            .claim()
+            .is_some_and(|claim| claim.taken().is_call());
     }
 
     /// Notes a check, with its verdict and its time.

@@ -26,7 +26,7 @@ pub(super) async fn of_sender(
     let tpp = trial.judge(Stage::Certificate, tpp)?;
     let (entitled, signed) = match &tpp {
         Judged::Held(tpp) => {
-            trial.record.note_certificate(tpp.certificate());
+            trial.record.note_certificate(tpp);
             (
                 trial.judge(Stage::Role, role::judge(tpp, operation))?,
                 trial.judge(Stage::Signature, signature::verify(head, tpp, world))?,

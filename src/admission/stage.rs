@@ -56,9 +56,14 @@ stages! {
 }
 
 impl Stage {
+    /// The checks whose time is measured, in the order of the pipeline.
+    pub fn timed() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|stage| stage.is_timed())
+    }
+
     /// Whether the time of the check is measured. A check that only compares takes less time than reading the clock: its time is added to
     /// the next measured check.
-    pub(super) const fn is_timed(self) -> bool {
+    pub const fn is_timed(self) -> bool {
         matches!(
             self,
             Self::Match

@@ -14,7 +14,7 @@ use crate::{
         headers::{CorporateId, PsuContext, PsuId},
         path::AccountIds,
     },
-    sca::{self, Failure, Opened, Pending},
+    sca::{self, Failure, Opened, Pending, TokenFault},
     state::{
         Completion, ConsentAccounts, Finish, Finished, PsuRef, ReportHash, StateStore, TokenHash,
     },
@@ -144,7 +144,11 @@ fn request(members: &mut Members) -> Option<String> {
 
 fn open(call: Call<'_>, request: Option<String>) -> Result<Opened, ApiFault> {
     let request = request.unwrap_or_default();
-    Ok(call.in_use.links.open(&request, call.context.clock.now())?)
+    let opened = call.in_use.links.open(&request, call.context.clock.now());
+    if opened == Err(TokenFault::Expired) {
+        call.context.telemetry.sca("expired");
+    }
+    Ok(opened?)
 }
 
 type CompletionMembers = (
@@ -229,7 +233,11 @@ async fn keep(
         now: call.context.clock.now(),
     };
     match store.finish(finish).await? {
-        Finished::Done | Finished::Again => Ok(()),
+        Finished::Done => {
+            call.context.telemetry.sca("completed");
+            Ok(())
+        }
+        Finished::Again => Ok(()),
         Finished::Otherwise => Err(ApiFault::FinishedOtherwise),
         Finished::BoundElsewhere => {
             call.context.telemetry.psu_bound_elsewhere("completion");
@@ -305,7 +313,11 @@ async fn finish_as_failed(
         completion: None,
         now: call.context.clock.now(),
     };
-    match store.finish(finish).await? {
+    let finished = store.finish(finish).await?;
+    if finished == Finished::Done {
+        call.context.telemetry.sca("failed");
+    }
+    match finished {
         Finished::Done | Finished::Again => Ok(sca::failed(&opened.pending, failure)),
         Finished::Otherwise | Finished::BoundElsewhere => Err(ApiFault::FinishedOtherwise),
     }

@@ -2,7 +2,7 @@
 //! assertions.
 
 use super::{context::ControlContext, fault, listen::StopSignal};
-use crate::in_use::InUse;
+use crate::{in_use::InUse, telemetry::Scrape};
 use axum::{
     Extension,
     extract::State,
@@ -25,34 +25,54 @@ pub(super) async fn ready(
     State((shutdown, context)): State<Status>,
     Extension(in_use): Extension<Arc<InUse>>,
 ) -> Response {
-    let stopping = shutdown
-        .borrow()
-        .then(|| "the gateway is stopping".to_owned());
-    let accepting = context.accepting.load(Ordering::Acquire);
-    let closed = (!accepting && stopping.is_none())
-        .then(|| "the public listener does not accept connections yet".to_owned());
-    let state = context.store.health(context.clock.now()).err();
-    let state = state.map(|fault| format!("state: {fault}"));
-    let links = in_use.links.health().err();
-    let links = links.map(|fault| format!("sca: {fault}"));
-    let not_well: Vec<_> = [stopping, closed, state, links]
+    let conditions = conditions(&shutdown, &context, &in_use);
+    let not_well: Vec<_> = conditions
         .into_iter()
-        .flatten()
+        .filter_map(|(_, fails)| fails)
         .collect();
     let ready = not_well.is_empty();
     let status = if ready { 200 } else { 503 };
     fault::json(status, &json!({ "ready": ready, "notWell": not_well }))
 }
 
+/// Each condition of readiness, and why it fails.
+fn conditions(
+    shutdown: &StopSignal,
+    context: &ControlContext,
+    in_use: &InUse,
+) -> [(&'static str, Option<String>); 4] {
+    let stopping = shutdown
+        .borrow()
+        .then(|| "the gateway is stopping".to_owned());
+    let accepting = context.accepting.load(Ordering::Acquire);
+    let closed = (!accepting && stopping.is_none())
+        .then(|| "the public listener does not accept connections yet".to_owned());
+    // This checks the clock too, so that its metric is current even if nobody calls /readyz.
+    let state = context.store.health(context.clock.now()).err();
+    let state = state.map(|fault| format!("state: {fault}"));
+    let links = in_use.links.health().err();
+    let links = links.map(|fault| format!("sca: {fault}"));
+    [
+        ("stopping", stopping),
+        ("listener", closed),
+        ("state", state),
+        ("sca", links),
+    ]
+}
+
+/// `GET /metrics`.
 pub(super) async fn metrics(
-    State((_, context)): State<Status>,
+    State((shutdown, context)): State<Status>,
     Extension(in_use): Extension<Arc<InUse>>,
 ) -> impl IntoResponse {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
-    // The clock is checked here, so that its metric is current even if nobody calls /readyz.
-    let _ = context.store.health(context.clock.now());
-    let counters = context.store.counters();
-    let text = context.telemetry.metrics(&counters, &in_use.facts());
+    let conditions = conditions(&shutdown, &context, &in_use);
+    let text = context.telemetry.metrics(&Scrape {
+        now: context.clock.now(),
+        state: context.store.counters(),
+        not_ready: conditions.map(|(cause, fails)| (cause, fails.is_some())),
+        configuration: in_use.facts(),
+    });
     ([(header::CONTENT_TYPE, kind)], text)
 }
 

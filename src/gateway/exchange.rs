@@ -10,10 +10,10 @@ use crate::{
     in_use::InUse,
     interface::{headers::RequestId, operations::Operation},
     sca::Links,
-    telemetry::{Finished, Telemetry},
+    telemetry::{CoreAnswered, Finished, Telemetry},
 };
 use http::HeaderValue;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 /// The counter and the telemetry of exchanges.
 #[derive(Debug)]
@@ -48,6 +48,7 @@ impl Ledger {
     /// Begins an exchange that uses this configuration.
     pub(super) fn begin(&self, in_use: Arc<InUse>, request_id: Option<RequestId>) -> Exchange<'_> {
         self.underway.begin();
+        self.telemetry.request_begun();
         Exchange {
             ledger: self,
             in_use,
@@ -55,7 +56,7 @@ impl Ledger {
             request_id,
             outcome: None,
             operator_text: None,
-            core_took: None,
+            core: None,
             reported: false,
         }
     }
@@ -70,7 +71,7 @@ pub(super) struct Exchange<'l> {
     request_id: Option<RequestId>,
     outcome: Option<Outcome>,
     operator_text: Option<String>,
-    core_took: Option<Duration>,
+    core: Option<CoreAnswered>,
     reported: bool,
 }
 
@@ -116,9 +117,9 @@ impl Exchange<'_> {
         self.operator_text = text.map(str::to_owned);
     }
 
-    /// Sets the time that the core took: from the search for a connection to the end of the answer's head.
-    pub(super) const fn set_core_took(&mut self, took: Duration) {
-        self.core_took = Some(took);
+    /// Sets the head of the core's answer.
+    pub(super) const fn set_core_answered(&mut self, core: CoreAnswered) {
+        self.core = Some(core);
     }
 
     /// Ends the exchange. `status` is that of the sent answer; `None` if no answer was sent.
@@ -134,7 +135,7 @@ impl Exchange<'_> {
             status,
             request_id: self.request_id.as_ref(),
             operator: self.operator_text.as_deref(),
-            upstream: self.core_took,
+            core: self.core,
             at: self.now(),
         };
         self.ledger.telemetry.take(&self.in_use.handles, finished);

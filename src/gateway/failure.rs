@@ -28,6 +28,28 @@ pub(super) fn no_link(fault: SealFault) -> Box<Error> {
     Error::because(ErrorType::Custom(NO_LINK), "", fault)
 }
 
+/// The kind of an error answer that is not JSON (ERR-6), for the metric.
+pub(super) const NOT_JSON: &str = "garbage";
+
+/// The kind of a failure of the core, for the metric; `None` if the core did not fail. `has_begun`: a byte of an answer had arrived.
+pub(super) fn kind(error: &Error, has_begun: bool) -> Option<&'static str> {
+    if *error.esource() == Downstream {
+        return None;
+    }
+    match error.etype() {
+        ErrorType::ConnectRefused => Some("refused"),
+        ErrorType::ConnectTimedout | ErrorType::ReadTimedout | ErrorType::WriteTimedout => {
+            Some("timeout")
+        }
+        ErrorType::ConnectNoRoute | ErrorType::ConnectError => Some("unreachable"),
+        ErrorType::InvalidHTTPHeader => Some("garbage"),
+        kind if *kind == ANSWER_REFUSED => Some("garbage"),
+        _ if *error.esource() != Upstream => None,
+        _ if has_begun => Some("truncated"),
+        _ => Some("reset"),
+    }
+}
+
 /// ERR-4: the refusal for a failure of the gateway or the core; `None` if the caller has disconnected.
 pub(super) fn refusal(error: &Error) -> Option<Refusal> {
     let reason = match (error.esource(), error.etype()) {
@@ -46,4 +68,36 @@ pub(super) fn refusal(error: &Error) -> Option<Refusal> {
         _ => Reason::Internal,
     };
     Some(Refusal::new(reason).for_operator(error.etype().as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_failures() {
+        let of = |error: Box<Error>, has_begun| kind(&error.into_up(), has_begun);
+        for (error, expected) in [
+            (ErrorType::ConnectRefused, "refused"),
+            (ErrorType::ConnectNoRoute, "unreachable"),
+            (ErrorType::ConnectError, "unreachable"),
+            (ErrorType::ConnectTimedout, "timeout"),
+            (ErrorType::ReadTimedout, "timeout"),
+            (ErrorType::InvalidHTTPHeader, "garbage"),
+            (ANSWER_REFUSED, "garbage"),
+            (ErrorType::ConnectionClosed, "reset"),
+        ] {
+            assert_eq!(of(Error::new(error), false), Some(expected));
+        }
+        assert_eq!(
+            of(Error::new(ErrorType::ReadError), true),
+            Some("truncated")
+        );
+        // The caller, and the gateway itself.
+        assert_eq!(
+            kind(&Error::new(ErrorType::ReadError).into_down(), true),
+            None
+        );
+        assert_eq!(kind(&Error::new(ErrorType::InternalError), false), None);
+    }
 }

@@ -22,11 +22,12 @@ use crate::{
     interface::{QuotaLeft, Reason, Refusal},
     signing::AnswerSigning,
     state::StateStore,
-    telemetry::Telemetry,
+    telemetry::{CoreAnswered, Telemetry},
 };
 use http::{Version, response::Parts};
 use pingora::{
-    Error, ErrorType, Result, prelude::timeout, protocols::http::ServerSession as Session,
+    Error, ErrorSource, ErrorType, Result, prelude::timeout,
+    protocols::http::ServerSession as Session,
 };
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -106,7 +107,7 @@ impl Forwarder {
         let tpp = admitted.tpp().map(|tpp| tpp.certificate().tpp_id());
         let Some(_in_flight) = self.in_flight.begin(tpp) else {
             if let Some(claim) = admitted.claim() {
-                settle::give_back(claim, &self.store, false).await;
+                settle::give_back(claim, &self.store, false, &self.telemetry).await;
             }
             return Err(ForwardFailure::TooManyInFlight);
         };
@@ -123,11 +124,15 @@ impl Forwarder {
                 return Err(failure.error.into());
             }
         };
-        exchange.set_core_took(took);
+        exchange.set_core_answered(CoreAnswered {
+            status: head.status.as_u16(),
+            took,
+        });
         let bodiless = core_head::is_bodiless(&head, admitted.method());
         let left = pin!(self.settle(admitted, &head, exchange)).await?;
         let status = head.status.as_u16();
         if status >= 400 && !core_head::is_json(&head) {
+            self.telemetry.upstream_failed(failure::NOT_JSON);
             return Err(ForwardFailure::ErrorReplaced(status));
         }
         exchange.set_outcome(Outcome::Forwarded(status));
@@ -147,7 +152,7 @@ impl Forwarder {
         };
         let sending = relay::send(session, head, &mut answer, self.signing.as_ref());
         match timeout(self.answer_timeout, pin!(sending)).await {
-            Ok(sent) => sent.inspect_err(|error| self.count_large(error))?,
+            Ok(sent) => sent.inspect_err(|error| self.count_failed_answer(error))?,
             Err(_) => {
                 self.telemetry.cut("slow_answer");
                 return Err(slow_answer().into());
@@ -170,15 +175,20 @@ impl Forwarder {
             return Ok(answer);
         }
         let error = failure::large_answer();
-        self.count_large(&error);
+        self.count_failed_answer(&error);
         Err(SendFailure {
             error,
             connected: true,
         })
     }
 
-    /// Counts an answer that exceeds its limit.
-    fn count_large(&self, error: &Error) {
+    /// Counts an answer that exceeds its limit, or whose body broke off.
+    fn count_failed_answer(&self, error: &Error) {
+        if *error.esource() == ErrorSource::Upstream
+            && let Some(kind) = failure::kind(error, true)
+        {
+            self.telemetry.upstream_failed(kind);
+        }
         if *error.etype() == failure::ANSWER_REFUSED {
             self.telemetry.cut("large_answer");
         }
@@ -197,7 +207,7 @@ impl Forwarder {
         if let Some(claim) = admitted.claim()
             && (unreachable || !failure.connected)
         {
-            settle::give_back(claim, &self.store, failure.connected).await;
+            settle::give_back(claim, &self.store, failure.connected, &self.telemetry).await;
         }
     }
 
@@ -212,10 +222,11 @@ impl Forwarder {
         exchange: &Exchange<'_>,
     ) -> Result<Option<QuotaLeft>, ForwardFailure> {
         if settle::is_not_learned(admitted, head.status, &head.headers) {
-            settle::answered(admitted, &self.store, 401).await;
+            settle::answered(admitted, &self.store, 401, &self.telemetry).await;
             return Err(ForwardFailure::PsuUnknown(Box::new(admitted.not_learned())));
         }
-        let left = settle::answered(admitted, &self.store, head.status.as_u16()).await;
+        let status = head.status.as_u16();
+        let left = settle::answered(admitted, &self.store, status, &self.telemetry).await;
         if head.status.is_success() {
             let account_ids = &exchange.in_use().snapshot.policy.account_ids;
             let (now, store, telemetry) = (exchange.now(), &*self.store, &*self.telemetry);

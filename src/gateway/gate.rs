@@ -104,7 +104,12 @@ impl Gate {
             ),
             responder: Responder::new(settings.system, signing.clone()),
             forwarder: Forwarder::new(
-                Upstream::new(&settings.upstream, settings.assertion_signer, clock),
+                Upstream::new(
+                    &settings.upstream,
+                    settings.assertion_signer,
+                    clock,
+                    Arc::clone(&telemetry),
+                ),
                 &settings.upstream,
                 settings.limits.answer_timeout,
                 signing,

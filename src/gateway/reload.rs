@@ -94,7 +94,8 @@ impl Reload for Reloader {
     fn reload(&self) -> Result<Vec<&'static str>, Vec<String>> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let replaced = self.replace();
-        self.telemetry.reloaded(replaced.is_ok());
+        let needs_restart = replaced.as_ref().map(Vec::len).ok();
+        self.telemetry.reloaded(needs_restart, self.clock.now());
         match &replaced {
             Ok(needs_restart) if needs_restart.is_empty() => {
                 tracing::info!("the configuration was reloaded");

@@ -31,10 +31,11 @@ pub(super) async fn answered(
     admitted: &Admitted,
     store: &StateStore,
     status: u16,
+    telemetry: &Telemetry,
 ) -> Option<QuotaLeft> {
     let claim = admitted.claim()?;
     let given_back = match status {
-        401 | 404 | 429 | 500.. => give_back(claim, store, true).await,
+        401 | 404 | 429 | 500.. => give_back(claim, store, true, telemetry).await,
         _ => None,
     };
     given_back.or(claim.left())
@@ -46,10 +47,14 @@ pub(super) async fn give_back(
     claim: &Claim,
     store: &StateStore,
     connected: bool,
+    telemetry: &Telemetry,
 ) -> Option<QuotaLeft> {
     let taken = claim.taken();
     match store.give_back(taken, connected).await {
-        Ok(left) => left.map(|left| left.seen_at(taken.at())),
+        Ok(left) => left.map(|left| {
+            telemetry.quota_given_back();
+            left.seen_at(taken.at())
+        }),
         Err(fault) => {
             tracing::warn!(%fault, "a call cannot be given back: it stays counted");
             None

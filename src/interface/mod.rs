@@ -35,6 +35,6 @@ pub mod headers;
 pub mod openapi;
 
 pub use code::Code;
-pub use reason::Reason;
+pub use reason::{Reason, Side};
 pub use refusal::{Fault, FaultPlace, QuotaLeft, Refusal};
 pub use tpp_id::{BareTppId, TppId};

@@ -5,6 +5,40 @@
 
 use super::Code;
 
+/// The side that has to act on a request that was not answered as asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The TPP, or its PSU.
+    Caller,
+    /// The gateway, with its state and its sources of registers and revocation.
+    Gateway,
+    /// The core.
+    Core,
+}
+
+impl Side {
+    /// Every side, in the order of [`Side::index`].
+    pub const ALL: [Self; 3] = [Self::Caller, Self::Gateway, Self::Core];
+
+    /// The label of a metric.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::Gateway => "gateway",
+            Self::Core => "core",
+        }
+    }
+
+    /// The index in [`Side::ALL`].
+    pub const fn index(self) -> usize {
+        match self {
+            Self::Caller => 0,
+            Self::Gateway => 1,
+            Self::Core => 2,
+        }
+    }
+}
+
 macro_rules! reasons {
     ($($(#[$doc:meta])* $variant:ident = ($status:literal, $code:ident, $slug:literal, $title:literal),)+) => {
         /// The reason why a request is not answered by the upstream. The order is that of the rules.
@@ -33,6 +67,15 @@ macro_rules! reasons {
             /// One sentence for the caller.
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$variant => $title),+ }
+            }
+
+            /// The side that has to act.
+            pub const fn at_fault(self) -> Side {
+                match self {
+                    Self::UpstreamError | Self::UpstreamUnreachable | Self::UpstreamTimeout => Side::Core,
+                    other if other.status() >= 500 => Side::Gateway,
+                    _ => Side::Caller,
+                }
             }
 
             /// The index of the reason in [`Reason::ALL`].

@@ -143,6 +143,11 @@ impl Links {
         counters.map(|counter| (counter.key(), counter.count()))
     }
 
+    /// The number of links made since the start, with those that could not be completed.
+    pub fn started(&self) -> u64 {
+        self.seals.taken()
+    }
+
     pub(super) const fn seals(&self) -> &Arc<Seals> {
         &self.seals
     }

@@ -90,6 +90,15 @@ impl Seals {
         self.file.as_deref() == Some(path)
     }
 
+    /// The number of seals of all keys since the start.
+    pub(super) fn taken(&self) -> u64 {
+        let counters = locked(&self.counters);
+        let taken = counters
+            .iter()
+            .map(|counter| counter.taken.load(Ordering::Relaxed));
+        taken.sum()
+    }
+
     /// The shared counter of a key.
     pub(super) fn counter(&self, id: [u8; ID_LENGTH]) -> Arc<Counter> {
         let id = u32::from_be_bytes(id);

@@ -8,6 +8,9 @@ use super::{Unavailable, rules};
 use crate::clock::Timestamp;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+/// The time, in seconds, that a thread may have been paused since it read the clock: an older time is a step back.
+const JITTER: u64 = 2;
+
 /// The stored state of the clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ClockRow {
@@ -26,6 +29,9 @@ pub(super) struct Clock {
     latest: AtomicU64,
     /// Whether the clock stepped back too far and no operator has accepted it since.
     stepped_back: AtomicBool,
+    /// The number of steps back, and whether the clock has not caught up with the last of them; for the metric.
+    steps: AtomicU64,
+    behind: AtomicBool,
     /// Whether the last check refused requests with ids because of the clock; for the metric.
     refusing: AtomicBool,
 }
@@ -36,6 +42,7 @@ impl Clock {
         self.latest.store(stored.latest, Ordering::Release);
         self.stepped_back
             .store(stored.stepped_back, Ordering::Release);
+        self.behind.store(false, Ordering::Relaxed);
     }
 
     /// Records a time.
@@ -46,12 +53,18 @@ impl Clock {
         let latest = self.latest.load(Ordering::Relaxed);
         if now.unix() > latest {
             self.latest.fetch_max(now.unix(), Ordering::Relaxed);
+            self.behind.store(false, Ordering::Relaxed);
         } else if !self.stepped_back()
             // Read again, because an operator may have accepted the clock in between.
             && rules::is_too_far_back(self.latest(), now)
             && !self.stepped_back.swap(true, Ordering::AcqRel)
         {
             tracing::error!(%now, latest = %self.latest(), "the clock stepped back by more than 24 hours");
+        }
+        if now.unix().saturating_add(JITTER) < latest && !self.behind.swap(true, Ordering::Relaxed)
+        {
+            self.steps.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(%now, latest = %self.latest(), "the clock stepped back");
         }
         if self.stepped_back() {
             return Err(self.fault());
@@ -62,6 +75,11 @@ impl Clock {
     /// The latest time.
     pub(super) fn latest(&self) -> Timestamp {
         Timestamp::from_unix(self.latest.load(Ordering::Relaxed))
+    }
+
+    /// The number of times that the clock went back by more than [`JITTER`].
+    pub(super) fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
     }
 
     /// Merges the clock of other processes. Returns the row to store.

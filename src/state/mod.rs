@@ -284,6 +284,8 @@ impl StateStore {
     pub fn counters(&self) -> Counters {
         Counters {
             clock_stepped_back: self.process.clock.is_refusing(),
+            clock_steps: self.process.clock.steps(),
+            latest: Some(self.process.clock.latest()),
             ..self.engine.counters()
         }
     }

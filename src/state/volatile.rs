@@ -18,6 +18,7 @@ use crate::clock::Timestamp;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, Weak},
+    time::Duration,
 };
 
 /// Tables that several stores of this process share, as processes share a file.
@@ -96,9 +97,7 @@ impl Engine for Volatile {
         tables.write(&rows);
         tables.keep_clock();
         let mut counters = lock(&self.counters);
-        counters.batches += 1;
-        counters.changes += 1;
-        counters.largest_batch = 1;
+        counters.count(1, Duration::ZERO);
         Ok(outcome)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A line contains no path, no query, no body, and no header value except X-Request-ID, so no personal data.
 
-use super::facts::Finished;
+use super::{events::LineCounters, facts::Finished};
 use crate::{
     admission::{Check, Outcome, Stage, Verdict},
     clock::{Stopwatch, Timestamp},
@@ -35,6 +35,7 @@ const RETRY: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub(super) struct AccessLog {
     queue: SyncSender<Entry>,
+    counters: LineCounters,
 }
 
 /// An entry of the writer's queue.
@@ -52,16 +53,19 @@ enum Entry {
 }
 
 impl AccessLog {
-    pub(super) fn to_standard_output() -> Self {
+    pub(super) fn to_standard_output(counters: LineCounters) -> Self {
         let (queue, lines) = sync_channel(QUEUE);
-        std::thread::spawn(move || write_all(&lines, &mut io::stdout()));
-        Self { queue }
+        let counted = counters.clone();
+        std::thread::spawn(move || write_all(&lines, &mut io::stdout(), &counted));
+        Self { queue, counters }
     }
 
-    /// Enqueues a line. False if it was dropped.
-    pub(super) fn write(&self, finished: &Finished<'_>) -> bool {
+    /// Enqueues a line. If there is no place, the line is dropped and counted.
+    pub(super) fn write(&self, finished: &Finished<'_>) {
         let line = Entry::Line(Line::of(finished));
-        self.queue.try_send(line).is_ok()
+        if self.queue.try_send(line).is_err() {
+            self.counters.dropped.inc();
+        }
     }
 
     /// Waits until the queued lines are written. False on a timeout: the reader of standard output is stuck.
@@ -90,23 +94,30 @@ impl Drop for AccessLog {
     }
 }
 
-/// Writes lines in batches. Errors of standard output are ignored: there is no other channel for them.
-fn write_all(lines: &Receiver<Entry>, output: &mut impl Write) {
+/// Writes lines in batches. Lines that standard output refuses are only counted: there is no other channel for them.
+fn write_all(lines: &Receiver<Entry>, output: &mut impl Write, counters: &LineCounters) {
     let mut text = Vec::new();
     while let Ok(first) = lines.recv() {
         std::thread::sleep(GATHER);
-        let mut flushes = Vec::new();
+        let (mut flushes, mut count) = (Vec::new(), 0_u64);
         for entry in std::iter::once(first).chain(lines.try_iter().take(QUEUE)) {
             match entry {
                 Entry::Line(line) => {
                     // Serialising a line cannot fail; if it did, a partial line would end with the newline.
                     let _ = serde_json::to_writer(&mut text, &line);
                     text.push(b'\n');
+                    count = count.saturating_add(1);
                 }
                 flush @ Entry::Flush { .. } => flushes.push(flush),
             }
         }
-        let _ = output.write_all(&text).and_then(|()| output.flush());
+        let written = output.write_all(&text).and_then(|()| output.flush());
+        let counter = if written.is_ok() {
+            &counters.written
+        } else {
+            &counters.failed
+        };
+        counter.inc_by(count);
         text.clear();
     }
 }
@@ -139,7 +150,7 @@ impl Line {
             outcome: finished.outcome,
             status: finished.status,
             checks: record.checks().to_vec(),
-            upstream: finished.upstream,
+            upstream: finished.core.map(|core| core.took),
             whole: record.elapsed(),
             operator: finished.operator.map(str::to_owned),
             revocation_unknown: record.revocation_is_unknown(),

@@ -1,85 +1,61 @@
-//! Metrics of connections, their ends, and pending requests at the core.
+//! Metrics of the callers' connections, and of the way to the core.
 
-use prometheus::{Encoder, IntCounterVec, IntGauge, Opts, Registry, TextEncoder, core::Collector};
+use super::{
+    registry::{Counters, Registrar},
+    table,
+};
+use prometheus::{IntCounter, IntGauge};
 
 /// Gauges and counters of the public listener and of the upstream client.
 #[derive(Debug)]
 pub(super) struct EdgeMetrics {
-    registry: Registry,
     pub(super) connections: IntGauge,
-    pub(super) in_flight: IntGauge,
-    handshakes: IntCounterVec,
-    cut: IntCounterVec,
+    pub(super) turned_away: IntCounter,
+    handshakes: Counters,
+    cuts: Counters,
+    pub(super) upstream_in_flight: IntGauge,
+    pub(super) upstream_idle: IntGauge,
+    /// Connections that are new, and those from the pool.
+    connected: [IntCounter; 2],
+    upstream_failures: Counters,
+    inner_addresses: Counters,
 }
 
 impl EdgeMetrics {
-    pub(super) fn new() -> Self {
-        let metrics = Self {
-            registry: Registry::new(),
-            connections: gauge(
-                "portvakt_open_connections",
-                "Connections of clients that are open, handshakes included.",
-            ),
-            in_flight: gauge(
-                "portvakt_upstream_in_flight",
-                "Requests that the core has and has not answered.",
-            ),
-            handshakes: counters(
-                "portvakt_handshakes_total",
-                "TLS handshakes by how they ended.",
-                "outcome",
-            ),
-            cut: counters(
-                "portvakt_cut_total",
-                "Connections and answers that the gateway ended, and requests that it held back from the core, by the cause.",
-                "cause",
-            ),
-        };
-        let all: [Box<dyn Collector>; 4] = [
-            Box::new(metrics.connections.clone()),
-            Box::new(metrics.in_flight.clone()),
-            Box::new(metrics.handshakes.clone()),
-            Box::new(metrics.cut.clone()),
-        ];
-        for collector in all {
-            if let Err(error) = metrics.registry.register(collector) {
-                tracing::error!(%error, "a metric cannot be registered");
-            }
+    pub(super) fn new(registrar: &Registrar) -> Self {
+        let connected = registrar.counters(&table::UPSTREAM_CONNECTIONS);
+        Self {
+            connections: registrar.gauge(&table::OPEN_CONNECTIONS),
+            turned_away: registrar.counter(&table::TURNED_AWAY),
+            handshakes: registrar.counters(&table::HANDSHAKES),
+            cuts: registrar.counters(&table::CUTS),
+            upstream_in_flight: registrar.gauge(&table::UPSTREAM_IN_FLIGHT),
+            upstream_idle: registrar.gauge(&table::UPSTREAM_IDLE),
+            connected: ["new", "reused"].map(|kind| connected.of(&[kind])),
+            upstream_failures: registrar.counters(&table::UPSTREAM_FAILURES),
+            inner_addresses: registrar.counters(&table::INNER_ADDRESSES),
         }
-        metrics
     }
 
-    pub(super) fn handshake(&self, outcome: &str) {
-        self.handshakes.with_label_values(&[outcome]).inc();
+    pub(super) fn handshake(&self, outcome: &str, version: &str) {
+        self.handshakes.of(&[outcome, version]).inc();
     }
 
     pub(super) fn cut(&self, cause: &str) {
-        self.cut.with_label_values(&[cause]).inc();
+        self.cuts.of(&[cause]).inc();
     }
 
-    /// The metrics in Prometheus' text format.
-    pub(super) fn text(&self) -> String {
-        let mut text = Vec::new();
-        let encoded = TextEncoder::new().encode(&self.registry.gather(), &mut text);
-        match encoded {
-            Ok(()) => String::from_utf8(text).unwrap_or_default(),
-            Err(_) => String::new(),
-        }
+    pub(super) fn connected_upstream(&self, reused: bool) {
+        let [new, from_pool] = &self.connected;
+        let counter = if reused { from_pool } else { new };
+        counter.inc();
     }
-}
 
-#[allow(
-    clippy::expect_used,
-    reason = "the names are constants, and every test starts with them"
-)]
-fn gauge(name: &str, help: &str) -> IntGauge {
-    IntGauge::new(name, help).expect("a valid metric")
-}
+    pub(super) fn upstream_failed(&self, kind: &str) {
+        self.upstream_failures.of(&[kind]).inc();
+    }
 
-#[allow(
-    clippy::expect_used,
-    reason = "the names are constants, and every test starts with them"
-)]
-fn counters(name: &str, help: &str, label: &str) -> IntCounterVec {
-    IntCounterVec::new(Opts::new(name, help), &[label]).expect("a valid metric")
+    pub(super) fn inner_address(&self, place: &str, done: &str) {
+        self.inner_addresses.of(&[place, done]).inc();
+    }
 }

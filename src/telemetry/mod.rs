@@ -3,66 +3,108 @@
 //! No label is looked up and no line is formatted on a request's path: handles are resolved when a snapshot is taken into use,
 //! and a separate thread writes the lines. If that thread cannot keep up, lines are dropped and counted; requests never wait.
 
-mod access;
-mod edge;
+// The table of metrics, which docs/metrics.md is made from.
+#[cfg(test)]
+mod document;
+mod labels;
+#[cfg(test)]
+mod series;
+mod table;
+
+// Making metrics, and writing their samples.
+mod histogram;
+mod registry;
+mod samples;
+
+// The facts that telemetry takes.
 mod facts;
-mod metrics;
+
+// Metrics that count by themselves.
+mod edge;
+mod events;
+mod handles;
 mod per_tpp;
-mod registers;
 mod reload;
+mod requests;
+
+// Metrics that a scrape reads.
+mod process;
+mod registers;
 mod revocation;
 mod seals;
 mod state;
 
-pub use facts::{ConfigurationFacts, Finished};
-pub use metrics::Handles;
+// The access log.
+mod access;
 
-use crate::{interface::operations::Catalogue, state::Counters};
+pub use facts::{ConfigurationFacts, CoreAnswered, Finished, Scrape};
+pub use handles::Handles;
+
+use crate::{
+    clock::{Clock, Timestamp},
+    interface::operations::Catalogue,
+};
 use access::AccessLog;
 use edge::EdgeMetrics;
-use metrics::Metrics;
+use events::EventMetrics;
+use registry::Registrar;
 use reload::ReloadMetrics;
+use requests::RequestMetrics;
 use std::time::Duration;
 
 /// Metrics and access log of one gateway.
 #[derive(Debug)]
 pub struct Telemetry {
-    metrics: Metrics,
+    registrar: Registrar,
+    requests: RequestMetrics,
     edge: EdgeMetrics,
+    events: EventMetrics,
     reload: ReloadMetrics,
+    since: Timestamp,
     access: Option<AccessLog>,
 }
 
 impl Telemetry {
     /// Creates the metrics, and an access log on standard output if `access` is set.
     pub fn new(access: bool) -> Self {
+        // Each gateway has its own registry, so that two in one process do not share counters.
+        let registrar = Registrar::default();
+        // The kernel's clock, also where the gateway's stands still: this is about the process.
+        let since = Clock::System.now();
+        let events = EventMetrics::new(&registrar);
         Self {
-            metrics: Metrics::new(),
-            edge: EdgeMetrics::new(),
-            reload: ReloadMetrics::default(),
-            access: access.then(AccessLog::to_standard_output),
+            requests: RequestMetrics::new(&registrar),
+            edge: EdgeMetrics::new(&registrar),
+            reload: ReloadMetrics::new(&registrar, since),
+            access: access.then(|| AccessLog::to_standard_output(events.lines())),
+            events,
+            registrar,
+            since,
         }
     }
 
     /// The handles for a catalogue's operations.
     pub fn handles(&self, catalogue: &Catalogue) -> Handles {
-        self.metrics.handles(catalogue)
+        self.requests.handles(catalogue)
     }
 
     /// Counts a host in an answer of the core that exists only in the bank's network (FWD-7).
     pub fn inner_address(&self, place: &str, done: &str) {
-        self.metrics.inner_address(place, done);
+        self.edge.inner_address(place, done);
+    }
+
+    /// Counts a request whose head was read.
+    pub fn request_begun(&self) {
+        self.requests.in_flight.inc();
     }
 
     /// Records a request that has ended.
     pub fn take(&self, handles: &Handles, finished: Finished<'_>) {
-        handles.count(&finished);
-        self.metrics.count_admitted(finished.record);
-        self.metrics.count_tolerated(finished.record);
-        if let Some(access) = &self.access
-            && !access.write(&finished)
-        {
-            self.metrics.line_dropped();
+        self.requests.in_flight.dec();
+        self.requests.count(handles, &finished);
+        self.events.count_quota(&finished);
+        if let Some(access) = &self.access {
+            access.write(&finished);
         }
     }
 
@@ -75,7 +117,7 @@ impl Telemetry {
 
     /// Counts a request that the HTTP layer refused by itself (HTTP-7).
     pub fn refused_by_http(&self) {
-        self.metrics.refused_by_http();
+        self.requests.refused_by_http();
     }
 
     /// Counts an accepted connection.
@@ -88,9 +130,9 @@ impl Telemetry {
         self.edge.connections.dec();
     }
 
-    /// Counts a TLS handshake by its outcome: `done`, `failed` or `too_slow`.
-    pub fn handshake(&self, outcome: &'static str) {
-        self.edge.handshake(outcome);
+    /// Counts a TLS handshake by its outcome, `done`, `failed` or `too_slow`, and the version of TLS, `1.2`, `1.3` or `none`.
+    pub fn handshake(&self, outcome: &'static str, version: &'static str) {
+        self.edge.handshake(outcome, version);
     }
 
     /// Counts a connection or an answer that the gateway aborted, or a request that was not sent to the core.
@@ -100,50 +142,75 @@ impl Telemetry {
 
     /// Counts a request sent to the core.
     pub fn core_has_request(&self) {
-        self.edge.in_flight.inc();
+        self.edge.upstream_in_flight.inc();
     }
 
     /// Counts the end of a request sent to the core, with an answer or without.
     pub fn core_has_answered(&self) {
-        self.edge.in_flight.dec();
+        self.edge.upstream_in_flight.dec();
+    }
+
+    /// Counts a connection to the core on which a request is sent.
+    pub fn connected_upstream(&self, reused: bool) {
+        self.edge.connected_upstream(reused);
+    }
+
+    /// Sets the number of idle connections to the core.
+    pub fn upstream_idle(&self, connections: usize) {
+        let connections = i64::try_from(connections).unwrap_or(i64::MAX);
+        self.edge.upstream_idle.set(connections);
+    }
+
+    /// Counts a failed attempt to get an answer of the core.
+    pub fn upstream_failed(&self, kind: &'static str) {
+        self.edge.upstream_failed(kind);
     }
 
     /// Counts a connection that was closed because of `max_connections`.
     pub fn connection_turned_away(&self) {
-        self.metrics.connection_turned_away();
+        self.edge.turned_away.inc();
     }
 
     /// Counts an attempt to bind a PSU-ID to a second TPP (SCA-19); `by` is `completion`, `bind` or `learning`.
     pub fn psu_bound_elsewhere(&self, by: &'static str) {
-        self.metrics.psu_bound_elsewhere(by);
+        self.events.bound_elsewhere(by);
     }
 
-    /// Counts a reload; `taken` is whether the configuration was taken into use.
-    pub fn reloaded(&self, taken: bool) {
-        self.reload.count(taken);
+    /// Counts a call that was given back to its quota (QUO-5).
+    pub fn quota_given_back(&self) {
+        self.events.quota_given_back();
     }
 
-    /// All metrics in Prometheus' text format, with the counters of the store and the facts of the current configuration.
-    pub fn metrics(&self, state: &Counters, facts: &ConfigurationFacts<'_>) -> String {
-        let mut text = self.metrics.text(state::families(state)) + &self.edge.text();
-        // Writing to a string never fails.
-        let _ = self.write_configuration(facts, &mut text);
-        text
+    /// Counts an SCA that has `completed` or `failed`, or a call with a link that has `expired`.
+    pub fn sca(&self, event: &'static str) {
+        self.events.sca(event);
     }
 
-    fn write_configuration(
-        &self,
-        facts: &ConfigurationFacts<'_>,
-        out: &mut String,
-    ) -> std::fmt::Result {
-        if let Some(registers) = facts.registers {
-            registers::write(registers, out)?;
+    /// Counts a reload: `taken` is the number of changed keys that need a restart, if the configuration was taken into use.
+    pub fn reloaded(&self, taken: Option<usize>, at: Timestamp) {
+        self.reload.count(taken, at);
+    }
+
+    /// All metrics in Prometheus' text format.
+    pub fn metrics(&self, scrape: &Scrape<'_>) -> String {
+        let Scrape {
+            now,
+            state,
+            not_ready,
+            configuration,
+        } = scrape;
+        let mut families = self.registrar.gather();
+        self.events.add(configuration.sca_started, &mut families);
+        state::add(state, *now, &mut families);
+        if let Some(registers) = configuration.registers {
+            registers::add(registers, *now, &mut families);
         }
-        if let Some(counters) = facts.revocation {
-            revocation::write(counters, out)?;
+        if let Some(revocation) = configuration.revocation {
+            revocation::add(revocation, &mut families);
         }
-        self.reload.write(out)?;
-        reload::write_facts(facts, out)?;
-        seals::write(&facts.seals, out)
+        reload::add(configuration, &mut families);
+        seals::add(&configuration.seals, &mut families);
+        process::add(self.since, not_ready, &mut families);
+        families.text()
     }
 }

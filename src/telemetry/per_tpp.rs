@@ -1,40 +1,33 @@
 //! A counter with a label per TPP.
 //!
-//! Invariant: only TPPs whose signature verified are counted. At most [`MAX_TPPS`] of them have their own label and the others
+//! Invariant: only a TPP whose signature verified has its own label, and only as many of them as the limit of the counter allows. The others
 //! share one, so the number of time series is bounded.
 
+use super::{labels::OTHER, registry::Counters};
 use crate::interface::TppId;
-use prometheus::{IntCounter, IntCounterVec};
+use prometheus::IntCounter;
 use std::{
     collections::HashMap,
     sync::{PoisonError, RwLock},
 };
 
-/// A country has a few hundred TPPs.
-pub(super) const MAX_TPPS: usize = 1_000;
-
-/// The label of every TPP beyond [`MAX_TPPS`]. No TPP has it: identities start with PSD (CRT-4).
-const OTHERS: &str = "other";
-
 /// Counts by TPP.
 #[derive(Debug)]
 pub(super) struct PerTpp {
-    counters: IntCounterVec,
+    counters: Counters,
+    /// The most TPPs with their own label.
+    most: usize,
     known: RwLock<HashMap<TppId, IntCounter>>,
 }
 
 impl PerTpp {
-    /// Wraps counters that have one label.
-    pub(super) fn new(counters: IntCounterVec) -> Self {
+    /// Wraps counters that have one label, of which `most` TPPs have their own value.
+    pub(super) fn new(counters: Counters, most: usize) -> Self {
         Self {
             counters,
+            most,
             known: RwLock::default(),
         }
-    }
-
-    /// The counters, for registration.
-    pub(super) const fn counters(&self) -> &IntCounterVec {
-        &self.counters
     }
 
     /// Increments the counter of a TPP.
@@ -47,13 +40,24 @@ impl PerTpp {
         self.meet(tpp).inc();
     }
 
+    /// Increments the counter of TPPs without their own.
+    pub(super) fn count_other(&self) {
+        self.counters.of(&[OTHER]).inc();
+    }
+
+    /// Whether the TPP has its own counter.
+    pub(super) fn knows(&self, tpp: &TppId) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.contains_key(tpp)
+    }
+
     /// Looks up or creates the counter of a TPP.
     fn meet(&self, tpp: &TppId) -> IntCounter {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MAX_TPPS && !known.contains_key(tpp) {
-            return self.counters.with_label_values(&[OTHERS]);
+        if known.len() >= self.most && !known.contains_key(tpp) {
+            return self.counters.of(&[OTHER]);
         }
-        let counter = || self.counters.with_label_values(&[tpp.as_str()]);
+        let counter = || self.counters.of(&[tpp.as_str()]);
         known.entry(tpp.clone()).or_insert_with(counter).clone()
     }
 }
@@ -61,21 +65,24 @@ impl PerTpp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use prometheus::Opts;
+    use crate::telemetry::{registry::Registrar, table};
 
     #[test]
     fn the_labels_end() {
-        let counters = IntCounterVec::new(Opts::new("x", "x"), &["tpp"]).unwrap();
-        let per_tpp = PerTpp::new(counters.clone());
+        const MOST: usize = 10;
+        let counters = Registrar::default().counters(&table::TPP_REQUESTS);
+        let per_tpp = PerTpp::new(counters.clone(), MOST);
         for round in 1..=2 {
-            for number in 0..MAX_TPPS + 5 {
+            for number in 0..MOST + 5 {
                 per_tpp.count(&TppId::parse(&format!("PSDNO-FSA-{number}")).unwrap());
             }
-            let count = |tpp: &str| counters.with_label_values(&[tpp]).get();
+            let count = |tpp: &str| counters.of(&[tpp]).get();
             assert_eq!(count("PSDNO-FSA-0"), round);
-            assert_eq!(count(&format!("PSDNO-FSA-{}", MAX_TPPS - 1)), round);
-            assert_eq!(count(OTHERS), 5 * round);
+            assert_eq!(count(&format!("PSDNO-FSA-{}", MOST - 1)), round);
+            assert_eq!(count(OTHER), 5 * round);
         }
-        assert_eq!(per_tpp.known.read().unwrap().len(), MAX_TPPS);
+        assert_eq!(per_tpp.known.read().unwrap().len(), MOST);
+        assert!(per_tpp.knows(&TppId::parse("PSDNO-FSA-9").unwrap()));
+        assert!(!per_tpp.knows(&TppId::parse("PSDNO-FSA-10").unwrap()));
     }
 }

@@ -1,39 +1,24 @@
 //! Metrics of the current registers. The registers keep their own counters, which a scrape reads.
 
+use super::{
+    samples::{Families, number},
+    table,
+};
 use crate::{clock::Timestamp, trust::Registers};
-use std::fmt::Write;
 
-/// Writes the samples in Prometheus' text format.
-pub(super) fn write(registers: &Registers, out: &mut String) -> std::fmt::Result {
+/// Adds the samples.
+pub(super) fn add(registers: &Registers, now: Timestamp, to: &mut Families) {
     let entries = u64::try_from(registers.len()).unwrap_or(u64::MAX);
-    let as_of = registers.as_of().map(Timestamp::unix);
-    let all = [
-        (
-            "portvakt_register_stale_passed_total",
-            "counter",
-            "Requests admitted by a register past its maximum age.",
-            Some(registers.passed_stale()),
-        ),
-        (
-            "portvakt_register_identities",
-            "gauge",
-            "Identities that the registers have an entry for.",
-            Some(entries),
-        ),
-        (
-            "portvakt_register_as_of_seconds",
-            "gauge",
-            "The date of the EBA register's content, in seconds since 1970.",
-            as_of,
-        ),
-    ];
-    for (name, kind, help, value) in all {
-        if let Some(value) = value {
-            writeln!(
-                out,
-                "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}"
-            )?;
-        }
+    to.one(
+        &table::REGISTER_STALE_PASSED,
+        number(registers.passed_stale()),
+    );
+    to.one(&table::REGISTER_IDENTITIES, number(entries));
+    if let Some(as_of) = registers.as_of() {
+        let age = now.unix().saturating_sub(as_of.unix());
+        let max_age = registers.settings().max_age;
+        to.one(&table::REGISTER_AS_OF, number(as_of.unix()));
+        to.one(&table::REGISTER_AGE, number(age));
+        to.one(&table::REGISTER_MAX_AGE, max_age.as_secs_f64());
     }
-    Ok(())
 }

@@ -1,73 +1,82 @@
-//! Metrics of reloads: their results, the age of the current configuration, and the ends of validity of its certificates.
+//! Metrics of reloads, and of the configuration in use with the ends of validity of its certificates.
 
-use super::{facts::ConfigurationFacts, revocation::quoted};
-use std::{
-    fmt::Write,
-    sync::atomic::{AtomicU64, Ordering},
+use super::{
+    facts::ConfigurationFacts,
+    registry::Registrar,
+    samples::{Families, number},
+    table,
 };
+use crate::clock::Timestamp;
+use prometheus::{IntCounter, IntGauge};
 
 /// The number of TPP certificates that are shown, those that expire first.
 const MOST_CERTIFICATES: usize = 200;
 
 /// Reloads since the start.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ReloadMetrics {
-    taken: AtomicU64,
-    refused: AtomicU64,
+    taken: IntCounter,
+    refused: IntCounter,
+    successful: IntGauge,
+    at: IntGauge,
+    pending_restart: IntGauge,
 }
 
 impl ReloadMetrics {
-    pub(super) fn count(&self, taken: bool) {
-        let counter = if taken { &self.taken } else { &self.refused };
-        counter.fetch_add(1, Ordering::Relaxed);
+    /// Before the first reload, `start` is when the last one was.
+    pub(super) fn new(registrar: &Registrar, start: Timestamp) -> Self {
+        let reloads = registrar.counters(&table::RELOADS);
+        let metrics = Self {
+            taken: reloads.of(&["taken"]),
+            refused: reloads.of(&["refused"]),
+            successful: registrar.gauge(&table::LAST_RELOAD_SUCCESSFUL),
+            at: registrar.gauge(&table::LAST_RELOAD),
+            pending_restart: registrar.gauge(&table::PENDING_RESTART),
+        };
+        metrics.successful.set(1);
+        metrics.at.set(seconds(start));
+        metrics
     }
 
-    /// Writes them in Prometheus' text format.
-    pub(super) fn write(&self, out: &mut String) -> std::fmt::Result {
-        let of = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        writeln!(
-            out,
-            "# HELP portvakt_reloads_total Reloads of the configuration, by whether it was taken into use.\n\
-             # TYPE portvakt_reloads_total counter\n\
-             portvakt_reloads_total{{result=\"taken\"}} {}\n\
-             portvakt_reloads_total{{result=\"refused\"}} {}",
-            of(&self.taken),
-            of(&self.refused),
-        )
+    /// Counts a reload: `taken` is the number of changed keys that need a restart, if the configuration was taken into use.
+    pub(super) fn count(&self, taken: Option<usize>, at: Timestamp) {
+        let counter = if taken.is_some() {
+            &self.taken
+        } else {
+            &self.refused
+        };
+        counter.inc();
+        self.successful.set(i64::from(taken.is_some()));
+        self.at.set(seconds(at));
+        if let Some(keys) = taken {
+            self.pending_restart
+                .set(i64::try_from(keys).unwrap_or(i64::MAX));
+        }
     }
 }
 
-/// Writes the dates of the current configuration in Prometheus' text format.
-pub(super) fn write_facts(facts: &ConfigurationFacts<'_>, out: &mut String) -> std::fmt::Result {
-    writeln!(
-        out,
-        "# HELP portvakt_configuration_timestamp_seconds When the configuration in use was taken into use.\n\
-         # TYPE portvakt_configuration_timestamp_seconds gauge\n\
-         portvakt_configuration_timestamp_seconds {}\n\
-         # HELP portvakt_certificate_end_timestamp_seconds When a certificate ends: the gateway's own, and of each set the anchor that ends first.\n\
-         # TYPE portvakt_certificate_end_timestamp_seconds gauge",
-        facts.since.unix(),
-    )?;
-    for (name, end) in &facts.ends {
-        let end = end.unix();
-        writeln!(
-            out,
-            "portvakt_certificate_end_timestamp_seconds{{of=\"{name}\"}} {end}"
-        )?;
-    }
-    let name = "portvakt_tpp_certificate_end_timestamp_seconds";
-    writeln!(
-        out,
-        "# HELP {name} When the certificates of TPPs end by which a signature has verified, those first that end first; at most {MOST_CERTIFICATES}.\n\
-         # TYPE {name} gauge"
-    )?;
-    for (end, certificate) in facts.seen.first_to_end(MOST_CERTIFICATES) {
-        let (tpp, serial) = (
-            quoted(certificate.tpp_id().as_str()),
-            certificate.serial_hex(),
-        );
-        let end = end.unix();
-        writeln!(out, "{name}{{tpp={tpp},serial=\"{serial}\"}} {end}")?;
-    }
-    Ok(())
+/// Adds the facts of the current configuration.
+pub(super) fn add(facts: &ConfigurationFacts<'_>, to: &mut Families) {
+    to.one(&table::CONFIGURATION_SINCE, number(facts.since.unix()));
+    to.each(
+        &table::ENVIRONMENT_INFO,
+        [([facts.environment.name()], 1.0)],
+    );
+    let ends = facts
+        .ends
+        .iter()
+        .map(|(of, end)| ([*of], number(end.unix())));
+    to.each(&table::CERTIFICATE_END, ends);
+    let cached = u64::try_from(facts.seen.count()).unwrap_or(u64::MAX);
+    to.one(&table::CERTIFICATES_CACHED, number(cached));
+    let seen = facts.seen.first_to_end(MOST_CERTIFICATES).into_iter();
+    let seen = seen.map(|(end, certificate)| {
+        let tpp = certificate.tpp_id().as_str().to_owned();
+        ([tpp, certificate.serial_hex()], number(end.unix()))
+    });
+    to.each(&table::TPP_CERTIFICATE_END, seen);
+}
+
+fn seconds(at: Timestamp) -> i64 {
+    i64::try_from(at.unix()).unwrap_or(i64::MAX)
 }

@@ -141,6 +141,39 @@ pub struct IdentifiedCertificate {
     cached_by: CachedBy,
 }
 
+/// The place where an accepted certificate was found, for telemetry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CertificateSource {
+    /// The connection showed the same header value before.
+    Connection,
+    /// The header value was in the cache.
+    HeaderValue,
+    /// The certificate was in the cache, under another header value.
+    Certificate,
+    /// No cache had the certificate, so its chain was built.
+    Presented,
+}
+
+impl CertificateSource {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::Connection,
+        Self::HeaderValue,
+        Self::Certificate,
+        Self::Presented,
+    ];
+
+    /// The label of a metric.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Connection => "connection",
+            Self::HeaderValue => "header_value",
+            Self::Certificate => "certificate",
+            Self::Presented => "none",
+        }
+    }
+}
+
 /// The key by which the cache held the certificate.
 #[derive(Clone, Debug)]
 enum CachedBy {
@@ -187,6 +220,16 @@ impl IdentifiedCertificate {
     /// The judged certificate.
     pub const fn certificate(&self) -> &Arc<Certificate> {
         &self.certificate
+    }
+
+    /// The place where the certificate was found.
+    pub const fn source(&self) -> CertificateSource {
+        match self.cached_by {
+            CachedBy::Connection => CertificateSource::Connection,
+            CachedBy::HeaderValue(_) => CertificateSource::HeaderValue,
+            CachedBy::Certificate(_) => CertificateSource::Certificate,
+            CachedBy::Nothing(_) => CertificateSource::Presented,
+        }
     }
 
     /// Verifies a signature of `message`; `None` if the signature is not by the certificate's key (SIG-9).
@@ -261,6 +304,11 @@ impl CertificateSlot {
 pub struct VerifiedCertificates(pub(super) CertificateCache);
 
 impl VerifiedCertificates {
+    /// The number of certificates.
+    pub fn count(&self) -> usize {
+        self.0.all().count()
+    }
+
     /// At most `most` certificates with their notAfter, the earliest first; each serial number of a TPP once.
     pub fn first_to_end(&self, most: usize) -> Vec<(Timestamp, Arc<Certificate>)> {
         let ends = self.0.all().filter_map(|certificate| {

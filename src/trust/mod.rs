@@ -53,8 +53,8 @@ mod roles;
 pub mod qwac;
 
 pub use cache::{
-    CertificateLookup, CertificateSlot, IdentifiedCertificate, VerifiedCertificates,
-    VerifiedSignature,
+    CertificateLookup, CertificateSlot, CertificateSource, IdentifiedCertificate,
+    VerifiedCertificates, VerifiedSignature,
 };
 pub use candidate::CandidateCertificate;
 pub use certificate::Certificate;

@@ -168,7 +168,7 @@ fn a_signed_get_with_the_psu_present_touches_no_disk() {
         let found = fs::metadata(state.join("portvakt.db-wal")).unwrap();
         (found.len(), found.modified().unwrap())
     };
-    let changes = || gate.metric("portvakt_state_changes_total", &[]);
+    let changes = || gate.metric("portvakt_state_batch_changes_sum", &[]);
     // Earlier requests may be cleaned up later.
     std::thread::sleep(Duration::from_millis(1_500));
     let (began, before) = (Stopwatch::start(), (log(), changes()));

@@ -17,7 +17,7 @@ use pingora::{
     server::{ListenFds, ShutdownWatch},
     services::Service,
 };
-use rustls::HandshakeKind;
+use rustls::{HandshakeKind, ProtocolVersion};
 use std::{
     io,
     net::SocketAddr,
@@ -248,18 +248,18 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
                 if let Some((tls, _, _)) = &shaken {
                     let is_resumed =
                         tls.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
-                    telemetry.handshake(if is_resumed { "resumed" } else { "done" });
+                    telemetry.handshake(if is_resumed { "resumed" } else { "done" }, version(tls));
                 }
                 shaken
             }
             Ok(Err((outcome, error))) => {
-                telemetry.handshake(outcome);
+                telemetry.handshake(outcome, "none");
                 self.notices
                     .warn(|unsaid| tracing::info!(%error, unsaid, "a TLS handshake failed"));
                 None
             }
             Err(_) => {
-                telemetry.handshake("too_slow");
+                telemetry.handshake("too_slow", "none");
                 None
             }
         }
@@ -276,5 +276,14 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
             self.shared.telemetry.connection_turned_away();
         }
         place
+    }
+}
+
+/// The version of TLS, as the label of a metric.
+fn version(tls: &TlsStream<Socket>) -> &'static str {
+    match tls.get_ref().1.protocol_version() {
+        Some(ProtocolVersion::TLSv1_2) => "1.2",
+        Some(ProtocolVersion::TLSv1_3) => "1.3",
+        _ => "none",
     }
 }

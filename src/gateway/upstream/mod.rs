@@ -19,12 +19,13 @@ mod answer;
 
 pub(super) use answer::{CoreAnswer, CoreBody};
 
-use super::{assertion, forward};
+use super::{assertion, failure, forward};
 use crate::{
     admission::Admitted,
     clock::{Clock, Stopwatch},
     config,
     signing::AssertionSigner,
+    telemetry::Telemetry,
 };
 use answer::{has_begun, read_head};
 use bytes::Bytes;
@@ -55,6 +56,7 @@ pub(super) struct Upstream {
     pool: Option<Pool>,
     assertion_signer: Option<Arc<AssertionSigner>>,
     clock: Clock,
+    telemetry: Arc<Telemetry>,
 }
 
 impl fmt::Debug for Upstream {
@@ -78,6 +80,8 @@ pub(super) struct SendFailure {
 struct TryFailure {
     error: Box<Error>,
     connected: bool,
+    /// Whether a byte of an answer has arrived.
+    has_begun: bool,
     /// Whether the request may be sent again.
     again: bool,
 }
@@ -88,6 +92,7 @@ impl TryFailure {
         Self {
             error,
             connected: false,
+            has_begun: false,
             again: false,
         }
     }
@@ -99,15 +104,18 @@ impl Upstream {
         settings: &config::Upstream,
         assertion_signer: Option<Arc<AssertionSigner>>,
         clock: Clock,
+        telemetry: Arc<Telemetry>,
     ) -> Self {
+        let pool = || Pool::new(settings.idle_timeout, Arc::clone(&telemetry));
         Self {
             address: settings.address,
             host: settings.host.clone(),
             connect_timeout: settings.connect_timeout,
             read_timeout: settings.read_timeout,
-            pool: settings.reuse.then(|| Pool::new(settings.idle_timeout)),
+            pool: settings.reuse.then(pool),
             assertion_signer,
             clock,
+            telemetry,
         }
     }
 
@@ -128,6 +136,9 @@ impl Upstream {
             match pin!(self.send_once(admitted, caller)).await {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => {
+                    if let Some(kind) = failure::kind(&failure.error, failure.has_begun) {
+                        self.telemetry.upstream_failed(kind);
+                    }
                     connected |= failure.connected;
                     if !failure.again || tries >= MAX_TRIES {
                         let error = failure.error;
@@ -165,6 +176,7 @@ impl Upstream {
             Some(connection) => connection,
             None => self.connect().await.map_err(TryFailure::unconnected)?,
         };
+        self.telemetry.connected_upstream(reused);
         let mut core = HttpSession::new(connection);
         core.read_timeout = Some(self.read_timeout);
         let exchanged =
@@ -178,10 +190,12 @@ impl Upstream {
             // FWD-3: a request is sent again only if that is harmless.
             Err(mut error) => {
                 error.retry.decide_reuse(reused);
-                let again = admitted.method().is_safe() && error.retry() && !has_begun(&core);
+                let has_begun = has_begun(&core);
+                let again = admitted.method().is_safe() && error.retry() && !has_begun;
                 Err(TryFailure {
                     error,
                     connected: true,
+                    has_begun,
                     again,
                 })
             }

@@ -6,11 +6,11 @@
 //! connections of an earlier burst.
 
 use super::connection::CoreConnection;
-use crate::clock::Stopwatch;
+use crate::{clock::Stopwatch, telemetry::Telemetry};
 use std::{
     collections::VecDeque,
     fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -24,14 +24,16 @@ const CLOSED_AT_ONCE: usize = 4;
 pub(super) struct Pool {
     waiting: Mutex<VecDeque<(Box<CoreConnection>, Stopwatch)>>,
     lasts: Duration,
+    telemetry: Arc<Telemetry>,
 }
 
 impl Pool {
     /// Creates an empty pool, whose connections may be idle for `lasts`.
-    pub(super) fn new(lasts: Duration) -> Self {
+    pub(super) fn new(lasts: Duration, telemetry: Arc<Telemetry>) -> Self {
         Self {
             waiting: Mutex::default(),
             lasts,
+            telemetry,
         }
     }
 
@@ -53,13 +55,15 @@ impl Pool {
         if waiting.len() < MOST {
             waiting.push_back((connection, Stopwatch::start()));
         }
+        self.telemetry.upstream_idle(waiting.len());
     }
 
     /// The most recently used connection. The kernel is asked about it after the lock is released.
     fn pop(&self) -> Option<Box<CoreConnection>> {
         let mut waiting = self.tidied();
-        let (connection, _) = waiting.pop_back_if(|(_, since)| !self.is_over(since))?;
-        Some(connection)
+        let last = waiting.pop_back_if(|(_, since)| !self.is_over(since));
+        self.telemetry.upstream_idle(waiting.len());
+        last.map(|(connection, _)| connection)
     }
 
     /// The idle connections, after closing a few of the expired ones.
@@ -99,7 +103,7 @@ mod tests {
     async fn pool_of(count: usize, lasts: Duration) -> (Pool, Vec<TcpStream>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let pool = Pool::new(lasts);
+        let pool = Pool::new(lasts, Arc::new(Telemetry::new(false)));
         let mut cores = Vec::new();
         for _ in 0..count {
             let stream = TcpStream::connect(address).await.unwrap();

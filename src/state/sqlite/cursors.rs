@@ -31,4 +31,6 @@ pub(super) struct Cursor {
     pub(super) after: Vec<u8>,
     /// The number of rows that were kept since the start of the table.
     pub(super) kept: u64,
+    /// The number of valid sessions since then, in the table of PSUs.
+    pub(super) sessions: u64,
 }

@@ -20,6 +20,9 @@ const LEAST: u32 = 64;
 /// The number of rows of each table that are visited every second in any case.
 const RESTING: u32 = 200;
 
+/// SCA-16: the time for which a session is valid, in seconds.
+const SESSION_LASTS: u64 = 3_600;
+
 /// The name of a table, its key, and the SQL condition for removal, with the time as `?2`.
 const fn in_sql(table: Table) -> (&'static str, &'static str, &'static str) {
     match table {
@@ -86,7 +89,12 @@ pub(super) fn step(
     let (removed, around) = advance(sql, table, cursor, now, rows)?;
     if around {
         let kept = std::mem::take(&mut cursor.kept);
-        *lock(&shared.counters).rows.of(table) = Some(kept);
+        let sessions = std::mem::take(&mut cursor.sessions);
+        let counted = &mut lock(&shared.counters).rows;
+        *counted.of(table) = Some(kept);
+        if table == Table::Psu {
+            counted.sessions = Some(sessions);
+        }
     }
     Ok(Step { removed, around })
 }
@@ -122,6 +130,9 @@ fn advance(
                 .execute((&cursor.after, through, &last))?;
             removed = u64::try_from(gone).unwrap_or(0);
         }
+        if table == Table::Psu {
+            cursor.sessions += sessions(sql, &cursor.after, &last, now)?;
+        }
         cursor.after = last;
     }
     cursor.kept += found.saturating_sub(removed);
@@ -129,4 +140,18 @@ fn advance(
         cursor.after.clear();
     }
     Ok((removed, around))
+}
+
+/// The valid sessions of the PSUs after one key and through another; for the metric, since admission decides whether a session is valid.
+fn sessions(
+    sql: &Connection,
+    after: &[u8],
+    through: &[u8],
+    now: Timestamp,
+) -> rusqlite::Result<u64> {
+    let since = Timestamp::from_unix(now.unix().saturating_sub(SESSION_LASTS));
+    let found: i64 = sql
+        .prepare_cached("SELECT count(*) FROM psu WHERE psu > ?1 AND psu <= ?2 AND completed > ?3")?
+        .query_row((after, through, seconds(since)), |row| row.get(0))?;
+    Ok(u64::try_from(found).unwrap_or(0))
 }

@@ -322,10 +322,7 @@ fn every_second(
 
 fn note(shared: &Shared, size: u64, took: Duration, outcome: &Result<(), Unavailable>) {
     let mut counters = lock(&shared.counters);
-    counters.batches += 1;
-    counters.changes += size;
-    counters.largest_batch = counters.largest_batch.max(size);
-    counters.spent += took;
+    counters.count(u32::try_from(size).unwrap_or(u32::MAX), took);
     if outcome.is_err() {
         counters.failed += 1;
     }

@@ -37,7 +37,7 @@ impl Counters {
     ];
 
     /// The maximum number of CRLs in the metrics.
-    pub const MOST_LISTS: usize = 200;
+    pub const MOST_LISTS: usize = 50;
 
     /// The nextUpdate of each CRL in use, by the name of its issuer and its address.
     pub fn lists(&self) -> Arc<BTreeMap<(String, String), Timestamp>> {

@@ -154,6 +154,11 @@ impl Revocation {
         Ok(())
     }
 
+    /// How long an answer is used after its nextUpdate.
+    pub fn stale(&self) -> Duration {
+        self.cache.settings().stale
+    }
+
     /// The counters for telemetry.
     pub const fn counters(&self) -> &Arc<Counters> {
         &self.counters

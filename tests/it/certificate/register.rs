@@ -203,6 +203,13 @@ fn a_register_past_its_maximum_age() {
     stops(&passing, &identified("PSDNO-FSA-999999"), NOT_REGISTERED);
     assert!(passing.metric("portvakt_register_stale_passed_total", &[]) >= 1.0);
     assert_eq!(passing.metric("portvakt_register_identities", &[]), 4.0);
+    let age = passing.metric("portvakt_register_age_seconds", &[]);
+    let max_age = passing.metric("portvakt_register_max_age_seconds", &[]);
+    let as_of = passing.metric("portvakt_register_as_of_timestamp_seconds", &[]);
+    assert!(
+        age > max_age && max_age > 1.0 && as_of > 1e9,
+        "{age} {max_age} {as_of}"
+    );
 
     let patient = gate(&old, local, &["max_age: 240h"]);
     accepted(&patient, &Call::accounts());

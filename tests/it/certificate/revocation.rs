@@ -545,6 +545,8 @@ fn what_is_known_is_refreshed_and_runs_out() {
     clock.set(at(until + 1_800));
     accepted(&gate, &call);
     assert!(gate.metric("portvakt_revocation_fetches_total", &["status"]) < 9.5);
+    let overdue = |name: &str| gate.metric(&format!("portvakt_revocation_{name}"), &[]);
+    assert_eq!(overdue("max_overdue_seconds"), 1_800.0);
     clock.set(at(until + 1_801));
     stops(&gate, &call, UNAVAILABLE);
     // The source is available again, and says that the certificate is revoked.

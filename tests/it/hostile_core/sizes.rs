@@ -61,10 +61,7 @@ fn the_body_of_an_answer_has_a_limit() {
         }
     }
     assert_eq!(cuts(&gate, "large_answer"), 8.0);
-    let failed = gate.metric(
-        "portvakt_requests_total",
-        &["outcome=\"failed\"", "reason=\"upstream-error\""],
-    );
+    let failed = gate.metric("portvakt_refusals_total", &["reason=\"upstream-error\""]);
     assert_eq!(failed, 8.0);
     // The quota gets back a call whose answer was refused (QUO-5).
     gate.upstream().reply(body(8193, true));

@@ -110,7 +110,7 @@ fn passes(gate: &Gate, shown: Option<&Issued>, made: &Call) {
 }
 
 fn refused(gate: &Gate, shown: &Issued, made: &Call, reason: &str) {
-    let before = gate.metric("portvakt_requests_total", &[reason]);
+    let before = gate.metric("portvakt_refusals_total", &[reason]);
     let connections = gate.upstream().connections();
     gate.upstream().take();
     everywhere(gate, Some(shown), made, |answer| {
@@ -120,7 +120,7 @@ fn refused(gate: &Gate, shown: &Issued, made: &Call, reason: &str) {
     assert!(gate.upstream().take().is_empty());
     assert_eq!(gate.upstream().connections(), connections);
     // The gateway counts a request after it has sent the answer.
-    let counted = || gate.metric("portvakt_requests_total", &[reason]) - before;
+    let counted = || gate.metric("portvakt_refusals_total", &[reason]) - before;
     let all = (0..200).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(10));
         (3.5..4.5).contains(&counted())

@@ -285,7 +285,7 @@ fn a_slow_body_is_cut_off() {
 
 /// Requests counted as malformed, whether pingora or the gateway refused them.
 fn counted(gate: &Gate) -> f64 {
-    gate.metric("portvakt_requests_total", &["reason=\"malformed-request\""])
+    gate.metric("portvakt_refusals_total", &["reason=\"malformed-request\""])
 }
 
 fn text(head: Vec<u8>) -> String {

@@ -81,7 +81,7 @@ fn a_head_that_does_not_come_in_time() {
     assert!(gate.upstream().saw_nothing());
     let cut = gate.metric("portvakt_cut_total", &["cause=\"slow_head\""]);
     assert_eq!(cut, ways.len() as f64);
-    let lines = gate.metric("portvakt_requests_total", &["reason=\"request-timeout\""]);
+    let lines = gate.metric("portvakt_refusals_total", &["reason=\"request-timeout\""]);
     assert_eq!(
         lines,
         ways.len() as f64,
@@ -149,7 +149,11 @@ fn a_handshake_that_does_not_come_in_time() {
         let _ = stream.read_to_end(&mut Vec::new());
     });
     let slow = || gate.metric("portvakt_handshakes_total", &["outcome=\"too_slow\""]);
-    assert_eq!(slow(), 1.0);
+    // The connection ends a moment before it is counted.
+    let watch = Stopwatch::start();
+    while slow() < 0.5 {
+        assert!(watch.elapsed() < LATER, "it is not counted");
+    }
     // A client that speaks HTTP without TLS gets no answer, and is counted.
     let mut stream = TcpStream::connect(gate.address()).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();

@@ -1,0 +1,162 @@
+//! Histograms of durations.
+//!
+//! An observation is two additions to integers, because a request is observed about ten times; the histograms of the `prometheus` crate
+//! convert to floating point numbers and keep a second set of buckets. A scrape may read a bucket and not yet the sum.
+
+use super::{
+    samples::{distribution, family, labels},
+    table::{Kind, Metric},
+};
+use prometheus::{
+    Error,
+    core::{Collector, Desc},
+    proto::{Metric as Sample, MetricFamily},
+};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+/// A histogram of durations with labels.
+#[derive(Clone, Debug)]
+pub(super) struct Histograms(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    metric: &'static Metric,
+    description: Desc,
+    by_labels: Mutex<Vec<(Vec<String>, Arc<Histogram>)>>,
+}
+
+impl Histograms {
+    /// A histogram without a series. The registrar makes them.
+    ///
+    /// # Errors
+    /// The name or a label is not valid.
+    pub(super) fn new(metric: &'static Metric) -> Result<Self, Error> {
+        let names = metric.labels.iter().map(|label| label.name.to_owned());
+        let (name, help) = (metric.name.to_owned(), metric.help.to_owned());
+        Ok(Self(Arc::new(Inner {
+            metric,
+            description: Desc::new(name, help, names.collect(), HashMap::new())?,
+            by_labels: Mutex::default(),
+        })))
+    }
+
+    /// The histogram of these values, in the order of the labels.
+    pub(super) fn of(&self, values: &[&str]) -> Arc<Histogram> {
+        let mut known = self
+            .0
+            .by_labels
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, histogram)) = known.iter().find(|(known, _)| known == values) {
+            return Arc::clone(histogram);
+        }
+        let histogram = Arc::new(Histogram::new(self.0.metric.kind));
+        let values = values.iter().map(|value| (*value).to_owned()).collect();
+        known.push((values, Arc::clone(&histogram)));
+        histogram
+    }
+}
+
+impl Collector for Histograms {
+    fn desc(&self) -> Vec<&Desc> {
+        vec![&self.0.description]
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let metric = self.0.metric;
+        let known = self
+            .0
+            .by_labels
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let samples = known.iter().map(|(values, histogram)| {
+            let mut sample = Sample::from_label(labels(metric, values));
+            let counts = histogram
+                .counts
+                .iter()
+                .map(|count| count.load(Ordering::Relaxed));
+            let sum = Duration::from_nanos(histogram.sum.load(Ordering::Relaxed));
+            sample.set_histogram(distribution(metric, counts, sum.as_secs_f64()));
+            sample
+        });
+        vec![family(metric, samples.collect())]
+    }
+}
+
+/// A histogram of durations.
+#[derive(Debug)]
+pub(super) struct Histogram {
+    /// The upper bounds of the buckets, in nanoseconds.
+    bounds: Vec<u64>,
+    /// The observations of each bucket, and of those beyond every bound.
+    counts: Vec<AtomicU64>,
+    /// In nanoseconds: enough for 580 years.
+    sum: AtomicU64,
+}
+
+impl Histogram {
+    fn new(kind: Kind) -> Self {
+        let bounds = match kind {
+            Kind::Histogram(bounds) => bounds,
+            Kind::Counter | Kind::Gauge => &[],
+        };
+        let bounds = bounds
+            .iter()
+            .map(|bound| nanoseconds(Duration::from_secs_f64(*bound)));
+        let bounds: Vec<_> = bounds.collect();
+        Self {
+            counts: std::iter::repeat_with(AtomicU64::default)
+                .take(bounds.len().saturating_add(1))
+                .collect(),
+            bounds,
+            sum: AtomicU64::new(0),
+        }
+    }
+
+    /// Observes a duration.
+    pub(super) fn observe(&self, took: Duration) {
+        let took = nanoseconds(took);
+        let bucket = self.bounds.iter().position(|bound| took <= *bound);
+        if let Some(count) = self.counts.get(bucket.unwrap_or(self.bounds.len())) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        self.sum.fetch_add(took, Ordering::Relaxed);
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::{registry::Registrar, table};
+
+    #[test]
+    fn a_bound_belongs_to_its_bucket() {
+        let registrar = Registrar::default();
+        let skew = registrar.histograms(&table::CLOCK_SKEW).of(&["ahead"]);
+        for seconds in [0, 1, 2, 300, 301] {
+            skew.observe(Duration::from_secs(seconds));
+        }
+        let text = registrar.gather().text();
+        let ahead = text
+            .lines()
+            .filter(|line| line.contains("direction=\"ahead\""));
+        let ahead: Vec<_> = ahead.map(|line| line.rsplit(' ').next().unwrap()).collect();
+        // The buckets to 1, 5, 15, 30, 60 and 300 s and beyond, sum and count.
+        assert_eq!(ahead, ["2", "3", "3", "3", "3", "4", "5", "604", "5"]);
+        assert!(
+            text.contains("le=\"+Inf\"") && text.contains("direction=\"behind\""),
+            "{text}"
+        );
+    }
+}

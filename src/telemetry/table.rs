@@ -1,0 +1,233 @@
+//! The table of metrics: name, type, labels and meaning of each.
+//!
+//! Invariant: no metric exists outside the table, because [`super::registry`] makes every metric from a row of it. docs/metrics.md is made
+//! from the table. Labels are closed sets, or bounded where the table says so; no other value of a request becomes a label.
+
+use super::labels::{
+    BUILD, BY, CACHE, CAUSE, CHECK, COMMIT, CORE_STATUS, CUT, DIRECTION, DONE, ENDS, ENVIRONMENT,
+    FAILURE, FETCH, FIX, GROUP, HANDSHAKE, ISSUER, KEY, LINES, Label, OPERATION, OUTCOME, PLACE,
+    QUOTA, REASON, RELOAD, SCA, SERIAL, SIDE, SOURCE, STATUS, TABLE, TOLERATED, TPP, USE, VERSION,
+};
+use crate::state::Counters;
+
+/// A metric.
+#[derive(Debug)]
+pub(super) struct Metric {
+    /// The name, by Prometheus' conventions.
+    pub(super) name: &'static str,
+    /// The type.
+    pub(super) kind: Kind,
+    /// The labels, in their order.
+    pub(super) labels: &'static [&'static Label],
+    /// The meaning, in one line.
+    pub(super) help: &'static str,
+}
+
+impl Metric {
+    /// Whether its labels may have these values.
+    pub(super) fn allows<V: AsRef<str>>(&self, values: &[V]) -> bool {
+        let mut pairs = self.labels.iter().zip(values);
+        values.len() == self.labels.len()
+            && pairs.all(|(label, value)| label.allows(value.as_ref()))
+    }
+}
+
+/// The type of a metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// A number that only grows.
+    Counter,
+    /// A number that goes up and down.
+    Gauge,
+    /// A distribution, with the upper bounds of its buckets.
+    Histogram(&'static [f64]),
+}
+
+/// In seconds: from a refusal at the gateway to a slow core.
+const REQUEST_BUCKETS: &[f64] = &[0.0025, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+
+/// In seconds: a cached signature check takes 15 µs, a new certificate 300 µs, and the store a few milliseconds.
+const CHECK_BUCKETS: &[f64] = &[0.00001, 0.00005, 0.0001, 0.00025, 0.001, 0.005, 0.05, 1.0];
+
+/// In seconds: a Date holds for 60 s (DAT-2).
+const SKEW_BUCKETS: &[f64] = &[1.0, 5.0, 15.0, 30.0, 60.0, 300.0];
+
+macro_rules! metrics {
+    ($($section:literal { $($id:ident = $kind:ident $(($buckets:expr))? $name:literal [$($label:expr),*] $help:literal;)+ })+) => {
+        $($(pub(super) static $id: Metric = Metric {
+            name: $name,
+            kind: Kind::$kind $(($buckets))?,
+            labels: &[$(&$label),*],
+            help: $help,
+        };)+)+
+
+        /// Every metric, by section. A row that nothing makes is unused code for the compiler.
+        #[cfg(test)]
+        pub(super) static SECTIONS: &[(&str, &[&Metric])] = &[$(($section, &[$(&$id),+])),+];
+    };
+}
+
+metrics! {
+    "Requests" {
+        REQUESTS = Counter "portvakt_requests_total" [OPERATION, OUTCOME, STATUS, SIDE]
+            "Requests that have ended; status is the class of what the caller was sent, fault is the side that has to act.";
+        REFUSALS = Counter "portvakt_refusals_total" [OPERATION, REASON, SIDE]
+            "Requests that the gateway refused or that failed, by reason; beyond 100 pairs of operation and reason the operation is other.";
+        IN_FLIGHT = Gauge "portvakt_requests_in_flight" []
+            "Requests whose head was read and whose answer is not finished.";
+        REQUEST_SECONDS = Histogram(REQUEST_BUCKETS) "portvakt_request_seconds" [OPERATION]
+            "From a request's head to the end of its answer.";
+        CHECK_SECONDS = Histogram(CHECK_BUCKETS) "portvakt_check_seconds" [CHECK]
+            "Each check of a request; body waits for the caller, sca and claim wait for the state.";
+        CLOCK_SKEW = Histogram(SKEW_BUCKETS) "portvakt_caller_clock_skew_seconds" [DIRECTION]
+            "The distance of a request's Date to the gateway's clock, whether the request was refused or not.";
+        TOLERATED_FAULTS = Counter "portvakt_tolerated_total" [TOLERATED]
+            "Requests with a fault of the certificate that a tolerant policy let pass.";
+        ACCEPT_FIX = Counter "portvakt_accept_fix_total" [FIX]
+            "Admitted requests that named a fix in x-accept-fix.";
+    }
+    "Requests of one TPP" {
+        TPP_REQUESTS = Counter "portvakt_tpp_requests_total" [TPP]
+            "Requests whose signature verified.";
+        TPP_REFUSALS = Counter "portvakt_tpp_refusals_total" [TPP]
+            "Requests whose signature verified and that were refused by a fault of the caller.";
+        TPP_SIGNATURE_FAILURES = Counter "portvakt_tpp_signature_failures_total" [TPP]
+            "Requests whose signature did not verify, by the TPP of the certificate shown; other if that TPP never signed a request.";
+        TPP_QUOTA_EXCEEDED = Counter "portvakt_tpp_quota_exceeded_total" [TPP]
+            "Requests refused because the calls without the PSU were used up.";
+        UNSIGNED_TARGET = Counter "portvakt_unsigned_target_total" [TPP]
+            "Admitted requests whose signature does not cover (request-target).";
+        WITHOUT_SESSION = Counter "portvakt_psu_present_without_session_total" [TPP]
+            "Account information read with the PSU said to be present and without a valid session.";
+    }
+    "Connections of callers" {
+        OPEN_CONNECTIONS = Gauge "portvakt_open_connections" []
+            "Connections of clients that are open, handshakes included.";
+        HANDSHAKES = Counter "portvakt_handshakes_total" [HANDSHAKE, VERSION]
+            "TLS handshakes by how they ended; the version is none if there is no connection.";
+        TURNED_AWAY = Counter "portvakt_connections_turned_away_total" []
+            "Connections beyond max_connections or max_connections_per_address.";
+        CUTS = Counter "portvakt_cut_total" [CUT]
+            "Connections and answers that the gateway ended, and requests that it held back from the core, by the cause.";
+    }
+    "The core" {
+        UPSTREAM_IN_FLIGHT = Gauge "portvakt_upstream_in_flight" []
+            "Requests that the core has and has not answered.";
+        UPSTREAM_SECONDS = Histogram(REQUEST_BUCKETS) "portvakt_upstream_seconds" [GROUP]
+            "From choosing the upstream to the head of its answer.";
+        UPSTREAM_RESPONSES = Counter "portvakt_upstream_responses_total" [GROUP, CORE_STATUS]
+            "Heads of the core's answers, by the class of the core's own status.";
+        UPSTREAM_FAILURES = Counter "portvakt_upstream_failures_total" [FAILURE]
+            "Failed attempts to get an answer of the core; an attempt that was repeated counts each time.";
+        UPSTREAM_CONNECTIONS = Counter "portvakt_upstream_connections_total" [USE]
+            "Connections to the core that a request was sent on.";
+        UPSTREAM_IDLE = Gauge "portvakt_upstream_idle_connections" []
+            "Idle connections in the pool.";
+        INNER_ADDRESSES = Counter "portvakt_inner_addresses_total" [PLACE, DONE]
+            "Addresses in the core's answers that only the bank's network has, by where they stood and what was done.";
+    }
+    "Certificates" {
+        CERTIFICATE_LOOKUPS = Counter "portvakt_certificate_lookups_total" [CACHE]
+            "Accepted certificates of requests, by the cache that had them; none if the chain was built.";
+        CERTIFICATES_CACHED = Gauge "portvakt_certificates_cached" []
+            "Certificates in the cache, by each of which a signature has verified.";
+        CERTIFICATE_END = Gauge "portvakt_certificate_end_timestamp_seconds" [ENDS]
+            "When a certificate ends: the gateway's own, and of each set the anchor that ends first.";
+        TPP_CERTIFICATE_END = Gauge "portvakt_tpp_certificate_end_timestamp_seconds" [TPP, SERIAL]
+            "When the certificates of TPPs end by which a signature has verified, those first that end first; at most 200.";
+    }
+    "Revocation, if it is checked" {
+        REVOCATION_FETCHES = Counter "portvakt_revocation_fetches_total" [FETCH]
+            "CRLs and OCSP answers fetched, by how it ended.";
+        REVOCATION_LET_PASS = Counter "portvakt_revocation_let_pass_total" []
+            "Requests admitted although the revocation status of their certificate was unknown.";
+        REVOCATION_SOURCES = Gauge "portvakt_revocation_sources" []
+            "OCSP responses and CRLs in use.";
+        REVOCATION_OVERDUE = Gauge "portvakt_revocation_overdue_seconds" []
+            "Seconds since the nextUpdate of the most overdue of them.";
+        REVOCATION_MAX_OVERDUE = Gauge "portvakt_revocation_max_overdue_seconds" []
+            "How long after its nextUpdate an answer is still used (revocation.stale).";
+        CRL_NEXT_UPDATE = Gauge "portvakt_crl_next_update_timestamp_seconds" [ISSUER, SOURCE]
+            "When a CRL that requests rest on is to be replaced, by its issuer and where it is from; at most 50.";
+    }
+    "Registers, if they are checked" {
+        REGISTER_STALE_PASSED = Counter "portvakt_register_stale_passed_total" []
+            "Requests admitted by a register past its maximum age.";
+        REGISTER_IDENTITIES = Gauge "portvakt_register_identities" []
+            "Identities that the registers have an entry for.";
+        REGISTER_AS_OF = Gauge "portvakt_register_as_of_timestamp_seconds" []
+            "The date of the EBA register's content.";
+        REGISTER_AGE = Gauge "portvakt_register_age_seconds" []
+            "The age of the EBA register's content, by the gateway's clock.";
+        REGISTER_MAX_AGE = Gauge "portvakt_register_max_age_seconds" []
+            "The age from which the EBA register is stale (registers.max_age).";
+    }
+    "SCA and quota" {
+        QUOTA_CALLS = Counter "portvakt_quota_calls_total" [QUOTA]
+            "Calls without the PSU: taken of a quota, refused because it was used up, given back.";
+        SCA_EVENTS = Counter "portvakt_sca_total" [SCA]
+            "SCAs: links made, SCAs completed and failed by the bank's service, and its calls with an expired link.";
+        BOUND_ELSEWHERE = Counter "portvakt_psu_bound_elsewhere_total" [BY]
+            "PSU-IDs of one TPP that were to be bound to another, by who asked for it.";
+        SESSIONS = Gauge "portvakt_sessions" []
+            "Valid sessions of PSUs, as housekeeping last counted them.";
+        TOKEN_SEALS = Gauge "portvakt_sca_token_seals" [KEY]
+            "Tokens that a key of SCA links has sealed, by the key's id; rounded up at each start.";
+        TOKEN_SEALS_ALERT = Gauge "portvakt_sca_token_seals_alert" []
+            "Tokens of one key at which the keys are to be rotated.";
+        TOKEN_SEALS_LIMIT = Gauge "portvakt_sca_token_seals_limit" []
+            "Tokens of one key at which it seals no more.";
+    }
+    "The state" {
+        STATE_BATCH_SECONDS = Histogram(Counters::SECONDS) "portvakt_state_batch_seconds" []
+            "The time of a transaction of the store, with one that failed.";
+        STATE_BATCH_CHANGES = Histogram(Counters::CHANGES) "portvakt_state_batch_changes" []
+            "The changes in a transaction of the store, its own housekeeping included.";
+        STATE_BATCHES_FAILED = Counter "portvakt_state_batches_failed_total" []
+            "Transactions of the store that failed; the requests in them were answered with 503.";
+        STATE_ROWS = Gauge "portvakt_state_rows" [TABLE]
+            "Rows of the store by table, as housekeeping last counted them.";
+        STATE_CLOCK_STEPPED_BACK = Gauge "portvakt_state_clock_stepped_back" []
+            "Whether requests are refused because the clock stepped back (REP-1).";
+        CLOCK_STEPS = Counter "portvakt_clock_backward_steps_total" []
+            "Times that the gateway's clock went back by more than two seconds.";
+        CLOCK_BEHIND = Gauge "portvakt_clock_behind_seconds" []
+            "How far the gateway's clock is behind the latest time that the state knows.";
+    }
+    "The process" {
+        READY = Gauge "portvakt_ready" []
+            "Whether /readyz answers 200.";
+        NOT_READY = Gauge "portvakt_not_ready" [CAUSE]
+            "Whether this condition of /readyz fails.";
+        RELOADS = Counter "portvakt_reloads_total" [RELOAD]
+            "Reloads of the configuration, by whether it was taken into use.";
+        LAST_RELOAD_SUCCESSFUL = Gauge "portvakt_last_reload_successful" []
+            "Whether the last reload was taken into use; 1 before the first.";
+        LAST_RELOAD = Gauge "portvakt_last_reload_timestamp_seconds" []
+            "When a reload was last tried; the start before the first.";
+        PENDING_RESTART = Gauge "portvakt_pending_restart" []
+            "Changed keys of the configuration that need a restart, at the last reload that was taken into use.";
+        CONFIGURATION_SINCE = Gauge "portvakt_configuration_timestamp_seconds" []
+            "When the configuration in use was taken into use.";
+        ACCESS_LINES = Counter "portvakt_access_lines_total" [LINES]
+            "Lines of the access log: written, dropped because the log could not keep up, or failed because standard output refused them.";
+        BUILD_INFO = Gauge "portvakt_build_info" [BUILD, COMMIT]
+            "Always 1: the version, and the commit that it was built from.";
+        ENVIRONMENT_INFO = Gauge "portvakt_environment_info" [ENVIRONMENT]
+            "Always 1: the environment of the interface.";
+        PROCESS_CPU = Counter "process_cpu_seconds_total" []
+            "Processor time of the process, user and system.";
+        PROCESS_RESIDENT = Gauge "process_resident_memory_bytes" []
+            "Resident memory.";
+        PROCESS_VIRTUAL = Gauge "process_virtual_memory_bytes" []
+            "Virtual memory.";
+        PROCESS_FDS = Gauge "process_open_fds" []
+            "Open file descriptors.";
+        PROCESS_MAX_FDS = Gauge "process_max_fds" []
+            "The most file descriptors that may be open.";
+        PROCESS_THREADS = Gauge "process_threads" []
+            "Threads.";
+        PROCESS_START = Gauge "process_start_time_seconds" []
+            "When the process started.";
+    }
+}
