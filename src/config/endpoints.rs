@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use http::HeaderValue;
 
-use super::answer_sizes::AnswerSizes;
+use super::answer_sizes::{AnswerSizes, WrittenSizes};
+use super::fault::Inspection;
 use super::proxies::Proxies;
 use super::section::Section;
 use super::value::Value;
-use crate::interface::headers::authority;
+use crate::interface::{headers::authority, operations::Catalogue};
 
 /// A year: the least max-age that browsers accept into their lists.
 const ONE_YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
@@ -225,7 +226,21 @@ impl Listener {
     }
 }
 
-impl Upstream {
+/// The upstream as written: groups of operations are checked when the catalogue is known.
+pub(super) struct WrittenUpstream {
+    upstream: Upstream,
+    answer_sizes: WrittenSizes,
+}
+
+impl WrittenUpstream {
+    /// The upstream; reports a group that has no operation.
+    pub(super) fn checked(self, catalogue: &Catalogue, inspection: &Inspection) -> Upstream {
+        Upstream {
+            answer_sizes: self.answer_sizes.checked(catalogue, inspection),
+            ..self.upstream
+        }
+    }
+
     /// Reads the upstream. `own` are the gateway's addresses.
     pub(super) fn read(mut section: Section<'_>, own: [Option<SocketAddr>; 2]) -> Option<Self> {
         let value = section.required("address");
@@ -254,9 +269,10 @@ impl Upstream {
             max_in_flight_per_tpp.and_then(|value| value.integer(1..=100_000));
         let reuse = section.optional("reuse");
         let reuse = reuse.and_then(|value| value.one_of(&[("off", false), ("on", true)]));
+        let answer_sizes = WrittenSizes::read(&mut section);
         section.finish();
         let address = address?;
-        Some(Self {
+        let upstream = Upstream {
             address,
             host: host.or_else(|| header_value(&address.to_string()))?,
             connect_timeout: connect_timeout.unwrap_or(Duration::from_secs(1)),
@@ -266,6 +282,10 @@ impl Upstream {
             max_in_flight: max_in_flight.unwrap_or(512),
             max_in_flight_per_tpp: max_in_flight_per_tpp.unwrap_or(64),
             answer_sizes: AnswerSizes::default(),
+        };
+        Some(Self {
+            upstream,
+            answer_sizes,
         })
     }
 }

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use tracing::Level;
 
-use super::answer_sizes::WrittenSizes;
-use super::endpoints::{Listener, Upstream};
+use super::endpoints::{Listener, WrittenUpstream};
 use super::fault::{FilePosition, Inspection};
 use super::section::Section;
 use super::server_certificates::ServerCertificates;
@@ -32,9 +31,7 @@ pub(super) fn read(
     inspection: &Inspection,
     base: &Path,
 ) -> Option<Settings> {
-    let environment = root
-        .required("environment")
-        .and_then(|value| environment(&value));
+    let environment = environment(&mut root);
     let system = root.optional("system").and_then(|value| system(&value));
     let mut policy = policy::read(&mut root, environment.unwrap_or(Environment::Sandbox));
     let certificates = policy::certificates(&mut root, policy.environment);
@@ -49,9 +46,7 @@ pub(super) fn read(
     let listener = Listener::read(section, address);
     let control = control::read(&mut root, policy.environment, address, base);
     let control_address = control.as_ref().and_then(|(address, _)| address.tcp());
-    let mut section = root.section("upstream");
-    let answer_sizes = WrittenSizes::read(&mut section);
-    let upstream = Upstream::read(section, [address, control_address]);
+    let upstream = WrittenUpstream::read(root.section("upstream"), [address, control_address]);
     let sca = sca::read(root.section("sca"), base);
     if let Some(sca) = &sca {
         policy.psu_present = sca.psu_present;
@@ -72,7 +67,6 @@ pub(super) fn read(
     root.finish();
     let (files, trust) = trust?;
     let catalogue = catalogue?;
-    let answer_sizes = answer_sizes.checked(&catalogue, inspection);
     policy.revocation_unknown = written.unknown.unwrap_or(policy.revocation_unknown);
     let (revocation, by_group) = checked(written, &catalogue, inspection, root_place);
     policy.revocation_unknown_by_group = by_group;
@@ -83,10 +77,7 @@ pub(super) fn read(
             system: system.unwrap_or("portvakt").to_owned(),
             listener: listener?,
             control,
-            upstream: Upstream {
-                answer_sizes,
-                ..upstream?
-            },
+            upstream: upstream?.checked(&catalogue, inspection),
             assertion,
             response_signing,
             state,
@@ -129,7 +120,8 @@ fn checked(
 }
 
 /// The environment (CRT-9).
-fn environment(value: &Value<'_>) -> Option<Environment> {
+fn environment(root: &mut Section<'_>) -> Option<Environment> {
+    let value = root.required("environment")?;
     let names = [Environment::Production, Environment::Sandbox]
         .map(|environment| (environment.name(), environment));
     value.one_of(&names)

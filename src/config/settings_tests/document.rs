@@ -16,6 +16,10 @@ use crate::{
 use std::time::Duration;
 
 #[test]
+#[allow(
+    clippy::too_many_lines,
+    reason = "a configuration is as long as its keys"
+)]
 fn missing_keys_have_defaults() {
     let settings = Site::new().read(LEAST).unwrap();
     assert_eq!(settings.fixed.system, "portvakt");

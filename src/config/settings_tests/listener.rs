@@ -269,3 +269,30 @@ fn proxies_in_front_of_the_listener() {
         );
     }
 }
+
+#[test]
+fn sizes_of_answers_by_group() {
+    let site = Site::new();
+    let read = |sizes: &str| {
+        let address = "'10.0.0.7:8080'";
+        site.read(&LEAST.replace(address, &format!("{address}, {sizes}")))
+    };
+    let settings = read("max_answer_size_by_group: {accounts: 32MiB}").unwrap();
+    let sizes = settings.fixed.upstream.answer_sizes;
+    assert_eq!(sizes.of("accounts"), 32 << 20);
+    assert_eq!(sizes.of("payments"), 16 << 20);
+    for (keys, expected) in [
+        (
+            "max_answer_size_by_group: {acounts: 1MiB}",
+            "upstream.max_answer_size_by_group.acounts: no operation has the group \"acounts\"",
+        ),
+        (
+            "max_answer_size: 100",
+            "upstream.max_answer_size: found 100; expected a size in bytes, KiB, MiB or GiB, from 1KiB to 1GiB",
+        ),
+    ] {
+        let faults = read(keys).unwrap_err();
+        assert_eq!(faults.len(), 1, "{keys}: {faults:?}");
+        assert!(faults[0].ends_with(expected), "{keys}: {faults:?}");
+    }
+}
