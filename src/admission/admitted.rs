@@ -4,6 +4,7 @@ use super::{
     Claim, Grant, IntactBody, Judged, Registered, Signed, Tpp, Unrevoked, ValidQuery,
     envelope::Envelope,
     proven::{Evidence, ProvenRequest},
+    record::AdmittedFacts,
     sca,
 };
 use crate::interface::{
@@ -226,6 +227,23 @@ impl Admitted {
     /// The first use of the request id, and the call that is counted in the quota.
     pub const fn claim(&self) -> Option<&Claim> {
         self.claim.held()
+    }
+
+    /// The facts that are counted. The request named `named_fixes` (HDR-16).
+    pub(super) fn facts(&self, named_fixes: Fixes) -> AdmittedFacts {
+        AdmittedFacts {
+            named_fixes,
+            unknown_revocation: self
+                .unrevoked()
+                .is_some_and(|unrevoked| !unrevoked.is_known()),
+            stale_register: self.registered().is_some_and(Registered::is_by_stale),
+            unsigned_target: self.tpp().is_some()
+                && self
+                    .signed()
+                    .is_some_and(|signed| !signed.covers_request_target()),
+            without_session: self.grant().is_some_and(Grant::without_session),
+            took_call: self.claim().is_some_and(|claim| claim.taken().is_call()),
+        }
     }
 
     /// The reasons of refusals that were waived (FWD-6).

@@ -294,7 +294,7 @@ pub async fn authorise(
     };
     let named_fixes = request.envelope.fixes();
     let admitted = Admitted::new(request, Arc::clone(links), grant, claim);
-    trial.record.note_admitted(named_fixes, &admitted);
+    trial.record.note_admitted(admitted.facts(named_fixes));
     Ok(Admission::Forward(admitted))
 }
 

@@ -3,7 +3,7 @@
 //! The record is the only source of the log line and the metrics. It makes no decision: a [`Trial`](super::Trial) does. It holds no
 //! personal data: no header value, no path, no body.
 
-use super::{Admitted, Grant, Registered, Stage, Tpp};
+use super::{Stage, Tpp};
 use crate::{
     clock::{Stopwatch, Timestamp},
     interface::{Reason, TppId, headers::accept_fix::Fixes, operations::Operation},
@@ -78,12 +78,18 @@ pub struct Record {
     clock_skew: Option<ClockSkew>,
     certificate: Option<Arc<Certificate>>,
     certificate_source: Option<CertificateSource>,
-    named_fixes: Fixes,
-    unsigned_target: bool,
-    without_session: bool,
-    unknown_revocation: bool,
-    stale_register: bool,
-    took_call: bool,
+    admitted: AdmittedFacts,
+}
+
+/// The facts of an admitted request that are counted.
+#[derive(Debug, Default)]
+pub(super) struct AdmittedFacts {
+    pub(super) named_fixes: Fixes,
+    pub(super) unsigned_target: bool,
+    pub(super) without_session: bool,
+    pub(super) unknown_revocation: bool,
+    pub(super) stale_register: bool,
+    pub(super) took_call: bool,
 }
 
 impl Record {
@@ -96,12 +102,7 @@ impl Record {
             clock_skew: None,
             certificate: None,
             certificate_source: None,
-            named_fixes: Fixes::default(),
-            unsigned_target: false,
-            without_session: false,
-            unknown_revocation: false,
-            stale_register: false,
-            took_call: false,
+            admitted: AdmittedFacts::default(),
         }
     }
 
@@ -142,7 +143,7 @@ impl Record {
 
     /// Whether an admitted request took a call of its quota (QUO-5). A later page is not a call.
     pub const fn took_call(&self) -> bool {
-        self.took_call
+        self.admitted.took_call
     }
 
     /// The TPP's certificate, once it was judged. Before a signature verified, the certificate proves nothing about the caller, because
@@ -161,17 +162,17 @@ impl Record {
 
     /// Whether the request was admitted with unknown revocation status (CRT-6).
     pub const fn revocation_is_unknown(&self) -> bool {
-        self.unknown_revocation
+        self.admitted.unknown_revocation
     }
 
     /// Whether the request was admitted by a register past its maximum age (CRT-7).
     pub const fn register_is_stale(&self) -> bool {
-        self.stale_register
+        self.admitted.stale_register
     }
 
     /// The fixes that an admitted request named (HDR-16).
     pub const fn named_fixes(&self) -> Fixes {
-        self.named_fixes
+        self.admitted.named_fixes
     }
 
     /// The TPP of an admitted request that did not sign its (request-target) (SIG-15). Its signature verified, so no other caller is
@@ -179,7 +180,7 @@ impl Record {
     pub fn left_target_unsigned(&self) -> Option<&TppId> {
         let certificate = self.certificate.as_ref();
         certificate
-            .filter(|_| self.unsigned_target)
+            .filter(|_| self.admitted.unsigned_target)
             .map(|certificate| certificate.tpp_id())
     }
 
@@ -188,7 +189,7 @@ impl Record {
     pub fn had_no_session(&self) -> Option<&TppId> {
         let certificate = self.certificate.as_ref();
         certificate
-            .filter(|_| self.without_session)
+            .filter(|_| self.admitted.without_session)
             .map(|certificate| certificate.tpp_id())
     }
 
@@ -218,21 +219,9 @@ impl Record {
         self.certificate_source = Some(tpp.identified().source());
     }
 
-    /// Notes the facts of an admitted request that are counted.
-    pub(super) fn note_admitted(&mut self, named_fixes: Fixes, admitted: &Admitted) {
-        self.named_fixes = named_fixes;
-        self.unknown_revocation = admitted
-            .unrevoked()
-            .is_some_and(|unrevoked| !unrevoked.is_known());
-        self.stale_register = admitted.registered().is_some_and(Registered::is_by_stale);
-        self.unsigned_target = admitted.tpp().is_some()
-            && admitted
-                .signed()
-                .is_some_and(|signed| !signed.covers_request_target());
-        self.without_session = admitted.grant().is_some_and(Grant::without_session);
-        self.took_call = admitted
-            .claim()
-            .is_some_and(|claim| claim.taken().is_call());
+    /// Notes the facts of an admitted request.
+    pub(super) const fn note_admitted(&mut self, facts: AdmittedFacts) {
+        self.admitted = facts;
     }
 
     /// Notes a check, with its verdict and its time.

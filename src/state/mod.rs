@@ -14,6 +14,7 @@
 //! stored fact, which admission decides, and the time, which the caller always gives.
 
 // Requests, answers, and the facts about a PSU.
+mod calls_left;
 mod hash;
 mod keys;
 mod psu;
@@ -40,6 +41,7 @@ pub(crate) mod sqlite;
 #[cfg(feature = "sandbox")]
 mod volatile;
 
+pub use calls_left::CallsLeft;
 pub use hash::{
     AccountHash, CorporateHash, Hash, ListHash, PsuHash, QuotaHash, ReportHash, RequestHash,
     SessionHash, TokenHash,
@@ -48,9 +50,8 @@ pub use keys::Keys;
 pub use psu::{Accounts, Consent, ConsentAccounts, Context, Psu, Session};
 pub use settings::{OpenFault, StateSettings};
 pub use verbs::{
-    Bind, Bound, CallsLeft, ClaimRequest, Completion, Counters, Decision, Finish, Finished,
-    Learned, Page, PsuRef, QuotaClaim, RequestIdClaim, Retention, Rows, Taken, Unavailable,
-    Withdraw, Withdrawn,
+    Bind, Bound, ClaimRequest, Completion, Counters, Decision, Finish, Finished, Learned, Page,
+    PsuRef, QuotaClaim, RequestIdClaim, Retention, Rows, Taken, Unavailable, Withdraw, Withdrawn,
 };
 #[cfg(feature = "sandbox")]
 pub use volatile::VolatileTables;

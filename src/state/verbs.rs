@@ -1,12 +1,13 @@
 //! Requests to a store, and its answers.
 
 use super::{
-    ConsentAccounts, ListHash, QuotaHash, ReportHash, RequestHash, TokenHash, rows::ListRow,
+    CallsLeft, ConsentAccounts, ListHash, QuotaHash, ReportHash, RequestHash, TokenHash,
+    rows::ListRow,
 };
 use crate::{
     clock::Timestamp,
     interface::{
-        QuotaLeft, TppId,
+        TppId,
         headers::{CorporateId, PsuId, SessionId},
     },
 };
@@ -119,25 +120,6 @@ pub(super) enum Call {
     Counted { list: Option<ListRow> },
     /// A page of an earlier call, and the last entry that was requested before it.
     Continued { page: Page, before: i64 },
-}
-
-/// The calls that are left of a quota (QUO-11).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CallsLeft {
-    /// The number of calls that are possible now.
-    pub calls: u8,
-    /// The time at which one more call becomes possible.
-    pub next: Timestamp,
-}
-
-impl CallsLeft {
-    /// The same values relative to `now`, in the form of the interface.
-    pub const fn seen_at(self, now: Timestamp) -> QuotaLeft {
-        QuotaLeft {
-            calls: self.calls,
-            seconds: self.next.unix().saturating_sub(now.unix()),
-        }
-    }
 }
 
 impl Taken {

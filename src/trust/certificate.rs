@@ -184,6 +184,19 @@ impl Certificate {
         self.issuer.compare(spelling)
     }
 
+    /// The revocation status of the chain from the last answers, for benchmarks: the cost of a request with a cached certificate.
+    #[cfg(feature = "sandbox")]
+    pub fn standing(
+        &self,
+        revocation: &super::Revocation,
+        now: Timestamp,
+    ) -> super::revocation::RevocationStatus {
+        match self.sources() {
+            Some(sources) => revocation.standing(sources, now),
+            None => super::revocation::RevocationStatus::Unknown { depth: 0 },
+        }
+    }
+
     /// Caches the issuer text of a keyId. Call this only after the signature has verified: the first text is kept, and another caller's
     /// text would displace the TPP's.
     pub(crate) fn remember_issuer(&self, spelling: &[u8]) {

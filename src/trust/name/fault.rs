@@ -1,7 +1,5 @@
 //! The faults of a name in DER, and the differences between two names.
 
-use super::text;
-
 /// The reason why bytes are not a Name in DER. RDNs are counted from 0, in the order of the certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameFault {
@@ -73,15 +71,6 @@ impl NameMismatch {
             NameMismatch::RdnCount { .. } => 1,
             NameMismatch::Rdn { .. } => 2,
             NameMismatch::Reversed => 3,
-        }
-    }
-}
-
-impl From<text::Unreadable> for NameMismatch {
-    fn from(fault: text::Unreadable) -> Self {
-        NameMismatch::Unreadable {
-            at: fault.at,
-            why: fault.why,
         }
     }
 }

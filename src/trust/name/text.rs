@@ -4,6 +4,7 @@
 //! and without a backslash before it, so no value can become a boundary, however it is escaped. Deliberately not here: encodings that a
 //! client added to the text (`reading`), and the equality of values (`value`).
 
+use super::fault::NameMismatch;
 use super::kind;
 use super::rdn::{Attribute, Rdn};
 use super::value::AttributeValue;
@@ -14,6 +15,15 @@ use crate::trust::der::Element;
 pub(super) struct Unreadable {
     pub(super) at: usize,
     pub(super) why: &'static str,
+}
+
+impl From<Unreadable> for NameMismatch {
+    fn from(fault: Unreadable) -> Self {
+        NameMismatch::Unreadable {
+            at: fault.at,
+            why: fault.why,
+        }
+    }
 }
 
 /// Parses a whole text as a name, with the RDNs in the order of the text. A text of white space only is the name without RDNs.

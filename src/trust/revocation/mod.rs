@@ -63,7 +63,7 @@ pub use status::RevocationStatus;
 
 pub(crate) use sources::ChainSources;
 
-use super::{Certificate, Validity};
+use super::Validity;
 use crate::clock::{Clock, Timestamp};
 use cache::SourceCache;
 use context::EngineContext;
@@ -179,19 +179,15 @@ impl Revocation {
         self.cache.sources(chain, others)
     }
 
-    /// The revocation status of a certificate from the last answers; asks no source. A request with a cached certificate uses this.
-    pub fn standing(&self, certificate: &Certificate, now: Timestamp) -> RevocationStatus {
-        certificate
-            .sources()
-            .map_or(RevocationStatus::Unknown { depth: 0 }, |sources| {
-                sources.standing(now, self.cache.settings().stale)
-            })
+    /// The revocation status of a chain from the last answers; asks no source.
+    pub(super) fn standing(&self, sources: &ChainSources, now: Timestamp) -> RevocationStatus {
+        sources.standing(now, self.cache.settings().stale)
     }
 
     /// The revocation status of a chain. If a source has never answered, or none can tell the status, asks the sources and waits for at
     /// most two seconds.
     pub(crate) async fn judge(&self, sources: &ChainSources, now: Timestamp) -> RevocationStatus {
-        match sources.standing(now, self.cache.settings().stale) {
+        match self.standing(sources, now) {
             RevocationStatus::Unknown { .. } | RevocationStatus::Awaited { .. } => {
                 self.ask(sources, now).await
             }
