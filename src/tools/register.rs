@@ -18,9 +18,6 @@ use std::{
     process::ExitCode,
 };
 
-/// The exit status for a register with findings.
-const ODD: u8 = 1;
-
 /// `portvakt register …`
 #[derive(Debug, Subcommand)]
 pub enum RegisterCommand {
@@ -69,7 +66,7 @@ pub fn run(
     Ok(if findings.is_empty() {
         ExitCode::SUCCESS
     } else {
-        ExitCode::from(ODD)
+        ExitCode::FAILURE
     })
 }
 
@@ -209,7 +206,7 @@ mod tests {
             .lines()
             .filter(|line| line.starts_with("odd: "))
             .collect();
-        assert_eq!(status, ExitCode::from(ODD));
+        assert_eq!(status, ExitCode::FAILURE);
         let starts = [
             "odd: it is older than 7 days",
             "odd: nobody may initiate payments",
