@@ -32,6 +32,7 @@ use tokio::{
     task::JoinSet,
 };
 use tokio_rustls::TlsAcceptor;
+use uuid::Uuid;
 
 /// The most concurrent connections. The bank's SCA service and a few monitors need a dozen.
 const MAX_CONNECTIONS: usize = 256;
@@ -288,7 +289,8 @@ fn check_vacant(path: &Path) -> io::Result<()> {
 
 /// Creates the socket in a private folder, and moves it to its path once its mode is right.
 fn make_socket(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
-    let name = format!(".{:08x}", std::process::id());
+    // Not the process id: in a container it is the same at each start, and a crash may leave the folder.
+    let name = format!(".{:08x}", Uuid::new_v4().as_fields().0);
     let folder = path.parent().unwrap_or(Path::new("")).join(name);
     fs::DirBuilder::new().mode(0o700).create(&folder)?;
     let inside = folder.join("s");
