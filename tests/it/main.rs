@@ -97,6 +97,9 @@ mod flood;
 /// The access log and the metrics, without personal data.
 mod telemetry;
 
+/// dashboards/.
+mod dashboards;
+
 /// The OpenAPI description, checked by other tools.
 mod openapi;
 

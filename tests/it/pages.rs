@@ -103,6 +103,7 @@ fn the_glossary_is_short_and_in_order() {
 #[test]
 fn every_link_leads_somewhere() {
     let mut pages = files(&root().join("docs"), "md");
+    pages.extend(files(&root().join("dashboards"), "md"));
     pages.extend(fs::read_dir(root()).unwrap().filter_map(|entry| {
         let path = entry.unwrap().path();
         path.extension()

@@ -1,0 +1,341 @@
+//! dashboards/: Grafana's JSON, rules and alerts for Prometheus, and runbooks name only what exists, and nothing is left out.
+//!
+//! These tests read files. `systems::prometheus` runs every query on a Prometheus that watches a gateway.
+
+/// From the sources of the dashboards to the JSON that Grafana imports.
+mod generate;
+
+use serde_json::Value;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::PathBuf,
+};
+
+/// The dashboards, in the order of docs/dashboards.md.
+pub(crate) const NAMES: [&str; 5] = [
+    "overview",
+    "decisions",
+    "trust",
+    "core",
+    "state-and-process",
+];
+
+/// The folder.
+pub(crate) fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("dashboards")
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(folder().join(name)).unwrap_or_else(|fault| panic!("{name}: {fault}"))
+}
+
+/// A YAML file as JSON.
+pub(crate) fn yaml(name: &str) -> Value {
+    serde_yaml::from_str(&read(name)).unwrap_or_else(|fault| panic!("{name}: {fault}"))
+}
+
+/// A dashboard as Grafana imports it.
+pub(crate) fn dashboard(name: &str) -> Value {
+    serde_json::from_str(&read(&format!("{name}.json"))).unwrap()
+}
+
+/// A query, and the place where it stands.
+pub(crate) struct Query {
+    pub(crate) place: String,
+    pub(crate) expr: String,
+}
+
+/// The queries of all panels.
+pub(crate) fn queries() -> Vec<Query> {
+    let mut all = Vec::new();
+    for name in NAMES {
+        for panel in list(&dashboard(name)["panels"]) {
+            for target in list(&panel["targets"]) {
+                all.push(Query {
+                    place: format!(
+                        "{name}: {} {}",
+                        text(&panel["title"]),
+                        text(&target["refId"])
+                    ),
+                    expr: text(&target["expr"]).to_owned(),
+                });
+            }
+        }
+    }
+    all
+}
+
+/// A rule of Prometheus: one that records, or an alert.
+pub(crate) struct Rule {
+    pub(crate) name: String,
+    pub(crate) expr: String,
+    severity: String,
+    summary: String,
+    runbook: String,
+}
+
+fn rules_in(file: &str, kind: &str) -> Vec<Rule> {
+    let yaml = yaml(file);
+    let groups = list(&yaml["groups"]);
+    let rules = groups.iter().flat_map(|group| list(&group["rules"]));
+    let rules = rules.map(|rule| Rule {
+        name: text(&rule[kind]).to_owned(),
+        expr: text(&rule["expr"]).to_owned(),
+        severity: text(&rule["labels"]["severity"]).to_owned(),
+        summary: text(&rule["annotations"]["summary"]).to_owned(),
+        runbook: text(&rule["annotations"]["runbook"]).to_owned(),
+    });
+    rules.collect()
+}
+
+/// The rules that record.
+pub(crate) fn recorded() -> Vec<Rule> {
+    rules_in("rules.yml", "record")
+}
+
+/// The alerts.
+pub(crate) fn alerts() -> Vec<Rule> {
+    rules_in("alerts.yml", "alert")
+}
+
+/// The names of the runbooks.
+pub(crate) fn runbooks() -> Vec<String> {
+    let entries = fs::read_dir(folder().join("runbooks")).unwrap();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// The shell commands of a runbook: its blocks that begin with three backticks and `sh`.
+pub(crate) fn commands(runbook: &str) -> Vec<String> {
+    let text = read(&format!("runbooks/{runbook}"));
+    let blocks = text.split("\n```sh\n").skip(1);
+    blocks
+        .map(|block| block.split("\n```").next().unwrap().to_owned())
+        .collect()
+}
+
+/// A metric of docs/metrics.md.
+struct Documented {
+    is_histogram: bool,
+    labels: BTreeSet<String>,
+}
+
+/// The metrics in docs/metrics.md, which is made from the gateway's own table, by name.
+fn documented() -> BTreeMap<String, Documented> {
+    let text = include_str!("../../docs/metrics.md");
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.map(|row| {
+        let columns: Vec<_> = row.split(" | ").collect();
+        let (name, kind) = columns[0].split_once("`, ").unwrap();
+        let labels = columns[1].split("; ").filter_map(|label| {
+            let label = label.strip_prefix('`')?;
+            Some(label.split('`').next()?.to_owned())
+        });
+        let documented = Documented {
+            is_histogram: kind.starts_with("histogram"),
+            labels: labels.collect(),
+        };
+        (name.to_owned(), documented)
+    })
+    .collect()
+}
+
+/// The names in a query that are metrics: words with the gateway's prefix or that of the process, outside of quotes.
+fn metrics_in(expr: &str) -> BTreeSet<String> {
+    let unquoted = expr.split('"').step_by(2);
+    let words = unquoted.flat_map(|part| {
+        part.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | ':')))
+    });
+    words
+        .filter(|word| is_metric(word))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn is_metric(word: &str) -> bool {
+    let prefixes = ["portvakt_", "portvakt:", "process_"];
+    prefixes.iter().any(|prefix| word.starts_with(prefix))
+}
+
+/// The metric of a series: a histogram has three kinds of series.
+fn metric_of<'a>(series: &'a str, documented: &BTreeMap<String, Documented>) -> &'a str {
+    let endings = ["_bucket", "_sum", "_count"];
+    let mut stems = endings.iter().filter_map(|end| series.strip_suffix(end));
+    let is_histogram = |stem: &&str| documented.get(*stem).is_some_and(|of| of.is_histogram);
+    stems.find(is_histogram).unwrap_or(series)
+}
+
+/// The labels that a query names: those that it compares, and those that it sums by.
+fn labels_in(expr: &str) -> BTreeSet<String> {
+    let unquoted: String = expr.split('"').step_by(2).collect();
+    let inside = |opening: &str, closing: char| {
+        let parts = unquoted.split(opening).skip(1);
+        let lists = parts.filter_map(|part| part.split(closing).next());
+        let names = lists.flat_map(|list| list.split(','));
+        let names = names.map(|name| name.trim_matches([' ', '=', '~', '!']).to_owned());
+        names.collect::<BTreeSet<_>>()
+    };
+    let (compared, by, on) = (inside("{", '}'), inside("by (", ')'), inside("on (", ')'));
+    compared.into_iter().chain(by).chain(on).collect()
+}
+
+fn list(value: &Value) -> Vec<Value> {
+    value.as_array().cloned().unwrap_or_default()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[test]
+fn the_dashboards_are_made_from_their_sources() {
+    for name in NAMES {
+        let source = serde_yaml::from_str(&read(&format!("panels/{name}.yaml")))
+            .unwrap_or_else(|fault| panic!("{name}: {fault}"));
+        let made = generate::dashboard(name, &source);
+        let made = serde_json::to_string_pretty(&made).unwrap() + "\n";
+        let file = format!("{name}.json");
+        if std::env::var_os("PORTVAKT_BLESS").is_some() {
+            fs::write(folder().join(&file), &made).unwrap();
+        }
+        let kept = fs::read_to_string(folder().join(&file)).unwrap_or_default();
+        assert_eq!(kept, made, "PORTVAKT_BLESS=1 writes {file} anew");
+    }
+}
+
+/// Deleting or renaming a metric, or adding one that nobody sees, fails here.
+#[test]
+fn every_metric_that_is_read_exists_and_every_metric_is_read() {
+    let documented = documented();
+    assert!(documented.len() > 40, "{}", documented.len());
+    let (recorded, alerts) = (recorded(), alerts());
+    let queries = queries();
+    let exprs = queries.iter().map(|query| &query.expr);
+    let exprs = exprs.chain(recorded.iter().chain(&alerts).map(|rule| &rule.expr));
+    let exprs: Vec<_> = exprs.collect();
+    let read: BTreeSet<String> = exprs.iter().flat_map(|expr| metrics_in(expr)).collect();
+    let (recordings, series): (BTreeSet<_>, BTreeSet<_>) =
+        read.iter().partition(|name| name.starts_with("portvakt:"));
+    let read: BTreeSet<_> = series
+        .iter()
+        .map(|series| metric_of(series, &documented))
+        .collect();
+    let unknown: Vec<_> = read
+        .iter()
+        .filter(|name| !documented.contains_key(**name))
+        .collect();
+    assert!(unknown.is_empty(), "not in docs/metrics.md: {unknown:?}");
+    let unseen: Vec<_> = documented
+        .keys()
+        .filter(|name| !read.contains(name.as_str()))
+        .collect();
+    assert!(unseen.is_empty(), "on no panel and in no rule: {unseen:?}");
+    let rules: BTreeSet<_> = recorded.iter().map(|rule| &rule.name).collect();
+    assert_eq!(recordings, rules, "recorded, and read");
+    for expr in exprs {
+        let metrics = metrics_in(expr);
+        let metrics = metrics
+            .iter()
+            .filter_map(|name| documented.get(metric_of(name, &documented)));
+        let mut known: BTreeSet<_> = metrics.flat_map(|metric| metric.labels.clone()).collect();
+        known.extend(["job", "instance", "le"].map(str::to_owned));
+        let unknown: Vec<_> = labels_in(expr).difference(&known).cloned().collect();
+        assert!(
+            unknown.is_empty(),
+            "no labels of these metrics: {unknown:?} in {expr}"
+        );
+    }
+}
+
+#[test]
+fn every_panel_tells_what_to_do_and_asks_as_grafana_expects() {
+    for name in NAMES {
+        for panel in list(&dashboard(name)["panels"]) {
+            let title = format!("{name}: {}", text(&panel["title"]));
+            let targets = list(&panel["targets"]);
+            if panel["type"] == "row" {
+                continue;
+            }
+            assert!(!targets.is_empty(), "{title}");
+            assert!(text(&panel["description"]).len() > 30, "{title}");
+            for target in targets {
+                let expr = text(&target["expr"]);
+                // A fixed range is too short or too long at another zoom.
+                let has_rate = expr.contains("rate(") || expr.contains("increase(");
+                assert_eq!(
+                    has_rate,
+                    expr.contains("[$__rate_interval]"),
+                    "{title}: {expr}"
+                );
+                for variable in ["job", "operation", "tpp"] {
+                    let used = expr.contains(&format!("${variable}"));
+                    let rightly = expr.contains(&format!("{variable}=~\"${variable}\""));
+                    assert_eq!(used, rightly, "{title}: {expr}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_alert_has_a_severity_a_summary_a_runbook_and_tests() {
+    let tests = yaml("alerts_test.yml");
+    let (mut fires, mut silent) = (BTreeSet::new(), BTreeSet::new());
+    for test in list(&tests["tests"]) {
+        for case in list(&test["alert_rule_test"]) {
+            assert!(case["exp_alerts"].is_null(), "{case}");
+            silent.insert(text(&case["alertname"]).to_owned());
+        }
+        for case in list(&test["promql_expr_test"]) {
+            let expr = text(&case["expr"]);
+            let name = expr.split("alertname=\"").nth(1).unwrap_or_default();
+            assert!(expr.contains("alertstate=\"firing\""), "{expr}");
+            assert!(!list(&case["exp_samples"]).is_empty(), "{expr}");
+            fires.insert(name.split('"').next().unwrap().to_owned());
+        }
+    }
+    let alerts = alerts();
+    let mut linked = BTreeSet::from(["README.md".to_owned()]);
+    for alert in &alerts {
+        let name = &alert.name;
+        assert!(
+            ["page", "ticket"].contains(&alert.severity.as_str()),
+            "{name}"
+        );
+        assert!(alert.summary.ends_with('.'), "{name}");
+        let path = alert.runbook.strip_prefix("dashboards/runbooks/");
+        let (file, anchor) = path.unwrap().split_once('#').unwrap();
+        let text = read(&format!("runbooks/{file}"));
+        let section = text.split(&format!("\n## {name}\n")).nth(1);
+        let section = section.and_then(|section| section.split("\n## ").next());
+        assert!(
+            section.is_some_and(|section| section.contains("\n```sh\n")),
+            "{name}: {file}"
+        );
+        assert_eq!(anchor, name.to_lowercase(), "{name}");
+        linked.insert(file.to_owned());
+    }
+    let names: BTreeSet<_> = alerts.iter().map(|alert| alert.name.clone()).collect();
+    assert_eq!(names.len(), alerts.len(), "a name is used twice");
+    assert_eq!(fires, names, "a case that fires");
+    assert_eq!(silent, names, "a case that stays silent");
+    let runbooks = runbooks();
+    assert_eq!(
+        linked,
+        runbooks.iter().cloned().collect(),
+        "linked runbooks"
+    );
+    for runbook in &runbooks {
+        let text = read(&format!("runbooks/{runbook}"));
+        let headings = text.lines().filter_map(|line| line.strip_prefix("## "));
+        let unknown: Vec<_> = headings.filter(|name| !names.contains(*name)).collect();
+        assert!(
+            unknown.is_empty() || runbook == "README.md",
+            "{runbook}: {unknown:?}"
+        );
+    }
+}
