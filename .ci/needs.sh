@@ -9,7 +9,8 @@
 #   openssl, a JDK, Node with npm, Python with venv; the vectors, and libraries of the signers, from PyPI and npm
 # and .ci/instructions.sh uses valgrind.
 # The tests against other systems (needs.sh systems) fail if one of these is missing:
-#   Go, a JDK with Jackson and Gson, Node, Python; nginx, Apache and HAProxy, of which no daemon is started
+#   Go, a JDK with Jackson and Gson, Node, Python with venv; nginx, Apache, HAProxy and Prometheus, of which no daemon is started;
+#   curl, jq; libraries from PyPI
 # The comparison (needs.sh bench) leaves out missing peers:
 #   nginx with its Lua module, haproxy; wrk and h2load send the requests; llvm-profdata reads what the build counts
 # The attacks (needs.sh edge) leave out missing peers and tests, too:
@@ -50,10 +51,13 @@ missing_for_systems() {
     [ -e /usr/share/java/jackson-databind.jar ] || printf ' libjackson2-databind-java'
     [ -e /usr/share/java/gson.jar ] || printf ' libgoogle-gson-java'
     command -v node >/dev/null || printf ' nodejs'
-    command -v python3 >/dev/null || printf ' python3'
     [ -e /usr/sbin/nginx ] || printf ' nginx'
     [ -e /usr/sbin/apache2 ] || printf ' apache2'
     [ -e /usr/sbin/haproxy ] || printf ' haproxy'
+    python3 -c 'import ensurepip, venv' 2>/dev/null || printf ' python3-venv'
+    command -v prometheus >/dev/null && command -v promtool >/dev/null || printf ' prometheus'
+    command -v curl >/dev/null || printf ' curl'
+    command -v jq >/dev/null || printf ' jq'
 }
 
 # The same for the comparison.

@@ -76,11 +76,12 @@ fn fails_closed(gate: &Gate, take_away: impl FnOnce(), give_back: impl FnOnce())
     assert_eq!(gate.tell("/psu/bind", &who).status, 200);
 }
 
-/// Runs a command in a new mount namespace with a small file system at a path.
-fn with_small_disk(place: &Path, command: &Command) -> Command {
+/// Runs a command in a new mount namespace with a file system of this size in MiB at a path.
+pub(crate) fn with_small_disk(mebibytes: u32, place: &Path, command: &Command) -> Command {
     let mut inside = Command::new("unshare");
-    let script = "mount -t tmpfs -o size=2m,mode=0700 tmpfs \"$0\" && exec \"$@\"";
-    inside.args(["--map-root-user", "--mount", "sh", "-c", script]);
+    let script =
+        format!("mount -t tmpfs -o size={mebibytes}m,mode=0700 tmpfs \"$0\" && exec \"$@\"");
+    inside.args(["--map-root-user", "--mount", "sh", "-c", &script]);
     inside.arg(place);
     inside.arg(command.get_program()).args(command.get_args());
     inside
@@ -89,7 +90,7 @@ fn with_small_disk(place: &Path, command: &Command) -> Command {
 //= ERR-4 refused
 #[test]
 fn a_disk_that_is_full_fails_closed_and_recovers() {
-    let tried = with_small_disk(TempDir::new().unwrap().path(), &Command::new("true")).output();
+    let tried = with_small_disk(2, TempDir::new().unwrap().path(), &Command::new("true")).output();
     if !tried.as_ref().is_ok_and(|output| output.status.success()) {
         skipped(&format!("a file system cannot be mounted here: {tried:?}"));
         return;
@@ -97,7 +98,7 @@ fn a_disk_that_is_full_fails_closed_and_recovers() {
     let gate = Gate::builder().for_program();
     let state = gate.folder().join("state");
     fs::create_dir(&state).unwrap();
-    let mut program = with_small_disk(&state, &gate.program());
+    let mut program = with_small_disk(2, &state, &gate.program());
     let program = program.stdout(Stdio::null()).stderr(Stdio::null());
     let mut program = Program(program.spawn().unwrap());
     assert!(gate.is_up(&mut program.0), "it does not start");

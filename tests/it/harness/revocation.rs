@@ -252,7 +252,9 @@ fn write_index(folder: &Path, ca: &str, signer: &Issued, good: &[&[u8]], revoked
     };
     let good = good
         .iter()
-        .map(|serial| format!("V\t400101000000Z\t\t{}\tunknown\t/CN=x\n", hex(serial)));
+        .map(|serial| hex(serial))
+        // Two names must differ.
+        .map(|serial| format!("V\t400101000000Z\t\t{serial}\tunknown\t/CN={serial}\n"));
     let revoked = revoked.iter().map(|serial| {
         format!(
             "R\t400101000000Z\t250101000000Z,keyCompromise\t{}\tunknown\t/CN=x\n",

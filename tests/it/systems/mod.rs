@@ -9,6 +9,8 @@ mod corpus;
 mod edge;
 /// Other parsers read admitted requests in the same way.
 mod oracle;
+/// The dashboards, rules and alerts on a Prometheus, and the commands of the runbooks.
+mod prometheus;
 
 use std::{path::Path, process::Command};
 
@@ -21,6 +23,10 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ("/usr/sbin/nginx", "-v", "nginx"),
     ("/usr/sbin/apache2", "-v", "apache2"),
     ("/usr/sbin/haproxy", "-v", "haproxy"),
+    ("prometheus", "--version", "prometheus"),
+    ("promtool", "--version", "prometheus"),
+    ("jq", "--version", "jq"),
+    ("curl", "--version", "curl"),
 ];
 
 /// A library of Java that Debian has, and the package.

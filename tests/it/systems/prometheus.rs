@@ -1,0 +1,237 @@
+//! The dashboards, rules, alerts and runbooks on a real Prometheus, which watches a gateway under mixed traffic.
+//!
+//! Faults are turned on one after the other. Each must change a series of its own within 15 s and make its alerts active, and no
+//! other alert that pages. Every query of every panel has returned data in the end, and every command of the runbooks has succeeded.
+
+/// The faults.
+mod faults;
+/// Prometheus.
+mod server;
+/// The gateway and its surroundings.
+mod stage;
+/// The traffic.
+mod traffic;
+
+use crate::{
+    dashboards::{self, Query},
+    harness::Reply,
+    signers::python_with,
+};
+use faults::{FAULTS, Fault};
+use portvakt::clock::Stopwatch;
+use server::{Active, Prometheus, promtool, until};
+use stage::{Stage, Until};
+use std::{fs, path::Path, process::Command, sync::atomic::AtomicBool, thread, time::Duration};
+
+/// A fault shows within this time.
+const WITHIN: Duration = Duration::from_secs(15);
+
+/// For this time after a fault has shown, other pages would show.
+const AFTERWARDS: Duration = Duration::from_secs(2);
+
+/// The range of the panels' queries.
+const RATE_INTERVAL: &str = "8s";
+
+#[test]
+#[ignore = "make test-systems"]
+fn promtool_accepts_rules_and_alerts() {
+    promtool(&["check", "rules", "rules.yml", "alerts.yml"], None);
+    promtool(&["test", "rules", "alerts_test.yml"], None);
+}
+
+/// Grafana's own model of 10.1 knows every field of the dashboards.
+#[test]
+#[ignore = "make test-systems"]
+fn grafanas_model_reads_the_dashboards() {
+    let python = python_with(
+        "grafana",
+        "grafana_foundation_sdk",
+        &["grafana-foundation-sdk"],
+    );
+    let mut python = python.expect("grafana-foundation-sdk comes from PyPI");
+    python
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/systems/prometheus/grafana.py"));
+    for name in dashboards::NAMES {
+        python.arg(dashboards::folder().join(format!("{name}.json")));
+    }
+    let output = python.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    println!("{said}");
+}
+
+#[test]
+#[ignore = "make test-systems"]
+fn faults_are_seen_and_every_panel_has_data() {
+    let begun = Stopwatch::start();
+    let stage = Stage::start();
+    stage.gate.upstream().reply(usual());
+    let prometheus = Prometheus::start(stage.gate.control_address());
+    let mut unanswered = dashboards::queries();
+    let stop = AtomicBool::new(false);
+    traffic::introduce(&stage);
+    thread::scope(|scope| {
+        let _ends = Until(&stop);
+        for caller in 0..traffic::CALLERS {
+            let (stage, stop) = (&stage, &stop);
+            scope.spawn(move || traffic::drive(stage, caller, stop));
+        }
+        let (last, others) = FAULTS.split_last().unwrap();
+        for fault in others {
+            calm(&prometheus, fault);
+            (fault.turn)(&stage, &mut || is_seen(&prometheus, fault, &mut unanswered));
+        }
+        calm(&prometheus, last);
+        let broken = prometheus.broken_rules();
+        assert!(broken.is_empty(), "{broken:#?}");
+        let unrecorded = dashboards::recorded();
+        let unrecorded = unrecorded
+            .iter()
+            .filter(|rule| prometheus.query(&rule.name).is_empty());
+        assert_eq!(
+            unrecorded.map(|rule| &rule.name).collect::<Vec<_>>(),
+            [""; 0]
+        );
+        let metrics = stage.gate.folder().join("metrics");
+        fs::write(&metrics, stage.gate.control("/metrics").body).unwrap();
+        promtool(&["check", "metrics"], Some(&metrics));
+        every_command_of_the_runbooks_runs(&stage, &prometheus);
+        draw(&prometheus, begun.elapsed());
+        (last.turn)(&stage, &mut || is_seen(&prometheus, last, &mut unanswered));
+    });
+    let unanswered: Vec<_> = unanswered.iter().map(|query| &query.place).collect();
+    assert!(unanswered.is_empty(), "never any data: {unanswered:#?}");
+    println!("{} faults in {:?}", FAULTS.len(), begun.elapsed());
+}
+
+/// The core's usual answer, which names a host of the bank's network.
+fn usual() -> Reply {
+    Reply::json(200, "{}").with("Location", "https://10.1.2.3:8443/v1/internal")
+}
+
+/// Waits until the faults before are over.
+fn calm(prometheus: &Prometheus, fault: &Fault) {
+    until(&format!("calm before: {}", fault.name), || {
+        let active = prometheus.active();
+        let is_on = |alert: &Active| alert.is_page || fault.alerts.contains(&&*alert.name);
+        !active.iter().any(is_on) && prometheus.query(fault.series).is_empty()
+    });
+}
+
+/// Waits until a fault shows, and notes which panels have data meanwhile.
+fn is_seen(prometheus: &Prometheus, fault: &Fault, unanswered: &mut Vec<Query>) {
+    let begun = Stopwatch::start();
+    let mut seen = None;
+    while seen.is_none_or(|seen| begun.elapsed() < seen + AFTERWARDS) {
+        let active = prometheus.active();
+        let other = active
+            .iter()
+            .find(|alert| alert.is_page && alert.fires && !fault.alerts.contains(&&*alert.name));
+        assert_eq!(other, None, "{} pages too", fault.name);
+        let changed = !prometheus.query(fault.series).is_empty();
+        let names: Vec<_> = active.iter().map(|alert| alert.name.as_str()).collect();
+        if changed && fault.alerts.iter().all(|name| names.contains(name)) && seen.is_none() {
+            seen = Some(begun.elapsed());
+        }
+        let took = begun.elapsed();
+        assert!(
+            seen.is_some() || took < WITHIN,
+            "{}: {changed}, {names:?}",
+            fault.name
+        );
+        thread::sleep(Duration::from_millis(300));
+    }
+    unanswered.retain(|query| prometheus.query(&at_once(&query.expr)).is_empty());
+    println!(
+        "{}: seen after {:.1} s",
+        fault.name,
+        seen.unwrap().as_secs_f64()
+    );
+}
+
+/// A panel's query with everything chosen.
+fn at_once(expr: &str) -> String {
+    let expr = expr.replace("$__rate_interval", RATE_INTERVAL);
+    let variables = ["$job", "$operation", "$tpp"];
+    variables
+        .iter()
+        .fold(expr, |expr, name| expr.replace(name, ".*"))
+}
+
+/// Runs each block of commands in the runbooks, where the gateway runs.
+fn every_command_of_the_runbooks_runs(stage: &Stage, prometheus: &Prometheus) {
+    let programs = Path::new(env!("CARGO_BIN_EXE_portvakt")).parent().unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let folder = stage.gate.folder();
+    let process = stage.id().to_string();
+    for runbook in dashboards::runbooks() {
+        for block in dashboards::commands(&runbook) {
+            let mut shell = Command::new("nsenter");
+            shell.args([
+                "--target",
+                &process,
+                "--user",
+                "--mount",
+                "--preserve-credentials",
+            ]);
+            shell.args(["sh", "-eu", "-c", &block]);
+            shell.env("PATH", &path);
+            shell.env("PROMETHEUS", prometheus.url());
+            shell.env(
+                "CONTROL",
+                format!("http://{}", stage.gate.control_address()),
+            );
+            shell.env("TOKEN", "none");
+            shell.env("CORE", stage.gate.upstream().address().to_string());
+            shell.env("TPP", stage.tpps[2].id().unwrap());
+            for (name, file) in [
+                ("CONFIG", "gateway.yaml"),
+                ("STATE", "state"),
+                ("CERTIFICATE", "server.pem"),
+                ("ACCESS", "access.log"),
+                ("EVENTS", "events.log"),
+            ] {
+                shell.env(name, folder.join(file));
+            }
+            let output = shell.output().unwrap();
+            let said = [output.stdout, output.stderr]
+                .map(|said| String::from_utf8_lossy(&said).into_owned());
+            assert!(output.status.success(), "{runbook}:\n{block}\n{said:?}");
+            assert!(
+                !said[0].is_empty() || block.contains("export "),
+                "{runbook}:\n{block}\nsays nothing"
+            );
+        }
+    }
+}
+
+/// Draws the dashboards: every one, none without data.
+fn draw(prometheus: &Prometheus, since: Duration) {
+    let mut python = python_with("matplotlib", "matplotlib", &["matplotlib"])
+        .expect("matplotlib comes from PyPI");
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dashboards");
+    let minutes = (since.as_secs_f64() / 60.0).to_string();
+    let output = python
+        .arg(dashboards::folder().join("draw.py"))
+        .args([
+            &prometheus.url(),
+            "--minutes",
+            &minutes,
+            "--rate-interval",
+            RATE_INTERVAL,
+        ])
+        .arg(&out)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    println!("pictures in {}:\n{said}", out.display());
+}
