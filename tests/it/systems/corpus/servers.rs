@@ -201,7 +201,7 @@ async fn answer(request: Request<Incoming>) -> Result<Response<String>, Infallib
     let mut is_read = false;
     while !is_read {
         let frame = poll_fn(|context| body.as_mut().poll_frame(context)).await;
-        is_read = !frame.is_some_and(|frame| frame.is_ok());
+        is_read = frame.is_none_or(|frame| frame.is_err());
     }
     Ok(Response::new("{}".to_owned()))
 }
