@@ -20,8 +20,8 @@ use header::{FrameHeader, PartialHeader, flag, kind, part};
 use std::io::IoSlice;
 use written::WrittenFrames;
 
-/// The length of the client's connection preface in bytes (RFC 9113, section 3.4).
-const PREFACE: u32 = 24;
+/// The client's connection preface (RFC 9113, section 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// An element that a connection has begun to send, and must complete in time (HTTP-9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub(super) struct FrameInspector {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Preface {
-        left: u32,
+        missing: &'static [u8],
     },
     Header,
     /// The first byte of a padded HEADERS frame, followed by this much payload.
@@ -85,7 +85,7 @@ impl FrameInspector {
     /// The state of a new connection.
     pub(super) fn new() -> Self {
         Self {
-            step: Step::Preface { left: PREFACE },
+            step: Step::Preface { missing: PREFACE },
             header: PartialHeader::default(),
             blocks: HeaderBlocks::default(),
             ends_block: false,
@@ -165,7 +165,16 @@ impl FrameInspector {
                 self.settle();
                 Ok((1, after))
             }
-            Step::Preface { left } => Ok(self.pass(rest, left)),
+            Step::Preface { missing } => {
+                let length = missing.len().min(rest.len());
+                let (bytes, after) = rest.split_at_mut_checked(length).unwrap_or_default();
+                let missing = missing.strip_prefix(&*bytes).ok_or(Cut::Malformed)?;
+                self.step = match missing {
+                    [] => Step::Header,
+                    _ => Step::Preface { missing },
+                };
+                Ok((length, after))
+            }
             Step::Priority { left, .. } | Step::Payload { left, .. } => Ok(self.pass(rest, left)),
             Step::Block { left, .. } => {
                 let length = part(left, rest.len());
@@ -191,11 +200,10 @@ impl FrameInspector {
     fn advance(&mut self, length: usize) {
         let length = u32::try_from(length).unwrap_or(u32::MAX);
         match &mut self.step {
-            Step::Preface { left }
-            | Step::Priority { left, .. }
-            | Step::Block { left, .. }
-            | Step::Payload { left, .. } => *left = left.saturating_sub(length),
-            Step::Header | Step::PadLength { .. } => {}
+            Step::Priority { left, .. } | Step::Block { left, .. } | Step::Payload { left, .. } => {
+                *left = left.saturating_sub(length)
+            }
+            Step::Preface { .. } | Step::Header | Step::PadLength { .. } => {}
         }
         self.settle();
     }
@@ -219,10 +227,8 @@ impl FrameInspector {
                 is_data: false,
             };
         }
-        match self.step {
-            Step::Preface { left: 0 } => self.step = Step::Header,
-            Step::Payload { left: 0, .. } => self.end_frame(),
-            _ => {}
+        if let Step::Payload { left: 0, .. } = self.step {
+            self.end_frame();
         }
     }
 
