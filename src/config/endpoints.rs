@@ -56,6 +56,8 @@ pub struct ListenerLimits {
     pub write_timeout: Duration,
     /// The time-out of the whole answer, from the end of its head. Default 120 s.
     pub answer_timeout: Duration,
+    /// The least rate of a body after its first second, in bytes per second; `None` for none. Default 1 KiB.
+    pub body_rate: Option<u32>,
     /// The most bytes of a head: names, values and separators. Default 32 KiB.
     pub head_size: usize,
     /// The most fields of a head. Default 100.
@@ -72,6 +74,7 @@ impl Default for ListenerLimits {
             head_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(15),
             answer_timeout: Duration::from_secs(120),
+            body_rate: Some(1024),
             head_size: 32 * 1024,
             head_fields: 100,
         }
@@ -80,7 +83,7 @@ impl Default for ListenerLimits {
 
 impl ListenerLimits {
     /// Each key, and whether its values are equal.
-    pub(super) fn compare(&self, other: &Self) -> [(&'static str, bool); 9] {
+    pub(super) fn compare(&self, other: &Self) -> [(&'static str, bool); 10] {
         let Self {
             connections,
             connections_per_address,
@@ -89,6 +92,7 @@ impl ListenerLimits {
             head_timeout,
             write_timeout,
             answer_timeout,
+            body_rate,
             head_size,
             head_fields,
         } = other;
@@ -115,6 +119,7 @@ impl ListenerLimits {
                 "listener.answer_timeout",
                 self.answer_timeout == *answer_timeout,
             ),
+            ("listener.min_body_rate", self.body_rate == *body_rate),
             ("listener.max_head_size", self.head_size == *head_size),
             ("listener.max_head_fields", self.head_fields == *head_fields),
         ]
@@ -140,6 +145,14 @@ impl ListenerLimits {
             ("answer_timeout", &mut limits.answer_timeout, 3_600_000),
         ] {
             *limit = duration(section, key, 100, to).unwrap_or(*limit);
+        }
+        if let Some(value) = section.optional("min_body_rate") {
+            limits.body_rate = match value.is("off") {
+                true => None,
+                false => value
+                    .size(1..=1024 * 1024)
+                    .and_then(|rate| u32::try_from(rate).ok()),
+            };
         }
         let size = section.optional("max_head_size");
         if let Some(size) = size.and_then(|value| value.size(8 * 1024..=256 * 1024)) {

@@ -7,8 +7,8 @@ use super::{
     exchange::{Exchange, Ledger},
     failure,
     forwarding::{ForwardFailure, Forwarder},
-    listener::ClientConnection,
-    request_body::{self, DownstreamBody},
+    listener::{ClientConnection, http2_options},
+    request_body::{self, BodyPace, DownstreamBody},
     request_head::{NextHead, read_head},
     respond::Responder,
     upstream::Upstream,
@@ -31,20 +31,10 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Version, header, request::Parts};
 use pingora::{
     apps::{HttpPersistentSettings, HttpServerApp, HttpServerOptions, ReusedHttpStream},
-    protocols::http::{
-        ServerSession as Session,
-        v2::server::{H2Options, default_h2_options},
-    },
+    protocols::http::{ServerSession as Session, v2::server::H2Options},
     server::ShutdownWatch,
 };
 use std::{pin::pin, sync::Arc, time::Duration};
-
-/// HTTP/2: the limit on the headers of one request, each counted with 32 extra bytes. Above it, the library answers 431 by itself
-/// without a body, so the gateway's own limit is lower.
-const H2_MORE_THAN_HEAD: usize = 16 * 1024;
-
-/// HTTP/2: concurrent requests on one connection.
-const H2_MAX_STREAMS: u32 = 64;
 
 /// Serves requests, one after another on each connection.
 #[derive(Debug)]
@@ -55,7 +45,7 @@ pub(super) struct Gate {
     forwarder: Forwarder,
     responder: Responder,
     keepalive: Duration,
-    body_timeout: Duration,
+    body_pace: BodyPace,
     limits: ListenerLimits,
     server_options: HttpServerOptions,
     closing: Arc<Closing>,
@@ -119,7 +109,10 @@ impl Gate {
             ),
             store,
             keepalive: settings.keepalive,
-            body_timeout: settings.body_timeout,
+            body_pace: BodyPace {
+                timeout: settings.body_timeout,
+                rate: settings.limits.body_rate,
+            },
             limits: settings.limits,
             server_options,
             closing,
@@ -207,7 +200,7 @@ impl Gate {
         let received = session.req_header().as_owned_parts();
         let target = session.req_header().raw_path().to_vec();
         let head = arrival.head(&received, &target);
-        let mut body = DownstreamBody::new(session, self.body_timeout);
+        let mut body = DownstreamBody::new(session, self.body_pace);
         // Pinned in place: awaiting a future by value would copy it first.
         let proven = pin!(admission::prove(&head, &mut body, trial)).await?;
         pin!(admission::authorise(proven, links, &self.store)).await
@@ -336,13 +329,7 @@ impl HttpServerApp for Gate {
     }
 
     fn h2_options(&self) -> Option<H2Options> {
-        let mut options = default_h2_options();
-        let list_size = self.limits.head_size.saturating_add(H2_MORE_THAN_HEAD);
-        let list_size = u32::try_from(list_size).unwrap_or(u32::MAX);
-        options
-            .max_header_list_size(list_size)
-            .max_concurrent_streams(H2_MAX_STREAMS);
-        Some(options)
+        Some(http2_options(&self.limits))
     }
 
     async fn http_cleanup(&self) {

@@ -3,6 +3,7 @@
 use super::listener::{ChunkedBody, ClientConnection};
 use crate::{
     admission::{Announced, BodyFault, Incoming},
+    clock::Stopwatch,
     interface::headers,
 };
 use bytes::{Bytes, BytesMut};
@@ -11,27 +12,48 @@ use http::{
     header::{CONTENT_LENGTH, EXPECT},
 };
 use pingora::{Error, ErrorType, protocols::http::ServerSession as Session};
-use std::time::Duration;
+use std::{
+    pin::pin,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+/// The time before the least rate applies (HTTP-9).
+const START: Duration = Duration::from_secs(1);
+
+/// How fast a body must arrive (HTTP-9).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BodyPace {
+    /// The time-out of the whole body.
+    pub(super) timeout: Duration,
+    /// The least rate after the first second, in bytes per second.
+    pub(super) rate: Option<u32>,
+}
 
 /// A body that is still arriving.
 pub(super) struct DownstreamBody<'a> {
     session: &'a mut Session,
     announced: Announced,
-    time_limit: Duration,
+    pace: BodyPace,
 }
 
 impl<'a> DownstreamBody<'a> {
-    /// The whole body must arrive within `time_limit`.
-    pub(super) fn new(session: &'a mut Session, time_limit: Duration) -> Self {
+    /// The body must arrive at this pace.
+    pub(super) fn new(session: &'a mut Session, pace: BodyPace) -> Self {
         let announced = announced(session);
         Self {
             session,
             announced,
-            time_limit,
+            pace,
         }
     }
 
-    async fn read_whole(&mut self, limit: usize) -> Result<Bytes, BodyFault> {
+    /// Reads the body; `received` gets the number of bytes so far.
+    async fn read_whole(
+        &mut self,
+        limit: usize,
+        received: &AtomicUsize,
+    ) -> Result<Bytes, BodyFault> {
         let session = &mut *self.session;
         // HTTP/1.0 has no interim answers (RFC 9110, section 10.1.1).
         let is_1_0 = session.req_header().version == Version::HTTP_10;
@@ -48,14 +70,14 @@ impl<'a> DownstreamBody<'a> {
             .await
             .map_err(|error| fault(&error))?
         {
-            if first
+            let length = first
                 .len()
                 .saturating_add(joined.len())
-                .saturating_add(chunk.len())
-                > limit
-            {
+                .saturating_add(chunk.len());
+            if length > limit {
                 return Err(BodyFault::TooLarge);
             }
+            received.store(length, Ordering::Relaxed);
             if first.is_empty() && joined.is_empty() {
                 first = chunk;
             } else {
@@ -106,9 +128,40 @@ impl Incoming for DownstreamBody<'_> {
         if self.announced == Announced::Nothing {
             return Ok(Bytes::new());
         }
-        tokio::time::timeout(self.time_limit, self.read_whole(limit))
-            .await
-            .unwrap_or(Err(BodyFault::TooSlow))
+        let pace = self.pace;
+        let received = AtomicUsize::new(0);
+        let reading = pin!(self.read_whole(limit, &received));
+        let too_slow = pin!(pace.lost(&received));
+        tokio::select! {
+            biased;
+            read = reading => read,
+            () = too_slow => Err(BodyFault::TooSlow),
+        }
+    }
+}
+
+impl BodyPace {
+    /// Returns when the body is too slow. The clock is read only when the time for the bytes so far is over.
+    async fn lost(self, received: &AtomicUsize) {
+        let watch = Stopwatch::start();
+        loop {
+            let allowed = self.allowed(received.load(Ordering::Relaxed));
+            let left = allowed.saturating_sub(watch.elapsed());
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left).await;
+        }
+    }
+
+    /// The time within which more than these bytes must have arrived, or the whole body.
+    fn allowed(self, received: usize) -> Duration {
+        let Some(rate) = self.rate else {
+            return self.timeout;
+        };
+        let received = u32::try_from(received).unwrap_or(u32::MAX);
+        let needed = Duration::from_secs(1).saturating_mul(received) / rate.max(1);
+        START.saturating_add(needed).min(self.timeout)
     }
 }
 
@@ -137,4 +190,24 @@ fn fault(error: &Error) -> BodyFault {
 
 fn broken(error: &Error) -> BodyFault {
     BodyFault::Broken(error.etype().as_str().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_for_a_body() {
+        let pace = |rate| BodyPace {
+            timeout: Duration::from_secs(10),
+            rate,
+        };
+        let slowest = pace(Some(1024));
+        for (received, seconds) in [(0, 1.0), (512, 1.5), (1024, 2.0), (9 * 1024, 10.0)] {
+            assert_eq!(slowest.allowed(received).as_secs_f64(), seconds);
+        }
+        assert_eq!(slowest.allowed(64 * 1024), slowest.timeout);
+        assert_eq!(slowest.allowed(usize::MAX), slowest.timeout);
+        assert_eq!(pace(None).allowed(0), slowest.timeout);
+    }
 }

@@ -38,9 +38,10 @@ pub(super) async fn read_head(session: &mut Session, closing: &Closing) -> NextH
             NextHead::Refused(Reason::MalformedRequest)
         }
         (Ok(true), _) => NextHead::Read,
-        (Ok(false), _) => NextHead::Absent,
-        (Err(_), Some(HeadFault::TooLarge)) => NextHead::Refused(Reason::HeadersTooLarge),
-        (Err(_), Some(HeadFault::TooSlow)) => NextHead::Refused(Reason::RequestTimeout),
+        // For pingora, a fault in the first part of a head is the end of an idle connection.
+        (_, Some(HeadFault::TooLarge)) => NextHead::Refused(Reason::HeadersTooLarge),
+        (_, Some(HeadFault::TooSlow)) => NextHead::Refused(Reason::RequestTimeout),
+        (Ok(false), None) => NextHead::Absent,
         (Err(error), None) => match error.etype() {
             ErrorType::InvalidHTTPHeader => NextHead::Refused(Reason::MalformedRequest),
             // The caller has disconnected, so no answer is sent.

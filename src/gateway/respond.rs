@@ -64,13 +64,14 @@ impl Responder {
         let body =
             Bytes::from(error_body::of(refusal, &self.system, context.operation).to_string());
         let mut head = head(refusal, context, body.len())?;
-        // The end of a wrongly framed request is unknown, and a slow one is not awaited.
+        // The end of a wrongly framed request is unknown, and a slow one is not awaited. After these refusals, and after a head
+        // that is too large (HTTP-9), the connection is closed.
         let lost = matches!(
             refusal.reason(),
             Reason::MalformedRequest | Reason::RequestTimeout
         );
         let unread = !session.is_body_done();
-        if lost || unread {
+        if lost || unread || refusal.reason() == Reason::HeadersTooLarge {
             session.set_keepalive(None);
         }
         // An answer to HEAD has no body, but the HTTP/2 library would send one.

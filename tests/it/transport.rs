@@ -10,6 +10,8 @@ mod frames;
 mod framing;
 /// HTTP-11 and the properties that do not depend on the group.
 mod groups;
+/// HTTP-9: HTTP/2 connections in time and size.
+mod http2;
 /// ERR-4: the core, and descriptors.
 mod in_flight;
 /// HTTP-9.

@@ -128,6 +128,7 @@ listener:
   head_timeout: 3s
   write_timeout: 4s
   answer_timeout: 5s
+  min_body_rate: 2KiB
   max_head_size: 8KiB
   max_head_fields: 20
   body_timeout: 250ms
@@ -178,6 +179,7 @@ log: {access: false, level: warn}
         head_timeout: Duration::from_secs(3),
         write_timeout: Duration::from_secs(4),
         answer_timeout: Duration::from_secs(5),
+        body_rate: Some(2 * 1024),
         head_size: 8 * 1024,
         head_fields: 20,
     };
@@ -280,7 +282,7 @@ fn the_example_is_valid_and_shows_the_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 70,
+        commented_out, 71,
         "every optional key whose default is shown"
     );
 }

@@ -34,6 +34,7 @@ fn changes() -> Vec<(&'static str, String)> {
         ("listener.head_timeout", listener("head_timeout: 7s")),
         ("listener.write_timeout", listener("write_timeout: 7s")),
         ("listener.answer_timeout", listener("answer_timeout: 7s")),
+        ("listener.min_body_rate", listener("min_body_rate: off")),
         ("listener.max_head_size", listener("max_head_size: 9KiB")),
         ("listener.max_head_fields", listener("max_head_fields: 77")),
         ("listener.body_timeout", listener("body_timeout: 7s")),
@@ -109,9 +110,10 @@ fn every_fixed_setting_is_covered() {
         head_timeout: _,
         write_timeout: _,
         answer_timeout: _,
+        body_rate: _,
         head_size: _,
         head_fields: _,
     } = limits;
     // `client_address` needs `trusted_proxies`, and has a test of its own.
-    assert_eq!(changes().len(), 8 + 7 + 9);
+    assert_eq!(changes().len(), 8 + 7 + 10);
 }

@@ -10,6 +10,10 @@ use super::chunks::{ChunkInspector, ChunkedBody};
 /// costs little.
 const PASSED: u32 = 3;
 
+/// The most lines of a head: the request line, and the fields that pingora can parse. For more fields it would answer 400; the
+/// configured limit is lower, and the gateway checks it when the head is parsed.
+const MOST_LINES: u32 = 1 + 256;
+
 /// A partially received head.
 #[derive(Debug, Default)]
 pub(super) struct Http1Head {
@@ -34,7 +38,7 @@ struct Body {
     chunked: ChunkedBody,
 }
 
-/// A head exceeds the size limit.
+/// A head exceeds the limit on its size or on its lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLarge;
 
@@ -62,7 +66,7 @@ impl Http1Head {
     /// Takes a received part; returns whether its target contains bytes that the HTTP layer encodes.
     ///
     /// # Errors
-    /// The head exceeds the size limit.
+    /// The head exceeds the limit on its size or on its lines.
     pub(super) fn take(&mut self, bytes: &[u8], limit: usize) -> Result<bool, TooLarge> {
         self.parts = self.parts.saturating_add(1);
         if self.ended {
@@ -75,6 +79,9 @@ impl Http1Head {
         let end = self.lines.end(bytes);
         self.ended = end.is_some();
         self.length = self.length.saturating_add(end.unwrap_or(bytes.len()));
+        if self.lines.count > MOST_LINES {
+            return Err(TooLarge);
+        }
         let after = end.and_then(|end| bytes.get(end..));
         self.take_body(after.unwrap_or_default());
         within(self.length, limit).map(|()| odd)
@@ -136,17 +143,17 @@ const fn within(length: usize, limit: usize) -> Result<(), TooLarge> {
 /// The line state of a head.
 #[derive(Debug)]
 struct Lines {
-    /// Whether a nonempty line has begun.
-    begun: bool,
     /// Whether the current line is empty so far.
     is_blank: bool,
+    /// The number of complete lines that are not empty.
+    count: u32,
 }
 
 impl Default for Lines {
     fn default() -> Self {
         Self {
-            begun: false,
             is_blank: true,
+            count: 0,
         }
     }
 }
@@ -160,10 +167,10 @@ impl Lines {
             let (line, after) = rest.split_at_checked(at)?;
             self.is_blank &= is_blank(line);
             rest = after.get(1..).unwrap_or_default();
-            if self.is_blank && self.begun {
+            if self.is_blank && self.count > 0 {
                 return Some(bytes.len().saturating_sub(rest.len()));
             }
-            self.begun |= !self.is_blank;
+            self.count = self.count.saturating_add(u32::from(!self.is_blank));
             self.is_blank = true;
         }
         self.is_blank &= is_blank(rest);

@@ -19,9 +19,10 @@ mod stream;
 mod chunks;
 mod head;
 
-// HTTP/2: frames, and the header blocks in them.
+// HTTP/2: frames, the header blocks in them, and the library's limits.
 mod frames;
 mod header_block;
+mod http2;
 
 // Deadlines, and the limit on log lines.
 mod deadline;
@@ -30,6 +31,7 @@ mod notice;
 pub(super) use accept::PublicListener;
 pub(super) use chunks::ChunkedBody;
 pub(super) use client::{ClientConnection, HeadFault};
+pub(super) use http2::http2_options;
 pub(super) use limit::TOLD;
 
 use super::tls;

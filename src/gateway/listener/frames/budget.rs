@@ -6,13 +6,14 @@ use std::time::Duration;
 
 /// The most frames without progress that may arrive at once. Clients send five to ten when they open a connection, and two per
 /// answer.
-const BURST: u32 = 256;
+pub(in super::super) const BURST: u32 = 256;
 
-/// The number of such frames that each second allows. Clients that check whether the connection is alive do so every few seconds.
-const PER_SECOND: u64 = 16;
+/// The number of such frames that each second allows. A client that cancels ten requests in each second spends 40; checks whether
+/// the connection is alive come every few seconds.
+const PER_SECOND: u64 = 64;
 
 /// A DATA frame that is shorter, in bytes, counts as a frame that makes no progress.
-const SMALL_DATA: u32 = 256;
+pub(in super::super) const SMALL_DATA: u32 = 256;
 
 /// The remaining budget.
 #[derive(Debug)]
@@ -67,5 +68,26 @@ pub(super) const fn cost(frame: FrameHeader) -> u32 {
         kind::SETTINGS if frame.flags & flag::ACK == 0 => 4,
         kind::CONTINUATION if frame.length == 0 => 4,
         _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// HTTP-9: a client may cancel ten requests in each second for as long as it likes.
+    #[test]
+    fn cancelled_requests() {
+        let header = |kind, flags, length| FrameHeader {
+            length,
+            kind,
+            flags,
+            stream: 1,
+        };
+        let request = cost(header(kind::HEADERS, 0x5, 2_000));
+        let cancelled = request + cost(header(kind::RST_STREAM, 0, 4));
+        assert!(earned(Duration::from_secs(1)) >= 10 * cancelled);
+        // All concurrent requests may be cancelled at once.
+        assert!(BURST >= 64 * cancelled);
     }
 }

@@ -12,6 +12,7 @@ mod cut;
 mod header;
 mod written;
 
+pub(super) use budget::{BURST, SMALL_DATA};
 pub(super) use cut::Cut;
 
 use super::header_block::HeaderBlocks;
@@ -28,7 +29,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub(super) enum Awaited {
     /// The preface and the first SETTINGS.
     Preface,
-    /// The rest of a frame or of a header block. The number distinguishes successive ones.
+    /// The rest of a header section, with all its frames, or of another frame. The number distinguishes successive ones.
     Head(u32),
 }
 
@@ -45,7 +46,7 @@ pub(super) struct FrameInspector {
     settings_came: bool,
     /// The highest stream that the client opened.
     last_stream: u32,
-    /// The number of complete header blocks and other frames.
+    /// The number of complete header sections and other frames.
     completed: u32,
     budget: Budget,
     written: WrittenFrames,
@@ -235,12 +236,15 @@ impl FrameInspector {
     /// Ends a complete frame.
     fn end_frame(&mut self) {
         self.step = Step::Header;
-        self.completed = self.completed.wrapping_add(1);
         if std::mem::take(&mut self.ends_block) {
             self.open_block = None;
             self.fragments = self
                 .fragments
                 .saturating_add(u32::from(self.blocks.has_fragment()));
+        }
+        // The deadline is that of the whole section: a CONTINUATION does not extend it.
+        if self.open_block.is_none() {
+            self.completed = self.completed.wrapping_add(1);
         }
     }
 
@@ -323,8 +327,9 @@ impl FrameInspector {
         within
     }
 
-    /// The GOAWAY that ends the connection; `None` if the last sent frame is incomplete.
-    pub(super) fn goaway(&self, cut: Cut) -> Option<[u8; 17]> {
+    /// The GOAWAY that ends the connection, with NO_ERROR or the code of a cut; `None` if the last sent frame is incomplete, or
+    /// was GOAWAY.
+    pub(super) fn goaway(&self, cut: Option<Cut>) -> Option<[u8; 17]> {
         let [a, b, c, d] = self.last_stream.to_be_bytes();
         let frame = [
             0,
@@ -343,8 +348,8 @@ impl FrameInspector {
             0,
             0,
             0,
-            cut.code(),
+            cut.map_or(0, Cut::code),
         ];
-        self.written.is_between().then_some(frame)
+        self.written.may_end().then_some(frame)
     }
 }

@@ -16,12 +16,14 @@ const BYTES_PER_FRAME: u32 = 1024;
 pub(super) struct WrittenFrames {
     header: PartialHeader,
     left: u32,
+    /// Whether the last frame is GOAWAY.
+    is_goodbye: bool,
 }
 
 impl WrittenFrames {
-    /// Whether the last frame is complete.
-    pub(super) const fn is_between(&self) -> bool {
-        self.left == 0 && self.header.is_empty()
+    /// Whether a GOAWAY may follow: the last frame is complete and was none.
+    pub(super) const fn may_end(&self) -> bool {
+        self.left == 0 && self.header.is_empty() && !self.is_goodbye
     }
 
     /// Refills the budget by answers; frames that the client forces the gateway to send spend it. Returns false if it is
@@ -42,6 +44,7 @@ impl WrittenFrames {
                 continue;
             };
             self.left = length;
+            self.is_goodbye = kind == kind::GOAWAY;
             match kind {
                 kind::HEADERS => budget.fill(PER_ANSWER),
                 kind::DATA => budget.fill(length / BYTES_PER_FRAME),

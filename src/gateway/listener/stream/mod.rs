@@ -20,7 +20,7 @@ use std::{
     os::fd::AsRawFd,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 use tokio::{
@@ -229,17 +229,21 @@ impl ClientStream {
 
     /// Sends the reason for the end of the connection if possible, and ends it.
     fn end(&mut self, context: &mut Context<'_>, cut: Cut) -> io::Result<()> {
-        if let Protocol::Http2(frames) = &self.protocol
-            && let Some(goaway) = frames.goaway(cut)
-        {
-            // The gateway does not wait for a client that does not accept these few bytes at once.
-            let written = Pin::new(&mut self.tls).poll_write(context, &goaway);
-            if matches!(written, Poll::Ready(Ok(_))) {
-                let _ = Pin::new(&mut self.tls).poll_flush(context);
-            }
-        }
+        self.send_goaway(context, Some(cut));
+        self.cut = Some(cut);
         self.shared.telemetry.cut(cut.label());
         Err(io::ErrorKind::ConnectionAborted.into())
+    }
+
+    /// Sends GOAWAY if no frame is incomplete. The gateway does not wait for a client that does not accept these few bytes at once.
+    fn send_goaway(&mut self, context: &mut Context<'_>, cut: Option<Cut>) {
+        if let Protocol::Http2(frames) = &mut self.protocol
+            && let Some(goaway) = frames.goaway(cut)
+            && let Poll::Ready(Ok(count)) = Pin::new(&mut self.tls).poll_write(context, &goaway)
+        {
+            frames.wrote(goaway.get(..count).unwrap_or_default());
+            let _ = Pin::new(&mut self.tls).poll_flush(context);
+        }
     }
 
     /// Handles the result of a write. A write that is blocked too long fails.
@@ -296,6 +300,18 @@ impl ClientStream {
 
     fn head_fault(&self) -> Option<HeadFault> {
         ClientConnection::in_digest(&self.client)?.head_fault()
+    }
+}
+
+/// The HTTP layer drops an idle HTTP/2 connection without a word, but a client should learn which of its requests were not
+/// processed (RFC 9113, section 6.8).
+impl Drop for ClientStream {
+    fn drop(&mut self) {
+        if matches!(self.protocol, Protocol::Http2(_)) {
+            let mut context = Context::from_waker(Waker::noop());
+            self.send_goaway(&mut context, self.cut);
+            let _ = Pin::new(&mut self.tls).poll_shutdown(&mut context);
+        }
     }
 }
 
