@@ -70,11 +70,10 @@ impl Outcomes {
         Handles { operations }
     }
 
-    /// Counts a request that the HTTP layer refused by itself (HTTP-7).
-    pub(super) fn refused_by_http(&self) {
-        let reason = Reason::MalformedRequest;
+    /// Counts a request that the HTTP layer refused by itself, without an answer of the gateway (ERR-8).
+    pub(super) fn refused_by_http(&self, reason: Reason) {
         let side = side_name(Some(reason.at_fault()));
-        self.0.requests.of(&[NONE, "refused", "4xx", side]).inc();
+        self.0.requests.of(&[NONE, "refused", NONE, side]).inc();
         self.0.refusal(NONE, reason).inc();
     }
 

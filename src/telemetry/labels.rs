@@ -79,7 +79,11 @@ labels! {
     HANDSHAKE = "outcome" AtFirstUse(|| vec!["done", "resumed", "failed", "too_slow", "bad_proxy_header"]);
     VERSION = "version" AtFirstUse(|| vec!["1.2", "1.3", NONE]);
     CUT = "cause" Closed(|| vec![
-        "slow_preface", "slow_head", "blocked_write", "slow_answer", "large_answer", "frame_flood", "malformed_frame", "core_busy",
+        "slow_preface", "slow_head", "blocked_write", "slow_answer", "large_answer", "frame_flood", "malformed_frame",
+        "malformed_stream",
+        "large_head",
+        "too_many_streams",
+        "stream_fault", "core_busy",
         "core_busy_with_tpp",
     ]);
     FAILURE = "kind" Closed(|| vec!["refused", "unreachable", "timeout", "reset", "truncated", "garbage"]);

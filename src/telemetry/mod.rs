@@ -42,7 +42,7 @@ pub use handles::Handles;
 
 use crate::{
     clock::{Clock, Timestamp},
-    interface::operations::Catalogue,
+    interface::{Reason, operations::Catalogue},
 };
 use access::AccessLog;
 use edge::EdgeMetrics;
@@ -115,9 +115,9 @@ impl Telemetry {
             .is_none_or(|access| access.flush(within))
     }
 
-    /// Counts a request that the HTTP layer refused by itself (HTTP-7).
-    pub fn refused_by_http(&self) {
-        self.requests.refused_by_http();
+    /// Counts a request that the HTTP layer refused by itself, and that gets no line (ERR-8).
+    pub fn refused_by_http(&self, reason: Reason) {
+        self.requests.refused_by_http(reason);
     }
 
     /// Counts an accepted connection.

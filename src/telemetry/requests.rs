@@ -103,9 +103,9 @@ impl RequestMetrics {
         }
     }
 
-    /// Counts a request that the HTTP layer refused by itself (HTTP-7).
-    pub(super) fn refused_by_http(&self) {
-        self.outcomes.refused_by_http();
+    /// Counts a request that the HTTP layer refused by itself (ERR-8).
+    pub(super) fn refused_by_http(&self, reason: Reason) {
+        self.outcomes.refused_by_http(reason);
     }
 
     /// Both are in the order of the checks.

@@ -14,6 +14,8 @@ mod groups;
 mod http2;
 /// ERR-4: the core, and descriptors.
 mod in_flight;
+/// ERR-8: refusals by the HTTP/2 library.
+mod library;
 /// HTTP-9.
 mod limits;
 /// HTTP-7: chunks, expectations, versions of HTTP, requests behind one another.

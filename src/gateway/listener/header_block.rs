@@ -67,7 +67,6 @@ pub(super) struct HeaderBlocks {
     /// Whether a `:path` is in the dynamic table: an index may refer to it from now on.
     path_is_indexed: bool,
     in_trailers: bool,
-    found: bool,
 }
 
 /// The meaning of the next byte.
@@ -130,12 +129,6 @@ impl HeaderBlocks {
     pub(super) const fn begin(&mut self, in_trailers: bool) {
         self.step = Step::Field;
         self.in_trailers = in_trailers;
-        self.found = false;
-    }
-
-    /// Whether a fragment was found in this block.
-    pub(super) const fn has_fragment(&self) -> bool {
-        self.found
     }
 
     /// Parses the next part of a block, and changes each `#` of a path in it.
@@ -287,11 +280,11 @@ impl HeaderBlocks {
             if is_first {
                 self.codes = Codes::default();
             }
-            self.found |= match text.is_huffman {
-                true if is_whole && !may_hold_hash(bytes) => false,
+            match text.is_huffman {
+                true if is_whole && !may_hold_hash(bytes) => {}
                 true => self.codes.replace_hashes(bytes),
                 false => replace_hashes(bytes),
-            };
+            }
         }
         Ok(match text.left {
             0 => self.after(text.kind),
@@ -326,15 +319,14 @@ impl Kind {
     }
 }
 
-/// Changes each `#` of a value without Huffman coding. Returns whether there was one.
-fn replace_hashes(bytes: &mut [u8]) -> bool {
+/// Changes each `#` of a value without Huffman coding.
+fn replace_hashes(bytes: &mut [u8]) {
     if memchr::memchr(b'#', bytes).is_none() {
-        return false;
+        return;
     }
     for byte in bytes.iter_mut().filter(|byte| **byte == b'#') {
         *byte = b'>';
     }
-    true
 }
 
 /// Whether a complete value may contain the code of `#`, which begins with nine ones, unlike most others.
@@ -354,9 +346,8 @@ struct Codes {
 }
 
 impl Codes {
-    /// Changes each `#` whose code ends in these bytes; its last bit is then in them. Returns whether there was one.
-    fn replace_hashes(&mut self, bytes: &mut [u8]) -> bool {
-        let mut found = false;
+    /// Changes each `#` whose code ends in these bytes; its last bit is then in them.
+    fn replace_hashes(&mut self, bytes: &mut [u8]) {
         for byte in bytes {
             self.bits = self.bits << 8 | u64::from(*byte);
             self.count = self.count.saturating_add(8);
@@ -365,12 +356,10 @@ impl Codes {
                 if length == HASH_BITS && code == HASH {
                     // At most seven bits follow it in this byte.
                     *byte |= 1_u8.checked_shl(self.count).unwrap_or_default();
-                    found = true;
                 }
                 self.bits &= (1_u64 << self.count).wrapping_sub(1);
             }
         }
-        found
     }
 
     /// The first code and its length in bits, if it is complete; at most 29 bits and a byte are pending.
@@ -468,7 +457,6 @@ mod tests {
                 rest = after;
             }
             assert!(matches!(walker.step, Step::Field), "{:?}", walker.step);
-            assert_eq!(walker.has_fragment(), whole != *last);
             seen.push(whole);
         }
         seen.dedup();

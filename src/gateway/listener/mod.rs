@@ -24,9 +24,10 @@ mod frames;
 mod header_block;
 mod http2;
 
-// Deadlines, and the limit on log lines.
+// Deadlines, reports of refusals, and the limit on log lines.
 mod deadline;
 mod notice;
+mod report;
 
 pub(super) use accept::PublicListener;
 pub(super) use chunks::ChunkedBody;
@@ -37,6 +38,7 @@ pub(super) use limit::TOLD;
 use super::tls;
 use crate::{clock::Clock, config::Listener, in_use::Current, telemetry::Telemetry};
 use pingora::apps::ServerApp;
+use report::Reports;
 use std::sync::{Arc, atomic::AtomicBool};
 use stream::Shared;
 
@@ -52,9 +54,14 @@ pub(super) fn public<A: ServerApp + Send + Sync + 'static>(
     telemetry: Arc<Telemetry>,
     accepting: Arc<AtomicBool>,
 ) -> Result<PublicListener<A>, rustls::Error> {
-    let acceptor = tls::acceptor(Arc::clone(&current), settings.client_auth, clock)?;
+    let acceptor = tls::acceptor(Arc::clone(&current), settings.client_auth, clock.clone())?;
     let limits = settings.limits.clone();
-    let shared = Shared { limits, telemetry };
+    let reports = Reports::new(Arc::clone(&telemetry), Arc::clone(&current), clock);
+    let shared = Shared {
+        limits,
+        telemetry,
+        reports,
+    };
     let address = settings.address;
     let proxies = Arc::new(settings.proxies.clone());
     Ok(PublicListener::new(

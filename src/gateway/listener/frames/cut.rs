@@ -1,6 +1,8 @@
-//! The reasons for cutting a connection, with the error codes of RFC 9113 and the labels of the metric.
+//! The reasons for cutting a connection, with the error codes of RFC 9113, and the refusals of the HTTP/2 library; both with the labels
+//! of the metric.
 
 use super::super::header_block::BlockFault;
+use crate::interface::Reason;
 
 /// The reason for cutting a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,72 @@ impl Cut {
             Self::SlowPreface => "slow_preface",
             Self::SlowHead => "slow_head",
             Self::BlockedWrite => "blocked_write",
+        }
+    }
+
+    /// The reason in the access log; `None` if no request was refused, or if its own line reports that.
+    pub(in super::super) const fn reason(self) -> Option<Reason> {
+        match self {
+            Self::NotSettings | Self::Malformed | Self::NotHpack | Self::PseudoInTrailers => {
+                Some(Reason::MalformedRequest)
+            }
+            Self::SlowHead => Some(Reason::RequestTimeout),
+            Self::Flood => Some(Reason::RateLimited),
+            Self::SlowPreface | Self::BlockedWrite => None,
+        }
+    }
+}
+
+/// A refusal by the HTTP/2 library, which the gateway sees in the frames that it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum LibraryRefusal {
+    /// A request that is not well-formed: its stream was reset.
+    MalformedStream,
+    /// A request whose authority is not clear, answered with 400.
+    BadRequest,
+    /// A head beyond the library's limit, answered with 431.
+    TooLarge,
+    /// A request beyond the number of concurrent ones: its stream was refused, and the client may send it again.
+    TooManyStreams,
+    /// A frame that the state or the window of its stream does not allow: the stream was reset.
+    StreamFault,
+    /// The connection ended, because of frames that are not well-formed.
+    MalformedFrame,
+    /// The connection ended, because of too much work without progress.
+    Flood,
+}
+
+impl LibraryRefusal {
+    /// The label of the metric.
+    pub(in super::super) const fn label(self) -> &'static str {
+        match self {
+            Self::MalformedStream | Self::BadRequest => "malformed_stream",
+            Self::TooLarge => "large_head",
+            Self::TooManyStreams => "too_many_streams",
+            Self::StreamFault => "stream_fault",
+            Self::MalformedFrame => "malformed_frame",
+            Self::Flood => "frame_flood",
+        }
+    }
+
+    /// The reason in the access log; `None` if the request has a line of its own, or may be sent again.
+    pub(in super::super) const fn reason(self) -> Option<Reason> {
+        match self {
+            Self::MalformedStream | Self::BadRequest | Self::MalformedFrame => {
+                Some(Reason::MalformedRequest)
+            }
+            Self::TooLarge => Some(Reason::HeadersTooLarge),
+            Self::Flood => Some(Reason::RateLimited),
+            Self::TooManyStreams | Self::StreamFault => None,
+        }
+    }
+
+    /// The status of the library's answer, if there is one.
+    pub(in super::super) const fn status(self) -> Option<u16> {
+        match self {
+            Self::BadRequest => Some(400),
+            Self::TooLarge => Some(431),
+            _ => None,
         }
     }
 }

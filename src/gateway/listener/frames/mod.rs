@@ -13,7 +13,7 @@ mod header;
 mod written;
 
 pub(super) use budget::{BURST, SMALL_DATA};
-pub(super) use cut::Cut;
+pub(super) use cut::{Cut, LibraryRefusal};
 
 use super::header_block::HeaderBlocks;
 use budget::{Budget, cost};
@@ -50,7 +50,6 @@ pub(super) struct FrameInspector {
     completed: u32,
     budget: Budget,
     written: WrittenFrames,
-    fragments: u32,
 }
 
 /// The meaning of the next byte.
@@ -96,7 +95,6 @@ impl FrameInspector {
             completed: 0,
             budget: Budget::new(),
             written: WrittenFrames::default(),
-            fragments: 0,
         }
     }
 
@@ -113,11 +111,6 @@ impl FrameInspector {
         };
         let is_idle = is_between && self.open_block.is_none();
         (!is_idle).then_some(Awaited::Head(self.completed))
-    }
-
-    /// The number of requests with a fragment in the path, which were made invalid, since the last call.
-    pub(super) const fn take_fragments(&mut self) -> u32 {
-        std::mem::replace(&mut self.fragments, 0)
     }
 
     /// Inspects received bytes, and changes each fragment in them.
@@ -238,9 +231,6 @@ impl FrameInspector {
         self.step = Step::Header;
         if std::mem::take(&mut self.ends_block) {
             self.open_block = None;
-            self.fragments = self
-                .fragments
-                .saturating_add(u32::from(self.blocks.has_fragment()));
         }
         // The deadline is that of the whole section: a CONTINUATION does not extend it.
         if self.open_block.is_none() {
@@ -310,6 +300,11 @@ impl FrameInspector {
     /// Inspects sent bytes. Returns false if the client made the gateway send too many frames that make no progress.
     pub(super) fn wrote(&mut self, bytes: &[u8]) -> bool {
         self.written.pass(bytes, &mut self.budget)
+    }
+
+    /// The refusals by the library in the sent bytes, since the last call.
+    pub(super) fn take_refusals(&mut self) -> Vec<LibraryRefusal> {
+        self.written.take_refusals()
     }
 
     /// As [`Self::wrote`], for bytes in several slices.

@@ -11,6 +11,7 @@ use super::{
     frames::{Awaited, Cut, FrameInspector},
     head::Http1Head,
     limit::Place,
+    report::Reports,
 };
 use crate::{config::ListenerLimits, telemetry::Telemetry};
 use pingora::protocols::{SocketDigest, raw_connect::ProxyDigest};
@@ -45,6 +46,7 @@ const LINGER_BYTES: usize = 256 * 1024;
 pub(super) struct Shared {
     pub(super) limits: ListenerLimits,
     pub(super) telemetry: Arc<Telemetry>,
+    pub(super) reports: Reports,
 }
 
 /// A connection of a client.
@@ -213,9 +215,6 @@ impl ClientStream {
         read?;
         let bytes = buffer.filled_mut().get_mut(before..).unwrap_or_default();
         let inspected = frames.inspect(bytes);
-        for _ in 0..frames.take_fragments() {
-            self.shared.telemetry.refused_by_http();
-        }
         let Err((passed, cut)) = inspected else {
             return Poll::Ready(Ok(()));
         };
@@ -229,9 +228,9 @@ impl ClientStream {
 
     /// Sends the reason for the end of the connection if possible, and ends it.
     fn end(&mut self, context: &mut Context<'_>, cut: Cut) -> io::Result<()> {
+        self.shared.reports.cut(cut);
         self.send_goaway(context, Some(cut));
         self.cut = Some(cut);
-        self.shared.telemetry.cut(cut.label());
         Err(io::ErrorKind::ConnectionAborted.into())
     }
 
@@ -241,7 +240,9 @@ impl ClientStream {
             && let Some(goaway) = frames.goaway(cut)
             && let Poll::Ready(Ok(count)) = Pin::new(&mut self.tls).poll_write(context, &goaway)
         {
+            // This GOAWAY is reported as a cut.
             frames.wrote(goaway.get(..count).unwrap_or_default());
+            frames.take_refusals();
             let _ = Pin::new(&mut self.tls).poll_flush(context);
         }
     }
@@ -262,22 +263,21 @@ impl ClientStream {
         {
             return Poll::Pending;
         }
-        self.shared.telemetry.cut(Cut::BlockedWrite.label());
+        self.shared.reports.cut(Cut::BlockedWrite);
         self.cut = Some(Cut::BlockedWrite);
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
-    fn frames(&mut self) -> Option<&mut FrameInspector> {
-        match &mut self.protocol {
-            Protocol::Http1(_) => None,
-            Protocol::Http2(frames) => Some(frames),
-        }
-    }
-
-    /// Notes the result of inspecting sent bytes; the connection is cut if the budget is exhausted.
-    fn wrote(&mut self, within: Option<bool>) {
-        if within == Some(false) {
+    /// Inspects sent frames: reports the library's refusals, and cuts the connection if the budget is exhausted.
+    fn inspect_sent(&mut self, inspect: impl FnOnce(&mut FrameInspector) -> bool) {
+        let Protocol::Http2(frames) = &mut self.protocol else {
+            return;
+        };
+        if !inspect(frames) {
             self.cut = Some(Cut::Flood);
+        }
+        for refusal in frames.take_refusals() {
+            self.shared.reports.refused_by_library(refusal);
         }
     }
 
@@ -351,8 +351,7 @@ impl AsyncWrite for ClientStream {
         let polled = Pin::new(&mut self.tls).poll_write(context, bytes);
         let count = ready!(self.sent(context, polled))?;
         let written = bytes.get(..count).unwrap_or_default();
-        let within = self.frames().map(|frames| frames.wrote(written));
-        self.wrote(within);
+        self.inspect_sent(|frames| frames.wrote(written));
         Poll::Ready(Ok(count))
     }
 
@@ -363,8 +362,7 @@ impl AsyncWrite for ClientStream {
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.tls).poll_write_vectored(context, slices);
         let count = ready!(self.sent(context, polled))?;
-        let within = self.frames().map(|frames| frames.wrote_all(slices, count));
-        self.wrote(within);
+        self.inspect_sent(|frames| frames.wrote_all(slices, count));
         Poll::Ready(Ok(count))
     }
 

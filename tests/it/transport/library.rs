@@ -1,0 +1,119 @@
+//! ERR-8: requests that the HTTP/2 library refuses by itself, and connections that the gateway cuts, are counted with their cause
+//! and have a line in the access log.
+
+use crate::harness::{Call, Frames, Gate, Program, Sealed, block, field, frame, string};
+use serde_json::Value;
+use std::{io::Read, process::Command, thread, time::Duration};
+
+/// END_STREAM and END_HEADERS.
+const WHOLE: u8 = 0x5;
+
+/// The header block of a request with this path.
+fn head(sealed: &Sealed, path: &str) -> Vec<u8> {
+    block(sealed, &[&[0x04][..], &string(path.as_bytes())].concat())
+}
+
+/// A head of this many bytes.
+fn large_head(sealed: &Sealed, size: usize) -> Vec<u8> {
+    let mut whole = head(sealed, &sealed.request.target);
+    while whole.len() < size {
+        whole.extend(field("x-long", &[b'x'; 8_000]));
+    }
+    let (first, rest) = whole.split_at(16_000);
+    let mut sent = frame(1, 0x1, 1, first);
+    let parts: Vec<_> = rest.chunks(16_000).collect();
+    for (at, part) in parts.iter().enumerate() {
+        let end = if at + 1 == parts.len() { 0x4 } else { 0 };
+        sent.extend(frame(9, end, 1, part));
+    }
+    sent
+}
+
+//= ERR-8 refused
+//= HTTP-7 refused
+#[test]
+fn refusals_without_an_answer_of_the_gateway() {
+    let (gate, program) = Gate::builder().start_program();
+    let mut program = Program(program);
+    let sealed = gate.seal(&Call::plain());
+    let target = sealed.request.target.clone();
+    let good = head(&sealed, &target);
+    let with = |more: Vec<u8>| frame(1, WHOLE, 1, &[good.clone(), more].concat());
+    // Without `:path` or `:authority`.
+    let methods = [field(":method", b"GET"), field(":scheme", b"https")].concat();
+    let no_path = [methods.clone(), field(":authority", b"localhost")].concat();
+    let no_authority = [methods, vec![0x04], string(b"/v1/tpp/contact")].concat();
+    let hashed = head(&sealed, &format!("{target}#x"));
+    let ping = frame(6, 0, 0, &[0; 8]);
+    let malformed = "malformed-request";
+    let cases = [
+        (
+            frame(1, WHOLE, 1, &hashed),
+            "malformed_stream",
+            malformed,
+            None,
+        ),
+        (
+            with(field("connection", b"close")),
+            "malformed_stream",
+            malformed,
+            None,
+        ),
+        (
+            frame(1, WHOLE, 1, &no_path),
+            "malformed_stream",
+            malformed,
+            None,
+        ),
+        (
+            frame(1, WHOLE, 1, &no_authority),
+            "malformed_stream",
+            malformed,
+            Some(400),
+        ),
+        (
+            large_head(&sealed, 90_000),
+            "large_head",
+            "headers-too-large",
+            Some(431),
+        ),
+        (with(vec![0x80]), "malformed_frame", malformed, None),
+        (ping.repeat(400), "frame_flood", "rate-limited", None),
+    ];
+    for (sent, cause, reason, _) in &cases {
+        let label = format!("cause=\"{cause}\"");
+        let count = || gate.metric("portvakt_cut_total", &[&label]);
+        let before = count();
+        let mut frames = Frames::open(&gate);
+        let _ = frames.bytes(sent);
+        let _ = frames.outcome(1);
+        // The count follows the frame.
+        for _ in 0..200 {
+            if count() > before {
+                break;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(count(), before + 1.0, "{cause}");
+        let requests = gate.metric("portvakt_refusals_total", &[&format!("\"{reason}\"")]);
+        assert!(requests >= 1.0, "{reason}");
+    }
+    assert!(gate.upstream().saw_nothing());
+    let id = program.0.id().to_string();
+    let ended = Command::new("kill").args(["-TERM", &id]).status();
+    assert!(ended.unwrap().success() && program.0.wait().unwrap().success());
+    let mut log = String::new();
+    let mut out = program.0.stdout.take().unwrap();
+    out.read_to_string(&mut log).unwrap();
+    let lines: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), cases.len(), "{log}");
+    for (line, (_, cause, reason, status)) in lines.iter().zip(&cases) {
+        assert_eq!(line["outcome"], "refused");
+        assert_eq!(line["operator"], *cause);
+        assert_eq!(line["reason"], *reason);
+        assert_eq!(line["status"].as_u64(), *status, "{cause}");
+    }
+}
