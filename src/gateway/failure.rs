@@ -5,11 +5,13 @@
 use crate::{
     interface::{Reason, Refusal},
     sca::SealFault,
+    telemetry::Telemetry,
 };
 use pingora::{
     Error,
     ErrorSource::{Downstream, Upstream},
     ErrorType,
+    protocols::http::ServerSession as Session,
 };
 
 /// The core's answer exceeds a limit, or does not belong to the request. The caller gets 502 (FWD-7).
@@ -47,6 +49,13 @@ pub(super) fn kind(error: &Error, has_begun: bool) -> Option<&'static str> {
         _ if *error.esource() != Upstream => None,
         _ if has_begun => Some("truncated"),
         _ => Some("reset"),
+    }
+}
+
+/// Counts an answer over HTTP/2 whose window stayed closed (HTTP-9). Over HTTP/1.1, the connection's own write is blocked and counted.
+pub(super) fn count_blocked(telemetry: &Telemetry, session: &Session, error: &Error) {
+    if session.as_http1().is_none() && *error.etype() == ErrorType::WriteTimedout {
+        telemetry.cut("blocked_write");
     }
 }
 

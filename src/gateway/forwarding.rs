@@ -151,8 +151,14 @@ impl Forwarder {
             inspect: &inspect,
         };
         let sending = relay::send(session, head, &mut answer, self.signing.as_ref());
-        match timeout(self.answer_timeout, pin!(sending)).await {
-            Ok(sent) => sent.inspect_err(|error| self.count_failed_answer(error))?,
+        let sent = timeout(self.answer_timeout, pin!(sending)).await;
+        match sent {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                self.count_failed_answer(&error);
+                failure::count_blocked(&self.telemetry, session, &error);
+                return Err(error.into());
+            }
             Err(_) => {
                 self.telemetry.cut("slow_answer");
                 return Err(slow_answer().into());

@@ -31,6 +31,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Version, header, request::Parts};
 use pingora::{
     apps::{HttpPersistentSettings, HttpServerApp, HttpServerOptions, ReusedHttpStream},
+    http::RequestHeader,
     protocols::http::{ServerSession as Session, v2::server::H2Options},
     server::ShutdownWatch,
 };
@@ -182,7 +183,10 @@ impl Gate {
             session.set_keepalive(None);
             return Err(Refusal::new(Reason::Overloaded));
         }
-        self.judge_size(session.req_header())?;
+        if let Err(refusal) = self.judge_size(session.req_header()) {
+            forget_fields(session);
+            return Err(refusal);
+        }
         judge_expectation(session.req_header())?;
         let (trial, links) = exchange.trial();
         if request_body::announced(session) == Announced::Nothing {
@@ -278,7 +282,8 @@ impl Gate {
         exchange.set_operator_text(refusal.operator());
         let context = exchange.answer_context();
         let refused = self.responder.refuse(session, refusal, &context).await;
-        if refused.is_err() {
+        if let Err(error) = refused {
+            failure::count_blocked(self.telemetry(), session, &error);
             exchange.set_outcome(Outcome::Abandoned);
         }
     }
@@ -355,6 +360,15 @@ fn judge_expectation(head: &Parts) -> Result<(), Refusal> {
     let text = "the only expectation that is met is 100-continue";
     let fault = Fault::header(Reason::ExpectationFailed, "Expect", text);
     Err(Refusal::from(fault))
+}
+
+/// Frees the fields of a head that is too large: over HTTP/2, its answer may wait for the client for a while.
+fn forget_fields(session: &mut Session) {
+    if session.as_http1().is_none()
+        && let Ok(empty) = RequestHeader::build(session.req_header().method.clone(), b"/", None)
+    {
+        *session.req_header_mut() = empty;
+    }
 }
 
 /// X-Request-ID, if it is well-formed.

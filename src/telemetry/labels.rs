@@ -80,11 +80,7 @@ labels! {
     VERSION = "version" AtFirstUse(|| vec!["1.2", "1.3", NONE]);
     CUT = "cause" Closed(|| vec![
         "slow_preface", "slow_head", "blocked_write", "slow_answer", "large_answer", "frame_flood", "malformed_frame",
-        "malformed_stream",
-        "large_head",
-        "too_many_streams",
-        "stream_fault", "core_busy",
-        "core_busy_with_tpp",
+        "malformed_stream", "large_head", "too_many_streams", "stream_fault", "core_busy", "core_busy_with_tpp",
     ]);
     FAILURE = "kind" Closed(|| vec!["refused", "unreachable", "timeout", "reset", "truncated", "garbage"]);
     USE = "kind" Closed(|| vec!["new", "reused"]);

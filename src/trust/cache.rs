@@ -287,6 +287,12 @@ struct SlotEntry {
 }
 
 impl CertificateSlot {
+    /// Whether no signature on the connection has verified.
+    pub fn is_empty(&self) -> bool {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.is_none()
+    }
+
     pub(super) fn get(&self, presented: &[u8], generation: u64) -> Option<Arc<Certificate>> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let held = held.as_ref()?;

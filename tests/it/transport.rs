@@ -4,6 +4,8 @@
 mod bodies;
 /// TLS-3.
 mod client_auth;
+/// HTTP-9: floods over HTTP/2.
+mod floods;
 /// HTTP-7, HTTP-9: HTTP/2 frame by frame.
 mod frames;
 /// HTTP-7.
@@ -18,6 +20,8 @@ mod in_flight;
 mod library;
 /// HTTP-9.
 mod limits;
+/// HTTP-9: memory.
+mod memory;
 /// HTTP-7: chunks, expectations, versions of HTTP, requests behind one another.
 mod messages;
 /// HTTP-10, HTTP-11.

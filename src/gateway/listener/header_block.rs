@@ -67,6 +67,8 @@ pub(super) struct HeaderBlocks {
     /// Whether a `:path` is in the dynamic table: an index may refer to it from now on.
     path_is_indexed: bool,
     in_trailers: bool,
+    /// The fields of the current block, changes of the table's size included.
+    fields: u32,
 }
 
 /// The meaning of the next byte.
@@ -129,6 +131,12 @@ impl HeaderBlocks {
     pub(super) const fn begin(&mut self, in_trailers: bool) {
         self.step = Step::Field;
         self.in_trailers = in_trailers;
+        self.fields = 0;
+    }
+
+    /// The number of fields of the current block, so far.
+    pub(super) const fn fields(&self) -> u32 {
+        self.fields
     }
 
     /// Parses the next part of a block, and changes each `#` of a path in it.
@@ -162,6 +170,7 @@ impl HeaderBlocks {
 
     /// Parses a field's first byte (RFC 7541, section 6).
     fn field(&mut self, byte: u8) -> Result<Step, BlockFault> {
+        self.fields = self.fields.saturating_add(1);
         match byte {
             0x80.. => {
                 if self.in_trailers && STATIC_PSEUDO.contains(&u32::from(byte & 0x7f)) {

@@ -5,7 +5,6 @@
 //! ([`super::frames`]) decides about that instead; the library's limits are as high as the budget lets one burst be. Deliberately
 //! not here: the budget, and the limits that the gateway itself applies to a head.
 
-use super::frames::{BURST, SMALL_DATA};
 use crate::config::ListenerLimits;
 use pingora::protocols::http::v2::server::{H2Options, default_h2_options};
 
@@ -22,14 +21,16 @@ const MAX_STREAMS: u32 = 64;
 const MAX_RESETS: usize = 64;
 
 /// The bytes of one answer that wait for the client.
-const SEND_BUFFER: usize = 32 * 1024;
+const SEND_BUFFER: usize = 16 * 1024;
+
+/// The bytes that small DATA frames take in memory beside their payload, up to 256 each: 160 may wait for the gateway at once.
+const SMALL_DATA_OVERHEAD: usize = 40 * 1024;
 
 /// The limits of a connection.
 pub(in crate::gateway) fn http2_options(limits: &ListenerLimits) -> H2Options {
     let mut options = default_h2_options();
     let list_size = limits.head_size.saturating_add(MORE_THAN_HEAD);
     let list_size = u32::try_from(list_size).unwrap_or(u32::MAX);
-    let small_data = usize::try_from(BURST.saturating_mul(SMALL_DATA)).unwrap_or(usize::MAX);
     options
         .max_header_list_size(list_size)
         .max_concurrent_streams(MAX_STREAMS)
@@ -37,8 +38,7 @@ pub(in crate::gateway) fn http2_options(limits: &ListenerLimits) -> H2Options {
         .max_concurrent_reset_streams(MAX_RESETS)
         // Each reset spends the budget of frames.
         .max_local_error_reset_streams(None)
-        // The library counts the bytes by which DATA frames are smaller than that.
-        .data_frame_budget(small_data)
+        .data_frame_budget(SMALL_DATA_OVERHEAD)
         .max_send_buffer_size(SEND_BUFFER);
     options
 }

@@ -199,7 +199,7 @@ fn a_body_that_is_slower_than_the_least_rate() {
     let sealed = gate.seal(&Call::plain());
     frames.send(1, WHOLE, 3, &head(&sealed)).unwrap();
     assert_eq!(frames.outcome(3).unwrap().status(), Some(200));
-    let counted = gate.metric("portvakt_requests_total", &["reason=\"request-timeout\""]);
+    let counted = gate.metric("portvakt_refusals_total", &["reason=\"request-timeout\""]);
     assert_eq!(counted, 2.0);
 }
 

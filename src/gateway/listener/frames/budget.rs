@@ -6,14 +6,14 @@ use std::time::Duration;
 
 /// The most frames without progress that may arrive at once. Clients send five to ten when they open a connection, and two per
 /// answer.
-pub(in super::super) const BURST: u32 = 256;
+const BURST: u32 = 256;
 
 /// The number of such frames that each second allows. A client that cancels ten requests in each second spends 40; checks whether
 /// the connection is alive come every few seconds.
 const PER_SECOND: u64 = 64;
 
 /// A DATA frame that is shorter, in bytes, counts as a frame that makes no progress.
-pub(in super::super) const SMALL_DATA: u32 = 256;
+const SMALL_DATA: u32 = 256;
 
 /// The remaining budget.
 #[derive(Debug)]
@@ -55,6 +55,21 @@ impl Budget {
 fn earned(elapsed: Duration) -> u32 {
     let frames = u128::from(PER_SECOND).saturating_mul(elapsed.as_millis()) / 1000;
     u32::try_from(frames).unwrap_or(u32::MAX)
+}
+
+/// The fields of one header block that cost nothing. A request has at most 100 by default; the gateway refuses one with some more.
+const FREE_FIELDS: u32 = 128;
+
+/// The number of further fields that cost as much as one frame: tiny ones take a byte each, and a hundred times that in memory.
+const FIELDS_PER_FRAME: u32 = 4;
+
+/// The cost of the fields of a header block between two of its parts.
+pub(super) const fn cost_of_fields(before: u32, now: u32) -> u32 {
+    cost_of_all(now).saturating_sub(cost_of_all(before))
+}
+
+const fn cost_of_all(fields: u32) -> u32 {
+    fields.saturating_sub(FREE_FIELDS) / FIELDS_PER_FRAME
 }
 
 /// The cost of a received frame.

@@ -64,7 +64,19 @@ impl PartialHeader {
     }
 }
 
+/// A GOAWAY with this last stream and code (RFC 9113, section 6.8).
+pub(super) fn goaway(last_stream: u32, code: u8) -> Vec<u8> {
+    let header = [0, 0, 8, kind::GOAWAY, 0, 0, 0, 0, 0];
+    let last_stream = last_stream.to_be_bytes();
+    [header.as_slice(), &last_stream, &[0, 0, 0, code]].concat()
+}
+
 impl FrameHeader {
+    /// Whether the frame ends its sender's side of the stream.
+    pub(super) const fn ends_stream(self) -> bool {
+        matches!(self.kind, kind::HEADERS | kind::DATA) && self.flags & flag::END_STREAM != 0
+    }
+
     const fn of([a, b, c, kind, flags, e, f, g, h]: [u8; HEADER]) -> Self {
         Self {
             length: u32::from_be_bytes([0, a, b, c]),

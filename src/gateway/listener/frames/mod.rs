@@ -10,15 +10,16 @@
 mod budget;
 mod cut;
 mod header;
+mod streams;
 mod written;
 
-pub(super) use budget::{BURST, SMALL_DATA};
 pub(super) use cut::{Cut, LibraryRefusal};
 
 use super::header_block::HeaderBlocks;
-use budget::{Budget, cost};
+use budget::{Budget, cost, cost_of_fields};
 use header::{FrameHeader, PartialHeader, flag, kind, part};
 use std::io::IoSlice;
+use streams::OpenStreams;
 use written::WrittenFrames;
 
 /// The client's connection preface (RFC 9113, section 3.4).
@@ -31,6 +32,15 @@ pub(super) enum Awaited {
     Preface,
     /// The rest of a header section, with all its frames, or of another frame. The number distinguishes successive ones.
     Head(u32),
+}
+
+/// The reason for passing on only the first of the received bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The connection must be cut.
+    Cut(Cut),
+    /// The open streams take as much memory as they may: the rest must wait until one has ended.
+    Full,
 }
 
 /// The frames of one connection.
@@ -48,6 +58,9 @@ pub(super) struct FrameInspector {
     last_stream: u32,
     /// The number of complete header sections and other frames.
     completed: u32,
+    /// The fields of the current header block that are charged.
+    fields: u32,
+    streams: OpenStreams,
     budget: Budget,
     written: WrittenFrames,
 }
@@ -93,6 +106,8 @@ impl FrameInspector {
             settings_came: false,
             last_stream: 0,
             completed: 0,
+            fields: 0,
+            streams: OpenStreams::default(),
             budget: Budget::new(),
             written: WrittenFrames::default(),
         }
@@ -113,19 +128,27 @@ impl FrameInspector {
         (!is_idle).then_some(Awaited::Head(self.completed))
     }
 
-    /// Inspects received bytes, and changes each fragment in them.
+    /// Inspects received bytes, and changes each fragment in them. `is_verified`: a signature on this connection has verified.
     ///
     /// # Errors
-    /// The connection must be cut, and only this many of the bytes may be passed on.
-    pub(super) fn inspect(&mut self, bytes: &mut [u8]) -> Result<(), (usize, Cut)> {
+    /// Only this many of the bytes may be passed on.
+    pub(super) fn inspect(
+        &mut self,
+        bytes: &mut [u8],
+        is_verified: bool,
+    ) -> Result<(), (usize, Stop)> {
         let whole = bytes.len();
         let mut rest = bytes;
         while !rest.is_empty() {
             let before = whole.saturating_sub(rest.len());
-            let (taken, after) = self.step(rest).map_err(|cut| (before, cut))?;
+            if self.is_full(is_verified) {
+                return Err((before, Stop::Full));
+            }
+            let step = self.step(rest);
+            let (taken, after) = step.map_err(|cut| (before, Stop::Cut(cut)))?;
             if taken == 0 && after.len() == whole.saturating_sub(before) {
                 // Every step consumes a byte; otherwise the connection would hang here.
-                return Err((before, Cut::Malformed));
+                return Err((before, Stop::Cut(Cut::Malformed)));
             }
             rest = after;
         }
@@ -174,9 +197,31 @@ impl FrameInspector {
                 let length = part(left, rest.len());
                 let (bytes, after) = rest.split_at_mut_checked(length).unwrap_or_default();
                 self.blocks.walk(bytes)?;
+                self.charge(length)?;
                 self.advance(length);
                 Ok((length, after))
             }
+        }
+    }
+
+    /// Whether nothing more may be read before a stream ends. A frame or a header block that has begun is read to its end.
+    pub(super) fn is_full(&self, is_verified: bool) -> bool {
+        let is_between = matches!(self.step, Step::Header) && self.header.is_empty();
+        is_between && self.open_block.is_none() && self.streams.are_full(is_verified)
+    }
+
+    /// Charges a part of a header block: its memory, and the budget for fields that no request needs.
+    fn charge(&mut self, length: usize) -> Result<(), Cut> {
+        let now = self.blocks.fields();
+        let before = std::mem::replace(&mut self.fields, now);
+        if let Some(stream) = self.open_block {
+            let length = u32::try_from(length).unwrap_or(u32::MAX);
+            self.streams
+                .grow(stream, length, now.saturating_sub(before));
+        }
+        match cost_of_fields(before, now) {
+            0 => Ok(()),
+            cost => self.budget.spend(cost).then_some(()).ok_or(Cut::Flood),
         }
     }
 
@@ -238,6 +283,19 @@ impl FrameInspector {
         }
     }
 
+    /// Counts the streams that a frame opens or ends.
+    fn count_stream(&mut self, header: FrameHeader) {
+        let is_new = header.stream > self.last_stream && !self.written.is_ending();
+        if header.kind == kind::HEADERS && is_new {
+            self.streams.open(header.stream);
+        }
+        if header.kind == kind::RST_STREAM {
+            self.streams.reset(header.stream);
+        } else if header.ends_stream() {
+            self.streams.client_ends(header.stream);
+        }
+    }
+
     /// Begins a frame.
     fn begin(&mut self, header: FrameHeader) -> Result<FrameHeader, Cut> {
         let FrameHeader {
@@ -260,6 +318,7 @@ impl FrameInspector {
             return Err(Cut::Malformed);
         }
         let is_block = continues || kind == kind::HEADERS;
+        self.count_stream(header);
         if !is_block {
             let is_data = kind == kind::DATA;
             self.step = Step::Payload {
@@ -278,6 +337,7 @@ impl FrameInspector {
             return Ok(header);
         }
         self.blocks.begin(stream <= self.last_stream);
+        self.fields = 0;
         self.last_stream = self.last_stream.max(stream);
         let priority = if flags & flag::PRIORITY != 0 { 5 } else { 0 };
         self.step = if flags & flag::PADDED != 0 {
@@ -299,7 +359,8 @@ impl FrameInspector {
 
     /// Inspects sent bytes. Returns false if the client made the gateway send too many frames that make no progress.
     pub(super) fn wrote(&mut self, bytes: &[u8]) -> bool {
-        self.written.pass(bytes, &mut self.budget)
+        self.written
+            .pass(bytes, &mut self.budget, &mut self.streams)
     }
 
     /// The refusals by the library in the sent bytes, since the last call.
@@ -324,27 +385,9 @@ impl FrameInspector {
 
     /// The GOAWAY that ends the connection, with NO_ERROR or the code of a cut; `None` if the last sent frame is incomplete, or
     /// was GOAWAY.
-    pub(super) fn goaway(&self, cut: Option<Cut>) -> Option<[u8; 17]> {
-        let [a, b, c, d] = self.last_stream.to_be_bytes();
-        let frame = [
-            0,
-            0,
-            8,
-            kind::GOAWAY,
-            0,
-            0,
-            0,
-            0,
-            0,
-            a,
-            b,
-            c,
-            d,
-            0,
-            0,
-            0,
-            cut.map_or(0, Cut::code),
-        ];
-        self.written.may_end().then_some(frame)
+    pub(super) fn goaway(&self, cut: Option<Cut>) -> Option<Vec<u8>> {
+        let code = cut.map_or(0, Cut::code);
+        let may_end = self.written.may_end();
+        may_end.then(|| header::goaway(self.last_stream, code))
     }
 }

@@ -6,10 +6,10 @@
 /// The most memory of the streams of a connection, in bytes: until a signature on it has verified, and then. With TLS, the buffers
 /// and the window for bodies, a connection takes at most 256 KiB, and then 2 MiB.
 const BEFORE_SIGNATURE: u32 = 64 * 1024;
-const AFTER_SIGNATURE: u32 = 1024 * 1024;
+const AFTER_SIGNATURE: u32 = 1536 * 1024;
 
 /// The memory of one open stream, in bytes: its task with the state of the request, and the library's own.
-const STREAM: u32 = 12 * 1024;
+const STREAM: u32 = 16 * 1024;
 
 /// The memory of one header field beside its bytes.
 const FIELD: u32 = 128;

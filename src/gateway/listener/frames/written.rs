@@ -6,7 +6,8 @@
 use super::{
     budget::Budget,
     cut::LibraryRefusal,
-    header::{FrameHeader, PartialHeader, flag, kind, part},
+    header::{FrameHeader, PartialHeader, kind, part},
+    streams::OpenStreams,
 };
 
 /// The number of frames without progress that each answer allows: for a long answer, a client sends WINDOW_UPDATE a few times.
@@ -42,8 +43,9 @@ pub(super) struct WrittenFrames {
     count: usize,
     /// The stream that the library answered last: a reset of it says nothing new.
     answered: u32,
-    /// Whether the last frame is GOAWAY.
+    /// Whether the last frame is GOAWAY, and whether any was.
     is_goodbye: bool,
+    is_ending: bool,
     refusals: Vec<LibraryRefusal>,
 }
 
@@ -53,6 +55,11 @@ impl WrittenFrames {
         self.left == 0 && self.header.is_empty() && !self.is_goodbye
     }
 
+    /// Whether the gateway has sent GOAWAY.
+    pub(super) const fn is_ending(&self) -> bool {
+        self.is_ending
+    }
+
     /// The refusals since the last call.
     pub(super) fn take_refusals(&mut self) -> Vec<LibraryRefusal> {
         std::mem::take(&mut self.refusals)
@@ -60,7 +67,12 @@ impl WrittenFrames {
 
     /// Refills the budget by answers; frames that the client forces the gateway to send spend it. Returns false if it is
     /// exhausted.
-    pub(super) fn pass(&mut self, mut bytes: &[u8], budget: &mut Budget) -> bool {
+    pub(super) fn pass(
+        &mut self,
+        mut bytes: &[u8],
+        budget: &mut Budget,
+        streams: &mut OpenStreams,
+    ) -> bool {
         let mut within = true;
         while !bytes.is_empty() {
             if self.left > 0 {
@@ -75,9 +87,15 @@ impl WrittenFrames {
             let Some(header) = header else {
                 continue;
             };
-            let FrameHeader { length, kind, .. } = header;
+            let FrameHeader {
+                length,
+                kind,
+                stream,
+                ..
+            } = header;
             self.left = length;
             self.is_goodbye = kind == kind::GOAWAY;
+            self.is_ending |= self.is_goodbye;
             self.watched = is_watched(header).then_some(header);
             self.count = 0;
             match kind {
@@ -86,6 +104,11 @@ impl WrittenFrames {
                 // The client sent an invalid request or made the gateway reset its stream ("MadeYouReset").
                 kind::RST_STREAM => within &= budget.spend(4),
                 _ => {}
+            }
+            if kind == kind::RST_STREAM {
+                streams.reset(stream);
+            } else if header.ends_stream() {
+                streams.gateway_ends(stream);
             }
         }
         within
@@ -139,7 +162,7 @@ impl WrittenFrames {
 /// Whether the payload of a frame can tell a refusal.
 const fn is_watched(header: FrameHeader) -> bool {
     match header.kind {
-        kind::HEADERS => header.flags & flag::END_STREAM != 0 && header.length <= STATUS_ALONE,
+        kind::HEADERS => header.ends_stream() && header.length <= STATUS_ALONE,
         kind::RST_STREAM | kind::GOAWAY => true,
         _ => false,
     }

@@ -3,6 +3,7 @@
 //! Invariant: the clock is read only when the stream has to wait; ordinary traffic costs an inspection of frames, or a search for
 //! the end of a head, and no more. Deliberately not here: the inspections themselves ([`super::frames`], [`super::head`]).
 
+mod http2;
 mod pingora_traits;
 
 use super::{
@@ -62,6 +63,9 @@ pub(super) struct ClientStream {
     /// The time limit for a refused client that is still sending, and the bytes received since.
     lingering: Deadline<()>,
     lingered: usize,
+    /// Received HTTP/2 frames that wait until a stream has ended, and the time of the next look.
+    waiting: Vec<u8>,
+    pausing: Deadline<()>,
     /// The reason why nothing more is read.
     cut: Option<Cut>,
     _place: Place,
@@ -105,6 +109,8 @@ impl ClientStream {
             writing: Deadline::new(),
             lingering: Deadline::new(),
             lingered: 0,
+            waiting: Vec::new(),
+            pausing: Deadline::new(),
             cut: None,
             _place: place,
         }
@@ -185,68 +191,6 @@ impl ClientStream {
         }
     }
 
-    /// Reads HTTP/2 frames.
-    fn poll_http2(
-        &mut self,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if let Some(cut) = self.cut {
-            return Poll::Ready(self.end(context, cut));
-        }
-        let Protocol::Http2(frames) = &mut self.protocol else {
-            return Poll::Ready(Ok(()));
-        };
-        let before = buffer.filled().len();
-        let Poll::Ready(read) = Pin::new(&mut self.tls).poll_read(context, buffer) else {
-            let Some(awaited) = frames.awaited() else {
-                self.reading.clear();
-                return Poll::Pending;
-            };
-            let (limit, cut) = match awaited {
-                Awaited::Preface => (self.shared.limits.preface_timeout, Cut::SlowPreface),
-                Awaited::Head(_) => (self.shared.limits.head_timeout, Cut::SlowHead),
-            };
-            if !self.reading.is_over(context, awaited, limit) {
-                return Poll::Pending;
-            }
-            return Poll::Ready(self.end(context, cut));
-        };
-        read?;
-        let bytes = buffer.filled_mut().get_mut(before..).unwrap_or_default();
-        let inspected = frames.inspect(bytes);
-        let Err((passed, cut)) = inspected else {
-            return Poll::Ready(Ok(()));
-        };
-        buffer.set_filled(before.saturating_add(passed));
-        self.cut = Some(cut);
-        if passed == 0 {
-            return Poll::Ready(self.end(context, cut));
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    /// Sends the reason for the end of the connection if possible, and ends it.
-    fn end(&mut self, context: &mut Context<'_>, cut: Cut) -> io::Result<()> {
-        self.shared.reports.cut(cut);
-        self.send_goaway(context, Some(cut));
-        self.cut = Some(cut);
-        Err(io::ErrorKind::ConnectionAborted.into())
-    }
-
-    /// Sends GOAWAY if no frame is incomplete. The gateway does not wait for a client that does not accept these few bytes at once.
-    fn send_goaway(&mut self, context: &mut Context<'_>, cut: Option<Cut>) {
-        if let Protocol::Http2(frames) = &mut self.protocol
-            && let Some(goaway) = frames.goaway(cut)
-            && let Poll::Ready(Ok(count)) = Pin::new(&mut self.tls).poll_write(context, &goaway)
-        {
-            // This GOAWAY is reported as a cut.
-            frames.wrote(goaway.get(..count).unwrap_or_default());
-            frames.take_refusals();
-            let _ = Pin::new(&mut self.tls).poll_flush(context);
-        }
-    }
-
     /// Handles the result of a write. A write that is blocked too long fails.
     fn sent<T>(
         &mut self,
@@ -266,19 +210,6 @@ impl ClientStream {
         self.shared.reports.cut(Cut::BlockedWrite);
         self.cut = Some(Cut::BlockedWrite);
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-    }
-
-    /// Inspects sent frames: reports the library's refusals, and cuts the connection if the budget is exhausted.
-    fn inspect_sent(&mut self, inspect: impl FnOnce(&mut FrameInspector) -> bool) {
-        let Protocol::Http2(frames) = &mut self.protocol else {
-            return;
-        };
-        if !inspect(frames) {
-            self.cut = Some(Cut::Flood);
-        }
-        for refusal in frames.take_refusals() {
-            self.shared.reports.refused_by_library(refusal);
-        }
     }
 
     /// Reads and discards the client's further bytes, within the limits.
