@@ -13,7 +13,7 @@ pub(super) enum AnyEngine {
     Sqlite(Box<Sqlite>),
     /// The memory of this process, for tests.
     #[cfg(feature = "sandbox")]
-    Volatile(Volatile),
+    Volatile(Box<Volatile>),
 }
 
 /// Calls a method of the selected engine.

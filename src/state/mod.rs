@@ -98,7 +98,7 @@ impl StateStore {
         Self {
             keys: Box::new(tables.keys()),
             process,
-            engine: AnyEngine::Volatile(volatile),
+            engine: AnyEngine::Volatile(Box::new(volatile)),
         }
     }
 
