@@ -20,6 +20,7 @@
 
 mod load;
 mod loads;
+#[allow(dead_code, reason = "portvakt-edge uses the rest")]
 mod peer;
 mod pool;
 mod report;

@@ -4,11 +4,11 @@ use super::encode;
 use std::iter::repeat_with;
 
 /// Reproducible random numbers (xorshift64*).
-pub struct Dice(u64);
+pub(super) struct Dice(u64);
 
 impl Dice {
     /// Numbers of a seed; the nth connection has its own.
-    pub const fn new(seed: u64, connection: u64) -> Self {
+    pub(super) const fn new(seed: u64, connection: u64) -> Self {
         // Odd multipliers keep different pairs apart; the state may not be zero.
         let mixed = seed
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -17,7 +17,7 @@ impl Dice {
     }
 
     /// A number below the limit.
-    pub fn below(&mut self, limit: usize) -> usize {
+    pub(super) fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -26,7 +26,7 @@ impl Dice {
     }
 
     /// Whether one of so many chances came up.
-    pub fn one_in(&mut self, chances: usize) -> bool {
+    pub(super) fn one_in(&mut self, chances: usize) -> bool {
         self.below(chances) == 0
     }
 
@@ -35,19 +35,19 @@ impl Dice {
     }
 
     /// Up to this many random bytes.
-    pub fn bytes(&mut self, most: usize) -> Vec<u8> {
+    pub(super) fn bytes(&mut self, most: usize) -> Vec<u8> {
         let length = self.below(most + 1);
         repeat_with(|| self.byte()).take(length).collect()
     }
 
     /// One of these.
-    pub fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+    pub(super) fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.below(all.len())]
     }
 }
 
 /// A TLS record: of random bytes, or a mutation of this handshake message.
-pub fn record(dice: &mut Dice, handshake: &[u8]) -> Vec<u8> {
+pub(super) fn record(dice: &mut Dice, handshake: &[u8]) -> Vec<u8> {
     if dice.one_in(3) {
         let mut bytes = handshake.to_vec();
         mutate(dice, &mut bytes);
@@ -68,7 +68,7 @@ pub fn record(dice: &mut Dice, handshake: &[u8]) -> Vec<u8> {
 }
 
 /// A frame: of any type, usually with a payload that its type could have.
-pub fn frame(dice: &mut Dice, block: &[u8]) -> Vec<u8> {
+pub(super) fn frame(dice: &mut Dice, block: &[u8]) -> Vec<u8> {
     let kind = match dice.one_in(12) {
         true => dice.byte(),
         false => *dice.pick(&[0, 0, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9]),
@@ -107,7 +107,7 @@ fn exactly(dice: &mut Dice, length: usize) -> Vec<u8> {
 }
 
 /// Changes a few bytes: flips a bit, removes, repeats, inserts, or sets an edge value.
-pub fn mutate(dice: &mut Dice, bytes: &mut Vec<u8>) {
+pub(super) fn mutate(dice: &mut Dice, bytes: &mut Vec<u8>) {
     for _ in 0..=dice.below(4) {
         let at = dice.below(bytes.len());
         let end = (at + dice.below(16)).min(bytes.len());
@@ -131,7 +131,7 @@ pub fn mutate(dice: &mut Dice, bytes: &mut Vec<u8>) {
 }
 
 /// Mutates a sequence of frames: changes, repeats, leaves out or swaps whole frames.
-pub fn shuffle(dice: &mut Dice, frames: &mut Vec<Vec<u8>>) {
+pub(super) fn shuffle(dice: &mut Dice, frames: &mut Vec<Vec<u8>>) {
     for _ in 0..=dice.below(4) {
         let (at, other) = (dice.below(frames.len()), dice.below(frames.len()));
         match dice.below(4) {
