@@ -2,7 +2,7 @@
 //!
 //! Tests connect from 127.0.0.1, which is the trusted proxy, or from 127.0.0.7.
 
-use crate::harness::{Answer, Call, Connection, Gate, GateBuilder, Tls, check_error};
+use crate::harness::{Answer, Call, Connection, Gate, GateBuilder, Protocol, Tls, check_error};
 use openssl::ssl::SslConnector;
 use portvakt::clock::Stopwatch;
 use std::{
@@ -193,10 +193,10 @@ fn a_header_names_the_client_if_a_trusted_proxy_sent_it() {
                 .with("Forwarded", "for=203.0.113.9")
                 .with("X-Forwarded-For", "203.0.113.9")
                 .with(header, value);
-            let mut connection = Connection::over(gate.address(), &connector).unwrap();
-            let answer = connection.exchange(&gate.seal(&call)).unwrap();
-            assert_eq!(answer.status, 200);
-            assert_eq!(told(&gate), client, "{header}: {value}");
+            for protocol in Protocol::ALL {
+                assert_eq!(gate.send(&call, protocol).status, 200);
+                assert_eq!(told(&gate), client, "{header}: {value}");
+            }
             let answer = direct(&gate, &connector).exchange(&gate.seal(&call));
             assert_eq!(answer.unwrap().status, 200);
             assert_eq!(told(&gate), "for=127.0.0.7");
