@@ -32,6 +32,7 @@ faults: needs-tests ## Measure the latency of known TPPs while revocation source
 
 flood: needs-tests ## Send 100 000 unsigned requests of every kind and measure their CPU and memory
 	cargo test $(CARGO_FLAGS) --test it -- --ignored --exact flood::a_hundred_thousand_strangers --nocapture
+	cargo test $(CARGO_FLAGS) --test it -- --ignored --exact overload::the_rate_that_known_tpps_keep --nocapture
 
 check: needs-build ## Run the static checks: format, lints, documentation, dependencies
 	cargo fmt --check

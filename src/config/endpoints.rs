@@ -62,6 +62,8 @@ pub struct ListenerLimits {
     pub head_size: usize,
     /// The most fields of a head. Default 100.
     pub head_fields: usize,
+    /// The delay of tasks above which strangers are refused; `None` refuses nobody. Default 20 ms.
+    pub overload_delay: Option<Duration>,
 }
 
 impl Default for ListenerLimits {
@@ -77,13 +79,14 @@ impl Default for ListenerLimits {
             body_rate: Some(1024),
             head_size: 32 * 1024,
             head_fields: 100,
+            overload_delay: Some(Duration::from_millis(20)),
         }
     }
 }
 
 impl ListenerLimits {
     /// Each key, and whether its values are equal.
-    pub(super) fn compare(&self, other: &Self) -> [(&'static str, bool); 10] {
+    pub(super) fn compare(&self, other: &Self) -> [(&'static str, bool); 11] {
         let Self {
             connections,
             connections_per_address,
@@ -95,6 +98,7 @@ impl ListenerLimits {
             body_rate,
             head_size,
             head_fields,
+            overload_delay,
         } = other;
         [
             ("listener.max_connections", self.connections == *connections),
@@ -122,6 +126,10 @@ impl ListenerLimits {
             ("listener.min_body_rate", self.body_rate == *body_rate),
             ("listener.max_head_size", self.head_size == *head_size),
             ("listener.max_head_fields", self.head_fields == *head_fields),
+            (
+                "listener.overload_delay",
+                self.overload_delay == *overload_delay,
+            ),
         ]
     }
 
@@ -161,6 +169,12 @@ impl ListenerLimits {
         let fields = section.optional("max_head_fields");
         if let Some(fields) = fields.and_then(|value| value.integer(20..=250)) {
             limits.head_fields = fields;
+        }
+        if let Some(value) = section.optional("overload_delay") {
+            limits.overload_delay = match value.is("off") {
+                true => None,
+                false => value.duration(Duration::from_millis(5)..=Duration::from_secs(10)),
+            };
         }
         limits
     }

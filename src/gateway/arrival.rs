@@ -42,6 +42,13 @@ impl<'a> Arrival<'a> {
             .is_some_and(|connection| connection.is_followed(0))
     }
 
+    /// Whether no signature has been verified on the connection yet. The first request of a connection is no stranger's: its handshake
+    /// has been paid for.
+    pub(super) fn is_strange(&self) -> bool {
+        self.connection
+            .is_some_and(|connection| connection.requests() > 1 && connection.slot.is_empty())
+    }
+
     /// The head as admission sees it.
     pub(super) fn head<'h>(&'h self, received: &'h Parts, target: &'h [u8]) -> Head<'h> {
         Head {

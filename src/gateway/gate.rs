@@ -8,6 +8,7 @@ use super::{
     failure,
     forwarding::{ForwardFailure, Forwarder},
     listener::{ClientConnection, http2_options},
+    overload::{Overload, Stranger},
     request_body::{self, BodyPace, DownstreamBody},
     request_head::{NextHead, read_head},
     respond::Responder,
@@ -49,6 +50,7 @@ pub(super) struct Gate {
     body_pace: BodyPace,
     limits: ListenerLimits,
     server_options: HttpServerOptions,
+    overload: Arc<Overload>,
     closing: Arc<Closing>,
 }
 
@@ -84,6 +86,7 @@ impl Gate {
     ) -> Self {
         let mut server_options = HttpServerOptions::default();
         server_options.h2_idle_timeout = Some(settings.keepalive);
+        let overload = Overload::new(settings.limits.overload_delay, Arc::clone(&telemetry));
         let signing = settings.response_signing;
         let closing = Arc::new(Closing::default());
         Self {
@@ -116,6 +119,7 @@ impl Gate {
             },
             limits: settings.limits,
             server_options,
+            overload,
             closing,
         }
     }
@@ -123,6 +127,11 @@ impl Gate {
     /// The telemetry that exchanges are reported to.
     pub(super) const fn telemetry(&self) -> &Arc<Telemetry> {
         self.ledger.telemetry()
+    }
+
+    /// Refuses strangers while the threads cannot keep up.
+    pub(super) const fn overload(&self) -> &Arc<Overload> {
+        &self.overload
     }
 
     /// The pending requests.
@@ -181,6 +190,12 @@ impl Gate {
         );
         if arrival.is_excess() {
             session.set_keepalive(None);
+            return Err(Refusal::new(Reason::Overloaded));
+        }
+        if self.overload.is_refusing()
+            && arrival.is_strange()
+            && !self.overload.serves(Stranger::Request)
+        {
             return Err(Refusal::new(Reason::Overloaded));
         }
         if let Err(refusal) = self.judge_size(session.req_header()) {

@@ -27,6 +27,9 @@ mod tls;
 // The control listener, as a service of pingora's server.
 mod control_service;
 
+// Overload: strangers are refused first.
+mod overload;
+
 // File descriptors: enough for all connections within the limits.
 mod descriptors;
 

@@ -313,7 +313,10 @@ fn listen(
     accepting: Arc<AtomicBool>,
 ) -> Result<PublicListener<Gate>, StartFault> {
     let telemetry = Arc::clone(gate.telemetry());
-    let public = listener::public(gate, listener, current, clock, telemetry, accepting);
+    let overload = Arc::clone(gate.overload());
+    let public = listener::public(
+        gate, listener, current, clock, overload, telemetry, accepting,
+    );
     public.map_err(|error| StartFault::Proxy(error.to_string()))
 }
 

@@ -13,6 +13,7 @@ pub(super) struct EdgeMetrics {
     pub(super) turned_away: IntCounter,
     handshakes: Counters,
     cuts: Counters,
+    shed: Counters,
     pub(super) upstream_in_flight: IntGauge,
     pub(super) upstream_idle: IntGauge,
     /// Connections that are new, and those from the pool.
@@ -29,6 +30,7 @@ impl EdgeMetrics {
             turned_away: registrar.counter(&table::TURNED_AWAY),
             handshakes: registrar.counters(&table::HANDSHAKES),
             cuts: registrar.counters(&table::CUTS),
+            shed: registrar.counters(&table::SHED),
             upstream_in_flight: registrar.gauge(&table::UPSTREAM_IN_FLIGHT),
             upstream_idle: registrar.gauge(&table::UPSTREAM_IDLE),
             connected: ["new", "reused"].map(|kind| connected.of(&[kind])),
@@ -43,6 +45,10 @@ impl EdgeMetrics {
 
     pub(super) fn cut(&self, cause: &str) {
         self.cuts.of(&[cause]).inc();
+    }
+
+    pub(super) fn shed(&self, who: &str) {
+        self.shed.of(&[who]).inc();
     }
 
     pub(super) fn connected_upstream(&self, reused: bool) {

@@ -82,6 +82,7 @@ labels! {
         "slow_preface", "slow_head", "blocked_write", "slow_answer", "large_answer", "frame_flood", "malformed_frame",
         "malformed_stream", "large_head", "too_many_streams", "stream_fault", "core_busy", "core_busy_with_tpp",
     ]);
+    SHED_WHO = "who" Closed(|| vec!["connection", "request"]);
     FAILURE = "kind" Closed(|| vec!["refused", "unreachable", "timeout", "reset", "truncated", "garbage"]);
     USE = "kind" Closed(|| vec!["new", "reused"]);
     PLACE = "place" AtFirstUse(|| vec!["location", "content-location", "link", "body"]);

@@ -140,6 +140,11 @@ impl Telemetry {
         self.edge.cut(cause);
     }
 
+    /// Counts a stranger that was refused because of overload: `connection` or `request`.
+    pub fn shed(&self, who: &'static str) {
+        self.edge.shed(who);
+    }
+
     /// Counts a request sent to the core.
     pub fn core_has_request(&self) {
         self.edge.upstream_in_flight.inc();

@@ -6,7 +6,8 @@
 use super::labels::{
     BUILD, BY, CACHE, CAUSE, CHECK, COMMIT, CORE_STATUS, CUT, DIRECTION, DONE, ENDS, ENVIRONMENT,
     FAILURE, FETCH, FIX, GROUP, HANDSHAKE, ISSUER, KEY, LINES, Label, OPERATION, OUTCOME, PLACE,
-    QUOTA, REASON, RELOAD, SCA, SERIAL, SIDE, SOURCE, STATUS, TABLE, TOLERATED, TPP, USE, VERSION,
+    QUOTA, REASON, RELOAD, SCA, SERIAL, SHED_WHO, SIDE, SOURCE, STATUS, TABLE, TOLERATED, TPP, USE,
+    VERSION,
 };
 use crate::state::Counters;
 
@@ -109,6 +110,8 @@ metrics! {
             "Connections beyond max_connections or max_connections_per_address.";
         CUTS = Counter "portvakt_cut_total" [CUT]
             "Connections and answers that the gateway ended, and requests that it held back from the core, by the cause.";
+        SHED = Counter "portvakt_shed_total" [SHED_WHO]
+            "New connections, and requests on connections without a verified signature, that were refused because of overload.";
     }
     "The core" {
         UPSTREAM_IN_FLIGHT = Gauge "portvakt_upstream_in_flight" []

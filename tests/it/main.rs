@@ -55,6 +55,9 @@ mod replay;
 /// ERR-*.
 mod errors;
 
+/// ERR-4: known TPPs before strangers.
+mod overload;
+
 /// FWD-*.
 mod forwarding;
 

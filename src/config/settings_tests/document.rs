@@ -131,6 +131,7 @@ listener:
   min_body_rate: 2KiB
   max_head_size: 8KiB
   max_head_fields: 20
+  overload_delay: off
   body_timeout: 250ms
   keepalive: 15m
   hsts: 24h
@@ -182,6 +183,7 @@ log: {access: false, level: warn}
         body_rate: Some(2 * 1024),
         head_size: 8 * 1024,
         head_fields: 20,
+        overload_delay: None,
     };
     assert_eq!(listener.limits, limits);
     assert_eq!(listener.body_timeout, Duration::from_millis(250));
@@ -282,7 +284,7 @@ fn the_example_is_valid_and_shows_the_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 71,
+        commented_out, 72,
         "every optional key whose default is shown"
     );
 }

@@ -37,6 +37,7 @@ fn changes() -> Vec<(&'static str, String)> {
         ("listener.min_body_rate", listener("min_body_rate: off")),
         ("listener.max_head_size", listener("max_head_size: 9KiB")),
         ("listener.max_head_fields", listener("max_head_fields: 77")),
+        ("listener.overload_delay", listener("overload_delay: 7ms")),
         ("listener.body_timeout", listener("body_timeout: 7s")),
         ("listener.hsts", listener("hsts: off")),
         ("listener.keepalive", listener("keepalive: 7s")),
@@ -113,7 +114,8 @@ fn every_fixed_setting_is_covered() {
         body_rate: _,
         head_size: _,
         head_fields: _,
+        overload_delay: _,
     } = limits;
     // `client_address` needs `trusted_proxies`, and has a test of its own.
-    assert_eq!(changes().len(), 8 + 7 + 10);
+    assert_eq!(changes().len(), 8 + 7 + 11);
 }

@@ -10,7 +10,7 @@ use super::{
     origin::{ConnectionPeer, Origin},
     stream::{ClientStream, Shared, Socket},
 };
-use crate::{config::Proxies, in_use::Current, trust::ClientChain};
+use crate::{config::Proxies, gateway::overload::Stranger, in_use::Current, trust::ClientChain};
 use async_trait::async_trait;
 use pingora::{
     apps::ServerApp,
@@ -29,6 +29,7 @@ use std::{
 };
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
+    task::yield_now,
     time::{sleep, timeout},
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
@@ -90,7 +91,15 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
 
     async fn accept(&self, listener: &TcpListener, shutdown: &ShutdownWatch) {
         match listener.accept().await {
-            Ok((stream, address)) => self.admit(stream, address, shutdown),
+            Ok((stream, address)) if self.shared.overload.serves(Stranger::Connection) => {
+                self.admit(stream, address, shutdown);
+            }
+            Ok((stream, _)) => {
+                drop(stream);
+                // Every task that is ready runs before the next connection, so that a flood of them takes little time; the rest
+                // wait in the kernel.
+                yield_now().await;
+            }
             Err(error) => {
                 self.notices.warn(|unsaid| {
                     tracing::error!(%error, unsaid, "a connection cannot be accepted");
@@ -143,6 +152,8 @@ impl<A: ServerApp + Send + Sync + 'static> Service for PublicListener<A> {
         let given = shutdown.clone();
         let stopped = shutdown.wait_for(|stop| *stop);
         tokio::pin!(stopped);
+        let overload = Arc::clone(&self.shared.overload);
+        let watching = tokio::spawn(async move { overload.watch().await });
         let forgetting = forget_callers(&self.current);
         tokio::pin!(forgetting);
         loop {
@@ -154,6 +165,7 @@ impl<A: ServerApp + Send + Sync + 'static> Service for PublicListener<A> {
             }
         }
         self.accepting.store(false, Ordering::Release);
+        watching.abort();
         drop(bound);
         self.app.cleanup().await;
     }

@@ -123,7 +123,7 @@ impl ClientConnection {
     }
 
     /// The number of heads that were read.
-    pub(super) fn requests(&self) -> u32 {
+    pub(in crate::gateway) fn requests(&self) -> u32 {
         self.requests.load(Ordering::Relaxed)
     }
 

@@ -35,7 +35,7 @@ pub(super) use client::{ClientConnection, HeadFault};
 pub(super) use http2::http2_options;
 pub(super) use limit::TOLD;
 
-use super::tls;
+use super::{overload::Overload, tls};
 use crate::{clock::Clock, config::Listener, in_use::Current, telemetry::Telemetry};
 use pingora::apps::ServerApp;
 use report::Reports;
@@ -51,6 +51,7 @@ pub(super) fn public<A: ServerApp + Send + Sync + 'static>(
     settings: &Listener,
     current: Arc<Current>,
     clock: Clock,
+    overload: Arc<Overload>,
     telemetry: Arc<Telemetry>,
     accepting: Arc<AtomicBool>,
 ) -> Result<PublicListener<A>, rustls::Error> {
@@ -59,6 +60,7 @@ pub(super) fn public<A: ServerApp + Send + Sync + 'static>(
     let reports = Reports::new(Arc::clone(&telemetry), Arc::clone(&current), clock);
     let shared = Shared {
         limits,
+        overload,
         telemetry,
         reports,
     };

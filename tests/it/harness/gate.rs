@@ -34,6 +34,14 @@ use tempfile::TempDir;
 pub(crate) struct Program(pub(crate) Child);
 
 impl Program {
+    /// The CPU time of the process, in microseconds; the kernel's resolution is 10 ms.
+    pub(crate) fn cpu_time(&self) -> u64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+        let fields: Vec<_> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+        let ticks = |index: usize| fields[index].parse::<u64>().unwrap();
+        (ticks(11) + ticks(12)) * 10_000
+    }
+
     /// SIGKILL.
     pub(crate) fn end(&mut self) {
         let _ = self.0.kill();

@@ -14,7 +14,7 @@ use super::{
     limit::Place,
     report::Reports,
 };
-use crate::{config::ListenerLimits, telemetry::Telemetry};
+use crate::{config::ListenerLimits, gateway::overload::Overload, telemetry::Telemetry};
 use pingora::protocols::{SocketDigest, raw_connect::ProxyDigest};
 use std::{
     fmt,
@@ -46,6 +46,7 @@ const LINGER_BYTES: usize = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) limits: ListenerLimits,
+    pub(super) overload: Arc<Overload>,
     pub(super) telemetry: Arc<Telemetry>,
     pub(super) reports: Reports,
 }

@@ -1,0 +1,275 @@
+//! Overload: known TPPs keep their answers while strangers are refused (ERR-4).
+//!
+//! Strangers are of two kinds: half a TLS handshake, which costs the gateway a key exchange and a signature, and requests without a
+//! signature on connections that stay open. `make flood` runs the long version, which prints the figures.
+
+use crate::harness::{Call, Connection, Gate, GateBuilder, Program, Protocol, Sealed, Tls, world};
+use portvakt::clock::Stopwatch;
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore,
+    pki_types::{CertificateDer, ServerName},
+};
+use std::{
+    net::SocketAddr,
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::sleep,
+};
+use tokio_rustls::TlsConnector;
+
+/// The connections of each kind of stranger.
+const STRANGERS: usize = 128;
+
+/// The pause of a stranger between two attempts.
+const PAUSE: Duration = Duration::from_millis(1);
+
+fn client() -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    let anchor = world().tls_ca.der().to_vec();
+    roots.add(CertificateDer::from(anchor)).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().unwrap();
+    let config = builder.with_root_certificates(roots).with_no_client_auth();
+    Arc::new(config)
+}
+
+/// Strangers, until they are dropped.
+struct Flood {
+    over: Arc<AtomicBool>,
+    /// Half handshakes that the gateway answered, and requests by their status: 503, and others.
+    counts: Arc<[AtomicU64; 3]>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Flood {
+    fn begin(address: SocketAddr) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let counts: Arc<[AtomicU64; 3]> = Arc::default();
+        let (stop, count) = (Arc::clone(&over), Arc::clone(&counts));
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let client = client();
+                let tasks: Vec<_> = (0..STRANGERS)
+                    .flat_map(|_| {
+                        let (hello, count) = (client_hello(&client), Arc::clone(&count));
+                        let greeting = tokio::spawn(greet(address, hello, Arc::clone(&count)));
+                        let asking = tokio::spawn(ask(address, Arc::clone(&client), count));
+                        [greeting, asking]
+                    })
+                    .collect();
+                while !stop.load(Ordering::Relaxed) {
+                    sleep(Duration::from_millis(10)).await;
+                }
+                tasks.iter().for_each(|task| task.abort());
+            });
+        });
+        Self {
+            over,
+            counts,
+            thread: Some(thread),
+        }
+    }
+
+    fn counts(&self) -> [u64; 3] {
+        [0, 1, 2].map(|index: usize| self.counts[index].load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().unwrap().join();
+    }
+}
+
+fn client_hello(client: &Arc<ClientConfig>) -> Vec<u8> {
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut session = ClientConnection::new(Arc::clone(client), name).unwrap();
+    let mut hello = Vec::new();
+    session.write_tls(&mut hello).unwrap();
+    hello
+}
+
+/// Begins handshakes, one after another.
+async fn greet(address: SocketAddr, hello: Vec<u8>, counts: Arc<[AtomicU64; 3]>) {
+    loop {
+        let Ok(mut stream) = TcpStream::connect(address).await else {
+            continue;
+        };
+        let mut answer = [0; 1_024];
+        if stream.write_all(&hello).await.is_ok()
+            && matches!(stream.read(&mut answer).await, Ok(1..))
+        {
+            counts[0].fetch_add(1, Ordering::Relaxed);
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// Sends requests without a signature, on connections that stay open where the gateway keeps them open.
+async fn ask(address: SocketAddr, client: Arc<ClientConfig>, counts: Arc<[AtomicU64; 3]>) {
+    let connector = TlsConnector::from(client);
+    let name = ServerName::try_from("localhost").unwrap();
+    let request = b"GET /v1/accounts HTTP/1.1\r\nHost: localhost\r\nX-Request-ID: 7\r\n\r\n";
+    loop {
+        sleep(PAUSE).await;
+        let Ok(stream) = TcpStream::connect(address).await else {
+            continue;
+        };
+        let Ok(mut stream) = connector.connect(name.clone(), stream).await else {
+            continue;
+        };
+        let mut answer = [0; 8_192];
+        while stream.write_all(request).await.is_ok() {
+            let Ok(length @ 1..) = stream.read(&mut answer).await else {
+                break;
+            };
+            let is_refused = answer[..length].starts_with(b"HTTP/1.1 503");
+            counts[if is_refused { 1 } else { 2 }].fetch_add(1, Ordering::Relaxed);
+            sleep(PAUSE).await;
+        }
+    }
+}
+
+fn known() -> Call {
+    Call::plain().only(Protocol::Http1)
+}
+
+fn gate() -> GateBuilder {
+    Gate::builder()
+        .listener("max_connections_per_address: off")
+        .line("rates: {per_address: off, per_tpp: off}")
+}
+
+/// A warm connection of a known TPP.
+fn warm(gate: &Gate) -> Connection {
+    let mut connection = Connection::open(gate);
+    let answer = connection.exchange(&gate.seal(&known())).unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.reason());
+    connection
+}
+
+//= ERR-4 accepted
+//= ERR-4 refused
+#[test]
+fn strangers_are_refused_and_known_tpps_are_served() {
+    let gate = gate().listener("overload_delay: 5ms").start();
+    let shed = |who: &str| gate.metric("portvakt_shed_total", &[&format!("who=\"{who}\"")]);
+    let mut connection = warm(&gate);
+    let flood = Flood::begin(gate.address());
+    let begun = Stopwatch::start();
+    while [shed("connection"), shed("request")].contains(&0.0) {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "no overload: {:?}",
+            flood.counts()
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    gate.upstream().take();
+    for _ in 0..50 {
+        let answer = connection.exchange(&gate.seal(&known())).unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.reason());
+    }
+    assert_eq!(gate.upstream().take().len(), 50, "nothing of strangers");
+    // A TPP with a new connection gets in after some attempts.
+    let attempts = (1..).find(|_| {
+        assert!(
+            begun.elapsed() < Duration::from_secs(240),
+            "no new connection"
+        );
+        let connection = Connection::shake(gate.address(), gate.world(), Tls::default());
+        let Ok(mut connection) = connection else {
+            return false;
+        };
+        let answer = connection.exchange(&gate.seal(&known()));
+        answer.is_ok_and(|answer| answer.status == 200)
+    });
+    println!(
+        "attempts for a new connection: {attempts:?}; {:?}",
+        flood.counts()
+    );
+    assert!(flood.counts()[1] > 0, "strangers get 503");
+    drop(flood);
+    let refused = || [shed("connection"), shed("request")];
+    let quiet = (0..100).any(|_| {
+        let before = refused();
+        std::thread::sleep(Duration::from_millis(100));
+        for _ in 0..4 {
+            let _ = Connection::shake(gate.address(), gate.world(), Tls::default());
+        }
+        before == refused()
+    });
+    assert!(quiet, "it ends with the flood");
+}
+
+/// Known TPPs with warm connections, and requests that were signed before.
+struct Known(Vec<(Connection, Vec<Sealed>)>);
+
+impl Known {
+    fn prepare(gate: &Gate, callers: usize) -> Self {
+        let one = |_| {
+            let sealed = (0..100).map(|_| gate.seal(&known())).collect();
+            (warm(gate), sealed)
+        };
+        Self((0..callers).map(one).collect())
+    }
+
+    /// Sends all requests; returns the answers per second.
+    fn rate(self) -> f64 {
+        let begun = Stopwatch::start();
+        let count: usize = self.0.iter().map(|(_, sealed)| sealed.len()).sum();
+        std::thread::scope(|scope| {
+            for (mut connection, sealed) in self.0 {
+                scope.spawn(move || {
+                    for sealed in &sealed {
+                        let answer = connection.exchange(sealed).unwrap();
+                        assert_eq!(answer.status, 200, "{}", answer.reason());
+                    }
+                });
+            }
+        });
+        count as f64 / begun.elapsed().as_secs_f64()
+    }
+}
+
+/// The rate of known TPPs, of three times as many, and while strangers flood; and the CPU time that a stranger costs.
+#[test]
+#[ignore = "make flood"]
+fn the_rate_that_known_tpps_keep() {
+    for limit in ["off", "20ms", "5ms"] {
+        let gate = gate()
+            .listener(&format!("overload_delay: {limit}"))
+            .for_program();
+        let mut program = Program(gate.program().stdout(Stdio::null()).spawn().unwrap());
+        assert!(gate.is_up(&mut program.0), "it does not start");
+        let alone = Known::prepare(&gate, 16).rate();
+        let tripled = Known::prepare(&gate, 48).rate() / alone;
+        let known = Known::prepare(&gate, 16);
+        let shed = || gate.metric("portvakt_shed_total", &["who=\"connection\""]);
+        let used = program.cpu_time();
+        let flood = Flood::begin(gate.address());
+        std::thread::sleep(Duration::from_secs(5));
+        let used = program.cpu_time() - used;
+        let ([greeted, refused, served], closed) = (flood.counts(), shed());
+        let each = used as f64 / (closed + (greeted + refused + served) as f64);
+        let flooded = known.rate() / alone;
+        println!(
+            "{limit:>4}: {alone:.0} a second; with three times as many {tripled:.2} of that, with strangers {flooded:.2}. Strangers in 5 s: {greeted} half handshakes, {closed} closed; {served} requests, {refused} refused; {used} us of CPU time, {each:.0} for each"
+        );
+    }
+}
