@@ -21,7 +21,7 @@ demo: needs-build ## Build, start the gateway with a simulated core, and call it
 test: needs-tests ## Run every test: unit tests, integration tests, examples in the documentation
 	cargo test $(CARGO_FLAGS)
 
-test-systems: needs-systems ## Run the tests that need other programs or more than seconds (Go, Jackson, Gson, Node, nginx, Prometheus)
+test-systems: needs-systems ## Run the tests that need other programs or more than seconds (Go, Jackson, Gson, Node, nginx, Prometheus, testssl.sh)
 	cargo test $(CARGO_FLAGS) --test it -- --ignored systems::
 
 soak: needs-tests ## Kill the gateway under load and restart it repeatedly (COUNT=1000: number of kills)

@@ -10,7 +10,7 @@
 # and .ci/instructions.sh uses valgrind.
 # The tests against other systems (needs.sh systems) fail if one of these is missing:
 #   Go, a JDK with Jackson and Gson, Node, Python with venv; nginx, Apache, HAProxy and Prometheus, of which no daemon is started;
-#   curl, jq; libraries from PyPI
+#   curl, jq, testssl.sh; libraries from PyPI
 # The comparison (needs.sh bench) leaves out missing peers:
 #   nginx with its Lua module, haproxy; wrk and h2load send the requests; llvm-profdata reads what the build counts
 # The attacks (needs.sh edge) leave out missing peers and tests, too:
@@ -58,6 +58,7 @@ missing_for_systems() {
     command -v prometheus >/dev/null && command -v promtool >/dev/null || printf ' prometheus'
     command -v curl >/dev/null || printf ' curl'
     command -v jq >/dev/null || printf ' jq'
+    command -v testssl >/dev/null || printf ' testssl.sh'
 }
 
 # The same for the comparison.

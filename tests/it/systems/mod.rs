@@ -11,6 +11,8 @@ mod edge;
 mod oracle;
 /// The dashboards, rules and alerts on a Prometheus, and the commands of the runbooks.
 mod prometheus;
+/// TLS as testssl.sh sees it.
+mod testssl;
 
 use std::{path::Path, process::Command};
 
@@ -27,6 +29,7 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ("promtool", "--version", "prometheus"),
     ("jq", "--version", "jq"),
     ("curl", "--version", "curl"),
+    ("testssl", "--version", "testssl.sh"),
 ];
 
 /// A library of Java that Debian has, and the package.
