@@ -127,22 +127,18 @@ impl ServerCertificate {
     }
 }
 
-/// Reads an element of `other_certificates`: its certificate, and its hosts with their places in the file.
-#[allow(
-    clippy::type_complexity,
-    reason = "a pair that only the caller takes apart"
-)]
-fn read_other<'a>(
-    value: &Value<'a>,
-    base: &Path,
-) -> Option<(Arc<ServerCertificate>, Vec<(String, Value<'a>)>)> {
+/// Hosts, and their values in the file.
+type Hosts<'a> = Vec<(String, Value<'a>)>;
+
+/// Reads an element of `other_certificates`: its certificate, and its hosts.
+fn read_other<'a>(value: &Value<'a>, base: &Path) -> Option<(Arc<ServerCertificate>, Hosts<'a>)> {
     let mut section = value.as_section();
     let certificate = ServerCertificate::read(&mut section, base);
     let hosts = section.optional("hosts");
     section.finish();
     let certificate = certificate?;
     let covered = certificate.names();
-    let names: Vec<_> = match hosts {
+    let names: Hosts<'a> = match hosts {
         None => covered
             .into_iter()
             .map(|name| (name, value.clone()))
