@@ -483,9 +483,15 @@ impl GateBuilder {
         } else {
             "rates: {chains_per_address: off, chains: off}\n"
         };
+        // On a busy machine, a gateway would refuse new connections of any test.
+        let overload = if listener.contains("overload_delay:") {
+            ""
+        } else {
+            "  overload_delay: off\n"
+        };
         format!(
             "environment: {environment}\n\
-             listener:\n  address: {address}\n  certificate: server.pem\n  key: server.key\n  threads: {threads}\n{listener}\
+             listener:\n  address: {address}\n  certificate: server.pem\n  key: server.key\n  threads: {threads}\n{listener}{overload}\
              control:\n  address: {control}\n{guard}\
              upstream:\n  address: {core}\n{upstream}\
              trust:\n  anchors: anchors\n  intermediates: intermediates\n{trust}\
