@@ -75,7 +75,7 @@ labels! {
     DIRECTION = "direction" Closed(|| vec!["ahead", "behind"]);
     TOLERATED = "fault" Closed(|| Tolerated::ALL.iter().map(|fault| fault.name()).collect());
     FIX = "fix" Closed(|| accept_fix::TABLE.iter().map(|fix| fix.name).collect());
-    TPP = "tpp" Bounded("the first TPPs that it counted whose signature verified, up to a limit; then `other`");
+    TPP = "tpp" Bounded("the first TPPs that it counted whose signature verified: 100 for all requests, 50 for faults, 200 certificates; then `other`");
     HANDSHAKE = "outcome" AtFirstUse(|| vec!["done", "resumed", "failed", "too_slow", "bad_proxy_header"]);
     VERSION = "version" AtFirstUse(|| vec!["1.2", "1.3", NONE]);
     CUT = "cause" Closed(|| vec![
