@@ -47,7 +47,7 @@ pub(super) fn drive(stage: &Stage, caller: usize, stop: &AtomicBool) {
             connection = stage.connect().ok();
         }
         let answered = connection.as_mut().map(|open| open.exchange(&sealed));
-        if !answered.is_some_and(|answer| answer.is_ok()) {
+        if answered.is_none_or(|answer| answer.is_err()) {
             connection = None;
         }
     }
