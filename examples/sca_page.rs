@@ -5,6 +5,8 @@
 //! The gateway needs `sca: {page: http://127.0.0.1:8081/sca}` in its configuration. A real page authenticates the PSU, keeps a
 //! table of the PSU-IDs that it gave out, and shows the payment or the accounts. This example trusts the customer number.
 
+#![allow(clippy::indexing_slicing, reason = "a missing member of JSON is null")]
+
 use axum::extract::{Form, Query, State};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::{Router, middleware::map_response, routing::get};
