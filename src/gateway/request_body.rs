@@ -101,16 +101,18 @@ impl<'a> DownstreamBody<'a> {
             return Ok(());
         }
         let connection = session.digest().and_then(ClientConnection::of);
-        let is_followed = match (self.announced, connection) {
-            (_, None) => false,
-            (Announced::Unknown, Some(connection)) => match connection.chunked_body() {
+        let Some(connection) = connection else {
+            return Err(BodyFault::Broken("its connection is unknown".to_owned()));
+        };
+        let is_followed = match self.announced {
+            Announced::Unknown => match connection.chunked_body() {
                 ChunkedBody::Exact => false,
                 ChunkedBody::Followed => true,
                 ChunkedBody::Incomplete | ChunkedBody::Malformed => {
                     return Err(BodyFault::Broken("its chunks are malformed".to_owned()));
                 }
             },
-            (_, Some(connection)) => connection.is_followed(length),
+            Announced::Nothing | Announced::Length(_) => connection.is_followed(length),
         };
         if is_followed {
             session.set_keepalive(None);

@@ -1,10 +1,12 @@
 //! Overload: known TPPs keep their answers while strangers are refused (ERR-4).
 //!
 //! Strangers are of two kinds: half a TLS handshake, which costs the gateway a key exchange and a signature, and requests without a
-//! signature on connections that stay open. `make flood` runs the long version, which prints the figures.
+//! signature on connections that stay open. The short version takes CPU time from the gateway instead of sending more than it can take,
+//! because that depends on the machine. `make flood` runs the long version, which prints the figures.
 
 use crate::harness::{Call, Connection, Gate, GateBuilder, Program, Protocol, Sealed, Tls, world};
 use portvakt::clock::Stopwatch;
+use rustix::process::{Pid, Signal, kill_process};
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore,
     pki_types::{CertificateDer, ServerName},
@@ -26,7 +28,7 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-/// The connections of each kind of stranger.
+/// The connections of each kind of stranger in the long version.
 const STRANGERS: usize = 128;
 
 /// The pause of a stranger between two attempts.
@@ -52,7 +54,7 @@ struct Flood {
 }
 
 impl Flood {
-    fn begin(address: SocketAddr) -> Self {
+    fn begin(address: SocketAddr, strangers: usize) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let counts: Arc<[AtomicU64; 3]> = Arc::default();
         let (stop, count) = (Arc::clone(&over), Arc::clone(&counts));
@@ -63,7 +65,7 @@ impl Flood {
                 .unwrap();
             runtime.block_on(async {
                 let client = client();
-                let tasks: Vec<_> = (0..STRANGERS)
+                let tasks: Vec<_> = (0..strangers)
                     .flat_map(|_| {
                         let (hello, count) = (client_hello(&client), Arc::clone(&count));
                         let greeting = tokio::spawn(greet(address, hello, Arc::clone(&count)));
@@ -90,6 +92,39 @@ impl Flood {
 }
 
 impl Drop for Flood {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().unwrap().join();
+    }
+}
+
+/// A program that gets a seventh of a core: it is stopped for 30 ms, runs for 5 ms, and so on, until this is dropped.
+struct Starved {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Starved {
+    fn begin(program: &Program) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let pid = Pid::from_child(&program.0);
+        let stop = Arc::clone(&over);
+        let thread = std::thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                for (signal, time) in [(Signal::STOP, 30), (Signal::CONT, 5)] {
+                    kill_process(pid, signal).unwrap();
+                    std::thread::sleep(Duration::from_millis(time));
+                }
+            }
+        });
+        Self {
+            over,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Starved {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         let _ = self.thread.take().unwrap().join();
@@ -167,10 +202,13 @@ fn warm(gate: &Gate) -> Connection {
 //= ERR-4 refused
 #[test]
 fn strangers_are_refused_and_known_tpps_are_served() {
-    let gate = gate().listener("overload_delay: 5ms").start();
+    let gate = gate().listener("overload_delay: 5ms").for_program();
+    let mut program = Program(gate.program().stdout(Stdio::null()).spawn().unwrap());
+    assert!(gate.is_up(&mut program.0), "it does not start");
     let shed = |who: &str| gate.metric("portvakt_shed_total", &[&format!("who=\"{who}\"")]);
     let mut connection = warm(&gate);
-    let flood = Flood::begin(gate.address());
+    let flood = Flood::begin(gate.address(), 8);
+    let starved = Starved::begin(&program);
     let begun = Stopwatch::start();
     while [shed("connection"), shed("request")].contains(&0.0) {
         assert!(
@@ -204,7 +242,7 @@ fn strangers_are_refused_and_known_tpps_are_served() {
         flood.counts()
     );
     assert!(flood.counts()[1] > 0, "strangers get 503");
-    drop(flood);
+    drop((flood, starved));
     let refused = || [shed("connection"), shed("request")];
     let quiet = (0..100).any(|_| {
         let before = refused();
@@ -262,7 +300,7 @@ fn the_rate_that_known_tpps_keep() {
         let known = Known::prepare(&gate, 16);
         let shed = || gate.metric("portvakt_shed_total", &["who=\"connection\""]);
         let used = program.cpu_time();
-        let flood = Flood::begin(gate.address());
+        let flood = Flood::begin(gate.address(), STRANGERS);
         std::thread::sleep(Duration::from_secs(5));
         let used = program.cpu_time() - used;
         let ([greeted, refused, served], closed) = (flood.counts(), shed());

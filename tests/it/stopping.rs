@@ -84,7 +84,9 @@ fn half_sent(gate: &Gate) -> (Connection, Sealed, Vec<u8>) {
 //= FWD-4 accepted
 #[test]
 fn sigterm_lets_requests_under_way_finish() {
-    let (gate, program) = Gate::builder().start_program();
+    let (gate, program) = Gate::builder()
+        .listener("min_body_rate: off")
+        .start_program();
     let plain = || gate.seal(&Call::plain());
     // An idle connection between two requests, and one without any request.
     let mut idle = [Connection::open(&gate), Connection::open(&gate)];
