@@ -151,12 +151,11 @@ mod tests {
     fn an_answer_is_framed_by_one_length_or_in_chunks() {
         const LENGTH: &str = "content-length";
         const CODING: &str = "transfer-encoding";
-        let table: [(u16, &[_], &[_]); 7] = [
+        let table: [(u16, &[_], &[_]); 6] = [
             (200, &[(LENGTH, "11")], &[(LENGTH, "11")]),
             (200, &[(LENGTH, "11, 11")], &[(LENGTH, "11")]),
             (200, &[(LENGTH, "11"), (LENGTH, "11")], &[(LENGTH, "11")]),
             (200, &[(CODING, "chunked")], &[(CODING, "chunked")]),
-            (200, &[(CODING, "identity")], &[(CODING, "chunked")]),
             (204, &[(LENGTH, "11"), (CODING, "chunked")], &[]),
             (304, &[(LENGTH, "11")], &[(LENGTH, "11")]),
         ];

@@ -61,13 +61,12 @@ fn explained(core: &HttpSession, error: Box<Error>) -> Box<Error> {
     error
 }
 
-/// Whether the transfer coding is absent or chunked; no other coding is decoded here.
+/// Whether the transfer coding is absent or chunked; no other coding is decoded here. With `identity`, the HTTP library would ignore
+/// Content-Length, and a body that was cut would look complete (RFC 9112, section 7, no longer has that coding).
 fn is_coding_understood(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let first = codings.next().map(HeaderValue::as_bytes);
-    let is_known = first.is_none_or(|coding| {
-        coding.eq_ignore_ascii_case(b"chunked") || coding.eq_ignore_ascii_case(b"identity")
-    });
+    let is_known = first.is_none_or(|coding| coding.eq_ignore_ascii_case(b"chunked"));
     is_known && codings.next().is_none()
 }
 

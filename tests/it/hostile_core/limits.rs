@@ -120,6 +120,7 @@ fn codings_that_nobody_undoes() {
     for coding in [
         "gzip",
         "gzip, chunked",
+        "identity",
         "chunked, gzip",
         "x",
         "chunked\r\nTransfer-Encoding: x",
