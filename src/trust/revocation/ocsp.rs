@@ -62,6 +62,8 @@ pub(super) struct Response {
     pub(super) status: Status,
     /// The signer's certificate (DER), if its revocation status must be checked.
     pub(super) responder: Option<Box<[u8]>>,
+    /// The end of the signer's certificate.
+    signer_end: Timestamp,
 }
 
 /// The status of a certificate in a response.
@@ -87,6 +89,11 @@ fn id(certificate: &X509Ref, issuer: &X509Ref) -> Result<OcspCertId, ErrorStack>
     OcspCertId::from_cert(MessageDigest::sha1(), certificate, issuer)
 }
 
+/// The identifier by SHA-256, which some responders use (RFC 9654).
+fn id_by_sha256(certificate: &X509Ref, issuer: &X509Ref) -> Result<OcspCertId, ErrorStack> {
+    OcspCertId::from_cert(MessageDigest::sha256(), certificate, issuer)
+}
+
 /// Parses and verifies the response about a certificate, for use during at most `max_age`.
 pub(super) fn read(
     bytes: &[u8],
@@ -110,7 +117,7 @@ pub(super) fn read_own(
     match response.status {
         Status::Good => Ok(Validity {
             not_before: response.this_update,
-            not_after: response.next_update,
+            not_after: response.next_update.min(response.signer_end),
         }),
         Status::Revoked(_) => Err(SourceFault::Invalid(
             "it says that the certificate is revoked",
@@ -143,8 +150,12 @@ fn read_at(
             "the answer is signed by MD5, SHA-1 or an unknown algorithm",
         ));
     }
-    let id = id(certificate, issuer).map_err(openssl)?;
-    let single = basic.find_status(&id).ok_or(SourceFault::Invalid(
+    let ids = [
+        id(certificate, issuer).map_err(openssl)?,
+        id_by_sha256(certificate, issuer).map_err(openssl)?,
+    ];
+    let single = ids.iter().find_map(|id| basic.find_status(id));
+    let single = single.ok_or(SourceFault::Invalid(
         "the answer is about another certificate",
     ))?;
     let time = |shown: String| {
@@ -152,7 +163,7 @@ fn read_at(
     };
     let this_update = time(single.this_update.to_string())?;
     let now = at(this_update);
-    let responder = signer(&basic, &parts, issuer, now)?;
+    let Signer { responder, end } = signer(&basic, &parts, issuer, now)?;
     let next_update = match single.next_update() {
         Some(next) => time(next.to_string())?,
         None => Timestamp::from_unix(this_update.unix().saturating_add(WITHOUT_NEXT)),
@@ -175,16 +186,25 @@ fn read_at(
         last_use,
         status,
         responder,
+        signer_end: end,
     })
 }
 
-/// The signer's certificate (DER); `None` for the issuing CA and for a responder with id-pkix-ocsp-nocheck.
+/// The signer of a response.
+struct Signer {
+    /// Its certificate (DER); `None` for the issuing CA and for a responder with id-pkix-ocsp-nocheck.
+    responder: Option<Box<[u8]>>,
+    /// The end of its certificate.
+    end: Timestamp,
+}
+
+/// Finds the signer: the issuing CA, or a responder of it.
 fn signer(
     basic: &OcspBasicResponseRef,
     parts: &ResponseParts<'_>,
     issuer: &X509Ref,
     now: Timestamp,
-) -> Result<Option<Box<[u8]>>, SourceFault> {
+) -> Result<Signer, SourceFault> {
     let openssl = |_: ErrorStack| SourceFault::Invalid("OpenSSL cannot verify the answer");
     let store = only(issuer, now).map_err(openssl)?;
     let signed_by = |signer: &X509Ref| {
@@ -194,20 +214,32 @@ fn signer(
         // delegated responders may sign.
         basic.verify(&known, &store, OcspFlag::NO_INTERN | OcspFlag::NO_EXPLICIT)
     };
+    let end = |certificate: &X509Ref| {
+        let shown = certificate.not_after().to_string();
+        timestamp(&shown).ok_or(SourceFault::Invalid("the end of its signer cannot be read"))
+    };
     if signed_by(issuer).is_ok() {
-        return Ok(None);
+        return Ok(Signer {
+            responder: None,
+            end: end(issuer)?,
+        });
     }
-    let is_signer =
-        |der: &&&[u8]| read_certificate(der).is_ok_and(|responder| signed_by(&responder).is_ok());
-    let found = parts.certificates.iter().find(is_signer);
-    let der = found.ok_or(SourceFault::Invalid(
+    let mut found = parts.certificates.iter().filter_map(|der| {
+        let responder = read_certificate(der).ok()?;
+        signed_by(&responder).ok()?;
+        Some((*der, responder))
+    });
+    let (der, certificate) = found.next().ok_or(SourceFault::Invalid(
         "the answer is not signed by the issuing CA or a responder of its",
     ))?;
     let (_, responder) = X509Certificate::from_der(der)
         .map_err(|_| SourceFault::Invalid("the responder's certificate cannot be read"))?;
     let mut extensions = responder.extensions().iter();
     let unasked = extensions.any(|extension| extension.oid == NO_CHECK);
-    Ok((!unasked).then(|| (*der).into()))
+    Ok(Signer {
+        responder: (!unasked).then(|| der.into()),
+        end: end(&certificate)?,
+    })
 }
 
 /// A store in which only the issuing CA is trusted, with the verification time `now`.

@@ -29,6 +29,7 @@ use std::{
     fs,
     net::{SocketAddr, TcpStream},
 };
+use time::OffsetDateTime;
 
 /// A server certificate for these DNS names.
 fn server(names: &[&str]) -> Issued {
@@ -149,17 +150,31 @@ fn faults_of_other_certificates() {
 
 /// An OCSP response about a leaf of the TLS CA, by a responder of a CA.
 fn response(leaf: &Issued, ca: &Ca, time: [&str; 2], is_good: bool) -> Vec<u8> {
+    let end = LeafSpec::default().not_after;
+    response_until(end, MessageDigest::sha1(), leaf, ca, time, is_good)
+}
+
+/// The same by a responder whose certificate ends then, with the certificate's identifier by this hash.
+fn response_until(
+    signer_end: OffsetDateTime,
+    hash: MessageDigest,
+    leaf: &Issued,
+    ca: &Ca,
+    time: [&str; 2],
+    is_good: bool,
+) -> Vec<u8> {
     let signer = ca
         .issue(&LeafSpec {
             key: Key::EcP256,
             extended_key_usages: vec![ExtendedKeyUsagePurpose::OcspSigning],
+            not_after: signer_end,
             ..LeafSpec::default()
         })
         .unwrap();
     let certificate = X509::from_der(&leaf.der).unwrap();
     let issuer = X509::from_der(ca.der()).unwrap();
     let mut request = OcspRequest::new().unwrap();
-    let id = OcspCertId::from_cert(MessageDigest::sha1(), &certificate, &issuer).unwrap();
+    let id = OcspCertId::from_cert(hash, &certificate, &issuer).unwrap();
     request.add_id(id).unwrap();
     let serial = certificate.serial_number().to_bn().unwrap().to_vec();
     let (good, revoked) = if is_good {
@@ -204,9 +219,20 @@ fn an_ocsp_response_is_sent_while_it_is_current() {
     assert_eq!(stapled(), None, "it has ended");
     let file = gate.folder().join("server.ocsp");
     let next = about(leaf, ["-ndays", "5"], true);
-    fs::write(&file, &next).unwrap();
-    assert_eq!(gate.tell("/reload", &json!({})).status, 200);
-    assert_eq!(stapled(), Some(next.clone()));
+    let in_an_hour = OffsetDateTime::now_utc() + time::Duration::hours(1);
+    let (sha256, ca) = (MessageDigest::sha256(), &world().tls_ca);
+    let short = response_until(in_an_hour, sha256, leaf, ca, ["-ndays", "5"], true);
+    for response in [&short, &next] {
+        fs::write(&file, response).unwrap();
+        assert_eq!(gate.tell("/reload", &json!({})).status, 200);
+        assert_eq!(stapled(), Some(response.clone()));
+        if *response == short {
+            assert_eq!(end(), in_an_hour.unix_timestamp() as f64);
+            clock.set(Timestamp::from_unix(now.unix() + 3_700));
+            assert_eq!(stapled(), None, "its responder's certificate has ended");
+            clock.set(Timestamp::from_unix(now.unix() + 1_200));
+        }
+    }
     let other_ca = Ca::root(&CaSpec {
         common_name: "Portvakt Test TLS".into(),
         key: Key::EcP256,
