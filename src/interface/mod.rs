@@ -25,6 +25,8 @@ pub mod fold;
 pub mod day;
 // Query parameters, by the declaration of an operation.
 pub mod query;
+// The framing of chunked bodies.
+pub mod chunks;
 // Bodies, read once and judged by the schema of the operation.
 pub mod payload;
 

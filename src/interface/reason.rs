@@ -29,6 +29,11 @@ impl Side {
         }
     }
 
+    /// The side of a label.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|side| side.name() == name)
+    }
+
     /// The index in [`Side::ALL`].
     pub const fn index(self) -> usize {
         match self {
@@ -72,7 +77,11 @@ macro_rules! reasons {
             /// The side that has to act.
             pub const fn at_fault(self) -> Side {
                 match self {
-                    Self::UpstreamError | Self::UpstreamUnreachable | Self::UpstreamTimeout => Side::Core,
+                    Self::UpstreamError
+                    | Self::UpstreamUnreachable
+                    | Self::UpstreamTimeout
+                    | Self::OutcomeUnknown => Side::Core,
+                    Self::TooManyAtOnce => Side::Caller,
                     other if other.status() >= 500 => Side::Gateway,
                     _ => Side::Caller,
                 }
@@ -193,8 +202,12 @@ reasons! {
     UpstreamUnreachable = (502, SystemError, "upstream-unreachable", "The service behind the gateway cannot be reached."),
     /// ERR-4
     UpstreamTimeout = (504, SystemError, "upstream-timeout", "The service behind the gateway did not answer in time."),
+    /// FWD-4: the answer to a request that is not safe was lost.
+    OutcomeUnknown = (504, SystemError, "outcome-unknown", "The request may have been executed: its answer was lost. Read the status before anything else; do not send the request again."),
     /// ERR-4: too many connections or certificates of strangers (QUO-12), or the gateway is draining.
     Overloaded = (503, SystemError, "overloaded", "The gateway is busy; try again."),
+    /// ERR-4, QUO-12: a limit of one TPP or one address, which others do not notice.
+    TooManyAtOnce = (503, SystemError, "too-many-at-once", "This caller has reached a limit of its own; try again."),
     /// ERR-4, REP-1
     StateUnavailable = (503, SystemError, "state-unavailable", "The gateway cannot reach its records; try again."),
     /// ERR-4

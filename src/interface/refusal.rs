@@ -177,6 +177,17 @@ impl Refusal {
         self
     }
 
+    /// The refusal with the faults that `keep` keeps, by reason and place; `None` if none is left. The first of them decides. A refusal
+    /// without faults is kept by its reason.
+    pub fn retain(mut self, mut keep: impl FnMut(Reason, &FaultPlace) -> bool) -> Option<Self> {
+        if self.faults.is_empty() {
+            return keep(self.reason, &FaultPlace::Request).then_some(self);
+        }
+        self.faults.retain(|fault| keep(fault.reason, &fault.place));
+        self.reason = self.faults.first()?.reason;
+        Some(self)
+    }
+
     /// The reason.
     pub const fn reason(&self) -> Reason {
         self.reason

@@ -78,9 +78,11 @@ impl Reason {
             Self::UpstreamError
             | Self::UpstreamUnreachable
             | Self::UpstreamTimeout
+            | Self::OutcomeUnknown
             | Self::RegisterStale
             | Self::RevocationUnavailable
             | Self::Overloaded
+            | Self::TooManyAtOnce
             | Self::StateUnavailable
             | Self::Internal => failure(self),
         }

@@ -19,9 +19,9 @@ pub(super) const fn transport(reason: Reason) -> Guide {
         },
         Reason::ProductUnknown => Guide {
             rules: "HTTP-3",
-            when: "The payment product in the path is none of the interface's.",
-            remedy: "Use norwegian-domestic-credit-transfers, norwegian-cross-border-credit-transfers or instant-norwegian-credit-transfers-straks.",
-            example: "POST /v1/payments/sepa-credit-transfers",
+            when: "The payment product in the path is none that the bank has.",
+            remedy: "Use norwegian-domestic-credit-transfers, norwegian-cross-border-credit-transfers, instant-norwegian-credit-transfers-straks, or one that the bank's description (openapi.json) lists besides.",
+            example: "POST /v1/payments/gold-transfers",
         },
         Reason::MediaTypeUnsupported => Guide {
             rules: "HTTP-4",

@@ -41,22 +41,28 @@ pub(super) const fn state(reason: Reason) -> Guide {
 pub(super) const fn failure(reason: Reason) -> Guide {
     match reason {
         Reason::UpstreamError => Guide {
-            rules: "ERR-6",
-            when: "The service behind the gateway answered with an error that was not JSON. The status is the service's.",
-            remedy: "Do what the status says. The operator finds the cause in the service.",
+            rules: "ERR-6, FWD-7",
+            when: "The service behind the gateway answered with an error that was not JSON: the status is the service's. Or its answer to a GET was not valid HTTP, or exceeded a limit: the status is 502.",
+            remedy: "Do what the status says. After a 5xx, a payment that was under way may have been taken: read its status before sending it again. The operator finds the cause in the service.",
             example: "An error page in HTML",
         },
         Reason::UpstreamUnreachable => Guide {
             rules: "ERR-4",
-            when: "The service behind the gateway could not be reached, or broke off.",
-            remedy: "Try again later with a new X-Request-ID. A payment that was under way may have been taken: read its status before sending it again.",
+            when: "The service behind the gateway could not be reached, or it broke off while it answered a GET.",
+            remedy: "Try again later with a new X-Request-ID: nothing was changed.",
             example: "The service is restarting",
         },
         Reason::UpstreamTimeout => Guide {
             rules: "ERR-4",
-            when: "The service behind the gateway did not answer in time.",
-            remedy: "Try again later with a new X-Request-ID. A payment that was under way may have been taken: read its status before sending it again.",
+            when: "The service behind the gateway did not answer a GET in time.",
+            remedy: "Try again later with a new X-Request-ID: nothing was changed.",
             example: "The service is overloaded",
+        },
+        Reason::OutcomeUnknown => Guide {
+            rules: "ERR-4, FWD-4",
+            when: "The service behind the gateway got a request that changes something, and its answer was lost: the service broke off, did not answer in time, or sent an answer that was not valid HTTP or exceeded a limit. A payment may have been taken, or not.",
+            remedy: "Do not send the request again. Read the status first: of the payment by its id, of a new one by the PSU's list of payments or accounts. Only if it was not taken, send it as a new request with a new X-Request-ID.",
+            example: "The service restarts while it takes a payment",
         },
         Reason::RegisterStale => Guide {
             rules: "CRT-7",
@@ -75,6 +81,12 @@ pub(super) const fn failure(reason: Reason) -> Guide {
             when: "The gateway is busy or about to stop, or more certificates that it does not know came than it takes in a second. One is known once a request that it signed was verified.",
             remedy: "Try again after the seconds in Retry-After.",
             example: "A restart",
+        },
+        Reason::TooManyAtOnce => Guide {
+            rules: "ERR-4, HTTP-9, QUO-12",
+            when: "The TPP has as many requests in progress as it may, the address as many connections, or the connection as many HTTP/2 streams; or the address sent more certificates that the gateway does not know than it takes in a second. Other callers are served.",
+            remedy: "Try again after the seconds in Retry-After, keep fewer requests in progress, and send them over few connections that stay open.",
+            example: "A hundred requests at the same time",
         },
         Reason::StateUnavailable => Guide {
             rules: "ERR-4, REP-1",

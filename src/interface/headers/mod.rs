@@ -7,6 +7,8 @@
 pub mod accept;
 // `x-accept-fix` (HDR-16).
 pub mod accept_fix;
+// The headers of the core's answers (FWD-7).
+pub mod answer;
 // `Host` (FWD-2).
 pub mod authority;
 // `PSU-Context`, `TPP-Redirect-Preferred` and `PSU-HTTP-Method` (HDR-10).
@@ -36,6 +38,8 @@ pub mod network;
 pub mod redirect_uri;
 // `Signature` (SIG-2, SIG-3, SIG-6).
 pub mod signature;
+// `traceparent`, from trusted proxies.
+pub mod trace;
 // `PSU-ID`, `PSU-Corporate-ID` and `PSU-Device-ID` (HDR-9).
 pub mod uuid_form;
 // White space around a value (RFC 9110).

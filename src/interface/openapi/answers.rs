@@ -1,7 +1,13 @@
 //! The answers of operations: the interface's result where it shows one, and every refusal that an operation can get, by
 //! status, with the reasons that have it (ERR-1 to ERR-6).
 
-use super::{components::Components, links::links, path::Path, results};
+use super::{
+    components::Components,
+    examples,
+    links::links,
+    path::Path,
+    results::{self, Success},
+};
 use crate::interface::{
     Code, Reason,
     operations::{AnsweredBy, Body, Operation, Quota, Sca, Takes},
@@ -16,8 +22,9 @@ pub(super) fn describe(
     components: &mut Components<'_>,
 ) -> Value {
     let mut answers = Map::new();
-    let (status, result) = results::of(operation, components);
-    answers.insert(status.to_owned(), success(operation, result, components));
+    let result = results::of(operation, components);
+    let status = result.status.clone();
+    answers.insert(status, success(operation, result, components));
     for status in statuses(operation, path) {
         answers.insert(status.to_string(), refusal(status, components));
     }
@@ -50,14 +57,15 @@ fn can_be(reason: Reason, operation: &Operation, path: &Path) -> bool {
         // The core can demand SCA of any PSU (SCA-14).
         Reason::ScaRequired => operation.takes == Takes::Whole,
         Reason::AccountUnknown => operation.sca == Sca::Consent && path.has_ids(),
-        Reason::UpstreamError | Reason::UpstreamUnreachable | Reason::UpstreamTimeout => {
-            operation.answered_by == AnsweredBy::Upstream
-        }
+        Reason::UpstreamError
+        | Reason::UpstreamUnreachable
+        | Reason::UpstreamTimeout
+        | Reason::OutcomeUnknown => operation.answered_by == AnsweredBy::Upstream,
         _ => true,
     }
 }
 
-fn success(operation: &Operation, schema: Value, components: &mut Components<'_>) -> Value {
+fn success(operation: &Operation, result: Success, components: &mut Components<'_>) -> Value {
     let mut headers = Map::new();
     headers.insert(
         "X-Request-ID".to_owned(),
@@ -68,11 +76,14 @@ fn success(operation: &Operation, schema: Value, components: &mut Components<'_>
             headers.insert(name.to_owned(), header(name, components));
         }
     }
-    let text = match operation.answered_by {
-        AnsweredBy::Gateway => "The link by which the PSU begins SCA.",
-        AnsweredBy::Upstream => "Done.",
-    };
-    json!({ "description": text, "headers": headers, "content": json_of(schema) })
+    let mut content = json_of(result.schema);
+    if let Some(example) = examples::answer(&operation.name)
+        && operation.answer.is_none()
+        && let Some(Value::Object(json)) = content.get_mut("application/json")
+    {
+        json.insert("example".to_owned(), example);
+    }
+    json!({ "description": result.text, "headers": headers, "content": content })
 }
 
 /// A reference to the refusals of a status.
@@ -88,15 +99,8 @@ fn refusal(status: u16, components: &mut Components<'_>) -> Value {
         .filter(|reason| reason.status() == status || matches!(reason, Reason::UpstreamError));
     let slugs: Vec<_> = reasons.map(|reason| reason.slug()).collect();
     let text = format!("Refused, or an error of the core: {}.", slugs.join(", "));
-    let of_status = json!({
-        "properties": { "status": { "const": status }, "reason": { "enum": slugs } },
-    });
     components.schema("Error", error);
     links(components);
-    let mut all = vec![reference("Error"), of_status];
-    if status == 401 {
-        all.push(json!({ "required": ["_links"] }));
-    }
     let mut names = vec!["X-Request-ID"];
     match status {
         429 => names.extend(["Retry-After", "RateLimit", "RateLimit-Policy"]),
@@ -110,7 +114,8 @@ fn refusal(status: u16, components: &mut Components<'_>) -> Value {
     let described = json!({
         "description": text,
         "headers": headers,
-        "content": json_of(json!({ "allOf": all })),
+        // Generators of clients cannot merge schemas: one schema describes every refusal.
+        "content": json_of(reference("Error")),
     });
     components.responses.insert(key, described);
     shared

@@ -27,6 +27,7 @@ pub(super) struct Components<'a> {
     pub(super) parameters: Map<String, Value>,
     pub(super) headers: Map<String, Value>,
     pub(super) responses: Map<String, Value>,
+    pub(super) security: Map<String, Value>,
 }
 
 impl<'a> Components<'a> {
@@ -37,6 +38,7 @@ impl<'a> Components<'a> {
             parameters: Map::new(),
             headers: Map::new(),
             responses: Map::new(),
+            security: Map::new(),
         }
     }
 
@@ -59,9 +61,10 @@ impl<'a> Components<'a> {
             parameters,
             headers,
             responses,
-            ..
+            security,
+            setting: _,
         } = self;
         schemas.sort_keys();
-        json!({ "schemas": schemas, "parameters": parameters, "headers": headers, "responses": responses })
+        json!({ "schemas": schemas, "parameters": parameters, "headers": headers, "responses": responses, "securitySchemes": security })
     }
 }

@@ -8,7 +8,7 @@ use crate::interface::{
     headers::{self, Header, TABLE, X_PSU_IDENTITY, accept_fix, identifier, redirect_uri},
     operations::{Body, Environment, Operation, Required, Takes},
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// HDR-9.
 const UUID: &str = "^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$";
@@ -37,18 +37,38 @@ pub(super) fn parameters(operation: &Operation, components: &mut Components<'_>)
         .collect()
 }
 
+/// The headers that sign a request. They are described as security schemes, since a client signs each request in one place and its
+/// functions should not ask for them.
+const SIGNING: [&Header; 4] = [
+    &headers::DATE,
+    &headers::DIGEST,
+    &headers::TPP_SIGNATURE_CERTIFICATE,
+    &headers::SIGNATURE,
+];
+
+/// The security requirement of an operation: every header that signs it. A body needs a Digest.
+pub(super) fn security(operation: &Operation, components: &mut Components<'_>) -> Value {
+    let needed = SIGNING
+        .into_iter()
+        .filter(|header| header.name != headers::DIGEST.name || operation.body == Body::Json);
+    let all = needed.map(|header| {
+        let text = form(header, components.setting).map(|(_, text)| text);
+        let scheme = json!({ "type": "apiKey", "in": "header", "name": header.written, "description": text });
+        components.security.entry(header.written).or_insert(scheme);
+        (header.written.to_owned(), json!([]))
+    });
+    json!([all.collect::<Map<_, _>>()])
+}
+
+fn is_signing(header: &Header) -> bool {
+    SIGNING.iter().any(|known| known.name == header.name)
+}
+
 /// Whether an operation requires a header. A header that may replace another one is not required.
 pub(super) fn is_required(operation: &Operation, header: &Header) -> bool {
-    let always = [
-        &headers::DATE,
-        &headers::TPP_SIGNATURE_CERTIFICATE,
-        &headers::SIGNATURE,
-    ];
-    always.iter().any(|known| known.name == header.name)
-        || header.name == headers::DIGEST.name && operation.body == Body::Json
-        || operation
-            .required
-            .iter()
+    let mut required = operation.required.iter();
+    !is_signing(header)
+        && required
             .any(|required| matches!(required, Required::One(one) if one.name == header.name))
 }
 
@@ -56,7 +76,7 @@ fn is_described(operation: &Operation, header: &Header) -> bool {
     let is_taken = operation.takes == Takes::Whole || header.on_sandbox;
     // HDR-12: elsewhere it is refused.
     let is_refused = header.name == X_PSU_IDENTITY.name && !operation.initiates;
-    is_taken && !is_refused
+    is_taken && !is_refused && !is_signing(header)
 }
 
 fn describe(header: &Header, required: bool, setting: &Setting<'_>) -> Option<Value> {
@@ -126,7 +146,10 @@ pub(super) fn form(header: &Header, setting: &Setting<'_>) -> Option<(Value, &'s
             filled(),
             "The brand that the TPP shows to the PSU, for logging.",
         ),
-        "traceparent" => (filled(), "Trace context (W3C), forwarded."),
+        "traceparent" => (
+            filled(),
+            "Trace context (W3C). The core gets the gateway's own.",
+        ),
         "Accept-Charset" | "Accept-Encoding" | "Accept-Language" => {
             (json!({ "type": "string" }), "Content negotiation.")
         }
@@ -180,7 +203,8 @@ fn filled() -> Value {
 }
 
 fn uuid() -> Value {
-    json!({ "type": "string", "format": "uuid", "pattern": UUID })
+    // Without `format`: generated clients would make an object of it that is no header.
+    text(UUID)
 }
 
 /// HDR-7.
@@ -190,8 +214,9 @@ fn identifier() -> Value {
 
 /// HDR-16.
 fn fixes() -> Value {
-    let names = accept_fix::TABLE.iter().map(|fix| fix.name);
-    json!({ "type": "array", "minItems": 1, "items": { "type": "string", "enum": names.collect::<Vec<_>>() } })
+    let names: Vec<_> = accept_fix::TABLE.iter().map(|fix| fix.name).collect();
+    let one = format!("({})", names.join("|"));
+    json!({ "type": "string", "pattern": format!("^{one}([ \\t]*,[ \\t]*{one})*$") })
 }
 
 /// HDR-8, as far as a pattern can express it.
@@ -211,15 +236,9 @@ fn redirect(environment: Environment) -> Value {
     })
 }
 
-/// HDR-11.
+/// HDR-11, as far as one pattern can express IPv4 and IPv6: generators of clients know no alternatives in a header.
 fn address() -> Value {
-    json!({
-        "type": "string",
-        "anyOf": [
-            { "format": "ipv4", "pattern": r"^[0-9]{1,3}(\.[0-9]{1,3}){3}$" },
-            { "format": "ipv6", "pattern": r"^[0-9A-Fa-f:.]{2,45}$" },
-        ],
-    })
+    text(r"^([0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9A-Fa-f:.]{2,45})$")
 }
 
 /// HDR-12.

@@ -21,6 +21,14 @@ mod query;
 mod answers;
 mod links;
 mod results;
+mod shapes;
+mod simulated;
+
+// What an operation is for, and examples of its body and its answer.
+mod examples;
+
+// The description as a page.
+pub mod page;
 
 pub use components::Setting;
 
@@ -51,7 +59,6 @@ pub fn describe(catalogue: &Catalogue, setting: &Setting<'_>) -> Value {
         "openapi": "3.1.1",
         "info": info(setting),
         "servers": [server(setting)],
-        "security": [],
         "tags": tags.collect::<Vec<_>>(),
         "paths": paths,
         "components": components.into_value(),

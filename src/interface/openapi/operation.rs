@@ -1,9 +1,10 @@
 //! One operation: its names, its parameters and body, and its requirements in prose.
 
-use super::{answers, components::Components, headers, path::Path, query};
+use super::{answers, components::Components, examples, headers, path::Path, query};
 use crate::interface::{
     operations::{
-        Agreement, AnsweredBy, Body, Catalogue, Operation, Quota, Required, Role, Sca, Takes,
+        Agreement, AnsweredBy, Body, Catalogue, Operation, Quota, Required, Role, Sca, Schema,
+        Takes,
     },
     payload,
 };
@@ -27,6 +28,7 @@ pub(super) fn describe(
     if operation.deprecated.is_some() {
         say("deprecated", json!(true));
     }
+    say("security", headers::security(operation, components));
     say("parameters", json!(parameters));
     if let Some(body) = body(operation, components) {
         say("requestBody", body);
@@ -46,12 +48,14 @@ fn summary(name: &str) -> String {
 }
 
 fn description(operation: &Operation) -> String {
-    let mut said = vec![match operation.role {
-        Role::AccountInformation => "Needs the PSD2 role PSP_AI.".to_owned(),
-        Role::PaymentInitiation => "Needs the PSD2 role PSP_PI.".to_owned(),
-        Role::Either => "Needs the PSD2 role PSP_AI or PSP_PI.".to_owned(),
-    }];
+    let mut said: Vec<String> = Vec::new();
     let mut say = |text: &str| said.push(text.to_owned());
+    examples::purpose(&operation.name).map(&mut say);
+    say(match operation.role {
+        Role::AccountInformation => "Needs the PSD2 role PSP_AI.",
+        Role::PaymentInitiation => "Needs the PSD2 role PSP_PI.",
+        Role::Either => "Needs the PSD2 role PSP_AI or PSP_PI.",
+    });
     match operation.sca {
         Sca::None => {}
         Sca::Identified => say(
@@ -103,9 +107,17 @@ fn body(operation: &Operation, components: &mut Components<'_>) -> Option<Value>
         return None;
     }
     components.schemas(payload::describe::definitions(operation.schema));
+    if !operation.members.is_empty() {
+        components.schemas(payload::describe::definitions(Schema::CrossBorderPayment));
+        components.schemas(payload::describe::definitions(Schema::Payment));
+    }
     let schema = match payload::describe::name(operation.schema) {
-        Some(name) => payload::describe::reference(name),
+        Some(name) => payload::describe::with_members(name, &operation.members),
         None => json!({ "description": "Any JSON: the interface does not show its members." }),
     };
-    Some(json!({ "required": true, "content": { "application/json": { "schema": schema } } }))
+    let mut json = Map::from_iter([("schema".to_owned(), schema)]);
+    if let Some(example) = examples::body(&operation.name) {
+        json.insert("example".to_owned(), example);
+    }
+    Some(json!({ "required": true, "content": { "application/json": json } }))
 }

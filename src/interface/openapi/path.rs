@@ -2,7 +2,7 @@
 //! one path in several ways.
 
 use crate::interface::{
-    operations::{Catalogue, Lookup, Operation, PAYMENT_PRODUCTS},
+    operations::{Catalogue, Lookup, Operation},
     path::{self, MAX_ID, Target},
 };
 use serde_json::{Value, json};
@@ -99,10 +99,10 @@ fn id() -> Value {
 }
 
 /// The products of this operation: a product may have an operation of its own.
-fn products(operation: &Operation, catalogue: &Catalogue) -> Vec<&'static str> {
-    let leads_here = |product: &&str| {
+fn products<'a>(operation: &Operation, catalogue: &'a Catalogue) -> Vec<&'a str> {
+    let leads_here = |product: &&String| {
         let filled = path::segments(&operation.path).map(|segment| match parameter(segment) {
-            Some(PRODUCT) => (*product).to_owned(),
+            Some(PRODUCT) => (*product).clone(),
             Some(_) => "0".to_owned(),
             None => segment.to_owned(),
         });
@@ -112,7 +112,8 @@ fn products(operation: &Operation, catalogue: &Catalogue) -> Vec<&'static str> {
             matches!(catalogue.find(&operation.method, &target), Lookup::Found(found) if found.name == operation.name)
         })
     };
-    PAYMENT_PRODUCTS.into_iter().filter(leads_here).collect()
+    let products = catalogue.products().iter().filter(leads_here);
+    products.map(String::as_str).collect()
 }
 
 fn parameter(segment: &str) -> Option<&str> {

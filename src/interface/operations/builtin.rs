@@ -314,6 +314,7 @@ impl Operation {
     pub fn added(name: &str, method: Method, path: &str, group: &str, role: Role) -> Self {
         Self {
             name: name.into(),
+            product_of: None,
             method,
             path: String::new(),
             environments: Environments::Both,
@@ -323,6 +324,7 @@ impl Operation {
             query: Vec::new(),
             body: Body::None,
             schema: Schema::Any,
+            members: Vec::new(),
             sca: Sca::None,
             quota: Quota::None,
             transactions: Transactions::None,
@@ -334,6 +336,7 @@ impl Operation {
             group: group.into(),
             answered_by: AnsweredBy::Upstream,
             deprecated: None,
+            answer: None,
         }
         .at(path)
     }

@@ -1,6 +1,9 @@
 //! The operations of one environment, found by method and path.
 
-use super::{Environment, Environments, Lookup, Operation, path_id::is_parameter, tree::PathTree};
+use super::{
+    Environment, Environments, Lookup, Operation, PAYMENT_PRODUCTS, path_id::is_parameter,
+    tree::PathTree,
+};
 use crate::interface::path::{self, Target};
 use http::Method;
 use std::{collections::HashMap, sync::Arc};
@@ -9,6 +12,7 @@ use std::{collections::HashMap, sync::Arc};
 #[derive(Debug)]
 pub struct Catalogue {
     operations: Vec<Arc<Operation>>,
+    products: Vec<String>,
     tree: PathTree,
 }
 
@@ -31,8 +35,23 @@ impl Catalogue {
         environment: Environment,
         operations: Vec<Operation>,
     ) -> Result<Self, Vec<CatalogueFault>> {
+        Self::with_products(environment, operations, &[])
+    }
+
+    /// The same, with payment products besides those of the interface (HTTP-3).
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_products(
+        environment: Environment,
+        operations: Vec<Operation>,
+        added: &[&str],
+    ) -> Result<Self, Vec<CatalogueFault>> {
+        let mut products = PAYMENT_PRODUCTS.to_vec();
+        products.extend(added.iter().filter(|name| !PAYMENT_PRODUCTS.contains(name)));
         let mut catalogue = Self {
             operations: Vec::new(),
+            products: products.into_iter().map(str::to_owned).collect(),
             tree: PathTree::default(),
         };
         let mut faults = successors(&operations);
@@ -59,7 +78,13 @@ impl Catalogue {
 
     /// Finds the operation of a method and a path. Literal segments win over parameters, segment by segment.
     pub fn find(&self, method: &Method, target: &Target<'_>) -> Lookup<'_> {
-        self.tree.find(method, target).resolve(&self.operations)
+        let search = self.tree.find(method, target, &self.products);
+        search.resolve(&self.operations)
+    }
+
+    /// The names of the payment products, those of the interface first.
+    pub fn products(&self) -> &[String] {
+        &self.products
     }
 
     /// The operation of a name.

@@ -5,6 +5,7 @@
 //! operations in a file (`config` reads it); the rules for those are enforced by [`Catalogue::new`].
 
 // The terms in which an operation is declared.
+mod member;
 mod named;
 mod parameter;
 mod path_id;
@@ -15,6 +16,8 @@ mod operation;
 
 // The operations of the interface.
 mod builtin;
+// Payment products that a deployment adds.
+mod product;
 
 // How an operation is found.
 mod catalogue;
@@ -24,9 +27,11 @@ mod tree;
 pub use builtin::{PAYMENT_PRODUCTS, operations as builtin};
 pub use catalogue::{Catalogue, CatalogueFault};
 pub use lookup::Lookup;
-pub use operation::{Deprecated, Operation};
+pub use member::{Member, MemberKind};
+pub use operation::{Answer, Deprecated, Operation};
 pub use parameter::{Parameter, ParameterKind};
 pub use path_id::PathId;
+pub use product::Product;
 pub use vocabulary::{
     About, Agreement, AnsweredBy, Body, Environment, Environments, Quota, Required, Role, Sca,
     Schema, Signs, Takes, Transactions,

@@ -1,6 +1,7 @@
 //! One operation of the interface, as data (HTTP-11).
 
 use super::{
+    member::Member,
     parameter::Parameter,
     path_id::{PRODUCT_PARAMETER, PathId, is_parameter},
     vocabulary::{
@@ -18,6 +19,8 @@ use std::borrow::Cow;
 pub struct Operation {
     /// The stable name: the metric label, the log field, Gateway-Operation.
     pub name: String,
+    /// The operation that answers this payment product where the product has none of its own; `None` for every other operation.
+    pub product_of: Option<String>,
     /// The method.
     pub method: Method,
     /// The path with its parameters in braces, as in `/v1/accounts/{id}/balances`.
@@ -36,6 +39,8 @@ pub struct Operation {
     pub body: Body,
     /// The schema of a JSON body (PAY-1 to PAY-14).
     pub schema: Schema,
+    /// The members that a payment product of a deployment requires or adds; empty for the interface's own.
+    pub members: Vec<Member>,
     /// Its requirement on the PSU (SCA-8).
     pub sca: Sca,
     /// Whether calls without the PSU are limited (QUO-1 to QUO-3).
@@ -59,6 +64,17 @@ pub struct Operation {
     pub answered_by: AnsweredBy,
     /// The replacement of the operation by another one (FWD-5). `None` if it is not deprecated.
     pub deprecated: Option<Deprecated>,
+    /// The core's answer, as a deployment declares it for its description. The gateway judges no answer by it.
+    pub answer: Option<Answer>,
+}
+
+/// A declared answer of the core.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status, from 200 to 299.
+    pub status: u16,
+    /// The JSON Schema of its body, without references.
+    pub schema: serde_json::Value,
 }
 
 /// The deprecation of an operation (FWD-5, §Versioning).
@@ -73,6 +89,27 @@ pub struct Deprecated {
 }
 
 impl Operation {
+    /// Whether its path names a payment product.
+    pub fn takes_product(&self) -> bool {
+        path::segments(&self.path).any(|segment| segment == PRODUCT_PARAMETER)
+    }
+
+    /// Whether some request has the method and a path of both. `products` are the known payment products (HTTP-3).
+    pub fn overlaps(&self, other: &Self, products: &[&str]) -> bool {
+        let meet = |one: &str, two: &str| match (is_parameter(one), is_parameter(two)) {
+            (true, true) => true,
+            (true, false) => one != PRODUCT_PARAMETER || products.contains(&two),
+            (false, true) => two != PRODUCT_PARAMETER || products.contains(&one),
+            (false, false) => one == two,
+        };
+        let own: Vec<_> = path::segments(&self.path).collect();
+        let others: Vec<_> = path::segments(&other.path).collect();
+        let mut pairs = own.iter().zip(&others);
+        self.method == other.method
+            && own.len() == others.len()
+            && pairs.all(|(one, two)| meet(one, two))
+    }
+
     /// Whether SCA that it starts is about consent to account information (SCA-18).
     pub fn asks_consent(&self) -> bool {
         self.sca == Sca::Consent

@@ -1,7 +1,7 @@
 //! Paths as a tree of segments: a lookup takes one step for each segment, independent of the number of operations.
 
 use super::{
-    Lookup, Operation, PAYMENT_PRODUCTS,
+    Lookup, Operation,
     path_id::{PRODUCT_PARAMETER, is_parameter},
 };
 use crate::interface::path::{self, Target};
@@ -19,8 +19,9 @@ pub(super) struct PathTree {
 }
 
 /// The result of a walk through the tree.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct PathSearch<'a> {
+    products: &'a [String],
     found: Option<usize>,
     allowed: Vec<&'a Method>,
     unknown_product: bool,
@@ -45,9 +46,14 @@ impl PathTree {
         Ok(())
     }
 
-    pub(super) fn find(&self, method: &Method, target: &Target<'_>) -> PathSearch<'_> {
+    pub(super) fn find<'a>(
+        &'a self,
+        method: &Method,
+        target: &Target<'_>,
+        products: &'a [String],
+    ) -> PathSearch<'a> {
         let segments: Vec<&str> = target.segments().collect();
-        let mut search = PathSearch::default();
+        let mut search = PathSearch::new(products);
         self.walk(method, &segments, &mut search);
         search
     }
@@ -85,8 +91,9 @@ impl PathTree {
             .iter()
             .find(|(literal, _)| literal == *segment)
             .map(|(_, node)| node);
-        let known_product = PAYMENT_PRODUCTS.contains(segment);
-        let product = self.product.as_deref().filter(|_| known_product);
+        let products = self.product.as_deref();
+        let is_known = |segment: &str| search.products.iter().any(|known| known == segment);
+        let product = products.filter(|_| is_known(segment));
         for node in [literal, product, self.parameter.as_deref()]
             .into_iter()
             .flatten()
@@ -96,11 +103,8 @@ impl PathTree {
                 return;
             }
         }
-        search.unknown_product |= !known_product
-            && self
-                .product
-                .as_ref()
-                .is_some_and(|node| node.leads_somewhere(rest));
+        search.unknown_product |= product.is_none()
+            && products.is_some_and(|node| node.leads_somewhere(rest, search.products));
     }
 
     fn end<'a>(&'a self, method: &Method, search: &mut PathSearch<'a>) {
@@ -114,14 +118,23 @@ impl PathTree {
     }
 
     /// Whether an operation with any method is at the end of a path.
-    fn leads_somewhere(&self, rest: &[&str]) -> bool {
-        let mut search = PathSearch::default();
+    fn leads_somewhere(&self, rest: &[&str], products: &[String]) -> bool {
+        let mut search = PathSearch::new(products);
         self.walk(&Method::TRACE, rest, &mut search);
         !search.allowed.is_empty()
     }
 }
 
-impl PathSearch<'_> {
+impl<'s> PathSearch<'s> {
+    const fn new(products: &'s [String]) -> Self {
+        Self {
+            products,
+            found: None,
+            allowed: Vec::new(),
+            unknown_product: false,
+        }
+    }
+
     pub(super) fn resolve(self, operations: &[Arc<Operation>]) -> Lookup<'_> {
         if let Some(operation) = self.found.and_then(|index| operations.get(index)) {
             return Lookup::Found(operation);

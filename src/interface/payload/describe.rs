@@ -11,7 +11,7 @@ use super::{
     currency::{self, MinorUnits},
     iban, rules,
 };
-use crate::interface::operations::Schema;
+use crate::interface::operations::{Member, MemberKind, Schema};
 use serde_json::{Map, Value, json};
 
 /// A day (§Basic rules 3).
@@ -60,6 +60,41 @@ pub fn definitions(schema: Schema) -> Map<String, Value> {
 /// A reference to the schema with this name.
 pub fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+/// The schema with this name, for a product that requires or adds these members. It refers to the definitions of both schemas of payments.
+pub fn with_members(name: &str, members: &[Member]) -> Value {
+    if members.is_empty() {
+        return reference(name);
+    }
+    let known = cross_border();
+    let properties = members.iter().map(|member| {
+        let schema = match &member.kind {
+            MemberKind::Interface => known
+                .pointer(&format!("/properties/{}", member.name))
+                .cloned()
+                .unwrap_or(json!(true)),
+            MemberKind::Text { one_of, .. } if !one_of.is_empty() => {
+                self::one_of(one_of.iter().cloned())
+            }
+            MemberKind::Text { least, most, .. } => {
+                json!({ "type": "string", "minLength": least, "maxLength": most })
+            }
+            MemberKind::Date => day(),
+            MemberKind::Boolean => json!({ "type": "boolean" }),
+            MemberKind::Amount => reference("Amount"),
+            MemberKind::Account => reference("Account"),
+            MemberKind::Payments => {
+                json!({ "type": "array", "minItems": 1, "items": reference("Payment") })
+            }
+        };
+        (member.name.clone(), schema)
+    });
+    let required = members.iter().filter(|member| member.required);
+    let required: Vec<_> = required.map(|member| member.name.as_str()).collect();
+    let own =
+        json!({ "type": "object", "required": required, "properties": Map::from_iter(properties) });
+    json!({ "allOf": [reference(name), own] })
 }
 
 /// PAY-3 to PAY-12.

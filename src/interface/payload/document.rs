@@ -9,7 +9,7 @@ use super::{
 pub(super) fn read<'a, T>(
     text: &'a str,
     value: impl FnOnce(&mut JsonReader<'a>) -> Result<T, Malformed>,
-) -> Result<(T, Oddities), Malformed> {
+) -> Result<(T, Oddities<'a>), Malformed> {
     let mut reader = JsonReader::new(text);
     reader.start()?;
     let value = value(&mut reader)?;

@@ -48,7 +48,7 @@ pub(super) struct JsonReader<'a> {
     name_at: usize,
     /// Whether the string at this position, the value of a member, may have several lines.
     takes_lines: bool,
-    odd: Oddities,
+    odd: Oddities<'a>,
 }
 
 impl<'a> JsonReader<'a> {
@@ -77,7 +77,7 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Skips the white space after the value; other bytes are refused. Returns the oddities of the body.
-    pub(super) fn end(mut self) -> ReadResult<Oddities> {
+    pub(super) fn end(mut self) -> ReadResult<Oddities<'a>> {
         self.space();
         match self.peek() {
             Some(_) => self.fault("something stands behind the JSON value"),
@@ -105,11 +105,15 @@ impl<'a> JsonReader<'a> {
 
     /// Skips the value of a member that no rule reads, in an object with these known members (PAY-14).
     pub(super) fn unknown(&mut self, name: &str, known: &'static [&'static str]) -> ReadResult<()> {
-        let mut known = known.iter();
+        self.look_at_name(name, known.iter().copied());
+        self.skip().map(drop)
+    }
+
+    /// Records the latest name if a core could read it as one of these known names (PAY-14).
+    pub(super) fn look_at_name(&mut self, name: &str, mut known: impl Iterator<Item = &'a str>) {
         if let Some(known) = known.find(|known| fold::reads_as(name, known)) {
             self.odd.note(self.name_at, Oddity::ReadsAs(known));
         }
-        self.skip().map(drop)
     }
 
     /// Skips a value of any type.

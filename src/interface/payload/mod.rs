@@ -19,6 +19,8 @@ mod odd;
 // The members of a payment, and its rules (PAY-3 to PAY-12).
 mod payment;
 mod rules;
+// Payments of the products that a deployment configures.
+mod product;
 // Amounts, and the sets of codes in the interface.
 mod amount;
 mod codes;
@@ -36,22 +38,33 @@ mod reading;
 // The violations (PAY-2).
 mod violation;
 
-use super::{Fault, Reason, operations::Schema};
+use super::{
+    Fault, Reason,
+    operations::{Member, Schema},
+};
 use document::read;
 use jiff::civil::Date;
 use json::{JsonReader, Malformed, ReadMembers};
 use odd::Oddities;
+use product::ProductPayment;
 use value::ObjectMember;
 use violation::Violations;
 
 pub use json::MAX_DEPTH;
+pub use product::interface_member;
 pub use reading::reading;
 
-/// Checks a body. `today` is the date in the bank's time zone (PAY-12).
+/// Checks a body. `members` are those that a deployment lists for the product of a payment; `today` is the date in the bank's time zone
+/// (PAY-12).
 ///
 /// # Errors
 /// One fault if the body is not JSON (PAY-1); otherwise every violation of the schema, in the order of the rules (PAY-2).
-pub fn check(body: &[u8], schema: Schema, today: Date) -> Result<(), Vec<Fault>> {
+pub fn check(
+    body: &[u8],
+    schema: Schema,
+    members: &[Member],
+    today: Date,
+) -> Result<(), Vec<Fault>> {
     let text = std::str::from_utf8(body).map_err(|fault| {
         let malformed = Malformed {
             at: fault.valid_up_to(),
@@ -62,6 +75,15 @@ pub fn check(body: &[u8], schema: Schema, today: Date) -> Result<(), Vec<Fault>>
     let mut violations = Violations::default();
     let read = match schema {
         Schema::Any => read(text, |reader| reader.skip()).map(|(_, odd)| odd),
+        Schema::CrossBorderPayment | Schema::Payment if !members.is_empty() => {
+            let read = read(text, |reader| ProductPayment::read(reader, members));
+            judged(read, &mut violations, |payment, violations| match schema {
+                Schema::CrossBorderPayment => {
+                    payment.judge_cross_border(members, today, violations);
+                }
+                _ => payment.judge(members, today, violations),
+            })
+        }
         Schema::CrossBorderPayment => object(text, &mut violations, |payment, violations| {
             rules::cross_border(payment, today, violations);
         }),
@@ -81,8 +103,17 @@ fn object<'a, T: ReadMembers<'a>>(
     text: &'a str,
     violations: &mut Violations,
     judge: impl FnOnce(&T, &mut Violations),
-) -> Result<Oddities, Malformed> {
-    let (part, odd) = read(text, JsonReader::part)?;
+) -> Result<Oddities<'a>, Malformed> {
+    judged(read(text, JsonReader::part), violations, judge)
+}
+
+/// Checks a body that was read and must be an object. Returns its oddities.
+fn judged<'a, T>(
+    read: Result<(ObjectMember<T>, Oddities<'a>), Malformed>,
+    violations: &mut Violations,
+    judge: impl FnOnce(&T, &mut Violations),
+) -> Result<Oddities<'a>, Malformed> {
+    let (part, odd) = read?;
     match part {
         ObjectMember::Object(object) => judge(&object, violations),
         ObjectMember::Other(kind) => {

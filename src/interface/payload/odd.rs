@@ -19,17 +19,17 @@ const MAX_SHOWN: usize = 64;
 
 /// The oddities of a body, each by the position of its opening quotation mark.
 #[derive(Debug)]
-pub(super) struct Oddities {
-    found: Vec<(usize, Oddity)>,
+pub(super) struct Oddities<'a> {
+    found: Vec<(usize, Oddity<'a>)>,
     /// Whether the body has a byte that an oddity requires.
     may_be: bool,
 }
 
 /// A reason to refuse a name or a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Oddity {
+pub(super) enum Oddity<'a> {
     /// A name that some cores read as this known name.
-    ReadsAs(&'static str),
+    ReadsAs(&'a str),
     /// A text or a name with a control character.
     Control,
     /// A text or a name with a character that changes the direction of display.
@@ -42,7 +42,7 @@ pub(super) fn takes_lines(name: &str) -> bool {
 }
 
 /// The oddity of a text.
-fn find(text: &str, takes_lines: bool) -> Option<Oddity> {
+fn find(text: &str, takes_lines: bool) -> Option<Oddity<'static>> {
     text.chars().find_map(|character| match character {
         '\r' | '\n' | '\t' if takes_lines => None,
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => Some(Oddity::Direction),
@@ -50,7 +50,7 @@ fn find(text: &str, takes_lines: bool) -> Option<Oddity> {
     })
 }
 
-impl Oddities {
+impl<'a> Oddities<'a> {
     /// An empty record for a body. Few bodies have an escape, or a byte that begins one of these characters; JSON allows no unescaped C0
     /// character in a string.
     pub(super) fn of(body: &str) -> Self {
@@ -62,7 +62,7 @@ impl Oddities {
         }
     }
 
-    pub(super) fn note(&mut self, at: usize, why: Oddity) {
+    pub(super) fn note(&mut self, at: usize, why: Oddity<'a>) {
         if self.found.len() < MAX_NOTED {
             self.found.push((at, why));
         }
@@ -79,7 +79,7 @@ impl Oddities {
 
     /// The violations, in the order of the rules.
     pub(super) fn report(&self, text: &str, violations: &mut Violations) {
-        let is_name = |found: &&(usize, Oddity)| matches!(found.1, Oddity::ReadsAs(_));
+        let is_name = |found: &&(usize, Oddity<'_>)| matches!(found.1, Oddity::ReadsAs(_));
         let names = self.found.iter().filter(is_name);
         let texts = self.found.iter().filter(|found| !is_name(found));
         for (at, why) in names.chain(texts) {
@@ -88,7 +88,7 @@ impl Oddities {
     }
 }
 
-impl Oddity {
+impl Oddity<'_> {
     fn text(self) -> String {
         match self {
             Self::ReadsAs(known) => format!(

@@ -6,7 +6,7 @@ use super::{
 };
 
 /// The members of a payment: no other name may be readable as one of them (PAY-14).
-const PAYMENT: [&str; 11] = [
+pub(super) const PAYMENT: [&str; 11] = [
     "instructedAmount",
     "creditorName",
     "creditorAgent",
@@ -82,6 +82,25 @@ impl<'a> ReadMembers<'a> for Payment<'a> {
 }
 
 impl<'a> Payment<'a> {
+    /// Whether a member of the interface is present, with any value.
+    pub(super) fn has(&self, name: &str) -> bool {
+        let text = match name {
+            "instructedAmount" => return !matches!(self.amount, ObjectMember::Absent),
+            "creditorAccount" => return !matches!(self.creditor_account, ObjectMember::Absent),
+            "debtorAccount" => return !matches!(self.debtor_account, ObjectMember::Absent),
+            "creditorAddress" => return !matches!(self.creditor_address, ObjectMember::Absent),
+            "creditorName" => &self.creditor_name,
+            "creditorAgent" => &self.creditor_agent,
+            "remittanceInformationUnstructured" => &self.remittance,
+            "purposeCode" => &self.purpose,
+            "requestedExecutionDate" => &self.execution_date,
+            "regulatoryReportingCode" => &self.reporting_code,
+            "regulatoryReportingInformation" => &self.reporting_information,
+            _ => return false,
+        };
+        *text != TextMember::Absent
+    }
+
     fn part(&mut self, name: &str, reader: &mut JsonReader<'a>) -> Result<(), Malformed> {
         match name {
             "instructedAmount" => self.amount = reader.part()?,

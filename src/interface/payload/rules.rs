@@ -5,15 +5,13 @@ use super::{
     codes, country,
     currency::{self, MinorUnits},
     iban,
-    payment::{Account, Payment},
+    payment::{Account, Money, Payment},
     value::{ObjectMember, TextMember},
     violation::Violations,
 };
 use crate::interface::{Code, day};
 use jiff::civil::Date;
 
-const AMOUNT: &str = "instructedAmount.amount";
-const CURRENCY: &str = "instructedAmount.currency";
 const AGENT: &str = "creditorAgent";
 const COUNTRY: &str = "creditorAddress.country";
 const REPORTING_CODE: &str = "regulatoryReportingCode";
@@ -78,23 +76,44 @@ fn required(payment: &Payment<'_>, violations: &mut Violations) {
     }
 }
 
-/// PAY-4.
+/// The paths of an amount object and its members.
+pub(super) struct MoneyPaths<'p> {
+    pub(super) money: &'p str,
+    pub(super) amount: &'p str,
+    pub(super) currency: &'p str,
+}
+
+const INSTRUCTED: MoneyPaths<'_> = MoneyPaths {
+    money: "instructedAmount",
+    amount: "instructedAmount.amount",
+    currency: "instructedAmount.currency",
+};
+
 fn amount(payment: &Payment<'_>, violations: &mut Violations) {
-    let money = match &payment.amount {
+    money(&payment.amount, &INSTRUCTED, violations);
+}
+
+/// PAY-4.
+pub(super) fn money(
+    found: &ObjectMember<Money<'_>>,
+    paths: &MoneyPaths<'_>,
+    violations: &mut Violations,
+) {
+    let money = match found {
         ObjectMember::Absent => return,
         ObjectMember::Object(money) => money,
         ObjectMember::Other(kind) => {
             let text = format!("it is {kind}; it must be an object with amount and currency");
-            return violations.add("instructedAmount", text);
+            return violations.add(paths.money, text);
         }
     };
     let expected = "a decimal in a string, such as \"100.00\"";
-    let Some(text) = violations.required(&money.amount, AMOUNT, expected) else {
+    let Some(text) = violations.required(&money.amount, paths.amount, expected) else {
         return;
     };
     let amount = match Amount::parse(text) {
         Ok(amount) => amount,
-        Err(text) => return violations.add(AMOUNT, text),
+        Err(text) => return violations.add(paths.amount, text),
     };
     if let TextMember::Text(code) = &money.currency
         && let Some(MinorUnits::Exactly(digits)) = currency::minor_units(code)
@@ -105,62 +124,72 @@ fn amount(payment: &Payment<'_>, violations: &mut Violations) {
             _ => format!("100.{:0<digits$}", ""),
         };
         violations.add(
-            AMOUNT,
+            paths.amount,
             format!("{code} has {digits} fraction digits: {example}"),
         );
     }
 }
 
-/// PAY-5.
 fn currencies(payment: &Payment<'_>, violations: &mut Violations) {
-    let mut judge = |found: &TextMember<'_>, path: &str| {
-        let code = violations.required(found, path, "a currency such as NOK");
-        if code.is_some_and(|code| currency::minor_units(code).is_none()) {
-            let text = "it is not one of the currencies that are accepted: three capitals, such as NOK or EUR";
-            violations.add(path, text);
-        }
-    };
     if let ObjectMember::Object(money) = &payment.amount {
-        judge(&money.currency, CURRENCY);
+        currency(&money.currency, INSTRUCTED.currency, violations);
     }
     for (account, paths) in both_accounts(payment) {
         if let ObjectMember::Object(account) = account {
-            judge(&account.currency, paths.currency);
+            currency(&account.currency, paths.currency, violations);
         }
     }
 }
 
-/// PAY-6.
+/// PAY-5.
+pub(super) fn currency(found: &TextMember<'_>, path: &str, violations: &mut Violations) {
+    let code = violations.required(found, path, "a currency such as NOK");
+    if code.is_some_and(|code| currency::minor_units(code).is_none()) {
+        let text =
+            "it is not one of the currencies that are accepted: three capitals, such as NOK or EUR";
+        violations.add(path, text);
+    }
+}
+
 fn accounts(payment: &Payment<'_>, violations: &mut Violations) {
-    for (account, paths) in both_accounts(payment) {
-        match account {
-            ObjectMember::Absent => {}
-            ObjectMember::Object(account) => numbers(account, paths, violations),
-            ObjectMember::Other(kind) => {
-                let text =
-                    format!("it is {kind}; it must be an object with iban or bban, and currency");
-                violations.add(paths.account, text);
-            }
+    for (found, paths) in both_accounts(payment) {
+        account(found, paths, violations);
+    }
+}
+
+/// PAY-6.
+pub(super) fn account(
+    found: &ObjectMember<Account<'_>>,
+    paths: &AccountPaths<'_>,
+    violations: &mut Violations,
+) {
+    match found {
+        ObjectMember::Absent => {}
+        ObjectMember::Object(account) => numbers(account, paths, violations),
+        ObjectMember::Other(kind) => {
+            let text =
+                format!("it is {kind}; it must be an object with iban or bban, and currency");
+            violations.add(paths.account, text);
         }
     }
 }
 
 /// The paths of an account and its members.
-struct AccountPaths {
-    account: &'static str,
-    iban: &'static str,
-    bban: &'static str,
-    currency: &'static str,
+pub(super) struct AccountPaths<'p> {
+    pub(super) account: &'p str,
+    pub(super) iban: &'p str,
+    pub(super) bban: &'p str,
+    pub(super) currency: &'p str,
 }
 
-const CREDITOR: AccountPaths = AccountPaths {
+const CREDITOR: AccountPaths<'_> = AccountPaths {
     account: "creditorAccount",
     iban: "creditorAccount.iban",
     bban: "creditorAccount.bban",
     currency: "creditorAccount.currency",
 };
 
-const DEBTOR: AccountPaths = AccountPaths {
+const DEBTOR: AccountPaths<'_> = AccountPaths {
     account: "debtorAccount",
     iban: "debtorAccount.iban",
     bban: "debtorAccount.bban",
@@ -169,14 +198,17 @@ const DEBTOR: AccountPaths = AccountPaths {
 
 fn both_accounts<'p, 'a>(
     payment: &'p Payment<'a>,
-) -> [(&'p ObjectMember<Account<'a>>, &'static AccountPaths); 2] {
+) -> [(
+    &'p ObjectMember<Account<'a>>,
+    &'static AccountPaths<'static>,
+); 2] {
     [
         (&payment.creditor_account, &CREDITOR),
         (&payment.debtor_account, &DEBTOR),
     ]
 }
 
-fn numbers(account: &Account<'_>, paths: &AccountPaths, violations: &mut Violations) {
+fn numbers(account: &Account<'_>, paths: &AccountPaths<'_>, violations: &mut Violations) {
     match (&account.iban, &account.bban) {
         (TextMember::Absent, TextMember::Absent) => {
             let text = "it has neither iban nor bban; one of them must stand";
@@ -229,7 +261,7 @@ fn creditor_name(payment: &Payment<'_>, violations: &mut Violations) {
 }
 
 /// PAY-8, the address.
-fn address(payment: &Payment<'_>, violations: &mut Violations) {
+pub(super) fn address(payment: &Payment<'_>, violations: &mut Violations) {
     let address = match &payment.creditor_address {
         ObjectMember::Absent => return,
         ObjectMember::Object(address) => address,
@@ -262,17 +294,30 @@ fn remittance(payment: &Payment<'_>, violations: &mut Violations) {
 
 /// PAY-10.
 fn reporting(payment: &Payment<'_>, violations: &mut Violations) {
-    for (found, path, list) in [
-        (&payment.purpose, "purposeCode", codes::PURPOSES),
-        (&payment.reporting_code, REPORTING_CODE, codes::REPORTING),
-    ] {
-        let code = violations.text(found, path);
-        if code.is_some_and(|code| !codes::is_one_of(code, list)) {
-            violations.add(path, format!("it must be one of: {list}"));
-        }
-    }
+    purpose(payment, violations);
+    reporting_code(payment, violations);
+    reporting_information(payment, violations);
+}
+
+pub(super) fn purpose(payment: &Payment<'_>, violations: &mut Violations) {
+    code(&payment.purpose, "purposeCode", codes::PURPOSES, violations);
+}
+
+pub(super) fn reporting_code(payment: &Payment<'_>, violations: &mut Violations) {
+    let found = &payment.reporting_code;
+    code(found, REPORTING_CODE, codes::REPORTING, violations);
+}
+
+pub(super) fn reporting_information(payment: &Payment<'_>, violations: &mut Violations) {
     let information = &payment.reporting_information;
     violations.length(information, REPORTING_INFORMATION, 0, MAX_INFORMATION);
+}
+
+fn code(found: &TextMember<'_>, path: &str, list: &str, violations: &mut Violations) {
+    let code = violations.text(found, path);
+    if code.is_some_and(|code| !codes::is_one_of(code, list)) {
+        violations.add(path, format!("it must be one of: {list}"));
+    }
 }
 
 /// PAY-11. PAY-10 reports an empty code.
@@ -303,7 +348,7 @@ fn large_transfer(payment: &Payment<'_>, violations: &mut Violations) {
 }
 
 /// PAY-12.
-fn execution_date(payment: &Payment<'_>, today: Date, violations: &mut Violations) {
+pub(super) fn execution_date(payment: &Payment<'_>, today: Date, violations: &mut Violations) {
     let text = match &payment.execution_date {
         TextMember::Absent => return,
         TextMember::Text(text) => match day::parse(text) {

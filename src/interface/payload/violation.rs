@@ -4,20 +4,44 @@ use super::value::TextMember;
 use crate::interface::{Code, Fault, Reason};
 
 /// The violations found so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Violations {
     found: Vec<Fault>,
+    /// The path of the element that is judged, with a point at its end; empty outside an array.
+    within: String,
 }
 
 impl Violations {
     /// Adds a violation: `path` names the member, `text` names the accepted form and repeats no value.
     pub(super) fn add(&mut self, path: impl Into<String>, text: impl Into<String>) {
+        let path = self.within.clone() + &path.into();
         let fault = Fault::member(Reason::PayloadInvalid, path, text);
         self.found.push(fault);
     }
 
+    /// Judges the element of an array: the paths of its violations begin with the path of the element.
+    pub(super) fn of_element(path: String, judge: impl FnOnce(&mut Self)) -> Self {
+        let mut violations = Self {
+            found: Vec::new(),
+            within: path + ".",
+        };
+        judge(&mut violations);
+        violations
+    }
+
+    /// Adds the violations of an element.
+    pub(super) fn extend(&mut self, other: Self) {
+        self.found.extend(other.found);
+    }
+
+    /// The number of violations.
+    pub(super) fn count(&self) -> usize {
+        self.found.len()
+    }
+
     /// Adds a violation with a code of its own (PAY-12).
     pub(super) fn add_as(&mut self, code: Code, path: &str, text: impl Into<String>) {
+        let path = self.within.clone() + path;
         let fault = Fault::member(Reason::PayloadInvalid, path, text);
         self.found.push(Fault {
             code: Some(code),

@@ -4,6 +4,8 @@
 mod json;
 // PAY-3 to PAY-13.
 mod members;
+// Products that a deployment configures.
+mod products;
 // The sets, compared with the interface.
 mod sets;
 
@@ -40,7 +42,13 @@ fn changed(path: &str, value: Option<Value>) -> Value {
 
 /// The violations of a body, as `path: text`.
 fn wrong(body: &[u8], schema: Schema) -> Vec<String> {
-    let faults = check(body, schema, today()).err().unwrap_or_default();
+    wrong_of(body, schema, &[])
+}
+
+/// The same, for a product with these members.
+fn wrong_of(body: &[u8], schema: Schema, members: &[Member]) -> Vec<String> {
+    let faults = check(body, schema, members, today());
+    let faults = faults.err().unwrap_or_default();
     let shown = |fault: &Fault| match &fault.place {
         crate::interface::FaultPlace::Member(path) => format!("{path}: {}", fault.text),
         _ => format!("{}: {}", fault.reason.slug(), fault.text),

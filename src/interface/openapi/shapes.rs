@@ -1,0 +1,204 @@
+//! The shapes of answers: the tables of the interface, and the objects of the simulated bank that it does not show.
+//!
+//! Answers are not judged, so a shape forbids no further members.
+
+use super::{components::Components, links::links};
+use crate::interface::payload::describe::day;
+use serde_json::{Map, Value, json};
+
+/// The statuses of a payment (§Payment transaction status values).
+const PAYMENT_STATUSES: [&str; 11] = [
+    "ACCP", "ACSC", "ACSP", "ACTC", "ACWC", "ACWP", "RCVD", "PDNG", "RJCT", "CANC", "PART",
+];
+
+/// An object with these members, of which some are required.
+pub(super) fn object(required: &[&str], members: Value) -> Value {
+    let mut object = json!({ "type": "object", "properties": members });
+    if let Some(object) = object.as_object_mut()
+        && !required.is_empty()
+    {
+        object.insert("required".to_owned(), json!(required));
+    }
+    object
+}
+
+pub(super) fn array(of: Value) -> Value {
+    json!({ "type": "array", "items": of })
+}
+
+pub(super) fn string() -> Value {
+    json!({ "type": "string" })
+}
+
+pub(super) fn text(most: usize) -> Value {
+    json!({ "type": "string", "maxLength": most })
+}
+
+pub(super) fn boolean() -> Value {
+    json!({ "type": "boolean" })
+}
+
+/// §Amount object, as the core writes it.
+pub(super) fn amount(components: &mut Components<'_>) -> Value {
+    components.schema("AnsweredAmount", || {
+        let members = json!({ "amount": string(), "currency": string() });
+        object(&["amount", "currency"], members)
+    })
+}
+
+/// §Account reference, as the core writes it.
+pub(super) fn account(components: &mut Components<'_>) -> Value {
+    components.schema("AnsweredAccount", || {
+        let members = json!({ "iban": text(34), "bban": text(30), "currency": string() });
+        object(&[], members)
+    })
+}
+
+/// The answer that has links only.
+pub(super) fn links_only(components: &mut Components<'_>) -> Value {
+    let links = links(components);
+    components.schema("Authorisation", || {
+        object(&["_links"], json!({ "_links": links }))
+    })
+}
+
+pub(super) fn payment_status_word() -> Value {
+    json!({ "type": "string", "enum": PAYMENT_STATUSES })
+}
+
+pub(super) fn basket_status_word() -> Value {
+    json!({ "type": "string", "enum": ["RCVD", "ACTC", "PATC", "RJCT"] })
+}
+
+/// §Payment creation response.
+pub(super) fn payment_created(components: &mut Components<'_>) -> Value {
+    let (amount, links) = (amount(components), links(components));
+    let message = components.schema("TppMessage", || {
+        let members = json!({
+            "category": { "type": "string", "enum": ["ERROR", "WARNING"] },
+            "code": string(),
+            "path": string(),
+            "text": text(512),
+        });
+        object(&["category", "code"], members)
+    });
+    components.schema("PaymentCreated", || {
+        let members = json!({
+            "paymentId": string(),
+            "transactionStatus": payment_status_word(),
+            "transactionFees": amount,
+            "transactionFeeIndicator": boolean(),
+            "tppMessages": array(message),
+            "psuMessage": text(512),
+            "_links": links,
+        });
+        object(&["paymentId", "transactionStatus"], members)
+    })
+}
+
+/// §Signing basket response.
+pub(super) fn basket_created(components: &mut Components<'_>) -> Value {
+    let links = links(components);
+    components.schema("SigningBasketCreated", || {
+        let members = json!({
+            "basketId": string(),
+            "transactionStatus": basket_status_word(),
+            "_links": links,
+        });
+        object(&["transactionStatus"], members)
+    })
+}
+
+/// §Transaction details: the answer.
+pub(super) fn details(components: &mut Components<'_>) -> Value {
+    let transaction = transaction(components);
+    components.schema("TransactionDetails", || {
+        object(
+            &["transactionsDetails"],
+            json!({ "transactionsDetails": transaction }),
+        )
+    })
+}
+
+/// §Transaction details: the object.
+pub(super) fn transaction(components: &mut Components<'_>) -> Value {
+    let (amount, account, links) = (amount(components), account(components), links(components));
+    let exchange = components.schema("CurrencyExchange", || {
+        let members = json!({
+            "sourceCurrency": string(),
+            "exchangeRate": string(),
+            "unitCurrency": string(),
+            "targetCurrency": string(),
+            "quotationDate": day(),
+            "contractIdentification": text(35),
+        });
+        object(&[], members)
+    });
+    let structured = components.schema("StructuredRemittance", || {
+        let members = json!({ "reference": text(35), "referenceType": text(35), "referenceIssuer": text(35) });
+        object(&[], members)
+    });
+    components.schema("Transaction", || {
+        let members = json!({
+            "bankTransactionCode": { "type": "string", "minLength": 4, "maxLength": 14 },
+            "transactionId": string(),
+            "endToEndId": text(35),
+            "bookingDate": day(),
+            "valueDate": day(),
+            "transactionAmount": amount,
+            "currencyExchange": exchange,
+            "creditorId": text(35),
+            "creditorName": text(70),
+            "creditorAccount": account,
+            "creditorAgent": string(),
+            "ultimateCreditor": text(70),
+            "debtorName": text(70),
+            "debtorAccount": account,
+            "debtorAgent": string(),
+            "ultimateDebtor": text(70),
+            "remittanceInformationUnstructured": text(140),
+            "purposeCode": { "type": "string", "minLength": 1, "maxLength": 4 },
+            "proprietaryBankTransactionCode": text(35),
+            "remittanceInformationUnstructuredArray": array(text(140)),
+            "remittanceInformationStructuredArray": array(structured),
+            "_links": links,
+        });
+        object(&[], members)
+    })
+}
+
+/// §Sandbox transaction: all members are required.
+pub(super) fn mock_transaction(components: &mut Components<'_>) -> Value {
+    links(components);
+    components.schema("SandboxTransaction", || {
+        let account = object(&[], json!({ "iban": string(), "bban": string() }));
+        let link = json!({ "$ref": "#/components/schemas/Link" });
+        let members = json!({
+            "id": string(),
+            "amount": { "type": "integer", "format": "int32" },
+            "currency": string(),
+            "valueDate": string(),
+            "remittanceInformationUnstructured": string(),
+            "creditorName": string(),
+            "creditorAccount": account,
+            "debtorName": string(),
+            "debtorAccount": account,
+            "bankTransactionCode": { "type": "string", "minLength": 4, "maxLength": 14 },
+            "ultimateDebtor": string(),
+            "ultimateCreditor": string(),
+            "purposeCode": string(),
+            "bookingDate": string(),
+            "_links": object(&["self"], json!({ "self": link })),
+        });
+        let required: Vec<_> = names(&members).collect();
+        object(&required, members.clone())
+    })
+}
+
+fn names(members: &Value) -> impl Iterator<Item = &str> {
+    members
+        .as_object()
+        .into_iter()
+        .flat_map(Map::keys)
+        .map(String::as_str)
+}
