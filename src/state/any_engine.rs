@@ -3,7 +3,8 @@
 #[cfg(feature = "sandbox")]
 use super::volatile::Volatile;
 use super::{
-    Counters, PsuHash, Unavailable, change::Change, engine::Engine, rows::BoundPsu, sqlite::Sqlite,
+    Counters, PsuHash, Unavailable, change::Change, engine::Engine, postgres::Postgres,
+    rows::BoundPsu, sqlite::Sqlite,
 };
 use crate::clock::Timestamp;
 
@@ -11,6 +12,8 @@ use crate::clock::Timestamp;
 pub(super) enum AnyEngine {
     /// A file on one machine.
     Sqlite(Box<Sqlite>),
+    /// A database that several gateways share.
+    Postgres(Box<Postgres>),
     /// The memory of this process, for tests.
     #[cfg(feature = "sandbox")]
     Volatile(Box<Volatile>),
@@ -21,6 +24,7 @@ macro_rules! each {
     ($self:ident, $engine:ident => $call:expr) => {
         match $self {
             AnyEngine::Sqlite($engine) => $call,
+            AnyEngine::Postgres($engine) => $call,
             #[cfg(feature = "sandbox")]
             AnyEngine::Volatile($engine) => $call,
         }

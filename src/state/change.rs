@@ -22,6 +22,11 @@ pub(super) trait Change: Send + 'static {
 
     /// Decides about rows that hold these keys. No I/O, no clock.
     fn decide(&self, rows: &mut Rows) -> Self::Outcome;
+
+    /// Whether the change may be lost with the server that answered it. An engine need not wait for a standby then.
+    fn may_be_lost(&self) -> bool {
+        false
+    }
 }
 
 /// A change in an engine's queue.
@@ -34,6 +39,9 @@ pub(super) trait QueuedChange: Send {
 
     /// See [`Change::decide`]. The outcome is kept here until it is sent.
     fn decide(&mut self, rows: &mut Rows);
+
+    /// See [`Change::may_be_lost`].
+    fn may_be_lost(&self) -> bool;
 
     /// Sends the outcome, or the failure of the commit.
     fn answer(self: Box<Self>, committed: Result<(), Unavailable>);
@@ -70,6 +78,10 @@ impl<C: Change> QueuedChange for Queued<C> {
 
     fn decide(&mut self, rows: &mut Rows) {
         self.outcome = Some(self.change.decide(rows));
+    }
+
+    fn may_be_lost(&self) -> bool {
+        self.change.may_be_lost()
     }
 
     fn answer(self: Box<Self>, committed: Result<(), Unavailable>) {

@@ -23,6 +23,14 @@ pub(super) fn read(path: &Path) -> Result<Option<[u8; LENGTH]>, OpenFault> {
         .map_err(|_| OpenFault::KeyMalformed(path.to_owned()))
 }
 
+/// Checks a key that exists.
+///
+/// # Errors
+/// It cannot be read, others may read it, or it is no key.
+pub fn check(path: &Path) -> Result<(), OpenFault> {
+    read(path).map(drop)
+}
+
 /// Creates a key durably. If another process has just created one, that key is used.
 pub(super) fn make(path: &Path) -> Result<[u8; LENGTH], OpenFault> {
     let fault = |error| OpenFault::File(path.to_owned(), error);

@@ -83,8 +83,13 @@ impl Keys {
     }
 
     /// A value that identifies the key.
-    pub(super) fn check(&self) -> [u8; 16] {
+    fn check(&self) -> [u8; 16] {
         *self.hash::<()>(b"key check", &[]).as_bytes()
+    }
+
+    /// The same value as text, as it is stored beside the rows.
+    pub(super) fn check_value(&self) -> String {
+        format!("{:032x}", u128::from_be_bytes(self.check()))
     }
 
     fn hash<K>(&self, kind: &[u8], parts: &[&[u8]]) -> Hash<K> {

@@ -37,6 +37,7 @@ mod request_ids;
 mod any_engine;
 mod engine;
 mod hash_key;
+pub(crate) mod postgres;
 pub(crate) mod sqlite;
 #[cfg(feature = "sandbox")]
 mod volatile;
@@ -46,12 +47,17 @@ pub use hash::{
     AccountHash, CorporateHash, Hash, ListHash, PsuHash, QuotaHash, ReportHash, RequestHash,
     SessionHash, TokenHash,
 };
+pub use hash_key::check as check_hash_key;
 pub use keys::Keys;
+#[cfg(feature = "sandbox")]
+pub use postgres::settings::PlantedFault;
+pub use postgres::settings::{PostgresSettings, PostgresTls, StaleReads};
 pub use psu::{Accounts, Consent, ConsentAccounts, Context, Psu, Session};
 pub use settings::{OpenFault, StateSettings};
 pub use verbs::{
-    Bind, Bound, ClaimRequest, Completion, Counters, Decision, Finish, Finished, Learned, Page,
-    PsuRef, QuotaClaim, RequestIdClaim, Retention, Rows, Taken, Unavailable, Withdraw, Withdrawn,
+    Bind, Binding, Bound, ClaimRequest, Completion, Counters, Decision, Finish, Finished, Learned,
+    Page, PsuRef, QuotaClaim, RequestIdClaim, Retention, Rows, Taken, Unavailable, Withdraw,
+    Withdrawn,
 };
 #[cfg(feature = "sandbox")]
 pub use volatile::VolatileTables;
@@ -62,6 +68,7 @@ use crate::{
 };
 use any_engine::AnyEngine;
 use engine::Engine;
+use postgres::Postgres;
 use process::Process;
 use request_ids::IdClaim;
 use rules::{GiveBack, NewBinding, ScaEnd, Withdrawal};
@@ -83,12 +90,31 @@ impl StateStore {
     /// # Errors
     /// The reason why the state cannot be used. An existing file is not changed.
     pub fn open(settings: &StateSettings) -> Result<Self, OpenFault> {
+        if let Some(server) = &settings.postgres {
+            let (postgres, keys, process) = Postgres::open(settings, server)?;
+            return Ok(Self {
+                keys: Box::new(keys),
+                process,
+                engine: AnyEngine::Postgres(Box::new(postgres)),
+            });
+        }
         let (sqlite, keys, process) = Sqlite::open(settings)?;
         Ok(Self {
             keys: Box::new(keys),
             process,
             engine: AnyEngine::Sqlite(Box::new(sqlite)),
         })
+    }
+
+    /// Tries whether [`StateStore::open`] would succeed. Creates no file and no table, and migrates none.
+    ///
+    /// # Errors
+    /// The reason why the state cannot be used.
+    pub fn try_open(settings: &StateSettings) -> Result<(), OpenFault> {
+        match &settings.postgres {
+            Some(server) => Postgres::try_open(settings, server),
+            None => Sqlite::try_open(settings),
+        }
     }
 
     /// Opens tables in the memory of this process; several stores can share them, as processes share a file. For tests.
@@ -114,7 +140,7 @@ impl StateStore {
     /// The store is unavailable.
     pub async fn psu(&self, who: PsuRef<'_>) -> Result<Option<Arc<Psu>>, Unavailable> {
         let psu = self.keys.psu(who.psu);
-        match self.process.cache.psu(psu) {
+        match self.process.cached_psu(psu) {
             Some(bound) => Ok((bound.tpp == *who.tpp).then_some(bound.psu)),
             None => self.read(psu, who.tpp).await,
         }
@@ -134,6 +160,25 @@ impl StateStore {
     /// The store is unavailable.
     pub async fn is_taken(&self, psu: PsuId) -> Result<bool, Unavailable> {
         Ok(self.engine.psu(self.keys.psu(psu)).await?.is_some())
+    }
+
+    /// The binding of a PSU-ID, as [`StateStore::bind`] would find it; never from the cache.
+    ///
+    /// # Errors
+    /// The store is unavailable.
+    pub async fn binding(&self, bind: &Bind<'_>) -> Result<Binding, Unavailable> {
+        let who = bind.who;
+        let bound = self.engine.psu(self.keys.psu(who.psu)).await?;
+        let new = NewBinding::by_bank(&self.keys, bind);
+        Ok(match bound {
+            None => Binding::None,
+            Some(bound) if bound.tpp == *who.tpp && new.contradicts(&bound.psu) => {
+                Binding::Contradicted
+            }
+            Some(bound) if bound.tpp == *who.tpp => Binding::Here,
+            Some(bound) if bound.psu.learned => Binding::LearnedElsewhere,
+            Some(_) => Binding::Elsewhere,
+        })
     }
 
     async fn read(&self, psu: PsuHash, tpp: &TppId) -> Result<Option<Arc<Psu>>, Unavailable> {
@@ -258,6 +303,23 @@ impl StateStore {
     ) -> Result<Withdrawn, Unavailable> {
         let withdrawal = Withdrawal::new(&self.keys, who, what);
         self.engine.commit(withdrawal).await
+    }
+
+    /// Removes the binding of a PSU, with its session and every consent. Returns the TPP that it was bound to. What else there is of the PSU,
+    /// calls of a quota, expires by itself within a day.
+    ///
+    /// # Errors
+    /// The store is unavailable: nothing changed.
+    pub async fn erase(&self, psu: PsuId) -> Result<Option<TppId>, Unavailable> {
+        let Some(bound) = self.engine.psu(self.keys.psu(psu)).await? else {
+            return Ok(None);
+        };
+        let who = PsuRef {
+            tpp: &bound.tpp,
+            psu,
+        };
+        let withdrawn = self.withdraw(who, Withdraw::Binding).await?;
+        Ok((withdrawn == Withdrawn::Done).then_some(bound.tpp))
     }
 
     /// Removes everything that expired by `now`, in small steps between other changes, and returns the number of removed rows. The store

@@ -1,14 +1,19 @@
 //! The part of a store that one process holds in memory, with every engine: rows, request ids, the clock.
 
 use super::{
-    ClaimRequest, RequestHash, StateSettings, Unavailable,
+    ClaimRequest, PsuHash, RequestHash, StateSettings, Unavailable,
     cache::RowCache,
     clock::{Clock, ClockRow},
+    postgres::freshness::Freshness,
     request_ids::{IdClaim, RequestIds},
+    rows::BoundPsu,
     rules,
 };
 use crate::clock::Timestamp;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 /// The memory of a process.
 pub(super) struct Process {
@@ -18,6 +23,8 @@ pub(super) struct Process {
     pub(super) clock: Clock,
     /// The number of times that an operator had accepted the clock.
     accepted: AtomicU64,
+    /// Whether the database was heard; `None` for an engine on this machine.
+    freshness: Option<Arc<Freshness>>,
     /// The last time that a caller gave, for housekeeping; 0 before the first.
     noted: AtomicU64,
 }
@@ -32,8 +39,27 @@ impl Process {
             request_ids: RequestIds::new(settings.request_ids_in_memory, clock.latest()),
             clock,
             accepted: AtomicU64::new(stored.accepted),
+            freshness: None,
             noted: AtomicU64::new(0),
         }
+    }
+
+    /// The same, where the engine says whether cached rows may be used.
+    pub(super) fn with_freshness(self, freshness: Arc<Freshness>) -> Self {
+        Self {
+            freshness: Some(freshness),
+            ..self
+        }
+    }
+
+    /// A PSU from the cache, if cached rows may be used.
+    pub(super) fn cached_psu(&self, psu: PsuHash) -> Option<BoundPsu> {
+        if let Some(freshness) = &self.freshness
+            && !freshness.permits_memory()
+        {
+            return None;
+        }
+        self.cache.psu(psu)
     }
 
     /// Records the time of a caller. Housekeeping uses this time, so the clock is checked first.

@@ -12,7 +12,7 @@ use crate::{clock::Timestamp, interface::TppId};
 use std::{cell::Cell, sync::Arc};
 
 /// The key of a row, by its table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum RowKey {
     Quota(QuotaHash),
     List(ListHash),

@@ -1,5 +1,6 @@
 //! The settings of the state, and the reasons why it cannot be opened.
 
+use super::postgres::settings::PostgresSettings;
 use std::{io, path::PathBuf};
 
 /// The section `state` of the configuration.
@@ -7,6 +8,8 @@ use std::{io, path::PathBuf};
 pub struct StateSettings {
     /// The SQLite file. The first start creates the file and its folder.
     pub file: PathBuf,
+    /// The database that several gateways share, in place of the file.
+    pub postgres: Option<PostgresSettings>,
     /// The file of the hash key: 32 random bytes, created at the first start.
     pub hash_key: PathBuf,
     /// The maximum number of PSUs in memory, about 0.5 KiB each.
@@ -30,6 +33,7 @@ impl StateSettings {
     pub fn new(file: impl Into<PathBuf>, hash_key: impl Into<PathBuf>) -> Self {
         Self {
             file: file.into(),
+            postgres: None,
             hash_key: hash_key.into(),
             psus_in_memory: Self::PSUS,
             request_ids_in_memory: Self::REQUEST_IDS,
@@ -47,6 +51,11 @@ pub enum OpenFault {
     /// A file cannot be read or created.
     #[error("{0}: {1}")]
     File(PathBuf, #[source] io::Error),
+    /// SQLite's log has no regular file.
+    #[error(
+        "{0} is no regular file, and SQLite keeps its log there: remove it, or name another state file"
+    )]
+    Log(PathBuf),
     /// The file is not a state file.
     #[error("{0} is not a state file of Portvakt; it is left as it is: name another file")]
     Foreign(PathBuf),
@@ -58,7 +67,7 @@ pub enum OpenFault {
     Locked(PathBuf),
     /// A later version wrote the file.
     #[error(
-        "{file} has schema {found}, and this version knows {known}: run the version that wrote it, or a later one"
+        "{file} has schema {found}, and this version knows {known}: run the version that wrote it, or a later one; to go back, restore the copy from before the upgrade (state export)"
     )]
     Newer {
         /// The state file.
@@ -92,6 +101,30 @@ pub enum OpenFault {
     /// The key file does not have 32 bytes.
     #[error("{0} does not hold a hash key: it has to be 32 bytes")]
     KeyMalformed(PathBuf),
+    /// PostgreSQL cannot be used.
+    #[error("PostgreSQL: {0}")]
+    Postgres(String),
+    /// Another version made the database.
+    #[error(
+        "the database has schema {found}, and this version knows {known}: run the version that made it, or a later one; to go back, restore the backup from before the upgrade"
+    )]
+    PostgresSchema {
+        /// The schema of the database.
+        found: String,
+        /// The latest supported schema.
+        known: &'static str,
+    },
+    /// The key file is missing, and the database was made with one.
+    #[error(
+        "{0} is missing, and the database was made with a hash key: copy the key of the other gateways; without it nothing in \
+         the database can be found again"
+    )]
+    PostgresKeyMissing(PathBuf),
+    /// The key belongs to another database.
+    #[error(
+        "{0} is not the hash key that the database was made with: copy the key of the other gateways"
+    )]
+    PostgresKeyForeign(PathBuf),
     /// A thread cannot be started.
     #[error("a thread of the store cannot be started: {0}")]
     Thread(#[source] io::Error),

@@ -212,7 +212,24 @@ pub struct Learned<'a> {
 pub enum Bound {
     /// The PSU is bound to this TPP, now or before.
     Here,
+    /// The same, and a consent of the same time for other accounts is replaced.
+    Replaced,
     /// The PSU is bound to another TPP: nothing changed (SCA-19).
+    Elsewhere,
+}
+
+/// The binding of a PSU-ID, as a bank that wants to bind it to a TPP finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// No TPP has it.
+    None,
+    /// The TPP has it.
+    Here,
+    /// The same, with a consent of the same time for other accounts.
+    Contradicted,
+    /// Another TPP has it by learning, which gives way to the bank (SCA-19).
+    LearnedElsewhere,
+    /// The bank bound it to another TPP.
     Elsewhere,
 }
 
@@ -250,6 +267,8 @@ pub struct Unavailable(pub String);
 pub struct Counters {
     /// The number of failed transactions.
     pub failed: u64,
+    /// The number of commits whose outcome was unknown at first: a database on another machine was lost at COMMIT.
+    pub unclear: u64,
     /// The number of requested changes, in all transactions.
     pub changes: u64,
     /// The transactions by the number of their changes: up to each of [`Counters::CHANGES`], and beyond. Failed ones are included.

@@ -103,6 +103,14 @@ impl NewBinding {
         }
     }
 
+    /// Whether the PSU has a consent of the same time for other accounts.
+    pub(in crate::state) fn contradicts(&self, psu: &Psu) -> bool {
+        let known = psu.context(self.corporate);
+        let known = known.and_then(|context| context.consent.as_ref());
+        let pair = known.zip(self.consent.as_ref());
+        pair.is_some_and(|(known, new)| known.given == new.given && known.accounts != new.accounts)
+    }
+
     /// The PSU with its new binding.
     ///
     /// # Errors
@@ -133,6 +141,11 @@ impl Change for NewBinding {
             Ok(bound) => bound,
             Err(unchanged) => return unchanged,
         };
+        let outcome = if self.contradicts(&bound.psu) {
+            Bound::Replaced
+        } else {
+            Bound::Here
+        };
         let bound = bound.with(|psu| {
             psu.update_context(self.corporate, |context| {
                 context.last_sca = context.last_sca.max(self.last_sca);
@@ -145,7 +158,7 @@ impl Change for NewBinding {
             });
         });
         rows.psus.put(self.owner.psu, bound);
-        Bound::Here
+        outcome
     }
 }
 

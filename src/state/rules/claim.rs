@@ -4,7 +4,7 @@ use super::Calls;
 use crate::{
     clock::Timestamp,
     state::{
-        CallsLeft, ClaimRequest, Decision, QuotaClaim, QuotaHash, RequestIdClaim, Taken,
+        CallsLeft, ClaimRequest, Decision, QuotaClaim, QuotaHash, RequestIdClaim, Retention, Taken,
         change::Change,
         rows::{ListRow, RowKey, Rows, UsedUp},
         verbs::Call,
@@ -79,6 +79,12 @@ impl Change for ClaimRequest {
             rows.requests.put(request.id, request.until(self.now));
         }
         self.taken(call, left)
+    }
+
+    /// The id of a safe request alone (REP-1): the process's own memory would be enough.
+    fn may_be_lost(&self) -> bool {
+        let is_safe = |request: RequestIdClaim| request.retention == Retention::Date;
+        self.quota.is_none() && self.request.is_some_and(is_safe)
     }
 }
 

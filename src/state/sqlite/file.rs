@@ -7,7 +7,7 @@ use super::super::{OpenFault, StateSettings, hash_key, keys::Keys};
 use crate::private_file;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 use std::{
-    fs::File,
+    fs::{File, OpenOptions},
     io::{ErrorKind, Read},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -65,6 +65,61 @@ impl Identity {
     }
 }
 
+/// Tries whether [`open`] would succeed. Creates no file, and migrates none.
+pub(super) fn try_open(settings: &StateSettings) -> Result<(), OpenFault> {
+    let path = &settings.file;
+    let folder = private_file::folder_of(path);
+    private_file::try_make(path).map_err(|error| OpenFault::Folder(folder.to_owned(), error))?;
+    try_log(path)?;
+    let found = header(path)?;
+    let Some(secret) = read_key(settings, &found)? else {
+        let key = &settings.hash_key;
+        return private_file::try_make(key).map_err(|error| OpenFault::File(key.clone(), error));
+    };
+    if !matches!(found, Header::Ours) {
+        return Ok(());
+    }
+    // SQLite would open a file that it cannot write as one that is only read.
+    let opened = OpenOptions::new().read(true).write(true).open(path);
+    opened.map_err(|error| OpenFault::File(path.clone(), error))?;
+    let fault = |error| damaged(path, &error);
+    let mut connection = connect_reader(path).map_err(fault)?;
+    let version = schema(&connection).map_err(fault)?;
+    check_known(path, version)?;
+    prove_key(&connection, settings, &Keys::new(&secret))?;
+    // Another process may hold the lock of writers, as a tool that was forgotten.
+    connection
+        .execute_batch("PRAGMA query_only = OFF")
+        .and_then(|()| connection.transaction_with_behavior(TransactionBehavior::Immediate))
+        .map(drop)
+        .map_err(fault)
+}
+
+/// The files of SQLite's log beside the state: SQLite reports only that it "cannot open" one of them.
+fn try_log(state: &Path) -> Result<(), OpenFault> {
+    for suffix in ["-wal", "-shm"] {
+        let mut path = state.as_os_str().to_owned();
+        path.push(suffix);
+        let path = PathBuf::from(path);
+        match std::fs::metadata(&path) {
+            Ok(found) if !found.is_file() => return Err(OpenFault::Log(path)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The key; `None` if the first start makes it. A file without its key is a fault.
+fn read_key(settings: &StateSettings, found: &Header) -> Result<Option<[u8; 32]>, OpenFault> {
+    match (hash_key::read(&settings.hash_key)?, found) {
+        (None, Header::Ours) => Err(OpenFault::KeyMissing {
+            key: settings.hash_key.clone(),
+            file: settings.file.clone(),
+        }),
+        (key, _) => Ok(key),
+    }
+}
+
 /// Opens the file with its key; creates both if there are none.
 pub(super) fn open(settings: &StateSettings) -> Result<(Connection, Identity, Keys), OpenFault> {
     let path = &settings.file;
@@ -76,15 +131,9 @@ pub(super) fn open(settings: &StateSettings) -> Result<(Connection, Identity, Ke
     let alone = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
     let _alone = alone.map_err(|error| OpenFault::File(folder.to_owned(), error))?;
     let found = header(path)?;
-    let secret = match (hash_key::read(&settings.hash_key)?, &found) {
-        (Some(secret), _) => secret,
-        (None, Header::Ours) => {
-            return Err(OpenFault::KeyMissing {
-                key: settings.hash_key.clone(),
-                file: path.clone(),
-            });
-        }
-        (None, Header::Missing | Header::Empty) => hash_key::make(&settings.hash_key)?,
+    let secret = match read_key(settings, &found)? {
+        Some(secret) => secret,
+        None => hash_key::make(&settings.hash_key)?,
     };
     if let Header::Missing = found {
         match private_file::create(path) {
@@ -98,7 +147,7 @@ pub(super) fn open(settings: &StateSettings) -> Result<(Connection, Identity, Ke
     let identity = Identity::of(path).map_err(fault)?;
     let keys = Keys::new(&secret);
     let mut connection = connect(path).map_err(|error| damaged(path, &error))?;
-    migrate(&mut connection, path, &check_value(&keys))?;
+    migrate(&mut connection, path, &keys.check_value())?;
     prove_key(&connection, settings, &keys)?;
     let wal: String = connection
         .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
@@ -150,7 +199,7 @@ enum Header {
 
 fn header(path: &Path) -> Result<Header, OpenFault> {
     let fault = |error| OpenFault::File(path.to_owned(), error);
-    let file = match File::open(path) {
+    let file = match private_file::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Header::Missing),
         Err(error) => return Err(fault(error)),
@@ -188,17 +237,8 @@ fn migrate(connection: &mut Connection, path: &Path, key_check: &str) -> Result<
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(fault)?;
-    let version: i64 = transaction
-        .query_row("PRAGMA user_version", [], |row| row.get(0))
-        .map_err(fault)?;
-    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
-    if version > known {
-        return Err(OpenFault::Newer {
-            file: path.to_owned(),
-            found: version,
-            known,
-        });
-    }
+    let version = schema(&transaction).map_err(fault)?;
+    let known = check_known(path, version)?;
     if version == known {
         return Ok(());
     }
@@ -218,6 +258,23 @@ fn migrate(connection: &mut Connection, path: &Path, key_check: &str) -> Result<
         .map_err(fault)
 }
 
+fn schema(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
+/// The latest schema; a fault if the file has a later one.
+fn check_known(path: &Path, found: i64) -> Result<i64, OpenFault> {
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    if found > known {
+        return Err(OpenFault::Newer {
+            file: path.to_owned(),
+            found,
+            known,
+        });
+    }
+    Ok(known)
+}
+
 fn prove_key(
     connection: &Connection,
     settings: &StateSettings,
@@ -233,7 +290,7 @@ fn prove_key(
         .optional()
         .map_err(|error| damaged(path, &error))?;
     match stored {
-        Some(stored) if stored == check_value(keys) => Ok(()),
+        Some(stored) if stored == keys.check_value() => Ok(()),
         Some(_) => Err(OpenFault::KeyForeign {
             key: settings.hash_key.clone(),
             file: path.clone(),
@@ -243,11 +300,6 @@ fn prove_key(
             "it does not know its key".to_owned(),
         )),
     }
-}
-
-/// A hash that only the same key gives.
-fn check_value(keys: &Keys) -> String {
-    format!("{:032x}", u128::from_be_bytes(keys.check()))
 }
 
 pub(super) fn damaged(path: &Path, error: &rusqlite::Error) -> OpenFault {

@@ -74,6 +74,11 @@ impl Sqlite {
         };
         Ok((sqlite, keys, process))
     }
+
+    /// Tries whether the state can be opened, without a change.
+    pub(super) fn try_open(settings: &StateSettings) -> Result<(), OpenFault> {
+        file::try_open(settings)
+    }
 }
 
 impl Engine for Sqlite {

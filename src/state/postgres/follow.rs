@@ -1,0 +1,346 @@
+//! The connection that hears the database: it proves several times a second that commits succeed, and reads the changes of other gateways.
+//!
+//! A notification wakes the task, and the change log behind it says what changed, so that a lost notification costs a quarter of a second.
+//! Invariant: the log is read by transaction: a change is read once, after its transaction ended, in whatever order transactions end. If
+//! changes may have left the log unread, on a new connection, or if there are too many, the whole cache is dropped.
+
+use super::{
+    connect::{Link, text},
+    fence::Proof,
+    job::Job,
+    rows::hash,
+    shared::Shared,
+    standby,
+};
+use crate::{
+    clock::Stopwatch,
+    state::{clock::ClockRow, lock::lock},
+};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+use tokio::{
+    sync::{mpsc::WeakSender, oneshot},
+    time::{sleep, timeout},
+};
+use tokio_postgres::{Error, Row, types::ToSql};
+use uuid::Uuid;
+
+/// The interval of the proofs.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// The time for a proof.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The time for the first proof.
+const START: Duration = Duration::from_secs(5);
+
+/// The pause after a failure.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Waits for notifications. The lock keeps `portvakt state copy` out, and waits for one that is under way.
+const LISTEN: &str = "SELECT pg_advisory_lock_shared(1349938036, 'meta'::regclass::oid::integer);
+    LISTEN portvakt_change";
+
+/// The time after which changes may have left the log unread: half the time that they stay. By the gateway's clock and by the database's,
+/// which removes them: that of a virtual machine stands while it is paused.
+const FORGETS: Duration = Duration::from_secs(300);
+
+/// The maximum number of changes that are read at once. With more the cache is dropped, which costs less than to read them.
+const CHANGES: usize = 10_000;
+
+/// The task's state.
+pub(super) struct Follower {
+    link: Option<Link>,
+    timeline: i64,
+    /// The last reading of the log; `None` if it was not read on this connection.
+    position: Option<Position>,
+    since_read: Stopwatch,
+    since_housekeeping: Stopwatch,
+    shared: Arc<Shared>,
+}
+
+/// A reading of the log.
+struct Position {
+    /// The transactions whose changes were read, in PostgreSQL's form.
+    snapshot: String,
+    /// Seconds, by the database's clock.
+    at: i64,
+}
+
+impl Follower {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            link: None,
+            timeline: 0,
+            position: None,
+            since_read: Stopwatch::start(),
+            since_housekeeping: Stopwatch::start(),
+            shared,
+        }
+    }
+
+    /// Follows the database until the sender of `ended` is dropped.
+    pub(super) async fn run(
+        mut self,
+        queue: Option<WeakSender<Job>>,
+        mut ended: oneshot::Receiver<()>,
+    ) {
+        loop {
+            let pause = tokio::select! {
+                biased;
+                _ = &mut ended => return,
+                pause = self.round() => pause,
+            };
+            self.wake_housekeeping(queue.as_ref());
+            let notified = self.link.as_ref().map(|link| Arc::clone(&link.notified));
+            let woken = async {
+                match notified {
+                    Some(notified) => notified.notified().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                _ = &mut ended => return,
+                () = woken => {}
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// The first proof, at the start.
+    ///
+    /// # Errors
+    /// The reason for the operator.
+    pub(super) async fn begin(&mut self) -> Result<(), String> {
+        self.link().await?;
+        let beat = timeout(START, self.beat()).await;
+        beat.unwrap_or_else(|_| Err(format!("no commit succeeded for {} s", START.as_secs())))?;
+        self.keep_reader().await;
+        Ok(())
+    }
+
+    /// One proof, and the changes since the last one. Returns the pause before the next.
+    async fn round(&mut self) -> Duration {
+        let fault = match self.link().await {
+            Err(fault) => fault,
+            Ok(()) => match timeout(PATIENCE, self.beat()).await {
+                Ok(Ok(())) => {
+                    // First, because on a new connection the cache was dropped: every PSU is looked up.
+                    self.keep_reader().await;
+                    self.shared.set_fault(None);
+                    return INTERVAL;
+                }
+                Ok(Err(fault)) => fault,
+                Err(_) => {
+                    // The server may be a former primary: its rows are not read while it is told to end the proof.
+                    *lock(&self.shared.reader) = None;
+                    self.cancel().await;
+                    format!("no commit succeeded for {} s", PATIENCE.as_secs())
+                }
+            },
+        };
+        self.link = None;
+        *lock(&self.shared.reader) = None;
+        let state = self.shared.connector.fence.check_state();
+        if state.is_err() {
+            self.shared.freshness.end();
+        }
+        self.shared.set_fault(Some(state.err().unwrap_or(fault)));
+        PAUSE
+    }
+
+    /// Opens the connection if it ended, or if there is a newer primary.
+    async fn link(&mut self) -> Result<(), String> {
+        let connector = &self.shared.connector;
+        if self.link.as_ref().is_some_and(|it| connector.is_usable(it)) {
+            return Ok(());
+        }
+        let link = connector.open().await?;
+        if link.origin.timeline != self.timeline {
+            tracing::warn!(timeline = link.origin.timeline, "there is a new primary");
+            self.timeline = link.origin.timeline;
+        }
+        // After a crash of the server a transaction may have the number of an earlier one that left no trace.
+        self.position = None;
+        let listening = link.client.batch_execute(LISTEN);
+        let listening = timeout(PATIENCE, listening).await;
+        listening
+            .map_err(|_| "no answer; or a state file is copied into the database".to_owned())?
+            .map_err(|error| text(&error))?;
+        self.link = Some(link);
+        Ok(())
+    }
+
+    /// Commits a row, and reads the clock and the changes.
+    async fn beat(&mut self) -> Result<(), String> {
+        let Some(link) = &self.link else {
+            return Err("no connection".to_owned());
+        };
+        let statements = &link.statements;
+        let process = &self.shared.process;
+        let began = self.shared.freshness.now();
+        link.take_warning();
+        let latest = i64::try_from(process.clock.latest().unix()).unwrap_or(i64::MAX);
+        let stepped_back = process.clock.stepped_back();
+        let accepted = self.shared.accepted.load(Ordering::Relaxed);
+        let accepted = i64::try_from(accepted).unwrap_or(i64::MAX);
+        let snapshot = self.position.as_ref().map(|it| it.snapshot.as_str());
+        let most = i64::try_from(CHANGES).unwrap_or(i64::MAX);
+        let last = self.shared.connector.fence.proof();
+        let proof: [&(dyn ToSql + Sync); 3] =
+            [&link.id, &last.map(|it| it.id), &last.map(|it| it.at)];
+        let clock: [&(dyn ToSql + Sync); 3] = [&latest, &stepped_back, &accepted];
+        let log: [&(dyn ToSql + Sync); 2] = [&snapshot, &most];
+        let client = &link.client;
+        let (beat, _, standing, changes) = tokio::try_join!(
+            biased;
+            client.query_opt(&statements.beat, &proof),
+            client.execute(&statements.follow_clock, &clock),
+            client.query_one(&statements.standing, &[]),
+            client.query(&statements.changes, &log),
+        )
+        .map_err(|error| text(&error))?;
+        let fence = &self.shared.connector.fence;
+        let Some(beat) = beat else {
+            if let Some(last) = last {
+                fence.miss(last, &link.origin)?;
+                fence.forget();
+            }
+            return Err("the database lacks the last proof".to_owned());
+        };
+        if link.take_warning() {
+            return Err("a commit did not reach the standby".to_owned());
+        }
+        let fault = |error: Error| text(&error);
+        let is_safe = self.heed_standing(&standing).map_err(fault)?;
+        fence.keep(Proof {
+            id: link.id,
+            at: beat.try_get(0).map_err(fault)?,
+            timeline: link.origin.timeline,
+            is_safe,
+        });
+        self.drop_changed(&changes)?;
+        self.shared.freshness.heard(began);
+        Ok(())
+    }
+
+    /// Applies the stored clock. Notes and returns whether commits wait for a standby.
+    fn heed_standing(&self, row: &Row) -> Result<bool, Error> {
+        let number = |column: usize| {
+            let number: Result<i64, Error> = row.try_get(column);
+            number.map(|number| u64::try_from(number).unwrap_or(0))
+        };
+        let stored = ClockRow {
+            latest: number(0)?,
+            stepped_back: row.try_get(1)?,
+            accepted: number(2)?,
+        };
+        self.shared
+            .kept_latest
+            .store(stored.latest, Ordering::Relaxed);
+        self.shared
+            .accepted
+            .store(stored.accepted, Ordering::Relaxed);
+        self.shared.process.heed_clock(stored);
+        let (commit, standbys): (&str, &str) = (row.try_get(3)?, row.try_get(4)?);
+        let reason = standby::unsafe_commits(commit, standbys);
+        let is_safe = reason.is_none();
+        self.shared.set_unsafe_commits(reason);
+        Ok(is_safe)
+    }
+
+    /// Drops the rows that changed; everything, if not all changes were read.
+    fn drop_changed(&mut self, read: &[Row]) -> Result<(), String> {
+        let fault = |error: Error| text(&error);
+        let first = read.first().ok_or("the change log cannot be read")?;
+        let now = Position {
+            snapshot: first.try_get(0).map_err(fault)?,
+            at: first.try_get(1).map_err(fault)?,
+        };
+        let last = self.position.as_ref();
+        let is_complete = last.is_some_and(|last| {
+            read.len() < CHANGES && has_all(last.at, now.at, self.since_read.elapsed())
+        });
+        let cache = &self.shared.process.cache;
+        if is_complete {
+            for row in read {
+                let Some(key) = row.try_get::<_, Option<Uuid>>(3).map_err(fault)? else {
+                    continue;
+                };
+                match row.try_get::<_, i16>(2).map_err(fault)? {
+                    0 => cache.psu_changed(hash(key)),
+                    _ => cache.quota_changed(hash(key)),
+                }
+            }
+        } else {
+            cache.clear();
+        }
+        self.position = Some(now);
+        self.since_read = Stopwatch::start();
+        Ok(())
+    }
+
+    /// Opens the connection for lookups if there is none.
+    async fn keep_reader(&self) {
+        let connector = &self.shared.connector;
+        let reader = lock(&self.shared.reader).clone();
+        let is_good = reader.is_some_and(|link| connector.is_usable(&link));
+        if !is_good && let Ok(link) = connector.open().await {
+            *lock(&self.shared.reader) = Some(Arc::new(link));
+        }
+    }
+
+    /// Ends a proof that did not succeed in time, so that the server does not keep its process.
+    async fn cancel(&self) {
+        if let Some(link) = &self.link {
+            self.shared.connector.cancel(link).await;
+        }
+    }
+
+    fn wake_housekeeping(&mut self, queue: Option<&WeakSender<Job>>) {
+        if self.since_housekeeping.elapsed() < Duration::from_secs(1) {
+            return;
+        }
+        self.since_housekeeping = Stopwatch::start();
+        if let Some(queue) = queue.and_then(WeakSender::upgrade) {
+            // A full queue has more urgent work.
+            let _ = queue.try_send(Job::EverySecond);
+        }
+    }
+}
+
+/// Whether the log still had every change since the last reading: the times of both by the database's clock, and the time between them by
+/// this machine's.
+fn has_all(last: i64, now: i64, passed: Duration) -> bool {
+    Duration::from_secs(now.abs_diff(last)).max(passed) < FORGETS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reading_after_five_minutes_by_either_clock_may_have_missed_changes() {
+        for (now, passed, has) in [
+            (1_000, 0, true),
+            (1_299, 299, true),
+            // A virtual machine that was paused: its clock stood.
+            (1_300, 1, false),
+            (1_001, 300, false),
+            (700, 1, false),
+        ] {
+            assert_eq!(
+                has_all(1_000, now, Duration::from_secs(passed)),
+                has,
+                "{now}"
+            );
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The database for the tools: an operator's acceptance of the clock, counts, and a copy of a state file.
+//!
+//! Each function connects by itself, and needs no runtime around it. Deliberately not here: reading the state file.
+
+use super::{
+    connect::{Connector, Session, text},
+    migrate,
+    settings::PostgresSettings,
+};
+use crate::{
+    clock::Timestamp,
+    state::{OpenFault, StateSettings, sqlite::clock::Accepted},
+};
+use tokio::runtime::Runtime;
+use tokio_postgres::{Error, types::ToSql};
+
+/// Moves times that are ahead of the accepted clock back to it: no session, consent or call ends later than if it had been made now.
+/// Request ids are not changed, because their Dates will be valid again.
+const AHEAD: [&str; 7] = [
+    "UPDATE psu SET last_sca = least(last_sca, $1), completed = least(completed, $1) WHERE last_sca > $1 OR completed > $1",
+    "UPDATE context SET last_sca = least(last_sca, $1), consent = least(consent, $1) WHERE last_sca > $1 OR consent > $1",
+    "UPDATE quota SET a = $1 WHERE a > $1",
+    "UPDATE quota SET b = $1 WHERE b > $1",
+    "UPDATE quota SET c = $1 WHERE c > $1",
+    "UPDATE quota SET d = $1 WHERE d > $1",
+    "UPDATE page SET call = $1 WHERE call > $1",
+];
+
+/// A connection of a tool.
+pub(crate) struct Maintenance {
+    runtime: Runtime,
+    session: Session,
+}
+
+impl Maintenance {
+    /// Connects to the database of a configuration; the tables are made if there are none.
+    ///
+    /// # Errors
+    /// The database cannot be used, or belongs to another key.
+    pub(crate) fn open(
+        settings: &StateSettings,
+        postgres: &PostgresSettings,
+    ) -> Result<Self, OpenFault> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(OpenFault::Thread)?;
+        let session = runtime.block_on(async {
+            let connector = Connector::new(postgres.clone());
+            let mut session = connector.connect().await.map_err(OpenFault::Postgres)?;
+            migrate::prepare(&connector, &mut session, &settings.hash_key).await?;
+            Ok::<_, OpenFault>(session)
+        })?;
+        Ok(Self { runtime, session })
+    }
+
+    /// Records that an operator accepts the clock, which shows `now`.
+    ///
+    /// # Errors
+    /// It could not be written: nothing changed.
+    pub(crate) fn accept_clock(&mut self, now: Timestamp) -> Result<Accepted, OpenFault> {
+        let Self { runtime, session } = self;
+        runtime
+            .block_on(accept(session, now))
+            .map_err(|error| OpenFault::Postgres(text(&error)))
+    }
+
+    /// Keeps gateways out until the transaction ends.
+    ///
+    /// # Errors
+    /// A gateway uses the state.
+    pub(crate) fn keep_gateways_out(&self) -> Result<(), OpenFault> {
+        self.run("SELECT pg_advisory_xact_lock(1349938036, 'meta'::regclass::oid::integer)")
+    }
+
+    /// The text of the first column of each row.
+    ///
+    /// # Errors
+    /// The query failed.
+    pub(crate) fn column(&self, query: &str) -> Result<Vec<String>, OpenFault> {
+        let rows = self.runtime.block_on(self.session.client.query(query, &[]));
+        let column = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
+        column.map_err(|error| OpenFault::Postgres(text(&error)))
+    }
+
+    /// Runs a statement without parameters, or several.
+    ///
+    /// # Errors
+    /// A statement failed.
+    pub(crate) fn run(&self, statements: &str) -> Result<(), OpenFault> {
+        self.runtime
+            .block_on(self.session.client.batch_execute(statements))
+            .map_err(|error| OpenFault::Postgres(text(&error)))
+    }
+
+    /// Runs a statement with parameters; returns its rows.
+    ///
+    /// # Errors
+    /// The statement failed.
+    pub(crate) fn query(
+        &self,
+        statement: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<tokio_postgres::Row>, OpenFault> {
+        self.runtime
+            .block_on(self.session.client.query(statement, parameters))
+            .map_err(|error| OpenFault::Postgres(text(&error)))
+    }
+}
+
+async fn accept(session: &mut Session, now: Timestamp) -> Result<Accepted, Error> {
+    let transaction = session.client.transaction().await?;
+    let row = transaction
+        .query_one("SELECT latest, stepped_back FROM clock FOR UPDATE", &[])
+        .await?;
+    let latest = u64::try_from(row.try_get::<_, i64>(0)?).unwrap_or(0);
+    let stepped_back: bool = row.try_get(1)?;
+    if !stepped_back && latest <= now.unix() {
+        return Ok(Accepted::Nothing);
+    }
+    let at = super::time::seconds(now);
+    let mut moved = 0;
+    for ahead in AHEAD {
+        moved += transaction.execute(ahead, &[&at]).await?;
+    }
+    transaction
+        .execute(
+            "UPDATE clock SET latest = $1, stepped_back = false, accepted = accepted + 1",
+            &[&at],
+        )
+        .await?;
+    transaction.commit().await?;
+    Ok(Accepted::Now {
+        latest: Timestamp::from_unix(latest),
+        moved,
+    })
+}

@@ -1,0 +1,134 @@
+//! The schema, and the key that belongs to the database.
+//!
+//! Invariant: an existing database with another key or a later schema is not changed. Two gateways may start at once: the second waits for
+//! the first.
+
+use super::connect::{Connector, KEY_ROW, SCHEMA, SCHEMA_ROW, Session, text};
+use crate::{
+    private_file,
+    state::{OpenFault, hash_key, keys::Keys},
+};
+use std::{path::Path, time::Duration};
+use tokio::time::timeout;
+use tokio_postgres::{Error, Transaction};
+
+/// The time for each step. The commit of a new schema waits for the standby.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Held while the schema is made. The bytes are "Pvkt".
+const LOCK: i64 = 0x5076_6b74;
+
+/// Makes the tables where there are none, and checks schema and key. Returns the key.
+pub(super) async fn prepare(
+    connector: &Connector,
+    session: &mut Session,
+    key: &Path,
+) -> Result<Keys, OpenFault> {
+    in_time(make(connector, session, key)).await
+}
+
+/// Tries whether [`prepare`] would succeed. Changes nothing: the transaction ends without a commit.
+pub(super) async fn check(session: &mut Session, key: &Path) -> Result<(), OpenFault> {
+    in_time(try_make(session, key)).await
+}
+
+/// A step of the start, given up when a server that was reached no longer answers.
+pub(super) async fn in_time<T>(
+    step: impl Future<Output = Result<T, OpenFault>>,
+) -> Result<T, OpenFault> {
+    let late = || format!("no answer for {} s", PATIENCE.as_secs());
+    let done = timeout(PATIENCE, step).await;
+    done.unwrap_or_else(|_| Err(OpenFault::Postgres(late())))
+}
+
+async fn make(connector: &Connector, session: &mut Session, key: &Path) -> Result<Keys, OpenFault> {
+    let fault = |error: Error| OpenFault::Postgres(text(&error));
+    let transaction = session.client.transaction().await.map_err(fault)?;
+    transaction
+        .query("SELECT pg_advisory_xact_lock($1)", &[&LOCK])
+        .await
+        .map_err(fault)?;
+    let found = meta(&transaction).await.map_err(fault)?;
+    let Some((schema, key_check)) = found else {
+        let keys = key_of_a_new_database(key)?;
+        transaction
+            .batch_execute(include_str!("schema.sql"))
+            .await
+            .map_err(fault)?;
+        let check = keys.check_value();
+        let rows: [(&str, &str); 2] = [(SCHEMA_ROW, SCHEMA), (KEY_ROW, &check)];
+        for (name, value) in rows {
+            transaction
+                .execute("INSERT INTO meta VALUES ($1, $2)", &[&name, &value])
+                .await
+                .map_err(fault)?;
+        }
+        transaction.commit().await.map_err(fault)?;
+        let _ = connector.key_check.set(check);
+        return Ok(keys);
+    };
+    if schema != SCHEMA {
+        return Err(OpenFault::PostgresSchema {
+            found: schema,
+            known: SCHEMA,
+        });
+    }
+    let Some(secret) = hash_key::read(key)? else {
+        return Err(OpenFault::PostgresKeyMissing(key.to_owned()));
+    };
+    let keys = Keys::new(&secret);
+    let check = keys.check_value();
+    if check != key_check {
+        return Err(OpenFault::PostgresKeyForeign(key.to_owned()));
+    }
+    let _ = connector.key_check.set(check);
+    Ok(keys)
+}
+
+async fn try_make(session: &mut Session, key: &Path) -> Result<(), OpenFault> {
+    let fault = |error: Error| OpenFault::Postgres(text(&error));
+    let transaction = session.client.transaction().await.map_err(fault)?;
+    let found = meta(&transaction).await.map_err(fault)?;
+    match (found, hash_key::read(key)?) {
+        (None, Some(_)) => Ok(()),
+        (None, None) => private_file::try_make(key)
+            .map_err(|error| OpenFault::Folder(private_file::folder_of(key).into(), error)),
+        (Some((found, _)), _) if found != SCHEMA => Err(OpenFault::PostgresSchema {
+            found,
+            known: SCHEMA,
+        }),
+        (Some(_), None) => Err(OpenFault::PostgresKeyMissing(key.to_owned())),
+        (Some((_, check)), Some(secret)) if Keys::new(&secret).check_value() == check => Ok(()),
+        (Some(_), Some(_)) => Err(OpenFault::PostgresKeyForeign(key.to_owned())),
+    }
+}
+
+/// The schema and the check value of the key; `None` if the database has no tables of Portvakt.
+async fn meta(transaction: &Transaction<'_>) -> Result<Option<(String, String)>, Error> {
+    let exists: bool = transaction
+        .query_one("SELECT to_regclass('meta') IS NOT NULL", &[])
+        .await?
+        .try_get(0)?;
+    if !exists {
+        return Ok(None);
+    }
+    let value = async |name: &str| -> Result<String, Error> {
+        let row = transaction
+            .query_opt("SELECT value FROM meta WHERE name = $1", &[&name])
+            .await?;
+        row.map_or_else(|| Ok(String::new()), |row| row.try_get(0))
+    };
+    Ok(Some((value(SCHEMA_ROW).await?, value(KEY_ROW).await?)))
+}
+
+fn key_of_a_new_database(path: &Path) -> Result<Keys, OpenFault> {
+    let secret = match hash_key::read(path)? {
+        Some(secret) => secret,
+        None => {
+            private_file::make_folder_of(path)
+                .map_err(|error| OpenFault::Folder(private_file::folder_of(path).into(), error))?;
+            hash_key::make(path)?
+        }
+    };
+    Ok(Keys::new(&secret))
+}

@@ -1,0 +1,355 @@
+//! State in PostgreSQL: exact for several gateways, and over the loss of a database server with a synchronous standby.
+//!
+//! One thread has a runtime of its own. Its dispatcher gives the queued changes to workers, one connection each; a worker decides a batch in
+//! one transaction of two round trips and answers when the commit is confirmed. Another task hears the database: it proves that commits
+//! succeed, and reads the changes of other gateways.
+//!
+//! Invariant: a change that was answered as done is committed on a primary that no newer one has replaced, and with synchronous
+//! replication on its standby. A failed change has no effect, or it is unknown whether it has; nothing is decided again before that is
+//! known.
+
+// Rows in SQL, and the two halves of a transaction.
+mod batch;
+mod commands;
+mod rows;
+mod statements;
+mod time;
+
+// Connections to the primary.
+mod connect;
+mod fence;
+pub(crate) mod maintain;
+mod migrate;
+mod session;
+pub(super) mod settings;
+mod standby;
+mod tls;
+
+// The tasks: distribution of changes, workers, hearing the database, housekeeping.
+mod cursors;
+mod dispatch;
+mod follow;
+pub(super) mod freshness;
+mod job;
+mod others;
+mod shared;
+mod tidy;
+mod worker;
+
+use super::{
+    Counters, Keys, OpenFault, PsuHash, StateSettings, Unavailable,
+    change::{self, Change},
+    clock::ClockRow,
+    engine::Engine,
+    lock::lock,
+    process::Process,
+    rows::BoundPsu,
+    rules::Table,
+};
+use crate::clock::{Stopwatch, Timestamp};
+use connect::{Connector, Link, Session, text};
+use follow::Follower;
+use freshness::Freshness;
+use job::{Job, Sweep};
+use settings::{PostgresSettings, StaleReads};
+use shared::Shared;
+use std::{
+    sync::{Arc, Mutex, atomic::AtomicU64},
+    thread::JoinHandle,
+    time::Duration,
+};
+use tokio::{
+    runtime::Runtime,
+    sync::{mpsc, oneshot},
+    time::{sleep, timeout},
+};
+use worker::Worker;
+
+/// The maximum number of queued jobs. One more is refused, because its client would time out.
+const QUEUE: usize = 16_384;
+
+/// The time that a caller waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The time for looking a PSU up.
+const LOOKUP: Duration = Duration::from_secs(2);
+
+/// The time in which the connection for look-ups is opened again: the follower finds out within a quarter of a second that it ended.
+const REOPENED: Duration = Duration::from_millis(500);
+
+/// The time that unfinished work has when the store is closed.
+const CLOSING: Duration = Duration::from_secs(5);
+
+/// The store in a database.
+pub(super) struct Postgres {
+    queue: Option<mpsc::Sender<Job>>,
+    shared: Arc<Shared>,
+    /// Ends the tasks when it is dropped.
+    following: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Postgres {
+    pub(super) fn open(
+        settings: &StateSettings,
+        postgres: &PostgresSettings,
+    ) -> Result<(Self, Keys, Arc<Process>), OpenFault> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(OpenFault::Thread)?;
+        // The caller may be in another runtime, in which none can be waited for.
+        let (settings, postgres) = (settings.clone(), postgres.clone());
+        let (opened, open) = std::sync::mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("state-postgres".into())
+            .spawn(move || {
+                let outcome = runtime.block_on(begin(&settings, postgres));
+                let (started, report) = match outcome {
+                    Ok((follower, keys)) => {
+                        let shared = Arc::clone(follower.shared());
+                        let (queue, jobs) = mpsc::channel(QUEUE);
+                        let (following, ended) = oneshot::channel();
+                        let weak = queue.downgrade();
+                        let handles = (queue, following, shared, keys);
+                        (Some((follower, jobs, weak, ended)), Ok(handles))
+                    }
+                    Err(fault) => (None, Err(fault)),
+                };
+                if opened.send(report).is_ok()
+                    && let Some((follower, jobs, weak, ended)) = started
+                {
+                    work(runtime, follower, jobs, weak, ended);
+                }
+            })
+            .map_err(OpenFault::Thread)?;
+        let report = open.recv();
+        let ended = || OpenFault::Postgres("the store's thread has ended".to_owned());
+        let (queue, following, shared, keys) = report.map_err(|_| ended())??;
+        let process = Arc::clone(&shared.process);
+        let engine = Self {
+            queue: Some(queue),
+            shared,
+            following: Some(following),
+            thread: Some(thread),
+        };
+        Ok((engine, keys, process))
+    }
+
+    /// Tries whether the database and its key can be used, without a change.
+    pub(super) fn try_open(
+        settings: &StateSettings,
+        postgres: &PostgresSettings,
+    ) -> Result<(), OpenFault> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(OpenFault::Thread)?;
+        let attempt = move || {
+            runtime.block_on(async {
+                let connector = Connector::new(postgres.clone());
+                let mut session = connector.connect().await.map_err(OpenFault::Postgres)?;
+                migrate::check(&mut session, &settings.hash_key).await
+            })
+        };
+        // The caller may be in another runtime, in which none can be waited for.
+        let done = std::thread::scope(|scope| scope.spawn(attempt).join());
+        done.unwrap_or_else(|_| Err(OpenFault::Postgres("the trial has failed".to_owned())))
+    }
+
+    /// The connection for look-ups. Where it ended, it is waited for, as long as the database is heard.
+    async fn reader(&self) -> Result<Arc<Link>, Unavailable> {
+        let waited = Stopwatch::start();
+        loop {
+            let link = lock(&self.shared.reader).clone();
+            if let Some(link) = link.filter(|link| self.shared.connector.is_usable(link)) {
+                return Ok(link);
+            }
+            if let Some(fault) = lock(&self.shared.fault).clone() {
+                return Err(Unavailable(fault));
+            }
+            if waited.elapsed() >= REOPENED {
+                return Err(Unavailable("the connection is opened again".to_owned()));
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    async fn ask<T>(
+        &self,
+        job: Job,
+        outcome: oneshot::Receiver<Result<T, Unavailable>>,
+    ) -> Result<T, Unavailable> {
+        let queue = self.queue.as_ref().ok_or_else(ended)?;
+        queue.try_send(job).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => {
+                Unavailable(format!("{QUEUE} changes wait to be written already"))
+            }
+            mpsc::error::TrySendError::Closed(_) => ended(),
+        })?;
+        match timeout(PATIENCE, outcome).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(ended()),
+            Err(_) => Err(Unavailable(format!(
+                "nothing was written for {} s",
+                PATIENCE.as_secs()
+            ))),
+        }
+    }
+}
+
+fn ended() -> Unavailable {
+    Unavailable("the store's thread has ended".into())
+}
+
+/// Connects, checks the database and proves that it commits.
+async fn begin(
+    settings: &StateSettings,
+    postgres: PostgresSettings,
+) -> Result<(Follower, Keys), OpenFault> {
+    let connector = Connector::new(postgres.clone());
+    let mut session = connector.connect().await.map_err(OpenFault::Postgres)?;
+    let keys = migrate::prepare(&connector, &mut session, &settings.hash_key).await?;
+    let clock = migrate::in_time(stored_clock(&session)).await?;
+    let freshness = Arc::new(Freshness::new(postgres.reads == StaleReads::Allow));
+    let process = Process::new(settings, clock).with_freshness(Arc::clone(&freshness));
+    let shared = Arc::new(Shared {
+        settings: postgres,
+        connector,
+        process: Arc::new(process),
+        freshness,
+        kept_latest: AtomicU64::new(clock.latest),
+        accepted: AtomicU64::new(clock.accepted),
+        reader: Mutex::default(),
+        fault: Mutex::default(),
+        write_fault: Mutex::default(),
+        unsafe_commits: Mutex::default(),
+        counters: Mutex::default(),
+        sweep: Mutex::default(),
+    });
+    let mut follower = Follower::new(Arc::clone(&shared));
+    follower.begin().await.map_err(OpenFault::Postgres)?;
+    shared
+        .require_sync()
+        .map_err(|refused| OpenFault::Postgres(refused.0))?;
+    Ok((follower, keys))
+}
+
+/// The clock of the database.
+async fn stored_clock(session: &Session) -> Result<ClockRow, OpenFault> {
+    let fault = |error: tokio_postgres::Error| OpenFault::Postgres(text(&error));
+    let row = session
+        .client
+        .query_one("SELECT latest, stepped_back, accepted FROM clock", &[])
+        .await
+        .map_err(fault)?;
+    let number = |column: usize| {
+        let number = row.try_get::<_, i64>(column).map_err(fault);
+        number.map(|number| u64::try_from(number).unwrap_or(0))
+    };
+    Ok(ClockRow {
+        latest: number(0)?,
+        stepped_back: row.try_get(1).map_err(fault)?,
+        accepted: number(2)?,
+    })
+}
+
+/// Works until the store is closed, and then for the queued changes.
+fn work(
+    runtime: Runtime,
+    follower: Follower,
+    jobs: mpsc::Receiver<Job>,
+    queue: mpsc::WeakSender<Job>,
+    ended: oneshot::Receiver<()>,
+) {
+    let shared = Arc::clone(follower.shared());
+    let (done, free) = mpsc::unbounded_channel();
+    runtime.block_on(async move {
+        let workers = (0..shared.settings.pool).map(|number| {
+            let (queue, work) = mpsc::channel(1);
+            let worker = Worker {
+                number,
+                link: None,
+                shared: Arc::clone(&shared),
+            };
+            tokio::spawn(worker.run(work, done.clone()));
+            queue
+        });
+        let workers = workers.collect();
+        let following = tokio::spawn(follower.run(Some(queue), ended));
+        let watching = tokio::spawn(others::watch(Arc::clone(&shared)));
+        let dispatching = tokio::spawn(dispatch::run(jobs, workers, free));
+        // Both end when the store is dropped.
+        let _ = following.await;
+        watching.abort();
+        let _ = timeout(CLOSING, dispatching).await;
+    });
+    runtime.shutdown_background();
+}
+
+impl Engine for Postgres {
+    async fn psu(&self, psu: PsuHash) -> Result<Option<BoundPsu>, Unavailable> {
+        let link = self.reader().await?;
+        let cache = &self.shared.process.cache;
+        let reading = cache.reading(psu);
+        let key = rows::id(psu);
+        let looking = async { link.client.query(&link.statements.psu, &[&key]).await };
+        let found = timeout(LOOKUP, looking)
+            .await
+            .map_err(|_| Unavailable(format!("no answer for {} s", LOOKUP.as_secs())))?;
+        let found = found.map_err(|error| Unavailable(text(&error)))?;
+        // A former primary does not know what the newer one has decided. The row must not get into the cache after it was cleared.
+        if !self.shared.connector.fence.is_current(&link.origin) {
+            return Err(Unavailable("there is a newer primary".to_owned()));
+        }
+        let bound = rows::joined_psu(&found).map_err(|fault| Unavailable(fault.to_string()))?;
+        cache.put(psu, reading, bound.as_ref());
+        Ok(bound)
+    }
+
+    async fn commit<C: Change>(&self, change: C) -> Result<C::Outcome, Unavailable> {
+        let (change, outcome) = change::queued(change);
+        self.ask(Job::Change(change), outcome).await
+    }
+
+    async fn tidy(&self, now: Timestamp) -> Result<u64, Unavailable> {
+        let mut removed = 0;
+        for table in Table::ALL {
+            let mut is_first = true;
+            loop {
+                let (reply, step) = oneshot::channel();
+                let sweep = Sweep {
+                    table,
+                    now,
+                    is_first,
+                    reply,
+                };
+                let step = self.ask(Job::Sweep(sweep), step).await?;
+                removed += step.removed;
+                is_first = false;
+                if step.around {
+                    break;
+                }
+            }
+        }
+        Ok(removed)
+    }
+
+    fn health(&self) -> Result<(), Unavailable> {
+        self.shared.health()
+    }
+
+    fn counters(&self) -> Counters {
+        lock(&self.shared.counters).clone()
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.queue = None;
+        self.following = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

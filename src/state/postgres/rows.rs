@@ -1,0 +1,385 @@
+//! Reading and writing the rows of a batch in SQL.
+//!
+//! Each table is one statement with arrays, and all statements of a phase are sent at once. Deliberately not here: any decision.
+
+use super::{
+    commands::{Command, Parameter},
+    connect::Link,
+    statements::Statements,
+    time::{seconds, timestamp},
+};
+use crate::{
+    clock::Timestamp,
+    interface::TppId,
+    state::{
+        Accounts, Consent, Context, CorporateHash, Hash, Psu, Session,
+        hash::Kind,
+        rows::{BoundPsu, ChangedRow, ListRow, Loaded, RowKey, Rows, TokenRow},
+        rules::Calls,
+    },
+};
+use std::{collections::HashMap, sync::Arc};
+use tokio_postgres::{Error, Row, Statement};
+use uuid::Uuid;
+
+/// A stored row that this program did not write.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RowFault {
+    #[error(transparent)]
+    Sql(#[from] Error),
+    #[error("table psu: the TPP of a row is not a TPP's identity")]
+    Tpp,
+}
+
+/// The keys of a batch by table, sorted, each once.
+#[derive(Default)]
+pub(super) struct BatchKeys {
+    quotas: Vec<Uuid>,
+    lists: Vec<Uuid>,
+    requests: Vec<Uuid>,
+    tokens: Vec<Uuid>,
+    psus: Vec<Uuid>,
+}
+
+impl BatchKeys {
+    pub(super) fn new(keys: &[RowKey]) -> Self {
+        let mut sorted = Self::default();
+        for key in keys {
+            match *key {
+                RowKey::Quota(key) => sorted.quotas.push(id(key)),
+                RowKey::List(key) => sorted.lists.push(id(key)),
+                RowKey::Request(key) => sorted.requests.push(id(key)),
+                RowKey::Token(key) => sorted.tokens.push(id(key)),
+                RowKey::Psu(key) => sorted.psus.push(id(key)),
+            }
+        }
+        for keys in [
+            &mut sorted.quotas,
+            &mut sorted.lists,
+            &mut sorted.requests,
+            &mut sorted.tokens,
+            &mut sorted.psus,
+        ] {
+            keys.sort_unstable();
+            keys.dedup();
+        }
+        sorted
+    }
+}
+
+/// Begins a transaction and locks and loads its rows, in one round trip.
+pub(super) async fn load(link: &Link, keys: &BatchKeys) -> Result<Rows, RowFault> {
+    let statements = &link.statements;
+    let (_, quotas, lists, requests, tokens, psus, contexts) = tokio::try_join!(
+        biased;
+        link.client.batch_execute("BEGIN"),
+        select(link, &statements.load_quotas, &keys.quotas),
+        select(link, &statements.load_lists, &keys.lists),
+        select(link, &statements.load_requests, &keys.requests),
+        select(link, &statements.load_tokens, &keys.tokens),
+        select(link, &statements.load_psus, &keys.psus),
+        select(link, &statements.load_contexts, &keys.psus),
+    )?;
+    let mut rows = Rows::default();
+    fill(&mut rows.quotas, &keys.quotas, &quotas, calls)?;
+    fill(&mut rows.lists, &keys.lists, &lists, list)?;
+    fill(&mut rows.requests, &keys.requests, &requests, |row| {
+        Ok(timestamp(row.try_get(1)?))
+    })?;
+    fill(&mut rows.tokens, &keys.tokens, &tokens, token)?;
+    let mut by_psu: HashMap<Uuid, Vec<Context>> = HashMap::new();
+    for row in &contexts {
+        let of = by_psu.entry(row.try_get(0)?).or_default();
+        of.push(context(row, 1)?);
+    }
+    fill(&mut rows.psus, &keys.psus, &psus, |row| {
+        bound(row, by_psu.remove(&row.try_get(0)?).unwrap_or_default())
+    })?;
+    Ok(rows)
+}
+
+async fn select(link: &Link, statement: &Statement, keys: &[Uuid]) -> Result<Vec<Row>, Error> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    link.client.query(statement, &[&keys]).await
+}
+
+/// Adds the rows that were found, and the absence of the others.
+fn fill<K: Kind, R: Clone + PartialEq>(
+    loaded: &mut Loaded<K, R>,
+    keys: &[Uuid],
+    found: &[Row],
+    mut read: impl FnMut(&Row) -> Result<R, RowFault>,
+) -> Result<(), RowFault> {
+    for key in keys {
+        loaded.load(hash(*key), None);
+    }
+    for row in found {
+        loaded.load(hash(row.try_get(0)?), Some(read(row)?));
+    }
+    Ok(())
+}
+
+/// The PSU of a joined result: one row for each context, or one without.
+pub(super) fn joined_psu(rows: &[Row]) -> Result<Option<BoundPsu>, RowFault> {
+    let Some(first) = rows.first() else {
+        return Ok(None);
+    };
+    let mut contexts = Vec::new();
+    for row in rows {
+        if row.try_get::<_, Option<Vec<u8>>>(6)?.is_some() {
+            contexts.push(context(row, 6)?);
+        }
+    }
+    bound(first, contexts).map(Some)
+}
+
+fn calls(row: &Row) -> Result<Calls, RowFault> {
+    let mut cells = [None; 4];
+    for (cell, column) in cells.iter_mut().zip(1..) {
+        let at: Option<i64> = row.try_get(column)?;
+        *cell = at.map(|at| timestamp(at).unix());
+    }
+    Ok(Calls(cells))
+}
+
+fn list(row: &Row) -> Result<ListRow, RowFault> {
+    Ok(ListRow {
+        call: timestamp(row.try_get(1)?),
+        last: row.try_get(2)?,
+    })
+}
+
+fn token(row: &Row) -> Result<TokenRow, RowFault> {
+    Ok(TokenRow {
+        said: hash(row.try_get(1)?),
+        expires: timestamp(row.try_get(2)?),
+    })
+}
+
+fn bound(row: &Row, contexts: Vec<Context>) -> Result<BoundPsu, RowFault> {
+    let tpp: &str = row.try_get(1)?;
+    let session: Option<Uuid> = row.try_get(4)?;
+    let completed: Option<i64> = row.try_get(5)?;
+    Ok(BoundPsu {
+        tpp: TppId::parse(tpp).ok_or(RowFault::Tpp)?,
+        psu: Arc::new(Psu {
+            learned: row.try_get(2)?,
+            last_sca: time(row, 3)?,
+            session: session.zip(completed).map(|(session, completed)| Session {
+                id: hash(session),
+                completed: timestamp(completed),
+            }),
+            contexts,
+        }),
+    })
+}
+
+/// A context, whose columns begin at this one.
+fn context(row: &Row, first: usize) -> Result<Context, RowFault> {
+    let corporate: &[u8] = row.try_get(first)?;
+    let given = time(row, first + 2)?;
+    let accounts: Option<&[u8]> = row.try_get(first + 3)?;
+    Ok(Context {
+        corporate: short_hash(corporate),
+        last_sca: time(row, first + 1)?,
+        consent: given.map(|given| Consent {
+            given,
+            accounts: accounts.map_or(Accounts::All, |accounts| {
+                Accounts::Named(accounts.chunks(16).filter_map(short_hash).collect())
+            }),
+        }),
+    })
+}
+
+fn time(row: &Row, column: usize) -> Result<Option<Timestamp>, Error> {
+    let at: Option<i64> = row.try_get(column)?;
+    Ok(at.map(timestamp))
+}
+
+/// The commands that write the rows that differ, in the order in which tables are locked.
+pub(super) fn write<'s>(statements: &'s Statements, rows: &Rows) -> Vec<Command<'s>> {
+    let s = statements;
+    let mut commands = Vec::new();
+    Parted::new(&rows.quotas).write(
+        &mut commands,
+        [&s.add_quotas, &s.set_quotas, &s.remove_quotas],
+        |rows| {
+            let mut columns = vec![keys(rows)];
+            columns.extend((0..4).map(|cell| {
+                column(rows, |calls: &Calls| {
+                    let at = calls.0.get(cell).copied().flatten();
+                    at.map(|at| seconds(Timestamp::from_unix(at)))
+                })
+            }));
+            columns
+        },
+    );
+    Parted::new(&rows.lists).write(
+        &mut commands,
+        [&s.add_lists, &s.set_lists, &s.remove_lists],
+        |rows| {
+            vec![
+                keys(rows),
+                column(rows, |list: &ListRow| seconds(list.call)),
+                column(rows, |list: &ListRow| list.last),
+            ]
+        },
+    );
+    Parted::new(&rows.requests).write(
+        &mut commands,
+        [&s.add_requests, &s.set_requests, &s.remove_requests],
+        |rows| vec![keys(rows), column(rows, |until| seconds(*until))],
+    );
+    Parted::new(&rows.tokens).write(
+        &mut commands,
+        [&s.add_tokens, &s.set_tokens, &s.remove_tokens],
+        |rows| {
+            vec![
+                keys(rows),
+                column(rows, |spent: &TokenRow| id(spent.said)),
+                column(rows, |spent: &TokenRow| seconds(spent.expires)),
+            ]
+        },
+    );
+    write_psus(statements, rows, &mut commands);
+    commands
+}
+
+/// PSUs, and all contexts of those that differ.
+fn write_psus<'s>(s: &'s Statements, rows: &Rows, commands: &mut Vec<Command<'s>>) {
+    let parted = Parted::new(&rows.psus);
+    let existed = parted.replaced.iter().map(|(key, _)| *key);
+    let existed: Vec<Uuid> = existed.chain(parted.removed.iter().copied()).collect();
+    if !existed.is_empty() {
+        commands.push(Command::new(&s.remove_contexts, [existed]));
+    }
+    let mut contexts: Vec<(Uuid, &Context)> = Vec::new();
+    for (key, bound) in parted.added.iter().chain(&parted.replaced) {
+        contexts.extend(bound.psu.contexts.iter().map(|context| (*key, context)));
+    }
+    parted.write(
+        commands,
+        [&s.add_psus, &s.set_psus, &s.remove_psus],
+        |rows| {
+            vec![
+                keys(rows),
+                column(rows, |bound: &BoundPsu| bound.tpp.as_str().to_owned()),
+                column(rows, |bound: &BoundPsu| bound.psu.learned),
+                column(rows, |bound: &BoundPsu| bound.psu.last_sca.map(seconds)),
+                column(rows, |bound: &BoundPsu| {
+                    bound.psu.session.map(|it| id(it.id))
+                }),
+                column(rows, |bound: &BoundPsu| {
+                    bound.psu.session.map(|it| seconds(it.completed))
+                }),
+            ]
+        },
+    );
+    if !contexts.is_empty() {
+        let given = |context: &Context| context.consent.as_ref().map(|it| seconds(it.given));
+        let columns = vec![
+            keys(&contexts),
+            column(&contexts, |context: &Context| {
+                context_key(context.corporate)
+            }),
+            column(&contexts, |context: &Context| context.last_sca.map(seconds)),
+            column(&contexts, given),
+            column(&contexts, |context: &Context| {
+                let consent = context.consent.as_ref();
+                consent.and_then(|consent| accounts(&consent.accounts))
+            }),
+        ];
+        commands.push(Command::of(&s.add_contexts, columns));
+    }
+}
+
+/// The rows of one table to add, to replace and to remove, sorted by their keys.
+struct Parted<'a, R> {
+    added: Vec<(Uuid, &'a R)>,
+    replaced: Vec<(Uuid, &'a R)>,
+    removed: Vec<Uuid>,
+}
+
+impl<'a, R: Clone + PartialEq> Parted<'a, R> {
+    fn new<K: Kind>(rows: &'a Loaded<K, R>) -> Self {
+        let mut changed: Vec<ChangedRow<'a, K, R>> = rows.changed().collect();
+        changed.sort_unstable_by_key(|changed| changed.key);
+        let mut parted = Self {
+            added: Vec::new(),
+            replaced: Vec::new(),
+            removed: Vec::new(),
+        };
+        for changed in changed {
+            let key = id(changed.key);
+            match (changed.stored, changed.row) {
+                (None, Some(row)) => parted.added.push((key, row)),
+                (Some(_), Some(row)) => parted.replaced.push((key, row)),
+                (_, None) => parted.removed.push(key),
+            }
+        }
+        parted
+    }
+
+    fn write<'s>(
+        &self,
+        commands: &mut Vec<Command<'s>>,
+        [add, set, remove]: [&'s Statement; 3],
+        columns: impl Fn(&[(Uuid, &'a R)]) -> Vec<Parameter>,
+    ) {
+        for (statement, rows) in [(add, &self.added), (set, &self.replaced)] {
+            if !rows.is_empty() {
+                commands.push(Command::of(statement, columns(rows)));
+            }
+        }
+        if !self.removed.is_empty() {
+            commands.push(Command::new(remove, [self.removed.clone()]));
+        }
+    }
+}
+
+/// The column of the keys.
+fn keys<R>(rows: &[(Uuid, &R)]) -> Parameter {
+    let keys: Vec<Uuid> = rows.iter().map(|(key, _)| *key).collect();
+    Box::new(keys)
+}
+
+/// One column of some rows.
+fn column<'a, R, T>(rows: &[(Uuid, &'a R)], value: impl Fn(&'a R) -> T) -> Parameter
+where
+    T: tokio_postgres::types::ToSql + Sync + Send + 'static,
+{
+    let values: Vec<T> = rows.iter().map(|(_, row)| value(row)).collect();
+    Box::new(values)
+}
+
+/// A stored context: PRIVATE is empty.
+fn context_key(corporate: Option<CorporateHash>) -> Vec<u8> {
+    corporate.map_or_else(Vec::new, |hash| hash.as_bytes().to_vec())
+}
+
+/// Stored accounts: concatenated hashes; `None` means all accounts.
+fn accounts(accounts: &Accounts) -> Option<Vec<u8>> {
+    match accounts {
+        Accounts::All => None,
+        Accounts::Named(accounts) => {
+            let bytes = accounts.iter().flat_map(|account| *account.as_bytes());
+            Some(bytes.collect())
+        }
+    }
+}
+
+/// A hash in the form of the tables.
+pub(super) fn id<K>(hash: Hash<K>) -> Uuid {
+    Uuid::from_bytes(*hash.as_bytes())
+}
+
+/// A stored hash.
+pub(super) fn hash<K>(id: Uuid) -> Hash<K> {
+    Hash::from_bytes(id.into_bytes())
+}
+
+fn short_hash<K>(bytes: &[u8]) -> Option<Hash<K>> {
+    bytes.try_into().ok().map(Hash::from_bytes)
+}

@@ -1,0 +1,145 @@
+//! The statements of the engine, prepared once for each connection.
+//!
+//! Deliberately not here: the order of statements in a transaction (`batch.rs`).
+
+use tokio_postgres::{Client, Error, Statement};
+
+macro_rules! statements {
+    ($($(#[$doc:meta])* $name:ident = $sql:expr;)*) => {
+        /// The prepared statements of a connection.
+        pub(super) struct Statements {
+            $($(#[$doc])* pub(super) $name: Statement,)*
+        }
+
+        impl Statements {
+            /// Prepares all of them in one round trip.
+            pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
+                let ($($name,)*) = tokio::try_join!($(client.prepare($sql)),*)?;
+                Ok(Self { $($name),* })
+            }
+        }
+    };
+}
+
+/// Visits the rows from one key on, and removes those that are due. A row that a transaction holds is left for the next time.
+macro_rules! step {
+    ($table:literal, $due:literal) => {
+        concat!(
+            "WITH visited AS (SELECT key, (",
+            $due,
+            ") AS due FROM ",
+            $table,
+            " WHERE key >= $1 ORDER BY key LIMIT $3),
+            due AS (SELECT key FROM ",
+            $table,
+            " WHERE key IN (SELECT key FROM visited WHERE due) AND (",
+            $due,
+            ")
+                FOR UPDATE SKIP LOCKED),
+            removed AS (DELETE FROM ",
+            $table,
+            " USING due WHERE ",
+            $table,
+            ".key = due.key RETURNING 1)
+            SELECT (SELECT count(*) FROM visited), (SELECT count(*) FROM removed),
+                (SELECT key FROM visited ORDER BY key DESC LIMIT 1)"
+        )
+    };
+}
+
+/// A row, if the database has a proof, or a later one of the same connection.
+pub(super) const PROOF: &str =
+    "SELECT 1 FROM heartbeat WHERE id = $1 AND (extract(epoch FROM at) * 1000000)::bigint >= $2";
+
+statements! {
+    // Rows are locked in the order of their keys, and tables in this order, so that two transactions never wait for each other.
+    load_quotas = "SELECT key, a, b, c, d FROM quota WHERE key = ANY($1) ORDER BY key FOR UPDATE";
+    load_lists = "SELECT key, call, last FROM page WHERE key = ANY($1) ORDER BY key FOR UPDATE";
+    load_requests = "SELECT key, until FROM request WHERE key = ANY($1) ORDER BY key FOR UPDATE";
+    load_tokens = "SELECT key, said, until FROM token WHERE key = ANY($1) ORDER BY key FOR UPDATE";
+    load_psus = "SELECT psu, tpp, learned, last_sca, session, completed FROM psu
+        WHERE psu = ANY($1) ORDER BY psu FOR UPDATE";
+    /// A statement of its own after the lock: it sees the contexts that the earlier holder of the lock committed.
+    load_contexts = "SELECT psu, corporate, last_sca, consent, accounts FROM context
+        WHERE psu = ANY($1) ORDER BY psu, corporate";
+
+    // Without ON CONFLICT: where another transaction added the row since it was looked for, this one fails, and decides again.
+    add_quotas = "INSERT INTO quota SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])";
+    set_quotas = "UPDATE quota SET a = n.a, b = n.b, c = n.c, d = n.d
+        FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) AS n (key, a, b, c, d)
+        WHERE quota.key = n.key";
+    remove_quotas = "DELETE FROM quota WHERE key = ANY($1)";
+    add_lists = "INSERT INTO page SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[])";
+    set_lists = "UPDATE page SET call = n.call, last = n.last
+        FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) AS n (key, call, last) WHERE page.key = n.key";
+    remove_lists = "DELETE FROM page WHERE key = ANY($1)";
+    add_requests = "INSERT INTO request SELECT * FROM unnest($1::uuid[], $2::bigint[])";
+    set_requests = "UPDATE request SET until = n.until
+        FROM unnest($1::uuid[], $2::bigint[]) AS n (key, until) WHERE request.key = n.key";
+    remove_requests = "DELETE FROM request WHERE key = ANY($1)";
+    add_tokens = "INSERT INTO token SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bigint[])";
+    set_tokens = "UPDATE token SET said = n.said, until = n.until
+        FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) AS n (key, said, until) WHERE token.key = n.key";
+    remove_tokens = "DELETE FROM token WHERE key = ANY($1)";
+    add_psus = "INSERT INTO psu SELECT * FROM
+        unnest($1::uuid[], $2::text[], $3::boolean[], $4::bigint[], $5::uuid[], $6::bigint[])";
+    set_psus = "UPDATE psu SET tpp = n.tpp, learned = n.learned, last_sca = n.last_sca, session = n.session, completed = n.completed
+        FROM unnest($1::uuid[], $2::text[], $3::boolean[], $4::bigint[], $5::uuid[], $6::bigint[])
+            AS n (psu, tpp, learned, last_sca, session, completed)
+        WHERE psu.psu = n.psu";
+    remove_psus = "DELETE FROM psu WHERE psu = ANY($1)";
+    remove_contexts = "DELETE FROM context WHERE psu = ANY($1)";
+    add_contexts = "INSERT INTO context SELECT * FROM
+        unnest($1::uuid[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bytea[])";
+    log_changes = "INSERT INTO change (kind, key) SELECT * FROM unnest($1::smallint[], $2::uuid[])";
+    commit = "COMMIT";
+    /// COMMIT neither waits for the disk nor for the standby.
+    commit_soon = "SET LOCAL synchronous_commit = off";
+    /// A row, if the server's process has found a standby to wait for and has read no other settings since this time. A process has read
+    /// those without a standby before its wait for the standby is ended by them.
+    waited = "SELECT 1 WHERE current_setting('synchronous_standby_names') ~ '[^[:space:]]'
+        AND current_setting('synchronous_commit') IN ('on', 'remote_apply') AND pg_conf_load_time()::text = $1";
+    notify = "SELECT pg_notify('portvakt_change', '')";
+    attempt = "INSERT INTO attempt (id, committed) VALUES ($1, true)";
+    /// Always writes, so that the answer too is on the standby: an attempt that was committed here alone is not yet "committed".
+    ask = "INSERT INTO attempt (id, committed) VALUES ($1, false)
+        ON CONFLICT (id) DO UPDATE SET asked = attempt.asked + 1 RETURNING committed";
+    keep_clock = "UPDATE clock SET latest = greatest(latest, $1) WHERE accepted = $2 AND latest < $1";
+
+    /// One statement, so that the PSU and its contexts are of one moment.
+    psu = "SELECT psu.psu, psu.tpp, psu.learned, psu.last_sca, psu.session, psu.completed,
+            context.corporate, context.last_sca, context.consent, context.accounts
+        FROM psu LEFT JOIN context ON context.psu = psu.psu WHERE psu.psu = $1 ORDER BY context.corporate";
+
+    /// Adds a row to the table that every transaction adds one to, because an update succeeds on a full disk. Where the database lacks the
+    /// last proof it writes nothing: a state that was replaced must not look like the right one if the answer is lost.
+    beat = "WITH known AS (SELECT WHERE $2::uuid IS NULL OR EXISTS (
+            SELECT FROM heartbeat WHERE id = $2 AND (extract(epoch FROM at) * 1000000)::bigint >= $3::bigint)),
+        proof AS (INSERT INTO attempt (id, committed) SELECT gen_random_uuid(), true FROM known)
+        INSERT INTO heartbeat (id) SELECT $1::uuid FROM known
+        ON CONFLICT (id) DO UPDATE SET at = greatest(heartbeat.at, now())
+        RETURNING (extract(epoch FROM at) * 1000000)::bigint";
+    follow_clock = "UPDATE clock SET latest = greatest(latest, $1), stepped_back = stepped_back OR $2
+        WHERE accepted = $3 AND (latest + 3600 <= $1 OR $2 AND NOT stepped_back)";
+    standing = "SELECT latest, stepped_back, accepted, current_setting('synchronous_commit'),
+            current_setting('synchronous_standby_names') FROM clock";
+    /// The snapshot of this statement, the time of the database's clock, and the changes that the snapshot $1 did not have: those of
+    /// transactions that had not ended or not begun. At least one row, and at most $2 changes of each.
+    changes = "SELECT position.snapshot, position.at, news.kind, news.key
+        FROM (SELECT pg_current_snapshot()::text AS snapshot, extract(epoch FROM now())::bigint AS at) AS position
+        LEFT JOIN (
+            (SELECT kind, key FROM change WHERE xid >= pg_snapshot_xmax($1::text::pg_snapshot) ORDER BY xid LIMIT $2)
+            UNION ALL
+            (SELECT kind, key FROM change WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip($1::text::pg_snapshot)))
+                ORDER BY xid LIMIT $2)
+        ) AS news ON true";
+
+    step_quota = step!("quota", "coalesce(a, 0) <= $2 AND coalesce(b, 0) <= $2 AND coalesce(c, 0) <= $2 AND coalesce(d, 0) <= $2");
+    step_page = step!("page", "call <= $2");
+    step_request = step!("request", "until <= $2");
+    step_token = step!("token", "until <= $2");
+    /// PSUs are only counted: the second number is that of valid sessions.
+    count_psus = "WITH visited AS (SELECT psu, completed FROM psu WHERE psu >= $1 ORDER BY psu LIMIT $3)
+        SELECT (SELECT count(*) FROM visited), (SELECT count(*) FROM visited WHERE completed > $2),
+            (SELECT psu FROM visited ORDER BY psu DESC LIMIT 1)";
+}
