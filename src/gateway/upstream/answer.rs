@@ -1,15 +1,18 @@
 //! Reads the head of the core's answer: its limits, and the answers that are accepted (FWD-3, FWD-7).
 
-use super::connection::{CoreConnection, MAX_HEAD};
-use crate::gateway::failure::ANSWER_REFUSED;
+use crate::{
+    clock::Stopwatch,
+    gateway::failure::{self, ANSWER_REFUSED},
+    upstreams::{CoreConnection, Endpoint, MAX_HEAD},
+};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, header, response::Parts};
+use http::{HeaderValue, Version, header, response::Parts};
 use pingora::{
-    Error, Result,
+    Error, ErrorType, Result,
     http::ResponseHeader,
     protocols::{IO, http::v1::client::HttpSession},
 };
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 /// FWD-7: the most fields of an answer's head.
 const MAX_FIELDS: usize = 100;
@@ -25,11 +28,14 @@ const TOO_MANY_FIELDS: &str = "too many headers";
 /// # Errors
 /// The core sends no answer, or one that is rejected: [`ANSWER_REFUSED`].
 pub(super) async fn read_head(core: &mut HttpSession) -> Result<ResponseHeader> {
+    let mut length: usize = 0;
     for _ in 0..=MAX_INTERIM {
         let head = match core.read_resp_header_parts().await {
             Ok(head) => head,
             Err(error) => return Err(explained(core, error)),
         };
+        let own = core.get_headers_raw_bytes().len();
+        length = length.saturating_add(own);
         // No request asks for an upgrade, and the bytes after this head would not be HTTP.
         if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
             return Error::e_explain(ANSWER_REFUSED, "it switches protocols");
@@ -37,14 +43,22 @@ pub(super) async fn read_head(core: &mut HttpSession) -> Result<ResponseHeader> 
         if head.status.is_informational() {
             continue;
         }
-        if head.headers.len() > MAX_FIELDS || core.get_headers_raw_bytes().len() > MAX_HEAD {
+        // RFC 9110, section 15: there is no other class.
+        if head.status.as_u16() >= 600 {
+            return Error::e_explain(
+                ErrorType::InvalidHTTPHeader,
+                "its status is not one of HTTP",
+            );
+        }
+        if head.headers.len() > MAX_FIELDS || own > MAX_HEAD {
             return Error::e_explain(ANSWER_REFUSED, "its head is too large");
         }
-        if !is_coding_understood(&head.headers) {
+        if !is_coding_understood(&head) {
             return Error::e_explain(ANSWER_REFUSED, "its body has a transfer coding");
         }
         if let Some(connection) = connection(core) {
-            connection.end_head();
+            let is_chunked = head.headers.contains_key(header::TRANSFER_ENCODING);
+            connection.end_heads(length, is_chunked);
         }
         return Ok(*head);
     }
@@ -62,12 +76,15 @@ fn explained(core: &HttpSession, error: Box<Error>) -> Box<Error> {
 }
 
 /// Whether the transfer coding is absent or chunked; no other coding is decoded here. With `identity`, the HTTP library would ignore
-/// Content-Length, and a body that was cut would look complete (RFC 9112, section 7, no longer has that coding).
-fn is_coding_understood(headers: &HeaderMap) -> bool {
-    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
-    let first = codings.next().map(HeaderValue::as_bytes);
-    let is_known = first.is_none_or(|coding| coding.eq_ignore_ascii_case(b"chunked"));
-    is_known && codings.next().is_none()
+/// Content-Length, and a body that was cut would look complete (RFC 9112, section 7, no longer has that coding). HTTP/1.0 has no coding
+/// (RFC 9112, section 6.1).
+fn is_coding_understood(head: &ResponseHeader) -> bool {
+    let mut codings = head.headers.get_all(header::TRANSFER_ENCODING).iter();
+    let Some(first) = codings.next().map(HeaderValue::as_bytes) else {
+        return true;
+    };
+    let is_known = first.eq_ignore_ascii_case(b"chunked") && codings.next().is_none();
+    is_known && head.version == Version::HTTP_11
 }
 
 /// Whether a byte of an answer has arrived: then the core has the request, and it is not sent again (FWD-3).
@@ -75,7 +92,8 @@ pub(super) fn has_begun(core: &HttpSession) -> bool {
     connection(core).is_none_or(CoreConnection::has_read)
 }
 
-fn connection(core: &HttpSession) -> Option<&CoreConnection> {
+/// The connection to the core.
+pub(super) fn connection(core: &HttpSession) -> Option<&CoreConnection> {
     let stream: &dyn IO = &**core.stream();
     stream.as_any().downcast_ref()
 }
@@ -88,10 +106,18 @@ pub(in crate::gateway) struct CoreAnswer {
     pub(in crate::gateway) body: CoreBody,
     /// The time from the search for a connection to the end of the head.
     pub(in crate::gateway) took: Duration,
+    /// The end of the head.
+    pub(in crate::gateway) since: Stopwatch,
 }
 
 /// The body of an answer, with its connection.
-pub(in crate::gateway) struct CoreBody(pub(super) HttpSession);
+pub(in crate::gateway) struct CoreBody {
+    pub(super) core: HttpSession,
+    /// The endpoint of the connection.
+    pub(super) endpoint: Arc<Endpoint>,
+    /// The whole body, if it was read before it is relayed.
+    pub(super) held: Option<Bytes>,
+}
 
 /// A part of the body.
 pub(in crate::gateway) struct BodyPart {
@@ -104,12 +130,29 @@ pub(in crate::gateway) struct BodyPart {
 }
 
 impl CoreBody {
+    /// Gives back a body that was read to its end: the next part is all of it.
+    pub(in crate::gateway) fn hold(&mut self, whole: Bytes) {
+        self.held = Some(whole);
+    }
+
+    /// The endpoint that answers.
+    pub(in crate::gateway) fn endpoint(&self) -> Arc<Endpoint> {
+        Arc::clone(&self.endpoint)
+    }
+
     /// Reads the next part.
     ///
     /// # Errors
-    /// The core breaks off, or times out.
+    /// The core breaks off, times out, or sends chunks that are not exact.
     pub(in crate::gateway) async fn next(&mut self) -> Result<BodyPart> {
-        let core = &mut self.0;
+        if let Some(whole) = self.held.take() {
+            return Ok(BodyPart {
+                bytes: Some(whole),
+                is_first: true,
+                is_last: true,
+            });
+        }
+        let core = &mut self.core;
         if core.is_body_done() {
             return Ok(BodyPart {
                 bytes: None,
@@ -118,10 +161,14 @@ impl CoreBody {
             });
         }
         let bytes = core.read_body_bytes().await.map_err(Error::into_up)?;
+        let is_last = bytes.is_none() || core.is_body_done();
+        if !connection(core).is_some_and(|connection| connection.is_body_exact(is_last)) {
+            return Err(failure::malformed_body());
+        }
         let length = bytes.as_ref().map(Bytes::len);
         Ok(BodyPart {
             is_first: length == Some(core.body_bytes_received()),
-            is_last: bytes.is_none() || core.is_body_done(),
+            is_last,
             bytes,
         })
     }

@@ -8,52 +8,37 @@
 //! gateway has the whole request before it forwards it, so one direction after the other is enough, and costs about a third less.
 //! It also allows the head of an answer to be held until its body is known, as a signature requires.
 
-// One connection to the core.
-mod connection;
-
-// The connection pool.
-mod pool;
-
+// A request whose caller has left.
+mod abandoned;
 // The head of an answer, and the body behind it.
 mod answer;
 
+pub(super) use abandoned::Abandoned;
 pub(super) use answer::{CoreAnswer, CoreBody};
 
-use super::{assertion, failure, forward};
+use super::{assertion, caller_watch::work_for, failure, forward};
 use crate::{
     admission::Admitted,
     clock::{Clock, Stopwatch},
-    config,
     signing::AssertionSigner,
     telemetry::Telemetry,
+    upstreams::{Endpoint, Failure, Group, TppMark},
 };
-use answer::{has_begun, read_head};
+use answer::{connection, has_begun, read_head};
 use bytes::Bytes;
-use connection::CoreConnection;
-use http::{HeaderValue, response::Parts};
+use http::response::Parts;
 use pingora::{
-    Error, ErrorType, Result,
+    Error, ErrorSource, Result,
     http::{RequestHeader, ResponseHeader},
-    prelude::timeout,
     protocols::http::{ServerSession as Session, v1::client::HttpSession},
 };
-use pool::Pool;
-use std::{fmt, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{fmt, pin::pin, sync::Arc, time::Duration};
 
 /// The most times that a request is sent.
-const MAX_TRIES: usize = 2;
+const MAX_TRIES: usize = 3;
 
-/// The delay before the gateway watches whether the caller is still connected: watching costs more than most answers take.
-const PATIENCE: Duration = Duration::from_millis(100);
-
-/// The client of one core.
+/// The client of the core.
 pub(super) struct Upstream {
-    address: SocketAddr,
-    host: HeaderValue,
-    connect_timeout: Duration,
-    read_timeout: Duration,
-    /// Idle connections; `None` if each is closed after its answer (FWD-3).
-    pool: Option<Pool>,
     assertion_signer: Option<Arc<AssertionSigner>>,
     clock: Clock,
     telemetry: Arc<Telemetry>,
@@ -61,10 +46,7 @@ pub(super) struct Upstream {
 
 impl fmt::Debug for Upstream {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Upstream")
-            .field("address", &self.address)
-            .finish_non_exhaustive()
+        formatter.debug_struct("Upstream").finish_non_exhaustive()
     }
 }
 
@@ -74,6 +56,10 @@ pub(super) struct SendFailure {
     pub(super) error: Box<Error>,
     /// Whether any connection was made: the core may have the request.
     pub(super) connected: bool,
+    /// The time since the search for an endpoint.
+    pub(super) took: Duration,
+    /// The request at the core, if its caller has left.
+    pub(super) abandoned: Option<Abandoned>,
 }
 
 /// A failed try.
@@ -82,8 +68,10 @@ struct TryFailure {
     connected: bool,
     /// Whether a byte of an answer has arrived.
     has_begun: bool,
-    /// Whether the request may be sent again.
-    again: bool,
+    /// Whether the connection had been idle: the core may have closed it before it saw the request.
+    reused: bool,
+    /// The request at the core, if its caller has left.
+    abandoned: Option<Abandoned>,
 }
 
 impl TryFailure {
@@ -93,66 +81,109 @@ impl TryFailure {
             error,
             connected: false,
             has_begun: false,
-            again: false,
+            reused: false,
+            abandoned: None,
         }
     }
 }
 
 impl Upstream {
-    /// Creates a client of the core at an address. `assertion_signer` signs the facts that the gateway established (FWD-1).
-    pub(super) fn new(
-        settings: &config::Upstream,
+    /// Creates a client. `assertion_signer` signs the facts that the gateway established (FWD-1).
+    pub(super) const fn new(
         assertion_signer: Option<Arc<AssertionSigner>>,
         clock: Clock,
         telemetry: Arc<Telemetry>,
     ) -> Self {
-        let pool = || Pool::new(settings.idle_timeout, Arc::clone(&telemetry));
         Self {
-            address: settings.address,
-            host: settings.host.clone(),
-            connect_timeout: settings.connect_timeout,
-            read_timeout: settings.read_timeout,
-            pool: settings.reuse.then(pool),
             assertion_signer,
             clock,
             telemetry,
         }
     }
 
-    /// Sends an admitted request to the core. `caller` is watched meanwhile: a safe request ends when its caller disconnects, any
-    /// other request is completed (FWD-4).
+    /// Sends an admitted request to an endpoint of its group, and to another one where that is harmless (FWD-3). Failures are counted at
+    /// the endpoint; whether the answer is one is known at the end of its body only, and left to the caller. `caller` is watched
+    /// meanwhile: a safe request ends when its caller disconnects, any other request is completed (FWD-4).
     ///
     /// # Errors
     /// There is no answer, or a rejected one.
     pub(super) async fn send(
         &self,
+        group: &Group,
         admitted: &Admitted,
+        tpp: TppMark,
         caller: &mut Session,
     ) -> std::result::Result<CoreAnswer, SendFailure> {
+        let watch = Stopwatch::start();
+        let safe = admitted.method().is_safe();
+        let mut tried: Vec<Arc<Endpoint>> = Vec::new();
+        let mut stale: Vec<Arc<Endpoint>> = Vec::new();
         let mut connected = false;
-        let mut tries = 0_usize;
+        group.count_request();
+        let Some(mut endpoint) = group.choose(&tried) else {
+            self.telemetry.upstream_failed("unreachable");
+            return Err(SendFailure {
+                error: failure::no_endpoint(),
+                connected,
+                took: watch.elapsed(),
+                abandoned: None,
+            });
+        };
         loop {
-            tries = tries.saturating_add(1);
-            match pin!(self.send_once(admitted, caller)).await {
-                Ok(answer) => return Ok(answer),
-                Err(failure) => {
-                    if let Some(kind) = failure::kind(&failure.error, failure.has_begun) {
-                        self.telemetry.upstream_failed(kind);
-                    }
-                    connected |= failure.connected;
-                    if !failure.again || tries >= MAX_TRIES {
-                        let error = failure.error;
-                        return Err(SendFailure { error, connected });
-                    }
+            let left = group.settings().timeout.saturating_sub(watch.elapsed());
+            // The connections that are kept may all have ended: a core that starts again ends them at once.
+            let may_be_kept = stale.is_empty();
+            let sent = self.send_once(group, &endpoint, left, may_be_kept, admitted, caller);
+            let sent = pin!(sent).await;
+            let failed = match sent {
+                Ok(mut answer) => {
+                    answer.took = watch.until(answer.since);
+                    return Ok(answer);
                 }
+                Err(failed) => failed,
+            };
+            connected |= failed.connected;
+            let kind = failure::kind(&failed.error, failed.has_begun);
+            if let Some(kind) = kind {
+                self.telemetry.upstream_failed(kind);
             }
+            let failure = match failed.connected {
+                true => Failure::OfRequest(tpp),
+                false => Failure::NoConnection,
+            };
+            // A connection that was idle may have ended for its age. That is no failure of the endpoint, if the request is sent again.
+            let is_stale = failed.reused && kind == Some("reset");
+            if is_stale {
+                stale.push(Arc::clone(&endpoint));
+            } else if let Some(kind) = kind {
+                group.failed(&endpoint, kind, failure);
+            }
+            tried.push(Arc::clone(&endpoint));
+            let next = (tried.len() < MAX_TRIES && watch.elapsed() < group.settings().timeout)
+                .then(|| next_endpoint(group, &failed, safe, &tried, &stale))
+                .flatten();
+            let Some(next) = next else {
+                if is_stale {
+                    group.failed(&endpoint, "reset", failure);
+                }
+                return Err(SendFailure {
+                    error: failure::unanswered(failed.error, safe, connected),
+                    connected,
+                    took: watch.elapsed(),
+                    abandoned: failed.abandoned,
+                });
+            };
+            endpoint = next;
         }
     }
 
     /// Keeps the connection for another request, if no more bytes of this answer can arrive on it (FWD-3). A core that sends a
     /// body where none is allowed sends it after the head, at an unknown time.
-    pub(super) async fn recycle(&self, CoreBody(mut core): CoreBody, bodiless: bool) {
-        let Some(pool) = self.pool.as_ref().filter(|_| !bodiless) else {
+    pub(super) async fn recycle(&self, body: CoreBody, bodiless: bool) {
+        let CoreBody {
+            mut core, endpoint, ..
+        } = body;
+        let Some(pool) = endpoint.pool().filter(|_| !bodiless) else {
             return core.shutdown().await;
         };
         core.respect_keepalive();
@@ -162,109 +193,115 @@ impl Upstream {
         }
     }
 
-    /// Sends the request once, and reads the head of the answer.
+    /// Sends the request once, and reads the head of the answer. `left` is the time that the group still allows.
     async fn send_once(
         &self,
+        group: &Group,
+        endpoint: &Arc<Endpoint>,
+        left: Duration,
+        may_be_kept: bool,
         admitted: &Admitted,
         caller: &mut Session,
     ) -> std::result::Result<CoreAnswer, TryFailure> {
-        let request = self.head_of(admitted).map_err(TryFailure::unconnected)?;
-        let watch = Stopwatch::start();
-        let idle = self.pool.as_ref().and_then(Pool::take);
-        let reused = idle.is_some();
-        let connection = match idle {
-            Some(connection) => connection,
-            None => self.connect().await.map_err(TryFailure::unconnected)?,
-        };
+        let settings = group.settings();
+        let request = self
+            .head_of(group, admitted)
+            .map_err(TryFailure::unconnected)?;
+        let connecting = endpoint.connect(settings.connect_timeout.min(left), may_be_kept);
+        let (opened, reused) = connecting.await.map_err(TryFailure::unconnected)?;
         self.telemetry.connected_upstream(reused);
-        let mut core = HttpSession::new(connection);
-        core.read_timeout = Some(self.read_timeout);
-        let exchanged =
-            pin!(self.exchange_heads(caller, &mut core, request, admitted.body())).await;
+        let mut core = HttpSession::new(opened);
+        core.read_timeout = Some(settings.read_timeout);
+        let within = settings.read_timeout.min(left);
+        let exchanged = pin!(exchange_heads(
+            caller,
+            &mut core,
+            request,
+            admitted.body(),
+            within
+        ))
+        .await;
         match exchanged {
             Ok(head) => Ok(CoreAnswer {
                 head: Parts::from(head),
-                body: CoreBody(core),
-                took: watch.elapsed(),
+                body: CoreBody {
+                    core,
+                    endpoint: Arc::clone(endpoint),
+                    held: None,
+                },
+                took: Duration::ZERO,
+                since: Stopwatch::start(),
             }),
-            // FWD-3: a request is sent again only if that is harmless.
             Err(mut error) => {
+                let has_left = *error.esource() == ErrorSource::Downstream;
+                let refused = connection(&core).and_then(|core| endpoint.refused(core));
+                if let Some(refused) = refused.filter(|_| !has_left) {
+                    return Err(TryFailure::unconnected(refused));
+                }
                 error.retry.decide_reuse(reused);
                 let has_begun = has_begun(&core);
-                let again = admitted.method().is_safe() && error.retry() && !has_begun;
                 Err(TryFailure {
                     error,
                     connected: true,
                     has_begun,
-                    again,
+                    reused,
+                    abandoned: has_left.then(|| Abandoned::unanswered(core, endpoint)),
                 })
             }
         }
     }
 
     /// The request's head, with the assertion if it is configured (FWD-1).
-    fn head_of(&self, admitted: &Admitted) -> Result<Box<RequestHeader>> {
-        let mut request = forward::upstream_head(admitted, &self.host)?;
+    fn head_of(&self, group: &Group, admitted: &Admitted) -> Result<Box<RequestHeader>> {
+        let mut request = forward::upstream_head(admitted, &group.settings().host)?;
         if let Some(signer) = &self.assertion_signer {
             assertion::insert(signer, admitted, &mut request, self.clock.now())?;
         }
         Ok(request)
     }
+}
 
-    /// Opens a new connection.
-    async fn connect(&self) -> Result<Box<CoreConnection>> {
-        let opened = CoreConnection::open(self.address, self.connect_timeout).await;
-        let connection = opened.map_err(Error::into_up)?;
-        // A peer that sends first is not an HTTP server, and its bytes are not an answer (FWD-3).
-        if connection.is_quiet() {
-            return Ok(Box::new(connection));
-        }
-        Error::e_explain(ErrorType::ConnectError, "an answer before the request")
-            .map_err(Error::into_up)
+/// The endpoint for another try; `None` if the request must not be sent again. FWD-3: a safe request is, if no byte of an answer came;
+/// any other only if no connection was made. A group with one endpoint repeats on that one, if the connection had been idle; another group
+/// does so after all others.
+fn next_endpoint(
+    group: &Group,
+    failed: &TryFailure,
+    safe: bool,
+    tried: &[Arc<Endpoint>],
+    stale: &[Arc<Endpoint>],
+) -> Option<Arc<Endpoint>> {
+    if *failed.error.esource() != ErrorSource::Upstream || failed.has_begun {
+        return None;
     }
+    // The endpoint is chosen last: a choice moves the round on.
+    if !group.has_others() {
+        let again = safe && failed.error.retry() && group.may_retry();
+        return again.then(|| group.choose(&[])).flatten();
+    }
+    let again = (safe || !failed.connected) && group.may_retry();
+    let next = again.then(|| group.choose(tried)).flatten();
+    // The others failed: an endpoint of which only a kept connection had ended gets the request on a new one.
+    next.or_else(|| stale.first().filter(|_| again && safe).map(Arc::clone))
+}
 
-    /// Sends a request and reads the head of its answer. A safe request ends when its caller disconnects; any other request is
-    /// completed (FWD-4).
-    async fn exchange_heads(
-        &self,
-        caller: &mut Session,
-        core: &mut HttpSession,
-        request: Box<RequestHeader>,
-        body: &Bytes,
-    ) -> Result<ResponseHeader> {
-        let safe = request.method.is_safe();
-        let mut exchanging = pin!(async {
-            core.write_request_header(request).await?;
-            if !body.is_empty() {
-                core.write_body(body).await?;
-            }
-            core.finish_body().await?;
-            read_head(core).await
-        });
-        let patience = PATIENCE.min(self.read_timeout);
-        if let Ok(head) = timeout(patience, &mut exchanging).await {
-            return head.map_err(Error::into_up);
+/// Sends a request and reads the head of its answer. A safe request ends when its caller disconnects; any other request is
+/// completed (FWD-4).
+async fn exchange_heads(
+    caller: &mut Session,
+    core: &mut HttpSession,
+    request: Box<RequestHeader>,
+    body: &Bytes,
+    within: Duration,
+) -> Result<ResponseHeader> {
+    let safe = request.method.is_safe();
+    let exchanging = async {
+        core.write_request_header(request).await?;
+        if !body.is_empty() {
+            core.write_body(body).await?;
         }
-        let rest = self.read_timeout.saturating_sub(patience);
-        let mut waiting = pin!(timeout(rest, exchanging));
-        let mut watched = safe;
-        loop {
-            tokio::select! {
-                head = &mut waiting => return match head {
-                    Ok(head) => head.map_err(Error::into_up),
-                    Err(_) => Error::e_explain(ErrorType::ReadTimedout, "no answer").map_err(Error::into_up),
-                },
-                idle = caller.read_body_or_idle(true), if watched => match idle {
-                    // Bytes of a further request, or an empty line, mean that the caller is still connected (RFC 9112, sections
-                    // 2.2 and 9.3.2). They are lost, so the caller's connection ends with this answer.
-                    Err(error) if *error.etype() == ErrorType::ConnectError => {
-                        watched = false;
-                        caller.set_keepalive(None);
-                    }
-                    Err(error) => return Err(error.into_down()),
-                    Ok(_) => return Error::e_explain(ErrorType::ConnectionClosed, "the caller went away").map_err(Error::into_down),
-                },
-            }
-        }
-    }
+        core.finish_body().await?;
+        read_head(core).await
+    };
+    work_for(caller, safe, within, exchanging).await
 }

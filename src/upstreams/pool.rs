@@ -1,9 +1,8 @@
 //! The pool of idle connections to the core.
 //!
 //! The most recently used connection is taken first, so that unneeded ones expire. Invariant: a connection that has expired, that
-//! the core has closed, or on which it has sent unrequested bytes is never returned (FWD-3). Idle connections are not watched:
-//! expired ones are closed when a connection is next taken or returned, a few at a time, so that no request is delayed by the
-//! connections of an earlier burst.
+//! the core has closed, or on which it has sent unrequested bytes is never returned (FWD-3). Such connections are closed every second
+//! by [`Pool::tend`], outside of requests, so that no request is delayed by the connections of an earlier burst.
 
 use super::connection::CoreConnection;
 use crate::{clock::Stopwatch, telemetry::Telemetry};
@@ -17,11 +16,14 @@ use std::{
 /// The most idle connections.
 const MOST: usize = 1_024;
 
-/// The most expired connections that one call closes. Each is a system call.
+/// The most unusable connections that a request closes. Each is a system call.
 const CLOSED_AT_ONCE: usize = 4;
 
+/// The most connections that are looked at while requests wait. Each is a system call.
+const LOOKED_AT_ONCE: usize = 32;
+
 /// The idle connections, the oldest in front.
-pub(super) struct Pool {
+pub struct Pool {
     waiting: Mutex<VecDeque<(Box<CoreConnection>, Stopwatch)>>,
     lasts: Duration,
     telemetry: Arc<Telemetry>,
@@ -29,7 +31,7 @@ pub(super) struct Pool {
 
 impl Pool {
     /// Creates an empty pool, whose connections may be idle for `lasts`.
-    pub(super) fn new(lasts: Duration, telemetry: Arc<Telemetry>) -> Self {
+    pub fn new(lasts: Duration, telemetry: Arc<Telemetry>) -> Self {
         Self {
             waiting: Mutex::default(),
             lasts,
@@ -38,9 +40,9 @@ impl Pool {
     }
 
     /// Returns a usable connection, for a request that is sent next: the core's bytes from now on are its answer.
-    pub(super) fn take(&self) -> Option<Box<CoreConnection>> {
+    pub fn take(&self) -> Option<Box<CoreConnection>> {
         for _ in 0..CLOSED_AT_ONCE {
-            let connection = self.pop()?;
+            let mut connection = self.pop()?;
             if connection.is_quiet() {
                 return Some(connection);
             }
@@ -49,39 +51,59 @@ impl Pool {
     }
 
     /// Keeps a connection whose answer was read to its end.
-    pub(super) fn put(&self, mut connection: Box<CoreConnection>) {
+    pub fn put(&self, mut connection: Box<CoreConnection>) {
         connection.begin_request();
-        let mut waiting = self.tidied();
+        let mut waiting = self.waiting();
         if waiting.len() < MOST {
             waiting.push_back((connection, Stopwatch::start()));
+            self.telemetry.upstream_idle(1);
         }
-        self.telemetry.upstream_idle(waiting.len());
+    }
+
+    /// Closes the connections that have expired, that the core has closed, or on which it has sent bytes.
+    pub fn tend(&self) {
+        let mut end = usize::MAX;
+        while end > 0 {
+            let mut closed = Vec::new();
+            let mut waiting = self.waiting();
+            end = end.min(waiting.len());
+            let begin = end.saturating_sub(LOOKED_AT_ONCE);
+            for index in (begin..end).rev() {
+                let unusable = waiting.get_mut(index).is_some_and(|(connection, since)| {
+                    self.is_over(since) || !connection.is_quiet()
+                });
+                if unusable {
+                    closed.extend(waiting.remove(index));
+                    self.telemetry.upstream_idle(-1);
+                }
+            }
+            end = begin;
+        }
     }
 
     /// The most recently used connection. The kernel is asked about it after the lock is released.
     fn pop(&self) -> Option<Box<CoreConnection>> {
-        let mut waiting = self.tidied();
-        let last = waiting.pop_back_if(|(_, since)| !self.is_over(since));
-        self.telemetry.upstream_idle(waiting.len());
-        last.map(|(connection, _)| connection)
+        let mut waiting = self.waiting();
+        let (last, _) = waiting.pop_back_if(|(_, since)| !self.is_over(since))?;
+        self.telemetry.upstream_idle(-1);
+        Some(last)
     }
 
-    /// The idle connections, after closing a few of the expired ones.
-    fn tidied(&self) -> MutexGuard<'_, VecDeque<(Box<CoreConnection>, Stopwatch)>> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        for _ in 0..CLOSED_AT_ONCE {
-            if waiting
-                .pop_front_if(|(_, since)| self.is_over(since))
-                .is_none()
-            {
-                break;
-            }
-        }
-        waiting
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<(Box<CoreConnection>, Stopwatch)>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_over(&self, since: &Stopwatch) -> bool {
         since.elapsed() > self.lasts
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let waiting = self.waiting.get_mut();
+        let waiting = waiting.unwrap_or_else(PoisonError::into_inner).len();
+        self.telemetry
+            .upstream_idle(-i64::try_from(waiting).unwrap_or_default());
     }
 }
 
@@ -103,7 +125,7 @@ mod tests {
     async fn pool_of(count: usize, lasts: Duration) -> (Pool, Vec<TcpStream>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let pool = Pool::new(lasts, Arc::new(Telemetry::new(false)));
+        let pool = Pool::new(lasts, Arc::new(Telemetry::new(None)));
         let mut cores = Vec::new();
         for _ in 0..count {
             let stream = TcpStream::connect(address).await.unwrap();
@@ -118,13 +140,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn old_ones_are_closed_a_few_at_a_time_and_never_handed_out() {
-        let (mut pool, _cores) = pool_of(10, Duration::MAX).await;
+    async fn old_ones_are_closed_and_never_handed_out() {
+        let (mut pool, _cores) = pool_of(LOOKED_AT_ONCE * 2 + 1, Duration::MAX).await;
         pool.lasts = Duration::ZERO;
-        for left in [6, 2, 0, 0] {
-            assert!(pool.take().is_none());
-            assert_eq!(waiting(&pool), left);
+        assert!(pool.take().is_none());
+        pool.tend();
+        assert_eq!(waiting(&pool), 0);
+    }
+
+    #[tokio::test]
+    async fn those_that_the_core_has_closed_are_closed() {
+        let (pool, mut cores) = pool_of(LOOKED_AT_ONCE * 2, Duration::MAX).await;
+        pool.tend();
+        assert_eq!(waiting(&pool), cores.len());
+        for index in (0..cores.len()).rev().step_by(2) {
+            drop(cores.remove(index));
         }
+        cores[0].write_all(b"?").await.unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        pool.tend();
+        assert_eq!(waiting(&pool), cores.len() - 1);
+        assert!(pool.take().is_some());
     }
 
     #[tokio::test]
