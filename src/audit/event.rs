@@ -1,0 +1,126 @@
+//! The records of the audit: their kinds and members (docs/audit.md).
+//!
+//! Invariant: a record names a PSU by the state's keyed hash only, which the writer replaces by a pseudonym; no other member is taken
+//! from a header, a path or a body, except X-Request-ID.
+
+use crate::{clock::LogTime, state::PsuHash};
+use serde_json::{Map, Value};
+
+/// The records that share files and a time for which they are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// Payments and other changes that were forwarded, and their outcome.
+    Payments,
+    /// Consents, completions, withdrawals, bindings and erasures.
+    Psus,
+    /// Refused and failed requests.
+    Refusals,
+    /// Calls of the control listener, reloads, starts and stops.
+    Control,
+}
+
+impl Class {
+    /// Every class.
+    pub const ALL: [Self; 4] = [Self::Payments, Self::Psus, Self::Refusals, Self::Control];
+
+    /// The name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Payments => "payments",
+            Self::Psus => "psus",
+            Self::Refusals => "refusals",
+            Self::Control => "control",
+        }
+    }
+}
+
+macro_rules! kinds {
+    ($($variant:ident = $class:ident $name:literal;)+) => {
+        /// The kind of a record.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "docs/audit.md describes each by its name")]
+        pub enum Kind { $($variant),+ }
+
+        impl Kind {
+            /// The class of its records.
+            pub const fn class(self) -> Class {
+                match self { $(Self::$variant => Class::$class),+ }
+            }
+
+            /// The name in records.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            /// Every kind.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+        }
+    };
+}
+
+kinds! {
+    Forwarding = Payments "forwarding";
+    Outcome = Payments "outcome";
+    ScaCompleted = Psus "sca-completed";
+    ScaFailed = Psus "sca-failed";
+    Bound = Psus "bound";
+    Learned = Psus "learned";
+    Withdrawn = Psus "withdrawn";
+    Unbound = Psus "unbound";
+    Erased = Psus "erased";
+    ImportBegun = Psus "import-begun";
+    Imported = Psus "imported";
+    Refused = Refusals "refused";
+    Failed = Refusals "failed";
+    Started = Control "started";
+    Stopped = Control "stopped";
+    Reloaded = Control "reloaded";
+    ReloadRefused = Control "reload-refused";
+    Call = Control "call";
+    Retired = Control "retired";
+    Resumed = Control "resumed";
+}
+
+/// A record, before it has its place in a chain.
+#[derive(Clone, Debug)]
+pub struct AuditEvent {
+    pub(super) at: LogTime,
+    pub(super) kind: Kind,
+    pub(super) psu: Option<PsuHash>,
+    pub(super) members: Map<String, Value>,
+}
+
+impl AuditEvent {
+    /// A record of this kind, of something that happened at this time.
+    pub fn new(kind: Kind, at: LogTime) -> Self {
+        Self {
+            at,
+            kind,
+            psu: None,
+            members: Map::new(),
+        }
+    }
+
+    /// Adds a member.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.members.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Adds a member if it has a value.
+    #[must_use]
+    pub fn with_some(self, name: &'static str, value: Option<impl Into<Value>>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    /// Names the PSU by the state's keyed hash.
+    #[must_use]
+    pub const fn about(mut self, psu: PsuHash) -> Self {
+        self.psu = Some(psu);
+        self
+    }
+}

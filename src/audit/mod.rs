@@ -1,0 +1,261 @@
+//! The audit: what the bank must be able to show, in files whose lines are chained by hashes (docs/audit.md).
+//!
+//! Invariants: a PSU is named by a pseudonym that can be erased; where the audit is required, a change is in it, durably, before the core
+//! gets the request, and no request is served while it cannot be written. Deliberately not here: the moments of records, which stand
+//! where things happen.
+
+// The records.
+mod event;
+
+// The files: one chain for each class of records.
+mod chain;
+mod files;
+
+// The names of PSUs.
+mod pseudonyms;
+
+// The thread that writes, and deletes old files.
+mod retire;
+mod shared;
+mod writer;
+
+// Reading: proof, and search.
+mod search;
+mod verify;
+
+pub use event::{AuditEvent, Class, Kind};
+pub use search::{Found, Wanted, search};
+pub use shared::{AuditCounts, AuditUnavailable};
+pub use verify::{Checkpoint, Finding, Verified, checkpoints, verify};
+
+use crate::{
+    clock::{Clock, LogTime},
+    config::AuditSettings,
+    private_file,
+    state::PsuHash,
+};
+use chain::Chain;
+use pseudonyms::Pseudonyms;
+use shared::Shared;
+use std::{
+    fs::{self, File},
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        mpsc::{RecvTimeoutError, SyncSender, sync_channel},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+use tokio::sync::oneshot;
+use writer::{Job, QUEUE, Writer};
+
+/// The most processes that write to one folder at once: two during an upgrade.
+const PROCESSES: u32 = 16;
+
+/// The timeout for the last records when the audit is closed.
+const LAST_WITHIN: Duration = Duration::from_secs(5);
+
+/// The time that a caller waits until its record is durable.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The audit cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}: {1}")]
+pub struct AuditFault(PathBuf, io::Error);
+
+impl AuditFault {
+    /// The folder cannot be used, for this reason.
+    pub fn new(folder: &Path, error: io::Error) -> Self {
+        Self(folder.to_owned(), error)
+    }
+}
+
+/// The audit of one gateway. The default is off: it has no files.
+#[derive(Debug, Default)]
+pub struct Audit(Option<Open>);
+
+#[derive(Debug)]
+struct Open {
+    queue: Option<SyncSender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    shared: Arc<Shared>,
+    is_required: bool,
+    clock: Clock,
+}
+
+impl Audit {
+    /// Opens the audit; the first start makes its folder.
+    ///
+    /// # Errors
+    /// The folder cannot be used, or a file is no audit.
+    pub fn open(settings: &AuditSettings, clock: &Clock) -> Result<Self, AuditFault> {
+        let fault = |error| AuditFault(settings.folder.clone(), error);
+        private_file::make_folder_of(&settings.folder.join("1")).map_err(fault)?;
+        let pseudonyms = Pseudonyms::open(&settings.folder);
+        let pseudonyms = pseudonyms.map_err(|error| fault(io::Error::other(error)))?;
+        let (number, folder, lock) = own_folder(&settings.folder).map_err(fault)?;
+        let shared = Arc::new(Shared::default());
+        let writer = Writer {
+            chains: Chain::open_all(&folder, settings).map_err(fault)?,
+            settings: settings.clone(),
+            pseudonyms,
+            shared: Arc::clone(&shared),
+            clock: clock.clone(),
+            name: number.to_string(),
+            _lock: lock,
+        };
+        let (queue, jobs) = sync_channel(QUEUE);
+        let thread = std::thread::Builder::new().name("audit".into());
+        let thread = thread.spawn(move || writer.run(&jobs)).map_err(fault)?;
+        Ok(Self(Some(Open {
+            queue: Some(queue),
+            thread: Some(thread),
+            shared,
+            is_required: settings.required,
+            clock: clock.clone(),
+        })))
+    }
+
+    /// A record of something that happens now.
+    pub fn event(&self, kind: Kind) -> AuditEvent {
+        let at = self
+            .0
+            .as_ref()
+            .map_or_else(writer::now, |open| open.clock.log_time());
+        AuditEvent::new(kind, at)
+    }
+
+    /// Whether records are kept.
+    pub const fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Enqueues a record and does not wait.
+    pub fn record(&self, event: AuditEvent) {
+        if let Some(open) = &self.0 {
+            open.send(Job::Record(event, None));
+        }
+    }
+
+    /// Enqueues a record. If the audit is required, the record is durable on return.
+    ///
+    /// # Errors
+    /// The audit is required and the record is not durable.
+    pub async fn record_durably(&self, event: AuditEvent) -> Result<(), AuditUnavailable> {
+        let Some(open) = &self.0 else {
+            return Ok(());
+        };
+        if !open.is_required {
+            open.send(Job::Record(event, None));
+            return Ok(());
+        }
+        let (reply, written) = oneshot::channel();
+        if !open.send(Job::Record(event, Some(reply))) {
+            return Err(AuditUnavailable);
+        }
+        match tokio::time::timeout(PATIENCE, written).await {
+            Ok(Ok(written)) => written,
+            Ok(Err(_)) | Err(_) => Err(AuditUnavailable),
+        }
+    }
+
+    /// Whether requests must be refused, because the audit is required and cannot be written.
+    pub fn refuses(&self) -> bool {
+        let open = self.0.as_ref();
+        open.is_some_and(|open| open.is_required && open.shared.is_failing())
+    }
+
+    /// Whether the audit is required, and why it cannot be written.
+    pub fn fault(&self) -> Option<(bool, String)> {
+        let open = self.0.as_ref()?;
+        Some((open.is_required, open.shared.fault()?))
+    }
+
+    /// The numbers of records since the start.
+    pub fn counts(&self) -> AuditCounts {
+        let open = self.0.as_ref();
+        open.map(|open| open.shared.counts()).unwrap_or_default()
+    }
+
+    /// Waits until the records so far were tried to be written. False on a timeout.
+    pub fn flush(&self, within: Duration) -> bool {
+        self.0.as_ref().is_none_or(|open| open.flush(within))
+    }
+}
+
+impl Open {
+    /// Enqueues a job; a record without a place is counted as dropped.
+    fn send(&self, job: Job) -> bool {
+        let queue = self.queue.as_ref();
+        let is_sent = queue.is_some_and(|queue| queue.try_send(job).is_ok());
+        if !is_sent {
+            self.shared.count_dropped();
+        }
+        is_sent
+    }
+
+    fn flush(&self, within: Duration) -> bool {
+        let (until, flushed) = sync_channel(0);
+        let queue = self.queue.as_ref();
+        queue.is_some_and(|queue| queue.try_send(Job::Flush(until)).is_ok())
+            && flushed.recv_timeout(within) == Err(RecvTimeoutError::Disconnected)
+    }
+}
+
+/// Writes the last records before the process ends.
+impl Drop for Open {
+    fn drop(&mut self) {
+        let is_flushed = self.flush(LAST_WITHIN);
+        self.queue = None;
+        // A disk that does not answer must not keep the process.
+        if let Some(thread) = self.thread.take().filter(|_| is_flushed) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The first folder of chains that no other process has locked. A process has chains of its own, because a chain has one writer: during
+/// an upgrade the old process goes on with its chains.
+fn own_folder(audit: &Path) -> io::Result<(u32, PathBuf, File)> {
+    for number in 1..=PROCESSES {
+        let folder = audit.join(number.to_string());
+        match files::lock(&folder) {
+            Ok(lock) => return Ok((number, folder, lock)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let text = format!("{PROCESSES} processes write to this folder already");
+    Err(io::Error::other(text))
+}
+
+/// Erases a PSU from an audit: nothing leads from the PSU-ID to its records any more. Returns the pseudonym; `None` if there are no records.
+///
+/// # Errors
+/// The file of salts cannot be changed.
+pub fn erase(audit: &Path, psu: PsuHash, at: LogTime) -> Result<Option<String>, AuditFault> {
+    with_salts(audit, |pseudonyms| pseudonyms.erase(psu, at))
+}
+
+/// The pseudonym of a PSU, if there are records.
+///
+/// # Errors
+/// The file of salts cannot be read.
+pub fn pseudonym(audit: &Path, psu: PsuHash) -> Result<Option<String>, AuditFault> {
+    with_salts(audit, |pseudonyms| pseudonyms.find(psu))
+}
+
+fn with_salts<T>(
+    audit: &Path,
+    ask: impl FnOnce(&mut Pseudonyms) -> rusqlite::Result<Option<T>>,
+) -> Result<Option<T>, AuditFault> {
+    let fault = |error| AuditFault(audit.to_owned(), error);
+    match fs::metadata(audit) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        found => found.map_err(fault)?,
+    };
+    let asked = Pseudonyms::open(audit).and_then(|mut pseudonyms| ask(&mut pseudonyms));
+    asked.map_err(|error| fault(io::Error::other(error)))
+}
