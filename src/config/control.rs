@@ -14,12 +14,14 @@ use rustls::{RootCertStore, ServerConfig, server::WebPkiClientVerifier};
 use sha2::{Digest, Sha256};
 
 use super::authority::Authority;
+use super::control_clients::ClientRoles;
 use super::endpoints::meet;
-use super::identity::identity;
+use super::identity::{first_end, first_of, identity, warn_of_all};
 use super::pem;
 use super::secret::Secret;
 use super::section::Section;
 use super::value::Value;
+use crate::clock::Timestamp;
 use crate::interface::operations::Environment;
 
 /// The fewest characters of a bearer token: 16 random bytes in hexadecimal.
@@ -27,6 +29,9 @@ const LEAST_TOKEN: usize = 32;
 
 /// The longest path of a Unix socket, in bytes (unix(7): 108 with the NUL that ends it).
 const MAX_SOCKET_PATH: usize = 107;
+
+/// The consequence of CAs of callers that have ended.
+const REFUSED: &str = ": every caller of the control listener is refused";
 
 /// The credentials that restrict access, as faults name them.
 const GUARDS: &str = "token_file, or certificate, key and client_ca";
@@ -38,6 +43,8 @@ pub struct ControlAccess {
     pub token: Option<Secret>,
     /// A bearer token for /metrics only; `None` if `token` is required there too.
     pub metrics_token: Option<Secret>,
+    /// A bearer token for /readyz only; `None` if it is open.
+    pub readiness_token: Option<Secret>,
     /// The accepted hosts; `None` for the listener's own address and localhost.
     pub hosts: Option<Vec<Authority>>,
     /// TLS; `None` for plain HTTP.
@@ -51,6 +58,10 @@ pub struct ControlTls {
     pub config: Arc<ServerConfig>,
     /// The CAs of callers, who must then present a certificate; `None` if client certificates are off.
     pub client_ca: Option<ClientCa>,
+    /// The roles of client certificates; `None` if each has all of them.
+    pub clients: Option<ClientRoles>,
+    /// When the listener's certificate ends, and the first of the CAs of callers.
+    pub ends: [Option<Timestamp>; 2],
 }
 
 /// Identifies the CAs of `control.client_ca`, to compare two configurations: SHA-256 of their certificates.
@@ -104,13 +115,24 @@ pub(super) fn read(
         return Some((ControlAddress::Tcp(address), ControlAccess::default()));
     };
     let address = address(&mut section, listener, base);
-    let token_file = section.optional("token_file");
-    let token = token_file.as_ref().and_then(|value| token(value, base));
-    let metrics_token = metrics_token(&mut section, token.as_ref(), base);
+    let guarded = ["token", "token_file", "client_ca"].map(|key| section.has(key)) != [false; 3];
+    let token = token(&mut section, ["token", "token_file"], base);
+    let metrics = ["metrics_token", "metrics_token_file"];
+    let metrics_token = own_token(&mut section, metrics, &[&token], base);
+    let readiness = ["readiness_token", "readiness_token_file"];
+    let readiness_token = own_token(&mut section, readiness, &[&token, &metrics_token], base);
     let hosts = section.optional("hosts").and_then(|value| hosts(&value));
     let encrypts = ["certificate", "key", "client_ca"].map(|key| section.has(key)) != [false; 3];
-    let tls = encrypts.then(|| tls(&mut section, base)).flatten();
-    let guarded = token_file.is_some() || section.has("client_ca");
+    let mut tls = encrypts.then(|| tls(&mut section, base)).flatten();
+    if let Some(value) = section.optional("clients") {
+        if !section.has("client_ca") {
+            value.fault("roles are those of client certificates; set client_ca too");
+        }
+        let clients = ClientRoles::read(&value);
+        if let Some(tls) = &mut tls {
+            tls.clients = clients;
+        }
+    }
     match &address {
         Some(ControlAddress::Tcp(address)) if !guarded => {
             if let Some(fault) = open(environment, *address) {
@@ -127,6 +149,7 @@ pub(super) fn read(
     let access = ControlAccess {
         token,
         metrics_token,
+        readiness_token,
         hosts,
         tls,
     };
@@ -162,7 +185,7 @@ fn address(
         }
         return Some(ControlAddress::Tcp(address));
     };
-    let address = value.parse::<SocketAddr>("an IP address and a port, such as 127.0.0.1:9100")?;
+    let address = value.socket_address("an IP address and a port, such as 127.0.0.1:9100")?;
     if let Some(fault) = taken(listener, address) {
         value.fault(fault);
     }
@@ -197,12 +220,22 @@ fn hosts(value: &Value<'_>) -> Option<Vec<Authority>> {
     listed.iter().map(host).collect()
 }
 
-/// The bearer token of /metrics. It must differ from `token`.
-fn metrics_token(section: &mut Section<'_>, other: Option<&Secret>, base: &Path) -> Option<Secret> {
-    let value = section.optional("metrics_token_file")?;
-    let own = token(&value, base)?;
-    if other.is_some_and(|other| other.text() == own.text()) {
-        value.fault("it contains the token of token_file, which permits every call; use another token, or leave the key out");
+/// A bearer token for one path. It differs from all `others`: each token has the rights of one caller.
+fn own_token(
+    section: &mut Section<'_>,
+    keys: [&'static str; 2],
+    others: &[&Option<Secret>],
+    base: &Path,
+) -> Option<Secret> {
+    let own = token(section, keys, base)?;
+    let mut others = others.iter().copied().flatten();
+    if others.any(|other| other.text() == own.text()) {
+        let [inline, file] = keys;
+        let key = if section.has(inline) { inline } else { file };
+        section.fault(
+            key,
+            "it is the token of another key, with other rights; use another token, or leave the key out",
+        );
         return None;
     }
     Some(own)
@@ -215,29 +248,50 @@ fn taken(listener: Option<SocketAddr>, address: SocketAddr) -> Option<String> {
     ))
 }
 
-/// Reads a bearer token from a file that contains nothing else.
-fn token(value: &Value<'_>, base: &Path) -> Option<Secret> {
-    let path = value.path(base)?;
-    let shown = path.display();
-    let secret = Secret::read(&path);
-    let secret = secret.map_err(|error| value.fault(format!("{shown} cannot be read: {error}")));
-    let secret = secret.ok()?;
-    // RFC 6750, section 2.1.
-    let is_token = secret.text().is_some_and(|text| {
-        let body = text.trim_end_matches('=');
-        text.len() >= LEAST_TOKEN
-            && !body.is_empty()
-            && body
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte))
-    });
-    if is_token {
+/// Reads a bearer token: from an environment variable by the first key, or from a file that contains nothing else by the second.
+fn token(
+    section: &mut Section<'_>,
+    [inline, file]: [&'static str; 2],
+    base: &Path,
+) -> Option<Secret> {
+    let (held, named) = (section.optional(inline), section.optional(file));
+    if let (Some(held), Some(_)) = (&held, &named) {
+        held.fault(format!(
+            "{inline} and {file} exclude each other; leave one of them out"
+        ));
+        return None;
+    }
+    let (value, shown, secret) = match held {
+        Some(value) => {
+            let secret = value.secret()?;
+            (value, "the environment variable".to_owned(), secret)
+        }
+        None => {
+            let value = named?;
+            let path = value.secret_path(base)?;
+            let shown = path.display().to_string();
+            let secret = Secret::read(&path);
+            let secret =
+                secret.map_err(|error| value.fault(format!("{shown} cannot be read: {error}")));
+            (value, shown, secret.ok()?)
+        }
+    };
+    if secret.text().is_some_and(is_token) {
         return Some(secret);
     }
     value.fault(format!(
         "{shown} holds no bearer token; expected one line of at least {LEAST_TOKEN} letters, digits and -._~+/, as \"openssl rand -hex 32\" gives it"
     ));
     None
+}
+
+/// RFC 6750, section 2.1.
+fn is_token(text: &str) -> bool {
+    let body = text.trim_end_matches('=');
+    let mut bytes = body.bytes();
+    text.len() >= LEAST_TOKEN
+        && !body.is_empty()
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte))
 }
 
 /// TLS with the listener's certificate, and with the callers' CAs if `client_ca` is set. `None` only after a fault.
@@ -250,10 +304,10 @@ fn tls(section: &mut Section<'_>, base: &Path) -> Option<ControlTls> {
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .ok()?;
-    let (builder, client_ca) = match roots {
-        None => (builder.with_no_client_auth(), None),
+    let (builder, client_ca, ca_end) = match roots {
+        None => (builder.with_no_client_auth(), None, None),
         Some(roots) => {
-            let (roots, client_ca) = roots?;
+            let (roots, client_ca, ca_end) = roots?;
             let roots = Arc::new(roots);
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
             let refused = |error| {
@@ -263,22 +317,33 @@ fn tls(section: &mut Section<'_>, base: &Path) -> Option<ControlTls> {
                 );
             };
             let verifier = verifier.map_err(refused).ok()?;
-            (builder.with_client_cert_verifier(verifier), Some(client_ca))
+            let builder = builder.with_client_cert_verifier(verifier);
+            (builder, Some(client_ca), ca_end)
         }
     };
-    let identity = SingleCertAndKey::from(Arc::unwrap_or_clone(identity?));
+    let identity = identity?;
+    let ends = [first_end(&identity), ca_end];
+    let identity = SingleCertAndKey::from(Arc::unwrap_or_clone(identity));
     let mut config = builder.with_cert_resolver(Arc::new(identity));
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Some(ControlTls {
         config: Arc::new(config),
         client_ca,
+        clients: None,
+        ends,
     })
 }
 
-/// Reads the CAs that issue certificates to callers.
-fn client_roots(value: &Value<'_>, base: &Path) -> Option<(RootCertStore, ClientCa)> {
-    let found = pem::certificates(&value.path(base)?);
+/// Reads the CAs that issue certificates to callers, and the end of the first.
+fn client_roots(
+    value: &Value<'_>,
+    base: &Path,
+) -> Option<(RootCertStore, ClientCa, Option<Timestamp>)> {
+    let path = value.path(base)?;
+    let found = pem::certificates(&path);
     let found = found.map_err(|text| value.fault(text)).ok()?;
+    warn_of_all(value, path.display().to_string(), &found, REFUSED);
+    let end = first_of(&found);
     let mut roots = RootCertStore::empty();
     let mut hash = Sha256::new();
     for certificate in found {
@@ -292,5 +357,5 @@ fn client_roots(value: &Value<'_>, base: &Path) -> Option<(RootCertStore, Client
             return None;
         }
     }
-    Some((roots, ClientCa(hash.finalize().into())))
+    Some((roots, ClientCa(hash.finalize().into()), end))
 }

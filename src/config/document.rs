@@ -83,22 +83,27 @@ impl Document {
             // Parsed again with duplicates allowed, so that the other faults of the file are found as well.
             Err(error) if matches!(error, Error::DuplicateMappingKey { .. }) => {
                 let root = Node::parse(text, DuplicateKeyPolicy::LastWins)
-                    .map_err(|error| syntax(&start, &error))?;
+                    .map_err(|error| syntax(&start, &error, text))?;
                 (
                     root,
                     Some(ConfigFault {
                         text: STANDS_TWICE.to_owned(),
-                        ..syntax(&start, &error)
+                        ..syntax(&start, &error, text)
                     }),
                 )
             }
-            Err(error) => return Err(syntax(&start, &error).into()),
+            Err(error) => return Err(syntax(&start, &error, text).into()),
         };
         Ok(Self {
             file,
             root,
             duplicate,
         })
+    }
+
+    /// The tree.
+    pub(super) const fn node(&self) -> &Node {
+        &self.root
     }
 
     /// The root, which must be a mapping. An empty file is a fault, and its required keys are missing.
@@ -132,7 +137,7 @@ impl fmt::Debug for Document {
 }
 
 /// Converts the parser's error to a fault, without the position in its message, which the fault has already.
-fn syntax(start: &FilePosition, error: &Error) -> ConfigFault {
+fn syntax(start: &FilePosition, error: &Error, text: &str) -> ConfigFault {
     struct WithoutPosition;
     impl Localizer for WithoutPosition {
         fn attach_location<'b>(&self, base: Cow<'b, str>, _: Location) -> Cow<'b, str> {
@@ -144,11 +149,28 @@ fn syntax(start: &FilePosition, error: &Error) -> ConfigFault {
         place.line = location.line();
         place.column = location.column().max(1);
     }
+    if let Some((line, column)) = tab(text) {
+        (place.line, place.column) = (line, column);
+        let text = "a tab in the indentation; YAML is indented with spaces".to_owned();
+        return ConfigFault { place, text };
+    }
     let text = UserMessageFormatter
         .with_localizer(&WithoutPosition)
         .format_message(error.without_snippet())
         .into_owned();
     ConfigFault { place, text }
+}
+
+/// The line and column of the first tab that indents a line: the parser's own message is about another line.
+fn tab(text: &str) -> Option<(u64, u64)> {
+    let mut lines = text.lines().zip(1..);
+    lines.find_map(|(line, number)| {
+        let indent = line.split(|c| c != ' ' && c != '\t').next()?;
+        let before = indent.split('\t').next()?.len();
+        let is_text = indent.len() < line.len();
+        let column = u64::try_from(before).ok()?.saturating_add(1);
+        (is_text && before < indent.len()).then_some((number, column))
+    })
 }
 
 #[cfg(test)]
@@ -206,7 +228,8 @@ mod tests {
     fn invalid_yaml_is_one_fault_with_its_position() {
         for (text, position) in [
             ("a: 1\nb: [1, 2\n", "f:2:4: unclosed"),
-            ("a: 1\n\tb: 2\n", "f:1:4: "),
+            ("a: 1\n\tb: 2\n", "f:2:1: a tab in the indentation"),
+            ("a:\n  \tb: 2\n \tc: ]\n", "f:2:3: a tab"),
             ("a: \"open\n", "f:2:1: "),
             ("a: 1\n---\na: 2\n", "f:3:1: only single YAML document"),
             ("a: *nobody\n", "f:1:4: "),

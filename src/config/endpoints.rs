@@ -1,4 +1,4 @@
-//! The addresses of the public listener and of the core. The control listener's is in `control`.
+//! The address and the limits of the public listener. The control listener's are in `control`, the core's in `upstreams`.
 //!
 //! Invariant: the three addresses differ; a gateway that is its own upstream would forward requests in a loop. Deliberately not
 //! here: binding and connecting.
@@ -6,14 +6,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use http::HeaderValue;
+use http::{HeaderName, HeaderValue};
 
-use super::answer_sizes::{AnswerSizes, WrittenSizes};
-use super::fault::Inspection;
 use super::proxies::Proxies;
 use super::section::Section;
 use super::value::Value;
-use crate::interface::{headers::authority, operations::Catalogue};
+use crate::interface::headers::{answer, authority};
 
 /// A year: the least max-age that browsers accept into their lists.
 const ONE_YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
@@ -31,6 +29,8 @@ pub struct Listener {
     pub proxies: Proxies,
     /// The max-age of Strict-Transport-Security in answers; `None` for no such header. Default one year.
     pub hsts: Option<Duration>,
+    /// Whether callers without a signature get the OpenAPI description and its page. Default off.
+    pub description: bool,
     /// The limits of connections (ERR-4, HTTP-9).
     pub limits: ListenerLimits,
     /// The time-out of a body, from the end of the head. Default 10 s.
@@ -192,34 +192,11 @@ pub enum ClientAuth {
     Required,
 }
 
-/// The core, which receives admitted requests.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Upstream {
-    /// The core's address. A host name is not accepted: resolving it would block on every request.
-    pub address: SocketAddr,
-    /// The Host that the core receives (FWD-2). Default the address.
-    pub host: HeaderValue,
-    /// The time-out of connecting. Default 1 s.
-    pub connect_timeout: Duration,
-    /// The time-out of an answer's head, and of each pause in its body. Default 30 s.
-    pub read_timeout: Duration,
-    /// The time-out of an idle connection in the pool. Default 60 s.
-    pub idle_timeout: Duration,
-    /// Whether connections are reused after a complete answer (FWD-3). Default on.
-    pub reuse: bool,
-    /// Requests that the core has at once; more are refused with 503. Default 512.
-    pub max_in_flight: usize,
-    /// Those of one TPP. Default 64.
-    pub max_in_flight_per_tpp: usize,
-    /// The size limits of answers (FWD-7). Default 16 MiB.
-    pub answer_sizes: AnswerSizes,
-}
-
 impl Listener {
     /// Reads the address alone, so that the other endpoints are compared with it even if the rest of the section is faulty.
     pub(super) fn address(section: &mut Section<'_>) -> Option<SocketAddr> {
         let value = section.required("address")?;
-        value.parse("an IP address and a port, such as 0.0.0.0:8443")
+        value.socket_address("an IP address and a port, such as 0.0.0.0:8443")
     }
 
     /// Reads the rest of the section. The keys that a reload replaces have been read.
@@ -236,6 +213,9 @@ impl Listener {
             .and_then(|value| threads(&value));
         let proxies = Proxies::read(&mut section);
         let hsts = hsts(&mut section);
+        let description = section
+            .optional("description")
+            .and_then(|value| value.one_of(&[("on", true), ("off", false)]));
         let limits = ListenerLimits::read(&mut section);
         let body_timeout = duration(&mut section, "body_timeout", 100, 60_000);
         let keepalive = duration(&mut section, "keepalive", 1_000, 3_600_000);
@@ -246,6 +226,7 @@ impl Listener {
             threads: threads.unwrap_or_else(machine_threads),
             proxies,
             hsts,
+            description: description.unwrap_or(false),
             limits,
             body_timeout: body_timeout.unwrap_or(Duration::from_secs(10)),
             keepalive: keepalive.unwrap_or(Duration::from_secs(60)),
@@ -253,80 +234,29 @@ impl Listener {
     }
 }
 
-/// The upstream as written: groups of operations are checked when the catalogue is known.
-pub(super) struct WrittenUpstream {
-    upstream: Upstream,
-    answer_sizes: WrittenSizes,
-}
-
-impl WrittenUpstream {
-    /// The upstream; reports a group that has no operation.
-    pub(super) fn checked(self, catalogue: &Catalogue, inspection: &Inspection) -> Upstream {
-        Upstream {
-            answer_sizes: self.answer_sizes.checked(catalogue, inspection),
-            ..self.upstream
-        }
-    }
-
-    /// Reads the upstream. `own` are the gateway's addresses.
-    pub(super) fn read(mut section: Section<'_>, own: [Option<SocketAddr>; 2]) -> Option<Self> {
-        let value = section.required("address");
-        let address = value.as_ref().and_then(|value| {
-            value.parse::<SocketAddr>(
-                "an IP address and a port, such as 127.0.0.1:8080; a host name would be looked up for every request",
-            )
-        });
-        if let (Some(value), Some(address)) = (&value, address) {
-            if address.port() == 0 || address.ip().is_unspecified() {
-                value.fault(format!("{address} is no address to connect to"));
-            }
-            if own.into_iter().flatten().any(|own| meet(own, address)) {
-                value.fault(format!("{address} is the gateway's own"));
-            }
-        }
-        let host = section.optional("host");
-        let host = host.and_then(|value| header_value(authority(&value)?));
-        let connect_timeout = duration(&mut section, "connect_timeout", 10, 30_000);
-        let read_timeout = duration(&mut section, "read_timeout", 100, 300_000);
-        let idle_timeout = duration(&mut section, "idle_timeout", 1_000, 3_600_000);
-        let max_in_flight = section.optional("max_in_flight");
-        let max_in_flight = max_in_flight.and_then(|value| value.integer(1..=100_000));
-        let max_in_flight_per_tpp = section.optional("max_in_flight_per_tpp");
-        let max_in_flight_per_tpp =
-            max_in_flight_per_tpp.and_then(|value| value.integer(1..=100_000));
-        let reuse = section.optional("reuse");
-        let reuse = reuse.and_then(|value| value.one_of(&[("off", false), ("on", true)]));
-        let answer_sizes = WrittenSizes::read(&mut section);
-        section.finish();
-        let address = address?;
-        let upstream = Upstream {
-            address,
-            host: host.or_else(|| header_value(&address.to_string()))?,
-            connect_timeout: connect_timeout.unwrap_or(Duration::from_secs(1)),
-            read_timeout: read_timeout.unwrap_or(Duration::from_secs(30)),
-            idle_timeout: idle_timeout.unwrap_or(Duration::from_secs(60)),
-            reuse: reuse.unwrap_or(true),
-            max_in_flight: max_in_flight.unwrap_or(512),
-            max_in_flight_per_tpp: max_in_flight_per_tpp.unwrap_or(64),
-            answer_sizes: AnswerSizes::default(),
-        };
-        Some(Self {
-            upstream,
-            answer_sizes,
-        })
-    }
-}
-
 /// Reads a host, with or without a port (FWD-2).
-fn authority<'a>(value: &Value<'a>) -> Option<&'a str> {
-    let text = value.as_str()?;
-    if authority::parse(text.as_bytes()).is_some() {
-        return Some(text);
+pub(super) fn authority<'a>(value: &Value<'a>) -> Option<&'a str> {
+    let expected = "a host with or without a port, such as api.bank.example or 10.0.0.7:8080";
+    let text = value.text(expected)?;
+    match authority::parse(text.as_bytes()) {
+        Some(_) => Some(text),
+        None => value.refuse(expected),
     }
-    value.refuse("a host with or without a port, such as api.bank.example or 10.0.0.7:8080")
 }
 
-fn header_value(authority: &str) -> Option<HeaderValue> {
+/// Reads the name of a header of the core's answers (FWD-7).
+pub(super) fn answer_header(value: &Value<'_>) -> Option<HeaderName> {
+    let name: HeaderName = value.parse("the name of a header, such as X-Bank-Notice")?;
+    if !answer::may_pass(&name) {
+        value.fault(format!(
+            "{name} of the core never reaches a TPP: the gateway writes it itself, or it is about the connection to the core; leave it out"
+        ));
+    }
+    Some(name)
+}
+
+/// A header value of an authority.
+pub(super) fn header_value(authority: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(authority).ok()
 }
 
@@ -358,7 +288,12 @@ fn machine_threads() -> usize {
 }
 
 /// Reads a duration between two bounds in milliseconds.
-fn duration(section: &mut Section<'_>, key: &'static str, from: u64, to: u64) -> Option<Duration> {
+pub(super) fn duration(
+    section: &mut Section<'_>,
+    key: &'static str,
+    from: u64,
+    to: u64,
+) -> Option<Duration> {
     section
         .optional(key)?
         .duration(Duration::from_millis(from)..=Duration::from_millis(to))

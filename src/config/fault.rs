@@ -1,13 +1,17 @@
-//! Faults of a configuration, with their positions.
+//! Faults and warnings of a configuration, with their positions.
 //!
-//! An [`Inspection`] collects faults over all files; [`ConfigFaults`] is its result if there are any. Invariant:
-//! [`Inspection::conclude`] returns a value only if no fault was reported, regardless of how the caller handled each `None`.
-//! Deliberately not here: warnings; a line is either valid or refused.
+//! An [`Inspection`] collects both over all files; [`ConfigFaults`] is its result if there are faults. Invariants:
+//! [`Inspection::conclude`] returns a value only if no fault was reported, regardless of how the caller handled each `None`; and a
+//! [`Warning`] prevents nothing.
 
 use std::cell::RefCell;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use super::expected::Record;
+use crate::clock::Timestamp;
+use crate::trust::Validity;
 
 /// A position in a configuration file, and the path of keys that leads to it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,6 +62,70 @@ pub struct ConfigFault {
 impl fmt::Display for ConfigFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.text)
+    }
+}
+
+/// A condition of a valid configuration that its operator should change. The gateway starts with it.
+#[derive(Clone, Debug)]
+pub struct Warning {
+    place: FilePosition,
+    condition: Condition,
+}
+
+#[derive(Clone, Debug)]
+enum Condition {
+    /// At any time.
+    Always(String),
+    /// Before and after a period, with a text for each.
+    Outside(Validity, [String; 2]),
+    /// In the last [`SOON`] of a period.
+    Soon(Validity, String),
+    /// While certificates of a folder or file are not valid, or end soon: the folder, and the consequence if none of them is valid.
+    Folder(String, Vec<Validity>, &'static str),
+}
+
+/// The time before a certificate's end from which the gateway warns, in seconds: 30 days, as the alert PortvaktCertificateEndsSoon.
+const SOON: u64 = 30 * 86_400;
+
+/// Whether a certificate with this period is valid, and ends soon.
+fn ends_soon(period: Validity, now: Timestamp) -> bool {
+    period.contains(now) && period.not_after.distance(now) < SOON
+}
+
+impl Warning {
+    /// The warning as a line; `None` if its condition is not met at `now`.
+    pub fn at(&self, now: Timestamp) -> Option<ConfigFault> {
+        let text = match &self.condition {
+            Condition::Always(text) => text.clone(),
+            Condition::Outside(period, _) if period.contains(now) => return None,
+            Condition::Outside(period, [before, _]) if now < period.not_before => before.clone(),
+            Condition::Outside(_, [_, after]) => after.clone(),
+            Condition::Soon(period, text) if ends_soon(*period, now) => text.clone(),
+            Condition::Soon(..) => return None,
+            Condition::Folder(folder, periods, consequence) => {
+                let invalid = periods.iter().filter(|period| !period.contains(now));
+                match (invalid.count(), periods.len()) {
+                    (0, all) => {
+                        let ends = periods.iter().filter(|period| ends_soon(**period, now));
+                        let ends: Vec<_> = ends.map(|period| period.not_after).collect();
+                        let (count, first) = (ends.len(), ends.iter().min()?);
+                        format!(
+                            "{count} of {all} certificates in {folder} end within 30 days, the first at {first}"
+                        )
+                    }
+                    (count, all) if count == all => {
+                        format!("no certificate in {folder} is valid now{consequence}")
+                    }
+                    (count, all) => {
+                        format!("{count} of {all} certificates in {folder} are not valid now")
+                    }
+                }
+            }
+        };
+        Some(ConfigFault {
+            place: self.place.clone(),
+            text,
+        })
     }
 }
 
@@ -115,13 +183,28 @@ impl std::error::Error for ConfigFaults {}
 #[derive(Debug, Default)]
 pub struct Inspection {
     faults: RefCell<Vec<ConfigFault>>,
-    files: RefCell<Vec<PathBuf>>,
+    warnings: RefCell<Vec<Warning>>,
+    files: RefCell<Vec<(FilePosition, PathBuf)>>,
+    record: Record,
 }
 
 impl Inspection {
     /// An inspection without faults.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An inspection that also records what the readers ask for.
+    pub(super) fn recording() -> Self {
+        Self {
+            record: Record::on(),
+            ..Self::default()
+        }
+    }
+
+    /// The record of what the readers ask for.
+    pub(super) const fn record(&self) -> &Record {
+        &self.record
     }
 
     /// Reports one fault. For a fault that involves several values, pass the [`FilePosition`] of the value to change.
@@ -132,18 +215,64 @@ impl Inspection {
         });
     }
 
+    /// Warns at any time.
+    pub(super) fn warn(&self, place: FilePosition, text: impl Into<String>) {
+        let condition = Condition::Always(text.into());
+        self.warnings
+            .borrow_mut()
+            .push(Warning { place, condition });
+    }
+
+    /// Warns before and after a period, with a text for each.
+    pub(super) fn warn_outside(&self, place: FilePosition, period: Validity, texts: [String; 2]) {
+        let condition = Condition::Outside(period, texts);
+        self.warnings
+            .borrow_mut()
+            .push(Warning { place, condition });
+    }
+
+    /// Warns in the last 30 days of a period.
+    pub(super) fn warn_soon(&self, place: FilePosition, period: Validity, text: String) {
+        let condition = Condition::Soon(period, text);
+        self.warnings
+            .borrow_mut()
+            .push(Warning { place, condition });
+    }
+
+    /// Warns while certificates in a folder or file, which have these periods, are not valid or end within 30 days. `consequence` completes
+    /// the text if none is valid.
+    pub(super) fn warn_of_folder(
+        &self,
+        place: FilePosition,
+        folder: String,
+        periods: Vec<Validity>,
+        consequence: &'static str,
+    ) {
+        let condition = Condition::Folder(folder, periods, consequence);
+        self.warnings
+            .borrow_mut()
+            .push(Warning { place, condition });
+    }
+
+    /// The warnings so far, in the order of the file.
+    pub(super) fn warnings(&self) -> Vec<Warning> {
+        let mut warnings = self.warnings.borrow().clone();
+        warnings.sort_by(|left, right| left.place.cmp(&right.place));
+        warnings
+    }
+
     /// Adds the faults of an unreadable file, so that the other files are still inspected.
     pub fn absorb(&self, faults: ConfigFaults) {
         self.faults.borrow_mut().extend(faults);
     }
 
-    /// Records a file or folder that the configuration names.
-    pub(super) fn names(&self, path: PathBuf) {
-        self.files.borrow_mut().push(path);
+    /// Records a file or folder that the configuration names, with its key.
+    pub(super) fn names(&self, place: FilePosition, path: PathBuf) {
+        self.files.borrow_mut().push((place, path));
     }
 
     /// The files and folders recorded so far.
-    pub(super) fn named(&self) -> Vec<PathBuf> {
+    pub(super) fn named(&self) -> Vec<(FilePosition, PathBuf)> {
         self.files.borrow().clone()
     }
 

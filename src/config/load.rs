@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use super::document::Document;
 use super::fault::{ConfigFault, ConfigFaults, FilePosition, Inspection};
 use super::settings::Settings;
-use super::{pem, root};
+use super::{pem, root, written_paths};
+use crate::clock::Clock;
 
 impl Settings {
     /// Loads a configuration file and every file that it names, by paths that are relative to its folder.
@@ -13,6 +14,7 @@ impl Settings {
     /// # Errors
     /// Every fault of all those files, in their order.
     pub fn load(path: &Path) -> Result<Self, ConfigFaults> {
+        let since = Clock::System.log_time();
         let file = path.display().to_string();
         let text = pem::read_text(path).map_err(|text| ConfigFault {
             place: FilePosition::start_of(file.as_str()),
@@ -20,6 +22,7 @@ impl Settings {
         })?;
         let mut settings = Self::parse(&file, &text, path.parent().unwrap_or(Path::new("")))?;
         settings.reloadable.files.source = Some(path.to_owned());
+        settings.reloadable.files.since = since;
         Ok(settings)
     }
 
@@ -32,24 +35,19 @@ impl Settings {
         let inspection = Inspection::new();
         let mut settings = root::read(document.root(&inspection), &inspection, base);
         if let Some(settings) = &mut settings {
+            written_paths::check(settings, &FilePosition::start_of(file_name), &inspection);
             settings.reloadable.files.named = settings.watched(inspection.named());
+            settings.reloadable.warnings = inspection.warnings();
         }
         inspection.conclude(file_name, settings)
     }
 
     /// The named paths that the gateway reads and does not write.
-    fn watched(&self, mut named: Vec<PathBuf>) -> Vec<PathBuf> {
-        let (state, sca) = (&self.fixed.state, &self.reloadable.sca);
-        let revocation = self.reloadable.snapshot.trust.revocation();
-        let copies = revocation.and_then(|revocation| revocation.copies());
-        let written = [
-            Some(&*state.file),
-            Some(&*state.hash_key),
-            Some(&*sca.token_seals),
-            copies,
-        ];
-        named.push(sca.token_keys.clone());
-        named.retain(|path| !written.contains(&Some(path)));
+    fn watched(&self, named: Vec<(FilePosition, PathBuf)>) -> Vec<PathBuf> {
+        let written = written_paths::changing(self);
+        let mut named: Vec<_> = named.into_iter().map(|(_, path)| path).collect();
+        named.push(self.reloadable.sca.token_keys.clone());
+        named.retain(|path| written.iter().all(|(_, written)| written != path));
         named
     }
 }

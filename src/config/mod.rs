@@ -11,50 +11,75 @@
 mod fault;
 
 // The file: a tree with positions, and its readers.
+mod address;
 mod amount;
 mod authority;
 mod document;
+mod expected;
+mod nested;
 mod secret;
 mod section;
 mod tree;
 mod value;
+mod written_paths;
 
 // The sections, the files that they name, and the settings.
 mod answer_sizes;
+mod audit;
 mod control;
+mod control_clients;
 mod endpoints;
 mod identity;
 mod limits;
 mod load;
+mod log;
+mod observe;
 mod operations;
 mod pem;
 mod policy;
+mod postgres;
 mod proxies;
+mod reference;
 mod registers;
 mod revocation;
 mod root;
 mod sca;
+mod schema;
 mod server_certificates;
 mod settings;
 #[cfg(test)]
 mod settings_tests;
+mod show;
+mod shutdown;
 mod signing;
 mod state;
+mod state_folder;
 mod ticket_keys;
 mod trust;
+mod upstreams;
 
 pub use answer_sizes::AnswerSizes;
+pub use audit::AuditSettings;
 pub use authority::{Authority, Host};
 pub use control::{ClientCa, ControlAccess, ControlAddress, ControlTls};
+pub use control_clients::{ClientRoles, ControlRole};
 pub use document::Document;
-pub use endpoints::{ClientAuth, Listener, ListenerLimits, Upstream};
-pub use fault::{ConfigFault, ConfigFaults, FilePosition, Inspection};
+pub use endpoints::{ClientAuth, Listener, ListenerLimits};
+pub use fault::{ConfigFault, ConfigFaults, FilePosition, Inspection, Warning};
+pub use log::{Log, LogOutput};
 pub(crate) use pem::folder as certificates_in;
 pub use proxies::{ClientAddress, Proxies};
+pub use schema::schema;
 pub use secret::Secret;
 pub use section::Section;
 pub use server_certificates::ServerCertificates;
-pub use settings::{Fixed, Log, ReadFiles, Reloadable, Settings};
+pub use settings::{Fixed, ReadFiles, Reloadable, Settings};
+pub use show::show;
+pub use shutdown::Shutdown;
 pub use ticket_keys::{TICKET_KEY_ID, TicketKeys};
 pub use trust::TrustFiles;
+pub use upstreams::{
+    ActiveCheck, Ejection, UpstreamEndpoint, UpstreamGroup, UpstreamNetworks, UpstreamTls,
+    Upstreams,
+};
 pub use value::Value;

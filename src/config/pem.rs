@@ -4,13 +4,13 @@
 //! relies on that file; no message repeats a byte of a key. Deliberately not here: whether a certificate is currently valid, or
 //! fit for its use.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use openssl::error::ErrorStack;
-use openssl::x509::X509;
+use openssl::pkey::{Id, PKey};
+use openssl::x509::{X509, X509VerifyResult};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -18,9 +18,13 @@ use rustls::sign::{CertifiedKey, SigningKey};
 use rustls::{Error, InconsistentKeys};
 
 use super::secret::Secret;
+use crate::private_file;
 
 /// The longest file that is read, in bytes: a bundle of all roots of a browser has some 250 KiB.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
+
+/// The fewest bits of an RSA key in TLS: those of the cryptographic library.
+const LEAST_RSA_BITS: u32 = 2048;
 
 /// Reads a file; the error text names the reason.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, String> {
@@ -35,7 +39,7 @@ pub(super) fn read_text(path: &Path) -> Result<String, String> {
 fn read_up_to(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     let unreadable = |error| format!("{} cannot be read: {error}", path.display());
     let mut bytes = Vec::new();
-    File::open(path)
+    private_file::open(path)
         .and_then(|file| file.take(most.saturating_add(1)).read_to_end(&mut bytes))
         .map_err(unreadable)?;
     match u64::try_from(bytes.len()) {
@@ -107,8 +111,11 @@ pub(crate) fn folder(path: &Path) -> (Vec<X509>, Vec<String>) {
 }
 
 /// A certificate chain with its key as rustls needs it. The key fits the certificate.
-pub(super) fn identity(chain: &[X509], key: Arc<dyn SigningKey>) -> Result<CertifiedKey, String> {
-    let chain = chain
+pub(super) fn identity(
+    certificates: &[X509],
+    key: Arc<dyn SigningKey>,
+) -> Result<CertifiedKey, String> {
+    let chain = certificates
         .iter()
         .map(|certificate| certificate.to_der().map(CertificateDer::from))
         .collect::<Result<Vec<_>, _>>()
@@ -117,21 +124,66 @@ pub(super) fn identity(chain: &[X509], key: Arc<dyn SigningKey>) -> Result<Certi
     match identity.keys_match() {
         // rustls cannot compare every kind of key; the first handshake reveals a mismatch.
         Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(identity),
-        Err(Error::InconsistentKeys(_)) => Err("the key is not that of the certificate".to_owned()),
+        Err(Error::InconsistentKeys(_)) => Err(match position_of(&identity.key, certificates) {
+            Some(position) => format!(
+                "the key is that of certificate {position} of the file: write that certificate first, then its CA, and so on"
+            ),
+            None => "the key is not that of the certificate".to_owned(),
+        }),
         Err(error) => Err(format!("TLS does not accept the certificate: {error}")),
     }
+}
+
+/// The position, from 1, of the certificate that has this key.
+fn position_of(key: &Arc<dyn SigningKey>, certificates: &[X509]) -> Option<usize> {
+    let key = key.public_key()?;
+    let fits = |certificate: &X509| {
+        let own = certificate
+            .public_key()
+            .and_then(|key| key.public_key_to_der());
+        own.is_ok_and(|own| own == key.as_ref())
+    };
+    Some(certificates.iter().position(fits)?.saturating_add(1))
+}
+
+/// The position, from 1, of the first certificate that did not issue the one before it.
+pub(super) fn misplaced(chain: &[X509]) -> Option<usize> {
+    let mut pairs = chain.iter().zip(chain.iter().skip(1));
+    let found = pairs.position(|(one, next)| next.issued(one) != X509VerifyResult::OK);
+    Some(found?.saturating_add(2))
 }
 
 /// Reads the private key of a file: PKCS#8, PKCS#1 or SEC1, without a passphrase.
 pub(super) fn private_key(path: &Path) -> Result<Arc<dyn SigningKey>, String> {
     let shown = path.display();
     let secret = Secret::read(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
-    let key = PrivateKeyDer::from_pem_slice(secret.bytes())
-        .map_err(|_| format!("{shown} contains no private key in PEM without a passphrase"))?;
-    provider()
-        .key_provider
-        .load_private_key(key)
-        .map_err(|error| format!("{shown} contains a key that TLS does not accept: {error}"))
+    let key = PrivateKeyDer::from_pem_slice(secret.bytes()).map_err(|_| {
+        if is_encrypted(&secret) {
+            return format!(
+                "{shown} is encrypted, and the gateway has no passphrase: decrypt it (openssl pkey -in FILE -out FILE) and set its mode to 0600"
+            );
+        }
+        format!("{shown} contains no private key in PEM without a passphrase")
+    })?;
+    let loaded = provider().key_provider.load_private_key(key);
+    loaded.map_err(|error| match rsa_bits(&secret) {
+        Some(bits) if bits < LEAST_RSA_BITS => format!(
+            "{shown} contains an RSA key of {bits} bits; TLS needs at least {LEAST_RSA_BITS}"
+        ),
+        _ => format!("{shown} contains a key that TLS does not accept: {error}"),
+    })
+}
+
+/// Whether the text is a private key with a passphrase (RFC 7468, 11; RFC 1421, 4.6.1.1).
+fn is_encrypted(secret: &Secret) -> bool {
+    secret.text().is_some_and(|text| {
+        text.contains("BEGIN ENCRYPTED PRIVATE KEY") || text.contains("Proc-Type: 4,ENCRYPTED")
+    })
+}
+
+fn rsa_bits(secret: &Secret) -> Option<u32> {
+    let key = PKey::private_key_from_pem(secret.bytes()).ok()?;
+    (key.id() == Id::RSA).then(|| key.bits())
 }
 
 /// The provider of the whole process, named explicitly so that loading does not depend on the order of start.

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use http::HeaderName;
 use jiff::tz::TimeZone;
 
-use super::limits;
 use super::section::Section;
 use super::value::Value;
+use super::{limits, observe};
 use crate::admission::Policy;
 use crate::interface::headers::{identity::IdentityForm, redirect_uri};
 use crate::interface::operations::Environment;
@@ -55,6 +55,7 @@ pub(super) fn read(root: &mut Section<'_>, environment: Environment) -> Policy {
     if let Some(section) = root.optional_section("redirect_hosts") {
         policy.redirect_hosts = redirect_hosts(section);
     }
+    policy.enforcement = observe::read(root, environment);
     policy.quota = limits::quota(root);
     policy.replay_everywhere = limits::replay_everywhere(root);
     policy

@@ -47,8 +47,10 @@ impl Proxies {
         let values = section.optional_list("trusted_proxies").unwrap_or_default();
         let networks = values.iter().filter_map(|value| {
             let network: Network = value.parse("an IP address or a network such as 10.1.0.0/16")?;
-            if network.is_everything() {
-                value.fault("every client would be a trusted proxy");
+            if network.is_too_large_for_one_operator() {
+                value.fault(
+                    "clients would be trusted proxies; expected a network of at most /8, or /7 of IPv6",
+                );
             }
             Some(network)
         });

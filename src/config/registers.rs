@@ -4,7 +4,6 @@
 //! of the bank's own list is read, and each of its faults names its line. Deliberately not here: the meaning of the entries.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::time::Duration;
@@ -17,14 +16,18 @@ use super::value::Value;
 use crate::clock::Timestamp;
 use crate::interface::TppId;
 use crate::interface::operations::Environment;
+use crate::private_file;
 use crate::trust::register::{RegisterSettings, WhenStale};
-use crate::trust::{Registers, Roles};
+use crate::trust::{Registers, Roles, Validity};
 
 /// The shortest maximum age: the EBA publishes its register once a day.
 const LEAST_AGE: Duration = Duration::from_secs(24 * 3_600);
 
 /// The longest maximum age: a year.
 const MOST_AGE: Duration = Duration::from_secs(366 * 24 * 3_600);
+
+/// How far the register's date may lie ahead: the EBA writes no time zone.
+const AHEAD: Duration = Duration::from_secs(24 * 3_600);
 
 /// The roles that an operation can require, and their numbers (ETSI TS 119 495, 4.2).
 const ROLES: [(&str, u8); 2] = [("PSP_PI", 2), ("PSP_AI", 3)];
@@ -99,7 +102,7 @@ fn country(value: &Value<'_>) -> Option<String> {
 fn take_eba(value: &Value<'_>, base: &Path, registers: &mut Registers) {
     let Some(path) = value.path(base) else { return };
     let shown = path.display();
-    let opened = File::open(&path).and_then(|file| {
+    let opened = private_file::open(&path).and_then(|file| {
         let modified = file.metadata()?.modified()?;
         Ok((file, Timestamp::from(modified)))
     });
@@ -108,9 +111,34 @@ fn take_eba(value: &Value<'_>, base: &Path, registers: &mut Registers) {
         Err(error) => return value.fault(format!("{shown} cannot be read: {error}")),
     };
     match registers.take_eba(BufReader::new(file), modified) {
-        Ok(()) => {}
+        Ok(()) => warn_of_age(value, registers),
         Err(fault) => value.fault(format!("{shown}: {fault}")),
     }
+}
+
+/// Warns of a file that is past its age: the registers decide by the same time.
+fn warn_of_age(value: &Value<'_>, registers: &Registers) {
+    let Some(last) = registers.good_until() else {
+        return;
+    };
+    let effect = match registers.settings().stale {
+        WhenStale::Refuse => {
+            "every TPP is refused that the bank's own list does not allow; get a new export"
+        }
+        WhenStale::Pass => "it still decides; get a new export",
+    };
+    let Some(as_of) = registers.as_of() else {
+        return;
+    };
+    let period = Validity {
+        not_before: Timestamp::from_unix(as_of.unix().saturating_sub(AHEAD.as_secs())),
+        not_after: last,
+    };
+    let before = format!(
+        "the file and its newest entry are dated {as_of}, which lies ahead: the register's age does not count until then"
+    );
+    let after = format!("the register is older than registers.max_age since {last}: {effect}");
+    value.warn_outside(period, [before, after]);
 }
 
 /// Reads the bank's own list: allowed and blocked TPPs.

@@ -1,25 +1,25 @@
 //! The root of the configuration file: the sections in the order of their dependencies, and the keys outside any section.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tracing::Level;
-
-use super::endpoints::{Listener, WrittenUpstream};
+use super::endpoints::Listener;
 use super::fault::{FilePosition, Inspection};
 use super::section::Section;
 use super::server_certificates::ServerCertificates;
-use super::settings::{Fixed, Log, ReadFiles, Reloadable, Settings};
+use super::settings::{Fixed, ReadFiles, Reloadable, Settings};
+use super::shutdown::Shutdown;
 use super::ticket_keys::TicketKeys;
+use super::upstreams::WrittenUpstreams;
 use super::value::Value;
 use super::{
-    control, endpoints, limits, operations, policy, registers, revocation, sca, signing, state,
-    trust,
+    audit, control, endpoints, limits, log, operations, policy, registers, revocation, sca,
+    signing, state, trust,
 };
-use crate::admission::{Rates, Snapshot, WhenUnknown};
+use crate::admission::{Policy, Rates, Snapshot};
 use crate::interface::operations::{Catalogue, Environment};
+use crate::sca::ScaSettings;
 use crate::trust::Revocation;
 
 /// The default interval of checks for changed files.
@@ -41,17 +41,13 @@ pub(super) fn read(
     let clients = trust::client_anchors(&mut section, base);
     policy.hosts = endpoints::hosts(&mut section);
     let own_certificates = ServerCertificates::read(&mut section, base);
-    let ticket_keys = section.optional("ticket_keys");
-    let ticket_keys = ticket_keys.and_then(|value| TicketKeys::read(&value, base));
+    let ticket_keys = ticket_keys(&mut section, base);
     let listener = Listener::read(section, address);
     let control = control::read(&mut root, policy.environment, address, base);
     let control_address = control.as_ref().and_then(|(address, _)| address.tcp());
-    let upstream = WrittenUpstream::read(root.section("upstream"), [address, control_address]);
+    let upstreams = WrittenUpstreams::read(&mut root, [address, control_address], base);
     let sca = sca::read(root.section("sca"), base);
-    if let Some(sca) = &sca {
-        policy.psu_present = sca.psu_present;
-        policy.unknown_psu = sca.unknown_psu;
-    }
+    take_sca(&mut policy, sca.as_ref());
     let trust = trust::read(root.section("trust"), clients, inspection, base);
     let (operations, catalogue) =
         operations::read_catalogue(&mut root, policy.environment, inspection, base);
@@ -61,15 +57,16 @@ pub(super) fn read(
         revocation::RevocationSection::read(&mut root, policy.environment, base, &state.file);
     let assertion = signing::assertion(&mut root, base);
     let response_signing = signing::response_signing(&mut root, base);
-    let log = log(root.optional_section("log"));
+    let shutdown = Shutdown::read(&mut root, upstreams.as_ref().map(WrittenUpstreams::longest));
+    let log = log::read(&mut root, base);
+    let audit = audit::read(&mut root, policy.environment, base, &state.file);
     let watch = watch(root.optional_section("reload"));
     let root_place = root.place_of("revocation");
     root.finish();
     let (files, trust) = trust?;
     let catalogue = catalogue?;
-    policy.revocation_unknown = written.unknown.unwrap_or(policy.revocation_unknown);
-    let (revocation, by_group) = checked(written, &catalogue, inspection, root_place);
-    policy.revocation_unknown_by_group = by_group;
+    let revocation = checked(written, &mut policy, &catalogue, inspection, root_place);
+    let upstreams = upstreams.map(|upstreams| upstreams.checked(&catalogue, inspection));
     let (control, access) = control?;
     Some(Settings {
         fixed: Fixed {
@@ -77,17 +74,19 @@ pub(super) fn read(
             system: system.unwrap_or("portvakt").to_owned(),
             listener: listener?,
             control,
-            upstream: upstream?.checked(&catalogue, inspection),
             assertion,
             response_signing,
             state,
+            shutdown,
             log,
+            audit,
             watch,
         },
         reloadable: Reloadable {
             certificates: Arc::new(own_certificates?),
             ticket_keys,
             control: access,
+            upstreams: upstreams?,
             sca: sca?,
             snapshot: Snapshot {
                 policy,
@@ -98,25 +97,42 @@ pub(super) fn read(
             },
             trust: files,
             operations,
+            warnings: Vec::new(),
             files: ReadFiles::default(),
         },
     })
 }
 
-/// The revocation checker, and the behaviour by group if a status is unknown.
+fn ticket_keys(listener: &mut Section<'_>, base: &Path) -> Option<Arc<TicketKeys>> {
+    let value = listener.optional("ticket_keys")?;
+    TicketKeys::read(&value, base)
+}
+
+/// The settings of SCA that judge requests.
+const fn take_sca(policy: &mut Policy, sca: Option<&ScaSettings>) {
+    if let Some(sca) = sca {
+        policy.psu_present = sca.psu_present;
+        policy.unknown_psu = sca.unknown_psu;
+    }
+}
+
+/// The revocation checker. The policy gets the behaviour if a status is unknown.
 fn checked(
     mut written: revocation::RevocationSection,
+    policy: &mut Policy,
     catalogue: &Catalogue,
     inspection: &Inspection,
     place: FilePosition,
-) -> (Option<Arc<Revocation>>, BTreeMap<String, WhenUnknown>) {
+) -> Option<Arc<Revocation>> {
+    policy.revocation_unknown = written.unknown.unwrap_or(policy.revocation_unknown);
     let ready = written.settings.take().map(revocation::ready).transpose();
     let ready = ready
         .map_err(|text| inspection.report(place, text))
         .ok()
         .flatten();
-    let by_group = written.by_group(catalogue, |place, text| inspection.report(place, text));
-    (ready.map(Arc::new), by_group)
+    policy.revocation_unknown_by_group =
+        written.by_group(catalogue, |place, text| inspection.report(place, text));
+    ready.map(Arc::new)
 }
 
 /// The environment (CRT-9).
@@ -147,30 +163,5 @@ fn watch(section: Option<Section<'_>>) -> Option<Duration> {
         Some(value) if value.is("off") => None,
         Some(value) => value.duration(Duration::from_millis(100)..=Duration::from_secs(3_600)),
         None => Some(WATCH),
-    }
-}
-
-fn log(section: Option<Section<'_>>) -> Log {
-    let default = Log {
-        access: true,
-        level: Level::INFO,
-    };
-    let Some(mut section) = section else {
-        return default;
-    };
-    let access = section.optional("access").and_then(|value| value.boolean());
-    let level = section.optional("level").and_then(|value| {
-        value.one_of(&[
-            ("error", Level::ERROR),
-            ("warn", Level::WARN),
-            ("info", Level::INFO),
-            ("debug", Level::DEBUG),
-            ("trace", Level::TRACE),
-        ])
-    });
-    section.finish();
-    Log {
-        access: access.unwrap_or(default.access),
-        level: level.unwrap_or(default.level),
     }
 }

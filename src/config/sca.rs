@@ -9,6 +9,7 @@ use std::time::Duration;
 use jiff::civil::Date;
 
 use super::section::Section;
+use super::state_folder;
 use super::value::Value;
 use crate::clock::Timestamp;
 use crate::interface::headers::redirect_uri;
@@ -17,9 +18,6 @@ use crate::sca::{self, KeyFault, PsuPresent, ScaSettings, TokenKeys, UnknownPsu}
 
 /// The query parameter of the page that contains the token.
 const PARAMETER: &str = "request";
-
-/// The default file of the token keys, relative to the folder of the configuration.
-const TOKEN_KEYS: &str = "../state/sca-token.keys";
 
 /// The default lifetime of a link (SCA-12).
 const LIFETIME: Duration = Duration::from_secs(15 * 60);
@@ -86,12 +84,15 @@ fn page(value: &Value<'_>) -> Option<String> {
 }
 
 fn token_keys(value: &Value<'_>, base: &Path) -> Option<PathBuf> {
-    let read = readable(value.path(base)?);
+    let read = readable(value.secret_path(base)?);
     read.map_err(|text| value.fault(text)).ok()
 }
 
 fn default_keys(section: &Section<'_>, base: &Path) -> Option<PathBuf> {
-    let read = readable(base.join(TOKEN_KEYS));
+    let read = readable(
+        base.join(state_folder::default(base))
+            .join(state_folder::TOKEN_KEYS),
+    );
     read.map_err(|text| section.fault("token_keys", text)).ok()
 }
 

@@ -4,8 +4,9 @@
 //! on a silently ignored key. Deliberately not here: the forms of values ([`Value`]) and defaults, which are an `unwrap_or` at
 //! the call site; a faulty value has been reported, so its default is never used.
 
+use super::expected::Expected;
 use super::fault::{FilePosition, Inspection, nearest};
-use super::tree::{Content, Entry, Node, element_path, key_path};
+use super::tree::{Content, Entry, Node, key_path};
 use super::value::Value;
 
 /// A mapping while it is read. A missing section, or a value that is no mapping, has been reported and returns `None` for every
@@ -23,6 +24,7 @@ impl<'a> Section<'a> {
     /// Reads the mapping in `node`; reports any other value. An absent value is an empty mapping: its keys may be commented
     /// out.
     pub(super) fn of(node: &'a Node, place: FilePosition, inspection: &'a Inspection) -> Self {
+        inspection.record().note(&place.path, || Expected::Section);
         let entries = match &node.content {
             Content::Mapping(entries) => Some(entries.as_slice()),
             Content::Null => Some([].as_slice()),
@@ -63,6 +65,7 @@ impl<'a> Section<'a> {
 
     /// The value of a required key; its absence is reported.
     pub fn required(&mut self, key: &'static str) -> Option<Value<'a>> {
+        self.note(key, true);
         let found = self.optional(key);
         if found.is_none() {
             self.report_missing(key);
@@ -77,6 +80,7 @@ impl<'a> Section<'a> {
 
     /// A required mapping.
     pub fn section(&mut self, key: &'static str) -> Section<'a> {
+        self.note(key, true);
         self.optional_section(key).unwrap_or_else(|| {
             self.report_missing(key);
             Section::absent(self.place_of(key), self.inspection)
@@ -107,6 +111,8 @@ impl<'a> Section<'a> {
     /// then.
     pub fn entries(&mut self) -> Vec<(Value<'a>, Value<'a>)> {
         self.open = true;
+        let record = self.inspection.record();
+        record.note(&self.place.path, || Expected::Entries);
         self.entries
             .unwrap_or_default()
             .iter()
@@ -164,7 +170,13 @@ impl<'a> Section<'a> {
         }
     }
 
+    fn note(&self, key: &'static str, required: bool) {
+        let record = self.inspection.record();
+        record.note(&self.place.path, || Expected::Key(key, required));
+    }
+
     fn entry(&mut self, key: &'static str) -> Option<&'a Entry> {
+        self.note(key, false);
         if !self.asked.contains(&key) {
             self.asked.push(key);
         }
@@ -188,33 +200,6 @@ impl<'a> Section<'a> {
         if self.entries.is_some() {
             self.inspection.report(self.place_of(key), "missing key");
         }
-    }
-}
-
-impl<'a> Value<'a> {
-    /// The value as a section; any value but a mapping is reported.
-    pub fn as_section(&self) -> Section<'a> {
-        Section::of(self.node(), self.place().clone(), self.inspection())
-    }
-
-    /// The elements of a list, in order. An absent value (`key:`) is an empty list; a scalar is reported.
-    pub fn as_list(&self) -> Option<Vec<Value<'a>>> {
-        let items = match &self.node().content {
-            Content::List(items) => items.as_slice(),
-            Content::Null => &[],
-            Content::Typed(_) | Content::Text(_) | Content::Mapping(_) => {
-                return self.refuse("a list");
-            }
-        };
-        let element = |(index, item)| {
-            Value::new(
-                item,
-                element_path(&self.place().path, index),
-                self.place(),
-                self.inspection(),
-            )
-        };
-        Some(items.iter().enumerate().map(element).collect())
     }
 }
 

@@ -4,7 +4,7 @@
 //! says good, and is signed by the issuer or a responder of the issuer. Deliberately not here: the current time. A response is sent
 //! while it is current, which is decided at each handshake.
 
-use super::identity::identity;
+use super::identity::{first_end, identity};
 use super::pem;
 use super::section::Section;
 use super::value::Value;
@@ -78,16 +78,38 @@ impl ServerCertificates {
         found.unwrap_or(&self.first).at(now)
     }
 
-    /// The end of the certificate that ends first.
+    /// The end of the certificate that ends first, the CAs that are sent with them included.
     pub fn end(&self) -> Option<Timestamp> {
-        let ends = self.all().filter_map(|one| one.plain.cert.first());
-        ends.filter_map(|leaf| trust::end_of(leaf)).min()
+        self.all().filter_map(|one| first_end(&one.plain)).min()
     }
 
     /// The end of the OCSP response that ends first.
     pub fn ocsp_end(&self) -> Option<Timestamp> {
         let stapled = self.all().filter_map(|one| one.stapled.as_ref());
         stapled.map(|(_, period)| period.not_after).min()
+    }
+
+    /// A certificate that is not valid at `now` and that `before` does not have; the text names its period.
+    pub fn new_but_invalid(&self, before: &Self, now: Timestamp) -> Option<String> {
+        let leaf = |one: &ServerCertificate| one.plain.cert.first().cloned();
+        let known: Vec<_> = before.all().filter_map(leaf).collect();
+        let mut new = self
+            .all()
+            .filter_map(leaf)
+            .filter(|leaf| !known.contains(leaf));
+        new.find_map(|leaf| {
+            let leaf = X509::from_der(&leaf).ok()?;
+            let period = trust::validity_of(&leaf).ok()?;
+            (!period.contains(now)).then(|| {
+                let Validity {
+                    not_before,
+                    not_after,
+                } = period;
+                format!(
+                    "a new certificate of the listener is valid from {not_before} to {not_after} only; the one before stays in use"
+                )
+            })
+        })
     }
 
     fn all(&self) -> impl Iterator<Item = &ServerCertificate> {
@@ -99,11 +121,13 @@ impl ServerCertificate {
     fn read(section: &mut Section<'_>, base: &Path) -> Option<Self> {
         let plain = identity(section, base);
         let response = section.optional("ocsp_response");
+        let response = response.and_then(|value| Some((value.path(base)?, value)));
         let plain = plain?;
-        let stapled = response.and_then(|value| {
-            let path = value.path(base)?;
+        let stapled = response.and_then(|(path, value)| {
             let stapled = staple(&plain, &path);
-            stapled.map_err(|text| value.fault(text)).ok()
+            let stapled = stapled.map_err(|text| value.fault(text)).ok()?;
+            value.warn_outside(stapled.1, staple_warnings(stapled.1));
+            Some(stapled)
         });
         Some(Self { plain, stapled })
     }
@@ -135,6 +159,7 @@ fn read_other<'a>(value: &Value<'a>, base: &Path) -> Option<(Arc<ServerCertifica
     let mut section = value.as_section();
     let certificate = ServerCertificate::read(&mut section, base);
     let hosts = section.optional("hosts");
+    let hosts = hosts.map(|hosts| hosts.as_list());
     section.finish();
     let certificate = certificate?;
     let covered = certificate.names();
@@ -144,7 +169,7 @@ fn read_other<'a>(value: &Value<'a>, base: &Path) -> Option<(Arc<ServerCertifica
             .map(|name| (name, value.clone()))
             .collect(),
         Some(hosts) => {
-            let hosts = hosts.as_list()?.into_iter();
+            let hosts = hosts?.into_iter();
             hosts
                 .filter_map(|value| Some((host(&value, &covered)?, value)))
                 .collect()
@@ -159,12 +184,12 @@ fn read_other<'a>(value: &Value<'a>, base: &Path) -> Option<(Arc<ServerCertifica
 
 /// Reads a host, which the certificate must cover.
 fn host(value: &Value<'_>, covered: &[String]) -> Option<String> {
-    let name = value.as_str()?.to_ascii_lowercase();
-    if covered.iter().any(|pattern| covers(pattern, &name)) {
-        return Some(name);
+    let expected = format!("a DNS name of the certificate ({})", covered.join(", "));
+    let name = value.text(&expected)?.to_ascii_lowercase();
+    match covered.iter().any(|pattern| covers(pattern, &name)) {
+        true => Some(name),
+        false => value.refuse(&expected),
     }
-    let covered = covered.join(", ");
-    value.refuse(&format!("a DNS name of the certificate ({covered})"))
 }
 
 /// Whether a name in a certificate covers a host (RFC 9525, 6.3): `*` stands for one whole label.
@@ -175,6 +200,16 @@ fn covers(pattern: &str, name: &str) -> bool {
         Some(!label.is_empty() && label != "*" && rest == parent)
     };
     pattern == name || by_wildcard().unwrap_or(false)
+}
+
+fn staple_warnings(period: Validity) -> [String; 2] {
+    [
+        format!("the OCSP response is not sent before {}", period.not_before),
+        format!(
+            "the OCSP response ended at {}, and is not sent",
+            period.not_after
+        ),
+    ]
 }
 
 /// The certificate with the OCSP response of a file (DER), and the period in which the response may be sent.

@@ -2,20 +2,24 @@
 //!
 //! Every setting is either [`Fixed`] or [`Reloadable`]. Invariant: existing [`Settings`] can be started: each address is
 //! usable, the key fits the certificate, the snapshot is built, and no file has to be read again. A reload loads the file
-//! again. Deliberately not here: keys that no code uses yet, such as upstreams by group (FWD-3).
+//! again. Deliberately not here: the use of a setting.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tracing::Level;
-
+use super::audit::AuditSettings;
 use super::control::{ControlAccess, ControlAddress};
-use super::endpoints::{Listener, Upstream};
+use super::endpoints::Listener;
+use super::fault::Warning;
+use super::log::Log;
 use super::server_certificates::ServerCertificates;
+use super::shutdown::Shutdown;
 use super::ticket_keys::TicketKeys;
 use super::trust::TrustFiles;
+use super::upstreams::Upstreams;
 use crate::admission::Snapshot;
+use crate::clock::LogTime;
 use crate::interface::openapi;
 use crate::interface::operations::Environment;
 use crate::sca::ScaSettings;
@@ -46,16 +50,18 @@ pub struct Fixed {
     pub listener: Listener,
     /// The address of the control listener.
     pub control: ControlAddress,
-    /// The core.
-    pub upstream: Upstream,
     /// The signing of assertions to the core (FWD-1). `None`, the default: no assertions.
     pub assertion: Option<AssertionSettings>,
     /// The signing of answers (SIG-12). `None`, the default: no signatures.
     pub response_signing: Option<AnswerSigning>,
     /// The files and limits of the state. Default `../state/portvakt.db` and `../state/hash.key`.
     pub state: StateSettings,
+    /// The times of a shutdown.
+    pub shutdown: Shutdown,
     /// The access log and the log level.
     pub log: Log,
+    /// The audit; `None` if it is off, the default in the sandbox.
+    pub audit: Option<AuditSettings>,
     /// The interval of checks for changed files (CRT-8); `None` if they are off. Default 5 s.
     pub watch: Option<Duration>,
 }
@@ -69,6 +75,8 @@ pub struct Reloadable {
     pub ticket_keys: Option<Arc<TicketKeys>>,
     /// The access rules of the control listener.
     pub control: ControlAccess,
+    /// The core: groups of endpoints, and the operations that each answers (FWD-3).
+    pub upstreams: Upstreams,
     /// The settings of SCA: the bank's page and the keys of its links.
     pub sca: ScaSettings,
     /// The policy, catalogue and trust that judge requests.
@@ -77,6 +85,8 @@ pub struct Reloadable {
     pub trust: TrustFiles,
     /// The file of the snapshot's catalogue (HTTP-11). None by default.
     pub operations: Option<PathBuf>,
+    /// The conditions of these settings that the operator should change.
+    pub warnings: Vec<Warning>,
     /// The files and folders that these settings were read from, which are checked for changes. Files that the gateway writes
     /// itself are not included.
     pub files: ReadFiles,
@@ -89,15 +99,8 @@ pub struct ReadFiles {
     pub source: Option<PathBuf>,
     /// The files and folders that it names.
     pub named: Vec<PathBuf>,
-}
-
-/// The section `log`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Log {
-    /// Whether the access log is on. Default true.
-    pub access: bool,
-    /// The least severe level that is logged. Default `info`.
-    pub level: Level,
+    /// The time from which they were read, by the machine's clock.
+    pub since: LogTime,
 }
 
 impl Settings {
@@ -117,11 +120,12 @@ impl Fixed {
             system,
             listener,
             control,
-            upstream,
             assertion,
             response_signing,
             state,
+            shutdown,
             log,
+            audit,
             watch,
         } = self;
         let Listener {
@@ -130,6 +134,7 @@ impl Fixed {
             threads,
             proxies,
             hsts,
+            description,
             limits,
             body_timeout,
             keepalive,
@@ -153,16 +158,18 @@ impl Fixed {
                 *body_timeout == listened.body_timeout,
             ),
             ("listener.hsts", *hsts == listened.hsts),
+            ("listener.description", *description == listened.description),
             ("listener.keepalive", *keepalive == listened.keepalive),
             ("control.address", *control == other.control),
-            ("upstream", *upstream == other.upstream),
             ("state", *state == other.state),
             ("assertion", *assertion == other.assertion),
             (
                 "response_signing",
                 *response_signing == other.response_signing,
             ),
+            ("shutdown", *shutdown == other.shutdown),
             ("log", *log == other.log),
+            ("audit", *audit == other.audit),
             ("reload", *watch == other.watch),
         ];
         let same = same.into_iter().chain(limits.compare(&listened.limits));

@@ -73,7 +73,7 @@ enum Missing {
 }
 
 fn key_file(value: &Value<'_>, base: &Path, missing: Missing) -> Option<PathBuf> {
-    let path = value.path(base)?;
+    let path = value.secret_path(base)?;
     match AssertionKey::read(&path) {
         Err(AssertionKeyFault::File(fault)) if fault.is_missing() && missing == Missing::IsMade => {
         }

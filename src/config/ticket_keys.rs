@@ -1,8 +1,8 @@
 //! The keys of TLS session tickets that replicas share (`listener.ticket_keys`).
 //!
 //! Each line of the file is a key: its id as eight hexadecimal digits, a space, and 32 random bytes in base64. The first key encrypts new
-//! tickets, and every key decrypts. Invariants: a file that others than its owner can read is refused; ids differ; `Debug` shows no
-//! key. Deliberately not here: the form of tickets, and their lifetime.
+//! tickets, and every key decrypts. Invariants: a file that others than its owner can read is refused; ids and keys differ; no key is all
+//! zeros; `Debug` shows no key. Deliberately not here: the form of tickets, and their lifetime.
 
 use super::value::Value;
 use crate::private_file;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 /// The length of an id in bytes.
 pub const TICKET_KEY_ID: usize = 4;
 
-/// The length of a key in bytes.
-const SECRET_LENGTH: usize = 32;
+/// The bytes of a key.
+type Secret = [u8; 32];
 
 /// The most keys: the current one, and those of three rotations before.
 const MOST_KEYS: usize = 4;
@@ -49,6 +49,10 @@ enum TicketKeyFault {
     TooMany,
     #[error("two of its keys have the same id")]
     SameId,
+    #[error("lines {0} and {1} have the same key under two ids")]
+    SameKey(usize, usize),
+    #[error("line {0} has a key of zeros; make one with \"openssl rand -base64 32\"")]
+    Zeros(usize),
     #[error(
         "line {0} is no key; expected eight hexadecimal digits in lower case, a space, and 32 bytes in base64"
     )]
@@ -71,7 +75,7 @@ impl TicketKeys {
 
     /// Reads the file that a value names.
     pub(super) fn read(value: &Value<'_>, base: &Path) -> Option<Arc<Self>> {
-        let path = value.path(base)?;
+        let path = value.secret_path(base)?;
         Self::from_file(&path)
             .map_err(|fault| value.fault(format!("{}: {fault}", path.display())))
             .ok()
@@ -88,17 +92,27 @@ impl TicketKeys {
     fn parse(text: &str) -> Result<Self, TicketKeyFault> {
         let lines = text.lines().map(str::trim_end).zip(1..);
         let lines = lines.filter(|(line, _)| !line.is_empty());
-        let mut keys =
-            lines.map(|(line, number)| TicketKey::parse(line).ok_or(TicketKeyFault::Line(number)));
+        let mut seen: Vec<([u8; TICKET_KEY_ID], Secret, usize)> = Vec::new();
+        let mut keys = lines.map(|(line, number)| {
+            let (key, secret) = TicketKey::parse(line).ok_or(TicketKeyFault::Line(number))?;
+            if secret == Secret::default() {
+                return Err(TicketKeyFault::Zeros(number));
+            }
+            if seen.iter().any(|(id, ..)| *id == key.id) {
+                return Err(TicketKeyFault::SameId);
+            }
+            if let Some((.., before)) = seen.iter().find(|(_, before, _)| *before == secret) {
+                return Err(TicketKeyFault::SameKey(*before, number));
+            }
+            seen.push((key.id, secret, number));
+            Ok(key)
+        });
         let newest = keys.next().ok_or(TicketKeyFault::Empty)??;
         let mut older: Vec<TicketKey> = Vec::new();
         for key in keys {
             let key = key?;
             if older.len() >= MOST_KEYS.saturating_sub(1) {
                 return Err(TicketKeyFault::TooMany);
-            }
-            if key.id == newest.id || older.iter().any(|older| older.id == key.id) {
-                return Err(TicketKeyFault::SameId);
             }
             older.push(key);
         }
@@ -107,7 +121,7 @@ impl TicketKeys {
 }
 
 impl TicketKey {
-    fn parse(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<(Self, Secret)> {
         let (id, secret) = line.split_once(' ')?;
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if id.len() != TICKET_KEY_ID.saturating_mul(2) || !id.bytes().all(is_hex) {
@@ -115,9 +129,9 @@ impl TicketKey {
         }
         let id = u32::from_str_radix(id, 16).ok()?.to_be_bytes();
         let secret = BASE64_STANDARD.decode(secret).ok()?;
-        let secret: [u8; SECRET_LENGTH] = secret.try_into().ok()?;
+        let secret: Secret = secret.try_into().ok()?;
         let aead = RandomizedNonceKey::new(&AES_256_GCM_SIV, &secret).ok()?;
-        Some(Self { id, aead })
+        Some((Self { id, aead }, secret))
     }
 }
 
@@ -134,8 +148,13 @@ impl fmt::Debug for TicketKeys {
 mod tests {
     use super::*;
 
+    /// A line whose key follows from the id.
     fn line(id: &str) -> String {
-        format!("{id} {}\n", BASE64_STANDARD.encode([7; 32]))
+        line_with(id, id.as_bytes().last().copied().unwrap_or(1))
+    }
+
+    fn line_with(id: &str, byte: u8) -> String {
+        format!("{id} {}\n", BASE64_STANDARD.encode([byte; 32]))
     }
 
     #[test]
@@ -159,6 +178,14 @@ mod tests {
             (
                 twice.concat(),
                 "two of its keys have the same id".to_owned(),
+            ),
+            (
+                [line("00000002"), line_with("00000003", b'2')].concat(),
+                "lines 1 and 2 have the same key under two ids".to_owned(),
+            ),
+            (
+                line_with("00000002", 0),
+                "line 1 has a key of zeros; make one with \"openssl rand -base64 32\"".to_owned(),
             ),
             (line("0000000A"), format!("line 1 {expected}")),
             (line("+0000001"), format!("line 1 {expected}")),

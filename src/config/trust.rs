@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use openssl::x509::X509;
 
 use super::fault::Inspection;
+use super::identity::warn_of_all;
 use super::pem;
 use super::section::Section;
 use super::value::Value;
@@ -106,5 +107,10 @@ fn folder(value: &Value<'_>, base: &Path, contents: Contents) -> Option<Folder> 
     for fault in faults {
         value.fault(fault);
     }
+    let consequence = match contents {
+        Contents::Required => ": every certificate that needs them is refused",
+        Contents::Optional => "",
+    };
+    warn_of_all(value, path.display().to_string(), &found, consequence);
     Some((path, found))
 }

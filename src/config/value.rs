@@ -11,8 +11,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::amount::{SIZE_UNITS, TIME_UNITS, is_decimal, measured, show_duration, show_size};
+use super::expected::Expected;
 use super::fault::{FilePosition, Inspection, nearest, shortened};
+use super::secret::Secret;
 use super::tree::{Content, Node};
+use crate::trust::Validity;
 
 /// A value of a configuration file, not yet parsed.
 #[derive(Clone)]
@@ -54,6 +57,17 @@ impl<'a> Value<'a> {
         self.inspection.report(self.place.clone(), text);
     }
 
+    /// Warns of this value at any time.
+    pub(super) fn warn(&self, text: impl Into<String>) {
+        self.inspection.warn(self.place.clone(), text);
+    }
+
+    /// Warns of this value before and after a period, with a text for each.
+    pub(super) fn warn_outside(&self, period: Validity, texts: [String; 2]) {
+        self.inspection
+            .warn_outside(self.place.clone(), period, texts);
+    }
+
     /// Whether the value is a list; for keys that accept several shapes.
     pub fn is_list(&self) -> bool {
         matches!(self.node.content, Content::List(_))
@@ -61,18 +75,30 @@ impl<'a> Value<'a> {
 
     /// Whether the value is exactly this word; for keys that accept a word or a number.
     pub(super) fn is(&self, word: &str) -> bool {
+        self.note(|| Expected::Words(vec![word.to_owned()]));
         self.scalar() == Some(word)
     }
 
-    /// The text as written, quoted or not: `NO`, `0600` and `1e3` stay as they are. An empty string is refused.
+    /// The text as written, quoted or not: `NO`, `0600` and `1e3` stay as they are. An empty string and `${` are refused.
     pub fn as_str(&self) -> Option<&'a str> {
+        self.text("text")
+    }
+
+    /// The same, where `expected` says more than "text".
+    pub(super) fn text(&self, expected: &str) -> Option<&'a str> {
+        self.note(|| Expected::Text);
         self.scalar()
-            .filter(|text| !text.is_empty())
-            .or_else(|| self.refuse("text"))
+            .filter(|text| !text.is_empty() && !text.contains("${"))
+            .or_else(|| self.refuse(expected))
+    }
+
+    fn note(&self, expected: impl FnOnce() -> Expected) {
+        self.inspection.record().note(&self.place.path, expected);
     }
 
     /// Any type that implements `FromStr`. `expected` completes "expected …": `an address such as 0.0.0.0:8443`.
     pub fn parse<T: FromStr<Err: Display>>(&self, expected: &str) -> Option<T> {
+        self.note(|| Expected::Text);
         let Some(text) = self.scalar() else {
             return self.refuse(expected);
         };
@@ -84,6 +110,10 @@ impl<'a> Value<'a> {
 
     /// One of the words of `choices`, in exactly this spelling.
     pub fn one_of<T: Clone>(&self, choices: &[(&str, T)]) -> Option<T> {
+        self.note(|| {
+            let words = choices.iter().map(|(word, _)| (*word).to_owned());
+            Expected::Words(words.collect())
+        });
         let found = self.scalar();
         if let Some((_, value)) = choices.iter().find(|(word, _)| Some(*word) == found) {
             return Some(value.clone());
@@ -103,6 +133,7 @@ impl<'a> Value<'a> {
         &self,
         range: RangeInclusive<T>,
     ) -> Option<T> {
+        self.note(|| Expected::Integer(range.start().to_string(), range.end().to_string()));
         let number = match &self.node.content {
             Content::Typed(text) if is_decimal(text) => text.parse().ok(),
             _ => None,
@@ -118,6 +149,7 @@ impl<'a> Value<'a> {
 
     /// `true` or `false`, without quotes. `yes` and `on` are refused: YAML 1.2 reads them as strings, YAML 1.1 as booleans.
     pub fn boolean(&self) -> Option<bool> {
+        self.note(|| Expected::Boolean);
         match &self.node.content {
             Content::Typed(text) if text == "true" => Some(true),
             Content::Typed(text) if text == "false" => Some(false),
@@ -127,6 +159,7 @@ impl<'a> Value<'a> {
 
     /// A duration in one unit: `250ms`, `60s`, `15m`, `24h`. The unit is required, even for `0`.
     pub fn duration(&self, range: RangeInclusive<Duration>) -> Option<Duration> {
+        self.note(|| Expected::Duration);
         self.scalar()
             .and_then(|text| measured(text, &TIME_UNITS))
             .map(Duration::from_millis)
@@ -141,6 +174,7 @@ impl<'a> Value<'a> {
 
     /// A size in bytes: `16384`, `64KiB`, `1MiB`, `2GiB`.
     pub fn size(&self, range: RangeInclusive<u64>) -> Option<u64> {
+        self.note(|| Expected::Size);
         self.scalar()
             .and_then(|text| measured(text, &SIZE_UNITS))
             .filter(|size| range.contains(size))
@@ -154,16 +188,62 @@ impl<'a> Value<'a> {
 
     /// A path, relative to `relative_to` (the folder of the configuration file). The file system is not accessed.
     pub fn path(&self, relative_to: &Path) -> Option<PathBuf> {
-        self.scalar()
-            .filter(|text| !text.trim().is_empty() && !text.contains('\0'))
-            .map(|text| relative_to.join(text))
-            .inspect(|path| self.inspection.names(path.clone()))
-            .or_else(|| self.refuse("a path"))
+        self.note(|| Expected::Text);
+        match self.scalar() {
+            Some(text) if !text.contains("${") => self.path_of(text, relative_to),
+            _ => self.refuse("a path"),
+        }
+    }
+
+    /// The path of a file with a secret. In it, `${NAME}` is replaced by an environment variable, such as systemd's
+    /// `${CREDENTIALS_DIRECTORY}`; a missing variable is reported.
+    pub fn secret_path(&self, relative_to: &Path) -> Option<PathBuf> {
+        self.note(|| Expected::Text);
+        let Some(text) = self.scalar() else {
+            return self.refuse("a path");
+        };
+        self.path_of(&self.replaced(text)?, relative_to)
+    }
+
+    /// A secret from the environment. The value is one `${NAME}` and nothing else: no secret stands in the configuration, which is copied,
+    /// shown and kept in version control. The faults do not repeat the value.
+    pub fn secret(&self) -> Option<Secret> {
+        self.note(|| Expected::Text);
+        let text = self.scalar().unwrap_or_default();
+        let name = text
+            .strip_prefix("${")
+            .and_then(|rest| rest.strip_suffix('}'));
+        if name.is_none_or(|name| name.contains('}')) {
+            self.fault("expected ${NAME}, an environment variable: no secret stands in the configuration itself");
+            return None;
+        }
+        self.replaced(text).map(Secret::new)
+    }
+
+    fn replaced(&self, text: &str) -> Option<String> {
+        let replaced = replace_variables(text, |name| std::env::var(name).ok());
+        replaced.map_err(|fault| self.fault(fault)).ok()
+    }
+
+    fn path_of(&self, text: &str, relative_to: &Path) -> Option<PathBuf> {
+        if text.trim().is_empty() || text.contains('\0') {
+            return self.refuse("a path");
+        }
+        let path = relative_to.join(text);
+        self.inspection.names(self.place.clone(), path.clone());
+        Some(path)
     }
 
     /// Reports the value found and the value that was `expected`.
     pub(super) fn refuse<T>(&self, expected: &str) -> Option<T> {
-        self.fault(format!("found {}; expected {expected}", self.found()));
+        let variable = match self.scalar() {
+            Some(text) if text.contains("${") => "; ${…} is not replaced in this value",
+            _ => "",
+        };
+        self.fault(format!(
+            "found {}; expected {expected}{variable}",
+            self.found()
+        ));
         None
     }
 
@@ -184,6 +264,36 @@ impl<'a> Value<'a> {
             Content::Null | Content::List(_) | Content::Mapping(_) => None,
         }
     }
+}
+
+/// Whether a node is a whole number, which only an unquoted text can be.
+pub(super) fn is_whole(node: &Node) -> bool {
+    matches!(&node.content, Content::Typed(text) if is_decimal(text))
+}
+
+/// Replaces each `${NAME}` in a text. The texts of faults never repeat a variable's value.
+fn replace_variables(
+    mut text: &str,
+    value: impl Fn(&str) -> Option<String>,
+) -> Result<String, String> {
+    let mut replaced = String::new();
+    while let Some((before, rest)) = text.split_once("${") {
+        let (name, after) = rest
+            .split_once('}')
+            .ok_or("a variable begins with ${ and has no }")?;
+        let found = value(name).filter(|value| !value.is_empty());
+        let found = found.ok_or_else(|| {
+            format!(
+                "the environment variable {:?} is not set, or is empty",
+                shortened(name)
+            )
+        })?;
+        replaced.push_str(before);
+        replaced.push_str(&found);
+        text = after;
+    }
+    replaced.push_str(text);
+    Ok(replaced)
 }
 
 #[cfg(test)]
@@ -226,6 +336,44 @@ mod tests {
                 (found, _) => panic!("{text}: {found:?}"),
             }
         }
+    }
+
+    #[test]
+    fn variables_are_replaced_in_paths_of_secrets_only() {
+        let home = std::env::var("HOME").unwrap();
+        let base = Path::new("/base");
+        let secret = |text: &str| read(text, |value| value.secret_path(base));
+        assert_eq!(secret("a/b"), Ok("/base/a/b".into()));
+        let key = format!("{home}/key").into();
+        assert_eq!(secret("${HOME}/key"), Ok(key));
+        let missing = "the environment variable \"NO_SUCH_VARIABLE\" is not set, or is empty";
+        assert_eq!(secret("${NO_SUCH_VARIABLE}/key"), Err(missing.into()));
+        assert!(secret("\"${HOME/key\"").unwrap_err().contains("has no }"));
+        let fault = read("${HOME}/key", |value| value.path(base)).unwrap_err();
+        assert!(fault.contains("is not replaced in this value"), "{fault}");
+        assert!(!fault.contains(&home), "{fault}");
+    }
+
+    #[test]
+    fn a_secret_stands_in_the_environment() {
+        let secret = |text: &str| read(text, |value| value.secret());
+        let found = secret("${HOME}").unwrap();
+        assert_eq!(found.text(), std::env::var("HOME").ok().as_deref());
+        for text in [
+            "hunter2",
+            "x${HOME}",
+            "${HOME}x",
+            "'${A}${B}'",
+            "[hunter2]",
+            "${HOME",
+            "''",
+        ] {
+            let fault = secret(text).unwrap_err();
+            assert!(fault.starts_with("expected ${NAME}, an"), "{text}: {fault}");
+            assert!(!fault.contains("hunter2"), "{fault}");
+        }
+        let fault = secret("${NO_SUCH_VARIABLE}").unwrap_err();
+        assert!(fault.contains("is not set"), "{fault}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::entry::{OperationEntry, Origin};
-use super::keys::{choice, name_or_group, read_deprecated, refuse_fixed_keys};
+use super::keys::{choice, name_or_group, read_answer, read_deprecated, refuse_fixed_keys};
 use super::parameters::read_parameters;
 use crate::config::section::Section;
 use crate::config::value::Value;
@@ -28,8 +28,9 @@ pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Optio
         .and_then(|value| value.one_of(&METHODS));
     let path = section.required("path");
     let template = path.as_ref().and_then(Value::as_str);
-    let role = section
-        .required("role")
+    let written_role = section.required("role");
+    let role = written_role
+        .as_ref()
         .and_then(|value| value.one_of(Role::NAMES));
     let group = section
         .optional("group")
@@ -53,10 +54,18 @@ pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Optio
     let answered_by = choice(section, "answered_by", AnsweredBy::NAMES);
     let environments = choice(section, "environments", Environments::NAMES);
     let deprecated = read_deprecated(section, None);
+    let answer = read_answer(section);
     refuse_fixed_keys(section);
     let group = group.unwrap_or(GROUP_OF_ADDED);
     let template = template?;
     let plain = Operation::added(name?, method?, template, group, role?).about(about);
+    let of_payment = about != About::Other
+        || !matches!(schema, Some(Schema::Any) | None)
+        || plain.takes_product();
+    if of_payment && plain.role != Role::PaymentInitiation {
+        written_role?.fault("an operation about payments or baskets requires PSP_PI (CRT-5)");
+        return None;
+    }
     Some(OperationEntry {
         place: path?.place().clone(),
         origin: Origin::Added,
@@ -74,6 +83,7 @@ pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Optio
             answered_by: answered_by.unwrap_or(plain.answered_by),
             environments: environments.unwrap_or(plain.environments),
             deprecated,
+            answer,
             ..plain
         }
         .at(template),

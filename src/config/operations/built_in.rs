@@ -1,7 +1,7 @@
 //! An operation of the interface, with the keys that a deployment may change.
 
 use super::entry::{OperationEntry, Origin};
-use super::keys::{name_or_group, read_deprecated, refuse_fixed_keys};
+use super::keys::{name_or_group, read_answer, read_deprecated, refuse_fixed_keys};
 use crate::config::section::Section;
 use crate::config::value::Value;
 use crate::interface::operations::{AnsweredBy, Operation};
@@ -18,6 +18,7 @@ pub(super) fn read_built_in(section: &mut Section<'_>, operation: Operation) -> 
         .optional("answered_by")
         .and_then(|value| value.one_of(AnsweredBy::NAMES));
     let deprecated = read_deprecated(section, operation.deprecated.as_ref());
+    let answer = read_answer(section);
     for key in [
         "method",
         "role",
@@ -34,7 +35,7 @@ pub(super) fn read_built_in(section: &mut Section<'_>, operation: Operation) -> 
             section.fault(
                 key,
                 format!(
-                    "{} is an operation of the interface: only its path, group, answered_by and deprecated can be changed",
+                    "{} is an operation of the interface: only its path, group, answered_by, deprecated and answer can be changed",
                     operation.name
                 ),
             );
@@ -56,6 +57,7 @@ pub(super) fn read_built_in(section: &mut Section<'_>, operation: Operation) -> 
             group: group.map_or(operation.group, str::to_owned),
             answered_by: answered_by.unwrap_or(operation.answered_by),
             deprecated,
+            answer,
             ..operation
         },
     }

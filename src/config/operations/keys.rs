@@ -1,13 +1,14 @@
 //! Keys that both kinds of entries share, and keys that no entry has.
 
 use jiff::civil::Date;
+use serde_json::Value as Json;
 
 use crate::config::section::Section;
 use crate::config::value::Value;
-use crate::interface::operations::Deprecated;
+use crate::interface::operations::{Answer, Deprecated};
 
 /// The longest name, in bytes. A name is a metric label, and a header value on every request.
-const MAX_NAME: usize = 64;
+pub(super) const MAX_NAME: usize = 64;
 
 /// The deprecation of an operation (FWD-5). Each key that the file leaves out keeps its built-in value.
 pub(super) fn read_deprecated(
@@ -43,6 +44,40 @@ pub(super) fn read_deprecated(
         sunset: sunset.or(built_in_sunset),
         successor: successor.or(built_in.and_then(|built_in| built_in.successor.clone())),
     })
+}
+
+/// The core's answer, for the description of the interface: its status, and the schema of its body as a text of JSON.
+pub(super) fn read_answer(section: &mut Section<'_>) -> Option<Answer> {
+    let mut section = section.optional_section("answer")?;
+    let status = section
+        .required("status")
+        .and_then(|value| value.integer(200..=299));
+    let schema = section.required("schema").and_then(|value| {
+        let schema: Json = value.parse("a JSON Schema, as a text of JSON")?;
+        if !schema.is_object() {
+            return value.refuse("a JSON Schema that is an object, as a text of JSON");
+        }
+        if has_reference(&schema) {
+            return value
+                .refuse("a JSON Schema without $ref: the description has other components");
+        }
+        Some(schema)
+    });
+    section.finish();
+    Some(Answer {
+        status: status?,
+        schema: schema?,
+    })
+}
+
+fn has_reference(schema: &Json) -> bool {
+    match schema {
+        Json::Object(members) => {
+            members.contains_key("$ref") || members.values().any(has_reference)
+        }
+        Json::Array(entries) => entries.iter().any(has_reference),
+        _ => false,
+    }
 }
 
 /// Reads one of a few words, for an optional key.

@@ -1,4 +1,5 @@
-//! The operator's catalogue file (HTTP-11): paths that differ from the defaults, and operations that the interface does not have.
+//! The operator's catalogue file (HTTP-11): paths that differ from the defaults, operations that the interface does not have, and payment
+//! products.
 //!
 //! An entry with the name of a built-in operation changes it; any other name adds one. Invariant: an added operation requires the
 //! headers and the signature that every operation requires (HDR-5, SIG-1), and no key takes them away. Deliberately not here: the
@@ -8,6 +9,9 @@
 mod added;
 mod built_in;
 mod entry;
+
+// Payment products.
+mod products;
 
 // Values of their keys.
 mod keys;
@@ -21,14 +25,17 @@ use std::path::{Path, PathBuf};
 
 use self::added::read_added;
 use self::built_in::read_built_in;
-use self::entry::OperationEntry;
+use self::entry::{OperationEntry, Origin};
 use self::keys::name_or_group;
+use self::products::{own_operations, read_products};
 use super::document::Document;
 use super::fault::{FilePosition, Inspection};
 use super::pem;
 use super::section::Section;
 use super::value::Value;
-use crate::interface::operations::{self, Catalogue, Environment, Environments, Operation};
+use crate::interface::operations::{
+    self, Catalogue, Environment, Environments, Operation, PAYMENT_PRODUCTS,
+};
 
 /// Reserved for the sandbox's own operations (HTTP-1).
 const SANDBOX_PATHS: &str = "/v1/sandbox";
@@ -72,17 +79,24 @@ fn read(
         .ok()?;
     let mut root = document.root(inspection);
     let values = root.list("operations");
+    let products = read_products(&mut root);
     root.finish();
     let mut untouched = operations::builtin();
     let mut entries = read_entries(&values?, &mut untouched);
     entries.sort_by_key(|entry| entry.origin);
+    let names: Vec<_> = products.iter().map(|(product, _)| &*product.name).collect();
     for entry in &entries {
         check_environment(entry, inspection);
+        check_overlap(entry, &entries, &untouched, &names, inspection);
     }
-    let places: Vec<_> = entries.iter().map(|entry| entry.place.clone()).collect();
+    let mut places: Vec<_> = entries.iter().map(|entry| entry.place.clone()).collect();
     let first = untouched.len();
     untouched.extend(entries.into_iter().map(|entry| entry.operation));
-    Catalogue::new(environment, untouched)
+    for (operation, place) in own_operations(&products, &untouched, inspection) {
+        untouched.push(operation);
+        places.push(place);
+    }
+    Catalogue::with_products(environment, untouched, &names)
         .map_err(|faults| {
             for fault in faults {
                 let place = fault
@@ -112,6 +126,35 @@ fn check_environment(entry: &OperationEntry, inspection: &Inspection) {
             format!(
                 "{} exists in production, where paths below {SANDBOX_PATHS} are not allowed (HTTP-1)",
                 operation.name
+            ),
+        );
+    }
+}
+
+/// Refuses an added operation that would take requests of one of the interface, or some that only that one refuses: its role and its
+/// checks may be weaker (CRT-5). The same path is left to the catalogue.
+fn check_overlap(
+    entry: &OperationEntry,
+    entries: &[OperationEntry],
+    untouched: &[Operation],
+    products: &[&str],
+    inspection: &Inspection,
+) {
+    if entry.origin != Origin::Added {
+        return;
+    }
+    let own = &entry.operation;
+    let products = [&PAYMENT_PRODUCTS, products].concat();
+    let changed = entries.iter().filter(|other| other.origin != Origin::Added);
+    let changed = changed.map(|other| &other.operation);
+    let mut built_in = untouched.iter().chain(changed);
+    let other = built_in.find(|other| other.path != own.path && other.overlaps(own, &products));
+    if let Some(other) = other {
+        inspection.report(
+            entry.place.clone(),
+            format!(
+                "{} {} overlaps with {}, {}, an operation of the interface: choose a path that no request of that one can have",
+                own.method, own.path, other.name, other.path
             ),
         );
     }

@@ -92,7 +92,7 @@ operations:
   - name: card-block
     method: PUT
     path: /v1/cards/{id}/block
-    role: either
+    role: PSP_PI
     group: cards
     sca: consent
     query: [{name: validFrom, kind: date-from}, {name: kind, kind: text, required: true}]
@@ -196,6 +196,65 @@ fn the_subject_of_an_added_operation() {
     }
 }
 
+//= CRT-5 refused
+#[test]
+fn payments_require_psp_pi_and_paths_of_the_interface_are_its_own() {
+    let load = |keys: &str| {
+        let text =
+            format!("operations: [{{name: x, {keys}}}]\npayment_products: [{{name: sepa}}]\n");
+        load(Environment::Production, &text)
+            .err()
+            .unwrap_or_default()
+    };
+    for role in ["PSP_AI", "either"] {
+        for keys in [
+            "method: POST, path: '/v1/alt/{payment-product}', schema: payment",
+            "method: POST, path: /v1/alt, schema: cross-border-payment",
+            "method: POST, path: /v1/alt, body: json, about: payment-initiation",
+            "method: GET, path: '/v1/alt/{id}', about: payment",
+            "method: POST, path: /v1/alt, schema: basket",
+            "method: POST, path: /v1/alt, schema: basket, about: other",
+            "method: POST, path: '/v1/alt/{payment-product}', body: json",
+        ] {
+            let fault = load(&format!("role: {role}, {keys}"));
+            assert!(
+                fault.contains(
+                    "role: an operation about payments or baskets requires PSP_PI (CRT-5)"
+                ),
+                "{keys}: {fault}"
+            );
+            assert_eq!(load(&format!("role: PSP_PI, {keys}")), "");
+        }
+    }
+    for (keys, other) in [
+        (
+            "POST, path: '/v1/payments/{anything}'",
+            "cross-border-payment-create",
+        ),
+        ("POST, path: /v1/payments/sepa", "payment-create"),
+        ("GET, path: '/v1/{a}/{b}'", "basket-read"),
+        ("GET, path: '/v1/{a}/{b}/status'", "payment-read"),
+        ("GET, path: '/v1/accounts/{id}/{list}'", "balance-list"),
+        ("GET, path: /v1/signing-baskets/all", "basket-read"),
+    ] {
+        for role in ["PSP_PI", "PSP_AI"] {
+            let fault = load(&format!("role: {role}, method: {keys}"));
+            assert!(
+                fault.contains("o.yaml:1:")
+                    && fault.contains(&format!("overlaps with {other}, /v1/")),
+                "{keys}: {fault}"
+            );
+        }
+    }
+    for keys in [
+        "PUT, path: '/v1/payments/{anything}'",
+        "GET, path: '/v1/accounts/{id}/cards'",
+        "POST, path: /v1/payments/bulk",
+    ] {
+        assert_eq!(load(&format!("role: PSP_PI, method: {keys}")), "");
+    }
+}
+
 #[test]
 fn every_wrong_entry_is_reported_at_its_line() {
     let text = "\
@@ -212,7 +271,7 @@ operations:
   - {name: d, method: TRACE, path: [], role: either, sca: maybe}
   - card
   - {name: e, method: GET, path: /v1/e, role: either, query: [{name: a b, kind: date}, {name: x, kind: offset}, {name: X, kind: text}, {name: y, kind: offset}, {kind: int, required: maybe}]}
-  - {name: f, method: PUT, path: /v1/f, role: either, body: none, schema: basket}
+  - {name: f, method: PUT, path: /v1/f, role: PSP_PI, body: none, schema: basket}
 oprations: []
 ";
     let faults = load(Environment::Production, text).unwrap_err();
@@ -225,7 +284,7 @@ oprations: []
         "o.yaml:4:55: operations[2].signed: unknown key: which headers an operation requires, and that it is signed, cannot be changed (HDR-5, SIG-1)",
         "o.yaml:4:70: operations[2].required: unknown key: which headers an operation requires, and that it is signed, cannot be changed (HDR-5, SIG-1)",
         "o.yaml:4:84: operations[2].quotas: unknown key; did you mean \"quota\"?",
-        "o.yaml:5:26: operations[3].method: account-list is an operation of the interface: only its path, group, answered_by and deprecated can be changed",
+        "o.yaml:5:26: operations[3].method: account-list is an operation of the interface: only its path, group, answered_by, deprecated and answer can be changed",
         "o.yaml:6:12: operations[4].name: the file already contains an operation of this name",
         "o.yaml:7:38: operations[5].path: GET /v1/users stands in the catalogue already",
         "o.yaml:8:34: operations[6].path: the path /v1/b/ is not one that a request could have: the path has an empty segment: a doubled or trailing slash",
@@ -262,4 +321,160 @@ fn a_collision_is_reported_at_the_written_path() {
             .unwrap_err()
             .starts_with("o.yaml:2:32: operations[0].path: ")
     );
+}
+
+#[test]
+fn products_add_to_what_an_initiation_requires() {
+    let text = "operations:
+- {name: payment-create, path: '/v2/pay/{payment-product}', group: money}
+payment_products:
+- {name: plain}
+- {name: sepa, headers: [psu-id, tpp-session-id], members: [{name: a_1, kind: text, min_length: 0, max_length: 3}]}
+- {name: abroad, schema: cross-border-payment, members: [{name: creditorAgent, required: true}]}
+- {name: instant-norwegian-credit-transfers-straks, answer: {status: 202, schema: '{}'}}
+";
+    let catalogue = load(Environment::Production, text).unwrap();
+    assert_eq!(catalogue.products().len(), 6);
+    let general = find(&catalogue, "POST", "/v2/pay/plain").unwrap();
+    assert_eq!(
+        (&*general.name, &*general.group),
+        ("payment-create", "money")
+    );
+    let named = |name: &str| {
+        let own = find(&catalogue, "POST", &format!("/v2/pay/{name}")).unwrap();
+        assert_eq!(own.name, format!("payment-create-{name}"));
+        assert_eq!(
+            (own.role, own.sca),
+            (Role::PaymentInitiation, Sca::Identified)
+        );
+        assert!(own.initiates && own.tpp_messages && own.group == "money");
+        assert!(own.required.len() >= general.required.len());
+        own
+    };
+    let sepa = named("sepa");
+    assert_eq!(sepa.required.len(), general.required.len() + 2);
+    assert_eq!((sepa.schema, sepa.members.len()), (Schema::Payment, 1));
+    assert_eq!(named("abroad").schema, Schema::CrossBorderPayment);
+    let instant = named("instant-norwegian-credit-transfers-straks");
+    assert_eq!(instant.answer.unwrap().status, 202);
+    assert!(find(&catalogue, "GET", "/v1/payments/sepa/7/status").is_some());
+    assert!(find(&catalogue, "POST", "/v2/pay/other").is_none());
+}
+
+/// Each product is refused with a text that contains this fault.
+fn products_are_refused(cases: &[(&str, &str)]) {
+    for (entry, fault) in cases {
+        let text = format!("operations: []\npayment_products:\n- {entry}\n");
+        let faults = load(Environment::Production, &text).unwrap_err();
+        assert!(faults.contains(fault), "{entry}: {faults}");
+    }
+}
+
+#[test]
+fn faults_of_products() {
+    products_are_refused(&[
+        ("{}", "payment_products[0].name: missing key"),
+        ("{name: Sepa}", "at most 48 lower-case letters"),
+        (
+            "{name: norwegian-cross-border-credit-transfers}",
+            "cannot be changed",
+        ),
+        (
+            "{name: x, schema: basket}",
+            "one of \"payment\", \"cross-border-payment\"",
+        ),
+        ("{name: x, sca: none}", "unknown key"),
+        (
+            "{name: x, headers: [Digest]}",
+            "psu-user-agent, or x-accept-fix",
+        ),
+        (
+            "{name: x, headers: [psu-ip-address]}",
+            "requires it already",
+        ),
+        (
+            "{name: x, headers: [digest, digest]}",
+            "already contains this header",
+        ),
+        (
+            "{name: x, headers: [host]}",
+            "psu-user-agent, or x-accept-fix",
+        ),
+        (
+            "{name: x}\n- {name: x}",
+            "o.yaml:4:4: payment_products[1].name: the file already contains a product",
+        ),
+    ]);
+}
+
+#[test]
+fn faults_of_members_of_products() {
+    products_are_refused(&[
+        (
+            "{name: x, members: [{name: a}]}",
+            "members[0].kind: missing key",
+        ),
+        (
+            "{name: x, members: [{name: a, kind: number}]}",
+            "one of \"text\"",
+        ),
+        (
+            "{name: x, members: [{name: a, kind: text}]}",
+            "either max_length",
+        ),
+        (
+            "{name: x, members: [{name: a, kind: text, max_length: 3, one_of: [b]}]}",
+            "either max_length",
+        ),
+        (
+            "{name: x, members: [{name: a, kind: text, min_length: 4, max_length: 3}]}",
+            "less than min_length, which is 4",
+        ),
+        (
+            "{name: x, members: [{name: a, kind: text, one_of: []}]}",
+            "at least one text",
+        ),
+        (
+            "{name: x, members: [{name: a, kind: date, max_length: 3}]}",
+            "only a text has this key",
+        ),
+        (
+            "{name: x, members: [{name: a-b, kind: date}]}",
+            "letters, digits and underscores",
+        ),
+        (
+            "{name: x, members: [{name: a, kind: date}, {name: A, kind: date}]}",
+            "already contains this member",
+        ),
+        (
+            "{name: x, members: [{name: CreditorName, required: true}]}",
+            "write creditorName",
+        ),
+        (
+            "{name: x, members: [{name: creditorName, kind: text}]}",
+            "judged by the interface's rule",
+        ),
+        (
+            "{name: x, schema: cross-border-payment, members: [{name: creditorName}]}",
+            "only with required: true",
+        ),
+    ]);
+}
+
+#[test]
+fn operations_of_products_need_a_free_place_and_a_short_name() {
+    let text = "operations:
+- {name: sepa, method: POST, path: /v1/payments/sepa, role: PSP_PI, schema: payment}
+payment_products: [{name: sepa, headers: [psu-id]}]
+";
+    let faults = load(Environment::Production, text).unwrap_err();
+    assert!(faults.contains("o.yaml:3:21: payment_products[0].name: POST /v1/payments/sepa stands in the catalogue already"), "{faults}");
+    let name = "a".repeat(48);
+    let long = "b".repeat(20);
+    let text = format!("operations:
+- {{name: {long}, method: POST, path: '/v1/{long}/{{payment-product}}', role: PSP_PI, schema: payment}}
+payment_products: [{{name: {name}, headers: [psu-id]}}]
+");
+    let faults = load(Environment::Production, &text).unwrap_err();
+    assert!(faults.contains("at most 64 characters"), "{faults}");
 }

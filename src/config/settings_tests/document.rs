@@ -1,10 +1,12 @@
 //! The whole file: defaults, written values, the example, and all faults at once.
 
+use super::super::reference::{is_key, uncommented};
 use super::*;
+use crate::state::StaleReads;
 use crate::{
     admission::Policy,
     clock::Timestamp,
-    config::{ClientAddress, ListenerLimits, Reloadable},
+    config::{ClientAddress, Ejection, ListenerLimits, Log, LogOutput, Reloadable},
     interface::{
         TppId,
         headers::identity::IdentityForm,
@@ -13,6 +15,7 @@ use crate::{
     },
     sca::{PsuPresent, UnknownPsu},
 };
+use std::net::SocketAddr;
 use std::time::Duration;
 
 #[test]
@@ -39,8 +42,15 @@ fn missing_keys_have_defaults() {
     assert_eq!(listener.body_timeout, Duration::from_secs(10));
     assert_eq!(listener.keepalive, Duration::from_secs(60));
     assert_eq!(settings.fixed.control.to_string(), "127.0.0.1:9100");
-    let upstream = &settings.fixed.upstream;
-    assert_eq!(upstream.address.to_string(), "10.0.0.7:8080");
+    let [upstream] = settings.reloadable.upstreams.groups() else {
+        panic!("one group");
+    };
+    assert_eq!(upstream.name, "core");
+    assert_eq!(upstream.endpoints[0].to_string(), "10.0.0.7:8080");
+    assert_eq!(upstream.timeout, Duration::from_secs(31));
+    assert!(upstream.needed && upstream.health.is_none() && upstream.tls.is_none());
+    assert_eq!(upstream.retry_percent, 20);
+    assert_eq!(upstream.ejection, Some(Ejection::default()));
     assert_eq!(upstream.connect_timeout, Duration::from_secs(1));
     assert_eq!(upstream.read_timeout, Duration::from_secs(30));
     assert_eq!(upstream.idle_timeout, Duration::from_secs(60));
@@ -96,7 +106,16 @@ fn missing_keys_have_defaults() {
     assert_eq!(settings.fixed.state.psus_in_memory, 100_000);
     assert_eq!(settings.fixed.state.request_ids_in_memory, 2_000_000);
     assert_eq!(settings.fixed.state.refusals_in_memory, 100_000);
+    let shutdown = settings.fixed.shutdown;
+    let finish = shutdown.finish(
+        &settings.fixed.listener,
+        settings.reloadable.upstreams.longest(),
+    );
+    assert_eq!(shutdown.lame_duck, Duration::from_secs(5));
+    assert_eq!(finish, Duration::from_secs(171), "as gateway.yaml says");
+    assert_eq!(settings.fixed.audit, None);
     assert!(settings.fixed.log.access);
+    assert_eq!(settings.fixed.log, Log::default());
     assert_eq!(settings.fixed.log.level, tracing::Level::INFO);
 }
 
@@ -135,6 +154,7 @@ listener:
   body_timeout: 250ms
   keepalive: 15m
   hsts: 24h
+  description: on
   hosts: [api.bank.example, 'api.bank.example:8443']
 control: {address: '[::1]:9200'}
 upstream: {address: '[fd00::7]:8080', connect_timeout: 20ms, read_timeout: 2s, idle_timeout: 3s, reuse: off, host: core.bank.internal, max_in_flight: 9, max_in_flight_per_tpp: 3, max_answer_size: 1KiB, max_answer_size_by_group: {payments: 2MiB}}
@@ -149,8 +169,10 @@ sca:
   learn_until: 2027-01-31
 operations: own.yaml
 assertion: {key: keys/assertion, audience: my-core}
+shutdown: {lame_duck: 0s, finish: 3s}
 state: {file: /srv/s.db, hash_key: k, psus_in_memory: 0, request_ids_in_memory: 1000, refusals_in_memory: 7}
-log: {access: false, level: warn}
+log: {access: false, level: warn, access_file: a.log, events_file: /var/log/e.log, sample: 100}
+audit: {write: on, folder: audited, required: false, file_size: 1MiB, keep_payments_days: 2, keep_psus_days: 3, keep_refusals_days: 4, keep_control_days: 5}
 ";
     let site = Site::new();
     site.write(
@@ -160,13 +182,14 @@ log: {access: false, level: warn}
     let settings = site.read(text).unwrap();
     assert_eq!(settings.fixed.system, "my-bank");
     let listener = &settings.fixed.listener;
-    let sizes = &settings.fixed.upstream.answer_sizes;
+    let sizes = &settings.reloadable.upstreams.groups()[0].answer_sizes;
     assert_eq!(
         (sizes.of("accounts"), sizes.of("payments")),
         (1024, 2 << 20)
     );
     assert_eq!(listener.threads, 3);
     assert_eq!(listener.hsts, Some(Duration::from_secs(24 * 3_600)));
+    assert!(listener.description);
     assert!(listener.proxies.trusts("10.1.255.1".parse().unwrap()));
     assert_eq!(
         listener.proxies.client_address(),
@@ -201,7 +224,7 @@ log: {access: false, level: warn}
     assert!(assertion.key.ends_with("config/keys/assertion"));
     assert_eq!(assertion.audience, "my-core");
     assert!(assertion.previous.is_none());
-    let upstream = &settings.fixed.upstream;
+    let upstream = &settings.reloadable.upstreams.groups()[0];
     let timeouts = [
         upstream.connect_timeout,
         upstream.read_timeout,
@@ -245,8 +268,96 @@ log: {access: false, level: warn}
     assert_eq!(state.hash_key, site.path().join("config/k"));
     assert_eq!((state.psus_in_memory, state.refusals_in_memory), (0, 7));
     assert_eq!(state.request_ids_in_memory, 1_000);
+    let shutdown = settings.fixed.shutdown;
+    let finish = shutdown.finish(
+        &settings.fixed.listener,
+        settings.reloadable.upstreams.longest(),
+    );
+    assert_eq!(
+        (shutdown.lame_duck, finish),
+        (Duration::ZERO, Duration::from_secs(3))
+    );
     assert!(!settings.fixed.log.access);
     assert_eq!(settings.fixed.log.level, tracing::Level::WARN);
+    assert_eq!(settings.fixed.log.sample.get(), 100);
+    let audit = settings.fixed.audit.as_ref().unwrap();
+    assert_eq!(audit.folder, site.path().join("config/audited"));
+    assert!(!audit.required && audit.file_size == 1 << 20);
+    let kept = [
+        audit.keep_payments,
+        audit.keep_psus,
+        audit.keep_refusals,
+        audit.keep_control,
+    ];
+    assert_eq!(kept.map(|kept| kept.as_secs() / 86_400), [2, 3, 4, 5]);
+    let outputs = [
+        &settings.fixed.log.access_output,
+        &settings.fixed.log.events_output,
+    ];
+    let files = [site.path().join("config/a.log"), "/var/log/e.log".into()];
+    assert_eq!(outputs.map(Clone::clone), files.map(LogOutput::File));
+}
+
+#[test]
+fn a_database_takes_the_place_of_the_state_file() {
+    let site = Site::new();
+    let read = |postgres: &str| {
+        let text = format!("{LEAST}state: {{postgres: {postgres}}}\n");
+        site.read(&text)
+            .map(|settings| settings.fixed.state.postgres.unwrap())
+    };
+    let least = read("{url: 'postgres://u@localhost/d'}").unwrap();
+    assert_eq!((least.pool, least.require_sync), (4, false));
+    assert_eq!(least.reads, StaleReads::Refuse);
+    assert!(least.tls.is_none() && least.password.is_none());
+    let all = "{url: 'postgres://u@db1,db2:5433/d', password_file: p, tls: {ca: ca.pem, certificate: c.pem, key: k.pem}, \
+        pool: 9, require_sync: true, reads: memory}";
+    let all = read(all).unwrap();
+    assert_eq!((all.server.get_hosts().len(), all.pool), (2, 9));
+    assert!(all.require_sync && all.reads == StaleReads::Allow);
+    let file = |name: &str| site.path().join("config").join(name);
+    assert_eq!(all.password, Some(file("p")));
+    let tls = all.tls.unwrap();
+    assert_eq!(tls.identity, Some((file("c.pem"), file("k.pem"))));
+    let home = std::env::var("HOME").unwrap();
+    let held = read("{url: 'postgres://u@localhost/d', password: '${HOME}'}").unwrap();
+    assert_eq!(held.server.get_password(), Some(home.as_bytes()));
+    assert!(!format!("{held:?}").contains(&home));
+    for (postgres, fault) in [
+        ("{url: 'postgres://u@db1/d'}", "state.postgres.tls: "),
+        (
+            "{url: 'postgres://u@db1/d', tls: off}",
+            "expected {ca: FILE}",
+        ),
+        (
+            "{url: 'postgres://u:geheim@localhost/d'}",
+            "name that in password_file",
+        ),
+        (
+            "{url: 'postgres://u@localhost/d', password: geheim}",
+            "state.postgres.password: expected ${NAME}, an environment variable",
+        ),
+        (
+            "{url: 'postgres://u@localhost/d', password: '${HOME}', password_file: p}",
+            "password and password_file exclude each other",
+        ),
+        ("{url: 'postgres://u@localhost/d', pool: 0}", "from 1 to 64"),
+        (
+            "{url: 'postgres://u@localhost/d', reads: stale}",
+            "one of \"fresh\", \"memory\"",
+        ),
+        ("{pool: 4}", "state.postgres.url: missing key"),
+        (
+            "{url: 'postgres://u@localhost/d', tls: {ca: c, key: k}}",
+            "belong together",
+        ),
+    ] {
+        let faults = read(postgres).unwrap_err().join("; ");
+        assert!(
+            faults.contains(fault) && !faults.contains("geheim"),
+            "{faults}"
+        );
+    }
 }
 
 #[test]
@@ -258,15 +369,17 @@ fn the_example_is_valid_and_shows_the_defaults() {
             certificates,
             ticket_keys,
             control,
+            upstreams,
             sca,
             snapshot,
             trust,
             operations,
+            warnings: _,
             files: _,
         } = reloadable;
         let policy = &snapshot.policy;
         format!(
-            "{fixed:?} {certificates:?} {ticket_keys:?} {control:?} {sca:?} {policy:?} {trust:?} {operations:?}"
+            "{fixed:?} {certificates:?} {ticket_keys:?} {control:?} {upstreams:?} {sca:?} {policy:?} {trust:?} {operations:?}"
         )
     }
     let site = Site::new();
@@ -276,7 +389,8 @@ fn the_example_is_valid_and_shows_the_defaults() {
     let spelled_out = site.read(&all).unwrap();
     assert_eq!(shown(&written), shown(&spelled_out));
     assert_eq!(written.fixed.listener.address.to_string(), "127.0.0.1:8443");
-    assert_eq!(written.fixed.upstream.address.to_string(), "127.0.0.1:8080");
+    let core = written.reloadable.upstreams.first_address();
+    assert_eq!(core, Some(SocketAddr::from(([127, 0, 0, 1], 8080))));
     let keys = |text: &str| {
         text.lines()
             .filter(|line| is_key(line.trim_start()))
@@ -284,7 +398,7 @@ fn the_example_is_valid_and_shows_the_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 72,
+        commented_out, 93,
         "every optional key whose default is shown"
     );
 }
@@ -295,12 +409,18 @@ fn the_examples_of_the_catalogue_file_are_valid() {
     site.write("config/operations.yaml", uncommented(OPERATIONS));
     let settings = site.read(GATEWAY).unwrap();
     let operations = settings.reloadable.snapshot.catalogue.operations();
-    assert_eq!(operations.len(), builtin().len() + 1);
+    assert_eq!(operations.len(), builtin().len() + 2);
     assert!(
         operations
             .iter()
             .any(|operation| operation.path == "/v1/corporate/agreements")
     );
+    let product = settings
+        .reloadable
+        .snapshot
+        .catalogue
+        .named("payment-create-sepa-credit-transfers");
+    assert_eq!(product.unwrap().members.len(), 3);
 }
 
 #[test]
@@ -350,7 +470,7 @@ listener:
   threads: many
   body_timeout: 10
 control: {address: '0.0.0.0:9100'}
-upstream: {address: 'core:8080', pool: 9, host: 'a b', reuse: maybe}
+upstream: {address: 'core', pool: 9, host: 'a b', reuse: maybe}
 trust: {anchors: ../certs/nowhere, intermediates: ../certs/intermediates}
 operations: operations.yaml
 log: {level: loud}
@@ -368,15 +488,15 @@ sca: {page: 'http://bank.example', token_lifetime: 2h, learn_until: 2027-01-31}
         "gateway.yaml:3:13: body_limit: found \"65KiB\"; expected a size in bytes, KiB, MiB or GiB, from 1 to 64KiB",
         "gateway.yaml:4:21: signing.require[0]: found \"Digest\"; expected a header's name in lower case, or \"(request-target)\"",
         "gateway.yaml:4:29: signing.require[1]: a signature cannot sign itself: every request would be refused",
-        "gateway.yaml:6:12: listener.address: found \"localhost:8443\"; expected an IP address and a port, such as 0.0.0.0:8443 (invalid socket address syntax)",
+        "gateway.yaml:6:12: listener.address: found \"localhost:8443\"; expected an IP address and a port, such as 0.0.0.0:8443 (a host name is not looked up)",
         "gateway.yaml:8:8: listener.key: the key is not that of the certificate",
         "gateway.yaml:9:12: listener.threads: found \"many\"; expected a whole number from 1 to 1024",
         "gateway.yaml:10:17: listener.body_timeout: found 10; expected a duration with its unit (ms, s, m, h), from 100ms to 1m",
         "gateway.yaml:11:11: control.address: 0.0.0.0:9100 can be reached from other machines without a credential; use 127.0.0.1 or [::1], or set token_file, or certificate, key and client_ca",
-        "gateway.yaml:12:21: upstream.address: found \"core:8080\"; expected an IP address and a port, such as 127.0.0.1:8080; a host name would be looked up for every request (invalid socket address syntax)",
-        "gateway.yaml:12:34: upstream.pool: unknown key",
-        "gateway.yaml:12:49: upstream.host: found \"a b\"; expected a host with or without a port, such as api.bank.example or 10.0.0.7:8080",
-        "gateway.yaml:12:63: upstream.reuse: found \"maybe\"; expected one of \"off\", \"on\"",
+        "gateway.yaml:12:21: upstream.address: found \"core\"; expected a host and a port, such as 127.0.0.1:8080 or core.bank.internal:8080",
+        "gateway.yaml:12:29: upstream.pool: unknown key",
+        "gateway.yaml:12:44: upstream.host: found \"a b\"; expected a host with or without a port, such as api.bank.example or 10.0.0.7:8080",
+        "gateway.yaml:12:58: upstream.reuse: found \"maybe\"; expected one of \"off\", \"on\"",
         "gateway.yaml:13:18: trust.anchors: ../certs/nowhere is not a readable folder: No such file or directory (os error 2)",
         "gateway.yaml:13:51: trust.intermediates: ../certs/intermediates/notes.txt contains no certificate; expected PEM, -----BEGIN CERTIFICATE-----",
         "gateway.yaml:15:14: log.level: found \"loud\"; expected one of \"error\", \"warn\", \"info\", \"debug\", \"trace\"",
@@ -418,22 +538,4 @@ fn unreadable_files_are_named() {
         "gateway.yaml:7:1: logs: unknown key; did you mean \"log\"?"
     );
     assert!(faults[1].starts_with("torn.yaml:1:13: "), "{faults:?}");
-}
-
-/// Removes the `#` of every key that is commented out; sentences have a space after theirs.
-fn uncommented(text: &str) -> String {
-    let uncomment = |line: &str| {
-        let rest = line.trim_start();
-        let indent = " ".repeat(line.len() - rest.len());
-        match rest.strip_prefix('#').filter(|key| is_key(key)) {
-            Some(key) => format!("{indent}{key}\n"),
-            None => format!("{line}\n"),
-        }
-    };
-    text.lines().map(uncomment).collect()
-}
-
-/// `key: value`, `- key: value`, or a line below such an item, two columns further in.
-fn is_key(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_lowercase() || c == '-') || text.starts_with("  ")
 }

@@ -41,10 +41,25 @@ fn the_state_and_its_key_are_two_files() {
     assert_eq!(
         Site::new().read(&text).unwrap_err(),
         [
-            "gateway.yaml:6:18: state.hash_key: the key needs a file of its own, apart from the state's",
+            "gateway.yaml:6:28: state.hash_key: a is also state.file; each needs a file of its own",
             "gateway.yaml:6:54: state.request_ids_in_memory: found 999; expected a whole number from 1000 to 100000000"
         ]
     );
+}
+
+/// A log that is watched would be reloaded for each line, and the record of a reload would cause the next one.
+#[test]
+fn what_the_gateway_writes_is_not_watched() {
+    let text = format!(
+        "{LEAST}log: {{access_file: a.log, events_file: e.log}}\naudit: {{write: on, folder: audited}}\n\
+         state: {{file: s.db, hash_key: k}}\n"
+    );
+    let settings = Site::new().read(&text).unwrap();
+    let named = settings.reloadable.files.named;
+    for name in ["a.log", "e.log", "audited", "s.db", "k"] {
+        assert!(named.iter().all(|path| !path.ends_with(name)), "{named:?}");
+    }
+    assert!(named.iter().any(|path| path.ends_with("server.pem")));
 }
 
 #[test]

@@ -30,12 +30,12 @@ fn addresses_must_differ() {
         (
             "0.0.0.0:8443",
             "0.0.0.0:80",
-            "3:21: upstream.address: 0.0.0.0:80 is no address to connect to",
+            "3:21: upstream.address: 0.0.0.0 may not be an endpoint: link-local, metadata and unspecified addresses, and those outside networks, are refused",
         ),
         (
             "0.0.0.0:8443",
             "127.0.0.1:0",
-            "3:21: upstream.address: 127.0.0.1:0 is no address to connect to",
+            "3:21: upstream.address: found \"127.0.0.1:0\"; expected a host and a port, such as 127.0.0.1:8080 or core.bank.internal:8080",
         ),
     ];
     for (listener, upstream, expected) in cases {
@@ -188,7 +188,19 @@ fn hosts_and_the_token_of_metrics() {
         ),
         (
             "token_file: token, metrics_token_file: token",
-            "metrics_token_file: it contains the token of token_file, which permits every call; use another token, or leave the key out",
+            "metrics_token_file: it is the token of another key, with other rights; use another token, or leave the key out",
+        ),
+        (
+            "clients: {calls: [sca.bank]}",
+            "clients: roles are those of client certificates; set client_ca too",
+        ),
+        (
+            "certificate: ../certs/server.pem, key: ../certs/server.key, client_ca: ../certs/server.pem, clients: {calls: ['10.0.0.7']}",
+            "clients.calls[0]: found \"10.0.0.7\"; expected a DNS name in a client certificate, such as sca.bank.internal",
+        ),
+        (
+            "certificate: ../certs/server.pem, key: ../certs/server.key, client_ca: ../certs/server.pem, clients: {metrics: []}",
+            "clients.calls: missing key",
         ),
         (
             "hosts: []",
@@ -209,17 +221,16 @@ fn hosts_and_the_token_of_metrics() {
     }
 }
 
+/// Reads a configuration with these keys of the listener.
+fn with_listener(site: &Site, keys: &str) -> Result<Settings, Vec<String>> {
+    let key = "key: ../certs/server.key";
+    site.read(&LEAST.replace(key, &format!("{key}, {keys}")))
+}
+
 #[test]
 fn proxies_in_front_of_the_listener() {
     let site = Site::new();
-    let read = |keys: &str| {
-        let text = LEAST.replace(
-            "key: ../certs/server.key",
-            &format!("key: ../certs/server.key, {keys}"),
-        );
-        site.read(&text)
-    };
-    let fixed = |keys: &str| read(keys).unwrap().fixed;
+    let fixed = |keys: &str| with_listener(&site, keys).unwrap().fixed;
     let listed = "trusted_proxies: [10.1.0.0/16, 192.0.2.7, '2001:db8::/32']";
     let proxies = fixed(listed).listener.proxies;
     assert_eq!(proxies.client_address(), ClientAddress::Connection);
@@ -243,10 +254,35 @@ fn proxies_in_front_of_the_listener() {
         named.changed_keys(&fixed(listed)),
         ["listener.client_address"]
     );
+}
+
+#[test]
+fn no_proxies_and_no_hosts() {
+    let site = Site::new();
     for (keys, expected) in [
         (
             "trusted_proxies: [0.0.0.0/0]",
-            "trusted_proxies[0]: every client would be a trusted proxy",
+            "trusted_proxies[0]: clients would be trusted proxies; expected a network of at most /8, or /7 of IPv6",
+        ),
+        (
+            "trusted_proxies: [10.0.0.0/8, 128.0.0.0/1]",
+            "trusted_proxies[1]: clients would be trusted proxies; expected a network of at most /8, or /7 of IPv6",
+        ),
+        (
+            "trusted_proxies: ['fc00::/7', '2000::/3']",
+            "trusted_proxies[1]: clients would be trusted proxies; expected a network of at most /8, or /7 of IPv6",
+        ),
+        (
+            "trusted_proxies: ['::ffff:0:0/96']",
+            "trusted_proxies[0]: found \"::ffff:0:0/96\"; expected an IP address or a network such as 10.1.0.0/16 (an IPv4 network in the form of IPv6: write it as IPv4)",
+        ),
+        (
+            "trusted_proxies: [10.1.2.3/16]",
+            "trusted_proxies[0]: found \"10.1.2.3/16\"; expected an IP address or a network such as 10.1.0.0/16 (the address has bits behind the prefix; the network is 10.1.0.0/16)",
+        ),
+        (
+            "hosts: ['']",
+            "hosts[0]: found \"\"; expected a host with or without a port, such as api.bank.example or 10.0.0.7:8080",
         ),
         (
             "trusted_proxies: [lb.example]",
@@ -261,10 +297,45 @@ fn proxies_in_front_of_the_listener() {
             "client_address: found \"forward\"; expected one of \"connection\", \"proxy-protocol\", \"forwarded\", \"x-forwarded-for\"; did you mean \"forwarded\"?",
         ),
     ] {
-        let faults = read(keys).unwrap_err();
+        let faults = with_listener(&site, keys).unwrap_err();
         assert_eq!(faults.len(), 1, "{keys}: {faults:?}");
         assert!(
             faults[0].ends_with(&format!(": listener.{expected}")),
+            "{keys}: {faults:?}"
+        );
+    }
+}
+
+/// FWD-7.
+#[test]
+fn headers_of_answers() {
+    let site = Site::new();
+    let read = |keys: &str| {
+        let address = "'10.0.0.7:8080'";
+        site.read(&LEAST.replace(address, &format!("{address}, {keys}")))
+    };
+    let settings = read("answer_headers: [X-Bank-Notice, x-other]").unwrap();
+    let names = &settings.reloadable.upstreams.groups()[0].answer_headers;
+    assert_eq!(*names, ["x-bank-notice", "x-other"]);
+    let never = "of the core never reaches a TPP: the gateway writes it itself, or it is about the connection to the core; leave it out";
+    for (keys, expected) in [
+        (
+            "answer_headers: [Set-Cookie]",
+            format!("answer_headers[0]: set-cookie {never}"),
+        ),
+        (
+            "answer_headers: [X-A, Gateway-Sca]",
+            format!("answer_headers[1]: gateway-sca {never}"),
+        ),
+        (
+            "answer_headers: ['a b']",
+            "answer_headers[0]: found \"a b\"; expected the name of a header, such as X-Bank-Notice (invalid HTTP header name)".to_owned(),
+        ),
+    ] {
+        let faults = read(keys).unwrap_err();
+        assert_eq!(faults.len(), 1, "{keys}: {faults:?}");
+        assert!(
+            faults[0].ends_with(&format!(": upstream.{expected}")),
             "{keys}: {faults:?}"
         );
     }
@@ -278,7 +349,7 @@ fn sizes_of_answers_by_group() {
         site.read(&LEAST.replace(address, &format!("{address}, {sizes}")))
     };
     let settings = read("max_answer_size_by_group: {accounts: 32MiB}").unwrap();
-    let sizes = settings.fixed.upstream.answer_sizes;
+    let sizes = &settings.reloadable.upstreams.groups()[0].answer_sizes;
     assert_eq!(sizes.of("accounts"), 32 << 20);
     assert_eq!(sizes.of("payments"), 16 << 20);
     for (keys, expected) in [

@@ -14,6 +14,8 @@ mod keys;
 mod sca;
 // Settings that a reload does not change.
 mod restart;
+// Groups of endpoints.
+mod upstreams;
 
 use super::settings::Settings;
 use openssl::{
@@ -79,7 +81,14 @@ struct Site(TempDir);
 impl Site {
     fn new() -> Self {
         let site = Self(tempfile::tempdir().unwrap());
-        for folder in ["config", "certs", "certs/anchors", "certs/intermediates"] {
+        // With `state`, the default folder does not depend on the machine's /var/lib/portvakt.
+        for folder in [
+            "config",
+            "state",
+            "certs",
+            "certs/anchors",
+            "certs/intermediates",
+        ] {
             std::fs::create_dir(site.path().join(folder)).unwrap();
         }
         let (server, key) = certificate("gateway");

@@ -40,19 +40,21 @@ fn changes() -> Vec<(&'static str, String)> {
         ("listener.overload_delay", listener("overload_delay: 7ms")),
         ("listener.body_timeout", listener("body_timeout: 7s")),
         ("listener.hsts", listener("hsts: off")),
+        ("listener.description", listener("description: on")),
         ("listener.keepalive", listener("keepalive: 7s")),
         (
             "control.address",
             more("control: {address: '127.0.0.1:9101'}"),
         ),
-        ("upstream", LEAST.replace(":8080", ":8081")),
         ("state", more("state: {psus_in_memory: 7}")),
         ("assertion", more("assertion: {key: a}")),
         (
             "response_signing",
             more("response_signing: {certificate: rsa.pem, key: rsa.key}"),
         ),
+        ("shutdown", more("shutdown: {lame_duck: 7s}")),
         ("log", more("log: {level: debug}")),
+        ("audit", more("audit: {write: on}")),
         ("reload", more("reload: {watch: off}")),
     ]
 }
@@ -86,11 +88,12 @@ fn every_fixed_setting_is_covered() {
         listener,
         system: _,
         control: _,
-        upstream: _,
         state: _,
         assertion: _,
         response_signing: _,
         log: _,
+        shutdown: _,
+        audit: _,
         watch: _,
     } = Site::new().read(LEAST).unwrap().fixed;
     let Listener {
@@ -99,6 +102,7 @@ fn every_fixed_setting_is_covered() {
         threads: _,
         proxies: _,
         hsts: _,
+        description: _,
         limits,
         body_timeout: _,
         keepalive: _,
@@ -117,5 +121,5 @@ fn every_fixed_setting_is_covered() {
         overload_delay: _,
     } = limits;
     // `client_address` needs `trusted_proxies`, and has a test of its own.
-    assert_eq!(changes().len(), 8 + 7 + 11);
+    assert_eq!(changes().len(), 8 + 9 + 11);
 }
