@@ -144,7 +144,7 @@ impl Links {
     }
 
     /// The number of links made since the start, with those that could not be completed.
-    pub fn started(&self) -> u64 {
+    pub fn made(&self) -> u64 {
         self.seals.taken()
     }
 

@@ -39,7 +39,7 @@ pub enum AssertionKeyFault {
     File(#[from] private_file::FileFault),
     /// The file does not hold such a key. The message does not repeat its content.
     #[error(
-        "it holds no EC key on P-256 in PEM (PKCS#8, -----BEGIN PRIVATE KEY-----); \"openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256\" makes one"
+        "it holds no EC key on P-256 in PEM, without a passphrase (PKCS#8, -----BEGIN PRIVATE KEY-----); \"openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256\" makes one"
     )]
     NotAKey,
     /// No random numbers are available.
@@ -63,6 +63,14 @@ impl AssertionKey {
     /// The reason why the file cannot be used or created.
     pub fn read_or_make(path: &Path) -> Result<Self, AssertionKeyFault> {
         Self::from_pem(&private_file::read_or_make(path, MAX_FILE, new_pem)?)
+    }
+
+    /// A new key that no file holds: another gateway's, to a core that is tested.
+    ///
+    /// # Errors
+    /// No random numbers are available.
+    pub fn random() -> Result<Self, AssertionKeyFault> {
+        Self::from_pem(new_pem()?.as_bytes())
     }
 
     /// The `kid`: the thumbprint of RFC 7638.

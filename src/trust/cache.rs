@@ -293,6 +293,13 @@ impl CertificateSlot {
         held.is_none()
     }
 
+    /// The certificate by which a signature on the connection has verified last, if it is the one that is presented.
+    pub fn shown_again(&self, presented: &[u8]) -> Option<Arc<Certificate>> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = held.as_ref()?;
+        (*held.spelling == *presented).then(|| Arc::clone(&held.certificate))
+    }
+
     pub(super) fn get(&self, presented: &[u8], generation: u64) -> Option<Arc<Certificate>> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let held = held.as_ref()?;

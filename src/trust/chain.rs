@@ -26,7 +26,8 @@ pub struct Anchors {
     store: X509Store,
     anchors: Vec<X509>,
     intermediates: Vec<X509>,
-    first_end: Option<Timestamp>,
+    /// The earliest notAfter of the anchors, and of the intermediates.
+    first_ends: [Option<Timestamp>; 2],
     /// The anchors that were valid at the last time asked for.
     valid: Mutex<Option<Arc<ValidAnchors>>>,
     /// Anchors and intermediates that share a subject (DER) with another: usually certificates of one CA with different keys.
@@ -49,14 +50,16 @@ impl Anchors {
     /// A failure of OpenSSL.
     pub fn new(anchors: Vec<X509>, intermediates: Vec<X509>) -> Result<Self, ErrorStack> {
         let namesakes = namesakes(anchors.iter().chain(&intermediates))?;
-        let ends = anchors.iter().filter_map(|anchor| validity_of(anchor).ok());
-        let first_end = ends.map(|validity| validity.not_after).min();
+        let first_ends = [&anchors, &intermediates].map(|set| {
+            let periods = set.iter().filter_map(|one| validity_of(one).ok());
+            periods.map(|period| period.not_after).min()
+        });
         let store = store_of(&anchors)?;
         Ok(Self {
             store,
             anchors,
             intermediates,
-            first_end,
+            first_ends,
             valid: Mutex::new(None),
             namesakes,
         })
@@ -91,9 +94,9 @@ impl Anchors {
             .collect()
     }
 
-    /// The earliest notAfter of the anchors; `None` if there are no anchors.
-    pub const fn first_end(&self) -> Option<Timestamp> {
-        self.first_end
+    /// The earliest notAfter of the anchors, and of the intermediates; `None` if there are none.
+    pub const fn first_ends(&self) -> [Option<Timestamp>; 2] {
+        self.first_ends
     }
 
     /// Builds the chain of a certificate (DER) to an anchor, with the help of an untrusted pool. Returns the validity of every

@@ -44,6 +44,8 @@ mod digests;
 // The cache of judged certificates (CRT-12).
 mod cache;
 
+// The TPPs that a certificate names, valid or not.
+pub mod claimed;
 // The content of a judged certificate.
 pub mod certificate;
 // The PSD2 roles of a TPP.
@@ -60,7 +62,7 @@ pub use candidate::CandidateCertificate;
 pub use certificate::Certificate;
 pub use chain::Anchors;
 pub use fault::CertificateFault;
-pub(crate) use path::end_of;
+pub(crate) use path::{end_of, validity_of};
 pub use qc::CertificateTypes;
 pub use qwac::{ClientChain, Qwac};
 pub use register::Registers;
@@ -123,19 +125,17 @@ impl Trust {
         self.criteria.revocation.as_ref()
     }
 
-    /// The earliest notAfter of each set of anchors: of seals (`anchor`) and, if they have their own, of QWACs (`client_anchor`).
-    pub fn ends(&self) -> impl Iterator<Item = (&'static str, Timestamp)> {
-        let clients = self
-            .criteria
-            .client_anchors
-            .as_ref()
-            .and_then(Anchors::first_end);
-        let sets = [
-            ("anchor", self.criteria.anchors.first_end()),
-            ("client_anchor", clients),
-        ];
-        sets.into_iter()
-            .filter_map(|(name, end)| end.map(|end| (name, end)))
+    /// The earliest notAfter of each set: the anchors of seals (`anchor`), the intermediates, and the anchors of QWACs if they have their
+    /// own (`client_anchor`). `None` if the set is empty.
+    pub fn ends(&self) -> [(&'static str, Option<Timestamp>); 3] {
+        let [anchor, intermediate] = self.criteria.anchors.first_ends();
+        let clients = self.criteria.client_anchors.as_ref();
+        let [client, _] = clients.map_or([None; 2], Anchors::first_ends);
+        [
+            ("anchor", anchor),
+            ("intermediate", intermediate),
+            ("client_anchor", client),
+        ]
     }
 
     /// A live view of the cached certificates whose signatures verified.

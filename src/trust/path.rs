@@ -95,7 +95,8 @@ pub(super) fn validity(members: &[X509]) -> Result<Vec<Validity>, CertificateFau
         .map_err(failed)
 }
 
-pub(super) fn validity_of(certificate: &X509Ref) -> Result<Validity, ErrorStack> {
+/// The period in which a certificate is valid.
+pub(crate) fn validity_of(certificate: &X509Ref) -> Result<Validity, ErrorStack> {
     Ok(Validity {
         not_before: timestamp(certificate.not_before())?,
         not_after: timestamp(certificate.not_after())?,

@@ -5,7 +5,7 @@
 //! that TLS accepts and that passes OpenSSL's security level, because no request signature is verified with it.
 
 use super::{
-    Anchors, CertificateFault, Validity,
+    Anchors, CertificateFault, Validity, claimed,
     criteria::CertificateCriteria,
     decode::MAX_CERTIFICATES,
     judgement, path,
@@ -49,6 +49,11 @@ impl ClientChain {
             pool: chain.take(MAX_CERTIFICATES - 1).collect(),
             judged: Mutex::new(None),
         })
+    }
+
+    /// The TPPs that the end-entity certificate names, whether or not it is valid.
+    pub fn claimed(&self) -> Vec<TppId> {
+        claimed::of(&self.leaf)
     }
 
     /// Judges the chain, or repeats the last verdict: an acceptance while the chain is valid, a refusal within the same second. So an

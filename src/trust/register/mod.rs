@@ -174,9 +174,14 @@ impl Registers {
 
     /// Whether the EBA's file is past its maximum age.
     pub fn is_stale(&self, now: Timestamp) -> bool {
-        let age = |as_of: Timestamp| now.unix().saturating_sub(as_of.unix());
-        self.as_of
-            .is_some_and(|as_of| age(as_of) > self.settings.max_age.as_secs())
+        self.good_until().is_some_and(|last| now > last)
+    }
+
+    /// The last second in which the EBA's file is not too old; `None` without a file.
+    pub fn good_until(&self) -> Option<Timestamp> {
+        let max_age = self.settings.max_age.as_secs();
+        let as_of = self.as_of?.unix();
+        Some(Timestamp::from_unix(as_of.saturating_add(max_age)))
     }
 
     /// The settings of the registers.

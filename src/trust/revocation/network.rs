@@ -17,30 +17,30 @@ pub struct Network {
     prefix: u8,
 }
 
-/// The text is not a network.
+/// The reason why a text is not a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no IP address with the length of a prefix")]
-pub struct InvalidNetwork;
+pub enum InvalidNetwork {
+    /// It has another form.
+    #[error("no IP address with the length of a prefix")]
+    Form,
+    /// Addresses are compared in their IPv4 form, so such a network would contain none.
+    #[error("an IPv4 network in the form of IPv6: write it as IPv4")]
+    Mapped,
+    /// The address has bits behind the prefix: one of the two is probably wrong.
+    #[error("the address has bits behind the prefix; the network is {0}")]
+    HostBits(Network),
+}
 
 impl Network {
-    /// Whether the network contains every address of its version of IP.
-    pub const fn is_everything(self) -> bool {
-        self.prefix == 0
+    /// Whether the network is larger than any that one operator has: 10.0.0.0/8, or fc00::/7.
+    pub const fn is_too_large_for_one_operator(self) -> bool {
+        self.prefix < if self.base.is_ipv4() { 8 } else { 7 }
     }
 
     /// Whether the network contains an address. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(self, address: IpAddr) -> bool {
-        match (self.base, address.to_canonical()) {
-            (IpAddr::V4(base), IpAddr::V4(address)) => {
-                let mask = u32::MAX.checked_shl(32_u32.saturating_sub(self.prefix.into()));
-                (base.to_bits() ^ address.to_bits()) & mask.unwrap_or(0) == 0
-            }
-            (IpAddr::V6(base), IpAddr::V6(address)) => {
-                let mask = u128::MAX.checked_shl(128_u32.saturating_sub(self.prefix.into()));
-                (base.to_bits() ^ address.to_bits()) & mask.unwrap_or(0) == 0
-            }
-            _ => false,
-        }
+        let address = address.to_canonical();
+        address.is_ipv4() == self.base.is_ipv4() && first_of(address, self.prefix) == self.base
     }
 }
 
@@ -51,15 +51,40 @@ impl FromStr for Network {
         let (base, prefix) = match text.split_once('/') {
             Some((base, prefix)) => (
                 base,
-                Some(prefix.parse::<u8>().map_err(|_| InvalidNetwork)?),
+                Some(prefix.parse::<u8>().map_err(|_| InvalidNetwork::Form)?),
             ),
             None => (text, None),
         };
-        let base: IpAddr = base.parse().map_err(|_| InvalidNetwork)?;
+        let base: IpAddr = base.parse().map_err(|_| InvalidNetwork::Form)?;
         let longest = if base.is_ipv4() { 32 } else { 128 };
-        match prefix.unwrap_or(longest) {
-            prefix if prefix <= longest => Ok(Self { base, prefix }),
-            _ => Err(InvalidNetwork),
+        let prefix = prefix.unwrap_or(longest);
+        if prefix > longest {
+            return Err(InvalidNetwork::Form);
+        }
+        if base.to_canonical() != base {
+            return Err(InvalidNetwork::Mapped);
+        }
+        let network = Self {
+            base: first_of(base, prefix),
+            prefix,
+        };
+        match network.base == base {
+            true => Ok(network),
+            false => Err(InvalidNetwork::HostBits(network)),
+        }
+    }
+}
+
+/// The first address of the network of this address: the bits behind the prefix are zero.
+fn first_of(address: IpAddr, prefix: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32_u32.saturating_sub(prefix.into()));
+            Ipv4Addr::from_bits(address.to_bits() & mask.unwrap_or(0)).into()
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128_u32.saturating_sub(prefix.into()));
+            Ipv6Addr::from_bits(address.to_bits() & mask.unwrap_or(0)).into()
         }
     }
 }
@@ -187,7 +212,23 @@ mod tests {
             "a/8",
             "10.0.0.0/-1",
         ] {
-            assert_eq!(network(bad), Err(InvalidNetwork), "{bad}");
+            assert_eq!(network(bad), Err(InvalidNetwork::Form), "{bad}");
+        }
+        for mapped in ["::ffff:0:0/96", "::ffff:10.0.0.1"] {
+            assert_eq!(network(mapped), Err(InvalidNetwork::Mapped), "{mapped}");
+        }
+        for (text, meant) in [
+            ("10.1.2.3/16", "10.1.0.0/16"),
+            ("10.0.0.1/31", "10.0.0.0/31"),
+            ("0.0.0.1/0", "0.0.0.0/0"),
+            ("2001:db8::1/32", "2001:db8::/32"),
+        ] {
+            let meant = network(meant).unwrap();
+            assert_eq!(
+                network(text),
+                Err(InvalidNetwork::HostBits(meant)),
+                "{text}"
+            );
         }
         let all = [network("0.0.0.0/0").unwrap(), network("::/0").unwrap()];
         for never in ["0.0.0.0", "::", "224.0.0.1", "ff02::1"] {
