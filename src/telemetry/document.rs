@@ -11,14 +11,19 @@ const HEAD: &str = "\
 
 Every metric of `/metrics` on the control listener, as the table in the code has it; `PORTVAKT_BLESS=1 make test` writes this page anew.
 Labels are closed sets, or bounded where it says so. No label contains a PSU, a path or an id of a request. A series with a closed set of
-labels exists from the start; those that are marked * begin with their first sample.
+labels exists from the start; those that are marked * begin with their first sample, unless the meaning says otherwise.
 
-`fault` of `portvakt_requests_total` is the side that has to act, so availability is one expression, without a list of reasons:
+`fault` of `portvakt_answers_total` and `portvakt_requests_total` is the side that has to act. Availability is the share of the answers that
+succeeded among those that succeeded or that the gateway or the core failed: requests that their callers got wrong count on neither side.
 
-    1 - sum(rate(portvakt_requests_total{fault=~\"gateway|core\"}[5m])) / sum(rate(portvakt_requests_total[5m]))
+    1 - sum(rate(portvakt_answers_total{fault=~\"gateway|core\"}[5m])) / sum(rate(portvakt_answers_total{fault!=\"caller\"}[5m]))
 
 A status that the core sent and the gateway passed on is the caller's fault from 400 and the core's from 500. A request whose caller went
-away is the caller's.
+away (`abandoned`) is the core's if the core had owed the answer, or the next part of it, for 0.9 s: a second, less what the way takes of a
+caller's time-out. Otherwise it is the caller's, and so is one whose answer the gateway ended because the caller did not take it or flooded the
+connection (`cut`). A 503 by a limit of one caller (`too-many-at-once`: its requests in flight, its connections, its unknown certificates) is
+that caller's, who has to send less; a 503 by a limit of all, or in an overload, is the gateway's: the operator has to add capacity or block
+the flood.
 ";
 
 fn markdown() -> String {

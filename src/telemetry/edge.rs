@@ -19,6 +19,7 @@ pub(super) struct EdgeMetrics {
     /// Connections that are new, and those from the pool.
     connected: [IntCounter; 2],
     upstream_failures: Counters,
+    pub(super) ejections: IntCounter,
     inner_addresses: Counters,
 }
 
@@ -35,6 +36,7 @@ impl EdgeMetrics {
             upstream_idle: registrar.gauge(&table::UPSTREAM_IDLE),
             connected: ["new", "reused"].map(|kind| connected.of(&[kind])),
             upstream_failures: registrar.counters(&table::UPSTREAM_FAILURES),
+            ejections: registrar.counter(&table::EJECTIONS),
             inner_addresses: registrar.counters(&table::INNER_ADDRESSES),
         }
     }

@@ -1,13 +1,17 @@
 //! The facts that telemetry takes: of a request that has ended, of the configuration in use, and of the gateway at a scrape.
 
 use crate::{
-    admission::{Outcome, Record},
-    clock::Timestamp,
-    interface::{headers::RequestId, operations::Environment},
+    admission::{ObservableCheck, Outcome, Record},
+    clock::{LogTime, Timestamp},
+    interface::{
+        headers::{RequestId, trace::TraceContext},
+        operations::Environment,
+    },
     state::Counters,
     trust::{Registers, Revocation, VerifiedCertificates},
 };
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
+use uuid::Uuid;
 
 /// A request that has ended.
 #[derive(Debug)]
@@ -18,22 +22,56 @@ pub struct Finished<'a> {
     pub outcome: Outcome,
     /// The status of the answer, if one was sent.
     pub status: Option<u16>,
+    /// `id` of the gateway's own error answer (ERR-1).
+    pub id: Option<Uuid>,
     /// X-Request-ID, if it is well-formed.
     pub request_id: Option<&'a RequestId>,
+    /// The place in a trace; `None` for a refusal below HTTP.
+    pub trace: Option<TraceContext>,
+    /// The facts of HTTP and TLS.
+    pub http: HttpFacts,
     /// Details for the operator only.
     pub operator: Option<&'a str>,
-    /// The head of the core's answer, if there was one.
-    pub core: Option<CoreAnswered>,
+    /// The core's part, if the core answered or the caller left while it did not.
+    pub core: Option<CoreTook>,
+    /// Whether the audit has a record of its forwarding, and takes one of its outcome.
+    pub is_audited: bool,
     /// The time of its end.
-    pub at: Timestamp,
+    pub at: LogTime,
 }
 
-/// The head of the core's answer.
+impl Finished<'_> {
+    /// Whether the caller was sent a whole answer, if any. An answer that failed after its head has no second one of the gateway's.
+    pub(super) const fn is_whole(&self) -> bool {
+        match self.outcome {
+            Outcome::Failed(_) => self.id.is_some(),
+            Outcome::Abandoned(_) | Outcome::Cut(_) => false,
+            Outcome::Forwarded(_) | Outcome::Answered | Outcome::Refused(_) => true,
+        }
+    }
+}
+
+/// The facts of HTTP and TLS about a request. What is unknown is `None`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HttpFacts {
+    /// The method; `other` for one that no standard defines, because a caller chooses its letters.
+    pub method: Option<&'static str>,
+    /// The version of HTTP: `1.0`, `1.1` or `2`.
+    pub version: Option<&'static str>,
+    /// The version of TLS: `1.2` or `1.3`.
+    pub tls: Option<&'static str>,
+    /// The number of bytes of the request's body that were read.
+    pub received: Option<u64>,
+    /// The number of bytes of the answer's body that were sent.
+    pub sent: Option<u64>,
+}
+
+/// The time that the core took for the head of its answer, or had until the caller left.
 #[derive(Clone, Copy, Debug)]
-pub struct CoreAnswered {
-    /// The core's own status.
-    pub status: u16,
-    /// From choosing the upstream to the head of its answer.
+pub struct CoreTook {
+    /// The core's own status; `None` if the caller left before there was one.
+    pub status: Option<u16>,
+    /// From choosing the upstream to the head of its answer, or until the caller left.
     pub took: Duration,
 }
 
@@ -45,7 +83,9 @@ pub struct Scrape<'a> {
     /// The counters of the store.
     pub state: Counters,
     /// Each condition of readiness, and whether it fails.
-    pub not_ready: [(&'static str, bool); 4],
+    pub not_ready: Vec<(&'static str, bool)>,
+    /// Each fault with which requests are served nevertheless, and whether there is one.
+    pub degraded: Vec<(&'static str, bool)>,
     /// The configuration in use.
     pub configuration: ConfigurationFacts<'a>,
 }
@@ -57,7 +97,7 @@ pub struct ConfigurationFacts<'a> {
     pub environment: Environment,
     /// When the configuration was taken into use.
     pub since: Timestamp,
-    /// Ends of validity: the listener's own certificate, and the earliest of each set of anchors.
+    /// Ends of validity: of each kind of certificate, the one that ends first.
     pub ends: Vec<(&'static str, Timestamp)>,
     /// The certificates of TPPs by which a signature has verified.
     pub seen: VerifiedCertificates,
@@ -67,6 +107,23 @@ pub struct ConfigurationFacts<'a> {
     pub revocation: Option<&'a Revocation>,
     /// The number of tokens that each key of SCA links has sealed, by key id.
     pub seals: Vec<(String, u64)>,
+    /// The checks that are only observed.
+    pub observed: BTreeSet<ObservableCheck>,
     /// The number of SCA links that were made since the start.
-    pub sca_started: u64,
+    pub sca_links: u64,
+    /// The endpoints of the core.
+    pub endpoints: Vec<EndpointFacts>,
+}
+
+/// An endpoint of the core at a scrape.
+#[derive(Clone, Debug)]
+pub struct EndpointFacts {
+    /// The name of its group.
+    pub upstream: String,
+    /// The endpoint as it is written in the configuration.
+    pub endpoint: String,
+    /// Whether an address of it is healthy and not ejected.
+    pub is_up: bool,
+    /// The failures since the start.
+    pub failures: u64,
 }

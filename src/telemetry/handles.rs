@@ -1,9 +1,10 @@
 //! Counts requests by operation, with handles that are resolved once.
 //!
-//! A reload makes new [`Handles`] on the same families. A series begins with its first request, because most combinations never occur.
+//! A reload makes new [`Handles`] on the same families. A series by operation begins with its first request, because most combinations never
+//! occur; those of a group that alerts read exist from the start, because Prometheus does not see the increase to a series' first value.
 
 use super::{
-    facts::{CoreAnswered, Finished},
+    facts::{CoreTook, Finished},
     histogram::{Histogram, Histograms},
     labels::{CLASSES, NONE, OTHER, OUTCOMES, SIDES},
     registry::{Counters, Registrar},
@@ -25,7 +26,7 @@ use std::{
 
 /// The most pairs of an operation and a reason with a series of their own. A gateway has some tens of them; without a limit, all operations
 /// and reasons make 1 500.
-const MOST_PAIRS: usize = 100;
+const MOST_PAIRS: usize = 70;
 
 /// The families of finished requests by operation.
 #[derive(Clone, Debug)]
@@ -34,6 +35,7 @@ pub(super) struct Outcomes(Arc<ByOperation>);
 #[derive(Debug)]
 struct ByOperation {
     requests: Counters,
+    answers: Counters,
     refusals: Counters,
     pairs: Mutex<HashSet<(String, Reason)>>,
     seconds: Histograms,
@@ -45,6 +47,7 @@ impl Outcomes {
     pub(super) fn new(registrar: &Registrar) -> Self {
         Self(Arc::new(ByOperation {
             requests: registrar.counters(&table::REQUESTS),
+            answers: registrar.counters(&table::ANSWERS),
             refusals: registrar.counters(&table::REFUSALS),
             pairs: Mutex::default(),
             seconds: registrar.histograms(&table::REQUEST_SECONDS),
@@ -58,14 +61,18 @@ impl Outcomes {
         let mut groups = HashMap::new();
         let known = catalogue.operations().iter().map(|operation| {
             let group = groups.entry(operation.group.as_str());
-            let group = group.or_insert_with(|| Arc::new(GroupHandles::new(&operation.group)));
+            let group = group.or_insert_with(|| {
+                let group = GroupHandles::new(&operation.group, &self.0);
+                group.begin_core(&self.0);
+                Arc::new(group)
+            });
             let handles = self.operation(&operation.name, Arc::clone(group));
             (Some(Arc::clone(operation)), handles)
         });
         let mut operations: Vec<_> = known.collect();
         operations.push((
             None,
-            self.operation(NONE, Arc::new(GroupHandles::new(NONE))),
+            self.operation(NONE, Arc::new(GroupHandles::new(NONE, &self.0))),
         ));
         Handles { operations }
     }
@@ -74,7 +81,9 @@ impl Outcomes {
     pub(super) fn refused_by_http(&self, reason: Reason) {
         let side = side_name(Some(reason.at_fault()));
         self.0.requests.of(&[NONE, "refused", NONE, side]).inc();
+        self.0.answers.of(&[NONE, side]).inc();
         self.0.refusal(NONE, reason).inc();
+        self.0.seconds.of(&[NONE]).observe(Duration::ZERO);
     }
 
     fn operation(&self, label: &str, group: Arc<GroupHandles>) -> OperationHandles {
@@ -129,6 +138,8 @@ struct OperationHandles {
 #[derive(Debug)]
 struct GroupHandles {
     label: String,
+    /// By the side that has to act, the last one for none.
+    answers: [IntCounter; RESULTS],
     seconds: OnceLock<Arc<Histogram>>,
     /// By the class of the core's status.
     responses: Vec<OnceLock<IntCounter>>,
@@ -153,13 +164,16 @@ impl Handles {
 
 impl OperationHandles {
     fn count(&self, finished: &Finished<'_>) {
-        self.count_outcome(finished.outcome, finished.status);
+        let status = finished.status.filter(|_| finished.is_whole());
+        self.count_outcome(finished.outcome, status);
         self.count_times(finished.record.elapsed(), finished.core);
     }
 
     fn count_outcome(&self, outcome: Outcome, status: Option<u16>) {
-        let (outcome, reason, side) = judge(outcome);
+        let side = outcome.at_fault();
+        let (outcome, reason) = index(outcome);
         self.count_request(outcome, status, side);
+        self.group.count_answer(side);
         if let Some(reason) = reason
             && let Some(counter) = self.refusals.get(reason.index())
         {
@@ -169,12 +183,12 @@ impl OperationHandles {
         }
     }
 
-    fn count_times(&self, took: Duration, core: Option<CoreAnswered>) {
+    fn count_times(&self, took: Duration, core: Option<CoreTook>) {
         self.seconds
             .get_or_init(|| self.families.seconds.of(&[self.label.as_str()]))
             .observe(took);
-        if let Some(answered) = core {
-            self.group.count(&self.families, answered);
+        if let Some(core) = core {
+            self.group.count(&self.families, core);
         }
     }
 
@@ -184,7 +198,7 @@ impl OperationHandles {
             .saturating_mul(STATUSES)
             .saturating_add(class.unwrap_or(CLASSES.len()))
             .saturating_mul(RESULTS)
-            .saturating_add(side.map_or(SIDES.len(), Side::index));
+            .saturating_add(side_index(side));
         let counter = || {
             let outcome = OUTCOMES.get(outcome).copied().unwrap_or_default();
             let class = class.and_then(|class| CLASSES.get(class));
@@ -199,48 +213,61 @@ impl OperationHandles {
 }
 
 impl GroupHandles {
-    fn new(label: &str) -> Self {
+    fn new(label: &str, families: &ByOperation) -> Self {
+        let sides = [SIDES[0], SIDES[1], SIDES[2], NONE];
         Self {
             label: label.to_owned(),
+            answers: sides.map(|side| families.answers.of(&[label, side])),
             seconds: OnceLock::new(),
             responses: cells(CLASSES.len()),
         }
     }
 
-    fn count(&self, families: &ByOperation, answered: CoreAnswered) {
+    /// Begins the series of the core, but for informational answers, which are not counted.
+    fn begin_core(&self, families: &ByOperation) {
+        self.seconds(families);
+        for index in 1..CLASSES.len() {
+            self.responses(index, families);
+        }
+    }
+
+    fn count_answer(&self, side: Option<Side>) {
+        if let Some(counter) = self.answers.get(side_index(side)) {
+            counter.inc();
+        }
+    }
+
+    fn count(&self, families: &ByOperation, core: CoreTook) {
+        self.seconds(families).observe(core.took);
+        let class = core.status.and_then(class);
+        let counter = class.and_then(|class| self.responses(class, families));
+        if let Some(counter) = counter {
+            counter.inc();
+        }
+    }
+
+    fn seconds(&self, families: &ByOperation) -> &Histogram {
         self.seconds
             .get_or_init(|| families.upstream_seconds.of(&[self.label.as_str()]))
-            .observe(answered.took);
-        if let Some(index) = class(answered.status)
-            && let Some(known) = self.responses.get(index)
-        {
-            let class = CLASSES.get(index).copied().unwrap_or_default();
-            let counter = || {
-                families
-                    .upstream_responses
-                    .of(&[self.label.as_str(), class])
-            };
-            known.get_or_init(counter).inc();
-        }
+    }
+
+    /// The counter of a class of the core's status.
+    fn responses(&self, index: usize, families: &ByOperation) -> Option<&IntCounter> {
+        let (known, class) = (self.responses.get(index)?, CLASSES.get(index)?);
+        let labels = [self.label.as_str(), class];
+        Some(known.get_or_init(|| families.upstream_responses.of(&labels)))
     }
 }
 
-/// The index of an outcome, its reason, and the side at fault. A status of the core that is passed on is the caller's fault from 400 and the
-/// core's from 500.
-fn judge(outcome: Outcome) -> (usize, Option<Reason>, Option<Side>) {
+/// The index of an outcome in [`OUTCOMES`], and its reason.
+const fn index(outcome: Outcome) -> (usize, Option<Reason>) {
     match outcome {
-        Outcome::Forwarded(status) => {
-            let side = match status {
-                500.. => Some(Side::Core),
-                400.. => Some(Side::Caller),
-                _ => None,
-            };
-            (0, None, side)
-        }
-        Outcome::Answered => (1, None, None),
-        Outcome::Refused(reason) => (2, Some(reason), Some(reason.at_fault())),
-        Outcome::Failed(reason) => (3, Some(reason), Some(reason.at_fault())),
-        Outcome::Abandoned => (4, None, Some(Side::Caller)),
+        Outcome::Forwarded(_) => (0, None),
+        Outcome::Answered => (1, None),
+        Outcome::Refused(reason) => (2, Some(reason)),
+        Outcome::Failed(reason) => (3, Some(reason)),
+        Outcome::Abandoned(_) => (4, None),
+        Outcome::Cut(_) => (5, None),
     }
 }
 
@@ -248,6 +275,11 @@ fn judge(outcome: Outcome) -> (usize, Option<Reason>, Option<Side>) {
 fn class(status: u16) -> Option<usize> {
     let class = usize::from(status).checked_div(100)?.checked_sub(1)?;
     (class < CLASSES.len()).then_some(class)
+}
+
+/// The index of a side, or of none after all of them.
+fn side_index(side: Option<Side>) -> usize {
+    side.map_or(SIDES.len(), Side::index)
 }
 
 fn side_name(side: Option<Side>) -> &'static str {
@@ -262,33 +294,50 @@ fn cells<T>(count: usize) -> Vec<OnceLock<T>> {
 impl Handles {
     /// Counts every outcome that a request of each operation can have.
     pub(super) fn fill(&self) {
-        let statuses = [200, 302, 404, 500];
-        for (_, handles) in &self.operations {
-            for status in statuses {
-                handles.count_outcome(Outcome::Forwarded(status), Some(status));
-                let took = Duration::from_millis(1);
-                handles.count_times(took, Some(CoreAnswered { status, took }));
-            }
-            for status in [200, 401] {
-                handles.count_outcome(Outcome::Answered, Some(status));
-            }
-            for reason in Reason::ALL {
-                handles.count_outcome(Outcome::Refused(*reason), Some(reason.status()));
-            }
-            for reason in [
-                Reason::UpstreamError,
-                Reason::UpstreamTimeout,
-                Reason::Internal,
-            ] {
-                for status in [reason.status(), 200, 404] {
-                    handles.count_outcome(Outcome::Failed(reason), Some(status));
-                }
-            }
-            for status in [None, Some(200)] {
-                handles.count_outcome(Outcome::Abandoned, status);
+        let took = Duration::from_millis(1);
+        for (operation, handles) in &self.operations {
+            for (outcome, status) in ends(operation.is_some()) {
+                handles.count_outcome(outcome, status);
+                let core = match outcome {
+                    Outcome::Forwarded(status) => Some(CoreTook {
+                        status: Some(status),
+                        took,
+                    }),
+                    _ => None,
+                };
+                handles.count_times(took, core);
             }
         }
     }
+}
+
+/// The ends that a request can have, with the status of a whole answer: one of an operation, or one of none, which never reaches the core.
+/// Not that of the gateway's fault, cut with the process: its metrics end with it.
+#[cfg(test)]
+fn ends(has_operation: bool) -> Vec<(Outcome, Option<u16>)> {
+    let mut ends = vec![
+        (Outcome::Answered, Some(200)),
+        (Outcome::Abandoned(Side::Caller), None),
+        (Outcome::Cut(Side::Caller), None),
+    ];
+    let refusals = Reason::ALL
+        .iter()
+        .filter(|reason| reason.at_fault() != Side::Core);
+    ends.extend(refusals.map(|reason| (Outcome::Refused(*reason), Some(reason.status()))));
+    if has_operation {
+        ends.extend([200, 302, 404, 500].map(|status| (Outcome::Forwarded(status), Some(status))));
+        let failures = Reason::ALL
+            .iter()
+            .filter(|reason| reason.at_fault() == Side::Core);
+        for reason in failures.chain(&[Reason::Internal]) {
+            let failed = Outcome::Failed(*reason);
+            ends.extend([(failed, Some(reason.status())), (failed, None)]);
+        }
+        // ERR-6: the status of the core's error stays.
+        ends.push((Outcome::Failed(Reason::UpstreamError), Some(404)));
+        ends.push((Outcome::Abandoned(Side::Core), None));
+    }
+    ends
 }
 
 #[cfg(test)]
@@ -296,33 +345,27 @@ mod tests {
     use super::*;
     use crate::{interface::operations::Environment, telemetry::registry::Registrar};
 
+    /// A refusal of the HTTP layer that has no line is counted wherever one with a line is.
     #[test]
-    fn the_side_at_fault() {
-        let side = |outcome| judge(outcome).2;
-        assert_eq!(side(Outcome::Forwarded(302)), None);
-        assert_eq!(side(Outcome::Answered), None);
-        for outcome in [
-            Outcome::Forwarded(404),
-            Outcome::Abandoned,
-            Outcome::Refused(Reason::ScaRequired),
-            Outcome::Refused(Reason::RateLimited),
+    fn a_refusal_below_http_counts_in_every_family() {
+        let registrar = Registrar::default();
+        Outcomes::new(&registrar).refused_by_http(Reason::OperationUnknown);
+        let text = registrar.gather().text();
+        for family in [
+            "requests_total",
+            "answers_total",
+            "refusals_total",
+            "request_seconds_count",
         ] {
-            assert_eq!(side(outcome), Some(Side::Caller), "{outcome:?}");
-        }
-        for reason in [
-            Reason::StateUnavailable,
-            Reason::RegisterStale,
-            Reason::Overloaded,
-        ] {
-            assert_eq!(side(Outcome::Refused(reason)), Some(Side::Gateway));
-        }
-        for outcome in [
-            Outcome::Forwarded(503),
-            Outcome::Failed(Reason::UpstreamTimeout),
-            Outcome::Failed(Reason::UpstreamError),
-            Outcome::Failed(Reason::UpstreamUnreachable),
-        ] {
-            assert_eq!(side(outcome), Some(Side::Core), "{outcome:?}");
+            let name = format!("portvakt_{family}{{");
+            let lines: Vec<_> = text
+                .lines()
+                .filter(|line| line.starts_with(&name))
+                .collect();
+            assert!(
+                lines.len() == 1 && lines[0].ends_with(" 1"),
+                "{family}: {lines:?}"
+            );
         }
     }
 
@@ -357,8 +400,15 @@ mod tests {
                 .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
             counts.sum::<u64>()
         };
-        let each = u64::try_from(Reason::ALL.len() + 9).unwrap();
-        let operations = u64::try_from(catalogue.operations().len() + 1).unwrap();
-        assert_eq!(count(&own) + count(&other), 2 * operations * each);
+        let each = |has_operation| {
+            let ends = ends(has_operation);
+            let reasons = ends
+                .iter()
+                .filter(|(outcome, _)| index(*outcome).1.is_some());
+            u64::try_from(reasons.count()).unwrap()
+        };
+        let operations = u64::try_from(catalogue.operations().len()).unwrap();
+        let all = operations * each(true) + each(false);
+        assert_eq!(count(&own) + count(&other), 2 * all);
     }
 }

@@ -3,7 +3,7 @@
 //! Invariant: the values are a closed set, or the description says what bounds them.
 
 use crate::{
-    admission::Stage,
+    admission::{ObservableCheck, Stage},
     interface::headers::accept_fix,
     trust::{CertificateSource, Tolerated, revocation::Counters as RevocationCounters},
 };
@@ -49,7 +49,14 @@ pub(super) const NONE: &str = "none";
 pub(super) const OTHER: &str = "other";
 
 /// The outcomes of a request.
-pub(super) const OUTCOMES: [&str; 5] = ["forwarded", "answered", "refused", "failed", "abandoned"];
+pub(super) const OUTCOMES: [&str; 6] = [
+    "forwarded",
+    "answered",
+    "refused",
+    "failed",
+    "abandoned",
+    "cut",
+];
 
 /// The classes of a status, from 100.
 pub(super) const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
@@ -64,7 +71,7 @@ macro_rules! labels {
 }
 
 labels! {
-    OPERATION = "operation" Bounded("an operation of the catalogue, `none`, or `other` beyond a bound");
+    OPERATION = "operation" Bounded("an operation of the catalogue, `none` for an unknown path and for a request that was refused before its path was read, or `other` beyond a bound");
     GROUP = "group" Bounded("a group of operations, or `none`");
     OUTCOME = "outcome" AtFirstUse(|| OUTCOMES.to_vec());
     STATUS = "status" AtFirstUse(|| CLASSES.into_iter().chain([NONE]).collect());
@@ -72,10 +79,12 @@ labels! {
     SIDE = "fault" AtFirstUse(|| SIDES.into_iter().chain([NONE]).collect());
     REASON = "reason" Bounded("a reason of [refusals.md](refusals.md)");
     CHECK = "check" Closed(|| Stage::timed().map(Stage::name).collect());
+    OBSERVED_CHECK = "check" AtFirstUse(|| ObservableCheck::ALL.iter().map(|check| check.name()).collect());
+    PROVES = "proves" Closed(|| vec!["identity", "other"]);
     DIRECTION = "direction" Closed(|| vec!["ahead", "behind"]);
     TOLERATED = "fault" Closed(|| Tolerated::ALL.iter().map(|fault| fault.name()).collect());
     FIX = "fix" Closed(|| accept_fix::TABLE.iter().map(|fix| fix.name).collect());
-    TPP = "tpp" Bounded("the first TPPs that it counted whose signature verified: 100 for all requests, 50 for faults, 200 certificates; then `other`");
+    TPP = "tpp" Bounded("the first TPPs that it counted whose signature verified: 100 for all requests, 40 for faults, 200 certificates; then `other`");
     HANDSHAKE = "outcome" AtFirstUse(|| vec!["done", "resumed", "failed", "too_slow", "bad_proxy_header"]);
     VERSION = "version" AtFirstUse(|| vec!["1.2", "1.3", NONE]);
     CUT = "cause" Closed(|| vec![
@@ -83,23 +92,30 @@ labels! {
         "malformed_stream", "large_head", "too_many_streams", "stream_fault", "core_busy", "core_busy_with_tpp",
     ]);
     SHED_WHO = "who" Closed(|| vec!["connection", "request"]);
-    FAILURE = "kind" Closed(|| vec!["refused", "unreachable", "timeout", "reset", "truncated", "garbage"]);
+    FAILURE = "kind" Closed(|| vec!["refused", "unreachable", "tls", "timeout", "reset", "truncated", "garbage", "abandoned"]);
+    UPSTREAM = "upstream" Bounded("a group of endpoints of the configuration, or `other`");
+    ENDPOINT = "endpoint" Bounded("one of the first 4 endpoints of the configuration, or `other` for the rest");
     USE = "kind" Closed(|| vec!["new", "reused"]);
-    PLACE = "place" AtFirstUse(|| vec!["location", "content-location", "link", "body"]);
+    PLACE = "place" AtFirstUse(|| vec!["location", "content-location", "link", "other", "body"]);
     DONE = "done" AtFirstUse(|| vec!["made-relative", "removed", "passed"]);
     CACHE = "cache" Closed(|| CertificateSource::ALL.iter().map(|source| source.name()).collect());
-    ENDS = "of" AtFirstUse(|| vec!["listener", "listener_ocsp", "anchor", "client_anchor"]);
+    ENDS = "of" AtFirstUse(|| vec![
+        "listener", "listener_ocsp", "response_signing", "control", "control_ca", "upstream", "upstream_ca",
+        "anchor", "intermediate", "client_anchor",
+    ]);
     SERIAL = "serial" Bounded("the serial number in hexadecimal");
     FETCH = "result" Closed(|| RevocationCounters::RESULTS.to_vec());
     ISSUER = "issuer" Bounded("the name of the CA");
     SOURCE = "from" Bounded("an address, or `file`");
     QUOTA = "event" Closed(|| vec!["taken", "refused", "given_back"]);
-    SCA = "event" Closed(|| vec!["started", "completed", "failed", "expired"]);
+    SCA = "event" Closed(|| vec!["link", "started", "completed", "failed", "expired"]);
     BY = "by" Closed(|| vec!["completion", "bind", "learning"]);
     KEY = "key" Bounded("the id of a key");
     TABLE = "table" AtFirstUse(|| vec!["psu", "quota", "page", "request", "token"]);
-    CAUSE = "cause" Closed(|| vec!["stopping", "listener", "state", "sca"]);
+    CAUSE = "cause" Closed(|| vec!["stopping", "listener", "state", "sca", "upstreams", "audit"]);
+    DEGRADATION = "cause" Closed(|| vec!["access_log", "event_log", "audit"]);
     RELOAD = "result" Closed(|| vec!["taken", "refused"]);
+    UPGRADE = "result" Closed(|| vec!["taken_over", "failed"]);
     LINES = "result" Closed(|| vec!["written", "dropped", "failed"]);
     BUILD = "version" Bounded("the version of the program");
     COMMIT = "commit" Bounded("the commit, or `not recorded`");

@@ -28,23 +28,37 @@ mod reload;
 mod requests;
 
 // Metrics that a scrape reads.
+mod logs;
 mod process;
 mod registers;
 mod revocation;
 mod seals;
 mod state;
+mod upstreams;
 
-// The access log.
+// Logs: a stream of lines and its destination, the lines of requests, the lines of events; records of requests for the audit.
 mod access;
+mod audited;
+mod event_log;
+mod object;
+mod sink;
+mod stream;
+// The comparison of lines with docs/logs.md.
+#[cfg(test)]
+pub(crate) mod schema;
 
-pub use facts::{ConfigurationFacts, CoreAnswered, Finished, Scrape};
+pub use access::AccessLog;
+pub use event_log::{flush_events, write_events};
+pub use facts::{ConfigurationFacts, CoreTook, EndpointFacts, Finished, HttpFacts, Scrape};
 pub use handles::Handles;
+pub use sink::{LogFault, try_log};
 
 use crate::{
+    audit::Audit,
     clock::{Clock, Timestamp},
     interface::{Reason, operations::Catalogue},
 };
-use access::AccessLog;
+use audited::RefusalRecords;
 use edge::EdgeMetrics;
 use events::EventMetrics;
 use registry::Registrar;
@@ -62,11 +76,13 @@ pub struct Telemetry {
     reload: ReloadMetrics,
     since: Timestamp,
     access: Option<AccessLog>,
+    audit: Audit,
+    refusals: RefusalRecords,
 }
 
 impl Telemetry {
-    /// Creates the metrics, and an access log on standard output if `access` is set.
-    pub fn new(access: bool) -> Self {
+    /// Creates the metrics. Each request has a line in `access`, if there is one.
+    pub fn new(access: Option<AccessLog>) -> Self {
         // Each gateway has its own registry, so that two in one process do not share counters.
         let registrar = Registrar::default();
         // The kernel's clock, also where the gateway's stands still: this is about the process.
@@ -76,11 +92,25 @@ impl Telemetry {
             requests: RequestMetrics::new(&registrar),
             edge: EdgeMetrics::new(&registrar),
             reload: ReloadMetrics::new(&registrar, since),
-            access: access.then(|| AccessLog::to_standard_output(events.lines())),
+            access,
+            audit: Audit::default(),
+            refusals: RefusalRecords::default(),
             events,
             registrar,
             since,
         }
+    }
+
+    /// Keeps records of requests in this audit.
+    #[must_use]
+    pub fn with_audit(mut self, audit: Audit) -> Self {
+        self.audit = audit;
+        self
+    }
+
+    /// The audit.
+    pub const fn audit(&self) -> &Audit {
+        &self.audit
     }
 
     /// The handles for a catalogue's operations.
@@ -100,19 +130,37 @@ impl Telemetry {
 
     /// Records a request that has ended.
     pub fn take(&self, handles: &Handles, finished: Finished<'_>) {
-        self.requests.in_flight.dec();
         self.requests.count(handles, &finished);
         self.events.count_quota(&finished);
+        if self.audit.is_on() {
+            self.refusals.record(&finished, &self.audit);
+        }
         if let Some(access) = &self.access {
             access.write(&finished);
         }
+        // Whoever sees no request in flight sees everything that was counted of it.
+        self.requests.in_flight.dec();
     }
 
-    /// Flushes the access log. False on a timeout.
+    /// Opens the files of the logs by their names again, after a tool has moved them.
+    pub fn reopen_logs(&self) {
+        if let Some(access) = &self.access {
+            access.reopen();
+        }
+        event_log::reopen();
+    }
+
+    /// Why the last lines of the access log, and of the log of events, could not be written.
+    pub fn log_faults(&self) -> [Option<String>; 2] {
+        let access = self.access.as_ref().and_then(AccessLog::fault);
+        [access, event_log::fault()]
+    }
+
+    /// Flushes the access log and the audit. False on a timeout.
     pub fn flush(&self, within: Duration) -> bool {
-        self.access
-            .as_ref()
-            .is_none_or(|access| access.flush(within))
+        let access = self.access.as_ref();
+        let is_logged = access.is_none_or(|access| access.flush(within));
+        self.audit.flush(within) && is_logged
     }
 
     /// Counts a request that the HTTP layer refused by itself, and that gets no line (ERR-8).
@@ -160,15 +208,19 @@ impl Telemetry {
         self.edge.connected_upstream(reused);
     }
 
-    /// Sets the number of idle connections to the core.
-    pub fn upstream_idle(&self, connections: usize) {
-        let connections = i64::try_from(connections).unwrap_or(i64::MAX);
-        self.edge.upstream_idle.set(connections);
+    /// Adds to the number of idle connections to the core.
+    pub fn upstream_idle(&self, change: i64) {
+        self.edge.upstream_idle.add(change);
     }
 
     /// Counts a failed attempt to get an answer of the core.
     pub fn upstream_failed(&self, kind: &'static str) {
         self.edge.upstream_failed(kind);
+    }
+
+    /// Counts an endpoint of the core that was ejected.
+    pub fn endpoint_ejected(&self) {
+        self.edge.ejections.inc();
     }
 
     /// Counts a connection that was closed because of `max_connections`.
@@ -191,9 +243,19 @@ impl Telemetry {
         self.events.sca(event);
     }
 
+    /// Counts an SCA as started when the bank's service reads its link for the first time; `token` is the id of the link's token.
+    pub fn sca_read(&self, token: [u8; 16]) {
+        self.events.sca_read(token);
+    }
+
     /// Counts a reload: `taken` is the number of changed keys that need a restart, if the configuration was taken into use.
     pub fn reloaded(&self, taken: Option<usize>, at: Timestamp) {
         self.reload.count(taken, at);
+    }
+
+    /// Counts an upgrade: this process has `taken_over` the listeners of another one, or its own successor has `failed` to start.
+    pub fn upgraded(&self, result: &'static str) {
+        self.events.upgraded(result);
     }
 
     /// All metrics in Prometheus' text format.
@@ -202,10 +264,18 @@ impl Telemetry {
             now,
             state,
             not_ready,
+            degraded,
             configuration,
         } = scrape;
         let mut families = self.registrar.gather();
-        self.events.add(configuration.sca_started, &mut families);
+        self.events.add(configuration.sca_links, &mut families);
+        let access = self.access.as_ref().map(AccessLog::counts);
+        logs::add(
+            access.unwrap_or_default(),
+            event_log::counts(),
+            self.audit.counts(),
+            &mut families,
+        );
         state::add(state, *now, &mut families);
         if let Some(registers) = configuration.registers {
             registers::add(registers, *now, &mut families);
@@ -215,7 +285,8 @@ impl Telemetry {
         }
         reload::add(configuration, &mut families);
         seals::add(&configuration.seals, &mut families);
-        process::add(self.since, not_ready, &mut families);
+        upstreams::add(&configuration.endpoints, &mut families);
+        process::add(self.since, not_ready, degraded, &mut families);
         families.text()
     }
 }

@@ -14,16 +14,16 @@ const COMMIT: &str = match option_env!("PORTVAKT_COMMIT") {
     None => "not recorded",
 };
 
-/// Adds the samples. `since` is when the process started; `not_ready` are the conditions of readiness, and whether each fails.
-pub(super) fn add(since: Timestamp, not_ready: &[(&'static str, bool)], to: &mut Families) {
+/// Adds the samples. `since` is when the process started; `not_ready` are the conditions of readiness, and whether each fails; `degraded`
+/// are the faults with which requests are served nevertheless.
+pub(super) fn add(since: Timestamp, not_ready: &[Fact], degraded: &[Fact], to: &mut Families) {
     let build = [env!("CARGO_PKG_VERSION"), COMMIT];
     to.each(&table::BUILD_INFO, [(build, 1.0)]);
     let is_ready = not_ready.iter().all(|(_, fails)| !fails);
     to.one(&table::READY, u8::from(is_ready).into());
-    let causes = not_ready
-        .iter()
-        .map(|(cause, fails)| ([*cause], u8::from(*fails).into()));
-    to.each(&table::NOT_READY, causes);
+    let sample = |(cause, holds): &Fact| ([*cause], u8::from(*holds).into());
+    to.each(&table::NOT_READY, not_ready.iter().map(sample));
+    to.each(&table::DEGRADED, degraded.iter().map(sample));
     to.one(&table::PROCESS_START, number(since.unix()));
     add_kernels(to);
 }
@@ -55,6 +55,9 @@ fn add_kernels(to: &mut Families) {
         to.one(&table::PROCESS_MAX_FDS, number(most));
     }
 }
+
+/// A cause, and whether it holds.
+type Fact = (&'static str, bool);
 
 struct Status {
     ticks: u64,

@@ -62,6 +62,13 @@ pub(super) fn add(facts: &ConfigurationFacts<'_>, to: &mut Families) {
         &table::ENVIRONMENT_INFO,
         [([facts.environment.name()], 1.0)],
     );
+    let observed = [("identity", true), ("other", false)].map(|(proves, identity)| {
+        let checks = facts.observed.iter();
+        let count = checks.filter(|check| check.is_identity() == identity);
+        let count = u64::try_from(count.count()).unwrap_or(u64::MAX);
+        ([proves], number(count))
+    });
+    to.each(&table::CHECKS_OBSERVED, observed);
     let ends = facts
         .ends
         .iter()

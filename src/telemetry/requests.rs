@@ -23,7 +23,10 @@ use std::{sync::Arc, time::Duration};
 const MOST_TPPS: usize = 100;
 
 /// The most TPPs with a series of their own where only those with a fault are counted.
-const MOST_AT_FAULT: usize = 50;
+const MOST_AT_FAULT: usize = 40;
+
+/// The most that one request adds to the sum of clock skews: a Date of the year 9999 would make it overflow, and the mean useless.
+const MOST_SKEW: Duration = Duration::from_hours(24);
 
 /// Metrics of finished requests.
 #[derive(Debug)]
@@ -36,6 +39,7 @@ pub(super) struct RequestMetrics {
     skew: [Arc<Histogram>; 2],
     accept_fix: [IntCounter; accept_fix::COUNT],
     tolerated: Counters,
+    observed: Counters,
     lookups: Vec<(CertificateSource, IntCounter)>,
     tpp: TppMetrics,
 }
@@ -67,6 +71,7 @@ impl RequestMetrics {
             skew: ["behind", "ahead"].map(|direction| skew.of(&[direction])),
             accept_fix: accept_fix::TABLE.map(|fix| fixes.of(&[fix.name])),
             tolerated: registrar.counters(&table::TOLERATED_FAULTS),
+            observed: registrar.counters(&table::OBSERVED),
             lookups: sources
                 .map(|source| (*source, lookups.of(&[source.name()])))
                 .collect(),
@@ -89,7 +94,8 @@ impl RequestMetrics {
         if let Some(skew) = record.clock_skew() {
             let [behind, ahead] = &self.skew;
             let histogram = if skew.is_ahead { ahead } else { behind };
-            histogram.observe(Duration::from_secs(skew.seconds));
+            let distance = Duration::from_secs(skew.seconds).min(MOST_SKEW);
+            histogram.observe(distance);
         }
         if let Some(found) = record.certificate_source() {
             let known = self.lookups.iter().find(|(source, _)| *source == found);
@@ -97,6 +103,7 @@ impl RequestMetrics {
                 counter.inc();
             }
         }
+        self.count_observed(record);
         // Rare, so the handle is looked up each time.
         for fault in record.tolerated() {
             self.tolerated.of(&[fault.name()]).inc();
@@ -118,6 +125,18 @@ impl RequestMetrics {
         {
             if let Some((_, histogram)) = rest.find(|(stage, _)| *stage == check.stage) {
                 histogram.observe(check.took);
+            }
+        }
+    }
+
+    /// Counts each check once that failed and is only observed. That happens in the first weeks only, so the handle is looked up each time.
+    fn count_observed(&self, record: &Record) {
+        let mut counted = Vec::new();
+        for fault in record.observed() {
+            // The faults of one check may come from several stages.
+            if !counted.contains(&fault.check) {
+                self.observed.of(&[fault.check.name()]).inc();
+                counted.push(fault.check);
             }
         }
     }

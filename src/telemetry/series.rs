@@ -1,7 +1,12 @@
 //! The number of series of a busy gateway.
 
-use super::{ConfigurationFacts, Scrape, Telemetry};
+use super::{
+    ConfigurationFacts, EndpointFacts, Scrape, Telemetry,
+    labels::{ENDS, Values},
+    upstreams::SHOWN,
+};
 use crate::{
+    admission::ObservableCheck,
     clock::Timestamp,
     interface::{
         TppId,
@@ -21,10 +26,19 @@ const MOST_SERIES: usize = 2_000;
 /// The certificates of TPPs that are shown at most.
 const TPP_CERTIFICATES: usize = 200;
 
+fn endpoint(number: usize) -> EndpointFacts {
+    EndpointFacts {
+        upstream: "core".into(),
+        endpoint: format!("10.0.0.{number}:80"),
+        is_up: true,
+        failures: 0,
+    }
+}
+
 /// Every operation of the sandbox with every outcome, every reason, and 200 TPPs in every family.
 #[test]
 fn series_of_a_busy_gateway() {
-    let telemetry = Telemetry::new(false);
+    let telemetry = Telemetry::new(None);
     let catalogue = Catalogue::new(Environment::Sandbox, builtin()).unwrap();
     telemetry.handles(&catalogue).fill();
     for number in 0..200 {
@@ -51,26 +65,34 @@ fn series_of_a_busy_gateway() {
         psus: Some(1),
         sessions: Some(1),
     };
+    let Values::AtFirstUse(ends) = ENDS.values else {
+        panic!("the kinds of certificates are a closed set");
+    };
     let text = telemetry.metrics(&Scrape {
         now,
         state: Counters {
             rows,
             ..Counters::default()
         },
-        not_ready: ["stopping", "listener", "state", "sca"].map(|cause| (cause, false)),
+        not_ready: ["stopping", "listener", "state", "sca", "upstreams", "audit"]
+            .map(|cause| (cause, false))
+            .to_vec(),
+        degraded: ["access_log", "event_log", "audit"]
+            .map(|cause| (cause, false))
+            .to_vec(),
         configuration: ConfigurationFacts {
             environment: Environment::Sandbox,
             since: now,
-            ends: ["listener", "anchor", "client_anchor"]
-                .map(|of| (of, now))
-                .to_vec(),
+            ends: ends().into_iter().map(|of| (of, now)).collect(),
             seen: trust.seen(),
             registers: Some(&registers),
             revocation: Some(&revocation),
             seals: ["00000001", "00000002"]
                 .map(|key| (key.to_owned(), 1))
                 .to_vec(),
-            sca_started: 1,
+            observed: ObservableCheck::ALL.iter().copied().collect(),
+            sca_links: 1,
+            endpoints: (0..2 * SHOWN).map(endpoint).collect(),
         },
     });
     let samples = text.lines().filter(|line| !line.starts_with('#')).count();

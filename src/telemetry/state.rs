@@ -13,6 +13,7 @@ use crate::{
 pub(super) fn add(counters: &Counters, now: Timestamp, to: &mut Families) {
     let Counters {
         failed,
+        unclear,
         changes,
         by_changes,
         spent,
@@ -25,9 +26,11 @@ pub(super) fn add(counters: &Counters, now: Timestamp, to: &mut Families) {
     to.histogram(&table::STATE_BATCH_SECONDS, by_seconds, spent.as_secs_f64());
     to.histogram(&table::STATE_BATCH_CHANGES, by_changes, number(*changes));
     to.one(&table::STATE_BATCHES_FAILED, number(*failed));
+    to.one(&table::STATE_COMMITS_UNCLEAR, number(*unclear));
     let stepped_back = u8::from(*clock_stepped_back);
     to.one(&table::STATE_CLOCK_STEPPED_BACK, stepped_back.into());
     to.one(&table::CLOCK_STEPS, number(*clock_steps));
+    to.one(&table::CLOCK, number(now.unix()));
     let behind = latest.map_or(0, |latest| latest.unix().saturating_sub(now.unix()));
     to.one(&table::CLOCK_BEHIND, number(behind));
     add_rows(rows, to);

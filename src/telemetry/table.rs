@@ -4,10 +4,10 @@
 //! from the table. Labels are closed sets, or bounded where the table says so; no other value of a request becomes a label.
 
 use super::labels::{
-    BUILD, BY, CACHE, CAUSE, CHECK, COMMIT, CORE_STATUS, CUT, DIRECTION, DONE, ENDS, ENVIRONMENT,
-    FAILURE, FETCH, FIX, GROUP, HANDSHAKE, ISSUER, KEY, LINES, Label, OPERATION, OUTCOME, PLACE,
-    QUOTA, REASON, RELOAD, SCA, SERIAL, SHED_WHO, SIDE, SOURCE, STATUS, TABLE, TOLERATED, TPP, USE,
-    VERSION,
+    BUILD, BY, CACHE, CAUSE, CHECK, COMMIT, CORE_STATUS, CUT, DEGRADATION, DIRECTION, DONE,
+    ENDPOINT, ENDS, ENVIRONMENT, FAILURE, FETCH, FIX, GROUP, HANDSHAKE, ISSUER, KEY, LINES, Label,
+    OBSERVED_CHECK, OPERATION, OUTCOME, PLACE, PROVES, QUOTA, REASON, RELOAD, SCA, SERIAL,
+    SHED_WHO, SIDE, SOURCE, STATUS, TABLE, TOLERATED, TPP, UPGRADE, UPSTREAM, USE, VERSION,
 };
 use crate::state::Counters;
 
@@ -48,7 +48,7 @@ pub(super) enum Kind {
 const REQUEST_BUCKETS: &[f64] = &[0.0025, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
 /// In seconds: a cached signature check takes 15 µs, a new certificate 300 µs, and the store a few milliseconds.
-const CHECK_BUCKETS: &[f64] = &[0.00001, 0.00005, 0.0001, 0.00025, 0.001, 0.005, 0.05, 1.0];
+const CHECK_BUCKETS: &[f64] = &[0.00001, 0.00005, 0.0001, 0.001, 0.005, 0.05, 1.0];
 
 /// In seconds: a Date holds for 60 s (DAT-2).
 const SKEW_BUCKETS: &[f64] = &[1.0, 5.0, 15.0, 30.0, 60.0, 300.0];
@@ -71,19 +71,23 @@ macro_rules! metrics {
 metrics! {
     "Requests" {
         REQUESTS = Counter "portvakt_requests_total" [OPERATION, OUTCOME, STATUS, SIDE]
-            "Requests that have ended; status is the class of what the caller was sent, fault is the side that has to act.";
+            "Requests that have ended; status is the class of the answer that the caller was sent, none without a whole answer, fault is the side that has to act.";
+        ANSWERS = Counter "portvakt_answers_total" [GROUP, SIDE]
+            "Requests that have ended, for availability: each group of operations has every series from the start.";
         REFUSALS = Counter "portvakt_refusals_total" [OPERATION, REASON, SIDE]
-            "Requests that the gateway refused or that failed, by reason; beyond 100 pairs of operation and reason the operation is other.";
+            "Requests that the gateway refused or that failed, by reason; beyond 70 pairs of operation and reason the operation is other.";
         IN_FLIGHT = Gauge "portvakt_requests_in_flight" []
             "Requests whose head was read and whose answer is not finished.";
         REQUEST_SECONDS = Histogram(REQUEST_BUCKETS) "portvakt_request_seconds" [OPERATION]
-            "From a request's head to the end of its answer.";
+            "From a request's head to the end of its answer; 0 for a refusal below HTTP.";
         CHECK_SECONDS = Histogram(CHECK_BUCKETS) "portvakt_check_seconds" [CHECK]
             "Each check of a request; body waits for the caller, sca and claim wait for the state.";
         CLOCK_SKEW = Histogram(SKEW_BUCKETS) "portvakt_caller_clock_skew_seconds" [DIRECTION]
-            "The distance of a request's Date to the gateway's clock, whether the request was refused or not.";
+            "The distance of a request's Date to the gateway's clock, whether the request was refused or not; more than a day counts as a day.";
         TOLERATED_FAULTS = Counter "portvakt_tolerated_total" [TOLERATED]
             "Requests with a fault of the certificate that a tolerant policy let pass.";
+        OBSERVED = Counter "portvakt_observed_total" [OBSERVED_CHECK]
+            "Requests that failed a check that is only observed, or that sca would refuse after the end of learning; a request counts once for each such check.";
         ACCEPT_FIX = Counter "portvakt_accept_fix_total" [FIX]
             "Admitted requests that named a fix in x-accept-fix.";
     }
@@ -117,15 +121,21 @@ metrics! {
         UPSTREAM_IN_FLIGHT = Gauge "portvakt_upstream_in_flight" []
             "Requests that the core has and has not answered.";
         UPSTREAM_SECONDS = Histogram(REQUEST_BUCKETS) "portvakt_upstream_seconds" [GROUP]
-            "From choosing the upstream to the head of its answer.";
+            "From choosing the upstream to the head of its answer, or until the caller left.";
         UPSTREAM_RESPONSES = Counter "portvakt_upstream_responses_total" [GROUP, CORE_STATUS]
             "Heads of the core's answers, by the class of the core's own status.";
         UPSTREAM_FAILURES = Counter "portvakt_upstream_failures_total" [FAILURE]
-            "Failed attempts to get an answer of the core; an attempt that was repeated counts each time.";
+            "Failed attempts to get an answer of the core; an attempt that was repeated counts each time. unreachable: no connection, or no endpoint is healthy, so that none was tried; abandoned: the caller left while the core owed the answer.";
         UPSTREAM_CONNECTIONS = Counter "portvakt_upstream_connections_total" [USE]
             "Connections to the core that a request was sent on.";
         UPSTREAM_IDLE = Gauge "portvakt_upstream_idle_connections" []
             "Idle connections in the pool.";
+        ENDPOINT_UP = Gauge "portvakt_upstream_endpoint_up" [UPSTREAM, ENDPOINT]
+            "Whether an endpoint of the core gets requests: it is healthy by active checks, and not ejected.";
+        EJECTIONS = Counter "portvakt_upstream_ejections_total" []
+            "Endpoints that were ejected because their requests failed.";
+        ENDPOINT_FAILURES = Counter "portvakt_upstream_endpoint_failures_total" [UPSTREAM, ENDPOINT]
+            "Requests that failed at an endpoint, with answers from 500 on and requests whose callers left after waiting 0.9 s for it.";
         INNER_ADDRESSES = Counter "portvakt_inner_addresses_total" [PLACE, DONE]
             "Addresses in the core's answers that only the bank's network has, by where they stood and what was done.";
     }
@@ -135,7 +145,7 @@ metrics! {
         CERTIFICATES_CACHED = Gauge "portvakt_certificates_cached" []
             "Certificates in the cache, by each of which a signature has verified.";
         CERTIFICATE_END = Gauge "portvakt_certificate_end_timestamp_seconds" [ENDS]
-            "When a certificate ends: the gateway's own, and of each set the anchor that ends first.";
+            "When the certificate of a kind ends that ends first: the gateway's own with the CAs that it sends with them, and the CAs that it trusts.";
         TPP_CERTIFICATE_END = Gauge "portvakt_tpp_certificate_end_timestamp_seconds" [TPP, SERIAL]
             "When the certificates of TPPs end by which a signature has verified, those first that end first; at most 200.";
     }
@@ -169,7 +179,7 @@ metrics! {
         QUOTA_CALLS = Counter "portvakt_quota_calls_total" [QUOTA]
             "Calls without the PSU: taken of a quota, refused because it was used up, given back.";
         SCA_EVENTS = Counter "portvakt_sca_total" [SCA]
-            "SCAs: links made, SCAs completed and failed by the bank's service, and its calls with an expired link.";
+            "SCAs: links made, links that the bank's service has read, SCAs that it completed and failed, and its calls with an expired link.";
         BOUND_ELSEWHERE = Counter "portvakt_psu_bound_elsewhere_total" [BY]
             "PSU-IDs of one TPP that were to be bound to another, by who asked for it.";
         SESSIONS = Gauge "portvakt_sessions" []
@@ -188,12 +198,16 @@ metrics! {
             "The changes in a transaction of the store, its own housekeeping included.";
         STATE_BATCHES_FAILED = Counter "portvakt_state_batches_failed_total" []
             "Transactions of the store that failed; the requests in them were answered with 503.";
+        STATE_COMMITS_UNCLEAR = Counter "portvakt_state_commits_unclear_total" []
+            "Commits that a lost connection to PostgreSQL, or other settings of it, left unknown, so that the gateway asked for each before it answered.";
         STATE_ROWS = Gauge "portvakt_state_rows" [TABLE]
             "Rows of the store by table, as housekeeping last counted them.";
         STATE_CLOCK_STEPPED_BACK = Gauge "portvakt_state_clock_stepped_back" []
             "Whether requests are refused because the clock stepped back (REP-1).";
         CLOCK_STEPS = Counter "portvakt_clock_backward_steps_total" []
             "Times that the gateway's clock went back by more than two seconds.";
+        CLOCK = Gauge "portvakt_clock_timestamp_seconds" []
+            "The gateway's clock at the scrape, to be compared with Prometheus' own.";
         CLOCK_BEHIND = Gauge "portvakt_clock_behind_seconds" []
             "How far the gateway's clock is behind the latest time that the state knows.";
     }
@@ -202,6 +216,8 @@ metrics! {
             "Whether /readyz answers 200.";
         NOT_READY = Gauge "portvakt_not_ready" [CAUSE]
             "Whether this condition of /readyz fails.";
+        DEGRADED = Gauge "portvakt_degraded" [DEGRADATION]
+            "Whether /readyz names this fault under degraded: requests are served nevertheless.";
         RELOADS = Counter "portvakt_reloads_total" [RELOAD]
             "Reloads of the configuration, by whether it was taken into use.";
         LAST_RELOAD_SUCCESSFUL = Gauge "portvakt_last_reload_successful" []
@@ -212,8 +228,16 @@ metrics! {
             "Changed keys of the configuration that need a restart, at the last reload that was taken into use.";
         CONFIGURATION_SINCE = Gauge "portvakt_configuration_timestamp_seconds" []
             "When the configuration in use was taken into use.";
+        CHECKS_OBSERVED = Gauge "portvakt_checks_observed" [PROVES]
+            "Checks that the configuration only observes, for every caller or for one TPP; identity: those that prove the sender.";
         ACCESS_LINES = Counter "portvakt_access_lines_total" [LINES]
-            "Lines of the access log: written, dropped because the log could not keep up, or failed because standard output refused them.";
+            "Lines of the access log: written, dropped because the log could not keep up, or failed because its destination refused them.";
+        EVENT_LINES = Counter "portvakt_event_lines_total" [LINES]
+            "Lines of the log of events: written, dropped because the log could not keep up, or failed because its destination refused them.";
+        UPGRADES = Counter "portvakt_upgrades_total" [UPGRADE]
+            "Upgrades at SIGUSR2: that this process took the sockets over, or that its successor did not start.";
+        AUDIT_RECORDS = Counter "portvakt_audit_records_total" [LINES]
+            "Records of the audit: written and durable, failed because the disk refused them (once each, also if they are written later), or dropped and lost, because too many waited.";
         BUILD_INFO = Gauge "portvakt_build_info" [BUILD, COMMIT]
             "Always 1: the version, and the commit that it was built from.";
         ENVIRONMENT_INFO = Gauge "portvakt_environment_info" [ENVIRONMENT]

@@ -1,0 +1,39 @@
+//! Metrics of the logs and of the audit, read at a scrape.
+
+use super::{
+    samples::{Families, number},
+    stream::LineCounts,
+    table::{self, Metric},
+};
+use crate::audit::AuditCounts;
+
+/// Adds the numbers of lines of both logs, and of records of the audit.
+pub(super) fn add(access: LineCounts, events: LineCounts, audit: AuditCounts, to: &mut Families) {
+    add_stream(&table::ACCESS_LINES, access, to);
+    add_stream(&table::EVENT_LINES, events, to);
+    let AuditCounts {
+        written,
+        dropped,
+        failed,
+    } = audit;
+    let records = LineCounts {
+        written,
+        dropped,
+        failed,
+    };
+    add_stream(&table::AUDIT_RECORDS, records, to);
+}
+
+fn add_stream(metric: &'static Metric, counts: LineCounts, to: &mut Families) {
+    let LineCounts {
+        written,
+        dropped,
+        failed,
+    } = counts;
+    let all = [
+        ("written", written),
+        ("dropped", dropped),
+        ("failed", failed),
+    ];
+    to.each(metric, all.map(|(result, count)| ([result], number(count))));
+}

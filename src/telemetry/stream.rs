@@ -1,0 +1,265 @@
+//! A stream of log lines: a bounded queue, and the thread that writes its lines in batches.
+//!
+//! Invariants: the sender never waits; each line is written, dropped or failed, and is counted as one of them. Deliberately not here: the
+//! members of a line.
+
+use super::sink::{LogFault, Sink};
+use crate::{clock::Stopwatch, config::LogOutput};
+use std::{
+    io,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
+    },
+    time::Duration,
+};
+
+/// The capacity of the queue, in lines.
+const QUEUE: usize = 8 * 1024;
+
+/// The writer waits this long to batch lines: waking it for each line costs a request more than the line itself. On a single
+/// core, long batches delay requests.
+const GATHER: Duration = Duration::from_millis(1);
+
+/// The timeout for the last lines when the stream is dropped.
+const LAST_WITHIN: Duration = Duration::from_secs(5);
+
+/// The interval of attempts to enqueue when the queue is full.
+const RETRY: Duration = Duration::from_millis(5);
+
+/// A line.
+pub(super) trait JsonLine: Send + 'static {
+    /// Appends the line to a text, without its end.
+    fn append_to(&self, text: &mut Vec<u8>);
+}
+
+/// A stream of lines of one kind.
+#[derive(Debug)]
+pub(super) struct LineStream<L> {
+    queue: SyncSender<Entry<L>>,
+    shared: Arc<Shared>,
+}
+
+/// The numbers of lines by their fate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct LineCounts {
+    /// Written.
+    pub(super) written: u64,
+    /// Dropped, because the queue was full.
+    pub(super) dropped: u64,
+    /// Refused by the destination, such as a full disk.
+    pub(super) failed: u64,
+}
+
+/// The parts that the thread shares with the senders.
+#[derive(Debug, Default)]
+struct Shared {
+    written: AtomicU64,
+    dropped: AtomicU64,
+    failed: AtomicU64,
+    /// The failure of the last write, or of the last attempt to open the file again.
+    fault: Mutex<Option<String>>,
+    reopen: AtomicBool,
+}
+
+/// An entry of the writer's queue.
+#[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all entries are lines; boxing them would add an allocation per request"
+)]
+enum Entry<L> {
+    Line(L),
+    /// The sender of this entry waits; the writer drops it once all lines before it are written.
+    Flush {
+        _until: SyncSender<()>,
+    },
+    /// Wakes the writer.
+    Wake,
+}
+
+impl<L: JsonLine> LineStream<L> {
+    /// Opens the destination and starts the writer.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or the thread cannot start.
+    pub(super) fn open(name: &str, output: LogOutput) -> Result<Self, LogFault> {
+        let sink = Sink::open(output.clone())?;
+        let (queue, entries) = sync_channel(QUEUE);
+        let shared = Arc::new(Shared::default());
+        let writer = Writer {
+            sink,
+            shared: Arc::clone(&shared),
+        };
+        let thread = std::thread::Builder::new().name(name.into());
+        thread
+            .spawn(move || writer.run(&entries))
+            .map_err(|error| LogFault { output, error })?;
+        Ok(Self { queue, shared })
+    }
+
+    /// Enqueues a line. If there is no place, the line is dropped and counted.
+    pub(super) fn write(&self, line: L) {
+        if self.queue.try_send(Entry::Line(line)).is_err() {
+            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Opens the file by its name again, before the next line.
+    pub(super) fn reopen(&self) {
+        self.shared.reopen.store(true, Ordering::Release);
+        // If the queue is full, the writer is awake.
+        let _ = self.queue.try_send(Entry::Wake);
+    }
+}
+
+impl<L> LineStream<L> {
+    /// The numbers of lines since the start.
+    pub(super) fn counts(&self) -> LineCounts {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        LineCounts {
+            written: of(&self.shared.written),
+            dropped: of(&self.shared.dropped),
+            failed: of(&self.shared.failed),
+        }
+    }
+
+    /// Why the last lines could not be written; `None` if they were.
+    pub(super) fn fault(&self) -> Option<String> {
+        let fault = self.shared.fault.lock();
+        fault.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until the queued lines are written. False on a timeout: the reader of the lines is stuck.
+    pub(super) fn flush(&self, within: Duration) -> bool {
+        let waited = Stopwatch::start();
+        let (until, flushed) = sync_channel(0);
+        let mut entry = Entry::Flush { _until: until };
+        loop {
+            let left = within.saturating_sub(waited.elapsed());
+            match self.queue.try_send(entry) {
+                Ok(()) => break,
+                Err(TrySendError::Full(back)) if !left.is_zero() => entry = back,
+                Err(_) => return false,
+            }
+            std::thread::sleep(RETRY);
+        }
+        let left = within.saturating_sub(waited.elapsed());
+        flushed.recv_timeout(left) == Err(RecvTimeoutError::Disconnected)
+    }
+}
+
+/// Flushes the last lines before the process ends.
+impl<L> Drop for LineStream<L> {
+    fn drop(&mut self) {
+        self.flush(LAST_WITHIN);
+    }
+}
+
+/// The thread that writes.
+struct Writer {
+    sink: Sink,
+    shared: Arc<Shared>,
+}
+
+impl Writer {
+    /// Writes lines in batches, until the stream is dropped.
+    fn run<L: JsonLine>(mut self, entries: &Receiver<Entry<L>>) {
+        let mut text = Vec::new();
+        while let Ok(first) = entries.recv() {
+            std::thread::sleep(GATHER);
+            let (mut flushes, mut count) = (Vec::new(), 0_u64);
+            for entry in std::iter::once(first).chain(entries.try_iter().take(QUEUE)) {
+                match entry {
+                    Entry::Line(line) => {
+                        line.append_to(&mut text);
+                        text.push(b'\n');
+                        count = count.saturating_add(1);
+                    }
+                    flush @ Entry::Flush { .. } => flushes.push(flush),
+                    Entry::Wake => {}
+                }
+            }
+            if self.shared.reopen.swap(false, Ordering::AcqRel) {
+                // Whether lines can be written again, the next one shows.
+                if let Err(error) = self.sink.reopen() {
+                    self.note(Some(error));
+                }
+            }
+            if count > 0 {
+                self.write(&text, count);
+            }
+            text.clear();
+        }
+    }
+
+    /// Writes and counts lines.
+    fn write(&mut self, lines: &[u8], count: u64) {
+        let (done, result) = self.sink.write(lines);
+        self.note(result.err());
+        let written = if done == lines.len() {
+            count
+        } else {
+            let whole = lines.get(..done).unwrap_or_default();
+            u64::try_from(memchr::memchr_iter(b'\n', whole).count()).unwrap_or(count)
+        };
+        let failed = count.saturating_sub(written);
+        self.shared.written.fetch_add(written, Ordering::Relaxed);
+        self.shared.failed.fetch_add(failed, Ordering::Relaxed);
+    }
+
+    fn note(&self, error: Option<io::Error>) {
+        let fault = self.shared.fault.lock();
+        *fault.unwrap_or_else(PoisonError::into_inner) = error.map(|error| error.to_string());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    impl JsonLine for &'static str {
+        fn append_to(&self, text: &mut Vec<u8>) {
+            text.extend_from_slice(self.as_bytes());
+        }
+    }
+
+    #[test]
+    fn lines_that_cannot_be_written_are_counted() {
+        let full = LogOutput::File("/dev/full".into());
+        let stream = LineStream::open("full", full).unwrap();
+        for _ in 0..5 {
+            stream.write("a");
+        }
+        assert!(stream.flush(LAST_WITHIN));
+        let counts = stream.counts();
+        assert_eq!((counts.written, counts.failed), (0, 5));
+        assert!(stream.fault().unwrap().contains("No space left"));
+    }
+
+    #[test]
+    fn a_file_is_followed_after_it_was_moved() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let moved = folder.path().join("log.1");
+        let stream = LineStream::open("moved", LogOutput::File(path.clone())).unwrap();
+        stream.write("a");
+        assert!(stream.flush(LAST_WITHIN));
+        fs::rename(&path, &moved).unwrap();
+        stream.reopen();
+        stream.write("b");
+        assert!(stream.flush(LAST_WITHIN));
+        assert_eq!(fs::read_to_string(&moved).unwrap(), "a\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "b\n");
+        assert_eq!(stream.counts().written, 2);
+        assert_eq!(stream.fault(), None);
+    }
+
+    #[test]
+    fn a_missing_folder_is_said_at_once() {
+        let path = tempfile::tempdir().unwrap().path().join("none/log");
+        assert!(LineStream::<&str>::open("none", LogOutput::File(path)).is_err());
+    }
+}
