@@ -1,7 +1,10 @@
 //! The evidence of all checks: only an admitted request can be forwarded.
 
 use super::{
-    Claim, Grant, IntactBody, Judged, Registered, Signed, Tpp, Unrevoked, ValidQuery,
+    Claim, Enforcement, Grant, IntactBody, Judged, ObservableCheck, ObservedFault, Registered,
+    Signed, Snapshot, Stage, Tpp, Unrevoked, ValidQuery,
+    authenticated::AuthenticatedRequest,
+    enforcement::{Caller, Whose},
     envelope::Envelope,
     proven::{Evidence, ProvenRequest},
     record::AdmittedFacts,
@@ -12,13 +15,15 @@ use crate::interface::{
     headers::{
         self, CorporateId, Fields,
         accept_fix::{self, Fixes},
+        trace::TraceContext,
     },
     operations::{Body, Environment, Operation, Sca, Takes},
+    path::Target,
 };
 use crate::{
     clock::Timestamp,
     sca::{Links, Pending, SealFault},
-    state::PsuRef,
+    state::{PsuRef, StateStore},
 };
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method};
@@ -34,6 +39,7 @@ pub struct Admitted {
     target: Box<[u8]>,
     host: Box<[u8]>,
     peer: Option<SocketAddr>,
+    trace: Option<TraceContext>,
     headers: Vec<(HeaderName, HeaderValue)>,
     envelope: Envelope,
     links: Arc<Links>,
@@ -42,6 +48,7 @@ pub struct Admitted {
     evidence: Evidence,
     grant: Judged<Grant>,
     claim: Judged<Claim>,
+    observed: Vec<Reason>,
 }
 
 impl Admitted {
@@ -51,6 +58,7 @@ impl Admitted {
         links: Arc<Links>,
         grant: Judged<Grant>,
         claim: Judged<Claim>,
+        observed: Vec<Reason>,
     ) -> Self {
         let ProvenRequest {
             head,
@@ -64,12 +72,13 @@ impl Admitted {
             evidence,
         } = proven;
         let fixes = accept_fix::resolve(envelope.fixes(), at);
-        let bodiless = stays_here(&operation, &body, evidence.intact.held());
+        let bodiless = stays_here(&operation, &body, &evidence);
         Self {
             method: head.method.clone(),
             target: head.target.into(),
             host: head.host().unwrap_or_default().into(),
             peer: head.peer,
+            trace: head.trace,
             headers: forwarded_headers(&head.fields, &operation, bodiless, fixes, grant.held()),
             envelope,
             body: if bodiless { Bytes::new() } else { body },
@@ -80,6 +89,7 @@ impl Admitted {
             evidence,
             grant,
             claim,
+            observed,
         }
     }
 
@@ -113,7 +123,12 @@ impl Admitted {
         self.peer
     }
 
-    /// The headers of the table that the request has, except Host (FWD-2). x-accept-fix lists the fixes that are on for the request, even
+    /// The place in a trace, which the core gets as traceparent (FWD-2).
+    pub const fn trace(&self) -> Option<TraceContext> {
+        self.trace
+    }
+
+    /// The headers of the table that the request has, except Host and traceparent (FWD-2). x-accept-fix lists the fixes that are on for the request, even
     /// if the request has no such header (HDR-16).
     pub fn headers(&self) -> &[(HeaderName, HeaderValue)] {
         &self.headers
@@ -133,7 +148,7 @@ impl Admitted {
     /// The TPP, if its certificate and its signature are valid. A certificate alone does not authenticate the caller, and a revoked
     /// certificate authenticates nobody.
     pub const fn tpp(&self) -> Option<&Tpp> {
-        if matches!(self.evidence.unrevoked, Judged::Waived(..)) {
+        if self.evidence.unrevoked.is_waived() {
             return None;
         }
         match (
@@ -144,6 +159,19 @@ impl Admitted {
             (Judged::Held(tpp), Judged::Held(_), Judged::Held(_)) => Some(tpp),
             _ => None,
         }
+    }
+
+    /// The TPP, if the role of its certificate suffices and the registers, if they are checked, confirm the role.
+    pub const fn entitled_tpp(&self) -> Option<&Tpp> {
+        if self.evidence.entitled.is_waived() || self.evidence.registered.is_waived() {
+            return None;
+        }
+        self.tpp()
+    }
+
+    /// Whether the request has a well-formed X-Request-ID.
+    pub const fn has_request_id(&self) -> bool {
+        self.envelope.request_id().is_some()
     }
 
     /// The query.
@@ -171,8 +199,8 @@ impl Admitted {
         self.grant.held()
     }
 
-    /// The link that starts the SCA of this request, if the core demands one (SCA-14, SCA-21). `None` without TPP-Redirect-URI, or if the
-    /// sender is not authenticated.
+    /// The link that starts the SCA of this request, if the core demands one (SCA-14, SCA-21). `None` without TPP-Redirect-URI, if the
+    /// sender is not authenticated, or if the TPP may not name the host of TPP-Redirect-URI.
     ///
     /// # Errors
     /// The reason why no link can be made.
@@ -182,6 +210,9 @@ impl Admitted {
     }
 
     fn pending(&self) -> Option<Pending> {
+        if self.evidence.redirectable.is_waived() {
+            return None;
+        }
         let path = self.target.split(|byte| *byte == b'?').next()?;
         let tpp = self.tpp()?.certificate();
         let bound = self.grant().filter(|grant| grant.bound());
@@ -219,9 +250,50 @@ impl Admitted {
         Some((who, unbound.corporate()))
     }
 
-    /// The refusal if the core does not bind the PSU-ID: the same as for a PSU-ID of another TPP.
-    pub fn not_learned(&self) -> Refusal {
-        sca::not_learned(self.sca_redirect())
+    /// Decides on a request whose PSU-ID the core does not bind. If SCA is only observed, the core's answer goes to the caller.
+    ///
+    /// # Errors
+    /// The refusal: the same as for a PSU-ID of another TPP.
+    pub fn not_learned(&self, enforcement: &Enforcement) -> Result<(), Refusal> {
+        let tpp = self.tpp().map(|tpp| tpp.certificate().tpp_id());
+        let refusal = sca::not_learned(self.sca_redirect());
+        let whose = Whose::Of(Caller::proven(tpp));
+        enforcement
+            .rule(Stage::Sca, refusal, whose)
+            .decision
+            .map(drop)
+    }
+
+    /// The fault for which SCA would refuse this request if it came after the end of learning, by the state of the PSU now (SCA-19, FWD-6).
+    /// `world` judged the request.
+    pub async fn judge_unlearned(
+        &self,
+        world: &Snapshot,
+        store: &StateStore,
+        at: Timestamp,
+    ) -> Option<ObservedFault> {
+        let target = Target::parse(&self.target).ok()?;
+        let tpp = self.tpp()?.certificate();
+        let request = AuthenticatedRequest {
+            method: &self.method,
+            envelope: &self.envelope,
+            operation: &self.operation,
+            target,
+            ids: &self
+                .operation
+                .ids(&target, &world.policy.account_ids)
+                .ok()?,
+            query: self.query(),
+            date: None,
+            tpp: tpp.tpp_id(),
+            tpp_name: tpp.tpp_name(),
+            world,
+        };
+        let refusal = sca::judge_unlearned(&request, &self.links, store, at).await?;
+        Some(ObservedFault {
+            check: ObservableCheck::Sca,
+            reason: refusal.reason(),
+        })
     }
 
     /// The first use of the request id, and the call that is counted in the quota.
@@ -246,20 +318,23 @@ impl Admitted {
         }
     }
 
-    /// The reasons of refusals that were waived (FWD-6).
-    pub fn waived(&self) -> impl Iterator<Item = Reason> + '_ {
-        let by_state = [self.grant.waived(), self.claim.waived()];
-        let all = self.evidence.waived().chain(by_state.into_iter().flatten());
-        all.map(Refusal::reason)
+    /// The reasons of the faults that are only observed, in the order of the checks (FWD-6).
+    pub fn waived(&self) -> &[Reason] {
+        &self.observed
     }
 }
 
-/// Whether a body is not forwarded: the core gets no body that need not be signed (DIG-2, HTTP-8).
-fn stays_here(operation: &Operation, body: &Bytes, intact: Option<&IntactBody>) -> bool {
+/// Whether a body is not forwarded: where the operation takes none, the core gets no unsigned body (DIG-2, HTTP-8), also if the signature is
+/// only observed.
+fn stays_here(operation: &Operation, body: &Bytes, evidence: &Evidence) -> bool {
+    let is_signed = || {
+        let intact = evidence.intact.held();
+        evidence.signed.held().is_some() && intact.is_some_and(IntactBody::is_digested)
+    };
     match operation.body {
         Body::Json => false,
         Body::Ignored => true,
-        Body::None => !body.is_empty() && !intact.is_some_and(IntactBody::is_digested),
+        Body::None => !body.is_empty() && !is_signed(),
     }
 }
 
@@ -270,7 +345,7 @@ static OF_BODY: [&headers::Header; 3] = [
     &headers::CONTENT_ENCODING,
 ];
 
-/// FWD-2: the table is the allow-list. SCA-8: ids of a PSU that are not known to the TPP are not forwarded. HDR-3: sandbox operations take
+/// FWD-2: the table is the allow-list; a TPP's own traceparent is not believed. SCA-8: ids of a PSU that are not known to the TPP are not forwarded. HDR-3: sandbox operations take
 /// fewer headers. HDR-16: x-accept-fix is written anew.
 fn forwarded_headers(
     fields: &Fields<'_>,
@@ -281,7 +356,11 @@ fn forwarded_headers(
 ) -> Vec<(HeaderName, HeaderValue)> {
     let mut forwarded = Vec::with_capacity(fields.map().len().saturating_add(1));
     let takes = operation.takes;
-    let rewritten = [&headers::HOST.name, &headers::X_ACCEPT_FIX.name];
+    let rewritten = [
+        &headers::HOST.name,
+        &headers::X_ACCEPT_FIX.name,
+        &headers::TRACEPARENT.name,
+    ];
     // SCA-8: a PSU-ID that is not bound to the TPP is never forwarded, nor an agreement that no SCA gave to the TPP.
     let unknown = |header: &headers::Header| {
         grant.is_some_and(|grant| {

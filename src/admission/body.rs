@@ -1,6 +1,9 @@
 //! The body, read whole before any byte goes upstream (HTTP-6, HTTP-8), and its digest (DIG-1, DIG-2).
 
-use super::{BodyFault, Incoming, Policy, envelope};
+use super::{
+    BodyFault, Incoming, Policy,
+    envelope::{self, requires_digest},
+};
 use crate::interface::{
     Fault, Reason, Refusal,
     headers::{self, Fields, digest, digest::DigestFault},
@@ -28,33 +31,48 @@ impl IntactBody {
     }
 }
 
+/// The proof that the operation takes a body, or that there is none.
+#[must_use]
+#[derive(Debug)]
+pub struct ExpectedBody {
+    _judged: (),
+}
+
 /// Reads the body. The caller has verified the signature: the body of a caller who did not sign is not buffered.
-pub(super) async fn read(
-    body: &mut impl Incoming,
-    operation: &Operation,
-    policy: &Policy,
-) -> Result<Bytes, Refusal> {
-    let bytes = body
-        .read(policy.body_limit)
-        .await
-        .map_err(|fault| refuse(fault, policy))?;
-    if operation.body == Body::None && !is_empty_json(&bytes) {
+pub(super) async fn read(body: &mut impl Incoming, policy: &Policy) -> Result<Bytes, Refusal> {
+    let read = body.read(policy.body_limit).await;
+    read.map_err(|fault| refuse(fault, policy))
+}
+
+/// HTTP-8, PAY-16.
+pub(super) fn expected(bytes: &[u8], operation: &Operation) -> Result<ExpectedBody, Refusal> {
+    if operation.body == Body::None && !is_empty_json(bytes) {
         let text = format!(
             "{} takes no body; send none, or an empty JSON object",
             operation.name
         );
         return Err(Fault::body(Reason::BodyUnexpected, text).into());
     }
-    Ok(bytes)
+    Ok(ExpectedBody { _judged: () })
 }
 
-/// Compares the Digest header with the body (DIG-1). A body without the header counts as not digested.
-pub(super) fn digest(fields: &Fields<'_>, bytes: &Bytes) -> Result<IntactBody, Refusal> {
+/// Compares the Digest header with the body (DIG-1). A body without the header counts as not digested, if the operation does not require it.
+pub(super) fn digest(
+    fields: &Fields<'_>,
+    bytes: &Bytes,
+    operation: &Operation,
+) -> Result<IntactBody, Refusal> {
     let intact = |digested| IntactBody {
         bytes: bytes.clone(),
         digested,
     };
     let Some(value) = headers::DIGEST.get(fields) else {
+        // The envelope reports this too, but its fault may be observed: then nothing proves the body.
+        if operation.body == Body::Json && (requires_digest(operation) || !bytes.is_empty()) {
+            let text = "missing: a request with a body carries its SHA-256";
+            let header = headers::DIGEST.written;
+            return Err(Fault::header(Reason::HeaderMissing, header, text).into());
+        }
         return Ok(intact(false));
     };
     let fault =

@@ -3,10 +3,10 @@
 use super::{Head, Rates};
 use crate::{
     clock::Timestamp,
-    interface::{Fault, Reason, Refusal, headers},
+    interface::{Fault, Reason, Refusal, TppId, headers},
     trust::{
         Certificate, CertificateFault, CertificateLookup, ClientChain, IdentifiedCertificate,
-        MAX_PRESENTED, Qwac, Trust,
+        MAX_PRESENTED, Qwac, Trust, claimed,
     },
 };
 use std::sync::Arc;
@@ -44,10 +44,12 @@ pub(super) fn identify(
     now: Timestamp,
 ) -> Result<Tpp, Refusal> {
     let header = &headers::TPP_SIGNATURE_CERTIFICATE;
-    let presented = header
-        .get(&head.fields)
-        .map(|value| headers::trim(value.as_bytes()))
-        .unwrap_or_default();
+    // The envelope reports this too, but its fault may be observed.
+    let value = header.get_filled(&head.fields).ok_or_else(|| {
+        let text = "missing or empty: nothing identifies the sender";
+        Refusal::from(Fault::header(Reason::HeaderMissing, header.written, text))
+    })?;
+    let presented = headers::trim(value.as_bytes());
     if presented.len() > MAX_PRESENTED {
         let text = "it is longer than 16 KiB";
         return Err(Fault::header(Reason::HeadersTooLarge, header.written, text).into());
@@ -67,6 +69,32 @@ pub(super) fn identify(
         qwac: qwac.transpose()?,
         identified,
     })
+}
+
+/// The longest identity of a certificate that was not accepted. Its maker chooses it, and it stands in logs.
+const MAX_CLAIMED: usize = 64;
+
+/// The TPP that the request's certificate names, whether or not the certificate is valid; `None` unless it names exactly one, of a length
+/// that TPPs have. This proves nothing: anybody can make a certificate with any name.
+pub(super) fn claimed_tpp(head: &Head<'_>) -> Option<TppId> {
+    let mut named = signing_claims(head).into_iter();
+    let claimed = named.next().filter(|_| named.next().is_none());
+    claimed.filter(|tpp| tpp.as_str().len() <= MAX_CLAIMED)
+}
+
+/// Every TPP that a certificate of the request names, whether or not the certificate is valid: TPP-Signature-Certificate, and that of the
+/// TLS connection.
+pub(super) fn claims(head: &Head<'_>) -> Vec<TppId> {
+    let mut named = signing_claims(head);
+    named.extend(head.client.into_iter().flat_map(ClientChain::claimed));
+    named
+}
+
+fn signing_claims(head: &Head<'_>) -> Vec<TppId> {
+    let value = headers::TPP_SIGNATURE_CERTIFICATE.get_filled(&head.fields);
+    let presented = value.map(|value| headers::trim(value.as_bytes()));
+    let presented = presented.filter(|presented| presented.len() <= MAX_PRESENTED);
+    presented.map_or_else(Vec::new, claimed::in_header)
 }
 
 /// TLS-3: a caller with a QWAC must sign as the TPP in the QWAC.

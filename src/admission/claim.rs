@@ -3,7 +3,10 @@
 //! The claim is the last check: every other check has passed the request (QUO-6). It is made in one durable step before a byte is sent
 //! upstream (QUO-5). Deliberately not here: giving a claim back, which the gateway does when it knows the outcome of the request.
 
-use super::{Grant, Stage, authenticated::AuthenticatedRequest, date, sca};
+use super::{
+    Grant, Judged, Stage, Trial, Verdict, authenticated::AuthenticatedRequest, date,
+    enforcement::Waiver, sca,
+};
 use crate::{
     clock::Timestamp,
     interface::{
@@ -36,8 +39,8 @@ impl Claim {
     }
 }
 
-/// Claims the request id and the call of a request that is about to be forwarded. `now` must be read just before the call: a slow body must
-/// not delay the claim until the id is forgotten.
+/// Claims the request id and the call of a request that is about to be forwarded. The time is read here: a slow body must not delay the
+/// claim until the id is forgotten. If one of the two cannot be claimed and this is only observed, the other one is claimed alone.
 ///
 /// # Errors
 /// The Date is no longer valid (400), the request id was used (409), the quota is used up (429), or the store is unavailable (503). Then
@@ -46,42 +49,66 @@ pub(super) async fn take(
     request: &AuthenticatedRequest<'_>,
     grant: Option<&Grant>,
     store: &StateStore,
-    now: Timestamp,
-) -> Result<Claim, Refusal> {
-    still_holds(request, now)?;
-    let claim = ClaimRequest {
+    trial: &mut Trial<'_>,
+) -> Result<Judged<Claim>, Refusal> {
+    let now = trial.now();
+    // REP-1: a Date that was valid may have expired while the body was read.
+    if let Err(refusal) = request.date.map_or(Ok(()), |date| date::holds(date, now)) {
+        observe(refusal, trial)?;
+    }
+    let mut claim = ClaimRequest {
         request: request_id_claim(request, store, now),
         quota: grant.and_then(|grant| quota_claim(request, grant, store)),
         now,
     };
-    match store.commit(claim).await.map_err(sca::unavailable)? {
-        Decision::Held(taken) => Ok(Claim {
-            left: taken.left().map(|left| left.seen_at(now)),
-            taken,
-        }),
-        Decision::Replayed => {
-            let text = "it was used before, and that request was forwarded";
-            let header = headers::X_REQUEST_ID.written;
-            Err(Fault::header(Reason::RequestReplayed, header, text).into())
-        }
-        Decision::NextAt(next) => {
-            let left = CallsLeft { calls: 0, next }.seen_at(now);
-            let refusal = Refusal::new(Reason::QuotaExceeded).retry_after(left.seconds);
-            Err(refusal.with_quota(left))
+    loop {
+        let decision = store.commit(claim).await.map_err(sca::unavailable);
+        let decision = decision.or_else(|refusal| trial.require(Stage::Claim, Err(refusal)))?;
+        let refusal = match decision {
+            Decision::Held(taken) => {
+                trial.note(Stage::Claim, Verdict::Held);
+                return Ok(Judged::Held(Claim {
+                    left: taken.left().map(|left| left.seen_at(now)),
+                    taken,
+                }));
+            }
+            Decision::Replayed => {
+                claim.request = None;
+                replayed()
+            }
+            Decision::NextAt(next) => {
+                claim.quota = None;
+                used_up(next, now)
+            }
+        };
+        let reason = refusal.reason();
+        let waiver = observe(refusal, trial)?;
+        if claim.request.is_none() && claim.quota.is_none() {
+            trial.note(Stage::Claim, Verdict::Waived(reason));
+            return Ok(Judged::Waived(waiver));
         }
     }
 }
 
-/// REP-1: checks the Date again, unless the check is only observed.
-fn still_holds(request: &AuthenticatedRequest<'_>, now: Timestamp) -> Result<(), Refusal> {
-    let held = request.date.map_or(Ok(()), |date| date::holds(date, now));
-    let enforcement = &request.world.policy.enforcement;
-    held.or_else(
-        |refusal| match enforcement.waiver(Stage::Date, &refusal, Some(request.tpp)) {
-            Some(_) => Ok(()),
-            None => Err(refusal),
-        },
-    )
+/// Observes a claim that was not granted.
+///
+/// # Errors
+/// The refusal, if the check is enforced.
+#[cold]
+fn observe(refusal: Refusal, trial: &mut Trial<'_>) -> Result<Waiver, Refusal> {
+    let observed = trial.observe(Stage::Claim, refusal);
+    observed.or_else(|refusal| trial.require(Stage::Claim, Err(refusal)))
+}
+
+fn replayed() -> Refusal {
+    let text = "it was used before, and that request was forwarded";
+    Fault::header(Reason::RequestReplayed, headers::X_REQUEST_ID.written, text).into()
+}
+
+fn used_up(next: Timestamp, now: Timestamp) -> Refusal {
+    let left = CallsLeft { calls: 0, next }.seen_at(now);
+    let refusal = Refusal::new(Reason::QuotaExceeded).retry_after(left.seconds);
+    refusal.with_quota(left)
 }
 
 /// REP-1: the ids of safe methods are stored while their Date can be valid, those of other methods for a day. A Date that was not valid and

@@ -1,6 +1,9 @@
 //! The Date header against the clock (DAT-2, REP-1).
 
-use super::envelope::Envelope;
+use super::{
+    Judged, Stage, Trial,
+    envelope::{Envelope, ValidHeaders},
+};
 use crate::{
     clock::Timestamp,
     interface::{Fault, Reason, Refusal, headers},
@@ -23,9 +26,25 @@ impl FreshDate {
     }
 }
 
-pub(super) fn judge(envelope: &Envelope, now: Timestamp) -> Result<FreshDate, Refusal> {
-    let date = envelope.date();
-    holds(date, now).map(|()| FreshDate { date })
+/// Judges Date. It is absent only if the fault of the headers is observed.
+pub(super) fn judge(
+    envelope: &Envelope,
+    headers: &Judged<ValidHeaders>,
+    now: Timestamp,
+    trial: &mut Trial<'_>,
+) -> Result<Judged<FreshDate>, Refusal> {
+    match (envelope.date(), headers) {
+        (Some(date), _) => {
+            trial.record.note_date(date, now);
+            let fresh = holds(date, now).map(|()| FreshDate { date });
+            trial.judge(Stage::Date, fresh)
+        }
+        (None, Judged::Waived(because)) => Ok(trial.pass_over(Stage::Date, because)),
+        // Unreachable: a missing or malformed Date is a fault of the headers. If that changes, the request is refused.
+        (None, Judged::Held(_) | Judged::NotJudged(_)) => {
+            trial.require(Stage::Date, Err(Refusal::new(Reason::HeaderMissing)))
+        }
+    }
 }
 
 /// Checks a Date at a time: when the head is received, and again when the request id is claimed (REP-1), because the body may take time.

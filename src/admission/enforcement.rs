@@ -1,25 +1,132 @@
-//! The checks that refuse a request, and those that are only observed (FWD-6): a mode for each check, and for single TPPs.
+//! The checks that refuse a request, and those that are only observed (FWD-6): for every caller, and for single TPPs.
 //!
-//! One process serves one environment (CRT-9), so the modes of its configuration are those of that environment.
+//! One process serves one environment (CRT-9), so the checks that its configuration observes are those of that environment. Invariant: a
+//! fault without an [`ObservableCheck`] always refuses: framing, limits, blocked TPPs, and checks that could not be made.
 
 use super::Stage;
-use crate::interface::{BareTppId, Refusal, TppId};
+use crate::interface::{BareTppId, FaultPlace, Reason, Refusal, TppId, headers};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The effect of a failed check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// The request is refused.
-    Refuse,
-    /// The request continues, and the failed check is logged and counted.
-    Observe,
+macro_rules! checks {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
+        /// A check that can be observed, by the name that operators use.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum ObservableCheck { $($(#[$doc])* $variant),+ }
+
+        impl ObservableCheck {
+            /// Every check that can be observed, in the order of the pipeline.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The name in the configuration, the access log and the metrics.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+        }
+    };
 }
 
-/// The mode of each check. By default every check refuses.
-#[derive(Clone, Debug, Default)]
+checks! {
+    /// Required headers and their forms, the media type, Accept.
+    Headers = "headers",
+    /// The query.
+    Query = "query",
+    /// Date, which must be there and current.
+    Date = "date",
+    /// TPP-Signature-Certificate, its chain, and the certificate of the TLS connection.
+    Certificate = "certificate",
+    /// The role in the certificate.
+    Role = "role",
+    /// Signature.
+    Signature = "signature",
+    /// The registers; a TPP that the bank blocks is always refused.
+    Register = "register",
+    /// The revocation of the certificate.
+    Revocation = "revocation",
+    /// The host of TPP-Redirect-URI.
+    RedirectHost = "redirect-host",
+    /// Digest, where it is required, and its comparison with the body.
+    Digest = "digest",
+    /// The body: whether the operation takes one, and its members.
+    Payload = "payload",
+    /// The PSU's binding, consent and session.
+    Sca = "sca",
+    /// An X-Request-ID that was used before.
+    Replay = "replay",
+    /// The calls without the PSU.
+    Quota = "quota",
+}
+
+impl ObservableCheck {
+    /// Whether the check proves who sent the request. If one of these fails, the sender is unknown (FWD-6).
+    pub const fn is_identity(self) -> bool {
+        matches!(
+            self,
+            Self::Certificate | Self::Signature | Self::Revocation | Self::Digest
+        )
+    }
+
+    /// Whether the check judges the TPP that the request shows, before its signature can prove that the caller is this TPP.
+    pub const fn is_of_shown(self) -> bool {
+        matches!(self, Self::Certificate | Self::Role | Self::Signature)
+    }
+
+    /// The check that a fault belongs to; `None` if the fault is always refused.
+    ///
+    /// A header that a later check reads belongs to that check: otherwise a caller could avoid an enforced check by leaving the header out.
+    fn of(stage: Stage, reason: Reason, place: &FaultPlace) -> Option<Self> {
+        if reason.status() >= 500 || is_always_refused(reason) {
+            return None;
+        }
+        let is = |header: &'static str| *place == FaultPlace::Header(header);
+        match stage {
+            Stage::Match | Stage::AddressRate | Stage::TppRate => None,
+            Stage::Envelope => Some(match reason {
+                Reason::SignatureMissing => Self::Signature,
+                _ if is(headers::TPP_SIGNATURE_CERTIFICATE.written) => Self::Certificate,
+                _ if is(headers::DATE.written) => Self::Date,
+                _ if is(headers::DIGEST.written) => Self::Digest,
+                _ => Self::Headers,
+            }),
+            Stage::Query => Some(Self::Query),
+            Stage::Date => Some(Self::Date),
+            Stage::Certificate => Some(Self::Certificate),
+            Stage::Role => Some(Self::Role),
+            Stage::Signature => Some(Self::Signature),
+            Stage::Register => Some(Self::Register),
+            Stage::Revocation => Some(Self::Revocation),
+            Stage::Redirect => Some(Self::RedirectHost),
+            Stage::Digest => Some(Self::Digest),
+            Stage::Body | Stage::Payload => Some(Self::Payload),
+            Stage::Sca => Some(Self::Sca),
+            Stage::Claim => match reason {
+                Reason::RequestReplayed => Some(Self::Replay),
+                Reason::QuotaExceeded => Some(Self::Quota),
+                Reason::DateSkewed => Some(Self::Date),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// Limits, ambiguous requests, which the core could read in another way than the gateway, and TPPs that the bank blocks.
+const fn is_always_refused(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::MalformedRequest
+            | Reason::HeaderDuplicated
+            | Reason::HeadersTooLarge
+            | Reason::BodyTooLarge
+            | Reason::RequestTimeout
+            | Reason::RateLimited
+            | Reason::TppBlocked
+    )
+}
+
+/// The checks that are only observed. By default there are none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Enforcement {
-    observed: BTreeSet<Stage>,
-    observed_by_tpp: BTreeMap<BareTppId, BTreeSet<Stage>>,
+    observed: BTreeSet<ObservableCheck>,
+    observed_by_tpp: BTreeMap<BareTppId, BTreeSet<ObservableCheck>>,
 }
 
 /// The permission to waive a refusal. Only an [`Enforcement`] creates one.
@@ -28,13 +135,58 @@ pub struct Waiver {
     _minted: (),
 }
 
+/// The sender, as far as the observed checks depend on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Whose<'a> {
+    /// No certificate was read yet, so the sender can be any TPP.
+    Any,
+    /// This caller.
+    Of(Caller<'a>),
+}
+
+/// The identities of a caller.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Caller<'a> {
+    /// The TPP of the certificate that the request shows, valid or not. Its set applies to the checks of certificate, role and signature:
+    /// nothing else says whose they are.
+    pub(super) shown: Option<&'a TppId>,
+    /// The same, if the signature verified. Its set applies to every other check.
+    pub(super) proven: Option<&'a TppId>,
+}
+
+impl<'a> Caller<'a> {
+    /// A caller whose signature verified; `None` for a caller without an identity.
+    pub(super) const fn proven(tpp: Option<&'a TppId>) -> Self {
+        Self {
+            shown: tpp,
+            proven: tpp,
+        }
+    }
+}
+
+/// A fault that is only observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObservedFault {
+    /// The failed check.
+    pub check: ObservableCheck,
+    /// The reason for which it would refuse.
+    pub reason: Reason,
+}
+
+/// The decision on a failed check.
+#[derive(Debug)]
+pub(super) struct Ruling {
+    /// The faults that are only observed, each once.
+    pub(super) observed: Vec<ObservedFault>,
+    /// The waiver, or the refusal with the remaining faults.
+    pub(super) decision: Result<Waiver, Refusal>,
+}
+
 impl Enforcement {
     /// `observed` are the checks that are only observed. A TPP in `observed_by_tpp` has its own set instead.
-    ///
-    /// [`Stage::Match`], [`Stage::Envelope`] and [`Stage::Body`] always refuse: no later check can judge without them.
     pub const fn new(
-        observed: BTreeSet<Stage>,
-        observed_by_tpp: BTreeMap<BareTppId, BTreeSet<Stage>>,
+        observed: BTreeSet<ObservableCheck>,
+        observed_by_tpp: BTreeMap<BareTppId, BTreeSet<ObservableCheck>>,
     ) -> Self {
         Self {
             observed,
@@ -42,75 +194,184 @@ impl Enforcement {
         }
     }
 
-    /// The mode of a check. `tpp` is the TPP in the caller's certificate, if a certificate has been read.
-    pub fn mode(&self, stage: Stage, tpp: Option<&TppId>) -> Mode {
-        let own = tpp
-            .filter(|_| !self.observed_by_tpp.is_empty())
-            .and_then(|tpp| self.observed_by_tpp.get(&tpp.bare()));
-        if own.unwrap_or(&self.observed).contains(&stage) {
-            Mode::Observe
-        } else {
-            Mode::Refuse
+    /// The checks that are only observed, for every caller or for at least one TPP, in the order of the pipeline.
+    pub fn observed(&self) -> BTreeSet<ObservableCheck> {
+        let of_tpps = self.observed_by_tpp.values().flatten();
+        self.observed.iter().chain(of_tpps).copied().collect()
+    }
+
+    /// Whether a TPP has its own set of observed checks.
+    pub fn has_tpps(&self) -> bool {
+        !self.observed_by_tpp.is_empty()
+    }
+
+    /// Whether a check is only observed.
+    pub(super) fn observes(&self, check: ObservableCheck, whose: Whose<'_>) -> bool {
+        match whose {
+            Whose::Any => {
+                let mut sets = self.observed_by_tpp.values();
+                self.observed.contains(&check) || sets.any(|set| set.contains(&check))
+            }
+            Whose::Of(caller) => {
+                let tpp = if check.is_of_shown() {
+                    caller.shown
+                } else {
+                    caller.proven
+                };
+                let own = tpp
+                    .filter(|_| self.has_tpps())
+                    .and_then(|tpp| self.observed_by_tpp.get(&tpp.bare()));
+                own.unwrap_or(&self.observed).contains(&check)
+            }
         }
     }
 
-    /// The permission to waive this refusal, if its check is observed. A refusal with status 5xx means that the check could not be made, so
-    /// it is never waived.
-    pub(super) fn waiver(
-        &self,
-        stage: Stage,
-        refusal: &Refusal,
-        tpp: Option<&TppId>,
-    ) -> Option<Waiver> {
-        let judged = refusal.reason().status() < 500;
-        (judged && self.mode(stage, tpp) == Mode::Observe).then_some(Waiver { _minted: () })
+    /// Decides on a failed check. A refusal with status 5xx means that the check could not be made, so it is never waived.
+    pub(super) fn rule(&self, stage: Stage, refusal: Refusal, whose: Whose<'_>) -> Ruling {
+        let mut observed = Vec::new();
+        let refused = refusal.retain(|reason, place| {
+            let check = ObservableCheck::of(stage, reason, place);
+            let Some(check) = check.filter(|check| self.observes(*check, whose)) else {
+                return true;
+            };
+            let fault = ObservedFault { check, reason };
+            if !observed.contains(&fault) {
+                observed.push(fault);
+            }
+            false
+        });
+        Ruling {
+            observed,
+            decision: refused.map_or(Ok(Waiver { _minted: () }), Err),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::Reason;
+    use crate::interface::Fault;
+
+    fn id(text: &str) -> TppId {
+        TppId::parse(text).unwrap()
+    }
 
     #[test]
-    fn a_tpp_has_its_own_modes() {
-        let id = |text| TppId::parse(text).unwrap();
+    fn a_tpp_has_its_own_checks() {
         let tpp = "PSDNO-FSA-123456";
-        let own = BTreeSet::from([Stage::Payload]);
+        let own = BTreeSet::from([ObservableCheck::Payload]);
         let enforcement = Enforcement::new(
-            BTreeSet::from([Stage::Date]),
+            BTreeSet::from([ObservableCheck::Date]),
             BTreeMap::from([(id(tpp).bare(), own)]),
         );
         let table = [
-            (Stage::Date, None, Mode::Observe),
-            (Stage::Date, Some("PSDNO-FSA-1"), Mode::Observe),
-            (Stage::Date, Some(tpp), Mode::Refuse),
-            (Stage::Payload, Some("PSDNO-FSA-123-456"), Mode::Observe),
-            (Stage::Payload, Some("PSDNO-FSA-1"), Mode::Refuse),
-            (Stage::Payload, None, Mode::Refuse),
+            (ObservableCheck::Date, None, true),
+            (ObservableCheck::Date, Some("PSDNO-FSA-1"), true),
+            (ObservableCheck::Date, Some(tpp), false),
+            (ObservableCheck::Payload, Some("PSDNO-FSA-123-456"), true),
+            (ObservableCheck::Payload, Some("PSDNO-FSA-1"), false),
+            (ObservableCheck::Payload, None, false),
         ];
-        for (stage, tpp, mode) in table {
-            assert_eq!(
-                enforcement.mode(stage, tpp.map(id).as_ref()),
-                mode,
-                "{stage:?} {tpp:?}"
-            );
+        for (check, tpp, observed) in table {
+            let whose = tpp.map(id);
+            let whose = Whose::Of(Caller::proven(whose.as_ref()));
+            let found = enforcement.observes(check, whose);
+            assert_eq!(found, observed, "{check:?} {tpp:?}");
         }
+        for check in [ObservableCheck::Date, ObservableCheck::Payload] {
+            assert!(enforcement.observes(check, Whose::Any));
+        }
+        assert!(!enforcement.observes(ObservableCheck::Sca, Whose::Any));
+    }
+
+    /// Anybody can show a TPP's certificate: the TPP's set applies to the certificate and the signature only, until the signature verifies.
+    #[test]
+    fn a_shown_tpp_has_its_own_checks_of_certificate_role_and_signature() {
+        let tpp = id("PSDNO-FSA-123456");
+        let own = ObservableCheck::ALL.iter().copied().collect();
+        let enforcement = Enforcement::new(BTreeSet::new(), BTreeMap::from([(tpp.bare(), own)]));
+        let whose = Whose::Of(Caller {
+            shown: Some(&tpp),
+            proven: None,
+        });
+        let checks = ObservableCheck::ALL.iter();
+        let observed: Vec<_> = checks
+            .filter(|check| enforcement.observes(**check, whose))
+            .map(|check| check.name())
+            .collect();
+        assert_eq!(observed, ["certificate", "role", "signature"]);
     }
 
     #[test]
     fn by_default_every_check_refuses() {
         let enforcement = Enforcement::default();
-        for stage in Stage::ALL {
-            assert_eq!(enforcement.mode(*stage, None), Mode::Refuse);
+        for check in ObservableCheck::ALL {
+            assert!(!enforcement.observes(*check, Whose::Any));
+            assert!(!enforcement.observes(*check, Whose::Of(Caller::default())));
         }
     }
 
+    /// Everything is observed: what is still refused is refused always.
     #[test]
-    fn a_check_that_could_not_be_made_is_not_waived() {
-        let enforcement = Enforcement::new(BTreeSet::from([Stage::Sca]), BTreeMap::new());
-        let waiver = |reason| enforcement.waiver(Stage::Sca, &Refusal::new(reason), None);
-        assert!(waiver(Reason::ScaRequired).is_some());
-        assert!(waiver(Reason::StateUnavailable).is_none());
+    fn some_faults_are_always_refused() {
+        let all = ObservableCheck::ALL.iter().copied().collect();
+        let enforcement = Enforcement::new(all, BTreeMap::new());
+        let rule = |stage, reason| {
+            let ruling =
+                enforcement.rule(stage, Refusal::new(reason), Whose::Of(Caller::default()));
+            ruling.decision.is_ok()
+        };
+        for reason in Reason::ALL {
+            for stage in [Stage::Match, Stage::AddressRate, Stage::TppRate] {
+                assert!(!rule(stage, *reason));
+            }
+            if reason.status() >= 500 {
+                assert!(Stage::ALL.iter().all(|stage| !rule(*stage, *reason)));
+            }
+        }
+        let table = [
+            (Stage::Envelope, Reason::MalformedRequest),
+            (Stage::Envelope, Reason::HeaderDuplicated),
+            (Stage::Envelope, Reason::BodyTooLarge),
+            (Stage::Certificate, Reason::RateLimited),
+            (Stage::Certificate, Reason::HeadersTooLarge),
+            (Stage::Register, Reason::TppBlocked),
+            (Stage::Body, Reason::RequestTimeout),
+            (Stage::Body, Reason::BodyTooLarge),
+        ];
+        for (stage, reason) in table {
+            assert!(!rule(stage, reason), "{stage:?} {reason:?}");
+        }
+        assert!(rule(Stage::Sca, Reason::ScaRequired));
+    }
+
+    /// One refusal with faults of an observed and of an enforced check.
+    #[test]
+    fn the_enforced_part_of_a_refusal_refuses() {
+        let observed = BTreeSet::from([ObservableCheck::Headers]);
+        let enforcement = Enforcement::new(observed, BTreeMap::new());
+        let faults = vec![
+            Fault::header(Reason::HeaderMissing, "X-Request-ID", "missing"),
+            Fault::header(Reason::HeaderMissing, "TPP-Redirect-URI", "missing"),
+            Fault::header(Reason::HeaderMissing, "Date", "missing"),
+            Fault::header(Reason::SignatureMissing, "Signature", "missing"),
+        ];
+        let refusal = Refusal::of(faults).unwrap();
+        let ruling = enforcement.rule(Stage::Envelope, refusal, Whose::Of(Caller::default()));
+        let expected = ObservedFault {
+            check: ObservableCheck::Headers,
+            reason: Reason::HeaderMissing,
+        };
+        assert_eq!(ruling.observed, [expected]);
+        let refused = ruling.decision.unwrap_err();
+        assert_eq!(refused.reason(), Reason::HeaderMissing);
+        let left: Vec<_> = refused.faults().iter().map(|fault| &fault.place).collect();
+        assert_eq!(
+            left,
+            [
+                &FaultPlace::Header("Date"),
+                &FaultPlace::Header("Signature")
+            ]
+        );
     }
 }

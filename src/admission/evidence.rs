@@ -10,7 +10,7 @@ pub enum Judged<T> {
     /// The check passed, with its evidence.
     Held(T),
     /// The check failed, and the configuration waives the refusal (FWD-6).
-    Waived(Box<Refusal>, Waiver),
+    Waived(Waiver),
     /// The check was not made.
     NotJudged(NotJudged),
 }
@@ -46,15 +46,12 @@ impl<T> Judged<T> {
     pub const fn held(&self) -> Option<&T> {
         match self {
             Self::Held(evidence) => Some(evidence),
-            Self::Waived(..) | Self::NotJudged(_) => None,
+            Self::Waived(_) | Self::NotJudged(_) => None,
         }
     }
 
-    /// The refusal that was waived.
-    pub const fn waived(&self) -> Option<&Refusal> {
-        match self {
-            Self::Waived(refusal, _) => Some(&**refusal),
-            Self::Held(_) | Self::NotJudged(_) => None,
-        }
+    /// Whether the check failed.
+    pub(super) const fn is_waived(&self) -> bool {
+        matches!(self, Self::Waived(_))
     }
 }

@@ -3,7 +3,7 @@
 use crate::{
     interface::{
         Fault, Reason,
-        headers::{self, Fields},
+        headers::{self, Fields, trace::TraceContext},
     },
     trust::{CertificateSlot, ClientChain},
 };
@@ -29,6 +29,8 @@ pub struct Head<'a> {
     pub slot: Option<&'a CertificateSlot>,
     /// The client certificate of the TLS connection (TLS-3).
     pub client: Option<&'a ClientChain>,
+    /// The place in a trace.
+    pub trace: Option<TraceContext>,
 }
 
 /// The framing of a request.
@@ -65,6 +67,7 @@ impl<'a> Head<'a> {
             peer: None,
             slot: None,
             client: None,
+            trace: None,
         }
     }
 }
@@ -133,14 +136,15 @@ fn starts_with_target(raw: &[u8], target: &[u8]) -> bool {
 
 /// Whether every LF follows a CR, every CR precedes an LF, and no line starts with white space.
 fn ends_lines_properly(raw: &[u8]) -> bool {
-    let mut ends = 0_usize;
-    let proper = memchr::memchr_iter(b'\n', raw).all(|at| {
-        ends = ends.saturating_add(1);
-        let before = at.checked_sub(1).and_then(|before| raw.get(before));
-        let after = at.checked_add(1).and_then(|after| raw.get(after));
-        before == Some(&b'\r') && !matches!(after, Some(b' ' | b'\t'))
-    });
-    proper && memchr::memchr_iter(b'\r', raw).count() == ends
+    let mut rest = raw;
+    while let Some(at) = memchr::memchr2(b'\r', b'\n', rest) {
+        let end = rest.get(at..).and_then(|end| end.strip_prefix(b"\r\n"));
+        let Some(next) = end.filter(|next| !matches!(next.first(), Some(b' ' | b'\t'))) else {
+            return false;
+        };
+        rest = next;
+    }
+    true
 }
 
 /// Whether the received head has Content-Length. The HTTP layer removes Content-Length beside Transfer-Encoding.
@@ -175,6 +179,9 @@ mod tests {
             &b"GET / HTTP/1.1\nHost: a\r\n\r\n"[..],
             b"GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n",
             b"GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: a\r\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: a\r\n\r\n\r",
+            b"GET / HTTP/1.1\r\n\tHost: a\r\n\r\n",
         ] {
             assert!(!ends_lines_properly(bad));
         }

@@ -148,11 +148,11 @@ mod claim;
 mod admitted;
 
 pub use admitted::Admitted;
-pub use body::IntactBody;
+pub use body::{ExpectedBody, IntactBody};
 pub use certificate::Tpp;
 pub use claim::Claim;
 pub use date::FreshDate;
-pub use enforcement::{Enforcement, Mode, Waiver};
+pub use enforcement::{Enforcement, ObservableCheck, ObservedFault, Waiver};
 pub use evidence::{Judged, NotJudged};
 pub use head::{Framing, Head};
 pub use incoming::{Announced, BodyFault, Incoming};
@@ -179,7 +179,7 @@ use crate::{
 };
 use proven::{Evidence, ProvenRequest, Sender};
 use sender::{OfSender, of_sender};
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 /// The result of an admission.
 #[must_use]
@@ -209,16 +209,16 @@ pub async fn prove<'a>(
     let world = trial.world;
     let policy = &world.policy;
     let at = trial.received();
+    trial.read(head);
 
     let matched = trial.require(Stage::Match, matching::find(head, world));
     let (operation, (target, ids)) = matched?;
     trial.record.note_operation(&operation);
-    let envelope = envelope::check(head, body.announced(), &operation, policy);
-    let envelope = trial.require(Stage::Envelope, envelope)?;
+    let (envelope, headers) = envelope::check(head, body.announced(), &operation, policy);
+    let headers = trial.judge(Stage::Envelope, headers)?;
 
     let query = trial.judge(Stage::Query, query::judge(target, &envelope, &operation))?;
-    trial.record.note_date(envelope.date(), at);
-    let date = trial.judge(Stage::Date, date::judge(&envelope, at))?;
+    let date = date::judge(&envelope, &headers, at, &mut trial)?;
     let from_address = trial.judge(Stage::AddressRate, world.rates.address(head.peer))?;
     let OfSender {
         tpp,
@@ -227,9 +227,13 @@ pub async fn prove<'a>(
         of_signer,
     } = of_sender(head, &envelope, &operation, &mut trial).await?;
 
-    let bytes = body::read(body, &operation, policy).await;
-    let bytes = trial.require(Stage::Body, bytes)?;
-    let intact = trial.judge(Stage::Digest, body::digest(&head.fields, &bytes))?;
+    let bytes = match body::read(body, policy).await {
+        Ok(bytes) => bytes,
+        Err(refusal) => return trial.require(Stage::Body, Err(refusal)),
+    };
+    let expected = trial.judge(Stage::Body, body::expected(&bytes, &operation))?;
+    let intact = body::digest(&head.fields, &bytes, &operation);
+    let intact = trial.judge(Stage::Digest, intact)?;
     let payload = payload::judge(&bytes, &operation, policy, at);
     let payload = trial.judge(Stage::Payload, payload)?;
 
@@ -244,6 +248,7 @@ pub async fn prove<'a>(
             at,
             body: bytes,
             evidence: Evidence {
+                headers,
                 query,
                 date,
                 rates: [from_address, of_signer.within_rate],
@@ -253,6 +258,7 @@ pub async fn prove<'a>(
                 registered: of_signer.registered,
                 unrevoked: of_signer.unrevoked,
                 redirectable: of_signer.redirectable,
+                expected,
                 intact,
                 payload,
             },
@@ -281,21 +287,43 @@ pub async fn authorise(
         Sender::Authenticated(authenticated) => {
             // Reading the body took time.
             let now = trial.now();
-            if authenticated.operation.answered_by == AnsweredBy::Gateway {
+            let grant = if authenticated.operation.answered_by == AnsweredBy::Gateway {
                 let answer = sca::answer(&authenticated, links, store, now).await;
-                return trial.require(Stage::Sca, answer).map(Admission::Answer);
-            }
-            let grant = sca::judge(&authenticated, links, store, now).await;
-            let grant = trial.judge(Stage::Sca, grant)?;
-            let claim = claim::take(&authenticated, grant.held(), store, trial.now()).await;
-            let claim = trial.judge(Stage::Claim, claim)?;
+                match trial.judge(Stage::Sca, answer)? {
+                    Judged::Held(answer) => return Ok(Admission::Answer(answer)),
+                    // The core answers the request that the gateway cannot answer.
+                    Judged::Waived(waiver) => Judged::Waived(waiver),
+                    Judged::NotJudged(why) => Judged::NotJudged(why),
+                }
+            } else {
+                let grant = sca::judge(&authenticated, links, store, now).await;
+                trial.judge(Stage::Sca, grant)?
+            };
+            let claim = claim::take(&authenticated, grant.held(), store, &mut trial).await?;
             (grant, claim)
         }
     };
     let named_fixes = request.envelope.fixes();
-    let admitted = Admitted::new(request, Arc::clone(links), grant, claim);
+    let observed = trial.record.observed().map(|fault| fault.reason).collect();
+    let admitted = Admitted::new(request, Arc::clone(links), grant, claim, observed);
     trial.record.note_admitted(admitted.facts(named_fixes));
     Ok(Admission::Forward(admitted))
+}
+
+/// Counts a refused request towards the rate of its address, unless its checks have (QUO-12): a flood of requests that cheap checks refuse
+/// is limited like any other. Returns the refusal that it gets.
+#[cold]
+pub fn count_refused(refusal: Refusal, peer: Option<SocketAddr>, mut trial: Trial<'_>) -> Refusal {
+    let stage = Stage::AddressRate;
+    let mut checks = trial.record.checks().iter();
+    if checks.any(|check| check.stage == stage) {
+        return refusal;
+    }
+    let rate = trial.world.rates.address(peer);
+    match trial.judge(stage, rate) {
+        Ok(_) => refusal,
+        Err(limited) => limited,
+    }
 }
 
 // These tests need the development PKI.

@@ -30,7 +30,12 @@ pub(super) fn judge(
     if operation.body != Body::Json {
         return Ok(ValidPayload { _judged: () });
     }
-    match payload::check(bytes, operation.schema, policy.today(at)) {
+    match payload::check(
+        bytes,
+        operation.schema,
+        &operation.members,
+        policy.today(at),
+    ) {
         Ok(()) => Ok(ValidPayload { _judged: () }),
         // There is always at least one fault. If that changes, the request is refused.
         Err(faults) => {

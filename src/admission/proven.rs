@@ -4,9 +4,11 @@
 //! [`Admitted`](super::Admitted).
 
 use super::{
-    Entitled, FreshDate, Head, IntactBody, Judged, Redirectable, Registered, Signed, Snapshot, Tpp,
-    Trial, Unrevoked, ValidPayload, ValidQuery, WithinRate, authenticated::AuthenticatedRequest,
-    enforcement::Waiver, envelope::Envelope,
+    Entitled, ExpectedBody, FreshDate, Head, IntactBody, Judged, Redirectable, Registered, Signed,
+    Snapshot, Tpp, Trial, Unrevoked, ValidPayload, ValidQuery, WithinRate,
+    authenticated::AuthenticatedRequest,
+    enforcement::Waiver,
+    envelope::{Envelope, ValidHeaders},
 };
 use crate::{
     clock::Timestamp,
@@ -41,7 +43,7 @@ pub(super) struct ProvenRequest<'a> {
 
 /// The sender of a proven request.
 pub(super) enum Sender<'a> {
-    /// Certificate, signature and digest are valid.
+    /// Certificate, its revocation, signature and digest are valid.
     Authenticated(AuthenticatedRequest<'a>),
     /// One of them is not valid and was waived: no state is read or written for this sender (FWD-6).
     Unknown(&'a Waiver),
@@ -49,7 +51,12 @@ pub(super) enum Sender<'a> {
 
 /// The results of the checks that need no state.
 #[derive(Debug)]
+#[allow(
+    dead_code,
+    reason = "evidence without a value proves only that the check was made; nothing reads it"
+)]
 pub(super) struct Evidence {
+    pub(super) headers: Judged<ValidHeaders>,
     pub(super) query: Judged<ValidQuery>,
     pub(super) date: Judged<FreshDate>,
     pub(super) tpp: Judged<Tpp>,
@@ -58,6 +65,7 @@ pub(super) struct Evidence {
     pub(super) registered: Judged<Registered>,
     pub(super) unrevoked: Judged<Unrevoked>,
     pub(super) redirectable: Judged<Redirectable>,
+    pub(super) expected: Judged<ExpectedBody>,
     pub(super) intact: Judged<IntactBody>,
     pub(super) payload: Judged<ValidPayload>,
     pub(super) rates: [Judged<WithinRate>; 2],
@@ -71,7 +79,7 @@ impl Proven<'_> {
 
     /// The reasons of refusals that were waived (FWD-6).
     pub fn waived(&self) -> impl Iterator<Item = Reason> + '_ {
-        self.request.evidence.waived().map(Refusal::reason)
+        self.trial.record.observed().map(|fault| fault.reason)
     }
 }
 
@@ -87,11 +95,14 @@ impl ProvenRequest<'_> {
             date,
             tpp,
             signed,
+            unrevoked,
             intact,
             ..
         } = &self.evidence;
-        match (tpp, signed, intact) {
-            (Judged::Held(tpp), Judged::Held(_), Judged::Held(_)) => {
+        match (tpp, signed, intact, unrevoked) {
+            // A revoked certificate authenticates nobody: its key may be in other hands.
+            (.., Judged::Waived(waiver)) => Ok(Sender::Unknown(waiver)),
+            (Judged::Held(tpp), Judged::Held(_), Judged::Held(_), _) => {
                 Ok(Sender::Authenticated(AuthenticatedRequest {
                     method: self.head.method,
                     envelope: &self.envelope,
@@ -105,44 +116,10 @@ impl ProvenRequest<'_> {
                     world: self.world,
                 }))
             }
-            (Judged::Waived(_, waiver), ..)
-            | (_, Judged::Waived(_, waiver), _)
-            | (_, _, Judged::Waived(_, waiver)) => Ok(Sender::Unknown(waiver)),
+            (Judged::Waived(waiver), ..)
+            | (_, Judged::Waived(waiver), ..)
+            | (_, _, Judged::Waived(waiver), _) => Ok(Sender::Unknown(waiver)),
             _ => Err(Refusal::new(Reason::Internal)),
         }
-    }
-}
-
-impl Evidence {
-    /// The refusals that were waived, in the order of the stages; the rates are last.
-    pub(super) fn waived(&self) -> impl Iterator<Item = &Refusal> + '_ {
-        let Self {
-            query,
-            date,
-            tpp,
-            entitled,
-            signed,
-            registered,
-            unrevoked,
-            redirectable,
-            intact,
-            payload,
-            rates: [address, of_tpp],
-        } = self;
-        let waived = [
-            query.waived(),
-            date.waived(),
-            tpp.waived(),
-            entitled.waived(),
-            signed.waived(),
-            registered.waived(),
-            unrevoked.waived(),
-            redirectable.waived(),
-            intact.waived(),
-            payload.waived(),
-            address.waived(),
-            of_tpp.waived(),
-        ];
-        waived.into_iter().flatten()
     }
 }

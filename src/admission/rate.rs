@@ -20,6 +20,9 @@ use std::{
     num::NonZeroU32,
 };
 
+/// The certificates in a second that are read only to name the TPP of a request that was refused before: ten.
+const NAMED: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
+
 /// The limits of one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSettings {
@@ -52,6 +55,7 @@ pub struct Rates {
     tpps: Option<DefaultKeyedRateLimiter<u64>>,
     chains_by_address: Option<DefaultKeyedRateLimiter<u128>>,
     chains: Option<DefaultDirectRateLimiter>,
+    named: DefaultDirectRateLimiter,
     clock: DefaultClock,
     hasher: RandomState,
 }
@@ -80,6 +84,7 @@ impl Rates {
             chains: settings
                 .chains
                 .map(|rate| RateLimiter::direct(Quota::per_second(rate))),
+            named: RateLimiter::direct(Quota::per_second(NAMED)),
             clock: DefaultClock::default(),
             hasher: RandomState::new(),
         }
@@ -127,9 +132,9 @@ impl Rates {
 
     /// Counts a chain for an unauthenticated caller.
     pub(super) fn chain(&self, peer: Option<SocketAddr>) -> Result<(), Refusal> {
-        let refuse = |until: NotUntil<_>| {
+        let refuse = |reason, until: NotUntil<_>| {
             let wait = until.wait_time_from(self.clock.now()).as_secs();
-            Refusal::new(Reason::Overloaded)
+            Refusal::new(reason)
                 .retry_after(wait.saturating_add(1))
                 .for_operator(
                     "more certificates that are not known came than are chained in a second"
@@ -137,11 +142,16 @@ impl Rates {
                 )
         };
         if let (Some(addresses), Some(peer)) = (&self.chains_by_address, peer) {
-            addresses.check_key(&network(peer.ip())).map_err(refuse)?;
+            let held = addresses.check_key(&network(peer.ip()));
+            held.map_err(|until| refuse(Reason::TooManyAtOnce, until))?;
         }
-        self.chains
-            .as_ref()
-            .map_or(Ok(()), |chains| chains.check().map_err(refuse))
+        let held = self.chains.as_ref().map_or(Ok(()), RateLimiter::check);
+        held.map_err(|until| refuse(Reason::Overloaded, until))
+    }
+
+    /// Counts a certificate that is read only to name the TPP of a refused request; false if there were enough in this second.
+    pub(super) fn name(&self) -> bool {
+        self.named.check().is_ok()
     }
 
     fn refusal(&self, wait: std::time::Duration, whose: &str) -> Refusal {
@@ -221,9 +231,14 @@ mod tests {
         let from = |address: &str| rates.chain(Some(SocketAddr::new(address.parse().unwrap(), 1)));
         assert!((0..5).all(|_| from("192.0.2.1").is_ok()));
         let refusal = from("192.0.2.1").unwrap_err();
-        assert_eq!(refusal.reason(), Reason::Overloaded);
+        assert_eq!(refusal.reason(), Reason::TooManyAtOnce);
         assert_eq!(refusal.seconds_to_retry(), Some(1));
         assert!((0..3).all(|_| from("192.0.2.2").is_ok()));
-        assert!(from("192.0.2.3").is_err() && rates.chain(None).is_err());
+        assert_eq!(
+            from("192.0.2.3").unwrap_err().reason(),
+            Reason::Overloaded,
+            "all together"
+        );
+        assert!(rates.chain(None).is_err());
     }
 }

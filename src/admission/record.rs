@@ -3,10 +3,10 @@
 //! The record is the only source of the log line and the metrics. It makes no decision: a [`Trial`](super::Trial) does. It holds no
 //! personal data: no header value, no path, no body.
 
-use super::{Stage, Tpp};
+use super::{ObservedFault, Stage, Tpp};
 use crate::{
     clock::{Stopwatch, Timestamp},
-    interface::{Reason, TppId, headers::accept_fix::Fixes, operations::Operation},
+    interface::{Reason, Side, TppId, headers::accept_fix::Fixes, operations::Operation},
     trust::{Certificate, CertificateSource, Tolerated},
 };
 use std::{sync::Arc, time::Duration};
@@ -35,16 +35,6 @@ pub enum Verdict {
     Skipped,
 }
 
-impl Verdict {
-    /// The reason that was waived.
-    pub const fn waived(self) -> Option<Reason> {
-        match self {
-            Self::Waived(reason) => Some(reason),
-            Self::Held | Self::Refused(_) | Self::Skipped => None,
-        }
-    }
-}
-
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -56,8 +46,25 @@ pub enum Outcome {
     Answered,
     /// The request was admitted, but the upstream or the gateway failed.
     Failed(Reason),
-    /// The client closed the connection before it got an answer.
-    Abandoned,
+    /// The client left before it got all of the answer. The core is at fault if it had owed the answer for long.
+    Abandoned(Side),
+    /// The gateway ended the connection or the answer before the client got all of it, because of what the client did or did not do, or
+    /// because the process ended.
+    Cut(Side),
+}
+
+impl Outcome {
+    /// The side that has to act; `None` if the request was answered as asked. A status of the core that is passed on is the caller's fault
+    /// from 400 and the core's from 500.
+    pub const fn at_fault(self) -> Option<Side> {
+        match self {
+            Self::Forwarded(500..) => Some(Side::Core),
+            Self::Forwarded(400..) => Some(Side::Caller),
+            Self::Forwarded(_) | Self::Answered => None,
+            Self::Refused(reason) | Self::Failed(reason) => Some(reason.at_fault()),
+            Self::Abandoned(side) | Self::Cut(side) => Some(side),
+        }
+    }
 }
 
 /// The distance of a caller's clock to the gateway's.
@@ -74,9 +81,12 @@ pub struct ClockSkew {
 pub struct Record {
     watch: Stopwatch,
     checks: Vec<Check>,
+    observed: Vec<(Stage, ObservedFault)>,
     operation: Option<Arc<Operation>>,
     clock_skew: Option<ClockSkew>,
     certificate: Option<Arc<Certificate>>,
+    /// The TPP that a refused certificate names.
+    claimed: Option<TppId>,
     certificate_source: Option<CertificateSource>,
     admitted: AdmittedFacts,
 }
@@ -98,9 +108,11 @@ impl Record {
         Self {
             watch: Stopwatch::start(),
             checks: Vec::with_capacity(Stage::ALL.len()),
+            observed: Vec::new(),
             operation: None,
             clock_skew: None,
             certificate: None,
+            claimed: None,
             certificate_source: None,
             admitted: AdmittedFacts::default(),
         }
@@ -119,6 +131,11 @@ impl Record {
     /// Each check that was made, in order.
     pub fn checks(&self) -> &[Check] {
         &self.checks
+    }
+
+    /// Every fault that was observed and not refused, each once, in the order of the checks (FWD-6).
+    pub fn observed(&self) -> impl Iterator<Item = ObservedFault> + '_ {
+        self.observed.iter().map(|(_, fault)| *fault)
     }
 
     /// The time of all checks together, including reading the body.
@@ -200,9 +217,61 @@ impl Record {
             .any(|check| check.stage == stage && check.verdict == Verdict::Held)
     }
 
+    /// The TPP that the request's certificate names, whether or not the certificate was accepted: anybody can show a TPP's certificate, and
+    /// make one with any name.
+    pub fn shown_tpp(&self) -> Option<&TppId> {
+        let certificate = self.certificate.as_ref();
+        let judged = certificate.map(|certificate| certificate.tpp_id());
+        judged.or(self.claimed.as_ref())
+    }
+
+    /// The TPP, if its signature verified.
+    pub(super) fn proven_tpp(&self) -> Option<&TppId> {
+        let certificate = self.certificate.as_ref();
+        certificate
+            .filter(|_| self.holds(Stage::Signature))
+            .map(|certificate| certificate.tpp_id())
+    }
+
+    /// Notes faults of a check that are only observed.
+    pub(super) fn note_observed(&mut self, stage: Stage, faults: &[ObservedFault]) {
+        for fault in faults {
+            if !self.observed().any(|noted| noted == *fault) {
+                self.observed.push((stage, *fault));
+            }
+        }
+    }
+
+    /// Notes the fault of SCA that a request would have after the end of learning (SCA-19).
+    pub fn note_unlearned(&mut self, fault: Option<ObservedFault>) {
+        self.note_observed(Stage::Sca, fault.as_slice());
+        self.observed.sort_by_key(|(stage, _)| *stage);
+    }
+
+    /// Replaces the notes on the observed faults of a check.
+    pub(super) fn replace_observed(&mut self, stage: Stage, faults: &[ObservedFault]) {
+        self.observed.retain(|(noted, _)| *noted != stage);
+        self.note_observed(stage, faults);
+        self.observed.sort_by_key(|(stage, _)| *stage);
+    }
+
+    /// Notes that a check refuses that was noted as observed.
+    pub(super) fn refuse(&mut self, stage: Stage, reason: Reason) {
+        let noted = self.checks.iter_mut().find(|check| check.stage == stage);
+        if let Some(check) = noted {
+            check.verdict = Verdict::Refused(reason);
+        }
+    }
+
     /// Notes the operation that the path and the method name.
     pub(super) fn note_operation(&mut self, operation: &Arc<Operation>) {
         self.operation = Some(Arc::clone(operation));
+    }
+
+    /// Notes what is known of a request that is refused before its checks: its operation, and the certificate that it shows.
+    pub fn note_unjudged(&mut self, operation: &Arc<Operation>, certificate: Arc<Certificate>) {
+        self.note_operation(operation);
+        self.certificate = Some(certificate);
     }
 
     /// Notes the request's Date, and the time at which it is judged.
@@ -219,6 +288,11 @@ impl Record {
         self.certificate_source = Some(tpp.identified().source());
     }
 
+    /// Notes the TPP that a refused certificate names.
+    pub(super) fn note_claimed(&mut self, tpp: Option<TppId>) {
+        self.claimed = tpp;
+    }
+
     /// Notes the facts of an admitted request.
     pub(super) const fn note_admitted(&mut self, facts: AdmittedFacts) {
         self.admitted = facts;
@@ -231,5 +305,42 @@ impl Record {
             verdict,
             took,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_side_at_fault() {
+        assert_eq!(Outcome::Forwarded(302).at_fault(), None);
+        assert_eq!(Outcome::Answered.at_fault(), None);
+        for outcome in [
+            Outcome::Forwarded(404),
+            Outcome::Abandoned(Side::Caller),
+            Outcome::Cut(Side::Caller),
+            Outcome::Refused(Reason::ScaRequired),
+            Outcome::Refused(Reason::RateLimited),
+            Outcome::Refused(Reason::TooManyAtOnce),
+        ] {
+            assert_eq!(outcome.at_fault(), Some(Side::Caller), "{outcome:?}");
+        }
+        for reason in [
+            Reason::StateUnavailable,
+            Reason::RegisterStale,
+            Reason::Overloaded,
+        ] {
+            assert_eq!(Outcome::Refused(reason).at_fault(), Some(Side::Gateway));
+        }
+        for outcome in [
+            Outcome::Forwarded(503),
+            Outcome::Abandoned(Side::Core),
+            Outcome::Failed(Reason::UpstreamTimeout),
+            Outcome::Failed(Reason::UpstreamError),
+            Outcome::Failed(Reason::UpstreamUnreachable),
+        ] {
+            assert_eq!(outcome.at_fault(), Some(Side::Core), "{outcome:?}");
+        }
     }
 }

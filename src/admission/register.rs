@@ -1,6 +1,7 @@
 //! The registration of the TPP (CRT-7).
 //!
-//! This check follows the signature, so that only the TPP itself learns that it is blocked or not registered. The bank's own lists come
+//! This check follows the signature, so that only the TPP itself learns that it is blocked or not registered; where certificate or signature
+//! are only observed, a block refuses whoever shows the TPP's certificate. The bank's own lists come
 //! first: a block outweighs everything, and a TPP that is allowed there needs no other register. All other TPPs depend on the EBA's
 //! register, and are refused if that register is too old.
 
@@ -8,7 +9,7 @@ use super::{Tpp, role};
 use crate::{
     clock::Timestamp,
     interface::{
-        Fault, Reason, Refusal, headers,
+        Fault, Reason, Refusal, TppId, headers,
         operations::{Operation, Role},
     },
     trust::{
@@ -49,10 +50,7 @@ pub(super) fn judge(
     let certificate = tpp.certificate();
     let found = registers.find(certificate.tpp_id());
     if found.blocked {
-        return Err(refused(
-            Reason::TppBlocked,
-            "the bank does not serve this TPP".to_owned(),
-        ));
+        return Err(blocked());
     }
     let suffices = |roles| is_enough(roles, certificate.roles(), operation.role);
     if suffices(found.allowed) {
@@ -79,6 +77,26 @@ pub(super) fn judge(
         registers.pass_stale();
     }
     Ok(Registered { roles, by_stale })
+}
+
+/// The check of a sender whose certificate or signature failed and was only observed (FWD-6): `claims` are the TPPs that its certificates
+/// name. Otherwise a blocked TPP would pass by spoiling its own signature.
+///
+/// # Errors
+/// The bank blocks one of them.
+pub(super) fn judge_claims(claims: &[TppId], registers: &Registers) -> Result<(), Refusal> {
+    let is_blocked = |tpp: &&TppId| registers.find(tpp).blocked;
+    match claims.iter().find(is_blocked) {
+        None => Ok(()),
+        Some(tpp) => {
+            Err(blocked().for_operator(format!("a certificate of the request names {tpp}")))
+        }
+    }
+}
+
+fn blocked() -> Refusal {
+    let text = "the bank does not serve this TPP";
+    refused(Reason::TppBlocked, text.to_owned())
 }
 
 /// Compares single roles: if either role is sufficient, the certificate and the register must share one.

@@ -11,7 +11,7 @@ mod pending;
 pub use grant::Grant;
 pub(super) use pending::pending;
 
-use super::authenticated::AuthenticatedRequest;
+use super::{Policy, authenticated::AuthenticatedRequest};
 use crate::{
     clock::Timestamp,
     interface::{Fault, Reason, Refusal, headers},
@@ -31,15 +31,7 @@ pub(super) async fn judge(
     at: Timestamp,
 ) -> Result<Grant, Refusal> {
     let policy = &request.world.policy;
-    let account = request.ids.first().map(AsRef::as_ref);
-    let need = need(request, account, store.keys());
-    let terms = Terms {
-        psu_present: policy.psu_present,
-        unknown: Unknown::AsNone,
-        keys: store.keys(),
-        at,
-        today: policy.today(at),
-    };
+    let (need, terms) = (need(request, store.keys()), terms(policy, store.keys(), at));
     let refused = |lack, bound| refusal(lack, || link(request, links, bound, at));
     let Some(psu) = need.psu else {
         return grant::grant(&need, None, &terms).map_err(|lack| refused(lack, false));
@@ -67,8 +59,38 @@ pub(super) async fn judge(
     grant::grant(&need, known.as_deref(), &terms).map_err(|lack| refused(lack, known.is_some()))
 }
 
-/// The requirements of a request; `account` is the decoded account id in its path.
-fn need<'a>(request: &AuthenticatedRequest<'_>, account: Option<&'a str>, keys: &Keys) -> Need<'a> {
+/// Judges a request again whose PSU was to be learned: by the state of the PSU now, as if nobody were learned. Returns the refusal that the
+/// request would get, or `None`. Where the store is unavailable, the PSU is unknown.
+pub(super) async fn judge_unlearned(
+    request: &AuthenticatedRequest<'_>,
+    links: &Links,
+    store: &StateStore,
+    at: Timestamp,
+) -> Option<Refusal> {
+    let who = PsuRef {
+        tpp: request.tpp,
+        psu: request.envelope.psu()?,
+    };
+    let known = store.psu_now(who).await.ok().flatten();
+    let need = need(request, store.keys());
+    let terms = terms(&request.world.policy, store.keys(), at);
+    let lack = grant::grant(&need, known.as_deref(), &terms).err()?;
+    Some(refusal(lack, || link(request, links, known.is_some(), at)))
+}
+
+/// The settings of the judgement. A PSU-ID that is not bound counts as absent.
+fn terms<'a>(policy: &Policy, keys: &'a Keys, at: Timestamp) -> Terms<'a> {
+    Terms {
+        psu_present: policy.psu_present,
+        unknown: Unknown::AsNone,
+        keys,
+        at,
+        today: policy.today(at),
+    }
+}
+
+/// The requirements of a request.
+fn need<'a>(request: &AuthenticatedRequest<'a>, keys: &Keys) -> Need<'a> {
     let (operation, envelope) = (request.operation, request.envelope);
     let psu = envelope.psu();
     let session = envelope.session();
@@ -83,7 +105,7 @@ fn need<'a>(request: &AuthenticatedRequest<'_>, account: Option<&'a str>, keys: 
         session: session
             .filter(|_| psu.is_some())
             .map(|id| keys.session(request.tpp, id)),
-        account,
+        account: request.ids.first().map(AsRef::as_ref),
         present: envelope.is_psu_present(),
         date_from: request.query.and_then(super::ValidQuery::date_from),
     }

@@ -1,8 +1,9 @@
 //! The checks of the sender, in their order: certificate, role and signature; then rate, register, revocation and redirect host.
 
 use super::{
-    Entitled, Head, Judged, Redirectable, Registered, Signed, Stage, Tpp, Trial, Unrevoked, Waiver,
-    WithinRate, certificate, envelope::Envelope, redirect, register, revocation, role, signature,
+    Entitled, Head, Judged, ObservableCheck, Redirectable, Registered, Signed, Stage, Tpp, Trial,
+    Unrevoked, Waiver, WithinRate, certificate, enforcement::Whose, envelope::Envelope, redirect,
+    register, revocation, role, signature,
 };
 use crate::interface::{Reason, Refusal, operations::Operation};
 
@@ -23,6 +24,12 @@ pub(super) async fn of_sender(
 ) -> Result<OfSender, Refusal> {
     let world = trial.world;
     let tpp = certificate::identify(head, &world.trust, &world.rates, trial.received());
+    let enforcement = &world.policy.enforcement;
+    let is_observed = || enforcement.observes(ObservableCheck::Certificate, Whose::Any);
+    if tpp.is_err() && (is_observed() || world.rates.name()) {
+        // By this TPP the refusal is found. Where it may be only observed, the TPP decides on that.
+        trial.record.note_claimed(certificate::claimed_tpp(head));
+    }
     let tpp = trial.judge(Stage::Certificate, tpp)?;
     let (entitled, signed) = match &tpp {
         Judged::Held(tpp) => {
@@ -32,16 +39,17 @@ pub(super) async fn of_sender(
                 trial.judge(Stage::Signature, signature::verify(head, tpp, world))?,
             )
         }
-        Judged::Waived(_, because) => (
+        Judged::Waived(because) => (
             trial.pass_over(Stage::Role, because),
             trial.pass_over(Stage::Signature, because),
         ),
         Judged::NotJudged(_) => return Err(unjudged()),
     };
+    trial.confirm()?;
     let of_signer = match (&tpp, &signed) {
         (Judged::Held(tpp), Judged::Held(_)) => of_signer(envelope, tpp, operation, trial).await?,
-        (Judged::Waived(_, because), _) | (_, Judged::Waived(_, because)) => {
-            of_unknown(because, trial)?
+        (Judged::Waived(because), _) | (_, Judged::Waived(because)) => {
+            of_unknown(head, because, trial)?
         }
         _ => return Err(unjudged()),
     };
@@ -97,16 +105,28 @@ async fn of_signer(
     })
 }
 
-/// The results if certificate or signature were waived: there is no TPP to judge.
-fn of_unknown(because: &Waiver, trial: &mut Trial<'_>) -> Result<OfSigner, Refusal> {
+/// The results if certificate or signature were waived: there is no TPP to judge. The bank's block still refuses those that it names.
+fn of_unknown(
+    head: &Head<'_>,
+    because: &Waiver,
+    trial: &mut Trial<'_>,
+) -> Result<OfSigner, Refusal> {
     let world = trial.world;
     let environment = world.policy.environment;
+    let within_rate = trial.pass_over(Stage::TppRate, because);
+    let registered = match &world.registers {
+        Some(registers) => {
+            let found = register::judge_claims(&certificate::claims(head), registers);
+            if found.is_err() {
+                trial.require(Stage::Register, found)?;
+            }
+            trial.pass_over(Stage::Register, because)
+        }
+        None => Judged::switched_off(environment)?,
+    };
     Ok(OfSigner {
-        within_rate: trial.pass_over(Stage::TppRate, because),
-        registered: match &world.registers {
-            Some(_) => trial.pass_over(Stage::Register, because),
-            None => Judged::switched_off(environment)?,
-        },
+        within_rate,
+        registered,
         unrevoked: match world.trust.revocation() {
             Some(_) => trial.pass_over(Stage::Revocation, because),
             None => Judged::switched_off(environment)?,

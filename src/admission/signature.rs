@@ -51,6 +51,10 @@ pub fn signing_string(head: &Head<'_>) -> Option<Vec<u8>> {
 pub(super) fn verify(head: &Head<'_>, tpp: &Tpp, world: &Snapshot) -> Result<Signed, Refusal> {
     let policy = &world.policy;
     let value = decode(&head.fields)?;
+    if value.is_empty() {
+        // The envelope reports this too, but its fault may be observed.
+        return Err(fault(Reason::SignatureMissing, "missing or empty".into()).into());
+    }
     let request = SignedRequest {
         head,
         signature: parse(&value)?,

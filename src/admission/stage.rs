@@ -14,6 +14,11 @@ macro_rules! stages {
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }
             }
+
+            /// The name with the punctuation of a member of a JSON object that is not the first.
+            pub const fn member(self) -> &'static str {
+                match self { $(Self::$variant => concat!(",\"", $name, "\":")),+ }
+            }
         }
     };
 }

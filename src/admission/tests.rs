@@ -8,8 +8,8 @@
 )]
 
 use super::{
-    Admission, Admitted, Enforcement, Framing, Head, Policy, Record, Snapshot, Stage, Trial,
-    Verdict, WhenUnknown, authorise, prove,
+    Admission, Admitted, Enforcement, Framing, Head, ObservableCheck, Policy, Record, Snapshot,
+    Stage, Trial, Verdict, WhenUnknown, authorise, prove,
 };
 use crate::{
     clock::{Clock, Timestamp},
@@ -88,7 +88,7 @@ fn judge(
     signed: &SignedRequest,
     anchor: Option<X509>,
     late: u64,
-    observed: &[Stage],
+    observed: &[ObservableCheck],
 ) -> (Result<Admitted, Refusal>, Record) {
     let mut policy = Policy::new(Environment::Sandbox);
     policy.enforcement = observing(observed);
@@ -107,8 +107,8 @@ fn judge_by(
 }
 
 /// Only observes these checks, for every TPP.
-fn observing(stages: &[Stage]) -> Enforcement {
-    let observed: BTreeSet<_> = stages.iter().copied().collect();
+fn observing(checks: &[ObservableCheck]) -> Enforcement {
+    let observed: BTreeSet<_> = checks.iter().copied().collect();
     Enforcement::new(observed, BTreeMap::new())
 }
 
@@ -201,9 +201,9 @@ fn an_observed_refusal_passes_and_is_listed() {
         record.checks().last().unwrap().verdict,
         Verdict::Refused(Reason::DateSkewed)
     );
-    let (observed, _) = judge(&signed, Some(anchor), 61, &[Stage::Date]);
+    let (observed, _) = judge(&signed, Some(anchor), 61, &[ObservableCheck::Date]);
     let admitted = observed.unwrap();
-    assert_eq!(admitted.waived().collect::<Vec<_>>(), [Reason::DateSkewed]);
+    assert_eq!(admitted.waived(), [Reason::DateSkewed]);
     assert!(
         admitted.tpp().is_some(),
         "who it is does not rest on the date"
@@ -216,7 +216,7 @@ fn a_check_is_observed_for_one_tpp() {
     let (mut signed, anchor) = signed();
     signed.set_header("TPP-Redirect-URI", "https://elsewhere.example/");
     for (tpp, passes) in [("PSDNO-FSA-123456", true), ("PSDNO-FSA-1", false)] {
-        let own = BTreeSet::from([Stage::Signature]);
+        let own = BTreeSet::from([ObservableCheck::Signature]);
         let own = BTreeMap::from([(self::tpp(tpp).bare(), own)]);
         let mut policy = Policy::new(Environment::Sandbox);
         policy.enforcement = Enforcement::new(BTreeSet::new(), own);
@@ -238,7 +238,7 @@ fn production_without_registers_admits_nothing() {
 #[test]
 fn nothing_is_believed_that_rests_on_an_observed_certificate() {
     let (signed, _) = signed();
-    let (observed, record) = judge(&signed, None, 0, &[Stage::Certificate]);
+    let (observed, record) = judge(&signed, None, 0, &[ObservableCheck::Certificate]);
     let admitted = observed.unwrap();
     assert!(admitted.tpp().is_none() && admitted.signed().is_none());
     assert!(record.certificate().is_none());
@@ -264,30 +264,31 @@ fn nothing_is_believed_that_rests_on_an_observed_certificate() {
 fn nothing_is_believed_that_rests_on_an_observed_signature() {
     let (mut signed, anchor) = signed();
     signed.set_header("TPP-Redirect-URI", "https://elsewhere.example/");
-    let (observed, _) = judge(&signed, Some(anchor), 0, &[Stage::Signature]);
+    let (observed, _) = judge(&signed, Some(anchor), 0, &[ObservableCheck::Signature]);
     let admitted = observed.unwrap();
     assert!(
         admitted.tpp().is_none(),
         "a certificate alone says nothing of the caller"
     );
-    assert_eq!(
-        admitted.waived().collect::<Vec<_>>(),
-        [Reason::SignatureMismatch]
-    );
+    assert_eq!(admitted.waived(), [Reason::SignatureMismatch]);
     let claims = asserted(&admitted);
     assert_eq!(claims["gateway-observed"], "signature-mismatch");
-    let rest_on_it = [
+    let names = claims.as_object().unwrap().keys();
+    let told: Vec<_> = names.filter(|name| rests_on_sender(name)).collect();
+    assert!(told.is_empty(), "{told:?}");
+}
+
+/// Whether a fact rests on the identity of the sender.
+fn rests_on_sender(name: &str) -> bool {
+    let of_sender = [
         "psu",
         "gateway-tpp",
         "gateway-sca",
         "gateway-psu",
         "gateway-signed",
+        "gateway-history",
     ];
-    let names = claims.as_object().unwrap().keys();
-    let told: Vec<_> = names
-        .filter(|name| rest_on_it.iter().any(|start| name.starts_with(start)))
-        .collect();
-    assert!(told.is_empty(), "{told:?}");
+    of_sender.iter().any(|start| name.starts_with(start))
 }
 
 /// The facts that the gateway asserts to the core (FWD-1).
@@ -466,7 +467,7 @@ fn judge_revocation(
     lists: Vec<Vec<u8>>,
     signed: &SignedRequest,
     anchor: X509,
-    observed: &[Stage],
+    observed: &[ObservableCheck],
 ) -> (Result<Admitted, Refusal>, Record) {
     let settings = RevocationSettings {
         lists,
@@ -506,13 +507,17 @@ fn a_revoked_certificate_that_is_observed_is_nobody_s() {
     let (refused, record) = judge_revocation(revoked(), &signed, anchor(), &[]);
     assert_eq!(refused.unwrap_err().reason(), Reason::CertificateRevoked);
     assert!(!record.holds(Stage::Revocation) && record.holds(Stage::Signature));
-    let (observed, record) = judge_revocation(revoked(), &signed, anchor(), &[Stage::Revocation]);
+    let only = [ObservableCheck::Revocation];
+    let (observed, record) = judge_revocation(revoked(), &signed, anchor(), &only);
     let observed = observed.unwrap();
     assert!(observed.tpp().is_none() && observed.unrevoked().is_none());
-    assert_eq!(
-        observed.waived().collect::<Vec<_>>(),
-        [Reason::CertificateRevoked]
-    );
+    assert_eq!(observed.waived(), [Reason::CertificateRevoked]);
+    // The state of the PSU is neither read nor claimed for such a sender, and the core gets no fact about the PSU.
+    assert!(observed.grant().is_none() && observed.claim().is_none());
+    let claims = asserted(&observed);
+    let names = claims.as_object().unwrap().keys();
+    let told: Vec<_> = names.filter(|name| rests_on_sender(name)).collect();
+    assert!(told.is_empty(), "{told:?}");
     assert!(!record.revocation_is_unknown());
 
     // The request is refused if the status is unknown.

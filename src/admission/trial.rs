@@ -2,10 +2,13 @@
 //!
 //! The trial decides, and the [`Record`] only notes. A refusal is waived only here, and only if the policy observes the check (FWD-6).
 
-use super::{Judged, Record, Snapshot, Stage, Verdict, enforcement::Waiver};
+use super::{
+    Head, Judged, Record, Snapshot, Stage, Verdict, certificate,
+    enforcement::{Caller, Ruling, Waiver, Whose},
+};
 use crate::{
     clock::{Clock, Stopwatch, Timestamp},
-    interface::Refusal,
+    interface::{Refusal, headers},
 };
 use std::time::Duration;
 
@@ -14,9 +17,13 @@ use std::time::Duration;
 pub struct Trial<'a> {
     pub(super) world: &'a Snapshot,
     pub(super) record: &'a mut Record,
+    /// The head of the request, while it is proven.
+    head: Option<&'a Head<'a>>,
     clock: &'a Clock,
     received: Timestamp,
     lap: Stopwatch,
+    /// The refusals of checks before the certificate that are observed for some senders: [`Self::confirm`] decides on them.
+    undecided: Vec<(Stage, Refusal)>,
 }
 
 impl<'a> Trial<'a> {
@@ -24,11 +31,18 @@ impl<'a> Trial<'a> {
     pub fn open(world: &'a Snapshot, clock: &'a Clock, record: &'a mut Record) -> Self {
         Self {
             world,
+            head: None,
             clock,
             received: clock.now(),
             lap: record.opened(),
             record,
+            undecided: Vec::new(),
         }
+    }
+
+    /// Takes the head of the request.
+    pub(super) const fn read(&mut self, head: &'a Head<'a>) {
+        self.head = Some(head);
     }
 
     /// The time at which the head was received; the request is judged at this time.
@@ -50,6 +64,9 @@ impl<'a> Trial<'a> {
         let refused = result.as_ref().err();
         let verdict = refused.map_or(Verdict::Held, |refusal| Verdict::Refused(refusal.reason()));
         self.note(stage, verdict);
+        if result.is_err() {
+            self.name_caller(stage);
+        }
         result
     }
 
@@ -75,19 +92,78 @@ impl<'a> Trial<'a> {
         Judged::without_evidence()
     }
 
-    fn waive<T>(&mut self, stage: Stage, refusal: Refusal) -> Result<Judged<T>, Refusal> {
-        let tpp = self.record.certificate();
-        let tpp = tpp.map(|certificate| certificate.tpp_id());
-        let enforcement = &self.world.policy.enforcement;
-        if let Some(waiver) = enforcement.waiver(stage, &refusal, tpp) {
-            self.note(stage, Verdict::Waived(refusal.reason()));
-            return Ok(Judged::Waived(Box::new(refusal), waiver));
+    /// Decides again on the checks before the certificate, because now the sender is known: a TPP may have its own observed checks.
+    ///
+    /// # Errors
+    /// The refusal of the first of these checks that is enforced for the sender.
+    pub(super) fn confirm(&mut self) -> Result<(), Refusal> {
+        for (stage, refusal) in std::mem::take(&mut self.undecided) {
+            let whose = Whose::Of(self.caller());
+            let enforcement = &self.world.policy.enforcement;
+            let Ruling { observed, decision } = enforcement.rule(stage, refusal, whose);
+            self.record.replace_observed(stage, &observed);
+            if let Err(refusal) = decision {
+                self.record.refuse(stage, refusal.reason());
+                return Err(refusal);
+            }
         }
-        self.note(stage, Verdict::Refused(refusal.reason()));
-        Err(refusal)
+        Ok(())
     }
 
-    fn note(&mut self, stage: Stage, verdict: Verdict) {
+    /// Decides on a failed check, and notes the faults that are only observed.
+    ///
+    /// # Errors
+    /// The faults that refuse.
+    pub(super) fn observe(&mut self, stage: Stage, refusal: Refusal) -> Result<Waiver, Refusal> {
+        let enforcement = &self.world.policy.enforcement;
+        let whose = if stage < Stage::Certificate && enforcement.has_tpps() {
+            self.undecided.push((stage, refusal.clone()));
+            Whose::Any
+        } else {
+            Whose::Of(self.caller())
+        };
+        let Ruling { observed, decision } = enforcement.rule(stage, refusal, whose);
+        self.record.note_observed(stage, &observed);
+        decision
+    }
+
+    fn caller(&self) -> Caller<'_> {
+        Caller {
+            shown: self.record.shown_tpp(),
+            proven: self.record.proven_tpp(),
+        }
+    }
+
+    #[cold]
+    fn waive<T>(&mut self, stage: Stage, refusal: Refusal) -> Result<Judged<T>, Refusal> {
+        let reason = refusal.reason();
+        match self.observe(stage, refusal) {
+            Ok(waiver) => {
+                self.note(stage, Verdict::Waived(reason));
+                Ok(Judged::Waived(waiver))
+            }
+            Err(refusal) => {
+                self.note(stage, Verdict::Refused(refusal.reason()));
+                self.name_caller(stage);
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Notes whose request was refused before its certificate was judged: the operator looks for refusals by TPP. A request without a
+    /// signature is nobody's, and floods of cheap refusals must stay cheap.
+    #[cold]
+    fn name_caller(&mut self, stage: Stage) {
+        let is_early = Stage::Match < stage && stage < Stage::Certificate;
+        let Some(head) = self.head.filter(|_| is_early) else {
+            return;
+        };
+        if headers::SIGNATURE.get_filled(&head.fields).is_some() && self.world.rates.name() {
+            self.record.note_claimed(certificate::claimed_tpp(head));
+        }
+    }
+
+    pub(super) fn note(&mut self, stage: Stage, verdict: Verdict) {
         let took = if stage.is_timed() {
             self.lap.lap()
         } else {

@@ -18,6 +18,7 @@ mod required;
 mod tests;
 
 pub(super) use content::too_large;
+pub(super) use required::requires_digest;
 
 use super::{Announced, Head, Policy};
 use crate::{
@@ -33,20 +34,27 @@ use crate::{
 };
 use forms::ParsedHeaders;
 
-/// The proof that the headers have the form of the interface. Owns the headers that later stages read, each parsed once.
+/// The proof that the headers have the form of the interface.
+#[must_use]
+#[derive(Debug)]
+pub(super) struct ValidHeaders {
+    _judged: (),
+}
+
+/// The headers that later stages read, each parsed once.
 ///
-/// A header that the operation does not take counts as absent (HDR-3).
+/// A header that the operation does not take counts as absent (HDR-3), and so does a malformed one, if faults of headers are only observed.
 #[must_use]
 #[derive(Debug)]
 pub(super) struct Envelope {
-    date: Timestamp,
+    date: Option<Timestamp>,
     fixes: Fixes,
     parsed: ParsedHeaders,
 }
 
 impl Envelope {
     /// The Date header (DAT-1).
-    pub(super) const fn date(&self) -> Timestamp {
+    pub(super) const fn date(&self) -> Option<Timestamp> {
         self.date
     }
 
@@ -101,12 +109,13 @@ impl Envelope {
     }
 }
 
+/// Reads the headers and judges them.
 pub(super) fn check(
     head: &Head<'_>,
     body: Announced,
     operation: &Operation,
     policy: &Policy,
-) -> Result<Envelope, Refusal> {
+) -> (Envelope, Result<ValidHeaders, Refusal>) {
     let mut faults = Vec::new();
     // The headers are parsed first, because later rules need them; their faults are reported in the order of the rules.
     let mut malformed = Vec::new();
@@ -123,16 +132,13 @@ pub(super) fn check(
     let date = forms::date(head, &mut faults);
     nominations(head, &mut faults);
     authority(head, policy, &mut faults);
-    match (Refusal::of(faults), date) {
-        (None, Some(date)) => Ok(Envelope {
-            date,
-            fixes,
-            parsed,
-        }),
-        (Some(refusal), _) => Err(refusal),
-        // Unreachable: a missing or malformed date is always a fault. If that changes, the request is refused.
-        (None, None) => Err(Refusal::new(Reason::HeaderMissing)),
-    }
+    let envelope = Envelope {
+        date,
+        fixes,
+        parsed,
+    };
+    let judged = Refusal::of(faults).map_or(Ok(ValidHeaders { _judged: () }), Err);
+    (envelope, judged)
 }
 
 /// SIG-1.

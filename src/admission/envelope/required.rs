@@ -134,7 +134,8 @@ fn is_absent(head: &Head<'_>, header: &Header) -> bool {
     header.get_filled(&head.fields).is_none()
 }
 
-fn requires_digest(operation: &Operation) -> bool {
+/// Whether a request without a Digest is refused even if it has no body (HDR-2).
+pub(in crate::admission) fn requires_digest(operation: &Operation) -> bool {
     operation.required.iter().any(
         |required| matches!(required, Required::One(header) if header.name == headers::DIGEST.name),
     )

@@ -66,8 +66,9 @@ fn judge(operation: &str, changes: &[(&str, &str)]) -> Result<Fixes, Vec<(String
     };
     let head = Head::unconnected(&method, path.as_bytes(), &headers, framing);
     let policy = Policy::new(Environment::Sandbox);
-    match check(&head, Announced::Nothing, operation, &policy) {
-        Ok(envelope) => Ok(envelope.fixes()),
+    let (envelope, judged) = check(&head, Announced::Nothing, operation, &policy);
+    match judged {
+        Ok(_) => Ok(envelope.fixes()),
         Err(refusal) => {
             let faults = refusal.faults().iter();
             Err(faults.map(shown).collect())
