@@ -8,7 +8,8 @@ use super::{
     limit::{ConnectionLimit, Place},
     notice::NoticeLimit,
     origin::{ConnectionPeer, Origin},
-    stream::{ClientStream, Shared, Socket},
+    socket::Socket,
+    stream::{ClientStream, Shared},
 };
 use crate::{config::Proxies, gateway::overload::Stranger, in_use::Current, trust::ClientChain};
 use async_trait::async_trait;
@@ -19,7 +20,6 @@ use pingora::{
 };
 use rustls::{HandshakeKind, ProtocolVersion};
 use std::{
-    io,
     net::SocketAddr,
     sync::{
         Arc,
@@ -28,28 +28,29 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    net::{TcpListener, TcpSocket, TcpStream},
+    net::{TcpListener, TcpStream},
     task::yield_now,
     time::{sleep, timeout},
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-/// The most connections that wait to be accepted. The kernel has its own limit, usually 4096.
-const BACKLOG: u32 = 4096;
-
-/// The size of a connection's read buffer, in bytes: enough for a request with its certificate and a body of 1 KiB. Every open
-/// connection has one.
-const READ_BUFFER: usize = 8 * 1024;
-
-/// The delay before another attempt to bind an unavailable address, or to accept a connection when no file descriptors are left.
+/// The delay before another attempt to accept a connection when no file descriptors are left.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The interval at which the rates of idle callers are removed (QUO-12): until then, each new address takes memory.
 const FORGET_EVERY: Duration = Duration::from_secs(10);
 
+/// A bound socket, and whether connections to it are accepted.
+#[derive(Debug)]
+pub(in crate::gateway) struct PublicSocket {
+    pub(in crate::gateway) socket: std::net::TcpListener,
+    pub(in crate::gateway) accepting: Arc<AtomicBool>,
+}
+
 /// The public listener. The gateway is ready once it accepts connections.
 pub(in crate::gateway) struct PublicListener<A> {
-    address: SocketAddr,
+    /// Taken when the service starts.
+    socket: Option<std::net::TcpListener>,
     acceptor: TlsAcceptor,
     app: Arc<A>,
     limit: Arc<ConnectionLimit>,
@@ -61,19 +62,18 @@ pub(in crate::gateway) struct PublicListener<A> {
 }
 
 impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
-    /// Creates a listener that passes connections to `app`; `accepting` is true while it accepts.
+    /// Creates a listener that passes connections to `app`.
     pub(super) fn new(
-        address: SocketAddr,
+        socket: PublicSocket,
         acceptor: TlsAcceptor,
         app: A,
         shared: Shared,
         proxies: Arc<Proxies>,
         current: Arc<Current>,
-        accepting: Arc<AtomicBool>,
     ) -> Self {
         let limits = &shared.limits;
         Self {
-            address,
+            socket: Some(socket.socket),
             acceptor,
             app: Arc::new(app),
             limit: ConnectionLimit::new(
@@ -85,7 +85,7 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
             proxies,
             notices: Arc::default(),
             current,
-            accepting,
+            accepting: socket.accepting,
         }
     }
 
@@ -108,6 +108,19 @@ impl<A: ServerApp + Send + Sync + 'static> PublicListener<A> {
                 if matches!(error.raw_os_error(), Some(23 | 24)) {
                     sleep(PAUSE).await;
                 }
+            }
+        }
+    }
+
+    /// Closes the socket. Connections that wait in the kernel's queue are accepted before: they would be reset with the socket.
+    fn accept_waiting(&self, listener: TcpListener, shutdown: &ShutdownWatch) {
+        let Ok(listener) = listener.into_std() else {
+            return;
+        };
+        while let Ok((stream, address)) = listener.accept() {
+            let stream = stream.set_nonblocking(true).map(|()| stream);
+            if let Ok(stream) = stream.and_then(TcpStream::from_std) {
+                self.admit(stream, address, shutdown);
             }
         }
     }
@@ -144,9 +157,15 @@ impl<A: ServerApp + Send + Sync + 'static> Service for PublicListener<A> {
         mut shutdown: ShutdownWatch,
         _listeners_per_socket: usize,
     ) {
-        let bound = tokio::select! {
-            bound = listen(self.address) => bound,
-            _ = shutdown.wait_for(|stop| *stop) => return,
+        let Some(bound) = self.socket.take().map(TcpListener::from_std) else {
+            return;
+        };
+        let bound = match bound {
+            Ok(bound) => bound,
+            Err(error) => {
+                tracing::error!(%error, "the public listener failed");
+                return;
+            }
         };
         self.accepting.store(true, Ordering::Release);
         let given = shutdown.clone();
@@ -164,9 +183,8 @@ impl<A: ServerApp + Send + Sync + 'static> Service for PublicListener<A> {
                 () = &mut forgetting => {}
             }
         }
-        self.accepting.store(false, Ordering::Release);
         watching.abort();
-        drop(bound);
+        self.accept_waiting(bound, &given);
         self.app.cleanup().await;
     }
 
@@ -185,29 +203,6 @@ async fn forget_callers(current: &Current) {
     }
 }
 
-/// Binds the address; retries until that succeeds.
-async fn listen(address: SocketAddr) -> TcpListener {
-    loop {
-        match bind(address) {
-            Ok(listener) => return listener,
-            Err(error) => {
-                tracing::error!(%error, %address, "cannot listen; trying again");
-                sleep(PAUSE).await;
-            }
-        }
-    }
-}
-
-fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4(),
-        SocketAddr::V6(_) => TcpSocket::new_v6(),
-    }?;
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
-}
-
 /// An accepted connection before its handshake.
 struct Connecting<A> {
     acceptor: TlsAcceptor,
@@ -219,12 +214,14 @@ struct Connecting<A> {
 
 impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
     async fn run(self, stream: TcpStream, peer: ConnectionPeer, place: Place) {
-        let Some((tls, origin, place)) = self.shake(stream, peer, place).await else {
+        // In memory of its own, which is freed after the handshake: the future of the connection would keep it until its end.
+        let shaken = Box::pin(self.shake(stream, peer, place)).await;
+        let Some((tls, origin, place)) = shaken else {
             return;
         };
         let chain = tls.get_ref().1.peer_certificates().unwrap_or_default();
         let shown = ClientChain::new(chain.iter().map(AsRef::as_ref));
-        let client = ClientConnection::new(origin, shown, place.is_excess());
+        let client = ClientConnection::new(origin, shown, place.excess(), version(&tls));
         let Some(client) = client.into_digest() else {
             return;
         };
@@ -244,8 +241,12 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
     ) -> Option<(TlsStream<Socket>, Origin, Place)> {
         stream.set_nodelay(true).ok()?;
         let telemetry = &self.shared.telemetry;
-        let mut socket = Socket::with_capacity(READ_BUFFER, stream);
+        let mut socket = Socket::new(stream);
         let shaking = async {
+            // A proxy that connects and closes without a byte has only checked that the gateway listens.
+            if peer.is_proxy() && !socket.has_begun().await {
+                return Ok(None);
+            }
             let named = peer.read_client(&mut socket).await;
             let named = named.map_err(|error| ("bad_proxy_header", error))?;
             let Some(place) = self.count(place, named) else {

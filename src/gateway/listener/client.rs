@@ -3,8 +3,14 @@
 //! The stream writes the facts and the request reads them; pingora carries them as the connection's user data. Deliberately not
 //! here: the meaning of a certificate.
 
-use super::{chunks::ChunkedBody, origin::Origin};
-use crate::trust::{CertificateSlot, ClientChain};
+use super::{
+    origin::Origin,
+    unsent::{Delivery, UnsentAnswers},
+};
+use crate::{
+    interface::{Reason, chunks::ChunkedBody},
+    trust::{CertificateSlot, ClientChain},
+};
 use http::{HeaderMap, StatusCode};
 use pingora::{
     http::ResponseHeader,
@@ -13,9 +19,10 @@ use pingora::{
 use std::{
     net::SocketAddr,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering},
     },
+    task::{Context, Poll},
 };
 
 /// The facts of one client connection.
@@ -23,8 +30,10 @@ use std::{
 pub(in crate::gateway) struct ClientConnection {
     /// The address that the connection comes from.
     origin: Origin,
-    /// Whether the connection exceeds the limit (ERR-4).
-    is_excess: bool,
+    /// The reason for which the connection only gets a refusal (ERR-4).
+    excess: Option<Reason>,
+    /// The version of TLS.
+    tls: &'static str,
     /// The certificate of its latest request.
     pub(in crate::gateway) slot: CertificateSlot,
     /// The client certificate of its handshake, or of the session that it resumes (TLS-3).
@@ -42,6 +51,10 @@ pub(in crate::gateway) struct ClientConnection {
     chunked_body: AtomicU8,
     /// The reason for not reading the rest of a head: a [`HeadFault`], or 0.
     head_fault: AtomicU8,
+    /// The cause for which the gateway ended the connection.
+    cut: OnceLock<&'static str>,
+    /// HTTP/2: the answers that are not written yet.
+    unsent: Arc<UnsentAnswers>,
 }
 
 /// The reason for not reading a head to its end (HTTP-9).
@@ -54,11 +67,17 @@ pub(in crate::gateway) enum HeadFault {
 }
 
 impl ClientConnection {
-    /// Creates the facts of a connection with this client certificate.
-    pub(super) fn new(origin: Origin, client: Option<ClientChain>, is_excess: bool) -> Self {
+    /// Creates the facts of a connection with this client certificate and version of TLS.
+    pub(super) fn new(
+        origin: Origin,
+        client: Option<ClientChain>,
+        excess: Option<Reason>,
+        tls: &'static str,
+    ) -> Self {
         Self {
             origin,
-            is_excess,
+            excess,
+            tls,
             slot: CertificateSlot::default(),
             client,
             busy: AtomicBool::default(),
@@ -68,6 +87,8 @@ impl ClientConnection {
             body_length: AtomicUsize::default(),
             chunked_body: AtomicU8::default(),
             head_fault: AtomicU8::default(),
+            cut: OnceLock::new(),
+            unsent: Arc::default(),
         }
     }
 
@@ -107,9 +128,19 @@ impl ClientConnection {
         self.origin.client(headers)
     }
 
-    /// Whether the connection exceeds the limit.
-    pub(in crate::gateway) const fn is_excess(&self) -> bool {
-        self.is_excess
+    /// Whether the peer is a trusted proxy whose headers count.
+    pub(in crate::gateway) const fn is_behind_proxy(&self) -> bool {
+        self.origin.is_proxy()
+    }
+
+    /// The version of TLS: `1.2` or `1.3`.
+    pub(in crate::gateway) const fn tls(&self) -> &'static str {
+        self.tls
+    }
+
+    /// The reason for refusing its requests, if it exceeds a limit.
+    pub(in crate::gateway) const fn excess(&self) -> Option<Reason> {
+        self.excess
     }
 
     /// Whether a part of a request's head has arrived.
@@ -149,6 +180,36 @@ impl ClientConnection {
     /// HTTP/1.1: whether bytes have arrived after a body of this length.
     pub(in crate::gateway) fn is_followed(&self, length: usize) -> bool {
         self.body_length.load(Ordering::Relaxed) > length
+    }
+
+    /// Notes that the gateway ends the connection, for this cause.
+    pub(super) fn cut_off(&self, cause: &'static str) {
+        // The first cause stays.
+        let _ = self.cut.set(cause);
+    }
+
+    /// The cause for which the gateway ended the connection, as the metric names it; `None` if it did not.
+    pub(in crate::gateway) fn cut(&self) -> Option<&'static str> {
+        self.cut.get().copied()
+    }
+
+    /// HTTP/2: the answers that are not written yet.
+    pub(super) const fn unsent(&self) -> &Arc<UnsentAnswers> {
+        &self.unsent
+    }
+
+    /// HTTP/2: waits until the answer on this stream, which the library has taken to its end, is written or lost.
+    pub(in crate::gateway) fn poll_delivery(
+        &self,
+        stream: u32,
+        context: &mut Context<'_>,
+    ) -> Poll<Delivery> {
+        self.unsent.poll(stream, context)
+    }
+
+    /// HTTP/2: the bytes of the body of an unfinished answer that were written; `None` if its stream has ended.
+    pub(in crate::gateway) fn written(&self, stream: u32) -> Option<u64> {
+        self.unsent.written(stream)
     }
 
     /// Stops reading the head, for this reason.

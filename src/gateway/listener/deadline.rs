@@ -20,6 +20,11 @@ impl<K: Copy + PartialEq> Deadline<K> {
         Self { running: None }
     }
 
+    /// Whether an operation is under way.
+    pub(super) const fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
     /// Clears the deadline, because the operation has ended.
     pub(super) fn clear(&mut self) {
         if self.running.is_some() {

@@ -4,11 +4,14 @@
 //! arrives in many parts is held back until it is complete or too large (HTTP-9), and such bytes are detected (HTTP-10). A head
 //! that arrives complete, or in a few parts, passes without a copy. Deliberately not here: the meaning of a head.
 
-use super::chunks::{ChunkInspector, ChunkedBody};
+use crate::interface::chunks::{ChunkInspector, ChunkedBody};
 
 /// The number of parts of a head that pass at once. An ordinary head arrives in one to three parts, and parsing it three times
 /// costs little.
 const PASSED: u32 = 3;
+
+/// The size in bytes below which a part is small: a client that sends a head of many parts has no reason for such ones, but for the last.
+const SMALL_PART: usize = 256;
 
 /// The most lines of a head: the request line, and the fields that pingora can parse. For more fields it would answer 400; the
 /// configured limit is lower, and the gateway checks it when the head is parsed.
@@ -23,6 +26,8 @@ pub(super) struct Http1Head {
     length: usize,
     parts: u32,
     ended: bool,
+    /// Whether the latest part was small.
+    drips: bool,
     lines: Lines,
     request_line: RequestLine,
     held: Vec<u8>,
@@ -63,12 +68,18 @@ impl Http1Head {
         self.parts >= PASSED && !self.ended
     }
 
+    /// Whether the latest part was so small that the next one may wait for others.
+    pub(super) const fn drips(&self) -> bool {
+        self.drips
+    }
+
     /// Takes a received part; returns whether its target contains bytes that the HTTP layer encodes.
     ///
     /// # Errors
     /// The head exceeds the limit on its size or on its lines.
     pub(super) fn take(&mut self, bytes: &[u8], limit: usize) -> Result<bool, TooLarge> {
         self.parts = self.parts.saturating_add(1);
+        self.drips = bytes.len() < SMALL_PART;
         if self.ended {
             // The HTTP layer may not recognise the end that was found here: it continues to read, within the limit.
             self.take_body(bytes);

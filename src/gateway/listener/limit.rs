@@ -3,7 +3,7 @@
 //! A connection counts from when it is accepted until it is closed, including the handshake. Deliberately not here: the use of a
 //! connection, and the rates of requests (QUO-12).
 
-use crate::telemetry::Telemetry;
+use crate::{interface::Reason, telemetry::Telemetry};
 use std::{
     collections::HashMap,
     net::IpAddr,
@@ -72,7 +72,7 @@ impl ConnectionLimit {
             Place {
                 limit: Arc::clone(self),
                 network: None,
-                is_excess,
+                excess: is_excess.then_some(Reason::Overloaded),
             }
         })
     }
@@ -120,14 +120,14 @@ pub(super) struct Place {
     limit: Arc<ConnectionLimit>,
     /// The network that the connection is counted by; `None` if it is counted only in total.
     network: Option<Network>,
-    is_excess: bool,
+    excess: Option<Reason>,
 }
 
 impl Place {
     /// Counts the connection by its client's address too, which a proxy may name later. Beyond the limit it becomes an excess
     /// connection. `None` if there are too many of these.
     pub(super) fn of_client(mut self, address: IpAddr) -> Option<Self> {
-        if self.is_excess {
+        if self.is_excess() {
             return Some(self);
         }
         let network = Network::of(address);
@@ -137,22 +137,27 @@ impl Place {
         }
         let is_told = take(&self.limit.told, TOLD);
         if is_told {
-            self.is_excess = true;
+            self.excess = Some(Reason::TooManyAtOnce);
             self.limit.open.fetch_sub(1, Ordering::Relaxed);
         }
         is_told.then_some(self)
     }
 
-    /// Whether the connection exceeds the limit, and only gets a refusal.
+    /// Whether the connection exceeds a limit, and only gets a refusal.
     pub(super) const fn is_excess(&self) -> bool {
-        self.is_excess
+        self.excess.is_some()
+    }
+
+    /// The reason of that refusal: the limit in total, or that of the address.
+    pub(super) const fn excess(&self) -> Option<Reason> {
+        self.excess
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         self.limit.telemetry.connection_closed();
-        let counted = if self.is_excess {
+        let counted = if self.is_excess() {
             &self.limit.told
         } else {
             &self.limit.open
@@ -169,7 +174,7 @@ mod tests {
     use super::*;
 
     fn limit(total: usize, per_address: Option<usize>) -> Arc<ConnectionLimit> {
-        ConnectionLimit::new(total, per_address, Arc::new(Telemetry::new(false)))
+        ConnectionLimit::new(total, per_address, Arc::new(Telemetry::new(None)))
     }
 
     fn place(limit: &Arc<ConnectionLimit>, address: &str) -> Option<Place> {
@@ -183,11 +188,12 @@ mod tests {
         let two = place(&limit, "::ffff:192.0.2.1").unwrap();
         assert!(!one.is_excess() && !two.is_excess());
         // This address has its two connections, others do not.
-        assert!(place(&limit, "192.0.2.1").unwrap().is_excess());
+        let excess = |address| place(&limit, address).unwrap().excess();
+        assert_eq!(excess("192.0.2.1"), Some(Reason::TooManyAtOnce));
         let other = place(&limit, "2001:db8::1").unwrap();
         assert!(!other.is_excess());
         // All three places are taken, so any address is refused.
-        assert!(place(&limit, "198.51.100.1").unwrap().is_excess());
+        assert_eq!(excess("198.51.100.1"), Some(Reason::Overloaded));
         drop(one);
         let again = place(&limit, "192.0.2.1").unwrap();
         assert!(!again.is_excess());

@@ -11,49 +11,50 @@ mod limit;
 mod origin;
 mod proxy_header;
 
-// The stream that the HTTP layer reads and writes, and the facts of its connection.
+// The TCP connection, the stream that the HTTP layer reads and writes, and the facts of its connection.
 mod client;
+mod socket;
 mod stream;
 
-// HTTP/1.1: incoming heads, and the framing of bodies.
-mod chunks;
+// HTTP/1.1: incoming heads, and the bytes after them.
 mod head;
 
-// HTTP/2: frames, the header blocks in them, and the library's limits.
+// HTTP/2: frames, the header blocks in them, answers that are not written yet, and the library's limits.
 mod frames;
 mod header_block;
 mod http2;
+mod unsent;
 
 // Deadlines, reports of refusals, and the limit on log lines.
 mod deadline;
 mod notice;
 mod report;
 
-pub(super) use accept::PublicListener;
-pub(super) use chunks::ChunkedBody;
+pub(super) use accept::{PublicListener, PublicSocket};
 pub(super) use client::{ClientConnection, HeadFault};
 pub(super) use http2::http2_options;
 pub(super) use limit::TOLD;
+pub(super) use unsent::Delivery;
 
 use super::{overload::Overload, tls};
 use crate::{clock::Clock, config::Listener, in_use::Current, telemetry::Telemetry};
 use pingora::apps::ServerApp;
 use report::Reports;
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::Arc;
 use stream::Shared;
 
-/// Creates the public listener of these settings, with `app` behind it.
+/// Creates the public listener of these settings on `socket`, with `app` behind it.
 ///
 /// # Errors
 /// The TLS configuration is unusable.
 pub(super) fn public<A: ServerApp + Send + Sync + 'static>(
+    socket: PublicSocket,
     app: A,
     settings: &Listener,
     current: Arc<Current>,
     clock: Clock,
     overload: Arc<Overload>,
     telemetry: Arc<Telemetry>,
-    accepting: Arc<AtomicBool>,
 ) -> Result<PublicListener<A>, rustls::Error> {
     let acceptor = tls::acceptor(Arc::clone(&current), settings.client_auth, clock.clone())?;
     let limits = settings.limits.clone();
@@ -64,9 +65,8 @@ pub(super) fn public<A: ServerApp + Send + Sync + 'static>(
         telemetry,
         reports,
     };
-    let address = settings.address;
     let proxies = Arc::new(settings.proxies.clone());
     Ok(PublicListener::new(
-        address, acceptor, app, shared, proxies, current, accepting,
+        socket, acceptor, app, shared, proxies, current,
     ))
 }

@@ -21,6 +21,11 @@ pub(super) struct Origin {
 }
 
 impl Origin {
+    /// Whether the address is that of a trusted proxy that writes headers: it is an HTTP server, and not the client's own connection.
+    pub(super) const fn is_proxy(&self) -> bool {
+        self.named_by.is_some()
+    }
+
     /// The client's address for a request with these headers. The port is 0 if a header names the client.
     pub(super) fn client(&self, headers: &HeaderMap) -> SocketAddr {
         let named = self
@@ -53,6 +58,11 @@ impl ConnectionPeer {
     /// The address that the connection is counted by from its acceptance; `None` for a trusted proxy.
     pub(super) fn client(&self) -> Option<SocketAddr> {
         (!self.is_proxy).then_some(self.address)
+    }
+
+    /// Whether the peer is a trusted proxy.
+    pub(super) const fn is_proxy(&self) -> bool {
+        self.is_proxy
     }
 
     /// Whether the peer must send a header of the PROXY protocol before TLS.

@@ -1,8 +1,8 @@
 //! Reports refusals below HTTP, which have no exchange (ERR-8): connections that were cut, and requests that the HTTP/2 library
 //! refused by itself.
 //!
-//! Invariant: each is counted, and at most ten lines per second are written, because unauthenticated clients cause them. Deliberately
-//! not here: refusals that the gateway answers.
+//! Invariant: each is counted, and few lines of each cause are written, because unauthenticated clients cause them. Deliberately not
+//! here: refusals that the gateway answers.
 
 use super::{
     frames::{Cut, LibraryRefusal},
@@ -13,16 +13,21 @@ use crate::{
     clock::Clock,
     in_use::Current,
     interface::Reason,
-    telemetry::{Finished, Telemetry},
+    telemetry::{Finished, HttpFacts, Telemetry},
 };
-use std::{fmt, sync::Arc};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 /// Reports to telemetry.
 pub(super) struct Reports {
     telemetry: Arc<Telemetry>,
     current: Arc<Current>,
     clock: Clock,
-    lines: NoticeLimit,
+    /// By cause.
+    lines: Mutex<HashMap<&'static str, Arc<NoticeLimit>>>,
 }
 
 impl fmt::Debug for Reports {
@@ -38,30 +43,44 @@ impl Reports {
             telemetry,
             current,
             clock,
-            lines: NoticeLimit::default(),
+            lines: Mutex::default(),
         }
     }
 
     /// Reports the end of a connection.
     pub(super) fn cut(&self, cut: Cut) {
         self.telemetry.cut(cut.label());
-        if let Some(reason) = cut.reason() {
-            self.refused(reason, None, cut.label());
+        match cut.reason() {
+            Some(reason) => self.refused(reason, None, cut.label()),
+            None => self.ended(cut.label()),
         }
     }
 
     /// Reports a refusal by the HTTP/2 library.
     pub(super) fn refused_by_library(&self, refusal: LibraryRefusal) {
         self.telemetry.cut(refusal.label());
-        if let Some(reason) = refusal.reason() {
-            self.refused(reason, refusal.status(), refusal.label());
+        match refusal.reason() {
+            Some(reason) => self.refused(reason, refusal.status(), refusal.label()),
+            None => self.ended(refusal.label()),
         }
     }
 
-    /// Counts a refused request, and writes its line if this second's limit allows it.
-    fn refused(&self, reason: Reason, status: Option<u16>, cause: &str) {
+    /// Reports what ends no request, or requests with lines of their own.
+    fn ended(&self, cause: &'static str) {
+        self.limit(cause)
+            .warn(|unsaid| tracing::info!(cause, unsaid, "a connection or a stream was ended"));
+    }
+
+    /// The limit on lines of this cause.
+    fn limit(&self, cause: &'static str) -> Arc<NoticeLimit> {
+        let mut limits = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(limits.entry(cause).or_default())
+    }
+
+    /// Counts a refused request, and writes its line if the limit allows it.
+    fn refused(&self, reason: Reason, status: Option<u16>, cause: &'static str) {
         let mut is_written = false;
-        self.lines.warn(|unsaid| {
+        self.limit(cause).warn(|unsaid| {
             is_written = true;
             let operator = match unsaid {
                 0 => cause.to_owned(),
@@ -71,10 +90,14 @@ impl Reports {
                 record: &Record::open(),
                 outcome: Outcome::Refused(reason),
                 status,
+                id: None,
                 request_id: None,
+                trace: None,
+                http: HttpFacts::default(),
                 operator: Some(&operator),
                 core: None,
-                at: self.clock.now(),
+                is_audited: false,
+                at: self.clock.log_time(),
             };
             self.telemetry.request_begun();
             self.telemetry.take(&self.current.load().handles, finished);

@@ -56,8 +56,7 @@ impl Cut {
                 Some(Reason::MalformedRequest)
             }
             Self::SlowHead => Some(Reason::RequestTimeout),
-            Self::Flood => Some(Reason::RateLimited),
-            Self::SlowPreface | Self::BlockedWrite => None,
+            Self::Flood | Self::SlowPreface | Self::BlockedWrite => None,
         }
     }
 }
@@ -82,6 +81,11 @@ pub(in super::super) enum LibraryRefusal {
 }
 
 impl LibraryRefusal {
+    /// Whether the library ends the connection, and with it every answer under way.
+    pub(in super::super) const fn ends_connection(self) -> bool {
+        matches!(self, Self::MalformedFrame | Self::Flood)
+    }
+
     /// The label of the metric.
     pub(in super::super) const fn label(self) -> &'static str {
         match self {
@@ -94,15 +98,15 @@ impl LibraryRefusal {
         }
     }
 
-    /// The reason in the access log; `None` if the request has a line of its own, or may be sent again.
+    /// The reason in the access log; `None` if no request was refused, or if the request has a line of its own.
     pub(in super::super) const fn reason(self) -> Option<Reason> {
         match self {
             Self::MalformedStream | Self::BadRequest | Self::MalformedFrame => {
                 Some(Reason::MalformedRequest)
             }
             Self::TooLarge => Some(Reason::HeadersTooLarge),
-            Self::Flood => Some(Reason::RateLimited),
-            Self::TooManyStreams | Self::StreamFault => None,
+            Self::TooManyStreams => Some(Reason::TooManyAtOnce),
+            Self::Flood | Self::StreamFault => None,
         }
     }
 

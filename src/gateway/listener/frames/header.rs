@@ -10,6 +10,7 @@ pub(super) mod kind {
     pub(in super::super) const RST_STREAM: u8 = 3;
     pub(in super::super) const SETTINGS: u8 = 4;
     pub(in super::super) const GOAWAY: u8 = 7;
+    pub(in super::super) const WINDOW_UPDATE: u8 = 8;
     pub(in super::super) const CONTINUATION: u8 = 9;
 }
 

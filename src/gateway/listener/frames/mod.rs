@@ -15,10 +15,10 @@ mod written;
 
 pub(super) use cut::{Cut, LibraryRefusal};
 
-use super::header_block::HeaderBlocks;
-use budget::{Budget, cost, cost_of_fields};
+use super::{header_block::HeaderBlocks, unsent::UnsentAnswers};
+use budget::{Budget, cost_of_fields};
 use header::{FrameHeader, PartialHeader, flag, kind, part};
-use std::io::IoSlice;
+use std::{io::IoSlice, sync::Arc};
 use streams::OpenStreams;
 use written::WrittenFrames;
 
@@ -95,8 +95,8 @@ enum Step {
 }
 
 impl FrameInspector {
-    /// The state of a new connection.
-    pub(super) fn new() -> Self {
+    /// The state of a new connection, with its answers.
+    pub(super) fn new(unsent: Arc<UnsentAnswers>) -> Self {
         Self {
             step: Step::Preface { missing: PREFACE },
             header: PartialHeader::default(),
@@ -107,7 +107,7 @@ impl FrameInspector {
             last_stream: 0,
             completed: 0,
             fields: 0,
-            streams: OpenStreams::default(),
+            streams: OpenStreams::new(unsent),
             budget: Budget::new(),
             written: WrittenFrames::default(),
         }
@@ -137,6 +137,7 @@ impl FrameInspector {
         bytes: &mut [u8],
         is_verified: bool,
     ) -> Result<(), (usize, Stop)> {
+        self.budget.limit(is_verified);
         let whole = bytes.len();
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -285,7 +286,8 @@ impl FrameInspector {
 
     /// Counts the streams that a frame opens or ends.
     fn count_stream(&mut self, header: FrameHeader) {
-        let is_new = header.stream > self.last_stream && !self.written.is_ending();
+        let is_new =
+            header.stream > self.last_stream && header.stream <= self.written.last_stream();
         if header.kind == kind::HEADERS && is_new {
             self.streams.open(header.stream);
         }
@@ -298,19 +300,15 @@ impl FrameInspector {
 
     /// Begins a frame.
     fn begin(&mut self, header: FrameHeader) -> Result<FrameHeader, Cut> {
-        let FrameHeader {
-            length,
-            kind,
-            flags,
-            stream,
-        } = header;
+        let (length, kind, flags, stream) =
+            (header.length, header.kind, header.flags, header.stream);
         if !self.settings_came {
             if kind != kind::SETTINGS || flags & flag::ACK != 0 {
                 return Err(Cut::NotSettings);
             }
             self.settings_came = true;
         }
-        if !self.budget.spend(cost(header)) {
+        if !self.budget.spend_on(header) {
             return Err(Cut::Flood);
         }
         let continues = kind == kind::CONTINUATION;
@@ -363,6 +361,11 @@ impl FrameInspector {
             .pass(bytes, &mut self.budget, &mut self.streams)
     }
 
+    /// Everything that was sent is with the kernel.
+    pub(super) fn flushed(&mut self) {
+        self.streams.flushed();
+    }
+
     /// The refusals by the library in the sent bytes, since the last call.
     pub(super) fn take_refusals(&mut self) -> Vec<LibraryRefusal> {
         self.written.take_refusals()
@@ -384,10 +387,12 @@ impl FrameInspector {
     }
 
     /// The GOAWAY that ends the connection, with NO_ERROR or the code of a cut; `None` if the last sent frame is incomplete, or
-    /// was GOAWAY.
+    /// was GOAWAY. Its last stream is never above that of an earlier GOAWAY (RFC 9113, section 6.8): the client would take a request
+    /// that was ignored for one that was processed, and not repeat it.
     pub(super) fn goaway(&self, cut: Option<Cut>) -> Option<Vec<u8>> {
         let code = cut.map_or(0, Cut::code);
         let may_end = self.written.may_end();
-        may_end.then(|| header::goaway(self.last_stream, code))
+        let last_stream = self.last_stream.min(self.written.last_stream());
+        may_end.then(|| header::goaway(last_stream, code))
     }
 }

@@ -3,6 +3,9 @@
 //! A stream is open until both sides have ended it, or one has reset it. Deliberately not here: the limit, and reading less when it
 //! is reached.
 
+use super::super::unsent::UnsentAnswers;
+use std::sync::Arc;
+
 /// The most memory of the streams of a connection, in bytes: until a signature on it has verified, and then. With TLS, the buffers
 /// and the window for bodies, a connection takes at most 256 KiB, and then 2 MiB.
 const BEFORE_SIGNATURE: u32 = 64 * 1024;
@@ -19,6 +22,10 @@ const FIELD: u32 = 128;
 pub(super) struct OpenStreams {
     open: Vec<OpenStream>,
     memory: u32,
+    /// Their answers, which requests wait for.
+    unsent: Arc<UnsentAnswers>,
+    /// Whether an answer has ended since the last flush.
+    has_ended: bool,
 }
 
 #[derive(Debug)]
@@ -30,6 +37,14 @@ struct OpenStream {
 }
 
 impl OpenStreams {
+    /// No stream is open; `unsent` is told of their answers.
+    pub(super) fn new(unsent: Arc<UnsentAnswers>) -> Self {
+        Self {
+            unsent,
+            ..Self::default()
+        }
+    }
+
     /// Whether the streams take as much memory as they may.
     pub(super) const fn are_full(&self, is_verified: bool) -> bool {
         let most = match is_verified {
@@ -48,6 +63,7 @@ impl OpenStreams {
             gateway_ended: false,
         });
         self.memory = self.memory.saturating_add(STREAM);
+        self.unsent.begin(id);
     }
 
     /// A part of a stream's head has come: encoded bytes, and fields.
@@ -65,13 +81,25 @@ impl OpenStreams {
         self.end(id, |stream| stream.client_ended = true);
     }
 
-    /// The gateway ends its side of a stream.
-    pub(super) fn gateway_ends(&mut self, id: u32) {
-        self.end(id, |stream| stream.gateway_ended = true);
+    /// The gateway has passed DATA of this length to TLS, or the last frame of its side of a stream.
+    pub(super) fn gateway_wrote(&mut self, id: u32, length: u32, is_last: bool) {
+        self.unsent.wrote(id, length, is_last);
+        if is_last {
+            self.has_ended = true;
+            self.end(id, |stream| stream.gateway_ended = true);
+        }
+    }
+
+    /// Everything that was passed to TLS is with the kernel.
+    pub(super) fn flushed(&mut self) {
+        if std::mem::take(&mut self.has_ended) {
+            self.unsent.flushed();
+        }
     }
 
     /// A side resets a stream.
     pub(super) fn reset(&mut self, id: u32) {
+        self.unsent.reset(id);
         self.end(id, |stream| {
             stream.client_ended = true;
             stream.gateway_ended = true;
@@ -108,9 +136,9 @@ mod tests {
         assert_eq!(streams.memory, 3 * STREAM + 1_000 + 2 * FIELD);
         streams.client_ends(5);
         streams.client_ends(5);
-        streams.gateway_ends(1);
+        streams.gateway_wrote(1, 0, true);
         assert_eq!(streams.open.len(), 3);
-        streams.gateway_ends(5);
+        streams.gateway_wrote(5, 9, true);
         assert_eq!(streams.memory, 2 * STREAM);
         streams.reset(1);
         streams.reset(1);

@@ -10,7 +10,7 @@ use super::{
     streams::OpenStreams,
 };
 
-/// The number of frames without progress that each answer allows: for a long answer, a client sends WINDOW_UPDATE a few times.
+/// The number of frames without progress that each answer allows.
 const PER_ANSWER: u32 = 16;
 
 /// The number of answer bytes that allow one more such frame.
@@ -37,15 +37,17 @@ mod code {
 pub(super) struct WrittenFrames {
     header: PartialHeader,
     left: u32,
+    /// The current frame, if it is a part of an answer.
+    answering: Option<FrameHeader>,
     /// The current frame, if its payload is of interest, and the first bytes of that.
     watched: Option<FrameHeader>,
     payload: [u8; 8],
     count: usize,
     /// The stream that the library answered last: a reset of it says nothing new.
     answered: u32,
-    /// Whether the last frame is GOAWAY, and whether any was.
+    /// Whether the last frame is GOAWAY, and the last stream that the last GOAWAY named.
     is_goodbye: bool,
-    is_ending: bool,
+    last_stream: Option<u32>,
     refusals: Vec<LibraryRefusal>,
 }
 
@@ -55,9 +57,10 @@ impl WrittenFrames {
         self.left == 0 && self.header.is_empty() && !self.is_goodbye
     }
 
-    /// Whether the gateway has sent GOAWAY.
-    pub(super) const fn is_ending(&self) -> bool {
-        self.is_ending
+    /// The last stream that a sent GOAWAY named: the library ignores later ones, and the client repeats their requests. Without a GOAWAY,
+    /// every stream is within.
+    pub(super) fn last_stream(&self) -> u32 {
+        self.last_stream.unwrap_or(u32::MAX)
     }
 
     /// The refusals since the last call.
@@ -79,6 +82,7 @@ impl WrittenFrames {
                 let length = part(self.left, bytes.len());
                 let (passed, rest) = bytes.split_at_checked(length).unwrap_or_default();
                 self.payload(passed);
+                self.end_frame(streams);
                 bytes = rest;
                 continue;
             }
@@ -95,23 +99,39 @@ impl WrittenFrames {
             } = header;
             self.left = length;
             self.is_goodbye = kind == kind::GOAWAY;
-            self.is_ending |= self.is_goodbye;
             self.watched = is_watched(header).then_some(header);
             self.count = 0;
             match kind {
                 kind::HEADERS => budget.fill(PER_ANSWER),
-                kind::DATA => budget.fill(length / BYTES_PER_FRAME),
+                kind::DATA => {
+                    budget.fill(length / BYTES_PER_FRAME);
+                    budget.cover(length);
+                }
                 // The client sent an invalid request or made the gateway reset its stream ("MadeYouReset").
                 kind::RST_STREAM => within &= budget.spend(4),
                 _ => {}
             }
+            let is_part = kind == kind::DATA || header.ends_stream();
+            self.answering = is_part.then_some(header);
             if kind == kind::RST_STREAM {
                 streams.reset(stream);
-            } else if header.ends_stream() {
-                streams.gateway_ends(stream);
             }
+            self.end_frame(streams);
         }
         within
+    }
+
+    /// Notes the end of a frame of an answer, if that is reached.
+    fn end_frame(&mut self, streams: &mut OpenStreams) {
+        if self.left == 0
+            && let Some(header) = self.answering.take()
+        {
+            let length = match header.kind {
+                kind::DATA => header.length,
+                _ => 0,
+            };
+            streams.gateway_wrote(header.stream, length, header.ends_stream());
+        }
     }
 
     /// Passes bytes of a payload.
@@ -133,7 +153,10 @@ impl WrittenFrames {
 
     /// The refusal that this frame is, if any.
     fn refusal(&mut self, header: FrameHeader) -> Option<LibraryRefusal> {
-        let [first, _, _, reset, _, _, _, goaway] = self.payload;
+        let [first, second, third, reset, _, _, _, goaway] = self.payload;
+        if header.kind == kind::GOAWAY {
+            self.last_stream = Some(u32::from_be_bytes([first, second, third, reset]));
+        }
         match header.kind {
             kind::HEADERS => {
                 self.answered = header.stream;

@@ -88,9 +88,8 @@ impl ClientStream {
 
     /// Reports the end of the connection, and sends its reason if possible.
     fn end(&mut self, context: &mut Context<'_>, cut: Cut) -> io::Result<()> {
-        self.shared.reports.cut(cut);
+        self.cut_off(cut);
         self.send_goaway(context, Some(cut));
-        self.cut = Some(cut);
         Err(io::ErrorKind::ConnectionAborted.into())
     }
 
@@ -117,6 +116,11 @@ impl ClientStream {
         }
         for refusal in frames.take_refusals() {
             self.shared.reports.refused_by_library(refusal);
+            if refusal.ends_connection()
+                && let Some(client) = ClientConnection::in_digest(&self.client)
+            {
+                client.cut_off(refusal.label());
+            }
         }
     }
 }

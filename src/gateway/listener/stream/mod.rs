@@ -13,6 +13,7 @@ use super::{
     head::Http1Head,
     limit::Place,
     report::Reports,
+    socket::Socket,
 };
 use crate::{config::ListenerLimits, gateway::overload::Overload, telemetry::Telemetry};
 use pingora::protocols::{SocketDigest, raw_connect::ProxyDigest};
@@ -25,17 +26,14 @@ use std::{
     task::{Context, Poll, Waker, ready},
     time::Duration,
 };
-use tokio::{
-    io::{AsyncRead, AsyncWrite, BufReader, ReadBuf},
-    net::TcpStream,
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
-
-/// The transport below TLS.
-pub(super) type Socket = BufReader<TcpStream>;
 
 /// The read size, in bytes, for a head that is held back.
 const HELD_PART: usize = 2 * 1024;
+
+/// The time between two reads of a head that arrives in small parts: reading each of them would cost more than sending it.
+const DRIP_PAUSE: Duration = Duration::from_millis(5);
 
 /// The time and the number of bytes for which the gateway reads from a refused client that is still sending: closing a connection
 /// with unread bytes would discard the answer too.
@@ -64,8 +62,9 @@ pub(super) struct ClientStream {
     /// The time limit for a refused client that is still sending, and the bytes received since.
     lingering: Deadline<()>,
     lingered: usize,
-    /// Received HTTP/2 frames that wait until a stream has ended, and the time of the next look.
+    /// Received HTTP/2 frames that wait until a stream has ended.
     waiting: Vec<u8>,
+    /// The time of the next read, or of the next look whether a stream has ended.
     pausing: Deadline<()>,
     /// The reason why nothing more is read.
     cut: Option<Cut>,
@@ -97,7 +96,11 @@ impl ClientStream {
     ) -> Self {
         let (socket, session) = tls.get_ref();
         let protocol = match session.alpn_protocol() {
-            Some(b"h2") => Protocol::Http2(Box::new(FrameInspector::new())),
+            Some(b"h2") => {
+                let unsent = ClientConnection::in_digest(&client).map(|client| client.unsent());
+                let unsent = unsent.map(Arc::clone).unwrap_or_default();
+                Protocol::Http2(Box::new(FrameInspector::new(unsent)))
+            }
             _ => Protocol::Http1(Http1Head::default()),
         };
         Self {
@@ -148,8 +151,8 @@ impl ClientStream {
             let before = buffer.filled().len();
             let mut apart = Vec::new();
             let polled = match is_held_back {
-                true => poll_part(&mut self.tls, context, &mut apart),
                 false => Pin::new(&mut self.tls).poll_read(context, buffer),
+                true => poll_held(&mut self.tls, context, &mut self.pausing, head, &mut apart),
             };
             let Poll::Ready(read) = polled else {
                 let time = self.shared.limits.head_timeout;
@@ -208,9 +211,17 @@ impl ClientStream {
         {
             return Poll::Pending;
         }
-        self.shared.reports.cut(Cut::BlockedWrite);
-        self.cut = Some(Cut::BlockedWrite);
+        self.cut_off(Cut::BlockedWrite);
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Reports the end of the connection, also to its requests.
+    fn cut_off(&mut self, cut: Cut) {
+        self.shared.reports.cut(cut);
+        self.cut = Some(cut);
+        if let Some(client) = ClientConnection::in_digest(&self.client) {
+            client.cut_off(cut.label());
+        }
     }
 
     /// Reads and discards the client's further bytes, within the limits.
@@ -243,8 +254,31 @@ impl Drop for ClientStream {
             let mut context = Context::from_waker(Waker::noop());
             self.send_goaway(&mut context, self.cut);
             let _ = Pin::new(&mut self.tls).poll_shutdown(&mut context);
+            if let Some(client) = ClientConnection::in_digest(&self.client) {
+                client.unsent().lose();
+            }
         }
     }
+}
+
+/// Reads a part of a head that is held back: after small parts, only every [`DRIP_PAUSE`].
+fn poll_held(
+    tls: &mut TlsStream<Socket>,
+    context: &mut Context<'_>,
+    pausing: &mut Deadline<()>,
+    head: &Http1Head,
+    part: &mut Vec<u8>,
+) -> Poll<io::Result<()>> {
+    if pausing.is_running() && !pausing.is_over(context, (), DRIP_PAUSE) {
+        return Poll::Pending;
+    }
+    pausing.clear();
+    let polled = poll_part(tls, context, part);
+    if polled.is_pending() && head.drips() {
+        // Starts the pause, and wakes the task at its end.
+        pausing.is_over(context, (), DRIP_PAUSE);
+    }
+    polled
 }
 
 /// Reads into a separate buffer, because holding back is rare.
@@ -304,7 +338,11 @@ impl AsyncWrite for ClientStream {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.tls).poll_flush(context);
-        self.sent(context, polled)
+        ready!(self.sent(context, polled))?;
+        if let Protocol::Http2(frames) = &mut self.protocol {
+            frames.flushed();
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
