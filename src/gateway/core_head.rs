@@ -1,10 +1,10 @@
 //! The head of the core's answer before it is sent to the caller (FWD-7): headers removed, and new framing.
 //!
-//! Invariant: a caller sees no header that describes the connection to the core or the core's software, and none that only the
-//! gateway may send. The framing of the answer is that of the parsed body. Deliberately not here: addresses in an answer
-//! ([`super::inner_address`]), its body, and the headers that the gateway adds ([`super::answer_head`]).
+//! Invariant: a caller sees only headers of the allow-list ([`answer`]), and those that the configuration adds. The framing of the
+//! answer is that of the parsed body. Deliberately not here: addresses in an answer ([`super::inner_address`]), its body, and the
+//! headers that the gateway adds ([`super::answer_head`]).
 
-use crate::interface::headers::content;
+use crate::interface::headers::{answer, content};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header, response::Parts};
 
 /// The headers that are invalid once the body is changed.
@@ -21,12 +21,13 @@ pub(super) fn is_bodiless(head: &Parts, method: &Method) -> bool {
     *method == Method::HEAD || matches!(head.status.as_u16(), 204 | 304)
 }
 
-/// Removes the headers that must not reach the caller.
-pub(super) fn clean(headers: &mut HeaderMap) {
+/// Removes the headers that must not reach the caller: all but those of the allow-list, and `also`.
+pub(super) fn clean(headers: &mut HeaderMap, also: &[HeaderName]) {
     if headers.contains_key(header::CONNECTION) {
         remove_nominated(headers);
     }
-    while let Some(name) = headers.keys().find(|name| ends_here(name)).cloned() {
+    let ends_here = |name: &&HeaderName| !answer::passes(name.as_str()) && !also.contains(name);
+    while let Some(name) = headers.keys().find(ends_here).cloned() {
         headers.remove(name);
     }
 }
@@ -39,35 +40,6 @@ fn remove_nominated(headers: &mut HeaderMap) {
     for name in names.collect::<Vec<_>>() {
         headers.remove(name);
     }
-}
-
-/// Whether a header describes the connection to the core or the core's software, or may only be sent by the gateway: a TPP would
-/// take the core's Signature for the gateway's.
-fn ends_here(name: &HeaderName) -> bool {
-    matches!(
-        name.as_str(),
-        "connection"
-            | "keep-alive"
-            | "proxy-authenticate"
-            | "proxy-authentication-info"
-            | "proxy-connection"
-            | "te"
-            | "trailer"
-            | "transfer-encoding"
-            | "upgrade"
-            | "set-cookie"
-            | "set-cookie2"
-            | "strict-transport-security"
-            | "server"
-            | "alt-svc"
-            | "refresh"
-            | "via"
-            | "x-powered-by"
-            | "digest"
-            | "signature"
-            | "tpp-signature-certificate"
-    ) || name.as_str().starts_with("gateway-")
-        || name.as_str().starts_with("gateway_")
 }
 
 /// Writes the framing of the body as it was parsed: Content-Length, or chunked. An HTTP/1.0 answer is sent as HTTP/1.1.
@@ -176,11 +148,17 @@ mod tests {
                 ("alt-svc", "h2=\"core.bank.internal:443\""),
                 ("gateway_sca", "session"),
                 ("gateway-sca", "session"),
+                ("x-forwarded-for", "10.0.0.9"),
+                ("x-backend-server", "core-7"),
+                ("x-bank-notice", "1"),
                 ("etag", "3"),
             ],
         );
-        clean(&mut head.headers);
-        assert_eq!(left(&head), [("etag", "3")]);
+        let also = [HeaderName::from_static("x-bank-notice")];
+        clean(&mut head.headers, &also);
+        let mut left = left(&head);
+        left.sort_unstable();
+        assert_eq!(left, [("etag", "3"), ("x-bank-notice", "1")]);
     }
 
     #[test]
@@ -193,10 +171,11 @@ mod tests {
                 ("x-inner", "1"),
                 ("x-inner", "2"),
                 ("etag", "3"),
-                ("x-other", "4"),
+                ("vary", "4"),
             ],
         );
-        clean(&mut head.headers);
-        assert_eq!(left(&head), [("x-other", "4")]);
+        let also = [HeaderName::from_static("x-inner")];
+        clean(&mut head.headers, &also);
+        assert_eq!(left(&head), [("vary", "4")]);
     }
 }

@@ -4,7 +4,7 @@
 //! last one.
 
 use super::listener::TOLD;
-use crate::config::{Listener, Upstream};
+use crate::config::{Listener, Upstreams};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The reserved descriptors: connections of the control listener, files of the state, fetches of revocation data.
@@ -13,7 +13,7 @@ const KEPT_BACK: usize = 256;
 /// The process may open too few descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{needed} file descriptors are needed for listener.max_connections, upstream.max_in_flight and {KEPT_BACK} more, and the process may have {allowed}: raise its hard limit (ulimit -Hn, LimitNOFILE), or lower listener.max_connections"
+    "{needed} file descriptors are needed for listener.max_connections, max_in_flight of the upstreams and {KEPT_BACK} more, and the process may have {allowed}: raise its hard limit (ulimit -Hn, LimitNOFILE), or lower listener.max_connections"
 )]
 pub struct DescriptorFault {
     needed: u64,
@@ -24,16 +24,9 @@ pub struct DescriptorFault {
 ///
 /// # Errors
 /// The hard limit is too low.
-pub(super) fn reserve(listener: &Listener, upstream: &Upstream) -> Result<(), DescriptorFault> {
+pub(super) fn reserve(listener: &Listener, upstreams: &Upstreams) -> Result<(), DescriptorFault> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    let needed = [
-        listener.limits.connections,
-        TOLD,
-        upstream.max_in_flight,
-        KEPT_BACK,
-    ];
-    let needed = needed.into_iter().fold(0, usize::saturating_add);
-    let needed = u64::try_from(needed).unwrap_or(u64::MAX);
+    let needed = needed(listener, upstreams);
     check(needed, maximum)?;
     let raised = Rlimit {
         current: maximum,
@@ -45,6 +38,18 @@ pub(super) fn reserve(listener: &Listener, upstream: &Upstream) -> Result<(), De
         return check(needed, allowed);
     }
     Ok(())
+}
+
+/// The number of descriptors that these limits need.
+pub(super) fn needed(listener: &Listener, upstreams: &Upstreams) -> u64 {
+    let needed = [
+        listener.limits.connections,
+        TOLD,
+        upstreams.max_in_flight(),
+        KEPT_BACK,
+    ];
+    let needed = needed.into_iter().fold(0, usize::saturating_add);
+    u64::try_from(needed).unwrap_or(u64::MAX)
 }
 
 /// `None` means no limit, so there is no fault.

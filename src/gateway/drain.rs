@@ -1,22 +1,24 @@
-//! Graceful shutdown: pending requests finish before any service stops.
+//! Graceful shutdown: pending requests finish before any service stops (FWD-4).
 //!
 //! pingora drops every task when its runtimes stop, and its own grace period does not wait for them. Therefore the drain waits
-//! before it tells pingora to stop: /readyz reports the shutdown, the public listener closes with its idle connections, and
-//! pending requests finish within the longest time that one may take. Then the control listener closes, because the end of an SCA
-//! may need it until then. A second signal, or SIGINT, ends the wait. A request that is cut off still has its line in the access
-//! log.
+//! before it tells pingora to stop. First /readyz reports the shutdown, and both listeners serve on until balancers have noticed.
+//! Then the public listener closes with its idle connections, and pending requests finish within the time-out. The control listener
+//! closes last, because the end of an SCA may need it until then. A further signal ends the current step. A request that is cut off
+//! still has its line in the access log.
 
-use crate::{
-    clock::Stopwatch,
-    config::{Listener, Upstream},
+use super::{
+    signals::{EndSignals, Wanted},
+    sockets::OpenSockets,
+    upgrade::{Successor, UpgradeFault},
 };
+use crate::{clock::Stopwatch, config::Fixed, telemetry::Telemetry};
 use async_trait::async_trait;
 use pingora::{
     server::{ListenFds, RuntimeOpts, ShutdownSignal, ShutdownSignalWatch, ShutdownWatch},
     services::Service,
 };
+use sd_notify::NotifyState;
 use std::{
-    io,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -24,13 +26,9 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    sync::watch,
+    sync::{Mutex, watch},
     time::{sleep, timeout},
 };
-
-/// The time that a request may take in addition to its body, the core and its answer: for its head and the state.
-const MARGIN: Duration = Duration::from_secs(10);
 
 /// How long connections without a pending request stay open: an HTTP/2 answer may still be in transit.
 const LINGER: Duration = Duration::from_secs(5);
@@ -40,15 +38,6 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// The time-out of the control listener's pending answers. Its own time-out is 5 s.
 const CONTROL_WITHIN: Duration = Duration::from_secs(6);
-
-/// The longest time that a request may be pending, by the configured time-outs.
-pub(super) const fn longest(listener: &Listener, upstream: &Upstream) -> Duration {
-    MARGIN
-        .saturating_add(listener.body_timeout)
-        .saturating_add(upstream.connect_timeout)
-        .saturating_add(upstream.read_timeout)
-        .saturating_add(listener.limits.answer_timeout)
-}
 
 /// The number of pending requests: those whose head was read and whose answer is not finished.
 #[derive(Debug, Default)]
@@ -70,29 +59,34 @@ impl Underway {
     }
 }
 
-/// The stop signals, in the order in which they are sent.
+/// The steps of a shutdown, in their order.
 #[derive(Debug)]
 pub(super) struct Drain {
     stopping: watch::Sender<bool>,
     listener: watch::Sender<bool>,
     control: watch::Sender<bool>,
     underway: Arc<Underway>,
-    longest: Duration,
+    /// The time from the first step to the second, and the time-out of the requests after that.
+    lame_duck: Duration,
+    finish: Duration,
 }
 
 impl Drain {
-    /// Creates a drain that waits at most `longest` for these requests.
-    pub(super) fn new(underway: Arc<Underway>, longest: Duration) -> Self {
+    /// Creates a drain that waits for these requests, with the times of these settings. `core` is the longest time that a request may
+    /// wait for the core.
+    pub(super) fn new(underway: Arc<Underway>, settings: &Fixed, core: Duration) -> Self {
+        let shutdown = &settings.shutdown;
         Self {
             stopping: watch::Sender::new(false),
             listener: watch::Sender::new(false),
             control: watch::Sender::new(false),
             underway,
-            longest,
+            lame_duck: shutdown.lame_duck,
+            finish: shutdown.finish(&settings.listener, core),
         }
     }
 
-    /// True as soon as the gateway receives a stop signal.
+    /// True as soon as the gateway is told to stop.
     pub(super) fn stopping(&self) -> ShutdownWatch {
         self.stopping.subscribe()
     }
@@ -107,22 +101,71 @@ impl Drain {
         self.control.subscribe()
     }
 
-    /// Stops listening, and returns when no request is pending.
-    async fn run(&self) {
-        let (requests, at_most) = (self.underway.count(), self.longest.as_secs());
+    /// Stops, and returns when no request is pending. Each further signal ends the current step.
+    async fn stop(&self, wanted: Wanted, signals: &mut EndSignals, mut sockets: OpenSockets) {
+        self.stopping.send_replace(true);
+        tell_service_manager();
+        if wanted == Wanted::Stop && !self.lame_duck.is_zero() {
+            let (requests, for_ms) = (self.underway.count(), self.lame_duck.as_millis());
+            tracing::info!(
+                requests,
+                for_ms,
+                "stopping: /readyz answers 503, and both listeners still serve"
+            );
+            tokio::select! {
+                () = sleep(self.lame_duck) => {}
+                _ = signals.next_stop() => {}
+            }
+        }
+        sockets.public = None;
+        self.listener.send_replace(true);
+        self.finish(async { _ = signals.next_stop().await }).await;
+        sockets.control = None;
+        self.control.send_replace(true);
+        self.close_control(signals).await;
+    }
+
+    /// Leaves both listeners to the next process, and returns when no request is pending here.
+    async fn hand_over(&self, signals: &mut EndSignals, sockets: OpenSockets) {
+        if let Some(control) = &sockets.control {
+            control.leave_file();
+        }
+        drop(sockets);
+        // The next process answers /readyz, and this one says nothing else on connections that are still open.
+        self.listener.send_replace(true);
+        self.control.send_replace(true);
+        // The first signal asks for what is being done: a service manager sends it to both processes.
+        let twice = async {
+            signals.next_stop().await;
+            signals.next_stop().await;
+        };
+        self.finish(twice).await;
+        self.close_control(signals).await;
+    }
+
+    /// Waits for the pending requests, after the public listener has closed.
+    async fn finish(&self, impatient: impl Future<Output = ()>) {
+        let (requests, at_most) = (self.underway.count(), self.finish.as_secs());
         tracing::info!(
             requests,
             at_most,
             "stopping when the requests under way have finished"
         );
-        self.stopping.send_replace(true);
-        self.listener.send_replace(true);
-        if timeout(self.longest, self.finished()).await.is_err() {
+        let is_finished = tokio::select! {
+            finished = timeout(self.finish, self.finished()) => finished.is_ok(),
+            () = impatient => false,
+        };
+        if !is_finished {
             let requests = self.underway.count();
             tracing::warn!(requests, "stopping: the requests that still run are cut");
         }
-        self.control.send_replace(true);
-        let _ = timeout(CONTROL_WITHIN, self.control.closed()).await;
+    }
+
+    async fn close_control(&self, signals: &mut EndSignals) {
+        tokio::select! {
+            _ = timeout(CONTROL_WITHIN, self.control.closed()) => {}
+            _ = signals.next_stop() => {}
+        }
     }
 
     /// Returns when every connection has ended, or the remaining ones have had no request for [`LINGER`].
@@ -144,56 +187,108 @@ impl Drain {
     }
 }
 
-/// Stops the process: with SIGTERM and SIGQUIT, pending requests finish; with SIGINT or a second signal, they do not.
+/// Stops the process, or lets the next one take over, on its signals.
 #[derive(Debug)]
-pub(super) struct BySignal(pub(super) Drain);
+pub(super) struct BySignal {
+    drain: Drain,
+    telemetry: Arc<Telemetry>,
+    held: Mutex<(EndSignals, Option<OpenSockets>)>,
+}
+
+impl BySignal {
+    /// Drains on these signals. The next process gets copies of the sockets.
+    pub(super) fn new(
+        drain: Drain,
+        telemetry: Arc<Telemetry>,
+        signals: EndSignals,
+        sockets: OpenSockets,
+    ) -> Self {
+        Self {
+            drain,
+            telemetry,
+            held: Mutex::new((signals, Some(sockets))),
+        }
+    }
+
+    /// Starts the next process. Returns the reason to end this one; `None` if it goes on.
+    async fn upgrade(&self, signals: &mut EndSignals, sockets: &OpenSockets) -> Option<Ending> {
+        let mut successor = match Successor::start(sockets) {
+            Ok(successor) => successor,
+            Err(fault) => return self.not_upgraded(&fault),
+        };
+        let process = successor.id();
+        tracing::info!(process, "upgrading: the new process starts");
+        let ready = tokio::select! {
+            ready = successor.ready() => ready,
+            wanted = signals.next_stop() => {
+                successor.stop();
+                return Some(Ending::Told(wanted, Some(successor)));
+            }
+        };
+        match ready {
+            Ok(()) => {
+                tracing::info!(process, "upgraded: the new process serves");
+                Some(Ending::HandedOver)
+            }
+            Err(fault) => {
+                successor.stop();
+                tokio::spawn(successor.end(sleep(self.drain.finish)));
+                self.not_upgraded(&fault)
+            }
+        }
+    }
+
+    fn not_upgraded(&self, fault: &UpgradeFault) -> Option<Ending> {
+        self.telemetry.upgraded("failed");
+        tracing::error!(%fault, "not upgraded: this process goes on");
+        None
+    }
+}
+
+/// The reason why the process ends.
+enum Ending {
+    /// A signal, during an upgrade with the process that was to take over.
+    Told(Wanted, Option<Successor>),
+    /// The next process serves.
+    HandedOver,
+}
 
 #[async_trait]
 impl ShutdownSignalWatch for BySignal {
     async fn recv(&self) -> ShutdownSignal {
-        match Signals::catch() {
-            Ok(mut signals) => {
-                if signals.next().await {
-                    tokio::select! {
-                        () = self.0.run() => {}
-                        _ = signals.next() => {}
-                    }
+        let mut held = self.held.lock().await;
+        let (signals, sockets) = &mut *held;
+        let sockets = sockets.take().unwrap_or_default();
+        let ending = loop {
+            let ending = match signals.next().await {
+                Wanted::Upgrade => self.upgrade(signals, &sockets).await,
+                wanted => Some(Ending::Told(wanted, None)),
+            };
+            if let Some(ending) = ending {
+                break ending;
+            }
+        };
+        match ending {
+            Ending::Told(wanted, successor) => {
+                self.drain.stop(wanted, signals, sockets).await;
+                if let Some(successor) = successor {
+                    let patience = timeout(self.drain.finish, signals.next_stop());
+                    successor.end(async { _ = patience.await }).await;
                 }
             }
-            Err(error) => {
-                tracing::error!(%error, "signals cannot be caught: they end the process at once");
-                std::future::pending::<()>().await;
-            }
+            Ending::HandedOver => self.drain.hand_over(signals, sockets).await,
         }
-        let requests = self.0.underway.count();
+        let requests = self.drain.underway.count();
         tracing::info!(requests, "stopped");
         // pingora then drops its tasks before the process ends, and a dropped exchange is still reported.
         ShutdownSignal::GracefulTerminate
     }
 }
 
-struct Signals {
-    terminate: Signal,
-    quit: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn catch() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            quit: signal(SignalKind::quit())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    /// Waits for the next signal; returns whether requests may finish.
-    async fn next(&mut self) -> bool {
-        tokio::select! {
-            _ = self.terminate.recv() => true,
-            _ = self.quit.recv() => true,
-            _ = self.interrupt.recv() => false,
-        }
+/// Tells systemd that the gateway is stopping, if systemd started it as `Type=notify`.
+fn tell_service_manager() {
+    if let Err(error) = sd_notify::notify(&[NotifyState::Stopping]) {
+        tracing::warn!(%error, "the service manager cannot be told that the gateway stops");
     }
 }
 

@@ -3,15 +3,21 @@
 use super::sca_link::links_object;
 use crate::interface::{Code, Fault, FaultPlace, Reason, Refusal, operations::Operation};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 /// The longest `text` of tppMessages, in characters (§Message object).
 const MAX_TEXT: usize = 512;
 
-/// The body of a refusal (ERR-1), with the operation if it is known.
-pub(super) fn of(refusal: &Refusal, system: &str, operation: Option<&Operation>) -> Value {
+/// The body of a refusal (ERR-1), with its id, and with the operation if it is known.
+pub(super) fn of(
+    refusal: &Refusal,
+    id: Uuid,
+    system: &str,
+    operation: Option<&Operation>,
+) -> Value {
     let reason = refusal.reason();
     let mut body = Map::new();
-    body.insert("id".into(), json!(uuid::Uuid::new_v4().to_string()));
+    body.insert("id".into(), json!(id.to_string()));
     body.insert("system".into(), json!(system));
     body.insert("status".into(), json!(refusal.status()));
     if let Some(code) = code(refusal) {

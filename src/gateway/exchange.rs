@@ -3,17 +3,36 @@
 //! Invariant: an exchange has one outcome and is reported once, also if its caller disconnects or the process cuts it off. All
 //! counters and log lines of exchanges belong into [`Exchange::report`].
 
-use super::{answer_head::AnswerContext, drain::Underway};
+use super::{
+    answer_head::AnswerContext,
+    drain::Underway,
+    opening::{Opening, TraceIds},
+};
 use crate::{
-    admission::{Outcome, Record, Trial},
+    admission::{self, ObservedFault, Outcome, Record, Trial},
     clock::{Clock, Timestamp},
     in_use::InUse,
-    interface::{headers::RequestId, operations::Operation},
+    interface::{
+        Refusal, Side,
+        headers::{RequestId, trace::TraceContext},
+        operations::Operation,
+    },
     sca::Links,
-    telemetry::{CoreAnswered, Finished, Telemetry},
+    telemetry::{CoreTook, Finished, Telemetry},
+    trust::Certificate,
 };
 use http::HeaderValue;
-use std::sync::Arc;
+use pingora::protocols::http::ServerSession as Session;
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+use uuid::Uuid;
+
+/// The time for which the core may owe an answer before it is at fault if the caller leaves: a second, less the part of a caller's time-out
+/// of one second that passes before the core has the request.
+const OWED: Duration = Duration::from_millis(900);
+
+/// The operator's texts about a request that was not finished: the process ended, or the thread panicked.
+const PROCESS_ENDED: &str = "the process ended";
+const DEFECT: &str = "a defect of the gateway ended the request";
 
 /// The counter and the telemetry of exchanges.
 #[derive(Debug)]
@@ -22,6 +41,7 @@ pub(super) struct Ledger {
     telemetry: Arc<Telemetry>,
     underway: Arc<Underway>,
     hsts: Option<HeaderValue>,
+    trace_ids: TraceIds,
 }
 
 impl Ledger {
@@ -32,7 +52,13 @@ impl Ledger {
             hsts,
             telemetry,
             underway: Arc::default(),
+            trace_ids: TraceIds::default(),
         }
+    }
+
+    /// The ids of traces and spans.
+    pub(super) const fn trace_ids(&self) -> &TraceIds {
+        &self.trace_ids
     }
 
     /// The telemetry that exchanges are reported to.
@@ -46,17 +72,21 @@ impl Ledger {
     }
 
     /// Begins an exchange that uses this configuration.
-    pub(super) fn begin(&self, in_use: Arc<InUse>, request_id: Option<RequestId>) -> Exchange<'_> {
+    pub(super) fn begin(&self, in_use: Arc<InUse>, opening: Opening) -> Exchange<'_> {
         self.underway.begin();
         self.telemetry.request_begun();
         Exchange {
             ledger: self,
             in_use,
             record: Record::open(),
-            request_id,
+            opening,
+            id: None,
             outcome: None,
             operator_text: None,
             core: None,
+            owed: None,
+            is_audited: false,
+            written: None,
             reported: false,
         }
     }
@@ -68,10 +98,17 @@ pub(super) struct Exchange<'l> {
     ledger: &'l Ledger,
     in_use: Arc<InUse>,
     record: Record,
-    request_id: Option<RequestId>,
+    opening: Opening,
+    /// `id` of the gateway's own error answer.
+    id: Option<Uuid>,
     outcome: Option<Outcome>,
     operator_text: Option<String>,
-    core: Option<CoreAnswered>,
+    core: Option<CoreTook>,
+    /// How long the core had owed the answer when the caller left.
+    owed: Option<Duration>,
+    is_audited: bool,
+    /// The bytes of the answer's body that were written, if not all were.
+    written: Option<u64>,
     reported: bool,
 }
 
@@ -91,7 +128,7 @@ impl Exchange<'_> {
     pub(super) fn answer_context(&self) -> AnswerContext<'_> {
         AnswerContext {
             operation: self.operation(),
-            request_id: self.request_id.as_ref(),
+            request_id: self.opening.request_id.as_ref(),
             hsts: self.ledger.hsts.as_ref(),
             catalogue: &self.in_use.snapshot.catalogue,
         }
@@ -100,6 +137,16 @@ impl Exchange<'_> {
     /// The operation, if the request names one.
     pub(super) fn operation(&self) -> Option<&Operation> {
         self.record.operation().map(Arc::as_ref)
+    }
+
+    /// The place in a trace.
+    pub(super) const fn trace(&self) -> TraceContext {
+        self.opening.trace
+    }
+
+    /// Makes the id of the gateway's own error answer (ERR-1), by which its line is found.
+    pub(super) fn make_id(&mut self) -> Uuid {
+        *self.id.insert(Uuid::new_v4())
     }
 
     /// The time.
@@ -112,41 +159,127 @@ impl Exchange<'_> {
         self.outcome = Some(outcome);
     }
 
+    /// Whether the outcome says that the caller got an answer which it had asked for.
+    pub(super) const fn is_answered(&self) -> bool {
+        matches!(
+            self.outcome,
+            Some(Outcome::Forwarded(_) | Outcome::Answered)
+        )
+    }
+
+    /// Sets the outcome of an answer of which the caller did not get all: the gateway cut it for this cause, or the caller left.
+    pub(super) fn set_undelivered(&mut self, cut: Option<&str>) {
+        self.outcome = Some(match cut {
+            Some(_) => Outcome::Cut(Side::Caller),
+            None => self.abandoned(),
+        });
+        if self.operator_text.is_none() {
+            self.set_operator_text(cut);
+        }
+    }
+
+    /// Notes how many bytes of the answer's body were written, if not all that the HTTP layer took.
+    pub(super) const fn set_written(&mut self, bytes: Option<u64>) {
+        self.written = bytes;
+    }
+
     /// Sets the part of a refusal that only the operator reads.
     pub(super) fn set_operator_text(&mut self, text: Option<&str>) {
         self.operator_text = text.map(str::to_owned);
     }
 
-    /// Sets the head of the core's answer.
-    pub(super) const fn set_core_answered(&mut self, core: CoreAnswered) {
-        self.core = Some(core);
+    /// Notes the fault for which the request would be refused after the end of learning (SCA-19).
+    pub(super) fn note_unlearned(&mut self, fault: Option<ObservedFault>) {
+        self.record.note_unlearned(fault);
     }
 
-    /// Ends the exchange. `status` is that of the sent answer; `None` if no answer was sent.
-    pub(super) fn end(&mut self, status: Option<u16>) {
-        self.report(status);
+    /// Notes what is known of a request that is refused before its checks.
+    pub(super) fn note_unjudged(
+        &mut self,
+        operation: &Arc<Operation>,
+        certificate: Arc<Certificate>,
+    ) {
+        self.record.note_unjudged(operation, certificate);
+    }
+
+    /// Counts a refused request towards the rate of its address, if its checks have not (QUO-12). Returns the refusal that it gets.
+    pub(super) fn count_refused(&mut self, refusal: Refusal, peer: Option<SocketAddr>) -> Refusal {
+        let (trial, _) = self.trial();
+        admission::count_refused(refusal, peer, trial)
+    }
+
+    /// Sets the status and the time of the head of the core's answer.
+    pub(super) const fn set_core_answered(&mut self, status: u16, took: Duration) {
+        let status = Some(status);
+        self.core = Some(CoreTook { status, took });
+    }
+
+    /// Notes that the caller left while the core owed the answer, or a part of it, for this time. Returns whether that is the core's fault.
+    pub(super) fn set_left_at_core(&mut self, owed: Duration) -> bool {
+        self.core.get_or_insert(CoreTook {
+            status: None,
+            took: owed,
+        });
+        self.owed = Some(owed);
+        self.abandoned().at_fault() == Some(Side::Core)
+    }
+
+    fn abandoned(&self) -> Outcome {
+        let is_due = self.owed.is_some_and(|owed| owed >= OWED);
+        Outcome::Abandoned(if is_due { Side::Core } else { Side::Caller })
+    }
+
+    /// Notes that the audit has a record of forwarding the request.
+    pub(super) const fn set_audited(&mut self) {
+        self.is_audited = true;
+    }
+
+    /// X-Request-ID, if it is well-formed.
+    pub(super) const fn request_id(&self) -> Option<&RequestId> {
+        self.opening.request_id.as_ref()
+    }
+
+    /// Ends the exchange of this session.
+    pub(super) fn end(&mut self, session: &Session) {
+        let count = |bytes: usize| Some(u64::try_from(bytes).unwrap_or(u64::MAX));
+        self.opening.http.received = count(session.body_bytes_read());
+        let sent = count(session.body_bytes_sent());
+        self.opening.http.sent = self.written.or(sent);
+        self.report(session.response_written().map(|head| head.status.as_u16()));
         self.reported = true;
     }
 
     fn report(&self, status: Option<u16>) {
+        if self.owed.is_some() {
+            self.ledger.telemetry.upstream_failed("abandoned");
+        }
         let finished = Finished {
             record: &self.record,
-            outcome: self.outcome.unwrap_or(Outcome::Abandoned),
+            outcome: self.outcome.unwrap_or_else(|| self.abandoned()),
             status,
-            request_id: self.request_id.as_ref(),
+            id: self.id,
+            request_id: self.opening.request_id.as_ref(),
+            trace: Some(self.opening.trace),
+            http: self.opening.http,
             operator: self.operator_text.as_deref(),
             core: self.core,
-            at: self.now(),
+            is_audited: self.is_audited,
+            at: self.ledger.clock.log_time(),
         };
         self.ledger.telemetry.take(&self.in_use.handles, finished);
     }
 }
 
-/// An exchange that is dropped before its end was cut off with the process. It is reported too.
+/// An exchange that is dropped before its end was cut off with the process, or by a panic. It is reported too.
 impl Drop for Exchange<'_> {
     fn drop(&mut self) {
         if !self.reported {
-            self.outcome = Some(Outcome::Abandoned);
+            self.outcome = Some(Outcome::Cut(Side::Gateway));
+            let text = match std::thread::panicking() {
+                true => DEFECT,
+                false => PROCESS_ENDED,
+            };
+            self.set_operator_text(Some(text));
             self.report(None);
         }
         self.ledger.underway.end();

@@ -4,7 +4,7 @@
 use super::failure;
 use crate::{
     admission::{Admitted, Grant},
-    interface::headers,
+    interface::{Reason, headers},
     trust::Certificate,
 };
 use http::{
@@ -12,7 +12,7 @@ use http::{
 };
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use pingora::{ErrorType, OrErr, Result, http::RequestHeader};
-use std::net::IpAddr;
+use std::{collections::HashSet, net::IpAddr};
 
 const TPP_ID: HeaderName = HeaderName::from_static("gateway-tpp-id");
 const TPP_NAME: HeaderName = HeaderName::from_static("gateway-tpp-name");
@@ -75,6 +75,9 @@ fn headers(admitted: &Admitted, host: &HeaderValue) -> Result<HeaderMap, Invalid
             forwarded(peer.ip(), admitted.host()).try_into()?,
         );
     }
+    if let Some(traceparent) = admitted.trace().and_then(|trace| trace.traceparent()) {
+        headers.insert(&headers::TRACEPARENT.name, traceparent);
+    }
     insert_established(admitted, &mut headers)?;
     Ok(headers)
 }
@@ -84,14 +87,18 @@ fn insert_established(admitted: &Admitted, head: &mut HeaderMap) -> Result<(), I
     let environment = admitted.environment().name();
     head.insert(ENVIRONMENT, HeaderValue::from_static(environment));
     head.insert(OPERATION, admitted.operation().name.parse()?);
-    if let Some(id) = head.get(&headers::X_REQUEST_ID.name).cloned() {
+    if admitted.has_request_id()
+        && let Some(id) = head.get(&headers::X_REQUEST_ID.name).cloned()
+    {
         head.insert(REQUEST_ID, id);
     }
     if let Some(tpp) = admitted.tpp() {
         let [id, name, roles] = tpp.certificate().core_headers(tpp_headers)?.clone();
         head.insert(TPP_ID, id);
         head.insert(TPP_NAME, name);
-        head.insert(TPP_ROLES, roles);
+        if admitted.entitled_tpp().is_some() {
+            head.insert(TPP_ROLES, roles);
+        }
         let present = if admitted.psu_present() { "yes" } else { "no" };
         head.insert(PSU_PRESENT, HeaderValue::from_static(present));
     }
@@ -103,11 +110,18 @@ fn insert_established(admitted: &Admitted, head: &mut HeaderMap) -> Result<(), I
     if let Some(signed) = admitted.signed().filter(|_| admitted.tpp().is_some()) {
         head.insert(SIGNED_HEADERS, signed.headers().parse()?);
     }
-    let observed: Vec<_> = admitted.waived().map(|reason| reason.slug()).collect();
-    if !observed.is_empty() {
-        head.insert(OBSERVED, observed.join(", ").try_into()?);
+    if !admitted.waived().is_empty() {
+        head.insert(OBSERVED, observed(admitted.waived()).try_into()?);
     }
     Ok(())
+}
+
+/// The reasons, each once.
+fn observed(reasons: &[Reason]) -> String {
+    let mut slugs: Vec<_> = reasons.iter().map(|reason| reason.slug()).collect();
+    let mut seen = HashSet::new();
+    slugs.retain(|slug| seen.insert(*slug));
+    slugs.join(", ")
 }
 
 /// The header values of a TPP for the core: its identity, its name and its roles.

@@ -5,24 +5,28 @@
 
 use super::{
     answer_head::{write_common_headers, write_quota_headers},
+    audited,
+    caller_watch::is_connected,
     closing::Closing,
     core_head,
+    delivery::note_left,
+    error_answer,
     exchange::Exchange,
-    failure,
-    in_flight::InFlight,
+    failure::{self, ForwardFailure},
     inner_address::{AddressAction, AddressPlace, AddressReport, InnerHosts},
     relay::{self, AnswerBody},
     sca_link::ScaLinkWriter,
     settle,
-    upstream::{CoreAnswer, SendFailure, Upstream},
+    upstream::{Abandoned, CoreAnswer, CoreBody, SendFailure, Upstream},
 };
 use crate::{
     admission::{Admitted, Outcome},
-    config::{self, AnswerSizes},
-    interface::{QuotaLeft, Reason, Refusal},
+    clock::Stopwatch,
+    interface::{QuotaLeft, Reason},
     signing::AnswerSigning,
     state::StateStore,
-    telemetry::{CoreAnswered, Telemetry},
+    telemetry::Telemetry,
+    upstreams::{Failure, Group, InFlightRequest, Place, TppMark},
 };
 use http::{Version, response::Parts};
 use pingora::{
@@ -35,8 +39,6 @@ use std::{pin::pin, sync::Arc, time::Duration};
 #[derive(Debug)]
 pub(super) struct Forwarder {
     upstream: Upstream,
-    answer_sizes: AnswerSizes,
-    inner_hosts: InnerHosts,
     inner_report: AddressReport,
     store: Arc<StateStore>,
     telemetry: Arc<Telemetry>,
@@ -44,32 +46,12 @@ pub(super) struct Forwarder {
     signing: Option<AnswerSigning>,
     /// The time-out of the whole answer, from the end of its head (HTTP-9).
     answer_timeout: Duration,
-    in_flight: InFlight,
-}
-
-/// The reason why a request gets no answer from the core.
-pub(super) enum ForwardFailure {
-    /// The core does not confirm the PSU that the gateway wants to learn: the gateway refuses the request (SCA-19).
-    PsuUnknown(Box<Refusal>),
-    /// The limit of pending requests at the core is reached, in total or for this TPP (ERR-4).
-    TooManyInFlight,
-    /// The core's error is not JSON and is replaced; its status stays (ERR-6).
-    ErrorReplaced(u16),
-    /// The client, the core or the gateway failed.
-    Error(Box<Error>),
-}
-
-impl From<Box<Error>> for ForwardFailure {
-    fn from(error: Box<Error>) -> Self {
-        Self::Error(error)
-    }
 }
 
 impl Forwarder {
-    /// Creates a forwarder to one core, `upstream`, with the limits of `settings`.
+    /// Creates a forwarder to the core.
     pub(super) fn new(
         upstream: Upstream,
-        settings: &config::Upstream,
         answer_timeout: Duration,
         signing: Option<AnswerSigning>,
         store: Arc<StateStore>,
@@ -78,14 +60,7 @@ impl Forwarder {
     ) -> Self {
         Self {
             upstream,
-            answer_sizes: settings.answer_sizes.clone(),
-            inner_hosts: InnerHosts::new(settings.address.ip(), &settings.host),
             inner_report: AddressReport::new(Arc::clone(&telemetry)),
-            in_flight: InFlight::new(
-                settings.max_in_flight,
-                settings.max_in_flight_per_tpp,
-                Arc::clone(&telemetry),
-            ),
             store,
             telemetry,
             closing,
@@ -103,88 +78,205 @@ impl Forwarder {
         session: &mut Session,
         exchange: &mut Exchange<'_>,
         admitted: &Admitted,
+        place: Option<Place>,
     ) -> Result<(), ForwardFailure> {
-        let tpp = admitted.tpp().map(|tpp| tpp.certificate().tpp_id());
-        let Some(_in_flight) = self.in_flight.begin(tpp) else {
-            if let Some(claim) = admitted.claim() {
-                settle::give_back(claim, &self.store, false, &self.telemetry).await;
-            }
-            return Err(ForwardFailure::TooManyInFlight);
+        let group = exchange.in_use().upstreams.of(admitted.operation());
+        let Some(group) = group.map(Arc::clone) else {
+            return Err(Error::new(ErrorType::InternalError).into());
         };
-        let limit = self.answer_sizes.of(&admitted.operation().group);
-        let answered = pin!(self.upstream.send(admitted, session)).await;
+        let tpp = admitted.tpp().map(|tpp| tpp.certificate().tpp_id());
+        let in_flight = match group.in_flight().begin(tpp, place).await {
+            Ok(in_flight) => in_flight,
+            Err(full) => {
+                self.give_back(admitted).await;
+                return Err(ForwardFailure::TooManyInFlight(full));
+            }
+        };
+        if in_flight.has_waited()
+            && let Err(error) = is_connected(session).await
+        {
+            self.give_back(admitted).await;
+            return Err(error.into());
+        }
+        pin!(self.record(admitted, exchange)).await?;
+        let tpp = in_flight.tpp();
+        let answered = pin!(self.upstream.send(&group, admitted, tpp, session)).await;
+        let judge = |answer| self.judge_size(answer, &group, admitted, tpp);
+        let answer = match answered.and_then(judge) {
+            Ok(answer) => answer,
+            Err(failure) => {
+                self.undo(admitted, &failure).await;
+                if let Some(abandoned) = failure.abandoned {
+                    let endpoint = abandoned.endpoint();
+                    note_left(session, exchange, &failure.error, failure.took, endpoint);
+                    abandoned.end(in_flight, group.settings().timeout);
+                }
+                return Err(failure.error.into());
+            }
+        };
+        let status = answer.head.status.as_u16();
+        let endpoint = answer.body.endpoint();
+        // Other answers may still break off.
+        if status >= 500 {
+            group.answered(&endpoint, status, tpp);
+        }
+        let answering = self.answer(session, exchange, admitted, &group, answer, in_flight);
+        let answered = pin!(answering).await;
+        if status < 500 {
+            match answered.as_ref().err().and_then(ForwardFailure::of_core) {
+                Some(kind) => group.failed(&endpoint, kind, Failure::OfRequest(tpp)),
+                None => group.answered(&endpoint, status, tpp),
+            }
+        }
+        answered
+    }
+
+    /// Sends the core's answer to the caller.
+    ///
+    /// # Errors
+    /// It is not acceptable, or the caller did not receive all of it.
+    async fn answer(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange<'_>,
+        admitted: &Admitted,
+        group: &Group,
+        answer: CoreAnswer,
+        in_flight: InFlightRequest,
+    ) -> Result<(), ForwardFailure> {
         let CoreAnswer {
             mut head,
             mut body,
             took,
-        } = match answered.and_then(|answer| self.judge_size(answer, admitted, limit)) {
-            Ok(answer) => answer,
-            Err(failure) => {
-                self.undo(admitted, &failure).await;
-                return Err(failure.error.into());
-            }
-        };
-        exchange.set_core_answered(CoreAnswered {
-            status: head.status.as_u16(),
-            took,
-        });
+            since,
+        } = answer;
+        let status = head.status.as_u16();
+        exchange.set_core_answered(status, took);
         let bodiless = core_head::is_bodiless(&head, admitted.method());
         let left = pin!(self.settle(admitted, &head, exchange)).await?;
-        let status = head.status.as_u16();
-        if status >= 400 && !core_head::is_json(&head) {
-            self.telemetry.upstream_failed(failure::NOT_JSON);
-            return Err(ForwardFailure::ErrorReplaced(status));
+        let (safe, read_timeout) = (admitted.method().is_safe(), group.settings().read_timeout);
+        let mut time = self.answer_timeout;
+        if status >= 400 {
+            let begun = Stopwatch::start();
+            let judging = error_answer::is_json(&head, &mut body, session, safe, read_timeout);
+            let judged = timeout(time, pin!(judging)).await;
+            match self.judge_sent(judged.ok(), true, session, exchange) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.telemetry.upstream_failed(failure::NOT_JSON);
+                    return Err(ForwardFailure::ErrorReplaced(status));
+                }
+                Err(error) => {
+                    note_left(session, exchange, &error, begun.elapsed(), &body.endpoint());
+                    return Err(broken_off(error, safe, body, in_flight, group));
+                }
+            }
+            time = time.saturating_sub(begun.elapsed());
         }
         exchange.set_outcome(Outcome::Forwarded(status));
-        let link = self.rewrite_head(&mut head, admitted, left, exchange)?;
+        let link = self.rewrite_head(&mut head, group, admitted, left, exchange)?;
         if session.req_header().version == Version::HTTP_10
             && core_head::frame_for_1_0(&mut head.headers)
         {
             session.set_keepalive(None);
         }
         self.closing.end_with_answer(session);
-        let inspect = |part: &[u8]| self.inspect(part, exchange);
+        let inspect = |part: &[u8]| self.inspect(part, group, exchange);
         let mut answer = AnswerBody {
             core: &mut body,
-            left: limit,
+            left: answer_limit(group, admitted),
+            watched: safe,
+            read_timeout,
             link,
+            awaits_core: false,
+            since,
             inspect: &inspect,
         };
         let sending = relay::send(session, head, &mut answer, self.signing.as_ref());
-        let sent = timeout(self.answer_timeout, pin!(sending)).await;
-        match sent {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                self.count_failed_answer(&error);
-                failure::count_blocked(&self.telemetry, session, &error);
-                return Err(error.into());
+        let sent = timeout(time, pin!(sending)).await;
+        let (awaits_core, since) = (answer.awaits_core, answer.since);
+        let judged = self.judge_sent(sent.ok(), awaits_core, session, exchange);
+        if let Err(error) = judged {
+            if awaits_core {
+                note_left(session, exchange, &error, since.elapsed(), &body.endpoint());
             }
-            Err(_) => {
-                self.telemetry.cut("slow_answer");
-                return Err(slow_answer().into());
-            }
+            return Err(broken_off(error, safe, body, in_flight, group));
         }
         self.upstream.recycle(body, bodiless).await;
         Ok(())
+    }
+
+    /// Puts the request into the audit, if its method is unsafe.
+    async fn record(
+        &self,
+        admitted: &Admitted,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<(), ForwardFailure> {
+        let (store, audit) = (&self.store, self.telemetry.audit());
+        let recorded = audited::record_forwarding(admitted, exchange, store, audit);
+        if recorded.await.is_err() {
+            self.give_back(admitted).await;
+            return Err(ForwardFailure::NotAudited);
+        }
+        Ok(())
+    }
+
+    /// Releases the quota and the request id of a request that the core never got.
+    async fn give_back(&self, admitted: &Admitted) {
+        if let Some(claim) = admitted.claim() {
+            settle::give_back(claim, &self.store, false, &self.telemetry).await;
+        }
+    }
+
+    /// Counts an answer that was not read or not sent to its end; `None` if its time was over.
+    ///
+    /// # Errors
+    /// It was not.
+    fn judge_sent<T>(
+        &self,
+        sent: Option<Result<T>>,
+        awaits_core: bool,
+        session: &Session,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<T> {
+        let error = match sent {
+            Some(Ok(done)) => return Ok(done),
+            Some(Err(error)) => {
+                failure::count_blocked(&self.telemetry, session, &error);
+                error
+            }
+            None => {
+                self.telemetry.cut("slow_answer");
+                exchange.set_operator_text(Some(failure::SLOW_ANSWER));
+                failure::slow_answer(awaits_core)
+            }
+        };
+        self.count_failed_answer(&error);
+        Err(error)
     }
 
     /// Refuses an answer that announces more bytes than its limit (FWD-7).
     fn judge_size(
         &self,
         answer: CoreAnswer,
+        group: &Group,
         admitted: &Admitted,
-        limit: usize,
+        tpp: TppMark,
     ) -> std::result::Result<CoreAnswer, SendFailure> {
         let announced = core_head::content_length(&answer.head);
-        let is_small = announced.is_none_or(|length| length <= limit);
+        let is_small = announced.is_none_or(|length| length <= answer_limit(group, admitted));
         if is_small || core_head::is_bodiless(&answer.head, admitted.method()) {
             return Ok(answer);
         }
         let error = failure::large_answer();
         self.count_failed_answer(&error);
+        let failure = Failure::OfRequest(tpp);
+        group.failed(&answer.body.endpoint(), "garbage", failure);
         Err(SendFailure {
-            error,
+            error: failure::unanswered(error, admitted.method().is_safe(), true),
             connected: true,
+            took: answer.took,
+            abandoned: None,
         })
     }
 
@@ -225,18 +317,21 @@ impl Forwarder {
         &self,
         admitted: &Admitted,
         head: &Parts,
-        exchange: &Exchange<'_>,
+        exchange: &mut Exchange<'_>,
     ) -> Result<Option<QuotaLeft>, ForwardFailure> {
-        if settle::is_not_learned(admitted, head.status, &head.headers) {
+        let world = &exchange.in_use().snapshot;
+        if settle::is_not_learned(admitted, head.status, &head.headers)
+            && let Err(refusal) = admitted.not_learned(&world.policy.enforcement)
+        {
             settle::answered(admitted, &self.store, 401, &self.telemetry).await;
-            return Err(ForwardFailure::PsuUnknown(Box::new(admitted.not_learned())));
+            return Err(ForwardFailure::PsuUnknown(Box::new(refusal)));
         }
         let status = head.status.as_u16();
         let left = settle::answered(admitted, &self.store, status, &self.telemetry).await;
-        if head.status.is_success() {
-            let account_ids = &exchange.in_use().snapshot.policy.account_ids;
-            let (now, store, telemetry) = (exchange.now(), &*self.store, &*self.telemetry);
-            settle::learn(admitted, &head.headers, now, account_ids, store, telemetry).await;
+        if admitted.learns().is_some() {
+            let (now, store, telemetry) = (exchange.now(), &self.store, &self.telemetry);
+            let learning = settle::learn(admitted, head, world, now, store, telemetry);
+            exchange.note_unlearned(Box::pin(learning).await);
         }
         Ok(left)
     }
@@ -245,17 +340,18 @@ impl Forwarder {
     fn rewrite_head(
         &self,
         head: &mut Parts,
+        group: &Group,
         admitted: &Admitted,
         left: Option<QuotaLeft>,
         exchange: &Exchange<'_>,
     ) -> Result<Option<ScaLinkWriter>> {
-        core_head::clean(&mut head.headers);
+        core_head::clean(&mut head.headers, &group.settings().answer_headers);
         let catalogue = &exchange.in_use().snapshot.catalogue;
-        self.inner_hosts
-            .clean(&mut head.headers, catalogue, |place, action| {
-                self.inner_report
-                    .report(place, action, exchange.operation(), exchange.now());
-            });
+        let report = |place, action| {
+            self.inner_report
+                .report(place, action, exchange.operation(), exchange.now());
+        };
+        InnerHosts::new(&group.inner_names()).clean(&mut head.headers, catalogue, report);
         core_head::frame(head, core_head::is_bodiless(head, admitted.method()));
         let mut link = None;
         if head.status == http::StatusCode::UNAUTHORIZED
@@ -274,9 +370,9 @@ impl Forwarder {
     }
 
     /// Searches the first part of an answer's body for inner addresses (FWD-7). Links to the bank's SCA page are not reported.
-    fn inspect(&self, part: &[u8], exchange: &Exchange<'_>) {
+    fn inspect(&self, part: &[u8], group: &Group, exchange: &Exchange<'_>) {
         let page = Some(exchange.in_use().links.page());
-        if self.inner_hosts.is_linked_in(part, page) {
+        if InnerHosts::new(&group.inner_names()).is_linked_in(part, page) {
             let (place, action) = (AddressPlace::Body, AddressAction::Passed);
             self.inner_report
                 .report(place, action, exchange.operation(), exchange.now());
@@ -284,7 +380,21 @@ impl Forwarder {
     }
 }
 
-/// The error if the whole answer took too long (HTTP-9). The caller's copy ends there.
-fn slow_answer() -> Box<Error> {
-    Error::explain(ErrorType::WriteTimedout, "the whole answer").into_down()
+/// The failure of an answer that has begun. If its caller has left, the request keeps its place until the core ends it.
+fn broken_off(
+    error: Box<Error>,
+    safe: bool,
+    body: CoreBody,
+    in_flight: InFlightRequest,
+    group: &Group,
+) -> ForwardFailure {
+    if *error.esource() == ErrorSource::Downstream {
+        Abandoned::answering(body).end(in_flight, group.settings().timeout);
+    }
+    failure::unanswered(error, safe, true).into()
+}
+
+/// The most bytes of the body of an answer to this request (FWD-7).
+fn answer_limit(group: &Group, admitted: &Admitted) -> usize {
+    (group.settings().answer_sizes).of(&admitted.operation().group)
 }

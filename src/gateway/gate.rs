@@ -1,38 +1,40 @@
 //! The life of one request: head, decision, forwarding or the gateway's own answer, report.
 
 use super::{
-    arrival::Arrival,
+    arrival::{Arrival, peer_of},
     closing::Closing,
+    delivery::{await_written, cut_of, end_request},
+    descriptions::{Descriptions, Found},
     drain::Underway,
     exchange::{Exchange, Ledger},
-    failure,
-    forwarding::{ForwardFailure, Forwarder},
+    failure::{self, ForwardFailure},
+    forwarding::Forwarder,
+    head_limits::{forget_fields, judge_expectation, judge_size},
     listener::{ClientConnection, http2_options},
-    overload::{Overload, Stranger},
+    opening::Opening,
+    overload::Overload,
     request_body::{self, BodyPace, DownstreamBody},
     request_head::{NextHead, read_head},
     respond::Responder,
+    room,
     upstream::Upstream,
 };
 use crate::{
     admission::{self, Admission, Announced, Outcome},
     clock::Clock,
-    config::{self, ListenerLimits},
+    config::ListenerLimits,
     in_use::Current,
-    interface::{
-        Fault, Reason, Refusal,
-        headers::{self, RequestId},
-    },
+    interface::{Reason, Refusal},
     signing::{AnswerSigning, AssertionSigner},
     state::StateStore,
     telemetry::Telemetry,
+    upstreams::Place,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Version, header, request::Parts};
+use http::HeaderValue;
 use pingora::{
     apps::{HttpPersistentSettings, HttpServerApp, HttpServerOptions, ReusedHttpStream},
-    http::RequestHeader,
     protocols::http::{ServerSession as Session, v2::server::H2Options},
     server::ShutdownWatch,
 };
@@ -51,6 +53,7 @@ pub(super) struct Gate {
     limits: ListenerLimits,
     server_options: HttpServerOptions,
     overload: Arc<Overload>,
+    descriptions: Descriptions,
     closing: Arc<Closing>,
 }
 
@@ -67,8 +70,6 @@ pub(super) struct GateSettings {
     pub(super) hsts: Option<Duration>,
     /// The limits of a connection (HTTP-9).
     pub(super) limits: ListenerLimits,
-    /// The destination of admitted requests.
-    pub(super) upstream: config::Upstream,
     /// Signs assertions for the core (FWD-1), if they are configured.
     pub(super) assertion_signer: Option<Arc<AssertionSigner>>,
     /// Signs answers (SIG-12), if that is configured.
@@ -76,7 +77,7 @@ pub(super) struct GateSettings {
 }
 
 impl Gate {
-    /// Creates a gate in front of one upstream.
+    /// Creates a gate in front of the core.
     pub(super) fn new(
         current: Arc<Current>,
         store: Arc<StateStore>,
@@ -98,13 +99,7 @@ impl Gate {
             ),
             responder: Responder::new(settings.system, signing.clone()),
             forwarder: Forwarder::new(
-                Upstream::new(
-                    &settings.upstream,
-                    settings.assertion_signer,
-                    clock,
-                    Arc::clone(&telemetry),
-                ),
-                &settings.upstream,
+                Upstream::new(settings.assertion_signer, clock, Arc::clone(&telemetry)),
                 settings.limits.answer_timeout,
                 signing,
                 Arc::clone(&store),
@@ -120,6 +115,7 @@ impl Gate {
             limits: settings.limits,
             server_options,
             overload,
+            descriptions: Descriptions::new(),
             closing,
         }
     }
@@ -154,10 +150,13 @@ impl Gate {
         session: &mut Session,
         exchange: &mut Exchange<'_>,
     ) -> Result<(), ForwardFailure> {
-        let judged = pin!(self.judge(session, exchange)).await;
+        let mut place = None;
+        let judged = pin!(self.judge(session, exchange, &mut place)).await;
+        let judged = judged.map_err(|refusal| exchange.count_refused(refusal, peer_of(session)));
+        let place = place.filter(|_| matches!(judged, Ok(Admission::Forward(_))));
         match &judged {
             Ok(Admission::Forward(admitted)) => {
-                pin!(self.forwarder.forward(session, exchange, admitted)).await
+                pin!(self.forwarder.forward(session, exchange, admitted, place)).await
             }
             Ok(Admission::Answer(answer)) => {
                 exchange.set_outcome(Outcome::Answered);
@@ -167,12 +166,38 @@ impl Gate {
                     .sca_redirect(session, answer.href(), &context);
                 Ok(answered.await?)
             }
+            Err(refusal) if refusal.reason() == Reason::OperationUnknown => {
+                pin!(self.describe(session, exchange, refusal)).await
+            }
             Err(refusal) => {
-                exchange.set_outcome(Outcome::Refused(refusal.reason()));
-                self.refuse(session, exchange, refusal).await;
+                self.refuse_as(session, exchange, refusal).await;
                 Ok(())
             }
         }
+    }
+
+    /// Answers a request for the description of the interface, and refuses any other unknown path.
+    async fn describe(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange<'_>,
+        unknown: &Refusal,
+    ) -> Result<(), ForwardFailure> {
+        let documents = &exchange.in_use().documents;
+        match self.descriptions.find(session.req_header(), documents) {
+            Found::Document(document) => {
+                exchange.set_outcome(Outcome::Answered);
+                let context = exchange.answer_context();
+                let answered = self.responder.document(session, &document, &context);
+                return Ok(answered.await?);
+            }
+            Found::Nothing => self.refuse_as(session, exchange, unknown).await,
+            Found::TooMany => {
+                let refusal = Refusal::new(Reason::Overloaded);
+                self.refuse_as(session, exchange, &refusal).await;
+            }
+        }
+        Ok(())
     }
 
     /// Judges the request of a session.
@@ -180,6 +205,7 @@ impl Gate {
         &self,
         session: &mut Session,
         exchange: &mut Exchange<'_>,
+        place: &mut Option<Place>,
     ) -> Result<Admission, Refusal> {
         let digest = session
             .digest()
@@ -187,18 +213,20 @@ impl Gate {
         let arrival = Arrival::of(
             session,
             digest.as_deref().and_then(ClientConnection::in_digest),
+            exchange.trace(),
         );
-        if arrival.is_excess() {
+        if let Some(reason) = arrival.excess() {
             session.set_keepalive(None);
-            return Err(Refusal::new(Reason::Overloaded));
+            return Err(Refusal::new(reason));
         }
-        if self.overload.is_refusing()
-            && arrival.is_strange()
-            && !self.overload.serves(Stranger::Request)
-        {
-            return Err(Refusal::new(Reason::Overloaded));
+        self.overload.judge(&arrival)?;
+        if self.telemetry().audit().refuses() {
+            return Err(not_audited());
         }
-        if let Err(refusal) = self.judge_size(session.req_header()) {
+        let waiting = room::await_room(exchange, session.req_header(), &arrival);
+        *place = pin!(waiting).await?;
+        if let Err(refusal) = judge_size(session.req_header(), &self.limits) {
+            let refusal = exchange.count_refused(refusal, peer_of(session));
             forget_fields(session);
             return Err(refusal);
         }
@@ -214,8 +242,7 @@ impl Gate {
             let proven = pin!(admission::prove(&head, &mut none, trial)).await?;
             return pin!(admission::authorise(proven, links, &self.store)).await;
         }
-        // Reading the body borrows the session, which also holds the head. Therefore a request with a body is judged by a copy of
-        // its head; the copy shares every value.
+        // Reading the body borrows the session with its head, so the request is judged by a copy of its head, which shares every value.
         let received = session.req_header().as_owned_parts();
         let target = session.req_header().raw_path().to_vec();
         let head = arrival.head(&received, &target);
@@ -225,35 +252,19 @@ impl Gate {
         pin!(admission::authorise(proven, links, &self.store)).await
     }
 
-    /// HTTP-9, for both protocols: HTTP/2 names and values are counted in their HTTP/1.1 form.
-    fn judge_size(&self, head: &Parts) -> Result<(), Refusal> {
-        let fields = &head.headers;
-        let is_small = fields.len() <= self.limits.head_fields && {
-            // ": " and the line ending.
-            let of = |(name, value): (&HeaderName, &HeaderValue)| {
-                name.as_str()
-                    .len()
-                    .saturating_add(value.len())
-                    .saturating_add(4)
-            };
-            fields.iter().map(of).sum::<usize>() <= self.limits.head_size
-        };
-        is_small
-            .then_some(())
-            .ok_or_else(|| Refusal::new(Reason::HeadersTooLarge))
-    }
-
     /// Refuses a request whose head was not read, and reports it like any other (ERR-8).
     async fn refuse_head(&self, session: &mut Session, reason: Reason) {
-        let mut exchange = Box::new(self.ledger.begin(self.current.load_full(), None));
+        let opening = Opening::unread(session, self.ledger.trace_ids());
+        let mut exchange = Box::new(self.ledger.begin(self.current.load_full(), opening));
         exchange.set_outcome(Outcome::Refused(reason));
         let refusal = Refusal::new(reason);
+        let id = exchange.make_id();
         let context = exchange.answer_context();
-        let refused = self.responder.refuse_head(session, &refusal, &context);
-        if refused.await.is_err() {
-            exchange.set_outcome(Outcome::Abandoned);
+        let refused = self.responder.refuse_head(session, &refusal, id, &context);
+        if let Err(error) = refused.await {
+            exchange.set_undelivered(cut_of(session, &error));
         }
-        exchange.end(session.response_written().map(|head| head.status.as_u16()));
+        exchange.end(session);
     }
 
     /// Answers a request that failed, if that is still possible. Returns whether the connection can be reused.
@@ -265,17 +276,19 @@ impl Gate {
     ) -> bool {
         let (outcome, refusal) = match failure {
             ForwardFailure::PsuUnknown(refusal) => (Outcome::Refused(refusal.reason()), *refusal),
-            ForwardFailure::TooManyInFlight => {
-                let refusal = Refusal::new(Reason::Overloaded);
-                (Outcome::Refused(refusal.reason()), refusal)
+            ForwardFailure::TooManyInFlight(full) => {
+                (Outcome::Refused(full.reason()), Refusal::new(full.reason()))
+            }
+            ForwardFailure::NotAudited => {
+                (Outcome::Refused(Reason::StateUnavailable), not_audited())
             }
             ForwardFailure::ErrorReplaced(status) => {
-                let refusal = Refusal::new(Reason::UpstreamError).with_status(status);
+                let refusal = failure::not_json(status);
                 (Outcome::Failed(refusal.reason()), refusal)
             }
             ForwardFailure::Error(error) => {
                 let Some(refusal) = failure::refusal(&error) else {
-                    exchange.set_outcome(Outcome::Abandoned);
+                    exchange.set_undelivered(cut_of(session, &error));
                     return false;
                 };
                 (Outcome::Failed(refusal.reason()), refusal)
@@ -286,20 +299,34 @@ impl Gate {
         let begun = session
             .response_written()
             .is_some_and(|head| !head.status.is_informational());
-        if !begun {
+        if begun {
+            exchange.set_operator_text(refusal.operator());
+        } else {
             self.refuse(session, exchange, &refusal).await;
         }
         !begun
     }
 
+    /// Refuses a request; the refusal is its outcome.
+    async fn refuse_as(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange<'_>,
+        refusal: &Refusal,
+    ) {
+        exchange.set_outcome(Outcome::Refused(refusal.reason()));
+        self.refuse(session, exchange, refusal).await;
+    }
+
     async fn refuse(&self, session: &mut Session, exchange: &mut Exchange<'_>, refusal: &Refusal) {
         self.closing.end_with_answer(session);
         exchange.set_operator_text(refusal.operator());
+        let id = exchange.make_id();
         let context = exchange.answer_context();
-        let refused = self.responder.refuse(session, refusal, &context).await;
+        let refused = self.responder.refuse(session, refusal, id, &context).await;
         if let Err(error) = refused {
             failure::count_blocked(self.telemetry(), session, &error);
-            exchange.set_outcome(Outcome::Abandoned);
+            exchange.set_undelivered(cut_of(session, &error));
         }
     }
 }
@@ -332,10 +359,14 @@ impl HttpServerApp for Gate {
         session.set_keepalive(keeps.then_some(self.keepalive.as_secs()));
         // `in_use` is moved with the future that holds it, so a large value would cost every request.
         let in_use = self.current.load_full();
-        let mut exchange = Box::new(self.ledger.begin(in_use, request_id(&session)));
+        let opening = Opening::of(&session, self.ledger.trace_ids());
+        let mut exchange = Box::new(self.ledger.begin(in_use, opening));
         let reusable = pin!(self.serve(&mut session, &mut exchange)).await;
+        let (time, telemetry) = (self.limits.write_timeout, self.telemetry());
+        let written = await_written(&mut session, &mut exchange, reusable, time, telemetry);
+        pin!(written).await;
         end_request(&session);
-        exchange.end(session.response_written().map(|head| head.status.as_u16()));
+        exchange.end(&session);
         if !reusable {
             return None;
         }
@@ -362,39 +393,7 @@ fn strict_transport_security(max_age: Duration) -> Option<HeaderValue> {
     HeaderValue::try_from(format!("max-age={}", max_age.as_secs())).ok()
 }
 
-/// RFC 9110, section 10.1.1: no other expectation can be met. HTTP/1.0 has none.
-fn judge_expectation(head: &Parts) -> Result<(), Refusal> {
-    let mut values = head.headers.get_all(header::EXPECT).iter();
-    let is_met = values.all(|value| {
-        let mut members = value.as_bytes().split(|byte| *byte == b',');
-        members.all(|member| member.trim_ascii().eq_ignore_ascii_case(b"100-continue"))
-    });
-    if is_met || head.version == Version::HTTP_10 {
-        return Ok(());
-    }
-    let text = "the only expectation that is met is 100-continue";
-    let fault = Fault::header(Reason::ExpectationFailed, "Expect", text);
-    Err(Refusal::from(fault))
-}
-
-/// Frees the fields of a head that is too large: over HTTP/2, its answer may wait for the client for a while.
-fn forget_fields(session: &mut Session) {
-    if session.as_http1().is_none()
-        && let Ok(empty) = RequestHeader::build(session.req_header().method.clone(), b"/", None)
-    {
-        *session.req_header_mut() = empty;
-    }
-}
-
-/// X-Request-ID, if it is well-formed.
-fn request_id(session: &Session) -> Option<RequestId> {
-    let id = session.get_header(&headers::X_REQUEST_ID.name)?;
-    RequestId::parse(id)
-}
-
-/// Marks the answer as finished: the connection waits for its next request.
-fn end_request(session: &Session) {
-    if let Some(connection) = session.digest().and_then(ClientConnection::of) {
-        connection.end_request();
-    }
+/// The refusal while the audit is required and cannot be written.
+fn not_audited() -> Refusal {
+    Refusal::new(Reason::StateUnavailable).for_operator("the audit cannot be written")
 }

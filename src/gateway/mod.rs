@@ -1,4 +1,4 @@
-//! The public listener and the upstream client: the only module that depends on pingora.
+//! The public listener and the upstream client. Beside `upstreams`, the only module that depends on pingora.
 //!
 //! ```text
 //! accept ─ TLS ─ stream ─ request_head ─ judge ─ forwarding ─ report
@@ -13,8 +13,16 @@
 //! (SIG-11).
 
 // Starting and stopping.
+mod checked;
 mod drain;
+mod running;
 mod server;
+mod signals;
+mod start_fault;
+
+// Listening sockets: bound, inherited, and handed over to the next process.
+mod sockets;
+mod upgrade;
 
 // A changed configuration, without a restart.
 mod reload;
@@ -30,8 +38,9 @@ mod control_service;
 // Overload: strangers are refused first.
 mod overload;
 
-// File descriptors: enough for all connections within the limits.
+// File descriptors: enough for all connections within the limits. What a configuration needs at most.
 mod descriptors;
+mod sizing;
 
 // The public listener, below HTTP: limits on the number, size and time of connections, heads and frames.
 mod listener;
@@ -39,33 +48,40 @@ mod listener;
 // The life of one request.
 mod gate;
 
-// One request's exchange: its record and its one outcome.
+// One request's exchange: the facts of its begin, its record and its one outcome.
 mod exchange;
+mod opening;
 
 // The incoming request: its head, its connection, its body, read once.
 mod arrival;
 mod closing;
+mod delivery;
+mod head_limits;
 mod request_body;
 mod request_head;
 
 // Forwarding an admitted request to the core, and the core's answer to the caller.
+mod audited;
 mod forwarding;
-mod in_flight;
+mod room;
 
 // The head that goes to the core, and the assertion of the same facts.
 pub(crate) mod assertion;
 pub(crate) mod forward;
 
-// The core: connections, and reading its answers.
+// The core: sending requests, and reading its answers, while the caller is connected.
+mod caller_watch;
 mod upstream;
 
 // The core's answer: its head cleaned, inner addresses removed, quota and PSUs updated, its body passed on.
 mod core_head;
+mod error_answer;
 mod inner_address;
 mod relay;
 mod settle;
 
 // The gateway's own answers.
+mod descriptions;
 mod error_body;
 mod failure;
 mod respond;
@@ -76,8 +92,12 @@ mod answer_signature;
 mod deprecation;
 mod sca_link;
 
+pub use checked::{Checked, Ports};
 pub use descriptors::DescriptorFault;
-pub use server::{Running, StartFault, serve, start};
+pub use running::{Running, start};
+pub use server::{Startup, serve};
+pub use sockets::Inherited;
+pub use start_fault::{StartFault, StartFaults};
 
 /// Writes the head that goes upstream, for the benchmarks: it is part of the cost of a request.
 ///

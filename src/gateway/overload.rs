@@ -7,7 +7,12 @@
 //! its connection is not refused here; the share never reaches zero, so that a TPP with a new connection gets in after some attempts.
 //! Deliberately not here: requests in flight to the core ([`super::in_flight`]), and rates (QUO-12).
 
-use crate::{clock::Stopwatch, telemetry::Telemetry};
+use super::arrival::Arrival;
+use crate::{
+    clock::Stopwatch,
+    interface::{Reason, Refusal},
+    telemetry::Telemetry,
+};
 use std::{
     sync::{
         Arc,
@@ -66,7 +71,7 @@ impl Overload {
     }
 
     /// Whether strangers are being refused.
-    pub(super) fn is_refusing(&self) -> bool {
+    fn is_refusing(&self) -> bool {
         self.share.load(Ordering::Relaxed) < ALL
     }
 
@@ -85,6 +90,17 @@ impl Overload {
             });
         }
         is_served
+    }
+
+    /// Refuses a stranger's request, if the threads cannot keep up.
+    ///
+    /// # Errors
+    /// It is refused.
+    pub(super) fn judge(&self, arrival: &Arrival<'_>) -> Result<(), Refusal> {
+        match self.is_refusing() && arrival.is_strange() && !self.serves(Stranger::Request) {
+            true => Err(Refusal::new(Reason::Overloaded)),
+            false => Ok(()),
+        }
     }
 
     /// Measures the delay of tasks in the runtime that calls this. Never returns.
@@ -116,7 +132,7 @@ mod tests {
 
     fn overload(limit: Option<u64>) -> Arc<Overload> {
         let limit = limit.map(Duration::from_millis);
-        Overload::new(limit, Arc::new(Telemetry::new(false)))
+        Overload::new(limit, Arc::new(Telemetry::new(None)))
     }
 
     fn served(overload: &Overload, of: usize) -> usize {

@@ -3,13 +3,14 @@
 //! A body above the buffer's limit is relayed part by part, unsigned.
 
 use super::{
-    answer_signature::sign, core_head::is_bodiless, failure, sca_link::ScaLinkWriter,
-    upstream::CoreBody,
+    answer_signature::sign, caller_watch::work_for, core_head::is_bodiless, failure,
+    sca_link::ScaLinkWriter, upstream::CoreBody,
 };
-use crate::signing::AnswerSigning;
+use crate::{clock::Stopwatch, signing::AnswerSigning};
 use bytes::Bytes;
 use http::{header, response::Parts};
 use pingora::{Error, Result, protocols::http::ServerSession as Session};
+use std::time::Duration;
 
 /// The body of the core's answer, as the caller gets it.
 pub(super) struct AnswerBody<'a> {
@@ -17,16 +18,27 @@ pub(super) struct AnswerBody<'a> {
     pub(super) core: &'a mut CoreBody,
     /// The most bytes that the core may still send (FWD-7).
     pub(super) left: usize,
+    /// Whether the answer ends when the caller disconnects: it is that of a safe request (FWD-4).
+    pub(super) watched: bool,
+    /// The time-out of each part.
+    pub(super) read_timeout: Duration,
     /// Writes the SCA link into the body, if it gets one (SCA-14).
     pub(super) link: Option<ScaLinkWriter>,
+    /// Whether the answer waits for the core, and not for the caller.
+    pub(super) awaits_core: bool,
+    /// Since when it waits, if it does.
+    pub(super) since: Stopwatch,
     /// Inspects the first part as the core sent it (FWD-7).
     pub(super) inspect: &'a (dyn Fn(&[u8]) + Sync),
 }
 
 impl AnswerBody<'_> {
-    /// Returns the next part, and whether it is the last.
-    async fn next(&mut self) -> Result<(Option<Bytes>, bool)> {
-        let part = self.core.next().await?;
+    /// Returns the next part for the caller, and whether it is the last.
+    async fn next(&mut self, caller: &mut Session) -> Result<(Option<Bytes>, bool)> {
+        self.awaits_core = true;
+        let reading = self.core.next();
+        let part = work_for(caller, self.watched, self.read_timeout, reading).await?;
+        self.awaits_core = false;
         let length = part.bytes.as_ref().map_or(0, Bytes::len);
         self.left = self
             .left
@@ -61,7 +73,7 @@ pub(super) async fn send(
 
 /// Sends an answer part by part.
 async fn pass(session: &mut Session, head: Parts, body: &mut AnswerBody<'_>) -> Result<()> {
-    let (part, end) = body.next().await?;
+    let (part, end) = body.next(session).await?;
     let empty = end && part.as_ref().is_none_or(Bytes::is_empty);
     write_head(session, head).await?;
     if empty {
@@ -82,7 +94,8 @@ async fn stream(
         if end {
             return Ok(());
         }
-        (part, end) = body.next().await?;
+        body.since = Stopwatch::start();
+        (part, end) = body.next(session).await?;
     }
 }
 
@@ -95,7 +108,7 @@ async fn hold(
 ) -> Result<()> {
     let mut held = Vec::new();
     loop {
-        let (part, end) = body.next().await?;
+        let (part, end) = body.next(session).await?;
         held.extend_from_slice(&part.unwrap_or_default());
         if end {
             break;

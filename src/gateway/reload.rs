@@ -7,14 +7,18 @@
 
 use crate::{
     admission::Snapshot,
-    clock::Clock,
+    audit::Kind,
+    clock::{Clock, LogTime},
     config::{Fixed, Settings},
     control::Reload,
     in_use::{Current, InUse},
     telemetry::Telemetry,
+    upstreams::{Upkeep, Upstreams},
 };
+use sha2::{Digest, Sha256};
 use std::{
-    path::PathBuf,
+    fs,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -27,6 +31,7 @@ pub(super) struct Reloader {
     current: Arc<Current>,
     clock: Clock,
     telemetry: Arc<Telemetry>,
+    upkeep: Arc<Upkeep>,
     /// Allows one reload at a time.
     turn: Mutex<()>,
 }
@@ -39,6 +44,7 @@ impl Reloader {
         current: Arc<Current>,
         clock: Clock,
         telemetry: Arc<Telemetry>,
+        upkeep: Arc<Upkeep>,
     ) -> Self {
         Self {
             source,
@@ -46,6 +52,7 @@ impl Reloader {
             current,
             clock,
             telemetry,
+            upkeep,
             turn: Mutex::new(()),
         }
     }
@@ -69,6 +76,13 @@ impl Reloader {
             settings.control = before.control.clone();
         }
         let now = self.clock.now();
+        let certificates = &settings.certificates;
+        if let Some(text) = certificates.new_but_invalid(&before.certificates, now) {
+            return Err(vec![format!("{}: {text}", self.source.display())]);
+        }
+        for warning in settings.warnings.iter().filter_map(|one| one.at(now)) {
+            tracing::warn!("{warning}");
+        }
         let links = settings
             .sca
             .links_again(fixed.environment, &before.links)
@@ -84,10 +98,42 @@ impl Reloader {
                 .start(&self.clock)
                 .map_err(|error| vec![format!("revocation cannot be checked: {error}")])?;
         }
-        let in_use = InUse::new(&self.fixed, settings, links, &self.telemetry, now);
+        let upstreams = settings.upstreams.clone();
+        let upstreams = Upstreams::start(upstreams, Some(&before.upstreams), &self.upkeep);
+        let in_use = InUse::new(
+            &self.fixed,
+            settings,
+            links,
+            upstreams,
+            &self.telemetry,
+            now,
+        );
         self.current.store(Arc::new(in_use));
         Ok(needs_restart)
     }
+}
+
+impl Reloader {
+    /// Puts the reload into the audit.
+    fn record(&self, replaced: &Result<Vec<&'static str>, Vec<String>>) {
+        let audit = self.telemetry.audit();
+        let hash = file_hash(&self.source);
+        let event = match replaced {
+            Ok(needs_restart) => audit
+                .event(Kind::Reloaded)
+                .with("needs_restart", needs_restart.clone()),
+            Err(faults) => audit
+                .event(Kind::ReloadRefused)
+                .with("faults", faults.len()),
+        };
+        audit.record(event.with_some("configuration", hash));
+    }
+}
+
+/// The SHA-256 of a file, in hexadecimal digits; `None` if it cannot be read.
+pub(super) fn file_hash(path: &Path) -> Option<String> {
+    let digest = Sha256::digest(fs::read(path).ok()?);
+    Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 impl Reload for Reloader {
@@ -96,6 +142,7 @@ impl Reload for Reloader {
         let replaced = self.replace();
         let needs_restart = replaced.as_ref().map(Vec::len).ok();
         self.telemetry.reloaded(needs_restart, self.clock.now());
+        self.record(&replaced);
         match &replaced {
             Ok(needs_restart) if needs_restart.is_empty() => {
                 tracing::info!("the configuration was reloaded");
@@ -115,6 +162,10 @@ impl Reload for Reloader {
 
     fn files(&self) -> Vec<PathBuf> {
         self.current.load().files.all()
+    }
+
+    fn read_since(&self) -> LogTime {
+        self.current.load().files.since
     }
 }
 

@@ -1,10 +1,10 @@
 //! The body of a request, read once, whole.
 
-use super::listener::{ChunkedBody, ClientConnection};
+use super::listener::ClientConnection;
 use crate::{
     admission::{Announced, BodyFault, Incoming},
     clock::Stopwatch,
-    interface::headers,
+    interface::{chunks::ChunkedBody, headers},
 };
 use bytes::{Bytes, BytesMut};
 use http::{
@@ -18,15 +18,15 @@ use std::{
     time::Duration,
 };
 
-/// The time before the least rate applies (HTTP-9).
-const START: Duration = Duration::from_secs(1);
+/// The time after which the first bytes must have arrived (HTTP-9): the least rate applies to each second after the first.
+const START: Duration = Duration::from_secs(2);
 
 /// How fast a body must arrive (HTTP-9).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BodyPace {
     /// The time-out of the whole body.
     pub(super) timeout: Duration,
-    /// The least rate after the first second, in bytes per second.
+    /// The least number of bytes in each second after the first.
     pub(super) rate: Option<u32>,
 }
 
@@ -156,14 +156,36 @@ impl BodyPace {
         }
     }
 
-    /// The time within which more than these bytes must have arrived, or the whole body.
+    /// The end of the second within which more than these bytes must have arrived, or the whole body.
     fn allowed(self, received: usize) -> Duration {
         let Some(rate) = self.rate else {
             return self.timeout;
         };
         let received = u32::try_from(received).unwrap_or(u32::MAX);
-        let needed = Duration::from_secs(1).saturating_mul(received) / rate.max(1);
-        START.saturating_add(needed).min(self.timeout)
+        let seconds = Duration::from_secs(u64::from(received / rate.max(1)));
+        START.saturating_add(seconds).min(self.timeout)
+    }
+}
+
+/// The time within which the body of a refused request must arrive, and its size in bytes, if its connection is to be kept.
+const DISCARD_WITHIN: Duration = Duration::from_millis(100);
+const DISCARD_LIMIT: usize = 64 * 1024;
+
+/// Reads and discards the small body of a refused request over HTTP/1.1, as far as it arrives at once. A caller that waits for
+/// 100-continue sends none.
+pub(super) async fn discard_arrived(session: &mut Session) {
+    let waits = session.get_header(EXPECT).is_some();
+    let ends = session.get_keepalive().is_none() || session.is_body_done();
+    if session.as_http1().is_none() || waits || ends {
+        return;
+    }
+    let pace = BodyPace {
+        timeout: DISCARD_WITHIN,
+        rate: None,
+    };
+    let read = DownstreamBody::new(session, pace).read(DISCARD_LIMIT).await;
+    if read.is_err() {
+        session.set_keepalive(None);
     }
 }
 
@@ -205,7 +227,7 @@ mod tests {
             rate,
         };
         let slowest = pace(Some(1024));
-        for (received, seconds) in [(0, 1.0), (512, 1.5), (1024, 2.0), (9 * 1024, 10.0)] {
+        for (received, seconds) in [(0, 2.0), (1023, 2.0), (1024, 3.0), (9 * 1024, 10.0)] {
             assert_eq!(slowest.allowed(received).as_secs_f64(), seconds);
         }
         assert_eq!(slowest.allowed(64 * 1024), slowest.timeout);

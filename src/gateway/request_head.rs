@@ -9,8 +9,9 @@ use http::Method;
 use pingora::{ErrorType, Result, prelude::timeout, protocols::http::ServerSession as Session};
 use std::{pin::pin, time::Duration};
 
-/// The time for which a connection is read once more when the listener closes: requests sent until then are served.
-const LAST_LOOK: Duration = Duration::from_millis(100);
+/// How long an idle HTTP/1.1 connection is still read when the listener closes. A request that is sent while the gateway closes its
+/// connection is lost, and a client that calls often sends its next one earlier; the answer says that the connection ends.
+const LAST_LOOK: Duration = Duration::from_secs(2);
 
 /// The time-out of a head that has begun to arrive when the listener closes.
 const LAST_HEAD: Duration = Duration::from_secs(3);

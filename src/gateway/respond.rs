@@ -1,12 +1,12 @@
-//! The gateway's own answers (ERR-1 to ERR-5, ERR-7).
+//! The gateway's own answers (ERR-1 to ERR-5, ERR-7, ERR-9).
 
 use super::{
     answer_head::{AnswerContext, write_common_headers, write_quota_headers},
-    answer_signature, error_body,
+    answer_signature, error_body, request_body,
     sca_link::links_object,
 };
 use crate::{
-    interface::{Reason, Refusal},
+    interface::{Reason, Refusal, openapi::page::Document},
     signing::AnswerSigning,
 };
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use http::{HeaderValue, Method, StatusCode, header, response::Parts};
 use pingora::{ErrorType, OrErr, Result, protocols::http::ServerSession as Session};
 use serde_json::json;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// The content type of all the gateway's own answers (ERR-1).
 const JSON: &str = "application/json; charset=utf-8";
@@ -42,9 +43,10 @@ impl Responder {
         &self,
         session: &mut Session,
         refusal: &Refusal,
+        id: Uuid,
         context: &AnswerContext<'_>,
     ) -> Result<()> {
-        let body = Bytes::from(error_body::of(refusal, &self.system, None).to_string());
+        let body = Bytes::from(error_body::of(refusal, id, &self.system, None).to_string());
         let mut head = head(refusal, context, body.len())?;
         session.set_keepalive(None);
         if let Some(signing) = &self.signing {
@@ -59,10 +61,11 @@ impl Responder {
         &self,
         session: &mut Session,
         refusal: &Refusal,
+        id: Uuid,
         context: &AnswerContext<'_>,
     ) -> Result<()> {
-        let body =
-            Bytes::from(error_body::of(refusal, &self.system, context.operation).to_string());
+        let body = error_body::of(refusal, id, &self.system, context.operation);
+        let body = Bytes::from(body.to_string());
         let mut head = head(refusal, context, body.len())?;
         // The end of a wrongly framed request is unknown, and a slow one is not awaited. After these refusals, and after a head
         // that is too large (HTTP-9), the connection is closed.
@@ -70,6 +73,10 @@ impl Responder {
             refusal.reason(),
             Reason::MalformedRequest | Reason::RequestTimeout
         );
+        // A TPP that has to wait for its turn keeps its connection.
+        if refusal.reason() == Reason::TooManyAtOnce {
+            request_body::discard_arrived(session).await;
+        }
         let unread = !session.is_body_done();
         if lost || unread || refusal.reason() == Reason::HeadersTooLarge {
             session.set_keepalive(None);
@@ -88,6 +95,34 @@ impl Responder {
             drain(session).await;
         }
         Ok(())
+    }
+
+    /// Sends a description of the interface. The connection stays open if the request was read to its end.
+    pub(super) async fn document(
+        &self,
+        session: &mut Session,
+        document: &Document,
+        context: &AnswerContext<'_>,
+    ) -> Result<()> {
+        let mut head = json_head(StatusCode::OK, document.body.len());
+        write_common_headers(&mut head, context)?;
+        let content_type = HeaderValue::from_static(document.content_type);
+        let policy = document.policy.clone();
+        let nosniff = HeaderValue::from_static("nosniff");
+        head.headers.insert(header::CONTENT_TYPE, content_type);
+        head.headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+        head.headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+        if !session.is_body_done() {
+            session.set_keepalive(None);
+        }
+        let is_head = session.req_header().method == Method::HEAD;
+        session.write_response_header(Box::new(head.into())).await?;
+        if is_head {
+            return Ok(());
+        }
+        session
+            .write_response_body(document.body.clone(), true)
+            .await
     }
 
     /// Sends the link that starts an SCA (SCA-20).
@@ -116,6 +151,9 @@ fn json_head(status: StatusCode, length: usize) -> Parts {
     head.headers
         .insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
     head.headers.insert(header::CONTENT_LENGTH, length.into());
+    // ERR-9.
+    head.headers
+        .insert(header::CONTENT_LANGUAGE, HeaderValue::from_static("en"));
     head
 }
 

@@ -1,43 +1,44 @@
 //! Starts and runs the gateway's server.
 
 use super::{
-    control_service::ControlService,
-    descriptors::{self, DescriptorFault},
-    drain::{self, BySignal, Drain, Drained},
+    checked::{Checked, Ports},
+    control_service::{ControlRun, ControlService},
+    drain::{BySignal, Drain, Drained},
     gate::{Gate, GateSettings},
-    listener::{self, PublicListener},
-    reload::Reloader,
+    listener::{self, PublicListener, PublicSocket},
+    reload::{self, Reloader},
+    signals::Signals,
+    sockets::{Inherited, OpenSockets},
+    start_fault::StartFault,
 };
 use crate::{
     admission::Snapshot,
-    clock::{Clock, Stopwatch},
-    config::{ControlAddress, Fixed, Listener, Settings},
-    control::{self, ControlContext, Reload},
+    audit::{Audit, Kind},
+    clock::Clock,
+    config::{Fixed, Listener, Settings},
+    control::{self, ControlContext, ControlSignals, Reload},
     in_use::{Current, InUse},
-    sca::KeyFault,
-    signing::{self, AssertionSettings, AssertionSigner},
-    state::{OpenFault, StateStore},
-    telemetry::Telemetry,
+    interface::operations::Environment,
+    sca::{Links, ScaSettings},
+    signing::{AssertionSettings, AssertionSigner},
+    state::StateStore,
+    telemetry::{AccessLog, Telemetry},
+    upstreams::{Upkeep, Upstreams},
 };
-use async_trait::async_trait;
 use pingora::{
     server::{
-        RunArgs, Server, ShutdownSignal, ShutdownSignalWatch,
+        RunArgs, Server,
         configuration::{Opt, ServerConf},
     },
     services::background::background_service,
 };
 use std::{
-    net::{SocketAddr, TcpListener},
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread::JoinHandle,
+    io,
+    net::TcpListener,
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
-use tokio::sync::watch;
 
 /// The time that pingora waits for busy runtime threads. It drops waiting tasks at once, so `drain` waits for requests before
 /// that.
@@ -46,170 +47,88 @@ const RUNTIMES_WITHIN: Duration = Duration::from_secs(2);
 /// The time-out of writing the last lines of the access log: the reader of its pipe may have stopped.
 const LOG_WITHIN: Duration = Duration::from_secs(5);
 
-/// The time-out of starting to listen.
-const READY_WITHIN: Duration = Duration::from_secs(10);
-
-/// The reason why a gateway does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartFault {
-    /// The address of the public listener cannot be used.
-    #[error("cannot listen on {0}: {1}")]
-    Listen(SocketAddr, std::io::Error),
-    /// The control listener cannot listen.
-    #[error("the control listener cannot listen on {0}: {1}")]
-    Control(ControlAddress, std::io::Error),
-    /// The keys of SCA tokens cannot be read or created (SCA-12).
-    #[error("the file of token keys {0}: {1}")]
-    TokenKeys(PathBuf, KeyFault),
-    /// The key of assertions cannot be read or created (FWD-1).
-    #[error("the key of assertions {0}: {1}")]
-    AssertionKey(PathBuf, signing::AssertionKeyFault),
-    /// The process may open too few file descriptors.
-    #[error("{0}")]
-    Descriptors(DescriptorFault),
-    /// The state cannot be opened or created.
-    #[error("the state: {0}")]
-    State(OpenFault),
-    /// The thread that checks revocation cannot start.
-    #[error("revocation cannot be checked: {0}")]
-    Revocation(String),
-    /// pingora's server failed to start.
-    #[error("the proxy failed to start: {0}")]
-    Proxy(String),
+/// The signals and sockets that belong to the process.
+#[derive(Debug)]
+pub struct Startup {
+    signals: Signals,
+    inherited: Inherited,
 }
 
-/// Runs a gateway until the process receives a stop signal: with SIGTERM, pending requests finish; with SIGINT, they do not.
+impl Startup {
+    /// Catches the signals, and takes the sockets that the process was started with. To be called first in a process, before any thread
+    /// starts and before anything takes time.
+    ///
+    /// # Errors
+    /// The system refuses to catch a signal.
+    pub fn take() -> io::Result<Self> {
+        Ok(Self {
+            signals: Signals::catch()?,
+            inherited: Inherited::take(),
+        })
+    }
+
+    /// The addresses to bind: those for which the process was started with no socket.
+    pub fn ports(&self, settings: &Fixed) -> Ports {
+        self.inherited.ports(settings)
+    }
+}
+
+/// Runs a gateway until a signal ends it.
 ///
 /// # Errors
 /// The reason why it does not start.
-pub fn serve(settings: Settings) -> Result<(), StartFault> {
-    let prepared = prepare(settings, Clock::System)?;
+pub fn serve(checked: Checked, startup: Startup) -> Result<(), StartFault> {
+    let Startup { signals, inherited } = startup;
+    let Signals { control, ends } = signals;
+    let takes_over = inherited.predecessor.is_some();
+    let prepared = prepare(checked, Clock::System, inherited, Some(control))?;
+    let telemetry = Arc::clone(&prepared.telemetry);
+    if takes_over {
+        telemetry.upgraded("taken_over");
+    }
+    let by_signal = BySignal::new(prepared.drain, telemetry, ends, prepared.sockets);
     prepared.server.run(RunArgs {
-        shutdown_signal: Box::new(BySignal(prepared.drain)),
+        shutdown_signal: Box::new(by_signal),
     });
+    let audit = prepared.telemetry.audit();
+    audit.record(audit.event(Kind::Stopped));
     if !prepared.telemetry.flush(LOG_WITHIN) {
-        tracing::error!("the last lines of the access log could not be written");
+        tracing::error!("the last lines of the access log or of the audit could not be written");
     }
     Ok(())
 }
 
-/// Starts a gateway in this process, and returns when it accepts connections.
-///
-/// # Errors
-/// The reason why it does not start.
-pub fn start(settings: Settings, clock: Clock) -> Result<Running, StartFault> {
-    let address = settings.fixed.listener.address;
-    let control = settings.fixed.control.clone();
-    let prepared = prepare(settings, clock)?;
-    let Prepared {
-        server,
-        drain,
-        accepting,
-        ..
-    } = prepared;
-    let (stop, stopped) = watch::channel(false);
-    let thread = std::thread::spawn(move || {
-        server.run(RunArgs {
-            shutdown_signal: Box::new(Told(stopped, drain)),
-        })
-    });
-    let running = Running {
-        address,
-        control,
-        stop,
-        thread: Some(thread),
-    };
-    let waiting = Stopwatch::start();
-    // The control listener is already bound.
-    while !accepting.load(Ordering::Acquire) {
-        if waiting.elapsed() > READY_WITHIN
-            || running.thread.as_ref().is_none_or(JoinHandle::is_finished)
-        {
-            return Err(StartFault::Proxy(format!(
-                "it does not listen on {address}"
-            )));
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    Ok(running)
-}
-
-/// A running gateway in this process. Dropping it stops it.
-#[derive(Debug)]
-pub struct Running {
-    address: SocketAddr,
-    control: ControlAddress,
-    stop: watch::Sender<bool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Running {
-    /// The address of the public listener.
-    pub const fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// The address of the control listener.
-    pub const fn control(&self) -> &ControlAddress {
-        &self.control
-    }
-
-    /// Stops the gateway at once.
-    pub fn stop(self) {}
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.stop.send(true);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-/// Stops on a call, not on a signal, and without waiting.
-struct Told(
-    watch::Receiver<bool>,
-    #[allow(dead_code, reason = "what listens ends with it")] Drain,
-);
-
-#[async_trait]
-impl ShutdownSignalWatch for Told {
-    async fn recv(&self) -> ShutdownSignal {
-        let _ = self.0.clone().wait_for(|stop| *stop).await;
-        ShutdownSignal::FastShutdown
-    }
-}
-
 /// A gateway that is ready to run.
-struct Prepared {
-    server: Server,
-    drain: Drain,
+pub(super) struct Prepared {
+    pub(super) server: Server,
+    pub(super) drain: Drain,
+    sockets: OpenSockets,
     telemetry: Arc<Telemetry>,
-    /// Whether the public listener accepts connections.
-    accepting: Arc<AtomicBool>,
+    /// Whether the public listener has begun to accept connections.
+    pub(super) accepting: Arc<AtomicBool>,
 }
 
-fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
-    // pingora ends the process if it cannot listen. Binding the address first allows a readable error message.
-    let Settings { fixed, reloadable } = settings;
-    let address = fixed.listener.address;
-    descriptors::reserve(&fixed.listener, &fixed.upstream).map_err(StartFault::Descriptors)?;
-    TcpListener::bind(address).map_err(|error| StartFault::Listen(address, error))?;
-    let telemetry = Arc::new(Telemetry::new(fixed.log.access));
-    let bound = control::Bound::bind(&fixed.control)
-        .map_err(|error| StartFault::Control(fixed.control.clone(), error))?;
-    let sca = &reloadable.sca;
-    let links = sca
-        .links(fixed.environment, clock.now())
-        .map_err(|fault| StartFault::TokenKeys(sca.token_keys.clone(), fault))?;
+/// Makes everything ready that can fail.
+pub(super) fn prepare(
+    checked: Checked,
+    clock: Clock,
+    mut inherited: Inherited,
+    signals: Option<ControlSignals>,
+) -> Result<Prepared, StartFault> {
+    let Settings { fixed, reloadable } = checked.into_settings();
+    let (socket, bound, sockets) = bind(&fixed, &mut inherited)?;
+    let source = reloadable.files.source.clone();
+    let telemetry = Arc::new(telemetry(&fixed, source.as_deref(), &clock)?);
+    let links = links(&reloadable.sca, fixed.environment, &clock)?;
     let store = Arc::new(StateStore::open(&fixed.state).map_err(StartFault::State)?);
     let assertion_signer = assertion_signer(fixed.assertion.as_ref(), &fixed.system)?;
     let mut server = server(fixed.listener.threads);
-    let longest = drain::longest(&fixed.listener, &fixed.upstream);
-    let source = reloadable.files.source.clone();
     start_checks(&reloadable.snapshot, &clock)?;
-    let in_use = InUse::new(&fixed, reloadable, links, &telemetry, clock.now());
+    let upkeep = Upkeep::start(&telemetry).map_err(StartFault::Upstreams)?;
+    let core = reloadable.upstreams.longest();
+    let upstreams = Upstreams::start(reloadable.upstreams.clone(), None, &upkeep);
+    let now = clock.now();
+    let in_use = InUse::new(&fixed, reloadable, links, upstreams, &telemetry, now);
     let current = Arc::new(Current::from_pointee(in_use));
     let gate = Gate::new(
         Arc::clone(&current),
@@ -218,9 +137,10 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
         Arc::clone(&telemetry),
         gate_settings(&fixed, assertion_signer.clone()),
     );
-    let drain = Drain::new(Arc::clone(gate.underway()), longest);
+    let drain = Drain::new(Arc::clone(gate.underway()), &fixed, core);
     let accepting = Arc::new(AtomicBool::new(false));
     let public = listen(
+        socket,
         gate,
         &fixed.listener,
         Arc::clone(&current),
@@ -229,13 +149,10 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
     )?;
     let (system, watch) = (fixed.system.clone(), fixed.watch);
     let reload = source.map(|source| -> Arc<dyn Reload> {
-        let (current, telemetry) = (Arc::clone(&current), Arc::clone(&telemetry));
+        let (current, clock) = (Arc::clone(&current), clock.clone());
+        let telemetry = Arc::clone(&telemetry);
         Arc::new(Reloader::new(
-            source,
-            fixed,
-            current,
-            clock.clone(),
-            telemetry,
+            source, fixed, current, clock, telemetry, upkeep,
         ))
     });
     let context = ControlContext {
@@ -249,14 +166,27 @@ fn prepare(settings: Settings, clock: Clock) -> Result<Prepared, StartFault> {
         watch,
         accepting: Arc::clone(&accepting),
     };
-    let control = control::Listener::new(bound, Arc::new(context));
-    add_listeners(&mut server, public, control, &drain);
+    server.add_service(Drained::new(public, drain.listener()));
+    let control = ControlService::new(ControlRun {
+        listener: control::Listener::new(bound, Arc::new(context), signals),
+        stopping: drain.stopping(),
+        closing: drain.control(),
+        accepting: Arc::clone(&accepting),
+        predecessor: inherited.predecessor,
+    });
+    server.add_service(background_service("control", control));
     Ok(Prepared {
         server,
         drain,
+        sockets,
         telemetry,
         accepting,
     })
+}
+
+fn links(sca: &ScaSettings, environment: Environment, clock: &Clock) -> Result<Links, StartFault> {
+    sca.links(environment, clock.now())
+        .map_err(|fault| StartFault::TokenKeys(sca.token_keys.clone(), fault))
 }
 
 fn gate_settings(fixed: &Fixed, assertion_signer: Option<Arc<AssertionSigner>>) -> GateSettings {
@@ -266,7 +196,6 @@ fn gate_settings(fixed: &Fixed, assertion_signer: Option<Arc<AssertionSigner>>) 
         body_timeout: fixed.listener.body_timeout,
         hsts: fixed.listener.hsts,
         limits: fixed.listener.limits.clone(),
-        upstream: fixed.upstream.clone(),
         assertion_signer,
         response_signing: fixed.response_signing.clone(),
     }
@@ -304,8 +233,46 @@ fn start_checks(snapshot: &Snapshot, clock: &Clock) -> Result<(), StartFault> {
     }
 }
 
+/// Opens the access log and the audit, where they are on. The audit has the start, and the hash of the configuration.
+fn telemetry(fixed: &Fixed, source: Option<&Path>, clock: &Clock) -> Result<Telemetry, StartFault> {
+    let log = &fixed.log;
+    let access = log
+        .access
+        .then(|| AccessLog::open(log.access_output.clone(), log.sample));
+    let access = access.transpose().map_err(StartFault::AccessLog)?;
+    let audit = match &fixed.audit {
+        Some(settings) => Audit::open(settings, clock).map_err(StartFault::Audit)?,
+        None => Audit::default(),
+    };
+    let started = audit
+        .event(Kind::Started)
+        .with("version", env!("CARGO_PKG_VERSION"))
+        .with_some("configuration", source.and_then(reload::file_hash));
+    audit.record(started);
+    Ok(Telemetry::new(access).with_audit(audit))
+}
+
+/// The sockets of both listeners. pingora would end the process if it could not listen.
+fn bind(
+    fixed: &Fixed,
+    inherited: &mut Inherited,
+) -> Result<(TcpListener, control::Bound, OpenSockets), StartFault> {
+    let address = fixed.listener.address;
+    let public = inherited.public(address);
+    let public = public.map_err(|error| StartFault::Listen(address, error))?;
+    let control = inherited.control(&fixed.control);
+    let control = control.map_err(|error| StartFault::Control(fixed.control.clone(), error))?;
+    let unused = inherited.unused();
+    if !unused.is_empty() {
+        return Err(StartFault::Unused(unused.join(", ")));
+    }
+    let copies = OpenSockets::of(&public, &control).map_err(StartFault::Shared)?;
+    Ok((public, control, copies))
+}
+
 /// Creates the public listener, with the gate behind it.
 fn listen(
+    socket: TcpListener,
     gate: Gate,
     listener: &Listener,
     current: Arc<Current>,
@@ -314,22 +281,9 @@ fn listen(
 ) -> Result<PublicListener<Gate>, StartFault> {
     let telemetry = Arc::clone(gate.telemetry());
     let overload = Arc::clone(gate.overload());
-    let public = listener::public(
-        gate, listener, current, clock, overload, telemetry, accepting,
-    );
+    let socket = PublicSocket { socket, accepting };
+    let public = listener::public(socket, gate, listener, current, clock, overload, telemetry);
     public.map_err(|error| StartFault::Proxy(error.to_string()))
-}
-
-/// Adds both listeners, which stop on the drain's signals.
-fn add_listeners(
-    server: &mut Server,
-    public: PublicListener<Gate>,
-    control: control::Listener,
-    drain: &Drain,
-) {
-    server.add_service(Drained::new(public, drain.listener()));
-    let control = ControlService::new(control, drain.stopping(), drain.control());
-    server.add_service(background_service("control", control));
 }
 
 fn server(threads: usize) -> Server {

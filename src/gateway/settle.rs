@@ -1,16 +1,17 @@
 //! Updates the state after the core has answered or failed: releases calls of the quota (QUO-5), learns PSUs (SCA-19).
 //!
-//! The update is made before the answer is sent, so the caller can rely on it. If the store is unavailable, the state stays as it
-//! is: the call stays counted, the PSU unknown.
+//! The update is made before the answer is sent, so the caller can rely on it. If the store is unavailable, the call may
+//! stay counted and the PSU unknown.
 
 use crate::{
-    admission::{Admitted, Claim},
+    admission::{Admitted, Claim, ObservedFault, Snapshot},
+    audit::Kind,
     clock::Timestamp,
     interface::{QuotaLeft, headers, path::AccountIds},
     state::{Bound, ConsentAccounts, Learned, StateStore},
     telemetry::Telemetry,
 };
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode, response::Parts};
 use jiff::fmt::temporal::DateTimeParser;
 use percent_encoding::percent_decode_str;
 
@@ -56,7 +57,7 @@ pub(super) async fn give_back(
             left.seen_at(taken.at())
         }),
         Err(fault) => {
-            tracing::warn!(%fault, "a call cannot be given back: it stays counted");
+            tracing::warn!(%fault, "a call could not be given back: it may stay counted");
             None
         }
     }
@@ -70,30 +71,40 @@ pub(super) fn is_not_learned(admitted: &Admitted, status: StatusCode, answer: &H
 }
 
 /// Binds a PSU if the core executed the request and confirms the PSU (SCA-19). A missing header counts as absence: without
-/// Gateway-Sca-At no SCA is known, without Gateway-Consent-At there is no consent.
+/// Gateway-Sca-At no SCA is known, without Gateway-Consent-At there is no consent. `head` is the core's.
+///
+/// Returns the fault for which the request would be refused after the end of learning: a core that binds nobody, or leaves out facts, must
+/// be seen before that day.
 pub(super) async fn learn(
     admitted: &Admitted,
-    answer: &HeaderMap,
+    head: &Parts,
+    world: &Snapshot,
     now: Timestamp,
-    account_ids: &AccountIds,
     store: &StateStore,
     telemetry: &Telemetry,
-) {
-    let Some((who, corporate)) = admitted.learns().filter(|_| says_bound(answer)) else {
-        return;
-    };
-    let consent = time(answer, &CONSENT_AT, now).zip(accounts(answer, account_ids));
-    let learned = Learned {
-        who,
-        corporate,
-        last_sca: time(answer, &SCA_AT, now),
-        consent: consent.as_ref().map(|(given, accounts)| (*given, accounts)),
-    };
-    match store.learn(learned).await {
-        Ok(Bound::Here) => {}
-        Ok(Bound::Elsewhere) => telemetry.psu_bound_elsewhere("learning"),
-        Err(fault) => tracing::warn!(%fault, "a PSU cannot be learned"),
+) -> Option<ObservedFault> {
+    let (who, corporate) = admitted.learns()?;
+    let answer = &head.headers;
+    if head.status.is_success() && says_bound(answer) {
+        let accounts = accounts(answer, &world.policy.account_ids);
+        let consent = time(answer, &CONSENT_AT, now).zip(accounts);
+        let learned = Learned {
+            who,
+            corporate,
+            last_sca: time(answer, &SCA_AT, now),
+            consent: consent.as_ref().map(|(given, accounts)| (*given, accounts)),
+        };
+        match store.learn(learned).await {
+            Ok(Bound::Here | Bound::Replaced) => {
+                let audit = telemetry.audit();
+                let learned = audit.event(Kind::Learned).with("tpp", who.tpp.as_str());
+                audit.record(learned.about(store.keys().psu(who.psu)));
+            }
+            Ok(Bound::Elsewhere) => telemetry.psu_bound_elsewhere("learning"),
+            Err(fault) => tracing::warn!(%fault, "a PSU cannot be learned"),
+        }
     }
+    admitted.judge_unlearned(world, store, now).await
 }
 
 fn says_bound(answer: &HeaderMap) -> bool {

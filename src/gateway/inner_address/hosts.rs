@@ -1,10 +1,7 @@
 //! Decides whether the host of a URI reference is inside the bank's network.
 
-use crate::{
-    interface::headers::{authority, redirect_uri},
-    trust::revocation,
-};
-use http::HeaderValue;
+use crate::{interface::headers::redirect_uri, trust::revocation};
+use percent_encoding::percent_decode;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The schemes for which browsers parse an authority, regardless of the slashes before it (WHATWG URL, "special scheme").
@@ -23,17 +20,14 @@ pub(super) enum Reference<'a> {
 
 /// The inside hosts: the core's own, and those with a non-public address.
 #[derive(Debug)]
-pub(in crate::gateway) struct InnerHosts {
-    own: [String; 2],
+pub(in crate::gateway) struct InnerHosts<'g> {
+    own: &'g [String],
 }
 
-impl InnerHosts {
-    /// Takes the core's address, and the Host header that it receives.
-    pub(in crate::gateway) fn new(address: IpAddr, host: &HeaderValue) -> Self {
-        let host = authority::parse(host.as_bytes()).map(|host| host.host().to_owned());
-        Self {
-            own: [address.to_string(), host.unwrap_or_default()],
-        }
+impl<'g> InnerHosts<'g> {
+    /// Takes the names and addresses of the core: of its endpoints, and the Host header that it receives.
+    pub(in crate::gateway) const fn new(own: &'g [String]) -> Self {
+        Self { own }
     }
 
     /// Parses a reference as browsers do.
@@ -57,15 +51,21 @@ impl InnerHosts {
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
-        match self.holds(authority) {
+        match self.holds(authority, special) {
             Some(true) => Reference::Inside(path),
             None if special => Reference::Unreadable,
             Some(false) | None => Reference::Outside,
         }
     }
 
-    /// Whether an authority is inside; `None` if it is not an authority.
-    fn holds(&self, authority: &str) -> Option<bool> {
+    /// Whether a text contains a host of the core's own, also percent-encoded.
+    pub(super) fn is_named_in(&self, text: &[u8]) -> bool {
+        let names = |text: &[u8]| self.own.iter().any(|own| contains(text, own.as_bytes()));
+        names(text) || text.contains(&b'%') && names(&percent_decode(text).collect::<Vec<_>>())
+    }
+
+    /// Whether an authority is inside; `None` if it is not an authority. `is_web`: a host of one label is only known inside.
+    fn holds(&self, authority: &str, is_web: bool) -> Option<bool> {
         let authority = authority
             .rsplit_once('@')
             .map_or(authority, |(_, host)| host);
@@ -78,13 +78,45 @@ impl InnerHosts {
         let own = |own: &String| bare.eq_ignore_ascii_case(own.trim_matches(['[', ']', '.']));
         let v4 = bare.parse::<Ipv4Addr>().map(IpAddr::V4);
         let address = v4.or_else(|_| bare.parse::<Ipv6Addr>().map(IpAddr::V6));
-        let labels = bare.rsplit('.').next().unwrap_or_default();
+        let last = bare.rsplit('.').next().unwrap_or_default();
         Some(
             self.own.iter().any(own)
-                || labels.eq_ignore_ascii_case("localhost")
+                || last.eq_ignore_ascii_case("localhost")
+                || is_web && last == bare && address.is_err()
                 || address.is_ok_and(|address| !revocation::is_public(address)),
         )
     }
+}
+
+/// Whether a text contains the host `own`. An address stands alone; a name of one label has digits or a hyphen and stands alone, or stands
+/// where only a host does, because it may be a word.
+fn contains(text: &[u8], own: &[u8]) -> bool {
+    let found = |(at, part): (usize, &[u8])| {
+        part.eq_ignore_ascii_case(own) && {
+            let (before, rest) = text.split_at(at);
+            stands_for_host(before, own, rest.get(own.len()..).unwrap_or_default())
+        }
+    };
+    text.windows(own.len().max(1)).enumerate().any(found)
+}
+
+/// Whether `own`, as it stands between these texts, is the host.
+fn stands_for_host(before: &[u8], own: &[u8], after: &[u8]) -> bool {
+    let is_address = own.contains(&b':') || own.iter().all(|byte| b".0123456789".contains(byte));
+    if !is_address && own.contains(&b'.') {
+        return true;
+    }
+    let goes_on = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let is_joined = |byte: Option<&u8>| byte.is_some_and(|byte| b"-_".contains(byte));
+    let is_longer = goes_on(before.last())
+        || is_joined(before.last())
+        || goes_on(after.first())
+        || is_joined(after.first())
+        || after.first() == Some(&b'.') && goes_on(after.get(1));
+    let has_port = after.first() == Some(&b':') && after.get(1).is_some_and(u8::is_ascii_digit);
+    let is_authority = before.ends_with(b"//") || before.ends_with(b"@") || has_port;
+    let is_word = own.iter().all(u8::is_ascii_alphabetic);
+    !is_longer && (is_authority || !is_word)
 }
 
 /// RFC 3986, section 3.1.

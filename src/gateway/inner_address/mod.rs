@@ -2,7 +2,7 @@
 //!
 //! A core builds links from its own Host, which is not the host that TPPs call. If such a link contains a path of the interface,
 //! the gateway removes its host, so that the link points to the gateway; otherwise it removes the link. An address that browsers
-//! may parse differently from the gateway is treated the same. Bodies are only searched, and not changed.
+//! may parse differently from the gateway is treated the same. Any other header with a host of the core's own is removed. Bodies are only searched, and not changed.
 
 // The inside hosts.
 mod hosts;
@@ -36,7 +36,7 @@ static HREFS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(HREF));
 /// Replaces a value that is not text: it is not parsable as an address or a link.
 const NO_TEXT: &str = "\\";
 
-impl InnerHosts {
+impl InnerHosts<'_> {
     /// Removes inner addresses from the headers of an answer; `counted` is called for each.
     pub(super) fn clean(
         &self,
@@ -56,6 +56,10 @@ impl InnerHosts {
         replace(headers, header::LINK, |value| {
             self.links(value, catalogue, |done| counted(AddressPlace::Link, done))
         });
+        while let Some(name) = self.header_that_names(headers) {
+            headers.remove(&name);
+            counted(AddressPlace::Other, AddressAction::Removed);
+        }
     }
 
     /// Whether a link in a JSON body points to an inside host, except links that start with `but`. Called only for bodies that
@@ -69,6 +73,13 @@ impl InnerHosts {
                 .any(|href| matches!(self.read(&href.replace("\\/", "/")), Reference::Inside(_)))
     }
 
+    /// A header with a host of the core's own: not every place of a host is known, and a part of a value may mean something else.
+    fn header_that_names(&self, headers: &HeaderMap) -> Option<HeaderName> {
+        let mut headers = headers.iter();
+        let found = headers.find(|(_, value)| self.is_named_in(value.as_bytes()));
+        found.map(|(name, _)| name.clone())
+    }
+
     /// The replacement of a reference; `None` if it is removed.
     fn cleaned(
         &self,
@@ -77,12 +88,14 @@ impl InnerHosts {
         counted: impl FnOnce(AddressAction),
     ) -> Option<String> {
         match self.read(text) {
-            Reference::Outside => Some(text.to_owned()),
-            Reference::Inside(path) if is_of_the_interface(path, catalogue) => {
+            Reference::Outside if !self.is_named_in(text.as_bytes()) => Some(text.to_owned()),
+            Reference::Inside(path)
+                if is_of_the_interface(path, catalogue) && !self.is_named_in(path.as_bytes()) =>
+            {
                 counted(AddressAction::MadeRelative);
                 Some(path.to_owned())
             }
-            Reference::Inside(_) | Reference::Unreadable => {
+            _ => {
                 counted(AddressAction::Removed);
                 None
             }
@@ -122,6 +135,7 @@ impl InnerHosts {
     /// parsers take for another link.
     fn is_from_inside(&self, parameters: &str) -> bool {
         parameters.contains(['<', '>'])
+            || self.is_named_in(parameters.as_bytes())
             || split(parameters, b';').into_iter().any(|parameter| {
                 parameter.split_once('=').is_some_and(|(name, value)| {
                     let value = value.trim().trim_matches('"');

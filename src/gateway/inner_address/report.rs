@@ -12,6 +12,8 @@ pub(in crate::gateway) enum AddressPlace {
     Location,
     ContentLocation,
     Link,
+    /// Any other header.
+    Other,
     Body,
 }
 
@@ -33,6 +35,7 @@ impl AddressPlace {
             Self::Location => "location",
             Self::ContentLocation => "content-location",
             Self::Link => "link",
+            Self::Other => "other",
             Self::Body => "body",
         }
     }

@@ -3,10 +3,12 @@
 use super::{AddressAction, InnerHosts, MAX_BODY};
 use crate::interface::operations::{Catalogue, Environment, builtin};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use std::sync::LazyLock;
 
-fn inside() -> InnerHosts {
-    let host = HeaderValue::from_static("core.bank.internal:8080");
-    InnerHosts::new("10.0.0.5".parse().unwrap(), &host)
+fn inside() -> InnerHosts<'static> {
+    static OWN: LazyLock<[String; 3]> =
+        LazyLock::new(|| ["10.0.0.5", "core.bank.internal", "core"].map(str::to_owned));
+    InnerHosts::new(&*OWN)
 }
 
 /// The values of a header after cleaning, and the actions.
@@ -29,16 +31,18 @@ fn locations() {
     let kept = [
         "/v1/accounts",
         "/nowhere",
-        "accounts?x=//10.0.0.5",
+        "accounts?x=//10.0.0.6",
+        "/v1/cores?x=core&y=110.0.0.5",
+        "https://bank.example/core/core.html",
         "",
         "https://bank.example/sca?request=x",
         "https://10.0.0.5.bank.example/",
         "https://93.184.216.34/x",
         "https://[2a00:1450::1]:8443/x",
         "HTTPS://Bank.Example:8443",
-        "mybank://sca?next=http://10.0.0.5/",
+        "mybank://sca?next=http://10.0.0.6/",
         "bankid:///?autostarttoken=1",
-        "mailto:a@10.0.0.5",
+        "mailto:a@10.0.0.6",
     ];
     for text in kept {
         let (left, done) = cleaned(header::LOCATION, text);
@@ -52,6 +56,8 @@ fn locations() {
         "https://core.bank.internal.:1",
         "//core.bank.internal",
         "http://localhost:8080",
+        "http://core01",
+        "//core-7:8080",
         "http://api.localhost",
         "http://127.0.0.1",
         "http://user:word@192.168.1.7",
@@ -75,7 +81,12 @@ fn locations() {
             assert_eq!((left, done.as_slice()), (vec![], REMOVED), "{host}{other}");
         }
     }
-    for unreadable in [
+}
+
+#[test]
+fn locations_that_are_removed() {
+    const REMOVED: &[AddressAction] = &[AddressAction::Removed];
+    for text in [
         "http:\\\\10.0.0.5/v1/accounts",
         "/\\10.0.0.5/v1/accounts",
         "http:10.0.0.5/v1/accounts",
@@ -89,15 +100,23 @@ fn locations() {
         "http://10.0.0.5\t/v1/accounts",
         "http://\u{ff11}0.0.0.5/v1/accounts",
         "http://[fe80::1%25eth0]/v1/accounts",
+        // The core's own hosts in another place than the host's.
+        "https://bank.example/?u=http://core.bank.internal:8080/x",
+        "https://bank.example/?u=http%3A%2F%2FCore.bank.internal%2Fx",
+        "https://bank.example/?u=http%3A%2F%2Fcore%2Fx",
+        "mybank://sca?next=http://10.0.0.5/",
+        "/v1/accounts?x=10.0.0.5:8080",
+        "http://10.0.0.5/v1/accounts?x=core.bank.internal",
     ] {
-        let (left, done) = cleaned(header::LOCATION, unreadable);
-        assert_eq!((left, done.as_slice()), (vec![], REMOVED), "{unreadable}");
+        let (left, done) = cleaned(header::LOCATION, text);
+        assert_eq!((left, done.as_slice()), (vec![], REMOVED), "{text}");
     }
 }
 
 #[test]
 fn links() {
-    let table: [(&str, &[&str], usize); 12] = [
+    let table: [(&str, &[&str], usize); 13] = [
+        ("</x>; title=\"at core.bank.internal\", </y>", &["</y>"], 1),
         // One parser reads this as the text of a parameter, another as the next link.
         (
             "<https://a>; rel=\"x, <http://core.bank.internal/>; rel=b\"",
@@ -147,6 +166,32 @@ fn links() {
             "{value}"
         );
     }
+}
+
+/// A name of one label is a word too.
+#[test]
+fn other_headers() {
+    for (value, stays) in [
+        ("199 core.bank.internal:8080 \"stale\"", false),
+        ("Basic realm=\"CORE.bank.internal\"", false),
+        ("199 10.0.0.5 \"stale\"", false),
+        ("199 core:8080 \"stale\"", false),
+        ("see http://core/x", false),
+        ("Basic realm=\"core\"", true),
+        ("application/vnd.core+json", true),
+        ("attachment; filename=\"core.pdf\"", true),
+        ("199 - \"110.0.0.5, 10.0.0.50\"", true),
+        ("199 - \"10.0.0.5.1\"", true),
+        ("100%", true),
+        ("", true),
+    ] {
+        let (left, done) = cleaned(header::WARNING, value);
+        assert_eq!((left.len(), done.len()), (stays.into(), (!stays).into()));
+    }
+    let own = ["core01".to_owned()];
+    let inside = InnerHosts::new(&own);
+    assert!(inside.is_named_in(b"199 core01 \"stale\""));
+    assert!(!inside.is_named_in(b"199 core010 \"stale\""));
 }
 
 #[test]

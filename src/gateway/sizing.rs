@@ -1,0 +1,61 @@
+//! The memory and the file descriptors that a gateway of a configuration needs; docs/sizing.md explains the figures.
+//!
+//! Invariant: each figure was measured, or is a bound that a test keeps. Deliberately not here: memory that depends on files and not on
+//! settings (registers, CRLs), the sum of what TPPs add, whose number no setting has, and the kernel's buffers.
+
+use super::descriptors;
+use crate::config::Settings;
+
+/// The process after its start, in KiB (benches/memory).
+const START: u64 = 33_404;
+
+/// A connection on which no signature has verified, with all the requests that it may have open (`memory::open_requests`).
+const CONNECTION: u64 = 256;
+
+/// The same once a signature has verified, in MiB.
+const SIGNED_MIB: u64 = 2;
+
+/// A TPP that has called, in KiB (benches/memory).
+const TPP: u64 = 9;
+
+/// The page caches of SQLite, in KiB: 16 MiB each for the writer and the mover of the log, 4 MiB for each of four readers.
+const CACHES: u64 = 48 * 1024;
+
+/// Bytes of a PSU (benches/state), of a request id with the rest that a call leaves, and of a used-up quota.
+const PSU: u64 = 874;
+const REQUEST_ID: u64 = 100;
+const QUOTA: u64 = 205;
+
+/// Two lines: the memory, and the descriptors.
+pub(super) fn describe(settings: &Settings) -> String {
+    let fixed = &settings.fixed;
+    let connections = whole(fixed.listener.limits.connections);
+    let state = &fixed.state;
+    let held = [
+        (state.psus_in_memory, PSU),
+        (whole(state.request_ids_in_memory), REQUEST_ID),
+        (state.refusals_in_memory, QUOTA),
+    ];
+    let held = held
+        .into_iter()
+        .map(|(count, bytes)| count.saturating_mul(bytes));
+    let held = held.fold(0, u64::saturating_add) / 1024;
+    let open = connections.saturating_mul(CONNECTION);
+    let sum = [START, CACHES, open, held]
+        .into_iter()
+        .fold(0, u64::saturating_add);
+    let [sum, start, open, held] = [sum, START.saturating_add(CACHES), open, held].map(mebibytes);
+    let descriptors = descriptors::needed(&fixed.listener, &settings.reloadable.upstreams);
+    format!(
+        "{sum} MiB of memory: {start} for the process, {open} for {connections} connections ({CONNECTION} KiB each), {held} for PSUs, request ids and quotas; besides, at most {SIGNED_MIB} MiB for each connection on which a signature has verified, and {TPP} KiB for each TPP\n\
+         at most {descriptors} file descriptors"
+    )
+}
+
+fn whole(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+const fn mebibytes(kibibytes: u64) -> u64 {
+    kibibytes.div_ceil(1024)
+}
