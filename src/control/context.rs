@@ -1,7 +1,7 @@
 //! The parts of the gateway that calls use, and the limit on the body of a call.
 
 use crate::{
-    clock::Clock,
+    clock::{Clock, LogTime},
     in_use::{Current, InUse},
     signing::AssertionSigner,
     state::StateStore,
@@ -36,7 +36,7 @@ pub struct ControlContext {
     pub reload: Option<Arc<dyn Reload>>,
     /// The interval of checks for changed files; `None` if they are off.
     pub watch: Option<Duration>,
-    /// Whether the public listener accepts connections.
+    /// Whether the public listener has begun to accept connections.
     pub accepting: Arc<AtomicBool>,
 }
 
@@ -59,4 +59,7 @@ pub trait Reload: fmt::Debug + Send + Sync {
 
     /// The files and folders of the current configuration.
     fn files(&self) -> Vec<PathBuf>;
+
+    /// The time from which these files were read, by the machine's clock.
+    fn read_since(&self) -> LogTime;
 }

@@ -3,19 +3,22 @@
 //! A browser on the machine can reach a loopback address, and a page can resolve its own name to that address (DNS rebinding).
 //! Calls that change or reveal a PSU's data therefore require one of the listener's hosts, and no foreign origin. /livez,
 //! /readyz and the public keys need neither: a kubelet or a load balancer uses any host and has no token, and these answers
-//! reveal no TPP and no PSU. TLS verifies client certificates before a request is read.
+//! reveal no TPP and no PSU. TLS verifies client certificates before a request is read; their names give them roles here.
 
 use super::{context::ControlContext, fault::ApiFault};
-use crate::config::{Authority, ClientCa, ControlAccess, Host, Secret};
+use crate::audit::Kind;
+use crate::config::{Authority, ClientCa, ClientRoles, ControlAccess, ControlRole, Host, Secret};
 use axum::{
     extract::{Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, header},
     middleware::Next,
     response::Response,
 };
+use openssl::x509::X509;
+use rustls::pki_types::CertificateDer;
 use std::{net::SocketAddr, sync::Arc};
 
-/// Paths without access control.
+/// Paths without access control, unless readiness has a token.
 const OPEN: [&str; 3] = ["/livez", "/readyz", "/.well-known/jwks.json"];
 
 /// The OpenAPI description is not secret: it needs a token, but accepts any host.
@@ -23,6 +26,21 @@ const OPENAPI: &str = "/openapi.json";
 
 /// Prometheus uses any host, with a credential.
 const METRICS: &str = "/metrics";
+
+/// So does a balancer, if readiness has a credential.
+const READINESS: &str = "/readyz";
+
+/// The calls that the audit has records of: those that change or reveal something. A test names the others, and why they have none.
+const AUDITED: [&str; 8] = [
+    "/sca/read",
+    "/sca/complete",
+    "/sca/fail",
+    "/psu/read",
+    "/psu/bind",
+    "/psu/withdraw",
+    "/psu/unbind",
+    "/reload",
+];
 
 /// The connection of a request.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +53,22 @@ pub(super) struct Arrival {
     pub(super) client_ca: Option<ClientCa>,
 }
 
+/// The DNS names in the client certificate of a connection, in lower case.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ClientNames(Arc<[String]>);
+
+impl ClientNames {
+    /// The names of the certificate that was shown; none without a certificate.
+    pub(super) fn shown(chain: Option<&[CertificateDer<'_>]>) -> Self {
+        let leaf = chain.and_then(<[_]>::first);
+        let leaf = leaf.and_then(|leaf| X509::from_der(leaf).ok());
+        let names = leaf.and_then(|leaf| leaf.subject_alt_names());
+        let names = names.iter().flatten();
+        let names = names.filter_map(|name| name.dnsname().map(str::to_ascii_lowercase));
+        Self(names.collect())
+    }
+}
+
 /// Guards every route. The route uses the same configuration as the guard.
 pub(super) async fn admit(
     State(context): State<Arc<ControlContext>>,
@@ -42,21 +76,53 @@ pub(super) async fn admit(
     next: Next,
 ) -> Response {
     let in_use = context.current.load_full();
+    let call = AUDITED.iter().find(|call| **call == request.uri().path());
+    let names = request.extensions().get::<ClientNames>().cloned();
+    let mut credential = "none";
     let mut answer = match judge(&in_use.control, &request) {
         Ok(()) => {
+            credential = shown_credential(&in_use.control, &request);
             request.extensions_mut().insert(in_use);
             next.run(request).await
         }
         Err(fault) => fault.answer(&context),
     };
+    if let Some(call) = call {
+        let audit = context.telemetry.audit();
+        let event = audit.event(Kind::Call).with("call", *call);
+        let event = event.with("credential", credential);
+        let names = names.filter(|names| !names.0.is_empty());
+        let event = event.with_some("caller", names.map(|names| names.0.to_vec()));
+        audit.record(event.with("status", answer.status().as_u16()));
+    }
     let no_store = HeaderValue::from_static("no-store");
     answer.headers_mut().insert(header::CACHE_CONTROL, no_store);
     answer
 }
 
+/// The kind of credential that a permitted call has shown.
+fn shown_credential(access: &ControlAccess, request: &Request) -> &'static str {
+    let arrival = request.extensions().get::<Arrival>();
+    let has_certificate = arrival.is_some_and(|arrival| arrival.client_ca.is_some());
+    match (has_certificate, access.token.is_some()) {
+        (true, true) => "certificate and token",
+        (true, false) => "certificate",
+        (false, true) => "token",
+        (false, false) => "none",
+    }
+}
+
 fn judge(access: &ControlAccess, request: &Request) -> Result<(), ApiFault> {
     let path = request.uri().path();
-    if OPEN.contains(&path) {
+    let clients = access.tls.as_ref().and_then(|tls| tls.clients.as_ref());
+    let role = match path {
+        METRICS => ControlRole::Metrics,
+        READINESS => ControlRole::Readiness,
+        _ => ControlRole::Calls,
+    };
+    let guards_readiness = role == ControlRole::Readiness
+        && (access.readiness_token.is_some() || clients.is_some_and(ClientRoles::guard_readiness));
+    if OPEN.contains(&path) && !guards_readiness {
         return Ok(());
     }
     let arrival = request.extensions().get::<Arrival>();
@@ -66,11 +132,18 @@ fn judge(access: &ControlAccess, request: &Request) -> Result<(), ApiFault> {
     if client_ca.is_some() && client_ca != arrival.client_ca {
         return Err(ApiFault::OldConnection);
     }
-    let token = match &access.metrics_token {
-        Some(own) if path == METRICS => Some(own),
-        _ => access.token.as_ref(),
+    let names = request.extensions().get::<ClientNames>();
+    let names = names.map_or(&[][..], |names| &names.0);
+    if clients.is_some_and(|clients| !clients.permit(role, names)) {
+        return Err(ApiFault::OtherRole);
+    }
+    let token = match role {
+        ControlRole::Calls => access.token.as_ref(),
+        ControlRole::Metrics => access.metrics_token.as_ref().or(access.token.as_ref()),
+        ControlRole::Readiness => access.readiness_token.as_ref(),
     };
-    let any_host = path == OPENAPI || (path == METRICS && token.is_some());
+    let guards_metrics = path == METRICS && (token.is_some() || client_ca.is_some());
+    let any_host = path == OPENAPI || guards_readiness || guards_metrics;
     if !any_host {
         judge_source(access, request, arrival)?;
     }
@@ -160,4 +233,38 @@ fn shown(headers: &HeaderMap) -> Option<&[u8]> {
     };
     let (scheme, token) = value.as_bytes().split_at_checked("Bearer ".len())?;
     scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The calls that the audit has no records of: they change nothing and tell of no TPP and no PSU.
+    const NOT_AUDITED: [(&str, &str); 5] = [
+        ("/livez", "that the process runs"),
+        ("/readyz", "readiness and its causes, every few seconds"),
+        ("/metrics", "numbers, every few seconds"),
+        (
+            "/openapi.json",
+            "the published description of the interface",
+        ),
+        ("/.well-known/jwks.json", "public keys"),
+    ];
+
+    /// A route is audited, or stands in the list above with what it tells.
+    #[test]
+    fn every_call_is_audited_or_tells_nothing() {
+        let routes = include_str!("mod.rs").split(".route(\"").skip(1);
+        let mut routes: Vec<_> = routes.map(|rest| rest.split('"').next()).collect();
+        let listed = NOT_AUDITED.iter().map(|(call, _)| call);
+        let mut listed: Vec<_> = AUDITED.iter().chain(listed).copied().map(Some).collect();
+        routes.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(routes, listed);
+        // A route that is written in another way would not be found.
+        assert_eq!(
+            include_str!("mod.rs").matches(".route").count(),
+            routes.len()
+        );
+    }
 }

@@ -1,30 +1,24 @@
 //! Listening on TCP, TLS over TCP, or a Unix socket, with the same routes.
 //!
-//! Invariants: a Unix socket never exists with a mode that grants access to other users; handshake, head, body and answer each
-//! have a time-out, and the number of connections is bounded.
+//! Invariants: handshake, head, body and answer each have a time-out, and the number of connections is bounded.
 
 use super::{
-    guard::Arrival,
+    bound::{Bound, Kind},
+    guard::{Arrival, ClientNames},
     slots::{Slots, TakenSlot},
 };
-use crate::{
-    config::{ControlAddress, ControlTls},
-    in_use::Current,
+use crate::{config::ControlTls, in_use::Current};
+use axum::{
+    Extension, Router,
+    http::{HeaderValue, header},
+    middleware,
 };
-use axum::{Extension, Router, middleware};
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use std::{
-    fs, io,
-    net::SocketAddr,
-    os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt},
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
@@ -32,7 +26,6 @@ use tokio::{
     task::JoinSet,
 };
 use tokio_rustls::TlsAcceptor;
-use uuid::Uuid;
 
 /// The most concurrent connections. The bank's SCA service and a few monitors need a dozen.
 const MAX_CONNECTIONS: usize = 256;
@@ -46,53 +39,14 @@ const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// The most bytes of a head.
 const MAX_HEAD: usize = 16 * 1024;
 
+/// How long an idle connection is still read when the listener closes: a call that is sent while its connection closes would be lost.
+const LAST_LOOK: Duration = Duration::from_secs(1);
+
 /// The time-out of pending answers when the gateway stops.
 const FINISH_WITHIN: Duration = Duration::from_secs(5);
 
 /// A flag that changes to true once.
 pub type StopSignal = watch::Receiver<bool>;
-
-/// A bound listener that does not serve yet.
-#[derive(Debug)]
-pub struct Bound(Kind);
-
-#[derive(Debug)]
-enum Kind {
-    Tcp(std::net::TcpListener),
-    Unix(std::os::unix::net::UnixListener, Socket),
-}
-
-impl Bound {
-    /// Binds an address or creates a socket. A socket without a listener is replaced; any other file at the path stays.
-    ///
-    /// # Errors
-    /// The address cannot be bound, or the socket cannot be created.
-    pub fn bind(address: &ControlAddress) -> io::Result<Self> {
-        match address {
-            ControlAddress::Tcp(address) => {
-                let listener = std::net::TcpListener::bind(address)?;
-                listener.set_nonblocking(true)?;
-                Ok(Self(Kind::Tcp(listener)))
-            }
-            ControlAddress::Unix(path) => {
-                check_vacant(path)?;
-                let listener = make_socket(path)?;
-                listener.set_nonblocking(true)?;
-                Ok(Self(Kind::Unix(listener, Socket(path.clone()))))
-            }
-        }
-    }
-}
-
-/// The file of a socket, removed when its listener is dropped.
-#[derive(Debug)]
-struct Socket(PathBuf);
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
 
 /// Serves until the gateway stops.
 pub(super) async fn serve(
@@ -112,7 +66,7 @@ pub(super) async fn serve(
             let tls = || current.load().control.tls.clone();
             serving.accept(listener, tls).await;
         }
-        Kind::Unix(listener, _socket) => {
+        Kind::Unix(listener, _file) => {
             serving
                 .accept(UnixListener::from_std(listener)?, || None)
                 .await;
@@ -206,11 +160,17 @@ async fn connection<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let slot = Arc::clone(taken.slot());
+    let closing = shutdown.clone();
     let routes = routes.layer(middleware::from_fn(
         move |request, next: middleware::Next| {
             let answering = slot.answer();
+            let closing = closing.clone();
             async move {
-                let answer = next.run(request).await;
+                let mut answer = next.run(request).await;
+                if *closing.borrow() {
+                    let close = HeaderValue::from_static("close");
+                    answer.headers_mut().insert(header::CONNECTION, close);
+                }
                 drop(answering);
                 answer
             }
@@ -234,7 +194,10 @@ async fn serve_connection<S>(
         return exchange(stream, routes, shutdown).await;
     };
     match tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await {
-        Ok(Ok(stream)) => exchange(stream, routes, shutdown).await,
+        Ok(Ok(stream)) => {
+            let names = ClientNames::shown(stream.get_ref().1.peer_certificates());
+            exchange(stream, routes.layer(Extension(names)), shutdown).await
+        }
         Ok(Err(error)) => {
             tracing::warn!(%error, "a caller of the control listener was refused by TLS")
         }
@@ -258,8 +221,12 @@ where
     let ended = tokio::select! {
         ended = &mut connection => ended,
         () = stopped(shutdown) => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+            // Its next answer ends the connection.
+            if tokio::time::timeout(LAST_LOOK, &mut connection).await.is_err() {
+                connection.as_mut().graceful_shutdown();
+                let _ = connection.await;
+            }
+            return;
         }
     };
     if let Err(error) = ended {
@@ -269,37 +236,4 @@ where
 
 async fn stopped(mut shutdown: StopSignal) {
     let _ = shutdown.wait_for(|stop| *stop).await;
-}
-
-/// Succeeds if the path is free, or removes a socket without a listener.
-fn check_vacant(path: &Path) -> io::Result<()> {
-    let found = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        found => found?,
-    };
-    if !found.file_type().is_socket() {
-        let text = "something else than a socket is there";
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
-    }
-    match std::os::unix::net::UnixStream::connect(path) {
-        Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
-        Err(_) => Ok(()),
-    }
-}
-
-/// Creates the socket in a private folder, and moves it to its path once its mode is right.
-fn make_socket(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
-    // Not the process id: in a container it is the same at each start, and a crash may leave the folder.
-    let name = format!(".{:08x}", Uuid::new_v4().as_fields().0);
-    let folder = path.parent().unwrap_or(Path::new("")).join(name);
-    fs::DirBuilder::new().mode(0o700).create(&folder)?;
-    let inside = folder.join("s");
-    let made = std::os::unix::net::UnixListener::bind(&inside).and_then(|listener| {
-        fs::set_permissions(&inside, fs::Permissions::from_mode(0o600))?;
-        fs::rename(&inside, path)?;
-        Ok(listener)
-    });
-    let _ = fs::remove_file(&inside);
-    let _ = fs::remove_dir(&folder);
-    made
 }

@@ -12,15 +12,20 @@ mod context;
 mod fault;
 mod members;
 
+// Records of calls in the audit.
+mod audited;
+
 // Calls: the end of an SCA, PSUs, the status of the gateway.
 mod psu;
 mod sca;
 mod watch;
 
-// Triggers of a reload.
+// Triggers of a reload, and of opening the logs again.
+mod logs;
 mod reload;
 
 // Listening, and access control.
+mod bound;
 mod guard;
 mod listen;
 mod slots;
@@ -28,8 +33,9 @@ mod slots;
 // Import of PSUs from a file: the same records as /psu/bind.
 pub mod import;
 
+pub use bound::{Bound, SharedSocket, try_bind};
 pub use context::{ControlContext, Reload};
-pub use listen::{Bound, StopSignal};
+pub use listen::StopSignal;
 
 use crate::in_use::InUse;
 use axum::{
@@ -46,6 +52,7 @@ use fault::ApiFault;
 use members::Members;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
+use tokio::signal::unix::Signal;
 
 /// The time-out of reading a body.
 const BODY_WITHIN: Duration = Duration::from_secs(5);
@@ -58,18 +65,43 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 pub struct Listener {
     bound: Bound,
     context: Arc<ControlContext>,
+    signals: Option<ControlSignals>,
+}
+
+/// The signals of operators to a running gateway.
+#[derive(Debug)]
+pub struct ControlSignals {
+    /// SIGHUP: reload the configuration.
+    pub hangup: Signal,
+    /// SIGUSR1: open the files of the logs again.
+    pub reopen: Signal,
 }
 
 impl Listener {
-    /// Creates a listener on `bound`.
-    pub const fn new(bound: Bound, context: Arc<ControlContext>) -> Self {
-        Self { bound, context }
+    /// Creates a listener on `bound`, which acts on `signals` too.
+    pub const fn new(
+        bound: Bound,
+        context: Arc<ControlContext>,
+        signals: Option<ControlSignals>,
+    ) -> Self {
+        Self {
+            bound,
+            context,
+            signals,
+        }
+    }
+
+    /// Whether `/readyz` will answer 200.
+    pub fn is_ready(&self, stopping: &StopSignal) -> bool {
+        watch::is_ready(stopping, &self.context, &self.context.current.load())
     }
 
     /// Serves until `closing`. From `stopping` on, `/readyz` answers 503, but other calls are served: while requests finish,
     /// the bank's SCA service may still report the end of an SCA.
     pub async fn run(self, stopping: StopSignal, closing: StopSignal) {
         let context = self.context;
+        let signals = self.signals.map(|signals| (signals.hangup, signals.reopen));
+        let (hangup, reopen) = signals.unzip();
         let routes = routes(Arc::clone(&context), stopping);
         tokio::select! {
             served = listen::serve(self.bound, &context.current, routes, closing) => {
@@ -77,8 +109,9 @@ impl Listener {
                     tracing::error!(%error, "the control listener failed");
                 }
             }
-            () = reload::at_hangup(&context) => {}
+            () = reload::at_hangup(&context, hangup) => {}
             () = reload::when_changed(&context) => {}
+            () = logs::reopen_at_signal(&context, reopen) => {}
         }
     }
 }
@@ -124,6 +157,9 @@ macro_rules! calls {
         ) -> Response {
             let call = Call { context: &context, in_use: &in_use };
             let answering = async {
+                if context.telemetry.audit().refuses() {
+                    return Err(ApiFault::Unavailable);
+                }
                 let mut members = read_members(request).await?;
                 let answered = tokio::time::timeout(ANSWER_WITHIN, $answer(call, &mut members));
                 answered.await.unwrap_or(Err(ApiFault::Unavailable))

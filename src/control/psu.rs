@@ -1,11 +1,13 @@
 //! Calls on PSUs: read, bind, withdraw a consent or a session, unbind (SCA-13, SCA-19, SCA-21).
 
 use super::{
+    audited,
     context::Call,
     fault::ApiFault,
     members::{self, Members},
 };
 use crate::{
+    audit::Kind,
     clock::Timestamp,
     interface::{
         TppId,
@@ -13,8 +15,8 @@ use crate::{
         path::AccountIds,
     },
     state::{
-        self, Accounts, Bind, Bound, ConsentAccounts, PsuRef, StateStore, Unavailable, Withdraw,
-        Withdrawn,
+        self, Accounts, Bind, Binding, Bound, ConsentAccounts, PsuRef, StateStore, Unavailable,
+        Withdraw, Withdrawn,
     },
 };
 use serde_json::{Value, json};
@@ -64,20 +66,44 @@ impl PsuRecord {
         })
     }
 
+    /// The TPP.
+    pub(super) const fn tpp(&self) -> &TppId {
+        &self.tpp
+    }
+
+    /// PSU-ID.
+    pub(super) const fn psu(&self) -> PsuId {
+        self.psu
+    }
+
+    /// The binding of the PSU-ID so far.
+    pub(super) async fn binding(&self, store: &StateStore) -> Result<Binding, Unavailable> {
+        store.binding(&self.change()).await
+    }
+
+    /// The agreement, and the time and the accounts of the consent.
+    pub(super) const fn consent(
+        &self,
+    ) -> (Option<CorporateId>, Option<&(Timestamp, ConsentAccounts)>) {
+        (self.corporate, self.consent.as_ref())
+    }
+
     /// Binds the PSU, or updates it.
     pub(super) async fn bind(&self, store: &StateStore) -> Result<Bound, Unavailable> {
+        store.bind(self.change()).await
+    }
+
+    fn change(&self) -> Bind<'_> {
         let consent = self.consent.as_ref();
-        store
-            .bind(Bind {
-                who: PsuRef {
-                    tpp: &self.tpp,
-                    psu: self.psu,
-                },
-                corporate: self.corporate,
-                last_sca: self.last_sca,
-                consent: consent.map(|(given, accounts)| (*given, accounts)),
-            })
-            .await
+        Bind {
+            who: PsuRef {
+                tpp: &self.tpp,
+                psu: self.psu,
+            },
+            corporate: self.corporate,
+            last_sca: self.last_sca,
+            consent: consent.map(|(given, accounts)| (*given, accounts)),
+        }
     }
 }
 
@@ -115,7 +141,13 @@ pub(super) async fn bind(call: Call<'_>, members: &mut Members) -> Result<Value,
     let account_ids = call.in_use.snapshot.policy.account_ids;
     let known = PsuRecord::read(members, call.context.clock.now(), &account_ids)?;
     match known.bind(&call.context.store).await? {
-        Bound::Here => Ok(json!({ "bound": true })),
+        Bound::Here | Bound::Replaced => {
+            let consent = known.consent.as_ref().map(|(_, accounts)| accounts);
+            let event = call.event(Kind::Bound, &known.tpp, Some(known.psu));
+            let event = event.with("consent", audited::consent(consent));
+            call.record(event).await?;
+            Ok(json!({ "bound": true }))
+        }
         Bound::Elsewhere => {
             call.context.telemetry.psu_bound_elsewhere("bind");
             Err(ApiFault::BoundElsewhere)
@@ -133,10 +165,10 @@ pub(super) async fn withdraw(call: Call<'_>, members: &mut Members) -> Result<Va
             .then(|| what.to_owned())
     });
     let corporate = members.optional("psu_corporate_id", members::UUID, members::corporate);
-    let what = match what.as_deref() {
-        Some("session") => Withdraw::Session,
-        Some("consents") => Withdraw::Consents,
-        _ => Withdraw::Consent(corporate),
+    let (named, what) = match what.as_deref() {
+        Some("session") => ("session", Withdraw::Session),
+        Some("consents") => ("consents", Withdraw::Consents),
+        _ => ("consent", Withdraw::Consent(corporate)),
     };
     if corporate.is_some() && !matches!(what, Withdraw::Consent(_)) {
         members.fault(
@@ -154,6 +186,8 @@ pub(super) async fn withdraw(call: Call<'_>, members: &mut Members) -> Result<Va
     {
         Withdrawn::Done => {
             tracing::info!(tpp = tpp.as_str(), "withdrawn by the bank");
+            let event = call.event(Kind::Withdrawn, &tpp, Some(psu));
+            call.record(event.with("what", named)).await?;
             Ok(json!({ "withdrawn": true }))
         }
         Withdrawn::Unknown => Err(ApiFault::PsuUnknown),
@@ -169,6 +203,8 @@ pub(super) async fn unbind(call: Call<'_>, members: &mut Members) -> Result<Valu
     match call.context.store.withdraw(who, Withdraw::Binding).await? {
         Withdrawn::Done => {
             tracing::info!(tpp = tpp.as_str(), "unbound by the bank");
+            call.record(call.event(Kind::Unbound, &tpp, Some(psu)))
+                .await?;
             Ok(json!({ "unbound": true }))
         }
         Withdrawn::Unknown => Err(ApiFault::PsuUnknown),

@@ -4,14 +4,16 @@ use super::{
     context::{ControlContext, Reload},
     fault::ApiFault,
 };
+use crate::clock::LogTime;
 use serde_json::{Value, json};
 use std::{
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
-use tokio::signal::unix;
+use tokio::signal::unix::Signal;
 
 /// `POST /reload`.
 pub(super) async fn asked(context: &ControlContext) -> Result<Value, ApiFault> {
@@ -32,34 +34,40 @@ async fn reload(reload: &Arc<dyn Reload>) -> Result<Vec<&'static str>, Vec<Strin
         .unwrap_or_else(|error| Err(vec![format!("the reload was interrupted: {error}")]))
 }
 
-/// Reloads at each SIGHUP, whose default action would end the process.
-pub(super) async fn at_hangup(context: &ControlContext) {
-    match unix::signal(unix::SignalKind::hangup()) {
-        // The reload itself logs and counts its result.
-        Ok(mut hangups) => {
-            while hangups.recv().await.is_some() {
-                match &context.reload {
-                    Some(own) => drop(reload(own).await),
-                    None => {
-                        tracing::warn!("SIGHUP ignored: the configuration did not come from a file")
-                    }
-                }
-            }
+/// Reloads at each SIGHUP. The reload itself logs and counts its result.
+pub(super) async fn at_hangup(context: &ControlContext, hangup: Option<Signal>) {
+    if let (Some(own), Some(mut hangup)) = (&context.reload, hangup) {
+        while hangup.recv().await.is_some() {
+            drop(reload(own).await);
         }
-        Err(error) => tracing::error!(%error, "SIGHUP cannot be caught"),
     }
     std::future::pending::<()>().await;
 }
 
+/// The time without a change after which a file that changed during the start is read, where files are not watched.
+const STABLE: Duration = Duration::from_secs(1);
+
+/// The most that a file system's clock is behind the machine's.
+const BEHIND: Duration = Duration::from_millis(10);
+
 /// Reloads when a file has changed and is stable, so that a file is not read while it is being written.
 pub(super) async fn when_changed(context: &ControlContext) {
-    let (Some(every), Some(own)) = (context.watch, &context.reload) else {
-        return std::future::pending().await;
-    };
-    let mut used = look(own).await;
-    let mut before = used.clone();
-    loop {
-        tokio::time::sleep(every).await;
+    if let Some(own) = &context.reload {
+        watch(own, context.watch).await;
+    }
+    std::future::pending::<()>().await;
+}
+
+/// Reloads when a file has changed for `every`; without it, only if a file changed during the start, which this ends with.
+async fn watch(own: &Arc<dyn Reload>, every: Option<Duration>) {
+    let mut before = look(own).await;
+    // A file that changed after the gateway began to read its configuration is perhaps not the one that it read: a change during
+    // the start, or during an upgrade, must not be lost.
+    let since = own.read_since();
+    let mut used = before.clone();
+    used.retain(|file| !is_newer(file, since));
+    while every.is_some() || before != used {
+        tokio::time::sleep(every.unwrap_or(STABLE)).await;
         let now = look(own).await;
         if now != used && now == before {
             drop(reload(own).await);
@@ -91,6 +99,13 @@ fn file_states(files: &[PathBuf]) -> Vec<FileState> {
     found
 }
 
+/// Whether the file's content or name changed after this time.
+fn is_newer((_, seen): &FileState, since: LogTime) -> bool {
+    let since = Duration::from_millis(since.unix_milliseconds()).saturating_sub(BEHIND);
+    let since = i128::try_from(since.as_nanos()).unwrap_or(i128::MAX);
+    seen.is_some_and(|(.., changed)| changed >= since)
+}
+
 fn file_state(path: &Path) -> FileState {
     let nanoseconds =
         |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
@@ -109,6 +124,61 @@ fn file_state(path: &Path) -> FileState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Clock;
+    use std::{
+        sync::atomic::{AtomicUsize, Ordering},
+        thread,
+    };
+
+    #[derive(Debug)]
+    struct Counting {
+        file: PathBuf,
+        since: LogTime,
+        reloads: AtomicUsize,
+    }
+
+    impl Reload for Counting {
+        fn reload(&self) -> Result<Vec<&'static str>, Vec<String>> {
+            self.reloads.fetch_add(1, Ordering::Relaxed);
+            Ok(Vec::new())
+        }
+
+        fn files(&self) -> Vec<PathBuf> {
+            vec![self.file.clone()]
+        }
+
+        fn read_since(&self) -> LogTime {
+            self.since
+        }
+    }
+
+    /// A file that was replaced after it was read, and before the watch began.
+    #[tokio::test]
+    async fn a_change_during_the_start_is_not_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a");
+        fs::write(&file, "1").unwrap();
+        fs::write(folder.path().join("b"), "22").unwrap();
+        thread::sleep(4 * BEHIND);
+        let since = Clock::System.log_time();
+        for (is_replaced, expected) in [(false, 0), (true, 1)] {
+            if is_replaced {
+                fs::rename(folder.path().join("b"), &file).unwrap();
+            }
+            for every in [None, Some(Duration::from_millis(10))] {
+                let own = Arc::new(Counting {
+                    file: file.clone(),
+                    since,
+                    reloads: AtomicUsize::new(0),
+                });
+                let reload: Arc<dyn Reload> = Arc::<Counting>::clone(&own);
+                let watching = watch(&reload, every);
+                let ended = tokio::time::timeout(2 * STABLE, watching).await;
+                assert_eq!(ended.is_ok(), every.is_none());
+                assert_eq!(own.reloads.load(Ordering::Relaxed), expected);
+            }
+        }
+    }
 
     #[test]
     fn a_change_is_detected() {

@@ -4,11 +4,13 @@
 //! the same answer and changes no time, a different report is refused and changes nothing.
 
 use super::{
+    audited,
     context::Call,
     fault::ApiFault,
     members::{self, Members},
 };
 use crate::{
+    audit::Kind,
     interface::{
         Code,
         headers::{CorporateId, PsuContext, PsuId},
@@ -44,8 +46,11 @@ pub(super) async fn read(call: Call<'_>, members: &mut Members) -> Result<Value,
     let request = request(members);
     members.finish()?;
     let Opened {
-        pending, expires, ..
+        id,
+        pending,
+        expires,
     } = open(call, request)?;
+    call.context.telemetry.sca_read(id);
     let corporate = pending.corporate.map(CorporateId::hyphenated);
     Ok(json!({
         "tpp": pending.tpp.as_str(),
@@ -87,6 +92,19 @@ pub(super) async fn complete(call: Call<'_>, members: &mut Members) -> Result<Va
         return Err(ApiFault::OtherContext);
     }
     keep(call, store, &opened, &completed).await?;
+    let event = call
+        .event(Kind::ScaCompleted, &pending.tpp, Some(psu))
+        .with("operation", pending.operation.as_str())
+        .with(
+            "context",
+            if corporate.is_some() {
+                "corporate"
+            } else {
+                "private"
+            },
+        )
+        .with("consent", audited::consent(completed.consent.as_ref()));
+    call.record(event).await?;
     tracing::info!(
         tpp = pending.tpp.as_str(),
         operation = pending.operation,
@@ -317,6 +335,15 @@ async fn finish_as_failed(
     if finished == Finished::Done {
         call.context.telemetry.sca("failed");
     }
+    let Pending {
+        tpp,
+        operation,
+        psu,
+        ..
+    } = &opened.pending;
+    let event = call.event(Kind::ScaFailed, tpp, *psu);
+    let event = event.with("operation", operation.as_str());
+    call.record(event.with("code", code.as_str())).await?;
     match finished {
         Finished::Done | Finished::Again => Ok(sca::failed(&opened.pending, failure)),
         Finished::Otherwise | Finished::BoundElsewhere => Err(ApiFault::FinishedOtherwise),

@@ -6,11 +6,12 @@ use crate::{in_use::InUse, telemetry::Scrape};
 use axum::{
     Extension,
     extract::State,
-    http::header,
+    http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::{Arc, atomic::Ordering};
+use tokio::sync::Semaphore;
 
 type Status = (StopSignal, Arc<ControlContext>);
 
@@ -19,8 +20,9 @@ pub(super) async fn live() -> Response {
     fault::json(200, &json!({ "live": true }))
 }
 
-/// `GET /readyz`: the public listener accepts, the gateway is not stopping, the store can write, and SCA can be started. The
-/// answer lists the failed conditions.
+/// `GET /readyz`: the public listener accepts, the gateway is not stopping, the store can write, SCA can be started, and each needed
+/// group of the core has a healthy endpoint. The answer lists the failed conditions, the state of each endpoint, logs that cannot be
+/// written, and the checks that are only observed (FWD-6).
 pub(super) async fn ready(
     State((shutdown, context)): State<Status>,
     Extension(in_use): Extension<Arc<InUse>>,
@@ -32,7 +34,72 @@ pub(super) async fn ready(
         .collect();
     let ready = not_well.is_empty();
     let status = if ready { 200 } else { 503 };
-    fault::json(status, &json!({ "ready": ready, "notWell": not_well }))
+    let mut answer = json!({
+        "ready": ready, "notWell": not_well, "endpoints": endpoints(&in_use),
+    });
+    let degraded = degradations(&context);
+    let degraded: Vec<_> = degraded
+        .into_iter()
+        .filter_map(|(_, fault)| fault)
+        .collect();
+    let observed = in_use.snapshot.policy.enforcement.observed();
+    let observed: Vec<_> = observed.iter().map(|check| check.name()).collect();
+    let remarks = [
+        ("degraded", json!(degraded)),
+        ("onlyObserved", json!(observed)),
+    ];
+    for (name, remark) in remarks {
+        if remark != json!([])
+            && let Some(members) = answer.as_object_mut()
+        {
+            members.insert(name.to_owned(), remark);
+        }
+    }
+    fault::json(status, &answer)
+}
+
+/// Faults with which requests are served nevertheless: logs, and an audit that is not required, that cannot be written.
+fn degradations(context: &ControlContext) -> [(&'static str, Option<String>); 3] {
+    let [access, events] = context.telemetry.log_faults();
+    [
+        (
+            "access_log",
+            access.map(|fault| format!("access log: {fault}")),
+        ),
+        (
+            "event_log",
+            events.map(|fault| format!("event log: {fault}")),
+        ),
+        ("audit", audit_fault(context, false)),
+    ]
+}
+
+/// Why the audit cannot be written, if it is required, or if it is not.
+fn audit_fault(context: &ControlContext, required: bool) -> Option<String> {
+    let fault = context.telemetry.audit().fault();
+    let fault = fault.filter(|(is_required, _)| *is_required == required);
+    fault.map(|(_, fault)| format!("audit: {fault}"))
+}
+
+/// Whether all conditions of readiness hold.
+pub(super) fn is_ready(shutdown: &StopSignal, context: &ControlContext, in_use: &InUse) -> bool {
+    let conditions = conditions(shutdown, context, in_use);
+    conditions.iter().all(|(_, fails)| fails.is_none())
+}
+
+/// The state of each endpoint of the core.
+fn endpoints(in_use: &InUse) -> Vec<Value> {
+    let groups = in_use.upstreams.groups().iter();
+    let states = groups.flat_map(|group| {
+        let states = group.states().into_iter();
+        states.map(|state| {
+            json!({
+                "upstream": group.settings().name, "endpoint": state.endpoint, "addresses": state.addresses,
+                "up": state.up, "ejected": state.ejected,
+            })
+        })
+    });
+    states.collect()
 }
 
 /// Each condition of readiness, and why it fails.
@@ -40,7 +107,7 @@ fn conditions(
     shutdown: &StopSignal,
     context: &ControlContext,
     in_use: &InUse,
-) -> [(&'static str, Option<String>); 4] {
+) -> [(&'static str, Option<String>); 6] {
     let stopping = shutdown
         .borrow()
         .then(|| "the gateway is stopping".to_owned());
@@ -52,28 +119,51 @@ fn conditions(
     let state = state.map(|fault| format!("state: {fault}"));
     let links = in_use.links.health().err();
     let links = links.map(|fault| format!("sca: {fault}"));
+    let unhealthy = in_use.upstreams.unhealthy();
+    let upstreams = (!unhealthy.is_empty())
+        .then(|| format!("upstreams: no healthy endpoint in {}", unhealthy.join(", ")));
     [
         ("stopping", stopping),
         ("listener", closed),
         ("state", state),
         ("sca", links),
+        ("upstreams", upstreams),
+        ("audit", audit_fault(context, true)),
     ]
 }
+
+/// Renders metrics for one call at a time: many calls at once must not take the listener's time from /readyz.
+static RENDERING: Semaphore = Semaphore::const_new(1);
 
 /// `GET /metrics`.
 pub(super) async fn metrics(
     State((shutdown, context)): State<Status>,
     Extension(in_use): Extension<Arc<InUse>>,
-) -> impl IntoResponse {
-    let kind = "text/plain; version=0.0.4; charset=utf-8";
-    let conditions = conditions(&shutdown, &context, &in_use);
-    let text = context.telemetry.metrics(&Scrape {
-        now: context.clock.now(),
-        state: context.store.counters(),
-        not_ready: conditions.map(|(cause, fails)| (cause, fails.is_some())),
-        configuration: in_use.facts(),
+) -> Response {
+    let turn = RENDERING.acquire().await;
+    let rendered = tokio::task::spawn_blocking(move || {
+        let conditions = conditions(&shutdown, &context, &in_use);
+        context.telemetry.metrics(&Scrape {
+            now: context.clock.now(),
+            state: context.store.counters(),
+            not_ready: conditions
+                .map(|(cause, fails)| (cause, fails.is_some()))
+                .to_vec(),
+            degraded: degradations(&context)
+                .map(|(cause, fault)| (cause, fault.is_some()))
+                .to_vec(),
+            configuration: in_use.facts(),
+        })
     });
-    ([(header::CONTENT_TYPE, kind)], text)
+    let rendered = rendered.await;
+    drop(turn);
+    match rendered {
+        Ok(text) => {
+            let kind = "text/plain; version=0.0.4; charset=utf-8";
+            ([(header::CONTENT_TYPE, kind)], text).into_response()
+        }
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
 }
 
 /// The OpenAPI description of the current configuration, as `portvakt openapi` prints it.

@@ -1,0 +1,39 @@
+//! Records of the audit about calls of the control listener.
+
+use super::{context::Call, fault::ApiFault};
+use crate::{
+    audit::{AuditEvent, Kind},
+    interface::{TppId, headers::PsuId},
+    state::ConsentAccounts,
+};
+
+impl Call<'_> {
+    /// A record about a PSU of a TPP.
+    pub(super) fn event(self, kind: Kind, tpp: &TppId, psu: Option<PsuId>) -> AuditEvent {
+        let context = self.context;
+        let event = context.telemetry.audit().event(kind);
+        let event = event.with("tpp", tpp.as_str());
+        match psu {
+            Some(psu) => event.about(context.store.keys().psu(psu)),
+            None => event,
+        }
+    }
+
+    /// Keeps a record. If the audit is required, the record is durable on return.
+    ///
+    /// # Errors
+    /// It is not durable. The change was made; the caller repeats its call.
+    pub(super) async fn record(self, event: AuditEvent) -> Result<(), ApiFault> {
+        let recorded = self.context.telemetry.audit().record_durably(event).await;
+        recorded.map_err(|_| ApiFault::Unavailable)
+    }
+}
+
+/// The accounts of a consent, in a word.
+pub(super) const fn consent(consent: Option<&ConsentAccounts>) -> &'static str {
+    match consent {
+        None => "none",
+        Some(ConsentAccounts::All) => "all",
+        Some(ConsentAccounts::Named(_)) => "named",
+    }
+}

@@ -1,0 +1,72 @@
+//! A row of a CSV file: its fields.
+
+/// The fields of a line, without white space around them.
+pub(super) fn fields(line: &[u8], separator: u8) -> Result<Vec<String>, String> {
+    quotes(line, separator)?;
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .delimiter(separator)
+        .trim(csv::Trim::All)
+        .buffer_capacity(line.len().clamp(1, 1 << 16))
+        .from_reader(line);
+    let mut records = reader.records();
+    match (records.next(), records.next()) {
+        (Some(Ok(record)), None) => Ok(record.iter().map(str::to_owned).collect()),
+        _ => Err("it is not one row of CSV in UTF-8".to_owned()),
+    }
+}
+
+/// A quoted field ends before the separator. The CSV reader would take `"a-1"x` as `a-1x`, and a quote that does not end as the rest of the
+/// line.
+fn quotes(line: &[u8], separator: u8) -> Result<(), String> {
+    let mut place = Place::Begin;
+    for byte in line.trim_ascii_end() {
+        place = match (place, byte) {
+            (Place::Quoted, b'"') => Place::Closed,
+            (Place::Quoted, _) | (Place::Closed | Place::Begin, b'"') => Place::Quoted,
+            (_, byte) if *byte == separator => Place::Begin,
+            (Place::Closed, b' ' | b'\t') => Place::Closed,
+            (Place::Closed, _) => {
+                return Err("text follows the closing quote of a field".to_owned());
+            }
+            (Place::Begin | Place::Plain, _) => Place::Plain,
+        };
+    }
+    match place {
+        Place::Quoted => Err("a quoted field does not end in its line".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// The place of a byte in a field.
+#[derive(Clone, Copy)]
+enum Place {
+    Begin,
+    Plain,
+    Quoted,
+    /// After a quote in a quoted field: the end of the field, or the first of two quotes that stand for one.
+    Closed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_fields_end_before_the_separator() {
+        let good = ["\"a\";b\r\n", "\"a;\"\"x\" ;b", "a \"x\" y;\"\"", "", ";"];
+        for line in good {
+            assert_eq!(quotes(line.as_bytes(), b';'), Ok(()), "{line}");
+        }
+        let table = [
+            ("\"a-1\"x;b\n", "text follows the closing quote of a field"),
+            ("a;\"b\" x\n", "text follows the closing quote of a field"),
+            ("a;\"b\n", "a quoted field does not end in its line"),
+            ("a;\"b\"\"\n", "a quoted field does not end in its line"),
+        ];
+        for (line, expected) in table {
+            let fault = fields(line.as_bytes(), b';').unwrap_err();
+            assert_eq!(fault, expected, "{line}");
+        }
+    }
+}
