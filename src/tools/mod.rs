@@ -8,12 +8,22 @@ pub mod explain;
 // The gateway's decision on a certificate.
 pub mod cert;
 
+// The configuration in effect, and the schema.
+pub mod config;
+
 // The keys of SCA links; the import of PSUs.
 pub mod psu;
 pub mod sca;
 
+// The faults that are only observed.
+pub mod observe;
+
 // Maintenance of the state.
 pub mod state;
+
+// Proof and search of the audit; the quarterly figures.
+pub mod audit;
+pub mod report;
 
 // The content of the EBA's register.
 pub mod register;

@@ -1,16 +1,20 @@
-//! `portvakt psu`: imports the PSUs that the bank had before the gateway.
+//! `portvakt psu`: imports the PSUs that the bank had before the gateway, and erases a PSU.
 
+use super::audit::{AuditToolFault, psu_id};
 use crate::{
+    audit::{self, Audit, AuditFault, AuditUnavailable, Kind},
     clock::Clock,
     config::{ConfigFaults, Settings},
-    control::import::{ImportFault, import},
-    state::{OpenFault, StateStore},
+    control::import::{ImportFault, ImportJob, Imported, Mapping, import},
+    interface::TppId,
+    state::{OpenFault, StateStore, Unavailable},
 };
 use clap::Subcommand;
+use sha2::{Digest, Sha256};
 use std::{
-    fs::File,
-    io::{self, BufReader, Write},
-    path::PathBuf,
+    fs::{self, File},
+    io::{self, BufReader, Read, Write},
+    path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
 };
@@ -18,10 +22,26 @@ use std::{
 /// `portvakt psu …`
 #[derive(Debug, Subcommand)]
 pub enum PsuCommand {
-    /// Import PSUs from a file: one JSON object per line, like the body of /psu/bind (docs/sca.md). The gateway may run
-    /// meanwhile. Exits with 0 if every line is stored, with 1 if a line is refused, with 2 if the import was interrupted.
+    /// Import PSUs from a file: one JSON object per line, like the body of /psu/bind, or CSV with --mapping (docs/sca.md). The gateway may
+    /// run meanwhile. Exits with 0 if every line is stored, with 1 if a line is refused, with 2 if the import was interrupted or the
+    /// file has no record.
     Import {
-        /// The file, newline-delimited JSON.
+        /// The file: newline-delimited JSON, or CSV whose first line names the columns.
+        file: PathBuf,
+        /// The file is CSV, and this YAML file says which column is which member.
+        #[arg(long, value_name = "FILE")]
+        mapping: Option<PathBuf>,
+        /// Change nothing: report what the import would do, for each TPP, and every line that it would refuse.
+        #[arg(long)]
+        dry_run: bool,
+        /// The configuration.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+    /// Erase a PSU from the state and from the audit: binding, session and consents, and the way from the PSU-ID to records. The gateway
+    /// may run meanwhile. Exits with 0, or with 1 if nothing of this PSU was there.
+    Erase {
+        /// A file with the PSU-ID, or - for standard input. A PSU-ID among the arguments would be seen by every user.
         file: PathBuf,
         /// The configuration.
         #[arg(long, value_name = "FILE")]
@@ -41,6 +61,21 @@ pub enum PsuFault {
     /// The state cannot be opened.
     #[error(transparent)]
     State(#[from] OpenFault),
+    /// The file to import has no record.
+    #[error("{}: it has no record: nothing was imported", .0.display())]
+    NoRecord(PathBuf),
+    /// The file holds no PSU-ID.
+    #[error(transparent)]
+    NoPsu(#[from] AuditToolFault),
+    /// The audit cannot be opened, or its salts cannot be changed.
+    #[error(transparent)]
+    Audit(#[from] AuditFault),
+    /// The import has no record. Without the first one nothing was imported.
+    #[error("{0}; import the file again, which leaves stored lines intact")]
+    NotAudited(#[from] AuditUnavailable),
+    /// The state cannot be changed.
+    #[error("the state: {0}")]
+    Unavailable(#[from] Unavailable),
     /// The import ended early.
     #[error(transparent)]
     Import(#[from] ImportFault),
@@ -55,18 +90,136 @@ pub fn run(
     clock: &Clock,
     progress: &mut impl Write,
 ) -> Result<ExitCode, PsuFault> {
-    let PsuCommand::Import { file, config } = command;
+    let (file, mapping, dry_run, config) = match command {
+        PsuCommand::Import {
+            file,
+            mapping,
+            dry_run,
+            config,
+        } => (file, mapping, dry_run, config),
+        PsuCommand::Erase { file, config } => return erase(file, config, clock, progress),
+    };
     let unusable = |error| PsuFault::File(file.clone(), error);
     let settings = Settings::load(config).map_err(PsuFault::Config)?;
-    let input = BufReader::with_capacity(1 << 20, File::open(file).map_err(unusable)?);
+    let policy = &settings.reloadable.snapshot.policy;
+    let mapping = match mapping {
+        Some(path) => {
+            let text = fs::read_to_string(path);
+            let text = text.map_err(|error| PsuFault::File(path.clone(), error))?;
+            let read = Mapping::read(path, &text, &policy.time_zone);
+            Some(read.map_err(PsuFault::Config)?)
+        }
+        None => None,
+    };
+    let input = HashedFile::open(file).map_err(unusable)?;
+    let mut input = BufReader::with_capacity(1 << 20, input);
+    let audit = match &settings.fixed.audit {
+        Some(settings) if !dry_run => Audit::open(settings, clock)?,
+        _ => Audit::default(),
+    };
     let runtime = tokio::runtime::Runtime::new().map_err(unusable)?;
     let imported = runtime.block_on(async {
         let store = Arc::new(StateStore::open(&settings.fixed.state)?);
-        let account_ids = &settings.reloadable.snapshot.policy.account_ids;
-        Ok::<_, PsuFault>(import(input, &store, clock, account_ids, progress).await?)
+        let job = ImportJob {
+            store: &store,
+            clock,
+            account_ids: &policy.account_ids,
+            mapping: mapping.as_ref(),
+            dry_run: *dry_run,
+        };
+        audit.record_durably(audit.event(Kind::ImportBegun)).await?;
+        let imported = import(&mut input, job, progress).await?;
+        record_import(&audit, &imported, input.get_ref().hash()).await?;
+        Ok::<_, PsuFault>(imported)
     })?;
-    Ok(match imported.bad {
-        0 => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
+    match (imported.kept, imported.bad) {
+        (0, 0) => Err(PsuFault::NoRecord(file.clone())),
+        (_, 0) => Ok(ExitCode::SUCCESS),
+        _ => Ok(ExitCode::FAILURE),
+    }
+}
+
+/// Records what an import has stored, for each TPP. The records name no PSU: the file does, whose hash they have.
+async fn record_import(
+    audit: &Audit,
+    imported: &Imported,
+    hash: String,
+) -> Result<(), AuditUnavailable> {
+    let tpps = imported.by_tpp.iter();
+    let mut tpps: Vec<_> = tpps.map(|(tpp, counts)| (Some(tpp), *counts)).collect();
+    if tpps.is_empty() {
+        tpps.push((None, (0, imported.bad)));
+    }
+    for (tpp, (stored, refused)) in tpps {
+        let event = audit
+            .event(Kind::Imported)
+            .with_some("tpp", tpp.map(TppId::as_str))
+            .with("stored", stored)
+            .with("refused", refused)
+            .with("file", hash.as_str());
+        audit.record_durably(event).await?;
+    }
+    Ok(())
+}
+
+/// A file whose bytes are hashed while they are read.
+struct HashedFile {
+    file: File,
+    digest: Sha256,
+}
+
+impl HashedFile {
+    fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            file: File::open(path)?,
+            digest: Sha256::new(),
+        })
+    }
+
+    /// The SHA-256 of the bytes so far, in hexadecimal digits.
+    fn hash(&self) -> String {
+        let digest = self.digest.clone().finalize();
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl Read for HashedFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.digest.update(buffer.get(..count).unwrap_or_default());
+        Ok(count)
+    }
+}
+
+/// Erases a PSU, first from the state: a PSU that is bound could get new records.
+fn erase(
+    file: &Path,
+    config: &Path,
+    clock: &Clock,
+    progress: &mut impl Write,
+) -> Result<ExitCode, PsuFault> {
+    let unusable = |error| PsuFault::File(file.to_owned(), error);
+    let psu = psu_id(file)?;
+    let settings = Settings::load(config).map_err(PsuFault::Config)?;
+    let runtime = tokio::runtime::Runtime::new().map_err(unusable)?;
+    let store = runtime.block_on(async { StateStore::open(&settings.fixed.state) })?;
+    let tpp = runtime.block_on(store.erase(psu))?;
+    let mut said = match &tpp {
+        Some(tpp) => format!("state: erased, it was bound to {}\n", tpp.as_str()),
+        None => "state: not there\n".to_owned(),
+    };
+    let erased = match &settings.fixed.audit {
+        Some(settings) => audit::erase(&settings.folder, store.keys().psu(psu), clock.log_time())?,
+        None => None,
+    };
+    said += &match &erased {
+        Some(pseudonym) => format!("audit: erased, the pseudonym was {pseudonym}\n"),
+        None => "audit: not there\n".to_owned(),
+    };
+    progress.write_all(said.as_bytes()).map_err(unusable)?;
+    Ok(if tpp.is_some() || erased.is_some() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }

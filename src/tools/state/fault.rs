@@ -15,6 +15,24 @@ pub enum StateFault {
     /// SQLite reported an error.
     #[error("{0}: {1}")]
     Sql(PathBuf, #[source] rusqlite::Error),
+    /// The state is in PostgreSQL, which has programs of its own for the work.
+    #[error("the state is in PostgreSQL: use {0}")]
+    InPostgres(&'static str),
+    /// The configuration names no database.
+    #[error("the configuration has no state.postgres to copy to")]
+    NoPostgres,
+    /// Another process uses the file.
+    #[error("{0} is in use: stop every gateway on it, then start again")]
+    InUse(PathBuf),
+    /// A gateway uses the database.
+    #[error("a gateway uses the database: stop every gateway on it, then start again ({0})")]
+    DatabaseInUse(#[source] OpenFault),
+    /// The database has rows already.
+    #[error("table {0} of the database has rows: copy into an empty database")]
+    NotEmpty(&'static str),
+    /// The rows that were written are not those of the file.
+    #[error("table {0} differs from the file: nothing was committed")]
+    Differs(&'static str),
     /// A file could not be read or written.
     #[error("{0}: {1}")]
     File(PathBuf, #[source] io::Error),

@@ -1,8 +1,10 @@
-//! `portvakt state show | export | vacuum | accept-clock`: maintains the state of a gateway while it runs.
+//! `portvakt state show | export | vacuum | copy | accept-clock`: maintains the state of a gateway while it runs.
 //!
 //! Invariant: only the requested change is made: a missing state is not created, and the key is not read. Deliberately not
 //! here: importing PSUs, and metrics of a running gateway.
 
+// The `copy` command.
+mod copy;
 // The `show` command.
 mod show;
 // The reasons why a command failed.
@@ -13,9 +15,13 @@ pub use fault::StateFault;
 use crate::{
     clock::Timestamp,
     config::Settings,
-    state::sqlite::{
-        clock::{self, Accepted},
-        file,
+    state::{
+        PostgresSettings, StateSettings,
+        postgres::maintain::Maintenance,
+        sqlite::{
+            clock::{self, Accepted},
+            file,
+        },
     },
 };
 use rusqlite::Connection;
@@ -52,6 +58,13 @@ pub enum StateCommand {
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
+    /// Copy the state file into the PostgreSQL database of the configuration, which must be empty, while no gateway
+    /// runs. Each table is proved by its number of rows and a hash of them before it is committed.
+    Copy {
+        /// The gateway's configuration, with state.file and state.postgres.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
     /// Confirm that the machine's clock is right, after a gateway detected a step back and refuses requests. Set
     /// the clock right first. A running gateway resumes within a second.
     AcceptClock {
@@ -73,14 +86,19 @@ pub fn run(
     let (StateCommand::Show { config }
     | StateCommand::Export { config, .. }
     | StateCommand::Vacuum { config }
+    | StateCommand::Copy { config }
     | StateCommand::AcceptClock { config }) = command;
     let state = Settings::load(config)
         .map_err(StateFault::Config)?
         .fixed
         .state;
     let path = state.file.as_path();
+    if let Some(postgres) = &state.postgres {
+        return in_postgres(command, &state, postgres, now, out);
+    }
     file::must_be_ours(path)?;
     let said = match command {
+        StateCommand::Copy { .. } => return Err(StateFault::NoPostgres),
         StateCommand::Show { .. } => show::show(path)?,
         StateCommand::Export { copy, .. } => export(path, copy)?,
         StateCommand::Vacuum { .. } => vacuum(path)?,
@@ -90,6 +108,31 @@ pub fn run(
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(_) => Ok(ExitCode::FAILURE),
     }
+}
+
+/// The commands on a database.
+fn in_postgres(
+    command: &StateCommand,
+    state: &StateSettings,
+    postgres: &PostgresSettings,
+    now: Timestamp,
+    out: &mut impl Write,
+) -> Result<ExitCode, StateFault> {
+    match command {
+        StateCommand::Show { .. } => return Err(StateFault::InPostgres("psql")),
+        StateCommand::Export { .. } => return Err(StateFault::InPostgres("pg_dump")),
+        StateCommand::Vacuum { .. } => return Err(StateFault::InPostgres("VACUUM")),
+        StateCommand::Copy { .. } => {
+            file::must_be_ours(&state.file)?;
+            copy::copy(state, postgres, out)?;
+        }
+        StateCommand::AcceptClock { .. } => {
+            let accepted = Maintenance::open(state, postgres)?.accept_clock(now)?;
+            // A closed output does not undo it.
+            let _ = out.write_all(accepted_clock(accepted, now).as_bytes());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn export(path: &Path, copy: &Path) -> Result<String, StateFault> {
@@ -142,12 +185,17 @@ fn vacuum(path: &Path) -> Result<String, StateFault> {
 fn accept_clock(path: &Path, now: Timestamp) -> Result<String, StateFault> {
     let sql = |error| StateFault::Sql(path.to_owned(), error);
     let mut connection = file::connect(path).map_err(sql)?;
-    Ok(match clock::accept(&mut connection, now).map_err(sql)? {
+    let accepted = clock::accept(&mut connection, now).map_err(sql)?;
+    Ok(accepted_clock(accepted, now))
+}
+
+fn accepted_clock(accepted: Accepted, now: Timestamp) -> String {
+    match accepted {
         Accepted::Nothing => format!("nothing to accept: no gateway saw a time later than {now}\n"),
         Accepted::Now { latest, moved } => format!(
             "{now} is taken for right, after {latest} was seen; rows with times ahead of it, set back to it: {moved}\n"
         ),
-    })
+    }
 }
 
 #[cfg(test)]
