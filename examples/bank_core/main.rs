@@ -7,20 +7,23 @@
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::{Json, Router, body::Bytes, extract::State};
 use serde_json::{Value, json};
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{collections::HashMap, error::Error, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, sync::Mutex, time::Instant};
 
 // The function `verify`, as docs/upstream-contract.md shows it.
 include!("verify.rs");
 
 /// The URL of the gateway's public keys, and the last fetched keys with their time.
-type Keys = Arc<(String, Mutex<Option<(Instant, JwkSet)>>)>;
+type Keys = (String, Mutex<Option<(Instant, JwkSet)>>);
+
+/// The keys, and the ids of assertions that changed something, with the time until which they are kept.
+type Shared = Arc<(Keys, Mutex<HashMap<String, Instant>>)>;
+
+/// For how long the library accepts an assertion: its minute, and a minute for another clock.
+const LIFETIME: Duration = Duration::from_secs(120);
 
 /// The keys. An unknown key id makes the core fetch them again, at most once a minute.
-async fn keys_for(
-    assertion: &str,
-    (url, fetched): &(String, Mutex<Option<(Instant, JwkSet)>>),
-) -> Option<JwkSet> {
+async fn keys_for(assertion: &str, (url, fetched): &Keys) -> Option<JwkSet> {
     let kid = decode_header(assertion).ok()?.kid?;
     let mut fetched = fetched.lock().await;
     if let Some((at, keys)) = &*fetched
@@ -35,9 +38,21 @@ async fn keys_for(
     Some(keys)
 }
 
+/// Whether the assertion is new. A GET may come again, with the same one.
+async fn is_new(claims: &Value, method: &Method, used: &Mutex<HashMap<String, Instant>>) -> bool {
+    let id = claims.get("jti").and_then(Value::as_str);
+    let mut used = used.lock().await;
+    used.retain(|_, until| *until > Instant::now());
+    *method == Method::GET
+        || id.is_some_and(|id| {
+            used.insert(id.to_owned(), Instant::now() + LIFETIME)
+                .is_none()
+        })
+}
+
 /// Answers from the claims alone: the core trusts no header without the gateway's signature.
 async fn answer(
-    State(keys): State<Keys>,
+    State(shared): State<Shared>,
     (method, uri, headers): (Method, Uri, HeaderMap),
     body: Bytes,
 ) -> (StatusCode, Json<Value>) {
@@ -45,9 +60,15 @@ async fn answer(
     let assertion = header("gateway-assertion").unwrap_or_default();
     let assertion = str::from_utf8(assertion).unwrap_or_default();
     let target = uri.to_string();
-    let claims = keys_for(assertion, &keys)
+    let (keys, used) = &*shared;
+    let mut claims = keys_for(assertion, keys)
         .await
         .and_then(|keys| verify(assertion, &keys, method.as_str(), &target, header, &body));
+    if let Some(found) = &claims
+        && !is_new(found, &method, used).await
+    {
+        claims = None;
+    }
     let claim = |name: &str| claims.as_ref()?.get(name)?.as_str();
     let (status, answer) = match claim("gateway-operation") {
         None => (
@@ -65,8 +86,8 @@ async fn answer(
 
 /// Serves on a listener. `url` is where the gateway publishes its keys.
 pub(crate) async fn serve(listener: TcpListener, url: String) -> std::io::Result<()> {
-    let keys: Keys = Arc::new((url, Mutex::default()));
-    axum::serve(listener, Router::new().fallback(answer).with_state(keys)).await
+    let shared: Shared = Arc::new(((url, Mutex::default()), Mutex::default()));
+    axum::serve(listener, Router::new().fallback(answer).with_state(shared)).await
 }
 
 #[tokio::main]

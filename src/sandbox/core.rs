@@ -47,9 +47,13 @@ mod answers;
 mod journal;
 mod operations;
 
-// The bank's SCA page, and the client of the gateway's control listener, which ends an SCA.
+// The bank's pages, and the end of an SCA: the client of the gateway's control listener, and the approvals that are to reach it.
+mod console;
 mod control;
+mod ending;
+mod form_token;
 mod html;
+mod language;
 mod page;
 
 // Double entry is checked over a hundred thousand operations, and after kill -9.
@@ -60,8 +64,11 @@ use self::assertion::{Assertions, Covered, NotTheGateway};
 use self::bank::{Bank, BankFault};
 use self::caller::Caller;
 use self::control::Control;
+use self::ending::RequestKey;
+use self::form_token::FormTokens;
 use self::journal::Journal;
 use self::operations::{Answer, Asked, error};
+use self::page::Stage;
 use self::rates::Rates;
 pub(crate) use self::seed::WITH_AGREEMENT;
 
@@ -110,6 +117,9 @@ pub(crate) fn run(args: &CoreArgs) -> Result<(), Box<dyn std::error::Error>> {
         journal: Journal::open(args.log.as_ref())?,
         bank: Mutex::new(Bank::open(args.ledger.as_deref(), rates, Clock::System)?),
         control: Control::new(&args.control),
+        endings: tokio::sync::Mutex::default(),
+        forms: FormTokens::default(),
+        console: FormTokens::default(),
         trust: match args.danger_believe_anyone {
             true => Trust::Anyone,
             false => Trust::Gateway(Assertions::new(&args.issuer, &args.audience, Clock::System)),
@@ -124,6 +134,7 @@ pub(crate) fn run(args: &CoreArgs) -> Result<(), Box<dyn std::error::Error>> {
         let address = listener.local_addr()?;
         writeln!(io::stdout().lock(), "core listening on http://{address}")?;
         tokio::spawn(run_batches(Arc::clone(&core)));
+        tokio::spawn(end_what_is_open(Arc::clone(&core)));
         let service = router(core).into_make_service_with_connect_info::<SocketAddr>();
         axum::serve(listener, service).await?;
         Ok(())
@@ -144,6 +155,12 @@ struct Core {
     journal: Journal,
     bank: Mutex<Bank>,
     control: Control,
+    /// Held while an SCA ends.
+    endings: tokio::sync::Mutex<()>,
+    /// The forms of the SCA page.
+    forms: FormTokens<(RequestKey, Stage)>,
+    /// The forms of the console.
+    console: FormTokens<()>,
     trust: Trust,
 }
 
@@ -152,6 +169,12 @@ impl Core {
     /// consistent.
     fn bank(&self) -> MutexGuard<'_, Bank> {
         self.bank.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The bank's time, in seconds of Unix time.
+    fn seconds(&self) -> u64 {
+        let now = self.bank().now().timestamp().as_second();
+        now.try_into().unwrap_or_default()
     }
 
     /// The caller, if it is trusted.
@@ -182,9 +205,13 @@ fn is_own_channel(path: &str) -> bool {
         || path.starts_with("/v1/sandbox/payments/") && path.ends_with("/cancellation")
 }
 
-/// Whether a program on this machine calls: between loopback addresses, not forwarded, and not from a page in a browser, which
-/// would send Origin.
+/// Whether a program on this machine calls, and not a page in a browser, which would send Origin.
 fn is_beside(head: &Parts) -> bool {
+    is_local(head) && !head.headers.contains_key(header::ORIGIN)
+}
+
+/// Whether the caller is on this machine: between loopback addresses, under a name of this machine, and not forwarded.
+fn is_local(head: &Parts) -> bool {
     let peer = head.extensions.get::<ConnectInfo<SocketAddr>>();
     let host = head
         .headers
@@ -194,7 +221,7 @@ fn is_beside(head: &Parts) -> bool {
     let named = host.rsplit_once(':').map_or(host, |(name, _)| name);
     peer.is_some_and(|ConnectInfo(peer)| peer.ip().is_loopback())
         && ["localhost", "127.0.0.1", "[::1]"].contains(&named)
-        && ["origin", "forwarded", "gateway-tpp-id"]
+        && ["forwarded", "x-forwarded-for", "gateway-tpp-id"]
             .iter()
             .all(|name| !head.headers.contains_key(*name))
 }
@@ -203,6 +230,9 @@ fn is_beside(head: &Parts) -> bool {
 fn router(core: Arc<Core>) -> Router {
     Router::new()
         .route("/sca", get(page::show).post(page::submit))
+        .route("/console", get(console::show).post(console::show))
+        .route("/bank.css", get(html::style))
+        .route("/bank.svg", get(html::mark))
         .fallback(answer)
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .with_state(core)
@@ -262,6 +292,16 @@ async fn run_batches(core: Arc<Core>) {
         let ran = core.bank().atomically::<_, BankFault>(Bank::run_if_due);
         if let Err(fault) = ran {
             eprintln!("portvakt-sandbox: the batch did not run: {fault}");
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Finishes approvals that a crash or an unavailable gateway left open.
+async fn end_what_is_open(core: Arc<Core>) {
+    loop {
+        if let Err(fault) = ending::recover(&core).await {
+            eprintln!("portvakt-sandbox: approvals cannot be read: {fault}");
         }
         tokio::time::sleep(LOOK).await;
     }

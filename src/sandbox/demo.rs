@@ -24,7 +24,7 @@ mod story;
 mod play;
 
 // The PSU's browser.
-mod browser;
+pub(crate) mod browser;
 pub(crate) mod form;
 
 // The core and the gateway as children of this program.
@@ -87,11 +87,19 @@ enum DemoFault {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// The simulated core has no address to listen on.
+    #[error(
+        "{} names the core: for the demo, set upstream.address to a loopback address, such as 127.0.0.1:8080", .0.display()
+    )]
+    NamedCore(PathBuf),
     /// The stand-in core cannot end an SCA.
     #[error(
         "{} has a control listener that the stand-in core cannot call: for the demo, set control.address to a loopback address, without socket, token_file, certificate and hosts", .0.display()
     )]
     NoControl(PathBuf),
+    /// The core could not tell the gateway from anybody else.
+    #[error("{} has no assertion.key: for the demo, set it to ../state/assertion.key, so that the core answers the gateway alone", .0.display())]
+    NotAsserted(PathBuf),
     /// The links point to another page than the stand-in core's.
     #[error("{} sends PSUs to {page}: for the demo, set sca.page to {expected}", config.display())]
     OtherPage {
@@ -153,15 +161,16 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Box<dyn std::error::Error>> {
         .map_err(|faults| DemoFault::Configuration(faults.to_string()))?;
     let control = callable_control(&args.config, &settings)?;
     check_page(&args.config, &settings)?;
-    let (listener, upstream) = (
-        settings.fixed.listener.address,
-        settings.fixed.upstream.address,
-    );
+    let listener = settings.fixed.listener.address;
+    let upstream = core_address(&args.config, &settings)?;
     check_addresses(&args.config, listener, control, upstream)?;
+    let assertion = settings.fixed.assertion.as_ref();
+    let assertion = assertion.ok_or_else(|| DemoFault::NotAsserted(args.config.clone()))?;
     let core = CoreSettings {
         upstream,
         ledger: settings.fixed.state.file.with_file_name("sandbox-core.db"),
-        is_asserted: settings.fixed.assertion.is_some(),
+        issuer: settings.fixed.system.clone(),
+        audience: assertion.audience.clone(),
     };
     let setup = DemoSetup::new(&args.config, listener, control, core)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -225,11 +234,13 @@ async fn open(
     report.cast(setup)?;
     let stage = Stage::new(setup, &args.certs);
     let refusals = scenes::all().map(|scene| Step::Call(Box::new(scene)));
+    let refusals = [Step::Flow("Refusals")].into_iter().chain(refusals);
     let mut company = Company::default();
     // A new PSU, so that the records of earlier ones in the gateway and the core stay unchanged.
     company.memory.identity = format!("{:011}", Uuid::new_v4().as_u128() % 100_000_000_000);
     for step in story::all().into_iter().chain(refusals) {
         match step {
+            Step::Flow(name) => report.flow(name)?,
             Step::Call(scene) => company.call(&scene, &stage, report).await?,
             Step::Visit(visit) => company.visit(&visit, report).await?,
             Step::Batch => run_batch(setup, report).await?,
@@ -317,9 +328,15 @@ fn callable_control(config: &Path, settings: &Settings) -> Result<SocketAddr, De
         .ok_or_else(|| DemoFault::NoControl(config.to_owned()))
 }
 
+/// The address at which the simulated core listens: that of the first endpoint.
+fn core_address(config: &Path, settings: &Settings) -> Result<SocketAddr, DemoFault> {
+    (settings.reloadable.upstreams.first_address())
+        .ok_or_else(|| DemoFault::NamedCore(config.to_owned()))
+}
+
 /// Checks that the SCA page's address is the core's.
 fn check_page(config: &Path, settings: &Settings) -> Result<(), DemoFault> {
-    let expected = format!("http://{}/sca", settings.fixed.upstream.address);
+    let expected = format!("http://{}/sca", core_address(config, settings)?);
     let page = &settings.reloadable.sca.page;
     if *page == expected {
         return Ok(());

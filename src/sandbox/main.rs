@@ -13,6 +13,7 @@ mod demo;
 mod mint;
 #[cfg(test)]
 mod pki_tests;
+mod probe;
 
 /// Tools for developing against the gateway.
 #[derive(Debug, Parser)]
@@ -35,6 +36,11 @@ enum Command {
     },
     /// Run a small core that answers every operation of the interface with a plausible example.
     Core(core::CoreArgs),
+    /// Be the PSU: open an scaRedirect link of the simulated bank, authenticate and approve; print where the bank redirects to.
+    Approve(demo::browser::ApproveArgs),
+    /// Test a core of your own: does it believe the gateway alone, answer as docs/upstream-contract.md says, and survive what may come?
+    /// Prints what to mend. Ends with 0 where that is nothing, with 1 where it is something, with 2 where the core cannot be tested.
+    Probe(probe::ProbeArgs),
     /// Start the gateway before that core, and send it requests as a TPP would, right and broken ones.
     Demo(demo::DemoArgs),
 }
@@ -43,6 +49,8 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Pki { out, force } => mint::run(&out, force, OffsetDateTime::now_utc()),
         Command::Core(args) => core::run(&args),
+        Command::Approve(args) => demo::browser::run(&args),
+        Command::Probe(args) => return probe::run(&args),
         Command::Demo(args) => demo::run(&args),
     };
     match outcome {

@@ -2,10 +2,14 @@
 //!
 //! Invariant: no URL and no error of this module contains a token, a PSU-ID or a national identity number.
 
+use jiff::Timestamp;
 use portvakt::tools::tpp::{CallOptions, SignedRequest, TppAnswer, call};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
+
+/// The reason of a refused token that is too old.
+pub(super) const EXPIRED: &str = "sca-request-expired";
 
 /// The address of the control listener.
 #[derive(Debug)]
@@ -18,6 +22,8 @@ pub(super) struct Control {
 pub(super) struct Pending {
     /// The TPP.
     pub(super) tpp: String,
+    /// Its name in its certificate, if it has one.
+    pub(super) tpp_name: Option<String>,
     /// The path of the payment or basket to sign, if there is one.
     pub(super) resource: Option<String>,
     /// Whether the SCA includes a consent to account information.
@@ -26,19 +32,32 @@ pub(super) struct Pending {
     pub(super) context: Option<String>,
     /// The agreement, if the TPP chose.
     pub(super) psu_corporate_id: Option<String>,
+    /// False if the TPP asks for authentication in the bank's app.
+    pub(super) redirect_preferred: bool,
+    /// The time limit, in the form of RFC 3339.
+    expires: Option<String>,
+}
+
+impl Pending {
+    /// The time limit.
+    pub(super) fn expires(&self) -> Option<Timestamp> {
+        self.expires.as_ref()?.parse().ok()
+    }
 }
 
 /// The reason why an SCA cannot continue.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ControlFault {
     /// The gateway is unavailable, or its answer is unreadable.
+    #[error("the gateway's control listener: {0}")]
     Away(String),
     /// The gateway refused.
+    #[error("the gateway's control listener refuses: {status} {reason}")]
     Refused {
         /// HTTP status code.
         status: u16,
-        /// The message for the PSU.
-        message: String,
+        /// The stable name of the cause.
+        reason: String,
         /// The redirect URI for the browser, if the SCA has ended.
         redirect_uri: Option<String>,
     },
@@ -53,6 +72,28 @@ pub(super) struct Failure {
     pub(super) code: &'static str,
     /// Text for the TPP.
     pub(super) message: &'static str,
+}
+
+impl ControlFault {
+    /// A token that is too old.
+    pub(super) fn expired() -> Self {
+        Self::Refused {
+            status: 410,
+            reason: EXPIRED.into(),
+            redirect_uri: None,
+        }
+    }
+
+    /// Whether a repetition would be refused too. Other refusals are faults of a configuration, or of a moment.
+    pub(super) const fn is_final(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused {
+                status: 400 | 404 | 409 | 410,
+                ..
+            }
+        )
+    }
 }
 
 impl Control {
@@ -104,6 +145,30 @@ impl Control {
         self.post("/psu/withdraw", &withdrawal).await.map(|_| ())
     }
 
+    /// When this PSU last completed an SCA for this TPP in this kind of context, as the gateway knows it.
+    pub(super) async fn last_sca(
+        &self,
+        tpp: &str,
+        psu: Uuid,
+        agreement: Option<Uuid>,
+    ) -> Result<Option<Timestamp>, ControlFault> {
+        let asked = json!({"tpp": tpp, "psu_id": psu.to_string()});
+        let known = match self.post("/psu/read", &asked).await {
+            Err(ControlFault::Refused { status: 404, .. }) => return Ok(None),
+            known => known?,
+        };
+        let context = agreement.map_or("PRIVATE", |_| "CORPORATE");
+        let contexts = known.get("contexts").and_then(Value::as_array);
+        let text = |one: &Value, name: &str| one.get(name)?.as_str().map(str::to_owned);
+        let same = contexts
+            .into_iter()
+            .flatten()
+            .filter(|one| text(one, "context").as_deref() == Some(context));
+        Ok(same
+            .filter_map(|one| text(one, "last_sca")?.parse().ok())
+            .max())
+    }
+
     /// The keys that verify assertions: a JWK set (RFC 7517).
     pub(super) async fn published_keys(&self) -> Result<Value, ControlFault> {
         self.ask("GET", "/.well-known/jwks.json", None).await
@@ -141,7 +206,7 @@ fn judge(answer: &TppAnswer) -> Result<Value, ControlFault> {
     let text = |name| body.get(name)?.as_str().map(str::to_owned);
     Err(ControlFault::Refused {
         status: answer.status,
-        message: text("message").unwrap_or_default(),
+        reason: text("reason").unwrap_or_default(),
         redirect_uri: text("redirect_uri"),
     })
 }
@@ -169,11 +234,11 @@ mod tests {
         assert_eq!(answer(200, "{}"), Ok(json!({})));
         let refused = answer(
             409,
-            r#"{"message": "m", "redirect_uri": "https://t.example/"}"#,
+            r#"{"reason": "m", "redirect_uri": "https://t.example/"}"#,
         );
         let expected = ControlFault::Refused {
             status: 409,
-            message: "m".into(),
+            reason: "m".into(),
             redirect_uri: Some("https://t.example/".into()),
         };
         assert_eq!(refused, Err(expected));

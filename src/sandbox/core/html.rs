@@ -1,53 +1,74 @@
-//! HTML for a browser without scripts: escaped text in one frame.
+//! HTML for a browser without scripts: the frame of every page, its style sheet, and its headers.
 //!
-//! Invariants: all external text is escaped; an answer is never cached, and browsers send no Referer, because the link to the
-//! page contains a token (ERR-7). No external resource is loaded.
+//! Invariants: text is escaped wherever it stands (by maud, unless `PreEscaped` says otherwise, which nothing here does); an
+//! answer is never cached, and browsers send no Referer, because the link to the page contains a token (ERR-7). The policy
+//! forbids scripts, styles and images of anywhere else, and frames around the page.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use std::fmt::{self, Display};
+use maud::{DOCTYPE, Markup, html};
 
 /// `form-action` is omitted: browsers apply it to redirects after a form too, and those go to TPPs.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'";
+const POLICY: &str =
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-const STYLE: &str = "body{font:1.1rem/1.5 sans-serif;max-width:34rem;margin:2rem auto;padding:0 1rem}\
-fieldset{margin:1rem 0}label{display:block}input[type=text]{font:inherit;padding:.3rem;letter-spacing:.1em}\
-button{font:inherit;padding:.5rem 1.2rem;margin:1rem 1rem 0 0}dt{font-weight:bold}dd{margin:0 0 .6rem}\
-[role=alert]{border-left:.3rem solid #b00;padding-left:.7rem}";
+const STYLE: &str = include_str!("html/bank.css");
+const MARK: &str = include_str!("html/bank.svg");
 
-/// Text escaped for use between tags and in an attribute in double quotes.
-pub(super) struct Escaped<'a>(pub(super) &'a str);
-
-impl Display for Escaped<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for letter in self.0.chars() {
-            match letter {
-                '&' => formatter.write_str("&amp;")?,
-                '<' => formatter.write_str("&lt;")?,
-                '>' => formatter.write_str("&gt;")?,
-                '"' => formatter.write_str("&quot;")?,
-                '\'' => formatter.write_str("&#39;")?,
-                other => write!(formatter, "{other}")?,
-            }
-        }
-        Ok(())
-    }
+/// A page before it is sent.
+#[derive(Debug)]
+pub(super) struct Page<'a> {
+    /// The language of its texts (RFC 5646).
+    pub(super) language: &'static str,
+    /// The bank's name.
+    pub(super) bank: &'a str,
+    /// The heading.
+    pub(super) title: &'a str,
+    /// The last line of the page.
+    pub(super) foot: &'a str,
+    /// Whether it has wide tables.
+    pub(super) is_wide: bool,
+    /// Everything below the heading.
+    pub(super) content: Markup,
 }
 
-/// A page. `content` is HTML, `title` is text.
-pub(super) fn page(status: StatusCode, title: &str, content: &str) -> Response<Body> {
-    let title = Escaped(title);
-    let html = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n<style>{STYLE}</style>\n\
-         </head>\n<body>\n<main>\n<h1>{title}</h1>\n{content}</main>\n</body>\n</html>\n"
-    );
-    let mut response = Response::new(Body::from(html));
-    *response.status_mut() = status;
-    let kind = HeaderValue::from_static("text/html; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    seal(response.headers_mut());
-    response
+impl Page<'_> {
+    /// The answer.
+    pub(super) fn answer(self, status: StatusCode) -> Response<Body> {
+        let Page {
+            language,
+            bank,
+            title,
+            foot,
+            is_wide,
+            content,
+        } = self;
+        let page = html! {
+            (DOCTYPE)
+            html lang=(language) {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    title { (title) " – " (bank) }
+                    link rel="stylesheet" href="bank.css";
+                    link rel="icon" href="bank.svg" type="image/svg+xml";
+                }
+                body {
+                    header { img src="bank.svg" alt="" width="28" height="28"; span { (bank) } }
+                    main class=[is_wide.then_some("wide")] { h1 { (title) } (content) }
+                    footer { p { (foot) } }
+                }
+            }
+        };
+        let mut response = Response::new(Body::from(page.into_string()));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        put(headers, header::CONTENT_TYPE, "text/html; charset=utf-8");
+        put(headers, header::CONTENT_LANGUAGE, language);
+        put(headers, header::VARY, "Accept-Language");
+        seal(headers);
+        response
+    }
 }
 
 /// 303: the browser goes to the TPP with a GET. `None` if the URI is not a valid header value.
@@ -60,28 +81,59 @@ pub(super) fn redirect(uri: &str) -> Option<Response<Body>> {
     Some(response)
 }
 
+/// `GET /bank.css`.
+pub(super) async fn style() -> Response<Body> {
+    asset("text/css; charset=utf-8", STYLE)
+}
+
+/// `GET /bank.svg`.
+pub(super) async fn mark() -> Response<Body> {
+    asset("image/svg+xml", MARK)
+}
+
+fn asset(kind: &'static str, content: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::from(content));
+    let headers = response.headers_mut();
+    put(headers, header::CONTENT_TYPE, kind);
+    put(headers, header::CACHE_CONTROL, "max-age=300");
+    put(headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    response
+}
+
 fn seal(headers: &mut HeaderMap) {
-    for (name, value) in [
-        (header::CACHE_CONTROL, "no-store"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
+    put(headers, header::CACHE_CONTROL, "no-store");
+    put(headers, header::REFERRER_POLICY, "no-referrer");
+    put(headers, header::CONTENT_SECURITY_POLICY, POLICY);
+    put(headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+}
+
+fn put(headers: &mut HeaderMap, name: header::HeaderName, value: &'static str) {
+    headers.insert(name, HeaderValue::from_static(value));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn nothing_from_outside_is_markup() {
-        let escaped = Escaped(r#"<a href="x" title='y'>&</a>æ"#).to_string();
-        assert_eq!(
-            escaped,
-            "&lt;a href=&quot;x&quot; title=&#39;y&#39;&gt;&amp;&lt;/a&gt;æ"
-        );
+    fn page(title: &str) -> Page<'_> {
+        Page {
+            language: "en",
+            bank: "b",
+            title,
+            foot: "f",
+            is_wide: false,
+            content: html! { p { (title) } a href=(title) {} },
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_from_outside_is_markup() {
+        let answer = page(r#"<a href="x">&</a>æ"#).answer(StatusCode::OK);
+        let body = axum::body::to_bytes(answer.into_body(), 10_000).await;
+        let html = String::from_utf8(body.unwrap().to_vec()).unwrap();
+        let escaped = "&lt;a href=&quot;x&quot;&gt;&amp;&lt;/a&gt;æ";
+        assert_eq!(html.matches(escaped).count(), 4, "{html}");
+        assert!(!html.contains("<a href=\"x"), "{html}");
     }
 
     //= ERR-7 accepted
@@ -89,10 +141,12 @@ mod tests {
     fn neither_page_nor_redirect_is_kept_or_told_of() {
         let redirect = redirect("https://t.example/?a=b").unwrap();
         assert_eq!(redirect.status(), 303);
-        for answer in [page(StatusCode::OK, "t", ""), redirect] {
+        for answer in [page("t").answer(StatusCode::OK), redirect] {
             let headers = answer.headers();
             assert_eq!(headers["cache-control"], "no-store");
             assert_eq!(headers["referrer-policy"], "no-referrer");
+            let policy = headers["content-security-policy"].to_str().unwrap();
+            assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"));
         }
         assert!(super::redirect("https://t.example/\n").is_none());
     }

@@ -76,6 +76,21 @@ pub(super) struct Balance {
     pub(super) credit_line: i64,
 }
 
+/// One booking, for people to read.
+#[derive(Clone, Debug)]
+pub(super) struct Booking {
+    /// The posting's number.
+    pub(super) posting: i64,
+    /// The booking date.
+    pub(super) booked: String,
+    /// The account's number, or its id where it is the bank's own.
+    pub(super) account: String,
+    /// In minor units.
+    pub(super) amount: i64,
+    /// The account's currency.
+    pub(super) currency: String,
+}
+
 impl Balance {
     /// The usable amount now (interimAvailable), including the credit line.
     pub(super) const fn available(&self) -> i64 {
@@ -127,6 +142,25 @@ impl Bank {
             .db
             .prepare_cached("SELECT coalesce(sum(amount), 0) FROM booking WHERE account = ?1")?;
         Ok(sum.query_row([account], |row| row.get(0))?)
+    }
+
+    /// The bookings of the latest postings, the newest first.
+    pub(super) fn latest_bookings(&self, most: usize) -> Result<Vec<Booking>, BankFault> {
+        let mut found = self.db.prepare_cached(
+            "SELECT posting, booked, coalesce(bban, account.id), amount, currency FROM booking \
+             JOIN posting ON posting.number = posting JOIN account ON account.id = account \
+             ORDER BY posting DESC, amount LIMIT ?1",
+        )?;
+        let rows = found.query_map([i64::try_from(most).unwrap_or(i64::MAX)], |row| {
+            Ok(Booking {
+                posting: row.get(0)?,
+                booked: row.get(1)?,
+                account: row.get(2)?,
+                amount: row.get(3)?,
+                currency: row.get(4)?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// The balances of a customer's account.

@@ -1,27 +1,38 @@
 //! The bank's SCA page (SBX-3): shows the TPP and its request, asks for a mocked national identity number, then for approval of
 //! accounts or payments.
 //!
-//! The page needs no script and keeps no state: each step posts all fields again, and the number is only in bodies. The gateway's
-//! control listener ends the SCA and returns the redirect URI. Invariants: an SCA is completed only for the PSU of the entered
-//! number, and a payment only by its payer; the request's token is never logged. Deliberately not here: authentication. The
-//! number is trusted.
+//! The page needs no script and no cookie. Each form contains a one-time token, and the bank keeps what was entered on earlier
+//! pages ([`Stage`]). Invariants: an SCA is completed only for the PSU of the entered number, and a payment only by its payer;
+//! neither the request's token nor the number is ever logged or in an address of the bank's own. Deliberately not here:
+//! authentication. The number is trusted.
 
-// Approvals and their effects.
+// The subject of the SCA.
+mod subject;
+// Contexts and approvals.
 mod approval;
-// The pages for the PSU.
+// The pages for the PSU, and their texts.
 mod views;
+mod words;
 
 use super::bank::{Bank, BankFault};
-use super::control::{ControlFault, Failure, Pending};
+use super::control::{ControlFault, EXPIRED, Failure, Pending};
 use super::customer::is_identity;
+use super::ending::{self, RequestKey, Stopped};
+use super::language::Language;
 use super::{Core, html};
-use approval::{Subject, contexts};
+use approval::{Context, contexts};
 use axum::Form;
 use axum::body::Body;
+use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{Query, State};
-use axum::http::{Response, StatusCode};
+use axum::http::{HeaderMap, Response, StatusCode, header};
 use std::sync::Arc;
-use views::View;
+use subject::Subject;
+use views::{View, notice};
+use words::Words;
+
+/// The time that the simulated app takes to confirm, in seconds.
+const APP_CONFIRMS_AFTER: u64 = 2;
 
 /// The PSU refused a payment.
 const PAYMENT_REFUSED: Failure = Failure {
@@ -37,12 +48,52 @@ const REFUSED: Failure = Failure {
     message: "The PSU refused.",
 };
 
+/// The payment or the basket is gone, by an initialisation.
+const GONE: Failure = Failure {
+    status: 404,
+    code: "RESOURCE_UNKNOWN",
+    message: "The bank has no such payment or basket.",
+};
+
+/// The payment was cancelled in the bank's own channel, or refused.
+const NOT_SIGNABLE: Failure = Failure {
+    status: 409,
+    code: "CONFLICT",
+    message: "The payment was cancelled or refused before the PSU signed it.",
+};
+
 /// The payment belongs to another PSU.
 const NOT_THE_PAYER: Failure = Failure {
     status: 401,
     code: "PSU_CREDENTIALS_INVALID",
     message: "Somebody else than the payer authenticated.",
 };
+
+/// The page that a form stands on, with the answers of earlier pages.
+#[derive(Clone, Debug)]
+pub(super) enum Stage {
+    /// The number.
+    Identify,
+    /// The bank's app was asked to confirm.
+    App {
+        /// The number.
+        identity: String,
+        /// When, in seconds of Unix time.
+        since: u64,
+    },
+    /// The context.
+    Context {
+        /// The number.
+        identity: String,
+    },
+    /// The approval.
+    Approve {
+        /// The number.
+        identity: String,
+        /// The chosen context, by its value.
+        context: String,
+    },
+}
 
 /// The fields of a form, in order. Names may repeat.
 #[derive(Debug, serde::Deserialize)]
@@ -63,138 +114,280 @@ impl Fields {
 /// `GET /sca?request=TOKEN`: the target of the SCA link.
 pub(super) async fn show(
     State(core): State<Arc<Core>>,
-    Query(query): Query<Fields>,
+    headers: HeaderMap,
+    query: Result<Query<Fields>, QueryRejection>,
 ) -> Response<Body> {
-    let request = query.get("request");
-    let shown = async {
-        let pending = core.control.read(request).await?;
-        let subject = Subject::of(&core.bank(), &pending)?;
-        Ok::<_, Stopped>(View::new(request, &pending, &subject).identify(false))
+    let language = language(&headers);
+    let Ok(Query(query)) = query else {
+        return invalid(language, StatusCode::BAD_REQUEST);
     };
-    shown.await.unwrap_or_else(stopped)
+    let shown = Visit::open(&core, language, query.get("request")).await;
+    let shown = match shown {
+        Ok(Opened::Ended(away)) => Ok(away),
+        Ok(Opened::Visit(visit)) => visit.identify(None),
+        Err(stopped) => Err(stopped),
+    };
+    shown.unwrap_or_else(|stopped| explain(language, stopped))
 }
 
 /// `POST /sca`: the next step.
 pub(super) async fn submit(
     State(core): State<Arc<Core>>,
-    Form(fields): Form<Fields>,
+    headers: HeaderMap,
+    form: Result<Form<Fields>, FormRejection>,
 ) -> Response<Body> {
-    step(&core, &fields).await.unwrap_or_else(stopped)
+    let language = language(&headers);
+    let Ok(Form(fields)) = form else {
+        return invalid(language, StatusCode::BAD_REQUEST);
+    };
+    let answer = match Visit::open(&core, language, fields.get("request")).await {
+        Ok(Opened::Ended(away)) => Ok(away),
+        Ok(Opened::Visit(visit)) => visit.step(&fields).await,
+        Err(stopped) => Err(stopped),
+    };
+    answer.unwrap_or_else(|stopped| explain(language, stopped))
 }
 
-async fn step(core: &Core, fields: &Fields) -> Result<Response<Body>, Stopped> {
-    let request = fields.get("request");
-    let pending = core.control.read(request).await?;
-    let subject = Subject::of(&core.bank(), &pending)?;
-    let view = View::new(request, &pending, &subject);
-    let identity = fields.get("identity").trim();
-    match fields.get("step") {
-        "refuse" => {
-            let failure = match subject {
+/// A request as a browser finds it.
+enum Opened<'a> {
+    /// Already approved: the browser goes to the TPP.
+    Ended(Response<Body>),
+    /// Still pending.
+    Visit(Box<Visit<'a>>),
+}
+
+/// One step of a PSU.
+struct Visit<'a> {
+    core: &'a Core,
+    language: Language,
+    request: &'a str,
+    key: RequestKey,
+    pending: Pending,
+    subject: Subject,
+}
+
+impl<'a> Visit<'a> {
+    async fn open(
+        core: &'a Core,
+        language: Language,
+        request: &'a str,
+    ) -> Result<Opened<'a>, Stopped> {
+        let key = RequestKey::of(request);
+        // A button that was pressed twice, or a browser that comes back after a crash: the approval is finished, not made again.
+        if let Some(uri) = ending::finish(core, &key).await? {
+            return Ok(Opened::Ended(to_tpp(language, &uri)));
+        }
+        let pending = core.control.read(request).await?;
+        let subject = Subject::of(&core.bank(), &pending)?;
+        Ok(Opened::Visit(Box::new(Self {
+            core,
+            language,
+            request,
+            key,
+            pending,
+            subject,
+        })))
+    }
+
+    async fn step(&self, fields: &Fields) -> Result<Response<Body>, Stopped> {
+        let now = self.core.seconds();
+        let words = Words::of(self.language);
+        let form = self.core.forms.take(fields.get("form"), now);
+        let Some((_, stage)) = form.filter(|(key, _)| *key == self.key) else {
+            return self.identify(Some(words.outdated));
+        };
+        if fields.get("step") == "refuse" {
+            let failure = match self.subject {
                 Subject::Payments { .. } => PAYMENT_REFUSED,
                 _ => REFUSED,
             };
-            end(core.control.fail(request, failure).await)
+            return self.fail(failure).await;
         }
-        _ if !is_identity(identity) => Ok(view.identify(true)),
-        _ if !subject.may_be_ended_by(identity) => {
-            end(core.control.fail(request, NOT_THE_PAYER).await)
+        match stage {
+            Stage::Identify => {
+                let identity = fields.get("identity").trim();
+                if !is_identity(identity) {
+                    return self.identify(Some(words.number_wrong));
+                }
+                if self.subject == Subject::Unknown {
+                    return self.fail(GONE).await;
+                }
+                if !self.subject.may_be_ended_by(identity) {
+                    return self.fail(NOT_THE_PAYER).await;
+                }
+                if self.core.bank().is_all_refused(&self.subject.payments())? {
+                    return self.fail(NOT_SIGNABLE).await;
+                }
+                if self.pending.redirect_preferred {
+                    return self.choose(identity);
+                }
+                self.app(identity, now, None)
+            }
+            Stage::App { identity, since } if now < since.saturating_add(APP_CONFIRMS_AFTER) => {
+                self.app(&identity, since, Some(words.app_waits))
+            }
+            Stage::App { identity, .. } => self.choose(&identity),
+            Stage::Context { identity } => self.confirm(&identity, fields.get("context")),
+            Stage::Approve { identity, context } => self.approve(&identity, &context, fields).await,
         }
-        "approve" => approve(core, &pending, &subject, fields).await,
-        _ => {
-            let contexts = in_ledger(core, |bank| contexts(bank, &pending, &subject, identity))?;
-            Ok(view.choose(identity, &contexts))
+    }
+
+    fn identify(&self, alert: Option<&str>) -> Result<Response<Body>, Stopped> {
+        let form = self.form(Stage::Identify);
+        Ok(self.view().identify(&form, alert))
+    }
+
+    fn app(
+        &self,
+        identity: &str,
+        since: u64,
+        alert: Option<&str>,
+    ) -> Result<Response<Body>, Stopped> {
+        let identity = identity.to_owned();
+        let form = self.form(Stage::App { identity, since });
+        Ok(self.view().app(&form, alert))
+    }
+
+    /// Asks for the context where there is a choice.
+    fn choose(&self, identity: &str) -> Result<Response<Body>, Stopped> {
+        let contexts = self.contexts(identity)?;
+        match contexts.as_slice() {
+            [] => self.identify(Some(Words::of(self.language).context_none)),
+            [only] => Ok(self.ask(identity, only)),
+            many => Ok(self.ask_context(identity, many, None)),
+        }
+    }
+
+    /// Asks for approval in the chosen context.
+    fn confirm(&self, identity: &str, chosen: &str) -> Result<Response<Body>, Stopped> {
+        let contexts = self.contexts(identity)?;
+        let words = Words::of(self.language);
+        Ok(match contexts.iter().find(|one| one.value() == chosen) {
+            Some(context) => self.ask(identity, context),
+            None => self.ask_context(identity, &contexts, Some(words.context_wrong)),
+        })
+    }
+
+    fn ask_context(
+        &self,
+        identity: &str,
+        contexts: &[Context],
+        alert: Option<&str>,
+    ) -> Response<Body> {
+        let identity = identity.to_owned();
+        let form = self.form(Stage::Context { identity });
+        self.view().context(&form, alert, contexts)
+    }
+
+    fn ask(&self, identity: &str, context: &Context) -> Response<Body> {
+        let form = self.form(Stage::Approve {
+            identity: identity.to_owned(),
+            context: context.value(),
+        });
+        let today = self.core.bank().today();
+        self.view().approve(&form, context, today)
+    }
+
+    async fn approve(
+        &self,
+        identity: &str,
+        context: &str,
+        fields: &Fields,
+    ) -> Result<Response<Body>, Stopped> {
+        if self.subject == Subject::Unknown {
+            return self.fail(GONE).await;
+        }
+        let contexts = self.contexts(identity)?;
+        let Some(context) = contexts.iter().find(|one| one.value() == context) else {
+            return self.identify(Some(Words::of(self.language).outdated));
+        };
+        let ticked = fields.all("account");
+        let approval = context.approve(self.request, &self.pending, &self.subject, ticked);
+        match ending::approve(self.core, &self.key, &approval).await {
+            Ok(None) => self.fail(NOT_SIGNABLE).await,
+            Ok(Some(uri)) => self.end(Ok(uri)),
+            Err(stopped) => self.end(Err(stopped)),
+        }
+    }
+
+    async fn fail(&self, failure: Failure) -> Result<Response<Body>, Stopped> {
+        let failed = self.core.control.fail(self.request, failure).await;
+        self.end(failed.map_err(Stopped::from))
+    }
+
+    /// Sends the browser to the TPP, also where the gateway refused and says so to the TPP.
+    fn end(&self, ended: Result<String, Stopped>) -> Result<Response<Body>, Stopped> {
+        let uri = match ended {
+            Err(Stopped::Control(ControlFault::Refused {
+                redirect_uri: Some(uri),
+                ..
+            })) => uri,
+            other => other?,
+        };
+        Ok(to_tpp(self.language, &uri))
+    }
+
+    fn contexts(&self, identity: &str) -> Result<Vec<Context>, BankFault> {
+        let read = |bank: &Bank| contexts(bank, &self.pending, &self.subject, identity);
+        self.core.bank().atomically(read)
+    }
+
+    fn form(&self, stage: Stage) -> String {
+        let now = self.core.seconds();
+        self.core.forms.issue((self.key.clone(), stage), now)
+    }
+
+    fn view(&self) -> View<'_> {
+        View {
+            language: self.language,
+            zone: self.core.bank().now().time_zone().clone(),
+            request: self.request,
+            pending: &self.pending,
+            subject: &self.subject,
         }
     }
 }
 
-/// Reports to the gateway first, which may refuse, and then updates the bank.
-async fn approve(
-    core: &Core,
-    pending: &Pending,
-    subject: &Subject,
-    fields: &Fields,
-) -> Result<Response<Body>, Stopped> {
-    let (request, identity) = (fields.get("request"), fields.get("identity").trim());
-    let contexts = in_ledger(core, |bank| contexts(bank, pending, subject, identity))?;
-    let chosen = contexts
-        .iter()
-        .find(|context| context.value() == fields.get("context"));
-    let Some(context) = chosen else {
-        let view = View::new(request, pending, subject);
-        return Ok(view.choose(identity, &contexts));
-    };
-    let ticked = fields.all("account");
-    let approval = context.approve(pending, ticked);
-    let uri = core.control.complete(&approval.completion(request)).await;
-    let is_withdrawn = uri.is_ok() && in_ledger(core, |bank| approval.carry_out(bank, subject))?;
-    if is_withdrawn {
-        let (psu, agreement) = approval.whose();
-        core.control.withdraw(&pending.tpp, psu, agreement).await?;
-    }
-    end(uri)
+fn language(headers: &HeaderMap) -> Language {
+    let accepted = headers.get(header::ACCEPT_LANGUAGE);
+    let accepted = accepted.and_then(|value| value.to_str().ok());
+    Language::preferred(accepted.unwrap_or_default())
 }
 
-/// Ends the SCA, completed or failed.
-fn end(uri: Result<String, ControlFault>) -> Result<Response<Body>, Stopped> {
-    let uri = match uri {
-        Err(ControlFault::Refused {
-            redirect_uri: Some(uri),
-            ..
-        }) => uri,
-        other => other?,
-    };
-    let away = || ControlFault::Away("its redirect_uri is no header value".into());
-    Ok(html::redirect(&uri).ok_or_else(away)?)
+/// To the TPP; or a page that says that the SCA has ended, where nobody knows its redirect URI any more.
+fn to_tpp(language: Language, uri: &str) -> Response<Body> {
+    let words = Words::of(language);
+    let away = Some(uri).filter(|uri| !uri.is_empty());
+    away.and_then(html::redirect)
+        .unwrap_or_else(|| notice(language, StatusCode::OK, words.ended_title, words.ended))
 }
 
-/// One transaction of the bank.
-fn in_ledger<T>(
-    core: &Core,
-    work: impl FnOnce(&Bank) -> Result<T, BankFault>,
-) -> Result<T, BankFault> {
-    core.bank().atomically(work)
-}
-
-/// The reason why an SCA cannot continue.
-#[derive(Debug)]
-enum Stopped {
-    /// The gateway is unavailable, or refuses.
-    Control(ControlFault),
-    /// The ledger failed.
-    Bank(BankFault),
-}
-
-impl From<ControlFault> for Stopped {
-    fn from(fault: ControlFault) -> Self {
-        Self::Control(fault)
-    }
-}
-
-impl From<BankFault> for Stopped {
-    fn from(fault: BankFault) -> Self {
-        Self::Bank(fault)
-    }
+fn invalid(language: Language, status: StatusCode) -> Response<Body> {
+    let words = Words::of(language);
+    notice(language, status, words.invalid_title, words.invalid)
 }
 
 /// A page with the reason. There is no redirect, so the PSU returns to the TPP by themselves.
-fn stopped(fault: Stopped) -> Response<Body> {
-    match fault {
-        Stopped::Control(ControlFault::Refused {
-            status, message, ..
-        }) => {
-            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
-            views::notice(status, &message)
+fn explain(language: Language, stopped: Stopped) -> Response<Body> {
+    let words = Words::of(language);
+    match stopped {
+        Stopped::Control(ControlFault::Refused { status, reason, .. }) if status < 500 => {
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+            match reason.as_str() {
+                EXPIRED => notice(language, status, words.expired_title, words.expired),
+                "sca-finished" => notice(language, status, words.ended_title, words.ended),
+                _ => invalid(language, status),
+            }
+        }
+        Stopped::Control(fault) => {
+            eprintln!("portvakt-sandbox: {fault}");
+            let status = StatusCode::BAD_GATEWAY;
+            notice(language, status, words.gateway_title, words.gateway)
         }
         Stopped::Bank(fault) => {
             eprintln!("portvakt-sandbox: {fault}");
-            let text = "The bank cannot answer. Try again in a moment.";
-            views::notice(StatusCode::INTERNAL_SERVER_ERROR, text)
-        }
-        Stopped::Control(ControlFault::Away(why)) => {
-            eprintln!("portvakt-sandbox: the gateway's control listener: {why}");
-            let text = "The gateway does not answer. Try again in a moment.";
-            views::notice(StatusCode::BAD_GATEWAY, text)
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            notice(language, status, words.gateway_title, words.broken)
         }
     }
 }

@@ -293,6 +293,20 @@ impl Bank {
         Ok(Some(payment))
     }
 
+    /// The latest payments, of every TPP, the newest first.
+    pub(super) fn latest_payments(&self, most: usize) -> Result<Vec<Payment>, BankFault> {
+        let mut found = self
+            .db
+            .prepare_cached(&format!("{PAYMENT} ORDER BY number DESC LIMIT ?1"))?;
+        let mut payments = found
+            .query_and_then([i64::try_from(most).unwrap_or(i64::MAX)], read_payment)?
+            .collect::<Result<Vec<_>, _>>()?;
+        for payment in &mut payments {
+            payment.parts = self.parts(&payment.id)?;
+        }
+        Ok(payments)
+    }
+
     /// A TPP's own payment, by its path.
     pub(super) fn payment_at(&self, tpp: &str, path: &str) -> Result<Option<Payment>, BankFault> {
         let id = path.rsplit('/').next().unwrap_or_default();

@@ -95,9 +95,11 @@ impl Bank {
             .db
             .prepare_cached("DELETE FROM consent WHERE psu = ?1 AND agreement = ?2")?
             .execute(params![psu, agreement])?;
-        let mut open = self
-            .db
-            .prepare_cached("INSERT INTO consent (psu, agreement, account) VALUES (?1, ?2, ?3)")?;
+        // An initialisation may have removed the customer or an account since.
+        let mut open = self.db.prepare_cached(
+            "INSERT INTO consent (psu, agreement, account) SELECT psu.id, ?2, account.id FROM psu, account \
+             WHERE psu.id = ?1 AND account.id = ?3",
+        )?;
         for account in accounts {
             open.execute(params![psu, agreement, account])?;
         }

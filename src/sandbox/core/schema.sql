@@ -134,3 +134,24 @@ CREATE TABLE IF NOT EXISTS contact (
     tpp TEXT PRIMARY KEY,
     email TEXT NOT NULL
 ) STRICT;
+
+-- An SCA that the PSU approved, until the gateway and this ledger both know it, and for an hour more.
+CREATE TABLE IF NOT EXISTS ending (
+    -- The hash of the request's token.
+    request TEXT PRIMARY KEY,
+    -- What is to be done next: the gateway completes the SCA, the gateway withdraws a consent, or nothing.
+    step TEXT NOT NULL CHECK (step IN ('COMPLETE', 'WITHDRAW', 'ENDED')),
+    -- When the PSU approved it, in seconds of Unix time.
+    approved INTEGER NOT NULL,
+    tpp TEXT NOT NULL,
+    psu TEXT NOT NULL,
+    -- Empty in the private context.
+    agreement TEXT NOT NULL,
+    -- The accounts that are open from now on, as a JSON array; none where the SCA asks for no consent.
+    accounts TEXT,
+    -- The payments that are signed, as a JSON array of their ids.
+    payments TEXT NOT NULL,
+    -- What the gateway is told, with the token; null when it has been told.
+    completion TEXT NOT NULL,
+    redirect_uri TEXT NOT NULL
+) STRICT;

@@ -10,14 +10,21 @@ fn core(log: Option<&PathBuf>, trust: Trust) -> Core {
         journal: Journal::open(log).unwrap(),
         bank: Mutex::new(bank),
         control: Control::new("http://127.0.0.1:9"),
+        endings: tokio::sync::Mutex::default(),
+        forms: FormTokens::default(),
+        console: FormTokens::default(),
         trust,
     }
 }
 
 async fn exchange(core: Core, request: &[u8]) -> String {
+    ask(Arc::new(core), request).await
+}
+
+async fn ask(core: Arc<Core>, request: &[u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let service = router(Arc::new(core)).into_make_service_with_connect_info::<SocketAddr>();
+    let service = router(core).into_make_service_with_connect_info::<SocketAddr>();
     let server = tokio::spawn(async move { axum::serve(listener, service).await });
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
     stream.write_all(request).await.unwrap();
@@ -97,4 +104,66 @@ async fn nobody_but_the_gateway_is_answered_and_the_bank_itself_on_its_own_chann
             "{headers}"
         );
     }
+}
+
+//= SBX-2 accepted
+#[tokio::test]
+async fn the_console_shows_the_bank_and_runs_the_batch_once_for_each_press() {
+    let core = Arc::new(core(None, Trust::Anyone));
+    let get = "GET /console HTTP/1.1\r\nHost: localhost:8080\r\nConnection: close\r\n\r\n";
+    let shown = ask(Arc::clone(&core), get.as_bytes()).await;
+    assert!(shown.starts_with("HTTP/1.1 200 OK\r\n"), "{shown}");
+    for text in [
+        "Ola Nordmann",
+        "910000004",
+        "Run it now",
+        "2026-03-02 at 13:30:00",
+    ] {
+        assert!(shown.contains(text), "{text}");
+    }
+    let (_, rest) = shown.split_once("name=\"form\" value=\"").unwrap();
+    let body = format!("form={}", rest.split('"').next().unwrap());
+    let post = format!(
+        "POST /console HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: null\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let pressed = ask(Arc::clone(&core), post.as_bytes()).await;
+    assert!(pressed.contains("The batch has run."), "{pressed}");
+    let again = ask(core, post.as_bytes()).await;
+    assert!(
+        again.contains("out of date") && !again.contains("has run"),
+        "{again}"
+    );
+}
+
+//= SBX-2 refused
+#[tokio::test]
+async fn the_console_is_for_this_machine() {
+    let core = Arc::new(core(None, Trust::Anyone));
+    for lines in [
+        "Host: bank.example",
+        "Host: localhost\r\nForwarded: for=192.0.2.7",
+        "Host: localhost\r\nX-Forwarded-For: 192.0.2.7",
+        "Host: localhost\r\nGateway-Tpp-Id: a",
+    ] {
+        let get = format!("GET /console HTTP/1.1\r\n{lines}\r\nConnection: close\r\n\r\n");
+        let shown = ask(Arc::clone(&core), get.as_bytes()).await;
+        assert!(shown.starts_with("HTTP/1.1 404"), "{shown}");
+        assert!(!shown.contains("Nordmann"), "{shown}");
+    }
+}
+
+//= ERR-7 accepted
+#[tokio::test]
+async fn what_a_browser_asks_is_not_written_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("core.jsonl");
+    let core = Arc::new(core(Some(&log), Trust::Anyone));
+    for target in ["/sca?request=secret", "/bank.css", "/bank.svg", "/console"] {
+        let get = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let answer = ask(Arc::clone(&core), get.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 "), "{answer}");
+        assert!(!answer.contains("secret"), "{answer}");
+    }
+    assert_eq!(std::fs::read_to_string(log).unwrap(), "");
 }

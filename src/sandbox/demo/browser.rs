@@ -1,13 +1,20 @@
 //! The PSU's browser at the bank's page: it opens the link, fills in what it is shown, and goes where it is sent.
 //!
 //! Invariant: the browser knows only the link, and follows no redirect: the last redirect is for the TPP. Deliberately without
-//! scripts, cookies and many pages: three must be enough.
+//! scripts, cookies and many pages: a few must be enough.
 
 use super::form::Form;
 use portvakt::tools::tpp::{CallOptions, SignedRequest, TppAnswer, call};
+use std::{
+    io::{self, Write as _},
+    time::Duration,
+};
 
 /// The most pages until the browser is sent to the TPP.
-const PAGES: usize = 3;
+const PAGES: usize = 8;
+
+/// The time that a page is looked at, where it waits for the bank's app: the PSU's finger on the phone.
+const LOOK: Duration = Duration::from_millis(700);
 
 /// The course of a visit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +25,32 @@ pub(super) struct Visited {
     pub(super) redirect: Option<String>,
     /// The reason why it stopped, if it failed.
     pub(super) fault: Option<String>,
+}
+
+/// The command line of a PSU's approval.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ApproveArgs {
+    /// The scaRedirect link.
+    link: String,
+    /// The national identity number that the PSU types: 11 digits.
+    #[arg(long, value_name = "DIGITS", default_value = "01010112345")]
+    identity: String,
+}
+
+/// Opens a link as a PSU, approves, and prints the address that the bank sends the browser to.
+pub(crate) fn run(args: &ApproveArgs) -> Result<(), Box<dyn std::error::Error>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let visited = runtime.block_on(approve(&args.link, &args.identity));
+    match (visited.redirect, visited.fault) {
+        (Some(redirect), None) => writeln!(io::stdout().lock(), "{redirect}")?,
+        (_, fault) => {
+            let pages = visited.lines.join("\n  ");
+            return Err(format!("{}\n  {pages}", fault.unwrap_or_default()).into());
+        }
+    }
+    Ok(())
 }
 
 /// Opens the link, types the number, ticks every account, and approves.
@@ -46,27 +79,30 @@ async fn go(link: &str, identity: &str, visited: &mut Visited) -> Result<(), Str
         }
         let form = Form::read(&html).filter(|_| answer.status == 200);
         let mut form = form.ok_or("it showed no form")?;
-        let (button, did) = fill(&mut form, identity);
+        let did = fill(&mut form, identity);
+        if html.contains(IN_THE_APP) {
+            tokio::time::sleep(LOOK).await;
+        }
         let target = beside(page, &form.action);
         visited
             .lines
             .push(format!("→ POST {origin}{target}, {did}"));
-        answer = ask(origin, "POST", &target, Some(form.press(("step", button)))).await?;
+        answer = ask(origin, "POST", &target, Some(form.go_on())).await?;
     }
     Err("it kept asking".into())
 }
 
-/// The first page asks for the number, the second for approval. Gives the button to press, and what was done.
-fn fill(form: &mut Form, identity: &str) -> (&'static str, String) {
+/// The picture on the page that waits for the bank's app.
+const IN_THE_APP: &str = "class=\"phone\"";
+
+/// Fills in what the page asks for; gives what was done.
+fn fill(form: &mut Form, identity: &str) -> String {
     if form.fill("identity", identity) {
-        return ("identify", "with a national identity number".into());
+        return "with a national identity number".into();
     }
     match form.tick("account", true) {
-        0 => ("approve", "approved".into()),
-        accounts => (
-            "approve",
-            format!("approved, with {accounts} accounts ticked"),
-        ),
+        0 => "confirmed".into(),
+        accounts => format!("with {accounts} accounts ticked"),
     }
 }
 

@@ -11,6 +11,8 @@ pub(crate) struct Form {
     /// Where it goes, as the page says it: relative to the page's own address.
     pub(crate) action: String,
     inputs: Vec<Input>,
+    /// Name and value of the first button.
+    button: (String, String),
 }
 
 /// One field.
@@ -41,9 +43,12 @@ impl Form {
                 checked: get(&attributes, "checked").is_some(),
             }
         });
+        let (_, button) = content.split_once("<button")?;
+        let button = attributes(button.split_once('>')?.0);
         Some(Self {
             action: get(&attributes(form), "action")?,
             inputs: inputs.collect(),
+            button: (get(&button, "name")?, get(&button, "value")?),
         })
     }
 
@@ -83,6 +88,12 @@ impl Form {
     pub(crate) fn values(&self, name: &str) -> Vec<&str> {
         let inputs = self.inputs.iter().filter(|input| input.name == name);
         inputs.map(|input| input.value.as_str()).collect()
+    }
+
+    /// The body that pressing the first button sends, which goes on to the next page.
+    pub(crate) fn go_on(&self) -> String {
+        let (name, value) = &self.button;
+        self.press((name, value))
     }
 
     /// The body that pressing a button sends: application/x-www-form-urlencoded.
@@ -145,6 +156,7 @@ mod tests {
         <input type="hidden" name="request" value="a&amp;b&lt;">
         <input type="text" id="i" name="identity" value="" required autofocus>
         <input type="checkbox" name="account" value="1" checked><input type="checkbox" name="account" value="2">
+        <button class="primary" type="submit" name="step" value="approve">A</button><button name="step" value="b">B</button>
         </form>"#;
 
     #[test]
@@ -155,6 +167,7 @@ mod tests {
         let press = |form: &Form| form.press(("step", "approve"));
         let start = "request=a%26b%3C&identity=1&account=1";
         assert_eq!(press(&form), format!("{start}&step=approve"));
+        assert_eq!(form.go_on(), press(&form));
         assert_eq!(form.tick("account", true), 2);
         assert_eq!(press(&form), format!("{start}&account=2&step=approve"));
         assert_eq!(form.tick("account", false), 2);

@@ -42,8 +42,7 @@ pub(super) struct DemoSetup {
     pub(super) logs: PathBuf,
     sandbox: PathBuf,
     config: PathBuf,
-    ledger: PathBuf,
-    is_asserted: bool,
+    core: CoreSettings,
 }
 
 /// How the core is started.
@@ -53,8 +52,10 @@ pub(super) struct CoreSettings {
     pub(super) upstream: SocketAddr,
     /// The file of its ledger, beside the gateway's state.
     pub(super) ledger: PathBuf,
-    /// Whether the gateway signs what it says, so that the core need not believe anyone else.
-    pub(super) is_asserted: bool,
+    /// The issuer of the gateway's assertions.
+    pub(super) issuer: String,
+    /// Their audience.
+    pub(super) audience: String,
 }
 
 impl DemoSetup {
@@ -77,8 +78,7 @@ impl DemoSetup {
             port: listener.port(),
             control,
             upstream: core.upstream,
-            ledger: core.ledger,
-            is_asserted: core.is_asserted,
+            core,
             portvakt,
             logs,
             sandbox,
@@ -128,11 +128,10 @@ impl Programs {
             .args(["--control", &format!("http://{}", setup.control), "--log"])
             .arg(setup.journal())
             .arg("--ledger")
-            .arg(&setup.ledger)
+            .arg(&setup.core.ledger)
+            .args(["--issuer", &setup.core.issuer])
+            .args(["--audience", &setup.core.audience])
             .stdout(Stdio::null());
-        if !setup.is_asserted {
-            command.arg("--danger-believe-anyone");
-        }
         let log = setup.logs.join("core.log");
         self.running.push(Program::start("the core", command, log)?);
         while TcpStream::connect(setup.upstream).await.is_err() {

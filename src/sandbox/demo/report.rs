@@ -87,6 +87,12 @@ impl<'a> Report<'a> {
         self.line("")
     }
 
+    /// The scenes of a flow begin.
+    pub(super) fn flow(&mut self, name: &str) -> io::Result<()> {
+        self.title(&format!("── {name}"))?;
+        self.line("")
+    }
+
     /// A scene: its heading, the request, the answer, and the request at the core.
     pub(super) fn scene(
         &mut self,
@@ -234,6 +240,8 @@ impl<'a> Report<'a> {
         self.line(&format!("\n{}", call("", "/v1/accounts")))?;
         self.title("\nThe same as a curl command (its date holds for a minute):")?;
         self.line(&format!("\n{}", call("--curl ", "/v1/accounts")))?;
+        self.title("\nWhat the bank knows, and its batch:")?;
+        self.line(&format!("\nhttp://{}/console", setup.upstream))?;
         self.title("\nWhat the gateway counted:")?;
         self.line(&format!("\ncurl -s http://{}/metrics", setup.control))?;
         self.title("\nCtrl-C stops both.")

@@ -61,6 +61,17 @@ impl Bank {
         Ok(())
     }
 
+    /// Whether there are payments, and all of them are cancelled, refused or gone: then there is nothing to sign.
+    pub(in super::super) fn is_all_refused(&self, ids: &[String]) -> Result<bool, BankFault> {
+        for id in ids {
+            let payment = self.payment(id)?;
+            if payment.is_some_and(|payment| !payment.status().is_refused()) {
+                return Ok(false);
+            }
+        }
+        Ok(!ids.is_empty())
+    }
+
     /// Cancels a payment in the bank's own channel; returns whether that was possible: a booked payment stays booked.
     pub(in super::super) fn cancel(&self, payment: &Payment) -> Result<bool, BankFault> {
         let open = |part: &&Part| part.status == Status::Received || part.status.is_pending();

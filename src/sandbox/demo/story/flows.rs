@@ -3,8 +3,8 @@
 
 use super::super::scenes::{Expected, SESSION, Scene, get, headers, scene};
 use super::{
-    DOMESTIC, Memory, Step, Visit, Visitor, accounts, called, domestic_body, is_status, keep,
-    learn_link, visited, with,
+    DOMESTIC, Memory, Step, Visit, Visitor, accounts, authorisation, called, domestic_body,
+    is_status, keep, learn_link, visited, with,
 };
 use portvakt::tools::tpp::Unsigned;
 use serde_json::json;
@@ -20,8 +20,9 @@ pub(super) fn all() -> Vec<Step> {
 }
 
 /// §Registering a PSU with a payment-only TPP.
-fn registration() -> [Step; 2] {
+fn registration() -> [Step; 3] {
     [
+        Step::Flow("Registration of a PSU by a TPP that may only pay"),
         by_pisp(Scene {
             learn: learn_link,
             ..scene(
@@ -43,6 +44,7 @@ fn basket() -> Vec<Step> {
         })
     };
     vec![
+        Step::Flow("Signing basket"),
         payment("A payment by PSU-ID", |answered, memory| {
             keep(&mut memory.payments[0], answered.text("paymentId"))
         }),
@@ -61,17 +63,7 @@ fn basket() -> Vec<Step> {
                 Expected::Forwarded(201),
             )
         }),
-        by_pisp(Scene {
-            learn: learn_link,
-            ..scene(
-                "The TPP starts the basket's authorisation",
-                |memory| Unsigned {
-                    method: "POST".into(),
-                    ..with(get(&memory.authorise), &[("TPP-Session-ID", SESSION)])
-                },
-                Expected::Forwarded(201),
-            )
-        }),
+        by_pisp(authorisation()),
         visited("The PSU follows the link, and signs both payments"),
         by_pisp(Scene {
             learn: |answered, _| is_status(answered, "ACTC"),
@@ -85,8 +77,9 @@ fn basket() -> Vec<Step> {
 }
 
 /// §Bank-offered consent.
-fn offered_consent() -> [Step; 3] {
+fn offered_consent() -> [Step; 4] {
     [
+        Step::Flow("Bank-offered consent"),
         called(Scene {
             learn: learn_link,
             ..scene(
@@ -111,8 +104,9 @@ fn offered_consent() -> [Step; 3] {
 }
 
 /// §Corporate context.
-fn corporate() -> [Step; 4] {
+fn corporate() -> [Step; 5] {
     [
+        Step::Flow("Corporate context"),
         called(Scene {
             learn: learn_link,
             ..scene(
@@ -169,8 +163,9 @@ fn corporate() -> [Step; 4] {
 }
 
 /// §Optimised biometric flow: it differs only in where the bank authenticates.
-fn biometric() -> [Step; 2] {
+fn biometric() -> [Step; 3] {
     [
+        Step::Flow("Authentication in the bank's app"),
         called(Scene {
             learn: learn_link,
             ..scene(

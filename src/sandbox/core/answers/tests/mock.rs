@@ -1,4 +1,22 @@
 use super::*;
+use crate::core::caller::Fixes;
+
+/// The gateway forwards no x-accept-fix to the sandbox's operations.
+#[test]
+fn amounts_are_strings_without_a_fix() {
+    let stage = Stage::new();
+    let caller = || Caller {
+        fixes: Fixes::default(),
+        ..tpp()
+    };
+    let line = "GET /v1/sandbox/customers";
+    let (_, customers) = ask(&stage.bank, line, caller(), &Value::Null);
+    assert!(customers[0]["accounts"][0]["balance"]["amount"].is_string());
+    let body = json!({"balance": "5.00"});
+    let line = format!("PUT /v1/sandbox/accounts/{}/balances", stage.account(0).id);
+    let (_, updated) = ask(&stage.bank, &line, caller(), &body);
+    assert_eq!(updated["balance"]["amount"], "5.00");
+}
 
 /// §Sandbox transaction.
 const MEMBERS: [&str; 15] = [
