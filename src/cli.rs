@@ -3,12 +3,17 @@
 use crate::{
     clock::Clock,
     config::{ConfigFaults, Settings},
-    gateway,
+    gateway::{self, Checked, Inherited, Ports, StartFault, StartFaults, Startup},
+    telemetry,
     tools::{
+        audit::{self, AuditCommand, AuditToolFault},
         cert::{self, CertArgs},
+        config::{self, ConfigCommand},
         explain::{self, ExplainArgs, ExplainFault},
+        observe::{self, ObserveCommand},
         psu::{self, PsuCommand, PsuFault},
         register::{self, RegisterCommand},
+        report::{self, ReportArgs},
         sca::{self, ScaCommand, ScaFault},
         state::{self, StateCommand, StateFault},
         tpp::{self, TppCommand},
@@ -22,12 +27,14 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     sync::LazyLock,
+    time::Duration,
 };
-use tracing::Level;
-use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
 /// The exit status for an unusable configuration or input.
 const UNUSABLE: u8 = 2;
+
+/// The time-out of writing the last events: the reader of their pipe may have stopped.
+const EVENTS_WITHIN: Duration = Duration::from_secs(5);
 
 /// The version, and the facts of this build. `.ci/dist.sh` sets PORTVAKT_COMMIT; other builds do not record their commit.
 static BUILD: LazyLock<String> = LazyLock::new(|| {
@@ -66,19 +73,31 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the gateway. SIGTERM lets pending requests finish and then stops it, at the latest after the time-outs of upstream and body
-    /// plus 10 s; SIGINT or a second SIGTERM stops it at once.
+    /// Run the gateway. SIGTERM and SIGQUIT stop it: /readyz answers 503 while requests are still accepted (shutdown.lame_duck), then
+    /// pending requests finish (shutdown.finish). SIGINT does the same without the first step, and each further signal ends the current
+    /// step. SIGHUP reloads the configuration.
     Serve {
         /// The configuration.
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
-    /// Check a configuration and every file that it names. Exits with 0 if it is valid, or with 2 and a list of all faults.
+    /// Check a configuration, every file that it names, and that the gateway can start with it on this machine, by this user. Creates
+    /// and changes no file. Exits with 0 and all warnings if it can, with 1 and all faults if the machine prevents it, or with 2 and all
+    /// faults if the configuration is wrong.
     Check {
         /// The configuration.
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
+        /// Do not try the listeners' addresses, because a gateway or a socket unit of systemd holds them.
+        #[arg(long)]
+        no_bind: bool,
+        /// Exit with 1 if there is a warning.
+        #[arg(long)]
+        strict: bool,
     },
+    /// Show the configuration in effect, or the schema of configurations.
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Print the interface of a configuration as an OpenAPI 3.1 description (JSON).
     Openapi {
         /// The configuration.
@@ -90,6 +109,9 @@ enum Command {
     Explain(ExplainArgs),
     /// Explain the gateway's decision on a certificate. Exits with 0, with 1 and all faults, or with 2 if the certificate is unreadable.
     Cert(CertArgs),
+    /// Show the requests that checks in observe mode would refuse.
+    #[command(subcommand)]
+    Observe(ObserveCommand),
     /// Import the PSUs that the bank had before the gateway.
     #[command(subcommand)]
     Psu(PsuCommand),
@@ -105,6 +127,12 @@ enum Command {
     /// Maintain the state: show it, back it up, compact its file, accept the clock. Exits with 0, or with 2 after a failure.
     #[command(subcommand)]
     State(StateCommand),
+    /// Prove and search the audit.
+    #[command(subcommand)]
+    Audit(AuditCommand),
+    /// Print the quarterly figures of the interface, by day, from access logs: availability, mean response times of AIS and PIS, error
+    /// rate.
+    Report(ReportArgs),
     /// Print the completions of a shell.
     Completions {
         /// The shell.
@@ -121,22 +149,19 @@ enum Command {
 /// Runs the command. The process must have installed a rustls crypto provider before.
 pub fn run(cli: &Cli) -> ExitCode {
     match &cli.command {
-        Command::Serve { config } => match Settings::load(config) {
-            Ok(settings) => serve(settings),
+        Command::Serve { config } => serve(config),
+        Command::Check {
+            config,
+            no_bind,
+            strict,
+        } => check(config, *no_bind, *strict),
+        Command::Config(command) => match config::run(command) {
+            Ok(text) => say(text.trim_end()),
             Err(faults) => bad_configuration(&faults),
         },
-        Command::Check { config } => match Settings::load(config) {
-            Ok(settings) => say(&format!(
-                "{}: good ({} operations)",
-                config.display(),
-                settings.reloadable.snapshot.catalogue.operations().len()
-            )),
-            Err(faults) => bad_configuration(&faults),
-        },
-        Command::Openapi { config } => match Settings::load(config) {
-            Ok(settings) => say(&format!("{:#}", settings.openapi())),
-            Err(faults) => bad_configuration(&faults),
-        },
+        Command::Openapi { config } => {
+            with_settings(config, |settings| say(&format!("{:#}", settings.openapi())))
+        }
         Command::Explain(args) => {
             match explain::run(args, Clock::System.now(), &mut io::stdout().lock()) {
                 Ok(status) => status,
@@ -147,6 +172,10 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Cert(args) => {
             let judged = cert::run(args, Clock::System.now(), &mut io::stdout().lock());
             judged.unwrap_or_else(|fault| unusable(&fault))
+        }
+        Command::Observe(command) => {
+            let reported = observe::run(command, &mut io::stdout().lock());
+            reported.unwrap_or_else(|fault| unusable(&fault))
         }
         Command::Psu(command) => {
             match psu::run(command, &Clock::System, &mut io::stderr().lock()) {
@@ -173,42 +202,114 @@ pub fn run(cli: &Cli) -> ExitCode {
                 Err(fault) => unusable(&fault),
             }
         }
+        Command::Audit(command) => audited(command),
+        Command::Report(args) => report(args),
         Command::Completions { shell } => written(io::stdout().write_all(&completions(*shell))),
         Command::Man { folder } => written(write_manual(folder)),
-        Command::Tpp(command) => {
-            let now = Clock::System.now().system_time();
-            match tpp::run(command, now, &mut io::stdout()) {
-                Ok(status) => status,
-                Err(fault) => {
-                    fail(&fault);
-                    fault.exit_code()
-                }
-            }
+        Command::Tpp(command) => act_as_tpp(command),
+    }
+}
+
+fn act_as_tpp(command: &TppCommand) -> ExitCode {
+    let now = Clock::System.now().system_time();
+    match tpp::run(command, now, &mut io::stdout()) {
+        Ok(status) => status,
+        Err(fault) => {
+            fail(&fault);
+            fault.exit_code()
         }
     }
 }
 
-fn serve(settings: Settings) -> ExitCode {
-    log_to_standard_error(settings.fixed.log.level);
+fn with_settings(config: &Path, run: impl FnOnce(Settings) -> ExitCode) -> ExitCode {
+    match Settings::load(config) {
+        Ok(settings) => run(settings),
+        Err(faults) => bad_configuration(&faults),
+    }
+}
+
+fn audited(command: &AuditCommand) -> ExitCode {
+    match audit::run(command, &mut io::stdout().lock()) {
+        Ok(status) => status,
+        Err(AuditToolFault::Config(faults)) => bad_configuration(&faults),
+        Err(fault) => unusable(&fault),
+    }
+}
+
+fn report(args: &ReportArgs) -> ExitCode {
+    match report::run(args, &mut io::stdout().lock(), &mut io::stderr().lock()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => unusable(&fault),
+    }
+}
+
+fn serve(config: &Path) -> ExitCode {
+    // Before anything else: no signal that is sent during the start may end the process.
+    let startup = match Startup::take() {
+        Ok(startup) => startup,
+        Err(error) => return fail(&error),
+    };
+    let settings = match Settings::load(config) {
+        Ok(settings) => settings,
+        Err(faults) => return bad_configuration(&faults),
+    };
+    let log = &settings.fixed.log;
+    if let Err(error) = telemetry::write_events(log.level, log.events_output.clone()) {
+        return cannot_start(&StartFault::EventLog(error).into());
+    }
     tracing::info!(address = %settings.fixed.listener.address, control = %settings.fixed.control, "starting");
-    match gateway::serve(settings) {
+    let ports = startup.ports(&settings.fixed);
+    let checked = match Checked::new(settings, ports, Clock::System.now()) {
+        Ok(checked) => checked,
+        Err(faults) => return cannot_start(&faults),
+    };
+    let served = gateway::serve(checked, startup);
+    telemetry::flush_events(EVENTS_WITHIN);
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => fail(&fault),
     }
 }
 
-/// Writes events to standard error; standard output belongs to the access log.
-///
-/// The gateway's own events contain no personal data. Events of libraries show whole headers at debug level, so theirs end at info.
-fn log_to_standard_error(level: Level) {
-    let shown = Targets::new()
-        .with_default(level.min(Level::INFO))
-        .with_target(env!("CARGO_PKG_NAME"), level);
-    let events = tracing_subscriber::fmt::layer().with_writer(io::stderr);
-    tracing_subscriber::registry()
-        .with(events)
-        .with(shown)
-        .init();
+fn check(config: &Path, no_bind: bool, strict: bool) -> ExitCode {
+    // Before anything that starts a thread.
+    let inherited = Inherited::take();
+    with_settings(config, |settings| {
+        let ports = if no_bind {
+            Ports::SKIP
+        } else {
+            inherited.ports(&settings.fixed)
+        };
+        check_start(config, settings, ports, strict)
+    })
+}
+
+fn check_start(config: &Path, settings: Settings, ports: Ports, strict: bool) -> ExitCode {
+    let checked = match Checked::new(settings, ports, Clock::System.now()) {
+        Ok(checked) => checked,
+        Err(faults) => return cannot_start(&faults),
+    };
+    for warning in checked.warnings() {
+        let _ = writeln!(io::stderr(), "warning: {warning}");
+    }
+    let snapshot = &checked.settings().reloadable.snapshot;
+    let said = say(&format!(
+        "{}: good ({} operations)\n{}",
+        config.display(),
+        snapshot.catalogue.operations().len(),
+        checked.needs()
+    ));
+    if strict && !checked.warnings().is_empty() {
+        return ExitCode::FAILURE;
+    }
+    said
+}
+
+fn cannot_start(faults: &StartFaults) -> ExitCode {
+    for fault in faults.iter() {
+        fail(fault);
+    }
+    ExitCode::FAILURE
 }
 
 fn bad_configuration(faults: &ConfigFaults) -> ExitCode {

@@ -67,6 +67,31 @@ impl From<SystemTime> for Timestamp {
     }
 }
 
+/// A point in time in whole milliseconds since 1970-01-01T00:00:00Z, for logs. Checks use [`Timestamp`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LogTime(u64);
+
+impl LogTime {
+    /// The point in time `milliseconds` after the epoch.
+    pub const fn from_unix_milliseconds(milliseconds: u64) -> Self {
+        Self(milliseconds)
+    }
+
+    /// Milliseconds since the epoch.
+    pub const fn unix_milliseconds(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for LogTime {
+    /// RFC 3339 in UTC, always with three decimals: `2026-01-31T12:00:00.000Z`.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let milliseconds = i64::try_from(self.0).unwrap_or(i64::MAX);
+        let at = jiff::Timestamp::from_millisecond(milliseconds).unwrap_or(jiff::Timestamp::MAX);
+        write!(formatter, "{at:.3}")
+    }
+}
+
 /// The source of [`Timestamp`]s.
 #[derive(Clone, Debug, Default)]
 pub enum Clock {
@@ -101,6 +126,24 @@ impl Clock {
             Self::Standing(seconds) => Timestamp(seconds.load(Ordering::Acquire)),
         }
     }
+
+    /// The current time for a log.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads the clock"
+    )]
+    pub fn log_time(&self) -> LogTime {
+        match self {
+            Self::System => {
+                let since = SystemTime::now().duration_since(UNIX_EPOCH);
+                let milliseconds = since.map_or(0, |since| since.as_millis());
+                LogTime(u64::try_from(milliseconds).unwrap_or(u64::MAX))
+            }
+            Self::Standing(seconds) => {
+                LogTime(seconds.load(Ordering::Acquire).saturating_mul(1_000))
+            }
+        }
+    }
 }
 
 /// Measures durations with a monotonic clock.
@@ -125,6 +168,11 @@ impl Stopwatch {
         lap
     }
 
+    /// The time from this start to a later one.
+    pub fn until(&self, later: Self) -> Duration {
+        later.0.saturating_duration_since(self.0)
+    }
+
     /// The time since the start.
     pub fn elapsed(&self) -> Duration {
         Self::start().0.saturating_duration_since(self.0)
@@ -141,5 +189,18 @@ mod tests {
         assert_eq!(clock.now().unix(), 1_000);
         clock.clone().set(Timestamp::from_unix(1_061));
         assert_eq!(clock.now().distance(Timestamp::from_unix(1_000)), 61);
+        assert_eq!(clock.log_time().unix_milliseconds(), 1_061_000);
+    }
+
+    #[test]
+    fn times_of_logs_have_milliseconds() {
+        for (milliseconds, expected) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (1_767_225_600_007, "2026-01-01T00:00:00.007Z"),
+            (1_767_225_600_120, "2026-01-01T00:00:00.120Z"),
+        ] {
+            let shown = LogTime::from_unix_milliseconds(milliseconds).to_string();
+            assert_eq!(shown, expected);
+        }
     }
 }

@@ -8,7 +8,7 @@
 //! - an upstream receives only requests that [`admission::authorise`] admitted: forwarding takes an
 //!   [`admission::Admitted`], which only `authorise` constructs, and `authorise` requires the store;
 //! - one [`admission::Snapshot`] judges a request, never parts of two;
-//! - `interface` does no I/O, reads no clock and does not depend on pingora; of all modules, only `gateway` depends on pingora;
+//! - `interface` does no I/O, reads no clock and does not depend on pingora; of all modules, only `gateway` and `upstreams` depend on pingora;
 //! - input never causes a panic, and no log, metric or error contains personal data.
 
 // Time as a value; the only module that reads the machine's clocks.
@@ -36,10 +36,16 @@ pub mod admission;
 // The configuration file, its faults, and the objects built from it.
 pub mod config;
 
+// The audit: records in files that are chained by hashes.
+pub mod audit;
+
+// The core as it is reached now: endpoints, connections, health.
+pub mod upstreams;
+
 // The current configuration as one value, which a reload replaces.
 pub mod in_use;
 
-// The public listener and the upstream client; the only module that depends on pingora.
+// The public listener and the upstream client, on pingora.
 pub mod gateway;
 
 // The control listener: metrics, liveness, readiness, the bank's calls.

@@ -4,6 +4,7 @@
 //! absent; only [`replace`] overwrites a file. Deliberately not here: the content of the files.
 
 use aws_lc_rs::rand;
+use rustix::fs::OFlags;
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, ErrorKind, Read, Write},
@@ -17,6 +18,9 @@ const OTHERS: u32 = 0o077;
 /// The mode of a secret in a Kubernetes volume with `fsGroup`, and of a systemd credential that has an access list: the group reads, and
 /// nobody writes.
 const SHARED: u32 = 0o440;
+
+/// The reason to refuse what is no file.
+const NOT_REGULAR: &str = "it is no regular file (a FIFO, a device or a socket); name a file";
 
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -38,12 +42,33 @@ impl FileFault {
     }
 }
 
+/// Opens a regular file to read it. Where a FIFO without a writer stands in its place, an ordinary open would wait for one.
+///
+/// # Errors
+/// The file cannot be opened, or it is a FIFO, a device or a socket.
+pub fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = without_waiting(options.read(true)).open(path)?;
+    let found = file.metadata()?.file_type();
+    // Reading a folder fails by itself.
+    if found.is_file() || found.is_dir() {
+        return Ok(file);
+    }
+    Err(io::Error::new(ErrorKind::InvalidInput, NOT_REGULAR))
+}
+
+/// The options of an open that does not wait for the other end of a FIFO. The file is then used without waiting too, unless
+/// the flag is taken from it.
+pub fn without_waiting(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+}
+
 /// Reads at most `most` bytes of a file; returns one byte more if the file is longer.
 ///
 /// # Errors
 /// The file cannot be read, or its mode grants access to group or others and is not 0440.
 pub fn read(path: &Path, most: usize) -> Result<Vec<u8>, FileFault> {
-    let file = File::open(path)?;
+    let file = open(path)?;
     let mode = file.metadata()?.permissions().mode() & 0o7777;
     if mode & OTHERS != 0 && mode != SHARED {
         return Err(FileFault::Open(mode));
@@ -86,6 +111,32 @@ pub fn make(path: &Path, content: &[u8]) -> io::Result<()> {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
         _ => sync_folder_of(path),
     }
+}
+
+/// Tries whether a file can be created or replaced at `path`, with its folder where that is missing. Leaves nothing behind.
+///
+/// # Errors
+/// The reason why the file cannot be made.
+pub fn try_make(path: &Path) -> io::Result<()> {
+    let folder = folder_of(path);
+    let mut existing = folder;
+    loop {
+        match fs::metadata(existing) {
+            Ok(found) if found.is_dir() => break,
+            Ok(_) => return Err(ErrorKind::NotADirectory.into()),
+            Err(error) if error.kind() == ErrorKind::NotFound && existing != Path::new(".") => {
+                existing = folder_of(existing);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let own = name_beside(&existing.join(".portvakt-check"))?;
+    if existing == folder {
+        create(&own)?;
+        return fs::remove_file(&own);
+    }
+    DirBuilder::new().mode(0o700).create(&own)?;
+    fs::remove_dir(&own)
 }
 
 /// Replaces a file atomically.
@@ -139,11 +190,7 @@ pub fn folder_of(path: &Path) -> &Path {
 
 /// Writes a temporary file in the folder of `path`; durable on return.
 fn write_beside(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
-    let mut random = [0; 8];
-    rand::fill(&mut random).map_err(|_| io::Error::other("no random numbers are available"))?;
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{:016x}", u64::from_be_bytes(random)));
-    let beside = PathBuf::from(name);
+    let beside = name_beside(path)?;
     let mut file = create(&beside)?;
     let written = file.write_all(content).and_then(|()| file.sync_all());
     if let Err(error) = written {
@@ -153,9 +200,50 @@ fn write_beside(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
     Ok(beside)
 }
 
+/// The path with a random suffix.
+fn name_beside(path: &Path) -> io::Result<PathBuf> {
+    let mut random = [0; 8];
+    rand::fill(&mut random).map_err(|_| io::Error::other("no random numbers are available"))?;
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{:016x}", u64::from_be_bytes(random)));
+    Ok(PathBuf::from(name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_file_is_opened_and_nothing_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        let mode = rustix::fs::Mode::RUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        for path in [&fifo, Path::new("/dev/null")] {
+            let fault = open(path).unwrap_err().to_string();
+            assert!(fault.contains("no regular file"), "{fault}");
+            assert!(read(path, 10).is_err());
+        }
+        assert!(open(&folder.path().join("none")).is_err());
+        assert!(open(folder.path()).is_ok());
+    }
+
+    #[test]
+    fn a_trial_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), "x").unwrap();
+        for (path, can) in [
+            ("new", true),
+            ("file", true),
+            ("a/b/c/new", true),
+            ("file/new", false),
+            ("file/a/new", false),
+        ] {
+            assert_eq!(try_make(&folder.path().join(path)).is_ok(), can, "{path}");
+        }
+        assert!(try_make(Path::new("/proc/portvakt/new")).is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 
     #[test]
     fn concurrent_creators_leave_one_file() {
