@@ -6,10 +6,10 @@ CARGO_FLAGS = --features sandbox
 # Arguments of the demo or of the comparison: make demo ARGS=--once
 ARGS =
 
-# The number of kills of `make soak`.
+# The number of kills of `make soak`, or of losses of `make failover`.
 COUNT = 100
 
-.PHONY: help demo test test-systems soak faults flood check dist bench bench-parts edge clean needs-build needs-bench needs-edge needs-tests needs-systems
+.PHONY: help demo test test-systems soak failover faults flood check dist bench bench-parts bench-postgres edge clean needs-build needs-bench needs-edge needs-tests needs-systems
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -21,11 +21,14 @@ demo: needs-build ## Build, start the gateway with a simulated core, and call it
 test: needs-tests ## Run every test: unit tests, integration tests, examples in the documentation
 	cargo test $(CARGO_FLAGS)
 
-test-systems: needs-systems ## Run the tests that need other programs or more than seconds (Go, Jackson, Gson, Node, nginx, Prometheus, testssl.sh)
+test-systems: needs-systems ## Run the tests that need other programs or more than seconds (Go, Java, Node, nginx, Chromium, Prometheus, testssl.sh, sslyze)
 	cargo test $(CARGO_FLAGS) --test it -- --ignored systems::
 
 soak: needs-tests ## Kill the gateway under load and restart it repeatedly (COUNT=1000: number of kills)
-	PORTVAKT_SOAK=$(COUNT) cargo test $(CARGO_FLAGS) --test it -- --exact soak::killed_under_load_it_keeps_what_it_promised --nocapture
+	PORTVAKT_SOAK=$(COUNT) cargo test $(CARGO_FLAGS) --test it -- soak::killed_under_load_it_keeps_what_it_promised --nocapture --test-threads=1
+
+failover: needs-systems ## Lose the primary of three gateways on PostgreSQL repeatedly, under load (COUNT=300: number of losses)
+	PORTVAKT_FAILOVERS=$(COUNT) PORTVAKT_PATRONI=10 cargo test $(CARGO_FLAGS) --test it -- --ignored --nocapture --test-threads=1 repeat_nothing
 
 faults: needs-tests ## Measure the latency of known TPPs while revocation sources of other TPPs fail
 	cargo test $(CARGO_FLAGS) --test it -- --ignored --exact certificate::faults::known_tpps_do_not_feel_the_responders_of_others --nocapture
@@ -48,6 +51,9 @@ bench: needs-bench ## Compare with nginx, haproxy and scripts on this machine (A
 
 bench-parts: needs-build ## Measure single parts: admission, payloads, state, trust, memory
 	cargo bench $(CARGO_FLAGS) --bench admit --bench payload --bench state --bench trust --bench memory
+
+bench-postgres: needs-tests ## Measure the state in PostgreSQL with a synchronous standby, beside SQLite and a bare loop (STATE_PSUS=10000000: PSUs)
+	.ci/postgres.sh cargo bench $(CARGO_FLAGS) --bench state -- postgres
 
 edge: needs-edge ## Attack the gateway, nginx and haproxy on this machine (ARGS="--rows 1,7": two rows; ARGS="fuzz --minutes 20")
 	@programs=$$(.ci/dist.sh) && "$$programs/portvakt-edge" $(ARGS)

@@ -6,11 +6,12 @@
 #   cmake            for zlib-ng, which the proxy compresses with
 #   pkg-config and OpenSSL's headers   for judging certificate chains
 # The tests (needs.sh tests) also use other signers, and NIST's PKITS for chains. They skip missing parts, and fail with CI=true:
-#   openssl, a JDK, Node with npm, Python with venv; the vectors, and libraries of the signers, from PyPI and npm
+#   openssl, a JDK, Node with npm, Python with venv; curl and jq; the vectors, and libraries of the signers, from PyPI and npm
+#   PostgreSQL 15 or later, of which no cluster is made and no server is started
 # and .ci/instructions.sh uses valgrind.
 # The tests against other systems (needs.sh systems) fail if one of these is missing:
 #   Go, a JDK with Jackson and Gson, Node, Python with venv; nginx, Apache, HAProxy and Prometheus, of which no daemon is started;
-#   curl, jq, testssl.sh; libraries from PyPI
+#   etcd and Patroni with PostgreSQL; curl, jq, testssl.sh; Chromium; strace; libraries from PyPI and npm
 # The comparison (needs.sh bench) leaves out missing peers:
 #   nginx with its Lua module, haproxy; wrk and h2load send the requests; llvm-profdata reads what the build counts
 # The attacks (needs.sh edge) leave out missing peers and tests, too:
@@ -42,6 +43,18 @@ missing_for_tests() {
     command -v npm >/dev/null || printf ' nodejs npm'
     python3 -c 'import ensurepip, venv' 2>/dev/null || printf ' python3-venv'
     command -v valgrind >/dev/null || printf ' valgrind'
+    has_postgres || printf ' postgresql-15'
+    command -v curl >/dev/null || printf ' curl'
+    command -v jq >/dev/null || printf ' jq'
+}
+
+# Whether there is a PostgreSQL server; Debian keeps its programs out of PATH.
+has_postgres() {
+    command -v initdb >/dev/null && return
+    for version in 15 16 17 18; do
+        [ ! -e /usr/lib/postgresql/$version/bin/initdb ] || return 0
+    done
+    return 1
 }
 
 # The same for the tests against other systems.
@@ -59,6 +72,11 @@ missing_for_systems() {
     command -v curl >/dev/null || printf ' curl'
     command -v jq >/dev/null || printf ' jq'
     command -v testssl >/dev/null || printf ' testssl.sh'
+    command -v chromium >/dev/null || printf ' chromium fonts-liberation'
+    command -v strace >/dev/null || printf ' strace'
+    command -v etcd >/dev/null || printf ' etcd-server'
+    command -v patroni >/dev/null || printf ' patroni python3-etcd'
+    has_postgres || printf ' postgresql-15'
 }
 
 # The same for the comparison.
@@ -107,6 +125,12 @@ install() {
     else
         printf '#!/bin/sh\nexit 101\n' | $as_root tee $policy >/dev/null
         $as_root chmod +x $policy
+    fi
+    # Debian makes a cluster for an installed PostgreSQL, unless this file forbids it.
+    cluster=/etc/postgresql-common/createcluster.d/none.conf
+    if [ ! -e $cluster ]; then
+        $as_root mkdir -p "${cluster%/*}"
+        echo 'create_main_cluster = false' | $as_root tee $cluster >/dev/null
     fi
     # Unquoted on purpose: both are lists of words.
     # shellcheck disable=SC2086
