@@ -1,7 +1,8 @@
 //! The cost of a warm request: the total, each check, and the RSA verification alone in the same run.
 //!
-//! `make bench-parts` runs this benchmark. Before criterion's figures it prints the heap allocations of one request, and the time of each
-//! check from the record of the access log: the median of many requests, including the reading of the clock between two checks.
+//! `make bench-parts` runs this benchmark. Before criterion's figures it prints the heap allocations of one request, the time of each
+//! check from the record of the access log (the median of many requests, including the reading of the clock between two checks), and the
+//! cost of access log and audit.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 #![allow(
     clippy::unwrap_used,
@@ -28,6 +29,12 @@ const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
 /// The number of requests whose checks are measured.
 const ROUNDS: usize = 20_000;
 
+/// The number of lines that are measured.
+const LINES: u32 = 400_000;
+
+/// A part of the lines for which the queue of the access log has place.
+const BURST: u32 = 4_000;
+
 fn bench(criterion: &mut Criterion) {
     let [get, post] = warm::requests();
     for (name, warm) in [("signed GET", &get), ("POST of 1 KB", &post)] {
@@ -43,6 +50,7 @@ fn bench(criterion: &mut Criterion) {
     if std::env::args().any(|argument| argument == "--bench") {
         stages("signed GET", &get);
         stages("POST of 1 KB", &post);
+        logs(&get);
     }
     let mut group = criterion.benchmark_group("admit");
     group.bench_function("signed GET, warm", |bencher| bencher.iter(|| get.again()));
@@ -92,6 +100,40 @@ fn stages(name: &str, warm: &Warm) {
         println!("| {stage} | {nanos} | {share:.1} % |");
     }
     println!();
+}
+
+/// The end of a request without logs, and with access log and audit: the time of its thread, and the CPU time of all threads.
+fn logs(get: &Warm) {
+    let (record, admitted) = get.judge();
+    get.give_back(admitted.as_ref());
+    let [other, _] = warm::requests();
+    let logged = other.logged();
+    let [without, with] = [get, &logged].map(|warm| {
+        let (begun, mut own) = (cpu_time(), Duration::ZERO);
+        for _ in 0..LINES / BURST {
+            let watch = Stopwatch::start();
+            for _ in 0..BURST {
+                warm.count(&record);
+            }
+            own += watch.elapsed();
+            warm.flush();
+        }
+        [own, cpu_time() - begun].map(|time| time / LINES)
+    });
+    println!("\n| the end of a GET | its thread | all threads (CPU) |\n|---|---:|---:|");
+    for (name, [own, all]) in [("metrics", without), ("with access log and audit", with)] {
+        println!("| {name} | {} ns | {} ns |", own.as_nanos(), all.as_nanos());
+    }
+    println!();
+}
+
+/// The CPU time of this process so far, in ticks of 10 ms: the fields 14 and 15 of proc_pid_stat(5).
+fn cpu_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let (_, fields) = stat.rsplit_once(')').unwrap();
+    let ticks = fields.split_ascii_whitespace().skip(11).take(2);
+    let ticks: u64 = ticks.map(|field| field.parse::<u64>().unwrap()).sum();
+    Duration::from_millis(ticks * 10)
 }
 
 /// FWD-1: one assertion, with as many claims as a request without the PSU has.

@@ -1,8 +1,9 @@
 //! Serves one request several times for an instruction counter: `.ci/instructions.sh` runs this program under callgrind.
 //!
-//! `instructions get|post|verify` serves the GET, serves the POST, or verifies the signature of the GET, [`ROUNDS`] times within
-//! [`counted`], which callgrind finds by its name. The name of a kind of refused request serves such requests as often. Setup and teardown
-//! are not counted.
+//! `instructions get|get-logged|post|verify` serves the GET, without an access log and an audit or with both, serves the POST, or verifies
+//! the signature of the GET, [`ROUNDS`] times within [`counted`], which callgrind finds by its name. The name of a kind of refused request
+//! serves such requests as often. Setup and teardown are not counted. Beforehand, as many rounds are not counted; their lines are in the
+//! access log too.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -20,9 +21,14 @@ const ROUNDS: usize = 200;
 fn main() {
     let [get, post] = warm::requests();
     let asked = std::env::args().nth(1).unwrap_or_default();
+    let get = if asked == "get-logged" {
+        get.logged()
+    } else {
+        get
+    };
     let stranger = warm::Stranger::of(&get, &asked, 2 * ROUNDS);
     let work: Box<dyn Fn() -> Option<Admitted> + '_> = match asked.as_str() {
-        "get" => Box::new(|| get.serve()),
+        "get" | "get-logged" => Box::new(|| get.serve()),
         "post" => Box::new(|| post.serve()),
         "verify" => Box::new(|| {
             get.verify();

@@ -1,6 +1,7 @@
 //! The cost of the state store: durable decisions alone and concurrent, refusals, look-ups of PSUs, opening, bytes on disk.
 //!
-//! `STATE_PSUS` and `STATE_KEYS` are the numbers of PSUs and quota keys in the large store; use 10 000 000 for a long run.
+//! `STATE_PSUS` and `STATE_KEYS` are the numbers of PSUs and quota keys in the large store; use 10 000 000 for a long run. The argument
+//! `postgres` measures PostgreSQL alone.
 #![allow(missing_docs, reason = "a benchmark has no interface")]
 #![allow(
     clippy::unwrap_used,
@@ -10,6 +11,11 @@
     clippy::disallowed_methods,
     reason = "a benchmark fails by panicking, prints what it found, and takes the time"
 )]
+
+/// The server of a measurement.
+mod database;
+/// The same in PostgreSQL.
+mod state_postgres;
 
 use portvakt::{
     clock::Timestamp,
@@ -47,6 +53,9 @@ fn main() {
         .build()
         .unwrap();
     let folder = tempfile::tempdir_in(".").unwrap();
+    if std::env::args().any(|argument| argument == "postgres") {
+        return runtime.block_on(state_postgres::all(folder.path()));
+    }
     // This runs first, because later runs would reuse freed memory.
     runtime.block_on(memory(folder.path()));
     runtime.block_on(decisions(folder.path()));

@@ -13,6 +13,13 @@ use tokio::runtime::Runtime;
 /// The columns of the table.
 pub const COLUMNS: [Peer; PEERS] = [Peer::Portvakt, Peer::Nginx, Peer::Haproxy];
 
+/// The calls of the honest client in a measurement. Of 100 calls the 99th percentile would be the second slowest, which other load on the
+/// machine decides.
+pub const CALLS: usize = 300;
+
+/// The interval of its calls while nobody attacks.
+const QUIET_EVERY: Duration = Duration::from_millis(20);
+
 /// Everything that a row needs.
 pub struct Arena {
     /// Certificates and configurations.
@@ -73,6 +80,7 @@ impl Arena {
         let setup = Setup {
             logs: false,
             rsa: false,
+            core: peer::Core::One,
             threads: 1,
             edge: Some(Edge {
                 core: core.port,
@@ -97,16 +105,21 @@ impl Arena {
     }
 
     /// The honest client's calls while nobody attacks, after some that fill the caches.
-    pub fn quiet(&self, attacked: &Attacked, count: usize, every: Duration) -> Served {
+    pub fn quiet(&self, attacked: &Attacked) -> Served {
+        self.warm(attacked);
+        self.honest(attacked, CALLS, QUIET_EVERY).join().unwrap()
+    }
+
+    /// Some calls that fill the caches.
+    pub fn warm(&self, attacked: &Attacked) {
         let warming = self.honest(attacked, 20, Duration::from_millis(5));
         warming.join().unwrap();
-        self.honest(attacked, count, every).join().unwrap()
     }
 }
 
 /// The figures of the honest client: the answered calls, the 99th percentile, its ratio to the quiet one, and the longest probe.
-pub fn honest_metrics(calls: usize) -> Vec<Metric> {
-    let calls = f64::from(u32::try_from(calls).unwrap());
+pub fn honest_metrics() -> Vec<Metric> {
+    let calls = f64::from(u32::try_from(CALLS).unwrap());
     vec![
         Metric {
             name: "answered",

@@ -95,7 +95,7 @@ pub fn begin(
 }
 
 /// The head of a request over HTTP/1.1.
-fn head(pool: &Pool, number: usize) -> Vec<u8> {
+pub fn head(pool: &Pool, number: usize) -> Vec<u8> {
     let (method, path, headers, _) = pool.request(number);
     let lines: String = headers
         .iter()
@@ -211,6 +211,21 @@ async fn exchange(tls: &mut Tls, head: &[u8]) -> io::Result<()> {
             return Ok(());
         }
     }
+}
+
+/// Whether these bytes are a whole answer with Content-Length.
+pub fn is_whole(answer: &[u8]) -> bool {
+    let Some(end) = find(answer, b"\r\n\r\n") else {
+        return false;
+    };
+    let head = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();
+    let length = head.lines().find_map(|line| {
+        line.strip_prefix("content-length:")?
+            .trim()
+            .parse::<usize>()
+            .ok()
+    });
+    answer.len() >= end + 4 + length.unwrap_or(0)
 }
 
 /// The longest answer of /readyz until the end, in milliseconds.

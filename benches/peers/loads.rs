@@ -2,7 +2,7 @@
 
 use crate::{
     load::{Client, Expected, Sample},
-    peer::{PSU, Peer, Setup, Stage},
+    peer::{Core, PSU, Peer, Setup, Stage},
     pool::{Call, Fault, Signer, payment_body},
     report::{Table, middle, quiet},
 };
@@ -26,6 +26,8 @@ pub struct Entry {
     pub name: String,
     /// The peer.
     pub peer: Peer,
+    /// Its way to the upstream.
+    pub core: Core,
     /// The request.
     pub call: Call,
     /// The signer.
@@ -149,6 +151,7 @@ fn entry(name: &str, peer: Peer, call: Call, client: Client, pool: usize) -> Ent
     Entry {
         name: name.to_owned(),
         peer,
+        core: Core::One,
         call,
         who,
         client,
@@ -171,6 +174,7 @@ const ONE: Setup = Setup {
     logs: false,
     rsa: false,
     threads: 1,
+    core: Core::One,
     edge: None,
 };
 
@@ -249,6 +253,12 @@ pub fn all() -> Vec<Load> {
             entries: compared(&get(), Client::Handshakes, &terminating, Peer::Nginx),
         },
         Load {
+            name: "upstreams",
+            title: "signed GET, 32 kept connections, to one endpoint, to two, and to one with TLS",
+            setup: ONE,
+            entries: upstreams(),
+        },
+        Load {
             name: "cores",
             title: "signed GET, 32 kept connections, two threads on two cores that they share with the load",
             setup: Setup { threads: 2, ..ONE },
@@ -275,6 +285,23 @@ fn connections() -> Vec<Entry> {
         .enumerate()
         .flat_map(of)
         .collect()
+}
+
+fn upstreams() -> Vec<Entry> {
+    let of = |(way, core): (&str, Core)| {
+        [Peer::Nginx, Peer::LuaSignature, Peer::Portvakt].map(|peer| Entry {
+            core,
+            is_base: core == Core::One && peer == Peer::LuaSignature,
+            ..entry(
+                &format!("{}, {way}", peer.name()),
+                peer,
+                get(),
+                Client::StateStore(32),
+                0,
+            )
+        })
+    };
+    Core::ALL.into_iter().flat_map(of).collect()
 }
 
 fn paced() -> Vec<Entry> {

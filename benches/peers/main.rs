@@ -128,9 +128,10 @@ fn measure(load: &Load, stage: &Stage, options: &Options) -> Table {
         .collect();
     let mut peers: HashMap<_, Running> = HashMap::new();
     for entry in &entries {
-        peers
-            .entry(entry.peer)
-            .or_insert_with(|| stage.start(entry.peer, load.setup));
+        peers.entry((entry.peer, entry.core)).or_insert_with(|| {
+            let core = entry.core;
+            stage.start(entry.peer, peer::Setup { core, ..load.setup })
+        });
     }
     let mut rows: Vec<Row> = entries
         .iter()
@@ -156,7 +157,7 @@ fn measure(load: &Load, stage: &Stage, options: &Options) -> Table {
         shuffle(&mut order);
         for number in order {
             let (entry, row) = (entries[number], &mut rows[number]);
-            let peer = &peers[&entry.peer];
+            let peer = &peers[&(entry.peer, entry.core)];
             let sample = load::run(
                 &entry.name,
                 entry.client,

@@ -143,8 +143,79 @@ pub struct Setup {
     pub rsa: bool,
     /// Threads, and cores: 1 or 2.
     pub threads: usize,
+    /// The way to the upstream; nginx and Portvakt have all of them.
+    pub core: Core,
     /// The differences for the comparison under attack (`portvakt-edge`).
     pub edge: Option<Edge>,
+}
+
+/// The way to the upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Core {
+    /// One endpoint.
+    One,
+    /// Two endpoints of one group: the same upstream at two ports.
+    Two,
+    /// One endpoint with TLS, whose certificate is verified.
+    Tls,
+}
+
+impl Core {
+    /// All ways, with their names in tables.
+    pub const ALL: [(&str, Self); 3] = [
+        ("one endpoint", Self::One),
+        ("two endpoints", Self::Two),
+        ("one endpoint with TLS", Self::Tls),
+    ];
+
+    /// What the names of a peer's files end with: peers with different ways run at the same time.
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::One => "",
+            Self::Two => "-two",
+            Self::Tls => "-tls",
+        }
+    }
+
+    /// The parts of the configurations, for the ports of the upstream.
+    fn parts(
+        self,
+        [first, second, with_tls]: [u16; 3],
+        anchor: &str,
+    ) -> [(&'static str, String); 4] {
+        let [servers, scheme, verified, portvakt] = match self {
+            Self::One => [
+                format!("server 127.0.0.1:{first};"),
+                "http".to_owned(),
+                String::new(),
+                format!("upstream: {{address: '127.0.0.1:{first}'}}"),
+            ],
+            Self::Two => [
+                format!("server 127.0.0.1:{first}; server 127.0.0.1:{second};"),
+                "http".to_owned(),
+                String::new(),
+                format!(
+                    "upstreams: {{core: {{endpoints: [{{address: '127.0.0.1:{first}'}}, {{address: '127.0.0.1:{second}'}}]}}}}"
+                ),
+            ],
+            Self::Tls => [
+                format!("server 127.0.0.1:{with_tls};"),
+                "https".to_owned(),
+                format!(
+                    "proxy_ssl_trusted_certificate {anchor}; proxy_ssl_verify on; proxy_ssl_name localhost; proxy_ssl_server_name on;"
+                ),
+                format!(
+                    "upstream: {{address: '127.0.0.1:{with_tls}', tls: {{ca: {anchor}, name: localhost}}}}"
+                ),
+            ],
+        };
+        [
+            ("@SERVERS@", servers),
+            ("@SCHEME@", scheme),
+            ("@CORE_TLS@", verified),
+            ("@CORE@", portvakt),
+        ]
+    }
 }
 
 /// A peer under attack: nginx and haproxy with the time-outs and limits of an ordinary installation.
@@ -171,16 +242,22 @@ pub struct Stage {
     pub program: Option<PathBuf>,
     /// The upstream; stopped when this is dropped.
     _upstream: Option<Running>,
-    upstream: u16,
+    /// The ports of the upstream: two without TLS, one with TLS.
+    upstream: [u16; 3],
 }
 
 impl Stage {
     /// Creates the folder again with a PKI, and starts the upstream on the core of the load generator.
     pub fn new(folder: &Path) -> Self {
         let mut stage = Self::without_upstream(folder);
-        let upstream = free_port();
+        let upstream = [free_port(), free_port(), free_port()];
         let text = include_str!("conf/upstream.conf");
-        let text = fill(text, &stage.folder, &[("@UPSTREAM@", upstream.to_string())]);
+        let ports = ["@UPSTREAM@", "@SECOND@", "@WITH_TLS@"];
+        let ports: Vec<_> = ports
+            .into_iter()
+            .zip(upstream.map(|port| port.to_string()))
+            .collect();
+        let text = fill(text, &stage.folder, &ports);
         let file = stage.write("upstream.conf", &text);
         let mut command = ending_with_this();
         command.args(["taskset", "-c", "1"]);
@@ -195,7 +272,7 @@ impl Stage {
         }
         command.args(["nginx", "-c"]).arg(file);
         let log = stage.folder.join("upstream.log");
-        stage._upstream = Some(Running::start(command, upstream, &log));
+        stage._upstream = Some(Running::start(command, upstream[0], &log));
         stage.upstream = upstream;
         stage
     }
@@ -270,7 +347,7 @@ impl Stage {
             other: Signer::new(&second.pem, &second.key_pem),
             program: None,
             _upstream: None,
-            upstream: 0,
+            upstream: [0; 3],
             folder,
         }
     }
@@ -283,20 +360,29 @@ impl Stage {
     /// Starts a peer and waits until it listens.
     pub fn start(&self, peer: Peer, setup: Setup) -> Running {
         let port = free_port();
-        let core = setup.edge.map_or(self.upstream, |edge| edge.core);
+        let [first, second, with_tls] = self.upstream;
+        let core = setup.edge.map_or(first, |edge| edge.core);
+        let name = format!("{}{}", peer.file(), setup.core.suffix());
+        let state = self.folder.join(format!("state{}", setup.core.suffix()));
         let key = if setup.rsa { "rsa" } else { "ec" };
         let at = |name: String| self.folder.join(name).display().to_string();
         let mut parts = vec![
             ("@UPSTREAM@", core.to_string()),
             ("@PORT@", port.to_string()),
-            ("@NAME@", peer.file().to_owned()),
+            ("@NAME@", name.clone()),
             ("@THREADS@", setup.threads.to_string()),
             ("@CERTIFICATE@", at(format!("{key}.crt"))),
             ("@KEY@", at(format!("{key}.key"))),
             ("@PEM@", at(format!("{key}.pem"))),
             ("@ANCHOR@", at("anchors/root.pem".into())),
             ("@ISSUING@", at("intermediates/issuing.pem".into())),
+            ("@STATE@", state.display().to_string()),
         ];
+        parts.extend(
+            setup
+                .core
+                .parts([core, second, with_tls], &at("anchors/root.pem".into())),
+        );
         let mut command = ending_with_this();
         if let Some(descriptors) = setup.edge.and_then(|edge| edge.descriptors) {
             command.args(["prlimit", &format!("--nofile={descriptors}:")]);
@@ -314,9 +400,7 @@ impl Stage {
                 parts.push((
                     "@LOG@",
                     match setup.logs {
-                        true => {
-                            at(format!("{}.access", peer.file())) + " combined buffer=64k flush=1s"
-                        }
+                        true => at(format!("{name}.access")) + " combined buffer=64k flush=1s",
                         false => "off".into(),
                     },
                 ));
@@ -326,7 +410,7 @@ impl Stage {
                     Some(_) => include_str!("../edge/conf/nginx.conf"),
                 };
                 let text = fill(text, &self.folder, &parts);
-                let file = self.write(&format!("{}.conf", peer.file()), &text);
+                let file = self.write(&format!("{name}.conf"), &text);
                 command.arg("nginx").arg("-c").arg(file);
             }
             Peer::Haproxy => {
@@ -362,25 +446,22 @@ impl Stage {
                 let text = fill(include_str!("conf/gateway.yaml"), &self.folder, &parts);
                 let token_file = self.folder.join("control.token");
                 private_file::replace(&token_file, CONTROL_TOKEN.as_bytes()).unwrap();
-                let file = self.write("gateway.yaml", &text);
+                let file = self.write(&format!("gateway{}.yaml", setup.core.suffix()), &text);
                 // Every run starts with empty counters.
-                let _ = fs::remove_dir_all(self.folder.join("state"));
+                let _ = fs::remove_dir_all(&state);
                 command
                     .arg(self.program.clone().unwrap_or_else(|| beside("portvakt")))
                     .args(["serve", "--config"])
                     .arg(file);
-                let mut running = Running::start(command, port, &self.folder.join("portvakt.log"));
+                let mut running =
+                    Running::start(command, port, &self.folder.join(format!("{name}.log")));
                 introduce(control, TPP, PSU);
                 introduce(control, OTHER_TPP, OTHER_PSU);
                 running.control = Some(control);
                 return running;
             }
         }
-        Running::start(
-            command,
-            port,
-            &self.folder.join(format!("{}.log", peer.file())),
-        )
+        Running::start(command, port, &self.folder.join(format!("{name}.log")))
     }
 
     /// The configuration of nginx for a script.
@@ -537,6 +618,19 @@ impl Running {
             first.split(' ').next()?.parse::<u64>().ok()
         });
         Duration::from_nanos(spent.sum())
+    }
+
+    /// Lowers the priority of all its threads.
+    pub fn lower_priority(&self) {
+        for task in self.tasks() {
+            let id = task.file_name().unwrap().to_owned();
+            let lowered = Command::new("renice")
+                .args(["-n", "10", "-p"])
+                .arg(id)
+                .stdout(Stdio::null())
+                .status();
+            assert!(lowered.is_ok_and(|status| status.success()), "renice");
+        }
     }
 
     /// The resident memory of its processes, in KiB.

@@ -3,7 +3,7 @@
 //! Invariant: only the keys are random, and no figure depends on a key. The clock stands still, and the GET gives its request id back,
 //! because an id is used once. The GET has the PSU present and a session. The POST is authorised once, when it is made; later rounds only
 //! prove it and write the head of that admission, because its request id would cost a write, which the benchmark `state` measures.
-//! Not here: the cost of pingora, TLS and the upstream.
+//! With a server of `.ci/postgres.sh` the state is in PostgreSQL. Not here: the cost of pingora, TLS and the upstream.
 
 #![allow(
     dead_code,
@@ -11,6 +11,9 @@
     reason = "this file is part of three programs, and each uses another part of it"
 )]
 
+/// The server of a measurement.
+#[path = "../database.rs"]
+mod database;
 /// Refused requests.
 mod strangers;
 
@@ -25,20 +28,25 @@ use portvakt::{
         self, Admission, Admitted, Check, Framing, Head, Outcome, Policy, RateSettings, Rates,
         Record, Snapshot, Trial,
     },
+    audit::Audit,
     clock::{Clock, Timestamp},
+    config::{AuditSettings, LogOutput},
     gateway::upstream_head,
     interface::{
         TppId,
-        headers::{Fields, PsuId, RequestId, SessionId},
+        headers::{Fields, PsuId, RequestId, SessionId, trace::TraceContext},
         operations::{Catalogue, Environment, builtin},
     },
     sca::{Links, TokenKeys},
-    state::{Completion, ConsentAccounts, Finish, Hash, PsuRef, StateSettings, StateStore},
-    telemetry::{CoreAnswered, Finished, Handles, Telemetry},
+    state::{
+        Completion, ConsentAccounts, Finish, Hash, PostgresSettings, PsuRef, StateSettings,
+        StateStore,
+    },
+    telemetry::{AccessLog, CoreTook, Finished, Handles, HttpFacts, Telemetry},
     tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
     trust::{Anchors, Certificate, CertificateSlot, Trust},
 };
-use std::{hint::black_box, pin::pin, sync::Arc, time::Duration};
+use std::{hint::black_box, num::NonZeroU32, pin::pin, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
@@ -63,6 +71,7 @@ pub(crate) struct Warm {
     method: Method,
     headers: HeaderMap,
     request_id: Option<RequestId>,
+    trace: Option<TraceContext>,
     raw: Vec<u8>,
     core: HeaderValue,
     body: Bytes,
@@ -106,7 +115,7 @@ impl Warm {
         let request = sign(&identity, request, &SignOptions::at(NOW.system_time())).unwrap();
         let folder = TempDir::new().unwrap();
         let world = snapshot(anchor);
-        let telemetry = Telemetry::new(false);
+        let telemetry = Telemetry::new(None);
         let handles = telemetry.handles(&world.catalogue);
         let headers = headers(&request);
         let shown = headers.get("tpp-signature-certificate").unwrap();
@@ -130,6 +139,7 @@ impl Warm {
             runtime: Builder::new_current_thread().enable_time().build().unwrap(),
             world,
             request_id: request_id(&headers),
+            trace: Some(TraceContext::new(None, 7, 7)),
             headers,
             request,
             folder,
@@ -145,8 +155,27 @@ impl Warm {
         self
     }
 
-    /// The gateway's work for one request: judge the request, write the head for the upstream, and count. Another thread writes
-    /// the access log, so no line is written here.
+    /// The same request with an access log, whose lines nobody keeps, and an audit.
+    pub(crate) fn logged(self) -> Self {
+        let output = LogOutput::File("/dev/null".into());
+        let access = AccessLog::open(output, NonZeroU32::MIN).unwrap();
+        let audit = AuditSettings::new(self.folder.path().join("audit"));
+        let audit = Audit::open(&audit, &self.clock).unwrap();
+        let telemetry = Telemetry::new(Some(access)).with_audit(audit);
+        Self {
+            handles: telemetry.handles(&self.world.catalogue),
+            telemetry,
+            ..self
+        }
+    }
+
+    /// Waits until all lines are written.
+    pub(crate) fn flush(&self) {
+        assert!(self.telemetry.flush(Duration::from_secs(60)));
+    }
+
+    /// The gateway's work for one request: judge the request, write the head for the upstream, and count. There is no access log and no
+    /// audit, unless the request is [`Self::logged`]; then other threads write them.
     pub(crate) fn serve(&self) -> Option<Admitted> {
         let (record, admitted) = self.judge();
         let _ = black_box(self.head(admitted.as_ref()));
@@ -168,6 +197,7 @@ impl Warm {
             peer: None,
             slot: Some(&self.slot),
             client: None,
+            trace: self.trace,
         };
         let mut record = Record::open();
         let trial = Trial::open(&self.world, &self.clock, &mut record);
@@ -203,13 +233,23 @@ impl Warm {
                 record,
                 outcome: Outcome::Forwarded(200),
                 status: Some(200),
+                id: None,
                 request_id: self.request_id.as_ref(),
+                trace: self.trace,
+                http: HttpFacts {
+                    method: Some("GET"),
+                    version: Some("1.1"),
+                    tls: Some("1.3"),
+                    received: Some(0),
+                    sent: Some(1_024),
+                },
                 operator: None,
-                core: Some(CoreAnswered {
-                    status: 200,
+                core: Some(CoreTook {
+                    status: Some(200),
                     took: Duration::from_millis(1),
                 }),
-                at: NOW,
+                is_audited: false,
+                at: self.clock.log_time(),
             },
         );
     }
@@ -249,11 +289,13 @@ fn snapshot(anchor: &[u8]) -> Snapshot {
         Catalogue::new(Environment::Sandbox, builtin()).unwrap(),
         Trust::new(anchors),
     );
-    // More new certificates than the default limit allows in a second.
+    // More requests and new certificates than the default limits allow in a second.
+    let many = NonZeroU32::new(1_000_000);
     let rates = RateSettings {
+        per_address: many,
+        per_tpp: many,
         chains_per_address: None,
         chains: None,
-        ..RateSettings::default()
     };
     Snapshot {
         rates: Arc::new(Rates::new(rates)),
@@ -275,8 +317,11 @@ fn links(folder: &TempDir) -> Links {
 /// A store that knows the PSU of [`unsigned`], with a session.
 fn store(folder: &TempDir) -> StateStore {
     let file = folder.path().join("state.db");
-    let store =
-        StateStore::open(&StateSettings::new(file, folder.path().join("hash.key"))).unwrap();
+    let mut settings = StateSettings::new(file, folder.path().join("hash.key"));
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let schema = runtime.block_on(database::schema());
+    settings.postgres = schema.map(PostgresSettings::new);
+    let store = StateStore::open(&settings).unwrap();
     let finish = Finish {
         token: Hash::from_bytes([1; 16]),
         expires: NOW,
@@ -292,8 +337,7 @@ fn store(folder: &TempDir) -> StateStore {
         }),
         now: NOW,
     };
-    let runtime = Builder::new_current_thread().enable_time().build();
-    runtime.unwrap().block_on(store.finish(finish)).unwrap();
+    runtime.block_on(store.finish(finish)).unwrap();
     store
 }
 

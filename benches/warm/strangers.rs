@@ -3,7 +3,7 @@
 //! Each is the GET with one change after signing, on a connection without a valid signature. Where the gateway could cache a
 //! result, each request is a different one.
 
-use super::{NOW, Warm, headers, raw};
+use super::{Warm, headers, raw};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::HeaderMap;
 use portvakt::{
@@ -12,7 +12,7 @@ use portvakt::{
         Reason,
         headers::{Fields, RequestId},
     },
-    telemetry::Finished,
+    telemetry::{Finished, HttpFacts},
     tools::tpp::SignedRequest,
     trust::CertificateSlot,
 };
@@ -85,6 +85,7 @@ impl<'a> Stranger<'a> {
             peer: None,
             slot: Some(&self.slot),
             client: None,
+            trace: None,
         };
         let mut record = Record::open();
         let trial = Trial::open(&warm.world, &warm.clock, &mut record);
@@ -98,10 +99,14 @@ impl<'a> Stranger<'a> {
                 record: &record,
                 outcome: Outcome::Refused(refusal.reason()),
                 status: Some(refusal.reason().status()),
+                id: None,
                 request_id: sent.request_id.as_ref(),
+                trace: None,
+                http: HttpFacts::default(),
                 operator: None,
                 core: None,
-                at: NOW,
+                is_audited: false,
+                at: warm.clock.log_time(),
             },
         );
     }

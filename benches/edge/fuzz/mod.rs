@@ -5,7 +5,7 @@
 mod make;
 
 use crate::{
-    arena::{Arena, Attacked},
+    arena::{Arena, Attacked, CALLS},
     core_server::find,
     honest::{get, signed},
     peer::PSU,
@@ -38,9 +38,6 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// Frames or records of one connection.
 const MOST: usize = 24;
 
-/// The honest client's calls during and after the fuzzing.
-const CALLS: usize = 100;
-
 /// Memory is back at its start if it is not higher than by this share, and this number of KiB.
 const SHARE: f64 = 0.1;
 const KIB: f64 = 8.0 * 1024.0;
@@ -65,7 +62,7 @@ struct Counts {
 /// Fuzzes for this time; whether every bar was reached.
 pub fn run(arena: &Arena, minutes: f64, seed: u64) -> bool {
     let mut attacked = arena.start(0, None).unwrap();
-    let quiet = arena.quiet(&attacked, CALLS, Duration::from_millis(10));
+    let quiet = arena.quiet(&attacked);
     let fresh = attacked.running.resident();
     println!(
         "seed {seed}; {fresh} KiB at the start; the honest client's p99 is {:.1} ms",
@@ -148,7 +145,8 @@ fn fuzz(
                 })
             })
             .collect();
-        let every = (time - begun.elapsed().min(time)).min(Duration::from_secs(30)) / 100;
+        let left = (time - begun.elapsed().min(time)).min(Duration::from_secs(30));
+        let every = left / u32::try_from(CALLS).unwrap();
         let served = arena.honest(attacked, CALLS, every.max(Duration::from_millis(20)));
         let served = served.join().unwrap();
         over.store(true, Ordering::Relaxed);

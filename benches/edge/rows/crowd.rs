@@ -1,7 +1,7 @@
 //! Rows 1 and 2: many slow connections from one address, while the honest client calls from another.
 
 use crate::{
-    arena::{Arena, Attacked, honest_metrics, honest_values},
+    arena::{Arena, Attacked, CALLS, honest_metrics, honest_values},
     honest::Served,
     slow::Slow,
     table::{Line, PEERS},
@@ -10,9 +10,8 @@ use crate::{
 use std::{net::Ipv4Addr, time::Duration};
 use tokio::time::{Instant, sleep_until};
 
-/// The calls of the honest client, and their interval.
-const CALLS: usize = 100;
-const EVERY: Duration = Duration::from_millis(80);
+/// The interval of the honest client's calls.
+const EVERY: Duration = Duration::from_millis(27);
 
 /// How many connections are opened at once, and the time in which all are opened if the peer keeps up.
 const OPENING: usize = 64;
@@ -26,7 +25,7 @@ const SILENT: usize = 1_100;
 pub fn slow(arena: &Arena) -> Vec<Line> {
     let one_address = Slow::ALL.map(|slow| {
         let what = format!("{} × {} from one address", arena.crowd, slow.name());
-        let mut line = Line::new("1", what, honest_metrics(CALLS));
+        let mut line = Line::new("1", what, honest_metrics());
         for attacked in arena.each() {
             let (served, quiet) = besiege(arena, &attacked, slow, arena.crowd, |_| ATTACKER);
             line.values[attacked.column] = honest_values(&served, &quiet);
@@ -40,7 +39,7 @@ pub fn slow(arena: &Arena) -> Vec<Line> {
 /// Row 2: a soft limit of 1024 descriptors, and more silent connections than that, from many addresses.
 pub fn descriptors(arena: &Arena) -> Vec<Line> {
     let what = format!("{SILENT} silent connections, nofile {DESCRIPTORS}");
-    let mut line = Line::new("2", what, honest_metrics(CALLS));
+    let mut line = Line::new("2", what, honest_metrics());
     for column in 0..PEERS {
         if let Some(attacked) = arena.start(column, Some(DESCRIPTORS)) {
             let (served, quiet) = besiege(arena, &attacked, Slow::Silent, SILENT, one_of);
@@ -58,7 +57,7 @@ fn besiege(
     count: usize,
     from: fn(usize) -> Ipv4Addr,
 ) -> (Served, Served) {
-    let quiet = arena.quiet(attacked, CALLS, Duration::from_millis(20));
+    let quiet = arena.quiet(attacked);
     let (port, begun) = (attacked.running.port, Instant::now());
     let every = WITHIN / u32::try_from(count).unwrap();
     let mut crowd = tokio::task::JoinSet::new();

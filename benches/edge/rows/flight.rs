@@ -1,7 +1,7 @@
 //! Row 3: payments whose streams are reset at once, by one TPP, while another one calls.
 
 use crate::{
-    arena::{Arena, Attacked, figure, honest_metrics, honest_values},
+    arena::{Arena, Attacked, CALLS, figure, honest_metrics, honest_values},
     honest::Served,
     peer::OTHER_PSU,
     pool::{Call, Pool, payment_body},
@@ -15,9 +15,8 @@ use tokio::io::AsyncWriteExt;
 const PAYMENTS: usize = 1_000;
 const ON_ONE: usize = 50;
 
-/// The calls of the honest client, and their interval.
-const CALLS: usize = 100;
-const EVERY: Duration = Duration::from_millis(40);
+/// The interval of the honest client's calls.
+const EVERY: Duration = Duration::from_millis(13);
 
 /// The highest number of requests that the core has, and the honest client's calls.
 pub fn run(arena: &Arena) -> Vec<Line> {
@@ -30,14 +29,14 @@ pub fn run(arena: &Arena) -> Vec<Line> {
         bar: Some(65.0),
         slack: None,
     }];
-    metrics.extend(honest_metrics(CALLS));
+    metrics.extend(honest_metrics());
     let mut line = Line::new(
         "3",
         format!("{PAYMENTS} POSTs, each reset at once"),
         metrics,
     );
     for attacked in arena.each() {
-        let quiet = arena.quiet(&attacked, CALLS, Duration::from_millis(20));
+        let quiet = arena.quiet(&attacked);
         let served = attack(arena, &attacked);
         let mut values = vec![Some(figure(attacked.core.most()))];
         values.extend(honest_values(&served, &quiet));

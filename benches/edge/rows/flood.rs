@@ -1,7 +1,7 @@
 //! Row 7: floods of frames and of handshakes. Was the connection cut, after how many frames, and how long does the honest client wait?
 
 use crate::{
-    arena::{Arena, Attacked, honest_metrics, honest_values},
+    arena::{Arena, Attacked, CALLS, honest_metrics, honest_values},
     table::{Better, Line, Metric},
     wire::{
         ATTACKER, Dialer, END_HEADERS, END_STREAM, NEWEST, NO_WINDOW, Offer, Tls, field, frame,
@@ -20,8 +20,7 @@ use tokio::{
     task::{JoinSet, yield_now},
 };
 
-/// The calls of the honest client, and their interval.
-const CALLS: usize = 100;
+/// The interval of the honest client's calls.
 const EVERY: Duration = Duration::from_millis(20);
 
 /// The number of connections of a flood. Each is opened again when it is cut.
@@ -152,7 +151,7 @@ pub fn run(arena: &Arena) -> Vec<Line> {
         .map(|flood| Line::new("7", flood.name, metrics()))
         .collect();
     for attacked in arena.each() {
-        let quiet = arena.quiet(&attacked, CALLS, EVERY);
+        let quiet = arena.quiet(&attacked);
         for (flood, line) in floods.iter().zip(&mut lines) {
             let (port, dialer) = (attacked.running.port, &arena.dialer);
             let cut = match flood.frames {
@@ -188,7 +187,7 @@ fn metrics() -> Vec<Metric> {
         bar: Some(f64::from(MOST)),
         slack: None,
     }];
-    metrics.extend(honest_metrics(CALLS));
+    metrics.extend(honest_metrics());
     metrics
 }
 

@@ -9,7 +9,10 @@ use crate::{
     },
 };
 use std::{io, time::Duration};
-use tokio::{io::AsyncWriteExt, time::timeout};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    time::timeout,
+};
 
 /// Streams of a connection, and the bytes that are sent on each.
 const STREAMS: u32 = 64;
@@ -24,8 +27,8 @@ const BAR: f64 = 256.0;
 /// The contents of a connection.
 #[derive(Clone, Copy)]
 enum Load {
-    /// Half of a head over HTTP/1.1.
-    HalfHead,
+    /// Half of a head of this many KiB over HTTP/1.1.
+    HalfHead(usize),
     /// Requests over HTTP/2 whose bodies do not end.
     OpenPosts,
     /// Requests with many tiny fields, each sent in one byte, and a window of zero.
@@ -37,7 +40,8 @@ enum Load {
 /// Each load, on a peer that was started anew.
 pub fn run(arena: &Arena) -> Vec<Line> {
     let loads = [
-        ("5", Load::HalfHead, 1_000, "half heads of 31 KiB"),
+        ("5", Load::HalfHead(14), 1_000, "half heads of 14 KiB"),
+        ("5", Load::HalfHead(31), 1_000, "half heads of 31 KiB"),
         (
             "6",
             Load::OpenPosts,
@@ -76,13 +80,14 @@ pub fn run(arena: &Arena) -> Vec<Line> {
     lines.into()
 }
 
-/// The growth of the peer's memory by each connection.
+/// The growth of the peer's memory by each connection; `None` if the peer has ended most of them, because it takes no such load, or if
+/// the peer itself has ended.
 fn grow(arena: &Arena, attacked: &Attacked, load: Load, count: usize) -> Vec<Option<f64>> {
-    arena.quiet(attacked, 20, Duration::from_millis(5));
+    arena.warm(attacked);
     let port = attacked.running.port;
     let before = attacked.running.resident();
     let mut most = before;
-    let held = arena.attackers.block_on(async {
+    let mut held = arena.attackers.block_on(async {
         let mut held = Vec::new();
         let mut opening = tokio::task::JoinSet::new();
         for first in 0..16 {
@@ -104,9 +109,36 @@ fn grow(arena: &Arena, attacked: &Attacked, load: Load, count: usize) -> Vec<Opt
         std::thread::sleep(Duration::from_millis(100));
         most = most.max(attacked.running.resident());
     }
+    let ended = arena.attackers.block_on(async {
+        let mut ended = count - held.len();
+        for tls in &mut held {
+            ended += usize::from(has_ended(tls).await);
+        }
+        ended
+    });
+    if 2 * ended > count {
+        eprintln!("{ended} of {count} connections were ended");
+        return vec![None];
+    }
+    // The memory of a process that has ended reads 0.
+    if before == 0 || attacked.running.resident() == 0 {
+        eprintln!("the peer has ended");
+        return vec![None];
+    }
     drop(held);
     let grown = f64::from(u32::try_from(most - before).unwrap());
     vec![Some(grown / figure(count))]
+}
+
+/// Whether the peer has ended a connection. What it sent before is discarded.
+async fn has_ended(tls: &mut Tls) -> bool {
+    let mut some = [0; 4_096];
+    while let Ok(read) = timeout(Duration::from_millis(1), tls.read(&mut some)).await {
+        if !matches!(read, Ok(1..)) {
+            return true;
+        }
+    }
+    false
 }
 
 impl Load {
@@ -114,12 +146,12 @@ impl Load {
     async fn open(self, dialer: &Dialer, port: u16, number: usize) -> io::Result<Tls> {
         let from = one_of(number);
         let mut tls = match self {
-            Self::HalfHead => dialer.tls(from, port, Offer::Http1).await?,
+            Self::HalfHead(_) => dialer.tls(from, port, Offer::Http1).await?,
             Self::OpenPosts => dialer.http2(from, port, &[]).await?,
             Self::TinyFields | Self::LargeFields => dialer.http2(from, port, NO_WINDOW).await?,
         };
         let bytes = match self {
-            Self::HalfHead => endless_head(31 * 1024),
+            Self::HalfHead(size) => endless_head(size * 1024),
             _ => (0..STREAMS)
                 .flat_map(|number| self.stream(2 * number + 1, number == 0))
                 .collect(),
@@ -142,7 +174,7 @@ impl Load {
             frame(1, END_HEADERS, stream, &block)
         };
         match self {
-            Self::HalfHead => Vec::new(),
+            Self::HalfHead(_) => Vec::new(),
             Self::OpenPosts => {
                 let block = [unsigned("POST"), field("content-type", "application/json")].concat();
                 [

@@ -5,6 +5,7 @@ mod crowd;
 mod flight;
 mod flood;
 mod gone;
+mod goodput;
 mod memory;
 mod records;
 mod slowhttp;
@@ -15,7 +16,7 @@ use crate::{arena::Arena, table::Line};
 pub type Row = (&'static str, fn(&Arena) -> Vec<Line>);
 
 /// Every row, in the order of the table.
-pub const ALL: [Row; 10] = [
+pub const ALL: [Row; 11] = [
     ("gone", gone::run),
     ("1", crowd::slow),
     ("2", crowd::descriptors),
@@ -26,4 +27,5 @@ pub const ALL: [Row; 10] = [
     ("10", control::noise),
     ("11", control::probes),
     ("slowhttptest", slowhttp::run),
+    ("goodput", goodput::run),
 ];

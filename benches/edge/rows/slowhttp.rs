@@ -1,7 +1,7 @@
 //! slowhttptest: slow heads, bodies and reads.
 
 use crate::{
-    arena::{Arena, Attacked, figure, has, honest_metrics, honest_values},
+    arena::{Arena, Attacked, CALLS, figure, has, honest_metrics, honest_values},
     honest::Served,
     table::{Better, Line, Metric},
 };
@@ -15,9 +15,8 @@ use std::{
 const CONNECTIONS: &str = "2000";
 const SECONDS: &str = "10";
 
-/// The calls of the honest client, and their interval.
-const CALLS: usize = 100;
-const EVERY: Duration = Duration::from_millis(90);
+/// The interval of the honest client's calls.
+const EVERY: Duration = Duration::from_millis(30);
 
 /// The options of each test.
 const TESTS: [(&str, &[&str]); 3] = [
@@ -44,10 +43,10 @@ pub fn run(arena: &Arena) -> Vec<Line> {
             bar: None,
             slack: None,
         }];
-        metrics.extend(honest_metrics(CALLS));
+        metrics.extend(honest_metrics());
         let mut line = Line::new("-", format!("slowhttptest, {name}, {CONNECTIONS}"), metrics);
         for attacked in arena.each() {
-            let quiet = arena.quiet(&attacked, CALLS, Duration::from_millis(20));
+            let quiet = arena.quiet(&attacked);
             let (held, served) = attack(arena, &attacked, options);
             let mut values = vec![Some(figure(held))];
             values.extend(honest_values(&served, &quiet));
