@@ -4,6 +4,7 @@ use super::{
     call::{Call, Protocol, Sealed},
     h1::Connection,
     h2,
+    program::{Program, to_files},
     upstream::Upstream,
     wire::{Answer, Wire},
     world::{World, world, write_private},
@@ -18,7 +19,7 @@ use std::{
     collections::HashSet,
     fs,
     io::{self, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpStream},
     os::unix::fs::PermissionsExt,
     path::Path,
     process::{Child, Command, Stdio},
@@ -29,31 +30,7 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
-
-/// A child process that is killed when it is dropped, if not before.
-pub(crate) struct Program(pub(crate) Child);
-
-impl Program {
-    /// The CPU time of the process, in microseconds; the kernel's resolution is 10 ms.
-    pub(crate) fn cpu_time(&self) -> u64 {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
-        let fields: Vec<_> = stat.rsplit(") ").next().unwrap().split(' ').collect();
-        let ticks = |index: usize| fields[index].parse::<u64>().unwrap();
-        (ticks(11) + ticks(12)) * 10_000
-    }
-
-    /// SIGKILL.
-    pub(crate) fn end(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
+use tokio::net::TcpSocket;
 
 /// The bearer token of the control listener in production; a sandbox requires none.
 const CONTROL_TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -82,7 +59,9 @@ pub(crate) struct GateBuilder {
     upstream: String,
     trust: String,
     sca: String,
+    state: String,
     core: Option<SocketAddr>,
+    groups: Option<String>,
     root: String,
     files: Vec<(String, Vec<u8>)>,
     private: Vec<String>,
@@ -107,7 +86,9 @@ impl Gate {
             upstream: String::new(),
             trust: String::new(),
             sca: String::new(),
+            state: String::new(),
             core: None,
+            groups: None,
             root: String::new(),
             files: Vec::new(),
             private: Vec::new(),
@@ -226,7 +207,15 @@ impl Gate {
 
     /// The sum of all samples of a metric with these labels.
     pub(crate) fn metric(&self, name: &str, labels: &[&str]) -> f64 {
-        let text = String::from_utf8(self.control("/metrics").body).unwrap();
+        let mut text = String::new();
+        // A request is counted when its answer is written, which over HTTP/2 its client may notice first.
+        for _ in 0..20 {
+            text = String::from_utf8(self.control("/metrics").body).unwrap();
+            if text.contains("\nportvakt_requests_in_flight 0\n") {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let samples = text.lines().filter(|line| {
             line.starts_with(name) && labels.iter().all(|label| line.contains(label))
         });
@@ -262,6 +251,23 @@ impl Gate {
         let config = self.folder.path().join("gateway.yaml");
         program.args(["serve", "--config"]).arg(config);
         program
+    }
+
+    /// Starts a program of this gate, and waits until it answers on both ports.
+    pub(crate) fn run(&self, program: &mut Command) -> Program {
+        let mut program = Program(program.spawn().unwrap());
+        assert!(self.is_up(&mut program.0), "it does not start");
+        program
+    }
+
+    /// The same, without its standard output and standard error.
+    pub(crate) fn run_silently(&self, program: &mut Command) -> Program {
+        self.run(program.stdout(Stdio::null()).stderr(Stdio::null()))
+    }
+
+    /// The same, with its access log in the file `gateway.log` of the folder, and its events in `gateway.events`.
+    pub(crate) fn run_with_logs(&self, program: &mut Command) -> Program {
+        self.run(to_files(program, &self.folder().join("gateway")))
     }
 
     /// Waits until the program answers on both ports; false if the program has ended.
@@ -357,9 +363,21 @@ impl GateBuilder {
         self
     }
 
+    /// Replaces the section `upstream` by groups of endpoints, as a YAML mapping on one line.
+    pub(crate) fn groups(mut self, groups: &str) -> Self {
+        self.groups = Some(groups.to_owned());
+        self
+    }
+
     /// Adds a line to the section `sca`.
     pub(crate) fn sca(mut self, line: &str) -> Self {
         self.sca.push_str(&format!("  {line}\n"));
+        self
+    }
+
+    /// Adds a line to the section `state`.
+    pub(crate) fn state(mut self, line: &str) -> Self {
+        self.state.push_str(&format!("  {line}\n"));
         self
     }
 
@@ -399,8 +417,7 @@ impl GateBuilder {
     /// A gate whose program is not started yet; [`Gate::program`] starts it.
     pub(crate) fn for_program(self) -> Gate {
         let folder = TempDir::new().unwrap();
-        self.world.write(folder.path());
-        write_private(&folder.path().join("control.token"), CONTROL_TOKEN);
+        self.write_files(folder.path());
         let upstream = Upstream::start();
         let (address, control) = (free_address(), free_address());
         let yaml = self.yaml(address, control, upstream.address());
@@ -424,17 +441,7 @@ impl GateBuilder {
         // `main` does the same first.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let folder = TempDir::new().unwrap();
-        self.world.write(folder.path());
-        write_private(&folder.path().join("control.token"), CONTROL_TOKEN);
-        for (name, content) in &self.files {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, content).unwrap();
-        }
-        for name in &self.private {
-            let mode = fs::Permissions::from_mode(0o600);
-            fs::set_permissions(folder.path().join(name), mode).unwrap();
-        }
+        self.write_files(folder.path());
         let upstream = Upstream::start();
         let yaml = self.yaml(free_address(), free_address(), upstream.address());
         let settings = if self.from_file {
@@ -461,6 +468,21 @@ impl GateBuilder {
         })
     }
 
+    /// Writes the files of the configuration.
+    fn write_files(&self, folder: &Path) {
+        self.world.write(folder);
+        write_private(&folder.join("control.token"), CONTROL_TOKEN);
+        for (name, content) in &self.files {
+            let path = folder.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        for name in &self.private {
+            let mode = fs::Permissions::from_mode(0o600);
+            fs::set_permissions(folder.join(name), mode).unwrap();
+        }
+    }
+
     fn yaml(&self, address: SocketAddr, control: SocketAddr, core: SocketAddr) -> String {
         let Self {
             environment,
@@ -469,10 +491,15 @@ impl GateBuilder {
             upstream,
             trust,
             sca,
+            state,
             root,
             ..
         } = self;
         let core = self.core.unwrap_or(core);
+        let core = match &self.groups {
+            Some(groups) => format!("upstreams: {groups}\n"),
+            None => format!("upstream:\n  address: {core}\n{upstream}"),
+        };
         let guard = match *environment {
             "production" => "  token_file: control.token\n",
             _ => "",
@@ -482,6 +509,12 @@ impl GateBuilder {
             ""
         } else {
             "rates: {chains_per_address: off, chains: off}\n"
+        };
+        // A test that sends SIGTERM has no balancer, unless it says so.
+        let shutdown = if root.contains("shutdown:") {
+            ""
+        } else {
+            "shutdown: {lame_duck: 0s}\n"
         };
         // On a busy machine, a gateway would refuse new connections of any test.
         let overload = if listener.contains("overload_delay:") {
@@ -493,11 +526,11 @@ impl GateBuilder {
             "environment: {environment}\n\
              listener:\n  address: {address}\n  certificate: server.pem\n  key: server.key\n  threads: {threads}\n{listener}{overload}\
              control:\n  address: {control}\n{guard}\
-             upstream:\n  address: {core}\n{upstream}\
+             {core}\
              trust:\n  anchors: anchors\n  intermediates: intermediates\n{trust}\
-             state:\n  file: state/portvakt.db\n  hash_key: state/hash.key\n\
+             state:\n  file: state/portvakt.db\n  hash_key: state/hash.key\n{state}\
              sca:\n  page: https://bank.example/sca\n  token_keys: sca.keys\n{sca}\
-             {rates}log:\n  access: false\n{root}"
+             {rates}{shutdown}log:\n  access: false\n{root}"
         )
     }
 }
@@ -512,14 +545,17 @@ fn who(call: &Call, sealed: &Sealed) -> Option<Value> {
 }
 
 /// A free loopback address. The kernel gives ports above 32 767 to outgoing connections, so a connection could take a port that was
-/// found by binding port 0 before the gateway binds it. These ports are below that range.
+/// found by binding port 0 before the gateway binds it. These ports are below that range. The trial does not listen: a child that another
+/// thread starts has a copy of the socket until it executes its program, and only a socket that listens would be in the gateway's way.
 pub(crate) fn free_address() -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = 20_000 + u16::try_from(std::process::id() % 100).unwrap() * 100;
     loop {
         let port = 20_000 + (first - 20_000 + NEXT.fetch_add(1, Ordering::Relaxed)) % 12_000;
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        if TcpListener::bind(address).is_ok() {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        if socket.bind(address).is_ok() {
             return address;
         }
     }

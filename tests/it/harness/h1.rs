@@ -128,6 +128,21 @@ impl Connection {
         })
     }
 
+    /// Waits longer for answers.
+    pub(crate) fn wait_for(&self, time: Duration) {
+        let stream = self.wire.stream.get_ref();
+        stream.set_read_timeout(Some(time)).unwrap();
+    }
+
+    /// Whether the peer ended the idle connection: a client that notices opens another one for its next request.
+    pub(crate) fn has_ended(&self) -> bool {
+        let stream = self.wire.stream.get_ref();
+        stream.set_nonblocking(true).unwrap();
+        let peeked = stream.peek(&mut [0]);
+        stream.set_nonblocking(false).unwrap();
+        !peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
     /// The version of TLS.
     pub(crate) fn version(&self) -> &'static str {
         self.wire.stream.ssl().version_str()

@@ -4,17 +4,20 @@ use super::{
     call::{Framing, Sealed},
     gate::Gate,
     wire::Answer,
+    world::World,
 };
+use ::h2::client::SendRequest;
 use bytes::Bytes;
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, ServerName},
 };
 use std::{
+    net::SocketAddr,
     sync::{Arc, LazyLock},
     time::Duration,
 };
-use tokio::{net::TcpStream, runtime::Runtime};
+use tokio::{net::TcpStream, runtime::Runtime, task::JoinHandle};
 use tokio_rustls::TlsConnector;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
@@ -30,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Sends a request on a new connection and reads the response.
 pub(crate) fn exchange(gate: &Gate, sealed: &Sealed) -> Result<Answer, String> {
-    exchange_by(gate, sealed, connector(gate))
+    exchange_by(gate, sealed, connector(gate.world()))
 }
 
 /// The same, with given handshake parameters.
@@ -62,7 +65,20 @@ impl Default for Manner {
 
 /// The same, with deviations.
 pub(crate) fn exchange_as(gate: &Gate, sealed: &Sealed, manner: Manner) -> Result<Answer, String> {
-    within(talk(gate, sealed, connector(gate), manner))
+    within(talk(gate, sealed, connector(gate.world()), manner))
+}
+
+/// The same, but the client gives up after a time: its connection ends.
+pub(crate) fn exchange_within(
+    gate: &Gate,
+    sealed: &Sealed,
+    time: Duration,
+) -> Result<Answer, String> {
+    let talk = talk(gate, sealed, connector(gate.world()), Manner::default());
+    let within = async { tokio::time::timeout(time, talk).await };
+    RUNTIME
+        .block_on(within)
+        .map_err(|_| "the client gave up".to_owned())?
 }
 
 fn within(talk: impl Future<Output = Result<Answer, String>>) -> Result<Answer, String> {
@@ -78,8 +94,19 @@ async fn talk(
     tls: TlsConnector,
     manner: Manner,
 ) -> Result<Answer, String> {
+    let (sender, driver) = connect(gate.address(), tls).await?;
+    let answer = converse(sender, sealed, manner).await;
+    driver.abort();
+    answer
+}
+
+/// A connection, and the task that drives it.
+pub(crate) async fn connect(
+    address: SocketAddr,
+    tls: TlsConnector,
+) -> Result<(SendRequest<Bytes>, JoinHandle<()>), String> {
     let say = |fault: &dyn std::fmt::Display| fault.to_string();
-    let stream = TcpStream::connect(gate.address())
+    let stream = TcpStream::connect(address)
         .await
         .map_err(|fault| say(&fault))?;
     let name = ServerName::try_from("localhost").unwrap();
@@ -92,10 +119,19 @@ async fn talk(
         Some(&b"h2"[..]),
         "the gateway chose another protocol than HTTP/2"
     );
-    let (mut sender, connection) = ::h2::client::handshake(stream)
+    let (sender, connection) = ::h2::client::handshake(stream)
         .await
         .map_err(|fault| say(&fault))?;
-    let driver = tokio::spawn(connection);
+    Ok((sender, tokio::spawn(async { _ = connection.await })))
+}
+
+/// Sends a request on a connection and reads the response.
+pub(crate) async fn converse(
+    mut sender: SendRequest<Bytes>,
+    sealed: &Sealed,
+    manner: Manner,
+) -> Result<Answer, String> {
+    let say = |fault: &dyn std::fmt::Display| fault.to_string();
     let body = sealed.request.body.clone().unwrap_or_default();
     let (answer, mut stream) = sender
         .send_request(request(sealed, manner.scheme), body.is_empty())
@@ -123,7 +159,6 @@ async fn talk(
         .iter()
         .map(|(name, value)| (name.to_string(), text(value)))
         .collect();
-    driver.abort();
     Ok(Answer {
         status: parts.status.as_u16(),
         headers,
@@ -163,10 +198,11 @@ fn request(sealed: &Sealed, scheme: &str) -> http::Request<()> {
     builder.body(()).unwrap()
 }
 
-fn connector(gate: &Gate) -> TlsConnector {
+/// The parameters of a handshake that offers HTTP/2 only.
+pub(crate) fn connector(world: &World) -> TlsConnector {
     let mut roots = RootCertStore::empty();
     roots
-        .add(CertificateDer::from(gate.world().tls_ca.der().to_vec()))
+        .add(CertificateDer::from(world.tls_ca.der().to_vec()))
         .unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)

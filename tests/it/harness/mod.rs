@@ -19,8 +19,14 @@ mod h1;
 mod h2;
 /// Assertions on the response and on the upstream.
 mod judge;
+/// PostgreSQL servers.
+mod postgres;
+/// Processes, their signals and their logs.
+mod program;
 /// CRLs, OCSP responders, and HTTP servers with given answers.
 mod revocation;
+/// Certificates of servers behind the gateway.
+mod server_pki;
 /// The recording upstream.
 mod upstream;
 /// A reader of HTTP/1.1 messages.
@@ -34,12 +40,21 @@ pub(crate) use call::{Call, Protocol, Sealed};
 pub(crate) use dice::Dice;
 pub(crate) use forge::{Forged, identified, resigned};
 pub(crate) use frames::{Frames, block, field, frame, string};
-pub(crate) use gate::{Gate, GateBuilder, Program, free_address};
+pub(crate) use gate::{Gate, GateBuilder, free_address};
 pub(crate) use h1::{Connection, Tls, chunk, chunked, render, render_head};
-pub(crate) use h2::{Manner, exchange_as, exchange_by};
+pub(crate) use h2::{
+    Manner, connect as connect_h2, connector as h2_connector, converse, exchange_as, exchange_by,
+    exchange_within,
+};
 pub(crate) use judge::{Passage, accepted, check_error, needs_sca, refused};
 pub(crate) use portvakt::development_pki as pki;
+pub(crate) use postgres::{
+    Lost, Postgres, Proxy, command as postgres_command, postgres, programs as postgres_programs,
+    write_of_owner,
+};
+pub(crate) use program::{Program, signal_to, to_files};
 pub(crate) use revocation::{Crl, Responder, Said, Source, ocsp_answer, ocsp_answer_for};
+pub(crate) use server_pki::server_pki;
 pub(crate) use upstream::{Reply, Seen, Upstream};
 pub(crate) use wire::{Answer, Wire};
 pub(crate) use world::{Tpp, World, issuing_spec, rsa_key, world, write_private};
