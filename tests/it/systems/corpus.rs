@@ -80,7 +80,7 @@ fn only_what_was_admitted(server: Server) {
     assert!(stopped.unwrap().success());
     program.0.wait().unwrap();
 
-    let (forwarded, abandoned) = admitted(&fs::read_to_string(&log).unwrap());
+    let (forwarded, ended) = admitted(&fs::read_to_string(&log).unwrap());
     let seen = || server.seen().split_off(before);
     let ids = |seen: &[_]| -> BTreeSet<String> {
         let ids = seen
@@ -99,7 +99,7 @@ fn only_what_was_admitted(server: Server) {
     let seen = ids(&seen);
     let strangers = seen
         .iter()
-        .filter(|id| !forwarded.contains(*id) && !abandoned.contains(*id));
+        .filter(|id| !forwarded.contains(*id) && !ended.contains(*id));
     faults.extend(strangers.map(|id| format!("{id}: seen, and not admitted by the access log")));
     let missing = forwarded.difference(&seen);
     faults.extend(missing.map(|id| format!("{id}: admitted by the access log, and not seen")));
@@ -125,9 +125,9 @@ fn cases_with_an_answer(cases: &[Case]) -> usize {
     cases.len() / 10
 }
 
-/// The ids of the requests that the access log calls forwarded, and of those whose caller went away meanwhile.
+/// The ids of the requests that the access log calls forwarded, and of those that ended before their answer did.
 fn admitted(log: &str) -> (BTreeSet<String>, BTreeSet<String>) {
-    let (mut forwarded, mut abandoned) = (BTreeSet::new(), BTreeSet::new());
+    let (mut forwarded, mut ended) = (BTreeSet::new(), BTreeSet::new());
     for line in log.lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         let id = line["request_id"].as_str().unwrap_or_default().to_owned();
@@ -135,13 +135,13 @@ fn admitted(log: &str) -> (BTreeSet<String>, BTreeSet<String>) {
             Some("forwarded" | "failed") => {
                 forwarded.insert(id);
             }
-            Some("abandoned") if line["checks_us"]["claim"].is_number() => {
-                abandoned.insert(id);
+            Some("abandoned" | "cut") if line["checks_us"]["claim"].is_number() => {
+                ended.insert(id);
             }
             _ => {}
         }
     }
-    (forwarded, abandoned)
+    (forwarded, ended)
 }
 
 /// The server logs a request that it refuses too; otherwise it would show too little.

@@ -14,7 +14,6 @@ use std::{
     fs,
     io::{Read, Write},
     net::{Ipv4Addr, TcpStream},
-    process::Stdio,
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::Duration,
@@ -52,11 +51,7 @@ struct Attacked {
 impl Attacked {
     fn start() -> Self {
         let gate = Gate::builder().for_program();
-        let log = fs::File::create(gate.folder().join("log")).unwrap();
-        let mut program = gate.program();
-        let program = program.stdout(Stdio::from(log.try_clone().unwrap()));
-        let mut program = Program(program.stderr(Stdio::from(log)).spawn().unwrap());
-        assert!(gate.is_up(&mut program.0), "it does not start");
+        let program = gate.run_with_logs(&mut gate.program());
         let http2 = Tls {
             alpn: b"\x02h2",
             ..Tls::default()
@@ -263,7 +258,7 @@ fn random_records_and_frames() {
     println!("{warm} KiB, and {end} KiB at the end");
     assert!(end <= warm + MOST_KIB, "{warm} KiB grew to {end} KiB");
     assert!(attacked.program.0.try_wait().unwrap().is_none(), "it ended");
-    let log = fs::read_to_string(attacked.gate.folder().join("log")).unwrap();
+    let log = fs::read_to_string(attacked.gate.folder().join("gateway.events")).unwrap();
     assert!(!log.contains("panicked"), "{log}");
 }
 

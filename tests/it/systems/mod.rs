@@ -3,16 +3,38 @@
 //! Each test is `#[ignore = "make test-systems"]`. A missing tool fails its test: `.ci/needs.sh systems` has tried to install
 //! the tools, so the caller must learn that one is missing.
 
+/// The audit under kills, and on a disk that fails.
+mod audit;
+/// The simulated bank's pages in a browser.
+mod browser;
+/// Generated clients, and the interceptors of the guide for TPPs.
+mod clients;
 /// Raw requests in front of other servers.
 mod corpus;
 /// The short form of `make edge`.
 mod edge;
+/// Gateways on PostgreSQL whose primary is lost.
+mod failover;
+/// The logs on a disk that fails.
+mod logs;
+/// The first production gateway, by the page for operators.
+mod operations;
 /// Other parsers read admitted requests in the same way.
 mod oracle;
 /// The dashboards, rules and alerts on a Prometheus, and the commands of the runbooks.
 mod prometheus;
+/// Restarts behind a balancer, upgrades and reloads under load.
+mod restarts;
+/// The size of rows in PostgreSQL.
+mod rows;
+/// schemathesis against the simulated bank.
+mod schemathesis;
+/// TLS as sslyze sees it.
+mod sslyze;
 /// TLS as testssl.sh sees it.
 mod testssl;
+/// Endpoints that fail, and TLS to cores.
+mod upstreams;
 
 use std::{path::Path, process::Command};
 
@@ -30,6 +52,10 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ("jq", "--version", "jq"),
     ("curl", "--version", "curl"),
     ("testssl", "--version", "testssl.sh"),
+    ("chromium", "--version", "chromium"),
+    ("strace", "-V", "strace"),
+    ("etcd", "--version", "etcd-server"),
+    ("patroni", "--version", "patroni python3-etcd"),
 ];
 
 /// A library of Java that Debian has, and the package.

@@ -131,7 +131,7 @@ fn body(raw: &[u8]) -> Option<Decided> {
     let today = date(2026, 1, 15);
     let (schema, decided) = schemas
         .into_iter()
-        .find(|(schema, _)| payload::check(raw, *schema, today).is_ok())?;
+        .find(|(schema, _)| payload::check(raw, *schema, &[], today).is_ok())?;
     let mut ours = Reading::new();
     for (path, text) in payload::reading(raw, schema) {
         ours.entry(path.to_owned()).or_default().push(text);

@@ -1,7 +1,7 @@
 //! Faults, each with the series that changes and the alerts that become active. A fault lasts as long as `watch` runs.
 
-use super::stage::{Stage, good};
-use crate::harness::{Call, Connection, Reply, Said, pki::Key, world};
+use super::stage::{Stage, Wrong, good};
+use crate::harness::{Call, Connection, Reply, Said, pki::Key, render, world};
 use serde_json::json;
 use std::{
     fs,
@@ -49,6 +49,22 @@ pub(super) const FAULTS: &[Fault] = &[
         series: r#"rate(portvakt_upstream_failures_total{kind="timeout"}[4s]) > 0"#,
         alerts: &["PortvaktCoreDown", BURN[0], BURN[1]],
         turn: |stage, watch| core_answers(stage, Reply::Silence, watch),
+    },
+    Fault {
+        name: "the core hangs, and callers leave",
+        series: r#"rate(portvakt_upstream_failures_total{kind="abandoned"}[4s]) > 0"#,
+        alerts: &["PortvaktCoreHangs", "PortvaktCoreDown", BURN[0], BURN[1]],
+        turn: |stage, watch| {
+            let watch = &mut || {
+                meanwhile(stage, watch, |stage| {
+                    let mut connection = stage.connect().unwrap();
+                    let call = Call::accounts().present().by(&stage.tpps[1]);
+                    let _ = connection.send(&render(&stage.gate.seal(&call)));
+                    thread::sleep(Duration::from_millis(700));
+                });
+            };
+            core_answers(stage, Reply::Silence, watch);
+        },
     },
     Fault {
         name: "the core answers 500",
@@ -135,12 +151,18 @@ pub(super) const FAULTS: &[Fault] = &[
         },
     },
     Fault {
+        name: "the signatures of all TPPs fail",
+        series: r#"count(sum by (tpp) (rate(portvakt_tpp_signature_failures_total{tpp!="other"}[4s])) > 0.2) > 2"#,
+        alerts: &["PortvaktSignaturesOfAllFail"],
+        turn: |stage, watch| stage.with_all(Wrong::Signatures, watch),
+    },
+    Fault {
         name: "a key waits for a restart",
         series: "portvakt_pending_restart > 0",
         alerts: &["PortvaktRestartPending"],
         turn: |stage, watch| {
             let good = stage.gate.yaml().to_owned();
-            let other = good.replace("read_timeout: 1s", "read_timeout: 2s");
+            let other = format!("{good}system: other\n");
             assert_eq!(stage.reload_with("gateway.yaml", &other), 200);
             watch();
             assert_eq!(stage.reload_with("gateway.yaml", &good), 200);
@@ -180,15 +202,7 @@ pub(super) const FAULTS: &[Fault] = &[
         name: "the clocks of all callers and the gateway's differ",
         series: r#"sum(rate(portvakt_refusals_total{reason="date-skewed"}[4s])) > 0.3 * sum(rate(portvakt_requests_total[4s]))"#,
         alerts: &["PortvaktDatesOfAllFail"],
-        turn: |stage, watch| {
-            meanwhile(stage, watch, |stage| {
-                let mut connection = stage.connect().unwrap();
-                for tpp in stage.tpps.iter().chain(&stage.tpps).chain(&stage.tpps) {
-                    let call = Call::accounts().present().by(tpp).off_by(75);
-                    let _ = connection.exchange(&stage.gate.seal(&call));
-                }
-            });
-        },
+        turn: |stage, watch| stage.with_all(Wrong::Dates, watch),
     },
     Fault {
         name: "the signatures of one TPP fail",
@@ -197,19 +211,6 @@ pub(super) const FAULTS: &[Fault] = &[
         turn: |stage, watch| {
             meanwhile(stage, watch, |stage| {
                 stage.send(&unverifiable().by(&stage.tpps[2]));
-            });
-        },
-    },
-    Fault {
-        name: "the signatures of all TPPs fail",
-        series: r#"count(sum by (tpp) (rate(portvakt_tpp_signature_failures_total{tpp!="other"}[4s])) > 1) > 2"#,
-        alerts: &["PortvaktSignaturesOfAllFail"],
-        turn: |stage, watch| {
-            meanwhile(stage, watch, |stage| {
-                let mut connection = stage.connect().unwrap();
-                for tpp in &stage.tpps {
-                    let _ = connection.exchange(&stage.gate.seal(&unverifiable().by(tpp)));
-                }
             });
         },
     },

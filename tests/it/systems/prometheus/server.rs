@@ -2,7 +2,7 @@
 
 use crate::{
     dashboards,
-    harness::{Answer, Program, Wire},
+    harness::{Answer, Gate, Program, Wire},
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use portvakt::clock::Stopwatch;
@@ -18,7 +18,7 @@ use std::{
 use tempfile::TempDir;
 
 /// The ranges of the rules, and those of the test: a fault shows within seconds, and is forgotten within seconds.
-const RANGES: [(&str, &str); 9] = [
+const RANGES: [(&str, &str); 11] = [
     ("[5m]", "[4s]"),
     ("[10m]", "[4s]"),
     ("[15m]", "[4s]"),
@@ -28,6 +28,8 @@ const RANGES: [(&str, &str); 9] = [
     ("[6h]", "[5s]"),
     ("[1d]", "[6s]"),
     ("[3d]", "[6s]"),
+    (" offset 30m", " offset 10s"),
+    (" offset 1d", " offset 30s"),
 ];
 
 /// An alert that is pending or firing.
@@ -48,18 +50,24 @@ pub(super) struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts it, with a scrape and an evaluation each second.
-    pub(super) fn start(gateway: SocketAddr) -> Self {
+    /// Starts it, with a scrape of each job's gateway and an evaluation each second.
+    pub(super) fn start(jobs: &[(&str, &Gate)]) -> Self {
         let folder = TempDir::new().unwrap();
         for file in ["rules.yml", "alerts.yml"] {
             let text = fs::read_to_string(dashboards::folder().join(file)).unwrap();
             fs::write(folder.path().join(file), shortened(&text)).unwrap();
         }
-        let config = format!(
-            "global: {{scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}}\n\
-             rule_files: [rules.yml, alerts.yml]\n\
-             scrape_configs:\n  - job_name: portvakt\n    static_configs: [{{targets: ['{gateway}']}}]\n"
-        );
+        let mut config =
+            "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n\
+             rule_files: [rules.yml, alerts.yml]\nscrape_configs:\n"
+                .to_owned();
+        for (job, gate) in jobs {
+            let (target, token) = (gate.control_address(), gate.folder().join("control.token"));
+            config.push_str(&format!(
+                "- job_name: {job}\n  authorization: {{credentials_file: '{}'}}\n  static_configs: [{{targets: ['{target}']}}]\n",
+                token.display()
+            ));
+        }
         fs::write(folder.path().join("prometheus.yml"), config).unwrap();
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = free.local_addr().unwrap();
@@ -79,7 +87,7 @@ impl Prometheus {
             _folder: folder,
         };
         until("Prometheus starts", || {
-            prometheus.is_ready() && !prometheus.query("up == 1").is_empty()
+            prometheus.is_ready() && prometheus.query("up == 1").len() == jobs.len()
         });
         prometheus
     }
@@ -95,6 +103,16 @@ impl Prometheus {
         let answer = self.get(&format!("/api/v1/query?query={encoded}"));
         assert_eq!(answer["status"], "success", "{expr}: {answer}");
         answer["data"]["result"].as_array().unwrap().clone()
+    }
+
+    /// The values of a label of the series that a selector finds.
+    pub(super) fn label_values(&self, selector: &str, label: &str) -> Vec<String> {
+        let encoded = utf8_percent_encode(selector, NON_ALPHANUMERIC);
+        let answer = self.get(&format!("/api/v1/label/{label}/values?match[]={encoded}"));
+        let values = answer["data"].as_array().unwrap().iter();
+        values
+            .map(|value| value.as_str().unwrap().to_owned())
+            .collect()
     }
 
     /// The alerts that are pending or firing.

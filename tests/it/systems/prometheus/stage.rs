@@ -37,7 +37,9 @@ const SECTIONS: &str = "\
 registers: {check: on, eba: eba.json, max_age: 168h}
 revocation: {check: on, unreachable: closed, private_addresses: [127.0.0.1]}
 reload: {watch: off}
+audit: {write: on, folder: audit}
 rates: {chains_per_address: off, chains: off}
+observe: {tpps: {PSDNO-FSA-700005: [payload]}}
 certificate_policy: tolerant";
 
 /// The gateway and its surroundings.
@@ -49,6 +51,16 @@ pub(super) struct Stage {
     pub(super) tpps: Vec<Arc<Tpp>>,
     connector: SslConnector,
     next: AtomicU8,
+    /// The fault of every request of the traffic.
+    pub(super) wrong: Mutex<Wrong>,
+}
+
+/// What is wrong with all requests.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wrong {
+    Nothing,
+    Dates,
+    Signatures,
 }
 
 impl Stage {
@@ -73,7 +85,7 @@ impl Stage {
         let mut tpps: Vec<_> = (0..TPPS)
             .map(|number| tpp(&responder, number, number))
             .collect();
-        // One whose certificate names a CRL, and has a fault that the tolerant policy lets pass.
+        // One whose certificate names a CRL, and has a fault that the tolerant policy lets pass; its payloads are only observed.
         tpps.push(world().issue(&LeafSpec {
             crl_urls: vec![lists.url()],
             nca_id: "Norway".into(),
@@ -83,9 +95,7 @@ impl Stage {
         let events = File::create(gate.folder().join("events.log")).unwrap();
         write_register(&gate, 0);
         let mut program = with_small_disk(DISK, &gate.folder().join("state"), &gate.program());
-        let program = program.stdout(log).stderr(events).spawn().unwrap();
-        let mut program = Program(program);
-        assert!(gate.is_up(&mut program.0), "it does not start");
+        let program = gate.run(program.stdout(log).stderr(events));
         Self {
             connector: Tls::default().connector(gate.world()),
             gate,
@@ -94,6 +104,7 @@ impl Stage {
             responder,
             tpps,
             next: AtomicU8::new(SERIALS.end / 4),
+            wrong: Mutex::new(Wrong::Nothing),
         }
     }
 
@@ -101,6 +112,13 @@ impl Stage {
     pub(super) fn stranger(&self) -> Arc<Tpp> {
         let serial = self.next.fetch_add(1, Ordering::Relaxed);
         tpp(&self.responder, 0, serial)
+    }
+
+    /// Gives all requests of the traffic a fault while it is watched.
+    pub(super) fn with_all(&self, wrong: Wrong, watch: &mut dyn FnMut()) {
+        *self.wrong.lock().unwrap() = wrong;
+        watch();
+        *self.wrong.lock().unwrap() = Wrong::Nothing;
     }
 
     /// The process.

@@ -1,6 +1,6 @@
 //! Mixed traffic: what TPPs do on a usual day, their mistakes included, and PSUs who complete an SCA or give up.
 
-use super::stage::Stage;
+use super::stage::{Stage, Wrong};
 use crate::harness::{Call, Connection, Protocol};
 use serde_json::json;
 use std::{
@@ -64,11 +64,23 @@ fn call(stage: &Stage, caller: usize, round: usize) -> Call {
         4 => Call::accounts().at(&format!("/v1/accounts/{caller}-{}/balances", round / 128)),
         5 => Call::sandbox_transactions(),
         6 => Call::payment().with("x-accept-fix", "amount-as-string"),
-        _ if round % 64 == 7 => Call::payment().json("{}"),
+        // Refused, and of one TPP only observed.
+        _ if round % 64 == 7 => Call::payment().json("{"),
         _ if round % 64 == 23 => Call::accounts().at("/v1/no-such-operation"),
         _ => Call::accounts().present().off_by(-2),
     };
-    call.by(tpp)
+    at_fault(stage, call.by(tpp))
+}
+
+/// A call with the fault that all have.
+fn at_fault(stage: &Stage, call: Call) -> Call {
+    match *stage.wrong.lock().unwrap() {
+        Wrong::Nothing => call,
+        Wrong::Dates => call.off_by(75),
+        Wrong::Signatures => call.altered(|request| {
+            request.set_header("X-Request-ID", "2f2e7d2e-5e3c-4b9b-8a76-2e37d0c3c001");
+        }),
+    }
 }
 
 /// A request without a PSU gets a link; the PSU completes the SCA behind it, or gives up.
@@ -76,12 +88,14 @@ fn authenticate(stage: &Stage, round: usize) -> Option<()> {
     let call = Call::accounts()
         .by(&stage.tpps[round % stage.tpps.len()])
         .without("PSU-ID");
+    let call = at_fault(stage, call);
     let sealed = stage.gate.seal(&call);
     let answer = stage.connect().ok()?.exchange(&sealed).ok()?;
     let json: serde_json::Value = serde_json::from_slice(&answer.body).ok()?;
     let link = json["_links"]["scaRedirect"]["href"].as_str()?;
     let token = link.split("request=").nth(1)?;
     let tell = |path, body| stage.gate.try_tell(path, &body).ok();
+    tell("/sca/read", json!({"request": token}))?;
     if round % 64 == 15 {
         let failed = json!({"request": token, "system": "sca", "status": 400, "code": "PAYMENT_FAILED", "message": "The PSU gave up."});
         tell("/sca/fail", failed)?;
