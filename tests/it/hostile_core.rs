@@ -1,6 +1,8 @@
 //! A core that breaks HTTP: bodies where none are allowed, more bytes than announced, answers before the request, endless answers.
 //! No caller gets another caller's answer; each gets a 502 or 504, or a closed connection.
 
+/// Chunks that are not exact (FWD-7).
+mod chunks;
 /// Answers that could reach another caller (FWD-3).
 mod crossing;
 /// Endless and incomplete answers (FWD-7).
@@ -8,7 +10,7 @@ mod limits;
 /// Long and slow answers (FWD-7).
 mod sizes;
 
-use crate::harness::{Call, Gate, Seen, Tpp, world};
+use crate::harness::{Call, Gate, Reply, Seen, Tpp, check_error, world};
 use std::{io::Write, net::TcpStream, sync::Arc, thread};
 
 /// A call without a PSU and without a quota, so that it can be repeated without limit.
@@ -30,6 +32,33 @@ fn answer_to(seen: &Seen) -> Vec<u8> {
 /// Writes, and returns whether the other side still reads.
 fn say(stream: &mut TcpStream, bytes: &[u8]) -> bool {
     stream.write_all(bytes).is_ok()
+}
+
+/// A core that sends these bytes to every request and closes.
+fn sends(gate: &Gate, bytes: Vec<u8>) {
+    gate.upstream().reply(Reply::Raw(bytes));
+}
+
+fn broken_answers(gate: &Gate) -> f64 {
+    gate.metric("portvakt_upstream_failures_total", &["garbage"])
+}
+
+/// The core's answer cannot be used, and counts as a broken one. Each request was sent once. The core may have executed the payment,
+/// whatever is wrong with its answer (ERR-4, FWD-4).
+fn is_refused(gate: &Gate, what: &str) {
+    for (call, status, reason) in [
+        (Call::plain(), 502, "upstream-error"),
+        (Call::payment(), 504, "outcome-unknown"),
+    ] {
+        for protocol in call.protocols() {
+            let before = broken_answers(gate);
+            gate.upstream().take();
+            let answer = gate.send(&call, *protocol);
+            check_error(what, &answer, status, "SYSTEM_ERROR", reason);
+            assert_eq!(gate.upstream().take().len(), 1, "{what}");
+            assert_eq!(broken_answers(gate), before + 1.0, "{what}");
+        }
+    }
 }
 
 /// Two TPPs call this number of times at once, each on its own connection; `judge` gets the caller and the answer.

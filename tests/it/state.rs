@@ -1,5 +1,6 @@
 //! QUO-*, REP-1, SCA-3 to SCA-7, SCA-12, SCA-13, SCA-16 to SCA-19: the state store, with every engine.
 
+use crate::harness::postgres;
 use portvakt::{
     clock::Timestamp,
     interface::{
@@ -7,8 +8,9 @@ use portvakt::{
         headers::{PsuId, SessionId},
     },
     state::{
-        ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Hash, PsuRef, QuotaClaim,
-        RequestIdClaim, Retention, StateSettings, StateStore, Taken, VolatileTables,
+        ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Hash, PostgresSettings,
+        PsuRef, QuotaClaim, RequestIdClaim, Retention, StateSettings, StateStore, Taken,
+        VolatileTables,
     },
 };
 use std::{sync::LazyLock, time::Duration};
@@ -40,6 +42,9 @@ trait Data {
 /// SQLite: a folder with the file and its key.
 struct SqliteFolder(TempDir);
 
+/// PostgreSQL: a schema in the server of this process, and a folder with the key.
+struct PostgresSchema(StateSettings, TempDir);
+
 /// Tables in the memory of this process.
 struct InMemory(VolatileTables);
 
@@ -54,6 +59,7 @@ impl Data for SqliteFolder {
     }
 
     fn open(&self) -> StateStore {
+        StateStore::try_open(&self.settings()).unwrap();
         StateStore::open(&self.settings()).unwrap()
     }
 }
@@ -64,6 +70,29 @@ impl SqliteFolder {
             self.0.path().join("state/portvakt.db"),
             self.0.path().join("state/hash.key"),
         )
+    }
+}
+
+impl PostgresSchema {
+    /// The owner of the schema, who has its name.
+    fn user(&self) -> &str {
+        let postgres = self.0.postgres.as_ref().unwrap();
+        postgres.server.get_user().unwrap()
+    }
+}
+
+impl Data for PostgresSchema {
+    fn new() -> Self {
+        let server = postgres().unwrap().schema();
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = StateSettings::new("unused.db", folder.path().join("state/hash.key"));
+        settings.postgres = Some(PostgresSettings::new(server));
+        Self(settings, folder)
+    }
+
+    fn open(&self) -> StateStore {
+        StateStore::try_open(&self.0).unwrap();
+        StateStore::open(&self.0).unwrap()
     }
 }
 
@@ -89,6 +118,15 @@ macro_rules! on_every_engine {
             })+
         }
 
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn $name() {
+                if crate::harness::postgres().is_some() {
+                    super::$name::<super::super::PostgresSchema>().await;
+                }
+            })+
+        }
+
         mod in_memory {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
             async fn $name() {
@@ -109,6 +147,12 @@ mod race;
 
 /// The SQLite file: open, refused, damaged, unavailable, available again.
 mod file;
+
+/// State files of earlier versions.
+mod released;
+
+/// PostgreSQL: lost commits, lost connections, other databases, moving from a file.
+mod postgres;
 
 /// A clock that steps back.
 mod clock;

@@ -1,9 +1,13 @@
 //! TLS, and refusals because of method, path and content headers: TLS-1, TLS-2, HTTP-1 to HTTP-5.
 
+/// HTTP-9: acknowledgements of answers over HTTP/2.
+mod acknowledged;
 /// HTTP-6, HTTP-8.
 mod bodies;
 /// TLS-3.
-mod client_auth;
+pub(crate) mod client_auth;
+/// ERR-8: answers that are not delivered.
+mod cut;
 /// HTTP-9: floods over HTTP/2.
 mod floods;
 /// HTTP-7, HTTP-9: HTTP/2 frame by frame.
@@ -109,6 +113,9 @@ fn alpn_chooses_the_protocol() {
     }
 }
 
+/// The headers to the core whose values are random.
+const OF_ONE_REQUEST: [&str; 2] = ["gateway-sca-redirect", "traceparent"];
+
 //= TLS-2 accepted
 #[test]
 fn both_protocols_have_the_same_outcome() {
@@ -126,7 +133,7 @@ fn both_protocols_have_the_same_outcome() {
             let seen = accepted(&gate, &call.only(protocol)).remove(0).seen;
             let headers = seen.headers.into_iter();
             let mut headers: Vec<_> = headers
-                .filter(|(name, _)| !name.eq_ignore_ascii_case("gateway-sca-redirect"))
+                .filter(|(name, _)| !OF_ONE_REQUEST.contains(&&*name.to_ascii_lowercase()))
                 .map(|(name, value)| (name.to_ascii_lowercase(), value))
                 .collect();
             headers.sort();

@@ -1,32 +1,11 @@
 //! Endless, incomplete and wrongly framed answers: FWD-7, ERR-4.
 
-use super::{answer_to, say};
+use super::{answer_to, is_refused, say, sends};
 use crate::harness::{
-    Answer, Call, Connection, Dice, Gate, Program, Protocol, Reply, accepted, check_error, render,
+    Call, Connection, Dice, Gate, Program, Protocol, Reply, accepted, check_error, render,
 };
 use std::{fs, io::Write, net::TcpStream, process::Stdio, thread, time::Duration};
 use tokio::net::TcpSocket;
-
-/// A core that sends these bytes to every request and closes.
-fn sends(gate: &Gate, bytes: Vec<u8>) {
-    gate.upstream().reply(Reply::Raw(bytes));
-}
-
-/// The answers to a GET and to a payment, over each protocol.
-fn answers(gate: &Gate) -> Vec<Answer> {
-    let calls = [Call::plain(), Call::payment()];
-    let all = calls.iter().flat_map(|call| {
-        let protocols = call.protocols().iter();
-        protocols.map(|protocol| gate.send(call, *protocol))
-    });
-    all.collect()
-}
-
-fn is_refused(gate: &Gate, what: &str) {
-    for answer in answers(gate) {
-        check_error(what, &answer, 502, "SYSTEM_ERROR", "upstream-error");
-    }
-}
 
 /// A head with this number of fields, Content-Length among them.
 fn fields(count: usize) -> Vec<u8> {
@@ -130,6 +109,47 @@ fn codings_that_nobody_undoes() {
         sends(&gate, head.into_bytes());
         is_refused(&gate, coding);
     }
+    // RFC 9112, section 6.1: HTTP/1.0 has none.
+    let old = b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n";
+    sends(&gate, old.to_vec());
+    is_refused(&gate, "HTTP/1.0");
+}
+
+/// Lengths and a version that nobody can rely on.
+//= FWD-7 refused
+#[test]
+fn heads_that_are_not_http() {
+    let gate = Gate::start();
+    for head in [
+        "HTTP/1.1 200 OK\r\nContent-Length: +2",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3",
+        "HTTP/1.2 200 OK\r\nContent-Length: 2",
+        "HTTP/1.1 200 OK\r\nContent-Length: 17000000",
+        "220 mail.internal.bank ESMTP",
+    ] {
+        sends(&gate, format!("{head}\r\n\r\n{{}}").into_bytes());
+        is_refused(&gate, head);
+    }
+}
+
+/// RFC 9110, section 15: there are five classes.
+//= FWD-7 accepted
+//= FWD-7 refused
+#[test]
+fn statuses_that_http_does_not_have() {
+    let gate = Gate::start();
+    for status in [600, 700, 999, 1000, 99, 0] {
+        let head = format!("HTTP/1.1 {status:03} X\r\nContent-Type: application/json");
+        sends(
+            &gate,
+            format!("{head}\r\nContent-Length: 2\r\n\r\n{{}}").into_bytes(),
+        );
+        is_refused(&gate, &head);
+    }
+    for status in [599, 200] {
+        gate.upstream().reply(Reply::json(status, "{}"));
+        assert_eq!(gate.send(&Call::plain(), Protocol::Http1).status, status);
+    }
 }
 
 /// The head was already forwarded: the answer is truncated, and no client accepts it as complete.
@@ -137,29 +157,42 @@ fn codings_that_nobody_undoes() {
 #[test]
 fn a_body_that_is_shorter_than_it_says() {
     let gate = Gate::start();
+    let short = "upstream-unreachable";
+    let malformed = "upstream-error";
     let bodies = [
-        "Content-Length: 11\r\n\r\n{\"a\":",
-        "Transfer-Encoding: chunked\r\n\r\nb\r\n{\"a\":",
-        "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n",
-        "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n",
-        "Transfer-Encoding: chunked\r\n\r\n2\r\n{}x\r\n0\r\n\r\n",
-        "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+        ("Content-Length: 11\r\n\r\n{\"a\":", short),
+        ("Transfer-Encoding: chunked\r\n\r\nb\r\n{\"a\":", short),
+        ("Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n", short),
+        ("Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n", short),
+        (
+            "Transfer-Encoding: chunked\r\n\r\n2\r\n{}x\r\n0\r\n\r\n",
+            malformed,
+        ),
+        (
+            "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+            malformed,
+        ),
     ];
-    for body in bodies {
+    for (body, reason) in bodies {
         sends(&gate, format!("HTTP/1.1 200 OK\r\n{body}").into_bytes());
         for call in [Call::plain(), Call::payment()] {
             for protocol in Protocol::ALL {
-                is_no_answer(&gate, &call, protocol, body);
+                is_no_answer(&gate, &call, protocol, (body, reason));
             }
         }
     }
 }
 
 /// Either an error, or an incomplete answer.
-fn is_no_answer(gate: &Gate, call: &Call, protocol: Protocol, what: &str) {
-    match gate.send_sealed(&gate.seal(call), protocol) {
+fn is_no_answer(gate: &Gate, call: &Call, protocol: Protocol, (what, reason): (&str, &str)) {
+    let sealed = gate.seal(call);
+    let is_safe = sealed.request.method == "GET";
+    match gate.send_sealed(&sealed, protocol) {
         Err(_) => {}
-        Ok(answer) => check_error(what, &answer, 502, "SYSTEM_ERROR", "upstream-unreachable"),
+        Ok(answer) if !is_safe && answer.status == 504 => {
+            check_error(what, &answer, 504, "SYSTEM_ERROR", "outcome-unknown");
+        }
+        Ok(answer) => check_error(what, &answer, 502, "SYSTEM_ERROR", reason),
     }
 }
 
@@ -187,7 +220,8 @@ fn a_reset_at_each_byte() {
                 Call::payment()
             };
             if end < whole.len() {
-                is_no_answer(&gate, &call, Protocol::Http1, &format!("at {end}"));
+                let expected = (&*format!("at {end}"), "upstream-unreachable");
+                is_no_answer(&gate, &call, Protocol::Http1, expected);
                 continue;
             }
             // The last byte may be lost with the reset.
@@ -269,9 +303,7 @@ fn a_hundred_megabytes_are_not_held() {
         .upstream("max_answer_size: 128MiB")
         .for_program();
     let mut command = gate.program();
-    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut program = Program(command.spawn().unwrap());
-    assert!(gate.is_up(&mut program.0), "it does not start");
+    let program = gate.run(command.stdout(Stdio::null()).stderr(Stdio::null()));
     accepted(&gate, &Call::plain());
     let before = resident(&program);
     gate.upstream().reply(Reply::play(|_, stream| {

@@ -98,6 +98,9 @@ fn the_body_of_an_answer_that_does_not_end() {
         assert!((350..5_000).contains(&took), "{protocol:?}: {took} ms");
     }
     assert_eq!(cuts(&gate, "slow_answer"), 2.0);
+    // The gateway waited for the core, so its callers did not go away.
+    let failed = ["outcome=\"failed\"", "fault=\"core\""];
+    assert_eq!(gate.metric("portvakt_requests_total", &failed), 2.0);
     // A pause has a limit of its own.
     let gate = Gate::builder().upstream("read_timeout: 300ms").start();
     gate.upstream().reply(Reply::play(|_, stream| {

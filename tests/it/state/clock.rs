@@ -14,6 +14,7 @@ on_every_engine!(
     a_step_back_of_a_day_or_less_opens_no_spent_token,
     a_step_back_behind_a_restart_opens_no_request_id,
     a_restart_refuses_nothing,
+    clocks_that_differ_by_30_seconds_open_nothing,
 );
 
 /// Claims the request id and the quota of a request; any decision but `Held` fails the test.
@@ -264,5 +265,40 @@ async fn a_restart_refuses_nothing<D: Data>() {
         take(&store, asked).await;
         let asked = dated(3, Retention::Memory, BEGIN - back - 60, BEGIN - back);
         take(&store, asked).await;
+    }
+}
+
+/// Two processes whose clocks differ: calls are counted together, and an id that the later clock let expire is not used again by the
+/// earlier one, for which its Date is still valid.
+//= QUO-1 refused
+//= REP-1 refused
+async fn clocks_that_differ_by_30_seconds_open_nothing<D: Data>() {
+    const APART: u64 = 30;
+    let data = D::new();
+    let ahead = (&data.open(), BEGIN + APART);
+    let behind = (&data.open(), BEGIN);
+    for (store, now) in [ahead, behind, ahead, behind] {
+        take(store, call(1, now)).await;
+    }
+    for (store, now) in [ahead, behind] {
+        let decision = store.commit(call(1, now)).await.unwrap();
+        assert!(matches!(decision, Decision::NextAt(_)), "{decision:?}");
+    }
+    for (id, retention) in (2..).zip([Retention::Date, Retention::Day]) {
+        for (id, first, second) in [(id, ahead, behind), (10 + id, behind, ahead)] {
+            take(first.0, dated(id, retention, BEGIN, first.1)).await;
+            // DAT-2: a Date is valid for 60 s.
+            for seconds in (0..=BEGIN + 60 - second.1).step_by(5) {
+                for (store, now) in [first, second] {
+                    store.tidy(at(now + seconds)).await.unwrap();
+                }
+                let again = dated(id, retention, BEGIN, second.1 + seconds);
+                let decision = second.0.commit(again).await;
+                assert!(
+                    !matches!(decision, Ok(Decision::Held(_))),
+                    "{retention:?} {seconds}"
+                );
+            }
+        }
     }
 }

@@ -25,6 +25,7 @@ impl SqliteFolder {
     fn refused(&self) -> String {
         let before = fs::read(self.file()).ok();
         let key = fs::read(self.key()).ok();
+        assert!(StateStore::try_open(&self.settings()).is_err());
         let fault = StateStore::open(&self.settings()).unwrap_err().to_string();
         assert_eq!(fs::read(self.file()).ok(), before);
         assert_eq!(fs::read(self.key()).ok(), key);
@@ -166,7 +167,7 @@ async fn a_later_schema_is_refused() {
     place.sql().pragma_update(None, "user_version", 7).unwrap();
     assert_eq!(
         place.refused(),
-        "state/portvakt.db has schema 7, and this version knows 2: run the version that wrote it, or a later one"
+        "state/portvakt.db has schema 7, and this version knows 2: run the version that wrote it, or a later one; to go back, restore the copy from before the upgrade (state export)"
     );
 }
 

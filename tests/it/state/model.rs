@@ -411,9 +411,19 @@ impl Model {
             assert_eq!(bound, Bound::Elsewhere, "{what}");
             return;
         }
-        assert_eq!(bound, Bound::Here, "{what}");
-        known.last_sca = known.last_sca.max(last_sca);
         let context = known.contexts.entry(corporate).or_default();
+        let replaces = context
+            .1
+            .as_ref()
+            .zip(given)
+            .is_some_and(|((at, before), given)| *at == given && *before != accounts);
+        let expected = if replaces {
+            Bound::Replaced
+        } else {
+            Bound::Here
+        };
+        assert_eq!(bound, expected, "{what}");
+        known.last_sca = known.last_sca.max(last_sca);
         context.0 = context.0.max(last_sca);
         if let Some(given) = given
             && context

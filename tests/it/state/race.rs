@@ -3,13 +3,17 @@
 //! `STATE_ROUNDS` is the number of rounds; use 10 000 for a long run.
 
 use super::{
-    BEGIN, DAY, Data, RETENTIONS, SqliteFolder, TPP, call, env, finish, held, request, soon, who,
+    BEGIN, DAY, Data, PostgresSchema, RETENTIONS, SqliteFolder, TPP, call, env, finish, held,
+    request, soon, who,
 };
+use crate::harness::postgres;
 use portvakt::state::{
-    ClaimRequest, Decision, Retention, StateStore, Unavailable, Withdraw, Withdrawn,
+    ClaimRequest, Decision, PostgresSettings, Retention, StateStore, Unavailable, Withdraw,
+    Withdrawn,
 };
 use std::{
     io::{BufRead, BufReader, Write},
+    path::Path,
     process::{Command, Stdio},
     sync::Arc,
 };
@@ -77,11 +81,14 @@ async fn other_process() {
     let Ok(folder) = std::env::var("STATE_OTHER_PROCESS") else {
         return;
     };
-    let path = std::path::Path::new(&folder);
-    let settings = portvakt::state::StateSettings::new(
+    let path = Path::new(&folder);
+    let mut settings = portvakt::state::StateSettings::new(
         path.join("state/portvakt.db"),
         path.join("state/hash.key"),
     );
+    if let Ok(database) = std::env::var("STATE_OTHER_DATABASE") {
+        settings.postgres = Some(PostgresSettings::new(database.parse().unwrap()));
+    }
     let store = [Arc::new(StateStore::open(&settings).unwrap())];
     println!("\nready");
     for line in std::io::stdin().lock().lines() {
@@ -96,10 +103,25 @@ async fn other_process() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_processes_hold_four_together() {
     let place = SqliteFolder::new();
-    let store = [Arc::new(place.open())];
+    four_over_two_processes(place.open(), place.0.path(), None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_hold_four_together_in_postgres() {
+    let Some(server) = postgres() else { return };
+    let data = PostgresSchema::new();
+    let (user, host) = (data.user(), server.folder().display());
+    let database = format!("host={host} user={user} dbname=postgres");
+    four_over_two_processes(data.open(), data.1.path(), Some(&database)).await;
+}
+
+/// With a second process on the same file, or the same database.
+async fn four_over_two_processes(store: StateStore, folder: &Path, database: Option<&str>) {
+    let store = [Arc::new(store)];
     let mut other = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "state::race::other_process", "--nocapture"])
-        .env("STATE_OTHER_PROCESS", place.0.path())
+        .env("STATE_OTHER_PROCESS", folder)
+        .envs(database.map(|database| ("STATE_OTHER_DATABASE", database)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

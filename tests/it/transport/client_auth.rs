@@ -17,10 +17,10 @@ use rustls::{
 };
 use std::{io::Write, net::TcpStream, sync::Arc, time::Duration};
 
-pub(super) const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
+pub(crate) const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
 
 /// A QWAC without faults.
-pub(super) fn qwac() -> LeafSpec {
+pub(crate) fn qwac() -> LeafSpec {
     LeafSpec {
         qc_type: Some(QcType::Web),
         key: Key::EcP256,
@@ -28,12 +28,12 @@ pub(super) fn qwac() -> LeafSpec {
     }
 }
 
-pub(super) fn issue(spec: &LeafSpec) -> Issued {
+pub(crate) fn issue(spec: &LeafSpec) -> Issued {
     world().issuing.issue(spec).unwrap()
 }
 
 /// A client that shows a certificate, or none.
-pub(super) fn client(
+pub(crate) fn client(
     version: &'static SupportedProtocolVersion,
     shown: Option<&Issued>,
     alpn: &[u8],
@@ -43,7 +43,7 @@ pub(super) fn client(
 }
 
 /// The same with other cryptography.
-pub(super) fn client_by(
+pub(crate) fn client_by(
     provider: CryptoProvider,
     version: &'static SupportedProtocolVersion,
     shown: Option<&Issued>,
@@ -72,7 +72,7 @@ pub(super) fn client_by(
 }
 
 /// One call on a new connection: the answer, and the kind of the handshake.
-pub(super) fn call(
+pub(crate) fn call(
     gate: &Gate,
     client: &Arc<ClientConfig>,
     call: &Call,
@@ -152,6 +152,27 @@ fn a_qwac_is_that_of_the_tpp_that_signs() {
         passes(&gate, Some(&other), &of_other);
         refused(&gate, &own, &of_other, "certificate-identity-mismatch");
     }
+}
+
+/// Where the certificate is only observed, the QWAC of a TPP that the bank blocks still refuses, with whatever certificate it signs.
+//= FWD-6 refused
+#[test]
+fn the_qwac_of_a_blocked_tpp() {
+    let gate = Gate::builder()
+        .listener("client_auth: optional")
+        .file("tpps.yaml", "allow: []\nblock: [{tpp: PSDNO-FSA-666666}]\n")
+        .line("registers: {check: on, local: tpps.yaml}")
+        .line("observe: {checks: [certificate, register]}")
+        .start();
+    let of = |tpp: &str| {
+        issue(&LeafSpec {
+            organization_identifier: Some(tpp.into()),
+            ..qwac()
+        })
+    };
+    let blocked = of("PSDNO-FSA-666666");
+    refused(&gate, &blocked, &Call::accounts(), "tpp-blocked");
+    passes(&gate, Some(&of("PSDNO-FSA-111111")), &Call::accounts());
 }
 
 //= TLS-3 accepted

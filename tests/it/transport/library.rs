@@ -1,7 +1,7 @@
 //! ERR-8: requests that the HTTP/2 library refuses by itself, and connections that the gateway cuts, are counted with their cause
 //! and have a line in the access log.
 
-use crate::harness::{Call, Frames, Gate, Program, Sealed, block, field, frame, string};
+use crate::harness::{Call, Frames, Gate, Program, Reply, Sealed, block, field, frame, string};
 use serde_json::Value;
 use std::{io::Read, process::Command, thread, time::Duration};
 
@@ -44,7 +44,6 @@ fn refusals_without_an_answer_of_the_gateway() {
     let no_path = [methods.clone(), field(":authority", b"localhost")].concat();
     let no_authority = [methods, vec![0x04], string(b"/v1/tpp/contact")].concat();
     let hashed = head(&sealed, &format!("{target}#x"));
-    let ping = frame(6, 0, 0, &[0; 8]);
     let malformed = "malformed-request";
     let cases = [
         (
@@ -78,7 +77,6 @@ fn refusals_without_an_answer_of_the_gateway() {
             Some(431),
         ),
         (with(vec![0x80]), "malformed_frame", malformed, None),
-        (ping.repeat(400), "frame_flood", "rate-limited", None),
     ];
     for (sent, cause, reason, _) in &cases {
         let label = format!("cause=\"{cause}\"");
@@ -98,6 +96,16 @@ fn refusals_without_an_answer_of_the_gateway() {
         let requests = gate.metric("portvakt_refusals_total", &[&format!("\"{reason}\"")]);
         assert!(requests >= 1.0, "{reason}");
     }
+    // Without a request, nothing was refused.
+    let requests = gate.metric("portvakt_requests_total", &[]);
+    let mut frames = Frames::open(&gate);
+    let _ = frames.bytes(&frame(6, 0, 0, &[0; 8]).repeat(400));
+    let _ = frames.goaway();
+    let floods = || gate.metric("portvakt_cut_total", &["cause=\"frame_flood\""]);
+    while floods() == 0.0 {
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(gate.metric("portvakt_requests_total", &[]), requests);
     assert!(gate.upstream().saw_nothing());
     let id = program.0.id().to_string();
     let ended = Command::new("kill").args(["-TERM", &id]).status();
@@ -116,4 +124,36 @@ fn refusals_without_an_answer_of_the_gateway() {
         assert_eq!(line["reason"], *reason);
         assert_eq!(line["status"].as_u64(), *status, "{cause}");
     }
+}
+
+/// Streams beyond the number of concurrent ones, which the library refuses, have lines and counts like other refusals.
+//= ERR-8 refused
+#[test]
+fn streams_beyond_the_limit() {
+    let gate = Gate::builder()
+        .upstream("max_in_flight_per_tpp: 512")
+        .start();
+    let request = |stream| {
+        let sealed = gate.seal(&Call::plain());
+        frame(1, WHOLE, stream, &head(&sealed, &sealed.request.target))
+    };
+    let mut frames = Frames::open(&gate);
+    frames.bytes(&request(1)).unwrap();
+    assert_eq!(frames.outcome(1).unwrap().status(), Some(200));
+    gate.upstream()
+        .reply(Reply::json(200, "{}").after(Duration::from_secs(2)));
+    let all: Vec<_> = (1..=70).map(|number| request(2 * number + 1)).collect();
+    frames.bytes(&all.concat()).unwrap();
+    let cut = || gate.metric("portvakt_cut_total", &["cause=\"too_many_streams\""]);
+    for _ in 0..500 {
+        if cut() >= 6.0 {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    let refused = ["reason=\"too-many-at-once\"", "fault=\"caller\""];
+    assert_eq!(
+        (cut(), gate.metric("portvakt_refusals_total", &refused)),
+        (6.0, 6.0)
+    );
 }

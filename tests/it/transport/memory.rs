@@ -1,8 +1,8 @@
 //! HTTP-9: the memory of HTTP/2 connections with many open requests, with the gateway as a process. PORTVAKT_CONNECTIONS is the
 //! number of connections, PORTVAKT_PROGRAM another build of the program.
 
-use crate::harness::{Call, Frames, Gate, Program, Protocol, block, field, frame, string};
-use std::{fs, process::Stdio, thread, time::Duration};
+use crate::harness::{Call, Frames, Gate, Protocol, block, field, frame, string};
+use std::{fs, thread, time::Duration};
 
 /// The most memory of one connection, in KiB: until a signature on it has verified, and then.
 const MOST_KIB: u64 = 256;
@@ -28,10 +28,7 @@ fn open_requests() {
         .listener("max_connections_per_address: off")
         .line("rates: {per_address: off}")
         .for_program();
-    let mut program = gate.program();
-    let program = program.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let mut program = Program(program.unwrap());
-    assert!(gate.is_up(&mut program.0), "it does not start");
+    let program = gate.run_silently(&mut gate.program());
     assert_eq!(gate.send(&Call::plain(), Protocol::Http2).status, 200);
     let signed = gate.seal(&Call::payment());
     let unsigned = Call::payment().altered(|request| request.remove_header("Signature"));

@@ -11,6 +11,7 @@ use std::{
     thread,
     time::Duration,
 };
+use tokio::net::TcpSocket;
 
 /// The header of version 1 for a client.
 fn line(client: &str) -> Vec<u8> {
@@ -132,6 +133,40 @@ fn a_proxy_that_names_nobody_and_a_client_that_poses_as_one() {
     assert_eq!(failed, 2.0);
 }
 
+/// A check whether the port is open, as load balancers make it: no handshake has failed.
+//= HTTP-9 accepted
+#[test]
+fn a_proxy_that_only_connects() {
+    let gate = behind(PROXY).start();
+    let reset = || {
+        let socket = TcpSocket::from_std_stream(TcpStream::connect(gate.address()).unwrap());
+        socket.set_zero_linger().unwrap();
+    };
+    for _ in 0..3 {
+        drop(TcpStream::connect(gate.address()).unwrap());
+        reset();
+    }
+    // A request behind them.
+    let answer = exchange(&gate, LOCAL, &connector(&gate)).unwrap();
+    assert_eq!(answer.status, 200);
+    for outcome in ["bad_proxy_header", "failed", "too_slow"] {
+        let label = format!("outcome=\"{outcome}\"");
+        let count = gate.metric("portvakt_handshakes_total", &[&label]);
+        assert_eq!(count, 0.0, "{outcome}");
+    }
+    // Another address that does the same is no proxy.
+    let other = behind("trusted_proxies: [127.0.0.8]").start();
+    drop(TcpStream::connect(other.address()).unwrap());
+    let failed = || other.metric("portvakt_handshakes_total", &["outcome=\"failed\""]);
+    for _ in 0..200 {
+        if failed() > 0.0 {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(failed(), 1.0);
+}
+
 //= HTTP-9 accepted
 //= ERR-4 refused
 #[test]
@@ -150,7 +185,7 @@ fn connections_count_by_the_address_that_the_proxy_names() {
     };
     let mut held = [open("192.0.2.7"), open("192.0.2.7")];
     let third = ask(&mut open("192.0.2.7"));
-    check_error("the third", &third, 503, "SYSTEM_ERROR", "overloaded");
+    check_error("the third", &third, 503, "SYSTEM_ERROR", "too-many-at-once");
     assert!(gate.upstream().saw_nothing());
     let mut others: Vec<_> = (1..=4).map(|n| open(&format!("192.0.2.1{n}"))).collect();
     for connection in held.iter_mut().chain(&mut others) {

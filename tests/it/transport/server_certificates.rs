@@ -207,6 +207,9 @@ fn an_ocsp_response_is_sent_while_it_is_current() {
     // The responder is another process: its clock reads a moment later.
     clock.set(Timestamp::from_unix(now.unix() + 60));
     assert_eq!(stapled(), Some(first));
+    // A machine whose clock is slow: its clients would refuse the response.
+    clock.set(Timestamp::from_unix(now.unix() - 3_600));
+    assert_eq!(stapled(), None, "it is not valid yet");
     let end = || {
         gate.metric(
             "portvakt_certificate_end_timestamp_seconds",

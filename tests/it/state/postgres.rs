@@ -1,0 +1,601 @@
+//! PostgreSQL: commits whose outcome is unknown, a database that is not heard, other databases, and moving from a file.
+
+/// Servers that fail in other ways than by a lost connection.
+mod failures;
+/// Two gateways, end to end.
+mod gateways;
+/// A state that is restored or replaced.
+mod replaced;
+/// Standbys, races and lost connections.
+mod standby;
+
+use super::{BEGIN, DAY, Data, PostgresSchema, TPP, call, finish, held, request, soon, who};
+use crate::harness::{Call, Gate, Lost, Postgres, Protocol, Proxy, accepted, postgres, refused};
+use portvakt::state::{
+    ClaimRequest, Decision, PlantedFault, PostgresSettings, Retention, StaleReads, StateSettings,
+    StateStore, Withdraw,
+};
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+/// A schema behind a proxy.
+struct Behind {
+    settings: StateSettings,
+    proxy: Proxy,
+    _folder: TempDir,
+}
+
+impl Behind {
+    /// `None` where PostgreSQL is not installed.
+    fn new() -> Option<Self> {
+        let server = postgres()?;
+        let proxy = Proxy::start(&server.socket());
+        let user = server.schema().get_user().unwrap().to_owned();
+        let mut config = tokio_postgres::Config::new();
+        config
+            .host("127.0.0.1")
+            .port(proxy.address().port())
+            .user(user)
+            .dbname("postgres");
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = StateSettings::new("unused.db", folder.path().join("hash.key"));
+        settings.postgres = Some(PostgresSettings::new(config));
+        Some(Self {
+            settings,
+            proxy,
+            _folder: folder,
+        })
+    }
+
+    fn user(&self) -> &str {
+        let postgres = self.settings.postgres.as_ref().unwrap();
+        postgres.server.get_user().unwrap()
+    }
+
+    fn postgres(&mut self) -> &mut PostgresSettings {
+        self.settings.postgres.as_mut().unwrap()
+    }
+
+    fn open(&self) -> StateStore {
+        StateStore::open(&self.settings).unwrap()
+    }
+}
+
+/// The decision, asked for again where the connection ended before anything was written.
+async fn decide(store: &StateStore, asked: ClaimRequest) -> Decision {
+    let mut answer = store.commit(asked).await;
+    for _ in 0..20 {
+        if answer.is_ok() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        answer = store.commit(asked).await;
+    }
+    answer.unwrap()
+}
+
+/// The calls that are left after one more.
+async fn left(store: &StateStore, asked: ClaimRequest) -> u8 {
+    held(decide(store, asked).await).left().unwrap().calls
+}
+
+/// Calls and request ids whose commits are lost count exactly once. Returns the first difference.
+async fn count_lost_commits(behind: &Behind) -> Result<(), String> {
+    let store = behind.open();
+    for (key, lost) in (0..).zip([Lost::Answer, Lost::Commit].repeat(4)) {
+        behind.proxy.lose(lost);
+        for expected in [3, 2] {
+            let found = left(&store, call(key, BEGIN)).await;
+            if found != expected {
+                return Err(format!("{lost:?}: {found} calls left, not {expected}"));
+            }
+        }
+        behind.proxy.lose(lost);
+        let asked = request(key, Retention::Day, BEGIN);
+        let decision = decide(&store, asked).await;
+        if !matches!(decision, Decision::Held(_)) {
+            return Err(format!("{lost:?}: a new id: {decision:?}"));
+        }
+    }
+    // Another gateway knows all of it.
+    let other = behind.open();
+    for key in 0..8 {
+        let decision = other
+            .commit(request(key, Retention::Day, BEGIN))
+            .await
+            .unwrap();
+        if !matches!(decision, Decision::Replayed) {
+            return Err(format!("a used id: {decision:?}"));
+        }
+        let found = left(&other, call(key, BEGIN)).await;
+        if found != 1 {
+            return Err(format!("{found} calls left at another gateway, not 1"));
+        }
+    }
+    if store.counters().unclear == 0 {
+        return Err("no commit was lost".to_owned());
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_is_lost_counts_once() {
+    let Some(behind) = Behind::new() else { return };
+    count_lost_commits(&behind).await.unwrap();
+}
+
+/// The check above fails where the gateway answers before the commit, and where it decides again without asking.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn planted_faults_of_commits_are_found() {
+    for fault in [PlantedFault::AnswerBeforeCommit, PlantedFault::BlindRetry] {
+        let Some(mut behind) = Behind::new() else {
+            return;
+        };
+        behind.postgres().planted = Some(fault);
+        let found = count_lost_commits(&behind).await;
+        println!("{fault:?}: {found:?}");
+        assert!(found.is_err(), "{fault:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_is_not_heard_ends_answers_from_memory() {
+    for (reads, answers) in [(StaleReads::Refuse, false), (StaleReads::Allow, true)] {
+        let Some(mut behind) = Behind::new() else {
+            return;
+        };
+        behind.postgres().reads = reads;
+        let store = behind.open();
+        store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
+        // The store drops the row once more when it reads its own change in the log.
+        tokio::time::sleep(Duration::from_millis(800)).await;
+        assert!(store.psu(who(1)).await.unwrap().is_some());
+        behind.proxy.freeze(true);
+        soon(async || store.health(super::at(BEGIN)).is_err()).await;
+        assert_eq!(store.psu(who(1)).await.is_ok(), answers, "{reads:?}");
+        // What would need the database is refused, and claims nothing.
+        assert!(store.commit(call(1, BEGIN)).await.is_err());
+        behind.proxy.freeze(false);
+        soon(async || store.health(super::at(BEGIN)).is_ok()).await;
+        soon(async || store.psu(who(1)).await.is_ok()).await;
+    }
+}
+
+/// Connections that end are opened again; a change that another gateway made meanwhile is known then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_missed_after_a_lost_connection() {
+    let Some(behind) = Behind::new() else { return };
+    let here = behind.open();
+    let mut direct = behind.settings.clone();
+    let mut server = postgres().unwrap().config();
+    server.user(behind.user());
+    direct.postgres = Some(PostgresSettings::new(server));
+    let there = StateStore::open(&direct).unwrap();
+    for round in 1..4 {
+        there
+            .finish(finish(round, 1, "s", BEGIN + round))
+            .await
+            .unwrap();
+        soon(async || {
+            here.psu(who(1))
+                .await
+                .is_ok_and(|psu| psu.is_some_and(|psu| psu.session.is_some()))
+        })
+        .await;
+        behind.proxy.freeze(true);
+        behind.proxy.cut();
+        there.withdraw(who(1), Withdraw::Session).await.unwrap();
+        behind.proxy.freeze(false);
+        soon(async || {
+            here.psu(who(1))
+                .await
+                .is_ok_and(|psu| psu.is_some_and(|psu| psu.session.is_none()))
+        })
+        .await;
+        soon(async || here.commit(call(round, BEGIN)).await.is_ok()).await;
+    }
+}
+
+/// Two gateways on a server of their own, whose standby is lost.
+struct Alone {
+    server: Postgres,
+    gateways: [Arc<StateStore>; 2],
+    _folder: TempDir,
+}
+
+impl Alone {
+    /// `None` where PostgreSQL is not installed.
+    async fn start() -> Option<Self> {
+        let server = Postgres::start(5432, "listen_addresses = ''", |_| {})?;
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = StateSettings::new("unused.db", folder.path().join("hash.key"));
+        settings.postgres = Some(PostgresSettings::new(server.schema()));
+        let alone = Self {
+            gateways: [(); 2].map(|()| Arc::new(StateStore::open(&settings).unwrap())),
+            server,
+            _folder: folder,
+        };
+        alone.wait_for("lost").await;
+        Some(alone)
+    }
+
+    /// From now on commits wait for this standby; "" for none.
+    async fn wait_for(&self, standby: &str) {
+        self.server.sql(&format!(
+            "ALTER SYSTEM SET synchronous_standby_names = '{standby}'"
+        ));
+        self.server.sql("SELECT pg_reload_conf()");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+
+    /// A payment, whose commit waits for the standby.
+    async fn payment(&self) -> JoinHandle<bool> {
+        let gateway = Arc::clone(&self.gateways[0]);
+        let payment = tokio::spawn(async move {
+            let decision = gateway.commit(request(1, Retention::Day, BEGIN)).await;
+            decision.is_ok_and(|decision| matches!(decision, Decision::Held(_)))
+        });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        payment
+    }
+}
+
+/// REP-1: with `replay.scope: all` the id of a GET is known to all gateways, and does not wait for the standby as the id of a payment does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_id_of_a_safe_request_does_not_wait_for_the_standby() {
+    let Some(alone) = Alone::start().await else {
+        return;
+    };
+    let payment = alone.payment().await;
+    for id in 2..20 {
+        let safe = request(id, Retention::Date, BEGIN);
+        let _ = held(alone.gateways[0].commit(safe).await.unwrap());
+        for gateway in &alone.gateways {
+            let again = gateway.commit(safe).await.unwrap();
+            assert!(matches!(again, Decision::Replayed));
+        }
+    }
+    assert!(!payment.is_finished());
+    alone.wait_for("").await;
+    assert!(payment.await.unwrap());
+}
+
+/// A wait for the standby that is cancelled ends with a warning (01000), and the row is committed here alone: nobody is told so before
+/// the standby has it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_wait_for_the_standby_is_no_commit() {
+    let Some(alone) = Alone::start().await else {
+        return;
+    };
+    let payment = alone.payment().await;
+    for _ in 0..5 {
+        alone.server.sql(
+            "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'",
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(!payment.is_finished());
+    assert!(alone.gateways[0].counters().unclear > 0);
+    alone.wait_for("").await;
+    assert!(payment.await.unwrap());
+    let again = alone.gateways[1].commit(request(1, Retention::Day, BEGIN));
+    assert!(matches!(again.await.unwrap(), Decision::Replayed));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_schema_or_key_is_refused() {
+    let Some(server) = postgres() else { return };
+    let data = PostgresSchema::new();
+    let user = data.user();
+    drop(data.open());
+    let fault = |settings: &StateSettings| StateStore::open(settings).unwrap_err().to_string();
+    let mut other = data.0.clone();
+    other.hash_key = data.0.hash_key.with_file_name("other.key");
+    assert!(
+        fault(&other).contains("copy the key of the other gateways"),
+        "{}",
+        fault(&other)
+    );
+    assert!(!other.hash_key.exists());
+    std::fs::copy(&data.0.hash_key, &other.hash_key).unwrap();
+    let key = std::fs::read(&other.hash_key).unwrap();
+    std::fs::write(
+        &other.hash_key,
+        key.iter().map(|byte| !byte).collect::<Vec<_>>(),
+    )
+    .unwrap();
+    assert!(
+        fault(&other).contains("is not the hash key"),
+        "{}",
+        fault(&other)
+    );
+    server.sql(&format!(
+        "UPDATE {user}.meta SET value = '99' WHERE name = 'schema'"
+    ));
+    assert!(
+        fault(&data.0).contains("has schema 99"),
+        "{}",
+        fault(&data.0)
+    );
+    let read_only = PostgresSchema::new();
+    let owner = read_only.user();
+    server.sql(&format!(
+        "ALTER ROLE {owner} SET default_transaction_read_only = on"
+    ));
+    assert!(fault(&read_only.0).contains("the database is read-only"));
+    let mut strict = PostgresSchema::new();
+    strict.0.postgres.as_mut().unwrap().require_sync = true;
+    let refused = fault(&strict.0);
+    assert!(
+        refused.contains("require_sync: synchronous_standby_names is empty"),
+        "{refused}"
+    );
+    let mut missing = PostgresSchema::new();
+    missing
+        .0
+        .postgres
+        .as_mut()
+        .unwrap()
+        .server
+        .user("nobody-knows");
+    assert!(
+        fault(&missing.0).contains("does not exist"),
+        "{}",
+        fault(&missing.0)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_is_copied_into_the_database() {
+    if postgres().is_none() {
+        return;
+    }
+    let database = PostgresSchema::new();
+    let user = database.user();
+    let host = postgres().unwrap().folder().display();
+    let gate = Gate::builder()
+        .state(&format!(
+            "postgres: {{url: 'postgres://{user}@/postgres?host={host}'}}"
+        ))
+        .for_program();
+    let file = |name: &str| gate.folder().join("state").join(name);
+    let store = StateStore::open(&StateSettings::new(file("portvakt.db"), file("hash.key")));
+    let store = store.unwrap();
+    for key in 0..20 {
+        let _ = held(store.commit(call(key, BEGIN + key)).await.unwrap());
+        let _ = held(
+            store
+                .commit(request(key, Retention::Day, BEGIN))
+                .await
+                .unwrap(),
+        );
+        store
+            .finish(finish(key, u128::from(key), "s", BEGIN + key))
+            .await
+            .unwrap();
+    }
+    let run = |command: &str| {
+        Command::new(env!("CARGO_BIN_EXE_portvakt"))
+            .args(["state", command, "--config"])
+            .arg(gate.folder().join("gateway.yaml"))
+            .output()
+            .unwrap()
+    };
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let refused = run("copy");
+    assert!(text(&refused.stderr).contains("is in use"), "{refused:?}");
+    drop(store);
+    let mut settings = database.0.clone();
+    settings.hash_key = file("hash.key");
+    let gateway = StateStore::open(&settings).unwrap();
+    let refused = run("copy");
+    let said = text(&refused.stderr);
+    assert!(said.contains("a gateway uses the database"), "{refused:?}");
+    drop(gateway);
+    let copied = run("copy");
+    let said = text(&copied.stdout);
+    assert!(copied.status.success(), "{copied:?}");
+    for table in ["psu", "context", "quota", "request", "token"] {
+        let line = said.lines().find(|line| line.starts_with(table)).unwrap();
+        assert!(line.contains(" 20 rows, SHA-256 "), "{line}");
+    }
+    let again = run("copy");
+    assert!(text(&again.stderr).contains("has rows"), "{again:?}");
+    // The database is the file.
+    let store = StateStore::open(&settings).unwrap();
+    for key in 0..20 {
+        assert_eq!(left(&store, call(key, BEGIN + 30)).await, 2);
+        let decision = store
+            .commit(request(key, Retention::Day, BEGIN))
+            .await
+            .unwrap();
+        assert!(matches!(decision, Decision::Replayed));
+        let psu = store.psu(who(u128::from(key))).await.unwrap().unwrap();
+        let session = psu.session.unwrap();
+        assert_eq!(
+            session.id,
+            store.keys().session(&TPP, &super::session_id("s"))
+        );
+    }
+    // A clock that stepped back is accepted in the database too.
+    let back = BEGIN - 2 * DAY;
+    assert!(store.commit(call(1, back)).await.is_err());
+    soon(async || store.counters().clock_stepped_back).await;
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    let accepted = run("accept-clock");
+    assert!(
+        text(&accepted.stdout).contains("is taken for right"),
+        "{accepted:?}"
+    );
+    soon(async || !store.counters().clock_stepped_back).await;
+}
+
+/// The changes that the log has in [`a_long_change_log_is_not_read_again_and_again`].
+const LOGGED: u32 = 300_000;
+
+/// A long log, and a transaction that does not end: the log is not read again and again, and a change is known meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_change_log_is_not_read_again_and_again() {
+    let Some(server) = postgres() else { return };
+    let data = PostgresSchema::new();
+    let user = data.user();
+    let [here, there] = [(); 2].map(|()| data.open());
+    // Ends with its connection, after the test.
+    std::thread::spawn(|| server.sql("BEGIN; SELECT pg_current_xact_id(); SELECT pg_sleep(12)"));
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    server.sql(&format!(
+        "INSERT INTO {user}.change (kind, key) SELECT 0, gen_random_uuid() FROM generate_series(1, {LOGGED})"
+    ));
+    let read = || -> u64 {
+        let read = server.sql(&format!(
+            "SELECT coalesce(idx_tup_fetch, 0) FROM pg_stat_all_tables WHERE relname = 'change' AND schemaname = '{user}'"
+        ));
+        read[0].parse().unwrap()
+    };
+    soon(async || here.health(super::at(BEGIN)).is_ok()).await;
+    for round in 1..4 {
+        let now = BEGIN + round;
+        here.finish(finish(round, 1, "s", now)).await.unwrap();
+        soon(async || {
+            there
+                .psu(who(1))
+                .await
+                .is_ok_and(|psu| psu.is_some_and(|it| it.session.is_some()))
+        })
+        .await;
+        here.withdraw(who(1), Withdraw::Session).await.unwrap();
+        soon(async || {
+            there
+                .psu(who(1))
+                .await
+                .is_ok_and(|psu| psu.is_some_and(|it| it.session.is_none()))
+        })
+        .await;
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        assert!(there.health(super::at(now)).is_ok());
+    }
+    // Once by each gateway, whatever plan the server chooses.
+    println!("{} rows of the log were read", read());
+    assert!(read() < 3 * u64::from(LOGGED));
+}
+
+/// The rows of the file that is copied in [`an_interrupted_copy_changes_nothing`].
+const COPIED: u32 = 250_000;
+
+/// A copy that is killed, or that loses its database, leaves the database empty and the file as it was, and can be started again.
+#[test]
+fn an_interrupted_copy_changes_nothing() {
+    let Some(behind) = Behind::new() else { return };
+    let (user, port) = (behind.user(), behind.proxy.address().port());
+    let gate = Gate::builder()
+        .state(&format!(
+            "postgres: {{url: 'postgres://{user}@127.0.0.1:{port}/postgres'}}"
+        ))
+        .for_program();
+    let file = |name: &str| gate.folder().join("state").join(name);
+    drop(StateStore::open(&StateSettings::new(file("portvakt.db"), file("hash.key"))).unwrap());
+    let sql = rusqlite::Connection::open(file("portvakt.db")).unwrap();
+    sql.execute_batch(&format!(
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {COPIED})
+         INSERT INTO request SELECT randomblob(16), {BEGIN} FROM n"
+    ))
+    .unwrap();
+    drop(sql);
+    let before = std::fs::read(file("portvakt.db")).unwrap();
+    let copy = || {
+        let mut copy = Command::new(env!("CARGO_BIN_EXE_portvakt"));
+        copy.args(["state", "copy", "--config"])
+            .arg(gate.folder().join("gateway.yaml"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        copy
+    };
+    let rows = || {
+        postgres()
+            .unwrap()
+            .sql(&format!("SELECT count(*) FROM {user}.request"))
+    };
+    for (step, is_killed) in [("written", true), ("read back", true), ("written", false)] {
+        let mut copying = copy().spawn().unwrap();
+        let mut lines = BufReader::new(copying.stdout.take().unwrap()).lines();
+        let progress = lines.find(|line| line.as_ref().unwrap().contains(step));
+        println!("{progress:?}");
+        assert!(progress.is_some());
+        if is_killed {
+            copying.kill().unwrap();
+        } else {
+            behind.proxy.cut();
+        }
+        let ended = copying.wait_with_output().unwrap();
+        assert!(!ended.status.success());
+        assert_eq!(is_killed, ended.stderr.is_empty(), "{ended:?}");
+        assert!(lines.all(|line| !line.unwrap().contains("committed")));
+        assert_eq!(rows(), ["0"]);
+        assert!(std::fs::read(file("portvakt.db")).unwrap() == before);
+    }
+    let copied = copy().output().unwrap();
+    assert!(copied.status.success(), "{copied:?}");
+    assert_eq!(rows(), [COPIED.to_string()]);
+}
+
+/// A gateway in front of a database that fails: its answers, `/readyz` and the metric.
+#[test]
+fn a_gateway_says_that_its_database_fails() {
+    let Some(behind) = Behind::new() else { return };
+    let (user, port) = (behind.user(), behind.proxy.address().port());
+    let gate = Gate::builder()
+        .state(&format!(
+            "postgres: {{url: 'postgres://{user}@127.0.0.1:{port}/postgres'}}"
+        ))
+        .start();
+    let payment = Call::payment().only(Protocol::Http1);
+    let warm = Call::accounts().present().only(Protocol::Http1);
+    accepted(&gate, &payment);
+    accepted(&gate, &warm);
+    // The server commits, and the connection is lost: the payment is forwarded once.
+    behind.proxy.lose(Lost::Answer);
+    accepted(&gate, &payment);
+    assert_eq!(
+        gate.metric("portvakt_state_commits_unclear_total", &[]),
+        1.0
+    );
+    // A slow server: answers come later, and nothing is refused.
+    behind.proxy.delay(Duration::from_millis(200));
+    for call in [&payment, &warm] {
+        accepted(&gate, call);
+    }
+    assert_eq!(gate.control("/readyz").status, 200);
+    behind.proxy.cut();
+    readiness(&gate, 200, "");
+    accepted(&gate, &payment);
+    behind.proxy.delay(Duration::ZERO);
+    behind.proxy.freeze(true);
+    // Nothing is committed, or the connection is being opened again since the cut.
+    readiness(&gate, 503, "state: ");
+    for call in [&payment, &warm] {
+        refused(&gate, call, 503, "SYSTEM_ERROR", "state-unavailable");
+    }
+    behind.proxy.freeze(false);
+    readiness(&gate, 200, "");
+    accepted(&gate, &payment);
+    accepted(&gate, &warm);
+}
+
+/// Waits for a status of `/readyz` with a part of a reason, and returns the reasons.
+fn readiness(gate: &Gate, status: u16, part: &str) -> String {
+    for _ in 0..500 {
+        let answer = gate.control("/readyz");
+        let not_well = answer.json()["notWell"].to_string();
+        if answer.status == status && not_well.contains(part) {
+            return not_well;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{}", gate.control("/readyz").json());
+}
