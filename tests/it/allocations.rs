@@ -4,8 +4,7 @@
 //! The bounds are the counts at the last change: raising one must be a decision. Requests and world are those of the benchmarks. Not
 //! here: the allocations of pingora and TLS.
 
-use crate::harness::{Gate, Program};
-use std::process::Stdio;
+use crate::harness::Gate;
 
 #[path = "../../benches/warm/mod.rs"]
 mod warm;
@@ -37,10 +36,7 @@ fn a_warm_request_allocates_no_more_than_it_did() {
 #[test]
 fn the_program_keeps_to_small_pages() {
     let gate = Gate::builder().for_program();
-    let mut program = gate.program();
-    let program = program.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut program = Program(program.spawn().unwrap());
-    assert!(gate.is_up(&mut program.0), "it does not start");
+    let program = gate.run_silently(&mut gate.program());
     let status = format!("/proc/{}/status", program.0.id());
     let status = std::fs::read_to_string(status).unwrap();
     // Some kernels do not report the page size.

@@ -181,7 +181,7 @@ fn shows_every_evidence(what: &str, admitted: &Admitted, record: &Record) {
     assert!(admitted.query().is_some(), "{what}: query");
     assert!(admitted.grant().is_some(), "{what}: SCA");
     assert!(admitted.claim().is_some(), "{what}: request id");
-    assert_eq!(admitted.waived().count(), 0, "{what}");
+    assert_eq!(admitted.waived().len(), 0, "{what}");
 }
 
 /// Requests with one change after signing: each header removed, doubled or with one byte flipped; the target or the body with one byte

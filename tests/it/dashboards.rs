@@ -40,8 +40,9 @@ pub(crate) fn dashboard(name: &str) -> Value {
     serde_json::from_str(&read(&format!("{name}.json"))).unwrap()
 }
 
-/// A query, and the place where it stands.
+/// A query, its dashboard, and the place where it stands.
 pub(crate) struct Query {
+    pub(crate) dashboard: &'static str,
     pub(crate) place: String,
     pub(crate) expr: String,
 }
@@ -53,6 +54,7 @@ pub(crate) fn queries() -> Vec<Query> {
         for panel in list(&dashboard(name)["panels"]) {
             for target in list(&panel["targets"]) {
                 all.push(Query {
+                    dashboard: name,
                     place: format!(
                         "{name}: {} {}",
                         text(&panel["title"]),
@@ -278,6 +280,57 @@ fn every_panel_tells_what_to_do_and_asks_as_grafana_expects() {
                 }
             }
         }
+    }
+}
+
+/// The jobs of all panels' queries are those that the chosen environments have: a value of its own for All would be every job.
+#[test]
+fn the_chosen_environment_decides_the_jobs() {
+    for name in NAMES {
+        let variables = list(&dashboard(name)["templating"]["list"]);
+        let of = |name: &str| {
+            variables
+                .iter()
+                .position(|one| one["name"] == name)
+                .unwrap()
+        };
+        let (environment, job) = (of("environment"), of("job"));
+        assert!(environment < job, "{name}");
+        let job = &variables[job];
+        assert!(job["allValue"].is_null(), "{name}: {job}");
+        let query = text(&job["query"]["query"]);
+        assert!(
+            query.contains("{environment=~\"$environment\"}"),
+            "{name}: {query}"
+        );
+        for panel in list(&dashboard(name)["panels"]) {
+            for target in list(&panel["targets"]) {
+                let expr = text(&target["expr"]);
+                let unquoted: String = expr.split('"').step_by(2).collect();
+                let selectors = unquoted.matches("{job=~").count();
+                let words = unquoted
+                    .split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | ':')));
+                let metrics = words.filter(|word| is_metric(word)).count();
+                assert_eq!(selectors, metrics, "{name}: {expr}");
+            }
+        }
+    }
+}
+
+/// The runbook says how to go on for each cause that the metric has.
+#[test]
+fn every_cause_of_not_being_ready_has_its_row() {
+    let metrics = include_str!("../../docs/metrics.md");
+    let row = metrics
+        .lines()
+        .find(|line| line.starts_with("| `portvakt_not_ready`"));
+    let causes = row.unwrap().split("`cause`: ").nth(1).unwrap();
+    let causes = causes.split(" |").next().unwrap();
+    let runbook = read("runbooks/process.md");
+    let section = runbook.split("\n## PortvaktNotReady\n").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    for cause in causes.split(", ") {
+        assert!(section.contains(&format!("\n| `{cause}` | ")), "{cause}");
     }
 }
 

@@ -14,23 +14,18 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// Plays the demo in a folder, with the example's configuration at free ports, and with an assertion or without one.
-fn play(folder: &Path, is_asserted: bool) {
+/// Plays the demo in a folder, with the example's configuration at free ports.
+fn play(folder: &Path) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |name: &str| fs::read_to_string(root.join("config").join(name)).unwrap();
     let [listener, control, core] = [(); 3].map(|()| free_port());
-    let assertion = match is_asserted {
-        true => "assertion:\n  key: ../state/assertion.key\n",
-        false => "assertion:\n",
-    };
     let config = read("gateway.yaml")
         .replace("127.0.0.1:8443", &format!("127.0.0.1:{listener}"))
         .replace("127.0.0.1:8080", &format!("127.0.0.1:{core}"))
         .replace(
             "#address: 127.0.0.1:9100",
             &format!("address: 127.0.0.1:{control}"),
-        )
-        .replace("assertion:\n", assertion);
+        );
     fs::create_dir_all(folder.join("config")).unwrap();
     fs::write(folder.join("config/gateway.yaml"), config).unwrap();
     fs::write(
@@ -63,6 +58,6 @@ fn play(folder: &Path, is_asserted: bool) {
 #[test]
 fn every_flow_runs_through_the_gateway_and_again_on_the_same_state() {
     let folder = tempfile::tempdir().unwrap();
-    play(folder.path(), true);
-    play(folder.path(), false);
+    play(folder.path());
+    play(folder.path());
 }

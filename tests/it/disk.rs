@@ -1,8 +1,6 @@
 //! ERR-4, QUO-5, REP-1: a disk that is full or cannot be written, and requests that need no disk.
 
-use crate::harness::{
-    Call, Connection, Gate, Program, Protocol, accepted, check_error, refused, skipped,
-};
+use crate::harness::{Call, Connection, Gate, Protocol, accepted, check_error, refused, skipped};
 use portvakt::clock::Stopwatch;
 use serde_json::json;
 use std::{
@@ -99,9 +97,7 @@ fn a_disk_that_is_full_fails_closed_and_recovers() {
     let state = gate.folder().join("state");
     fs::create_dir(&state).unwrap();
     let mut program = with_small_disk(2, &state, &gate.program());
-    let program = program.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut program = Program(program.spawn().unwrap());
-    assert!(gate.is_up(&mut program.0), "it does not start");
+    let program = gate.run(program.stdout(Stdio::null()).stderr(Stdio::null()));
     // The path in the program's mount namespace: outside, the folder is empty.
     let seen = PathBuf::from(format!("/proc/{}/root", program.0.id()));
     let filler = seen.join(state.strip_prefix("/").unwrap()).join("filler");
@@ -111,6 +107,22 @@ fn a_disk_that_is_full_fails_closed_and_recovers() {
         while file.write_all(&block).is_ok() {}
     };
     fails_closed(&gate, fill, || fs::remove_file(&filler).unwrap());
+}
+
+/// A file that reaches the limit of its size is like a full disk: SIGXFSZ must not end the process.
+//= ERR-4 refused
+#[test]
+fn a_limit_of_file_sizes_fails_closed_and_recovers() {
+    let gate = Gate::builder().for_program();
+    let mut program = gate.program();
+    let program = gate.run(program.stdout(Stdio::null()).stderr(Stdio::null()));
+    let limit = |size: &str| {
+        let mut prlimit = Command::new("prlimit");
+        prlimit.arg(format!("--pid={}", program.0.id()));
+        let set = prlimit.arg(format!("--fsize={size}:unlimited")).status();
+        assert!(set.unwrap().success());
+    };
+    fails_closed(&gate, || limit("65536"), || limit("unlimited"));
 }
 
 /// A file that is immutable, even for its owner, until this is dropped.

@@ -17,6 +17,7 @@ use crate::harness::{Answer, Call, Gate, Protocol, Wire, accepted, needs_sca};
 use std::{
     io::Write,
     net::{SocketAddr, TcpStream},
+    process::Command,
 };
 use tokio::{net::TcpListener, runtime::Runtime};
 
@@ -72,6 +73,25 @@ fn the_core_answers_what_the_gateway_signed_and_nothing_else() {
         let answer = send(address, "GET", "/v1/accounts", headers, "");
         assert_eq!(answer.status, 403, "{headers}");
     }
+}
+
+/// The core that teams copy has nothing to mend.
+#[test]
+fn the_probe_finds_nothing_in_the_core() {
+    let runtime = Runtime::new().unwrap();
+    let (listener, address) = listener(&runtime);
+    let gate = Gate::builder()
+        .line("assertion: {key: state/assertion.key}")
+        .start();
+    let keys = format!("http://{}/.well-known/jwks.json", gate.control_address());
+    runtime.spawn(bank_core::serve(listener, keys));
+    let output = Command::new(env!("CARGO_BIN_EXE_portvakt-sandbox"))
+        .args(["probe", "--core", &format!("http://{address}"), "--key"])
+        .arg(gate.folder().join("state/assertion.key"))
+        .output()
+        .unwrap();
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{report}");
 }
 
 /// The path and query of the link in an answer.

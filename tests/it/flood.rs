@@ -10,7 +10,6 @@ use std::{
     collections::BTreeMap,
     fs,
     net::Ipv4Addr,
-    process::Stdio,
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -35,12 +34,7 @@ struct Besieged {
 impl Besieged {
     fn start(rates: &str) -> Self {
         let gate = Gate::builder().line(rates).for_program();
-        let log = fs::File::create(gate.folder().join("log")).unwrap();
-        let mut program = gate.program();
-        let program = program.stdout(Stdio::from(log.try_clone().unwrap()));
-        let program = program.stderr(Stdio::from(log)).spawn().unwrap();
-        let mut program = Program(program);
-        assert!(gate.is_up(&mut program.0), "it does not start");
+        let program = gate.run_with_logs(&mut gate.program());
         Self {
             connector: Tls::default().connector(gate.world()),
             gate,

@@ -144,7 +144,7 @@ const TABLE: [&str; 36] = [
 ];
 
 /// Values for the headers of the table that [`Call::cross_border`] leaves out.
-const MORE: [(&str, &str); 21] = [
+const MORE: [(&str, &str); 20] = [
     ("Accept", "application/json"),
     ("Accept-Charset", "utf-8"),
     ("Accept-Encoding", "gzip"),
@@ -165,10 +165,6 @@ const MORE: [(&str, &str); 21] = [
     ("PSU-Geo-Location", "GEO:59.913,10.752"),
     ("Content-Encoding", "identity"),
     ("Content-Language", "nb"),
-    (
-        "traceparent",
-        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-    ),
 ];
 
 //= FWD-2 accepted

@@ -38,19 +38,35 @@ mod payload;
 /// CRT-*.
 mod certificate;
 
+/// SBX-*: the simulated bank as a process.
+mod bank;
+
 /// SCA-*.
 mod sca;
 
 /// QUO-*.
 mod quota;
 
-/// SIGTERM.
+/// Signals, above all SIGTERM.
 mod stopping;
+
+/// SIGUSR2, and sockets of systemd.
+mod upgrade;
 
 /// CRT-8.
 mod reload;
+
+/// `portvakt check` and `portvakt serve`.
+mod check;
+
 /// REP-1.
 mod replay;
+
+/// FWD-6.
+mod observe;
+
+/// FWD-3, FWD-4: groups of endpoints.
+mod upstreams;
 
 /// ERR-*.
 mod errors;
@@ -69,6 +85,12 @@ mod compared;
 
 /// HTTP-7, HTTP-9, HTTP-10, ERR-8: raw requests and exchanges as data.
 mod corpus;
+
+/// `portvakt-sandbox probe`.
+mod probe;
+
+/// docs/tpp/questions.md.
+mod questions;
 
 /// Properties of every operation.
 mod catalogue;
@@ -99,6 +121,15 @@ mod flood;
 
 /// The access log and the metrics, without personal data.
 mod telemetry;
+
+/// docs/audit.md.
+mod audit;
+
+/// `portvakt report`.
+mod report;
+
+/// docs/logs.md: a line for each answer, files, failures, traces.
+mod logs;
 
 /// dashboards/.
 mod dashboards;

@@ -6,15 +6,19 @@
 //! single fault in every parameter.
 
 use crate::{
-    harness::{Gate, Reply, Upstream, missing, world},
+    harness::{Connection, Gate, Reply, Upstream, missing, world},
     payload::generated,
     signers::node_modules,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use portvakt::interface::{
-    headers::identity::IdentityForm,
+    headers::{PSU_USER_AGENT, identity::IdentityForm},
     openapi::{Setting, describe},
-    operations::{Catalogue, Environment, Operation, Parameter, ParameterKind, Role, builtin},
+    operations::{
+        Catalogue, Environment, Member, MemberKind, Operation, Parameter, ParameterKind, Product,
+        Required, Role, Schema, builtin,
+    },
+    payload::check,
 };
 use serde_json::{Value, json};
 use std::{
@@ -91,6 +95,7 @@ fn description(environment: Environment) -> Value {
         .map(|(name, kind)| Parameter::new(name, *kind).required())
         .collect();
     operations.push(own);
+    operations.extend(product().operations(&builtin()));
     let setting = Setting {
         environment,
         system: "portvakt",
@@ -98,7 +103,39 @@ fn description(environment: Environment) -> Value {
         identity: IdentityForm::NORWEGIAN,
         body_limit: 65_536,
     };
-    describe(&Catalogue::new(environment, operations).unwrap(), &setting)
+    let catalogue = Catalogue::with_products(environment, operations, &["sepa-credit-transfers"]);
+    describe(&catalogue.unwrap(), &setting)
+}
+
+/// A product of a bank, with a member of each kind.
+fn product() -> Product {
+    let text = |one_of: &[&str]| MemberKind::Text {
+        least: 1,
+        most: 35,
+        one_of: one_of.iter().map(|word| (*word).to_owned()).collect(),
+    };
+    let members = [
+        ("creditorAddress", MemberKind::Interface),
+        ("endToEndIdentification", text(&[])),
+        ("chargeBearer", text(&["SLEV", "SHAR"])),
+        ("startDate", MemberKind::Date),
+        ("batchBooking", MemberKind::Boolean),
+        ("ceiling", MemberKind::Amount),
+        ("feeAccount", MemberKind::Account),
+        ("payments", MemberKind::Payments),
+    ];
+    let members = members.map(|(name, kind)| Member {
+        name: name.to_owned(),
+        required: name == "endToEndIdentification",
+        kind,
+    });
+    Product {
+        name: "sepa-credit-transfers".to_owned(),
+        schema: Schema::Payment,
+        members: members.to_vec(),
+        required: vec![Required::One(&PSU_USER_AGENT)],
+        answer: None,
+    }
 }
 
 /// The description of each environment, in files.
@@ -136,19 +173,110 @@ fn a_linter_finds_nothing() {
     passes(&mut linter);
 }
 
+/// Bodies of the bank's product with the gateway's judgement.
+fn of_the_product() -> String {
+    let account = json!({"iban": "NO9386011117947", "currency": "NOK"});
+    let values = [
+        ("endToEndIdentification", json!("æ".repeat(35))),
+        ("endToEndIdentification", json!("æ".repeat(36))),
+        ("endToEndIdentification", json!(7)),
+        ("chargeBearer", json!("SHAR")),
+        ("chargeBearer", json!("shar")),
+        ("startDate", json!("2027-01-31")),
+        ("startDate", json!("31.01.2027")),
+        ("batchBooking", json!(true)),
+        ("batchBooking", json!("true")),
+        ("ceiling", json!({"amount": "1.00", "currency": "NOK"})),
+        ("ceiling", json!({"amount": "1.0", "currency": "NOK"})),
+        ("feeAccount", account.clone()),
+        ("feeAccount", json!({"currency": "NOK"})),
+        ("creditorAddress", json!({"country": "NO"})),
+        ("creditorAddress", json!({"city": "Oslo"})),
+        ("payments", json!([{"debtorAccount": account}, {}])),
+        ("payments", json!([{"debtorAccount": {}}])),
+        ("payments", json!([])),
+        ("creditorName", json!("")),
+        ("more", json!(null)),
+    ];
+    let (product, today) = (product(), jiff::civil::date(2026, 1, 15));
+    let mut lines = String::new();
+    for (name, value) in values {
+        for mut body in [json!({"endToEndIdentification": "E-1"}), json!({})] {
+            body[name] = value.clone();
+            let text = body.to_string();
+            let judged = check(text.as_bytes(), product.schema, &product.members, today);
+            let schema = format!("/v1/payments/{}", product.name);
+            let line = json!({"schema": schema, "body": body, "passes": judged.is_ok()});
+            lines.push_str(&format!("{line}\n"));
+        }
+    }
+    lines
+}
+
 #[test]
 fn bodies_are_judged_as_they_are_described() {
     let Some(mut python) = python() else { return };
     let folder = tempfile::tempdir().unwrap();
     let [openapi, bodies] = ["openapi.json", "bodies"].map(|name| folder.path().join(name));
     fs::write(&openapi, description(Environment::Sandbox).to_string()).unwrap();
-    fs::write(&bodies, generated::judged(500)).unwrap();
+    fs::write(&bodies, generated::judged(500) + &of_the_product()).unwrap();
     python
         .arg(script("judge.py"))
         .arg(openapi)
         .arg("payloads")
         .arg(bodies);
     passes(&mut python);
+}
+
+/// Anybody may read it, within a limit, and only where it is on.
+#[test]
+fn the_public_listener_describes_the_interface() {
+    let get = |gate: &Gate, method: &str, path: &str| {
+        let mut connection = Connection::open(gate);
+        let request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        connection.send(request.as_bytes()).unwrap();
+        connection.answer(method).unwrap()
+    };
+    let gate = Gate::builder().listener("description: on").start();
+    let openapi = get(&gate, "GET", "/openapi.json");
+    assert_eq!(openapi.status, 200);
+    assert_eq!(openapi.json(), gate.control("/openapi.json").json());
+    let page = get(&gate, "GET", "/docs");
+    assert_eq!(
+        page.header("Content-Type"),
+        Some("text/html; charset=utf-8")
+    );
+    let policy = page.header("Content-Security-Policy").unwrap();
+    assert!(!policy.contains("unsafe"), "{policy}");
+    let text = String::from_utf8(page.body).unwrap();
+    for operation in builtin() {
+        let article = format!("<article id=\"{}\">", operation.name);
+        assert!(text.contains(&article), "{article}");
+    }
+    assert!(!text.contains("<script"));
+    let head = get(&gate, "HEAD", "/docs");
+    assert_eq!((head.status, head.body.len()), (200, 0));
+    for (method, path) in [
+        ("POST", "/docs"),
+        ("GET", "/docs/more"),
+        ("GET", "/openapi"),
+    ] {
+        assert_eq!(get(&gate, method, path).status, 404, "{method} {path}");
+    }
+    let mut connection = Connection::open(&gate);
+    let mut busy = (0..300).map(|_| {
+        connection
+            .send(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .unwrap();
+        connection.answer("GET").unwrap().status
+    });
+    assert!(busy.any(|status| status == 503));
+    assert!(gate.upstream().take().is_empty());
+    let off = Gate::start();
+    assert_eq!(
+        get(&off, "GET", "/openapi.json").json()["reason"],
+        "operation-unknown"
+    );
 }
 
 #[test]
@@ -162,13 +290,6 @@ fn schemathesis_finds_nothing() {
     let tpp = &world().both;
     gate.introduce(json!({ "tpp": tpp.id().unwrap(), "psu_id": tpp.psu() }));
     let folder = tempfile::tempdir().unwrap();
-    let file = |name: &str, content: &[u8]| {
-        let path = folder.path().join(name);
-        fs::write(&path, content).unwrap();
-        path
-    };
-    let openapi = file("openapi.json", &gate.control("/openapi.json").body);
-    let authority = file("ca.pem", world().tls_ca.pem().as_bytes());
     let examples = std::env::var("PORTVAKT_SCHEMATHESIS_EXAMPLES");
     let extent: &[&str] = match &examples {
         Ok(examples) => &[
@@ -186,9 +307,32 @@ fn schemathesis_finds_nothing() {
             "1",
         ],
     };
-    let mut tool = python().unwrap();
+    schemathesis(&gate, folder.path(), extent, &json!({"psu": tpp.psu()}));
+    let openapi = folder.path().join("openapi.json");
+    let seen = folder.path().join("forwarded");
+    fs::write(&seen, forwarded(gate.upstream())).unwrap();
+    judge
+        .arg(script("judge.py"))
+        .arg(openapi)
+        .arg("forwarded")
+        .arg(seen);
+    passes(&mut judge);
+}
+
+/// Runs schemathesis in a folder, against every operation of a gateway; it must find nothing. The requests are signed, and have in
+/// place of generated values those of `known`: see signing.py.
+pub(crate) fn schemathesis(gate: &Gate, folder: &Path, extent: &[&str], known: &Value) {
+    let file = |name: &str, content: &[u8]| {
+        let path = folder.join(name);
+        fs::write(&path, content).unwrap();
+        path
+    };
+    let tpp = &world().both;
+    let openapi = file("openapi.json", &gate.control("/openapi.json").body);
+    let authority = file("ca.pem", world().tls_ca.pem().as_bytes());
+    let mut tool = python().expect("schemathesis comes from PyPI");
     tool.args(["-m", "schemathesis.cli", "run"])
-        .arg(&openapi)
+        .arg(openapi)
         .args(["--url", &format!("https://localhost:{}", gate.address().port())])
         .arg("--tls-verify")
         .arg(authority)
@@ -196,20 +340,13 @@ fn schemathesis_finds_nothing() {
         .args(["--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"])
         .args(["--suppress-health-check", "all", "--generation-database", "none", "--no-color"])
         .args(["--warnings", "off"])
-        .current_dir(folder.path())
+        .current_dir(folder)
         .env("PYTHONPATH", script(""))
         .env("SCHEMATHESIS_HOOKS", "signing")
         .env("PORTVAKT_CERTIFICATE", file("tpp.pem", tpp.issued.pem.as_bytes()))
         .env("PORTVAKT_KEY", file("tpp.key", tpp.issued.key_pem.as_bytes()))
-        .env("PORTVAKT_PSU", tpp.psu());
+        .env("PORTVAKT_KNOWN", known.to_string());
     passes(&mut tool);
-    let forwarded = file("forwarded", forwarded(gate.upstream()).as_bytes());
-    judge
-        .arg(script("judge.py"))
-        .arg(openapi)
-        .arg("forwarded")
-        .arg(forwarded);
-    passes(&mut judge);
 }
 
 /// The requests that the core received, one per line.

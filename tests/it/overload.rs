@@ -203,8 +203,7 @@ fn warm(gate: &Gate) -> Connection {
 #[test]
 fn strangers_are_refused_and_known_tpps_are_served() {
     let gate = gate().listener("overload_delay: 5ms").for_program();
-    let mut program = Program(gate.program().stdout(Stdio::null()).spawn().unwrap());
-    assert!(gate.is_up(&mut program.0), "it does not start");
+    let program = gate.run(gate.program().stdout(Stdio::null()));
     let shed = |who: &str| gate.metric("portvakt_shed_total", &[&format!("who=\"{who}\"")]);
     let mut connection = warm(&gate);
     let flood = Flood::begin(gate.address(), 8);
@@ -293,8 +292,7 @@ fn the_rate_that_known_tpps_keep() {
         let gate = gate()
             .listener(&format!("overload_delay: {limit}"))
             .for_program();
-        let mut program = Program(gate.program().stdout(Stdio::null()).spawn().unwrap());
-        assert!(gate.is_up(&mut program.0), "it does not start");
+        let program = gate.run(gate.program().stdout(Stdio::null()));
         let alone = Known::prepare(&gate, 16).rate();
         let tripled = Known::prepare(&gate, 48).rate() / alone;
         let known = Known::prepare(&gate, 16);

@@ -19,11 +19,12 @@ const LAYERS: [&str; 8] = [
 
 /// Each call that looks up or parses a header, and its only file. X-Request-ID has two: an answer repeats it, even if the
 /// request is refused before its headers are judged (ERR-5).
-const ONCE: [(&str, &[&str]); 22] = [
+const ONCE: [(&str, &[&str]); 23] = [
     (
         "RequestId::parse",
-        &["admission/envelope/forms.rs", "gateway/gate.rs"],
+        &["admission/envelope/forms.rs", "gateway/opening.rs"],
     ),
+    ("TraceParent::parse", &["gateway/opening.rs"]),
     ("SessionId::parse", &["admission/envelope/forms.rs"]),
     ("RedirectUri::parse", &["admission/envelope/forms.rs"]),
     ("PsuId::parse", &["admission/envelope/forms.rs"]),
@@ -54,7 +55,6 @@ const ONCE: [(&str, &[&str]); 22] = [
             // Names in the configuration.
             "config/authority.rs",
             "config/endpoints.rs",
-            "gateway/inner_address/hosts.rs",
         ],
     ),
     ("digest::check", &["admission/body.rs"]),

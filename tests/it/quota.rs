@@ -261,7 +261,16 @@ fn general_rates() {
         .line("rates: {per_address: 3, per_tpp: off}")
         .start();
     gate.upstream().take();
-    let answer = limit(&gate, &forged);
-    assert_eq!(answer.json()["reason"], "rate-limited");
+    // Also of requests that cheaper checks refuse.
+    let unknown = Call::bare("GET", "/v1/unknown");
+    let skewed = Call::accounts().off_by(-3_600);
+    let malformed = Call::accounts().with("Accept", "text/plain");
+    for refused in [&forged, &unknown, &skewed, &malformed] {
+        let answer = limit(&gate, refused);
+        assert_eq!(answer.json()["reason"], "rate-limited");
+        assert_eq!(answer.header("retry-after"), Some("1"));
+        std::thread::sleep(std::time::Duration::from_millis(1_100));
+        assert_ne!(gate.send(refused, Protocol::Http1).status, 429);
+    }
     assert!(gate.upstream().take().is_empty());
 }

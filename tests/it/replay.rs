@@ -77,7 +77,7 @@ fn only_what_was_forwarded_is_remembered() {
     // Forwarded and not answered: the core may have executed the request.
     let call = with_id(Call::payment(), "d");
     gate.upstream().reply(Reply::Close);
-    assert_eq!(gate.send(&call, Protocol::Http1).status, 502);
+    assert_eq!(gate.send(&call, Protocol::Http1).status, 504);
     gate.upstream().reply(Reply::json(200, "{}"));
     replayed(&gate, &call);
 }

@@ -13,16 +13,12 @@ use std::{
 };
 
 /// Rules that are not implemented yet; a prefix stands for a whole family.
-const OPEN: &[&str] = &["ERR-9", "FWD-6"];
+const OPEN: &[&str] = &[];
 
 /// Partly implemented rules, each with the missing part. Code and tests may cite them; the table shows the missing part.
 const PARTLY: &[(&str, &str)] = &[
     ("HTTP-7", "the JSON body where HTTP/2 itself refuses"),
     ("HTTP-9", "the least rate of a body"),
-    (
-        "FWD-3",
-        "routing to several upstreams, health checks, retries",
-    ),
     (
         "FWD-4",
         "a drain that balancers and callers see before it begins",

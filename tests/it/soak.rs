@@ -2,22 +2,30 @@
 //!
 //! - the upstream has received at most four calls of one quota, not counting calls that it let the gateway give back;
 //! - every completion that was answered is known after each start, and repeating the completion gets the same answer;
-//! - the upstream has received each X-Request-ID of a payment at most once.
+//! - the upstream has received each X-Request-ID of a payment at most once;
+//! - the audit is whole, and has a record of each payment that the upstream received.
 //!
-//! `PORTVAKT_SOAK` is the number of kills (`make soak COUNT=1000`), `PORTVAKT_SOAK_SEED` the seed of the moments.
+//! The state is in a file, and in PostgreSQL. `PORTVAKT_SOAK` is the number of kills (`make soak COUNT=1000`), `PORTVAKT_SOAK_SEED` the seed of the moments.
 
 /// The clients.
 mod client;
 /// The records of the test, and their checks.
 mod ledger;
 
-use crate::harness::{Call, Dice, Gate, Program, Protocol, Reply, Seen, Tls};
+use crate::harness::{
+    Call, Dice, Gate, GateBuilder, Program, Protocol, Reply, Seen, Tls, postgres,
+};
 use client::{Client, give_up};
 use ledger::Ledger;
 use openssl::ssl::SslConnector;
-use portvakt::clock::Stopwatch;
+use portvakt::{
+    audit::{self, Wanted},
+    clock::Stopwatch,
+};
 use std::{
+    collections::HashSet,
     fs::OpenOptions,
+    path::Path,
     process::Stdio,
     sync::{
         Mutex,
@@ -45,10 +53,24 @@ struct Soak {
 //= SCA-12 accepted
 #[test]
 fn killed_under_load_it_keeps_what_it_promised() {
-    let count = number("PORTVAKT_SOAK", 5);
+    kill_under_load(number("PORTVAKT_SOAK", 5), Gate::builder());
+}
+
+#[test]
+fn killed_under_load_it_keeps_what_it_promised_in_postgres() {
+    let Some(server) = postgres() else { return };
+    let (schema, host) = (server.schema(), server.folder().display());
+    let user = schema.get_user().unwrap();
+    let state = format!("postgres: {{url: 'postgres://{user}@/postgres?host={host}'}}");
+    kill_under_load(number("PORTVAKT_SOAK", 5), Gate::builder().state(&state));
+}
+
+/// Kills the program this many times, and checks what it promised.
+pub(crate) fn kill_under_load(count: u64, gate: GateBuilder) {
     let seed = number("PORTVAKT_SOAK_SEED", 1);
-    let gate = Gate::builder()
+    let gate = gate
         .line("rates: {per_tpp: off, per_address: off, chains_per_address: off, chains: off}")
+        .line("audit: {write: on, folder: state/audit}")
         .for_program();
     gate.upstream().reply(Reply::Suited(suit));
     let soak = Soak {
@@ -100,6 +122,31 @@ fn killed_under_load_it_keeps_what_it_promised() {
         began.elapsed(),
     );
     ledger.check_the_whole();
+    check_audit(&soak.gate.folder().join("state/audit"), &ledger);
+}
+
+/// No payment that the core received is missing in the audit, whose chains are whole.
+fn check_audit(audit: &Path, ledger: &Ledger) {
+    let verified = audit::verify(audit, &[]).unwrap();
+    assert_eq!(verified.findings, []);
+    let wanted = Wanted {
+        kind: Some("forwarding".into()),
+        ..Wanted::default()
+    };
+    let records = audit::search(audit, &wanted).unwrap();
+    let recorded: HashSet<_> = records
+        .iter()
+        .filter_map(|record| record.text("request_id"))
+        .collect();
+    let mut seen = 0;
+    for id in ledger.seen_payments() {
+        assert!(recorded.contains(id), "{id} is not in the audit");
+        seen += 1;
+    }
+    println!(
+        "audit: {} lines in {} files; {seen} payments of the core are in it",
+        verified.lines, verified.files
+    );
 }
 
 fn number(name: &str, default: u64) -> u64 {

@@ -1,15 +1,15 @@
-//! SIGTERM to the program: requests in flight finish, and nothing else delays the end.
+//! Signals to the program: requests in flight finish, nothing else delays the end, and no other signal ends the process.
 
 use crate::harness::{
-    Call, Connection, Gate, Manner, Program, Protocol, Reply, Sealed, exchange_as, render,
-    render_head,
+    Call, Connection, Frames, Gate, Manner, Program, Protocol, Reply, Sealed, block, exchange_as,
+    field, render, render_head,
 };
 use portvakt::clock::Stopwatch;
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
     net::TcpStream,
-    process::{Command, ExitStatus},
+    process::{ExitStatus, Stdio},
     thread,
     time::Duration,
 };
@@ -28,17 +28,19 @@ struct Stopping {
 
 impl Stopping {
     fn signal(&self, signal: &str) {
-        let id = self.program.0.id().to_string();
-        let sent = Command::new("kill").args([signal, &id]).status().unwrap();
-        assert!(sent.success());
+        self.program.signal(signal);
     }
 
     fn begin(program: std::process::Child) -> Self {
+        Self::by("-TERM", program)
+    }
+
+    fn by(signal: &str, program: std::process::Child) -> Self {
         let stopping = Self {
             program: Program(program),
             since: Stopwatch::start(),
         };
-        stopping.signal("-TERM");
+        stopping.signal(signal);
         stopping
     }
 
@@ -129,7 +131,8 @@ fn sigterm_lets_requests_under_way_finish() {
         for idle in &mut idle {
             assert_eq!(idle.rest(), b"");
         }
-        assert!(stopping.since.elapsed() < Duration::from_secs(2));
+        // They are read for two seconds more.
+        assert!(stopping.since.elapsed() < Duration::from_secs(5));
         thread::sleep(Duration::from_secs(2));
         half.send(&rest).unwrap();
         assert!(TcpStream::connect(gate.address()).is_err());
@@ -213,14 +216,14 @@ fn sigterm_lets_a_slow_answer_finish() {
 }
 
 #[test]
-fn nothing_under_way_ends_it_at_once() {
+fn nothing_under_way_ends_it_soon() {
     let (gate, program) = Gate::builder().start_program();
     let mut idle = Connection::open(&gate);
     let sealed = gate.seal(&Call::plain());
     assert_eq!(idle.exchange(&sealed).unwrap().status, 200);
     let (status, took, lines) = Stopping::begin(program).end();
     assert!(status.success(), "{status}");
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
     assert_eq!(lines.len(), 1);
 }
 
@@ -252,8 +255,198 @@ fn a_second_signal_cuts_what_is_under_way_and_says_so() {
             assert_eq!(lines.len(), 3);
             for (id, answer) in answers {
                 assert!(answer.join().unwrap().is_err());
-                assert_eq!(lines[&id]["outcome"], "abandoned");
+                let line = &lines[&id];
+                assert_eq!(line["outcome"], "cut");
+                assert_eq!(line["operator"], "the process ended");
+                assert_eq!(line["fault"], "gateway");
             }
         });
     }
+}
+
+/// A balancer needs time to notice /readyz: until then, requests on new and on open connections are served as ever.
+//= FWD-4 accepted
+#[test]
+fn a_lame_duck_still_serves() {
+    for signal in ["-TERM", "-QUIT"] {
+        let (gate, program) = Gate::builder()
+            .line("shutdown: {lame_duck: 60s}")
+            .start_program();
+        let plain = || gate.seal(&Call::plain());
+        let mut idle = Connection::open(&gate);
+        let first = plain();
+        assert_eq!(idle.exchange(&first).unwrap().status, 200);
+        assert_eq!(gate.control("/readyz").status, 200);
+        let stopping = Stopping::by(signal, program);
+        until("not ready", || gate.control("/readyz").status == 503);
+        assert_eq!(
+            gate.control("/readyz").json()["notWell"][0],
+            "the gateway is stopping"
+        );
+        assert!(gate.metric("portvakt_not_ready", &["cause=\"stopping\""]) > 0.9);
+        let sealed = [plain(), plain(), plain()];
+        let answers = [
+            idle.exchange(&sealed[0]).unwrap(),
+            gate.send_sealed(&sealed[1], Protocol::Http1).unwrap(),
+            gate.send_sealed(&sealed[2], Protocol::Http2).unwrap(),
+        ];
+        for answer in answers {
+            assert_eq!(answer.status, 200);
+            assert_ne!(answer.header("connection"), Some("close"));
+        }
+        // A further signal ends this step only: the pending request is answered.
+        gate.upstream()
+            .reply(Reply::json(200, "{}").after(Duration::from_secs(3)));
+        gate.upstream().take();
+        let pending = plain();
+        let mut connection = Connection::open(&gate);
+        connection.send(&render(&pending)).unwrap();
+        until("the request at the core", || {
+            !gate.upstream().take().is_empty()
+        });
+        stopping.signal("-TERM");
+        let answer = connection.answer("GET").unwrap();
+        assert_eq!(
+            (answer.status, answer.header("connection")),
+            (200, Some("close"))
+        );
+        let (status, took, lines) = stopping.end();
+        assert!(status.success(), "{status}");
+        assert!(took < Duration::from_secs(30), "{took:?}");
+        assert_eq!(lines.len(), 5);
+        assert!(lines.values().all(|line| line["outcome"] == "forwarded"));
+    }
+}
+
+/// Ctrl-C in a terminal: no balancer is waited for, and requests finish.
+//= FWD-4 accepted
+#[test]
+fn sigint_waits_for_requests_and_not_for_balancers() {
+    let (gate, program) = Gate::builder()
+        .line("shutdown: {lame_duck: 60s}")
+        .start_program();
+    gate.upstream()
+        .reply(Reply::json(200, "{}").after(Duration::from_secs(3)));
+    let sealed = gate.seal(&Call::plain());
+    let mut pending = Connection::open(&gate);
+    pending.send(&render(&sealed)).unwrap();
+    until("the request at the core", || {
+        !gate.upstream().take().is_empty()
+    });
+    let mut idle = Frames::open(&gate);
+    let stopping = Stopping::by("-INT", program);
+    // NO_ERROR: the client learns that none of its requests is lost.
+    assert_eq!(idle.goaway(), Some(0));
+    assert_eq!(pending.answer("GET").unwrap().status, 200);
+    drop(idle);
+    let (status, took, lines) = stopping.end();
+    assert!(status.success(), "{status}");
+    assert!(took < Duration::from_secs(30), "{took:?}");
+    assert_eq!(lines[&request_id(&sealed)]["outcome"], "forwarded");
+}
+
+/// RFC 9113, section 6.8: a request on a stream up to the last one that GOAWAY names is answered, and no GOAWAY names a later stream
+/// afterwards, also where a second signal cuts the connection. So a client knows which requests to repeat.
+//= FWD-4 accepted
+#[test]
+fn goaway_names_the_last_stream_that_is_answered() {
+    for is_cut in [false, true] {
+        let (gate, program) = Gate::builder()
+            .line("shutdown: {lame_duck: 0s}")
+            .start_program();
+        let core = Duration::from_secs(if is_cut { 30 } else { 3 });
+        gate.upstream().reply(Reply::json(200, "{}").after(core));
+        let [first, second, third] = [(); 3].map(|()| gate.seal(&Call::plain()));
+        let mut frames = Frames::open(&gate);
+        let send = |frames: &mut Frames, stream: u32, sealed: &Sealed| {
+            let head = block(sealed, &field(":path", sealed.request.target.as_bytes()));
+            frames.send(1, 5, stream, &head).unwrap();
+        };
+        send(&mut frames, 1, &first);
+        until("the request at the core", || {
+            !gate.upstream().take().is_empty()
+        });
+        let one = Duration::from_secs(1);
+        gate.upstream().reply(Reply::json(200, "{}").after(one));
+        let stopping = Stopping::begin(program);
+        let (mut named, mut answered) = (Vec::new(), Vec::new());
+        while let Ok(frame) = frames.next() {
+            match frame.kind {
+                1 => {
+                    answered.push((frame.stream, frame.status()));
+                    if is_cut {
+                        stopping.signal("-TERM");
+                    }
+                }
+                7 => {
+                    assert_eq!(frame.code(), Some(0));
+                    let stream: [u8; 4] = frame.payload[..4].try_into().unwrap();
+                    named.push(u32::from_be_bytes(stream));
+                    match named.len() {
+                        // A request that was on its way is taken.
+                        1 => send(&mut frames, 3, &second),
+                        // This one is late.
+                        2 => send(&mut frames, 5, &third),
+                        _ => {}
+                    }
+                }
+                // The answer to PING tells that the client has seen the first GOAWAY.
+                6 => frames.send(6, 1, 0, &frame.payload).unwrap(),
+                _ => {}
+            }
+        }
+        assert_eq!(named[..2], [0x7fff_ffff, 3], "{named:?}");
+        assert!(named[2..].iter().all(|last| *last == 3), "{named:?}");
+        let expected = [(3, Some(200)), (1, Some(200))];
+        assert_eq!(answered, expected[..if is_cut { 1 } else { 2 }]);
+        let (status, _, lines) = stopping.end();
+        assert!(status.success(), "{status}");
+        assert_eq!(lines.len(), 2);
+        assert!(!lines.contains_key(&request_id(&third)));
+    }
+}
+
+/// Every signal of kill(1) that does not stop the process or ask for an upgrade, but those of a fault in the program itself.
+const WITHOUT_END: [&str; 17] = [
+    "-HUP", "-USR1", "-PIPE", "-ALRM", "-VTALRM", "-PROF", "-IO", "-PWR", "-STKFLT", "-XCPU",
+    "-XFSZ", "-CHLD", "-CONT", "-URG", "-WINCH", "-34", "-64",
+];
+
+/// A deployment tool may send signals to a process that has just been started.
+#[test]
+fn no_other_signal_ends_it() {
+    let gate = Gate::builder().for_program();
+    for _ in 0..5 {
+        let mut program = gate.program();
+        let program = program.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut program = Program(program.spawn().unwrap());
+        let id = program.0.id();
+        // The handlers stand before the configuration is read, and long before the gateway listens.
+        until("handlers", || catches_hangup(id));
+        assert!(
+            TcpStream::connect(gate.address()).is_err(),
+            "it listens already"
+        );
+        for signal in WITHOUT_END {
+            program.signal(signal);
+        }
+        assert!(gate.is_up(&mut program.0), "a signal ended it");
+        for signal in WITHOUT_END {
+            program.signal(signal);
+        }
+        assert_eq!(gate.send(&Call::plain(), Protocol::Http1).status, 200);
+        assert!(program.0.try_wait().unwrap().is_none());
+        // SIGHUP was kept: the configuration is read once more.
+        until("a reload", || {
+            gate.metric("portvakt_reloads_total", &["taken"]) > 0.5
+        });
+    }
+}
+
+/// Whether a process has a handler for SIGHUP, signal 1 (proc_pid_status(5)).
+fn catches_hangup(id: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    caught.is_some_and(|mask| mask & 1 == 1)
 }

@@ -137,7 +137,7 @@ fn strangers_get_so_many_chains_and_known_tpps_need_none() {
     let first = stranger();
     assert_eq!(first, (403, "certificate-untrusted".into()));
     let refusal = (1..50).map(|_| stranger()).find(|told| told.0 == 503);
-    assert_eq!(refusal, Some((503, "overloaded".into())));
+    assert_eq!(refusal, Some((503, "too-many-at-once".into())));
     // From the same address: a known TPP with any spelling, and a caller who presents its certificate without the key.
     let pem = world().both.issued.pem.replace('\n', " ");
     for _ in 0..20 {
@@ -156,7 +156,7 @@ fn strangers_get_so_many_chains_and_known_tpps_need_none() {
         })
         .find(|answer| answer.status != 200 && answer.reason() != "certificate-untrusted");
     if let Some(answer) = answer {
-        check_error("late", &answer, 503, "SYSTEM_ERROR", "overloaded");
+        check_error("late", &answer, 503, "SYSTEM_ERROR", "too-many-at-once");
         assert!(answer.header("retry-after").is_some());
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::harness::{Answer, Wire, world, write_private};
 use portvakt::{
+    audit::Audit,
     clock::{Clock, Timestamp},
-    config::{ControlAddress, Settings},
+    config::{AuditSettings, ControlAddress, Settings},
     control::{Bound, ControlContext, Listener},
     in_use::{Current, InUse},
     interface::{
@@ -14,6 +15,7 @@ use portvakt::{
     sca::{Links, Pending, TokenKeys},
     state::{StateSettings, StateStore},
     telemetry::Telemetry,
+    upstreams::{Upkeep, Upstreams},
 };
 use serde_json::Value;
 use std::{
@@ -21,7 +23,7 @@ use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     os::unix::net::UnixStream,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
@@ -79,13 +81,30 @@ impl Site {
         .unwrap()
     }
 
+    /// The folder of the audit.
+    pub(super) fn audit(&self) -> PathBuf {
+        self.path().join("audit")
+    }
+
     /// A listener with these keys of the section `control`, with a store.
     pub(super) fn start(&self, control: &str) -> Bank {
+        self.start_with(control, Audit::default())
+    }
+
+    /// The same with an audit.
+    pub(super) fn start_audited(&self, control: &str) -> Bank {
+        let audit = Audit::open(&AuditSettings::new(self.audit()), &Clock::System);
+        self.start_with(control, audit.unwrap())
+    }
+
+    fn start_with(&self, control: &str, audit: Audit) -> Bank {
         let Settings { fixed, reloadable } = self.settings(control);
         let clock = Clock::standing(NOW);
         let links = reloadable.sca.links(Environment::Sandbox, NOW).unwrap();
-        let telemetry = Arc::new(Telemetry::new(false));
-        let in_use = InUse::new(&fixed, reloadable, links, &telemetry, NOW);
+        let telemetry = Arc::new(Telemetry::new(None).with_audit(audit));
+        let upkeep = Upkeep::start(&telemetry).unwrap();
+        let upstreams = Upstreams::start(reloadable.upstreams.clone(), None, &upkeep);
+        let in_use = InUse::new(&fixed, reloadable, links, upstreams, &telemetry, NOW);
         let links = Arc::clone(&in_use.links);
         let context = ControlContext {
             system: fixed.system,
@@ -100,7 +119,7 @@ impl Site {
         };
         let address = fixed.control;
         let bound = Bound::bind(&address).unwrap();
-        let listener = Listener::new(bound, Arc::new(context));
+        let listener = Listener::new(bound, Arc::new(context), None);
         let runtime = Runtime::new().unwrap();
         let (stop, stopped) = watch::channel(false);
         runtime.spawn(async move { listener.run(stopped.clone(), stopped).await });

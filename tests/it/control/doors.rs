@@ -1,7 +1,10 @@
 //! Authentication, transport and limits of the listener.
 
 use super::bank::{Site, bank, exchange, fails, free_address, get, post};
-use crate::harness::world;
+use crate::{
+    audit::{eventually, records},
+    harness::{Answer, world},
+};
 use portvakt::{clock::Stopwatch, config::ControlAddress, control::Bound};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::{
@@ -12,7 +15,7 @@ use serde_json::json;
 use std::{
     fs,
     io::{Read, Write},
-    net::TcpStream,
+    net::{SocketAddr, TcpStream},
     os::unix::fs::PermissionsExt,
     sync::Arc,
     time::Duration,
@@ -122,19 +125,39 @@ struct Caller {
 
 impl Caller {
     fn mint() -> Self {
+        let [caller] = Self::mint_all(["sca-service"]);
+        caller
+    }
+
+    /// Certificates of one CA, each with a DNS name.
+    fn mint_all<const N: usize>(names: [&str; N]) -> [Self; N] {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
         let ca = params.self_signed(&key).unwrap().pem();
         let issuer = Issuer::new(params, key);
-        let key = KeyPair::generate().unwrap();
-        let leaf = CertificateParams::new(vec!["sca-service".into()]).unwrap();
-        let leaf = leaf.signed_by(&key, &issuer).unwrap();
-        Self {
-            ca,
-            chain: vec![leaf.der().clone()],
-            key: PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes()).unwrap(),
-        }
+        names.map(|name| {
+            let key = KeyPair::generate().unwrap();
+            let leaf = CertificateParams::new(vec![name.into()]).unwrap();
+            let leaf = leaf.signed_by(&key, &issuer).unwrap();
+            Self {
+                ca: ca.clone(),
+                chain: vec![leaf.der().clone()],
+                key: PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes()).unwrap(),
+            }
+        })
+    }
+
+    /// Sends a request with this certificate.
+    fn ask(&self, address: SocketAddr, request: &[u8]) -> Answer {
+        let mut roots = RootCertStore::empty();
+        roots.add(world().tls_ca.der().to_vec().into()).unwrap();
+        let builder = ClientConfig::builder().with_root_certificates(roots);
+        let config = builder.with_client_auth_cert(self.chain.clone(), self.key.clone_key());
+        let name = "localhost".try_into().unwrap();
+        let connection = ClientConnection::new(Arc::new(config.unwrap()), name).unwrap();
+        let stream = StreamOwned::new(connection, TcpStream::connect(address).unwrap());
+        exchange(stream, request)
     }
 }
 
@@ -168,6 +191,9 @@ fn with_mutual_tls_only_known_callers_get_an_answer() {
     };
     let answer = String::from_utf8(ask(Some(&known)).unwrap()).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    let metrics = known.ask(address, &get("/metrics", "Connection: close\r\n"));
+    let metrics = String::from_utf8(metrics.body).unwrap();
+    assert!(metrics.contains("portvakt_certificate_end_timestamp_seconds{of=\"control_ca\"} "));
     assert!(ask(Some(&stranger)).is_err());
     assert!(ask(None).is_err());
     // Nor over plain HTTP.
@@ -176,6 +202,139 @@ fn with_mutual_tls_only_known_callers_get_an_answer() {
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     assert!(!answer.starts_with(b"HTTP/"), "{answer:?}");
+}
+
+/// Each certificate opens what the role of its name allows. With a token, both are required.
+#[test]
+fn client_certificates_have_roles() {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let site = Site::new();
+    let callers = Caller::mint_all(["sca.bank", "Prometheus.bank", "balancer.bank", "other.bank"]);
+    site.write("callers.pem", &callers[0].ca);
+    site.write("token", TOKEN);
+    let tls = "certificate: server.pem, key: server.key, client_ca: callers.pem";
+    let (livez, readyz, metrics) = (get("/livez", ""), get("/readyz", ""), get("/metrics", ""));
+    let call = post("/psu/read", b"{}", "");
+    for (clients, table) in [
+        (
+            "clients: {calls: [SCA.bank], metrics: [prometheus.bank], readiness: [balancer.bank]}",
+            [
+                (&livez, [200; 4]),
+                (&readyz, [403, 403, 200, 403]),
+                (&metrics, [403, 200, 403, 403]),
+                (&call, [400, 403, 403, 403]),
+            ],
+        ),
+        (
+            "clients: {calls: [sca.bank]}",
+            [
+                (&livez, [200; 4]),
+                (&readyz, [200; 4]),
+                (&metrics, [200, 403, 403, 403]),
+                (&call, [400, 403, 403, 403]),
+            ],
+        ),
+        (
+            "token_file: token, clients: {calls: [sca.bank], metrics: [prometheus.bank]}",
+            [
+                (&livez, [200; 4]),
+                (&readyz, [200; 4]),
+                (&metrics, [403, 401, 403, 403]),
+                (&call, [401, 403, 403, 403]),
+            ],
+        ),
+    ] {
+        let (address, key) = free_address();
+        let _bank = site.start(&format!("{key}, {tls}, {clients}"));
+        for (request, expected) in table {
+            for (caller, status) in callers.iter().zip(expected) {
+                let answer = caller.ask(address, request);
+                // Prometheus uses any host.
+                if request == &metrics {
+                    let text = String::from_utf8_lossy(request);
+                    let other = text.replace("Host: localhost", "Host: prometheus.example");
+                    assert_ne!(other, text);
+                    assert_eq!(caller.ask(address, other.as_bytes()).status, status);
+                }
+                let line = String::from_utf8_lossy(request);
+                assert_eq!(answer.status, status, "{clients}: {line}");
+                if status == 403 {
+                    fails(&answer, 403, "FORBIDDEN", "role-other");
+                }
+            }
+        }
+    }
+}
+
+/// The audit has a record of each call that changes or reveals something, with its credentials, also of a refused one.
+#[test]
+fn calls_are_audited_with_their_credentials() {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let site = Site::new();
+    let [sca, other] = Caller::mint_all(["SCA.bank", "other.bank"]);
+    site.write("callers.pem", &sca.ca);
+    site.write("token", TOKEN);
+    let (address, key) = free_address();
+    let tls = "certificate: server.pem, key: server.key, client_ca: callers.pem";
+    let _bank = site.start_audited(&format!(
+        "{key}, {tls}, token_file: token, clients: {{calls: [sca.bank]}}"
+    ));
+    let token = format!("Authorization: Bearer {TOKEN}\r\n");
+    let calls = [
+        "/sca/read",
+        "/sca/complete",
+        "/sca/fail",
+        "/psu/read",
+        "/psu/bind",
+        "/psu/withdraw",
+        "/psu/unbind",
+        "/reload",
+    ];
+    let both = "certificate and token";
+    let mut expected = Vec::new();
+    for call in calls {
+        let status = sca.ask(address, &post(call, b"{}", &token)).status;
+        assert!(status != 401 && status != 403, "{call}: {status}");
+        assert_eq!(sca.ask(address, &post(call, b"{}", "")).status, 401);
+        assert_eq!(other.ask(address, &post(call, b"{}", &token)).status, 403);
+        expected.extend([
+            (call, both, "sca.bank", status),
+            (call, "none", "sca.bank", 401),
+            (call, "none", "other.bank", 403),
+        ]);
+    }
+    // The others change and reveal nothing.
+    for path in ["/livez", "/readyz", "/metrics", "/openapi.json", "/nothing"] {
+        sca.ask(address, &get(path, &token));
+    }
+    let recorded = || {
+        let mut records = records(&site.audit());
+        records.retain(|record| record["kind"] == "call");
+        records
+    };
+    eventually("every call is recorded", || {
+        recorded().len() >= expected.len()
+    });
+    let found: Vec<_> = recorded()
+        .iter()
+        .map(|record| {
+            let text = |name: &str| record[name].as_str().unwrap().to_owned();
+            let caller = record["caller"].as_array().unwrap()[0].as_str().unwrap();
+            let status = record["status"].as_u64().unwrap();
+            (text("call"), text("credential"), caller.to_owned(), status)
+        })
+        .collect();
+    let expected = expected
+        .into_iter()
+        .map(|(call, credential, caller, status)| {
+            (
+                call.to_owned(),
+                credential.to_owned(),
+                caller.to_owned(),
+                u64::from(status),
+            )
+        });
+    assert_eq!(found, expected.collect::<Vec<_>>());
 }
 
 #[test]

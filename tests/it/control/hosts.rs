@@ -374,3 +374,50 @@ fn production_is_not_open_on_loopback() {
         assert_eq!(faults(guarded), [""; 0], "{guarded}");
     }
 }
+
+#[test]
+fn readiness_has_a_credential_of_its_own() {
+    let site = Site::new();
+    site.write("token", TOKEN);
+    site.write("metrics", METRICS_TOKEN);
+    let readiness = "abcdef0123456789abcdef0123456789";
+    site.write("readiness", readiness);
+    let bank = site.start(&format!(
+        "{}, token_file: token, metrics_token_file: metrics, readiness_token_file: readiness",
+        free_address().1
+    ));
+    let (ready, live) = ("GET /readyz", "GET /livez");
+    for (path, token, status) in [
+        (ready, None, 401),
+        (ready, Some(TOKEN), 401),
+        (ready, Some(METRICS_TOKEN), 401),
+        (ready, Some(readiness), 200),
+        (live, None, 200),
+        ("GET /metrics", Some(readiness), 401),
+        ("GET /openapi.json", Some(readiness), 401),
+        ("POST /psu/read", Some(readiness), 401),
+    ] {
+        // A balancer uses any host.
+        let host = if path == ready {
+            "balancer"
+        } else {
+            "localhost"
+        };
+        let mut headers = vec![format!("Host: {host}")];
+        headers.extend(token.map(|token| format!("Authorization: Bearer {token}")));
+        let answer = bank.send(&request(path, &headers, "{}"));
+        assert_eq!(answer.status, status, "{path} {token:?}");
+    }
+    site.write("same", METRICS_TOKEN);
+    let same = format!(
+        "{}, metrics_token_file: metrics, readiness_token_file: same",
+        free_address().1
+    );
+    site.write("gateway.yaml", Site::yaml(&same));
+    let refused = portvakt::config::Settings::load(&site.path().join("gateway.yaml"));
+    let said = refused.unwrap_err().to_string();
+    assert!(
+        said.contains("readiness_token_file: it is the token of another key"),
+        "{said}"
+    );
+}

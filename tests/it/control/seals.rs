@@ -70,6 +70,7 @@ fn a_key_that_is_used_up_seals_nothing() {
         why.contains("00000007") && why.contains("rotate-key"),
         "{why}"
     );
+    assert!(gate.metric("portvakt_not_ready", &["cause=\"sca\""]) > 0.9);
     // Both steps of a rotation; then the new key seals.
     for _ in 0..2 {
         rotate(&gate.folder().join("sca.keys"), gate.now()).unwrap();

@@ -142,12 +142,17 @@ fn variables() -> Vec<Value> {
     for (name, label, query) in VARIABLES {
         // 2 hides a variable.
         let hide = if label.is_empty() { 2 } else { 0 };
-        list.push(json!({
+        let mut variable = json!({
             "type": "query", "name": name, "label": label, "hide": hide, "datasource": data_source(),
             "query": {"query": query, "refId": name}, "refresh": 2, "sort": 1,
-            "multi": true, "includeAll": true, "allValue": ".*",
+            "multi": true, "includeAll": true,
             "current": {"text": ["All"], "value": ["$__all"], "selected": true},
-        }));
+        });
+        // All jobs are those that the query finds, which depend on the environment. A value for All would replace them.
+        if hide == 0 {
+            variable["allValue"] = ".*".into();
+        }
+        list.push(variable);
     }
     list
 }

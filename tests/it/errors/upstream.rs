@@ -57,22 +57,39 @@ fn an_upstream_that_goes_down_while_it_is_connected() {
 #[test]
 fn an_upstream_that_answers_nothing_or_nonsense() {
     let gate = Gate::start();
+    let raw = |bytes: &[u8]| Reply::Raw(bytes.to_vec());
     let replies = [
-        Reply::Close,
-        Reply::Raw(b"220 mail.internal.bank ESMTP\r\n\r\n".to_vec()),
-        Reply::Raw(b"HTTP/1.1 200".to_vec()),
-        Reply::Raw(b"\0\x01\x02\x03".to_vec()),
+        (Reply::Close, "upstream-unreachable"),
+        (raw(b"HTTP/1.1 200"), "upstream-unreachable"),
+        // The core was reached: this is its answer.
+        (
+            raw(b"220 mail.internal.bank ESMTP\r\n\r\n"),
+            "upstream-error",
+        ),
+        (raw(b"\0\x01\x02\x03"), "upstream-error"),
+        (
+            raw(b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"),
+            "upstream-error",
+        ),
+        (raw(b"HTTP/1.1 200 OK\r\n: x\r\n\r\n"), "upstream-error"),
+        (
+            raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
+            "upstream-error",
+        ),
     ];
-    for reply in replies {
+    for (reply, reason) in replies {
         gate.upstream().reply(reply.clone());
-        for call in [Call::accounts(), Call::payment()] {
+        for (call, status, reason) in [
+            (Call::accounts(), 502, reason),
+            (Call::payment(), 504, "outcome-unknown"),
+        ] {
             for answer in answers(&gate, &call) {
                 check_error(
                     &format!("{reply:?}"),
                     &answer,
-                    502,
+                    status,
                     "SYSTEM_ERROR",
-                    "upstream-unreachable",
+                    reason,
                 );
                 leaks_nothing(&gate, &answer);
                 assert!(
@@ -96,9 +113,12 @@ fn an_upstream_that_is_too_slow() {
     let gate = Gate::builder().upstream("read_timeout: 300ms").start();
     accepted(&gate, &Call::accounts());
     gate.upstream().reply(Reply::Silence);
-    for call in [Call::accounts(), Call::payment()] {
+    for (call, reason) in [
+        (Call::accounts(), "upstream-timeout"),
+        (Call::payment(), "outcome-unknown"),
+    ] {
         for answer in answers(&gate, &call) {
-            check_error("slow", &answer, 504, "SYSTEM_ERROR", "upstream-timeout");
+            check_error("slow", &answer, 504, "SYSTEM_ERROR", reason);
             leaks_nothing(&gate, &answer);
         }
     }
@@ -147,8 +167,9 @@ fn json_errors_of_the_upstream_pass_unchanged() {
             assert_eq!(answer.header("cache-control"), Some("no-store"));
         }
     }
-    // A body of the maximum length, in chunks.
-    let long = format!(r#"{{"message":"{}"}}"#, "x".repeat(200_000));
+    // A body of the maximum length.
+    let long = format!(r#"{{"message":"{}"}}"#, "x".repeat(256 * 1024 - 14));
+    assert_eq!(long.len(), 256 * 1024);
     gate.upstream().reply(Reply::json(400, &long));
     assert!(
         answers(&gate, &Call::payment())
@@ -229,6 +250,79 @@ fn other_errors_of_the_upstream_are_replaced() {
     }
 }
 
+/// The body decides, and not what the head says of it.
+//= ERR-6 accepted
+#[test]
+fn errors_that_only_say_that_they_are_json_are_replaced() {
+    let gate = Gate::start();
+    let long = format!(r#"{{"message":"{}"}}"#, "x".repeat(256 * 1024 - 13));
+    let bodies = [
+        "<html><h1>core-7.bank.internal</h1><pre>java.lang.NullPointerException</pre></html>"
+            .into(),
+        "{\"message\":\"x\"}java.lang.NullPointerException".into(),
+        "{\"message\":\"java".into(),
+        String::new(),
+        long,
+    ];
+    let head = |status: u16, more: &str| {
+        format!("HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{more}\r\n")
+    };
+    for body in &bodies {
+        let length = body.len();
+        let framed = [
+            head(403, &format!("Content-Length: {length}\r\n")) + body,
+            head(502, "Transfer-Encoding: chunked\r\n")
+                + &match length {
+                    0 => "0\r\n\r\n".into(),
+                    _ => format!("{length:x}\r\n{body}\r\n0\r\n\r\n"),
+                },
+        ];
+        for (answer, (status, code)) in framed
+            .into_iter()
+            .zip([(403, "FORBIDDEN"), (502, "SYSTEM_ERROR")])
+        {
+            gate.upstream().reply(Reply::Raw(answer.into_bytes()));
+            for call in [Call::accounts(), Call::payment()] {
+                for answer in answers(&gate, &call) {
+                    check_error(
+                        &body[..length.min(40)],
+                        &answer,
+                        status,
+                        code,
+                        "upstream-error",
+                    );
+                    assert!(!String::from_utf8_lossy(&answer.body).contains("java"));
+                }
+            }
+        }
+    }
+    // A body that cannot be read, and one that is not text.
+    for reply in [
+        Reply::json(500, "{}").with("Content-Encoding", "gzip"),
+        Reply::Answer(
+            500,
+            vec![("Content-Type".into(), "application/json".into())],
+            b"\"K\xf8b\"".to_vec(),
+        ),
+    ] {
+        gate.upstream().reply(reply);
+        for answer in answers(&gate, &Call::accounts()) {
+            check_error("unread", &answer, 500, "SYSTEM_ERROR", "upstream-error");
+        }
+    }
+    // An error that breaks off was not answered.
+    let cut = head(500, "Content-Length: 20\r\n") + "{}";
+    gate.upstream().reply(Reply::Raw(cut.into_bytes()));
+    for (call, status, reason) in [
+        (Call::accounts(), 502, "upstream-unreachable"),
+        (Call::payment(), 504, "outcome-unknown"),
+    ] {
+        for answer in answers(&gate, &call) {
+            check_error("cut", &answer, status, "SYSTEM_ERROR", reason);
+        }
+    }
+}
+
 //= ERR-6 accepted
 #[test]
 fn what_runs_behind_the_gateway_is_not_told() {
@@ -248,4 +342,26 @@ fn what_runs_behind_the_gateway_is_not_told() {
             assert_eq!(answer.header("etag"), Some("\"7\""));
         }
     }
+}
+
+//= ERR-9 accepted
+//= ERR-9 refused
+#[test]
+fn the_language_of_answers() {
+    let gate = Gate::start();
+    gate.upstream()
+        .reply(Reply::json(200, "{}").with("Content-Language", "nb"));
+    for answer in answers(&gate, &Call::accounts()) {
+        assert_eq!(answer.header("content-language"), Some("nb"));
+    }
+    gate.upstream().reply(Reply::json(200, "{}"));
+    for answer in answers(&gate, &Call::accounts()) {
+        assert_eq!(answer.header("content-language"), None);
+    }
+    gate.upstream().take();
+    for answer in answers(&gate, &Call::new("GET", "/v1/nowhere")) {
+        assert_eq!(answer.status, 404);
+        assert_eq!(answer.header("content-language"), Some("en"));
+    }
+    assert!(gate.upstream().take().is_empty());
 }

@@ -16,7 +16,9 @@ fn answers(gate: &Gate, lines: &str, body: &str) -> Vec<Answer> {
 //= FWD-7 accepted
 #[test]
 fn what_is_the_cores_own_business_ends_at_the_gateway() {
-    let gate = Gate::start();
+    let gate = Gate::builder()
+        .upstream("answer_headers: [X-Kept, X-Hop]")
+        .start();
     let lines = [
         "Connection: close, X-Hop, ETag",
         "Connection: x-other-hop",
@@ -39,13 +41,24 @@ fn what_is_the_cores_own_business_ends_at_the_gateway() {
         "TPP-Signature-Certificate: AAAA",
         "Gateway-Sca: session",
         "Gateway-Anything: x",
+        "Forwarded: for=10.0.0.9",
+        "X-Forwarded-For: 10.0.0.9",
+        "X-Backend-Server: core-7",
+        "X-Request-ID: hop",
+        "ASPSP-SCA-Approach: REDIRECT",
         "ETag: \"7\"",
         "X-Kept: yes",
         "Content-Language: nb",
         "Content-Type: application/json",
         "Retry-After: 7",
     ];
-    let may_stay = ["x-kept", "content-language", "content-type", "retry-after"];
+    let may_stay = [
+        "x-kept",
+        "aspsp-sca-approach",
+        "content-language",
+        "content-type",
+        "retry-after",
+    ];
     let of_the_gateway = [
         "content-length",
         "date",
@@ -126,6 +139,47 @@ fn addresses_that_lead_into_the_banks_network() {
     assert_eq!(counted("content-location", "removed"), 36.0);
     assert_eq!(counted("link", "made-relative"), 12.0);
     assert_eq!(counted("link", "removed"), 12.0);
+}
+
+/// `upstream.host` and the addresses of the endpoints, wherever they stand.
+//= FWD-7 accepted
+#[test]
+fn the_cores_own_hosts_in_other_headers() {
+    let gate = Gate::builder()
+        .upstream("host: core.bank.internal")
+        .upstream("answer_headers: [X-Bank-Notice]")
+        .start();
+    let own = format!("http://{}/", gate.upstream().address());
+    let lines = [
+        "Warning: 199 core.bank.internal:8080 \"stale\"".to_owned(),
+        "WWW-Authenticate: Basic realm=\"CORE.bank.internal\"".into(),
+        "Content-Disposition: attachment; filename=\"core.bank.internal\"".into(),
+        "ETag: \"core.bank.internal\"".into(),
+        "Retry-After: core.bank.internal".into(),
+        "Sunset: core.bank.internal".into(),
+        "Allow: core.bank.internal".into(),
+        "ASPSP-Node: core.bank.internal".into(),
+        "Content-Type: application/json; host=core.bank.internal".into(),
+        format!("X-Bank-Notice: {own}"),
+        "Location: https://bank.example/?u=http%3A%2F%2Fcore.bank.internal%3A8080".into(),
+        "Link: </v1/x>; title=\"at core.bank.internal\"".into(),
+        "Location: http://core01/".into(),
+    ];
+    for (index, line) in lines.iter().enumerate() {
+        let name = line.split(':').next().unwrap();
+        for answer in answers(&gate, line, "{}") {
+            assert_eq!(answer.header(name), None, "{line}");
+            assert_eq!(answer.body, b"{}");
+        }
+        let counted = gate.metric("portvakt_inner_addresses_total", &["done=\"removed\""]);
+        assert_eq!(counted, 2.0 * (index + 1) as f64, "{line}");
+    }
+    let other = gate.metric("portvakt_inner_addresses_total", &["place=\"other\""]);
+    assert_eq!(other, 20.0);
+    for answer in answers(&gate, "Warning: 199 - \"stale\"\r\nETag: \"core\"", "{}") {
+        assert_eq!(answer.header("warning"), Some("199 - \"stale\""));
+        assert_eq!(answer.header("etag"), Some("\"core\""));
+    }
 }
 
 /// A body is forwarded unchanged: it may be signed, or only resemble a link.

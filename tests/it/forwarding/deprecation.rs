@@ -61,7 +61,7 @@ fn the_cores_answers_say_it_too() {
             let links = told(&answer, "link");
             let ours = "</v2/consents>; rel=\"successor-version\"";
             assert_eq!(links.last(), Some(&ours));
-            assert_eq!(links.len(), if answer.status == 502 { 1 } else { 2 });
+            assert_eq!(links.len(), if answer.status == 504 { 1 } else { 2 });
         }
     }
 }

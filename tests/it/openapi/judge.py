@@ -1,7 +1,8 @@
 """Holds what the gateway did against its description.
 
 judge.py OPENAPI forwarded FILE: each line of FILE is a request that the core got: nothing that the description forbids.
-judge.py OPENAPI payloads FILE: each line is a body with the gateway's judgement: the description's is the same.
+judge.py OPENAPI payloads FILE: each line is a body with the gateway's judgement: the description's is the same. Its schema is a component,
+or that of the body of a POST to this path.
 """
 
 import base64
@@ -104,6 +105,9 @@ def main():
                     continue
             else:
                 schema = {"$ref": f"#/components/schemas/{case['schema']}"}
+                if case["schema"].startswith("/"):
+                    operation, _ = description.operation("POST", case["schema"])
+                    schema = operation["requestBody"]["content"]["application/json"]["schema"]
                 faults = description.faults(schema, case["body"])
                 if (not faults) == case["passes"]:
                     continue

@@ -1,12 +1,15 @@
 """Signs what schemathesis sends, as a TPP does (a module of hooks: SCHEMATHESIS_HOOKS).
 
-Certificate and key are named by PORTVAKT_CERTIFICATE and PORTVAKT_KEY (PEM), a PSU that the gateway knows by PORTVAKT_PSU.
-Whatever schemathesis leaves out stays out. What it cannot know is put in the place of what it made up, where that has the
+Certificate and key are named by PORTVAKT_CERTIFICATE and PORTVAKT_KEY (PEM). PORTVAKT_KNOWN is a JSON object of what exists: "psu", a
+PSU-ID that the gateway knows; and where a bank stands behind the gateway, "session", a TPP-Session-ID, "paths", pairs of a pattern and a
+path, and "members", values of a body's members. Three of four requests get these.
+Whatever schemathesis leaves out of the parameters stays out. What it cannot know is put in the place of what it made up, where that has the
 right form: who the PSU is, an id that was not used before, the time, digests, the check digits of IBANs.
 """
 
 import base64
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -35,6 +38,8 @@ def read(name):
 certificate = x509.load_pem_x509_certificate(read("PORTVAKT_CERTIFICATE"))
 key = serialization.load_pem_private_key(read("PORTVAKT_KEY"), None)
 key_id = f"SN={certificate.serial_number:X},CA={certificate.issuer.rfc4514_string()}"
+turns = itertools.count()
+known = json.loads(os.environ["PORTVAKT_KNOWN"])
 shown = base64.b64encode(certificate.public_bytes(serialization.Encoding.DER)).decode()
 
 
@@ -66,20 +71,49 @@ def with_checks(body):
     return json.dumps(payment).encode() if changed else body
 
 
+def with_known_path(url):
+    """A URL whose ids exist."""
+    scheme, separator, rest = url.partition("://")
+    authority, _, target = rest.partition("/")
+    path, mark, query = target.partition("?")
+    for pattern, exists in known.get("paths", []):
+        if re.fullmatch(pattern, "/" + path):
+            path = exists[1:]
+            break
+    return f"{scheme}{separator}{authority}/{path}{mark}{query}"
+
+
+def with_known_members(body):
+    """A body whose accounts and other values exist."""
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return body
+    if not isinstance(value, dict):
+        return body
+    found = {name: member for name, member in known.get("members", {}).items() if name in value}
+    return json.dumps(value | found).encode() if found else body
+
+
 class Signed(requests.auth.AuthBase):
     def __call__(self, request):
         headers = request.headers
         body = request.body or b""
         if isinstance(body, str):
             body = body.encode()
+        exists = next(turns) % 4 > 0
+        if exists:
+            request.url = with_known_path(request.url)
         if body:
-            body = with_checks(body)
+            body = with_checks(with_known_members(body) if exists else body)
             request.prepare_body(body, None)
-        replace(headers, "Digest", lambda _: "SHA-256=" + base64.b64encode(hashlib.sha256(body).digest()).decode())
-        replace(headers, "Date", lambda _: formatdate(usegmt=True))
-        replace(headers, "TPP-Signature-Certificate", lambda _: shown)
+            headers["Digest"] = "SHA-256=" + base64.b64encode(hashlib.sha256(body).digest()).decode()
+        headers["Date"] = formatdate(usegmt=True)
+        headers["TPP-Signature-Certificate"] = shown
         replace(headers, "X-Request-ID", lambda value: str(uuid.uuid4()) if ID.fullmatch(value) else value)
-        replace(headers, "PSU-ID", lambda value: os.environ["PORTVAKT_PSU"] if UUID.fullmatch(value) else value)
+        replace(headers, "PSU-ID", lambda value: known["psu"] if UUID.fullmatch(value) else value)
+        replace(headers, "TPP-Session-ID", lambda value: known.get("session", value))
+        replace(headers, "PSU-IP-Address", address)
         replace(headers, "TPP-Redirect-URI", redirect)
         names = [name for name in SIGNED if name in headers]
         lines = [f"(request-target): {request.method.lower()} {request.path_url}".encode()]
@@ -87,8 +121,13 @@ class Signed(requests.auth.AuthBase):
         signature = base64.b64encode(key.sign(b"\n".join(lines), padding.PKCS1v15(), hashes.SHA256())).decode()
         listed = " ".join(["(request-target)", *names])
         signature = f'keyId="{key_id}",algorithm="rsa-sha256",headers="{listed}",signature="{signature}"'
-        replace(headers, "Signature", lambda _: signature)
+        headers["Signature"] = signature
         return request
+
+
+def address(value):
+    """Every other one: those that are made up from a pattern hardly ever are one."""
+    return "192.0.2.7" if zlib.crc32(value.encode()) % 2 else value
 
 
 def redirect(value):

@@ -7,6 +7,8 @@ mod body;
 pub(crate) mod generated;
 /// PAY-3 to PAY-14.
 mod members;
+/// Products that a bank configures.
+mod products;
 
 use crate::harness::{Answer, Call, Gate, refused};
 use portvakt::interface::payload::describe;

@@ -110,7 +110,7 @@ fn a_call_with_which_pages_were_counted_is_not_given_back() {
         answer.header("ratelimit").unwrap()[..16].to_owned()
     };
     gate.upstream()
-        .reply(answer(500).after(Duration::from_secs(1)));
+        .reply(answer(500).after(Duration::from_secs(4)));
     std::thread::scope(|scope| {
         let first = scope.spawn(|| told(&list(""), 500));
         while gate.upstream().take().is_empty() {

@@ -47,11 +47,18 @@ fn the_core_may_demand_sca() {
         }
 
         let theirs = r#"{ "_links": {"scaRedirect": {"href": "https://bank.example/own"}} }"#;
-        for body in [theirs, "[]", "{"] {
+        for body in [theirs, "[]"] {
             gate.upstream().reply(Reply::json(401, body));
             let answer = gate.send(&call, protocol);
             assert_eq!(String::from_utf8(answer.body).unwrap(), body);
         }
+        // ERR-6: what only claims to be JSON is replaced.
+        gate.upstream().reply(Reply::json(401, "{"));
+        let answer = gate.send(&call, protocol);
+        assert_eq!(
+            (answer.status, answer.reason().as_str()),
+            (401, "upstream-error")
+        );
         let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(70_000));
         gate.upstream().reply(Reply::json(401, &long));
         assert_eq!(gate.send(&call, protocol).body, long.as_bytes());

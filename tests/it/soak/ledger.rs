@@ -132,6 +132,11 @@ impl Ledger {
         self.repeated += u64::from(tries > 1);
     }
 
+    /// The request ids of the payments that the upstream received.
+    pub(super) fn seen_payments(&self) -> impl Iterator<Item = &str> {
+        self.seen_payments.keys().map(String::as_str)
+    }
+
     pub(super) fn completed(&self) -> &[Completed] {
         &self.completed
     }

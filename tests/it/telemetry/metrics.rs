@@ -1,9 +1,17 @@
 //! Each metric moves by the event that it is about, at a real gateway.
 
-use crate::harness::{Call, Gate, Program, Protocol, Reply, accepted, needs_sca, refused, world};
+use crate::harness::{
+    Call, Connection, Gate, Protocol, Reply, accepted, needs_sca, refused, render, world,
+};
 use portvakt::clock::{Clock, Stopwatch, Timestamp};
 use serde_json::json;
-use std::{collections::BTreeSet, fs, process::Stdio, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{self, Read, Write},
+    process::Stdio,
+    time::Duration,
+};
 
 const THEN: u64 = 1_790_000_000;
 
@@ -80,6 +88,47 @@ fn a_request_that_the_core_answers() {
     }
     assert!(gate.metric("process_virtual_memory_bytes", &[]) > 1e6);
     assert!(gate.metric("process_start_time_seconds", &[]) > 1e9);
+}
+
+/// Prometheus does not see the increase to a series' first value, so a first burst of failures would count nowhere.
+#[test]
+fn availability_is_counted_from_the_first_failure_on() {
+    let gate = Gate::start();
+    let text = String::from_utf8(gate.control("/metrics").body).unwrap();
+    let begins = |name: &str, labels: [&str; 2]| {
+        let mut own = text.lines().filter(|line| {
+            line.starts_with(name) && labels.iter().all(|label| line.contains(label))
+        });
+        let first = own.next().unwrap_or_else(|| panic!("{name} {labels:?}"));
+        assert!(first.ends_with(" 0") && own.next().is_none(), "{first}");
+    };
+    for group in ["accounts", "payments", "none"] {
+        let group = format!("group=\"{group}\"");
+        for fault in ["none", "caller", "gateway", "core"] {
+            begins(
+                "portvakt_answers_total{",
+                [&group, &format!("fault=\"{fault}\"")],
+            );
+        }
+    }
+    begins("portvakt_upstream_seconds_count", ["\"accounts\"", ""]);
+    for class in ["2xx", "3xx", "4xx", "5xx"] {
+        begins("portvakt_upstream_responses_total", ["\"accounts\"", class]);
+    }
+    let answers = |group: &str, fault: &str, count: f64| {
+        let labels = [format!("group=\"{group}\""), format!("fault=\"{fault}\"")];
+        let labels = labels.each_ref().map(String::as_str);
+        is(&gate, "portvakt_answers_total", &labels, count);
+    };
+    accepted(&gate, &plain());
+    answers("tpp", "none", 1.0);
+    gate.upstream().away(|| {
+        assert_eq!(gate.send(&plain(), Protocol::Http1).status, 502);
+    });
+    answers("tpp", "core", 1.0);
+    assert_eq!(gate.send(&plain().off_by(90), Protocol::Http1).status, 400);
+    answers("tpp", "caller", 1.0);
+    answers("tpp", "gateway", 0.0);
 }
 
 #[test]
@@ -174,10 +223,10 @@ fn failures_of_the_core() {
     let raw = |text: &str| Reply::Raw(text.into());
     let json = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
     let cases = [
-        (Reply::Close, "reset", 502),
+        (Reply::Close, "reset", 504),
         (Reply::Silence, "timeout", 504),
-        (raw("HTTP/1.1 200 OK\r\nContent-Le"), "truncated", 502),
-        (raw("what is this?\r\n\r\n"), "garbage", 502),
+        (raw("HTTP/1.1 200 OK\r\nContent-Le"), "truncated", 504),
+        (raw("what is this?\r\n\r\n"), "garbage", 504),
         (
             Reply::Answer(500, vec![], b"<html>".to_vec()),
             "garbage",
@@ -221,10 +270,74 @@ fn failures_of_the_core() {
         "it is whole"
     );
     failed("truncated", before);
+    // A status was sent, but no whole answer.
+    requests(&gate, "failed", "none", "core", 1.0);
+    requests(&gate, "failed", "2xx", "core", 0.0);
     gate.upstream().away(|| {
         assert_eq!(gate.send(&call, Protocol::Http1).status, 502);
         failed("refused", 0.0);
     });
+}
+
+/// The core is at fault if it had owed the answer, or the next part of it, for about a second. A caller that leaves sooner tells nothing.
+#[test]
+fn callers_who_leave_while_the_core_owes_the_answer() {
+    let part = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{";
+    let error = part.replace("200 OK", "404 Not Found");
+    for sent in ["", part, &error] {
+        let gate = Gate::start();
+        let sent = sent.to_owned();
+        gate.upstream().reply(Reply::play(move |_, stream| {
+            stream.write_all(sent.as_bytes()).unwrap();
+            // Until the gateway ends its side.
+            let _ = stream.read(&mut [0; 1]);
+            false
+        }));
+        let leave_after = |time: Duration| {
+            let mut connection = Connection::open(&gate);
+            connection.send(&render(&gate.seal(&plain()))).unwrap();
+            std::thread::sleep(time);
+        };
+        let count = |name: &str, label: &str, value: f64| is(&gate, name, &[label], value);
+        leave_after(Duration::from_millis(300));
+        requests(&gate, "abandoned", "none", "caller", 1.0);
+        count(
+            "portvakt_answers_total",
+            "fault=\"caller\",group=\"tpp\"",
+            1.0,
+        );
+        count("portvakt_upstream_endpoint_failures_total", "", 0.0);
+        leave_after(Duration::from_millis(1_500));
+        requests(&gate, "abandoned", "none", "core", 1.0);
+        requests(&gate, "abandoned", "none", "caller", 1.0);
+        count(
+            "portvakt_answers_total",
+            "fault=\"core\",group=\"tpp\"",
+            1.0,
+        );
+        count("portvakt_upstream_failures_total", "\"abandoned\"", 2.0);
+        count("portvakt_upstream_endpoint_failures_total", "", 1.0);
+        count("portvakt_upstream_seconds_count", "group=\"tpp\"", 2.0);
+        count("portvakt_upstream_ejections_total", "", 0.0);
+    }
+}
+
+/// A Date of the year 9999 does not make the sum overflow.
+#[test]
+fn a_date_far_away_counts_as_a_day() {
+    let gate = Gate::start();
+    for _ in 0..3 {
+        let far = plain().altered(|request| {
+            request.set_header("Date", "Fri, 31 Dec 9999 23:59:59 GMT");
+        });
+        assert_eq!(gate.send(&far, Protocol::Http1).status, 400);
+    }
+    let skew = |name: &str, value: f64| {
+        let name = format!("portvakt_caller_clock_skew_seconds_{name}");
+        is(&gate, &name, &["direction=\"ahead\""], value);
+    };
+    skew("count", 3.0);
+    skew("sum", 3.0 * 86_400.0);
 }
 
 #[test]
@@ -278,10 +391,14 @@ fn scas_and_sessions() {
     });
     assert_eq!(gate.tell("/sca/fail", &fail).status, 200);
     let late = token();
+    events("started", 0.0);
+    let read = || gate.tell("/sca/read", &json!({ "request": late })).status;
+    assert_eq!([read(), read()], [200, 200]);
     is(&gate, "portvakt_sessions", &[], 1.0);
     clock.set(Timestamp::from_unix(THEN + 3_600));
     assert_eq!(complete(&late), 410);
-    events("started", 3.0);
+    events("link", 3.0);
+    events("started", 1.0);
     events("completed", 1.0);
     events("failed", 1.0);
     events("expired", 1.0);
@@ -330,25 +447,60 @@ fn reloads_and_readiness() {
     is(&gate, "portvakt_not_ready", &[], 0.0);
 }
 
-/// Standard output that refuses every line is a full disk, which /dev/full is.
+/// A log that refuses every line is on a full disk, which /dev/full is.
 #[test]
-fn lines_of_the_access_log() {
+fn lines_of_the_logs() {
     for (output, result) in [("/dev/null", "written"), ("/dev/full", "failed")] {
         let gate = Gate::builder().for_program();
         let output = fs::File::options().write(true).open(output).unwrap();
+        let events = output.try_clone().unwrap();
         let mut program = gate.program();
-        let program = program.stdout(output).stderr(Stdio::null()).spawn();
-        let mut program = Program(program.unwrap());
-        assert!(gate.is_up(&mut program.0), "it does not start");
+        let _program = gate.run(program.stdout(output).stderr(events));
         accepted(&gate, &plain());
         is(&gate, "portvakt_access_lines_total", &[result], 1.0);
+        assert!(gate.metric("portvakt_event_lines_total", &[result]) >= 1.0);
     }
 }
 
+/// A log that nobody reads delays no request. Its lines are dropped and counted, and each line is counted once.
+#[test]
+fn lines_that_nobody_takes() {
+    let gate = Gate::builder()
+        .line("rates: {per_address: off}")
+        .for_program();
+    let (unread, output) = io::pipe().unwrap();
+    // The command goes at once, and with it the pipe's end for writing.
+    let program = gate.run(gate.program().stdout(output).stderr(Stdio::null()));
+    let lines = |result: &str| {
+        gate.metric(
+            "portvakt_access_lines_total",
+            &[&format!("result=\"{result}\"")],
+        )
+    };
+    let mut connection = Connection::open(&gate);
+    let mut sent = 0;
+    while lines("dropped") < 100.0 {
+        for _ in 0..1_000 {
+            connection
+                .send(b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                .unwrap();
+            assert_eq!(connection.answer("GET").unwrap().status, 404);
+            sent += 1;
+        }
+        assert!(sent < 60_000, "no line was dropped");
+    }
+    let reader = std::thread::spawn(move || io::copy(&mut &unread, &mut io::sink()));
+    is(&gate, "portvakt_access_lines_total", &[], f64::from(sent));
+    assert!(lines("dropped") >= 100.0 && lines("written") > 0.0);
+    drop(program);
+    reader.join().unwrap().unwrap();
+}
+
 /// Metrics of rare events, which a gateway without one does not show. Other tests show each of them.
-const RARE: [&str; 9] = [
+const RARE: [&str; 10] = [
     "portvakt_crl_next_update_timestamp_seconds",
     "portvakt_inner_addresses_total",
+    "portvakt_observed_total",
     "portvakt_psu_present_without_session_total",
     "portvakt_register_age_seconds",
     "portvakt_register_as_of_timestamp_seconds",

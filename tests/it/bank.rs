@@ -1,0 +1,153 @@
+//! The simulated bank as a process behind a gateway: its SCA page, and what it shares with the gateway.
+
+/// kill -9 between the bank and the gateway.
+mod crash;
+
+use crate::harness::{Answer, Call, Gate, GateBuilder, Program, Protocol, Wire, free_address};
+use std::{
+    io::Write,
+    net::{SocketAddr, TcpStream},
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+/// The header of a submitted form.
+const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
+
+/// The session that the TPP names.
+const SESSION: &str = "S";
+
+/// The bank's process.
+pub(crate) struct Bank {
+    /// Its listener.
+    pub(crate) address: SocketAddr,
+    program: Program,
+}
+
+impl Bank {
+    /// A gateway and its bank, with the ledger in the gateway's folder.
+    pub(crate) fn behind_a_gate() -> (Gate, Self) {
+        Self::behind(Gate::builder())
+    }
+
+    /// The same with these settings of the gateway.
+    pub(crate) fn behind(builder: GateBuilder) -> (Gate, Self) {
+        let address = free_address();
+        let gate = builder
+            .strangers()
+            .core(address)
+            .line("assertion: {key: state/assertion.key}")
+            .start();
+        let bank = Self::start(address, gate.control_address(), gate.folder());
+        (gate, bank)
+    }
+
+    /// Starts it with the ledger in a folder; `control` is the address of the gateway's control listener.
+    pub(crate) fn start(address: SocketAddr, control: SocketAddr, folder: &Path) -> Self {
+        let program = Command::new(env!("CARGO_BIN_EXE_portvakt-sandbox"))
+            .args(["core", "--listen", &address.to_string()])
+            .args(["--control", &format!("http://{control}"), "--ledger"])
+            .arg(folder.join("bank.db"))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut program = Program(program);
+        while TcpStream::connect(address).is_err() {
+            assert!(program.0.try_wait().unwrap().is_none(), "it has ended");
+            thread::sleep(Duration::from_millis(10));
+        }
+        Self { address, program }
+    }
+
+    /// SIGKILL.
+    pub(crate) fn kill(&mut self) {
+        self.program.end();
+    }
+
+    /// Calls it past the gateway, as a browser or a program on its machine does.
+    pub(crate) fn ask(&self, method: &str, target: &str, headers: &str, body: &str) -> Answer {
+        let mut wire = Wire::new(TcpStream::connect(self.address).unwrap());
+        write!(
+            wire.stream,
+            "{method} {target} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+            self.address,
+            body.len()
+        )
+        .unwrap();
+        wire.answer(method).unwrap()
+    }
+
+    /// Follows the link with this token to the last page; gives the body that approves, with every account ticked.
+    pub(crate) fn last_page(&self, request: &str, identity: &str) -> String {
+        let mut shown = self.ask("GET", &format!("/sca?request={request}"), "", "");
+        loop {
+            let html = String::from_utf8(shown.body).unwrap();
+            assert_eq!(shown.status, 200, "{html}");
+            let (form, is_first) = (value(&html, "form"), html.contains("name=\"identity\""));
+            let body = format!("request={request}&form={form}&step=next&identity={identity}");
+            if !is_first {
+                let accounts = html.split("name=\"account\" value=\"").skip(1);
+                let accounts = accounts.map(|rest| rest.split('"').next().unwrap());
+                let accounts: String = accounts.map(|id| format!("&account={id}")).collect();
+                return body + &accounts;
+            }
+            shown = self.ask("POST", "/sca", FORM, &body);
+        }
+    }
+
+    /// Approves on the last page; gives the redirect.
+    pub(crate) fn submit(&self, body: &str) -> String {
+        let answer = self.ask("POST", "/sca", FORM, body);
+        answer.header("location").unwrap_or_default().to_owned()
+    }
+}
+
+/// The value of a hidden field.
+fn value<'a>(html: &'a str, name: &str) -> &'a str {
+    let (_, rest) = html
+        .split_once(&format!("name=\"{name}\" value=\""))
+        .unwrap_or_else(|| panic!("{html}"));
+    rest.split('"').next().unwrap()
+}
+
+/// A parameter of a redirect.
+pub(crate) fn parameter(uri: &str, name: &str) -> String {
+    let query = uri.split_once('?').unwrap_or(("", "")).1;
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let found = pairs.find(|(known, _)| *known == name);
+    found
+        .unwrap_or_else(|| panic!("no {name} in {uri}"))
+        .1
+        .to_owned()
+}
+
+/// An operation by a TPP that knows no PSU yet.
+pub(crate) fn unknown(method: &str, target: &str) -> Call {
+    Call::bare(method, target)
+        .with("TPP-Redirect-URI", "https://tpp.example/back")
+        .with("TPP-Session-ID", SESSION)
+        .present()
+}
+
+/// The token of the link in an answer.
+pub(crate) fn request(gate: &Gate, call: &Call) -> String {
+    let answer = gate.send(call, Protocol::Http1);
+    let json = answer.json();
+    let href = json["_links"]["scaRedirect"]["href"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{} {json}", answer.status));
+    href.split_once("request=").unwrap().1.to_owned()
+}
+
+/// The bank answers the gateway, and nobody who claims to be it.
+#[test]
+fn the_bank_answers_the_gateway_alone() {
+    let (gate, bank) = Bank::behind_a_gate();
+    let through = gate.send(&Call::plain(), Protocol::Http1);
+    assert_ne!(through.status, 403, "{}", through.json());
+    let claims = "Gateway-Tpp-Id: PSDNO-FSA-123456\r\nGateway-Operation: tpp-contact-read\r\n";
+    let past = bank.ask("GET", "/v1/tpp/contact", claims, "");
+    assert_eq!(past.status, 403, "{}", past.json());
+}

@@ -1,0 +1,387 @@
+//! A core as docs/upstream-contract.md wants it, with one fault: this test's program, started anew as a process.
+//!
+//! It holds one contact address for each TPP, and shares no code with the probe.
+
+// The keys of a core that believes more than the gateway's.
+mod keys;
+
+use crate::harness::{Program, Wire};
+use aws_lc_rs::hmac;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use portvakt::{
+    clock::{Clock, Stopwatch},
+    signing::AssertionKey,
+};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    io::{BufRead, BufReader, Write},
+    net::{TcpListener, TcpStream},
+    path::Path,
+    process::{Command, Stdio},
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
+};
+
+/// The environment variable with the core's fault, and that with the file of the gateway's key.
+const FAULT: &str = "PORTVAKT_FAULTY_CORE";
+const KEY: &str = "PORTVAKT_FAULTY_CORE_KEY";
+
+const CONTACT: &str = "/v1/tpp/contact";
+
+/// The patience of the core that reads each request once: less than the pause of the probe.
+const IMPATIENT: Duration = Duration::from_millis(60);
+
+/// A core as a process.
+pub(crate) struct Faulty {
+    url: String,
+    _program: Program,
+}
+
+impl Faulty {
+    /// Starts it with the gateway's key in a file.
+    pub(crate) fn start(fault: &str, key: &Path) -> Self {
+        let program = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "probe::core::serve", "--nocapture"])
+            .env(FAULT, fault)
+            .env(KEY, key)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut program = Program(program);
+        let lines = BufReader::new(program.0.stdout.take().unwrap()).lines();
+        let mut lines = lines.map_while(Result::ok);
+        let url = lines.find_map(|line| Some(line.split_once("core at ")?.1.to_owned()));
+        Self {
+            url: url.unwrap(),
+            _program: program,
+        }
+    }
+
+    /// Its address.
+    pub(crate) fn url(&self) -> String {
+        self.url.clone()
+    }
+}
+
+/// The process: a test that does nothing unless it is started as a core.
+#[test]
+fn serve() {
+    let Ok(fault) = std::env::var(FAULT) else {
+        return;
+    };
+    let key = AssertionKey::read(Path::new(&std::env::var_os(KEY).unwrap())).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    println!("core at http://{}", listener.local_addr().unwrap());
+    let is_single = fault == "idle";
+    let core = Arc::new(Core {
+        fault,
+        point: point(&key),
+        kid: key.id().to_owned(),
+        authority: listener.local_addr().unwrap().to_string(),
+        used: Mutex::default(),
+        contacts: Mutex::default(),
+    });
+    for connection in listener.incoming() {
+        let (core, connection) = (Arc::clone(&core), connection.unwrap());
+        let handle = thread::spawn(move || core.converse(connection));
+        if is_single {
+            handle.join().unwrap();
+        }
+    }
+}
+
+/// The public key, without compression.
+fn point(key: &AssertionKey) -> Vec<u8> {
+    let jwk = key.jwk();
+    let coordinate = |name: &str| {
+        BASE64_URL_SAFE_NO_PAD
+            .decode(jwk[name].as_str().unwrap())
+            .unwrap()
+    };
+    [vec![4], coordinate("x"), coordinate("y")].concat()
+}
+
+struct Core {
+    fault: String,
+    point: Vec<u8>,
+    kid: String,
+    authority: String,
+    used: Mutex<BTreeMap<String, Stopwatch>>,
+    contacts: Mutex<BTreeMap<String, Value>>,
+}
+
+/// A request as it arrived.
+struct Asked {
+    method: String,
+    target: String,
+    headers: Vec<(String, Vec<u8>)>,
+    body: Vec<u8>,
+    head_size: usize,
+}
+
+impl Asked {
+    fn header(&self, name: &str) -> Option<&[u8]> {
+        let mut headers = self.headers.iter();
+        let found = headers.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_slice())
+    }
+
+    fn text(&self, name: &str) -> String {
+        String::from_utf8_lossy(self.header(name).unwrap_or_default()).into_owned()
+    }
+}
+
+impl Core {
+    fn has(&self, fault: &str) -> bool {
+        self.fault == fault
+    }
+
+    /// Answers the requests of a connection.
+    fn converse(&self, connection: TcpStream) {
+        let mut wire = Wire::new(connection);
+        for count in 0.. {
+            let asked = match self.read(&mut wire) {
+                Ok(Some(asked)) => asked,
+                Ok(None) => return,
+                Err(_) if self.has("closed") => std::process::exit(1),
+                Err(_) => return,
+            };
+            if self.has("kept") && count > 0
+                || self.has("empty-body") && asked.text("content-length") == "0"
+            {
+                return;
+            }
+            let (status, body) = self.answer(&asked);
+            if self.send(&mut wire.stream, status, &body).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn read(&self, wire: &mut Wire<TcpStream>) -> std::io::Result<Option<Asked>> {
+        if self.has("slow") {
+            // The first byte may take its time.
+            wire.stream.set_read_timeout(None)?;
+            wire.stream.peek(&mut [0])?;
+            wire.stream.set_read_timeout(Some(IMPATIENT))?;
+        }
+        let head = wire.head()?;
+        let Some(head) = head else { return Ok(None) };
+        let mut lines = head.split(|b| *b == b'\n').map(<[u8]>::trim_ascii_end);
+        let line = String::from_utf8_lossy(lines.next().unwrap()).into_owned();
+        let mut words = line.split(' ').map(str::to_owned);
+        let headers = lines.filter_map(|line| {
+            let at = line.iter().position(|b| *b == b':')?;
+            let name = String::from_utf8_lossy(&line[..at]).into_owned();
+            Some((name, line[at + 1..].trim_ascii().to_vec()))
+        });
+        let mut asked = Asked {
+            method: words.next().unwrap_or_default(),
+            target: words.next().unwrap_or_default(),
+            headers: headers.collect(),
+            body: Vec::new(),
+            head_size: head.len(),
+        };
+        let length = asked.text("content-length").parse().unwrap_or(0);
+        let is_left = self.has("unread-body") && asked.header("gateway-assertion").is_none();
+        if !is_left {
+            asked.body = wire.exactly(length)?;
+        }
+        Ok(Some(asked))
+    }
+
+    fn answer(&self, asked: &Asked) -> (u16, String) {
+        let error = |status: u16, text: &str| (status, json!({"code": text}).to_string());
+        if self.has("largest-head") && asked.head_size > 8 * 1024 {
+            return error(431, "BAD_REQUEST");
+        }
+        if self.has("largest-body") && asked.body.len() > 32 * 1024 {
+            return error(413, "BAD_REQUEST");
+        }
+        let Some(claims) = self.verify(asked) else {
+            return error(403, "FORBIDDEN");
+        };
+        let fact = |fault: &str, claim: &str, header: &str| match self.has(fault) {
+            true => asked.text(header),
+            false => claims[claim].as_str().unwrap_or_default().to_owned(),
+        };
+        let tpp = fact("facts", "gateway-tpp-id", "gateway-tpp-id");
+        let path = asked.target.split('?').next().unwrap();
+        let mut contacts = self.contacts.lock().unwrap();
+        match (asked.method.as_str(), path) {
+            ("GET", CONTACT) => match contacts.get(&tpp) {
+                Some(contact) => (200, contact.to_string()),
+                None => error(404, "RESOURCE_UNKNOWN"),
+            },
+            ("PUT", CONTACT) => {
+                let body: Value = serde_json::from_slice(&asked.body).unwrap_or_default();
+                if !body["email"].is_string() {
+                    let status = match self.fault.as_str() {
+                        "no-failure" => 500,
+                        "accepts-any-body" => 200,
+                        _ => 400,
+                    };
+                    return error(status, "FORMAT_ERROR");
+                }
+                contacts.insert(tpp, body.clone());
+                (200, body.to_string())
+            }
+            ("GET", "/v1/agreements") => {
+                let psu = fact("psu-header", "psu_id", "psu-id");
+                let sca = fact("sca-header", "gateway-sca", "gateway-sca");
+                let roles = fact("roles-header", "gateway-tpp-roles", "gateway-tpp-roles");
+                (200, json!([psu, sca, roles]).to_string())
+            }
+            _ if self.has("status") => (600, "{}".to_owned()),
+            _ if self.has("knows-any-payment") => (200, "{}".to_owned()),
+            _ => error(404, "RESOURCE_UNKNOWN"),
+        }
+    }
+
+    /// The claims of an assertion for this request, without the check that is the core's fault.
+    fn verify(&self, asked: &Asked) -> Option<Value> {
+        let trusted = json!({"gateway-tpp-id": asked.text("gateway-tpp-id")});
+        let Some(token) = asked.header("gateway-assertion") else {
+            let lenient = self.has("missing") || self.has("reads-only") && asked.method == "GET";
+            return lenient.then_some(trusted);
+        };
+        let token = str::from_utf8(token).ok()?;
+        let parts: Vec<_> = token.split('.').collect();
+        let [header, claims, signature] = parts[..] else {
+            return self.has("malformed").then_some(trusted);
+        };
+        let decode = |text: &str| BASE64_URL_SAFE_NO_PAD.decode(text).ok();
+        let json = |text: &str| serde_json::from_slice::<Value>(&decode(text)?).ok();
+        let (header, claims) = (json(header)?, json(claims)?);
+        let signed = token.rsplit_once('.')?.0.as_bytes();
+        let is_unsigned = header["alg"] == "none" && self.has("unsigned");
+        let is_hmac = header["alg"] == "HS256" && self.has("hmac");
+        if is_hmac {
+            let secret = keys::pem(&self.point);
+            let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
+            hmac::verify(&key, signed, &decode(signature)?).ok()?;
+        } else if let Some(point) = keys::named(&header, &self.fault) {
+            let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point);
+            key.verify(signed, &decode(signature)?).ok()?;
+        } else if !is_unsigned {
+            if header["alg"] != "ES256" {
+                return None;
+            }
+            let is_known = header["kid"] == self.kid;
+            if !is_known && !self.has("another-key") {
+                return None;
+            }
+            let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &self.point);
+            let holds = key.verify(signed, &decode(signature)?).is_ok();
+            if is_known && !holds && !self.has("signature") {
+                return None;
+            }
+        }
+        let is_this = self.is_current(&claims) && self.is_about(&claims, asked);
+        (is_this && self.is_first(&claims, asked)).then_some(claims)
+    }
+
+    fn is_current(&self, claims: &Value) -> bool {
+        let expires = claims["exp"].as_u64().unwrap_or_default();
+        (claims["aud"] == "core" || self.has("audience"))
+            && (claims["iss"] == "portvakt" || self.has("issuer"))
+            && (expires > Clock::System.now().unix() || self.has("expired"))
+    }
+
+    fn is_about(&self, claims: &Value, asked: &Asked) -> bool {
+        let hash = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(bytes));
+        let without_query = |target: &str| target.split('?').next().unwrap().to_owned();
+        let claimed = claims["target"].as_str().unwrap_or_default();
+        let is_target = match self.fault.as_str() {
+            "target" => true,
+            "query" => without_query(claimed) == without_query(&asked.target),
+            "bytes" => claimed == asked.target.replace("%7E", "~"),
+            "target-case" => claimed.eq_ignore_ascii_case(&asked.target),
+            "target-encoding" => claimed.replace("%74", "t") == asked.target.replace("%74", "t"),
+            "target-slash" => claimed.trim_end_matches('/') == asked.target.trim_end_matches('/'),
+            _ => claimed == asked.target,
+        };
+        let names = ["signature", "x-psu-identity", "psu-context"];
+        let names = names
+            .iter()
+            .filter(|name| !self.has("identity-header") || **name != "x-psu-identity");
+        let lines = names
+            .filter_map(|name| Some([name.as_bytes(), b": ", asked.header(name)?, b"\n"].concat()));
+        let lines: Vec<u8> = lines.flatten().collect();
+        let is_body = claims["body_sha256"] == hash(&asked.body)
+            || self.has("body")
+            || self.has("body-removed") && asked.body.is_empty();
+        is_target
+            && (claims["method"] == *asked.method || self.has("method"))
+            && is_body
+            && (claims["headers_sha256"] == hash(&lines) || self.has("headers"))
+    }
+
+    fn is_first(&self, claims: &Value, asked: &Asked) -> bool {
+        let is_kept = match self.fault.as_str() {
+            "replayed" => false,
+            "repeated-get" => true,
+            _ => asked.method != "GET",
+        };
+        if !is_kept {
+            return true;
+        }
+        let id = claims["jti"].as_str().unwrap_or_default().to_owned();
+        if self.has("replayed-at-once") && !self.used.lock().unwrap().contains_key(&id) {
+            // Long enough for every request that was sent at once.
+            thread::sleep(Duration::from_millis(300));
+            self.used.lock().unwrap().insert(id, Stopwatch::start());
+            return true;
+        }
+        let mut used = self.used.lock().unwrap();
+        if self.has("replayed-later") {
+            used.retain(|_, since| since.elapsed() < Duration::from_secs(1));
+        }
+        if self.has("replayed-after-another") {
+            used.retain(|known, _| *known == id);
+        }
+        used.insert(id, Stopwatch::start()).is_none()
+    }
+
+    fn send(&self, stream: &mut TcpStream, status: u16, body: &str) -> std::io::Result<()> {
+        let is_error = status >= 400;
+        let (kind, body) = match self.fault.as_str() {
+            "html-errors" if is_error => ("text/html", "<h1>Error</h1>".to_owned()),
+            "text-errors" if is_error => ("application/json", "Error".to_owned()),
+            "own-address" => (
+                "application/json",
+                format!("{{\"href\": \"http://{}/v1\"}}", self.authority),
+            ),
+            _ => ("application/json", body.to_owned()),
+        };
+        let mut head = String::new();
+        if self.has("informational") {
+            head += &"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(9);
+        }
+        write!(head, "HTTP/1.1 {status} Answer\r\n").unwrap();
+        if !self.has("content-type") {
+            write!(head, "Content-Type: {kind}\r\n").unwrap();
+        }
+        if self.has("fields") {
+            head += &"X-Field: a\r\n".repeat(120);
+        }
+        if self.has("hop-by-hop") {
+            head += "Connection: Content-Type\r\n";
+        }
+        let length = format!("Content-Length: {}\r\n", body.len());
+        let chunked = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+        let (framing, body) = match self.fault.as_str() {
+            "two-lengths" => (length.repeat(2), body),
+            "length-and-chunks" => (format!("{length}Transfer-Encoding: chunked\r\n"), chunked),
+            "other-coding" => ("Transfer-Encoding: gzip, chunked\r\n".to_owned(), chunked),
+            "surplus" => (length, body + "\r\n"),
+            _ => (length, body),
+        };
+        stream.write_all(format!("{head}{framing}\r\n{body}").as_bytes())
+    }
+}

@@ -1,0 +1,384 @@
+//! SIGUSR2: a new process takes the listening sockets over, and no request fails. Sockets of systemd come the same way.
+
+pub(crate) mod load;
+
+use crate::harness::{
+    Call, Connection, Gate, GateBuilder, Program, Protocol, Reply, Wire, signal_to, to_files,
+};
+use command_fds::{CommandFdExt, FdMapping};
+use load::Load;
+use portvakt::clock::Stopwatch;
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Write,
+    net::TcpListener,
+    os::{
+        fd::OwnedFd,
+        unix::{
+            fs::PermissionsExt,
+            net::{UnixListener, UnixStream},
+        },
+    },
+    process::{Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
+
+/// The processes of one gate: the program that the test started, and those that took over from it. Dropping this kills them.
+pub(crate) struct Family {
+    pub(crate) gate: Gate,
+    first: Program,
+}
+
+impl Family {
+    pub(crate) fn start(builder: GateBuilder) -> Self {
+        let gate = builder.for_program();
+        let program = gate.program();
+        Self::of(gate, program)
+    }
+
+    /// Starts `program`. All processes write to the same logs.
+    fn of(gate: Gate, mut program: Command) -> Self {
+        let first = gate.run_with_logs(&mut program);
+        Self { gate, first }
+    }
+
+    /// The ids of the running processes, the oldest first.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        let own = self.gate.folder().join("gateway.yaml");
+        let own = own.to_str().unwrap();
+        let mut found: Vec<_> = fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
+            .filter_map(|id| {
+                let line = fs::read(format!("/proc/{id}/cmdline")).ok()?;
+                let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+                let fields: Vec<_> = stat.rsplit_once(") ")?.1.split(' ').collect();
+                let since: u64 = fields[19].parse().ok()?;
+                let mut arguments = line.split(|byte| *byte == 0);
+                let is_own = arguments.any(|argument| argument == own.as_bytes());
+                (is_own && fields[0] != "Z").then_some((since, id))
+            })
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// Sends a signal to the process that was started last.
+    pub(crate) fn signal(&self, signal: &str) {
+        signal_to(*self.processes().last().unwrap(), signal);
+    }
+
+    /// Sends SIGUSR2, and waits until a new process serves. The one before may still finish its requests.
+    pub(crate) fn upgrade(&self) {
+        let before = *self.processes().last().unwrap();
+        let upgraded = "upgraded: the new process serves";
+        let count = || self.events().matches(upgraded).count();
+        let so_far = count();
+        self.signal("-USR2");
+        until("the upgrade", || count() > so_far);
+        assert_ne!(*self.processes().last().unwrap(), before);
+    }
+
+    pub(crate) fn events(&self) -> String {
+        fs::read_to_string(self.gate.folder().join("gateway.events")).unwrap()
+    }
+
+    /// Stops the last process, and returns the lines of the access log by request id.
+    pub(crate) fn stop(mut self) -> BTreeMap<String, Vec<Value>> {
+        self.signal("-TERM");
+        until("the end", || {
+            let _ = self.first.0.try_wait();
+            self.processes().is_empty()
+        });
+        let log = fs::read_to_string(self.gate.folder().join("gateway.log")).unwrap();
+        let mut lines = BTreeMap::<_, Vec<_>>::new();
+        for line in log.lines() {
+            let line: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+            let id = line["request_id"].as_str().unwrap().to_owned();
+            lines.entry(id).or_default().push(line);
+        }
+        lines
+    }
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        for id in self.processes() {
+            let _ = Command::new("kill")
+                .args(["-KILL", &id.to_string()])
+                .status();
+        }
+    }
+}
+
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let since = Stopwatch::start();
+    while !holds() {
+        assert!(since.elapsed() < Duration::from_secs(60), "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Pending requests end in the old process, new ones in the new process, and /readyz is 200 all the time.
+//= FWD-4 accepted
+#[test]
+fn a_new_process_takes_over() {
+    let family = Family::start(Gate::builder());
+    let gate = &family.gate;
+    let mut idle = Connection::open(gate);
+    let first = gate.seal(&Call::plain());
+    assert_eq!(idle.exchange(&first).unwrap().status, 200);
+    gate.upstream().take();
+    gate.upstream()
+        .reply(Reply::json(200, "{}").after(Duration::from_secs(4)));
+    let slow: Vec<_> = (0..8).map(|_| gate.seal(&Call::plain())).collect();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watching = scope.spawn(|| {
+            let mut asked = 0;
+            while !over.load(Ordering::Relaxed) {
+                let ready = gate.control("/readyz");
+                assert_eq!(ready.status, 200, "{:?}", ready.json());
+                asked += 1;
+            }
+            asked
+        });
+        let answers: Vec<_> = slow
+            .iter()
+            .zip(Protocol::ALL.into_iter().cycle())
+            .map(|(sealed, protocol)| scope.spawn(move || gate.send_sealed(sealed, protocol)))
+            .collect();
+        let mut seen = 0;
+        until("requests at the core", || {
+            seen += gate.upstream().take().len();
+            seen >= slow.len()
+        });
+        family.upgrade();
+        assert_eq!(family.processes().len(), 2, "the old process has requests");
+        assert_eq!(idle.rest(), b"", "an idle connection ends");
+        for answer in answers {
+            assert_eq!(answer.join().unwrap().unwrap().status, 200);
+        }
+        over.store(true, Ordering::Relaxed);
+        assert!(watching.join().unwrap() > 0);
+    });
+    until("the end of the old process", || {
+        family.processes().len() == 1
+    });
+    assert!((gate.metric("portvakt_upgrades_total", &["taken_over"]) - 1.0).abs() < 0.1);
+    gate.upstream().reply(Reply::json(200, "{}"));
+    for protocol in Protocol::ALL {
+        assert_eq!(gate.send(&Call::payment(), protocol).status, 200);
+    }
+    let lines = family.stop();
+    assert_eq!(lines.len(), 1 + slow.len() + 2);
+    assert!(lines.values().all(|lines| lines.len() == 1));
+}
+
+/// A bad configuration, or a program that does not start, must not end the service.
+#[test]
+fn a_failed_upgrade_changes_nothing() {
+    let gate = Gate::builder().for_program();
+    // The program is found by its name, as a new version is put in place.
+    let program = gate.folder().join("portvakt");
+    let real = gate.program().get_program().to_owned();
+    std::os::unix::fs::symlink(&real, &program).unwrap();
+    let mut command = Command::new(&program);
+    let config = gate.folder().join("gateway.yaml");
+    command.args(["serve", "--config"]).arg(&config);
+    let family = Family::of(gate, command);
+    let gate = &family.gate;
+    let first = family.processes();
+    let failed = || gate.metric("portvakt_upgrades_total", &["failed"]);
+
+    fs::write(&config, format!("{}colour: red\n", gate.yaml())).unwrap();
+    family.signal("-USR2");
+    until("a failed upgrade", || failed() > 0.5);
+    assert!(
+        family.events().contains("colour: unknown key"),
+        "{}",
+        family.events()
+    );
+    fs::write(&config, gate.yaml()).unwrap();
+
+    fs::remove_file(&program).unwrap();
+    family.signal("-USR2");
+    until("another one", || failed() > 1.5);
+    assert_eq!(family.processes(), first);
+    assert_eq!(gate.control("/readyz").status, 200);
+    assert_eq!(gate.send(&Call::payment(), Protocol::Http2).status, 200);
+
+    // A replaced program is started.
+    let script = format!(
+        "#!/bin/sh\ntouch '{}/replaced'\nexec '{}' \"$@\"\n",
+        gate.folder().display(),
+        real.display()
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    family.upgrade();
+    assert!(gate.folder().join("replaced").exists());
+    assert_eq!(gate.send(&Call::payment(), Protocol::Http2).status, 200);
+}
+
+/// SIGTERM during an upgrade ends both processes, also where the new one hangs: it would keep the sockets, from which nobody accepts.
+#[test]
+fn a_stop_ends_the_upgrade() {
+    for trap in ["", "trap '' INT TERM\n"] {
+        let gate = Gate::builder()
+            .line("shutdown: {lame_duck: 0s, finish: 1s}")
+            .upstream("connect_timeout: 200ms\n  read_timeout: 500ms")
+            .for_program();
+        let program = gate.folder().join("portvakt");
+        std::os::unix::fs::symlink(gate.program().get_program(), &program).unwrap();
+        let mut command = Command::new(&program);
+        command
+            .args(["serve", "--config"])
+            .arg(gate.folder().join("gateway.yaml"));
+        let mut family = Family::of(gate, command);
+        let first = family.processes()[0];
+        fs::remove_file(&program).unwrap();
+        let script = format!("#!/bin/sh\n{trap}while :; do sleep 1; done\n");
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        family.signal("-USR2");
+        until("the new process", || {
+            family.events().contains("the new process starts") && family.processes().len() == 2
+        });
+        signal_to(first, "-TERM");
+        assert!(family.first.0.wait().unwrap().success());
+        until("the end of the new process", || {
+            family.processes().is_empty()
+        });
+        let is_killed = family.events().contains("does not end and is killed");
+        assert!(is_killed || trap.is_empty());
+    }
+}
+
+/// The file of a Unix socket stays through upgrades, and a call over it reaches the process that serves.
+#[test]
+fn a_unix_socket_is_handed_over() {
+    let gate = Gate::builder().for_program();
+    let socket = gate.folder().join("control.sock");
+    let control = format!("address: {}", gate.control_address());
+    let yaml = gate.yaml().replace(&control, "socket: control.sock");
+    fs::write(gate.folder().join("gateway.yaml"), yaml).unwrap();
+    let mut program = gate.program();
+    let program = to_files(&mut program, &gate.folder().join("gateway")).spawn();
+    let family = Family {
+        first: Program(program.unwrap()),
+        gate,
+    };
+    let get = |path: &str| {
+        let mut wire = Wire::new(UnixStream::connect(&socket).unwrap());
+        write!(
+            wire.stream,
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        )
+        .unwrap();
+        wire.answer("GET").unwrap()
+    };
+    until("it starts", || UnixStream::connect(&socket).is_ok());
+    for _ in 0..2 {
+        assert_eq!(get("/readyz").status, 200);
+        family.upgrade();
+        until("one process", || family.processes().len() == 1);
+        assert_eq!(get("/readyz").status, 200);
+        let metrics = String::from_utf8(get("/metrics").body).unwrap();
+        assert!(metrics.contains("portvakt_upgrades_total{result=\"taken_over\"} 1"));
+    }
+}
+
+/// Socket activation: the program gets both sockets by the protocol of sd_listen_fds(3).
+#[test]
+fn sockets_of_systemd_are_used() {
+    let gate = Gate::builder().for_program();
+    let socket = gate.folder().join("control.sock");
+    let control = format!("address: {}", gate.control_address());
+    let yaml = gate.yaml().replace(&control, "socket: control.sock");
+    let config = gate.folder().join("gateway.yaml");
+    fs::write(&config, &yaml).unwrap();
+    let public = TcpListener::bind(gate.address()).unwrap();
+    let unix = UnixListener::bind(&socket).unwrap();
+    let start = |sockets: Vec<OwnedFd>| {
+        let mut program = Command::new("sh");
+        let script = "export LISTEN_PID=$$; exec \"$0\" \"$@\"";
+        let (count, real) = (sockets.len(), gate.program());
+        let mappings = sockets.into_iter().zip(3..);
+        let mappings = mappings.map(|(parent_fd, child_fd)| FdMapping {
+            parent_fd,
+            child_fd,
+        });
+        program
+            .args(["-c", script])
+            .arg(real.get_program())
+            .args(real.get_args())
+            .env("LISTEN_FDS", count.to_string())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .fd_mappings(mappings.collect())
+            .unwrap();
+        program.spawn().unwrap()
+    };
+    let both = || {
+        vec![
+            public.try_clone().unwrap().into(),
+            unix.try_clone().unwrap().into(),
+        ]
+    };
+    let program = Program(start(both()));
+    until("ready", || {
+        let mut wire = Wire::new(UnixStream::connect(&socket).unwrap());
+        write!(
+            wire.stream,
+            "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        )
+        .unwrap();
+        wire.answer("GET").is_ok_and(|answer| answer.status == 200)
+    });
+    let sealed = gate.seal(&Call::plain());
+    let answer = Connection::open(&gate).exchange(&sealed).unwrap();
+    assert_eq!(answer.status, 200);
+    program.stop();
+    assert!(socket.exists(), "the socket is systemd's");
+
+    // A socket that nobody accepts from would let its clients wait.
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap().to_string();
+    let mut sockets = both();
+    sockets.push(other.into());
+    let output = start(sockets).wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains(&address), "{said}");
+}
+
+/// Upgrades under load, HTTP/1.1 and HTTP/2: no request fails, and each has one line. `systems::upgrade` does more of them.
+//= FWD-4 accepted
+#[test]
+fn upgrades_under_load() {
+    many_upgrades(4);
+}
+
+pub(crate) fn many_upgrades(count: usize) {
+    let rates = "rates: {per_address: off, per_tpp: off, chains_per_address: off, chains: off}";
+    let family = Family::start(Gate::builder().line(rates).threads(2));
+    let load = Load::start(&family.gate);
+    for _ in 0..count {
+        let before = load.answered();
+        family.upgrade();
+        until("requests", || load.answered() > before + 50);
+        until("the old process ends", || family.processes().len() == 1);
+    }
+    let answered = load.end();
+    let lines = family.stop();
+    println!("{count} upgrades, {} requests", answered.len());
+    for id in &answered {
+        assert_eq!(lines.get(id).map(Vec::len), Some(1), "{id}");
+    }
+    assert_eq!(lines.len(), answered.len());
+}
