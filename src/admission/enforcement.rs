@@ -50,7 +50,7 @@ checks! {
     Payload = "payload",
     /// The PSU's binding, consent and session.
     Sca = "sca",
-    /// An X-Request-ID that was used before.
+    /// X-Request-ID: one that was used before, or none that can be remembered.
     Replay = "replay",
     /// The calls without the PSU.
     Quota = "quota",
@@ -85,6 +85,7 @@ impl ObservableCheck {
                 _ if is(headers::TPP_SIGNATURE_CERTIFICATE.written) => Self::Certificate,
                 _ if is(headers::DATE.written) => Self::Date,
                 _ if is(headers::DIGEST.written) => Self::Digest,
+                _ if is(headers::X_REQUEST_ID.written) => Self::Replay,
                 _ => Self::Headers,
             }),
             Stage::Query => Some(Self::Query),

@@ -126,7 +126,7 @@ fn age(registers: &Registers) -> String {
     let as_of = registers
         .as_of()
         .map_or_else(String::new, |at| at.to_string());
-    format!("the EBA's register is of {as_of}: put a newer one in place and restart")
+    format!("the EBA's register is of {as_of}: put a newer one in place")
 }
 
 fn refused(reason: Reason, text: String) -> Refusal {

@@ -19,6 +19,7 @@ use crate::{
     state::{Keys, PsuRef, StateStore, Unavailable},
 };
 use grant::{Lack, Need, Terms, Unknown};
+use jiff::civil::Date;
 
 /// Judges whether a request may read the PSU's data, or move the PSU's money.
 ///
@@ -107,7 +108,11 @@ fn need<'a>(request: &AuthenticatedRequest<'a>, keys: &Keys) -> Need<'a> {
             .map(|id| keys.session(request.tpp, id)),
         account: request.ids.first().map(AsRef::as_ref),
         present: envelope.is_psu_present(),
-        date_from: request.query.and_then(super::ValidQuery::date_from),
+        // A query that does not hold, and is only observed, may name any day.
+        date_from: match request.query {
+            Some(query) => query.date_from(),
+            None => Some(Date::MIN),
+        },
     }
 }
 

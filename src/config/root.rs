@@ -46,12 +46,12 @@ pub(super) fn read(
     let control = control::read(&mut root, policy.environment, address, base);
     let control_address = control.as_ref().and_then(|(address, _)| address.tcp());
     let upstreams = WrittenUpstreams::read(&mut root, [address, control_address], base);
-    let sca = sca::read(root.section("sca"), base);
+    let sca = sca::read(root.section("sca"), base, policy.environment);
     take_sca(&mut policy, sca.as_ref());
     let trust = trust::read(root.section("trust"), clients, inspection, base);
     let (operations, catalogue) =
         operations::read_catalogue(&mut root, policy.environment, inspection, base);
-    let state = state::read(&mut root, base);
+    let state = state::read(&mut root, base, policy.environment);
     let registers = registers::read(&mut root, policy.environment, inspection, base);
     let written =
         revocation::RevocationSection::read(&mut root, policy.environment, base, &state.file);

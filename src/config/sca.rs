@@ -22,11 +22,15 @@ const PARAMETER: &str = "request";
 /// The default lifetime of a link (SCA-12).
 const LIFETIME: Duration = Duration::from_secs(15 * 60);
 
-pub(super) fn read(mut section: Section<'_>, base: &Path) -> Option<ScaSettings> {
+pub(super) fn read(
+    mut section: Section<'_>,
+    base: &Path,
+    environment: Environment,
+) -> Option<ScaSettings> {
     let page = section.required("page").and_then(|value| page(&value));
     let token_keys = match section.optional("token_keys") {
         Some(value) => token_keys(&value, base),
-        None => default_keys(&section, base),
+        None => default_keys(&section, base, environment),
     };
     let token_seals = match section.optional("token_seals") {
         Some(value) => value.path(base).and_then(|path| {
@@ -88,9 +92,9 @@ fn token_keys(value: &Value<'_>, base: &Path) -> Option<PathBuf> {
     read.map_err(|text| value.fault(text)).ok()
 }
 
-fn default_keys(section: &Section<'_>, base: &Path) -> Option<PathBuf> {
+fn default_keys(section: &Section<'_>, base: &Path, environment: Environment) -> Option<PathBuf> {
     let read = readable(
-        base.join(state_folder::default(base))
+        base.join(state_folder::default(base, environment))
             .join(state_folder::TOKEN_KEYS),
     );
     read.map_err(|text| section.fault("token_keys", text)).ok()

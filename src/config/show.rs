@@ -69,7 +69,7 @@ fn merged(own: Option<&Node>, all: &Node, plain: Option<&Node>) -> Option<Value>
 
 /// The defaults that depend on other keys.
 fn depend(shown: &mut Value, own: &Node, environment: Environment, base: &Path) {
-    let folder = state_folder::default(base);
+    let folder = state_folder::default(base, environment);
     let written = |section: &str, key: &str| {
         let value = find(own, section).and_then(|node| find(node, key))?;
         Some(value_of(value).as_str().unwrap_or_default().to_owned())

@@ -5,14 +5,15 @@
 use std::path::Path;
 
 use super::{postgres, section::Section, state_folder};
+use crate::interface::operations::Environment;
 use crate::state::{self, StateSettings};
 
 /// The upper bound of every limit in memory.
 const MOST: u64 = 100_000_000;
 
 /// Reads the section, which is optional.
-pub(super) fn read(root: &mut Section<'_>, base: &Path) -> StateSettings {
-    let folder = base.join(state_folder::default(base));
+pub(super) fn read(root: &mut Section<'_>, base: &Path, environment: Environment) -> StateSettings {
+    let folder = base.join(state_folder::default(base, environment));
     let mut settings = StateSettings::new(
         folder.join(state_folder::FILE),
         folder.join(state_folder::HASH_KEY),

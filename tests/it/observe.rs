@@ -13,7 +13,8 @@ mod learning;
 mod sender;
 
 use crate::harness::{
-    Answer, Call, Connection, Gate, GateBuilder, Protocol, Seen, accepted, refused, world,
+    Answer, Call, Connection, Gate, GateBuilder, Protocol, Seen, accepted, needs_sca, refused,
+    world,
 };
 use breach::{Breach, all};
 use portvakt::{admission::ObservableCheck, clock::Stopwatch};
@@ -248,6 +249,7 @@ fn a_missing_header_does_not_avoid_its_check() {
         ),
         ("Date", Call::accounts(), "header-missing"),
         ("Digest", Call::payment(), "header-missing"),
+        ("X-Request-ID", Call::payment(), "header-missing"),
     ];
     for (name, call, reason) in table {
         refused(
@@ -272,6 +274,39 @@ fn a_missing_header_does_not_avoid_its_check() {
             seen.names()
         );
     }
+}
+
+/// X-Request-ID belongs to the check of replay: two requests without it are the same request twice (REP-1).
+//= FWD-6 refused
+//= REP-1 refused
+#[test]
+fn a_malformed_request_id_does_not_avoid_replay() {
+    let long = "a".repeat(129);
+    let malformed = || Call::payment().with("X-Request-ID", &long);
+    refused(
+        &observing("[headers]").start(),
+        &malformed(),
+        400,
+        "FORMAT_ERROR",
+        "header-malformed",
+    );
+    let (_, seen) = passes(&observing("[headers, replay]").start(), &malformed());
+    assert_eq!(seen.header("gateway-request-id"), None);
+    assert_eq!(seen.header("gateway-observed"), Some("header-malformed"));
+}
+
+/// The days that a malformed query asks for are unknown, so the rule of 90 days refuses as for the earliest day.
+//= FWD-6 refused
+//= SCA-8 refused
+//= QUO-8 refused
+#[test]
+fn an_observed_query_does_not_avoid_the_bound_of_the_history() {
+    let list = || Call::accounts().at("/v1/accounts/42/transactions?dateFrom=2015-01-01&limit=0");
+    let gate = observing("[query]").start();
+    needs_sca(&gate, &list().present());
+    refused(&gate, &list(), 400, "PERIOD_INVALID", "history-too-old");
+    let (_, seen) = passes(&observing("[query, sca]").start(), &list());
+    assert_eq!(seen.header("gateway-history-from"), None);
 }
 
 /// Framing, limits and the bank's own block list refuse whatever is observed.

@@ -85,9 +85,7 @@ pub(crate) fn all() -> Vec<Breach> {
             request.body = Some(body.into());
         })
     };
-    let query = Call::accounts()
-        .at("/v1/accounts/42/transactions?dateFrom=nonsense")
-        .present();
+    let query = Call::accounts().at("/v1/accounts?name;value").present();
     let malformed = r#"{"instructedAmount":{"amount":"1","currency":"NOK"}}"#;
     let elsewhere = Call::payment()
         .by(&issue(RESTRICTED))
