@@ -52,7 +52,7 @@ fn gate_of(endpoints: &[Upstream], keys: &str) -> Gate {
 fn an_endpoint_that_fails_is_ejected_and_returns() {
     let pair = Pair::start();
     let gate = pair
-        .gate("ejection: {failures: 2, time: 500ms, recovery: 500ms}")
+        .gate("ejection: {failures: 2, time: 2s, recovery: 500ms}")
         .start();
     pair.0[0].reply(Reply::json(500, "{}"));
     let errors = (0..10).filter(|_| get(&gate).status == 500).count();
