@@ -104,6 +104,11 @@ pub enum OpenFault {
     /// PostgreSQL cannot be used.
     #[error("PostgreSQL: {0}")]
     Postgres(String),
+    /// The database has no tables of Portvakt.
+    #[error(
+        "the database has no tables of Portvakt: name the gateways' database in state.postgres"
+    )]
+    PostgresEmpty,
     /// Another version made the database.
     #[error(
         "the database has schema {found}, and this version knows {known}: run the version that made it, or a later one; to go back, restore the backup from before the upgrade"

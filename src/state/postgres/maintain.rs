@@ -41,6 +41,25 @@ impl Maintenance {
         settings: &StateSettings,
         postgres: &PostgresSettings,
     ) -> Result<Self, OpenFault> {
+        Self::connect(settings, postgres, true)
+    }
+
+    /// Connects to a database that has tables. Makes neither tables nor a key.
+    ///
+    /// # Errors
+    /// The database has no tables, cannot be used, or belongs to another key.
+    pub(crate) fn open_existing(
+        settings: &StateSettings,
+        postgres: &PostgresSettings,
+    ) -> Result<Self, OpenFault> {
+        Self::connect(settings, postgres, false)
+    }
+
+    fn connect(
+        settings: &StateSettings,
+        postgres: &PostgresSettings,
+        makes_tables: bool,
+    ) -> Result<Self, OpenFault> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -48,6 +67,9 @@ impl Maintenance {
         let session = runtime.block_on(async {
             let connector = Connector::new(postgres.clone());
             let mut session = connector.connect().await.map_err(OpenFault::Postgres)?;
+            if !makes_tables {
+                migrate::must_exist(&mut session).await?;
+            }
             migrate::prepare(&connector, &mut session, &settings.hash_key).await?;
             Ok::<_, OpenFault>(session)
         })?;
@@ -70,7 +92,10 @@ impl Maintenance {
     /// # Errors
     /// A gateway uses the state.
     pub(crate) fn keep_gateways_out(&self) -> Result<(), OpenFault> {
-        self.run("SELECT pg_advisory_xact_lock(1349938036, 'meta'::regclass::oid::integer)")
+        let number = migrate::LOCK;
+        self.run(&format!(
+            "SELECT pg_advisory_xact_lock({number}, 'meta'::regclass::oid::integer)"
+        ))
     }
 
     /// The text of the first column of each row.

@@ -15,8 +15,8 @@ use tokio_postgres::{Error, Transaction};
 /// The time for each step. The commit of a new schema waits for the standby.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Held while the schema is made. The bytes are "Pvkt".
-const LOCK: i64 = 0x5076_6b74;
+/// Held while the schema is made; with the number of the table `meta`, by gateways and by `portvakt state copy`. The bytes are "Pvkt".
+pub(super) const LOCK: i64 = 0x5076_6b74;
 
 /// Makes the tables where there are none, and checks schema and key. Returns the key.
 pub(super) async fn prepare(
@@ -25,6 +25,17 @@ pub(super) async fn prepare(
     key: &Path,
 ) -> Result<Keys, OpenFault> {
     in_time(make(connector, session, key)).await
+}
+
+/// Refuses a database without tables.
+pub(super) async fn must_exist(session: &mut Session) -> Result<(), OpenFault> {
+    in_time(async {
+        let fault = |error: Error| OpenFault::Postgres(text(&error));
+        let transaction = session.client.transaction().await.map_err(fault)?;
+        let found = meta(&transaction).await.map_err(fault)?;
+        found.map(drop).ok_or(OpenFault::PostgresEmpty)
+    })
+    .await
 }
 
 /// Tries whether [`prepare`] would succeed. Changes nothing: the transaction ends without a commit.

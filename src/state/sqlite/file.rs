@@ -112,11 +112,15 @@ fn try_log(state: &Path) -> Result<(), OpenFault> {
 /// The key; `None` if the first start makes it. A file without its key is a fault.
 fn read_key(settings: &StateSettings, found: &Header) -> Result<Option<[u8; 32]>, OpenFault> {
     match (hash_key::read(&settings.hash_key)?, found) {
-        (None, Header::Ours) => Err(OpenFault::KeyMissing {
-            key: settings.hash_key.clone(),
-            file: settings.file.clone(),
-        }),
+        (None, Header::Ours) => Err(key_missing(settings)),
         (key, _) => Ok(key),
+    }
+}
+
+fn key_missing(settings: &StateSettings) -> OpenFault {
+    OpenFault::KeyMissing {
+        key: settings.hash_key.clone(),
+        file: settings.file.clone(),
     }
 }
 
@@ -228,6 +232,17 @@ pub(crate) fn must_be_ours(path: &Path) -> Result<(), OpenFault> {
         Header::Ours => Ok(()),
         Header::Missing => Err(OpenFault::File(path.to_owned(), ErrorKind::NotFound.into())),
         Header::Empty => Err(OpenFault::Foreign(path.to_owned())),
+    }
+}
+
+/// Proves that the hash key of the settings is the one that an open file was made with: for the tools.
+///
+/// # Errors
+/// There is no key, or it belongs to another file.
+pub(crate) fn prove(connection: &Connection, settings: &StateSettings) -> Result<(), OpenFault> {
+    match hash_key::read(&settings.hash_key)? {
+        Some(secret) => prove_key(connection, settings, &Keys::new(&secret)),
+        None => Err(key_missing(settings)),
     }
 }
 

@@ -1,7 +1,8 @@
 //! `portvakt state copy`: from the state file to PostgreSQL, while no gateway runs.
 //!
 //! All rows are written in one transaction, read back, and compared by their number and by a hash of all of them; only then is it
-//! committed. Invariant: the file is not changed, and a database that has rows is not written to.
+//! committed. Invariant: the file is not changed, a database that has rows is not written to, and rows are copied only together with the
+//! hash key that they were made with.
 
 use super::fault::StateFault;
 use crate::state::{
@@ -152,7 +153,8 @@ impl Proof {
 /// Copies the file of the settings into the database of the settings. `out` gets the progress, and a line for each table.
 ///
 /// # Errors
-/// The file or the database is in use, the database has rows, or the copy differs: the database is as before.
+/// The hash key is not that of the file, the file or the database is in use, the database has rows, or the copy differs: the database is as
+/// before.
 pub(super) fn copy(
     settings: &StateSettings,
     postgres: &PostgresSettings,
@@ -160,6 +162,7 @@ pub(super) fn copy(
 ) -> Result<(), StateFault> {
     let path = settings.file.as_path();
     let file = open_alone(path)?;
+    file::prove(&file, settings)?;
     let database = Maintenance::open(settings, postgres)?;
     database.run("SET idle_in_transaction_session_timeout = 0; BEGIN")?;
     database

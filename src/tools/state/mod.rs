@@ -1,7 +1,7 @@
 //! `portvakt state show | export | vacuum | copy | accept-clock`: maintains the state of a gateway while it runs.
 //!
-//! Invariant: only the requested change is made: a missing state is not created, and the key is not read. Deliberately not
-//! here: importing PSUs, and metrics of a running gateway.
+//! Invariant: only the requested change is made: a missing state is not created, but for the tables that `copy` fills; the key is read
+//! only to prove that it belongs to the state, and is never made. Deliberately not here: importing PSUs, and metrics of a running gateway.
 
 // The `copy` command.
 mod copy;
@@ -127,7 +127,7 @@ fn in_postgres(
             copy::copy(state, postgres, out)?;
         }
         StateCommand::AcceptClock { .. } => {
-            let accepted = Maintenance::open(state, postgres)?.accept_clock(now)?;
+            let accepted = Maintenance::open_existing(state, postgres)?.accept_clock(now)?;
             // A closed output does not undo it.
             let _ = out.write_all(accepted_clock(accepted, now).as_bytes());
         }

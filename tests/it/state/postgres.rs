@@ -10,7 +10,9 @@ mod replaced;
 mod standby;
 
 use super::{BEGIN, DAY, Data, PostgresSchema, TPP, call, finish, held, request, soon, who};
-use crate::harness::{Call, Gate, Lost, Postgres, Protocol, Proxy, accepted, postgres, refused};
+use crate::harness::{
+    Call, Gate, Lost, Postgres, Protocol, Proxy, accepted, postgres, refused, write_private,
+};
 use portvakt::state::{
     ClaimRequest, Decision, PlantedFault, PostgresSettings, Retention, StaleReads, StateSettings,
     StateStore, Withdraw,
@@ -391,6 +393,31 @@ async fn a_file_is_copied_into_the_database() {
     let refused = run("copy");
     assert!(text(&refused.stderr).contains("is in use"), "{refused:?}");
     drop(store);
+    // An empty database, as one with a wrong name: only `copy` makes tables, and only with the key of the file.
+    let is_empty = || {
+        let tables = format!("SELECT count(*) FROM pg_tables WHERE schemaname = '{user}'");
+        postgres().unwrap().sql(&tables) == ["0"]
+    };
+    let refuses = |command: &str, part: &str| {
+        let refused = run(command);
+        assert!(!refused.status.success(), "{refused:?}");
+        assert!(text(&refused.stderr).contains(part), "{refused:?}");
+        assert!(is_empty(), "{command}: {part}");
+    };
+    refuses("accept-clock", "has no tables of Portvakt");
+    let key = std::fs::read(file("hash.key")).unwrap();
+    let other: Vec<u8> = key.iter().map(|byte| !byte).collect();
+    std::fs::write(file("hash.key"), &other).unwrap();
+    refuses("copy", "is not the key that");
+    std::fs::remove_file(file("hash.key")).unwrap();
+    for (command, part) in [
+        ("copy", "is missing, and"),
+        ("accept-clock", "has no tables of Portvakt"),
+    ] {
+        refuses(command, part);
+        assert!(!file("hash.key").exists());
+    }
+    write_private(&file("hash.key"), &key);
     let mut settings = database.0.clone();
     settings.hash_key = file("hash.key");
     let gateway = StateStore::open(&settings).unwrap();
