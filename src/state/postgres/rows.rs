@@ -250,10 +250,12 @@ pub(super) fn write<'s>(statements: &'s Statements, rows: &Rows) -> Vec<Command<
 /// PSUs, and all contexts of those that differ.
 fn write_psus<'s>(s: &'s Statements, rows: &Rows, commands: &mut Vec<Command<'s>>) {
     let parted = Parted::new(&rows.psus);
-    let existed = parted.replaced.iter().map(|(key, _)| *key);
-    let existed: Vec<Uuid> = existed.chain(parted.removed.iter().copied()).collect();
-    if !existed.is_empty() {
-        commands.push(Command::new(&s.remove_contexts, [existed]));
+    let written = parted.added.iter().chain(&parted.replaced);
+    let written = written.map(|(key, _)| *key);
+    // Also of those that are added: an operator may have deleted a PSU without its contexts.
+    let all: Vec<Uuid> = written.chain(parted.removed.iter().copied()).collect();
+    if !all.is_empty() {
+        commands.push(Command::new(&s.remove_contexts, [all]));
     }
     let mut contexts: Vec<(Uuid, &Context)> = Vec::new();
     for (key, bound) in parted.added.iter().chain(&parted.replaced) {

@@ -9,10 +9,11 @@ mod replaced;
 /// Standbys, races and lost connections.
 mod standby;
 
-use super::{BEGIN, DAY, Data, PostgresSchema, TPP, call, finish, held, request, soon, who};
+use super::{BEGIN, DAY, Data, OTHER, PostgresSchema, TPP, call, finish, held, request, soon, who};
 use crate::harness::{
     Call, Gate, Lost, Postgres, Protocol, Proxy, accepted, postgres, refused, write_private,
 };
+use portvakt::interface::headers::CorporateId;
 use portvakt::state::{
     ClaimRequest, Decision, PlantedFault, PostgresSettings, Retention, StaleReads, StateSettings,
     StateStore, Withdraw,
@@ -461,6 +462,37 @@ async fn a_file_is_copied_into_the_database() {
         "{accepted:?}"
     );
     soon(async || !store.counters().clock_stepped_back).await;
+}
+
+/// SCA-18: an operator deletes a PSU without its contexts. Another TPP that is bound to it later does not get the consent, and the same
+/// context can be written again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn contexts_without_a_psu_count_no_more() {
+    let Some(server) = postgres() else { return };
+    let data = PostgresSchema::new();
+    let user = data.user();
+    let store = data.open();
+    store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
+    drop(store);
+    for (token, corporate) in [(2, None), (3, Some(CorporateId::from_bits(7)))] {
+        server.sql(&format!("DELETE FROM {user}.psu"));
+        assert_eq!(
+            server.sql(&format!("SELECT count(*) FROM {user}.context")),
+            ["1"]
+        );
+        let store = data.open();
+        let mut theirs = finish(token, 1, "t", BEGIN + 1);
+        let completion = theirs.completion.as_mut().unwrap();
+        completion.who.tpp = &OTHER;
+        completion.corporate = corporate;
+        store.finish(theirs).await.unwrap();
+        let mut who = who(1);
+        who.tpp = &OTHER;
+        let psu = store.psu_now(who).await.unwrap().unwrap();
+        let of = psu.contexts.iter().map(|context| context.corporate);
+        let expected = corporate.map(|corporate| store.keys().corporate(corporate));
+        assert_eq!(of.collect::<Vec<_>>(), [expected]);
+    }
 }
 
 /// The changes that the log has in [`a_long_change_log_is_not_read_again_and_again`].
