@@ -6,7 +6,10 @@
 //! batches, few changes wait a moment for more: many small transactions cost more than few large ones. A worker that could not connect,
 //! for example because the server has no connections left, gets changes only if no other worker can take them, and tries again every second.
 
-use super::job::{Job, Outcome, Work};
+use super::{
+    QUEUE, full,
+    job::{Job, Outcome, Work},
+};
 use crate::{
     clock::Stopwatch,
     state::{
@@ -88,6 +91,8 @@ impl Dispatcher {
 
     fn put(&mut self, job: Job) {
         match job {
+            // The channel is emptied at once, so that its limit alone would not count.
+            Job::Change(change) if self.waiting.len() >= QUEUE => change.answer(Err(full())),
             Job::Change(change) => {
                 self.changes = self.changes.saturating_add(1);
                 self.waiting.push_back(change);
@@ -99,6 +104,8 @@ impl Dispatcher {
 
     fn every_second(&mut self) {
         self.reconnects = true;
+        // Also while no worker is free.
+        self.waiting.retain(|change| !change.is_abandoned());
         if self.other.is_empty() && self.housekeeper.is_none() {
             let changes = std::mem::take(&mut self.changes);
             self.other.push_back(Work::Housekeeping { changes });
@@ -263,5 +270,25 @@ mod tests {
             std::thread::sleep(MOMENT);
             assert!(!dispatcher.holds(), "{waiting} beside {busy}, later");
         }
+    }
+
+    /// Without a free worker, for example while all wait for a standby.
+    #[test]
+    fn the_waiting_changes_have_a_limit_and_leave_with_their_callers() {
+        let mut dispatcher = Dispatcher::default();
+        let mut put = || {
+            let (change, outcome) = change::queued(Idle);
+            dispatcher.put(Job::Change(change));
+            outcome
+        };
+        let mut callers: Vec<_> = (0..QUEUE).map(|_| put()).collect();
+        let mut refused = put();
+        let answer = refused.try_recv().unwrap();
+        assert!(answer.unwrap_err().0.contains("changes wait"));
+        assert!(callers.iter_mut().all(|caller| caller.try_recv().is_err()));
+        assert_eq!(dispatcher.waiting.len(), QUEUE);
+        callers.truncate(7);
+        dispatcher.put(Job::EverySecond);
+        assert_eq!(dispatcher.waiting.len(), 7);
     }
 }

@@ -65,7 +65,7 @@ use tokio::{
 };
 use worker::Worker;
 
-/// The maximum number of queued jobs. One more is refused, because its client would time out.
+/// The maximum number of queued jobs, and of changes that wait for a worker. One more is refused, because its client would time out.
 const QUEUE: usize = 16_384;
 
 /// The time that a caller waits for an answer.
@@ -182,9 +182,7 @@ impl Postgres {
     ) -> Result<T, Unavailable> {
         let queue = self.queue.as_ref().ok_or_else(ended)?;
         queue.try_send(job).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => {
-                Unavailable(format!("{QUEUE} changes wait to be written already"))
-            }
+            mpsc::error::TrySendError::Full(_) => full(),
             mpsc::error::TrySendError::Closed(_) => ended(),
         })?;
         match timeout(PATIENCE, outcome).await {
@@ -196,6 +194,10 @@ impl Postgres {
             ))),
         }
     }
+}
+
+fn full() -> Unavailable {
+    Unavailable(format!("{QUEUE} changes wait to be written already"))
 }
 
 fn ended() -> Unavailable {
