@@ -9,6 +9,7 @@ use super::{
     fence::{Fence, Origin},
     session::{self, Driver},
     settings::{PlantedFault, PostgresSettings},
+    standby,
     statements::{PROOF, Statements},
     tls::Tls,
 };
@@ -100,7 +101,7 @@ impl Connector {
         if self.settings.require_sync
             && let Some(reason) = &session.weak_commits
         {
-            return Err(format!("state.postgres.require_sync: {reason}"));
+            return Err(standby::refusal(reason));
         }
         let opening = async {
             let (checked, proven, statements) = tokio::join!(

@@ -149,7 +149,11 @@ impl Postgres {
             runtime.block_on(async {
                 let connector = Connector::new(postgres.clone());
                 let mut session = connector.connect().await.map_err(OpenFault::Postgres)?;
-                migrate::check(&mut session, &settings.hash_key).await
+                migrate::check(&mut session, &settings.hash_key).await?;
+                if postgres.require_sync {
+                    migrate::in_time(standby::require(&session)).await?;
+                }
+                Ok(())
             })
         };
         // The caller may be in another runtime, in which none can be waited for.
