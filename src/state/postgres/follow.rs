@@ -122,8 +122,7 @@ impl Follower {
         self.link().await?;
         let beat = timeout(START, self.beat()).await;
         beat.unwrap_or_else(|_| Err(format!("no commit succeeded for {} s", START.as_secs())))?;
-        self.keep_reader().await;
-        Ok(())
+        self.keep_reader().await
     }
 
     /// One proof, and the changes since the last one. Returns the pause before the next.
@@ -133,8 +132,8 @@ impl Follower {
             Ok(()) => match timeout(PATIENCE, self.beat()).await {
                 Ok(Ok(())) => {
                     // First, because on a new connection the cache was dropped: every PSU is looked up.
-                    self.keep_reader().await;
-                    self.shared.set_fault(None);
+                    let reader = self.keep_reader().await;
+                    self.shared.set_fault(reader.err());
                     return INTERVAL;
                 }
                 Ok(Err(fault)) => fault,
@@ -288,13 +287,19 @@ impl Follower {
     }
 
     /// Opens the connection for lookups if there is none.
-    async fn keep_reader(&self) {
+    ///
+    /// # Errors
+    /// The reason for the operator: only PSUs in memory are known.
+    async fn keep_reader(&self) -> Result<(), String> {
         let connector = &self.shared.connector;
         let reader = lock(&self.shared.reader).clone();
         let is_good = reader.is_some_and(|link| connector.is_usable(&link));
-        if !is_good && let Ok(link) = connector.open().await {
+        if !is_good {
+            let link = connector.open().await;
+            let link = link.map_err(|fault| format!("no connection for look-ups: {fault}"))?;
             *lock(&self.shared.reader) = Some(Arc::new(link));
         }
+        Ok(())
     }
 
     /// Ends a proof that did not succeed in time, so that the server does not keep its process.

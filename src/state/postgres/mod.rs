@@ -217,6 +217,8 @@ async fn begin(
     let mut session = connector.connect().await.map_err(OpenFault::Postgres)?;
     let keys = migrate::prepare(&connector, &mut session, &settings.hash_key).await?;
     let clock = migrate::in_time(stored_clock(&session)).await?;
+    // The connections below need its place.
+    drop(session);
     let freshness = Arc::new(Freshness::new(postgres.reads == StaleReads::Allow));
     let process = Process::new(settings, clock).with_freshness(Arc::clone(&freshness));
     let shared = Arc::new(Shared {

@@ -328,3 +328,25 @@ fn a_gateway_goes_on_with_fewer_connections_and_is_not_ready_without_one_that_wr
     accepted(&gate, &payment);
     assert_eq!(together(32), [200; 32]);
 }
+
+/// The server has no connection left to look PSUs up, while the others go on.
+#[test]
+fn a_gateway_that_cannot_look_psus_up_is_not_ready() {
+    let Some(database) = Database::start() else {
+        return;
+    };
+    let gate = database.gate("fresh");
+    let warm = Call::accounts().present().only(Protocol::Http1);
+    accepted(&gate, &warm);
+    database.sql("ALTER ROLE USER CONNECTION LIMIT 0");
+    let ended = database.server.sql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+         WHERE usename = 'fresh' AND query LIKE '%FROM psu LEFT JOIN context%'",
+    );
+    assert_eq!(ended, ["t"]);
+    let not_well = readiness(&gate, 503, "too many connections");
+    assert!(not_well.contains("look-ups"), "{not_well}");
+    database.sql("ALTER ROLE USER CONNECTION LIMIT -1");
+    readiness(&gate, 200, "");
+    accepted(&gate, &warm);
+}
