@@ -8,6 +8,7 @@ use super::{
     connect::{Link, text},
     fence::Proof,
     job::Job,
+    migrate::LOCK,
     rows::hash,
     shared::Shared,
     standby,
@@ -39,10 +40,6 @@ const START: Duration = Duration::from_secs(5);
 /// The pause after a failure.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Waits for notifications. The lock keeps `portvakt state copy` out, and waits for one that is under way.
-const LISTEN: &str = "SELECT pg_advisory_lock_shared(1349938036, 'meta'::regclass::oid::integer);
-    LISTEN portvakt_change";
-
 /// The time after which changes may have left the log unread: half the time that they stay. By the gateway's clock and by the database's,
 /// which removes them: that of a virtual machine stands while it is paused.
 const FORGETS: Duration = Duration::from_secs(300);
@@ -53,7 +50,8 @@ const CHANGES: usize = 10_000;
 /// The task's state.
 pub(super) struct Follower {
     link: Option<Link>,
-    timeline: i64,
+    /// The timeline of the last connection; `None` before the first.
+    timeline: Option<i64>,
     /// The last reading of the log; `None` if it was not read on this connection.
     position: Option<Position>,
     since_read: Stopwatch,
@@ -73,7 +71,7 @@ impl Follower {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self {
             link: None,
-            timeline: 0,
+            timeline: None,
             position: None,
             since_read: Stopwatch::start(),
             since_housekeeping: Stopwatch::start(),
@@ -162,14 +160,18 @@ impl Follower {
             return Ok(());
         }
         let link = connector.open().await?;
-        if link.origin.timeline != self.timeline {
-            tracing::warn!(timeline = link.origin.timeline, "there is a new primary");
-            self.timeline = link.origin.timeline;
+        let timeline = link.origin.timeline;
+        let last = self.timeline.replace(timeline);
+        if last.is_some_and(|last| last != timeline) {
+            tracing::warn!(timeline, "there is a new primary");
         }
         // After a crash of the server a transaction may have the number of an earlier one that left no trace.
         self.position = None;
-        let listening = link.client.batch_execute(LISTEN);
-        let listening = timeout(PATIENCE, listening).await;
+        // The lock keeps `portvakt state copy` out, and waits for one that is under way.
+        let listen = format!(
+            "SELECT pg_advisory_lock_shared({LOCK}, 'meta'::regclass::oid::integer); LISTEN portvakt_change"
+        );
+        let listening = timeout(PATIENCE, link.client.batch_execute(&listen)).await;
         listening
             .map_err(|_| "no answer; or a state file is copied into the database".to_owned())?
             .map_err(|error| text(&error))?;
