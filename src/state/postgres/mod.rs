@@ -169,7 +169,7 @@ impl Postgres {
             if let Some(link) = link.filter(|link| self.shared.connector.is_usable(link)) {
                 return Ok(link);
             }
-            if let Some(fault) = lock(&self.shared.fault).clone() {
+            if let Some(fault) = lock(&self.shared.fault).fault.clone() {
                 return Err(Unavailable(fault));
             }
             if waited.elapsed() >= REOPENED {

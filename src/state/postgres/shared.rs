@@ -5,12 +5,19 @@ use super::{
     cursors::Sweep,
     freshness::Freshness,
     settings::PostgresSettings,
+    standby,
 };
-use crate::state::{Counters, Unavailable, lock::lock, process::Process};
+use crate::{
+    clock::Stopwatch,
+    state::{Counters, Unavailable, lock::lock, process::Process},
+};
 use std::{
     sync::{Arc, Mutex, atomic::AtomicU64},
     time::Duration,
 };
+
+/// The least time between two lines of the log about one outage: its causes may alternate several times a second.
+const BETWEEN_LINES: Duration = Duration::from_secs(60);
 
 /// Shared by the tasks.
 pub(super) struct Shared {
@@ -24,9 +31,9 @@ pub(super) struct Shared {
     /// The connection that looks PSUs up.
     pub(super) reader: Mutex<Option<Arc<Link>>>,
     /// The reason why the last proof failed that the database commits; `None` if it succeeded.
-    pub(super) fault: Mutex<Option<String>>,
+    pub(super) fault: Mutex<Outage>,
     /// The reason why the last transaction of a worker failed; `None` if it succeeded. Proofs have a connection and a table of their own.
-    pub(super) write_fault: Mutex<Option<String>>,
+    pub(super) write_fault: Mutex<Outage>,
     /// The reason why commits do not wait for a standby; `None` if they do.
     pub(super) unsafe_commits: Mutex<Option<String>>,
     pub(super) counters: Mutex<Counters>,
@@ -64,7 +71,7 @@ impl Shared {
     pub(super) fn health(&self) -> Result<(), Unavailable> {
         self.connector.fence.check_state().map_err(Unavailable)?;
         for fault in [&self.fault, &self.write_fault] {
-            if let Some(fault) = &*lock(fault) {
+            if let Some(fault) = &lock(fault).fault {
                 return Err(Unavailable(fault.clone()));
             }
         }
@@ -93,20 +100,79 @@ impl Shared {
         }
         match &*lock(&self.unsafe_commits) {
             None => Ok(()),
-            Some(reason) => Err(Unavailable(format!(
-                "state.postgres.require_sync: {reason}"
-            ))),
+            Some(reason) => Err(Unavailable(standby::refusal(reason))),
         }
     }
 }
 
-/// Keeps a fault, and logs its begin and its end.
-fn keep(last: &Mutex<Option<String>>, fault: Option<String>, [begins, ends]: [&str; 2]) {
-    let mut last = lock(last);
-    match (&*last, &fault) {
-        (None, Some(fault)) => tracing::error!(fault, "{begins}"),
-        (Some(_), None) => tracing::info!("{ends}"),
+/// A fault that lasts.
+#[derive(Default)]
+pub(super) struct Outage {
+    /// The present fault; `None` if there is none.
+    pub(super) fault: Option<String>,
+    /// The last logged fault of the outage, and the time since then.
+    logged: Option<(String, Stopwatch)>,
+}
+
+/// Keeps a fault. Logs its begin, its end, and another cause.
+fn keep(outage: &Mutex<Outage>, fault: Option<String>, [begins, ends]: [&str; 2]) {
+    let mut outage = lock(outage);
+    let logged = outage.logged.as_ref();
+    match &fault {
+        Some(fault)
+            if is_news(
+                logged.map(|(last, ago)| (last.as_str(), ago.elapsed())),
+                fault,
+            ) =>
+        {
+            tracing::error!(fault, "{begins}");
+            outage.logged = Some((fault.clone(), Stopwatch::start()));
+        }
+        None if outage.logged.take().is_some() => tracing::info!("{ends}"),
         _ => {}
     }
-    *last = fault;
+    outage.fault = fault;
+}
+
+/// Whether a fault is logged, after the last one that was, that long ago.
+fn is_news(logged: Option<(&str, Duration)>, fault: &str) -> bool {
+    logged.is_none_or(|(last, ago)| last != fault && ago >= BETWEEN_LINES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_cause_of_an_outage_is_logged_but_not_without_end() {
+        let short = Duration::from_secs(1);
+        for (logged, fault, expected) in [
+            (None, "connection refused", true),
+            (Some(("connection refused", short)), "restored", false),
+            (
+                Some(("connection refused", BETWEEN_LINES)),
+                "restored",
+                true,
+            ),
+            (Some(("restored", BETWEEN_LINES)), "restored", false),
+        ] {
+            assert_eq!(is_news(logged, fault), expected, "{logged:?}");
+        }
+    }
+
+    #[test]
+    fn an_outage_has_its_present_cause() {
+        let outage = Mutex::default();
+        for (fault, logged) in [
+            (Some("connection refused"), Some("connection refused")),
+            (Some("restored"), Some("connection refused")),
+            (None, None),
+        ] {
+            keep(&outage, fault.map(str::to_owned), ["begins", "ends"]);
+            let outage = lock(&outage);
+            assert_eq!(outage.fault.as_deref(), fault);
+            let last = outage.logged.as_ref().map(|(last, _)| last.as_str());
+            assert_eq!(last, logged);
+        }
+    }
 }
