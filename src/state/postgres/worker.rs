@@ -105,6 +105,9 @@ impl Worker {
     }
 
     /// Decides until the outcome is known, or nobody waits for it.
+    ///
+    /// # Errors
+    /// The last fault, also where nobody waits any more.
     async fn decide(
         &mut self,
         changes: &mut Vec<Box<dyn QueuedChange>>,
@@ -114,7 +117,7 @@ impl Worker {
         for _ in 0..AGAIN {
             changes.retain(|change| !change.is_abandoned());
             if changes.is_empty() {
-                return Ok(());
+                return if last.is_empty() { Ok(()) } else { Err(last) };
             }
             let shared = Arc::clone(&self.shared);
             let link = self.link().await?;
