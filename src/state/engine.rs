@@ -10,8 +10,8 @@ use crate::clock::Timestamp;
 /// The duties of an engine.
 ///
 /// An engine is opened with the [`Process`](super::process::Process) whose cache it keeps current: it drops a PSU or a used-up quota that
-/// changed, in this process or in another. Every process applies the committed changes of the others within a tenth of a second.
-/// tenth of a second.
+/// changed, in this process or in another. Every process applies the committed changes of the others within a tenth of a second, or within a
+/// quarter of a second where a database's notification is lost.
 pub(super) trait Engine: Send + Sync {
     /// A stored PSU, independent of the TPP that it is bound to; updates the cache.
     ///

@@ -9,9 +9,10 @@
 //! [`ClaimRequest`], [`StateStore::commit`] claims the request id in memory and passes the same value to the engine, and returns the
 //! [`Decision`] of `rules`.
 //!
-//! Invariants: no PSU-ID, account or session id is stored in clear ([`Keys`]); an answer from memory is at most a tenth of a second older
-//! than a change by another process, and never older than one by this process. Deliberately not here: the permissions that follow from a
-//! stored fact, which admission decides, and the time, which the caller always gives.
+//! Invariants: no PSU-ID, account or session id is stored in clear ([`Keys`]); an answer from memory is never older than a change by this
+//! process, and at most a tenth of a second older than one by another process. In a database shared by several gateways it is at most a
+//! quarter of a second older where a notification is lost, and a second where the database is not heard (docs/scaling.md). Deliberately not
+//! here: the permissions that follow from a stored fact, which admission decides, and the time, which the caller always gives.
 
 // Requests, answers, and the facts about a PSU.
 mod calls_left;
