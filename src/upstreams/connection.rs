@@ -236,20 +236,20 @@ impl CoreConnection {
     }
 }
 
-/// Processes records that have arrived; only those that carry no data of an answer are harmless.
+/// Processes records that have arrived; only those that carry no data of an answer are harmless. A read takes whole records, so data behind
+/// an answer, or behind the handshake, may have been decrypted already: the kernel knows nothing of it.
 fn is_tls_quiet(
     stream: &TcpStream,
     tls: &mut ClientConnection,
 ) -> std::result::Result<bool, rustls::Error> {
     for _ in 0..MOST_LOOKS {
+        let state = tls.process_new_packets()?;
+        if state.plaintext_bytes_to_read() > 0 || state.peer_has_closed() {
+            return Ok(false);
+        }
         match tls.read_tls(&mut FromKernel(stream)) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
-            Ok(1..) => {
-                let state = tls.process_new_packets()?;
-                if state.plaintext_bytes_to_read() > 0 || state.peer_has_closed() {
-                    return Ok(false);
-                }
-            }
+            Ok(1..) => {}
             _ => return Ok(false),
         }
     }
@@ -374,5 +374,83 @@ impl GetProxyDigest for CoreConnection {
 impl GetSocketDigest for CoreConnection {
     fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
         None
+    }
+}
+
+// It needs the development PKI.
+#[cfg(all(test, feature = "sandbox"))]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+    use crate::development_pki::{Ca, CaSpec, Key};
+    use rustls::{
+        RootCertStore, ServerConfig, ServerConnection, SupportedProtocolVersion,
+        crypto::aws_lc_rs,
+        pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+        version::{TLS12, TLS13},
+    };
+    use std::{io::Write, net::TcpListener, thread};
+    use time::macros::datetime;
+
+    /// A server that writes these bytes behind the last message of its handshake, in the same flight.
+    fn greeter(
+        version: &'static SupportedProtocolVersion,
+        greeting: &'static [u8],
+    ) -> (SocketAddr, TlsTarget) {
+        let ca = Ca::root(&CaSpec {
+            key: Key::EcP256,
+            ..CaSpec::development_root()
+        });
+        let ca = ca.unwrap();
+        let (from, until) = (
+            datetime!(2020-01-01 0:00 UTC),
+            datetime!(2040-01-01 0:00 UTC),
+        );
+        let own = ca.issue_server(&Key::EcP256, from, until).unwrap();
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
+        let builder = builder.with_protocol_versions(&[version]).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(own.key_pem.as_bytes()).unwrap();
+        let config = builder.with_no_client_auth();
+        let mut config = config.with_single_cert(vec![own.der.into()], key).unwrap();
+        config.send_half_rtt_data = true;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut tls = ServerConnection::new(Arc::new(config)).unwrap();
+            tls.writer().write_all(greeting).unwrap();
+            while tls.is_handshaking() || tls.wants_write() {
+                tls.complete_io(&mut stream).unwrap();
+            }
+            // Until the client closes.
+            let _ = stream.read(&mut [0]);
+        });
+        let mut roots = RootCertStore::empty();
+        let root = CertificateDer::from_pem_slice(ca.pem().as_bytes()).unwrap();
+        roots.add(root).unwrap();
+        let builder = ClientConfig::builder_with_provider(provider);
+        let builder = builder.with_safe_default_protocol_versions().unwrap();
+        let client = builder.with_root_certificates(roots).with_no_client_auth();
+        let target = TlsTarget {
+            client: Arc::new(client),
+            name: ServerName::try_from("localhost").unwrap(),
+        };
+        (address, target)
+    }
+
+    //= FWD-3 accepted
+    //= FWD-3 refused
+    #[tokio::test]
+    async fn bytes_behind_the_handshake_are_noticed() {
+        for version in [&TLS12, &TLS13] {
+            for greeting in [b"".as_slice(), b"HTTP/1.1 200 OK\r\n"] {
+                let (address, target) = greeter(version, greeting);
+                let opened = CoreConnection::open(address, Some(&target), Duration::from_secs(30));
+                let mut connection = opened.await.unwrap();
+                let is_quiet = connection.is_quiet();
+                assert_eq!(is_quiet, greeting.is_empty(), "{version:?}");
+            }
+        }
     }
 }

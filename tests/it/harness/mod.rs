@@ -27,6 +27,8 @@ mod program;
 mod revocation;
 /// Certificates of servers behind the gateway.
 mod server_pki;
+/// TLS in front of an upstream.
+mod tls_front;
 /// The recording upstream.
 mod upstream;
 /// A reader of HTTP/1.1 messages.
@@ -55,6 +57,7 @@ pub(crate) use postgres::{
 pub(crate) use program::{Program, signal_to, to_files};
 pub(crate) use revocation::{Crl, Responder, Said, Source, ocsp_answer, ocsp_answer_for};
 pub(crate) use server_pki::server_pki;
+pub(crate) use tls_front::{TlsFront, ca, client_certificate, tls_server};
 pub(crate) use upstream::{Reply, Seen, Upstream};
 pub(crate) use wire::{Answer, Wire};
 pub(crate) use world::{Tpp, World, issuing_spec, rsa_key, world, write_private};

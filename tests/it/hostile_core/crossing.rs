@@ -1,7 +1,10 @@
 //! Bytes that the core sends after an answer, or before a request, never reach another caller: FWD-3.
 
 use super::{answer_to, call, interleave, say};
-use crate::harness::{Call, Connection, Gate, Protocol, Reply, Seen, accepted, render, world};
+use crate::harness::{
+    Call, Connection, Gate, Protocol, Reply, Seen, TlsFront, Upstream, accepted, ca,
+    client_certificate, render, tls_server, world,
+};
 use std::{
     sync::{
         Arc, Mutex,
@@ -43,6 +46,23 @@ fn a_body_behind_an_answer_without_one() {
     }
 }
 
+/// The same with as many bytes as one read takes: with TLS, further bytes of its record are then decrypted and not read.
+fn padded(seen: &Seen) -> Vec<u8> {
+    const READ: usize = 4096;
+    let tpp = seen.header("gateway-tpp-id").unwrap_or_default();
+    let whole = |pad: usize| {
+        let body = format!(r#"{{"for":"{tpp}","pad":"{}"}}"#, "x".repeat(pad));
+        let length = body.len();
+        format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+        .into_bytes()
+    };
+    let pad = READ - (whole(1_000).len() - 1_000);
+    assert_eq!(whole(pad).len(), READ);
+    whole(pad)
+}
+
 /// Bytes that come together with an answer make the connection unusable: more bytes may follow.
 //= FWD-3 accepted
 #[test]
@@ -56,10 +76,27 @@ fn more_than_the_answer() {
         )
         .into_bytes()
     };
-    let answers: [fn(&Seen) -> Vec<u8>; 2] = [answer_to, chunked];
-    for answer in answers {
-        let gate = Gate::builder().threads(2).start();
-        gate.upstream().reply(Reply::play(move |seen, stream| {
+    let answers: [fn(&Seen) -> Vec<u8>; 3] = [answer_to, chunked, padded];
+    let [own, clients] = ["The CA", "Clients"].map(ca);
+    let shown = client_certificate(&clients);
+    for (answer, with_tls) in answers
+        .into_iter()
+        .flat_map(|one| [(one, false), (one, true)])
+    {
+        let core = Upstream::start();
+        let front = TlsFront::start(tls_server(&own, &clients), core.address());
+        let gate = Gate::builder().threads(2);
+        let gate = match with_tls {
+            false => gate.core(core.address()).start(),
+            true => gate
+                .core(front.address())
+                .upstream("tls: {ca: core.pem, name: localhost, certificate: client.pem, key: client.key}")
+                .file("core.pem", own.pem())
+                .file("client.pem", shown.pem.clone())
+                .private_file("client.key", shown.key_pem.clone())
+                .start(),
+        };
+        core.reply(Reply::play(move |seen, stream| {
             let surplus = b"HTTP/1.1 200 OK\r\n".as_slice();
             if !say(stream, &[answer(seen).as_slice(), surplus].concat()) {
                 return false;

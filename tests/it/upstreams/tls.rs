@@ -1,131 +1,15 @@
 //! TLS to the core: files that change under load (FWD-3).
 
 use super::until;
-use crate::harness::{Call, Connection, Gate, Upstream, check_error, pki, write_private};
-use rustls::{
-    RootCertStore, ServerConfig,
-    crypto::aws_lc_rs,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    server::WebPkiClientVerifier,
+use crate::harness::{
+    Call, Connection, Gate, TlsFront, Upstream, ca, check_error, client_certificate, tls_server,
+    write_private,
 };
 use serde_json::{Value, json};
 use std::{
-    net::SocketAddr,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     thread,
 };
-use time::macros::datetime;
-use tokio::{
-    io::copy_bidirectional,
-    net::{TcpListener, TcpStream},
-    runtime::Runtime,
-};
-use tokio_rustls::TlsAcceptor;
-
-/// A server with TLS in front of a recording upstream. It requires a client certificate.
-struct Front {
-    address: SocketAddr,
-    shared: Arc<Shared>,
-    _runtime: Runtime,
-}
-
-struct Shared {
-    config: Mutex<Arc<ServerConfig>>,
-    /// The client certificate of the last connection.
-    last: Mutex<Vec<u8>>,
-}
-
-impl Front {
-    fn start(config: Arc<ServerConfig>, core: SocketAddr) -> Self {
-        let runtime = Runtime::new().unwrap();
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-        let address = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared {
-            config: Mutex::new(config),
-            last: Mutex::default(),
-        });
-        let serving = Arc::clone(&shared);
-        runtime.spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                tokio::spawn(Arc::clone(&serving).serve(stream, core));
-            }
-        });
-        Self {
-            address,
-            shared,
-            _runtime: runtime,
-        }
-    }
-
-    fn serve_with(&self, config: Arc<ServerConfig>) {
-        *self.shared.config.lock().unwrap() = config;
-    }
-
-    fn last(&self) -> Vec<u8> {
-        self.shared.last.lock().unwrap().clone()
-    }
-}
-
-impl Shared {
-    async fn serve(self: Arc<Self>, stream: TcpStream, core: SocketAddr) {
-        let acceptor = TlsAcceptor::from(Arc::clone(&self.config.lock().unwrap()));
-        let Ok(mut stream) = acceptor.accept(stream).await else {
-            return;
-        };
-        let shown = stream.get_ref().1.peer_certificates().unwrap()[0].to_vec();
-        *self.last.lock().unwrap() = shown;
-        let mut core = TcpStream::connect(core).await.unwrap();
-        let _ = copy_bidirectional(&mut stream, &mut core).await;
-    }
-}
-
-fn ca(name: &str) -> pki::Ca {
-    let spec = pki::CaSpec {
-        common_name: name.into(),
-        key: pki::Key::EcP256,
-        ..pki::CaSpec::development_root()
-    };
-    pki::Ca::root(&spec).unwrap()
-}
-
-/// A server whose certificate is of `own`, for clients of `clients`.
-fn server(own: &pki::Ca, clients: &pki::Ca) -> Arc<ServerConfig> {
-    let (from, until) = (
-        datetime!(2020-01-01 0:00 UTC),
-        datetime!(2040-01-01 0:00 UTC),
-    );
-    let issued = own.issue_server(&pki::Key::EcP256, from, until).unwrap();
-    let mut roots = RootCertStore::empty();
-    roots.add(der(&clients.pem()).remove(0)).unwrap();
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier =
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
-    let builder = ServerConfig::builder_with_provider(provider);
-    let builder = builder.with_safe_default_protocol_versions().unwrap();
-    let builder = builder.with_client_cert_verifier(verifier.build().unwrap());
-    let key = PrivateKeyDer::from_pem_slice(issued.key_pem.as_bytes()).unwrap();
-    Arc::new(builder.with_single_cert(der(&issued.pem), key).unwrap())
-}
-
-fn der(pem: &str) -> Vec<CertificateDer<'static>> {
-    let all = CertificateDer::pem_slice_iter(pem.as_bytes());
-    all.map(Result::unwrap).collect()
-}
-
-fn client(ca: &pki::Ca) -> pki::Issued {
-    let spec = pki::LeafSpec {
-        key: pki::Key::EcP256,
-        not_before: datetime!(2020-01-01 0:00 UTC),
-        not_after: datetime!(2040-01-01 0:00 UTC),
-        extended_key_usages: vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth],
-        ..pki::LeafSpec::default()
-    };
-    ca.issue(&spec).unwrap()
-}
 
 /// The faults of a reload; none if it succeeded.
 fn reload(gate: &Gate) -> Value {
@@ -144,12 +28,12 @@ fn reload(gate: &Gate) -> Value {
 fn files_of_tls_to_the_core_are_reloaded_under_load() {
     let core = Upstream::start();
     let [old, new, clients] = ["The old CA", "The new CA", "Clients"].map(ca);
-    let front = Front::start(server(&old, &clients), core.address());
-    let first = client(&clients);
+    let front = TlsFront::start(tls_server(&old, &clients), core.address());
+    let first = client_certificate(&clients);
     let gate = Gate::builder()
         .groups(&format!(
             "{{core: {{endpoints: [{{address: '{}'}}], tls: {{ca: core.pem, name: localhost, certificate: client.pem, key: client.key}}}}}}",
-            front.address
+            front.address()
         ))
         .file("core.pem", old.pem())
         .file("client.pem", first.pem.clone())
@@ -179,7 +63,7 @@ fn files_of_tls_to_the_core_are_reloaded_under_load() {
         let mut shown = first;
         for round in 0..10 {
             // The key alone: the reload names it, and the old pair stays in use.
-            let next = client(&clients);
+            let next = client_certificate(&clients);
             write("client.key", &next.key_pem);
             let faults = reload(&gate).to_string();
             assert!(
@@ -202,7 +86,7 @@ fn files_of_tls_to_the_core_are_reloaded_under_load() {
             write("core.pem", &(from.pem() + &to.pem()));
             assert_eq!(reload(&gate), Value::Null);
             more(4);
-            front.serve_with(server(to, &clients));
+            front.serve_with(tls_server(to, &clients));
             write("core.pem", &to.pem());
             assert_eq!(reload(&gate), Value::Null);
             more(4);
@@ -232,10 +116,10 @@ fn files_of_tls_to_the_core_are_reloaded_under_load() {
 fn a_core_that_refuses_the_client_certificate_has_taken_no_request() {
     let core = Upstream::start();
     let [own, clients, others] = ["The CA", "Clients", "Others"].map(ca);
-    let front = Front::start(server(&own, &clients), core.address());
-    let good = Front::start(server(&own, &others), core.address());
+    let front = TlsFront::start(tls_server(&own, &clients), core.address());
+    let good = TlsFront::start(tls_server(&own, &others), core.address());
     let [wrong, shown] = [", certificate: client.pem, key: client.key", ""].map(|keys| {
-        let shown = client(&others);
+        let shown = client_certificate(&others);
         let gate = |endpoints: &str| {
             Gate::builder()
                 .groups(&format!(
@@ -247,8 +131,8 @@ fn a_core_that_refuses_the_client_certificate_has_taken_no_request() {
                 .private_file("client.key", shown.key_pem.clone())
                 .start()
         };
-        let bad = format!("{{address: '{}'}}", front.address);
-        let both = format!("{bad}, {{address: '{}'}}", good.address);
+        let bad = format!("{{address: '{}'}}", front.address());
+        let both = format!("{bad}, {{address: '{}'}}", good.address());
         [gate(&bad), gate(&both)]
     });
     for gate in [&wrong[0], &shown[0]] {
