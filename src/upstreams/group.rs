@@ -105,12 +105,16 @@ impl Group {
             }
             None => Backends::new(discovery),
         };
+        let (total, per_tpp) = (settings.max_in_flight, settings.max_in_flight_per_tpp);
+        let in_flight = match before.map(|before| Arc::clone(&before.in_flight)) {
+            Some(known) => {
+                known.set_limits(total, per_tpp);
+                known
+            }
+            None => Arc::new(InFlight::new(total, per_tpp, Arc::clone(telemetry))),
+        };
         let group = Arc::new(Self {
-            in_flight: Arc::new(InFlight::new(
-                settings.max_in_flight,
-                settings.max_in_flight_per_tpp,
-                Arc::clone(telemetry),
-            )),
+            in_flight,
             budget: RetryBudget::new(settings.retry_percent),
             inner_names: GroupNames::new(inner),
             balancer: LoadBalancer::from_backends(backends),

@@ -31,8 +31,6 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The number of concurrent requests at the core.
 pub struct InFlight {
-    total: usize,
-    per_tpp: usize,
     /// TPPs are distinguished by a hash with a random key, which no outsider can predict.
     hasher: RandomState,
     counts: Mutex<Counts>,
@@ -43,6 +41,9 @@ pub struct InFlight {
 
 #[derive(Default)]
 struct Counts {
+    /// The limits: in total, and per TPP.
+    total: usize,
+    per_tpp: usize,
     all: usize,
     reached: usize,
     by_tpp: HashMap<u64, Count>,
@@ -119,11 +120,7 @@ enum Turn {
 
 impl fmt::Debug for InFlight {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("InFlight")
-            .field("total", &self.total)
-            .field("per_tpp", &self.per_tpp)
-            .finish_non_exhaustive()
+        formatter.debug_struct("InFlight").finish_non_exhaustive()
     }
 }
 
@@ -131,13 +128,37 @@ impl InFlight {
     /// Creates the limits: in total, and per TPP.
     pub fn new(total: usize, per_tpp: usize, telemetry: Arc<Telemetry>) -> Self {
         Self {
-            total,
-            per_tpp,
             hasher: RandomState::new(),
-            counts: Mutex::default(),
+            counts: Mutex::new(Counts {
+                total,
+                per_tpp,
+                ..Counts::default()
+            }),
             reached: AtomicUsize::new(0),
             telemetry,
         }
+    }
+
+    /// Sets the limits of a reload. The requests at the core stay counted, also beyond a lower limit, and TPPs keep their marks.
+    pub(super) fn set_limits(self: &Arc<Self>, total: usize, per_tpp: usize) {
+        let Ok(mut guard) = self.counts.lock() else {
+            return;
+        };
+        let counts = &mut *guard;
+        if (counts.total, counts.per_tpp) == (total, per_tpp) {
+            return;
+        }
+        (counts.total, counts.per_tpp) = (total, per_tpp);
+        let own = counts.by_tpp.values();
+        let reached = own.filter(|own| own.number >= per_tpp).count();
+        counts.reached = reached.saturating_add(usize::from(counts.all >= total));
+        // A higher limit may have room for several requests of one TPP.
+        let mut before = None;
+        while before != Some(counts.all) {
+            before = Some(counts.all);
+            self.take_turns(counts);
+        }
+        self.reached.store(counts.reached, Ordering::Relaxed);
     }
 
     /// Whether no limit is reached, of any TPP.
@@ -226,17 +247,17 @@ impl InFlight {
     /// # Errors
     /// The limit that is reached.
     fn take(&self, counts: &mut Counts, tpp: u64) -> Result<(), Full> {
-        if counts.all >= self.total {
+        if counts.all >= counts.total {
             return Err(Full::Core);
         }
         let own = counts.by_tpp.entry(tpp).or_default();
-        if own.number >= self.per_tpp {
+        if own.number >= counts.per_tpp {
             return Err(Full::Tpp);
         }
         own.number = own.number.saturating_add(1);
         counts.all = counts.all.saturating_add(1);
-        let reached = usize::from(own.number == self.per_tpp);
-        let reached = usize::from(counts.all == self.total).saturating_add(reached);
+        let reached = usize::from(own.number == counts.per_tpp);
+        let reached = usize::from(counts.all == counts.total).saturating_add(reached);
         counts.reached = counts.reached.saturating_add(reached);
         self.reached.store(counts.reached, Ordering::Relaxed);
         Ok(())
@@ -251,21 +272,26 @@ impl InFlight {
         let Some(own) = counts.by_tpp.get_mut(&tpp) else {
             return;
         };
-        let left = usize::from(own.number == self.per_tpp);
-        let left = usize::from(counts.all == self.total).saturating_add(left);
+        let left = usize::from(own.number == counts.per_tpp);
+        let left = usize::from(counts.all == counts.total).saturating_add(left);
         own.number = own.number.saturating_sub(1);
         if own.number == 0 && !own.is_in_turns {
             counts.by_tpp.remove(&tpp);
         }
         counts.all = counts.all.saturating_sub(1);
         counts.reached = counts.reached.saturating_sub(left);
+        self.take_turns(counts);
+        self.reached.store(counts.reached, Ordering::Relaxed);
+    }
+
+    /// Gives room to one waiting request of each TPP in turn, while there is room.
+    fn take_turns(self: &Arc<Self>, counts: &mut Counts) {
         for _ in 0..counts.turns.len() {
-            if counts.all >= self.total {
+            if counts.all >= counts.total {
                 break;
             }
             self.take_turn(counts);
         }
-        self.reached.store(counts.reached, Ordering::Relaxed);
     }
 
     /// Gives room to the longest waiting request of the next TPP, if that TPP may have one more.
@@ -277,7 +303,7 @@ impl InFlight {
             return;
         };
         let mut is_given = false;
-        while own.number < self.per_tpp
+        while own.number < counts.per_tpp
             && !is_given
             && let Some(next) = own.waiting.pop_front()
         {
@@ -405,6 +431,39 @@ mod tests {
         let third = async { drop(all.begin(Some(&a), None).await.unwrap()) };
         tokio::join!(one, another, third);
         assert!(is_empty(&all));
+    }
+
+    #[tokio::test]
+    async fn requests_stay_counted_when_limits_change() {
+        let all = limits(9, 2);
+        let (a, b) = (tpp(1), tpp(2));
+        let begin = |tpp| all.begin(Some(tpp), None);
+        let begun = (begin(&a).await.unwrap(), begin(&a).await.unwrap());
+        let mark = begun.0.tpp();
+        all.set_limits(9, 9);
+        assert!(all.is_free());
+        let third = begin(&a).await.unwrap();
+        assert_eq!(third.tpp(), mark);
+        // Lower than the number that it has.
+        all.set_limits(9, 1);
+        assert!(!all.is_free());
+        drop(begun.0);
+        assert_eq!(begin(&a).await.unwrap_err(), Full::Tpp);
+        drop(begin(&b).await.unwrap());
+        drop(begun.1);
+        assert_eq!(begin(&a).await.unwrap_err(), Full::Tpp);
+        all.set_limits(1, 9);
+        assert_eq!(begin(&b).await.unwrap_err(), Full::Core);
+        // Those that wait get all of the new room.
+        let waiting = async { tokio::join!(begin(&a), begin(&a), begin(&b)) };
+        let raise = async { all.set_limits(3, 9) };
+        let (waited, ()) = tokio::join!(waiting, raise);
+        let (one, two, other) = (waited.0.ok(), waited.1.ok(), waited.2.ok());
+        let got = [&one, &two, &other].map(Option::is_some);
+        assert_eq!(got.iter().filter(|got| **got).count(), 2, "{got:?}");
+        assert!(other.is_some() && !all.is_free());
+        drop((third, one, two, other));
+        assert!(is_empty(&all) && all.is_free());
     }
 
     #[tokio::test]

@@ -4,7 +4,9 @@ use crate::harness::{
     Call, Connection, Frames, Gate, Protocol, Reply, Sealed, block, check_error, render, string,
 };
 use portvakt::clock::Stopwatch;
+use serde_json::json;
 use std::{
+    fs,
     io::{Read, Write},
     net::TcpStream,
     process::{Command, Stdio},
@@ -62,6 +64,35 @@ fn a_core_that_has_enough_gets_no_more() {
         let again = gate.send_sealed(&third, Protocol::Http1).unwrap();
         assert_eq!(again.status, 200, "{}", again.reason());
     }
+}
+
+/// A group that a reload changes goes on with its counts.
+//= ERR-4 refused
+#[test]
+fn a_reload_gives_a_core_that_has_enough_no_more() {
+    let limits = "max_in_flight: 2\n  connect_timeout: 2s";
+    let gate = Gate::builder().upstream(limits).with_a_file().start();
+    gate.upstream()
+        .reply(Reply::json(200, "{}").after(4 * THINKS));
+    let third = gate.seal(&Call::payment());
+    thread::scope(|scope| {
+        let first: Vec<_> = (0..2)
+            .map(|_| scope.spawn(|| gate.send(&Call::payment(), Protocol::Http1).status))
+            .collect();
+        settles_at(&gate, 2.0);
+        let changed = gate
+            .yaml()
+            .replace("connect_timeout: 2s", "connect_timeout: 3s");
+        assert_ne!(changed, gate.yaml());
+        fs::write(gate.folder().join("gateway.yaml"), changed).unwrap();
+        assert_eq!(gate.tell("/reload", &json!({})).status, 200);
+        let answer = gate.send_sealed(&third, Protocol::Http2).unwrap();
+        check_error("reloaded", &answer, 503, "SYSTEM_ERROR", "overloaded");
+        for first in first {
+            assert_eq!(first.join().unwrap(), 200);
+        }
+    });
+    assert_eq!(gate.upstream().take().len(), 2);
 }
 
 /// On connections whose TPP is known, requests beyond the limit wait for a moment instead of being refused after their checks.
