@@ -14,7 +14,7 @@ use super::{
     in_flight::{InFlight, TppMark},
     inner::{GroupNames, InnerNames},
     members::{Discovery, Members},
-    names::Names,
+    names::{Addresses, Names},
     passive::{EjectionTurn, Failure},
 };
 use crate::{
@@ -124,8 +124,10 @@ impl Group {
             turn: Mutex::new(()),
             ejecting: before.map_or_else(Arc::default, |before| Arc::clone(&before.ejecting)),
         });
+        // First, so that no change is between what the refresh reads and what they report.
+        let changes = group.members.name_changes();
         group.refresh();
-        group.follow_names(runtime);
+        group.follow_names(changes, runtime);
         group.tend_pools(runtime);
         group
     }
@@ -335,8 +337,8 @@ impl Group {
     }
 
     /// Refreshes the group when a name gets other addresses, as long as the group is in use.
-    fn follow_names(self: &Arc<Self>, runtime: &Handle) {
-        for mut changes in self.members.name_changes() {
+    fn follow_names(self: &Arc<Self>, changes: Vec<Addresses>, runtime: &Handle) {
+        for mut changes in changes {
             let group: Weak<Self> = Arc::downgrade(self);
             runtime.spawn(async move {
                 while changes.changed().await.is_ok() {
@@ -359,8 +361,17 @@ mod tests {
     use super::*;
     use crate::config::{AnswerSizes, Host, UpstreamEndpoint, UpstreamNetworks};
     use http::HeaderValue;
-    use std::{net::Ipv4Addr, sync::Barrier, thread};
-    use tokio::runtime::Runtime;
+    use std::{
+        net::{IpAddr, Ipv4Addr},
+        sync::Barrier,
+        thread,
+    };
+    use tokio::{runtime::Runtime, sync::watch};
+    use tracing::{
+        Event, Metadata, Subscriber,
+        span::{Attributes, Id, Record},
+        subscriber,
+    };
 
     const EJECTION: Ejection = Ejection {
         failures: 1,
@@ -442,5 +453,66 @@ mod tests {
                 endpoint.passive().release(&mut turn);
             }
         }
+    }
+    /// Publishes the address of a name when the group refuses the one before: just after the group has read it.
+    struct Publisher(watch::Sender<Option<Vec<IpAddr>>>);
+
+    impl Subscriber for Publisher {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, event: &Event<'_>) {
+            if event.metadata().target().ends_with("members") {
+                self.0.send_replace(Some(vec![Ipv4Addr::LOCALHOST.into()]));
+            }
+        }
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    //= FWD-3 accepted
+    #[test]
+    fn an_answer_of_dns_during_a_start_is_not_lost() {
+        const NAME: &str = "core.bank.internal";
+        let runtime = Runtime::new().unwrap();
+        let names = Names::new(runtime.handle().clone());
+        let refused = Ipv4Addr::new(169, 254, 1, 1);
+        let (sender, latest) = watch::channel(Some(vec![refused.into()]));
+        let _name = names.follow_channel(NAME, latest);
+        let mut settings = (*settings(1)).clone();
+        settings.endpoints.truncate(1);
+        settings.endpoints[0].host = Host::Name(NAME.to_owned());
+        let group = subscriber::with_default(Publisher(sender.clone()), || {
+            Group::start(
+                &Arc::new(settings),
+                None,
+                &names,
+                &Arc::default(),
+                runtime.handle(),
+                &Arc::new(Telemetry::new(None)),
+            )
+        });
+        assert_eq!(
+            *sender.borrow(),
+            Some(vec![IpAddr::from(Ipv4Addr::LOCALHOST)])
+        );
+        for _ in 0..1_000 {
+            if group.choose(&[]).is_some() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the address is not used");
     }
 }

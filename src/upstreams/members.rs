@@ -3,7 +3,7 @@
 use super::{
     connection::TlsTarget,
     endpoint::{Endpoint, Tally},
-    names::{Name, Names},
+    names::{Addresses, Name, Names},
 };
 use crate::{
     config::{Host, UpstreamEndpoint, UpstreamGroup, UpstreamTls},
@@ -22,7 +22,6 @@ use std::{
     net::{IpAddr, SocketAddr},
     sync::Arc,
 };
-use tokio::sync::watch;
 
 /// An endpoint, with its entry in pingora's registry.
 type Member = (Backend, Arc<Endpoint>);
@@ -76,8 +75,8 @@ impl Members {
         self.sources.iter().map(|(_, tally, _)| tally)
     }
 
-    /// The changes of each name's addresses.
-    pub(super) fn name_changes(&self) -> Vec<watch::Receiver<Option<Vec<IpAddr>>>> {
+    /// The changes of each name's addresses from now on.
+    pub(super) fn name_changes(&self) -> Vec<Addresses> {
         let names = self.sources.iter().filter_map(|(_, _, name)| name.as_ref());
         names.map(|name| name.changes()).collect()
     }

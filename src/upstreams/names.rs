@@ -37,10 +37,13 @@ type Question = (String, Vec<SocketAddr>);
 /// The addresses of a name; `None` before the first answer.
 type Latest = Option<Vec<IpAddr>>;
 
+/// The addresses of a name, and their changes.
+pub(super) type Addresses = watch::Receiver<Latest>;
+
 /// A name that is followed until it is dropped.
 #[derive(Debug)]
 pub(super) struct Name {
-    latest: watch::Receiver<Latest>,
+    latest: Addresses,
     task: AbortHandle,
 }
 
@@ -81,10 +84,22 @@ impl Name {
     }
 
     /// The changes of the addresses from now on.
-    pub(super) fn changes(&self) -> watch::Receiver<Latest> {
+    pub(super) fn changes(&self) -> Addresses {
         let mut latest = self.latest.clone();
         latest.mark_unchanged();
         latest
+    }
+}
+
+#[cfg(test)]
+impl Names {
+    /// Follows a name by a channel in place of DNS, as long as it is held.
+    pub(super) fn follow_channel(&self, name: &str, latest: Addresses) -> Arc<Name> {
+        let task = self.runtime.spawn(async {}).abort_handle();
+        let followed = Arc::new(Name { latest, task });
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert((name.to_owned(), Vec::new()), Arc::downgrade(&followed));
+        followed
     }
 }
 
