@@ -20,6 +20,7 @@ use super::{assertion, caller_watch::work_for, failure, forward};
 use crate::{
     admission::Admitted,
     clock::{Clock, Stopwatch},
+    config::UpstreamGroup,
     signing::AssertionSigner,
     telemetry::Telemetry,
     upstreams::{Endpoint, Failure, Group, TppMark},
@@ -101,6 +102,15 @@ impl Upstream {
         }
     }
 
+    /// Whether it may have its cause in earlier endpoints, which left too little time (`left`).
+    fn is_cut_short(&self, kind: &str, settings: &UpstreamGroup, left: Duration) -> bool {
+        let limit = match self.connected {
+            true => settings.read_timeout,
+            false => settings.connect_timeout,
+        };
+        kind == "timeout" && left < limit
+    }
+
     /// Sends an admitted request to an endpoint of its group, and to another one where that is harmless (FWD-3). Failures are counted at
     /// the endpoint; whether the answer is one is known at the end of its body only, and left to the caller. `caller` is watched
     /// meanwhile: a safe request ends when its caller disconnects, any other request is completed (FWD-4).
@@ -155,7 +165,9 @@ impl Upstream {
             let is_stale = failed.reused && kind == Some("reset");
             if is_stale {
                 stale.push(Arc::clone(&endpoint));
-            } else if let Some(kind) = kind {
+            } else if let Some(kind) = kind
+                && (tried.is_empty() || !failed.is_cut_short(kind, group.settings(), left))
+            {
                 group.failed(&endpoint, kind, failure);
             }
             tried.push(Arc::clone(&endpoint));

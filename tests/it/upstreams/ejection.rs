@@ -181,6 +181,25 @@ fn answers_eject_half_of_the_endpoints_and_refused_connections_all_but_one() {
     }
 }
 
+/// The first endpoint leaves the second one half of its time: only the first one has failed.
+//= FWD-3 accepted
+#[test]
+fn an_endpoint_is_not_ejected_for_the_time_that_another_took() {
+    let cores: Vec<_> = (0..4).map(|_| Upstream::start()).collect();
+    let gate = gate_of(
+        &cores,
+        "ejection: {failures: 1, time: 1h}, retry_percent: 100, read_timeout: 1s, timeout: 1500ms",
+    );
+    for core in &cores {
+        core.reply(Reply::Silence);
+    }
+    for round in 1..=2 {
+        assert_eq!(get(&gate).status, 504);
+        let (now, status) = ejected(&gate);
+        assert_eq!((now.iter().sum::<u64>(), status), (round, 200), "{now:?}");
+    }
+}
+
 //= FWD-3 accepted
 #[test]
 fn an_endpoint_that_answers_is_used_in_place_of_one_that_cannot_be_reached() {
