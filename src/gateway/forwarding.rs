@@ -149,6 +149,7 @@ impl Forwarder {
             mut body,
             took,
             since,
+            ..
         } = answer;
         let status = head.status.as_u16();
         exchange.set_core_answered(status, took);
@@ -272,12 +273,8 @@ impl Forwarder {
         self.count_failed_answer(&error);
         let failure = Failure::OfRequest(tpp);
         group.failed(&answer.body.endpoint(), "garbage", failure);
-        Err(SendFailure {
-            error: failure::unanswered(error, admitted.method().is_safe(), true),
-            connected: true,
-            took: answer.took,
-            abandoned: None,
-        })
+        let error = failure::unanswered(error, admitted.method().is_safe(), true);
+        Err(SendFailure::rejected(&answer, error))
     }
 
     /// Counts an answer that exceeds its limit, or whose body broke off.
@@ -293,7 +290,7 @@ impl Forwarder {
     }
 
     /// Releases the quota and the request id of a request that the core never answered (QUO-5, REP-1). A request stays counted if
-    /// its caller disconnected or the core timed out: the core may have executed it.
+    /// its caller disconnected or an endpoint timed out, the last one or an earlier one: the core may have executed it.
     async fn undo(&self, admitted: &Admitted, failure: &SendFailure) {
         // A rejected answer never reached the caller.
         let unreachable = failure::refusal(&failure.error).is_some_and(|refusal| {
@@ -303,7 +300,7 @@ impl Forwarder {
             )
         });
         if let Some(claim) = admitted.claim()
-            && (unreachable || !failure.connected)
+            && ((unreachable && !failure.timed_out) || !failure.connected)
         {
             settle::give_back(claim, &self.store, failure.connected, &self.telemetry).await;
         }

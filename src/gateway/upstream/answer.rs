@@ -106,6 +106,8 @@ pub(in crate::gateway) struct CoreAnswer {
     pub(in crate::gateway) body: CoreBody,
     /// The time from the search for a connection to the end of the head.
     pub(in crate::gateway) took: Duration,
+    /// Whether an endpoint before this one did not answer in time.
+    pub(in crate::gateway) timed_out: bool,
     /// The end of the head.
     pub(in crate::gateway) since: Stopwatch,
 }

@@ -57,10 +57,25 @@ pub(super) struct SendFailure {
     pub(super) error: Box<Error>,
     /// Whether any connection was made: the core may have the request.
     pub(super) connected: bool,
+    /// Whether an endpoint that was connected did not answer in time: it may have executed the request, whatever the error of the last one.
+    pub(super) timed_out: bool,
     /// The time since the search for an endpoint.
     pub(super) took: Duration,
     /// The request at the core, if its caller has left.
     pub(super) abandoned: Option<Abandoned>,
+}
+
+impl SendFailure {
+    /// The failure of a request whose answer is rejected.
+    pub(super) const fn rejected(answer: &CoreAnswer, error: Box<Error>) -> Self {
+        Self {
+            error,
+            connected: true,
+            timed_out: answer.timed_out,
+            took: answer.took,
+            abandoned: None,
+        }
+    }
 }
 
 /// A failed try.
@@ -86,6 +101,15 @@ impl TryFailure {
             abandoned: None,
         }
     }
+
+    /// Whether it may have its cause in earlier endpoints, which left too little time (`left`).
+    fn is_cut_short(&self, kind: &str, settings: &UpstreamGroup, left: Duration) -> bool {
+        let limit = match self.connected {
+            true => settings.read_timeout,
+            false => settings.connect_timeout,
+        };
+        kind == "timeout" && left < limit
+    }
 }
 
 impl Upstream {
@@ -100,15 +124,6 @@ impl Upstream {
             clock,
             telemetry,
         }
-    }
-
-    /// Whether it may have its cause in earlier endpoints, which left too little time (`left`).
-    fn is_cut_short(&self, kind: &str, settings: &UpstreamGroup, left: Duration) -> bool {
-        let limit = match self.connected {
-            true => settings.read_timeout,
-            false => settings.connect_timeout,
-        };
-        kind == "timeout" && left < limit
     }
 
     /// Sends an admitted request to an endpoint of its group, and to another one where that is harmless (FWD-3). Failures are counted at
@@ -128,13 +143,14 @@ impl Upstream {
         let safe = admitted.method().is_safe();
         let mut tried: Vec<Arc<Endpoint>> = Vec::new();
         let mut stale: Vec<Arc<Endpoint>> = Vec::new();
-        let mut connected = false;
+        let (mut connected, mut timed_out) = (false, false);
         group.count_request();
         let Some(mut endpoint) = group.choose(&tried) else {
             self.telemetry.upstream_failed("unreachable");
             return Err(SendFailure {
                 error: failure::no_endpoint(),
                 connected,
+                timed_out,
                 took: watch.elapsed(),
                 abandoned: None,
             });
@@ -148,12 +164,14 @@ impl Upstream {
             let failed = match sent {
                 Ok(mut answer) => {
                     answer.took = watch.until(answer.since);
+                    answer.timed_out = timed_out;
                     return Ok(answer);
                 }
                 Err(failed) => failed,
             };
             connected |= failed.connected;
             let kind = failure::kind(&failed.error, failed.has_begun);
+            timed_out |= failed.connected && kind == Some("timeout");
             if let Some(kind) = kind {
                 self.telemetry.upstream_failed(kind);
             }
@@ -181,6 +199,7 @@ impl Upstream {
                 return Err(SendFailure {
                     error: failure::unanswered(failed.error, safe, connected),
                     connected,
+                    timed_out,
                     took: watch.elapsed(),
                     abandoned: failed.abandoned,
                 });
@@ -242,6 +261,7 @@ impl Upstream {
                     held: None,
                 },
                 took: Duration::ZERO,
+                timed_out: false,
                 since: Stopwatch::start(),
             }),
             Err(mut error) => {

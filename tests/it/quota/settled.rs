@@ -1,7 +1,7 @@
 //! QUO-5: calls that the gateway gives back because of the upstream's answer.
 
 use super::{exceeded, use_up};
-use crate::harness::{Call, Gate, Protocol, Reply, accepted};
+use crate::harness::{Call, Gate, Protocol, Reply, Upstream, accepted};
 use portvakt::clock::{Clock, Timestamp};
 use std::time::Duration;
 
@@ -91,6 +91,34 @@ fn a_slow_upstream_may_have_done_it() {
         assert_eq!(gate.send(&call, Protocol::Http1).status, 504);
     }
     exceeded(&gate, &call);
+}
+
+/// One endpoint takes the request and says nothing, and the other one refuses connections. Each is asked first by one gateway.
+//= QUO-1 refused
+//= QUO-5 refused
+#[test]
+fn a_slow_endpoint_may_have_done_it_before_another_is_away() {
+    let silent = Upstream::start_at("127.0.0.2:0".parse().unwrap());
+    silent.reply(Reply::Silence);
+    let (address, port) = (silent.address(), silent.address().port());
+    let mut statuses = Vec::new();
+    for away in ["127.0.0.1", "127.0.0.3"] {
+        let gate = Gate::builder()
+            .groups(&format!(
+                "{{core: {{endpoints: [{{address: '{address}'}}, {{address: '{away}:{port}'}}], \
+                 read_timeout: 200ms, timeout: 20s, ejection: off, retry_percent: 100}}}}"
+            ))
+            .start();
+        let call = Call::balances().only(Protocol::Http1);
+        gate.seal(&call);
+        for _ in 0..4 {
+            statuses.push(gate.send(&call, Protocol::Http1).status);
+        }
+        exceeded(&gate, &call);
+    }
+    statuses.sort_unstable();
+    statuses.dedup();
+    assert_eq!(statuses, [502, 504]);
 }
 
 //= QUO-13 refused
