@@ -27,14 +27,10 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     sync::LazyLock,
-    time::Duration,
 };
 
 /// The exit status for an unusable configuration or input.
 const UNUSABLE: u8 = 2;
-
-/// The time-out of writing the last events: the reader of their pipe may have stopped.
-const EVENTS_WITHIN: Duration = Duration::from_secs(5);
 
 /// The version, and the facts of this build. `.ci/dist.sh` sets PORTVAKT_COMMIT; other builds do not record their commit.
 static BUILD: LazyLock<String> = LazyLock::new(|| {
@@ -264,7 +260,7 @@ fn serve(config: &Path) -> ExitCode {
         Err(faults) => return cannot_start(&faults),
     };
     let served = gateway::serve(checked, startup);
-    telemetry::flush_events(EVENTS_WITHIN);
+    telemetry::flush_events(telemetry::LAST_WITHIN);
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => fail(&fault),

@@ -55,7 +55,7 @@ use writer::{Job, QUEUE, Writer};
 const PROCESSES: u32 = 16;
 
 /// The timeout for the last records when the audit is closed.
-const LAST_WITHIN: Duration = Duration::from_secs(5);
+pub const LAST_WITHIN: Duration = Duration::from_secs(5);
 
 /// The time that a caller waits until its record is durable.
 const PATIENCE: Duration = Duration::from_secs(5);

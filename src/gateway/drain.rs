@@ -37,7 +37,7 @@ const LINGER: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The time-out of the control listener's pending answers. Its own time-out is 5 s.
-const CONTROL_WITHIN: Duration = Duration::from_secs(6);
+pub(super) const CONTROL_WITHIN: Duration = Duration::from_secs(6);
 
 /// The number of pending requests: those whose head was read and whose answer is not finished.
 #[derive(Debug, Default)]

@@ -95,7 +95,7 @@ mod sca_link;
 pub use checked::{Checked, Ports};
 pub use descriptors::DescriptorFault;
 pub use running::{Running, start};
-pub use server::{Startup, serve};
+pub use server::{Startup, longest_stop, serve};
 pub use sockets::Inherited;
 pub use start_fault::{StartFault, StartFaults};
 

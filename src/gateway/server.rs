@@ -3,7 +3,7 @@
 use super::{
     checked::{Checked, Ports},
     control_service::{ControlRun, ControlService},
-    drain::{BySignal, Drain, Drained},
+    drain::{BySignal, CONTROL_WITHIN, Drain, Drained},
     gate::{Gate, GateSettings},
     listener::{self, PublicListener, PublicSocket},
     reload::{self, Reloader},
@@ -13,16 +13,16 @@ use super::{
 };
 use crate::{
     admission::Snapshot,
-    audit::{Audit, Kind},
+    audit::{self, Audit, Kind},
     clock::Clock,
-    config::{Fixed, Listener, Settings},
+    config::{Fixed, Listener, Settings, Shutdown},
     control::{self, ControlContext, ControlSignals, Reload},
     in_use::{Current, InUse},
     interface::operations::Environment,
     sca::{Links, ScaSettings},
     signing::{AssertionSettings, AssertionSigner},
     state::StateStore,
-    telemetry::{AccessLog, Telemetry},
+    telemetry::{AccessLog, LAST_WITHIN, Telemetry},
     upstreams::{Upkeep, Upstreams},
 };
 use pingora::{
@@ -44,8 +44,16 @@ use std::{
 /// that.
 const RUNTIMES_WITHIN: Duration = Duration::from_secs(2);
 
-/// The time-out of writing the last lines of the access log: the reader of its pipe may have stopped.
-const LOG_WITHIN: Duration = Duration::from_secs(5);
+/// The longest waits after the drain: for the runtimes, for the last records of the audit and lines of the access log, for both again when
+/// they are closed, and for the last events. Only a disk or a reader that takes nothing more makes them as long.
+const AFTER_DRAIN: [Duration; 6] = [
+    RUNTIMES_WITHIN,
+    LAST_WITHIN,
+    LAST_WITHIN,
+    audit::LAST_WITHIN,
+    LAST_WITHIN,
+    LAST_WITHIN,
+];
 
 /// The signals and sockets that belong to the process.
 #[derive(Debug)]
@@ -92,10 +100,21 @@ pub fn serve(checked: Checked, startup: Startup) -> Result<(), StartFault> {
     });
     let audit = prepared.telemetry.audit();
     audit.record(audit.event(Kind::Stopped));
-    if !prepared.telemetry.flush(LOG_WITHIN) {
+    if !prepared.telemetry.flush(LAST_WITHIN) {
         tracing::error!("the last lines of the access log or of the audit could not be written");
     }
     Ok(())
+}
+
+/// The longest time from the signal to the end of the process.
+pub fn longest_stop(settings: &Settings) -> Duration {
+    let (fixed, core) = (&settings.fixed, settings.reloadable.upstreams.longest());
+    let Shutdown { lame_duck, .. } = fixed.shutdown;
+    let finish = fixed.shutdown.finish(&fixed.listener, core);
+    let times = [lame_duck, finish, CONTROL_WITHIN]
+        .into_iter()
+        .chain(AFTER_DRAIN);
+    times.fold(Duration::ZERO, Duration::saturating_add)
 }
 
 /// A gateway that is ready to run.

@@ -52,6 +52,7 @@ pub use event_log::{flush_events, write_events};
 pub use facts::{ConfigurationFacts, CoreTook, EndpointFacts, Finished, HttpFacts, Scrape};
 pub use handles::Handles;
 pub use sink::{LogFault, try_log};
+pub use stream::LAST_WITHIN;
 
 use crate::{
     audit::Audit,
@@ -156,11 +157,11 @@ impl Telemetry {
         [access, event_log::fault()]
     }
 
-    /// Flushes the access log and the audit. False on a timeout.
+    /// Flushes the audit, and then the access log, each `within` this time. False on a timeout.
     pub fn flush(&self, within: Duration) -> bool {
+        let is_audited = self.audit.flush(within);
         let access = self.access.as_ref();
-        let is_logged = access.is_none_or(|access| access.flush(within));
-        self.audit.flush(within) && is_logged
+        access.is_none_or(|access| access.flush(within)) && is_audited
     }
 
     /// Counts a request that the HTTP layer refused by itself, and that gets no line (ERR-8).

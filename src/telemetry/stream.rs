@@ -22,8 +22,8 @@ const QUEUE: usize = 8 * 1024;
 /// core, long batches delay requests.
 const GATHER: Duration = Duration::from_millis(1);
 
-/// The timeout for the last lines when the stream is dropped.
-const LAST_WITHIN: Duration = Duration::from_secs(5);
+/// The timeout for the last lines when the stream is dropped, and when the process ends: the reader of their pipe may have stopped.
+pub const LAST_WITHIN: Duration = Duration::from_secs(5);
 
 /// The interval of attempts to enqueue when the queue is full.
 const RETRY: Duration = Duration::from_millis(5);

@@ -23,7 +23,11 @@ use openssl::{
     symm::Cipher,
     x509::{X509, X509Name, extension::SubjectAlternativeName},
 };
-use portvakt::clock::{Clock, Stopwatch};
+use portvakt::{
+    clock::{Clock, Stopwatch},
+    config::Settings,
+    gateway,
+};
 use std::{
     collections::BTreeMap,
     fs,
@@ -733,14 +737,19 @@ fn a_check_takes_the_sockets_that_it_is_started_with() {
 #[test]
 fn the_unit_waits_for_the_end_of_a_stop() {
     let page = fs::read_to_string("docs/operations.md").unwrap();
-    assert!(page.contains("a stop takes at most\n182 s by default"));
+    let site = Site::new(&Case::of("", HELD));
+    let settings = Settings::load(&site.folder.join("gateway.yaml")).unwrap();
+    let longest = gateway::longest_stop(&settings).as_secs();
+    assert!(page.contains(&format!("a stop takes at most\n{longest} s by default")));
+    let runbook = fs::read_to_string("dashboards/runbooks/process.md").unwrap();
+    assert!(runbook.contains(&format!("it takes up to {longest} s by default")));
     let (_, unit) = page.split_once("    [Service]\n").unwrap();
     let (unit, _) = unit.split_once("    [Install]\n").unwrap();
     let value = |key: &str| {
         let mut lines = unit.lines().map(str::trim);
         lines.find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
     };
-    assert!(value("TimeoutStopSec").unwrap().parse::<u64>().unwrap() >= 182);
+    assert!(value("TimeoutStopSec").unwrap().parse::<u64>().unwrap() > longest);
     assert_eq!(
         [value("Type"), value("NotifyAccess")],
         [Some("notify"), Some("all")]
