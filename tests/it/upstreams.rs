@@ -151,6 +151,28 @@ fn only_a_safe_request_is_sent_to_another_endpoint_after_it_was_sent() {
     }
 }
 
+/// Both endpoints get the same request, and the caller gets the answer.
+//= FWD-3 accepted
+#[test]
+fn a_get_is_sent_to_another_endpoint_after_silence() {
+    let pair = Pair::start();
+    let gate = pair
+        .gate("ejection: off, retry_percent: 100, read_timeout: 500ms, timeout: 30s")
+        .start();
+    pair.0[0].reply(Reply::Silence);
+    until("the silent one is asked first", || {
+        assert_eq!(get(&gate).status, 200);
+        let [silent, other] = [0, 1].map(|index| pair.0[index].take());
+        let ids = [&silent, &other].map(|seen| {
+            let ids = seen.iter().map(|seen| seen.header("x-request-id").unwrap());
+            ids.collect::<Vec<_>>()
+        });
+        assert_eq!(ids[1].len(), 1);
+        assert!(ids[0].is_empty() || ids[0] == ids[1], "{ids:?}");
+        !silent.is_empty()
+    });
+}
+
 /// Each endpoint ends a connection at its second request, and answers the first one.
 //= FWD-3 accepted
 //= FWD-3 refused
