@@ -370,6 +370,7 @@ mod tests {
         assert_eq!(
             left,
             [
+                &FaultPlace::Header("X-Request-ID"),
                 &FaultPlace::Header("Date"),
                 &FaultPlace::Header("Signature")
             ]
