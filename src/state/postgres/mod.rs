@@ -151,7 +151,7 @@ impl Postgres {
                 let mut session = connector.connect().await.map_err(OpenFault::Postgres)?;
                 migrate::check(&mut session, &settings.hash_key).await?;
                 if postgres.require_sync {
-                    migrate::in_time(standby::require(&session)).await?;
+                    migrate::in_time(session.require_standby()).await?;
                 }
                 Ok(())
             })

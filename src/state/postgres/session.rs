@@ -1,6 +1,7 @@
 //! One connection to one server, before the tables are checked.
 
 use super::{fence::Origin, standby, tls::Tls};
+use crate::state::OpenFault;
 use std::{
     future::poll_fn,
     sync::{
@@ -21,6 +22,10 @@ const ORIGIN: &str = "SELECT system_identifier::text,
     current_setting('transaction_read_only') = 'on', current_setting('synchronous_commit'), pg_conf_load_time()::text
     FROM pg_control_system()";
 
+/// The settings that decide whether commits wait for a standby.
+const STANDBYS: &str =
+    "SELECT current_setting('synchronous_commit'), current_setting('synchronous_standby_names')";
+
 /// A connection that is not yet checked against schema and key.
 pub(super) struct Session {
     pub(super) client: Client,
@@ -32,6 +37,24 @@ pub(super) struct Session {
     pub(super) warned: Arc<AtomicBool>,
     pub(super) notified: Arc<Notify>,
     pub(super) driver: Driver,
+}
+
+impl Session {
+    /// Refuses a server whose commits do not wait for a standby.
+    ///
+    /// # Errors
+    /// [`OpenFault::Postgres`], with the setting that is too weak.
+    pub(super) async fn require_standby(&self) -> Result<(), OpenFault> {
+        let fault = |error: tokio_postgres::Error| OpenFault::Postgres(text(&error));
+        let row = self.client.query_one(STANDBYS, &[]).await;
+        let row = row.map_err(fault)?;
+        let commit = row.try_get(0).map_err(fault)?;
+        let standbys = row.try_get(1).map_err(fault)?;
+        match standby::unsafe_commits(commit, standbys) {
+            None => Ok(()),
+            Some(reason) => Err(OpenFault::Postgres(standby::refusal(&reason))),
+        }
+    }
 }
 
 /// The task that reads and writes a connection; it ends with its handle.

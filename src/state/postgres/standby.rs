@@ -1,25 +1,5 @@
 //! Whether commits wait for a synchronous standby, by the settings of the server.
 
-use super::session::{Session, text};
-use crate::state::OpenFault;
-
-/// The settings that [`unsafe_commits`] judges.
-const SETTINGS: &str =
-    "SELECT current_setting('synchronous_commit'), current_setting('synchronous_standby_names')";
-
-/// Refuses a server whose commits do not wait for a standby.
-pub(super) async fn require(session: &Session) -> Result<(), OpenFault> {
-    let fault = |error: tokio_postgres::Error| OpenFault::Postgres(text(&error));
-    let row = session.client.query_one(SETTINGS, &[]).await;
-    let row = row.map_err(fault)?;
-    let commit = row.try_get(0).map_err(fault)?;
-    let standbys = row.try_get(1).map_err(fault)?;
-    match unsafe_commits(commit, standbys) {
-        None => Ok(()),
-        Some(reason) => Err(OpenFault::Postgres(refusal(&reason))),
-    }
-}
-
 /// The fault of a server whose commits do not wait for a standby although they must.
 pub(super) fn refusal(reason: &str) -> String {
     format!("state.postgres.require_sync: {reason}")
