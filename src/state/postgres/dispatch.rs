@@ -6,13 +6,11 @@
 //! batches, few changes wait a moment for more: many small transactions cost more than few large ones. A worker that could not connect,
 //! for example because the server has no connections left, gets changes only if no other worker can take them, and tries again every second.
 
-use super::{
-    QUEUE, full,
-    job::{Job, Outcome, Work},
-};
+use super::job::{Job, Outcome, Work};
 use crate::{
     clock::Stopwatch,
     state::{
+        Unavailable,
         change::{BATCH, QueuedChange},
         rows::RowKey,
     },
@@ -23,8 +21,16 @@ use std::{
 };
 use tokio::{sync::mpsc, time::sleep};
 
+/// The maximum number of queued jobs, and of changes that wait for a worker. One more is refused, because its client would time out.
+pub(super) const QUEUE: usize = 16_384;
+
 /// The maximum time for which changes wait for more while a worker is free: about that of a commit.
 const MOMENT: Duration = Duration::from_millis(2);
+
+/// The refusal of one change too many.
+pub(super) fn full() -> Unavailable {
+    Unavailable(format!("{QUEUE} changes wait to be written already"))
+}
 
 /// Distributes jobs until the queue is closed and empty.
 pub(super) async fn run(

@@ -65,9 +65,6 @@ use tokio::{
 };
 use worker::Worker;
 
-/// The maximum number of queued jobs, and of changes that wait for a worker. One more is refused, because its client would time out.
-const QUEUE: usize = 16_384;
-
 /// The time that a caller waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -108,7 +105,7 @@ impl Postgres {
                 let (started, report) = match outcome {
                     Ok((follower, keys)) => {
                         let shared = Arc::clone(follower.shared());
-                        let (queue, jobs) = mpsc::channel(QUEUE);
+                        let (queue, jobs) = mpsc::channel(dispatch::QUEUE);
                         let (following, ended) = oneshot::channel();
                         let weak = queue.downgrade();
                         let handles = (queue, following, shared, keys);
@@ -186,7 +183,7 @@ impl Postgres {
     ) -> Result<T, Unavailable> {
         let queue = self.queue.as_ref().ok_or_else(ended)?;
         queue.try_send(job).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => full(),
+            mpsc::error::TrySendError::Full(_) => dispatch::full(),
             mpsc::error::TrySendError::Closed(_) => ended(),
         })?;
         match timeout(PATIENCE, outcome).await {
@@ -198,10 +195,6 @@ impl Postgres {
             ))),
         }
     }
-}
-
-fn full() -> Unavailable {
-    Unavailable(format!("{QUEUE} changes wait to be written already"))
 }
 
 fn ended() -> Unavailable {
