@@ -151,7 +151,7 @@ impl SharedSocket {
     }
 }
 
-/// Succeeds if the path is free, or removes a socket without a listener.
+/// Succeeds if the path is free, or has a socket without a listener.
 fn check_vacant(path: &Path) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
