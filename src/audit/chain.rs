@@ -167,6 +167,12 @@ impl Chain {
     }
 
     fn write(&mut self, at: LogTime, text: &[u8]) -> io::Result<()> {
+        // First, because a full file is not written again. Durably, because a restart cuts only the newest file.
+        if let Some(open) = self.file.as_mut().filter(|open| open.is_torn) {
+            open.file.set_len(open.length)?;
+            open.file.sync_all()?;
+            open.is_torn = false;
+        }
         let (file_size, day) = (self.file_size, u64::try_from(DAY.as_millis()).unwrap_or(0));
         let is_full = self.file.as_ref().is_some_and(|open| {
             let age = at
@@ -181,10 +187,6 @@ impl Chain {
             Some(open) => open,
             None => self.file.insert(self.begin_file(at)?),
         };
-        if open.is_torn {
-            open.file.set_len(open.length)?;
-            open.is_torn = false;
-        }
         // Until the file is synchronised, the disk may have any part of the text, and after a failed fsync the kernel may call lost
         // pages clean. Then the text is cut off and written again.
         open.is_torn = true;
@@ -255,5 +257,36 @@ impl Retired {
     /// Deletes the files, after the record about them is durable.
     pub(super) fn delete(&self) -> io::Result<()> {
         self.paths.iter().try_for_each(fs::remove_file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::verify;
+
+    /// The disk took a part of a batch and refused the rest, and the next record comes when the file is a day old.
+    #[test]
+    fn a_torn_file_is_cut_off_before_the_next_one() {
+        let audit = tempfile::tempdir().unwrap();
+        let folder = audit.path().join("1");
+        fs::create_dir(&folder).unwrap();
+        let mut chain = Chain::open(&folder, Class::Psus, u64::MAX, DAY).unwrap();
+        let append = |chain: &mut Chain, day: u64| {
+            let at = LogTime::from_unix_milliseconds(1_767_225_600_000 + day * 86_400_000);
+            let mut record = Map::new();
+            record.insert("time".into(), at.to_string().into());
+            record.insert("kind".into(), "bound".into());
+            chain.append(at, &[record]).unwrap();
+        };
+        append(&mut chain, 0);
+        let open = chain.file.as_mut().unwrap();
+        open.file.write_all(b"{\"seq\":2}\n{\"seq\":3,").unwrap();
+        open.is_torn = true;
+        append(&mut chain, 1);
+        append(&mut chain, 1);
+        let verified = verify(audit.path(), &[]).unwrap();
+        assert_eq!(verified.findings, []);
+        assert_eq!((verified.lines, verified.files), (3, 2));
     }
 }
