@@ -231,12 +231,18 @@ fn own_folder(audit: &Path) -> io::Result<(u32, PathBuf, File)> {
     Err(io::Error::other(text))
 }
 
-/// Erases a PSU from an audit: nothing leads from the PSU-ID to its records any more. Returns the pseudonym; `None` if there are no records.
+/// Erases a PSU from an audit: nothing leads from the PSU-ID to its records any more. Returns the pseudonym; `None` if there are no records,
+/// unless the PSU `was_bound`: then the record of the erasure is the only one.
 ///
 /// # Errors
 /// The file of salts cannot be changed.
-pub fn erase(audit: &Path, psu: PsuHash, at: LogTime) -> Result<Option<String>, AuditFault> {
-    with_salts(audit, |pseudonyms| pseudonyms.erase(psu, at))
+pub fn erase(
+    audit: &Path,
+    psu: PsuHash,
+    was_bound: bool,
+    at: LogTime,
+) -> Result<Option<String>, AuditFault> {
+    with_salts(audit, |pseudonyms| pseudonyms.erase(psu, was_bound, at))
 }
 
 /// The pseudonym of a PSU, if there are records.

@@ -128,10 +128,18 @@ impl Pseudonyms {
         self.salt(psu)?.ok_or(rusqlite::Error::QueryReturnedNoRows)
     }
 
-    /// Deletes the salt of a PSU, and leaves a note for the chain. Returns the pseudonym; `None` if the PSU has none.
-    pub(super) fn erase(&mut self, psu: PsuHash, at: LogTime) -> rusqlite::Result<Option<String>> {
-        let Some(pseudonym) = self.find(psu)? else {
-            return Ok(None);
+    /// Deletes the salt of a PSU, and leaves a note for the chain. Returns the pseudonym; `None` if the PSU has none and was not bound.
+    pub(super) fn erase(
+        &mut self,
+        psu: PsuHash,
+        was_bound: bool,
+        at: LogTime,
+    ) -> rusqlite::Result<Option<String>> {
+        let pseudonym = match self.find(psu)? {
+            Some(pseudonym) => pseudonym,
+            // An imported PSU may have no record yet. Its erasure is recorded, too.
+            None if was_bound => self.of(psu)?,
+            None => return Ok(None),
         };
         let transaction = self.connection.transaction()?;
         transaction.execute("DELETE FROM salt WHERE psu = ?1", [psu.as_bytes()])?;
@@ -193,8 +201,8 @@ mod tests {
         // Another process erases the PSU.
         let mut other = Pseudonyms::open(folder.path()).unwrap();
         let at = LogTime::from_unix_milliseconds(7);
-        assert_eq!(other.erase(one, at).unwrap(), Some(first.clone()));
-        assert_eq!(other.erase(one, at).unwrap(), None);
+        assert_eq!(other.erase(one, true, at).unwrap(), Some(first.clone()));
+        assert_eq!(other.erase(one, false, at).unwrap(), None);
         assert!(own.has_changed().unwrap() && !own.has_changed().unwrap());
         assert_eq!(own.find(one).unwrap(), None);
         assert_ne!(own.of(one).unwrap(), first);
@@ -202,5 +210,22 @@ mod tests {
         assert_eq!((erasures.len(), &erasures[0].pseudonym), (1, &first));
         own.noted(&erasures).unwrap();
         assert!(own.erasures().unwrap().is_empty());
+    }
+
+    /// A PSU that was bound has a note for the chain, also without a record before.
+    #[test]
+    fn an_erasure_is_noted_also_without_a_salt() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut pseudonyms = Pseudonyms::open(folder.path()).unwrap();
+        let psu = PsuHash::from_bytes([1; 16]);
+        let at = LogTime::from_unix_milliseconds(7);
+        assert_eq!(pseudonyms.erase(psu, false, at).unwrap(), None);
+        assert!(pseudonyms.erasures().unwrap().is_empty());
+        let erased = pseudonyms.erase(psu, true, at).unwrap().unwrap();
+        let erasures = pseudonyms.erasures().unwrap();
+        assert_eq!((erasures.len(), &erasures[0].pseudonym), (1, &erased));
+        // Nothing leads to it.
+        assert_eq!(pseudonyms.find(psu).unwrap(), None);
+        assert_ne!(pseudonyms.of(psu).unwrap(), erased);
     }
 }

@@ -404,7 +404,7 @@ mod tests {
             record();
             std::thread::sleep(Duration::from_millis(10));
             if erased.is_none() && text().contains("bound") {
-                erased = other.erase(psu, clock.log_time()).unwrap();
+                erased = other.erase(psu, false, clock.log_time()).unwrap();
             }
             if text().contains("erased") {
                 break;

@@ -209,7 +209,10 @@ fn erase(
         None => "state: not there\n".to_owned(),
     };
     let erased = match &settings.fixed.audit {
-        Some(settings) => audit::erase(&settings.folder, store.keys().psu(psu), clock.log_time())?,
+        Some(settings) => {
+            let hash = store.keys().psu(psu);
+            audit::erase(&settings.folder, hash, tpp.is_some(), clock.log_time())?
+        }
         None => None,
     };
     said += &match &erased {
