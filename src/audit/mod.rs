@@ -36,7 +36,7 @@ use crate::{
 };
 use chain::Chain;
 use pseudonyms::Pseudonyms;
-use shared::Shared;
+use shared::{PATIENCE, Shared};
 use std::{
     fs::{self, File},
     io::{self, ErrorKind},
@@ -56,9 +56,6 @@ const PROCESSES: u32 = 16;
 
 /// The timeout for the last records when the audit is closed.
 pub const LAST_WITHIN: Duration = Duration::from_secs(5);
-
-/// The time that a caller waits until its record is durable.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The audit cannot be opened.
 #[derive(Debug, thiserror::Error)]

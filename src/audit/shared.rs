@@ -1,13 +1,21 @@
 //! The counts and failures that the thread that writes shares with those who send records.
 
 use super::event::Class;
+use crate::clock::Stopwatch;
 use std::{
     collections::BTreeMap,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
+
+/// The time that a caller waits until its record is durable. A disk that takes longer is a failing one.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The fault of a disk that neither writes nor refuses.
+const HANGING: &str = "the disk does not answer";
 
 /// A record is not durable, and the audit is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,6 +41,39 @@ pub(super) struct Shared {
     is_failing: AtomicBool,
     /// The class whose last batch could not be written, and why.
     faults: Mutex<BTreeMap<Class, String>>,
+    busy: Busy,
+    /// Whether the log of events says that the disk hangs.
+    hang_is_logged: AtomicBool,
+}
+
+/// The time for which the thread that writes has been at work, which it cannot tell itself while the disk hangs.
+#[derive(Debug)]
+struct Busy {
+    start: Stopwatch,
+    /// When the work began, in milliseconds since `start`, at least 1; 0 while the thread waits for records.
+    since: AtomicU64,
+}
+
+impl Default for Busy {
+    fn default() -> Self {
+        Self {
+            start: Stopwatch::start(),
+            since: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Busy {
+    fn now(&self) -> u64 {
+        let elapsed = self.start.elapsed().as_millis();
+        u64::try_from(elapsed).unwrap_or(u64::MAX).max(1)
+    }
+
+    /// Whether the work takes too long. The clock is read only while there is work: every request asks.
+    fn is_hanging(&self) -> bool {
+        let since = self.since.load(Ordering::Relaxed);
+        since != 0 && Duration::from_millis(self.now().saturating_sub(since)) >= PATIENCE
+    }
 }
 
 impl Shared {
@@ -57,9 +98,22 @@ impl Shared {
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether the last batch of any class could not be written.
+    /// Whether the last batch of any class could not be written, or the disk hangs.
     pub(super) fn is_failing(&self) -> bool {
-        self.is_failing.load(Ordering::Relaxed)
+        self.is_failing.load(Ordering::Relaxed) || self.busy.is_hanging()
+    }
+
+    /// Notes that the thread has work, for which it may wait for the disk.
+    pub(super) fn begin_work(&self) {
+        self.busy.since.store(self.busy.now(), Ordering::Relaxed);
+    }
+
+    /// Notes that the thread waits for records.
+    pub(super) fn end_work(&self) {
+        self.busy.since.store(0, Ordering::Relaxed);
+        if self.hang_is_logged.swap(false, Ordering::Relaxed) {
+            tracing::info!("the disk of the audit answers again");
+        }
     }
 
     /// Notes the result of a batch, and says so when it differs from the one before.
@@ -89,9 +143,18 @@ impl Shared {
         faults.keys().copied().collect()
     }
 
-    /// Why the last batch could not be written.
+    /// Why the last batch could not be written, or that the disk hangs: then the first call writes it to the log of events.
     pub(super) fn fault(&self) -> Option<String> {
         let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
-        faults.values().next().cloned()
+        if let Some(fault) = faults.values().next() {
+            return Some(fault.clone());
+        }
+        if !self.busy.is_hanging() {
+            return None;
+        }
+        if !self.hang_is_logged.swap(true, Ordering::Relaxed) {
+            tracing::error!(fault = HANGING, "the audit cannot be written");
+        }
+        Some(HANGING.to_owned())
     }
 }

@@ -73,13 +73,17 @@ impl Writer {
     pub(super) fn run(mut self, jobs: &Receiver<Job>) {
         let mut kept = Batch::new();
         let (mut hour, mut tick) = (Stopwatch::start(), Stopwatch::start());
+        self.shared.begin_work();
         self.note_erasures();
         self.checkpoint();
         loop {
             let mut flushes = Vec::new();
             let mut batch = std::mem::take(&mut kept);
             let tried = batch.len();
-            if !gather(jobs, &mut batch, &mut flushes) {
+            self.shared.end_work();
+            let is_open = gather(jobs, &mut batch, &mut flushes);
+            self.shared.begin_work();
+            if !is_open {
                 self.write(batch, tried);
                 break;
             }
@@ -433,6 +437,41 @@ mod tests {
             .map(|file| fs::read_to_string(file).unwrap())
             .collect();
         text.strip_prefix(before).unwrap().to_owned()
+    }
+
+    /// While the disk hangs, nothing fails: the time that the thread takes tells it.
+    #[test]
+    fn a_disk_that_hangs_is_a_failing_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Clock::standing(Timestamp::from_unix(1_767_225_600));
+        let writer = writer(folder.path(), &clock);
+        let shared = Arc::clone(&writer.shared);
+        // SQLite opens a journal that it finds, and opening a FIFO waits for its other end.
+        let journal = folder.path().join("salts.db-journal");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &journal, kind, mode, 0).unwrap();
+        let (queue, jobs) = std::sync::mpsc::sync_channel(QUEUE);
+        let watch = Stopwatch::start();
+        let thread = std::thread::spawn(move || writer.run(&jobs));
+        while !shared.is_failing() {
+            assert!(watch.elapsed() < Duration::from_secs(60), "nothing says so");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(watch.elapsed() > Duration::from_secs(4));
+        assert_eq!(shared.fault().unwrap(), "the disk does not answer");
+        // The disk answers again.
+        let away = folder.path().join("away");
+        fs::rename(&journal, &away).unwrap();
+        File::options().write(true).open(&away).unwrap();
+        let (event, _) = bound(&clock, 1);
+        let (reply, written) = oneshot::channel();
+        queue.send(Job::Record(event, Some(reply))).unwrap();
+        assert_eq!(written.blocking_recv().unwrap(), Ok(()));
+        assert!(!shared.is_failing());
+        assert_eq!(shared.fault(), None);
+        drop(queue);
+        thread.join().unwrap();
     }
 
     /// A record that is lost is counted as failed and as dropped.
