@@ -37,7 +37,7 @@ pub(super) async fn record_forwarding(
         Some(psu) => event.about(store.keys().psu(psu)),
         None => event,
     };
-    audit.record_durably(event).await?;
+    // Before the record is enqueued: one that is too late for this request may be written later, and must have its outcome too.
     exchange.set_audited();
-    Ok(())
+    audit.record_durably(event).await
 }

@@ -229,7 +229,7 @@ impl Exchange<'_> {
         Outcome::Abandoned(if is_due { Side::Core } else { Side::Caller })
     }
 
-    /// Notes that the audit has a record of forwarding the request.
+    /// Notes that the audit has, or may get, a record of forwarding the request.
     pub(super) const fn set_audited(&mut self) {
         self.is_audited = true;
     }
