@@ -521,6 +521,44 @@ fn a_psu_is_erased_and_the_chain_stays_whole() {
     drop(program);
 }
 
+/// An import names no PSU in its records: the erasure is the first one.
+#[test]
+fn the_erasure_of_an_imported_psu_is_recorded() {
+    let gate = Gate::builder().line(ON).for_program();
+    let program = gate.run_silently(&mut gate.program());
+    let [psus, file, config] =
+        ["psus.ndjson", "psu-id", "gateway.yaml"].map(|name| gate.folder().join(name));
+    let line =
+        json!({"tpp": gate.world().both.id(), "psu_id": PSU, "last_sca": gate.now().to_string()});
+    fs::write(&psus, format!("{line}\n")).unwrap();
+    fs::write(&file, format!("{PSU}\n")).unwrap();
+    let psu = |call: &str, file: &Path| {
+        let [file, config] = [file, &config].map(|path| path.to_str().unwrap());
+        portvakt(&["psu", call, file, "--config", config])
+    };
+    let imported = psu("import", &psus);
+    assert!(imported.status.success(), "{}", text(&imported));
+    let erased = text(&psu("erase", &file));
+    let (_, after) = erased
+        .split_once("the pseudonym was ")
+        .unwrap_or_else(|| panic!("{erased}"));
+    let pseudonym = after.split_whitespace().next().unwrap();
+    let audit = audit_of(&gate);
+    eventually("the chain has the erasure", || {
+        let records = records(&audit);
+        records
+            .iter()
+            .any(|record| record["kind"] == "erased" && record["psu"] == pseudonym)
+    });
+    assert_eq!(
+        psu("erase", &file).status.code(),
+        Some(1),
+        "nothing is left"
+    );
+    assert_eq!(verify(&audit, &[]).unwrap().findings, []);
+    drop(program);
+}
+
 fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
@@ -703,6 +741,66 @@ fn a_full_disk_stops_requests_only_if_the_audit_is_required() {
             .collect();
         assert!(kinds.contains(&"outcome".into()));
     }
+}
+
+/// A disk that hangs during a payment, and writes its record after the payment was refused: the record has an outcome. After five seconds, a
+/// disk that hangs counts as one that fails.
+#[test]
+fn a_disk_that_hangs_stops_requests_and_each_payment_has_an_outcome() {
+    let gate = Gate::builder().line(ON).start();
+    let (payment, read) = (
+        Call::payment().only(Protocol::Http1),
+        Call::accounts().present().only(Protocol::Http1),
+    );
+    accepted(&gate, &payment);
+    accepted(&gate, &read);
+    let audit = audit_of(&gate);
+    // The writer reads salts.db each second. SQLite opens a journal that it finds, and opening a FIFO waits for its other end.
+    let journal = audit.join("salts.db-journal");
+    let made = Command::new("mkfifo").arg(&journal).status();
+    assert!(made.unwrap().success());
+    std::thread::sleep(Duration::from_millis(2_500));
+    for call in [&payment, &read] {
+        refused(&gate, call, 503, "SYSTEM_ERROR", "state-unavailable");
+    }
+    let ready = gate.control("/readyz");
+    assert_eq!(ready.status, 503);
+    assert!(
+        ready.json()["notWell"]
+            .to_string()
+            .contains("audit: the disk does not answer"),
+        "{}",
+        ready.json()
+    );
+    assert_eq!(gate.metric("portvakt_not_ready", &["cause=\"audit\""]), 1.0);
+    // The disk answers again.
+    let away = audit.join("away");
+    fs::rename(&journal, &away).unwrap();
+    File::options().write(true).open(&away).unwrap();
+    eventually("/readyz is 200", || gate.control("/readyz").status == 200);
+    accepted(&gate, &payment);
+    let of = |kind: &str| {
+        let mut records = records(&audit);
+        records.retain(|record| record["kind"] == kind);
+        records
+    };
+    let traces = |kind: &str| -> BTreeSet<String> {
+        let records = of(kind).into_iter();
+        records
+            .map(|record| record["trace_id"].to_string())
+            .collect()
+    };
+    // The one that the core never got is the second.
+    eventually("each forwarding has its outcome", || {
+        traces("forwarding").len() == 3 && traces("forwarding") == traces("outcome")
+    });
+    let outcomes: Vec<_> = of("outcome")
+        .into_iter()
+        .map(|record| (record["outcome"].clone(), record["reason"].clone()))
+        .collect();
+    let refused = (json!("refused"), json!("state-unavailable"));
+    assert!(outcomes.contains(&refused), "{outcomes:?}");
+    assert_eq!(verify(&audit, &[]).unwrap().findings, []);
 }
 
 /// A line that a crash cut off was acknowledged to nobody: it is removed at the next start, and the chain goes on.
