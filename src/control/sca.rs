@@ -331,9 +331,13 @@ async fn finish_as_failed(
         completion: None,
         now: call.context.clock.now(),
     };
-    let finished = store.finish(finish).await?;
-    if finished == Finished::Done {
-        call.context.telemetry.sca("failed");
+    match store.finish(finish).await? {
+        Finished::Done => call.context.telemetry.sca("failed"),
+        Finished::Again => {}
+        // The SCA has not failed, so no record says that it has.
+        Finished::Otherwise | Finished::BoundElsewhere => {
+            return Err(ApiFault::FinishedOtherwise);
+        }
     }
     let Pending {
         tpp,
@@ -344,10 +348,7 @@ async fn finish_as_failed(
     let event = call.event(Kind::ScaFailed, tpp, *psu);
     let event = event.with("operation", operation.as_str());
     call.record(event.with("code", code.as_str())).await?;
-    match finished {
-        Finished::Done | Finished::Again => Ok(sca::failed(&opened.pending, failure)),
-        Finished::Otherwise | Finished::BoundElsewhere => Err(ApiFault::FinishedOtherwise),
-    }
+    Ok(sca::failed(&opened.pending, failure))
 }
 
 fn context(value: &Value) -> Option<PsuContext> {

@@ -1,9 +1,10 @@
 //! The end of an SCA.
 
 use super::bank::{
-    AGREEMENT, Bank, OTHER_PSU, OTHER_TPP, PSU, TPP, bank, corporate_id, fails, foreign_token,
-    free_address, payment, pending, psu_id,
+    AGREEMENT, Bank, OTHER_PSU, OTHER_TPP, PSU, Site, TPP, bank, corporate_id, fails,
+    foreign_token, free_address, payment, pending, psu_id,
 };
+use crate::audit::records;
 use portvakt::{
     interface::{TppId, headers::PsuContext, operations::Environment},
     sca::Pending,
@@ -270,6 +271,39 @@ fn a_failure_is_told_to_the_tpp() {
         "sca-finished",
     );
     assert_eq!(known(&bank, PSU), Value::Null);
+}
+
+/// The audit says of an SCA that it failed only if it did, not because somebody reported that later.
+#[test]
+fn a_completed_sca_has_no_record_of_a_failure() {
+    let site = Site::new();
+    let bank = site.start_audited(&free_address().1);
+    let kinds = || -> Vec<String> {
+        let mut records = records(&site.audit());
+        records.retain(|record| record["kind"] != "call");
+        let kinds = records.iter().map(|record| record["kind"].as_str());
+        kinds.map(|kind| kind.unwrap().to_owned()).collect()
+    };
+    let failure = |token: &str| {
+        let failure = json!({
+            "request": token, "system": "sca", "status": 400, "code": "PAYMENT_FAILED", "message": "m",
+        });
+        bank.post("/sca/fail", &failure)
+    };
+    let token = bank.token(&Pending {
+        psu: Some(psu_id(PSU)),
+        ..pending()
+    });
+    assert_eq!(bank.post("/sca/complete", &private(&token)).status, 200);
+    fails(&failure(&token), 409, "CONFLICT", "sca-finished");
+    // A completion for another PSU fails an SCA that has not ended.
+    let mut other = private(&token);
+    other["psu_id"] = json!(OTHER_PSU);
+    let answer = bank.post("/sca/complete", &other);
+    fails(&answer, 409, "CONFLICT", "sca-finished");
+    assert_eq!(kinds(), ["sca-completed"]);
+    assert_eq!(failure(&bank.token(&payment())).status, 200);
+    assert_eq!(kinds(), ["sca-completed", "sca-failed"]);
 }
 
 //= SCA-11 refused
