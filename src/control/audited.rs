@@ -22,10 +22,15 @@ impl Call<'_> {
     /// Keeps a record. If the audit is required, the record is durable on return.
     ///
     /// # Errors
-    /// It is not durable. The change was made; the caller repeats its call.
+    /// It is not durable yet. The change was made, so the record waits for the disk; the caller repeats its call.
     pub(super) async fn record(self, event: AuditEvent) -> Result<(), ApiFault> {
-        let recorded = self.context.telemetry.audit().record_durably(event).await;
-        recorded.map_err(|_| ApiFault::Unavailable)
+        let audit = self.context.telemetry.audit();
+        let recorded = audit.record_durably(event.clone()).await;
+        recorded.map_err(|_| {
+            // The writer tries a record again only if nobody waits for it. After a time-out it may write both.
+            audit.record(event);
+            ApiFault::Unavailable
+        })
     }
 }
 

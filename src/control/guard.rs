@@ -5,8 +5,8 @@
 //! /readyz and the public keys need neither: a kubelet or a load balancer uses any host and has no token, and these answers
 //! reveal no TPP and no PSU. TLS verifies client certificates before a request is read; their names give them roles here.
 
-use super::{context::ControlContext, fault::ApiFault};
-use crate::audit::Kind;
+use super::{context::ControlContext, fault::ApiFault, running::RunningCalls};
+use crate::audit::{AuditEvent, Kind};
 use crate::config::{Authority, ClientCa, ClientRoles, ControlAccess, ControlRole, Host, Secret};
 use axum::{
     extract::{Request, State},
@@ -71,33 +71,79 @@ impl ClientNames {
 
 /// Guards every route. The route uses the same configuration as the guard.
 pub(super) async fn admit(
-    State(context): State<Arc<ControlContext>>,
+    State((context, running)): State<(Arc<ControlContext>, RunningCalls)>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let in_use = context.current.load_full();
-    let call = AUDITED.iter().find(|call| **call == request.uri().path());
+    let mut calls = AUDITED.iter().copied();
+    let call = calls.find(|call| *call == request.uri().path());
     let names = request.extensions().get::<ClientNames>().cloned();
-    let mut credential = "none";
+    let record = |credential| {
+        call.map(|call| CallRecord {
+            call,
+            credential,
+            names,
+        })
+    };
     let mut answer = match judge(&in_use.control, &request) {
         Ok(()) => {
-            credential = shown_credential(&in_use.control, &request);
+            let record = record(shown_credential(&in_use.control, &request));
             request.extensions_mut().insert(in_use);
-            next.run(request).await
+            match record {
+                Some(record) => answer_recorded(context, &running, record, request, next).await,
+                None => next.run(request).await,
+            }
         }
-        Err(fault) => fault.answer(&context),
+        Err(fault) => {
+            let answer = fault.answer(&context);
+            if let Some(record) = record("none") {
+                let event = record.event(&context, &answer);
+                context.telemetry.audit().record(event);
+            }
+            answer
+        }
     };
-    if let Some(call) = call {
-        let audit = context.telemetry.audit();
-        let event = audit.event(Kind::Call).with("call", *call);
-        let event = event.with("credential", credential);
-        let names = names.filter(|names| !names.0.is_empty());
-        let event = event.with_some("caller", names.map(|names| names.0.to_vec()));
-        audit.record(event.with("status", answer.status().as_u16()));
-    }
     let no_store = HeaderValue::from_static("no-store");
     answer.headers_mut().insert(header::CACHE_CONTROL, no_store);
     answer
+}
+
+/// Answers a permitted call and records it, also if its caller disconnects before the answer: its change may have been made by then.
+async fn answer_recorded(
+    context: Arc<ControlContext>,
+    running: &RunningCalls,
+    record: CallRecord,
+    request: Request,
+    next: Next,
+) -> Response {
+    let own = Arc::clone(&context);
+    let answered = running.run(async move {
+        let answer = next.run(request).await;
+        let event = record.event(&own, &answer);
+        own.telemetry.audit().record(event);
+        answer
+    });
+    let answered = answered.await;
+    answered.unwrap_or_else(|_| ApiFault::Unavailable.answer(&context))
+}
+
+/// The members of a call's record, but its status.
+struct CallRecord {
+    call: &'static str,
+    credential: &'static str,
+    names: Option<ClientNames>,
+}
+
+impl CallRecord {
+    fn event(self, context: &ControlContext, answer: &Response) -> AuditEvent {
+        let names = self.names.filter(|names| !names.0.is_empty());
+        let event = context.telemetry.audit().event(Kind::Call);
+        let event = event.with("call", self.call);
+        let event = event.with("credential", self.credential);
+        let event = event.with_some("caller", names.map(|names| names.0.to_vec()));
+        event.with("status", answer.status().as_u16())
+    }
 }
 
 /// The kind of credential that a permitted call has shown.

@@ -5,6 +5,7 @@
 use super::{
     bound::{Bound, Kind},
     guard::{Arrival, ClientNames},
+    running::RunningCalls,
     slots::{Slots, TakenSlot},
 };
 use crate::{config::ControlTls, in_use::Current};
@@ -42,7 +43,7 @@ const MAX_HEAD: usize = 16 * 1024;
 /// How long an idle connection is still read when the listener closes: a call that is sent while its connection closes would be lost.
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
-/// The time-out of pending answers when the gateway stops.
+/// The time-out of pending answers, and of calls whose callers disconnected, when the gateway stops.
 const FINISH_WITHIN: Duration = Duration::from_secs(5);
 
 /// A flag that changes to true once.
@@ -53,10 +54,12 @@ pub(super) async fn serve(
     bound: Bound,
     current: &Current,
     routes: Router,
+    running: RunningCalls,
     shutdown: StopSignal,
 ) -> io::Result<()> {
     let serving = Serving {
         routes,
+        running,
         shutdown,
         slots: Slots::new(MAX_CONNECTIONS),
     };
@@ -111,6 +114,8 @@ impl Accept for UnixListener {
 
 struct Serving {
     routes: Router,
+    /// The calls of these routes.
+    running: RunningCalls,
     shutdown: StopSignal,
     slots: Arc<Slots>,
 }
@@ -145,7 +150,10 @@ impl Serving {
                 }
             }
         }
-        let finish = async { while connections.join_next().await.is_some() {} };
+        let finish = async {
+            while connections.join_next().await.is_some() {}
+            self.running.ended().await;
+        };
         let _ = tokio::time::timeout(FINISH_WITHIN, finish).await;
     }
 }

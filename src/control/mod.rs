@@ -2,8 +2,8 @@
 //!
 //! It runs beside the gateway in the same process. Invariants: a caller from another machine has presented a bearer token or a
 //! client certificate (config requires one); no path, query, log line or error contains a PSU-ID; a change is durable before
-//! its answer is sent. docs/sca.md is the manual. Deliberately not here: the rights that a completed SCA gives, which admission
-//! decides, and the bank's SCA page itself.
+//! its answer is sent, and is recorded also if its caller disconnects. docs/sca.md is the manual. Deliberately not here: the
+//! rights that a completed SCA gives, which admission decides, and the bank's SCA page itself.
 
 // The parts of the gateway that calls use.
 mod context;
@@ -24,10 +24,11 @@ mod watch;
 mod logs;
 mod reload;
 
-// Listening, and access control.
+// Listening, access control, and calls that run without their callers.
 mod bound;
 mod guard;
 mod listen;
+mod running;
 mod slots;
 
 // Import of PSUs from a file: the same records as /psu/bind.
@@ -50,6 +51,7 @@ use axum::{
 use context::{Call, MAX_BODY};
 use fault::ApiFault;
 use members::Members;
+use running::RunningCalls;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tokio::signal::unix::Signal;
@@ -57,8 +59,9 @@ use tokio::signal::unix::Signal;
 /// The time-out of reading a body.
 const BODY_WITHIN: Duration = Duration::from_secs(5);
 
-/// The time-out of an answer. The store answers in milliseconds, or is unavailable.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// The time-out of an answer: longer than the 5 s of the store and the 5 s of the audit, so that it never drops a call between its change
+/// and the record of it.
+const ANSWER_WITHIN: Duration = Duration::from_secs(12);
 
 /// A bound listener that does not serve yet.
 #[derive(Debug)]
@@ -102,9 +105,10 @@ impl Listener {
         let context = self.context;
         let signals = self.signals.map(|signals| (signals.hangup, signals.reopen));
         let (hangup, reopen) = signals.unzip();
-        let routes = routes(Arc::clone(&context), stopping);
+        let running = RunningCalls::default();
+        let routes = routes(Arc::clone(&context), stopping, running.clone());
         tokio::select! {
-            served = listen::serve(self.bound, &context.current, routes, closing) => {
+            served = listen::serve(self.bound, &context.current, routes, running, closing) => {
                 if let Err(error) = served {
                     tracing::error!(%error, "the control listener failed");
                 }
@@ -117,7 +121,7 @@ impl Listener {
 }
 
 /// All routes, behind the guard.
-fn routes(context: Arc<ControlContext>, stopping: StopSignal) -> Router {
+fn routes(context: Arc<ControlContext>, stopping: StopSignal, running: RunningCalls) -> Router {
     let watched = Router::new()
         .route("/livez", get(watch::live))
         .route("/readyz", get(watch::ready))
@@ -144,7 +148,10 @@ fn routes(context: Arc<ControlContext>, stopping: StopSignal) -> Router {
             ApiFault::OtherMethod.answer(&context)
         })
         .with_state(Arc::clone(&context))
-        .layer(middleware::from_fn_with_state(context, guard::admit))
+        .layer(middleware::from_fn_with_state(
+            (context, running),
+            guard::admit,
+        ))
 }
 
 /// Reads the members of a call and answers within the time-out, also after a fault.

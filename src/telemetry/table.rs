@@ -237,7 +237,7 @@ metrics! {
         UPGRADES = Counter "portvakt_upgrades_total" [UPGRADE]
             "Upgrades at SIGUSR2: that this process took the sockets over, or that its successor did not start.";
         AUDIT_RECORDS = Counter "portvakt_audit_records_total" [LINES]
-            "Records of the audit: written and durable, failed because the disk refused them (once each, also if they are written later), or dropped and lost, because too many waited.";
+            "Records of the audit: written and durable, failed because the disk refused them at first (they may be written later), or dropped and lost, because too many waited.";
         BUILD_INFO = Gauge "portvakt_build_info" [BUILD, COMMIT]
             "Always 1: the version, and the commit that it was built from.";
         ENVIRONMENT_INFO = Gauge "portvakt_environment_info" [ENVIRONMENT]

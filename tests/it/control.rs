@@ -6,6 +6,9 @@ mod bank;
 /// Authentication, transport and limits of the listener.
 mod doors;
 
+/// Records of calls in the audit, whatever happens to the disk, the caller or the listener.
+mod audited;
+
 /// Checks of Host and Origin.
 mod hosts;
 

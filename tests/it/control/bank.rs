@@ -28,7 +28,7 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
-use tokio::{runtime::Runtime, sync::watch};
+use tokio::{runtime::Runtime, sync::watch, task::JoinHandle};
 
 /// 2027-01-15T08:00:00Z.
 pub(super) const NOW: Timestamp = Timestamp::from_unix(1_800_000_000);
@@ -46,8 +46,9 @@ pub(super) struct Bank {
     pub(super) address: ControlAddress,
     pub(super) links: Arc<Links>,
     pub(super) clock: Clock,
-    _stop: watch::Sender<bool>,
-    _runtime: Runtime,
+    stop: watch::Sender<bool>,
+    listening: JoinHandle<()>,
+    runtime: Runtime,
 }
 
 /// The folder of a bank's files.
@@ -122,13 +123,14 @@ impl Site {
         let listener = Listener::new(bound, Arc::new(context), None);
         let runtime = Runtime::new().unwrap();
         let (stop, stopped) = watch::channel(false);
-        runtime.spawn(async move { listener.run(stopped.clone(), stopped).await });
+        let listening = runtime.spawn(listener.run(stopped.clone(), stopped));
         Bank {
             address,
             links,
             clock,
-            _stop: stop,
-            _runtime: runtime,
+            stop,
+            listening,
+            runtime,
         }
     }
 
@@ -167,6 +169,12 @@ pub(super) fn bank() -> (Site, Bank) {
 }
 
 impl Bank {
+    /// Stops the listener as a gateway does, and waits for its end.
+    pub(super) fn stop(self) {
+        self.stop.send_replace(true);
+        self.runtime.block_on(self.listening).unwrap();
+    }
+
     /// Posts a call.
     pub(super) fn post(&self, path: &str, body: &Value) -> Answer {
         self.send(&post(path, body.to_string().as_bytes(), ""))
