@@ -98,8 +98,8 @@ pub(super) async fn admit(
         Err(fault) => {
             let answer = fault.answer(&context);
             if let Some(record) = record("none") {
-                let event = record.event(&context, &answer);
-                context.telemetry.audit().record(event);
+                let event = || record.event(&context, &answer);
+                context.telemetry.refused_call(event);
             }
             answer
         }

@@ -1,4 +1,5 @@
-//! Records of the audit about finished requests: refusals, failures, and the outcome of those whose forwarding was recorded.
+//! Records of the audit about finished requests: refusals, failures, and the outcome of those whose forwarding was recorded; and about
+//! refused calls of the control listener.
 //!
 //! Invariant: callers cannot fill the disk: each second has a bounded number of refusals, and fewer of unverified callers. Deliberately
 //! not here: the record before a request is forwarded, which the gateway waits for.
@@ -21,11 +22,15 @@ const VERIFIED: u32 = 50;
 /// The same, of callers who only show a certificate, which anybody can.
 const UNVERIFIED: u32 = 10;
 
+/// The same, of calls of the control listener: anybody who reaches its port can be refused.
+const CALLS: u32 = 10;
+
 /// Counts the records of refusals.
 #[derive(Debug, Default)]
 pub(super) struct RefusalRecords {
     verified: Window,
     unverified: Window,
+    calls: Window,
 }
 
 impl RefusalRecords {
@@ -46,15 +51,16 @@ impl RefusalRecords {
         if reason.is_none() || finished.record.shown_tpp().is_none() {
             return;
         }
-        let window = match is_verified(finished) {
-            true => self.verified.take(VERIFIED),
-            false => self.unverified.take(UNVERIFIED),
+        let (window, most) = match is_verified(finished) {
+            true => (&self.verified, VERIFIED),
+            false => (&self.unverified, UNVERIFIED),
         };
-        if let Some(omitted) = window {
-            let event = event(finished, audit, kind, reason);
-            let omitted = Some(omitted).filter(|omitted| *omitted > 0);
-            audit.record(event.with_some("omitted", omitted));
-        }
+        window.record(most, audit, || event(finished, audit, kind, reason));
+    }
+
+    /// Records a refused call of the control listener.
+    pub(super) fn record_call(&self, audit: &Audit, event: impl FnOnce() -> AuditEvent) {
+        self.calls.record(CALLS, audit, event);
     }
 }
 
@@ -109,6 +115,15 @@ impl Default for Window {
 }
 
 impl Window {
+    /// Records an event if this second has a place, with the number of those before it that found none.
+    fn record(&self, most: u32, audit: &Audit, event: impl FnOnce() -> AuditEvent) {
+        let Some(omitted) = self.take(most) else {
+            return;
+        };
+        let omitted = Some(omitted).filter(|omitted| *omitted > 0);
+        audit.record(event().with_some("omitted", omitted));
+    }
+
     /// Takes a place of this second; returns the number of those that found none since the last one that did.
     fn take(&self, most: u32) -> Option<u64> {
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);

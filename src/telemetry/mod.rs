@@ -55,7 +55,7 @@ pub use sink::{LogFault, try_log};
 pub use stream::LAST_WITHIN;
 
 use crate::{
-    audit::Audit,
+    audit::{Audit, AuditEvent},
     clock::{Clock, Timestamp},
     interface::{Reason, operations::Catalogue},
 };
@@ -141,6 +141,11 @@ impl Telemetry {
         }
         // Whoever sees no request in flight sees everything that was counted of it.
         self.requests.in_flight.dec();
+    }
+
+    /// Records a refused call of the control listener in the audit, a bounded number in each second.
+    pub fn refused_call(&self, event: impl FnOnce() -> AuditEvent) {
+        self.refusals.record_call(&self.audit, event);
     }
 
     /// Opens the files of the logs by their names again, after a tool has moved them.

@@ -2,9 +2,11 @@
 
 use super::bank::{Bank, NOW, PSU, Site, TPP, fails, free_address, post};
 use crate::audit::{eventually, records};
-use portvakt::audit::verify;
+use portvakt::{audit::verify, clock::Stopwatch};
 use serde_json::{Value, json};
 use std::{fs, io::Write, net::TcpStream, thread, time::Duration};
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// Enough for the listener to notice something.
 const MOMENT: Duration = Duration::from_millis(200);
@@ -94,4 +96,38 @@ fn a_call_is_recorded_though_its_caller_disconnects() {
         });
         drop(serving);
     }
+}
+
+/// Anybody who reaches the port can be refused, and must not fill the disk.
+#[test]
+fn a_second_has_records_of_a_bounded_number_of_refused_calls() {
+    let site = Site::new();
+    site.write("token", TOKEN);
+    let bank = site.start_audited(&format!("{}, token_file: token", free_address().1));
+    let refuse = || assert_eq!(bank.send(&post("/psu/read", b"{}", "")).status, 401);
+    let watch = Stopwatch::start();
+    (0..100).for_each(|_| refuse());
+    let seconds = usize::try_from(watch.elapsed().as_secs()).unwrap() + 2;
+    thread::sleep(Duration::from_millis(1_010));
+    refuse();
+    // Calls that are permitted all have their records.
+    let token = format!("Authorization: Bearer {TOKEN}\r\n");
+    for _ in 0..30 {
+        let answer = bank.send(&post("/psu/read", b"{}", &token));
+        assert_eq!(answer.status, 400);
+    }
+    bank.stop();
+    let permitted = || {
+        let statuses = statuses(&site, "/psu/read");
+        statuses.iter().filter(|status| **status == 400).count()
+    };
+    eventually("every permitted call is recorded", || permitted() == 30);
+    let mut refused = of_kind(&site, "call");
+    refused.retain(|record| record["status"] == 401);
+    let omitted = refused
+        .iter()
+        .filter_map(|record| record["omitted"].as_u64());
+    let omitted = usize::try_from(omitted.sum::<u64>()).unwrap();
+    assert_eq!(refused.len() + omitted, 101);
+    assert!(refused.len() <= 10 * seconds + 1, "{}", refused.len());
 }
