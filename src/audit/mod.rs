@@ -161,7 +161,8 @@ impl Audit {
     /// Whether requests must be refused, because the audit is required and cannot be written.
     pub fn refuses(&self) -> bool {
         let open = self.0.as_ref();
-        open.is_some_and(|open| open.is_required && open.shared.is_failing())
+        let failing = open.filter(|open| open.is_required && open.shared.is_failing());
+        failing.inspect(|open| open.shared.log_hang()).is_some()
     }
 
     /// Whether the audit is required, and why it cannot be written.

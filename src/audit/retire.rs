@@ -37,12 +37,18 @@ pub(super) fn retire(chains: &mut [Chain], class: Class, now: LogTime) -> Result
 }
 
 /// The same in the folders of processes that have ended, such as the ones before an upgrade. The newest file of each chain stays.
+/// Calls `progress` before each folder.
 ///
 /// # Errors
 /// The first fault; the other folders were looked at.
-pub(super) fn retire_left_folders(settings: &AuditSettings, now: LogTime) -> Result<u64, String> {
+pub(super) fn retire_left_folders(
+    settings: &AuditSettings,
+    now: LogTime,
+    progress: impl Fn(),
+) -> Result<u64, String> {
     let mut result = Ok(0_u64);
     for folder in files::folders(&settings.folder).map_err(|error| error.to_string())? {
+        progress();
         // A folder that is locked has a process, which deletes its own files.
         let Ok(_lock) = files::lock(&folder) else {
             continue;

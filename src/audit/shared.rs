@@ -46,7 +46,7 @@ pub(super) struct Shared {
     hang_is_logged: AtomicBool,
 }
 
-/// The time for which the thread that writes has been at work, which it cannot tell itself while the disk hangs.
+/// The time for which the thread that writes has made no progress, which it cannot tell itself while the disk hangs.
 #[derive(Debug)]
 struct Busy {
     start: Stopwatch,
@@ -103,7 +103,7 @@ impl Shared {
         self.is_failing.load(Ordering::Relaxed) || self.busy.is_hanging()
     }
 
-    /// Notes that the thread has work, for which it may wait for the disk.
+    /// Notes that the thread has work, for which it may wait for the disk, or that the work goes on.
     pub(super) fn begin_work(&self) {
         self.busy.since.store(self.busy.now(), Ordering::Relaxed);
     }
@@ -143,7 +143,14 @@ impl Shared {
         faults.keys().copied().collect()
     }
 
-    /// Why the last batch could not be written, or that the disk hangs: then the first call writes it to the log of events.
+    /// Writes to the log of events, once, that the disk hangs. The thread that writes cannot.
+    pub(super) fn log_hang(&self) {
+        if self.busy.is_hanging() && !self.hang_is_logged.swap(true, Ordering::Relaxed) {
+            tracing::error!(fault = HANGING, "the audit cannot be written");
+        }
+    }
+
+    /// Why the last batch could not be written, or that the disk hangs.
     pub(super) fn fault(&self) -> Option<String> {
         let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(fault) = faults.values().next() {
@@ -152,9 +159,7 @@ impl Shared {
         if !self.busy.is_hanging() {
             return None;
         }
-        if !self.hang_is_logged.swap(true, Ordering::Relaxed) {
-            tracing::error!(fault = HANGING, "the audit cannot be written");
-        }
+        self.log_hang();
         Some(HANGING.to_owned())
     }
 }

@@ -156,6 +156,7 @@ impl Writer {
 
     /// Appends records to the chain of a class, and notes the result.
     fn append(&mut self, class: Class, events: &[&AuditEvent]) -> Result<(), String> {
+        self.shared.begin_work();
         let result = self.try_append(class, events);
         self.shared.note(class, result.as_ref().err().cloned());
         result
@@ -170,6 +171,8 @@ impl Writer {
         }
         for event in events {
             records.push(record(event, &mut self.pseudonyms)?);
+            // A PSU without records costs a commit. A disk that takes many is slow, it does not hang.
+            self.shared.begin_work();
         }
         let now = self.clock.log_time();
         let chain = self.chains.iter_mut().find(|chain| chain.class() == class);
@@ -214,9 +217,11 @@ impl Writer {
             Err(error) => tracing::warn!(error, "old files of the audit cannot be deleted"),
         };
         for class in Class::ALL {
+            self.shared.begin_work();
             note(retire::retire(&mut self.chains, class, now));
         }
-        note(retire::retire_left_folders(&self.settings, now));
+        let progress = || self.shared.begin_work();
+        note(retire::retire_left_folders(&self.settings, now, progress));
     }
 
     /// Writes the end of each chain to the log of events, which other machines collect: a tail that is cut off later is missed there.

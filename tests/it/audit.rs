@@ -755,11 +755,11 @@ fn a_disk_that_hangs_stops_requests_and_each_payment_has_an_outcome() {
     accepted(&gate, &payment);
     accepted(&gate, &read);
     let audit = audit_of(&gate);
-    // The writer reads salts.db each second. SQLite opens a journal that it finds, and opening a FIFO waits for its other end.
+    // The writer reads salts.db every one or two seconds. SQLite opens a journal that it finds, and opening a FIFO waits for its other end.
     let journal = audit.join("salts.db-journal");
     let made = Command::new("mkfifo").arg(&journal).status();
     assert!(made.unwrap().success());
-    std::thread::sleep(Duration::from_millis(2_500));
+    std::thread::sleep(Duration::from_secs(3));
     for call in [&payment, &read] {
         refused(&gate, call, 503, "SYSTEM_ERROR", "state-unavailable");
     }
