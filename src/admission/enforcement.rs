@@ -42,13 +42,13 @@ checks! {
     Register = "register",
     /// The revocation of the certificate.
     Revocation = "revocation",
-    /// The host of TPP-Redirect-URI.
+    /// TPP-Redirect-URI: its form and its host.
     RedirectHost = "redirect-host",
     /// Digest, where it is required, and its comparison with the body.
     Digest = "digest",
     /// The body: whether the operation takes one, and its members.
     Payload = "payload",
-    /// The PSU's binding, consent and session.
+    /// The PSU's binding, consent and session, PSU-Context and PSU-Corporate-ID.
     Sca = "sca",
     /// X-Request-ID: one that was used before, or none that can be remembered.
     Replay = "replay",
@@ -86,6 +86,11 @@ impl ObservableCheck {
                 _ if is(headers::DATE.written) => Self::Date,
                 _ if is(headers::DIGEST.written) => Self::Digest,
                 _ if is(headers::X_REQUEST_ID.written) => Self::Replay,
+                _ if is(headers::PSU_CONTEXT.written) => Self::Sca,
+                _ if is(headers::PSU_CORPORATE_ID.written) => Self::Sca,
+                Reason::HeaderMalformed if is(headers::TPP_REDIRECT_URI.written) => {
+                    Self::RedirectHost
+                }
                 _ => Self::Headers,
             }),
             Stage::Query => Some(Self::Query),

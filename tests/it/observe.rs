@@ -145,7 +145,7 @@ fn a_check_with_several_faults_is_counted_once() {
                 |name: &str| !["tpp-signature-certificate", "x-request-id"].contains(&name);
             let headers = &mut request.headers;
             headers.retain(|(name, _)| is_kept(&name.to_ascii_lowercase()));
-            headers.push(("PSU-Context".into(), "z".into()));
+            headers.push(("PSU-IP-Port".into(), "z".into()));
         });
     let (_, seen) = passes(&gate, &call);
     let listed = seen.header("gateway-observed").unwrap_or_default();
@@ -307,6 +307,45 @@ fn an_observed_query_does_not_avoid_the_bound_of_the_history() {
     refused(&gate, &list(), 400, "PERIOD_INVALID", "history-too-old");
     let (_, seen) = passes(&observing("[query, sca]").start(), &list());
     assert_eq!(seen.header("gateway-history-from"), None);
+}
+
+/// Without the agreement the PSU's private consent would hold, and the core would answer for the context that it reads.
+//= FWD-6 refused
+//= HDR-14 refused
+#[test]
+fn an_observed_context_does_not_avoid_sca() {
+    let corporate = || Call::accounts().with("PSU-Context", "CORPORATE");
+    let unknown = || Call::accounts().with("PSU-Context", "corporate");
+    let gate = observing("[headers]").start();
+    for (call, code, reason) in [
+        (corporate(), "HTTP_HEADER_REQUIRED", "corporate-id-missing"),
+        (unknown(), "FORMAT_ERROR", "header-malformed"),
+    ] {
+        refused(&gate, &call, 400, code, reason);
+    }
+    let (_, seen) = passes(&observing("[sca]").start(), &corporate());
+    assert_eq!(seen.header("gateway-psu-bound"), None);
+    assert_eq!(
+        seen.header("gateway-observed"),
+        Some("corporate-id-missing")
+    );
+}
+
+/// A core may read a TPP-Redirect-URI that the gateway does not.
+//= FWD-6 refused
+//= HDR-8 refused
+#[test]
+fn a_malformed_redirect_uri_does_not_avoid_the_list_of_hosts() {
+    let malformed = || {
+        let call = Call::payment().by(&breach::issue(breach::RESTRICTED));
+        call.with("TPP-Redirect-URI", "https://elsewhere.example/#f")
+    };
+    let gate = observing("[headers]").start();
+    refused(&gate, &malformed(), 400, "FORMAT_ERROR", "header-malformed");
+    let gate = observing("[headers, redirect-host]").start();
+    let (_, seen) = passes(&gate, &malformed());
+    assert_eq!(seen.header("gateway-sca-redirect"), None);
+    assert_eq!(seen.header("gateway-observed"), Some("header-malformed"));
 }
 
 /// Framing, limits and the bank's own block list refuse whatever is observed.
