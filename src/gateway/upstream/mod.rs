@@ -102,13 +102,14 @@ impl TryFailure {
         }
     }
 
-    /// Whether it may have its cause in earlier endpoints, which left too little time (`left`).
+    /// Whether it may have its cause in earlier endpoints, which left less than two thirds of its time (`left`).
     fn is_cut_short(&self, kind: &str, settings: &UpstreamGroup, left: Duration) -> bool {
         let limit = match self.connected {
             true => settings.read_timeout,
             false => settings.connect_timeout,
         };
-        kind == "timeout" && left < limit
+        let own = limit.min(settings.timeout);
+        kind == "timeout" && left.saturating_mul(3) < own.saturating_mul(2)
     }
 }
 
