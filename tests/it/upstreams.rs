@@ -157,7 +157,7 @@ fn only_a_safe_request_is_sent_to_another_endpoint_after_it_was_sent() {
 fn a_get_is_sent_to_another_endpoint_after_silence() {
     let pair = Pair::start();
     let gate = pair
-        .gate("ejection: off, retry_percent: 100, read_timeout: 500ms, timeout: 30s")
+        .gate("ejection: off, retry_percent: 100, read_timeout: 2s, timeout: 30s")
         .start();
     pair.0[0].reply(Reply::Silence);
     until("the silent one is asked first", || {

@@ -98,11 +98,11 @@ fn a_slow_upstream_may_have_done_it() {
 //= QUO-5 refused
 #[test]
 fn a_slow_endpoint_may_have_done_it_before_another_is_away() {
-    let silent = Upstream::start_at("127.0.0.2:0".parse().unwrap());
+    let silent = Upstream::start_at("127.0.7.2:0".parse().unwrap());
     silent.reply(Reply::Silence);
     let (address, port) = (silent.address(), silent.address().port());
     let mut statuses = Vec::new();
-    for away in ["127.0.0.1", "127.0.0.3"] {
+    for away in ["127.0.7.1", "127.0.7.3"] {
         let gate = Gate::builder()
             .groups(&format!(
                 "{{core: {{endpoints: [{{address: '{address}'}}, {{address: '{away}:{port}'}}], \
