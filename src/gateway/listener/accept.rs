@@ -37,7 +37,8 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 /// The delay before another attempt to accept a connection when no file descriptors are left.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The interval at which the rates of idle callers are removed (QUO-12): until then, each new address takes memory.
+/// The interval at which the rates of idle callers and the floods of addresses are forgotten (QUO-12): until then, each new address
+/// takes memory.
 const FORGET_EVERY: Duration = Duration::from_secs(10);
 
 /// A bound socket, and whether connections to it are accepted.
@@ -173,7 +174,7 @@ impl<A: ServerApp + Send + Sync + 'static> Service for PublicListener<A> {
         tokio::pin!(stopped);
         let overload = Arc::clone(&self.shared.overload);
         let watching = tokio::spawn(async move { overload.watch().await });
-        let forgetting = forget_callers(&self.current);
+        let forgetting = forget_callers(&self.current, &self.limit);
         tokio::pin!(forgetting);
         loop {
             tokio::select! {
@@ -193,10 +194,11 @@ impl<A: ServerApp + Send + Sync + 'static> Service for PublicListener<A> {
     }
 }
 
-/// Removes idle callers' rates periodically, which bounds their memory. Never returns.
-async fn forget_callers(current: &Current) {
+/// Removes idle callers' rates and floods periodically, which bounds their memory. Never returns.
+async fn forget_callers(current: &Current, limit: &ConnectionLimit) {
     loop {
         sleep(FORGET_EVERY).await;
+        limit.forget_floods();
         let rates = Arc::clone(&current.load().snapshot.rates);
         // A flood leaves millions of entries, so the work runs on a blocking thread and delays no request.
         let _ = tokio::task::spawn_blocking(move || rates.tidy()).await;
@@ -252,6 +254,9 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
             let Some(place) = self.count(place, named) else {
                 return Ok(None);
             };
+            if let Some(pause) = place.pause() {
+                sleep(pause).await;
+            }
             let accepted = self.acceptor.accept(socket).await;
             let tls = accepted.map_err(|error| ("failed", error))?;
             Ok(Some((tls, peer.origin(named), place)))

@@ -1,9 +1,9 @@
-//! Limits the number of open connections, in total and per address (ERR-4, HTTP-9).
+//! Limits the number of open connections, in total and per address, and delays the handshakes of addresses that flood (ERR-4, HTTP-9).
 //!
 //! A connection counts from when it is accepted until it is closed, including the handshake. Deliberately not here: the use of a
 //! connection, and the rates of requests (QUO-12).
 
-use crate::{interface::Reason, telemetry::Telemetry};
+use crate::{clock::Stopwatch, interface::Reason, telemetry::Telemetry};
 use std::{
     collections::HashMap,
     net::IpAddr,
@@ -11,11 +11,16 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 /// The number of excess connections that get a refusal before they are closed. Further ones are closed without an answer, so the
 /// resources of excess connections stay bounded.
 pub(in crate::gateway) const TOLD: usize = 64;
+
+/// The time after a flood in which handshakes of its address wait: without it, a client that floods and connects again at once would
+/// cost as many handshakes as it can begin. Short, because others may share the address.
+const FLOOD_PAUSE: Duration = Duration::from_millis(500);
 
 /// The number of open connections.
 #[derive(Debug)]
@@ -24,7 +29,7 @@ pub(super) struct ConnectionLimit {
     per_address: Option<usize>,
     open: AtomicUsize,
     told: AtomicUsize,
-    by_network: Mutex<HashMap<Network, usize>>,
+    by_network: Mutex<HashMap<Network, Counted>>,
     telemetry: Arc<Telemetry>,
 }
 
@@ -33,6 +38,25 @@ pub(super) struct ConnectionLimit {
 enum Network {
     V4(u32),
     V6(u64),
+}
+
+/// The open connections of a network, and the time since the last one that flooded.
+#[derive(Debug, Default)]
+struct Counted {
+    open: usize,
+    flooded: Option<Stopwatch>,
+}
+
+impl Counted {
+    /// The time that the next handshake waits.
+    fn pause(&self) -> Option<Duration> {
+        let left = FLOOD_PAUSE.checked_sub(self.flooded.as_ref()?.elapsed())?;
+        (!left.is_zero()).then_some(left)
+    }
+
+    fn is_needed(&self) -> bool {
+        self.open > 0 || self.pause().is_some()
+    }
 }
 
 impl Network {
@@ -83,10 +107,10 @@ impl ConnectionLimit {
             return true;
         };
         self.by_network.lock().is_ok_and(|mut by_network| {
-            let count = by_network.entry(network).or_default();
-            let is_within = *count < most;
+            let counted = by_network.entry(network).or_default();
+            let is_within = counted.open < most;
             if is_within {
-                *count = count.saturating_add(1);
+                counted.open = counted.open.saturating_add(1);
             }
             is_within
         })
@@ -97,12 +121,19 @@ impl ConnectionLimit {
             return;
         }
         if let Ok(mut by_network) = self.by_network.lock()
-            && let Some(count) = by_network.get_mut(&network)
+            && let Some(counted) = by_network.get_mut(&network)
         {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
+            counted.open = counted.open.saturating_sub(1);
+            if !counted.is_needed() {
                 by_network.remove(&network);
             }
+        }
+    }
+
+    /// Removes networks without connections whose floods are over.
+    pub(super) fn forget_floods(&self) {
+        if let Ok(mut by_network) = self.by_network.lock() {
+            by_network.retain(|_, counted| counted.is_needed());
         }
     }
 }
@@ -141,6 +172,21 @@ impl Place {
             self.limit.open.fetch_sub(1, Ordering::Relaxed);
         }
         is_told.then_some(self)
+    }
+
+    /// The connection was cut because it flooded: the next handshakes of its network wait. Nothing if there is no limit per address.
+    pub(super) fn flooded(&self) {
+        if let Ok(mut by_network) = self.limit.by_network.lock()
+            && let Some(counted) = self.network.and_then(|key| by_network.get_mut(&key))
+        {
+            counted.flooded = Some(Stopwatch::start());
+        }
+    }
+
+    /// The time that the connection's handshake waits, because another one of its network flooded.
+    pub(super) fn pause(&self) -> Option<Duration> {
+        let by_network = self.limit.by_network.lock().ok()?;
+        by_network.get(&self.network?)?.pause()
     }
 
     /// Whether the connection exceeds a limit, and only gets a refusal.
@@ -223,6 +269,31 @@ mod tests {
         let same = place(&limit, "2001:db8:0:1:ffff::2").unwrap();
         let next = place(&limit, "2001:db8:0:2::1").unwrap();
         assert!(same.is_excess() && !next.is_excess());
+    }
+
+    /// HTTP-9: the next handshakes of a network that flooded wait, those of others do not, and nothing of it stays.
+    #[test]
+    fn a_flood_delays_its_own_network() {
+        let limit = limit(9, Some(5));
+        let flooding = place(&limit, "192.0.2.1").unwrap();
+        assert_eq!(flooding.pause(), None);
+        flooding.flooded();
+        drop(flooding);
+        let next = place(&limit, "192.0.2.1").unwrap();
+        assert!(next.pause().is_some_and(|pause| pause <= FLOOD_PAUSE));
+        assert_eq!(place(&limit, "192.0.2.2").unwrap().pause(), None);
+        drop(next);
+        limit.forget_floods();
+        assert_eq!(limit.by_network.lock().unwrap().len(), 1);
+        std::thread::sleep(FLOOD_PAUSE);
+        assert_eq!(place(&limit, "192.0.2.1").unwrap().pause(), None);
+        limit.forget_floods();
+        assert!(limit.by_network.lock().unwrap().is_empty());
+        // Without a limit per address nothing is counted by address, as behind a balancer that does not name its clients.
+        let limit = self::limit(9, None);
+        let flooding = place(&limit, "192.0.2.1").unwrap();
+        flooding.flooded();
+        assert_eq!(place(&limit, "192.0.2.1").unwrap().pause(), None);
     }
 
     #[test]

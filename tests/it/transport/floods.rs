@@ -1,8 +1,8 @@
 //! Floods over HTTP/2, beyond those of `frames`: each ends its connection and is counted, and ordinary clients go on (HTTP-9).
 
-use crate::harness::{Call, Frames, Gate, Sealed, block, field, frame, string};
+use crate::harness::{Call, Connection, Frames, Gate, Sealed, Tls, block, field, frame, string};
 use portvakt::clock::Stopwatch;
-use std::{thread, time::Duration};
+use std::{net::Ipv4Addr, thread, time::Duration};
 
 /// END_STREAM and END_HEADERS; END_HEADERS alone.
 const WHOLE: u8 = 0x5;
@@ -101,6 +101,33 @@ fn floods_end_their_connection() {
         assert_eq!(ended(&gate), before + 1.0, "{name}: counted once");
     }
     assert!(gate.upstream().saw_nothing());
+}
+
+/// The next handshake of an address whose connection flooded waits; that of another address does not.
+//= HTTP-9 refused
+#[test]
+fn the_address_of_a_flood_waits() {
+    let gate = Gate::start();
+    let connector = Tls::default().connector(gate.world());
+    let shake = |source| {
+        let watch = Stopwatch::start();
+        drop(Connection::from(source, gate.address(), &connector).unwrap());
+        watch.elapsed()
+    };
+    let here = Ipv4Addr::LOCALHOST;
+    // On a busy machine the pause may be over before the question, and a handshake may take as long.
+    let rounds = (0..5).map(|_| {
+        let mut frames = Frames::open(&gate);
+        let ping = frame(6, 0, 0, &[0; 8]);
+        while frames.bytes(&ping).is_ok() {}
+        [shake(here), shake(Ipv4Addr::new(127, 0, 0, 2))]
+    });
+    let times: Vec<_> = rounds.collect();
+    let long = Duration::from_millis(300);
+    assert!(times.iter().any(|[here, _]| *here > long), "{times:?}");
+    assert!(times.iter().any(|[_, there]| *there < long), "{times:?}");
+    thread::sleep(Duration::from_millis(600));
+    assert!((0..5).any(|_| shake(here) < long), "the pause ends");
 }
 
 /// A client that uses all kinds of frames as clients do.

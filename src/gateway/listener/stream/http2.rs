@@ -2,7 +2,7 @@
 
 use super::super::{
     client::ClientConnection,
-    frames::{Awaited, Cut, FrameInspector, Stop},
+    frames::{Awaited, Cut, FrameInspector, LibraryRefusal, Stop},
 };
 use super::{ClientStream, Protocol};
 use std::{
@@ -116,6 +116,9 @@ impl ClientStream {
         }
         for refusal in frames.take_refusals() {
             self.shared.reports.refused_by_library(refusal);
+            if refusal == LibraryRefusal::Flood {
+                self.place.flooded();
+            }
             if refusal.ends_connection()
                 && let Some(client) = ClientConnection::in_digest(&self.client)
             {

@@ -68,7 +68,7 @@ pub(super) struct ClientStream {
     pausing: Deadline<()>,
     /// The reason why nothing more is read.
     cut: Option<Cut>,
-    _place: Place,
+    place: Place,
 }
 
 /// The protocol of the connection, with its inspection.
@@ -116,7 +116,7 @@ impl ClientStream {
             waiting: Vec::new(),
             pausing: Deadline::new(),
             cut: None,
-            _place: place,
+            place,
         }
     }
 
@@ -219,6 +219,9 @@ impl ClientStream {
     fn cut_off(&mut self, cut: Cut) {
         self.shared.reports.cut(cut);
         self.cut = Some(cut);
+        if cut == Cut::Flood {
+            self.place.flooded();
+        }
         if let Some(client) = ClientConnection::in_digest(&self.client) {
             client.cut_off(cut.label());
         }
