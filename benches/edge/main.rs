@@ -78,17 +78,37 @@ impl Options {
                 "--program" => options.program = Some(value().into()),
                 "--crowd" => options.crowd = Some(value().parse().unwrap()),
                 "--alone" => options.is_alone = true,
-                _ => {
-                    let names = rows::ALL.map(|(name, _)| name).join(",");
-                    println!(
-                        "{word} is no option. Options: --rows {names}; --crowd N; --alone (without the peers); --program FILE; or fuzz --minutes N --seed N"
-                    );
-                    std::process::exit(2);
-                }
+                _ => refuse(&format!("{word} is no option")),
             }
+        }
+        let names = rows::ALL.map(|(name, _)| name);
+        if let Some(row) = options
+            .rows
+            .iter()
+            .find(|row| !names.contains(&row.as_str()))
+        {
+            refuse(&format!("{row} is no row"));
         }
         options
     }
+}
+
+/// Ends the process: the command line is wrong.
+fn refuse(fault: &str) -> ! {
+    let names = rows::ALL.map(|(name, _)| name).join(",");
+    eprintln!(
+        "{fault}. Options: --rows {names}; --crowd N; --alone (without the peers); --program FILE; or fuzz --minutes N --seed N"
+    );
+    std::process::exit(2);
+}
+
+/// The time of all processors since the start, and that which the host gave to other machines, in ticks.
+fn ticks() -> [f64; 2] {
+    let text = std::fs::read_to_string("/proc/stat").unwrap();
+    let all = text.lines().next().unwrap().split_whitespace().skip(1);
+    // user, nice, system, idle, iowait, irq, softirq, steal.
+    let all: Vec<f64> = all.take(8).map(|tick| tick.parse().unwrap()).collect();
+    [all.iter().sum(), all[7]]
 }
 
 fn main() -> ExitCode {
@@ -106,6 +126,7 @@ fn main() -> ExitCode {
         };
     }
     let mut lines = Vec::new();
+    let before = ticks();
     for (name, run) in rows::ALL {
         if options.rows.is_empty() || options.rows.iter().any(|row| row == name) {
             let begun = Instant::now();
@@ -123,7 +144,12 @@ fn main() -> ExitCode {
         .iter()
         .filter(|line| !line.missed().is_empty())
         .count();
-    println!("{} lines, {missed} of them with a missed bar.", lines.len());
+    let [all, stolen] = ticks();
+    println!(
+        "{} lines, {missed} of them with a missed bar. Other machines took {:.1} % of the processors' time.",
+        lines.len(),
+        100.0 * (stolen - before[1]) / (all - before[0])
+    );
     ExitCode::SUCCESS
 }
 
