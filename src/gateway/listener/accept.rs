@@ -243,6 +243,7 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
     ) -> Option<(TlsStream<Socket>, Origin, Place)> {
         stream.set_nodelay(true).ok()?;
         let telemetry = &self.shared.telemetry;
+        let time = self.shared.limits.handshake_timeout;
         let mut socket = Socket::new(stream);
         let shaking = async {
             // A proxy that connects and closes without a byte has only checked that the gateway listens.
@@ -255,13 +256,14 @@ impl<A: ServerApp + Send + Sync + 'static> Connecting<A> {
                 return Ok(None);
             };
             if let Some(pause) = place.pause() {
-                sleep(pause).await;
+                // Time for the handshake stays, whatever its time-out.
+                sleep(pause.min(time / 2)).await;
             }
             let accepted = self.acceptor.accept(socket).await;
             let tls = accepted.map_err(|error| ("failed", error))?;
             Ok(Some((tls, peer.origin(named), place)))
         };
-        match timeout(self.shared.limits.handshake_timeout, shaking).await {
+        match timeout(time, shaking).await {
             Ok(Ok(shaken)) => {
                 if let Some((tls, _, _)) = &shaken {
                     let is_resumed =
