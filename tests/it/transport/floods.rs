@@ -128,6 +128,7 @@ fn the_address_of_a_flood_waits() {
     assert!(times.iter().any(|[_, there]| *there < long), "{times:?}");
     thread::sleep(Duration::from_millis(600));
     assert!((0..5).any(|_| shake(here) < long), "the pause ends");
+    assert!(gate.upstream().saw_nothing());
 }
 
 /// A client that uses all kinds of frames as clients do.
