@@ -594,20 +594,25 @@ impl Running {
         }
     }
 
-    /// The number of commits to disk and their total seconds; `None` for a peer without such metrics.
+    /// The number of commits to disk and their total seconds; zeros for a peer without such metrics.
     pub fn commits(&self) -> [f64; 2] {
-        let Some(control) = self.control else {
-            return [0.0; 2];
-        };
-        let metrics = ask(control, "GET /metrics HTTP/1.1", "");
         [
-            "portvakt_state_batch_seconds_count ",
-            "portvakt_state_batch_seconds_sum ",
+            "portvakt_state_batch_seconds_count",
+            "portvakt_state_batch_seconds_sum",
         ]
-        .map(|name| {
-            let line = metrics.lines().find_map(|line| line.strip_prefix(name));
-            line.expect("the metric is there").parse().unwrap()
-        })
+        .map(|name| self.metric(name).unwrap_or_default())
+    }
+
+    /// The sum over a metric's series; `None` for a peer without metrics.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        let metrics = ask(self.control?, "GET /metrics HTTP/1.1", "");
+        let series = metrics.lines().filter_map(|line| line.strip_prefix(name));
+        let values = series.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap());
+        Some(
+            values
+                .reduce(|one, other| one + other)
+                .expect("the metric is there"),
+        )
     }
 
     /// The CPU time of all its threads, by the kernel's accounting.

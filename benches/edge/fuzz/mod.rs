@@ -78,6 +78,7 @@ pub fn run(arena: &Arena, minutes: f64, seed: u64) -> bool {
     let end = settle(arena, &attacked);
     let served = arena.honest(&attacked, CALLS, Duration::from_millis(10));
     let served = served.join().unwrap();
+    let shed = attacked.running.metric("portvakt_shed_total").unwrap();
     let log = fs::read(arena.stage.folder().join("portvakt.log")).unwrap();
     let panicked = find(&log, b"panicked").is_some();
     let has_ended = attacked.running.has_ended();
@@ -90,7 +91,7 @@ pub fn run(arena: &Arena, minutes: f64, seed: u64) -> bool {
         count(&counts.frames),
     );
     println!(
-        "alive: {}; panics in the log: {panicked}; the honest client: {lost} calls lost during, {} of {CALLS} answered after, p99 {:.1} ms; {end} KiB at the end",
+        "alive: {}; panics in the log: {panicked}; the honest client: {lost} calls lost during, {} of {CALLS} answered after, p99 {:.1} ms; strangers refused because of overload: {shed}; {end} KiB at the end",
         !has_ended, served.answered, served.p99
     );
     let is_back = f64::from(u32::try_from(end).unwrap())
