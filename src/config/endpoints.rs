@@ -56,6 +56,8 @@ pub struct ListenerLimits {
     pub write_timeout: Duration,
     /// The time-out of the whole answer, from the end of its head. Default 120 s.
     pub answer_timeout: Duration,
+    /// The most bytes of answers that are read from the core while their callers take nothing; 0 reads none. Default 128 MiB.
+    pub read_ahead: usize,
     /// The least rate of a body after its first second, in bytes per second; `None` for none. Default 1 KiB.
     pub body_rate: Option<u32>,
     /// The most bytes of a head: names, values and separators. Default 32 KiB.
@@ -76,6 +78,7 @@ impl Default for ListenerLimits {
             head_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(15),
             answer_timeout: Duration::from_secs(120),
+            read_ahead: 128 * 1024 * 1024,
             body_rate: Some(1024),
             head_size: 32 * 1024,
             head_fields: 100,
@@ -86,7 +89,7 @@ impl Default for ListenerLimits {
 
 impl ListenerLimits {
     /// Each key, and whether its values are equal.
-    pub(super) fn compare(&self, other: &Self) -> [(&'static str, bool); 11] {
+    pub(super) fn compare(&self, other: &Self) -> [(&'static str, bool); 12] {
         let Self {
             connections,
             connections_per_address,
@@ -95,6 +98,7 @@ impl ListenerLimits {
             head_timeout,
             write_timeout,
             answer_timeout,
+            read_ahead,
             body_rate,
             head_size,
             head_fields,
@@ -123,6 +127,7 @@ impl ListenerLimits {
                 "listener.answer_timeout",
                 self.answer_timeout == *answer_timeout,
             ),
+            ("listener.read_ahead", self.read_ahead == *read_ahead),
             ("listener.min_body_rate", self.body_rate == *body_rate),
             ("listener.max_head_size", self.head_size == *head_size),
             ("listener.max_head_fields", self.head_fields == *head_fields),
@@ -161,6 +166,15 @@ impl ListenerLimits {
                     .size(1..=1024 * 1024)
                     .and_then(|rate| u32::try_from(rate).ok()),
             };
+        }
+        if let Some(value) = section.optional("read_ahead") {
+            let size = match value.is("off") {
+                true => Some(0),
+                false => value.size(1024 * 1024..=64 * 1024 * 1024 * 1024),
+            };
+            limits.read_ahead = size
+                .and_then(|size| usize::try_from(size).ok())
+                .unwrap_or(limits.read_ahead);
         }
         let size = section.optional("max_head_size");
         if let Some(size) = size.and_then(|value| value.size(8 * 1024..=256 * 1024)) {

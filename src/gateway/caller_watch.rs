@@ -30,7 +30,7 @@ pub(super) async fn work_for<T>(
         tokio::select! {
             done = &mut waiting => return match done {
                 Ok(done) => done.map_err(Error::into_up),
-                Err(_) => Error::e_explain(ErrorType::ReadTimedout, "no answer").map_err(Error::into_up),
+                Err(_) => unanswered(),
             },
             idle = caller.read_body_or_idle(true), if watched => match idle {
                 // Bytes of a further request, or an empty line, mean that the caller is still connected (RFC 9112, sections
@@ -44,6 +44,11 @@ pub(super) async fn work_for<T>(
             },
         }
     }
+}
+
+/// The failure of work that took too long.
+pub(super) fn unanswered<T>() -> Result<T> {
+    Error::e_explain(ErrorType::ReadTimedout, "no answer").map_err(Error::into_up)
 }
 
 /// Whether the caller of a request that was read whole is still connected, as far as is known now.

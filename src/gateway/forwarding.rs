@@ -14,6 +14,7 @@ use super::{
     exchange::Exchange,
     failure::{self, ForwardFailure},
     inner_address::{AddressAction, AddressPlace, AddressReport, InnerHosts},
+    read_ahead::ReadAhead,
     relay::{self, AnswerBody},
     sca_link::ScaLinkWriter,
     settle,
@@ -22,6 +23,7 @@ use super::{
 use crate::{
     admission::{Admitted, Outcome},
     clock::Stopwatch,
+    config::ListenerLimits,
     interface::{QuotaLeft, Reason},
     signing::AnswerSigning,
     state::StateStore,
@@ -39,6 +41,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 #[derive(Debug)]
 pub(super) struct Forwarder {
     upstream: Upstream,
+    read_ahead: ReadAhead,
     inner_report: AddressReport,
     store: Arc<StateStore>,
     telemetry: Arc<Telemetry>,
@@ -52,7 +55,7 @@ impl Forwarder {
     /// Creates a forwarder to the core.
     pub(super) fn new(
         upstream: Upstream,
-        answer_timeout: Duration,
+        limits: &ListenerLimits,
         signing: Option<AnswerSigning>,
         store: Arc<StateStore>,
         telemetry: Arc<Telemetry>,
@@ -60,12 +63,13 @@ impl Forwarder {
     ) -> Self {
         Self {
             upstream,
+            read_ahead: ReadAhead::new(limits.read_ahead, Arc::clone(&telemetry)),
             inner_report: AddressReport::new(Arc::clone(&telemetry)),
             store,
             telemetry,
             closing,
             signing,
-            answer_timeout,
+            answer_timeout: limits.answer_timeout,
         }
     }
 
@@ -142,7 +146,7 @@ impl Forwarder {
         admitted: &Admitted,
         group: &Group,
         answer: CoreAnswer,
-        in_flight: InFlightRequest,
+        mut in_flight: InFlightRequest,
     ) -> Result<(), ForwardFailure> {
         let CoreAnswer {
             mut head,
@@ -185,17 +189,20 @@ impl Forwarder {
         let inspect = |part: &[u8]| self.inspect(part, group, exchange);
         let mut answer = AnswerBody {
             core: &mut body,
-            left: answer_limit(group, admitted),
+            left: group.answer_limit(admitted.operation()),
             watched: safe,
             read_timeout,
             link,
             awaits_core: false,
             since,
             inspect: &inspect,
+            ahead: self.read_ahead.begin(),
+            in_flight: &mut in_flight,
         };
         let sending = relay::send(session, head, &mut answer, self.signing.as_ref());
         let sent = timeout(time, pin!(sending)).await;
         let (awaits_core, since) = (answer.awaits_core, answer.since);
+        drop(answer);
         let judged = self.judge_sent(sent.ok(), awaits_core, session, exchange);
         if let Err(error) = judged {
             if awaits_core {
@@ -265,7 +272,8 @@ impl Forwarder {
         tpp: TppMark,
     ) -> std::result::Result<CoreAnswer, SendFailure> {
         let announced = core_head::content_length(&answer.head);
-        let is_small = announced.is_none_or(|length| length <= answer_limit(group, admitted));
+        let is_small =
+            announced.is_none_or(|length| length <= group.answer_limit(admitted.operation()));
         if is_small || core_head::is_bodiless(&answer.head, admitted.method()) {
             return Ok(answer);
         }
@@ -389,9 +397,4 @@ fn broken_off(
         Abandoned::answering(body).end(in_flight, group.settings().timeout);
     }
     failure::unanswered(error, safe, true).into()
-}
-
-/// The most bytes of the body of an answer to this request (FWD-7).
-fn answer_limit(group: &Group, admitted: &Admitted) -> usize {
-    (group.settings().answer_sizes).of(&admitted.operation().group)
 }

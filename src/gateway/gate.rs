@@ -100,7 +100,7 @@ impl Gate {
             responder: Responder::new(settings.system, signing.clone()),
             forwarder: Forwarder::new(
                 Upstream::new(settings.assertion_signer, clock, Arc::clone(&telemetry)),
-                settings.limits.answer_timeout,
+                &settings.limits,
                 signing,
                 Arc::clone(&store),
                 telemetry,

@@ -73,10 +73,11 @@ pub(crate) mod forward;
 mod caller_watch;
 mod upstream;
 
-// The core's answer: its head cleaned, inner addresses removed, quota and PSUs updated, its body passed on.
+// The core's answer: its head cleaned, inner addresses removed, quota and PSUs updated, its body passed on, and read on for slow callers.
 mod core_head;
 mod error_answer;
 mod inner_address;
+mod read_ahead;
 mod relay;
 mod settle;
 

@@ -1,16 +1,28 @@
 //! Relays the body of the core's answer to the caller: part by part, or buffered if a signature covers it (SIG-12).
 //!
-//! A body above the buffer's limit is relayed part by part, unsigned.
+//! A body above the buffer's limit is relayed part by part, unsigned. While the caller takes nothing, the core's answer is read on
+//! ([`super::read_ahead`]).
 
 use super::{
-    answer_signature::sign, caller_watch::work_for, core_head::is_bodiless, failure,
-    sca_link::ScaLinkWriter, upstream::CoreBody,
+    answer_signature::sign,
+    caller_watch::{unanswered, work_for},
+    core_head::is_bodiless,
+    failure,
+    read_ahead::{CallerPart, PartsAhead},
+    sca_link::ScaLinkWriter,
+    upstream::{BodyPart, CoreBody},
 };
-use crate::{clock::Stopwatch, signing::AnswerSigning};
+use crate::{clock::Stopwatch, signing::AnswerSigning, upstreams::InFlightRequest};
 use bytes::Bytes;
 use http::{header, response::Parts};
-use pingora::{Error, Result, protocols::http::ServerSession as Session};
-use std::time::Duration;
+use pingora::{Error, Result, prelude::timeout, protocols::http::ServerSession as Session};
+use std::{
+    pin::{Pin, pin},
+    time::Duration,
+};
+
+/// The time for which a caller takes nothing of an answer before it is read on. Most callers never are that slow.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The body of the core's answer, as the caller gets it.
 pub(super) struct AnswerBody<'a> {
@@ -30,15 +42,30 @@ pub(super) struct AnswerBody<'a> {
     pub(super) since: Stopwatch,
     /// Inspects the first part as the core sent it (FWD-7).
     pub(super) inspect: &'a (dyn Fn(&[u8]) + Sync),
+    /// The parts that were read while the caller took nothing.
+    pub(super) ahead: PartsAhead<'a>,
+    /// The request, which the core has until its last part.
+    pub(super) in_flight: &'a mut InFlightRequest,
 }
 
 impl AnswerBody<'_> {
-    /// Returns the next part for the caller, and whether it is the last.
-    async fn next(&mut self, caller: &mut Session) -> Result<(Option<Bytes>, bool)> {
+    /// Returns the next part for the caller.
+    async fn next(&mut self, caller: &mut Session) -> Result<CallerPart> {
+        if let Some(part) = self.ahead.pop() {
+            return Ok(part);
+        }
         self.awaits_core = true;
         let reading = self.core.next();
         let part = work_for(caller, self.watched, self.read_timeout, reading).await?;
         self.awaits_core = false;
+        self.take(part)
+    }
+
+    /// Takes a part that the core has sent.
+    fn take(&mut self, part: BodyPart) -> Result<CallerPart> {
+        if part.is_last {
+            self.in_flight.core_has_answered();
+        }
         let length = part.bytes.as_ref().map_or(0, Bytes::len);
         self.left = self
             .left
@@ -51,7 +78,44 @@ impl AnswerBody<'_> {
             Some(link) => link.push(part.bytes, part.is_last),
             None => part.bytes,
         };
-        Ok((bytes, part.is_last))
+        Ok(CallerPart {
+            bytes,
+            is_last: part.is_last,
+        })
+    }
+
+    /// Sends a part to the caller, and reads the answer on while the caller takes nothing.
+    async fn send(
+        &mut self,
+        mut sending: Pin<&mut impl Future<Output = Result<()>>>,
+        is_last: bool,
+    ) -> Result<()> {
+        if let Ok(sent) = timeout(PATIENCE, &mut sending).await {
+            return sent.map_err(Error::into_down);
+        }
+        while !is_last && self.ahead.has_room() {
+            let (is_sent, part) = {
+                let mut reading = pin!(timeout(self.read_timeout, self.core.next()));
+                tokio::select! {
+                    biased;
+                    sent = &mut sending => {
+                        sent.map_err(Error::into_down)?;
+                        // A read that is given up could lose bytes.
+                        (self.awaits_core, self.since) = (true, Stopwatch::start());
+                        (true, reading.await)
+                    }
+                    part = &mut reading => (false, part),
+                }
+            };
+            self.awaits_core = false;
+            let part = part.unwrap_or_else(|_| unanswered())?;
+            let part = self.take(part)?;
+            self.ahead.push(part);
+            if is_sent {
+                return Ok(());
+            }
+        }
+        sending.await.map_err(Error::into_down)
     }
 }
 
@@ -73,29 +137,33 @@ pub(super) async fn send(
 
 /// Sends an answer part by part.
 async fn pass(session: &mut Session, head: Parts, body: &mut AnswerBody<'_>) -> Result<()> {
-    let (part, end) = body.next(session).await?;
-    let empty = end && part.as_ref().is_none_or(Bytes::is_empty);
+    let part = body.next(session).await?;
+    let empty = part.is_last && part.bytes.as_ref().is_none_or(Bytes::is_empty);
     write_head(session, head).await?;
     if empty {
         return Ok(());
     }
-    stream(session, body, (part, end)).await
+    stream(session, body, part).await
 }
 
 /// Sends the rest of a body, beginning with a part that was already read.
 async fn stream(
     session: &mut Session,
     body: &mut AnswerBody<'_>,
-    (mut part, mut end): (Option<Bytes>, bool),
+    mut part: CallerPart,
 ) -> Result<()> {
     loop {
-        let sent = session.write_response_body(part.unwrap_or_default(), end);
-        sent.await.map_err(Error::into_down)?;
-        if end {
+        let is_last = part.is_last;
+        let bytes = part.bytes.unwrap_or_default();
+        {
+            let sending = pin!(session.write_response_body(bytes, is_last));
+            body.send(sending, is_last).await?;
+        }
+        if is_last {
             return Ok(());
         }
         body.since = Stopwatch::start();
-        (part, end) = body.next(session).await?;
+        part = body.next(session).await?;
     }
 }
 
@@ -108,14 +176,18 @@ async fn hold(
 ) -> Result<()> {
     let mut held = Vec::new();
     loop {
-        let (part, end) = body.next(session).await?;
-        held.extend_from_slice(&part.unwrap_or_default());
-        if end {
+        let part = body.next(session).await?;
+        held.extend_from_slice(&part.bytes.unwrap_or_default());
+        if part.is_last {
             break;
         }
         if held.len() > signing.body_limit {
             write_head(session, head).await?;
-            return stream(session, body, (Some(held.into()), false)).await;
+            let part = CallerPart {
+                bytes: Some(held.into()),
+                is_last: false,
+            };
+            return stream(session, body, part).await;
         }
     }
     let bodiless = is_bodiless(&head, &session.req_header().method);

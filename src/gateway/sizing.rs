@@ -41,13 +41,15 @@ pub(super) fn describe(settings: &Settings) -> String {
         .map(|(count, bytes)| count.saturating_mul(bytes));
     let held = held.fold(0, u64::saturating_add) / 1024;
     let open = connections.saturating_mul(CONNECTION);
-    let sum = [START, CACHES, open, held]
+    let ahead = whole(fixed.listener.limits.read_ahead) / 1024;
+    let sum = [START, CACHES, open, ahead, held]
         .into_iter()
         .fold(0, u64::saturating_add);
-    let [sum, start, open, held] = [sum, START.saturating_add(CACHES), open, held].map(mebibytes);
+    let start = START.saturating_add(CACHES);
+    let [sum, start, open, ahead, held] = [sum, start, open, ahead, held].map(mebibytes);
     let descriptors = descriptors::needed(&fixed.listener, &settings.reloadable.upstreams);
     format!(
-        "{sum} MiB of memory: {start} for the process, {open} for {connections} connections ({CONNECTION} KiB each), {held} for PSUs, request ids and quotas; besides, at most {SIGNED_MIB} MiB for each connection on which a signature has verified, and {TPP} KiB for each TPP\n\
+        "{sum} MiB of memory: {start} for the process, {open} for {connections} connections ({CONNECTION} KiB each), {ahead} for answers to slow callers, {held} for PSUs, request ids and quotas; besides, at most {SIGNED_MIB} MiB for each connection on which a signature has verified, and {TPP} KiB for each TPP\n\
          at most {descriptors} file descriptors"
     )
 }

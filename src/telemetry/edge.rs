@@ -15,6 +15,7 @@ pub(super) struct EdgeMetrics {
     cuts: Counters,
     shed: Counters,
     pub(super) upstream_in_flight: IntGauge,
+    read_ahead: IntGauge,
     pub(super) upstream_idle: IntGauge,
     /// Connections that are new, and those from the pool.
     connected: [IntCounter; 2],
@@ -33,6 +34,7 @@ impl EdgeMetrics {
             cuts: registrar.counters(&table::CUTS),
             shed: registrar.counters(&table::SHED),
             upstream_in_flight: registrar.gauge(&table::UPSTREAM_IN_FLIGHT),
+            read_ahead: registrar.gauge(&table::READ_AHEAD),
             upstream_idle: registrar.gauge(&table::UPSTREAM_IDLE),
             connected: ["new", "reused"].map(|kind| connected.of(&[kind])),
             upstream_failures: registrar.counters(&table::UPSTREAM_FAILURES),
@@ -51,6 +53,16 @@ impl EdgeMetrics {
 
     pub(super) fn shed(&self, who: &str) {
         self.shed.of(&[who]).inc();
+    }
+
+    pub(super) fn read_ahead(&self, bytes: usize) {
+        self.read_ahead
+            .add(i64::try_from(bytes).unwrap_or_default());
+    }
+
+    pub(super) fn taken(&self, bytes: usize) {
+        self.read_ahead
+            .sub(i64::try_from(bytes).unwrap_or_default());
     }
 
     pub(super) fn connected_upstream(&self, reused: bool) {

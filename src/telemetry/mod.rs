@@ -209,6 +209,16 @@ impl Telemetry {
         self.edge.upstream_in_flight.dec();
     }
 
+    /// Counts bytes of an answer that are read while its caller takes nothing.
+    pub fn read_ahead(&self, bytes: usize) {
+        self.edge.read_ahead(bytes);
+    }
+
+    /// Ends the count of such bytes.
+    pub fn taken(&self, bytes: usize) {
+        self.edge.taken(bytes);
+    }
+
     /// Counts a connection to the core on which a request is sent.
     pub fn connected_upstream(&self, reused: bool) {
         self.edge.connected_upstream(reused);

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     config::{Ejection, UpstreamGroup},
+    interface::operations::Operation,
     telemetry::Telemetry,
 };
 use arc_swap::Guard;
@@ -135,6 +136,11 @@ impl Group {
     /// The settings.
     pub fn settings(&self) -> &Arc<UpstreamGroup> {
         &self.settings
+    }
+
+    /// The most bytes of the body of an answer to an operation (FWD-7).
+    pub fn answer_limit(&self, operation: &Operation) -> usize {
+        self.settings.answer_sizes.of(&operation.group)
     }
 
     /// The concurrent requests.

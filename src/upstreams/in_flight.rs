@@ -190,7 +190,11 @@ impl InFlight {
         };
         self.telemetry.core_has_request();
         let all = Arc::clone(self);
-        Ok(InFlightRequest { all, place })
+        Ok(InFlightRequest {
+            all,
+            place,
+            is_at_core: true,
+        })
     }
 
     fn hash(&self, tpp: Option<&TppId>) -> u64 {
@@ -332,6 +336,8 @@ impl InFlight {
 pub struct InFlightRequest {
     all: Arc<InFlight>,
     place: Place,
+    /// Whether the core still has the request, as the metric counts it.
+    is_at_core: bool,
 }
 
 /// A TPP, told apart from others in one group. Not for a log: it is no name, and changes with the group.
@@ -348,11 +354,19 @@ impl InFlightRequest {
     pub const fn has_waited(&self) -> bool {
         self.place.has_waited
     }
+
+    /// Notes that the core has sent all of its answer. The request keeps its place until its caller has it, so that callers who take
+    /// nothing get no further ones.
+    pub fn core_has_answered(&mut self) {
+        if std::mem::take(&mut self.is_at_core) {
+            self.all.telemetry.core_has_answered();
+        }
+    }
 }
 
 impl Drop for InFlightRequest {
     fn drop(&mut self) {
-        self.all.telemetry.core_has_answered();
+        self.core_has_answered();
     }
 }
 

@@ -34,6 +34,8 @@ mod paths;
 mod proxies;
 /// TLS-1, CRT-8: certificates by name, OCSP responses, ciphers and groups.
 mod server_certificates;
+/// HTTP-9: callers who take their answers slowly.
+mod slow_callers;
 /// TLS-3: tickets that replicas share.
 mod tickets;
 

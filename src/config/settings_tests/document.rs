@@ -147,6 +147,7 @@ listener:
   head_timeout: 3s
   write_timeout: 4s
   answer_timeout: 5s
+  read_ahead: 3MiB
   min_body_rate: 2KiB
   max_head_size: 8KiB
   max_head_fields: 20
@@ -203,6 +204,7 @@ audit: {write: on, folder: audited, required: false, file_size: 1MiB, keep_payme
         head_timeout: Duration::from_secs(3),
         write_timeout: Duration::from_secs(4),
         answer_timeout: Duration::from_secs(5),
+        read_ahead: 3 << 20,
         body_rate: Some(2 * 1024),
         head_size: 8 * 1024,
         head_fields: 20,
@@ -398,7 +400,7 @@ fn the_example_is_valid_and_shows_the_defaults() {
     };
     let commented_out = keys(&all) - keys(GATEWAY);
     assert_eq!(
-        commented_out, 93,
+        commented_out, 94,
         "every optional key whose default is shown"
     );
 }

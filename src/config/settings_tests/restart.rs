@@ -34,6 +34,7 @@ fn changes() -> Vec<(&'static str, String)> {
         ("listener.head_timeout", listener("head_timeout: 7s")),
         ("listener.write_timeout", listener("write_timeout: 7s")),
         ("listener.answer_timeout", listener("answer_timeout: 7s")),
+        ("listener.read_ahead", listener("read_ahead: off")),
         ("listener.min_body_rate", listener("min_body_rate: off")),
         ("listener.max_head_size", listener("max_head_size: 9KiB")),
         ("listener.max_head_fields", listener("max_head_fields: 77")),
@@ -115,11 +116,12 @@ fn every_fixed_setting_is_covered() {
         head_timeout: _,
         write_timeout: _,
         answer_timeout: _,
+        read_ahead: _,
         body_rate: _,
         head_size: _,
         head_fields: _,
         overload_delay: _,
     } = limits;
     // `client_address` needs `trusted_proxies`, and has a test of its own.
-    assert_eq!(changes().len(), 8 + 9 + 11);
+    assert_eq!(changes().len(), 8 + 9 + 12);
 }

@@ -14,7 +14,7 @@ mod abandoned;
 mod answer;
 
 pub(super) use abandoned::Abandoned;
-pub(super) use answer::{CoreAnswer, CoreBody};
+pub(super) use answer::{BodyPart, CoreAnswer, CoreBody};
 
 use super::{assertion, caller_watch::work_for, failure, forward};
 use crate::{

@@ -1,0 +1,194 @@
+//! Callers who take their answers slowly do not keep the core busy: HTTP-9.
+
+use crate::harness::{
+    Call, Connection, Frames, Gate, Protocol, Reply, block, check_error, render, string,
+};
+use portvakt::clock::Stopwatch;
+use std::{io::Write, thread, time::Duration};
+
+/// What an HTTP/2 caller takes of an answer without a WINDOW_UPDATE.
+const WINDOW: usize = 65_535;
+
+const MIB: usize = 1 << 20;
+
+/// The most that a part of the core's answer takes.
+const PART: usize = 64 * 1024 + 128;
+
+/// A body that tells where a byte is missing.
+fn body(length: usize) -> String {
+    let numbers: String = (0..length / 8)
+        .map(|number| format!("{number:08}"))
+        .collect();
+    format!("\"{}\"", &numbers[..length - 2])
+}
+
+fn at_core(gate: &Gate) -> f64 {
+    gate.metric("portvakt_upstream_in_flight", &[])
+}
+
+fn read_ahead(gate: &Gate) -> f64 {
+    gate.metric("portvakt_read_ahead_bytes", &[])
+}
+
+/// Waits until a condition holds.
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let watch = Stopwatch::start();
+    while !holds() {
+        assert!(watch.elapsed() < Duration::from_secs(10), "{what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Sends a GET over HTTP/2, and takes no more of the answer than the first window.
+fn ask(gate: &Gate) -> Frames {
+    let sealed = gate.seal(&Call::plain());
+    let path = [&[0x04][..], &string(sealed.request.target.as_bytes())].concat();
+    let mut frames = Frames::open(gate);
+    frames.send(1, 0x5, 1, &block(&sealed, &path)).unwrap();
+    frames
+}
+
+/// Takes the answer to its end: its body, and whether it is whole.
+fn take(frames: &mut Frames) -> (Vec<u8>, bool) {
+    let mut taken = Vec::new();
+    loop {
+        let frame = frames.next().unwrap();
+        match (frame.kind, frame.stream) {
+            (0, 1) => taken.extend(&frame.payload),
+            (3, 1) => return (taken, false),
+            _ => continue,
+        }
+        if frame.flags & 1 == 1 {
+            return (taken, true);
+        }
+        let granted = (frame.payload.len() as u32).to_be_bytes();
+        for stream in [0, 1] {
+            frames.send(8, 0, stream, &granted).unwrap();
+        }
+    }
+}
+
+/// The core is done before the caller takes the answer, which then is whole. Until then the request keeps its place.
+//= HTTP-9 accepted
+#[test]
+fn the_core_does_not_wait_for_a_slow_caller() {
+    let gate = Gate::builder().upstream("max_in_flight_per_tpp: 1").start();
+    let big = body(MIB);
+    gate.upstream().reply(Reply::json(200, &big));
+    let mut frames = ask(&gate);
+    until("read ahead", || {
+        at_core(&gate) == 0.0 && read_ahead(&gate) > 0.0
+    });
+    let ahead = read_ahead(&gate) as usize;
+    assert!(ahead >= MIB - 2 * PART && ahead <= MIB + PART, "{ahead}");
+    let another = gate.send(&Call::plain(), Protocol::Http1);
+    check_error(
+        "its place",
+        &another,
+        503,
+        "SYSTEM_ERROR",
+        "too-many-at-once",
+    );
+    let (taken, is_whole) = take(&mut frames);
+    assert!(is_whole && taken == big.as_bytes(), "{}", taken.len());
+    until("taken", || read_ahead(&gate) == 0.0);
+    gate.upstream().reply(Reply::json(200, "{}"));
+    assert_eq!(gate.send(&Call::plain(), Protocol::Http1).status, 200);
+}
+
+/// Over HTTP/1.1, and with more than is read ahead of one answer: the rest waits with the core.
+//= HTTP-9 accepted
+#[test]
+fn the_rest_of_a_large_answer_waits_with_the_core() {
+    let gate = Gate::builder().upstream("max_answer_size: 64MiB").start();
+    let big = body(40 * MIB);
+    gate.upstream().reply(Reply::json(200, &big));
+    let mut slow = Connection::open(&gate);
+    slow.send(&render(&gate.seal(&Call::plain()))).unwrap();
+    until("read ahead", || read_ahead(&gate) as usize >= 2 * MIB);
+    let first = slow.exactly(1024).unwrap();
+    assert!(first.starts_with(b"HTTP/1.1 200"));
+    assert!(read_ahead(&gate) as usize <= 2 * MIB + PART);
+    assert_eq!(at_core(&gate), 1.0);
+    let head = first.windows(4).position(|four| four == b"\r\n\r\n");
+    let head = head.unwrap() + 4;
+    let mut taken = first[head..].to_vec();
+    taken.extend(slow.exactly(big.len() - taken.len()).unwrap());
+    assert!(taken == big.as_bytes());
+    until("taken", || {
+        read_ahead(&gate) == 0.0 && at_core(&gate) == 0.0
+    });
+}
+
+//= HTTP-9 accepted
+#[test]
+fn all_answers_share_the_memory() {
+    for (listener, most) in [("read_ahead: 1MiB", MIB + 3 * PART), ("read_ahead: off", 0)] {
+        let gate = Gate::builder().listener(listener).start();
+        let big = body(MIB);
+        gate.upstream().reply(Reply::json(200, &big));
+        let mut asked: Vec<_> = (0..3).map(|_| ask(&gate)).collect();
+        until("asked", || at_core(&gate) >= 2.0);
+        // Long enough for all that is read ahead.
+        thread::sleep(Duration::from_millis(600));
+        let ahead = read_ahead(&gate) as usize;
+        assert!(ahead <= most, "{listener}: {ahead}");
+        assert!(
+            ahead >= most.saturating_sub(4 * PART),
+            "{listener}: {ahead}"
+        );
+        assert!(at_core(&gate) >= 2.0, "{listener}");
+        for frames in &mut asked {
+            let (taken, is_whole) = take(frames);
+            assert!(is_whole && taken == big.as_bytes(), "{listener}");
+        }
+        until("taken", || {
+            read_ahead(&gate) == 0.0 && at_core(&gate) == 0.0
+        });
+    }
+}
+
+/// An answer that the core breaks off does not look whole, and one that nobody takes leaves nothing.
+//= HTTP-9 refused
+#[test]
+fn what_is_read_ahead_ends_with_its_answer() {
+    let gate = Gate::builder().listener("write_timeout: 700ms").start();
+    let big = body(MIB);
+    let half = big[..MIB / 2].to_owned();
+    gate.upstream().reply(Reply::play(move |_, stream| {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {MIB}\r\n\r\n"
+        );
+        let _ = stream.write_all(head.as_bytes());
+        let _ = stream.write_all(half.as_bytes());
+        false
+    }));
+    let (taken, is_whole) = take(&mut ask(&gate));
+    assert!(!is_whole && taken.len() < MIB, "{}", taken.len());
+    assert!(big.as_bytes().starts_with(&taken));
+    until("broken off", || {
+        read_ahead(&gate) == 0.0 && at_core(&gate) == 0.0
+    });
+
+    gate.upstream().reply(Reply::json(200, &big));
+    let leaving = ask(&gate);
+    until("read ahead", || read_ahead(&gate) > 0.0);
+    drop(leaving);
+    until("left", || read_ahead(&gate) == 0.0);
+
+    let mut asked = ask(&gate);
+    until("read ahead", || read_ahead(&gate) > 0.0);
+    until("cut", || read_ahead(&gate) == 0.0);
+    let mut taken = 0;
+    loop {
+        let frame = asked.next().unwrap();
+        match frame.kind {
+            0 => taken += frame.payload.len(),
+            3 => break,
+            _ => {}
+        }
+    }
+    assert_eq!(taken, WINDOW);
+    let cut = gate.metric("portvakt_cut_total", &["cause=\"blocked_write\""]);
+    assert_eq!(cut, 1.0);
+}
