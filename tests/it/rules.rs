@@ -18,16 +18,10 @@ const OPEN: &[&str] = &[];
 /// Partly implemented rules, each with the missing part. Code and tests may cite them; the table shows the missing part.
 const PARTLY: &[(&str, &str)] = &[
     ("HTTP-7", "the JSON body where HTTP/2 itself refuses"),
-    ("HTTP-9", "the least rate of a body"),
-    (
-        "FWD-4",
-        "a drain that balancers and callers see before it begins",
-    ),
     (
         "ERR-8",
         "the JSON body where the HTTP/2 library or pingora refuses a stream by itself",
     ),
-    ("FWD-7", "limits on the size and the time of bodies"),
 ];
 
 #[derive(serde::Deserialize)]
