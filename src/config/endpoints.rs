@@ -56,7 +56,7 @@ pub struct ListenerLimits {
     pub write_timeout: Duration,
     /// The time-out of the whole answer, from the end of its head. Default 120 s.
     pub answer_timeout: Duration,
-    /// The most bytes of answers that are read from the core while their callers take nothing; 0 reads none. Default 128 MiB.
+    /// The most bytes of answers that are read from the core before their slow callers take them; 0 reads none. Default 128 MiB.
     pub read_ahead: usize,
     /// The least rate of a body after its first second, in bytes per second; `None` for none. Default 1 KiB.
     pub body_rate: Option<u32>,

@@ -1,7 +1,7 @@
 //! Relays the body of the core's answer to the caller: part by part, or buffered if a signature covers it (SIG-12).
 //!
-//! A body above the buffer's limit is relayed part by part, unsigned. While the caller takes nothing, the core's answer is read on
-//! ([`super::read_ahead`]).
+//! A body above the buffer's limit is relayed part by part, unsigned. While a slow caller takes a part, the core's answer is read
+//! on ([`super::read_ahead`]).
 
 use super::{
     answer_signature::sign,
@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-/// The time for which a caller takes nothing of an answer before it is read on. Most callers never are that slow.
+/// The time in which a caller takes a part of an answer, up to 64 KiB, before the answer is read on. Most callers never are slower.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The body of the core's answer, as the caller gets it.
@@ -42,7 +42,7 @@ pub(super) struct AnswerBody<'a> {
     pub(super) since: Stopwatch,
     /// Inspects the first part as the core sent it (FWD-7).
     pub(super) inspect: &'a (dyn Fn(&[u8]) + Sync),
-    /// The parts that were read while the caller took nothing.
+    /// The parts that were read while the caller took an earlier one.
     pub(super) ahead: PartsAhead<'a>,
     /// The request, which the core has until its last part.
     pub(super) in_flight: &'a mut InFlightRequest,
@@ -84,7 +84,7 @@ impl AnswerBody<'_> {
         })
     }
 
-    /// Sends a part to the caller, and reads the answer on while the caller takes nothing.
+    /// Sends a part to the caller, and reads the answer on if the caller is slow.
     async fn send(
         &mut self,
         mut sending: Pin<&mut impl Future<Output = Result<()>>>,

@@ -209,7 +209,7 @@ impl Telemetry {
         self.edge.upstream_in_flight.dec();
     }
 
-    /// Counts bytes of an answer that are read while its caller takes nothing.
+    /// Counts bytes of an answer that are read before its slow caller takes them.
     pub fn read_ahead(&self, bytes: usize) {
         self.edge.read_ahead(bytes);
     }

@@ -1,10 +1,11 @@
 //! Callers who take their answers slowly do not keep the core busy: HTTP-9.
 
+use super::acknowledged;
 use crate::harness::{
-    Call, Connection, Frames, Gate, Protocol, Reply, block, check_error, render, string,
+    Call, Connection, Dice, Frames, Gate, Protocol, Reply, Seen, block, check_error, render, string,
 };
 use portvakt::clock::Stopwatch;
-use std::{io::Write, thread, time::Duration};
+use std::{collections::BTreeMap, io::Write, net::TcpStream, thread, time::Duration};
 
 /// What an HTTP/2 caller takes of an answer without a WINDOW_UPDATE.
 const WINDOW: usize = 65_535;
@@ -80,7 +81,7 @@ fn the_core_does_not_wait_for_a_slow_caller() {
         at_core(&gate) == 0.0 && read_ahead(&gate) > 0.0
     });
     let ahead = read_ahead(&gate) as usize;
-    assert!(ahead >= MIB - 2 * PART && ahead <= MIB + PART, "{ahead}");
+    assert!((MIB - 2 * PART..=MIB + PART).contains(&ahead), "{ahead}");
     let another = gate.send(&Call::plain(), Protocol::Http1);
     check_error(
         "its place",
@@ -94,6 +95,91 @@ fn the_core_does_not_wait_for_a_slow_caller() {
     until("taken", || read_ahead(&gate) == 0.0);
     gate.upstream().reply(Reply::json(200, "{}"));
     assert_eq!(gate.send(&Call::plain(), Protocol::Http1).status, 200);
+}
+
+/// A core's answer in chunks of all sizes, whose body repeats the path and a counter.
+fn answer_in_chunks(seen: &Seen, stream: &mut TcpStream) -> bool {
+    let body = body_of(&seen.target);
+    let mut sent =
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+            .to_vec();
+    let mut dice = Dice(body.len() as u64);
+    let mut left = body.as_bytes();
+    while !left.is_empty() {
+        let most = if dice.one_in(2) { 9 } else { 30_000 };
+        let (chunk, rest) = left.split_at(left.len().min(1 + dice.below(most) as usize));
+        sent.extend(format!("{:x}\r\n", chunk.len()).as_bytes());
+        sent.extend(chunk);
+        sent.extend(b"\r\n");
+        left = rest;
+    }
+    sent.extend(b"0\r\n\r\n");
+    stream.write_all(&sent).is_ok()
+}
+
+fn body_of(path: &str) -> String {
+    let lines: String = (0..3_000 + path.len() * 100)
+        .map(|number| format!("{path} {number:08} "))
+        .collect();
+    format!("\"{lines}\"")
+}
+
+/// Callers who take a few bytes now and then are slow, too. Answers of one connection arrive whole, in whatever order they are taken.
+//= HTTP-9 accepted
+#[test]
+fn answers_that_are_taken_in_turns() {
+    let gate = Gate::start();
+    gate.upstream().reply(Reply::play(answer_in_chunks));
+    let mut frames = Frames::silent(&gate);
+    frames.preface();
+    // SETTINGS_INITIAL_WINDOW_SIZE of 1, and the largest window of the connection.
+    frames.send(4, 0, 0, &[0, 4, 0, 0, 0, 1]).unwrap();
+    frames.send(8, 0, 0, &[0x7f, 0, 0, 0]).unwrap();
+    let mut open = BTreeMap::new();
+    for at in 0..12 {
+        let path = format!("/v1/signing-baskets/{}", "b".repeat(1 + at));
+        let stream = 2 * at as u32 + 1;
+        acknowledged::request(&gate, &mut frames, stream, &Call::new("GET", &path));
+        open.insert(stream, (path, Vec::new(), 1_usize));
+    }
+    let mut dice = Dice(7);
+    let mut rounds = 0;
+    while !open.is_empty() {
+        // All windows are used up, or their answers have ended.
+        while open.values().any(|(_, _, window)| *window > 0) {
+            let frame = frames.next().unwrap();
+            assert!(!matches!(frame.kind, 3 | 7), "{frame:?}");
+            let Some((path, taken, window)) = open.get_mut(&frame.stream) else {
+                continue;
+            };
+            if frame.kind == 0 {
+                *window -= frame.payload.len();
+                taken.extend(&frame.payload);
+            }
+            if frame.flags & 1 == 1 {
+                assert!(taken == body_of(path).as_bytes(), "{path}");
+                open.remove(&frame.stream);
+            }
+        }
+        rounds += 1;
+        let trickle = rounds <= 10;
+        thread::sleep(Duration::from_millis(if trickle { 50 } else { 1 }));
+        if rounds == 10 {
+            assert_eq!(at_core(&gate), 0.0);
+        }
+        for (stream, (_, _, window)) in &mut open {
+            if trickle || dice.one_in(2) {
+                let more = if trickle {
+                    1
+                } else {
+                    1 + dice.below(40_000) as u32
+                };
+                *window += more as usize;
+                frames.send(8, 0, *stream, &more.to_be_bytes()).unwrap();
+            }
+        }
+    }
+    until("taken", || read_ahead(&gate) == 0.0);
 }
 
 /// Over HTTP/1.1, and with more than is read ahead of one answer: the rest waits with the core.
