@@ -32,6 +32,9 @@ const TPP: &str = "PSDNO-FSA-123456";
 /// The other TPP.
 const OTHER_TPP: &str = "PSDNO-FSA-654321";
 
+/// The number of further TPPs.
+const CROWD: u32 = 8;
+
 /// Arguments of `chrt`: higher priority than processes of the default class.
 const FIRST: [&str; 2] = ["--fifo", "1"];
 
@@ -227,6 +230,15 @@ pub struct Edge {
     pub descriptors: Option<u64>,
 }
 
+/// A TPP with a PSU.
+pub struct KnownTpp {
+    id: String,
+    /// Its PSU.
+    pub psu: String,
+    /// Its certificate and key.
+    pub signer: Signer,
+}
+
 /// Certificates and files of the measurement, in a separate folder.
 pub struct Stage {
     folder: PathBuf,
@@ -238,6 +250,8 @@ pub struct Stage {
     pub initiator: Signer,
     /// A second TPP that may do everything.
     pub other: Signer,
+    /// Further TPPs that may do everything.
+    pub crowd: Vec<KnownTpp>,
     /// The program of Portvakt, if it is not beside this one.
     pub program: Option<PathBuf>,
     /// The upstream; stopped when this is dropped.
@@ -328,23 +342,36 @@ impl Stage {
             ..CaSpec::development_root()
         }))
         .unwrap();
-        write(
-            "allowed.yaml",
-            format!(
-                "allow: [{{tpp: {TPP}, roles: [PSP_AI, PSP_PI]}}, {{tpp: {OTHER_TPP}, roles: [PSP_AI, PSP_PI]}}]\n"
-            )
-            .as_bytes(),
-        );
-        let second = issuing.issue(&LeafSpec {
-            organization_identifier: Some(OTHER_TPP.into()),
-            ..LeafSpec::default()
-        });
-        let second = second.unwrap();
+        let of_tpp = |id: &str| {
+            let issued = issuing.issue(&LeafSpec {
+                organization_identifier: Some(id.into()),
+                ..LeafSpec::default()
+            });
+            let issued = issued.unwrap();
+            Signer::new(&issued.pem, &issued.key_pem)
+        };
+        let crowd: Vec<_> = (0..CROWD)
+            .map(|number| {
+                let id = format!("PSDNO-FSA-70000{number}");
+                KnownTpp {
+                    psu: format!("1c5b4f0e-0000-4000-8000-00000000000{number}"),
+                    signer: of_tpp(&id),
+                    id,
+                }
+            })
+            .collect();
+        let allowed: String = [TPP, OTHER_TPP]
+            .into_iter()
+            .chain(crowd.iter().map(|known| known.id.as_str()))
+            .map(|id| format!("- {{tpp: {id}, roles: [PSP_AI, PSP_PI]}}\n"))
+            .collect();
+        write("allowed.yaml", format!("allow:\n{allowed}").as_bytes());
         Self {
             signer: leaf(&issuing, None),
             stranger: leaf(&foreign, None),
             initiator: leaf(&issuing, Some(vec![pki::Role::PaymentInitiation])),
-            other: Signer::new(&second.pem, &second.key_pem),
+            other: of_tpp(OTHER_TPP),
+            crowd,
             program: None,
             _upstream: None,
             upstream: [0; 3],
@@ -457,6 +484,9 @@ impl Stage {
                     Running::start(command, port, &self.folder.join(format!("{name}.log")));
                 introduce(control, TPP, PSU);
                 introduce(control, OTHER_TPP, OTHER_PSU);
+                for known in &self.crowd {
+                    introduce(control, &known.id, &known.psu);
+                }
                 running.control = Some(control);
                 return running;
             }
