@@ -140,7 +140,7 @@ fn answers_that_are_taken_in_turns() {
         let path = format!("/v1/signing-baskets/{}", "b".repeat(1 + at));
         let stream = 2 * at as u32 + 1;
         acknowledged::request(&gate, &mut frames, stream, &Call::new("GET", &path));
-        open.insert(stream, (path, Vec::new(), 1_usize));
+        open.insert(stream, (path, Vec::<u8>::new(), 1_usize));
     }
     let mut dice = Dice(7);
     let mut rounds = 0;
