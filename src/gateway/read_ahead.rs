@@ -6,7 +6,7 @@
 //! connection keeps.
 
 use crate::telemetry::Telemetry;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use std::{
     collections::VecDeque,
     fmt,
@@ -19,8 +19,11 @@ use std::{
 /// The most bytes of one answer that are read ahead, but for one part: no answer takes all memory.
 const MOST: usize = 2 * 1024 * 1024;
 
-/// The memory of a part besides its bytes, so that many small ones count too.
+/// The memory of a part besides its bytes.
 const PART: usize = 128;
+
+/// The memory in which smaller parts are joined: a core that sends an answer in many small chunks does not use up more than its bytes.
+const JOINED: usize = 16 * 1024;
 
 /// The memory of all answers that are read ahead.
 pub(super) struct ReadAhead {
@@ -44,6 +47,7 @@ impl ReadAhead {
         PartsAhead {
             memory: self,
             parts: VecDeque::new(),
+            is_ended: false,
             bytes: 0,
         }
     }
@@ -66,40 +70,63 @@ pub(super) struct CallerPart {
     pub(super) is_last: bool,
 }
 
-/// The parts of one answer that the core has sent and its caller has not taken.
+/// The bytes of one answer that the core has sent and its caller has not taken.
 pub(super) struct PartsAhead<'a> {
     memory: &'a ReadAhead,
-    parts: VecDeque<CallerPart>,
-    /// The memory that they count for.
+    /// Each with the memory that it counts for.
+    parts: VecDeque<(BytesMut, usize)>,
+    /// Whether the core has sent the last part.
+    is_ended: bool,
+    /// The memory that all parts count for.
     bytes: usize,
 }
 
 impl PartsAhead<'_> {
     /// Whether another part may be read.
     pub(super) fn has_room(&self) -> bool {
-        let is_ended = self.parts.back().is_some_and(|part| part.is_last);
         let used = self.memory.used.load(Ordering::Relaxed);
-        !is_ended && self.bytes < MOST && used < self.memory.size
+        !self.is_ended && self.bytes < MOST && used < self.memory.size
     }
 
     pub(super) fn push(&mut self, part: CallerPart) {
-        let bytes = size_of(&part);
-        self.bytes = self.bytes.saturating_add(bytes);
-        self.memory.used.fetch_add(bytes, Ordering::Relaxed);
-        self.memory.telemetry.read_ahead(bytes);
-        self.parts.push_back(part);
+        self.is_ended = part.is_last;
+        let Some(bytes) = part.bytes.filter(|bytes| !bytes.is_empty()) else {
+            return;
+        };
+        if let Some((last, _)) = self.parts.back_mut()
+            && bytes.len() <= last.capacity().saturating_sub(last.len())
+        {
+            last.extend_from_slice(&bytes);
+            return;
+        }
+        let mut own = BytesMut::with_capacity(bytes.len().max(JOINED));
+        own.extend_from_slice(&bytes);
+        let taken = own.capacity().saturating_add(PART);
+        self.parts.push_back((own, taken));
+        self.bytes = self.bytes.saturating_add(taken);
+        self.memory.used.fetch_add(taken, Ordering::Relaxed);
+        self.memory.telemetry.read_ahead(taken);
     }
 
+    /// The next part for the caller; `None` if the core has to send it first.
     pub(super) fn pop(&mut self) -> Option<CallerPart> {
-        let part = self.parts.pop_front()?;
-        self.release(size_of(&part));
-        Some(part)
+        if let Some((bytes, taken)) = self.parts.pop_front() {
+            self.release(taken);
+            return Some(CallerPart {
+                bytes: Some(bytes.freeze()),
+                is_last: self.is_ended && self.parts.is_empty(),
+            });
+        }
+        self.is_ended.then_some(CallerPart {
+            bytes: None,
+            is_last: true,
+        })
     }
 
-    fn release(&mut self, bytes: usize) {
-        self.bytes = self.bytes.saturating_sub(bytes);
-        self.memory.used.fetch_sub(bytes, Ordering::Relaxed);
-        self.memory.telemetry.taken(bytes);
+    fn release(&mut self, taken: usize) {
+        self.bytes = self.bytes.saturating_sub(taken);
+        self.memory.used.fetch_sub(taken, Ordering::Relaxed);
+        self.memory.telemetry.taken(taken);
     }
 }
 
@@ -109,11 +136,4 @@ impl Drop for PartsAhead<'_> {
             self.release(self.bytes);
         }
     }
-}
-
-fn size_of(part: &CallerPart) -> usize {
-    part.bytes
-        .as_ref()
-        .map_or(0, Bytes::len)
-        .saturating_add(PART)
 }

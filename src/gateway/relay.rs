@@ -84,38 +84,47 @@ impl AnswerBody<'_> {
         })
     }
 
-    /// Sends a part to the caller, and reads the answer on if the caller is slow.
+    /// Sends a part to the caller, and reads the answer on as long as the caller is slow and there is memory.
     async fn send(
         &mut self,
         mut sending: Pin<&mut impl Future<Output = Result<()>>>,
         is_last: bool,
     ) -> Result<()> {
-        if let Ok(sent) = timeout(PATIENCE, &mut sending).await {
-            return sent.map_err(Error::into_down);
-        }
-        while !is_last && self.ahead.has_room() {
-            let (is_sent, part) = {
-                let mut reading = pin!(timeout(self.read_timeout, self.core.next()));
-                tokio::select! {
-                    biased;
-                    sent = &mut sending => {
-                        sent.map_err(Error::into_down)?;
-                        // A read that is given up could lose bytes.
-                        (self.awaits_core, self.since) = (true, Stopwatch::start());
-                        (true, reading.await)
-                    }
-                    part = &mut reading => (false, part),
+        loop {
+            if let Ok(sent) = timeout(PATIENCE, &mut sending).await {
+                return sent.map_err(Error::into_down);
+            }
+            while !is_last && self.ahead.has_room() {
+                if self.read_on(&mut sending).await? {
+                    return Ok(());
                 }
-            };
-            self.awaits_core = false;
-            let part = part.unwrap_or_else(|_| unanswered())?;
-            let part = self.take(part)?;
-            self.ahead.push(part);
-            if is_sent {
-                return Ok(());
             }
         }
-        sending.await.map_err(Error::into_down)
+    }
+
+    /// Reads the next part while another one is being sent; returns whether that one was.
+    async fn read_on(
+        &mut self,
+        sending: &mut Pin<&mut impl Future<Output = Result<()>>>,
+    ) -> Result<bool> {
+        let (is_sent, part) = {
+            let mut reading = pin!(timeout(self.read_timeout, self.core.next()));
+            tokio::select! {
+                biased;
+                sent = sending => {
+                    sent.map_err(Error::into_down)?;
+                    // A read that is given up could lose bytes.
+                    (self.awaits_core, self.since) = (true, Stopwatch::start());
+                    (true, reading.await)
+                }
+                part = &mut reading => (false, part),
+            }
+        };
+        self.awaits_core = false;
+        let part = part.unwrap_or_else(|_| unanswered())?;
+        let part = self.take(part)?;
+        self.ahead.push(part);
+        Ok(is_sent)
     }
 }
 

@@ -121,7 +121,7 @@ metrics! {
         UPSTREAM_IN_FLIGHT = Gauge "portvakt_upstream_in_flight" []
             "Requests that the core has and has not answered to the end.";
         READ_AHEAD = Gauge "portvakt_read_ahead_bytes" []
-            "Bytes of answers that the core has sent and that wait for slow callers, up to listener.read_ahead.";
+            "Memory of answers that the core has sent and that wait for slow callers, up to listener.read_ahead.";
         UPSTREAM_SECONDS = Histogram(REQUEST_BUCKETS) "portvakt_upstream_seconds" [GROUP]
             "From choosing the upstream to the head of its answer, or until the caller left.";
         UPSTREAM_RESPONSES = Counter "portvakt_upstream_responses_total" [GROUP, CORE_STATUS]

@@ -182,6 +182,49 @@ fn answers_that_are_taken_in_turns() {
     until("taken", || read_ahead(&gate) == 0.0);
 }
 
+/// Many small chunks take no more memory than their bytes.
+//= HTTP-9 accepted
+#[test]
+fn an_answer_in_chunks_of_one_byte() {
+    const LENGTH: usize = 200_000;
+    let gate = Gate::start();
+    gate.upstream().reply(Reply::play(|_, stream| {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let chunks: String = body(LENGTH).chars().map(|byte| format!("1\r\n{byte}\r\n")).collect();
+        let sent = format!("{head}{chunks}0\r\n\r\n");
+        stream.write_all(sent.as_bytes()).is_ok()
+    }));
+    let mut frames = ask(&gate);
+    until("read ahead", || {
+        at_core(&gate) == 0.0 && read_ahead(&gate) > 0.0
+    });
+    let ahead = read_ahead(&gate) as usize;
+    assert!(ahead <= LENGTH + PART, "{ahead}");
+    let (taken, is_whole) = take(&mut frames);
+    assert!(is_whole && taken == body(LENGTH).as_bytes());
+    until("taken", || read_ahead(&gate) == 0.0);
+}
+
+/// An answer that found the memory used up is read on when there is some again.
+//= HTTP-9 accepted
+#[test]
+fn memory_that_is_free_again_is_used() {
+    let gate = Gate::builder().listener("read_ahead: 1MiB").start();
+    let big = body(MIB + 3 * PART);
+    gate.upstream().reply(Reply::json(200, &big));
+    let first = ask(&gate);
+    until("used up", || read_ahead(&gate) as usize >= MIB);
+    gate.upstream().reply(Reply::json(200, &body(MIB / 2)));
+    let second = ask(&gate);
+    until("second", || at_core(&gate) >= 1.0);
+    drop(first);
+    until("read on", || {
+        at_core(&gate) == 0.0 && read_ahead(&gate) > 0.0
+    });
+    drop(second);
+    until("left", || read_ahead(&gate) == 0.0);
+}
+
 /// Over HTTP/1.1, and with more than is read ahead of one answer: the rest waits with the core.
 //= HTTP-9 accepted
 #[test]
