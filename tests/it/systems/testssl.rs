@@ -16,7 +16,6 @@ const FINE: [&str; 4] = ["OK", "INFO", "DEBUG", "NOT_TESTED"];
 #[ignore = "make test-systems"]
 fn testssl_finds_what_is_expected() {
     let gate = Gate::start();
-    let found = findings(gate.address().port());
     let mut listed = BTreeMap::new();
     for line in EXPECTED.lines().filter(|line| !line.starts_with('#')) {
         let mut parts = line.splitn(3, char::is_whitespace);
@@ -24,11 +23,17 @@ fn testssl_finds_what_is_expected() {
         assert!(!reason.trim().is_empty(), "no reason: {line}");
         listed.insert(id.to_owned(), severity.to_owned());
     }
-    let severities: BTreeMap<_, _> = found
-        .iter()
-        .map(|(id, (severity, _))| (id.clone(), severity.clone()))
-        .collect();
-    assert_eq!(severities, listed, "{found:#?}");
+    let mut found = findings(gate.address().port());
+    if severities(&found) != listed {
+        // A busy machine makes single checks fail: "connect problem".
+        found = findings(gate.address().port());
+    }
+    assert_eq!(severities(&found), listed, "{found:#?}");
+}
+
+fn severities(found: &BTreeMap<String, (String, String)>) -> BTreeMap<String, String> {
+    let of = |(id, (severity, _)): (&String, &(String, String))| (id.clone(), severity.clone());
+    found.iter().map(of).collect()
 }
 
 /// The findings of testssl.sh, by id: severity and text.
