@@ -2,7 +2,7 @@
 //!
 //! A case begins with a line `== name`. Lines with `$ ` are shell commands that prepare the folder; `@ production` takes the other base,
 //! `@ raw` none; `@ unprivileged` takes the right to ports below 1024 from both, and `@ ran` lets a gateway run there before the commands. The YAML that follows replaces the sections of the base that it names. After `--` stands what `check` prints, its status,
-//! and whether `serve` starts. The ports of a case stand for free ones, except 33333, which another process holds.
+//! and whether `serve` starts. The ports of a case stand for free ones, except 13333, which another process holds.
 //! PORTVAKT_BLESS=1 writes the part after `--` anew.
 
 // The commands of docs/operations.md.
@@ -45,7 +45,7 @@ use tempfile::TempDir;
 const SANDBOX: &str = "\
 environment: sandbox
 listener: {address: '127.0.0.1:11111', certificate: server.pem, key: server.key, max_connections: 1000}
-control: {address: '127.0.0.1:22222'}
+control: {address: '127.0.0.1:12222'}
 upstream: {address: '127.0.0.1:9'}
 trust: {anchors: anchors}
 sca: {page: 'https://bank.example/sca', token_keys: state/sca-token.keys}
@@ -55,7 +55,7 @@ state: {file: state/portvakt.db, hash_key: state/hash.key}
 const PRODUCTION: &str = "\
 environment: production
 listener: {address: '127.0.0.1:11111', certificate: server.pem, key: server.key, max_connections: 1000}
-control: {address: '127.0.0.1:22222', token_file: control.token}
+control: {address: '127.0.0.1:12222', token_file: control.token}
 upstream: {address: '127.0.0.1:9'}
 trust: {anchors: anchors}
 registers: {check: on, eba: eba.json}
@@ -65,7 +65,7 @@ state: {file: state/portvakt.db, hash_key: state/hash.key}
 ";
 
 /// A listener on the port that another process holds.
-const HELD: &str = "listener: {address: '127.0.0.1:33333', certificate: server.pem, key: server.key, max_connections: 1000}\n";
+const HELD: &str = "listener: {address: '127.0.0.1:13333', certificate: server.pem, key: server.key, max_connections: 1000}\n";
 
 /// The number of descriptors that a process of this test may have: enough for the base, too few for some cases.
 const DESCRIPTORS: u32 = 3_000;
@@ -179,7 +179,7 @@ impl Case {
     }
 }
 
-/// The ports of a case, and the process's own in their place.
+/// The ports of a case, and the process's own in their place, none of which may be one of a case: `free_address` begins at 20 000.
 struct Ports(
     [(&'static str, u16); 3],
     /// Holds its port.
@@ -191,8 +191,8 @@ impl Ports {
         let held = TcpListener::bind("127.0.0.1:0").unwrap();
         let ports = [
             ("11111", free_address().port()),
-            ("22222", free_address().port()),
-            ("33333", held.local_addr().unwrap().port()),
+            ("12222", free_address().port()),
+            ("13333", held.local_addr().unwrap().port()),
         ];
         Self(ports, held)
     }
@@ -781,7 +781,7 @@ fn site_of_credentials() -> Site {
         &format!(
             "listener:\n  address: '127.0.0.1:11111'\n  max_connections: 1000\n  certificate: server.pem\n  key: {folder}/server.key'\n\
              \x20 ticket_keys: {folder}/tickets.keys'\n  other_certificates: [{{certificate: server.pem, key: {folder}/second.key'}}]\n\
-             control: {{address: '127.0.0.1:22222', token_file: {folder}/control.token', metrics_token_file: {folder}/metrics.token', \
+             control: {{address: '127.0.0.1:12222', token_file: {folder}/control.token', metrics_token_file: {folder}/metrics.token', \
              readiness_token_file: {folder}/readiness.token', certificate: server.pem, key: {folder}/control.key', client_ca: anchors/root.pem}}\n\
              upstream: {{address: '127.0.0.1:9', tls: {{ca: anchors/root.pem, name: core, certificate: server.pem, key: {folder}/core.key'}}}}\n\
              assertion: {{key: {folder}/assertion.key', previous: {folder}/previous.key'}}\n\
