@@ -95,7 +95,8 @@ impl AnswerBody<'_> {
                 return sent.map_err(Error::into_down);
             }
             while !is_last && self.ahead.has_room() {
-                if self.read_on(&mut sending).await? {
+                // Boxed, because most answers never get here, and each of them holds this future.
+                if Box::pin(self.read_on(&mut sending)).await? {
                     return Ok(());
                 }
             }
