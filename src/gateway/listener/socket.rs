@@ -107,7 +107,12 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        let stream = Pin::new(&mut self.stream);
+        match slices {
+            // rustls asks like this for one record too, and send costs the kernel less than writev.
+            [only] => stream.poll_write(context, only),
+            _ => stream.poll_write_vectored(context, slices),
+        }
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -11,7 +11,7 @@ use openssl::{
     x509::{X509, store::X509StoreBuilder},
 };
 use std::{
-    io::{self, Write},
+    io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpStream},
     time::Duration,
 };
@@ -162,6 +162,15 @@ impl Connection {
     /// Reads the next response; the method tells whether the response has a body.
     pub(crate) fn answer(&mut self, method: &str) -> io::Result<Answer> {
         self.wire.answer(method)
+    }
+
+    /// Reads the next TLS record.
+    pub(crate) fn record(&mut self) -> io::Result<Vec<u8>> {
+        // OpenSSL returns the bytes of one record at most.
+        let mut bytes = vec![0; 16 * 1024];
+        let count = self.wire.stream.read(&mut bytes)?;
+        bytes.truncate(count);
+        Ok(bytes)
     }
 
     /// Reads exactly this number of bytes.

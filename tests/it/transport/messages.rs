@@ -181,3 +181,36 @@ fn every_answer_demands_tls() {
         assert_eq!(answer.header(NAME), expected);
     }
 }
+
+/// Each record costs a system call, and a system call costs as much as most checks.
+#[test]
+fn an_answer_is_one_record() {
+    let gate = Gate::start();
+    let mut connection = Connection::open(&gate);
+    let other = render(&gate.seal(&Call::plain().off_by(600)));
+    for (request, status, end) in [
+        (render(&gate.seal(&Call::plain())), "200", "tail\"}"),
+        (other, "400", "}"),
+        (render(&gate.seal(&Call::payment())), "200", "tail\"}"),
+    ] {
+        gate.upstream().reply(Reply::json(200, "{\"a\":\"tail\"}"));
+        connection.send(&request).unwrap();
+        let record = String::from_utf8(connection.record().unwrap()).unwrap();
+        let is_whole = record.starts_with(&format!("HTTP/1.1 {status}")) && record.ends_with(end);
+        assert!(is_whole, "{record}");
+    }
+    // Long answers arrive whole too, and a head without a body does not wait.
+    let long = format!("{{\"a\":\"{}\"}}", "b".repeat(100_000));
+    gate.upstream().reply(Reply::json(200, &long));
+    let answer = connection.exchange(&gate.seal(&Call::plain())).unwrap();
+    assert_eq!(answer.body, long.as_bytes());
+    for raw in [
+        "204 No Content\r\n\r\n",
+        "200 OK\r\nContent-Length: 0\r\n\r\n",
+    ] {
+        gate.upstream()
+            .reply(Reply::Raw(format!("HTTP/1.1 {raw}").into()));
+        let answer = connection.exchange(&gate.seal(&Call::plain())).unwrap();
+        assert!(answer.body.is_empty());
+    }
+}

@@ -3,8 +3,11 @@
 //! Invariant: the clock is read only when the stream has to wait; ordinary traffic costs an inspection of frames, or a search for
 //! the end of a head, and no more. Deliberately not here: the inspections themselves ([`super::frames`], [`super::head`]).
 
+mod answer_head;
 mod http2;
 mod pingora_traits;
+
+use answer_head::AnswerHead;
 
 use super::{
     client::{ClientConnection, HeadFault},
@@ -69,6 +72,7 @@ pub(super) struct ClientStream {
     /// The reason why nothing more is read.
     cut: Option<Cut>,
     place: Place,
+    answer: AnswerHead,
 }
 
 /// The protocol of the connection, with its inspection.
@@ -117,6 +121,7 @@ impl ClientStream {
             pausing: Deadline::new(),
             cut: None,
             place,
+            answer: AnswerHead::default(),
         }
     }
 
@@ -317,7 +322,11 @@ impl AsyncWrite for ClientStream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.tls).poll_write(context, bytes);
+        if self.keep_answer_head(bytes) {
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        let stream = &mut *self;
+        let polled = stream.answer.write_with(&mut stream.tls, context, bytes);
         let count = ready!(self.sent(context, polled))?;
         let written = bytes.get(..count).unwrap_or_default();
         self.inspect_sent(|frames| frames.wrote(written));
@@ -329,6 +338,7 @@ impl AsyncWrite for ClientStream {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.write_answer_head(context))?;
         let polled = Pin::new(&mut self.tls).poll_write_vectored(context, slices);
         let count = ready!(self.sent(context, polled))?;
         self.inspect_sent(|frames| frames.wrote_all(slices, count));
@@ -340,6 +350,7 @@ impl AsyncWrite for ClientStream {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.write_answer_head(context))?;
         let polled = Pin::new(&mut self.tls).poll_flush(context);
         ready!(self.sent(context, polled))?;
         if let Protocol::Http2(frames) = &mut self.protocol {
@@ -349,6 +360,7 @@ impl AsyncWrite for ClientStream {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.write_answer_head(context))?;
         let polled = Pin::new(&mut self.tls).poll_shutdown(context);
         ready!(self.sent(context, polled))?;
         match self.head_fault() {

@@ -1,0 +1,184 @@
+//! The head of an HTTP/1.1 answer, kept until the first part of its body, so that one record and one system call send both.
+//!
+//! The HTTP layer writes them one after the other, and asks for a flush where the head must go first.
+
+use super::{super::client::ClientConnection, ClientStream, Protocol};
+use std::{
+    io::{self, IoSlice},
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+use tokio::io::AsyncWrite;
+
+/// The head that waits for its body.
+#[derive(Debug, Default)]
+pub(super) struct AnswerHead {
+    bytes: Vec<u8>,
+    /// The number of the latest request whose answer has begun.
+    request: u32,
+}
+
+impl AnswerHead {
+    /// Writes the head, and as much of these bytes after it as the stream takes. Returns the number of those bytes.
+    pub(super) fn write_with(
+        &mut self,
+        stream: &mut (impl AsyncWrite + Unpin),
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        while !self.bytes.is_empty() {
+            let parts = [IoSlice::new(&self.bytes), IoSlice::new(bytes)];
+            let count = ready!(Pin::new(&mut *stream).poll_write_vectored(context, &parts))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            if let Some(beyond) = count.checked_sub(self.bytes.len()) {
+                self.bytes = Vec::new();
+                // A result of nothing would be the end of the stream.
+                if beyond > 0 || bytes.is_empty() {
+                    return Poll::Ready(Ok(beyond));
+                }
+            } else {
+                self.bytes.drain(..count);
+            }
+        }
+        Pin::new(stream).poll_write(context, bytes)
+    }
+}
+
+impl ClientStream {
+    /// Keeps these bytes if an answer over HTTP/1.1 begins with them. Returns whether they are kept.
+    pub(super) fn keep_answer_head(&mut self, bytes: &[u8]) -> bool {
+        let Some(client) = ClientConnection::in_digest(&self.client) else {
+            return false;
+        };
+        let request = client.requests();
+        if !matches!(self.protocol, Protocol::Http1(_)) || request == self.answer.request {
+            return false;
+        }
+        self.answer.request = request;
+        self.answer.bytes = bytes.to_vec();
+        true
+    }
+
+    /// Writes the head that waits for its body, if there is one.
+    pub(super) fn write_answer_head(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.answer.bytes.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        let polled = self.answer.write_with(&mut self.tls, context, &[]);
+        self.sent(context, polled).map_ok(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    /// Takes as many bytes at once as each number says; `None`: none for now.
+    struct Slow {
+        takes: Vec<Option<usize>>,
+        writes: Vec<Vec<u8>>,
+    }
+
+    impl Slow {
+        fn new(takes: &[Option<usize>]) -> Self {
+            Self {
+                takes: takes.iter().rev().copied().collect(),
+                writes: Vec::new(),
+            }
+        }
+    }
+
+    impl AsyncWrite for Slow {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+        }
+
+        fn poll_write_vectored(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            slices: &[IoSlice<'_>],
+        ) -> Poll<io::Result<usize>> {
+            let Some(most) = self.takes.pop().unwrap_or(Some(usize::MAX)) else {
+                return Poll::Pending;
+            };
+            let mut bytes = slices
+                .iter()
+                .flat_map(|slice| slice.to_vec())
+                .collect::<Vec<_>>();
+            bytes.truncate(most);
+            let count = bytes.len();
+            self.writes.push(bytes);
+            Poll::Ready(Ok(count))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    fn write(head: &mut AnswerHead, stream: &mut Slow, bytes: &[u8]) -> Poll<Option<usize>> {
+        let mut context = Context::from_waker(Waker::noop());
+        head.write_with(stream, &mut context, bytes).map(Result::ok)
+    }
+
+    fn head() -> AnswerHead {
+        AnswerHead {
+            bytes: b"head".to_vec(),
+            request: 1,
+        }
+    }
+
+    #[test]
+    fn head_and_body_are_one_write() {
+        let (mut head, mut stream) = (head(), Slow::new(&[]));
+        assert_eq!(write(&mut head, &mut stream, b"body"), Poll::Ready(Some(4)));
+        assert_eq!(write(&mut head, &mut stream, b"more"), Poll::Ready(Some(4)));
+        assert_eq!(stream.writes, [&b"headbody"[..], b"more"]);
+        assert_eq!(head.bytes.capacity(), 0);
+    }
+
+    #[test]
+    fn every_byte_is_written_once_however_little_the_stream_takes() {
+        for first in 1..=9 {
+            for second in 1..=9 {
+                let takes = [None, Some(first), None, Some(second), None];
+                let (mut head, mut stream) = (head(), Slow::new(&takes));
+                let mut left = &b"body"[..];
+                for _ in 0..99 {
+                    if let Poll::Ready(count) = write(&mut head, &mut stream, left) {
+                        left = &left[count.unwrap()..];
+                    }
+                    if left.is_empty() {
+                        break;
+                    }
+                }
+                assert_eq!(stream.writes.concat(), b"headbody", "{first} {second}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_head_alone() {
+        let (mut head, mut stream) = (head(), Slow::new(&[Some(1), None]));
+        assert_eq!(write(&mut head, &mut stream, b""), Poll::Pending);
+        assert_eq!(write(&mut head, &mut stream, b""), Poll::Ready(Some(0)));
+        assert_eq!(stream.writes, [&b"h"[..], b"ead"]);
+    }
+
+    #[test]
+    fn a_stream_that_takes_nothing_is_a_fault() {
+        let (mut head, mut stream) = (head(), Slow::new(&[Some(0)]));
+        assert_eq!(write(&mut head, &mut stream, b"body"), Poll::Ready(None));
+    }
+}
