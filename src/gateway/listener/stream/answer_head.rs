@@ -2,7 +2,6 @@
 //!
 //! The HTTP layer writes them one after the other, and asks for a flush where the head must go first.
 
-use super::{super::client::ClientConnection, ClientStream, Protocol};
 use std::{
     io::{self, IoSlice},
     pin::Pin,
@@ -19,6 +18,21 @@ pub(super) struct AnswerHead {
 }
 
 impl AnswerHead {
+    /// Keeps these bytes if the answer to this request begins with them. Returns whether they are kept.
+    pub(super) fn keep(&mut self, request: u32, bytes: &[u8]) -> bool {
+        let begins = request != self.request;
+        if begins {
+            self.request = request;
+            self.bytes = bytes.to_vec();
+        }
+        begins
+    }
+
+    /// Whether no head waits.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     /// Writes the head, and as much of these bytes after it as the stream takes. Returns the number of those bytes.
     pub(super) fn write_with(
         &mut self,
@@ -43,31 +57,6 @@ impl AnswerHead {
             }
         }
         Pin::new(stream).poll_write(context, bytes)
-    }
-}
-
-impl ClientStream {
-    /// Keeps these bytes if an answer over HTTP/1.1 begins with them. Returns whether they are kept.
-    pub(super) fn keep_answer_head(&mut self, bytes: &[u8]) -> bool {
-        let Some(client) = ClientConnection::in_digest(&self.client) else {
-            return false;
-        };
-        let request = client.requests();
-        if !matches!(self.protocol, Protocol::Http1(_)) || request == self.answer.request {
-            return false;
-        }
-        self.answer.request = request;
-        self.answer.bytes = bytes.to_vec();
-        true
-    }
-
-    /// Writes the head that waits for its body, if there is one.
-    pub(super) fn write_answer_head(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.answer.bytes.is_empty() {
-            return Poll::Ready(Ok(()));
-        }
-        let polled = self.answer.write_with(&mut self.tls, context, &[]);
-        self.sent(context, polled).map_ok(|_| ())
     }
 }
 

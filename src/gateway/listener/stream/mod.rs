@@ -220,6 +220,22 @@ impl ClientStream {
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
+    /// Keeps these bytes if they are the head of an answer over HTTP/1.1. Returns whether they are kept.
+    fn keep_answer_head(&mut self, bytes: &[u8]) -> bool {
+        let client = ClientConnection::in_digest(&self.client);
+        matches!(self.protocol, Protocol::Http1(_))
+            && client.is_some_and(|client| self.answer.keep(client.requests(), bytes))
+    }
+
+    /// Writes the head that waits for its body, if there is one.
+    fn write_answer_head(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.answer.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        let polled = self.answer.write_with(&mut self.tls, context, &[]);
+        self.sent(context, polled).map_ok(|_| ())
+    }
+
     /// Reports the end of the connection, also to its requests.
     fn cut_off(&mut self, cut: Cut) {
         self.shared.reports.cut(cut);
