@@ -44,7 +44,7 @@ fn bench(criterion: &mut Criterion) {
             "{name}: {} allocations, {} bytes",
             counted.count_total, counted.bytes_total
         );
-        warm.give_back(admitted.as_ref());
+        warm.give_back(admitted.as_deref());
     }
     // `cargo bench` passes `--bench`; test runs skip the benchmark.
     if std::env::args().any(|argument| argument == "--bench") {
@@ -70,7 +70,7 @@ fn stages(name: &str, warm: &Warm) {
     for _ in 0..ROUNDS {
         let (record, admitted) = warm.judge();
         let mut watch = Stopwatch::start();
-        let _ = black_box(warm.head(admitted.as_ref()));
+        let _ = black_box(warm.head(admitted.as_deref()));
         let head = watch.lap();
         warm.count(&record);
         let counted = watch.lap();
@@ -84,7 +84,7 @@ fn stages(name: &str, warm: &Warm) {
             }
             rows[index].1.push(took);
         }
-        warm.give_back(admitted.as_ref());
+        warm.give_back(admitted.as_deref());
     }
     let medians: Vec<(String, u128)> = rows
         .into_iter()
@@ -105,7 +105,7 @@ fn stages(name: &str, warm: &Warm) {
 /// The end of a request without logs, and with access log and audit: the time of its thread, and the CPU time of all threads.
 fn logs(get: &Warm) {
     let (record, admitted) = get.judge();
-    get.give_back(admitted.as_ref());
+    get.give_back(admitted.as_deref());
     let [other, _] = warm::requests();
     let logged = other.logged();
     let [without, with] = [get, &logged].map(|warm| {

@@ -27,7 +27,7 @@ fn main() {
         get
     };
     let stranger = warm::Stranger::of(&get, &asked, 2 * ROUNDS);
-    let work: Box<dyn Fn() -> Option<Admitted> + '_> = match asked.as_str() {
+    let work: Box<dyn Fn() -> Option<Box<Admitted>> + '_> = match asked.as_str() {
         "get" | "get-logged" => Box::new(|| get.serve()),
         "post" => Box::new(|| post.serve()),
         "verify" => Box::new(|| {
@@ -43,7 +43,7 @@ fn main() {
             None => return,
         },
     };
-    let again = |admitted: Option<Admitted>| get.give_back(admitted.as_ref());
+    let again = |admitted: Option<Box<Admitted>>| get.give_back(admitted.as_deref());
     for _ in 0..ROUNDS {
         again(work());
     }
@@ -55,7 +55,7 @@ fn main() {
 
 /// The counted function.
 #[inline(never)]
-fn counted(work: &dyn Fn() -> Option<Admitted>) -> Option<Admitted> {
+fn counted(work: &dyn Fn() -> Option<Box<Admitted>>) -> Option<Box<Admitted>> {
     let done = work();
     // A statement after the call prevents a tail call, with which this function would return too early.
     std::hint::black_box(done)

@@ -62,7 +62,7 @@ pub(crate) struct Warm {
     links: Arc<Links>,
     store: StateStore,
     /// The admission of the first round, if later rounds do not authorise again.
-    once: Option<Admitted>,
+    once: Option<Box<Admitted>>,
     slot: CertificateSlot,
     clock: Clock,
     telemetry: Telemetry,
@@ -145,7 +145,7 @@ impl Warm {
             folder,
         };
         // Objects that are made once for all requests are made here.
-        warm.give_back(warm.serve().as_ref());
+        warm.give_back(warm.serve().as_deref());
         warm
     }
 
@@ -176,15 +176,15 @@ impl Warm {
 
     /// The gateway's work for one request: judge the request, write the head for the upstream, and count. There is no access log and no
     /// audit, unless the request is [`Self::logged`]; then other threads write them.
-    pub(crate) fn serve(&self) -> Option<Admitted> {
+    pub(crate) fn serve(&self) -> Option<Box<Admitted>> {
         let (record, admitted) = self.judge();
-        let _ = black_box(self.head(admitted.as_ref()));
+        let _ = black_box(self.head(admitted.as_deref()));
         self.count(&record);
         admitted
     }
 
     /// From an opened record to an admitted, or proven, request.
-    pub(crate) fn judge(&self) -> (Record, Option<Admitted>) {
+    pub(crate) fn judge(&self) -> (Record, Option<Box<Admitted>>) {
         let head = Head {
             method: &self.method,
             target: self.request.target.as_bytes(),
@@ -222,7 +222,7 @@ impl Warm {
 
     /// The head for the upstream.
     pub(crate) fn head(&self, admitted: Option<&Admitted>) -> impl Sized + use<> {
-        upstream_head(admitted.or(self.once.as_ref()).unwrap(), &self.core).unwrap()
+        upstream_head(admitted.or(self.once.as_deref()).unwrap(), &self.core).unwrap()
     }
 
     /// The metrics of the requests.
@@ -265,7 +265,7 @@ impl Warm {
     /// Judges the request and makes it usable again. Returns the time of each check.
     pub(crate) fn again(&self) -> Vec<Check> {
         let (record, admitted) = self.judge();
-        self.give_back(admitted.as_ref());
+        self.give_back(admitted.as_deref());
         record.checks().to_vec()
     }
 

@@ -184,13 +184,9 @@ use std::{net::SocketAddr, sync::Arc};
 /// The result of an admission.
 #[must_use]
 #[derive(Debug)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "it is moved once, and nearly every one is forwarded"
-)]
 pub enum Admission {
-    /// The request is forwarded.
-    Forward(Admitted),
+    /// The request is forwarded. It is large, and moves through several futures: a pointer costs less.
+    Forward(Box<Admitted>),
     /// The gateway answers the request (SCA-20).
     Answer(ScaAnswer),
 }
@@ -306,6 +302,7 @@ pub async fn authorise(
     let named_fixes = request.envelope.fixes();
     let observed = trial.record.observed().map(|fault| fault.reason).collect();
     let admitted = Admitted::new(request, Arc::clone(links), grant, claim, observed);
+    let admitted = Box::new(admitted);
     trial.record.note_admitted(admitted.facts(named_fixes));
     Ok(Admission::Forward(admitted))
 }

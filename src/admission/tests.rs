@@ -142,7 +142,7 @@ fn judge_in(
         authorise(proven, &links, &store).await
     });
     let verdict = verdict.map(|admission| match admission {
-        Admission::Forward(admitted) => admitted,
+        Admission::Forward(admitted) => *admitted,
         Admission::Answer(answer) => panic!("{answer:?}"),
     });
     (verdict, record)
