@@ -40,7 +40,7 @@ pub(in crate::gateway) struct ClientConnection {
     pub(in crate::gateway) client: Option<ClientChain>,
     /// Whether a request's head was read and its answer is not finished.
     busy: AtomicBool,
-    /// The number of heads that were read.
+    /// The number of requests that have begun: their heads were read.
     requests: AtomicU32,
     /// Whether a part of a request's head has arrived.
     arriving: AtomicBool,
@@ -110,7 +110,8 @@ impl ClientConnection {
         digest.user_data.as_ref()?.downcast_ref()
     }
 
-    /// Marks a head as read: bytes written from now on are its answer. Returns whether its target was rewritten.
+    /// Marks a head as read, once for a request: bytes written from now on are its answer, and over HTTP/1.1 the first of them are a head
+    /// (`kept_head.rs`). Returns whether its target was rewritten.
     pub(in crate::gateway) fn begin_request(&self) -> bool {
         self.busy.store(true, Ordering::Relaxed);
         self.requests.fetch_add(1, Ordering::Relaxed);
@@ -153,7 +154,7 @@ impl ClientConnection {
         self.busy.load(Ordering::Relaxed)
     }
 
-    /// The number of heads that were read.
+    /// The number of requests that have begun: their heads were read.
     pub(in crate::gateway) fn requests(&self) -> u32 {
         self.requests.load(Ordering::Relaxed)
     }

@@ -1,13 +1,14 @@
 //! The stream between TLS and the HTTP layer: inspects the bytes that pass, and cuts connections that make no progress (HTTP-9).
 //!
 //! Invariant: the clock is read only when the stream has to wait; ordinary traffic costs an inspection of frames, or a search for
-//! the end of a head, and no more. Deliberately not here: the inspections themselves ([`super::frames`], [`super::head`]).
+//! the end of a head and a copy of the answer's head, and no more. Deliberately not here: the inspections themselves
+//! ([`super::frames`], [`super::head`]).
 
-mod answer_head;
 mod http2;
+mod kept_head;
 mod pingora_traits;
 
-use answer_head::AnswerHead;
+use kept_head::KeptHead;
 
 use super::{
     client::{ClientConnection, HeadFault},
@@ -72,7 +73,7 @@ pub(super) struct ClientStream {
     /// The reason why nothing more is read.
     cut: Option<Cut>,
     place: Place,
-    answer: AnswerHead,
+    kept_head: KeptHead,
 }
 
 /// The protocol of the connection, with its inspection.
@@ -121,7 +122,7 @@ impl ClientStream {
             pausing: Deadline::new(),
             cut: None,
             place,
-            answer: AnswerHead::default(),
+            kept_head: KeptHead::default(),
         }
     }
 
@@ -220,19 +221,19 @@ impl ClientStream {
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Keeps these bytes if they are the head of an answer over HTTP/1.1. Returns whether they are kept.
-    fn keep_answer_head(&mut self, bytes: &[u8]) -> bool {
+    /// Keeps these bytes if they are the first that answer a request over HTTP/1.1, which is a head. Returns whether they are kept.
+    fn keep_head(&mut self, bytes: &[u8]) -> bool {
         let client = ClientConnection::in_digest(&self.client);
         matches!(self.protocol, Protocol::Http1(_))
-            && client.is_some_and(|client| self.answer.keep(client.requests(), bytes))
+            && client.is_some_and(|client| self.kept_head.keep(client.requests(), bytes))
     }
 
     /// Writes the head that waits for its body, if there is one.
-    fn write_answer_head(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.answer.is_empty() {
+    fn write_kept_head(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.kept_head.is_empty() {
             return Poll::Ready(Ok(()));
         }
-        let polled = self.answer.write_with(&mut self.tls, context, &[]);
+        let polled = self.kept_head.write_with(&mut self.tls, context, &[]);
         self.sent(context, polled).map_ok(|_| ())
     }
 
@@ -338,11 +339,11 @@ impl AsyncWrite for ClientStream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if self.keep_answer_head(bytes) {
+        if self.keep_head(bytes) {
             return Poll::Ready(Ok(bytes.len()));
         }
         let stream = &mut *self;
-        let polled = stream.answer.write_with(&mut stream.tls, context, bytes);
+        let polled = stream.kept_head.write_with(&mut stream.tls, context, bytes);
         let count = ready!(self.sent(context, polled))?;
         let written = bytes.get(..count).unwrap_or_default();
         self.inspect_sent(|frames| frames.wrote(written));
@@ -354,7 +355,7 @@ impl AsyncWrite for ClientStream {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        ready!(self.write_answer_head(context))?;
+        ready!(self.write_kept_head(context))?;
         let polled = Pin::new(&mut self.tls).poll_write_vectored(context, slices);
         let count = ready!(self.sent(context, polled))?;
         self.inspect_sent(|frames| frames.wrote_all(slices, count));
@@ -366,7 +367,7 @@ impl AsyncWrite for ClientStream {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.write_answer_head(context))?;
+        ready!(self.write_kept_head(context))?;
         let polled = Pin::new(&mut self.tls).poll_flush(context);
         ready!(self.sent(context, polled))?;
         if let Protocol::Http2(frames) = &mut self.protocol {
@@ -376,7 +377,7 @@ impl AsyncWrite for ClientStream {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.write_answer_head(context))?;
+        ready!(self.write_kept_head(context))?;
         let polled = Pin::new(&mut self.tls).poll_shutdown(context);
         ready!(self.sent(context, polled))?;
         match self.head_fault() {

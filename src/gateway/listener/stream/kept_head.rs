@@ -1,6 +1,8 @@
 //! The head of an HTTP/1.1 answer, kept until the first part of its body, so that one record and one system call send both.
 //!
-//! The HTTP layer writes them one after the other, and asks for a flush where the head must go first.
+//! Invariant: after a head pingora writes a body or flushes before it waits for anything, so no head stays here. It flushes a head
+//! without a body, with a chunked one and before the end of the request (100): these are sent at once. A kept head counts as written
+//! there (`response_written`), also if its client has left.
 
 use std::{
     io::{self, IoSlice},
@@ -11,14 +13,15 @@ use tokio::io::AsyncWrite;
 
 /// The head that waits for its body.
 #[derive(Debug, Default)]
-pub(super) struct AnswerHead {
+pub(super) struct KeptHead {
     bytes: Vec<u8>,
-    /// The number of the latest request whose answer has begun.
+    /// The number of the latest request of which a head was kept; 0: none.
     request: u32,
 }
 
-impl AnswerHead {
-    /// Keeps these bytes if the answer to this request begins with them. Returns whether they are kept.
+impl KeptHead {
+    /// Keeps these bytes if they are the first that answer this request. Returns whether they are kept. A second head of the request, after
+    /// 100, is not.
     pub(super) fn keep(&mut self, request: u32, bytes: &[u8]) -> bool {
         let begins = request != self.request;
         if begins {
@@ -48,7 +51,7 @@ impl AnswerHead {
             }
             if let Some(beyond) = count.checked_sub(self.bytes.len()) {
                 self.bytes = Vec::new();
-                // A result of nothing would be the end of the stream.
+                // A result of nothing would be an error for whoever writes the body.
                 if beyond > 0 || bytes.is_empty() {
                     return Poll::Ready(Ok(beyond));
                 }
@@ -116,16 +119,26 @@ mod tests {
         }
     }
 
-    fn write(head: &mut AnswerHead, stream: &mut Slow, bytes: &[u8]) -> Poll<Option<usize>> {
+    fn write(head: &mut KeptHead, stream: &mut Slow, bytes: &[u8]) -> Poll<Option<usize>> {
         let mut context = Context::from_waker(Waker::noop());
         head.write_with(stream, &mut context, bytes).map(Result::ok)
     }
 
-    fn head() -> AnswerHead {
-        AnswerHead {
+    fn head() -> KeptHead {
+        KeptHead {
             bytes: b"head".to_vec(),
             request: 1,
         }
+    }
+
+    #[test]
+    fn the_first_bytes_that_answer_a_request_are_kept() {
+        let mut head = KeptHead::default();
+        // A request that was not read to the end of its head has no number.
+        assert!(!head.keep(0, b"refused"));
+        assert!(head.keep(1, b"head") && !head.keep(1, b"body"));
+        assert_eq!(head.bytes, b"head");
+        assert!(head.keep(2, b"next"));
     }
 
     #[test]
