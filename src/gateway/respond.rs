@@ -11,7 +11,7 @@ use crate::{
 };
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header, response::Parts};
-use pingora::{ErrorType, OrErr, Result, protocols::http::ServerSession as Session};
+use pingora::{Error, ErrorType, OrErr, Result, protocols::http::ServerSession as Session};
 use serde_json::json;
 use std::time::Duration;
 use uuid::Uuid;
@@ -52,8 +52,7 @@ impl Responder {
         if let Some(signing) = &self.signing {
             answer_signature::sign(&signing.signer, &mut head.headers, &body)?;
         }
-        session.write_response_header(Box::new(head.into())).await?;
-        session.write_response_body(body, true).await
+        send(session, head, Some(body)).await
     }
 
     /// Sends a refusal. The connection stays open if the request was read to its end.
@@ -87,10 +86,7 @@ impl Responder {
             let signed: &[u8] = if bodiless { &[] } else { &body };
             answer_signature::sign(&signing.signer, &mut head.headers, signed)?;
         }
-        session.write_response_header(Box::new(head.into())).await?;
-        if !bodiless {
-            session.write_response_body(body, true).await?;
-        }
+        send(session, head, (!bodiless).then_some(body)).await?;
         if unread && !lost {
             drain(session).await;
         }
@@ -116,13 +112,8 @@ impl Responder {
             session.set_keepalive(None);
         }
         let is_head = session.req_header().method == Method::HEAD;
-        session.write_response_header(Box::new(head.into())).await?;
-        if is_head {
-            return Ok(());
-        }
-        session
-            .write_response_body(document.body.clone(), true)
-            .await
+        let body = (!is_head).then(|| document.body.clone());
+        send(session, head, body).await
     }
 
     /// Sends the link that starts an SCA (SCA-20).
@@ -138,9 +129,19 @@ impl Responder {
         if let Some(signing) = &self.signing {
             answer_signature::sign(&signing.signer, &mut head.headers, &body)?;
         }
-        session.write_response_header(Box::new(head.into())).await?;
-        session.write_response_body(body, true).await
+        send(session, head, Some(body)).await
     }
+}
+
+/// Sends an answer. An error is one of the caller's connection: no other answer can reach the caller.
+async fn send(session: &mut Session, head: Parts, body: Option<Bytes>) -> Result<()> {
+    let written = session.write_response_header(Box::new(head.into())).await;
+    written.map_err(Error::into_down)?;
+    if let Some(body) = body {
+        let written = session.write_response_body(body, true).await;
+        written.map_err(Error::into_down)?;
+    }
+    Ok(())
 }
 
 /// The head of the gateway's own answer. pingora's function for adding a header would copy its name twice.

@@ -134,6 +134,13 @@ impl Connection {
         stream.set_read_timeout(Some(time)).unwrap();
     }
 
+    /// Ends the connection with a reset: the peer cannot write any more.
+    pub(crate) fn reset(self) {
+        let stream = self.wire.stream.get_ref().try_clone().unwrap();
+        let stream = TcpSocket::from_std_stream(stream);
+        stream.set_zero_linger().unwrap();
+    }
+
     /// Whether the peer ended the idle connection: a client that notices opens another one for its next request.
     pub(crate) fn has_ended(&self) -> bool {
         let stream = self.wire.stream.get_ref();

@@ -37,22 +37,23 @@ fn at_core(gate: &Gate, count: usize) {
 
 /// The lines of the access log, as soon as there are so many.
 fn lines(gate: &Gate, count: usize) -> Vec<Value> {
-    let path = gate.folder().join("gateway.log");
-    let read = || -> Vec<Value> {
-        let text = fs::read_to_string(&path).unwrap();
-        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-        let lines = whole.lines().map(serde_json::from_str);
-        lines.map(Result::unwrap).collect()
-    };
     for _ in 0..3_000 {
-        if read().len() >= count {
+        if lines_now(gate).len() >= count {
             break;
         }
         thread::sleep(Duration::from_millis(10));
     }
-    let lines = read();
+    let lines = lines_now(gate);
     assert_eq!(lines.len(), count, "{lines:#?}");
     lines
+}
+
+/// The lines of the access log that are written.
+fn lines_now(gate: &Gate) -> Vec<Value> {
+    let text = fs::read_to_string(gate.folder().join("gateway.log")).unwrap();
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let lines = whole.lines().map(serde_json::from_str);
+    lines.map(Result::unwrap).collect()
 }
 
 /// A client that reads nothing: a large answer fills all buffers, and four small ones wait in the library behind it.
@@ -155,6 +156,35 @@ fn answers_whose_caller_leaves() {
     let (gate, _program) = start("write_timeout: 15s");
     drop(stuck(&gate));
     check_stuck(&gate, "abandoned", None);
+}
+
+/// Whoever sends a request and leaves is not a failure of the gateway, also where it answers itself: nobody can wake the operator so.
+//= ERR-8 refused
+#[test]
+fn the_gateways_own_answers_whose_caller_leaves() {
+    let (gate, _program) = start("description: on");
+    for _ in 0..20 {
+        let mut connection = Connection::open(&gate);
+        let request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        connection.send(request).unwrap();
+        connection.reset();
+        // Ten in a second are answered.
+        thread::sleep(Duration::from_millis(120));
+    }
+    let mut abandoned = 0;
+    // A request that the reset overtook has no line.
+    for line in lines_now(&gate) {
+        assert_eq!(line["status"], 200, "{line}");
+        // The answer may be faster than the reset.
+        if line["outcome"] != "answered" {
+            assert_eq!(line["outcome"], "abandoned", "{line}");
+            abandoned += 1;
+        }
+    }
+    assert!(abandoned > 0);
+    let of_gateway = gate.metric("portvakt_answers_total", &["fault=\"gateway\""]);
+    assert_eq!(of_gateway, 0.0);
+    assert!(gate.upstream().saw_nothing());
 }
 
 /// The line tells what the core owed, and for how long; `portvakt report` reads it.
