@@ -1,31 +1,21 @@
 //! The demo: every flow of the interface through the gateway to the simulated bank, with both programs as separate processes.
 
-use crate::harness::Program;
+use crate::harness::{Program, free_address};
 use std::{
     fs,
-    net::TcpListener,
     path::Path,
     process::{Command, Stdio},
 };
-
-/// A free port.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
-}
 
 /// Plays the demo in a folder, with the example's configuration at free ports.
 fn play(folder: &Path) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |name: &str| fs::read_to_string(root.join("config").join(name)).unwrap();
-    let [listener, control, core] = [(); 3].map(|()| free_port());
+    let [listener, control, core] = [(); 3].map(|()| free_address());
     let config = read("gateway.yaml")
-        .replace("127.0.0.1:8443", &format!("127.0.0.1:{listener}"))
-        .replace("127.0.0.1:8080", &format!("127.0.0.1:{core}"))
-        .replace(
-            "#address: 127.0.0.1:9100",
-            &format!("address: 127.0.0.1:{control}"),
-        );
+        .replace("127.0.0.1:8443", &listener.to_string())
+        .replace("127.0.0.1:8080", &core.to_string())
+        .replace("#address: 127.0.0.1:9100", &format!("address: {control}"));
     fs::create_dir_all(folder.join("config")).unwrap();
     fs::write(folder.join("config/gateway.yaml"), config).unwrap();
     fs::write(

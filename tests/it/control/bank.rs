@@ -1,6 +1,6 @@
 //! The real listener with a configuration file and its own store.
 
-use crate::harness::{Answer, Wire, world, write_private};
+use crate::harness::{self, Answer, Wire, world, write_private};
 use portvakt::{
     audit::Audit,
     clock::{Clock, Timestamp},
@@ -21,7 +21,7 @@ use serde_json::Value;
 use std::{
     fs,
     io::{Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpStream},
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     sync::Arc,
@@ -154,10 +154,7 @@ impl Site {
 
 /// `address: …` with a free port.
 pub(super) fn free_address() -> (SocketAddr, String) {
-    let address = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let address = harness::free_address();
     (address, format!("address: '{address}'"))
 }
 

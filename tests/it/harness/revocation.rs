@@ -1,6 +1,9 @@
 //! CRLs, OCSP responders, and HTTP servers with given answers.
 
-use super::pki::{Ca, Issued, der, der_oid, der_sequence};
+use super::{
+    gate::free_address,
+    pki::{Ca, Issued, der, der_oid, der_sequence},
+};
 use openssl::{hash::MessageDigest, pkey::PKey, sign::Signer, x509::X509};
 use portvakt::clock::Timestamp;
 use std::{
@@ -329,11 +332,8 @@ impl Responder {
     pub(crate) fn start(ca: &str, signer: &Issued, good: &[&[u8]], revoked: &[&[u8]]) -> Self {
         let folder = TempDir::new().unwrap();
         write_index(folder.path(), ca, signer, good, revoked);
-        // A port that was free a moment ago, because the program cannot report a port that it chooses itself.
-        let address = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap();
+        // The program cannot report a port that it chooses itself.
+        let address = free_address();
         let mut program = Command::new("openssl")
             .args(OPTIONS)
             .args(["-nmin", "10", "-port", &address.port().to_string()])

@@ -2,7 +2,7 @@
 
 use crate::{
     dashboards,
-    harness::{Answer, Gate, Program, Wire},
+    harness::{Answer, Gate, Program, Wire, free_address},
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use portvakt::clock::Stopwatch;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::{
     fs,
     io::{self, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpStream},
     path::Path,
     process::{Command, Stdio},
     time::Duration,
@@ -69,9 +69,7 @@ impl Prometheus {
             ));
         }
         fs::write(folder.path().join("prometheus.yml"), config).unwrap();
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = free.local_addr().unwrap();
-        drop(free);
+        let address = free_address();
         let log = fs::File::create(folder.path().join("log")).unwrap();
         let program = Command::new("prometheus")
             .args(["--config.file=prometheus.yml", "--storage.tsdb.path=data"])
