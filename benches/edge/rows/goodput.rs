@@ -27,9 +27,9 @@ use tokio::{
 /// Kept connections for the peak.
 const AT_PEAK: usize = 64;
 
-/// Kept connections for three times as much: as many as the peer answers requests in a quarter of a second, within these bounds. With
-/// more of them, waiting for each other's answers would take a part of [`IN_TIME`] that the peer cannot change.
-const CONNECTIONS: std::ops::RangeInclusive<usize> = 96..=512;
+/// Kept connections for three times as much. With more of them, waiting for each other's answers would take a part of [`IN_TIME`] that the
+/// peer cannot change, and a TPP could have more requests under way than `max_in_flight_per_tpp`.
+const CONNECTIONS: usize = 3 * AT_PEAK;
 
 /// The load, as a multiple of the peak.
 const TIMES: f64 = 3.0;
@@ -109,9 +109,7 @@ fn measure(arena: &Arena, attacked: &Attacked) -> Vec<Option<f64>> {
     let count = (0..)
         .take_while(|number| f64::from(*number) < count)
         .count();
-    let at_once = (0..*CONNECTIONS.end()).take_while(|number| figure(*number) < peak.good / 4.0);
-    let connections = at_once.count().max(*CONNECTIONS.start());
-    let (loaded, cpu) = load(signed(arena, count), connections, Some(rate));
+    let (loaded, cpu) = load(signed(arena, count), CONNECTIONS, Some(rate));
     vec![
         Some(peak.good),
         Some(100.0 * loaded.sent / peak.good),
