@@ -1,7 +1,7 @@
 //! The description of the interface on the public listener (`listener.description`). A caller needs no signature for it, so the
 //! answers to all callers together are limited.
 
-use crate::interface::openapi::page::Document;
+use crate::interface::{Fault, Reason, Refusal, openapi::page::Document};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::{Method, request::Parts};
 use std::num::NonZeroU32;
@@ -42,4 +42,10 @@ impl Descriptions {
             Some(document) => Found::Document(document.clone()),
         }
     }
+}
+
+/// The refusal where the limit is reached. No fault of the gateway: whoever reads all day would wake its operator.
+pub(super) fn too_many() -> Refusal {
+    let text = "more descriptions of the interface were asked for than are sent in a second";
+    Refusal::from(Fault::request(Reason::RateLimited, text)).retry_after(1)
 }

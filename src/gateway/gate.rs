@@ -4,7 +4,7 @@ use super::{
     arrival::{Arrival, peer_of},
     closing::Closing,
     delivery::{await_written, cut_of, end_request},
-    descriptions::{Descriptions, Found},
+    descriptions::{self, Descriptions, Found},
     drain::Underway,
     exchange::{Exchange, Ledger},
     failure::{self, ForwardFailure},
@@ -193,8 +193,8 @@ impl Gate {
             }
             Found::Nothing => self.refuse_as(session, exchange, unknown).await,
             Found::TooMany => {
-                let refusal = Refusal::new(Reason::Overloaded);
-                self.refuse_as(session, exchange, &refusal).await;
+                self.refuse_as(session, exchange, &descriptions::too_many())
+                    .await;
             }
         }
         Ok(())
