@@ -9,7 +9,7 @@ ARGS =
 # The number of kills of `make soak`, or of losses of `make failover`.
 COUNT = 100
 
-.PHONY: help demo test test-systems soak failover faults flood check dist bench bench-parts bench-postgres edge clean needs-build needs-bench needs-edge needs-tests needs-systems
+.PHONY: help demo test bounds test-systems soak failover faults flood check dist bench bench-parts bench-postgres edge clean needs-build needs-bench needs-edge needs-tests needs-systems
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -19,10 +19,13 @@ demo: needs-build ## Build, start the gateway with a simulated core, and call it
 	@exec "$${CARGO_TARGET_DIR:-target}/debug/portvakt-sandbox" demo --config config/gateway.yaml --certs certs $(ARGS)
 
 test: needs-tests ## Run every test: unit tests, integration tests, examples in the documentation
-	cargo test $(CARGO_FLAGS)
+	@.ci/test.sh
+
+bounds: needs-tests ## Run the tests that assert an upper bound on a time, alone: leave the machine to them
+	@.ci/test.sh bounds
 
 test-systems: needs-systems ## Run the tests that need other programs or more than seconds (Go, Java, Node, nginx, Chromium, Prometheus, testssl.sh, sslyze)
-	cargo test $(CARGO_FLAGS) --test it -- --ignored systems::
+	@.ci/test.sh systems
 
 soak: needs-tests ## Kill the gateway under load and restart it repeatedly (COUNT=1000: number of kills)
 	PORTVAKT_SOAK=$(COUNT) cargo test $(CARGO_FLAGS) --test it -- soak::killed_under_load_it_keeps_what_it_promised --nocapture --test-threads=1

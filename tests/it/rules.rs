@@ -32,7 +32,10 @@ const PARTLY: &[(&str, &str)] = &[
         "the link where a private consent ended and a corporate one lives",
     ),
     ("TLS-3", "the QWAC only after the signature, and its budget"),
-    ("SIG-12", "refusals before the signature verified stay unsigned"),
+    (
+        "SIG-12",
+        "refusals before the signature verified stay unsigned",
+    ),
     ("CRT-1", "lengths in DER in their shortest form"),
     ("CRT-8", "bundles of EU trusted lists"),
     ("REP-1", "a block that comes before the claim"),
@@ -47,7 +50,10 @@ const PARTLY: &[(&str, &str)] = &[
         "QUO-15",
         "the quota of a PSU-Corporate-ID that nobody confirmed",
     ),
-    ("PAY-6", "every country of the registry, and the part that is wrong"),
+    (
+        "PAY-6",
+        "every country of the registry, and the part that is wrong",
+    ),
     ("PAY-7", "the part of a BIC that is wrong"),
     ("ERR-6", "errors in gzip"),
     ("FWD-6", "the exact identity of a TPP in observe mode"),

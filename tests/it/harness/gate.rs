@@ -6,6 +6,7 @@ use super::{
     h2,
     program::{Program, to_files},
     upstream::Upstream,
+    waiting::eventually,
     wire::{Answer, Wire},
     world::{World, world, write_private},
 };
@@ -27,7 +28,6 @@ use std::{
         Mutex,
         atomic::{AtomicU16, Ordering},
     },
-    time::Duration,
 };
 use tempfile::TempDir;
 use tokio::net::TcpSocket;
@@ -205,23 +205,57 @@ impl Gate {
         wire.answer("GET").unwrap()
     }
 
-    /// The sum of all samples of a metric with these labels.
+    /// Goes away: `metric_at_rest`, `metric_now` or `eventually_metric`.
     pub(crate) fn metric(&self, name: &str, labels: &[&str]) -> f64 {
-        let mut text = String::new();
-        // A request is counted when its answer is written, which over HTTP/2 its client may notice first.
         for _ in 0..20 {
-            text = String::from_utf8(self.control("/metrics").body).unwrap();
-            if text.contains("\nportvakt_requests_in_flight 0\n") {
+            if self.metric_now("portvakt_requests_in_flight", &[]) == 0.0 {
                 break;
             }
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(std::time::Duration::from_millis(5));
         }
+        self.metric_now(name.trim_end_matches('{'), labels)
+    }
+
+    /// The sum of all samples of a metric with these labels, as they are now. The name must be exact.
+    pub(crate) fn metric_now(&self, name: &str, labels: &[&str]) -> f64 {
+        let text = String::from_utf8(self.control("/metrics").body).unwrap();
         let samples = text.lines().filter(|line| {
-            line.starts_with(name) && labels.iter().all(|label| line.contains(label))
+            let rest = line.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with(['{', ' ']))
+                && labels.iter().all(|label| line.contains(label))
         });
         samples
             .map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap())
             .sum()
+    }
+
+    /// The same once no request is in flight: a request is counted when its answer is written, which its client may notice first.
+    pub(crate) fn metric_at_rest(&self, name: &str, labels: &[&str]) -> f64 {
+        self.eventually_metric("portvakt_requests_in_flight", &[], 0.0);
+        self.metric_now(name, labels)
+    }
+
+    /// Waits until a metric has this value.
+    #[track_caller]
+    pub(crate) fn eventually_metric(&self, name: &str, labels: &[&str], expected: f64) {
+        self.eventually_metric_is(name, labels, &format!("is {expected}"), |value| {
+            (value - expected).abs() < 1e-6
+        });
+    }
+
+    /// Waits until a condition on a metric holds, and returns its value.
+    #[track_caller]
+    pub(crate) fn eventually_metric_is(
+        &self,
+        name: &str,
+        labels: &[&str],
+        what: &str,
+        holds: impl Fn(f64) -> bool,
+    ) -> f64 {
+        eventually(&format!("{name} {labels:?} {what}"), || {
+            let value = self.metric_now(name, labels);
+            holds(value).then_some(value).ok_or(value)
+        })
     }
 
     /// Restarts the gateway with the same state and the same ports.
@@ -232,14 +266,10 @@ impl Gate {
             gateway::start(settings, self.clock.clone())
         };
         // The sockets of the previous gateway close a moment after its stop.
-        for _ in 0..500 {
-            if let Ok(running) = start() {
-                self.running = Some(running);
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("it does not start again: {:?}", start().err());
+        let running = eventually("the gateway starts again", || {
+            start().map_err(|fault| fault.to_string())
+        });
+        self.running = Some(running);
     }
 
     /// Starts the program with this gate's configuration. Each start uses the same state and ports.
@@ -273,13 +303,11 @@ impl Gate {
     /// Waits until the program answers on both ports; false if the program has ended.
     pub(crate) fn is_up(&self, program: &mut Child) -> bool {
         let ports = [self.address, self.control];
-        while ports.iter().any(|port| TcpStream::connect(port).is_err()) {
-            if program.try_wait().unwrap().is_some() {
-                return false;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        true
+        eventually("the program answers on both ports, or has ended", || {
+            let answers = ports.iter().all(|port| TcpStream::connect(port).is_ok());
+            let ended = !answers && program.try_wait().unwrap().is_some();
+            (answers || ended).then_some(answers)
+        })
     }
 
     /// Stops the gateway, so that no request or task is still running.

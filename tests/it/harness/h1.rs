@@ -3,6 +3,7 @@
 use super::{
     call::{Framing, Sealed},
     gate::Gate,
+    waiting::LIMIT,
     wire::{Answer, Wire},
     world::World,
 };
@@ -16,9 +17,6 @@ use std::{
     time::Duration,
 };
 use tokio::{net::TcpSocket, runtime::Builder};
-
-/// The time-out of one operation. No operation in these tests takes seconds, but a machine under load may be slow.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The parameters of a TLS handshake.
 #[derive(Clone, Copy)]
@@ -117,8 +115,8 @@ impl Connection {
     }
 
     fn on(stream: TcpStream, connector: &SslConnector) -> Result<Self, String> {
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream.set_write_timeout(Some(LIMIT)).unwrap();
         stream.set_nodelay(true).unwrap();
         let stream = connector
             .connect("localhost", stream)

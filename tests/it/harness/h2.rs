@@ -3,6 +3,7 @@
 use super::{
     call::{Framing, Sealed},
     gate::Gate,
+    waiting::{LIMIT, RAN_OUT},
     wire::Answer,
     world::World,
 };
@@ -27,9 +28,6 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
         .build()
         .unwrap()
 });
-
-/// The time-out of one exchange.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Sends a request on a new connection and reads the response.
 pub(crate) fn exchange(gate: &Gate, sealed: &Sealed) -> Result<Answer, String> {
@@ -82,10 +80,10 @@ pub(crate) fn exchange_within(
 }
 
 fn within(talk: impl Future<Output = Result<Answer, String>>) -> Result<Answer, String> {
-    let within = async { tokio::time::timeout(PATIENCE, talk).await };
+    let within = async { tokio::time::timeout(LIMIT, talk).await };
     RUNTIME
         .block_on(within)
-        .map_err(|_| "no answer over HTTP/2".to_owned())?
+        .map_err(|_| format!("{RAN_OUT}: no answer over HTTP/2"))?
 }
 
 async fn talk(

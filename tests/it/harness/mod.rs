@@ -31,6 +31,8 @@ mod server_pki;
 mod tls_front;
 /// The recording upstream.
 mod upstream;
+/// Waits with a limit.
+mod waiting;
 /// A reader of HTTP/1.1 messages.
 mod wire;
 /// CAs and TPPs.
@@ -58,7 +60,10 @@ pub(crate) use program::{Program, signal_to, to_files};
 pub(crate) use revocation::{Crl, Responder, Said, Source, ocsp_answer, ocsp_answer_for};
 pub(crate) use server_pki::server_pki;
 pub(crate) use tls_front::{TlsFront, ca, client_certificate, tls_server};
-pub(crate) use upstream::{Reply, Seen, Upstream};
+pub(crate) use upstream::{Latch, Reply, Seen, Upstream};
+pub(crate) use waiting::{
+    LIMIT, RAN_OUT, ended, eventually, eventually_async, eventually_is, eventually_within, let_pass,
+};
 pub(crate) use wire::{Answer, Wire};
 pub(crate) use world::{Tpp, World, issuing_spec, rsa_key, world, write_private};
 

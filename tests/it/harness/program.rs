@@ -1,5 +1,6 @@
 //! Processes that tests start.
 
+use super::waiting::ended;
 use std::{
     fs::{self, File},
     path::Path,
@@ -26,7 +27,7 @@ impl Program {
     /// SIGTERM. Waits for the end, which must be a good one.
     pub(crate) fn stop(mut self) {
         self.signal("-TERM");
-        assert!(self.0.wait().unwrap().success());
+        assert!(ended(&mut self.0).success());
     }
 
     /// SIGKILL.

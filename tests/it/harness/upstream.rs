@@ -1,6 +1,9 @@
 //! The upstream: a separate HTTP/1.1 server that records every connection, request and byte, and returns configured answers.
 
-use super::wire::{Unframed, Wire, find, parse_head};
+use super::{
+    waiting::{LIMIT, eventually},
+    wire::{Unframed, Wire, find, parse_head},
+};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use sha2::{Digest, Sha256, Sha512};
 use std::{
@@ -120,6 +123,8 @@ pub(crate) enum Reply {
     Suited(fn(&Seen) -> Reply),
     /// The same after a delay.
     Late(Duration, Box<Reply>),
+    /// The same once the latch is released.
+    Held(Arc<Barrier>, Box<Reply>),
     /// Arbitrary behaviour on the connection.
     Played(Play),
 }
@@ -151,6 +156,15 @@ impl Reply {
         Self::Late(time, Box::new(self))
     }
 
+    /// The same answer, but the core holds it back until the test releases the latch.
+    pub(crate) fn held(self) -> (Self, Latch) {
+        let barrier = Arc::new(Barrier::default());
+        (
+            Self::Held(Arc::clone(&barrier), Box::new(self)),
+            Latch(barrier),
+        )
+    }
+
     /// Arbitrary behaviour; the function returns false if the connection ends.
     pub(crate) fn play(
         act: impl Fn(&Seen, &mut TcpStream) -> bool + Send + Sync + 'static,
@@ -164,6 +178,82 @@ impl Reply {
             headers.push((name.into(), value.into()));
         }
         self
+    }
+}
+
+/// What a core that holds its answers back shares with its test.
+#[derive(Default)]
+pub(crate) struct Barrier {
+    state: Mutex<Held>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Held {
+    /// The requests that have reached the core.
+    arrived: usize,
+    /// The answers that the core may send.
+    released: usize,
+    /// The answers that it has begun to send.
+    sent: usize,
+}
+
+impl fmt::Debug for Barrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Barrier")
+    }
+}
+
+impl Barrier {
+    /// Holds one answer back until it is released; false if that does not happen in time.
+    fn pass(&self) -> bool {
+        let mut held = self.state.lock().unwrap();
+        held.arrived += 1;
+        self.changed.notify_all();
+        let (mut held, timeout) = self
+            .changed
+            .wait_timeout_while(held, 2 * LIMIT, |held| held.sent >= held.released)
+            .unwrap();
+        held.sent += 1;
+        !timeout.timed_out()
+    }
+}
+
+/// Answers that a core holds back. Dropping the latch releases them all.
+pub(crate) struct Latch(Arc<Barrier>);
+
+impl Latch {
+    /// Waits until this many requests have reached the core since the latch was made.
+    #[track_caller]
+    pub(crate) fn arrived(&self, count: usize) {
+        let arrived = || self.0.state.lock().unwrap().arrived;
+        eventually(&format!("{count} requests reach the core"), || {
+            let arrived = arrived();
+            (arrived >= count).then_some(()).ok_or(arrived)
+        });
+    }
+
+    /// The requests that have reached the core.
+    pub(crate) fn count(&self) -> usize {
+        self.0.state.lock().unwrap().arrived
+    }
+
+    /// Releases the next answer.
+    pub(crate) fn release_one(&self) {
+        self.0.state.lock().unwrap().released += 1;
+        self.0.changed.notify_all();
+    }
+
+    /// Releases all answers, also later ones.
+    pub(crate) fn release(&self) {
+        self.0.state.lock().unwrap().released = usize::MAX;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Drop for Latch {
+    fn drop(&mut self) {
+        self.release();
     }
 }
 
@@ -277,9 +367,9 @@ impl Upstream {
         }
         // The accepting thread checks `stop` only after a connection.
         let _ = TcpStream::connect(self.address);
-        while TcpStream::connect(self.address).is_ok() {
-            thread::sleep(Duration::from_millis(1));
-        }
+        eventually("the core's port is closed", || {
+            TcpStream::connect(self.address).is_err()
+        });
     }
 }
 
@@ -368,6 +458,7 @@ fn answer(stream: &mut TcpStream, reply: &Reply, seen: &Seen, shared: &Shared) -
             thread::sleep(*wait);
             answer(stream, reply, seen, shared)
         }
+        Reply::Held(barrier, reply) => barrier.pass() && answer(stream, reply, seen, shared),
         Reply::Close | Reply::Suited(_) => false,
         Reply::Silence => {
             let state = shared.state.lock().unwrap();

@@ -1,5 +1,6 @@
 //! HTTP/1.1 messages from a stream, parsed by hand: the harness must not share a parser, or its errors, with the gateway.
 
+use super::waiting::RAN_OUT;
 use std::io::{self, Read, Write};
 
 /// A stream, and the bytes that were read beyond the last message.
@@ -133,13 +134,8 @@ impl<S: Read + Write> Wire<S> {
         loop {
             match self.fill() {
                 Ok(true) => {}
-                Err(fault)
-                    if matches!(
-                        fault.kind(),
-                        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
-                    ) =>
-                {
-                    panic!("the connection stays open")
+                Err(fault) if is_timeout(&fault) => {
+                    panic!("{RAN_OUT}: the connection stays open")
                 }
                 Ok(false) | Err(_) => return std::mem::take(&mut self.buffer),
             }
@@ -193,6 +189,9 @@ impl<S: Read + Write> Wire<S> {
                     return Ok(count > 0);
                 }
                 Err(fault) if fault.kind() == io::ErrorKind::Interrupted => {}
+                Err(fault) if is_timeout(&fault) => {
+                    return Err(io::Error::new(fault.kind(), format!("{RAN_OUT}: {fault}")));
+                }
                 Err(fault) => return Err(fault),
             }
         }
@@ -217,6 +216,13 @@ pub(crate) fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'
         .iter()
         .find(|(known, _)| known.eq_ignore_ascii_case(name))
         .map(|(_, value)| value.as_str())
+}
+
+fn is_timeout(fault: &io::Error) -> bool {
+    matches!(
+        fault.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
 }
 
 fn ended(what: &str) -> io::Error {

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# Runs tests, lists the slowest thirty, and tries those again alone whose wait ran out.
+#
+# Usage: .ci/test.sh [all | systems | bounds]
+#   all      every test that takes seconds: of the library, the programs, tests/it, and the examples in the documentation
+#   systems  those of tests/it that need other programs or more than seconds
+#   bounds   those of tests/it that assert an upper bound on a time: one after the other, with nothing beside them, three tries each
+#
+# A test that fails because a wait ran out (harness::RAN_OUT) may have failed because the machine was slow. It runs again three times,
+# alone: if it passes each time, it is reported as flaky, in target/flaky.txt too, and the run has passed. Any other failure is one at
+# once: what the core saw, a count, an answer or a record may be wrong once in a hundred runs, and right three times alone.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+suite=${1:-all}
+target=${CARGO_TARGET_DIR:-target}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+marker="a wait ran out"
+# Tests wait more than they compute.
+threads=$(($(nproc) * 2))
+failed=0
+
+# The programs of the tests, one in a line.
+mapfile -t programs < <(
+    cargo test --features sandbox --no-run --message-format=json-render-diagnostics |
+        sed -n 's/.*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*/\1/p'
+)
+[ ${#programs[@]} -gt 0 ] || { echo "the tests do not build" >&2 && exit 1; }
+it=$(printf '%s\n' "${programs[@]}" | grep '/it-' || true)
+[ -n "$it" ] || { echo "tests/it is not among the built tests" >&2 && exit 1; }
+
+# attempt PROGRAM ARGUMENT...: runs tests; the output stands in $folder/out as well. libtest prints times only where unstable options are
+# allowed, which this variable does; it reaches the program of the tests and what that starts, no compiler.
+attempt() {
+    RUSTC_BOOTSTRAP=1 "$@" -Z unstable-options --report-time 2>&1 | tee "$folder/out"
+}
+
+# judge PROGRAM: decides about the failures of the last attempt.
+judge() {
+    local program=$1 name
+    sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$/\2 \1/p' "$folder/out" >>"$folder/times"
+    # Each failed test, and whether a wait of it ran out.
+    awk -v marker="$marker" '
+        /^---- .* stdout ----$/ { name = $2; seen[name] = 0 }
+        name != "" && index($0, marker) { seen[name] = 1 }
+        /^failures:$/ { name = ""; listing = 1; next }
+        listing && /^    [^ ]+$/ { listed[$1] = 1 }
+        /^test result:/ { name = ""; listing = 0 }
+        END { for (test in listed) print (seen[test] ? "wait" : "other"), test }
+    ' "$folder/out" >"$folder/failures"
+    if [ ! -s "$folder/failures" ]; then
+        echo "the program of the tests ended without a result: $program" >&2
+        failed=1
+    fi
+    while read -r kind name; do
+        if [ "$kind" = wait ] && passes_alone "$program" "$name"; then
+            echo "flaky: $name" | tee -a "$folder/flaky"
+        else
+            echo "failed: $name" | tee -a "$folder/failed"
+            failed=1
+        fi
+    done <"$folder/failures"
+}
+
+passes_alone() {
+    local program=$1 name=$2 try
+    for try in 1 2 3; do
+        echo "$name again, alone ($try of 3)"
+        "$program" --exact "$name" --include-ignored --test-threads=1 </dev/null >"$folder/alone" 2>&1 || {
+            cat "$folder/alone"
+            return 1
+        }
+    done
+}
+
+bounds() {
+    local name try passed
+    for name in $("$it" --list --ignored bounds:: 2>/dev/null | sed -n 's/: test$//p'); do
+        passed=no
+        for try in 1 2 3; do
+            attempt "$it" --exact "$name" --include-ignored --test-threads=1 && passed=yes && break
+        done
+        if [ $passed = no ]; then
+            echo "failed: $name" | tee -a "$folder/failed"
+            failed=1
+        fi
+    done
+}
+
+case $suite in
+all)
+    for program in "${programs[@]}"; do
+        attempt "$program" --test-threads=$threads || judge "$program"
+        sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$/\2 \1/p' "$folder/out" >>"$folder/times"
+    done
+    cargo test --features sandbox --doc || failed=1
+    ;;
+systems)
+    attempt "$it" --ignored systems:: || judge "$it"
+    sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$/\2 \1/p' "$folder/out" >>"$folder/times"
+    ;;
+bounds) bounds ;;
+*)
+    echo "usage: .ci/test.sh [all | systems | bounds]" >&2
+    exit 2
+    ;;
+esac
+
+if [ -s "$folder/times" ]; then
+    echo
+    echo "the slowest tests, in seconds:"
+    sort -u "$folder/times" | sort -rn | sed -n '1,30p'
+fi
+mkdir -p "$target"
+cat "$folder/flaky" 2>/dev/null | tee "$target/flaky-$suite.txt"
+[ ! -s "$folder/failed" ] || cat "$folder/failed"
+exit $failed
