@@ -8,11 +8,11 @@ use crate::config::{ActiveCheck, UpstreamGroup};
 use async_trait::async_trait;
 use http::header;
 use pingora::{
-    Error, ErrorType, Result,
-    http::RequestHeader,
-    lb::{Backend, HealthCheckService, HealthRegistry, health_check::HealthCheck},
-    prelude::timeout,
+    Error, ErrorType, Result, http::RequestHeader, prelude::timeout,
     protocols::http::v1::client::HttpSession,
+};
+use pingora_load_balancing::{
+    Backend, HealthCheckService, HealthRegistry, health_check::HealthCheck,
 };
 use std::{
     fmt,

@@ -23,7 +23,7 @@ use crate::{
     telemetry::Telemetry,
 };
 use arc_swap::Guard;
-use pingora::lb::{Backend, Backends, LoadBalancer, selection::RoundRobin};
+use pingora_load_balancing::{Backend, Backends, LoadBalancer, selection::RoundRobin};
 use std::{
     fmt,
     future::Future,

@@ -11,11 +11,8 @@ use crate::{
 };
 use arc_swap::{ArcSwap, Guard};
 use async_trait::async_trait;
-use pingora::{
-    Result,
-    lb::{Backend, Extensions, discovery::ServiceDiscovery},
-    protocols::l4::socket,
-};
+use pingora::{Result, protocols::l4::socket};
+use pingora_load_balancing::{Backend, Extensions, discovery::ServiceDiscovery};
 use rustls::pki_types::ServerName;
 use std::{
     collections::{BTreeSet, HashMap},

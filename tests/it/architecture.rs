@@ -251,6 +251,7 @@ fn one_line_breaks_the_rule_of_pingora() {
         "use pingora::{server::ShutdownWatch, Error};",
         "fn f() -> Result<(), Box<pingora::Error>> { Ok(()) }",
         "use ::pingora as proxy;",
+        "use pingora_load_balancing::Backend;",
     ] {
         let found = pingora_outside_gateway(&planted("trust/chain.rs", line));
         assert_eq!(found, ["trust/chain.rs"], "{line}");

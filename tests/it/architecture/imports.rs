@@ -36,12 +36,13 @@ pub(super) fn imports(files: &Files) -> BTreeSet<(String, String)> {
     found
 }
 
-/// The files that name an extern crate, without tests.
+/// The files that name an extern crate, or one of its family (`name_…`), without tests.
 pub(super) fn files_that_name(files: &Files, name: &str) -> Vec<String> {
     let names = |text: &String| {
         let tokens = tokens(text);
         let used = uses(&tokens).into_iter().map(|(_, path)| path);
-        used.chain(paths(&tokens)).any(|path| path[0] == name)
+        used.chain(paths(&tokens))
+            .any(|path| path[0].split('_').next() == Some(name))
     };
     let found = files.iter().filter(|(_, text)| names(text));
     found.map(|(file, _)| file.clone()).collect()
