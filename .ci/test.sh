@@ -42,12 +42,11 @@ judge() {
     sed -n 's/^test \(.*\) \.\.\. .*<\([0-9.]*\)s>$/\2 \1/p' "$folder/out" >>"$folder/times"
     # Each failed test, and whether a wait of it ran out.
     awk -v marker="$marker" '
-        /^---- .* stdout ----$/ { name = $2; seen[name] = 0 }
-        name != "" && index($0, marker) { seen[name] = 1 }
-        /^failures:$/ { name = ""; listing = 1; next }
-        listing && /^    [^ ]+$/ { listed[$1] = 1 }
-        /^test result:/ { name = ""; listing = 0 }
-        END { for (test in listed) print (seen[test] ? "wait" : "other"), test }
+        /^test .* \.\.\. FAILED/ { failed[$2] = 1 }
+        /^---- .* stdout ----$/ { name = $2 }
+        name != "" && index($0, marker) { waited[name] = 1 }
+        /^failures:$/ || /^test result:/ { name = "" }
+        END { for (test in failed) print (test in waited ? "wait" : "other"), test }
     ' "$folder/out" >"$folder/failures"
     if [ ! -s "$folder/failures" ]; then
         echo "the program of the tests ended without a result: $program" >&2
