@@ -158,6 +158,19 @@ impl Frames {
     }
 }
 
+impl Frames {
+    /// Waits until the gateway has processed all frames before this one. Other frames that come meanwhile are lost.
+    pub(crate) fn processed(&mut self) {
+        self.send(6, 0, 0, b"settled?").unwrap();
+        loop {
+            let frame = self.next().unwrap();
+            if (frame.kind, frame.flags & 1) == (6, 1) && frame.payload == b"settled?" {
+                return;
+            }
+        }
+    }
+}
+
 /// A frame as bytes.
 pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_be_bytes();

@@ -14,7 +14,6 @@ use openssl::{
 use std::{
     io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpStream},
-    time::Duration,
 };
 use tokio::{net::TcpSocket, runtime::Builder};
 
@@ -126,12 +125,6 @@ impl Connection {
         })
     }
 
-    /// Waits longer for answers.
-    pub(crate) fn wait_for(&self, time: Duration) {
-        let stream = self.wire.stream.get_ref();
-        stream.set_read_timeout(Some(time)).unwrap();
-    }
-
     /// Ends the connection with a reset: the peer cannot write any more.
     pub(crate) fn reset(self) {
         let stream = self.wire.stream.get_ref().try_clone().unwrap();
@@ -169,6 +162,11 @@ impl Connection {
         self.wire.answer(method)
     }
 
+    /// Waits until the next response has begun, and leaves it to be read.
+    pub(crate) fn begun(&mut self) -> io::Result<()> {
+        self.wire.begun()
+    }
+
     /// Reads the next TLS record.
     pub(crate) fn record(&mut self) -> io::Result<Vec<u8>> {
         // OpenSSL returns the bytes of one record at most.
@@ -184,6 +182,7 @@ impl Connection {
     }
 
     /// Reads until the gateway closes the connection, and returns the bytes.
+    #[track_caller]
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         self.wire.rest()
     }
@@ -196,6 +195,13 @@ impl Connection {
             Err(fault) => Err(sent.err().unwrap_or(fault)),
         }
     }
+}
+
+/// Reads a connection without TLS until the peer ends it, with or without an error, and returns the bytes.
+#[track_caller]
+pub(crate) fn until_closed(stream: &mut TcpStream) -> Vec<u8> {
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    Wire::new(stream).rest()
 }
 
 /// A request as bytes.

@@ -3,7 +3,7 @@
 use super::{
     call::{Framing, Sealed},
     gate::Gate,
-    waiting::{LIMIT, RAN_OUT},
+    waiting::{LIMIT, RAN_OUT, let_pass_async},
     wire::Answer,
     world::World,
 };
@@ -66,19 +66,6 @@ pub(crate) fn exchange_as(gate: &Gate, sealed: &Sealed, manner: Manner) -> Resul
     within(talk(gate, sealed, connector(gate.world()), manner))
 }
 
-/// The same, but the client gives up after a time: its connection ends.
-pub(crate) fn exchange_within(
-    gate: &Gate,
-    sealed: &Sealed,
-    time: Duration,
-) -> Result<Answer, String> {
-    let talk = talk(gate, sealed, connector(gate.world()), Manner::default());
-    let within = async { tokio::time::timeout(time, talk).await };
-    RUNTIME
-        .block_on(within)
-        .map_err(|_| "the client gave up".to_owned())?
-}
-
 fn within(talk: impl Future<Output = Result<Answer, String>>) -> Result<Answer, String> {
     let within = async { tokio::time::timeout(LIMIT, talk).await };
     RUNTIME
@@ -138,7 +125,7 @@ pub(crate) async fn converse(
         let mut body = Bytes::from(body);
         if !manner.pause.is_zero() {
             let _ = stream.send_data(body.split_to(body.len() / 2), false);
-            tokio::time::sleep(manner.pause).await;
+            let_pass_async(manner.pause).await;
         }
         // The gateway may have answered and reset the stream before the client sent everything: the response counts.
         let _ = stream.send_data(body, true);

@@ -45,10 +45,9 @@ pub(crate) use dice::Dice;
 pub(crate) use forge::{Forged, identified, resigned};
 pub(crate) use frames::{Frames, block, field, frame, string};
 pub(crate) use gate::{Gate, GateBuilder, free_address};
-pub(crate) use h1::{Connection, Tls, chunk, chunked, render, render_head};
+pub(crate) use h1::{Connection, Tls, chunk, chunked, render, render_head, until_closed};
 pub(crate) use h2::{
     Manner, connect as connect_h2, connector as h2_connector, converse, exchange_as, exchange_by,
-    exchange_within,
 };
 pub(crate) use judge::{Passage, accepted, check_error, needs_sca, refused};
 pub(crate) use portvakt::development_pki as pki;
@@ -62,7 +61,8 @@ pub(crate) use server_pki::server_pki;
 pub(crate) use tls_front::{TlsFront, ca, client_certificate, tls_server};
 pub(crate) use upstream::{Latch, Reply, Seen, Upstream};
 pub(crate) use waiting::{
-    LIMIT, RAN_OUT, ended, eventually, eventually_async, eventually_is, eventually_within, let_pass,
+    LIMIT, Over, RAN_OUT, ended, eventually, eventually_async, eventually_is, eventually_within,
+    let_pass, let_pass_async,
 };
 pub(crate) use wire::{Answer, Wire};
 pub(crate) use world::{Tpp, World, issuing_spec, rsa_key, world, write_private};

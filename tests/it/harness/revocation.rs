@@ -3,6 +3,7 @@
 use super::{
     gate::free_address,
     pki::{Ca, Issued, der, der_oid, der_sequence},
+    waiting::{LIMIT, RAN_OUT, let_pass},
 };
 use openssl::{hash::MessageDigest, pkey::PKey, sign::Signer, x509::X509};
 use portvakt::clock::Timestamp;
@@ -15,6 +16,7 @@ use std::{
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
+        mpsc::channel,
     },
     time::Duration,
 };
@@ -179,7 +181,7 @@ impl Source {
                     asked.fetch_add(1, Ordering::SeqCst);
                     let Some(request) = read(&stream) else { return };
                     let said = says.lock().unwrap()(&request);
-                    std::thread::sleep(said.after);
+                    let_pass(said.after);
                     let _ = answer(&stream, &said);
                 });
             }
@@ -343,10 +345,18 @@ impl Responder {
             .spawn()
             .unwrap();
         // The program serves one connection at a time, so a test connection would block it. It prints a line when it is ready.
-        let mut said = BufReader::new(program.stderr.take().unwrap()).lines();
-        let is_ready = |line: std::io::Result<String>| line.unwrap().contains("waiting");
-        assert!(said.by_ref().any(is_ready), "openssl ocsp does not start");
-        std::thread::spawn(move || said.for_each(drop));
+        let said = BufReader::new(program.stderr.take().unwrap()).lines();
+        let (ready, wait) = channel();
+        std::thread::spawn(move || {
+            for line in said.map_while(Result::ok) {
+                if line.contains("waiting") {
+                    let _ = ready.send(());
+                }
+            }
+        });
+        if wait.recv_timeout(LIMIT).is_err() {
+            panic!("{RAN_OUT}: openssl ocsp does not start");
+        }
         Self {
             program,
             address,

@@ -1,7 +1,7 @@
 //! The upstream: a separate HTTP/1.1 server that records every connection, request and byte, and returns configured answers.
 
 use super::{
-    waiting::{LIMIT, eventually},
+    waiting::{LIMIT, eventually, eventually_is},
     wire::{Unframed, Wire, find, parse_head},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -352,6 +352,13 @@ impl Upstream {
     pub(crate) fn saw_nothing(&self) -> bool {
         let state = self.shared.state.lock().unwrap();
         state.connections == 0 && state.seen.is_empty()
+    }
+
+    /// Waits until every connection has ended, with all that was sent on it recorded.
+    #[track_caller]
+    pub(crate) fn eventually_idle(&self) {
+        let open = || self.shared.state.lock().unwrap().open.len();
+        eventually_is("the number of the core's connections", 0, open);
     }
 
     /// Closes the port and every connection.

@@ -8,6 +8,7 @@ use portvakt::clock::Stopwatch;
 use std::{
     fmt::Debug,
     process::{Child, ExitStatus},
+    sync::atomic::{AtomicBool, Ordering},
     thread,
     time::Duration,
 };
@@ -122,10 +123,24 @@ pub(crate) fn ended(process: &mut Child) -> ExitStatus {
     })
 }
 
+/// Sets a flag when it is dropped, so that threads that run until then end with their test, also where that fails.
+pub(crate) struct Over<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Lets real time pass, where the test needs that a deadline of the program has passed, and only a lower bound decides.
 /// tests/it/architecture.rs counts the callers.
 pub(crate) fn let_pass(time: Duration) {
     thread::sleep(time);
+}
+
+/// The same for a test that awaits.
+pub(crate) async fn let_pass_async(time: Duration) {
+    tokio::time::sleep(time).await;
 }
 
 fn pauses() -> impl Iterator<Item = Duration> {

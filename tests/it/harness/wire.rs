@@ -142,6 +142,16 @@ impl<S: Read + Write> Wire<S> {
         }
     }
 
+    /// Waits until the next message has begun, and leaves it to be read.
+    pub(crate) fn begun(&mut self) -> io::Result<()> {
+        while self.buffer.is_empty() {
+            if !self.fill()? {
+                return Err(ended("before a message"));
+            }
+        }
+        Ok(())
+    }
+
     /// Reads this number of bytes.
     pub(crate) fn exactly(&mut self, length: usize) -> io::Result<Vec<u8>> {
         while self.buffer.len() < length {
