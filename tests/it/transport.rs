@@ -4,6 +4,8 @@
 mod acknowledged;
 /// HTTP-6, HTTP-8.
 mod bodies;
+/// Upper bounds on times: `make bounds`.
+mod bounds;
 /// TLS-3.
 pub(crate) mod client_auth;
 /// ERR-8: answers that are not delivered.

@@ -1,9 +1,11 @@
 //! ERR-8: answers that the gateway cut, or whose caller left, are not reported as delivered.
 
 use super::acknowledged::{open, request};
-use crate::harness::{Call, Connection, Frames, Gate, Program, Reply, render};
+use crate::harness::{
+    Call, Connection, Frames, Gate, Program, Reply, eventually, let_pass, render,
+};
 use serde_json::Value;
-use std::{fs, process::Command, thread, time::Duration};
+use std::{fs, process::Command, time::Duration};
 
 /// Larger than the buffers between the two sides, in bytes; and small enough that the HTTP/2 library takes the whole answer.
 const LARGE: usize = 40 << 20;
@@ -29,21 +31,18 @@ fn start(limits: &str) -> (Gate, Program) {
 /// Waits until the core has so many requests.
 fn at_core(gate: &Gate, count: usize) {
     let mut seen = 0;
-    while seen < count {
+    eventually(&format!("{count} requests at the core"), || {
         seen += gate.upstream().take().len();
-        thread::sleep(Duration::from_millis(5));
-    }
+        (seen >= count).then_some(()).ok_or(seen)
+    });
 }
 
 /// The lines of the access log, as soon as there are so many.
 fn lines(gate: &Gate, count: usize) -> Vec<Value> {
-    for _ in 0..3_000 {
-        if lines_now(gate).len() >= count {
-            break;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    let lines = lines_now(gate);
+    let lines = eventually(&format!("{count} lines"), || {
+        let lines = lines_now(gate);
+        (lines.len() >= count).then_some(lines.clone()).ok_or(lines)
+    });
     assert_eq!(lines.len(), count, "{lines:#?}");
     lines
 }
@@ -56,19 +55,45 @@ fn lines_now(gate: &Gate) -> Vec<Value> {
     lines.map(Result::unwrap).collect()
 }
 
+/// The bytes that the gateway has passed to the kernel and that its clients have not acknowledged (proc_net_tcp(5)).
+fn unacknowledged(gate: &Gate) -> u64 {
+    let own = format!(":{:04X}", gate.address().port());
+    let table = fs::read_to_string("/proc/net/tcp").unwrap();
+    let queues = table.lines().skip(1).filter_map(|line| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        let (sent, _) = fields[4].split_once(':').unwrap();
+        let is_own = fields[1].ends_with(&own) && fields[3] == "01";
+        is_own.then(|| u64::from_str_radix(sent, 16).unwrap())
+    });
+    queues.sum()
+}
+
+/// Waits until the library has all that the core has answered, and the buffers of the kernel are full.
+fn all_in_the_library(gate: &Gate) {
+    gate.eventually_metric("portvakt_upstream_in_flight", &[], 0.0);
+    gate.eventually_metric("portvakt_read_ahead_bytes", &[], 0.0);
+    let (mut before, mut times) = (0, 0);
+    eventually("the buffers of the kernel are full", || {
+        let now = unacknowledged(gate);
+        times = if now == before { times + 1 } else { 0 };
+        before = now;
+        (now > 0 && times >= 10).then_some(()).ok_or(now)
+    });
+}
+
 /// A client that reads nothing: a large answer fills all buffers, and four small ones wait in the library behind it.
 fn stuck(gate: &Gate) -> Frames {
     let mut frames = open(gate);
     gate.upstream().reply(json(LARGE));
     request(gate, &mut frames, 1, &Call::plain());
     at_core(gate, 1);
-    thread::sleep(Duration::from_millis(500));
+    all_in_the_library(gate);
     gate.upstream().reply(json(SMALL));
     for stream in [3, 5, 7, 9] {
         request(gate, &mut frames, stream, &Call::plain());
     }
     at_core(gate, 4);
-    thread::sleep(Duration::from_millis(500));
+    all_in_the_library(gate);
     frames
 }
 
@@ -87,16 +112,17 @@ fn check_stuck(gate: &Gate, outcome: &str, operator: Option<&str>) {
     // Parts of two may have been passed to TLS, which cannot write them: as many as one record can hold.
     assert_eq!(sent[..2], [0; 2], "{sent:?}");
     assert!(sent[4] > 0 && sent[4] < LARGE as u64, "{sent:?}");
-    let count = |labels: &[&str]| gate.metric("portvakt_requests_total", labels);
     let label = format!("outcome=\"{outcome}\"");
-    assert_eq!(count(&[&label, "fault=\"caller\""]), 5.0);
-    assert_eq!(count(&["outcome=\"forwarded\""]), 0.0);
+    let labels = [&*label, "fault=\"caller\""];
+    gate.eventually_metric("portvakt_requests_total", &labels, 5.0);
+    let forwarded = ["outcome=\"forwarded\""];
+    assert_eq!(gate.metric_now("portvakt_requests_total", &forwarded), 0.0);
 }
 
 //= ERR-8 accepted
 #[test]
 fn an_answer_that_is_delivered() {
-    let (gate, _program) = start("write_timeout: 15s");
+    let (gate, _program) = start("write_timeout: 300s");
     gate.upstream().reply(json(SMALL));
     let mut frames = open(&gate);
     request(&gate, &mut frames, 1, &Call::plain());
@@ -114,7 +140,7 @@ fn an_answer_that_is_delivered() {
 //= ERR-8 refused
 #[test]
 fn a_flood_cuts_answers() {
-    let (gate, _program) = start("write_timeout: 15s");
+    let (gate, _program) = start("write_timeout: 300s");
     let mut frames = stuck(&gate);
     for _ in 0..1_000 {
         // PRIORITY, which needs no answer: the gateway cannot write.
@@ -123,14 +149,13 @@ fn a_flood_cuts_answers() {
         }
     }
     check_stuck(&gate, "cut", Some("frame_flood"));
-    let cut = gate.metric("portvakt_cut_total", &["cause=\"frame_flood\""]);
-    assert_eq!(cut, 1.0);
+    gate.eventually_metric("portvakt_cut_total", &["cause=\"frame_flood\""], 1.0);
 }
 
 //= ERR-8 refused
 #[test]
 fn answers_that_are_not_taken_in_time() {
-    let (gate, _program) = start("write_timeout: 3s");
+    let (gate, _program) = start("write_timeout: 10s");
     let _frames = stuck(&gate);
     check_stuck(&gate, "cut", Some("blocked_write"));
 
@@ -153,7 +178,7 @@ fn answers_that_are_not_taken_in_time() {
 //= ERR-8 refused
 #[test]
 fn answers_whose_caller_leaves() {
-    let (gate, _program) = start("write_timeout: 15s");
+    let (gate, _program) = start("write_timeout: 300s");
     drop(stuck(&gate));
     check_stuck(&gate, "abandoned", None);
 }
@@ -179,7 +204,7 @@ fn the_gateways_own_answers_whose_caller_leaves() {
     assert_eq!(answered["outcome"], "answered", "{answered}");
     assert_eq!(abandoned["outcome"], "abandoned", "{abandoned}");
     assert_eq!(abandoned["status"], 200, "{abandoned}");
-    let of_gateway = gate.metric("portvakt_answers_total", &["fault=\"gateway\""]);
+    let of_gateway = gate.metric_at_rest("portvakt_answers_total", &["fault=\"gateway\""]);
     assert_eq!(of_gateway, 0.0);
     assert!(gate.upstream().saw_nothing());
 }
@@ -189,25 +214,37 @@ fn the_gateways_own_answers_whose_caller_leaves() {
 //= FWD-4 accepted
 #[test]
 fn a_caller_who_leaves_because_the_core_hangs() {
-    let (gate, _program) = start("write_timeout: 15s");
+    let (gate, _program) = start("write_timeout: 300s");
     gate.upstream().reply(Reply::Silence);
-    for time in [300, 1_500] {
+    let mut calls = 0;
+    // Calls, lets time pass, leaves, and returns the line: whose fault it is follows from how long the core had the request.
+    let mut leave_after = |time: Duration| {
         let mut connection = Connection::open(&gate);
         connection
             .send(&render(&gate.seal(&Call::plain())))
             .unwrap();
-        thread::sleep(Duration::from_millis(time));
-    }
-    let lines = lines(&gate, 2);
-    let side = |fault: &str| {
-        let line = lines.iter().find(|line| line["fault"] == fault).unwrap();
+        at_core(&gate, 1);
+        let_pass(time);
+        drop(connection);
+        calls += 1;
+        let line = lines(&gate, calls).pop().unwrap();
         assert_eq!(line["outcome"], "abandoned", "{line}");
         for member in ["status", "upstream_status", "reason"] {
             assert_eq!(line[member], Value::Null, "{line}");
         }
-        line["upstream_us"].as_u64().unwrap()
+        let is_owed = line["upstream_us"].as_u64().unwrap() >= 900_000;
+        let fault = if is_owed { "core" } else { "caller" };
+        assert_eq!(line["fault"], fault, "{line}");
+        is_owed
     };
-    assert!(side("caller") < 900_000 && side("core") >= 900_000);
+    assert!(leave_after(Duration::from_millis(1_500)));
+    // On a busy machine, the gateway may notice late that the caller has left.
+    let mut owed = 1;
+    eventually("the core had a request for less than a second", || {
+        let is_owed = leave_after(Duration::ZERO);
+        owed += u64::from(is_owed);
+        !is_owed
+    });
     let command = Command::new(gate.program().get_program())
         .args(["report", "--format", "json"])
         .arg(gate.folder().join("gateway.log"))
@@ -215,7 +252,7 @@ fn a_caller_who_leaves_because_the_core_hangs() {
     let report: Value = serde_json::from_slice(&command.unwrap().stdout).unwrap();
     assert_eq!(
         (&report[0]["requests"], &report[0]["errors"]),
-        (&2.into(), &1.into())
+        (&calls.into(), &owed.into())
     );
 }
 
@@ -242,7 +279,7 @@ fn one_window(gate: &Gate) -> Frames {
 //= ERR-8 refused
 #[test]
 fn a_stream_that_is_reset_within_its_answer() {
-    let (gate, _program) = start("write_timeout: 15s");
+    let (gate, _program) = start("write_timeout: 300s");
     let mut frames = one_window(&gate);
     frames.send(3, 0, 1, &[0, 0, 0, 8]).unwrap();
     let line = &lines(&gate, 1)[0];
@@ -255,7 +292,7 @@ fn a_stream_that_is_reset_within_its_answer() {
 #[test]
 fn a_malformed_frame_within_an_answer() {
     for (kind, payload) in [(8, &[0; 4][..]), (6, &[0; 7]), (4, &[0; 5])] {
-        let (gate, _program) = start("write_timeout: 15s");
+        let (gate, _program) = start("write_timeout: 300s");
         let mut frames = one_window(&gate);
         frames.send(kind, 0, 0, payload).unwrap();
         // One line for the frame, and one for the request.

@@ -3,7 +3,7 @@
 
 use crate::harness::{Call, Frames, Gate, Program, Reply, Sealed, block, field, frame, string};
 use serde_json::Value;
-use std::{io::Read, process::Command, thread, time::Duration};
+use std::io::Read;
 
 /// END_STREAM and END_HEADERS.
 const WHOLE: u8 = 0x5;
@@ -80,38 +80,29 @@ fn refusals_without_an_answer_of_the_gateway() {
     ];
     for (sent, cause, reason, _) in &cases {
         let label = format!("cause=\"{cause}\"");
-        let count = || gate.metric("portvakt_cut_total", &[&label]);
-        let before = count();
+        let before = gate.metric_now("portvakt_cut_total", &[&label]);
         let mut frames = Frames::open(&gate);
         let _ = frames.bytes(sent);
         let _ = frames.outcome(1);
         // The count follows the frame.
-        for _ in 0..200 {
-            if count() > before {
-                break;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        assert_eq!(count(), before + 1.0, "{cause}");
-        let requests = gate.metric("portvakt_refusals_total", &[&format!("\"{reason}\"")]);
-        assert!(requests >= 1.0, "{reason}");
+        gate.eventually_metric("portvakt_cut_total", &[&label], before + 1.0);
+        let labels = [&*format!("\"{reason}\"")];
+        gate.eventually_metric_is("portvakt_refusals_total", &labels, "is there", |count| {
+            count >= 1.0
+        });
     }
     // Without a request, nothing was refused.
-    let requests = gate.metric("portvakt_requests_total", &[]);
+    let all = cases.len() as f64;
+    gate.eventually_metric("portvakt_requests_total", &[], all);
     let mut frames = Frames::open(&gate);
     let _ = frames.bytes(&frame(6, 0, 0, &[0; 8]).repeat(400));
     let _ = frames.goaway();
-    let floods = || gate.metric("portvakt_cut_total", &["cause=\"frame_flood\""]);
-    while floods() == 0.0 {
-        thread::sleep(Duration::from_millis(10));
-    }
-    assert_eq!(gate.metric("portvakt_requests_total", &[]), requests);
+    gate.eventually_metric("portvakt_cut_total", &["cause=\"frame_flood\""], 1.0);
+    assert_eq!(gate.metric_now("portvakt_requests_total", &[]), all);
     assert!(gate.upstream().saw_nothing());
-    let id = program.0.id().to_string();
-    let ended = Command::new("kill").args(["-TERM", &id]).status();
-    assert!(ended.unwrap().success() && program.0.wait().unwrap().success());
     let mut log = String::new();
     let mut out = program.0.stdout.take().unwrap();
+    program.stop();
     out.read_to_string(&mut log).unwrap();
     let lines: Vec<Value> = log
         .lines()
@@ -131,7 +122,7 @@ fn refusals_without_an_answer_of_the_gateway() {
 #[test]
 fn streams_beyond_the_limit() {
     let gate = Gate::builder()
-        .upstream("max_in_flight_per_tpp: 512")
+        .upstream("max_in_flight_per_tpp: 512\n  read_timeout: 300s")
         .start();
     let request = |stream| {
         let sealed = gate.seal(&Call::plain());
@@ -140,20 +131,18 @@ fn streams_beyond_the_limit() {
     let mut frames = Frames::open(&gate);
     frames.bytes(&request(1)).unwrap();
     assert_eq!(frames.outcome(1).unwrap().status(), Some(200));
-    gate.upstream()
-        .reply(Reply::json(200, "{}").after(Duration::from_secs(2)));
+    let (reply, latch) = Reply::json(200, "{}").held();
+    gate.upstream().reply(reply);
     let all: Vec<_> = (1..=70).map(|number| request(2 * number + 1)).collect();
     frames.bytes(&all.concat()).unwrap();
-    let cut = || gate.metric("portvakt_cut_total", &["cause=\"too_many_streams\""]);
-    for _ in 0..500 {
-        if cut() >= 6.0 {
-            break;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
+    latch.arrived(64);
+    // The library has judged all of them.
+    frames.processed();
+    let cut = ["cause=\"too_many_streams\""];
+    gate.eventually_metric("portvakt_cut_total", &cut, 6.0);
     let refused = ["reason=\"too-many-at-once\"", "fault=\"caller\""];
-    assert_eq!(
-        (cut(), gate.metric("portvakt_refusals_total", &refused)),
-        (6.0, 6.0)
-    );
+    gate.eventually_metric("portvakt_refusals_total", &refused, 6.0);
+    latch.release();
+    assert_eq!(gate.metric_at_rest("portvakt_cut_total", &cut), 6.0);
+    assert_eq!(latch.count(), 64);
 }

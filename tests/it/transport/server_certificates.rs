@@ -211,7 +211,7 @@ fn an_ocsp_response_is_sent_while_it_is_current() {
     clock.set(Timestamp::from_unix(now.unix() - 3_600));
     assert_eq!(stapled(), None, "it is not valid yet");
     let end = || {
-        gate.metric(
+        gate.metric_now(
             "portvakt_certificate_end_timestamp_seconds",
             &["listener_ocsp"],
         )
