@@ -10,8 +10,19 @@ mod limits;
 /// Long and slow answers (FWD-7).
 mod sizes;
 
-use crate::harness::{Call, Gate, Reply, Seen, Tpp, check_error, world};
-use std::{io::Write, net::TcpStream, sync::Arc, thread};
+use crate::harness::{
+    Call, Connection, Frames, Gate, LIMIT, Protocol, RAN_OUT, Reply, Seen, Tpp, block, check_error,
+    field, render, world,
+};
+use std::{
+    io::Write,
+    net::TcpStream,
+    sync::{
+        Arc, Mutex,
+        mpsc::{Sender, channel},
+    },
+    thread,
+};
 
 /// A call without a PSU and without a quota, so that it can be repeated without limit.
 fn call(tpp: &Arc<Tpp>) -> Call {
@@ -40,7 +51,58 @@ fn sends(gate: &Gate, bytes: Vec<u8>) {
 }
 
 fn broken_answers(gate: &Gate) -> f64 {
-    gate.metric("portvakt_upstream_failures_total", &["garbage"])
+    gate.metric_at_rest("portvakt_upstream_failures_total", &["garbage"])
+}
+
+/// A core that sends the first part of its answer, and the second one at [`ends`].
+fn in_two_parts(gate: &Gate, first: &str, second: &str) -> Sender<()> {
+    let [first, second] = [first, second].map(str::to_owned);
+    let (go_on, told) = channel();
+    let told = Mutex::new(told);
+    gate.upstream().reply(Reply::play(move |_, stream| {
+        let sent = say(stream, first.as_bytes());
+        let told = told.lock().unwrap().recv_timeout(LIMIT);
+        sent && told.is_ok() && say(stream, second.as_bytes())
+    }));
+    go_on
+}
+
+/// Calls a core of [`in_two_parts`], which goes on once the caller has the head of a 200. Returns whether the caller takes the answer for
+/// complete.
+fn ends(gate: &Gate, call: &Call, protocol: Protocol, go_on: &Sender<()>) -> bool {
+    let sealed = gate.seal(call);
+    if protocol == Protocol::Http1 {
+        let mut connection = Connection::open(gate);
+        connection.send(&render(&sealed)).unwrap();
+        connection.begun().unwrap();
+        go_on.send(()).unwrap();
+        let answer = connection.answer(&sealed.request.method);
+        let is_late = answer
+            .as_ref()
+            .is_err_and(|fault| fault.to_string().contains(RAN_OUT));
+        assert!(!is_late, "{answer:?}");
+        return answer.is_ok();
+    }
+    let mut frames = Frames::open(gate);
+    let mut head = block(&sealed, &field(":path", sealed.request.target.as_bytes()));
+    match &sealed.request.body {
+        None => frames.send(1, 0x5, 1, &head).unwrap(),
+        Some(body) => {
+            head.extend(field("content-length", body.len().to_string().as_bytes()));
+            frames.send(1, 0x4, 1, &head).unwrap();
+            frames.send(0, 0x1, 1, body).unwrap();
+        }
+    }
+    assert_eq!(frames.outcome(1).unwrap().status(), Some(200));
+    go_on.send(()).unwrap();
+    loop {
+        let frame = frames.next().unwrap();
+        match (frame.kind, frame.stream, frame.flags & 1) {
+            (0 | 1, 1, 1) => return true,
+            (3, 1, _) | (7, ..) => return false,
+            _ => {}
+        }
+    }
 }
 
 /// The core's answer cannot be used, and counts as a broken one. Each request was sent once. The core may have executed the payment,
@@ -68,7 +130,7 @@ fn interleave(gate: &Gate, rounds: usize, judge: impl Fn(&str, &crate::harness::
             let judge = &judge;
             scope.spawn(move || {
                 let id = tpp.id().unwrap();
-                let mut connection = crate::harness::Connection::open(gate);
+                let mut connection = Connection::open(gate);
                 for _ in 0..rounds {
                     let answer = connection.exchange(&gate.seal(&call(tpp))).unwrap();
                     judge(&id, &answer);

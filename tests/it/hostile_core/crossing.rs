@@ -2,8 +2,8 @@
 
 use super::{answer_to, call, interleave, say};
 use crate::harness::{
-    Call, Connection, Gate, Protocol, Reply, Seen, TlsFront, Upstream, accepted, ca,
-    client_certificate, render, tls_server, world,
+    Call, Connection, Gate, LIMIT, Protocol, RAN_OUT, Reply, Seen, TlsFront, Upstream, accepted,
+    ca, client_certificate, let_pass, render, tls_server, world,
 };
 use std::{
     sync::{
@@ -11,7 +11,6 @@ use std::{
         atomic::{AtomicU64, Ordering},
         mpsc,
     },
-    thread,
     time::Duration,
 };
 
@@ -35,7 +34,7 @@ fn a_body_behind_an_answer_without_one() {
             if !say(stream, format!("HTTP/1.1 {head}").as_bytes()) {
                 return false;
             }
-            thread::sleep(a_moment());
+            let_pass(a_moment());
             say(stream, &answer_to(seen))
         }));
         let status: u16 = head[..3].parse().unwrap();
@@ -101,7 +100,7 @@ fn more_than_the_answer() {
             if !say(stream, &[answer(seen).as_slice(), surplus].concat()) {
                 return false;
             }
-            thread::sleep(a_moment());
+            let_pass(a_moment());
             say(stream, b"Content-Length: 2\r\n\r\n{}")
         }));
         interleave(&gate, 100, |tpp, answer| {
@@ -121,8 +120,8 @@ fn an_answer_that_nobody_asked_for_on_a_kept_connection() {
         if !say(stream, &answer_to(seen)) {
             return false;
         }
-        // Long enough for the gateway to return the connection to the pool.
-        thread::sleep(Duration::from_millis(2));
+        // Mostly, the gateway has returned the connection to the pool by then; it need not.
+        let_pass(Duration::from_millis(2));
         let more = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{\"for\":\"none\"}";
         let goes_on = say(stream, more);
         said.lock().unwrap().send(()).unwrap();
@@ -135,7 +134,8 @@ fn an_answer_that_nobody_asked_for_on_a_kept_connection() {
             let answer = connection.exchange(&sealed).unwrap();
             assert_eq!(answer.status, 200);
             assert_eq!(answer.json()["for"], tpp.id().unwrap());
-            hear.recv().unwrap();
+            hear.recv_timeout(LIMIT)
+                .unwrap_or_else(|_| panic!("{RAN_OUT}: the core says more than was asked"));
         }
     }
 }
@@ -149,7 +149,7 @@ fn without_reuse_nothing_is_left_for_the_next() {
         if !say(stream, &answer_to(seen)) {
             return false;
         }
-        thread::sleep(a_moment());
+        let_pass(a_moment());
         say(stream, &answer_to(seen))
     }));
     interleave(&gate, 100, |tpp, answer| {
@@ -188,8 +188,8 @@ fn an_answer_before_the_request() {
         }
     }
     gate.upstream().greet(b"");
-    // The core may record a request after its caller got the greeting.
-    thread::sleep(Duration::from_millis(300));
+    // The core may record a request after its caller got the greeting: until it has seen the end of each connection.
+    gate.upstream().eventually_idle();
     accepted(&gate, &Call::plain());
 }
 
@@ -222,12 +222,17 @@ fn bytes_behind_a_request_do_not_cost_its_answer() {
     for behind in ["\r\n", "GET /v1/accounts HTTP/1.1\r\n"] {
         let gate = Gate::start();
         let get = gate.seal(&Call::accounts());
-        let reply = Reply::json(200, "{}").after(Duration::from_millis(500));
+        let (reply, latch) = Reply::json(200, "{}").held();
         gate.upstream().reply(reply);
         let mut connection = Connection::open(&gate);
         connection.send(&render(&get)).unwrap();
-        thread::sleep(Duration::from_millis(250));
+        latch.arrived(1);
+        // The gateway watches the caller only after a moment, and nobody can see that it does.
+        let_pass(Duration::from_millis(250));
         connection.send(behind.as_bytes()).unwrap();
+        // The thread that serves this has read these bytes, which came before.
+        assert!(gate.send(&Call::bare("GET", "/"), Protocol::Http1).status >= 400);
+        latch.release();
         let answer = connection.answer("GET").unwrap();
         assert_eq!(answer.status, 200, "{behind:?}");
         assert_eq!(answer.header("connection"), Some("close"));

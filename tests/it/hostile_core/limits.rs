@@ -2,9 +2,19 @@
 
 use super::{answer_to, is_refused, say, sends};
 use crate::harness::{
-    Call, Connection, Dice, Gate, Program, Protocol, Reply, accepted, check_error, render,
+    Call, Connection, Dice, Gate, Program, Protocol, Reply, accepted, check_error, eventually,
+    render,
 };
-use std::{fs, io::Write, net::TcpStream, process::Stdio, thread, time::Duration};
+use std::{
+    fs,
+    io::Write,
+    net::TcpStream,
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 use tokio::net::TcpSocket;
 
 /// A head with this number of fields, Content-Length among them.
@@ -306,10 +316,17 @@ fn a_hundred_megabytes_are_not_held() {
     let program = gate.run(command.stdout(Stdio::null()).stderr(Stdio::null()));
     accepted(&gate, &Call::plain());
     let before = resident(&program);
-    gate.upstream().reply(Reply::play(|_, stream| {
+    let sent = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&sent);
+    gate.upstream().reply(Reply::play(move |_, stream| {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {BODY}\r\n\r\n");
         let part = vec![b'x'; 100_000];
-        say(stream, head.as_bytes()) && (0..1_000).all(|_| say(stream, &part))
+        let mut goes_on = say(stream, head.as_bytes());
+        for _ in 0..1_000 {
+            goes_on = goes_on && say(stream, &part);
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        goes_on
     }));
     let mut callers: Vec<_> = (0..8)
         .map(|_| {
@@ -320,11 +337,14 @@ fn a_hundred_megabytes_are_not_held() {
         })
         .collect();
     // Until the core can send no more: every buffer on the way is full.
-    let mut most = 0;
-    for _ in 0..40 {
+    let (mut most, mut before_this, mut times) = (0, 0, 0);
+    eventually("the core can send no more", || {
         most = most.max(resident(&program));
-        thread::sleep(Duration::from_millis(50));
-    }
+        let now = sent.load(Ordering::Relaxed);
+        times = if now == before_this { times + 1 } else { 0 };
+        before_this = now;
+        (now > 0 && times >= 20).then_some(()).ok_or(now)
+    });
     let mut reader = callers.pop().unwrap();
     let answer = reader.answer("GET").unwrap();
     assert_eq!((answer.status, answer.body.len()), (200, BODY));
