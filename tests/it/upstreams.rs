@@ -10,9 +10,9 @@ mod names;
 mod tls;
 
 use crate::harness::{
-    Answer, Call, Connection, Gate, GateBuilder, Protocol, Reply, Seen, Upstream, check_error,
+    Answer, Call, Connection, Gate, GateBuilder, Over, Protocol, Reply, Seen, Upstream,
+    check_error, eventually,
 };
-use portvakt::clock::Stopwatch;
 use serde_json::{Value, json};
 use std::{
     collections::HashSet,
@@ -20,11 +20,10 @@ use std::{
     io::Write,
     net::TcpStream,
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
-    time::Duration,
 };
 
 const ANSWER: &[u8] =
@@ -64,13 +63,9 @@ fn pay(gate: &Gate) -> Answer {
     gate.send(&Call::payment(), Protocol::Http2)
 }
 
-/// Waits, with a time-out for machines under load.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Stopwatch::start();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
-        thread::sleep(Duration::from_millis(20));
-    }
+/// Waits until so many connections are in the pool: they return to it a moment after the caller has the answer.
+fn kept(gate: &Gate, count: usize) {
+    gate.eventually_metric("portvakt_upstream_idle_connections", &[], count as f64);
 }
 
 /// The state of an endpoint in /readyz.
@@ -80,7 +75,7 @@ fn state(gate: &Gate, index: usize) -> Value {
 
 fn up(gate: &Gate, upstream: &Upstream) -> f64 {
     let endpoint = format!("endpoint=\"{}\"", upstream.address());
-    gate.metric("portvakt_upstream_endpoint_up", &[&endpoint])
+    gate.metric_now("portvakt_upstream_endpoint_up", &[&endpoint])
 }
 
 //= FWD-3 accepted
@@ -157,10 +152,10 @@ fn only_a_safe_request_is_sent_to_another_endpoint_after_it_was_sent() {
 fn a_get_is_sent_to_another_endpoint_after_silence() {
     let pair = Pair::start();
     let gate = pair
-        .gate("ejection: off, retry_percent: 100, read_timeout: 2s, timeout: 30s")
+        .gate("ejection: off, retry_percent: 100, read_timeout: 4s, timeout: 60s")
         .start();
     pair.0[0].reply(Reply::Silence);
-    until("the silent one is asked first", || {
+    eventually("the silent one is asked first", || {
         assert_eq!(get(&gate).status, 200);
         let [silent, other] = [0, 1].map(|index| pair.0[index].take());
         let ids = [&silent, &other].map(|seen| {
@@ -178,12 +173,17 @@ fn a_get_is_sent_to_another_endpoint_after_silence() {
 //= FWD-3 refused
 #[test]
 fn after_a_kept_connection_that_had_ended_a_request_gets_a_new_one() {
-    let ended = || {
-        let known = Mutex::new(HashSet::new());
+    const AT_ONCE: usize = 8;
+    // All cores of a gateway share the number of requests that have come.
+    let ended = |come: &Arc<AtomicUsize>| {
+        let (known, come) = (Mutex::new(HashSet::new()), Arc::clone(come));
         Reply::play(move |_, stream| {
             let is_first = known.lock().unwrap().insert(stream.peer_addr().unwrap());
-            // Several connections are open at once.
-            thread::sleep(Duration::from_millis(100));
+            come.fetch_add(1, Ordering::Relaxed);
+            // The first ones are there at once, so that each has a connection of its own.
+            eventually("the first requests come", || {
+                come.load(Ordering::Relaxed) >= AT_ONCE
+            });
             is_first && stream.write_all(ANSWER).is_ok()
         })
     };
@@ -194,13 +194,15 @@ fn after_a_kept_connection_that_had_ended_a_request_gets_a_new_one() {
     );
     let two = pair.groups("retry_percent: 100, ejection: off");
     for groups in [one, two] {
-        pair.0.iter().for_each(|core| core.reply(ended()));
+        let come = Arc::default();
+        pair.0.iter().for_each(|core| core.reply(ended(&come)));
         let gate = Gate::builder().groups(&groups).start();
         thread::scope(|scope| {
-            for _ in 0..8 {
+            for _ in 0..AT_ONCE {
                 scope.spawn(|| assert_eq!(get(&gate).status, 200));
             }
         });
+        kept(&gate, AT_ONCE);
         for _ in 0..6 {
             let answer = get(&gate);
             assert_eq!(answer.status, 200, "{}", answer.reason());
@@ -249,7 +251,8 @@ fn a_reset_of_a_reused_connection_counts_where_it_ends_the_request() {
         let fails = |reply: Reply, send: fn(&Gate) -> Answer, status: u16| {
             gate.upstream().reply(Reply::json(200, "{}"));
             assert_eq!(get(&gate).status, 200);
-            let failures = || gate.metric("portvakt_upstream_endpoint_failures_total", &[]);
+            kept(&gate, 1);
+            let failures = || gate.metric_at_rest("portvakt_upstream_endpoint_failures_total", &[]);
             let before = failures();
             gate.upstream().reply(reply);
             assert_eq!(send(&gate).status, status);
@@ -266,7 +269,7 @@ fn a_reset_of_a_reused_connection_counts_where_it_ends_the_request() {
             true => assert!(fails(once, get, 200) < 0.1),
             false => assert!((fails(once, get, 502) - 1.0).abs() < 0.1),
         }
-        let reused = gate.metric("portvakt_upstream_connections_total", &["reused"]);
+        let reused = gate.metric_at_rest("portvakt_upstream_connections_total", &["reused"]);
         assert!((reused - 4.0).abs() < 0.1, "{reused}");
     }
     // It counts towards the ejection too: each endpoint has one connection, and one payment is reset.
@@ -276,12 +279,17 @@ fn a_reset_of_a_reused_connection_counts_where_it_ends_the_request() {
         "GET" => Reply::json(200, "{}"),
         _ => Reply::Close,
     }));
-    for _ in 0..4 {
+    for number in 1..=4 {
         assert_eq!(get(&gate).status, 200);
+        kept(&gate, number.min(2));
     }
-    assert!((0..10).any(|_| pay(&gate).status == 504));
-    assert!((gate.metric("portvakt_upstream_connections_total", &["new"]) - 2.0).abs() < 0.1);
-    assert!((gate.metric("portvakt_upstream_ejections_total", &[]) - 1.0).abs() < 0.1);
+    assert!((0..10).any(|_| {
+        kept(&gate, 2);
+        pay(&gate).status == 504
+    }));
+    let new = gate.metric_at_rest("portvakt_upstream_connections_total", &["new"]);
+    assert!((new - 2.0).abs() < 0.1, "{new}");
+    gate.eventually_metric("portvakt_upstream_ejections_total", &[], 1.0);
 }
 
 /// Broken answers count like errors, also on connections that were used before; an answer that does not count, such as one after
@@ -299,13 +307,14 @@ fn broken_answers_count_at_their_endpoint() {
     );
     for (kind, broken) in [("garbage", Reply::play(garbage)), ("truncated", cut)] {
         let gate = Gate::start();
-        let counted = |name: &str, label: &str| gate.metric(name, &[label]);
+        let counted = |name: &str, label: &str| gate.metric_at_rest(name, &[label]);
         for round in 1..=4 {
             gate.upstream().reply(Reply::json(200, "{}"));
             assert_eq!(get(&gate).status, 200);
+            kept(&gate, 1);
             gate.upstream().reply(broken.clone());
             let _ = gate.send_sealed(&gate.seal(&Call::accounts()), Protocol::Http1);
-            until("it is counted", || {
+            eventually("it is counted", || {
                 let failures = counted("portvakt_upstream_endpoint_failures_total", "");
                 (failures - f64::from(round)).abs() < 0.1
             });
@@ -321,9 +330,9 @@ fn broken_answers_count_at_their_endpoint() {
     pair.0[0].reply(Reply::Raw(
         b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{}".to_vec(),
     ));
-    until("it is ejected", || {
+    eventually("it is ejected", || {
         let _ = gate.send_sealed(&gate.seal(&Call::accounts()), Protocol::Http1);
-        gate.metric("portvakt_upstream_ejections_total", &[]) > 0.9
+        gate.metric_at_rest("portvakt_upstream_ejections_total", &[]) > 0.9
     });
 }
 
@@ -331,16 +340,16 @@ fn broken_answers_count_at_their_endpoint() {
 //= FWD-3 accepted
 #[test]
 fn idle_connections_are_closed() {
-    let idle = |gate: &Gate| gate.metric("portvakt_upstream_idle_connections", &[]);
-    let short = Gate::builder().upstream("idle_timeout: 2s").start();
+    // Long enough for a busy machine to see the connection before it is too old.
+    let short = Gate::builder().upstream("idle_timeout: 5s").start();
     assert_eq!(get(&short).status, 200);
-    until("it is kept", || idle(&short) > 0.9);
-    until("it is too old", || idle(&short) < 0.1);
+    kept(&short, 1);
+    kept(&short, 0);
     let long = Gate::builder().upstream("idle_timeout: 1h").start();
     assert_eq!(get(&long).status, 200);
-    until("it is kept", || idle(&long) > 0.9);
+    kept(&long, 1);
     long.upstream().stop();
-    until("the core has closed it", || idle(&long) < 0.1);
+    kept(&long, 0);
 }
 
 /// Healthy, as far as `/health` says.
@@ -367,9 +376,11 @@ fn only_healthy_endpoints_get_requests() {
         seen.filter(|seen| seen.target != "/health").count()
     };
     pair.0[0].reply(with_health(503));
-    until("one is unhealthy", || state(&gate, 0)["up"] == 0);
+    eventually("one is unhealthy", || state(&gate, 0)["up"] == 0);
     assert_eq!(gate.control("/readyz").status, 200);
-    assert!(up(&gate, &pair.0[0]) < 0.1 && up(&gate, &pair.0[1]) > 0.9);
+    eventually("the metric says so too", || {
+        up(&gate, &pair.0[0]) < 0.1 && up(&gate, &pair.0[1]) > 0.9
+    });
     requests(&pair.0[0]);
     for _ in 0..6 {
         assert_eq!(get(&gate).status, 200);
@@ -377,24 +388,21 @@ fn only_healthy_endpoints_get_requests() {
     }
     assert_eq!([0, 1].map(|index| requests(&pair.0[index])), [0, 12]);
     pair.0[1].reply(with_health(503));
-    until("both are unhealthy", || {
+    eventually("both are unhealthy", || {
         gate.control("/readyz").status == 503
     });
     let unhealthy = json!(["upstreams: no healthy endpoint in core"]);
     assert_eq!(gate.control("/readyz").json()["notWell"], unhealthy);
-    assert!(gate.metric("portvakt_not_ready", &["cause=\"upstreams\""]) > 0.9);
+    gate.eventually_metric("portvakt_not_ready", &["cause=\"upstreams\""], 1.0);
     for call in [Call::accounts(), Call::payment()] {
         let answer = gate.send(&call, Protocol::Http1);
         check_error("none", &answer, 502, "SYSTEM_ERROR", "upstream-unreachable");
     }
-    let unreachable = gate.metric(
-        "portvakt_upstream_failures_total",
-        &["kind=\"unreachable\""],
-    );
-    assert!((unreachable - 2.0).abs() < 0.1, "{unreachable}");
+    let unreachable = ["kind=\"unreachable\""];
+    gate.eventually_metric("portvakt_upstream_failures_total", &unreachable, 2.0);
     assert_eq!([0, 1].map(|index| requests(&pair.0[index])), [0, 0]);
     pair.0[0].reply(with_health(200));
-    until("one is healthy again", || {
+    eventually("one is healthy again", || {
         gate.control("/readyz").status == 200
     });
     assert_eq!(get(&gate).status, 200);
@@ -424,6 +432,7 @@ fn endpoints_are_reloaded_under_load() {
     assert!(all[0] != all[1] && all[1] == gate.yaml() && all[3] != all[1]);
     let (over, sent) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
+        let ends = Over(&over);
         for call in [Call::accounts(), Call::payment()] {
             let (gate, over, sent) = (&gate, &over, &sent);
             scope.spawn(move || {
@@ -445,9 +454,10 @@ fn endpoints_are_reloaded_under_load() {
                 answer.json()
             );
         }
-        over.store(true, Ordering::Relaxed);
+        // The reloads met requests.
+        eventually("requests go on", || sent.load(Ordering::Relaxed) > 50);
+        drop(ends);
     });
-    assert!(sent.load(Ordering::Relaxed) > 50);
     // The endpoint that is always there keeps its connections.
     let connections = pair.0[0].connections();
     assert!(connections < 10, "{connections}");

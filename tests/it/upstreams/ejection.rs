@@ -1,7 +1,7 @@
 //! Ejection: endpoints whose requests fail get no requests for a time, and enough others always remain.
 
-use super::{Pair, get, pay, state, until, up, with_health};
-use crate::harness::{Call, Gate, Protocol, Reply, Upstream, pki, world};
+use super::{Pair, get, pay, state, up, with_health};
+use crate::harness::{Call, Gate, Over, Protocol, Reply, Upstream, eventually, pki, world};
 use serde_json::json;
 use std::{
     fs,
@@ -51,20 +51,26 @@ fn gate_of(endpoints: &[Upstream], keys: &str) -> Gate {
 #[test]
 fn an_endpoint_that_fails_is_ejected_and_returns() {
     let pair = Pair::start();
-    let gate = pair
-        .gate("ejection: {failures: 2, time: 2s, recovery: 500ms}")
-        .start();
+    let gate = pair.gate("ejection: {failures: 2, time: 1h}").start();
     pair.0[0].reply(Reply::json(500, "{}"));
     let errors = (0..10).filter(|_| get(&gate).status == 500).count();
     assert_eq!(errors, 2);
-    assert!((gate.metric("portvakt_upstream_ejections_total", &[]) - 1.0).abs() < 0.1);
+    gate.eventually_metric("portvakt_upstream_ejections_total", &[], 1.0);
+    // It returns when its time is over.
+    let gate = pair
+        .gate("ejection: {failures: 2, time: 1s, recovery: 500ms}")
+        .start();
+    eventually("it is ejected", || {
+        let _ = get(&gate);
+        gate.metric_at_rest("portvakt_upstream_ejections_total", &[]) > 0.9
+    });
     pair.0[0].reply(Reply::json(200, "{}"));
     pair.seen();
-    until("it returns", || {
+    eventually("it returns", || {
         assert_eq!(get(&gate).status, 200);
         pair.seen()[0] == 1
     });
-    until("it is as before", || up(&gate, &pair.0[0]) > 0.9);
+    eventually("it is as before", || up(&gate, &pair.0[0]) > 0.9);
     assert_eq!(state(&gate, 0)["ejected"], 0);
 }
 
@@ -83,8 +89,11 @@ fn answers_never_eject_the_last_endpoint() {
         assert_eq!(first_and_last(&gate), [first, last]);
         assert_eq!(pay(&gate).status, 200);
     }
-    assert!(up(&gate, &pair.0[first]) < 0.1 && up(&gate, &pair.0[last]) > 0.9);
-    assert!(gate.metric("portvakt_not_ready", &["cause=\"upstreams\""]) < 0.1);
+    eventually("the metric says so too", || {
+        up(&gate, &pair.0[first]) < 0.1 && up(&gate, &pair.0[last]) > 0.9
+    });
+    let not_ready = gate.metric_at_rest("portvakt_not_ready", &["cause=\"upstreams\""]);
+    assert!(not_ready < 0.1);
 }
 
 /// The requests of one TPP fail at each endpoint, while the core answers another TPP: no endpoint is ejected until that one fails too.
@@ -124,6 +133,7 @@ fn a_failure_in_a_recovery_does_not_eject_the_last_endpoint() {
     }
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
+        let ends = Over(&over);
         for _ in 0..2 {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
@@ -132,7 +142,7 @@ fn a_failure_in_a_recovery_does_not_eject_the_last_endpoint() {
             });
         }
         let mut seen = [false; 2];
-        until("each was ejected, and returned", || {
+        eventually("each was ejected, and returned", || {
             let (ejected, status) = ejected(&gate);
             assert_eq!(status, 200);
             assert!(ejected.iter().sum::<u64>() <= 1, "{ejected:?}");
@@ -142,7 +152,7 @@ fn a_failure_in_a_recovery_does_not_eject_the_last_endpoint() {
             }
             seen == [true; 2]
         });
-        over.store(true, Ordering::Relaxed);
+        drop(ends);
     });
 }
 
@@ -171,7 +181,7 @@ fn answers_eject_half_of_the_endpoints_and_refused_connections_all_but_one() {
             core.stop();
         }
         cores[0].reply(Reply::json(200, "{}"));
-        until("the one that is left", || {
+        eventually("the one that is left", || {
             let _ = get(&gate);
             let mut expected = vec![1; count];
             expected[0] = 0;
@@ -233,7 +243,7 @@ fn a_single_endpoint_is_never_ejected() {
         .with_a_file()
         .start();
     pair.0[0].reply(refuses_get());
-    until("it is ejected", || {
+    eventually("it is ejected", || {
         let _ = get(&gate);
         ejected(&gate) == (vec![1, 0], 200)
     });
@@ -249,7 +259,7 @@ fn a_single_endpoint_is_never_ejected() {
         assert_eq!(gate.send(&Call::payment(), Protocol::Http1).status, 200);
     }
     assert_eq!(ejected(&gate), (vec![0], 200));
-    assert!(up(&gate, &pair.0[0]) > 0.9);
+    eventually("it is up", || up(&gate, &pair.0[0]) > 0.9);
     assert_eq!(pair.seen(), [10, 0]);
 }
 
@@ -264,13 +274,13 @@ fn ejected_endpoints_are_used_where_checks_leave_no_other() {
         "/health" => Reply::json(200, "{}"),
         _ => Reply::json(500, "{}"),
     }));
-    until("it is ejected", || {
+    eventually("it is ejected", || {
         let _ = get(&gate);
         ejected(&gate) == (vec![1, 0], 200)
     });
     pair.0[0].reply(Reply::json(200, "{}"));
     pair.0[1].reply(with_health(503));
-    until("the other one is unhealthy", || state(&gate, 1)["up"] == 0);
+    eventually("the other one is unhealthy", || state(&gate, 1)["up"] == 0);
     assert_eq!(ejected(&gate), (vec![0, 0], 200));
     for _ in 0..5 {
         assert_eq!(get(&gate).status, 200);

@@ -1,9 +1,8 @@
 //! TLS to the core: files that change under load (FWD-3).
 
-use super::until;
 use crate::harness::{
-    Call, Connection, Gate, TlsFront, Upstream, ca, check_error, client_certificate, tls_server,
-    write_private,
+    Call, Connection, Gate, Over, TlsFront, Upstream, ca, check_error, client_certificate,
+    eventually, tls_server, write_private,
 };
 use serde_json::{Value, json};
 use std::{
@@ -44,9 +43,10 @@ fn files_of_tls_to_the_core_are_reloaded_under_load() {
     let (over, sent) = (AtomicBool::new(false), AtomicUsize::new(0));
     let more = |count: usize| {
         let goal = sent.load(Ordering::Relaxed) + count;
-        until("requests go on", || sent.load(Ordering::Relaxed) >= goal);
+        eventually("requests go on", || sent.load(Ordering::Relaxed) >= goal);
     };
     thread::scope(|scope| {
+        let ends = Over(&over);
         for call in [Call::accounts(), Call::payment()] {
             let (gate, over, sent) = (&gate, &over, &sent);
             scope.spawn(move || {
@@ -74,7 +74,7 @@ fn files_of_tls_to_the_core_are_reloaded_under_load() {
             assert_eq!(front.last(), shown.der, "{round}");
             write("client.pem", &next.pem);
             assert_eq!(reload(&gate), Value::Null);
-            until("the new certificate is shown", || front.last() == next.der);
+            eventually("the new certificate is shown", || front.last() == next.der);
             more(4);
             shown = next;
             // Both CAs, then the core's new certificate, then the new CA alone; and back.
@@ -91,7 +91,7 @@ fn files_of_tls_to_the_core_are_reloaded_under_load() {
             assert_eq!(reload(&gate), Value::Null);
             more(4);
         }
-        over.store(true, Ordering::Relaxed);
+        drop(ends);
     });
     // A CA that did not issue the core's certificate: nothing is sent.
     core.take();
@@ -148,7 +148,7 @@ fn a_core_that_refuses_the_client_certificate_has_taken_no_request() {
                 );
             }
         }
-        let failures = gate.metric("portvakt_upstream_failures_total", &["kind=\"tls\""]);
+        let failures = gate.metric_at_rest("portvakt_upstream_failures_total", &["kind=\"tls\""]);
         assert!(failures > 15.9, "{failures}");
     }
     assert!(core.take().is_empty());
