@@ -1,8 +1,11 @@
 //! Signals to the program: requests in flight finish, nothing else delays the end, and no other signal ends the process.
 
+/// Upper bounds on times: `make bounds`.
+mod bounds;
+
 use crate::harness::{
-    Call, Connection, Frames, Gate, Manner, Program, Protocol, Reply, Sealed, block, exchange_as,
-    field, render, render_head,
+    Call, Connection, Frames, Gate, Latch, Manner, Program, Protocol, Reply, Sealed, block, ended,
+    eventually, exchange_as, field, let_pass, render, render_head,
 };
 use portvakt::clock::Stopwatch;
 use serde_json::Value;
@@ -14,11 +17,22 @@ use std::{
     time::Duration,
 };
 
-/// The delay of the core.
-const CORE: Duration = Duration::from_secs(6);
+/// No time-out of the core ends a request before its test ends, nor does the longest time to finish it.
+const PATIENT: &str = "read_timeout: 300s";
 
-/// The maximum time until the program ends after that.
-const END_WITHIN: Duration = Duration::from_secs(4);
+/// The core holds back its answers to later requests.
+fn hold(gate: &Gate, body: &str) -> Latch {
+    let (reply, latch) = Reply::json(200, body).held();
+    gate.upstream().reply(reply);
+    latch
+}
+
+/// Waits until nobody listens at the public address: the program lets requests finish, and no step before that is left.
+fn finishes(gate: &Gate) {
+    eventually("the public listener closes", || {
+        TcpStream::connect(gate.address()).is_err()
+    });
+}
 
 /// A program during its stop.
 struct Stopping {
@@ -46,11 +60,11 @@ impl Stopping {
 
     /// The exit status, the duration, and the lines of the access log by request id.
     fn end(mut self) -> (ExitStatus, Duration, BTreeMap<String, Value>) {
-        let mut stdout = self.program.0.stdout.take().unwrap();
         // The output is small enough for the pipe's buffer.
+        let status = ended(&mut self.program.0);
+        let mut stdout = self.program.0.stdout.take().unwrap();
         let mut log = String::new();
         std::io::Read::read_to_string(&mut stdout, &mut log).unwrap();
-        let status = self.program.0.wait().unwrap();
         let took = self.since.elapsed();
         let lines = log.lines().map(|line| {
             let line: Value = serde_json::from_str(line).unwrap();
@@ -62,14 +76,6 @@ impl Stopping {
 
 fn request_id(sealed: &Sealed) -> String {
     sealed.request.header("x-request-id").unwrap().to_owned()
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let since = Stopwatch::start();
-    while !holds() {
-        assert!(since.elapsed() < Duration::from_secs(20), "{what}");
-        thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// A payment of which the head and half of the body were sent.
@@ -87,7 +93,8 @@ fn half_sent(gate: &Gate) -> (Connection, Sealed, Vec<u8>) {
 #[test]
 fn sigterm_lets_requests_under_way_finish() {
     let (gate, program) = Gate::builder()
-        .listener("min_body_rate: off")
+        .listener("min_body_rate: off\n  body_timeout: 60s\n  head_timeout: 60s")
+        .upstream(PATIENT)
         .start_program();
     let plain = || gate.seal(&Call::plain());
     // An idle connection between two requests, and one without any request.
@@ -95,8 +102,7 @@ fn sigterm_lets_requests_under_way_finish() {
     let answered = plain();
     assert_eq!(idle[0].exchange(&answered).unwrap().status, 200);
     gate.upstream().take();
-    gate.upstream()
-        .reply(Reply::json(200, r#"{"whole":true}"#).after(CORE));
+    let latch = hold(&gate, r#"{"whole":true}"#);
     let many: Vec<_> = (0..24).map(|_| plain()).collect();
     let slow_body = gate.seal(&Call::payment());
     let (mut half, sealed_half, rest) = half_sent(&gate);
@@ -119,29 +125,24 @@ fn sigterm_lets_requests_under_way_finish() {
         };
         let slow = &slow_body;
         answers.push(scope.spawn(move || exchange_as(gate, slow, manner)));
-        let mut seen = 0;
-        until("requests at the core", || {
-            seen += gate.upstream().take().len();
-            seen >= many.len()
-        });
-        thread::sleep(Duration::from_secs(1));
+        latch.arrived(many.len());
         let stopping = Stopping::begin(program);
 
         heard.send(&bytes[100..]).unwrap();
         for idle in &mut idle {
             assert_eq!(idle.rest(), b"");
         }
-        // They are read for two seconds more.
-        assert!(stopping.since.elapsed() < Duration::from_secs(5));
-        thread::sleep(Duration::from_secs(2));
+        // The idle connections have ended, and those with a part of a request go on.
         half.send(&rest).unwrap();
-        assert!(TcpStream::connect(gate.address()).is_err());
+        finishes(gate);
         assert_eq!(gate.control("/livez").status, 200);
         let ready = gate.control("/readyz");
         assert_eq!(ready.status, 503);
         assert_eq!(ready.json()["notWell"][0], "the gateway is stopping");
-        thread::sleep(Duration::from_secs(2));
+        // Those, and the request with half a body, an incomplete head and a slow body.
+        latch.arrived(many.len() + 3);
         assert_eq!(gate.control("/livez").status, 200);
+        latch.release();
 
         for answer in answers {
             let answer = answer.join().unwrap().unwrap();
@@ -159,13 +160,8 @@ fn sigterm_lets_requests_under_way_finish() {
             assert_eq!(answer.header("connection"), Some("close"));
             assert_eq!(connection.rest(), b"");
         }
-        let (status, took, lines) = stopping.end();
+        let (status, _, lines) = stopping.end();
         assert!(status.success(), "{status}");
-        // The last request also took the core's full delay.
-        assert!(
-            took < CORE + Duration::from_secs(2) + END_WITHIN,
-            "{took:?}"
-        );
         assert_eq!(lines.len(), many.len() + 4);
         let more = [&slow_body, &sealed_half, &part, &answered];
         for sealed in many.iter().chain(more) {
@@ -183,11 +179,11 @@ fn sigterm_lets_requests_under_way_finish() {
 //= HTTP-9 accepted
 #[test]
 fn sigterm_lets_a_slow_answer_finish() {
-    // All other time-outs end before 11 s.
+    // All other time-outs end before 14 s, but that of a blocked write, which starts again with each write.
     let (gate, program) = Gate::builder()
-        .listener("body_timeout: 200ms\n  answer_timeout: 60s")
-        .upstream("connect_timeout: 200ms")
-        .upstream("read_timeout: 500ms")
+        .listener("body_timeout: 1s\n  answer_timeout: 300s\n  write_timeout: 60s")
+        .upstream("connect_timeout: 1s")
+        .upstream("read_timeout: 2s")
         .upstream("max_answer_size: 64MiB")
         .start_program();
     // More than the buffers between the two sides.
@@ -198,9 +194,10 @@ fn sigterm_lets_a_slow_answer_finish() {
     slow.send(&render(&sealed)).unwrap();
     let mut taken = slow.exactly(1024).unwrap();
     let stopping = Stopping::begin(program);
-    while stopping.since.elapsed() < Duration::from_secs(13) {
+    while stopping.since.elapsed() < Duration::from_secs(15) {
         taken.extend(slow.exactly(16 * 1024).unwrap());
-        thread::sleep(Duration::from_millis(20));
+        // This caller is slow on purpose.
+        let_pass(Duration::from_millis(20));
     }
     taken.extend(slow.rest());
     assert!(taken.starts_with(b"HTTP/1.1 200"));
@@ -215,22 +212,28 @@ fn sigterm_lets_a_slow_answer_finish() {
     );
 }
 
+/// The longest time to finish is three minutes, and this is not waited for.
 #[test]
-fn nothing_under_way_ends_it_soon() {
+fn nothing_under_way_ends_it() {
+    idle_until_the_end();
+}
+
+/// Stops a program with an idle connection, and returns how long its end took.
+fn idle_until_the_end() -> Duration {
     let (gate, program) = Gate::builder().start_program();
     let mut idle = Connection::open(&gate);
     let sealed = gate.seal(&Call::plain());
     assert_eq!(idle.exchange(&sealed).unwrap().status, 200);
     let (status, took, lines) = Stopping::begin(program).end();
     assert!(status.success(), "{status}");
-    assert!(took < Duration::from_secs(5), "{took:?}");
     assert_eq!(lines.len(), 1);
+    took
 }
 
 #[test]
 fn a_second_signal_cuts_what_is_under_way_and_says_so() {
     for second in ["-TERM", "-INT"] {
-        let (gate, program) = Gate::builder().start_program();
+        let (gate, program) = Gate::builder().upstream(PATIENT).start_program();
         gate.upstream().reply(Reply::Silence);
         let sealed = gate.seal(&Call::plain());
         thread::scope(|scope| {
@@ -242,16 +245,15 @@ fn a_second_signal_cuts_what_is_under_way_and_says_so() {
             let mut connection = Connection::open(&gate);
             connection.send(&render(&sealed)).unwrap();
             let mut seen = 0;
-            until("requests at the core", || {
+            eventually("requests at the core", || {
                 seen += gate.upstream().take().len();
                 seen == 3
             });
             let stopping = Stopping::begin(program);
-            thread::sleep(Duration::from_millis(500));
+            finishes(&gate);
             stopping.signal(second);
-            let (status, took, lines) = stopping.end();
+            let (status, _, lines) = stopping.end();
             assert!(status.success(), "{status}");
-            assert!(took < END_WITHIN, "{took:?}");
             assert_eq!(lines.len(), 3);
             for (id, answer) in answers {
                 assert!(answer.join().unwrap().is_err());
@@ -270,7 +272,8 @@ fn a_second_signal_cuts_what_is_under_way_and_says_so() {
 fn a_lame_duck_still_serves() {
     for signal in ["-TERM", "-QUIT"] {
         let (gate, program) = Gate::builder()
-            .line("shutdown: {lame_duck: 60s}")
+            .line("shutdown: {lame_duck: 600s}")
+            .upstream(PATIENT)
             .start_program();
         let plain = || gate.seal(&Call::plain());
         let mut idle = Connection::open(&gate);
@@ -278,12 +281,12 @@ fn a_lame_duck_still_serves() {
         assert_eq!(idle.exchange(&first).unwrap().status, 200);
         assert_eq!(gate.control("/readyz").status, 200);
         let stopping = Stopping::by(signal, program);
-        until("not ready", || gate.control("/readyz").status == 503);
+        eventually("not ready", || gate.control("/readyz").status == 503);
         assert_eq!(
             gate.control("/readyz").json()["notWell"][0],
             "the gateway is stopping"
         );
-        assert!(gate.metric("portvakt_not_ready", &["cause=\"stopping\""]) > 0.9);
+        gate.eventually_metric("portvakt_not_ready", &["cause=\"stopping\""], 1.0);
         let sealed = [plain(), plain(), plain()];
         let answers = [
             idle.exchange(&sealed[0]).unwrap(),
@@ -295,24 +298,21 @@ fn a_lame_duck_still_serves() {
             assert_ne!(answer.header("connection"), Some("close"));
         }
         // A further signal ends this step only: the pending request is answered.
-        gate.upstream()
-            .reply(Reply::json(200, "{}").after(Duration::from_secs(3)));
-        gate.upstream().take();
+        let latch = hold(&gate, "{}");
         let pending = plain();
         let mut connection = Connection::open(&gate);
         connection.send(&render(&pending)).unwrap();
-        until("the request at the core", || {
-            !gate.upstream().take().is_empty()
-        });
+        latch.arrived(1);
         stopping.signal("-TERM");
+        finishes(&gate);
+        latch.release();
         let answer = connection.answer("GET").unwrap();
         assert_eq!(
             (answer.status, answer.header("connection")),
             (200, Some("close"))
         );
-        let (status, took, lines) = stopping.end();
+        let (status, _, lines) = stopping.end();
         assert!(status.success(), "{status}");
-        assert!(took < Duration::from_secs(30), "{took:?}");
         assert_eq!(lines.len(), 5);
         assert!(lines.values().all(|line| line["outcome"] == "forwarded"));
     }
@@ -323,25 +323,23 @@ fn a_lame_duck_still_serves() {
 #[test]
 fn sigint_waits_for_requests_and_not_for_balancers() {
     let (gate, program) = Gate::builder()
-        .line("shutdown: {lame_duck: 60s}")
+        .line("shutdown: {lame_duck: 600s}")
+        .upstream(PATIENT)
         .start_program();
-    gate.upstream()
-        .reply(Reply::json(200, "{}").after(Duration::from_secs(3)));
+    let latch = hold(&gate, "{}");
     let sealed = gate.seal(&Call::plain());
     let mut pending = Connection::open(&gate);
     pending.send(&render(&sealed)).unwrap();
-    until("the request at the core", || {
-        !gate.upstream().take().is_empty()
-    });
+    latch.arrived(1);
     let mut idle = Frames::open(&gate);
     let stopping = Stopping::by("-INT", program);
     // NO_ERROR: the client learns that none of its requests is lost.
     assert_eq!(idle.goaway(), Some(0));
+    latch.release();
     assert_eq!(pending.answer("GET").unwrap().status, 200);
     drop(idle);
-    let (status, took, lines) = stopping.end();
+    let (status, _, lines) = stopping.end();
     assert!(status.success(), "{status}");
-    assert!(took < Duration::from_secs(30), "{took:?}");
     assert_eq!(lines[&request_id(&sealed)]["outcome"], "forwarded");
 }
 
@@ -353,9 +351,9 @@ fn goaway_names_the_last_stream_that_is_answered() {
     for is_cut in [false, true] {
         let (gate, program) = Gate::builder()
             .line("shutdown: {lame_duck: 0s}")
+            .upstream(PATIENT)
             .start_program();
-        let core = Duration::from_secs(if is_cut { 30 } else { 3 });
-        gate.upstream().reply(Reply::json(200, "{}").after(core));
+        let at_first = hold(&gate, "{}");
         let [first, second, third] = [(); 3].map(|()| gate.seal(&Call::plain()));
         let mut frames = Frames::open(&gate);
         let send = |frames: &mut Frames, stream: u32, sealed: &Sealed| {
@@ -363,19 +361,17 @@ fn goaway_names_the_last_stream_that_is_answered() {
             frames.send(1, 5, stream, &head).unwrap();
         };
         send(&mut frames, 1, &first);
-        until("the request at the core", || {
-            !gate.upstream().take().is_empty()
-        });
-        let one = Duration::from_secs(1);
-        gate.upstream().reply(Reply::json(200, "{}").after(one));
+        at_first.arrived(1);
+        let at_second = hold(&gate, "{}");
         let stopping = Stopping::begin(program);
         let (mut named, mut answered) = (Vec::new(), Vec::new());
         while let Ok(frame) = frames.next() {
             match frame.kind {
                 1 => {
                     answered.push((frame.stream, frame.status()));
-                    if is_cut {
-                        stopping.signal("-TERM");
+                    match is_cut {
+                        true => stopping.signal("-TERM"),
+                        false => at_first.release(),
                     }
                 }
                 7 => {
@@ -386,7 +382,11 @@ fn goaway_names_the_last_stream_that_is_answered() {
                         // A request that was on its way is taken.
                         1 => send(&mut frames, 3, &second),
                         // This one is late.
-                        2 => send(&mut frames, 5, &third),
+                        2 => {
+                            send(&mut frames, 5, &third);
+                            at_second.arrived(1);
+                            at_second.release();
+                        }
                         _ => {}
                     }
                 }
@@ -422,7 +422,7 @@ fn no_other_signal_ends_it() {
         let mut program = Program(program.spawn().unwrap());
         let id = program.0.id();
         // The handlers stand before the configuration is read, and long before the gateway listens.
-        until("handlers", || catches_hangup(id));
+        eventually("handlers", || catches_hangup(id));
         assert!(
             TcpStream::connect(gate.address()).is_err(),
             "it listens already"
@@ -437,8 +437,8 @@ fn no_other_signal_ends_it() {
         assert_eq!(gate.send(&Call::plain(), Protocol::Http1).status, 200);
         assert!(program.0.try_wait().unwrap().is_none());
         // SIGHUP was kept: the configuration is read once more.
-        until("a reload", || {
-            gate.metric("portvakt_reloads_total", &["taken"]) > 0.5
+        gate.eventually_metric_is("portvakt_reloads_total", &["taken"], "is there", |count| {
+            count > 0.5
         });
     }
 }
