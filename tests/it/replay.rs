@@ -1,13 +1,12 @@
 //! REP-1: a request id is used once.
 
 use crate::harness::{
-    Answer, Call, Connection, Gate, Protocol, Reply, Sealed, accepted, refused, render,
+    Answer, Call, Connection, Gate, Protocol, Reply, Sealed, accepted, eventually, refused, render,
 };
 use portvakt::{
     clock::{Clock, Timestamp},
     tools::state::{self, StateCommand},
 };
-use std::time::Duration;
 
 fn replayed(gate: &Gate, call: &Call) {
     refused(gate, call, 409, "CONFLICT", "request-replayed");
@@ -149,17 +148,6 @@ fn a_body_that_trickles_opens_no_request_id_again() {
     }
 }
 
-/// Waits for what the store's own threads do within a second.
-fn soon(what: impl Fn() -> bool) {
-    for _ in 0..200 {
-        if what() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("it does not come");
-}
-
 //= REP-1 accepted
 //= REP-1 refused
 #[test]
@@ -180,7 +168,7 @@ fn a_clock_that_stepped_back_by_more_than_a_day_is_not_believed_until_an_operato
             cause.contains("the clock stepped back by more than 24 hours"),
             "{cause}"
         );
-        assert!((gate.metric(METRIC, &[]) - 1.0).abs() < f64::EPSILON);
+        gate.eventually_metric(METRIC, &[], 1.0);
     };
     let payment = Call::payment().only(Protocol::Http1);
     let first = gate.seal(&payment);
@@ -190,14 +178,14 @@ fn a_clock_that_stepped_back_by_more_than_a_day_is_not_believed_until_an_operato
     );
     at(-86_400);
     accepted(&gate, &payment);
-    assert!(gate.metric(METRIC, &[]).abs() < f64::EPSILON);
+    gate.eventually_metric(METRIC, &[], 0.0);
 
     at(-86_401);
     refuses(&gate);
     gate.restart();
     refuses(&gate);
     let file = gate.folder().join("state/portvakt.db");
-    soon(|| {
+    eventually("the store keeps that the clock stepped back", || {
         let sql = rusqlite::Connection::open(&file).unwrap();
         let kept = "SELECT count(*) FROM meta WHERE name = 'clock_stepped_back'";
         sql.query_row(kept, [], |row| row.get::<_, u32>(0)).unwrap() == 1
@@ -218,10 +206,10 @@ fn a_clock_that_stepped_back_by_more_than_a_day_is_not_believed_until_an_operato
         told.starts_with("2026-09-20T14:13:19Z is taken for right, after 2026-09-21T14:13:"),
         "{told}"
     );
-    soon(|| gate.control("/readyz").status == 200);
+    eventually("it is ready", || gate.control("/readyz").status == 200);
     accepted(&gate, &payment);
     accepted(&gate, &Call::plain());
-    assert!(gate.metric(METRIC, &[]).abs() < f64::EPSILON);
+    gate.eventually_metric(METRIC, &[], 0.0);
     // When the clock reaches the same time again, the earlier ids are still known.
     at(0);
     let again = gate.send_sealed(&first, Protocol::Http1).unwrap();

@@ -3,7 +3,6 @@
 use super::{exceeded, use_up};
 use crate::harness::{Call, Gate, Protocol, Reply, Upstream, accepted};
 use portvakt::clock::{Clock, Timestamp};
-use std::time::Duration;
 
 fn answer(status: u16) -> Reply {
     let json = ("Content-Type".to_owned(), "application/json".to_owned());
@@ -125,30 +124,28 @@ fn a_slow_endpoint_may_have_done_it_before_another_is_away() {
 //= QUO-11 refused
 #[test]
 fn a_call_with_which_pages_were_counted_is_not_given_back() {
-    let gate = Gate::start();
+    let gate = Gate::builder().upstream("read_timeout: 300s").start();
     let list = |query: &str| {
         let call = Call::balances().only(Protocol::Http1);
         call.at(&format!("/v1/accounts/1/transactions?limit=1{query}"))
     };
     gate.seal(&list(""));
-    gate.upstream().take();
     let told = |call: &Call, status: u16| {
         let answer = gate.send(call, Protocol::Http1);
         assert_eq!(answer.status, status);
         answer.header("ratelimit").unwrap()[..16].to_owned()
     };
-    gate.upstream()
-        .reply(answer(500).after(Duration::from_secs(4)));
+    let (reply, latch) = answer(500).held();
+    gate.upstream().reply(reply);
     std::thread::scope(|scope| {
         let first = scope.spawn(|| told(&list(""), 500));
-        while gate.upstream().take().is_empty() {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        latch.arrived(1);
         gate.upstream().reply(answer(200));
         for page in 1..=3 {
             let left = told(&list(&format!("&offset={page}")), 200);
             assert_eq!(left, r#""psu-absent";r=3"#);
         }
+        latch.release();
         assert_eq!(first.join().unwrap(), r#""psu-absent";r=3"#);
     });
     assert_eq!(told(&list(""), 200), r#""psu-absent";r=2"#);
