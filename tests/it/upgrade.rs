@@ -3,16 +3,16 @@
 pub(crate) mod load;
 
 use crate::harness::{
-    Call, Connection, Gate, GateBuilder, Program, Protocol, Reply, Wire, signal_to, to_files,
+    Call, Connection, Gate, GateBuilder, LIMIT, Over, Program, Protocol, Reply, Wire, ended,
+    eventually, signal_to, to_files,
 };
 use command_fds::{CommandFdExt, FdMapping};
 use load::Load;
-use portvakt::clock::Stopwatch;
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
     fs,
-    io::Write,
+    io::{Read, Write},
     net::TcpListener,
     os::{
         fd::OwnedFd,
@@ -21,10 +21,10 @@ use std::{
             net::{UnixListener, UnixStream},
         },
     },
+    path::Path,
     process::{Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread,
-    time::Duration,
 };
 
 /// The processes of one gate: the program that the test started, and those that took over from it. Dropping this kills them.
@@ -79,7 +79,7 @@ impl Family {
         let count = || self.events().matches(upgraded).count();
         let so_far = count();
         self.signal("-USR2");
-        until("the upgrade", || count() > so_far);
+        eventually("the upgrade", || count() > so_far);
         assert_ne!(*self.processes().last().unwrap(), before);
     }
 
@@ -90,7 +90,7 @@ impl Family {
     /// Stops the last process, and returns the lines of the access log by request id.
     pub(crate) fn stop(mut self) -> BTreeMap<String, Vec<Value>> {
         self.signal("-TERM");
-        until("the end", || {
+        eventually("the end", || {
             let _ = self.first.0.try_wait();
             self.processes().is_empty()
         });
@@ -115,29 +115,28 @@ impl Drop for Family {
     }
 }
 
-pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let since = Stopwatch::start();
-    while !holds() {
-        assert!(since.elapsed() < Duration::from_secs(60), "{what}");
-        thread::sleep(Duration::from_millis(5));
-    }
+/// A connection to the control listener at a Unix socket.
+fn over_socket(socket: &Path) -> Wire<UnixStream> {
+    let stream = UnixStream::connect(socket).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    Wire::new(stream)
 }
 
 /// Pending requests end in the old process, new ones in the new process, and /readyz is 200 all the time.
 //= FWD-4 accepted
 #[test]
 fn a_new_process_takes_over() {
-    let family = Family::start(Gate::builder());
+    let family = Family::start(Gate::builder().upstream("read_timeout: 300s"));
     let gate = &family.gate;
     let mut idle = Connection::open(gate);
     let first = gate.seal(&Call::plain());
     assert_eq!(idle.exchange(&first).unwrap().status, 200);
-    gate.upstream().take();
-    gate.upstream()
-        .reply(Reply::json(200, "{}").after(Duration::from_secs(4)));
+    let (reply, latch) = Reply::json(200, "{}").held();
+    gate.upstream().reply(reply);
     let slow: Vec<_> = (0..8).map(|_| gate.seal(&Call::plain())).collect();
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
+        let ends = Over(&over);
         let watching = scope.spawn(|| {
             let mut asked = 0;
             while !over.load(Ordering::Relaxed) {
@@ -152,24 +151,21 @@ fn a_new_process_takes_over() {
             .zip(Protocol::ALL.into_iter().cycle())
             .map(|(sealed, protocol)| scope.spawn(move || gate.send_sealed(sealed, protocol)))
             .collect();
-        let mut seen = 0;
-        until("requests at the core", || {
-            seen += gate.upstream().take().len();
-            seen >= slow.len()
-        });
+        latch.arrived(slow.len());
         family.upgrade();
         assert_eq!(family.processes().len(), 2, "the old process has requests");
         assert_eq!(idle.rest(), b"", "an idle connection ends");
+        latch.release();
         for answer in answers {
             assert_eq!(answer.join().unwrap().unwrap().status, 200);
         }
-        over.store(true, Ordering::Relaxed);
+        drop(ends);
         assert!(watching.join().unwrap() > 0);
     });
-    until("the end of the old process", || {
+    eventually("the end of the old process", || {
         family.processes().len() == 1
     });
-    assert!((gate.metric("portvakt_upgrades_total", &["taken_over"]) - 1.0).abs() < 0.1);
+    gate.eventually_metric("portvakt_upgrades_total", &["taken_over"], 1.0);
     gate.upstream().reply(Reply::json(200, "{}"));
     for protocol in Protocol::ALL {
         assert_eq!(gate.send(&Call::payment(), protocol).status, 200);
@@ -193,11 +189,10 @@ fn a_failed_upgrade_changes_nothing() {
     let family = Family::of(gate, command);
     let gate = &family.gate;
     let first = family.processes();
-    let failed = || gate.metric("portvakt_upgrades_total", &["failed"]);
 
     fs::write(&config, format!("{}colour: red\n", gate.yaml())).unwrap();
     family.signal("-USR2");
-    until("a failed upgrade", || failed() > 0.5);
+    gate.eventually_metric("portvakt_upgrades_total", &["failed"], 1.0);
     assert!(
         family.events().contains("colour: unknown key"),
         "{}",
@@ -207,7 +202,7 @@ fn a_failed_upgrade_changes_nothing() {
 
     fs::remove_file(&program).unwrap();
     family.signal("-USR2");
-    until("another one", || failed() > 1.5);
+    gate.eventually_metric("portvakt_upgrades_total", &["failed"], 2.0);
     assert_eq!(family.processes(), first);
     assert_eq!(gate.control("/readyz").status, 200);
     assert_eq!(gate.send(&Call::payment(), Protocol::Http2).status, 200);
@@ -246,12 +241,12 @@ fn a_stop_ends_the_upgrade() {
         fs::write(&program, script).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         family.signal("-USR2");
-        until("the new process", || {
+        eventually("the new process", || {
             family.events().contains("the new process starts") && family.processes().len() == 2
         });
         signal_to(first, "-TERM");
-        assert!(family.first.0.wait().unwrap().success());
-        until("the end of the new process", || {
+        assert!(ended(&mut family.first.0).success());
+        eventually("the end of the new process", || {
             family.processes().is_empty()
         });
         let is_killed = family.events().contains("does not end and is killed");
@@ -274,7 +269,7 @@ fn a_unix_socket_is_handed_over() {
         gate,
     };
     let get = |path: &str| {
-        let mut wire = Wire::new(UnixStream::connect(&socket).unwrap());
+        let mut wire = over_socket(&socket);
         write!(
             wire.stream,
             "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -282,11 +277,11 @@ fn a_unix_socket_is_handed_over() {
         .unwrap();
         wire.answer("GET").unwrap()
     };
-    until("it starts", || UnixStream::connect(&socket).is_ok());
+    eventually("it starts", || UnixStream::connect(&socket).is_ok());
     for _ in 0..2 {
         assert_eq!(get("/readyz").status, 200);
         family.upgrade();
-        until("one process", || family.processes().len() == 1);
+        eventually("one process", || family.processes().len() == 1);
         assert_eq!(get("/readyz").status, 200);
         let metrics = String::from_utf8(get("/metrics").body).unwrap();
         assert!(metrics.contains("portvakt_upgrades_total{result=\"taken_over\"} 1"));
@@ -331,8 +326,8 @@ fn sockets_of_systemd_are_used() {
         ]
     };
     let program = Program(start(both()));
-    until("ready", || {
-        let mut wire = Wire::new(UnixStream::connect(&socket).unwrap());
+    eventually("ready", || {
+        let mut wire = over_socket(&socket);
         write!(
             wire.stream,
             "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -351,9 +346,11 @@ fn sockets_of_systemd_are_used() {
     let address = other.local_addr().unwrap().to_string();
     let mut sockets = both();
     sockets.push(other.into());
-    let output = start(sockets).wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8(output.stderr).unwrap();
+    let mut refused = Program(start(sockets));
+    assert_eq!(ended(&mut refused.0).code(), Some(1));
+    let mut said = String::new();
+    let mut stderr = refused.0.stderr.take().unwrap();
+    stderr.read_to_string(&mut said).unwrap();
     assert!(said.contains(&address), "{said}");
 }
 
@@ -371,8 +368,8 @@ pub(crate) fn many_upgrades(count: usize) {
     for _ in 0..count {
         let before = load.answered();
         family.upgrade();
-        until("requests", || load.answered() > before + 50);
-        until("the old process ends", || family.processes().len() == 1);
+        eventually("requests", || load.answered() > before + 50);
+        eventually("the old process ends", || family.processes().len() == 1);
     }
     let answered = load.end();
     let lines = family.stop();

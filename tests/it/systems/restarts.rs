@@ -1,11 +1,11 @@
 //! Restarts behind HAProxy, upgrades by hand-over, and reloads, all under load: no request fails, and each has one line in the access log.
 
 use crate::{
-    harness::{Gate, Program, Reply, Seen, free_address, to_files},
+    harness::{Gate, Program, Reply, Seen, eventually, free_address, to_files},
     reload::{alternate_configurations, many_reloads},
     upgrade::{
         load::{Load, Size},
-        many_upgrades, until,
+        many_upgrades,
     },
 };
 use portvakt::clock::Stopwatch;
@@ -67,7 +67,7 @@ impl Replica {
             program: Program(program.unwrap()),
             name,
         };
-        until("the control listener", || {
+        eventually("the control listener", || {
             TcpStream::connect(control).is_ok()
         });
         replica
@@ -78,7 +78,7 @@ impl Replica {
         self.stop("-TERM");
         let config = self.config.clone();
         *self = Self::start(gate, &config, self.control, self.name);
-        until("the balancer to use it", || balancer.uses(self.name));
+        eventually("the balancer to use it", || balancer.uses(self.name));
     }
 
     fn stop(&mut self, signal: &str) {
@@ -122,7 +122,7 @@ fn a_rolling_restart_behind_haproxy() {
     let servers = [(gate.address(), gate.control_address()), (address, control)];
     let balancer = Balancer::start(gate.folder(), ["first", "second"], servers);
     for replica in &replicas {
-        until("the balancer", || balancer.uses(replica.name));
+        eventually("the balancer", || balancer.uses(replica.name));
     }
 
     let watch = Stopwatch::start();
@@ -188,7 +188,7 @@ impl Balancer {
         let mut program = Command::new("/usr/sbin/haproxy");
         program.arg("-db").arg("-f").arg(&path);
         let program = Program(to_files(&mut program, &path).spawn().unwrap());
-        until("HAProxy", || TcpStream::connect(address).is_ok());
+        eventually("HAProxy", || TcpStream::connect(address).is_ok());
         Self {
             address,
             socket,
