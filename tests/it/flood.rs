@@ -3,7 +3,9 @@
 //! The memory and CPU of such requests is bounded, and a known TPP is not affected. `make flood` runs the long version, which prints
 //! the figures; PORTVAKT_PROGRAM names another build of the program, PORTVAKT_FLOOD the number of requests.
 
-use crate::harness::{Call, Connection, Gate, Program, Protocol, Sealed, Tls, render, world};
+use crate::harness::{
+    Call, Connection, Gate, Over, Program, Protocol, Sealed, Tls, let_pass, render, world,
+};
 use openssl::{base64::encode_block, ssl::SslConnector};
 use portvakt::clock::Stopwatch;
 use std::{
@@ -313,6 +315,7 @@ fn a_hundred_thousand_strangers() {
     let begun = besieged.resident();
     let (over, mut used, mut longest) = (AtomicBool::new(false), 0.0, Duration::ZERO);
     std::thread::scope(|scope| {
+        let ends = Over(&over);
         // A known TPP is served throughout.
         let served = scope.spawn(|| {
             let mut longest = Duration::ZERO;
@@ -320,7 +323,7 @@ fn a_hundred_thousand_strangers() {
                 let watch = Stopwatch::start();
                 besieged.serves(&mut known);
                 longest = longest.max(watch.elapsed());
-                std::thread::sleep(Duration::from_millis(20));
+                let_pass(Duration::from_millis(20));
             }
             longest
         });
@@ -333,7 +336,7 @@ fn a_hundred_thousand_strangers() {
             );
             used += cpu * f64::from(each);
         }
-        over.store(true, Ordering::Relaxed);
+        drop(ends);
         longest = served.join().unwrap();
     });
     let more = besieged.resident().saturating_sub(begun);

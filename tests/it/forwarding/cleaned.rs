@@ -131,7 +131,7 @@ fn addresses_that_lead_into_the_banks_network() {
     let counted = |place: &str, done: &str| {
         let labels = [format!("place=\"{place}\""), format!("done=\"{done}\"")];
         let labels = labels.each_ref().map(String::as_str);
-        gate.metric("portvakt_inner_addresses_total", &labels)
+        gate.metric_at_rest("portvakt_inner_addresses_total", &labels)
     };
     // Six hosts, over two protocols.
     assert_eq!(counted("location", "made-relative"), 12.0);
@@ -171,10 +171,10 @@ fn the_cores_own_hosts_in_other_headers() {
             assert_eq!(answer.header(name), None, "{line}");
             assert_eq!(answer.body, b"{}");
         }
-        let counted = gate.metric("portvakt_inner_addresses_total", &["done=\"removed\""]);
+        let counted = gate.metric_at_rest("portvakt_inner_addresses_total", &["done=\"removed\""]);
         assert_eq!(counted, 2.0 * (index + 1) as f64, "{line}");
     }
-    let other = gate.metric("portvakt_inner_addresses_total", &["place=\"other\""]);
+    let other = gate.metric_at_rest("portvakt_inner_addresses_total", &["place=\"other\""]);
     assert_eq!(other, 20.0);
     for answer in answers(&gate, "Warning: 199 - \"stale\"\r\nETag: \"core\"", "{}") {
         assert_eq!(answer.header("warning"), Some("199 - \"stale\""));
@@ -189,7 +189,7 @@ fn links_in_a_body_are_counted() {
     let gate = Gate::start();
     let core = gate.upstream().address();
     let counted = || {
-        gate.metric(
+        gate.metric_at_rest(
             "portvakt_inner_addresses_total",
             &["place=\"body\"", "passed"],
         )
