@@ -4,6 +4,7 @@
 //! can choose the second on either side of a limit.
 
 use jiff::{civil::Date, tz::TimeZone};
+use rustix::time::{ClockId, clock_gettime};
 use std::{
     fmt,
     sync::{
@@ -176,6 +177,43 @@ impl Stopwatch {
     /// The time since the start.
     pub fn elapsed(&self) -> Duration {
         Self::start().0.saturating_duration_since(self.0)
+    }
+}
+
+/// A moment of this machine, by the clock that goes on while the machine is suspended (CLOCK_BOOTTIME), for the age of what was learned from
+/// others: [`Stopwatch`] stands meanwhile. It stands, as every clock of a guest, where a hypervisor pauses the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BootTime(Duration);
+
+impl BootTime {
+    /// The present.
+    pub fn now() -> Self {
+        let now = clock_gettime(ClockId::Boottime);
+        let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+        let nanoseconds = u32::try_from(now.tv_nsec).unwrap_or(0);
+        Self(Duration::new(seconds, nanoseconds))
+    }
+
+    /// The time since this moment.
+    pub fn elapsed(self) -> Duration {
+        self.until(Self::now())
+    }
+
+    /// The time from this moment to a later one.
+    pub const fn until(self, later: Self) -> Duration {
+        later.0.saturating_sub(self.0)
+    }
+
+    /// The moment that much later.
+    #[must_use]
+    pub const fn after(self, time: Duration) -> Self {
+        Self(self.0.saturating_add(time))
+    }
+
+    /// The moment that much earlier.
+    #[cfg(test)]
+    pub(crate) const fn before(self, time: Duration) -> Self {
+        Self(self.0.saturating_sub(time))
     }
 }
 

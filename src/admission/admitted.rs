@@ -1,9 +1,13 @@
 //! The evidence of all checks: only an admitted request can be forwarded.
 
+mod again;
+mod under_way;
+
+pub use under_way::{Fresh, UnderWay};
+
 use super::{
-    Claim, Enforcement, Grant, IntactBody, Judged, ObservableCheck, ObservedFault, Registered,
-    Signed, Snapshot, Stage, Tpp, Unrevoked, ValidQuery,
-    authenticated::AuthenticatedRequest,
+    Claim, Enforcement, Grant, IntactBody, Judged, Registered, Signed, Stage, Tpp, Unrevoked,
+    ValidQuery,
     enforcement::{Caller, Whose},
     envelope::Envelope,
     proven::{Evidence, ProvenRequest},
@@ -18,12 +22,11 @@ use crate::interface::{
         trace::TraceContext,
     },
     operations::{Body, Environment, Operation, Sca, Takes},
-    path::Target,
 };
 use crate::{
     clock::Timestamp,
     sca::{Links, Pending, SealFault},
-    state::{PsuRef, StateStore},
+    state::PsuRef,
 };
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method};
@@ -262,38 +265,6 @@ impl Admitted {
             .rule(Stage::Sca, refusal, whose)
             .decision
             .map(drop)
-    }
-
-    /// The fault for which SCA would refuse this request if it came after the end of learning, by the state of the PSU now (SCA-19, FWD-6).
-    /// `world` judged the request.
-    pub async fn judge_unlearned(
-        &self,
-        world: &Snapshot,
-        store: &StateStore,
-        at: Timestamp,
-    ) -> Option<ObservedFault> {
-        let target = Target::parse(&self.target).ok()?;
-        let tpp = self.tpp()?.certificate();
-        let request = AuthenticatedRequest {
-            method: &self.method,
-            envelope: &self.envelope,
-            operation: &self.operation,
-            target,
-            ids: &self
-                .operation
-                .ids(&target, &world.policy.account_ids)
-                .ok()?,
-            query: self.query(),
-            date: None,
-            tpp: tpp.tpp_id(),
-            tpp_name: tpp.tpp_name(),
-            world,
-        };
-        let refusal = sca::judge_unlearned(&request, &self.links, store, at).await?;
-        Some(ObservedFault {
-            check: ObservableCheck::Sca,
-            reason: refusal.reason(),
-        })
     }
 
     /// The first use of the request id, and the call that is counted in the quota.

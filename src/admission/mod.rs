@@ -62,6 +62,36 @@
 //! }
 //! ```
 //!
+//! The head for the core is written from a [`Fresh`], which looks at the clock: it can neither be constructed nor kept for later:
+//!
+//! ```compile_fail,E0451
+//! use portvakt::admission::{Admitted, Fresh};
+//! fn forge<'a>(admitted: &'a Admitted, earned: Fresh<'a>) -> Fresh<'a> { Fresh { admitted, ..earned } }
+//! ```
+//!
+//! ```compile_fail,E0277
+//! use portvakt::{admission::UnderWay, clock::Clock};
+//! fn spawned(_: impl Future<Output = ()> + Send) {}
+//! fn keep(mut request: UnderWay<'static>) {
+//!     spawned(async move {
+//!         let fresh = request.refresh(&Clock::default()).await;
+//!         std::future::ready(()).await;
+//!         drop(fresh);
+//!     });
+//! }
+//! ```
+//!
+//! ```
+//! use portvakt::{admission::UnderWay, clock::Clock};
+//! fn spawned(_: impl Future<Output = ()> + Send) {}
+//! fn use_at_once(mut request: UnderWay<'static>) {
+//!     spawned(async move {
+//!         let is_fresh = request.refresh(&Clock::default()).await.is_ok();
+//!         std::future::ready(is_fresh).await;
+//!     });
+//! }
+//! ```
+//!
 //! A proven request is not an admitted request:
 //!
 //! ```compile_fail,E0308
@@ -147,7 +177,7 @@ mod claim;
 // The evidence of all checks.
 mod admitted;
 
-pub use admitted::Admitted;
+pub use admitted::{Admitted, Fresh, UnderWay};
 pub use body::{ExpectedBody, IntactBody};
 pub use certificate::Tpp;
 pub use claim::Claim;

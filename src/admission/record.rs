@@ -242,9 +242,9 @@ impl Record {
         }
     }
 
-    /// Notes the fault of SCA that a request would have after the end of learning (SCA-19).
-    pub fn note_unlearned(&mut self, fault: Option<ObservedFault>) {
-        self.note_observed(Stage::Sca, fault.as_slice());
+    /// Notes faults of SCA that are found after the request was admitted (SCA-13, SCA-19).
+    pub fn note_late(&mut self, faults: &[ObservedFault]) {
+        self.note_observed(Stage::Sca, faults);
         self.observed.sort_by_key(|(stage, _)| *stage);
     }
 

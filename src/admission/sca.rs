@@ -16,7 +16,7 @@ use crate::{
     clock::Timestamp,
     interface::{Fault, Reason, Refusal, headers},
     sca::{Links, SealFault},
-    state::{Keys, PsuRef, StateStore, Unavailable},
+    state::{AsOf, Dated, Keys, PsuRef, StateStore, Unavailable},
 };
 use grant::{Lack, Need, Terms, Unknown};
 use jiff::civil::Date;
@@ -41,14 +41,15 @@ pub(super) async fn judge(
         tpp: request.tpp,
         psu,
     };
-    let known = store.psu(who).await.map_err(unavailable)?;
+    let Dated { fact: known, as_of } = store.known_psu(who).await.map_err(unavailable)?;
+    let terms = Terms { as_of, ..terms };
     if known.is_some()
         && let Ok(grant) = grant::grant(&need, known.as_deref(), &terms)
     {
         return Ok(grant);
     }
     // A refusal is never based on the cache.
-    let known = store.psu_now(who).await.map_err(unavailable)?;
+    let Dated { fact: known, as_of } = store.ask_psu(who).await.map_err(unavailable)?;
     let unknown = if known.is_some() || !policy.unknown_psu.is_learned(at) {
         Unknown::AsNone
     } else if store.is_taken(psu).await.map_err(unavailable)? {
@@ -56,7 +57,11 @@ pub(super) async fn judge(
     } else {
         Unknown::Learned
     };
-    let terms = Terms { unknown, ..terms };
+    let terms = Terms {
+        unknown,
+        as_of,
+        ..terms
+    };
     grant::grant(&need, known.as_deref(), &terms).map_err(|lack| refused(lack, known.is_some()))
 }
 
@@ -79,11 +84,12 @@ pub(super) async fn judge_unlearned(
     Some(refusal(lack, || link(request, links, known.is_some(), at)))
 }
 
-/// The settings of the judgement. A PSU-ID that is not bound counts as absent.
+/// The settings of the judgement. A PSU-ID that is not bound counts as absent, and nothing is known of a PSU yet.
 fn terms<'a>(policy: &Policy, keys: &'a Keys, at: Timestamp) -> Terms<'a> {
     Terms {
         psu_present: policy.psu_present,
         unknown: Unknown::AsNone,
+        as_of: AsOf::ANY_TIME,
         keys,
         at,
         today: policy.today(at),

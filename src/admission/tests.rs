@@ -8,8 +8,8 @@
 )]
 
 use super::{
-    Admission, Admitted, Enforcement, Framing, Head, ObservableCheck, Policy, Record, Snapshot,
-    Stage, Trial, Verdict, WhenUnknown, authorise, prove,
+    Admission, Admitted, Enforcement, Framing, Fresh, Head, ObservableCheck, Policy, Record,
+    Snapshot, Stage, Trial, Verdict, WhenUnknown, authorise, prove,
 };
 use crate::{
     clock::{Clock, Timestamp},
@@ -296,7 +296,8 @@ fn asserted(admitted: &Admitted) -> serde_json::Value {
     let folder = tempfile::tempdir().unwrap();
     let key = AssertionKey::read_or_make(&folder.path().join("key")).unwrap();
     let signer = AssertionSigner::new(key, None, "bank", "core");
-    let mut head = forward::upstream_head(admitted, &"core".parse().unwrap()).unwrap();
+    let mut head =
+        forward::upstream_head(&Fresh::of_any_age(admitted), &"core".parse().unwrap()).unwrap();
     assertion::insert(&signer, admitted, &mut head, NOW).unwrap();
     let token = head
         .headers

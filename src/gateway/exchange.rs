@@ -188,9 +188,10 @@ impl Exchange<'_> {
         self.operator_text = text.map(str::to_owned);
     }
 
-    /// Notes the fault for which the request would be refused after the end of learning (SCA-19).
-    pub(super) fn note_unlearned(&mut self, fault: Option<ObservedFault>) {
-        self.record.note_unlearned(fault);
+    /// Notes faults of SCA that are found after the request was admitted, and only observed: those for which it would be refused after the
+    /// end of learning (SCA-19), and those that came up on the way (SCA-13).
+    pub(super) fn note_late(&mut self, faults: &[ObservedFault]) {
+        self.record.note_late(faults);
     }
 
     /// Notes what is known of a request that is refused before its checks.

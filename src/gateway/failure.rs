@@ -75,6 +75,8 @@ pub(super) fn unanswered(error: Box<Error>, safe: bool, connected: bool) -> Box<
 pub(super) enum ForwardFailure {
     /// The core does not confirm the PSU that the gateway wants to learn: the gateway refuses the request (SCA-19).
     PsuUnknown(Box<Refusal>),
+    /// What is known of the PSU no longer permits the request, or is not known any more (SCA-6, SCA-13).
+    NoLongerPermitted(Box<Refusal>),
     /// The limit of pending requests at the core is reached, in total or for this TPP (ERR-4).
     TooManyInFlight(Full),
     /// The audit is required and cannot be written.

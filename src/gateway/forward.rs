@@ -1,9 +1,9 @@
-//! The head that goes upstream (FWD-1, FWD-2): built from an [`Admitted`], which holds the headers of the allow-list and the
+//! The head that goes upstream (FWD-1, FWD-2): built from a [`Fresh`] request, which holds the headers of the allow-list and the
 //! facts that the gateway established.
 
 use super::failure;
 use crate::{
-    admission::{Admitted, Grant},
+    admission::{Admitted, Fresh, Grant},
     interface::{Reason, headers},
     trust::Certificate,
 };
@@ -39,7 +39,8 @@ const ADDED: usize = 16;
 ///
 /// # Errors
 /// A value is not a valid header value: a fault of the gateway, because every value was checked.
-pub(crate) fn upstream_head(admitted: &Admitted, host: &HeaderValue) -> Result<Box<RequestHeader>> {
+pub(crate) fn upstream_head(fresh: &Fresh<'_>, host: &HeaderValue) -> Result<Box<RequestHeader>> {
+    let admitted = fresh.admitted();
     let fault = "a header value";
     let mut headers = headers(admitted, host).or_err(ErrorType::InvalidHTTPHeader, fault)?;
     // SCA-21. A safe request gets its link with the core's 401 (SCA-14).

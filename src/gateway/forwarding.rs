@@ -21,7 +21,7 @@ use super::{
     upstream::{Abandoned, CoreAnswer, CoreBody, SendFailure, Upstream},
 };
 use crate::{
-    admission::{Admitted, Outcome},
+    admission::{Admitted, Outcome, UnderWay},
     clock::Stopwatch,
     config::ListenerLimits,
     interface::{QuotaLeft, Reason},
@@ -81,7 +81,7 @@ impl Forwarder {
         &self,
         session: &mut Session,
         exchange: &mut Exchange<'_>,
-        admitted: &Admitted,
+        admitted: &mut Admitted,
         place: Option<Place>,
     ) -> Result<(), ForwardFailure> {
         let group = exchange.in_use().upstreams.of(admitted.operation());
@@ -104,7 +104,11 @@ impl Forwarder {
         }
         pin!(self.record(admitted, exchange)).await?;
         let tpp = in_flight.tpp();
-        let answered = pin!(self.upstream.send(&group, admitted, tpp, session)).await;
+        let world = &exchange.in_use().snapshot;
+        let mut under_way = UnderWay::new(admitted, world, &self.store);
+        let answered = pin!(self.upstream.send(&group, &mut under_way, tpp, session)).await;
+        exchange.note_late(&under_way.observed());
+        let admitted = &*admitted;
         let judge = |answer| self.judge_size(answer, &group, admitted, tpp);
         let answer = match answered.and_then(judge) {
             Ok(answer) => answer,
@@ -115,7 +119,8 @@ impl Forwarder {
                     note_left(session, exchange, &failure.error, failure.took, endpoint);
                     abandoned.end(in_flight, group.settings().timeout);
                 }
-                return Err(failure.error.into());
+                let refused = failure.refused.map(ForwardFailure::NoLongerPermitted);
+                return Err(refused.unwrap_or_else(|| failure.error.into()));
             }
         };
         let status = answer.head.status.as_u16();
@@ -336,7 +341,7 @@ impl Forwarder {
         if admitted.learns().is_some() {
             let (now, store, telemetry) = (exchange.now(), &self.store, &self.telemetry);
             let learning = settle::learn(admitted, head, world, now, store, telemetry);
-            exchange.note_unlearned(Box::pin(learning).await);
+            exchange.note_late(Box::pin(learning).await.as_slice());
         }
         Ok(left)
     }

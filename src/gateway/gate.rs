@@ -152,9 +152,10 @@ impl Gate {
     ) -> Result<(), ForwardFailure> {
         let mut place = None;
         let judged = pin!(self.judge(session, exchange, &mut place)).await;
-        let judged = judged.map_err(|refusal| exchange.count_refused(refusal, peer_of(session)));
+        let mut judged =
+            judged.map_err(|refusal| exchange.count_refused(refusal, peer_of(session)));
         let place = place.filter(|_| matches!(judged, Ok(Admission::Forward(_))));
-        match &judged {
+        match &mut judged {
             Ok(Admission::Forward(admitted)) => {
                 pin!(self.forwarder.forward(session, exchange, admitted, place)).await
             }
@@ -275,7 +276,9 @@ impl Gate {
         exchange: &mut Exchange<'_>,
     ) -> bool {
         let (outcome, refusal) = match failure {
-            ForwardFailure::PsuUnknown(refusal) => (Outcome::Refused(refusal.reason()), *refusal),
+            ForwardFailure::PsuUnknown(refusal) | ForwardFailure::NoLongerPermitted(refusal) => {
+                (Outcome::Refused(refusal.reason()), *refusal)
+            }
             ForwardFailure::TooManyInFlight(full) => {
                 (Outcome::Refused(full.reason()), Refusal::new(full.reason()))
             }

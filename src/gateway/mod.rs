@@ -109,5 +109,6 @@ pub fn upstream_head(
     admitted: &crate::admission::Admitted,
     host: &http::HeaderValue,
 ) -> pingora::Result<Box<pingora::http::RequestHeader>> {
-    forward::upstream_head(admitted, host)
+    let fresh = crate::admission::Fresh::of_any_age(admitted);
+    forward::upstream_head(&fresh, host)
 }

@@ -1,6 +1,6 @@
 //! The state that outlives a request: the PSU's binding, sessions and consents, the quota, request ids, spent SCA tokens.
 //!
-//! The request path has two functions: [`StateStore::psu`] looks a PSU up, and [`StateStore::commit`] claims a request id and a call of the
+//! The request path has two functions: [`StateStore::known_psu`] looks a PSU up, and [`StateStore::commit`] claims a request id and a call of the
 //! quota in one step. Other paths: [`StateStore::give_back`], [`StateStore::finish`], [`StateStore::bind`], [`StateStore::learn`],
 //! [`StateStore::withdraw`]. Each is atomic, across processes and crashes.
 //!
@@ -10,9 +10,10 @@
 //! [`Decision`] of `rules`.
 //!
 //! Invariants: no PSU-ID, account or session id is stored in clear ([`Keys`]); an answer from memory is never older than a change by this
-//! process, and at most a tenth of a second older than one by another process. In a database shared by several gateways it is at most a
-//! quarter of a second older where a notification is lost, and a second where the database is not heard (docs/scaling.md). Deliberately not
-//! here: the permissions that follow from a stored fact, which admission decides, and the time, which the caller always gives.
+//! process, and at most a tenth of a second older than one by another process that runs. In a database shared by several gateways it is at
+//! most a quarter of a second older where a notification is lost. A process that hears of no changes for a second, because it stood still or
+//! the database does not answer, answers nothing from memory ([`AsOf`], docs/scaling.md). Deliberately not here: the permissions that follow
+//! from a stored fact, which admission decides, and the time, which the caller always gives.
 
 // Requests, answers, and the facts about a PSU.
 mod calls_left;
@@ -30,6 +31,7 @@ mod rules;
 // The memory of a process: cached rows, request ids, the clock.
 mod cache;
 mod clock;
+mod freshness;
 mod lock;
 mod process;
 mod request_ids;
@@ -44,6 +46,7 @@ pub(crate) mod sqlite;
 mod volatile;
 
 pub use calls_left::CallsLeft;
+pub use freshness::{AsOf, Dated};
 pub use hash::{
     AccountHash, CorporateHash, Hash, ListHash, PsuHash, QuotaHash, ReportHash, RequestHash,
     SessionHash, TokenHash,
@@ -64,7 +67,7 @@ pub use verbs::{
 pub use volatile::VolatileTables;
 
 use crate::{
-    clock::Timestamp,
+    clock::{BootTime, Timestamp},
     interface::{TppId, headers::PsuId},
 };
 use any_engine::AnyEngine;
@@ -135,15 +138,18 @@ impl StateStore {
     }
 
     /// A PSU of a TPP (SCA-3), possibly from the cache: a permission may be based on it, but a refusal must be checked again with
-    /// [`StateStore::psu_now`].
+    /// [`StateStore::ask_psu`].
     ///
     /// # Errors
     /// The store is unavailable.
-    pub async fn psu(&self, who: PsuRef<'_>) -> Result<Option<Arc<Psu>>, Unavailable> {
+    pub async fn known_psu(&self, who: PsuRef<'_>) -> Result<Dated<Option<Arc<Psu>>>, Unavailable> {
         let psu = self.keys.psu(who.psu);
         match self.process.cached_psu(psu) {
-            Some(bound) => Ok((bound.tpp == *who.tpp).then_some(bound.psu)),
-            None => self.read(psu, who.tpp).await,
+            Some(Dated { fact, as_of }) => Ok(Dated {
+                fact: (fact.tpp == *who.tpp).then_some(fact.psu),
+                as_of,
+            }),
+            None => self.ask_psu(who).await,
         }
     }
 
@@ -151,8 +157,30 @@ impl StateStore {
     ///
     /// # Errors
     /// The store is unavailable.
+    pub async fn ask_psu(&self, who: PsuRef<'_>) -> Result<Dated<Option<Arc<Psu>>>, Unavailable> {
+        let asked = BootTime::now();
+        let bound = self.engine.psu(self.keys.psu(who.psu)).await?;
+        let bound = bound.filter(|bound| bound.tpp == *who.tpp);
+        Ok(Dated {
+            fact: bound.map(|bound| bound.psu),
+            as_of: self.process.freshness.of_answer(asked),
+        })
+    }
+
+    /// [`StateStore::known_psu`] without its moment, by which nothing can be forwarded.
+    ///
+    /// # Errors
+    /// The store is unavailable.
+    pub async fn psu(&self, who: PsuRef<'_>) -> Result<Option<Arc<Psu>>, Unavailable> {
+        self.known_psu(who).await.map(|known| known.fact)
+    }
+
+    /// [`StateStore::ask_psu`] without its moment, by which nothing can be forwarded.
+    ///
+    /// # Errors
+    /// The store is unavailable.
     pub async fn psu_now(&self, who: PsuRef<'_>) -> Result<Option<Arc<Psu>>, Unavailable> {
-        self.read(self.keys.psu(who.psu), who.tpp).await
+        self.ask_psu(who).await.map(|known| known.fact)
     }
 
     /// Whether a PSU-ID is bound to any TPP (SCA-19); never from the cache.
@@ -180,13 +208,6 @@ impl StateStore {
             Some(bound) if bound.psu.learned => Binding::LearnedElsewhere,
             Some(_) => Binding::Elsewhere,
         })
-    }
-
-    async fn read(&self, psu: PsuHash, tpp: &TppId) -> Result<Option<Arc<Psu>>, Unavailable> {
-        let bound = self.engine.psu(psu).await?;
-        Ok(bound
-            .filter(|bound| bound.tpp == *tpp)
-            .map(|bound| bound.psu))
     }
 
     /// Decides a claim atomically, and answers when the claim is durable (QUO-5 to QUO-7, REP-1). If the request id was used and the quota
@@ -229,7 +250,7 @@ impl StateStore {
             };
             // A later page may need no call.
             let is_first = quota.page.is_none_or(|page| page.offset == 0);
-            if is_first && let Some(next) = self.process.cache.used_up(quota.key, claim.now) {
+            if is_first && let Some(next) = self.process.used_up(quota.key, claim.now) {
                 return Ok(Decision::NextAt(next));
             }
         }

@@ -1,10 +1,10 @@
 //! The part of a store that one process holds in memory, with every engine: rows, request ids, the clock.
 
 use super::{
-    ClaimRequest, PsuHash, RequestHash, StateSettings, Unavailable,
+    ClaimRequest, PsuHash, QuotaHash, RequestHash, StateSettings, Unavailable,
     cache::RowCache,
     clock::{Clock, ClockRow},
-    postgres::freshness::Freshness,
+    freshness::{Dated, Freshness},
     request_ids::{IdClaim, RequestIds},
     rows::BoundPsu,
     rules,
@@ -23,15 +23,19 @@ pub(super) struct Process {
     pub(super) clock: Clock,
     /// The number of times that an operator had accepted the clock.
     accepted: AtomicU64,
-    /// Whether the database was heard; `None` for an engine on this machine.
-    freshness: Option<Arc<Freshness>>,
+    /// The age of what the cache holds.
+    pub(super) freshness: Arc<Freshness>,
     /// The last time that a caller gave, for housekeeping; 0 before the first.
     noted: AtomicU64,
 }
 
 impl Process {
-    /// The memory of a process; `stored` is the engine's clock.
-    pub(super) fn new(settings: &StateSettings, stored: ClockRow) -> Self {
+    /// The memory of a process; `stored` is the engine's clock, and the engine reports to `freshness` when it heard of every change.
+    pub(super) fn new(
+        settings: &StateSettings,
+        stored: ClockRow,
+        freshness: Arc<Freshness>,
+    ) -> Self {
         let clock = Clock::default();
         clock.begin(stored);
         Self {
@@ -39,27 +43,22 @@ impl Process {
             request_ids: RequestIds::new(settings.request_ids_in_memory, clock.latest()),
             clock,
             accepted: AtomicU64::new(stored.accepted),
-            freshness: None,
+            freshness,
             noted: AtomicU64::new(0),
         }
     }
 
-    /// The same, where the engine says whether cached rows may be used.
-    pub(super) fn with_freshness(self, freshness: Arc<Freshness>) -> Self {
-        Self {
-            freshness: Some(freshness),
-            ..self
-        }
+    /// A PSU from the cache, if memory may be used (SCA-6, SCA-13).
+    pub(super) fn cached_psu(&self, psu: PsuHash) -> Option<Dated<BoundPsu>> {
+        let as_of = self.freshness.of_memory()?;
+        let fact = self.cache.psu(psu)?;
+        Some(Dated { fact, as_of })
     }
 
-    /// A PSU from the cache, if cached rows may be used.
-    pub(super) fn cached_psu(&self, psu: PsuHash) -> Option<BoundPsu> {
-        if let Some(freshness) = &self.freshness
-            && !freshness.permits_memory()
-        {
-            return None;
-        }
-        self.cache.psu(psu)
+    /// The time until which a quota is known to be used up, if memory may be used: a call may have been given back elsewhere since.
+    pub(super) fn used_up(&self, key: QuotaHash, now: Timestamp) -> Option<Timestamp> {
+        let until = self.cache.used_up(key, now)?;
+        self.freshness.of_memory().map(|_| until)
     }
 
     /// Records the time of a caller. Housekeeping uses this time, so the clock is checked first.

@@ -8,6 +8,7 @@ use super::{
     change::{Change, undecided},
     clock::ClockRow,
     engine::Engine,
+    freshness::{Freshness, Reads},
     hash::{Hash, Kind},
     lock::lock,
     process::Process,
@@ -63,7 +64,8 @@ impl VolatileTables {
     pub(super) fn open(&self, settings: &StateSettings) -> (Volatile, Arc<Process>) {
         let mut tables = lock(&self.tables);
         tables.keep_clock();
-        let process = Arc::new(Process::new(settings, tables.clock));
+        let freshness = Arc::new(Freshness::new(Reads::Own, false));
+        let process = Arc::new(Process::new(settings, tables.clock, freshness));
         tables.open.retain(|open| open.strong_count() > 0);
         tables.open.push(Arc::downgrade(&process));
         let volatile = Volatile {

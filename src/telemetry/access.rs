@@ -392,10 +392,10 @@ mod tests {
         let log = AccessLog::open(LogOutput::File(path.clone()), three).unwrap();
         let record = Record::open();
         let mut observed = Record::open();
-        observed.note_unlearned(Some(ObservedFault {
+        observed.note_late(&[ObservedFault {
             check: ObservableCheck::Sca,
             reason: Reason::ScaRequired,
-        }));
+        }]);
         for _ in 0..7 {
             log.write(&finished(&record, Outcome::Forwarded(200)));
             log.write(&finished(&observed, Outcome::Forwarded(200)));

@@ -39,11 +39,7 @@ const PARTLY: &[(&str, &str)] = &[
     ("CRT-1", "lengths in DER in their shortest form"),
     ("CRT-8", "bundles of EU trusted lists"),
     ("REP-1", "a block that comes before the claim"),
-    ("SCA-6", "the age of what a gateway knows that stood still"),
-    (
-        "SCA-13",
-        "the same age, and answers of withdrawals that changed nothing",
-    ),
+    ("SCA-13", "answers of withdrawals that changed nothing"),
     ("SCA-17", "agreements that only a TPP named are kept"),
     ("SCA-19", "bindings that move with a TPP's new identity"),
     (

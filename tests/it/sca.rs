@@ -4,6 +4,8 @@
 mod learn;
 /// Sessions and consents over time.
 mod life;
+/// A gateway that stood still, and a request that waited.
+mod stood;
 /// Answers of the core about SCA.
 mod upstream;
 

@@ -9,7 +9,7 @@ use crate::{
         operations::{Agreement, Sca, Transactions},
     },
     sca::PsuPresent,
-    state::{Consent, Context, Keys, Psu, SessionHash},
+    state::{AsOf, Consent, Context, Keys, Psu, SessionHash},
 };
 use jiff::{ToSpan, civil::Date};
 
@@ -62,6 +62,8 @@ pub(super) struct Terms<'a> {
     pub(super) psu_present: PsuPresent,
     /// The treatment of a PSU-ID that is not bound to this TPP (SCA-19).
     pub(super) unknown: Unknown,
+    /// The moment as of which the state of the PSU is known (SCA-6, SCA-13).
+    pub(super) as_of: AsOf,
     /// The key of the store's hashes.
     pub(super) keys: &'a Keys,
     /// The time.
@@ -119,9 +121,15 @@ pub struct Grant {
     last_sca: Option<Timestamp>,
     history_from: Option<Date>,
     without_session: bool,
+    as_of: AsOf,
 }
 
 impl Grant {
+    /// Whether the facts that it rests on are at most a second old. Reads the clock.
+    pub(in crate::admission) fn is_fresh(&self) -> bool {
+        self.as_of.is_fresh()
+    }
+
     /// The PSU whose PSU-ID is forwarded.
     pub const fn psu(&self) -> Option<PsuId> {
         self.psu
@@ -174,6 +182,7 @@ pub(super) fn grant(
             .map(|at| at.min(terms.at)),
         history_from: None,
         without_session: false,
+        as_of: terms.as_of,
     };
     let Some(psu) = known else {
         return unknown(need, grant, terms);

@@ -1,8 +1,8 @@
 //! The upstream client: sends an admitted request to the core, and reads the head of its answer (FWD-3, FWD-4).
 //!
-//! Invariant: [`Upstream::send`] takes an [`Admitted`], which only `admission::authorise` constructs: for a request that was not
-//! admitted, nothing is sent and no connection is opened (SIG-11). Deliberately not here: the handling of the answer, which is
-//! returned.
+//! Invariant: [`Upstream::send`] takes an admitted request, which only `admission::authorise` constructs: for a request that was not
+//! admitted, nothing is sent and no connection is opened (SIG-11). Each try judges the age of what is known of the PSU after its connection
+//! and before its head (SCA-6, SCA-13). Deliberately not here: the handling of the answer, which is returned.
 //!
 //! pingora's proxy runs the two directions as two tasks with a channel between them, and watches the caller from the start. The
 //! gateway has the whole request before it forwards it, so one direction after the other is enough, and costs about a third less.
@@ -18,9 +18,10 @@ pub(super) use answer::{BodyPart, CoreAnswer, CoreBody};
 
 use super::{assertion, caller_watch::work_for, failure, forward};
 use crate::{
-    admission::Admitted,
+    admission::{Fresh, UnderWay},
     clock::{Clock, Stopwatch},
     config::UpstreamGroup,
+    interface::Refusal,
     signing::AssertionSigner,
     telemetry::Telemetry,
     upstreams::{Endpoint, Failure, Group, TppMark},
@@ -29,7 +30,7 @@ use answer::{connection, has_begun, read_head};
 use bytes::Bytes;
 use http::response::Parts;
 use pingora::{
-    Error, ErrorSource, Result,
+    Error, ErrorSource, ErrorType, Result,
     http::{RequestHeader, ResponseHeader},
     protocols::http::{ServerSession as Session, v1::client::HttpSession},
 };
@@ -63,6 +64,8 @@ pub(super) struct SendFailure {
     pub(super) took: Duration,
     /// The request at the core, if its caller has left.
     pub(super) abandoned: Option<Abandoned>,
+    /// The refusal of a request that is no longer permitted.
+    pub(super) refused: Option<Box<Refusal>>,
 }
 
 impl SendFailure {
@@ -74,6 +77,7 @@ impl SendFailure {
             timed_out: answer.timed_out,
             took: answer.took,
             abandoned: None,
+            refused: None,
         }
     }
 }
@@ -88,6 +92,8 @@ struct TryFailure {
     reused: bool,
     /// The request at the core, if its caller has left.
     abandoned: Option<Abandoned>,
+    /// The refusal of a request that is no longer permitted: it was not sent.
+    refused: Option<Box<Refusal>>,
 }
 
 impl TryFailure {
@@ -99,6 +105,15 @@ impl TryFailure {
             has_begun: false,
             reused: false,
             abandoned: None,
+            refused: None,
+        }
+    }
+
+    /// The failure of a try that sent nothing, because the request is no longer permitted.
+    fn refused(refusal: Refusal) -> Self {
+        Self {
+            refused: Some(Box::new(refusal)),
+            ..Self::unconnected(Error::new(ErrorType::InternalError))
         }
     }
 
@@ -136,12 +151,12 @@ impl Upstream {
     pub(super) async fn send(
         &self,
         group: &Group,
-        admitted: &Admitted,
+        request: &mut UnderWay<'_>,
         tpp: TppMark,
         caller: &mut Session,
     ) -> std::result::Result<CoreAnswer, SendFailure> {
         let watch = Stopwatch::start();
-        let safe = admitted.method().is_safe();
+        let safe = request.admitted().method().is_safe();
         let mut tried: Vec<Arc<Endpoint>> = Vec::new();
         let mut stale: Vec<Arc<Endpoint>> = Vec::new();
         let (mut connected, mut timed_out) = (false, false);
@@ -154,13 +169,14 @@ impl Upstream {
                 timed_out,
                 took: watch.elapsed(),
                 abandoned: None,
+                refused: None,
             });
         };
         loop {
             let left = group.settings().timeout.saturating_sub(watch.elapsed());
             // The connections that are kept may all have ended: a core that starts again ends them at once.
             let may_be_kept = stale.is_empty();
-            let sent = self.send_once(group, &endpoint, left, may_be_kept, admitted, caller);
+            let sent = self.send_once(group, &endpoint, left, may_be_kept, request, caller);
             let sent = pin!(sent).await;
             let failed = match sent {
                 Ok(mut answer) => {
@@ -203,6 +219,7 @@ impl Upstream {
                     timed_out,
                     took: watch.elapsed(),
                     abandoned: failed.abandoned,
+                    refused: failed.refused,
                 });
             };
             endpoint = next;
@@ -232,24 +249,27 @@ impl Upstream {
         endpoint: &Arc<Endpoint>,
         left: Duration,
         may_be_kept: bool,
-        admitted: &Admitted,
+        request: &mut UnderWay<'_>,
         caller: &mut Session,
     ) -> std::result::Result<CoreAnswer, TryFailure> {
         let settings = group.settings();
-        let request = self
-            .head_of(group, admitted)
-            .map_err(TryFailure::unconnected)?;
         let connecting = endpoint.connect(settings.connect_timeout.min(left), may_be_kept);
         let (opened, reused) = connecting.await.map_err(TryFailure::unconnected)?;
         self.telemetry.connected_upstream(reused);
         let mut core = HttpSession::new(opened);
         core.read_timeout = Some(settings.read_timeout);
         let within = settings.read_timeout.min(left);
+        // Last, because connecting takes time.
+        let head = match request.refresh(&self.clock).await {
+            Ok(fresh) => self.head_of(group, &fresh),
+            Err(refusal) => return Err(TryFailure::refused(refusal)),
+        };
+        let head = head.map_err(TryFailure::unconnected)?;
         let exchanged = pin!(exchange_heads(
             caller,
             &mut core,
-            request,
-            admitted.body(),
+            head,
+            request.admitted().body(),
             within
         ))
         .await;
@@ -279,18 +299,19 @@ impl Upstream {
                     has_begun,
                     reused,
                     abandoned: has_left.then(|| Abandoned::unanswered(core, endpoint)),
+                    refused: None,
                 })
             }
         }
     }
 
     /// The request's head, with the assertion if it is configured (FWD-1).
-    fn head_of(&self, group: &Group, admitted: &Admitted) -> Result<Box<RequestHeader>> {
-        let mut request = forward::upstream_head(admitted, &group.settings().host)?;
+    fn head_of(&self, group: &Group, fresh: &Fresh<'_>) -> Result<Box<RequestHeader>> {
+        let mut head = forward::upstream_head(fresh, &group.settings().host)?;
         if let Some(signer) = &self.assertion_signer {
-            assertion::insert(signer, admitted, &mut request, self.clock.now())?;
+            assertion::insert(signer, fresh.admitted(), &mut head, self.clock.now())?;
         }
-        Ok(request)
+        Ok(head)
     }
 }
 

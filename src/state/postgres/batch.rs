@@ -13,9 +13,12 @@ use super::{
     shared::Shared,
     tidy::clock_command,
 };
-use crate::state::{
-    change::{QueuedChange, undecided},
-    rows::{Rows, UsedUp},
+use crate::{
+    clock::BootTime,
+    state::{
+        change::{QueuedChange, undecided},
+        rows::{Rows, UsedUp},
+    },
 };
 use std::{sync::atomic::Ordering, time::Duration};
 use tokio::time::timeout;
@@ -162,7 +165,7 @@ impl<'l> Writing<'l> {
             return Attempt::Committed;
         }
         link.take_warning();
-        let sent = shared.freshness.now();
+        let sent = BootTime::now();
         let outcome = tokio::select! {
             biased;
             outcome = commands::send(link, self.commands) => outcome,
@@ -202,10 +205,10 @@ impl<'l> Writing<'l> {
 }
 
 /// Ends when a commit that this gateway began later has succeeded: then this one was lost on the way.
-async fn overtaken(shared: &Shared, sent: Duration) {
+async fn overtaken(shared: &Shared, sent: BootTime) {
     loop {
         tokio::time::sleep(OVERTAKEN).await;
-        if shared.freshness.was_heard_since(sent + OVERTAKEN) {
+        if shared.freshness.was_heard_since(sent.after(OVERTAKEN)) {
             return;
         }
     }

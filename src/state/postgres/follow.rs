@@ -14,7 +14,7 @@ use super::{
     standby,
 };
 use crate::{
-    clock::Stopwatch,
+    clock::{BootTime, Stopwatch},
     state::{clock::ClockRow, lock::lock},
 };
 use std::{
@@ -54,7 +54,7 @@ pub(super) struct Follower {
     timeline: Option<i64>,
     /// The last reading of the log; `None` if it was not read on this connection.
     position: Option<Position>,
-    since_read: Stopwatch,
+    since_read: BootTime,
     since_housekeeping: Stopwatch,
     shared: Arc<Shared>,
 }
@@ -73,7 +73,7 @@ impl Follower {
             link: None,
             timeline: None,
             position: None,
-            since_read: Stopwatch::start(),
+            since_read: BootTime::now(),
             since_housekeeping: Stopwatch::start(),
             shared,
         }
@@ -186,7 +186,7 @@ impl Follower {
         };
         let statements = &link.statements;
         let process = &self.shared.process;
-        let began = self.shared.freshness.now();
+        let began = BootTime::now();
         link.take_warning();
         let latest = i64::try_from(process.clock.latest().unix()).unwrap_or(i64::MAX);
         let stepped_back = process.clock.stepped_back();
@@ -284,7 +284,7 @@ impl Follower {
             cache.clear();
         }
         self.position = Some(now);
-        self.since_read = Stopwatch::start();
+        self.since_read = BootTime::now();
         Ok(())
     }
 

@@ -29,7 +29,6 @@ mod tls;
 mod cursors;
 mod dispatch;
 mod follow;
-pub(super) mod freshness;
 mod job;
 mod others;
 mod shared;
@@ -41,6 +40,7 @@ use super::{
     change::{self, Change},
     clock::ClockRow,
     engine::Engine,
+    freshness::{Freshness, Reads},
     lock::lock,
     process::Process,
     rows::BoundPsu,
@@ -49,7 +49,6 @@ use super::{
 use crate::clock::{Stopwatch, Timestamp};
 use connect::{Connector, Link, Session, text};
 use follow::Follower;
-use freshness::Freshness;
 use job::{Job, Sweep};
 use settings::{PostgresSettings, StaleReads};
 use shared::Shared;
@@ -158,19 +157,24 @@ impl Postgres {
         done.unwrap_or_else(|_| Err(OpenFault::Postgres("the trial has failed".to_owned())))
     }
 
-    /// The connection for look-ups. Where it ended, it is waited for, as long as the database is heard.
+    /// The connection for look-ups. Where it ended, it is waited for, as long as the database is heard. Where this process stood still, the
+    /// next proof is waited for: the connection may lead to a server that was replaced meanwhile.
     async fn reader(&self) -> Result<Arc<Link>, Unavailable> {
         let waited = Stopwatch::start();
         loop {
+            let is_proven = self.shared.freshness.of_memory().is_some();
             let link = lock(&self.shared.reader).clone();
-            if let Some(link) = link.filter(|link| self.shared.connector.is_usable(link)) {
-                return Ok(link);
-            }
+            let link = link.filter(|link| self.shared.connector.is_usable(link));
+            let (fault, limit) = match link {
+                Some(link) if is_proven => return Ok(link),
+                Some(_) => ("the database is not heard", LOOKUP),
+                None => ("the connection is opened again", REOPENED),
+            };
             if let Some(fault) = lock(&self.shared.fault).fault.clone() {
                 return Err(Unavailable(fault));
             }
-            if waited.elapsed() >= REOPENED {
-                return Err(Unavailable("the connection is opened again".to_owned()));
+            if waited.elapsed() >= limit {
+                return Err(Unavailable(fault.to_owned()));
             }
             sleep(Duration::from_millis(10)).await;
         }
@@ -212,8 +216,9 @@ async fn begin(
     let clock = migrate::in_time(stored_clock(&session)).await?;
     // The connections below need its place.
     drop(session);
-    let freshness = Arc::new(Freshness::new(postgres.reads == StaleReads::Allow));
-    let process = Process::new(settings, clock).with_freshness(Arc::clone(&freshness));
+    let is_ignored = postgres.reads == StaleReads::Allow;
+    let freshness = Arc::new(Freshness::new(Reads::AsProven, is_ignored));
+    let process = Process::new(settings, clock, Arc::clone(&freshness));
     let shared = Arc::new(Shared {
         settings: postgres,
         connector,

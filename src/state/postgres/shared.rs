@@ -3,13 +3,12 @@
 use super::{
     connect::{Connector, Link},
     cursors::Sweep,
-    freshness::Freshness,
     settings::PostgresSettings,
     standby,
 };
 use crate::{
     clock::Stopwatch,
-    state::{Counters, Unavailable, lock::lock, process::Process},
+    state::{Counters, Unavailable, freshness::Freshness, lock::lock, process::Process},
 };
 use std::{
     sync::{Arc, Mutex, atomic::AtomicU64},

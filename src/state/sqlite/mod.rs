@@ -21,8 +21,14 @@ mod watch;
 mod writer;
 
 use super::{
-    Counters, Keys, OpenFault, PsuHash, StateSettings, Unavailable, change::Change, engine::Engine,
-    lock::lock, process::Process, rows::BoundPsu, rules::Table,
+    Counters, Keys, OpenFault, PsuHash, StateSettings, Unavailable,
+    change::Change,
+    engine::Engine,
+    freshness::{Freshness, Reads},
+    lock::lock,
+    process::Process,
+    rows::BoundPsu,
+    rules::Table,
 };
 use crate::clock::Timestamp;
 use log::Log;
@@ -52,7 +58,8 @@ impl Sqlite {
         let watcher = file::connect_reader(identity.path()).map_err(damaged)?;
         let mover = file::connect(identity.path()).map_err(damaged)?;
         let (clock, kept_clock) = clock::open(&connection).map_err(damaged)?;
-        let process = Arc::new(Process::new(settings, clock));
+        let freshness = Arc::new(Freshness::new(Reads::AsAsked, false));
+        let process = Arc::new(Process::new(settings, clock, freshness));
         let shared = Arc::new(Shared {
             identity,
             process: Arc::clone(&process),

@@ -1,14 +1,18 @@
 //! The thread that reads the changes of other processes, and triggers housekeeping.
 //!
-//! Invariant: the cached rows of this process are at most a tenth of a second older than the file; if the change log cannot be read, or has
-//! lost unread entries, the whole cache is dropped.
+//! Invariant: the cached rows of this process are at most a tenth of a second older than the file while this thread runs; if the change log
+//! cannot be read, or has lost unread entries, the whole cache is dropped. Each reading is reported with the moment at which it began: where
+//! the thread did not run, or the file is not the opened one, nothing is answered from memory.
 
 use super::{
     file,
     shared::Shared,
     writer::{Job, Writer},
 };
-use crate::state::{OpenFault, PsuHash, QuotaHash, lock::lock};
+use crate::{
+    clock::BootTime,
+    state::{OpenFault, PsuHash, QuotaHash, lock::lock},
+};
 use rusqlite::{Connection, OptionalExtension};
 use std::{
     sync::{
@@ -34,10 +38,14 @@ pub(super) fn start(
 ) -> Result<(mpsc::Sender<()>, JoinHandle<()>), OpenFault> {
     let (living, ended) = mpsc::channel();
     let queue = writer.weak();
-    let read = head(&connection).unwrap_or(0);
+    let began = BootTime::now();
+    let read = head(&connection);
+    if read.is_ok() {
+        shared.process.freshness.heard(began);
+    }
     let mut watch = Watch {
         connection: Some(connection),
-        read,
+        read: read.unwrap_or(0),
         ticks: 0,
         shared,
     };
@@ -62,10 +70,17 @@ struct Watch {
 
 impl Watch {
     fn tick(&mut self, queue: Option<&WeakSender<Job>>) {
-        if let Err(error) = self.follow() {
-            tracing::debug!(%error, "the change log cannot be read");
-            self.connection = None;
-            self.shared.process.cache.clear();
+        let began = BootTime::now();
+        match self.follow() {
+            Ok(()) if self.shared.identity.check().is_ok() => {
+                self.shared.process.freshness.heard(began);
+            }
+            Ok(()) => {}
+            Err(error) => {
+                tracing::debug!(%error, "the change log cannot be read");
+                self.connection = None;
+                self.shared.process.cache.clear();
+            }
         }
         self.ticks = self.ticks.wrapping_add(1);
         if self.ticks.is_multiple_of(RESTING)

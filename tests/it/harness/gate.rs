@@ -67,6 +67,8 @@ pub(crate) struct GateBuilder {
     private: Vec<String>,
     introducing: bool,
     from_file: bool,
+    /// The folder of the state and its keys; empty for the gate's own.
+    home: String,
 }
 
 impl Gate {
@@ -94,6 +96,7 @@ impl Gate {
             private: Vec::new(),
             introducing: true,
             from_file: false,
+            home: String::new(),
         }
     }
 
@@ -403,6 +406,12 @@ impl GateBuilder {
         self
     }
 
+    /// Uses the state of another gate, and its keys.
+    pub(crate) fn shares(mut self, gate: &Gate) -> Self {
+        self.home = format!("{}/", gate.folder().display());
+        self
+    }
+
     /// Adds a line to the section `state`.
     pub(crate) fn state(mut self, line: &str) -> Self {
         self.state.push_str(&format!("  {line}\n"));
@@ -521,6 +530,7 @@ impl GateBuilder {
             sca,
             state,
             root,
+            home,
             ..
         } = self;
         let core = self.core.unwrap_or(core);
@@ -556,8 +566,8 @@ impl GateBuilder {
              control:\n  address: {control}\n{guard}\
              {core}\
              trust:\n  anchors: anchors\n  intermediates: intermediates\n{trust}\
-             state:\n  file: state/portvakt.db\n  hash_key: state/hash.key\n{state}\
-             sca:\n  page: https://bank.example/sca\n  token_keys: sca.keys\n{sca}\
+             state:\n  file: {home}state/portvakt.db\n  hash_key: {home}state/hash.key\n{state}\
+             sca:\n  page: https://bank.example/sca\n  token_keys: {home}sca.keys\n{sca}\
              {rates}{shutdown}log:\n  access: false\n{root}"
         )
     }

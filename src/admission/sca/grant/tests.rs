@@ -80,6 +80,7 @@ fn judge_by(
         } else {
             Unknown::AsNone
         },
+        as_of: AsOf::ANY_TIME,
         keys: &keys(),
         at: Timestamp::from_unix(THEN + after),
         today: date(2026, 7, 1),

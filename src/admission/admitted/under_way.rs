@@ -1,0 +1,144 @@
+//! An admitted request on its way to the core: it is judged again where what is known of its PSU has grown old (SCA-6, SCA-13).
+//!
+//! Between the judgement of a request and its head lie a place at the core, the audit, a connection and earlier tries: seconds, and more
+//! where the gateway stood still. Invariant: the head for the core is written from a [`Fresh`], which [`UnderWay::refresh`] alone makes,
+//! after a look at the clock, and which cannot be kept: it is not `Send`, so no future of the gateway holds one while it waits. What remains
+//! is a stop between that look and the write of the head.
+
+use super::Admitted;
+use crate::{
+    admission::{
+        Grant, Judged, ObservedFault, Snapshot, Stage,
+        enforcement::{Caller, Ruling, Whose},
+        sca,
+    },
+    clock::{Clock, Timestamp},
+    interface::{Reason, Refusal, operations::Quota},
+    state::StateStore,
+};
+use std::marker::PhantomData;
+
+/// The most times that the store is asked for one head: its answers may be too old already where it is slow.
+const ASKS: usize = 3;
+
+/// An admitted request, and what it is judged by again.
+#[derive(Debug)]
+pub struct UnderWay<'a> {
+    admitted: &'a mut Admitted,
+    world: &'a Snapshot,
+    store: &'a StateStore,
+    observed: Vec<ObservedFault>,
+}
+
+/// The proof that what is known of the PSU of a request is at most a second old. Use it at once.
+#[must_use]
+#[derive(Debug)]
+pub struct Fresh<'a> {
+    admitted: &'a Admitted,
+    _used_at_once: PhantomData<*const ()>,
+}
+
+impl<'a> Fresh<'a> {
+    /// A head that goes nowhere, for benchmarks and tests: reads the clock, and takes any age.
+    #[cfg(feature = "sandbox")]
+    pub(crate) fn of_any_age(admitted: &'a Admitted) -> Self {
+        std::hint::black_box(admitted.grant().is_none_or(Grant::is_fresh));
+        Self {
+            admitted,
+            _used_at_once: PhantomData,
+        }
+    }
+
+    /// The request.
+    pub const fn admitted(&self) -> &Admitted {
+        self.admitted
+    }
+}
+
+impl<'a> UnderWay<'a> {
+    /// `world` and `store` judged the request.
+    pub const fn new(
+        admitted: &'a mut Admitted,
+        world: &'a Snapshot,
+        store: &'a StateStore,
+    ) -> Self {
+        Self {
+            admitted,
+            world,
+            store,
+            observed: Vec::new(),
+        }
+    }
+
+    /// The request.
+    pub const fn admitted(&self) -> &Admitted {
+        self.admitted
+    }
+
+    /// The faults of SCA that came up on the way and are only observed (FWD-6).
+    pub fn observed(self) -> Vec<ObservedFault> {
+        self.observed
+    }
+
+    /// Judges the age of what is known by the clock, and asks the store again where it is more than a second.
+    ///
+    /// # Errors
+    /// By what is known now, the request is refused; or that cannot be known: the core must not get the request.
+    pub async fn refresh(&mut self, clock: &Clock) -> Result<Fresh<'_>, Refusal> {
+        let mut asks = 0;
+        while !self.admitted.grant().is_none_or(Grant::is_fresh) {
+            if asks == ASKS {
+                return Err(unavailable("the state answers too slowly"));
+            }
+            asks += 1;
+            self.ask(clock.now()).await?;
+        }
+        Ok(Fresh {
+            admitted: self.admitted,
+            _used_at_once: PhantomData,
+        })
+    }
+
+    /// Judges the requirement on the PSU again.
+    #[cold]
+    async fn ask(&mut self, at: Timestamp) -> Result<(), Refusal> {
+        let (admitted, world) = (&*self.admitted, self.world);
+        let Some(again) = admitted.again(world) else {
+            return Err(Refusal::new(Reason::Internal).for_operator("nobody to judge again"));
+        };
+        let request = again.request(admitted, world);
+        let judged = Box::pin(sca::judge(&request, &admitted.links, self.store, at)).await;
+        let refusal = match judged {
+            Ok(grant) if self.is_claimed_by(&grant) => {
+                self.admitted.grant = Judged::Held(grant);
+                return Ok(());
+            }
+            Ok(_) => unavailable("what is known of the PSU changed while the request waited"),
+            Err(refusal) => refusal,
+        };
+        let tpp = self.admitted.tpp();
+        let whose = Whose::Of(Caller::proven(tpp.map(|tpp| tpp.certificate().tpp_id())));
+        let ruling = world.policy.enforcement.rule(Stage::Sca, refusal, whose);
+        let Ruling { observed, decision } = ruling;
+        let waiver = decision?;
+        let reasons = observed.iter().map(|fault| fault.reason);
+        self.admitted.observed.extend(reasons);
+        self.observed.extend(observed);
+        self.admitted.grant = Judged::Waived(waiver);
+        Ok(())
+    }
+
+    /// Whether the headers and the call of the quota that the request has follow from this grant too.
+    fn is_claimed_by(&self, grant: &Grant) -> bool {
+        let is_counted = self.admitted.operation.quota != Quota::None;
+        self.admitted.grant().is_some_and(|claimed| {
+            claimed.psu() == grant.psu()
+                && claimed.corporate() == grant.corporate()
+                && (!is_counted || claimed.session().is_some() == grant.session().is_some())
+        })
+    }
+}
+
+fn unavailable(text: &str) -> Refusal {
+    Refusal::new(Reason::StateUnavailable).for_operator(text)
+}
