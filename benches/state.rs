@@ -21,8 +21,8 @@ use portvakt::{
     clock::Timestamp,
     interface::{TppId, headers::PsuId},
     state::{
-        ClaimRequest, Decision, Hash, PsuHash, PsuRef, QuotaClaim, QuotaHash, RequestIdClaim,
-        Retention, StateSettings, StateStore,
+        ClaimRequest, Decision, Hash, Known, PsuHash, PsuRef, QuotaClaim, QuotaHash,
+        RequestIdClaim, Retention, StateSettings, StateStore,
     },
 };
 use std::{
@@ -77,6 +77,7 @@ fn asked(key: u64) -> ClaimRequest {
         request: None,
         quota: Some(QuotaClaim {
             key: hash(key),
+            beside: None,
             page: None,
         }),
         now: Timestamp::from_unix(NOW),
@@ -196,7 +197,7 @@ async fn memory(folder: &Path) {
     let tpp = tpp();
     let look_up = async |psus: std::ops::Range<u64>| {
         for psu in psus {
-            let psu = PsuId::from_bits(psu.into());
+            let psu = Known::by_bank(PsuId::from_bits(psu.into()));
             assert!(
                 store
                     .psu(PsuRef { tpp: &tpp, psu })
@@ -259,7 +260,9 @@ async fn look_up(store: &StateStore, known: u64, rounds: u32, warm: bool) -> Dur
     for round in 0..rounds {
         let who = PsuRef {
             tpp: &tpp,
-            psu: PsuId::from_bits((u64::from(round % 10) * (known / 10)).into()),
+            psu: Known::by_bank(PsuId::from_bits(
+                (u64::from(round % 10) * (known / 10)).into(),
+            )),
         };
         let found = if warm {
             store.psu(who).await
@@ -275,7 +278,11 @@ async fn look_up(store: &StateStore, known: u64, rounds: u32, warm: bool) -> Dur
 fn fill_psus(settings: &StateSettings, known: u64) -> u64 {
     let store = StateStore::open(settings).unwrap();
     let mut hashes: Vec<PsuHash> = (0..known)
-        .map(|psu| store.keys().psu(PsuId::from_bits(psu.into())))
+        .map(|psu| {
+            store
+                .keys()
+                .psu(Known::by_bank(PsuId::from_bits(psu.into())))
+        })
         .collect();
     drop(store);
     hashes.sort_unstable();

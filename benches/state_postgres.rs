@@ -11,7 +11,7 @@ use super::{
 };
 use portvakt::{
     interface::headers::PsuId,
-    state::{PostgresSettings, PsuRef, QuotaHash, StateSettings, StateStore},
+    state::{Known, PostgresSettings, PsuRef, QuotaHash, StateSettings, StateStore},
 };
 use std::{
     path::Path,
@@ -328,7 +328,7 @@ async fn psus(folder: &Path, many: u64) {
         tasks.spawn(async move {
             let tpp = tpp();
             for number in (task..passing).step_by(64) {
-                let psu = PsuId::from_bits((number * (many / passing)).into());
+                let psu = Known::by_bank(PsuId::from_bits((number * (many / passing)).into()));
                 let found = store.psu(PsuRef { tpp: &tpp, psu }).await;
                 assert!(found.unwrap().is_some());
             }
@@ -351,8 +351,11 @@ async fn fill_psus(config: &Config, store: &StateStore, count: u64) {
     let psus = client.prepare(psus).await.unwrap();
     let contexts = client.prepare(contexts).await.unwrap();
     for from in (0..count).step_by(10_000) {
-        let hashes = (from..count.min(from + 10_000))
-            .map(|psu| store.keys().psu(PsuId::from_bits(psu.into())));
+        let hashes = (from..count.min(from + 10_000)).map(|psu| {
+            store
+                .keys()
+                .psu(Known::by_bank(PsuId::from_bits(psu.into())))
+        });
         let keys: Vec<Uuid> = hashes
             .map(|hash| Uuid::from_bytes(*hash.as_bytes()))
             .collect();

@@ -39,7 +39,7 @@ use portvakt::{
     },
     sca::{Links, TokenKeys},
     state::{
-        Completion, ConsentAccounts, Finish, Hash, PostgresSettings, PsuRef, StateSettings,
+        Completion, ConsentAccounts, Finish, Hash, Known, PostgresSettings, PsuRef, StateSettings,
         StateStore,
     },
     telemetry::{AccessLog, CoreTook, Finished, Handles, HttpFacts, Telemetry},
@@ -329,7 +329,7 @@ fn store(folder: &TempDir) -> StateStore {
         completion: Some(Completion {
             who: PsuRef {
                 tpp: &TppId::parse("PSDNO-FSA-123456").unwrap(),
-                psu: PsuId::parse(PSU.as_bytes()).unwrap(),
+                psu: Known::by_bank(PsuId::parse(PSU.as_bytes()).unwrap()),
             },
             corporate: None,
             session: SessionId::from_text(SESSION).unwrap(),

@@ -6,8 +6,8 @@ mod under_way;
 pub use under_way::{Fresh, UnderWay};
 
 use super::{
-    Claim, Enforcement, Grant, IntactBody, Judged, Registered, Signed, Stage, Tpp, Unrevoked,
-    ValidQuery,
+    Claim, Enforcement, Grant, IntactBody, Judged, Learning, Registered, Signed, Stage, Tpp,
+    Unconfirmed, Unrevoked, ValidQuery,
     enforcement::{Caller, Whose},
     envelope::Envelope,
     proven::{Evidence, ProvenRequest},
@@ -17,16 +17,15 @@ use super::{
 use crate::interface::{
     Reason, Refusal,
     headers::{
-        self, CorporateId, Fields,
+        self, Fields,
         accept_fix::{self, Fixes},
         trace::TraceContext,
     },
-    operations::{Body, Environment, Operation, Sca, Takes},
+    operations::{Body, Environment, Operation, Takes},
 };
 use crate::{
     clock::Timestamp,
     sca::{Links, Pending, SealFault},
-    state::PsuRef,
 };
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method};
@@ -218,7 +217,6 @@ impl Admitted {
         }
         let path = self.target.split(|byte| *byte == b'?').next()?;
         let tpp = self.tpp()?.certificate();
-        let bound = self.grant().filter(|grant| grant.bound());
         let pending = sca::pending(
             &self.envelope,
             &self.operation,
@@ -226,10 +224,10 @@ impl Admitted {
             std::str::from_utf8(path).ok()?,
             tpp.tpp_id(),
             tpp.tpp_name(),
-            bound.and_then(Grant::psu),
+            self.grant().and_then(Grant::psu),
         )?;
-        // SCA-17: the agreement is forwarded only if an SCA gave it to the TPP.
-        let unknown = |grant: &Grant| grant.corporate().is_none();
+        // SCA-17: an agreement that is not forwarded is not chosen either.
+        let unknown = |grant: &Grant| grant.named_corporate().is_none();
         let corporate = pending
             .corporate
             .filter(|_| !self.grant().is_some_and(unknown));
@@ -239,27 +237,23 @@ impl Admitted {
         })
     }
 
-    /// A PSU-ID that the core may bind to the TPP, with the agreement that the request names (SCA-19): the PSU-ID was forwarded unbound,
-    /// and the operation requires a PSU.
-    pub fn learns(&self) -> Option<(PsuRef<'_>, Option<CorporateId>)> {
-        let needs_somebody = self.operation.sca != Sca::None;
-        let unbound = self
-            .grant()
-            .filter(|grant| needs_somebody && !grant.bound())?;
-        let who = PsuRef {
-            tpp: self.tpp()?.certificate().tpp_id(),
-            psu: unbound.psu()?,
-        };
-        Some((who, unbound.corporate()))
+    /// A PSU-ID or an agreement that the core may confirm (SCA-19, SCA-22): it was forwarded as a claim, which happens only where the operation
+    /// requires a PSU.
+    pub fn learns(&self) -> Option<Learning<'_>> {
+        Learning::of(self.tpp()?.certificate().tpp_id(), self.grant()?)
     }
 
-    /// Decides on a request whose PSU-ID the core does not bind. If SCA is only observed, the core's answer goes to the caller.
+    /// Decides on a request whose PSU-ID or agreement the core does not confirm. If SCA is only observed, the core's answer goes to the caller.
     ///
     /// # Errors
-    /// The refusal: the same as for a PSU-ID of another TPP.
-    pub fn not_learned(&self, enforcement: &Enforcement) -> Result<(), Refusal> {
+    /// The refusal: for a PSU-ID the same as for one of another TPP.
+    pub fn not_learned(
+        &self,
+        unconfirmed: Unconfirmed,
+        enforcement: &Enforcement,
+    ) -> Result<(), Refusal> {
         let tpp = self.tpp().map(|tpp| tpp.certificate().tpp_id());
-        let refusal = sca::not_learned(self.sca_redirect());
+        let refusal = sca::not_learned(unconfirmed, self.sca_redirect());
         let whose = Whose::Of(Caller::proven(tpp));
         enforcement
             .rule(Stage::Sca, refusal, whose)
@@ -335,8 +329,9 @@ fn forwarded_headers(
     // SCA-8: a PSU-ID that is not bound to the TPP is never forwarded, nor an agreement that no SCA gave to the TPP.
     let unknown = |header: &headers::Header| {
         grant.is_some_and(|grant| {
-            grant.psu().is_none() && header.name == headers::PSU_ID.name
-                || grant.corporate().is_none() && header.name == headers::PSU_CORPORATE_ID.name
+            grant.named_psu().is_none() && header.name == headers::PSU_ID.name
+                || grant.named_corporate().is_none()
+                    && header.name == headers::PSU_CORPORATE_ID.name
         })
     };
     let taken = |header: &&headers::Header| {

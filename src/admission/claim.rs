@@ -1,4 +1,4 @@
-//! The first use of the request id, and the calls that are allowed without the PSU (REP-1, QUO-1 to QUO-7, QUO-13 to QUO-15).
+//! The first use of the request id, and the calls that are allowed without the PSU (REP-1, QUO-1 to QUO-7, QUO-13 to QUO-15, SCA-22).
 //!
 //! The claim is the last check: every other check has passed the request (QUO-6). It is made in one durable step before a byte is sent
 //! upstream (QUO-5). Deliberately not here: giving a claim back, which the gateway does when it knows the outcome of the request.
@@ -58,7 +58,7 @@ pub(super) async fn take(
     }
     let mut claim = ClaimRequest {
         request: request_id_claim(request, store, now),
-        quota: grant.and_then(|grant| quota_claim(request, grant, store)),
+        quota: grant.and_then(|grant| quota_claim(request, grant, store, now)),
         now,
     };
     loop {
@@ -131,28 +131,49 @@ fn request_id_claim(
     })
 }
 
-/// QUO-4, QUO-15: the call that is counted, and the key of its quota.
+/// QUO-4, QUO-15: the call that is counted, and the key of its quota. A PSU or an agreement that is not known counts for the account
+/// (SCA-22): whoever invents one gets no further calls.
 fn quota_claim(
     request: &AuthenticatedRequest<'_>,
     grant: &Grant,
     store: &StateStore,
+    now: Timestamp,
 ) -> Option<QuotaClaim> {
     let policy = &request.world.policy.quota;
     let operation = request.operation;
     let counted = !request.envelope.is_psu_present()
         || policy.psu_present_needs_session && grant.session().is_none();
-    let psu = grant
-        .psu()
-        .filter(|_| counted && operation.quota != Quota::None)?;
+    if !counted || operation.quota == Quota::None {
+        return None;
+    }
     let each = policy.details_each && operation.transactions == Transactions::Details;
     let ids = request.ids.iter().take(if each { usize::MAX } else { 1 });
     let ids: Vec<_> = ids.map(AsRef::as_ref).collect();
     let keys = store.keys();
-    let key = keys.quota(request.tpp, psu, grant.corporate(), &operation.name, &ids);
+    let of_account = || keys.quota_of_account(request.tpp, &operation.name, &ids);
+    let of_psu = grant.known_context().map(|(psu, corporate)| {
+        let key = keys.quota(request.tpp, psu, corporate, &operation.name, &ids);
+        // Before the PSU was known its calls counted for the account. They must not become four more.
+        let beside = may_have_been_unknown(request, grant, now).then(of_account);
+        (key, beside)
+    });
+    let (key, beside) = of_psu.unwrap_or_else(|| (of_account(), None));
     Some(QuotaClaim {
         key,
+        beside,
         page: page(request, key, store),
     })
+}
+
+/// Whether calls of a known PSU may have counted for the account in the last 24 hours (QUO-1): the PSU was learned, or somebody could be.
+fn may_have_been_unknown(
+    request: &AuthenticatedRequest<'_>,
+    grant: &Grant,
+    now: Timestamp,
+) -> bool {
+    let yesterday = Timestamp::from_unix(now.unix().saturating_sub(86_400));
+    let unknown_psu = request.world.policy.unknown_psu;
+    grant.is_learned() || unknown_psu.is_learned(now) || unknown_psu.is_learned(yesterday)
 }
 
 /// QUO-13: the number of entries of a page without a limit in the query.

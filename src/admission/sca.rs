@@ -11,12 +11,15 @@ mod pending;
 pub use grant::Grant;
 pub(super) use pending::pending;
 
-use super::{Policy, authenticated::AuthenticatedRequest};
+use super::{Policy, Unconfirmed, authenticated::AuthenticatedRequest};
 use crate::{
     clock::Timestamp,
-    interface::{Fault, Reason, Refusal, headers},
+    interface::{
+        Fault, Reason, Refusal,
+        headers::{self, PsuId},
+    },
     sca::{Links, SealFault},
-    state::{AsOf, Dated, Keys, PsuRef, StateStore, Unavailable},
+    state::{AsOf, Dated, Keys, Known, KnownPsu, StateStore, Unavailable},
 };
 use grant::{Lack, Need, Terms, Unknown};
 use jiff::civil::Date;
@@ -35,24 +38,22 @@ pub(super) async fn judge(
     let (need, terms) = (need(request, store.keys()), terms(policy, store.keys(), at));
     let refused = |lack, bound| refusal(lack, || link(request, links, bound, at));
     let Some(psu) = need.psu else {
-        return grant::grant(&need, None, &terms).map_err(|lack| refused(lack, false));
+        return grant::grant(&need, None, &terms).map_err(|lack| refused(lack, None));
     };
-    let who = PsuRef {
-        tpp: request.tpp,
-        psu,
-    };
-    let Dated { fact: known, as_of } = store.known_psu(who).await.map_err(unavailable)?;
+    let found = store.find(request.tpp, psu).await;
+    let Dated { fact: known, as_of } = found.map_err(unavailable)?;
     let terms = Terms { as_of, ..terms };
     if known.is_some()
-        && let Ok(grant) = grant::grant(&need, known.as_deref(), &terms)
+        && let Ok(grant) = grant::grant(&need, known.as_ref(), &terms)
     {
         return Ok(grant);
     }
     // A refusal is never based on the cache.
-    let Dated { fact: known, as_of } = store.ask_psu(who).await.map_err(unavailable)?;
-    let unknown = if known.is_some() || !policy.unknown_psu.is_learned(at) {
+    let found = store.find_now(request.tpp, psu).await;
+    let Dated { fact: known, as_of } = found.map_err(unavailable)?;
+    let unknown = if !policy.unknown_psu.is_learned(at) {
         Unknown::AsNone
-    } else if store.is_taken(psu).await.map_err(unavailable)? {
+    } else if known.is_none() && store.is_taken(psu).await.map_err(unavailable)? {
         Unknown::Elsewhere
     } else {
         Unknown::Learned
@@ -62,7 +63,8 @@ pub(super) async fn judge(
         as_of,
         ..terms
     };
-    grant::grant(&need, known.as_deref(), &terms).map_err(|lack| refused(lack, known.is_some()))
+    let bound = known.as_ref().map(KnownPsu::id);
+    grant::grant(&need, known.as_ref(), &terms).map_err(|lack| refused(lack, bound))
 }
 
 /// Judges a request again whose PSU was to be learned: by the state of the PSU now, as if nobody were learned. Returns the refusal that the
@@ -73,15 +75,14 @@ pub(super) async fn judge_unlearned(
     store: &StateStore,
     at: Timestamp,
 ) -> Option<Refusal> {
-    let who = PsuRef {
-        tpp: request.tpp,
-        psu: request.envelope.psu()?,
-    };
-    let known = store.psu_now(who).await.ok().flatten();
+    let psu = request.envelope.psu()?;
+    let known = store.find_now(request.tpp, psu).await.ok();
+    let known = known.and_then(|known| known.fact);
     let need = need(request, store.keys());
     let terms = terms(&request.world.policy, store.keys(), at);
-    let lack = grant::grant(&need, known.as_deref(), &terms).err()?;
-    Some(refusal(lack, || link(request, links, known.is_some(), at)))
+    let lack = grant::grant(&need, known.as_ref(), &terms).err()?;
+    let bound = known.as_ref().map(KnownPsu::id);
+    Some(refusal(lack, || link(request, links, bound, at)))
 }
 
 /// The settings of the judgement. A PSU-ID that is not bound counts as absent, and nothing is known of a PSU yet.
@@ -122,12 +123,12 @@ fn need<'a>(request: &AuthenticatedRequest<'a>, keys: &Keys) -> Need<'a> {
     }
 }
 
-/// The link that starts the SCA of this request; `None` without TPP-Redirect-URI (SCA-9). `bound` states whether the PSU is bound to the
-/// TPP: the link names only a bound PSU (SCA-12).
+/// The link that starts the SCA of this request; `None` without TPP-Redirect-URI (SCA-9). The link names only a PSU that is bound to the TPP
+/// (SCA-12).
 fn link(
     request: &AuthenticatedRequest<'_>,
     links: &Links,
-    bound: bool,
+    bound: Option<Known<PsuId>>,
     at: Timestamp,
 ) -> Result<Option<String>, Refusal> {
     let pending = pending(
@@ -137,7 +138,7 @@ fn link(
         request.target.path(),
         request.tpp,
         request.tpp_name,
-        request.envelope.psu().filter(|_| bound),
+        bound,
     );
     let link = pending.map(|pending| links.link(&pending, at));
     link.transpose().map_err(no_link)
@@ -174,10 +175,17 @@ fn refusal(lack: Lack, link: impl FnOnce() -> Result<Option<String>, Refusal>) -
     }
 }
 
-/// SCA-19: the core does not bind the learned PSU to the TPP. The answer is the same as for a PSU-ID of another TPP; otherwise a TPP could
-/// find out which PSU-IDs are bound.
-pub(super) fn not_learned(link: Result<Option<String>, SealFault>) -> Refusal {
-    refusal(Lack::Binding, || link.map_err(no_link))
+/// SCA-19, SCA-22: the core does not confirm the PSU or the agreement. For a PSU the answer is the same as for a PSU-ID of another TPP;
+/// otherwise a TPP could find out which PSU-IDs are bound.
+pub(super) fn not_learned(
+    unconfirmed: Unconfirmed,
+    link: Result<Option<String>, SealFault>,
+) -> Refusal {
+    let lack = match unconfirmed {
+        Unconfirmed::Psu => Lack::Binding,
+        Unconfirmed::Agreement => Lack::Agreement,
+    };
+    refusal(lack, || link.map_err(no_link))
 }
 
 /// SCA-9.
@@ -251,13 +259,10 @@ pub(super) async fn answer(
 ) -> Result<ScaAnswer, Refusal> {
     let bound = match request.envelope.psu() {
         Some(psu) => {
-            let who = PsuRef {
-                tpp: request.tpp,
-                psu,
-            };
-            store.psu_now(who).await.map_err(unavailable)?.is_some()
+            let known = store.find_now(request.tpp, psu).await;
+            known.map_err(unavailable)?.fact.as_ref().map(KnownPsu::id)
         }
-        None => false,
+        None => None,
     };
     let href = link(request, links, bound, at)?.ok_or_else(nowhere_to_return)?;
     Ok(ScaAnswer { href })

@@ -22,7 +22,7 @@ use crate::{
     },
     sca::{Links, TokenKeys},
     signing::{AssertionKey, AssertionSigner},
-    state::{Bind, ConsentAccounts, PsuRef, StateSettings, StateStore},
+    state::{Bind, ConsentAccounts, Known, PsuRef, StateSettings, StateStore},
     tools::tpp::{SignOptions, SignedRequest, TppIdentity, Unsigned, sign},
     trust::{Anchors, Revocation, Trust, revocation::RevocationSettings},
 };
@@ -42,7 +42,8 @@ use std::{
 const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
 
 /// The PSU who owns the accounts.
-const PSU: PsuId = PsuId::from_bits(0x3f25_04e0_4f89_41d3_9a0c_0305_e82c_3301);
+const PSU: Known<PsuId> =
+    Known::by_bank(PsuId::from_bits(0x3f25_04e0_4f89_41d3_9a0c_0305_e82c_3301));
 
 /// A signed request, and the anchor of its certificate.
 fn signed() -> (SignedRequest, X509) {
@@ -64,7 +65,7 @@ fn tpp(id: &str) -> TppId {
 
 fn signed_by(tpp: &pki::Issued, more: &[(&str, &str)], options: &SignOptions) -> SignedRequest {
     let identity = TppIdentity::from_pem(&tpp.pem, &tpp.key_pem).unwrap();
-    let psu = PSU.hyphenated();
+    let psu = PSU.get().hyphenated();
     let headers = [
         ("Host", "a"),
         ("TPP-Redirect-URI", "https://tpp.example/"),

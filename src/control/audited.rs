@@ -4,12 +4,12 @@ use super::{context::Call, fault::ApiFault};
 use crate::{
     audit::{AuditEvent, Kind},
     interface::{TppId, headers::PsuId},
-    state::ConsentAccounts,
+    state::{ConsentAccounts, Known},
 };
 
 impl Call<'_> {
     /// A record about a PSU of a TPP.
-    pub(super) fn event(self, kind: Kind, tpp: &TppId, psu: Option<PsuId>) -> AuditEvent {
+    pub(super) fn event(self, kind: Kind, tpp: &TppId, psu: Option<Known<PsuId>>) -> AuditEvent {
         let context = self.context;
         let event = context.telemetry.audit().event(kind);
         let event = event.with("tpp", tpp.as_str());

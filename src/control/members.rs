@@ -15,6 +15,7 @@ use crate::{
         headers::{CorporateId, PsuId},
         path::AccountIds,
     },
+    state::Known,
 };
 use serde_json::{Map, Value};
 
@@ -129,14 +130,14 @@ pub(super) const MOMENT: &str = "a moment that is not in the future, such as 202
 /// The form of account ids, for faults.
 pub(super) const ACCOUNTS: &str = "a list of account ids, at least one, each of 1 to 128 characters of bank.account_ids; for all accounts leave it out";
 
-/// A PSU-ID (HDR-9).
-pub(super) fn psu(value: &Value) -> Option<PsuId> {
-    PsuId::parse(value.as_str()?.as_bytes())
+/// A PSU-ID (HDR-9), by the bank's word.
+pub(super) fn psu(value: &Value) -> Option<Known<PsuId>> {
+    PsuId::parse(value.as_str()?.as_bytes()).map(Known::by_bank)
 }
 
-/// A PSU-Corporate-ID (HDR-9).
-pub(super) fn corporate(value: &Value) -> Option<CorporateId> {
-    CorporateId::parse(value.as_str()?.as_bytes())
+/// A PSU-Corporate-ID (HDR-9), by the bank's word.
+pub(super) fn corporate(value: &Value) -> Option<Known<CorporateId>> {
+    CorporateId::parse(value.as_str()?.as_bytes()).map(Known::by_bank)
 }
 
 /// A TPP's identity (CRT-4).

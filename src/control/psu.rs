@@ -15,8 +15,8 @@ use crate::{
         path::AccountIds,
     },
     state::{
-        self, Accounts, Bind, Binding, Bound, ConsentAccounts, PsuRef, StateStore, Unavailable,
-        Withdraw, Withdrawn,
+        self, Accounts, Bind, Binding, Bound, ConsentAccounts, Known, PsuRef, StateStore,
+        Unavailable, Withdraw, Withdrawn,
     },
 };
 use serde_json::{Value, json};
@@ -25,8 +25,8 @@ use serde_json::{Value, json};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PsuRecord {
     tpp: TppId,
-    psu: PsuId,
-    corporate: Option<CorporateId>,
+    psu: Known<PsuId>,
+    corporate: Option<Known<CorporateId>>,
     last_sca: Timestamp,
     /// The time of the consent, and its accounts.
     consent: Option<(Timestamp, ConsentAccounts)>,
@@ -72,7 +72,7 @@ impl PsuRecord {
     }
 
     /// PSU-ID.
-    pub(super) const fn psu(&self) -> PsuId {
+    pub(super) const fn psu(&self) -> Known<PsuId> {
         self.psu
     }
 
@@ -84,7 +84,10 @@ impl PsuRecord {
     /// The agreement, and the time and the accounts of the consent.
     pub(super) const fn consent(
         &self,
-    ) -> (Option<CorporateId>, Option<&(Timestamp, ConsentAccounts)>) {
+    ) -> (
+        Option<Known<CorporateId>>,
+        Option<&(Timestamp, ConsentAccounts)>,
+    ) {
         (self.corporate, self.consent.as_ref())
     }
 
@@ -211,7 +214,7 @@ pub(super) async fn unbind(call: Call<'_>, members: &mut Members) -> Result<Valu
     }
 }
 
-fn who(members: &mut Members) -> Option<(TppId, PsuId)> {
+fn who(members: &mut Members) -> Option<(TppId, Known<PsuId>)> {
     let tpp = members.required("tpp", members::TPP, members::tpp);
     let psu = members.required("psu_id", members::UUID, members::psu);
     Some((tpp?, psu?))

@@ -18,7 +18,8 @@ use crate::{
     },
     sca::{self, Failure, Opened, Pending, TokenFault},
     state::{
-        Completion, ConsentAccounts, Finish, Finished, PsuRef, ReportHash, StateStore, TokenHash,
+        Claimed, Completion, ConsentAccounts, Finish, Finished, Known, PsuRef, ReportHash,
+        StateStore, TokenHash,
     },
 };
 use serde_json::{Value, json};
@@ -31,8 +32,8 @@ const MAX_SYSTEM: usize = 64;
 
 /// A parsed completion.
 struct Completed {
-    psu: PsuId,
-    corporate: Option<CorporateId>,
+    psu: Known<PsuId>,
+    corporate: Option<Known<CorporateId>>,
     /// As [`Completion`] has it.
     consent: Option<ConsentAccounts>,
 }
@@ -51,7 +52,7 @@ pub(super) async fn read(call: Call<'_>, members: &mut Members) -> Result<Value,
         expires,
     } = open(call, request)?;
     call.context.telemetry.sca_read(id);
-    let corporate = pending.corporate.map(CorporateId::hyphenated);
+    let corporate = pending.corporate.map(|id| id.to_show().hyphenated());
     Ok(json!({
         "tpp": pending.tpp.as_str(),
         "tpp_name": Some(pending.tpp_name).filter(|name| !name.is_empty()),
@@ -86,7 +87,9 @@ pub(super) async fn complete(call: Call<'_>, members: &mut Members) -> Result<Va
     if pending.psu.is_some_and(|named| named != psu) {
         return Err(fail_for_other_psu(call, store, &opened).await?);
     }
-    let other_agreement = pending.corporate.is_some() && pending.corporate != corporate;
+    // SCA-17: the bank decides; the TPP only chose.
+    let chosen = pending.corporate.map(Claimed::to_show);
+    let other_agreement = chosen.is_some() && chosen != corporate.map(Known::get);
     let context = corporate.map_or(PsuContext::Private, |_| PsuContext::Corporate);
     if other_agreement || pending.context.is_some_and(|chosen| chosen != context) {
         return Err(ApiFault::OtherContext);
@@ -170,8 +173,8 @@ fn open(call: Call<'_>, request: Option<String>) -> Result<Opened, ApiFault> {
 }
 
 type CompletionMembers = (
-    PsuId,
-    Option<CorporateId>,
+    Known<PsuId>,
+    Option<Known<CorporateId>>,
     Option<bool>,
     Option<Vec<String>>,
 );
@@ -266,8 +269,8 @@ async fn keep(
 
 /// The hash of a completion: its members, with the defaults of missing ones.
 fn hash(store: &StateStore, completed: &Completed) -> ReportHash {
-    let psu = completed.psu.to_be_bytes();
-    let corporate = completed.corporate.map(CorporateId::to_be_bytes);
+    let psu = completed.psu.get().to_be_bytes();
+    let corporate = completed.corporate.map(|id| id.get().to_be_bytes());
     let (consent, accounts): (&[u8], &[String]) = match &completed.consent {
         None => (b"none", &[]),
         Some(ConsentAccounts::All) => (b"all", &[]),

@@ -1,7 +1,8 @@
 //! Gateway-Assertion (FWD-1): the facts in the head that goes upstream, signed and bound to this request.
 //!
 //! Invariant: the assertion contains exactly the facts of the head's Gateway- headers, so a fact that depends on a waived check
-//! is in neither (FWD-6). The assertion also contains the PSU of the grant, and identifies the request.
+//! is in neither (FWD-6). The assertion also contains the PSU and the agreement of the grant, where they are known (SCA-22), and identifies the
+//! request.
 
 use crate::{
     admission::{Admitted, Grant},
@@ -59,10 +60,13 @@ fn facts(admitted: &Admitted, head: &RequestHeader) -> Map<String, Value> {
     }
     let grant = admitted.grant();
     if let Some(psu) = grant.and_then(Grant::psu) {
-        facts.insert("psu_id".into(), json!(psu.hyphenated()));
+        facts.insert("psu_id".into(), json!(psu.get().hyphenated()));
     }
     if let Some(corporate) = grant.and_then(Grant::corporate) {
-        facts.insert("psu_corporate_id".into(), json!(corporate.hyphenated()));
+        facts.insert(
+            "psu_corporate_id".into(),
+            json!(corporate.get().hyphenated()),
+        );
     }
     let established = head.headers.iter();
     for (name, value) in established.filter(|(name, _)| name.as_str().starts_with("gateway-")) {

@@ -5,6 +5,7 @@ use super::failure;
 use crate::{
     admission::{Admitted, Fresh, Grant},
     interface::{Reason, headers},
+    state::Named,
     trust::Certificate,
 };
 use http::{
@@ -23,6 +24,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("gateway-request-id");
 const SIGNED_HEADERS: HeaderName = HeaderName::from_static("gateway-signed-headers");
 const PSU_PRESENT: HeaderName = HeaderName::from_static("gateway-psu-present");
 const PSU_BOUND: HeaderName = HeaderName::from_static("gateway-psu-bound");
+const PSU_CORPORATE_BOUND: HeaderName = HeaderName::from_static("gateway-psu-corporate-bound");
 const SCA: HeaderName = HeaderName::from_static("gateway-sca");
 const SCA_AT: HeaderName = HeaderName::from_static("gateway-sca-at");
 const SCA_REDIRECT: HeaderName = HeaderName::from_static("gateway-sca-redirect");
@@ -135,7 +137,7 @@ fn tpp_headers(certificate: &Certificate) -> Result<[HeaderValue; 3], InvalidHea
     ])
 }
 
-/// Inserts the facts about the PSU (FWD-1, SCA-19, QUO-14).
+/// Inserts the facts about the PSU (FWD-1, SCA-19, SCA-22, QUO-14).
 fn insert_grant(grant: &Grant, head: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
     let session = grant.session();
     let state = if session.is_some() { "session" } else { "none" };
@@ -146,8 +148,11 @@ fn insert_grant(grant: &Grant, head: &mut HeaderMap) -> Result<(), InvalidHeader
     if let Some(from) = grant.history_from() {
         head.insert(HISTORY_FROM, from.to_string().try_into()?);
     }
-    if grant.psu().is_some() && !grant.bound() {
+    if grant.named_psu().and_then(Named::claimed).is_some() {
         head.insert(PSU_BOUND, HeaderValue::from_static("no"));
+    }
+    if grant.named_corporate().and_then(Named::claimed).is_some() {
+        head.insert(PSU_CORPORATE_BOUND, HeaderValue::from_static("no"));
     }
     Ok(())
 }

@@ -322,7 +322,7 @@ impl Forwarder {
     /// Applies the core's answer to the state; returns the remaining quota.
     ///
     /// # Errors
-    /// The core refuses a PSU that the gateway wants to learn: the gateway answers by itself (SCA-19).
+    /// The core does not confirm a PSU or an agreement that the gateway wants to learn: the gateway answers by itself (SCA-19, SCA-22).
     async fn settle(
         &self,
         admitted: &Admitted,
@@ -330,8 +330,8 @@ impl Forwarder {
         exchange: &mut Exchange<'_>,
     ) -> Result<Option<QuotaLeft>, ForwardFailure> {
         let world = &exchange.in_use().snapshot;
-        if settle::is_not_learned(admitted, head.status, &head.headers)
-            && let Err(refusal) = admitted.not_learned(&world.policy.enforcement)
+        if let Some(unconfirmed) = settle::not_learned(admitted, head.status, &head.headers)
+            && let Err(refusal) = admitted.not_learned(unconfirmed, &world.policy.enforcement)
         {
             settle::answered(admitted, &self.store, 401, &self.telemetry).await;
             return Err(ForwardFailure::PsuUnknown(Box::new(refusal)));

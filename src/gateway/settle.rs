@@ -1,23 +1,24 @@
-//! Updates the state after the core has answered or failed: releases calls of the quota (QUO-5), learns PSUs (SCA-19).
+//! Updates the state after the core has answered or failed: releases calls of the quota (QUO-5), learns PSUs and agreements (SCA-19,
+//! SCA-22).
 //!
 //! The update is made before the answer is sent, so the caller can rely on it. If the store is unavailable, the call may
 //! stay counted and the PSU unknown.
 
 use crate::{
-    admission::{Admitted, Claim, ObservedFault, Snapshot},
+    admission::{
+        Admitted, Claim, ConfirmedContext, CoreWords, ObservedFault, Snapshot, Unconfirmed,
+    },
     audit::Kind,
     clock::Timestamp,
     interface::{QuotaLeft, headers, path::AccountIds},
-    state::{Bound, ConsentAccounts, Learned, StateStore},
+    state::{Bound, ConsentAccounts, Learned, LearnedContext, StateStore},
     telemetry::Telemetry,
 };
 use http::{HeaderMap, HeaderName, StatusCode, response::Parts};
 use jiff::fmt::temporal::DateTimeParser;
 use percent_encoding::percent_decode_str;
 
-/// The core's confirmation that the PSU belongs to the TPP (SCA-19).
-const PSU_BOUND: HeaderName = HeaderName::from_static("gateway-psu-bound");
-/// The time of that PSU's last SCA.
+/// The time of the last SCA of a PSU that the core confirms (SCA-19).
 const SCA_AT: HeaderName = HeaderName::from_static("gateway-sca-at");
 /// The time of that PSU's consent.
 const CONSENT_AT: HeaderName = HeaderName::from_static("gateway-consent-at");
@@ -63,15 +64,21 @@ pub(super) async fn give_back(
     }
 }
 
-/// Whether the core refuses a PSU that the gateway wants to learn: an error that concerns the request, without the confirmation
-/// that the PSU is the TPP's. A 429 concerns the core, and is passed on.
-pub(super) fn is_not_learned(admitted: &Admitted, status: StatusCode, answer: &HeaderMap) -> bool {
+/// The PSU or the agreement that the core refuses to confirm: its answer is an error that concerns the request, without the confirmation that
+/// the PSU or the agreement is the TPP's (SCA-19, SCA-22). A 429 concerns the core, and is passed on.
+pub(super) fn not_learned(
+    admitted: &Admitted,
+    status: StatusCode,
+    answer: &HeaderMap,
+) -> Option<Unconfirmed> {
     let is_refused = status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS;
-    is_refused && admitted.learns().is_some() && !says_bound(answer)
+    let learning = admitted.learns().filter(|_| is_refused)?;
+    learning.unconfirmed(CoreWords::read(answer))
 }
 
-/// Binds a PSU if the core executed the request and confirms the PSU (SCA-19). A missing header counts as absence: without
-/// Gateway-Sca-At no SCA is known, without Gateway-Consent-At there is no consent. `head` is the core's.
+/// Binds a PSU if the core executed the request and confirms the PSU (SCA-19), with the agreement of the request only if the core confirms
+/// that too (SCA-22). A missing header counts as absence: without Gateway-Sca-At no SCA is known, without Gateway-Consent-At there is no
+/// consent. `head` is the core's.
 ///
 /// Returns the fault for which the request would be refused after the end of learning: a core that binds nobody, or leaves out facts, must
 /// be seen before that day.
@@ -83,16 +90,22 @@ pub(super) async fn learn(
     store: &StateStore,
     telemetry: &Telemetry,
 ) -> Option<ObservedFault> {
-    let (who, corporate) = admitted.learns()?;
+    let learning = admitted.learns()?;
     let answer = &head.headers;
-    if head.status.is_success() && says_bound(answer) {
+    let confirmed = learning.confirmed(CoreWords::read(answer));
+    if let Some((who, context)) = confirmed.filter(|_| head.status.is_success()) {
         let accounts = accounts(answer, &world.policy.account_ids);
         let consent = time(answer, &CONSENT_AT, now).zip(accounts);
+        let consent = consent.as_ref().map(|(given, accounts)| (*given, accounts));
+        let about = |corporate| Some(LearnedContext { corporate, consent });
         let learned = Learned {
             who,
-            corporate,
+            context: match context {
+                ConfirmedContext::Private => about(None),
+                ConfirmedContext::Agreement(corporate) => about(Some(corporate)),
+                ConfirmedContext::Unconfirmed => None,
+            },
             last_sca: time(answer, &SCA_AT, now),
-            consent: consent.as_ref().map(|(given, accounts)| (*given, accounts)),
         };
         match store.learn(learned).await {
             Ok(Bound::Here | Bound::Replaced) => {
@@ -105,10 +118,6 @@ pub(super) async fn learn(
         }
     }
     admitted.judge_unlearned(world, store, now).await
-}
-
-fn says_bound(answer: &HeaderMap) -> bool {
-    one(answer, &PSU_BOUND) == Some(b"yes")
 }
 
 /// The value of a header that occurs exactly once; a repeated header is ignored.

@@ -5,6 +5,7 @@ use crate::interface::{
     headers::{CorporateId, PsuContext, PsuId, RedirectUri, SessionId},
     operations::Environment,
 };
+use crate::state::{Claimed, Known};
 use std::fmt;
 
 /// An SCA that a request started and that is not finished yet (SCA-12).
@@ -32,10 +33,10 @@ pub struct Pending {
     pub asks_consent: bool,
     /// PSU-Context, if the request has one.
     pub context: Option<PsuContext>,
-    /// PSU-Corporate-ID: the agreement that was chosen (SCA-17).
-    pub corporate: Option<CorporateId>,
+    /// PSU-Corporate-ID: the agreement that the TPP says was chosen (SCA-17). The bank decides.
+    pub corporate: Option<Claimed<CorporateId>>,
     /// PSU-ID, only if it is bound to this TPP (SCA-3).
-    pub psu: Option<PsuId>,
+    pub psu: Option<Known<PsuId>>,
 }
 
 impl fmt::Debug for Pending {

@@ -9,6 +9,7 @@ use crate::interface::{
     Code,
     headers::{CorporateId, PsuContext, PsuId},
 };
+use crate::state::Known;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// All characters except RFC 3986's unreserved characters (section 2.3).
@@ -32,11 +33,15 @@ pub struct Failure<'a> {
 }
 
 /// The redirect after a successful SCA (SCA-10). With a corporate id the context is CORPORATE.
-pub fn completed(pending: &Pending, psu: PsuId, corporate: Option<CorporateId>) -> String {
+pub fn completed(
+    pending: &Pending,
+    psu: Known<PsuId>,
+    corporate: Option<Known<CorporateId>>,
+) -> String {
     let mut uri = Appending::to(pending.redirect_uri.as_str());
-    uri.parameter("psu-id", &psu.hyphenated());
+    uri.parameter("psu-id", &psu.get().hyphenated());
     if let Some(corporate) = corporate {
-        uri.parameter("psu-corporate-id", &corporate.hyphenated());
+        uri.parameter("psu-corporate-id", &corporate.get().hyphenated());
     }
     uri.parameter("tpp-session-id", pending.session.as_str());
     let context = corporate.map_or(PsuContext::Private, |_| PsuContext::Corporate);
@@ -91,8 +96,9 @@ mod tests {
         operations::Environment,
     };
 
-    const PSU: PsuId = PsuId::from_bits(0x0192_f0c1_5a5b_7def_8000_1234_5678_90ab);
-    const AGREEMENT: CorporateId = CorporateId::from_bits(0xff);
+    const PSU: Known<PsuId> =
+        Known::by_bank(PsuId::from_bits(0x0192_f0c1_5a5b_7def_8000_1234_5678_90ab));
+    const AGREEMENT: Known<CorporateId> = Known::by_bank(CorporateId::from_bits(0xff));
 
     fn pending(redirect_uri: &str, session: &str) -> Pending {
         Pending {

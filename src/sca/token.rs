@@ -12,6 +12,7 @@ use crate::{
         headers::{CorporateId, PsuContext, PsuId, RedirectUri, SessionId},
         operations::Environment,
     },
+    state::{Claimed, Known},
 };
 
 /// The version of the format. A different format gets a new number. The version is authenticated with the key's id.
@@ -45,8 +46,8 @@ pub(super) fn write(
     bytes.extend_from_slice(&expires.unix().to_be_bytes());
     bytes.push(flags(pending));
     let ids = [
-        pending.corporate.map(CorporateId::to_be_bytes),
-        pending.psu.map(PsuId::to_be_bytes),
+        pending.corporate.map(|id| id.to_show().to_be_bytes()),
+        pending.psu.map(|id| id.get().to_be_bytes()),
     ];
     bytes.extend(ids.into_iter().flatten().flatten());
     // The name is the last field and is omitted if empty, because an earlier version wrote none.
@@ -91,8 +92,8 @@ pub(super) fn read(bytes: &[u8]) -> Option<Content> {
             (false, true) => Some(PsuContext::Corporate),
             (true, true) => return None,
         },
-        corporate: whole(corporate)?.map(CorporateId::from_bits),
-        psu: whole(psu)?.map(PsuId::from_bits),
+        corporate: whole(corporate)?.map(|id| Claimed::by_tpp(CorporateId::from_bits(id))),
+        psu: whole(psu)?.map(|id| Known::by_own_seal(PsuId::from_bits(id))),
         tpp: TppId::parse(&text(&mut rest)?)?,
         session: SessionId::from_text(&text(&mut rest)?)?,
         redirect_uri: RedirectUri::from_text(&text(&mut rest)?, environment).ok()?,

@@ -39,6 +39,16 @@ pub struct Dated<T> {
     pub as_of: AsOf,
 }
 
+impl<T> Dated<T> {
+    /// Another fact that follows from this one, as of the same moment.
+    pub fn map<U>(self, follows: impl FnOnce(T) -> U) -> Dated<U> {
+        Dated {
+            fact: follows(self.fact),
+            as_of: self.as_of,
+        }
+    }
+}
+
 /// How an engine's answers age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reads {

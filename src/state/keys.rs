@@ -5,7 +5,7 @@
 //! identity numbers or all known UUIDs. Invariant: the key is never shown.
 
 use super::{
-    AccountHash, CorporateHash, Hash, ListHash, PsuHash, QuotaHash, ReportHash, RequestHash,
+    AccountHash, CorporateHash, Hash, Known, ListHash, PsuHash, QuotaHash, ReportHash, RequestHash,
     SessionHash,
 };
 use crate::interface::{
@@ -25,13 +25,13 @@ impl Keys {
     }
 
     /// The hash of a PSU by its PSU-ID, independent of its TPP (SCA-19).
-    pub fn psu(&self, psu: PsuId) -> PsuHash {
-        self.hash(b"psu", &[&psu.to_be_bytes()])
+    pub fn psu(&self, psu: Known<PsuId>) -> PsuHash {
+        self.hash(b"psu", &[&psu.get().to_be_bytes()])
     }
 
     /// The hash of a corporate agreement by its PSU-Corporate-ID.
-    pub fn corporate(&self, corporate: CorporateId) -> CorporateHash {
-        self.hash(b"corporate", &[&corporate.to_be_bytes()])
+    pub fn corporate(&self, corporate: Known<CorporateId>) -> CorporateHash {
+        self.hash(b"corporate", &[&corporate.get().to_be_bytes()])
     }
 
     /// The hash of a TPP-Session-ID of a TPP.
@@ -54,17 +54,25 @@ impl Keys {
     pub fn quota(
         &self,
         tpp: &TppId,
-        psu: PsuId,
-        corporate: Option<CorporateId>,
+        psu: Known<PsuId>,
+        corporate: Option<Known<CorporateId>>,
         operation: &str,
         resources: &[&str],
     ) -> QuotaHash {
-        let psu = psu.to_be_bytes();
-        let corporate = corporate.map(CorporateId::to_be_bytes);
+        let psu = psu.get().to_be_bytes();
+        let corporate = corporate.map(|id| id.get().to_be_bytes());
         let corporate = corporate.as_ref().map_or(&[][..], |bytes| bytes);
         let mut parts = vec![tpp.as_bytes(), &psu, corporate, operation.as_bytes()];
         parts.extend(resources.iter().map(|resource| resource.as_bytes()));
         self.hash(b"quota", &parts)
+    }
+
+    /// The key of a quota while PSU or agreement is not known (SCA-22): TPP, operation, account, and the transaction if details are
+    /// counted per transaction.
+    pub fn quota_of_account(&self, tpp: &TppId, operation: &str, resources: &[&str]) -> QuotaHash {
+        let mut parts = vec![tpp.as_bytes(), operation.as_bytes()];
+        parts.extend(resources.iter().map(|resource| resource.as_bytes()));
+        self.hash(b"quota of account", &parts)
     }
 
     /// The hash of a list that is read page by page (QUO-13): its quota, and its query without offset and limit.
@@ -123,9 +131,9 @@ mod tests {
     #[test]
     fn different_values_have_different_hashes() {
         let keys = Keys::new(&[7; 32]);
-        let [one, two] = [1, 2].map(PsuId::from_bits);
+        let [one, two] = [1, 2].map(|bits| Known::by_bank(PsuId::from_bits(bits)));
         let [tpp, other] = ["PSDNO-FSA-11", "PSDNO-FSA-1"].map(|id| TppId::parse(id).unwrap());
-        let firm = CorporateId::from_bits(1);
+        let firm = Known::by_bank(CorporateId::from_bits(1));
         let session = |id| SessionId::from_text(id).unwrap();
         let request = RequestId::parse(&HeaderValue::from_static("a")).unwrap();
         let quota = |corporate, resources: &[&str]| {
@@ -144,6 +152,9 @@ mod tests {
             quota(None, &["a"]),
             quota(Some(firm), &["a"]),
             quota(None, &["a", ""]),
+            *keys
+                .quota_of_account(&tpp, "balance-list", &["a"])
+                .as_bytes(),
             *keys.list(QuotaHash::from_bytes([1; 16]), "a").as_bytes(),
             *keys.completed(&[b"a"]).as_bytes(),
             *keys.failed(&[b"a"]).as_bytes(),

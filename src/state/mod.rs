@@ -1,6 +1,6 @@
 //! The state that outlives a request: the PSU's binding, sessions and consents, the quota, request ids, spent SCA tokens.
 //!
-//! The request path has two functions: [`StateStore::known_psu`] looks a PSU up, and [`StateStore::commit`] claims a request id and a call of the
+//! The request path has two functions: [`StateStore::find`] looks a PSU up, and [`StateStore::commit`] claims a request id and a call of the
 //! quota in one step. Other paths: [`StateStore::give_back`], [`StateStore::finish`], [`StateStore::bind`], [`StateStore::learn`],
 //! [`StateStore::withdraw`]. Each is atomic, across processes and crashes.
 //!
@@ -9,11 +9,12 @@
 //! [`ClaimRequest`], [`StateStore::commit`] claims the request id in memory and passes the same value to the engine, and returns the
 //! [`Decision`] of `rules`.
 //!
-//! Invariants: no PSU-ID, account or session id is stored in clear ([`Keys`]); an answer from memory is never older than a change by this
-//! process, and at most a tenth of a second older than one by another process that runs. In a database shared by several gateways it is at
-//! most a quarter of a second older where a notification is lost. A process that hears of no changes for a second, because it stood still or
-//! the database does not answer, answers nothing from memory ([`AsOf`], docs/scaling.md). Deliberately not here: the permissions that follow
-//! from a stored fact, which admission decides, and the time, which the caller always gives.
+//! Invariants: every fact rests on the word of the bank or the core ([`Known`]); no PSU-ID, account or session id is stored in clear
+//! ([`Keys`]); an answer from memory is never older than a change by this process, and at most a tenth of a second older than one by another
+//! process that runs. In a database shared by several gateways it is at most a quarter of a second older where a notification is lost. A
+//! process that hears of no changes for a second, because it stood still or the database does not answer, answers nothing from memory
+//! ([`AsOf`], docs/scaling.md). Deliberately not here: the permissions that follow from a stored fact, which admission decides, and the time,
+//! which the caller always gives.
 
 // Requests, answers, and the facts about a PSU.
 mod calls_left;
@@ -22,6 +23,8 @@ mod keys;
 mod psu;
 mod settings;
 mod verbs;
+// The word of the TPP, and that of the bank and its core.
+mod word;
 
 // The decisions: pure functions over rows, and changes that share a transaction.
 mod change;
@@ -60,11 +63,12 @@ pub use psu::{Accounts, Consent, ConsentAccounts, Context, Psu, Session};
 pub use settings::{OpenFault, StateSettings};
 pub use verbs::{
     Bind, Binding, Bound, ClaimRequest, Completion, Counters, Decision, Finish, Finished, Learned,
-    Page, PsuRef, QuotaClaim, RequestIdClaim, Retention, Rows, Taken, Unavailable, Withdraw,
-    Withdrawn,
+    LearnedContext, Page, PsuRef, QuotaClaim, RequestIdClaim, Retention, Rows, Taken, Unavailable,
+    Withdraw, Withdrawn,
 };
 #[cfg(feature = "sandbox")]
 pub use volatile::VolatileTables;
+pub use word::{Claimed, Confirmable, CoreWord, Known, KnownPsu, Named};
 
 use crate::{
     clock::{BootTime, Timestamp},
@@ -137,58 +141,57 @@ impl StateStore {
         &self.keys
     }
 
-    /// A PSU of a TPP (SCA-3), possibly from the cache: a permission may be based on it, but a refusal must be checked again with
-    /// [`StateStore::ask_psu`].
+    /// The PSU that a TPP names (SCA-3), possibly from the cache: a permission may be based on it, but a refusal must be checked again with
+    /// [`StateStore::find_now`].
     ///
     /// # Errors
     /// The store is unavailable.
-    pub async fn known_psu(&self, who: PsuRef<'_>) -> Result<Dated<Option<Arc<Psu>>>, Unavailable> {
-        let psu = self.keys.psu(who.psu);
-        match self.process.cached_psu(psu) {
-            Some(Dated { fact, as_of }) => Ok(Dated {
-                fact: (fact.tpp == *who.tpp).then_some(fact.psu),
-                as_of,
-            }),
-            None => self.ask_psu(who).await,
-        }
+    pub async fn find(
+        &self,
+        tpp: &TppId,
+        psu: Claimed<PsuId>,
+    ) -> Result<Dated<Option<KnownPsu>>, Unavailable> {
+        let facts = self.cached(self.keys.sought_psu(psu), tpp).await?;
+        Ok(facts.map(|facts| facts.map(|facts| psu.bound(facts))))
     }
 
-    /// A PSU of a TPP, never from the cache.
+    /// The PSU that a TPP names, never from the cache.
     ///
     /// # Errors
     /// The store is unavailable.
-    pub async fn ask_psu(&self, who: PsuRef<'_>) -> Result<Dated<Option<Arc<Psu>>>, Unavailable> {
-        let asked = BootTime::now();
-        let bound = self.engine.psu(self.keys.psu(who.psu)).await?;
-        let bound = bound.filter(|bound| bound.tpp == *who.tpp);
-        Ok(Dated {
-            fact: bound.map(|bound| bound.psu),
-            as_of: self.process.freshness.of_answer(asked),
-        })
+    pub async fn find_now(
+        &self,
+        tpp: &TppId,
+        psu: Claimed<PsuId>,
+    ) -> Result<Dated<Option<KnownPsu>>, Unavailable> {
+        let facts = self.read(self.keys.sought_psu(psu), tpp).await?;
+        Ok(facts.map(|facts| facts.map(|facts| psu.bound(facts))))
     }
 
-    /// [`StateStore::known_psu`] without its moment, by which nothing can be forwarded.
+    /// A PSU of a TPP, by the bank's word; possibly from the cache. Without its moment, nothing can be forwarded by it.
     ///
     /// # Errors
     /// The store is unavailable.
     pub async fn psu(&self, who: PsuRef<'_>) -> Result<Option<Arc<Psu>>, Unavailable> {
-        self.known_psu(who).await.map(|known| known.fact)
+        let known = self.cached(self.keys.psu(who.psu), who.tpp).await;
+        known.map(|known| known.fact)
     }
 
-    /// [`StateStore::ask_psu`] without its moment, by which nothing can be forwarded.
+    /// A PSU of a TPP, never from the cache. Without its moment, nothing can be forwarded by it.
     ///
     /// # Errors
     /// The store is unavailable.
     pub async fn psu_now(&self, who: PsuRef<'_>) -> Result<Option<Arc<Psu>>, Unavailable> {
-        self.ask_psu(who).await.map(|known| known.fact)
+        let known = self.read(self.keys.psu(who.psu), who.tpp).await;
+        known.map(|known| known.fact)
     }
 
     /// Whether a PSU-ID is bound to any TPP (SCA-19); never from the cache.
     ///
     /// # Errors
     /// The store is unavailable.
-    pub async fn is_taken(&self, psu: PsuId) -> Result<bool, Unavailable> {
-        Ok(self.engine.psu(self.keys.psu(psu)).await?.is_some())
+    pub async fn is_taken(&self, psu: Claimed<PsuId>) -> Result<bool, Unavailable> {
+        Ok(self.engine.psu(self.keys.sought_psu(psu)).await?.is_some())
     }
 
     /// The binding of a PSU-ID, as [`StateStore::bind`] would find it; never from the cache.
@@ -207,6 +210,31 @@ impl StateStore {
             Some(bound) if bound.tpp == *who.tpp => Binding::Here,
             Some(bound) if bound.psu.learned => Binding::LearnedElsewhere,
             Some(_) => Binding::Elsewhere,
+        })
+    }
+
+    async fn cached(
+        &self,
+        psu: PsuHash,
+        tpp: &TppId,
+    ) -> Result<Dated<Option<Arc<Psu>>>, Unavailable> {
+        match self.process.cached_psu(psu) {
+            Some(bound) => Ok(bound.map(|bound| (bound.tpp == *tpp).then_some(bound.psu))),
+            None => self.read(psu, tpp).await,
+        }
+    }
+
+    async fn read(
+        &self,
+        psu: PsuHash,
+        tpp: &TppId,
+    ) -> Result<Dated<Option<Arc<Psu>>>, Unavailable> {
+        let asked = BootTime::now();
+        let bound = self.engine.psu(psu).await?;
+        let bound = bound.filter(|bound| bound.tpp == *tpp);
+        Ok(Dated {
+            fact: bound.map(|bound| bound.psu),
+            as_of: self.process.freshness.of_answer(asked),
         })
     }
 
@@ -332,7 +360,7 @@ impl StateStore {
     ///
     /// # Errors
     /// The store is unavailable: nothing changed.
-    pub async fn erase(&self, psu: PsuId) -> Result<Option<TppId>, Unavailable> {
+    pub async fn erase(&self, psu: Known<PsuId>) -> Result<Option<TppId>, Unavailable> {
         let Some(bound) = self.engine.psu(self.keys.psu(psu)).await? else {
             return Ok(None);
         };

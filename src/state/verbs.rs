@@ -1,7 +1,7 @@
 //! Requests to a store, and its answers.
 
 use super::{
-    CallsLeft, ConsentAccounts, ListHash, QuotaHash, ReportHash, RequestHash, TokenHash,
+    CallsLeft, ConsentAccounts, Known, ListHash, QuotaHash, ReportHash, RequestHash, TokenHash,
     rows::ListRow,
 };
 use crate::{
@@ -13,13 +13,13 @@ use crate::{
 };
 use std::time::Duration;
 
-/// A PSU of a TPP. Both ids are in clear; the store keeps their hashes.
+/// A PSU of a TPP, as the bank or the core names it. Both ids are in clear; the store keeps their hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PsuRef<'a> {
     /// The TPP's identity (CRT-4).
     pub tpp: &'a TppId,
     /// PSU-ID.
-    pub psu: PsuId,
+    pub psu: Known<PsuId>,
 }
 
 /// The claim of a request before it is forwarded: granted as a whole or not at all.
@@ -67,6 +67,9 @@ impl RequestIdClaim {
 pub struct QuotaClaim {
     /// [`Keys::quota`](super::Keys::quota).
     pub key: QuotaHash,
+    /// [`Keys::quota_of_account`](super::Keys::quota_of_account), whose calls count as well: a PSU that is known now may have made them
+    /// before (SCA-22). `None` where nobody is learned, and where it is the key itself.
+    pub beside: Option<QuotaHash>,
     /// The requested page, if later pages are counted with the call that they continue (QUO-13: `once`).
     pub page: Option<Page>,
 }
@@ -160,7 +163,7 @@ pub struct Completion<'a> {
     /// The PSU and the TPP.
     pub who: PsuRef<'a>,
     /// The context: a corporate agreement, or PRIVATE.
-    pub corporate: Option<CorporateId>,
+    pub corporate: Option<Known<CorporateId>>,
     /// TPP-Session-ID.
     pub session: SessionId,
     /// The accounts of the consent that was given. `None` leaves an existing consent unchanged.
@@ -186,23 +189,30 @@ pub struct Bind<'a> {
     /// The PSU and the TPP.
     pub who: PsuRef<'a>,
     /// The context.
-    pub corporate: Option<CorporateId>,
+    pub corporate: Option<Known<CorporateId>>,
     /// The last SCA in that context.
     pub last_sca: Timestamp,
     /// The time and the accounts of the consent, if there is one.
     pub consent: Option<(Timestamp, &'a ConsentAccounts)>,
 }
 
-/// A PSU that the core states as the TPP's own (SCA-19): stored unless it is bound already. A later statement of the bank replaces it, for
-/// whichever TPP.
+/// A PSU that the core states as the TPP's own (SCA-19): stored unless it is bound already, and then only an agreement that is new of a PSU
+/// that was learned (SCA-22). A later statement of the bank replaces it, for whichever TPP.
 #[derive(Clone, Debug)]
 pub struct Learned<'a> {
     /// The PSU and the TPP.
     pub who: PsuRef<'a>,
-    /// The context.
-    pub corporate: Option<CorporateId>,
+    /// The context that the core's word is about; `None` if the request names an agreement that the core did not confirm.
+    pub context: Option<LearnedContext<'a>>,
     /// The last SCA, if the core names it; without it no SCA is recent.
     pub last_sca: Option<Timestamp>,
+}
+
+/// The context of a request, as the core confirms it (SCA-19, SCA-22).
+#[derive(Clone, Copy, Debug)]
+pub struct LearnedContext<'a> {
+    /// The agreement, if the request names one.
+    pub corporate: Option<Known<CorporateId>>,
     /// The time and the accounts of the consent, if the core names one.
     pub consent: Option<(Timestamp, &'a ConsentAccounts)>,
 }
@@ -238,7 +248,7 @@ pub enum Binding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withdraw {
     /// The consent of one context: a corporate agreement, or PRIVATE.
-    Consent(Option<CorporateId>),
+    Consent(Option<Known<CorporateId>>),
     /// The consents of every context.
     Consents,
     /// The session.

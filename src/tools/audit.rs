@@ -10,7 +10,7 @@ use crate::{
     audit::{self, AuditFault, Checkpoint, Found, Wanted},
     config::{ConfigFaults, Settings},
     interface::{Reason, headers::PsuId},
-    state::{OpenFault, StateStore},
+    state::{Known, OpenFault, StateStore},
 };
 use clap::{Args, Subcommand};
 use std::{
@@ -226,13 +226,14 @@ fn find(args: &FindArgs) -> Result<(String, bool), AuditToolFault> {
     ))
 }
 
-/// A PSU-ID in a file, or on standard input.
+/// A PSU-ID in a file, or on standard input: the operator's word.
 ///
 /// # Errors
 /// The file cannot be read, or holds no PSU-ID.
-pub(super) fn psu_id(file: &Path) -> Result<PsuId, AuditToolFault> {
+pub(super) fn psu_id(file: &Path) -> Result<Known<PsuId>, AuditToolFault> {
     let bytes = input::read(file)?;
-    PsuId::parse(bytes.trim_ascii()).ok_or_else(|| AuditToolFault::NoPsu(input::name(file)))
+    let psu = PsuId::parse(bytes.trim_ascii()).map(Known::by_bank);
+    psu.ok_or_else(|| AuditToolFault::NoPsu(input::name(file)))
 }
 
 /// The members that a record's first line shows, in this order.

@@ -13,7 +13,7 @@ use portvakt::{
             AnsweredBy, Body, Environment, Operation, Required, Role, Sca, Schema, Takes, builtin,
         },
     },
-    state::{Bind, ConsentAccounts, PsuRef, StateStore},
+    state::{Bind, ConsentAccounts, Known, PsuRef, StateStore},
     tools::tpp::SignedRequest,
 };
 use rusqlite::{Connection, OpenFlags, types::Value};
@@ -298,7 +298,7 @@ fn world_psu(runtime: &Runtime, store: &StateStore) -> String {
     let bind = Bind {
         who: PsuRef {
             tpp: &tpp,
-            psu: PsuId::parse(psu.as_bytes()).unwrap(),
+            psu: Known::by_bank(PsuId::parse(psu.as_bytes()).unwrap()),
         },
         corporate: None,
         last_sca: NOW,

@@ -309,7 +309,9 @@ fn the_table_of_headers_is_true() {
         .sca("learn_since: 2026-09-01")
         .sca("learn_until: 2026-10-01")
         .start();
-    let unknown = accepted(&learning, &Call::accounts().present().only(Protocol::Http1)).remove(0);
+    let firm = "3f2504e0-4f89-41d3-9a0c-0305e82c33ff";
+    let unknown = Call::accounts().present().with("PSU-Corporate-ID", firm);
+    let unknown = accepted(&learning, &unknown.only(Protocol::Http1)).remove(0);
     assert_eq!(unknown.seen.header("gateway-psu-bound"), Some("no"));
     seen.extend(unknown.seen.names());
 

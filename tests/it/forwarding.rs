@@ -239,6 +239,7 @@ fn other_headers_are_dropped() {
         ("GATEWAY-SCA", "valid"),
         ("Gateway_Tpp_Id", "PSDNO-FSA-999999"),
         ("Gateway-Psu-Bound", "yes"),
+        ("Gateway-Psu-Corporate-Bound", "yes"),
         ("Gateway", "x"),
     ];
     for call in [

@@ -101,7 +101,12 @@ fn each_check_is_observed() {
         hides(ObservableCheck::RedirectHost, &["gateway-sca-redirect"]);
         hides(
             ObservableCheck::Sca,
-            &["gateway-sca", "gateway-sca-at", "gateway-psu-bound"],
+            &[
+                "gateway-sca",
+                "gateway-sca-at",
+                "gateway-psu-bound",
+                "gateway-psu-corporate-bound",
+            ],
         );
         // The assertion says the same.
         let claims = breach::claims(&seen);

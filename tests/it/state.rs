@@ -8,7 +8,7 @@ use portvakt::{
         headers::{PsuId, SessionId},
     },
     state::{
-        ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Hash, PostgresSettings,
+        ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Hash, Known, PostgresSettings,
         PsuRef, QuotaClaim, RequestIdClaim, Retention, StateSettings, StateStore, Taken,
         VolatileTables,
     },
@@ -179,7 +179,7 @@ fn hash<K>(number: u64) -> Hash<K> {
 }
 
 fn who(psu: u128) -> PsuRef<'static> {
-    let psu = PsuId::from_bits(psu);
+    let psu = Known::by_bank(PsuId::from_bits(psu));
     PsuRef { tpp: &TPP, psu }
 }
 
@@ -189,6 +189,7 @@ fn call(key: u64, now: u64) -> ClaimRequest {
         request: None,
         quota: Some(QuotaClaim {
             key: hash(key),
+            beside: None,
             page: None,
         }),
         now: at(now),

@@ -132,8 +132,8 @@ impl<'a> UnderWay<'a> {
     fn is_claimed_by(&self, grant: &Grant) -> bool {
         let is_counted = self.admitted.operation.quota != Quota::None;
         self.admitted.grant().is_some_and(|claimed| {
-            claimed.psu() == grant.psu()
-                && claimed.corporate() == grant.corporate()
+            claimed.named_psu() == grant.named_psu()
+                && claimed.named_corporate() == grant.named_corporate()
                 && (!is_counted || claimed.session().is_some() == grant.session().is_some())
         })
     }

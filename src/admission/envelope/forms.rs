@@ -16,6 +16,7 @@ use crate::{
         },
         operations::{Operation, Takes},
     },
+    state::Claimed,
 };
 use http::HeaderValue;
 use std::borrow::Cow;
@@ -30,8 +31,8 @@ pub(super) struct ParsedHeaders {
     pub(super) session: Option<SessionId>,
     pub(super) redirect_uri: Option<RedirectUri>,
     pub(super) redirect_preferred: Option<bool>,
-    pub(super) psu: Option<PsuId>,
-    pub(super) corporate: Option<CorporateId>,
+    pub(super) psu: Option<Claimed<PsuId>>,
+    pub(super) corporate: Option<Claimed<CorporateId>>,
     pub(super) context: Option<PsuContext>,
     /// Whether PSU-IP-Address is sent.
     pub(super) psu_present: bool,
@@ -65,12 +66,16 @@ pub(super) fn parse(
             uri.map_err(|fault| Cow::Owned(fault.to_string()))
         }),
         // HDR-9
-        psu: forms.trimmed(&headers::PSU_ID, PsuId::parse, uuid_form::EXPECTED),
-        corporate: forms.trimmed(
-            &headers::PSU_CORPORATE_ID,
-            CorporateId::parse,
-            uuid_form::EXPECTED,
-        ),
+        psu: forms
+            .trimmed(&headers::PSU_ID, PsuId::parse, uuid_form::EXPECTED)
+            .map(Claimed::by_tpp),
+        corporate: forms
+            .trimmed(
+                &headers::PSU_CORPORATE_ID,
+                CorporateId::parse,
+                uuid_form::EXPECTED,
+            )
+            .map(Claimed::by_tpp),
         ..ParsedHeaders::default()
     };
     let device = &headers::PSU_DEVICE_ID;

@@ -31,6 +31,7 @@ use crate::{
         },
         operations::Operation,
     },
+    state::Claimed,
 };
 use forms::ParsedHeaders;
 
@@ -84,12 +85,12 @@ impl Envelope {
     }
 
     /// PSU-ID (HDR-9).
-    pub(super) const fn psu(&self) -> Option<PsuId> {
+    pub(super) const fn psu(&self) -> Option<Claimed<PsuId>> {
         self.parsed.psu
     }
 
     /// PSU-Corporate-ID (HDR-9).
-    pub(super) const fn corporate(&self) -> Option<CorporateId> {
+    pub(super) const fn corporate(&self) -> Option<Claimed<CorporateId>> {
         self.parsed.corporate
     }
 

@@ -1,4 +1,4 @@
-//! Compares the requirements of an operation with the state of the PSU: SCA-2 to SCA-8, SCA-16 to SCA-19, HDR-14, QUO-8 to QUO-10.
+//! Compares the requirements of an operation with the state of the PSU: SCA-2 to SCA-8, SCA-16 to SCA-19, SCA-22, HDR-14, QUO-8 to QUO-10.
 //!
 //! The comparison does no I/O and reads no clock. Deliberately not here: the source of the facts, and the answer to a missing requirement.
 
@@ -9,7 +9,7 @@ use crate::{
         operations::{Agreement, Sca, Transactions},
     },
     sca::PsuPresent,
-    state::{AsOf, Consent, Context, Keys, Psu, SessionHash},
+    state::{AsOf, Claimed, Consent, Context, Keys, Known, KnownPsu, Named, Psu, SessionHash},
 };
 use jiff::{ToSpan, civil::Date};
 
@@ -38,11 +38,11 @@ pub(super) struct Need<'a> {
     /// The part of the transactions that the operation shows.
     pub(super) transactions: Transactions,
     /// PSU-ID.
-    pub(super) psu: Option<PsuId>,
+    pub(super) psu: Option<Claimed<PsuId>>,
     /// Whether X-PSU-IDENTITY replaces PSU-ID (HDR-12).
     pub(super) identity: bool,
     /// PSU-Corporate-ID.
-    pub(super) corporate: Option<CorporateId>,
+    pub(super) corporate: Option<Claimed<CorporateId>>,
     /// Whether PSU-Context is sent.
     pub(super) context_named: bool,
     /// The hash of TPP-Session-ID.
@@ -60,7 +60,7 @@ pub(super) struct Need<'a> {
 pub(super) struct Terms<'a> {
     /// The requirement on the session of a present PSU (SCA-16).
     pub(super) psu_present: PsuPresent,
-    /// The treatment of a PSU-ID that is not bound to this TPP (SCA-19).
+    /// The treatment of a PSU-ID that is not bound to this TPP, and of an agreement that is not known (SCA-19, SCA-22).
     pub(super) unknown: Unknown,
     /// The moment as of which the state of the PSU is known (SCA-6, SCA-13).
     pub(super) as_of: AsOf,
@@ -72,12 +72,12 @@ pub(super) struct Terms<'a> {
     pub(super) today: Date,
 }
 
-/// The treatment of a PSU-ID that is not bound to this TPP (SCA-3, SCA-19).
+/// The treatment of a PSU-ID that is not bound to this TPP, and of an agreement that is not known (SCA-3, SCA-17, SCA-19, SCA-22).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unknown {
-    /// The PSU-ID counts as absent.
+    /// The PSU-ID counts as absent; the agreement needs SCA.
     AsNone,
-    /// PSUs are learned, and the PSU-ID is unbound: the core decides whether it belongs to the TPP.
+    /// PSUs are learned, and the PSU-ID is not bound to another TPP: the core decides whether PSU and agreement belong to the TPP.
     Learned,
     /// PSUs are learned, and the PSU-ID is bound to another TPP: the answer is the same as for a PSU-ID that the core does not bind.
     Elsewhere,
@@ -114,13 +114,13 @@ pub(super) enum Lack {
 #[must_use]
 #[derive(Debug)]
 pub struct Grant {
-    psu: Option<PsuId>,
-    corporate: Option<CorporateId>,
-    bound: bool,
+    psu: Option<Named<PsuId>>,
+    corporate: Option<Named<CorporateId>>,
     session: Option<Timestamp>,
     last_sca: Option<Timestamp>,
     history_from: Option<Date>,
     without_session: bool,
+    learned: bool,
     as_of: AsOf,
 }
 
@@ -130,19 +130,39 @@ impl Grant {
         self.as_of.is_fresh()
     }
 
-    /// The PSU whose PSU-ID is forwarded.
-    pub const fn psu(&self) -> Option<PsuId> {
+    /// The PSU, if it is bound to the TPP (SCA-3).
+    pub fn psu(&self) -> Option<Known<PsuId>> {
+        self.psu.and_then(Named::known)
+    }
+
+    /// The corporate agreement, if the PSU has it (SCA-17).
+    pub fn corporate(&self) -> Option<Known<CorporateId>> {
+        self.corporate.and_then(Named::known)
+    }
+
+    /// PSU and agreement, if both are known; the agreement is `None` if the request names none (QUO-15).
+    pub fn known_context(&self) -> Option<(Known<PsuId>, Option<Known<CorporateId>>)> {
+        let psu = self.psu()?;
+        match self.corporate {
+            None => Some((psu, None)),
+            Some(Named::Known(corporate)) => Some((psu, Some(corporate))),
+            Some(Named::Claimed(_)) => None,
+        }
+    }
+
+    /// Whether only the core's answer binds the PSU (SCA-19).
+    pub const fn is_learned(&self) -> bool {
+        self.learned
+    }
+
+    /// PSU-ID, if it is forwarded: that of a bound PSU, or one that is being learned (SCA-19).
+    pub const fn named_psu(&self) -> Option<Named<PsuId>> {
         self.psu
     }
 
-    /// The corporate agreement whose id is forwarded (SCA-17).
-    pub const fn corporate(&self) -> Option<CorporateId> {
+    /// PSU-Corporate-ID, if it is forwarded: that of a known agreement, or one that is being learned (SCA-22).
+    pub const fn named_corporate(&self) -> Option<Named<CorporateId>> {
         self.corporate
-    }
-
-    /// Whether the PSU is bound to the TPP; a PSU that is being learned is not bound yet (SCA-19).
-    pub const fn bound(&self) -> bool {
-        self.bound
     }
 
     /// The time at which the SCA of the valid session was completed (SCA-4).
@@ -169,33 +189,43 @@ impl Grant {
 /// Judges the requirements of a request by the state of the PSU.
 pub(super) fn grant(
     need: &Need<'_>,
-    known: Option<&Psu>,
+    known: Option<&KnownPsu>,
     terms: &Terms<'_>,
 ) -> Result<Grant, Lack> {
+    let Some(known) = known else {
+        return unknown(need, terms);
+    };
+    let psu = known.facts();
     let mut grant = Grant {
-        psu: need.psu,
-        corporate: need.corporate,
-        bound: known.is_some(),
-        session: known.and_then(|psu| valid_session(need, psu, terms.at)),
-        last_sca: known
-            .and_then(|psu| psu.last_sca)
-            .map(|at| at.min(terms.at)),
+        psu: Some(Named::Known(known.id())),
+        corporate: None,
+        session: valid_session(need, psu, terms.at),
+        last_sca: psu.last_sca.map(|at| at.min(terms.at)),
         history_from: None,
         without_session: false,
+        learned: psu.learned,
         as_of: terms.as_of,
     };
-    let Some(psu) = known else {
-        return unknown(need, grant, terms);
-    };
-    match (need.sca, agreement(need, psu, terms)) {
-        (_, Ok(())) => {}
+    let context = match agreement(need, known, terms) {
+        Ok(None) => psu.context(None),
+        Ok(Some((corporate, context))) => {
+            grant.corporate = Some(Named::Known(corporate));
+            Some(context)
+        }
         // The PSU is known, the agreement is not: the agreement is not forwarded.
-        (Sca::None, Err(Lack::Agreement)) => grant.corporate = None,
-        (_, Err(lack)) => return Err(lack),
-    }
+        Err(Lack::Agreement) if need.sca == Sca::None => None,
+        // SCA-22: the core decides. Facts of that agreement are not known.
+        Err(Lack::Agreement) if psu.learned && terms.unknown == Unknown::Learned => {
+            return Ok(Grant {
+                corporate: need.corporate.map(Named::Claimed),
+                history_from: learned_history(need, terms)?,
+                ..grant
+            });
+        }
+        Err(lack) => return Err(lack),
+    };
     if need.sca == Sca::Consent {
-        let corporate = need.corporate.map(|id| terms.keys.corporate(id));
-        let context = psu.context(corporate).ok_or(Lack::Consent)?;
+        let context = context.ok_or(Lack::Consent)?;
         let consent = consent(psu, context, terms)?;
         grant.history_from = if need.present {
             while_present(need, grant.session, terms)?
@@ -210,29 +240,34 @@ pub(super) fn grant(
 }
 
 /// SCA-3, SCA-8, SCA-19: no PSU-ID, or one that counts as absent.
-fn unknown(need: &Need<'_>, grant: Grant, terms: &Terms<'_>) -> Result<Grant, Lack> {
+fn unknown(need: &Need<'_>, terms: &Terms<'_>) -> Result<Grant, Lack> {
+    let nobody = Grant {
+        psu: None,
+        corporate: None,
+        session: None,
+        last_sca: None,
+        history_from: None,
+        without_session: false,
+        learned: false,
+        as_of: terms.as_of,
+    };
     match (need.sca, need.psu) {
-        (Sca::None, _) => Ok(Grant {
-            psu: None,
-            corporate: None,
-            ..grant
-        }),
+        (Sca::None, _) => Ok(nobody),
         (_, Some(_)) if terms.unknown == Unknown::AsNone => Err(Lack::Binding),
-        (_, Some(_)) => {
+        (_, Some(psu)) => {
             // The refusals for an unbound PSU-ID also apply to a PSU-ID of another TPP, so that the answers are the same.
             let history_from = learned_history(need, terms)?;
             if terms.unknown == Unknown::Elsewhere {
                 return Err(Lack::Binding);
             }
             Ok(Grant {
+                psu: Some(Named::Claimed(psu)),
+                corporate: need.corporate.map(Named::Claimed),
                 history_from,
-                ..grant
+                ..nobody
             })
         }
-        (Sca::Identified, None) if need.identity => Ok(Grant {
-            corporate: None,
-            ..grant
-        }),
+        (Sca::Identified, None) if need.identity => Ok(nobody),
         (_, None) => Err(Lack::PsuId),
     }
 }
@@ -249,13 +284,18 @@ fn valid_session(need: &Need<'_>, psu: &Psu, at: Timestamp) -> Option<Timestamp>
     (lasts && !is_ahead).then_some(session.completed.min(at))
 }
 
-/// HDR-14, SCA-17.
-fn agreement(need: &Need<'_>, psu: &Psu, terms: &Terms<'_>) -> Result<(), Lack> {
-    if let Some(id) = need.corporate {
-        let given = psu.context(Some(terms.keys.corporate(id))).is_some();
-        return if given { Ok(()) } else { Err(Lack::Agreement) };
+/// HDR-14, SCA-17: the agreement that the request names, with its context; `None` if it names none.
+fn agreement<'k>(
+    need: &Need<'_>,
+    psu: &'k KnownPsu,
+    terms: &Terms<'_>,
+) -> Result<Option<(Known<CorporateId>, &'k Context)>, Lack> {
+    if let Some(claimed) = need.corporate {
+        let known = psu.agreement(terms.keys, claimed);
+        return known.map(Some).ok_or(Lack::Agreement);
     }
     let mut consents = psu
+        .facts()
         .contexts
         .iter()
         .filter(|context| context.consent.is_some())
@@ -265,7 +305,7 @@ fn agreement(need: &Need<'_>, psu: &Psu, terms: &Terms<'_>) -> Result<(), Lack> 
     if only_corporate && !need.context_named && need.agreement == Agreement::Named {
         return Err(Lack::CorporateId);
     }
-    Ok(())
+    Ok(None)
 }
 
 /// SCA-7, SCA-18: the consent of the context, if its SCA is recent.

@@ -8,6 +8,7 @@ use crate::{
         operations::{Environment, Operation},
     },
     sca::Pending,
+    state::Known,
 };
 use uuid::Uuid;
 
@@ -20,7 +21,7 @@ pub(in crate::admission) fn pending(
     path: &str,
     tpp: &TppId,
     tpp_name: &str,
-    psu: Option<PsuId>,
+    psu: Option<Known<PsuId>>,
 ) -> Option<Pending> {
     let redirect_uri = envelope.redirect_uri()?.clone();
     Some(Pending {

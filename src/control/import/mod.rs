@@ -22,7 +22,7 @@ use crate::{
         headers::{CorporateId, PsuId},
         path::AccountIds,
     },
-    state::{ConsentAccounts, StateStore, Unavailable},
+    state::{ConsentAccounts, Known, StateStore, Unavailable},
 };
 use counts::{Effect, OfTpp};
 use mapping::Columns;
@@ -131,15 +131,18 @@ pub async fn import(
     running.finish().await
 }
 
+/// A PSU, and an agreement or none.
+type Agreement = (Known<PsuId>, Option<Known<CorporateId>>);
+
 /// A line that was judged: its number, its PSU, its TPP and its effect.
-type JudgedLine = (u64, PsuId, TppId, Result<Effect, Unavailable>);
+type JudgedLine = (u64, Known<PsuId>, TppId, Result<Effect, Unavailable>);
 
 /// A running import.
 struct Import<'a, W> {
     job: ImportJob<'a>,
     under_way: JoinSet<JudgedLine>,
     /// The further lines of each PSU under way, in their order: of two TPPs, the first line binds the PSU-ID.
-    later: HashMap<PsuId, VecDeque<(u64, PsuRecord)>>,
+    later: HashMap<Known<PsuId>, VecDeque<(u64, PsuRecord)>>,
     /// The number of these lines.
     waiting: usize,
     imported: Imported,
@@ -147,9 +150,9 @@ struct Import<'a, W> {
     /// The number of lines that replace the accounts of a consent of the same time.
     replaced: u64,
     /// In a dry run, the PSU-IDs that earlier lines would bind.
-    would_bind: HashMap<PsuId, TppId>,
+    would_bind: HashMap<Known<PsuId>, TppId>,
     /// In a dry run, the consents that earlier lines would give, with their accounts.
-    would_consent: HashMap<(PsuId, Option<CorporateId>), (Timestamp, ConsentAccounts)>,
+    would_consent: HashMap<Agreement, (Timestamp, ConsentAccounts)>,
     progress: &'a mut W,
     watch: Stopwatch,
     said: Duration,

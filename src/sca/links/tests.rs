@@ -3,6 +3,7 @@ use crate::interface::{
     TppId,
     headers::{CorporateId, PsuContext, PsuId, RedirectUri, SessionId},
 };
+use crate::state::{Claimed, Known};
 use proptest::prelude::*;
 
 const NOW: Timestamp = Timestamp::from_unix(1_800_000_000);
@@ -42,7 +43,9 @@ fn pending() -> Pending {
         asks_consent: true,
         context: None,
         corporate: None,
-        psu: Some(PsuId::from_bits(0x0192_f0c1_5a5b_7def_8000_1234_5678_90ab)),
+        psu: Some(Known::by_bank(PsuId::from_bits(
+            0x0192_f0c1_5a5b_7def_8000_1234_5678_90ab,
+        ))),
     }
 }
 
@@ -139,7 +142,7 @@ fn a_token_that_was_altered_does_not_open() {
 fn nothing_personal_can_be_read() {
     let link = links(&key(1, 7)).link(&pending(), NOW).unwrap();
     let bytes = URL_SAFE_NO_PAD.decode(token(&link)).unwrap();
-    let psu = pending().psu.unwrap().to_be_bytes();
+    let psu = pending().psu.unwrap().get().to_be_bytes();
     for clear in [&psu[..], b"PSDNO", b"a-session", b"tpp.example", b"account"] {
         assert!(!bytes.windows(clear.len()).any(|window| window == clear));
     }
@@ -220,8 +223,8 @@ fn any_pending() -> impl Strategy<Value = Pending> {
             resource,
             asks_consent,
             context,
-            corporate: corporate.map(CorporateId::from_bits),
-            psu: psu.map(PsuId::from_bits),
+            corporate: corporate.map(|id| Claimed::by_tpp(CorporateId::from_bits(id))),
+            psu: psu.map(|id| Known::by_bank(PsuId::from_bits(id))),
         },
     )
 }

@@ -1,11 +1,11 @@
 //! The TPP that a PSU is bound to, by the statement of the bank or the core, and withdrawals by the bank (SCA-3, SCA-13, SCA-18, SCA-19,
-//! SCA-21).
+//! SCA-21, SCA-22).
 
 use crate::{
     clock::Timestamp,
-    interface::TppId,
+    interface::{TppId, headers::CorporateId},
     state::{
-        Accounts, Bind, Bound, Consent, ConsentAccounts, CorporateHash, Keys, Learned, Psu,
+        Accounts, Bind, Bound, Consent, ConsentAccounts, CorporateHash, Keys, Known, Learned, Psu,
         PsuHash, PsuRef, Withdraw, Withdrawn,
         change::Change,
         rows::{BoundPsu, RowKey, Rows},
@@ -22,11 +22,17 @@ pub(super) struct Owner {
 /// A binding that the bank imports, or that the core's answer states.
 pub(in crate::state) struct NewBinding {
     owner: Owner,
-    corporate: Option<CorporateHash>,
+    /// The context that the statement is about; `None` if it is about the PSU alone (SCA-22).
+    context: Option<NewContext>,
     last_sca: Option<Timestamp>,
-    consent: Option<Consent>,
     /// Whether only the core states it (SCA-19).
     learned: bool,
+}
+
+/// The context of a statement.
+struct NewContext {
+    corporate: Option<CorporateHash>,
+    consent: Option<Consent>,
 }
 
 /// A consent, a session or a binding that the bank withdraws (SCA-13).
@@ -86,9 +92,8 @@ impl NewBinding {
     pub(in crate::state) fn by_bank(keys: &Keys, bind: &Bind<'_>) -> Self {
         Self {
             owner: Owner::new(keys, bind.who),
-            corporate: bind.corporate.map(|id| keys.corporate(id)),
+            context: Some(NewContext::new(keys, bind.corporate, bind.consent)),
             last_sca: Some(bind.last_sca),
-            consent: consent(keys, bind.consent),
             learned: false,
         }
     }
@@ -96,18 +101,22 @@ impl NewBinding {
     pub(in crate::state) fn learned(keys: &Keys, learned: &Learned<'_>) -> Self {
         Self {
             owner: Owner::new(keys, learned.who),
-            corporate: learned.corporate.map(|id| keys.corporate(id)),
+            context: learned
+                .context
+                .map(|context| NewContext::new(keys, context.corporate, context.consent)),
             last_sca: learned.last_sca,
-            consent: consent(keys, learned.consent),
             learned: true,
         }
     }
 
     /// Whether the PSU has a consent of the same time for other accounts.
     pub(in crate::state) fn contradicts(&self, psu: &Psu) -> bool {
-        let known = psu.context(self.corporate);
+        let Some(new) = &self.context else {
+            return false;
+        };
+        let known = psu.context(new.corporate);
         let known = known.and_then(|context| context.consent.as_ref());
-        let pair = known.zip(self.consent.as_ref());
+        let pair = known.zip(new.consent.as_ref());
         pair.is_some_and(|(known, new)| known.given == new.given && known.accounts != new.accounts)
     }
 
@@ -121,8 +130,34 @@ impl NewBinding {
         }
         match rows.psus.get(self.owner.psu) {
             None => Ok(self.owner.bound(self.last_sca, true)),
+            Some(bound) if self.owner.owns(bound) && self.adds_agreement(&bound.psu) => {
+                Ok(bound.with(|psu| psu.last_sca = psu.last_sca.max(self.last_sca)))
+            }
             Some(bound) if self.owner.owns(bound) => Err(Bound::Here),
             Some(_) => Err(Bound::Elsewhere),
+        }
+    }
+
+    /// SCA-22: whether the core's statement is about an agreement that is new of a PSU that was learned. The agreements of a PSU that the
+    /// bank bound come from the bank alone.
+    fn adds_agreement(&self, psu: &Psu) -> bool {
+        let agreement = self.context.as_ref().and_then(|new| new.corporate);
+        psu.learned && agreement.is_some_and(|id| psu.context(Some(id)).is_none())
+    }
+}
+
+impl NewContext {
+    fn new(
+        keys: &Keys,
+        corporate: Option<Known<CorporateId>>,
+        consent: Option<(Timestamp, &ConsentAccounts)>,
+    ) -> Self {
+        Self {
+            corporate: corporate.map(|id| keys.corporate(id)),
+            consent: consent.map(|(given, accounts)| Consent {
+                given,
+                accounts: Accounts::hashed(keys, accounts),
+            }),
         }
     }
 }
@@ -134,8 +169,8 @@ impl Change for NewBinding {
         keys.push(RowKey::Psu(self.owner.psu));
     }
 
-    /// Times only move forward: a consent that is older than the stored one changes nothing. The core's statement does not change a PSU
-    /// that is already bound, so that a withdrawal in between remains effective.
+    /// Times only move forward: a consent that is older than the stored one changes nothing. The core's statement does not change a context
+    /// that is already known, so that a withdrawal in between remains effective.
     fn decide(&self, rows: &mut Rows) -> Bound {
         let bound = match self.bound(rows) {
             Ok(bound) => bound,
@@ -146,17 +181,20 @@ impl Change for NewBinding {
         } else {
             Bound::Here
         };
-        let bound = bound.with(|psu| {
-            psu.update_context(self.corporate, |context| {
-                context.last_sca = context.last_sca.max(self.last_sca);
-                let before = context.consent.as_ref().map(|consent| consent.given);
-                if let Some(consent) = &self.consent
-                    && before <= Some(consent.given)
-                {
-                    context.consent = Some(consent.clone());
-                }
-            });
-        });
+        let bound = match &self.context {
+            None => bound,
+            Some(new) => bound.with(|psu| {
+                psu.update_context(new.corporate, |context| {
+                    context.last_sca = context.last_sca.max(self.last_sca);
+                    let before = context.consent.as_ref().map(|consent| consent.given);
+                    if let Some(consent) = &new.consent
+                        && before <= Some(consent.given)
+                    {
+                        context.consent = Some(consent.clone());
+                    }
+                });
+            }),
+        };
         rows.psus.put(self.owner.psu, bound);
         outcome
     }
@@ -213,11 +251,4 @@ impl Change for Withdrawal {
         rows.psus.put(self.owner.psu, changed);
         Withdrawn::Done
     }
-}
-
-fn consent(keys: &Keys, consent: Option<(Timestamp, &ConsentAccounts)>) -> Option<Consent> {
-    consent.map(|(given, accounts)| Consent {
-        given,
-        accounts: Accounts::hashed(keys, accounts),
-    })
 }

@@ -55,6 +55,19 @@ impl Calls {
         })
     }
 
+    /// The latest calls of both rows.
+    pub(super) fn with(self, other: Self) -> Self {
+        let mut all = [self.0, other.0].concat();
+        all.sort_unstable_by(|one, two| two.cmp(one));
+        let mut latest = Self::default();
+        latest
+            .0
+            .iter_mut()
+            .zip(all)
+            .for_each(|(cell, call)| *cell = call);
+        latest
+    }
+
     /// Gives one call of that time back. Returns whether there was one.
     pub(super) fn give_back(&mut self, at: Timestamp) -> bool {
         let cell = self.0.iter_mut().find(|cell| **cell == Some(at.unix()));
@@ -161,6 +174,26 @@ mod tests {
         assert!(calls.give_back(at(6)) && !calls.is_empty());
         assert!(calls.give_back(at(7)) && calls.is_empty());
         assert_eq!(calls.left(at(8)).next, at(8));
+    }
+
+    #[test]
+    fn calls_of_two_rows_count_together() {
+        let (mut one, mut two) = (Calls::default(), Calls::default());
+        for second in [1, 4, 5] {
+            one.take(at(second)).unwrap();
+            two.take(at(second + 1)).unwrap();
+        }
+        let mut both = one.with(two);
+        assert_eq!(both, two.with(one));
+        assert_eq!(
+            both.left(at(7)),
+            CallsLeft {
+                calls: 0,
+                next: at(4 + WINDOW)
+            }
+        );
+        assert_eq!(both.take(at(7)), Err(at(4 + WINDOW)));
+        assert_eq!(one.with(Calls::default()).left(at(7)).calls, 1);
     }
 
     #[test]

@@ -32,6 +32,7 @@ impl ClaimRequest {
     fn quota_keys(&self, keys: &mut Vec<RowKey>) {
         if let Some(quota) = self.quota {
             keys.push(RowKey::Quota(quota.key));
+            keys.extend(quota.beside.map(RowKey::Quota));
             keys.extend(quota.page.map(|page| RowKey::List(page.list)));
         }
     }
@@ -70,7 +71,10 @@ impl Change for ClaimRequest {
             Some(quota) => match take(rows, quota, self.now) {
                 Ok((call, left)) => (Some(call), Some(left)),
                 Err(next) => {
-                    rows.used_up.push(UsedUp::Until(quota.key, next));
+                    // Calls of the other row may be given back, and nobody would say that the quota is no longer used up.
+                    if quota.beside.is_none() {
+                        rows.used_up.push(UsedUp::Until(quota.key, next));
+                    }
                     return Decision::NextAt(next);
                 }
             },
@@ -98,6 +102,8 @@ fn take(
     now: Timestamp,
 ) -> Result<(Call, CallsLeft), Timestamp> {
     let mut calls = calls(rows, quota.key);
+    let beside = quota.beside.map(|key| self::calls(rows, key));
+    let all = |calls: Calls| beside.map_or(calls, |beside| calls.with(beside));
     let list = quota
         .page
         .and_then(|page| rows.lists.get(page.list))
@@ -109,8 +115,9 @@ fn take(
         let last = page.last();
         rows.lists.put(page.list, ListRow { last, ..list });
         let before = list.last;
-        return Ok((Call::Continued { page, before }, calls.left(now)));
+        return Ok((Call::Continued { page, before }, all(calls).left(now)));
     }
+    all(calls).take(now)?;
     calls.take(now)?;
     rows.quotas.put(quota.key, calls);
     let begun = quota.page.map(|page| {
@@ -118,7 +125,7 @@ fn take(
         rows.lists.put(page.list, begun);
         begun
     });
-    Ok((Call::Counted { list: begun }, calls.left(now)))
+    Ok((Call::Counted { list: begun }, all(calls).left(now)))
 }
 
 fn calls(rows: &Rows, key: QuotaHash) -> Calls {
@@ -157,7 +164,7 @@ impl Change for GiveBack {
                     }
                     rows.lists.remove(page.list);
                 }
-                give_call_back(rows, quota.key, self.claim.now)
+                give_call_back(rows, quota, self.claim.now)
             }
             Call::Continued { page, before } => {
                 let list = rows.lists.get(page.list).copied();
@@ -171,7 +178,8 @@ impl Change for GiveBack {
     }
 }
 
-fn give_call_back(rows: &mut Rows, key: QuotaHash, at: Timestamp) -> Option<CallsLeft> {
+fn give_call_back(rows: &mut Rows, quota: QuotaClaim, at: Timestamp) -> Option<CallsLeft> {
+    let key = quota.key;
     let mut calls = calls(rows, key);
     if calls.left(at).calls == 0 {
         rows.used_up.push(UsedUp::NoLonger(key));
@@ -184,5 +192,7 @@ fn give_call_back(rows: &mut Rows, key: QuotaHash, at: Timestamp) -> Option<Call
     } else {
         rows.quotas.put(key, calls);
     }
-    Some(calls.left(at))
+    let beside = quota.beside.map(|key| self::calls(rows, key));
+    let all = beside.map_or(calls, |beside| calls.with(beside));
+    Some(all.left(at))
 }

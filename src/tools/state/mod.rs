@@ -209,6 +209,7 @@ mod tests {
             request: None,
             quota: Some(QuotaClaim {
                 key: QuotaHash::from_bytes([quota; 16]),
+                beside: None,
                 page: None,
             }),
             now: Timestamp::from_unix(1_767_225_600),

@@ -13,7 +13,7 @@ use portvakt::{
         operations::Environment,
     },
     sca::{Links, Pending, TokenKeys},
-    state::{StateSettings, StateStore},
+    state::{Claimed, Known, StateSettings, StateStore},
     telemetry::Telemetry,
     upstreams::{Upkeep, Upstreams},
 };
@@ -272,12 +272,12 @@ pub(super) fn payment() -> Pending {
     }
 }
 
-pub(super) fn psu_id(text: &str) -> PsuId {
-    PsuId::parse(text.as_bytes()).unwrap()
+pub(super) fn psu_id(text: &str) -> Known<PsuId> {
+    Known::by_bank(PsuId::parse(text.as_bytes()).unwrap())
 }
 
-pub(super) fn corporate_id(text: &str) -> CorporateId {
-    CorporateId::parse(text.as_bytes()).unwrap()
+pub(super) fn corporate_id(text: &str) -> Claimed<CorporateId> {
+    Claimed::by_tpp(CorporateId::parse(text.as_bytes()).unwrap())
 }
 
 /// Links of another gateway, with a key of its own.

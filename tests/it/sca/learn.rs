@@ -3,8 +3,9 @@
 
 use super::{FIRM, OTHER, PSU, REDIRECT, accounts, complete};
 use crate::harness::{
-    Answer, Call, Gate, Protocol, Reply, accepted, check_error, needs_sca, refused,
+    Answer, Call, Gate, Protocol, Reply, Seen, accepted, check_error, needs_sca, refused,
 };
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use portvakt::clock::{Clock, Timestamp};
 use serde_json::{Value, json};
 
@@ -13,6 +14,7 @@ const THEN: u64 = 1_790_000_000;
 const SCA_AT: (&str, &str) = ("Gateway-Sca-At", "2026-08-01T10:00:00Z");
 const CONSENT_AT: (&str, &str) = ("Gateway-Consent-At", "2026-07-01T10:00:00+02:00");
 const BOUND: (&str, &str) = ("Gateway-Psu-Bound", "yes");
+const AGREED: (&str, &str) = ("Gateway-Psu-Corporate-Bound", "yes");
 
 /// A gate that knows no PSU, and learns.
 fn learning() -> (Gate, Clock) {
@@ -20,6 +22,7 @@ fn learning() -> (Gate, Clock) {
     let gate = Gate::builder()
         .strangers()
         .clock(&clock)
+        .line("assertion: {key: state/assertion.key}")
         .sca("unknown_psu: learn")
         .sca("learn_since: 2026-09-01")
         .sca("learn_until: 2026-10-01")
@@ -89,16 +92,236 @@ fn an_unknown_psu_is_learned_from_the_core() {
     needs_sca(&gate, &list(OTHER));
 }
 
-/// An agreement that came with the request is learned with it, and no other.
+/// The Gateway- headers about the PSU that the core got.
+fn about_psu(seen: &Seen) -> [Option<&str>; 2] {
+    ["gateway-psu-bound", "gateway-psu-corporate-bound"].map(|name| seen.header(name))
+}
+
+/// The contexts that the bank finds of a PSU.
+fn contexts(gate: &Gate) -> Vec<Value> {
+    let tpp = gate.world().both.id().unwrap();
+    let known = known(gate, &tpp, PSU);
+    known.map_or_else(Vec::new, |known| {
+        known["contexts"].as_array().unwrap().clone()
+    })
+}
+
+/// An agreement that came with the request is learned with it where the core says so, and no other; its consent is of that agreement.
+//= SCA-22 accepted
+//= SCA-17 accepted
 #[test]
 fn a_corporate_agreement_is_learned() {
     let (gate, _clock) = learning();
-    reply(&gate, 200, &[BOUND, SCA_AT, CONSENT_AT]);
+    reply(&gate, 200, &[BOUND, AGREED, SCA_AT, CONSENT_AT]);
     let firm = list(PSU).with("PSU-Corporate-ID", FIRM);
-    accepted(&gate, &firm);
+    let passage = accepted(&gate, &firm.clone().only(Protocol::Http1)).remove(0);
+    assert_eq!(about_psu(&passage.seen), [Some("no"); 2]);
+    assert_eq!(passage.seen.header("psu-corporate-id"), Some(FIRM));
+    let mut said = passage.answer.headers.iter();
+    assert!(said.all(|(name, _)| !name.to_lowercase().starts_with("gateway-")));
+    let learned = contexts(&gate);
+    let [context] = learned.as_slice() else {
+        panic!("{learned:?}")
+    };
+    assert_eq!(context["context"], "CORPORATE");
+    assert_eq!(context["consent"]["accounts"], "all");
+    reply(&gate, 200, &[]);
     let seen = accepted(&gate, &firm).remove(0).seen;
+    assert_eq!(about_psu(&seen), [None; 2]);
     assert_eq!(seen.header("psu-corporate-id"), Some(FIRM));
-    needs_sca(&gate, &firm.with("PSU-Corporate-ID", OTHER));
+    // The private context, which nobody spoke of, needs SCA.
+    needs_sca(&gate, &list(PSU).with("PSU-Context", "PRIVATE"));
+    // Another agreement of the learned PSU is a claim again, and is learned by the same two words.
+    let other = firm.with("PSU-Corporate-ID", OTHER).only(Protocol::Http1);
+    reply(&gate, 200, &[BOUND, AGREED, SCA_AT, CONSENT_AT]);
+    let seen = accepted(&gate, &other).remove(0).seen;
+    assert_eq!(about_psu(&seen), [None, Some("no")]);
+    assert_eq!(contexts(&gate).len(), 2);
+    let seen = accepted(&gate, &other).remove(0).seen;
+    assert_eq!(about_psu(&seen), [None; 2]);
+}
+
+/// What the core got of a request that it answers with this status.
+fn forwarded(gate: &Gate, call: &Call, status: u16) -> Seen {
+    gate.upstream().take();
+    assert_eq!(gate.send(call, Protocol::Http1).status, status);
+    gate.upstream().take().remove(0)
+}
+
+/// No header of the gateway and no claim of its assertion names the agreement.
+fn vouches_for_no_agreement(seen: &Seen) {
+    let assertion = seen.header("gateway-assertion").unwrap();
+    let claims = assertion.split('.').nth(1).unwrap();
+    let claims = BASE64_URL_SAFE_NO_PAD.decode(claims).unwrap();
+    let claims: Value = serde_json::from_slice(&claims).unwrap();
+    assert_eq!(claims.get("psu_corporate_id"), None, "{claims}");
+    assert!(!claims.to_string().contains(FIRM), "{claims}");
+    let is_known = seen.header("gateway-psu-bound").is_none();
+    assert_eq!(claims.get("psu_id").is_some(), is_known, "{claims}");
+    for name in seen
+        .names()
+        .iter()
+        .filter(|name| name.starts_with("gateway-"))
+    {
+        assert!(!seen.header(name).unwrap().contains(FIRM), "{name}");
+    }
+}
+
+/// SCA-22: whatever else the core says, an agreement is neither kept nor vouched for without the word for it.
+//= SCA-22 refused
+//= SCA-17 refused
+#[test]
+fn an_invented_agreement_is_never_a_fact() {
+    let facts = [BOUND, SCA_AT, CONSENT_AT, ("Gateway-Consent-Accounts", "1")];
+    let none = ("Gateway-Psu-Corporate-Bound", "no");
+    let answers = [
+        (200, facts.to_vec()),
+        (200, [&facts[..], &[none]].concat()),
+        (200, [&facts[..], &[AGREED, AGREED]].concat()),
+        (200, vec![AGREED, SCA_AT, CONSENT_AT]),
+        (201, facts.to_vec()),
+        (302, [&facts[..], &[AGREED]].concat()),
+        (500, [&facts[..], &[AGREED]].concat()),
+    ];
+    for (status, headers) in answers {
+        let (gate, clock) = learning();
+        let firm = |call: Call| {
+            let call = call.with("PSU-ID", PSU).with("PSU-Corporate-ID", FIRM);
+            call.only(Protocol::Http1)
+        };
+        for call in [list(PSU), Call::payment(), list(PSU)] {
+            reply(&gate, status, &headers);
+            let seen = forwarded(&gate, &firm(call), status);
+            assert_eq!(seen.header("gateway-psu-corporate-bound"), Some("no"));
+            vouches_for_no_agreement(&seen);
+            assert_eq!(contexts(&gate), Vec::<Value>::new(), "{status} {headers:?}");
+        }
+        // After the end of learning, and after the bank has bound the PSU in private, the agreement is as unknown as ever.
+        clock.set(Timestamp::from_unix(1_791_000_000));
+        gate.upstream().take();
+        needs_sca(&gate, &firm(list(PSU)));
+        needs_sca(
+            &gate,
+            &firm(Call::payment().with("TPP-Redirect-URI", REDIRECT)),
+        );
+        gate.introduce(json!({ "tpp": gate.world().both.id(), "psu_id": PSU }));
+        needs_sca(&gate, &firm(list(PSU)));
+        needs_sca(
+            &gate,
+            &firm(Call::payment().with("TPP-Redirect-URI", REDIRECT)),
+        );
+        assert!(gate.upstream().take().is_empty());
+    }
+}
+
+/// SCA-22: of a PSU that the bank bound, the core learns no agreement.
+//= SCA-22 refused
+#[test]
+fn an_agreement_of_a_psu_that_the_bank_bound_needs_sca() {
+    let (gate, _clock) = learning();
+    gate.introduce(json!({ "tpp": gate.world().both.id(), "psu_id": PSU }));
+    reply(&gate, 200, &[BOUND, AGREED, SCA_AT, CONSENT_AT]);
+    needs_sca(&gate, &list(PSU).with("PSU-Corporate-ID", FIRM));
+    assert!(gate.upstream().take().is_empty());
+    assert_eq!(contexts(&gate).len(), 1);
+}
+
+/// SCA-22: an agreement that the core refuses gets the gateway's own 401; its words for both let its error pass.
+//= SCA-22 refused
+#[test]
+fn a_core_that_refuses_an_agreement() {
+    let (gate, _clock) = learning();
+    let firm = list(PSU)
+        .with("PSU-Corporate-ID", FIRM)
+        .only(Protocol::Http1);
+    for headers in [&[][..], &[BOUND], &[AGREED]] {
+        for status in [400, 401, 403, 404, 409] {
+            reply(&gate, status, headers);
+            let answer = gate.send(&firm, Protocol::Http1);
+            assert_eq!(answer.status, 401, "{status} {headers:?}");
+            let said = answer.json();
+            assert!(said["_links"]["scaRedirect"]["href"].is_string(), "{said}");
+            assert_eq!(said.get("mine"), None, "{said}");
+        }
+    }
+    reply(&gate, 404, &[BOUND, AGREED]);
+    let answer = gate.send(&firm, Protocol::Http1);
+    assert_eq!(
+        (answer.status, &answer.json()["mine"]),
+        (404, &json!("core"))
+    );
+    assert_eq!(contexts(&gate), Vec::<Value>::new());
+}
+
+/// A UUID that nobody gave out.
+fn invented(number: u32) -> String {
+    format!("3f2504e0-4f89-41d3-9a0c-0305e82d{number:04}")
+}
+
+/// The statuses of eight calls without the PSU, and the number of those that the core got.
+fn eight(gate: &Gate, call: impl Fn(u32) -> Call) -> (Vec<u16>, usize) {
+    gate.upstream().take();
+    let send = |number| {
+        let call = call(number).without("PSU-IP-Address").only(Protocol::Http1);
+        gate.send(&call, Protocol::Http1).status
+    };
+    let statuses = (0..8).map(send).collect();
+    (statuses, gate.upstream().take().len())
+}
+
+/// Whatever a TPP invents, and whatever the core says of it, an account is read four times.
+//= QUO-15 refused
+//= SCA-22 refused
+#[test]
+fn invented_ids_make_no_further_calls() {
+    let balances = |psu: &str| list(psu).at("/v1/accounts/1/balances");
+    let firm = |number| balances(PSU).with("PSU-Corporate-ID", &invented(number));
+    let four = [200, 200, 200, 200, 429, 429, 429, 429].to_vec();
+    // A core that never binds, one that binds the PSU, and one that says nothing about the agreement's facts.
+    for headers in [&[][..], &[BOUND], &[BOUND, SCA_AT, CONSENT_AT]] {
+        let (gate, _clock) = learning();
+        reply(&gate, 200, headers);
+        assert_eq!(eight(&gate, firm), (four.clone(), 4), "{headers:?}");
+        // Another account has calls of its own, and so has another operation.
+        let other = |number| firm(number).at("/v1/accounts/2/balances");
+        assert_eq!(eight(&gate, other), (four.clone(), 4), "{headers:?}");
+    }
+    let (gate, _clock) = learning();
+    reply(&gate, 200, &[]);
+    let strangers = |number| balances(&invented(number));
+    assert_eq!(eight(&gate, strangers), (four.clone(), 4));
+    let both = |number| strangers(number).with("PSU-Corporate-ID", &invented(number));
+    assert_eq!(eight(&gate, both), (vec![429; 8], 0));
+    let details = |number| strangers(number).at("/v1/accounts/1/transactions/7");
+    assert_eq!(eight(&gate, details), (four, 4));
+}
+
+/// QUO-1: a PSU whom the core confirms with one of the calls gets no fifth one.
+//= QUO-15 accepted
+#[test]
+fn a_psu_that_becomes_known_keeps_its_calls() {
+    for learns_at in 0..4 {
+        let (gate, clock) = learning();
+        let balances = |_| list(PSU).at("/v1/accounts/1/balances");
+        let (statuses, seen) = eight(&gate, |number| {
+            let facts = [BOUND, SCA_AT, CONSENT_AT];
+            reply(&gate, 200, if number == learns_at { &facts } else { &[] });
+            balances(number)
+        });
+        assert_eq!(
+            statuses,
+            [200, 200, 200, 200, 429, 429, 429, 429],
+            "{learns_at}"
+        );
+        assert_eq!(seen, 4);
+        clock.set(Timestamp::from_unix(THEN + 86_400));
+        let (statuses, _) = eight(&gate, balances);
+        assert_eq!(
+            statuses,
+            [200, 200, 200, 200, 429, 429, 429, 429],
+            "{learns_at}"
+        );
+    }
 }
 
 /// SCA-19: the gateway assumes nothing that the core does not state.

@@ -11,7 +11,8 @@ use super::{
 use portvakt::interface::headers::CorporateId;
 use portvakt::state::{
     Accounts, Bind, Bound, ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Finished,
-    Learned, Page, PsuRef, QuotaClaim, Retention, StateStore, Withdraw, Withdrawn,
+    Known, Learned, LearnedContext, Page, PsuRef, QuotaClaim, Retention, StateStore, Withdraw,
+    Withdrawn,
 };
 
 on_every_engine!(
@@ -40,6 +41,8 @@ on_every_engine!(
     contexts_are_apart,
     binding_moves_forward_only,
     what_was_learned_gives_way_to_the_bank,
+    agreements_are_learned_of_learned_psus_only,
+    calls_of_an_unknown_psu_count_on,
     withdrawal_keeps_the_binding,
     housekeeping_removes_what_expired_and_nothing_else,
 );
@@ -230,6 +233,7 @@ fn limited(offset: u32, limit: u32, now: u64) -> ClaimRequest {
         request: None,
         quota: Some(QuotaClaim {
             key: hash(1),
+            beside: None,
             page: Some(Page {
                 list: hash(100),
                 offset,
@@ -567,23 +571,33 @@ async fn contexts_are_apart<D: Data>() {
     let store = &data.open();
     store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
     let mut corporate = finish(2, 1, "t", BEGIN + 1);
-    corporate.completion.as_mut().unwrap().corporate = Some(CorporateId::from_bits(7));
+    corporate.completion.as_mut().unwrap().corporate =
+        Some(Known::by_bank(CorporateId::from_bits(7)));
     store.finish(corporate).await.unwrap();
     let psu = store.psu(who(1)).await.unwrap().unwrap();
     assert_eq!(psu.contexts.len(), 2);
     assert_eq!(psu.context(None).unwrap().last_sca, Some(at(BEGIN)));
-    let key = store.keys().corporate(CorporateId::from_bits(7));
+    let key = store
+        .keys()
+        .corporate(Known::by_bank(CorporateId::from_bits(7)));
     assert_eq!(
         psu.context(Some(key)).unwrap().last_sca,
         Some(at(BEGIN + 1))
     );
     assert_eq!(
-        psu.context(Some(store.keys().corporate(CorporateId::from_bits(8)))),
+        psu.context(Some(
+            store
+                .keys()
+                .corporate(Known::by_bank(CorporateId::from_bits(8)))
+        )),
         None
     );
     assert_eq!(psu.last_sca, Some(at(BEGIN + 1)));
     let withdrawn = store
-        .withdraw(who(1), Withdraw::Consent(Some(CorporateId::from_bits(7))))
+        .withdraw(
+            who(1),
+            Withdraw::Consent(Some(Known::by_bank(CorporateId::from_bits(7)))),
+        )
         .await
         .unwrap();
     assert_eq!(withdrawn, Withdrawn::Done);
@@ -645,9 +659,11 @@ async fn what_was_learned_gives_way_to_the_bank<D: Data>() {
             tpp,
             ..super::who(1)
         },
-        corporate: Some(CorporateId::from_bits(7)),
+        context: Some(LearnedContext {
+            corporate: Some(Known::by_bank(CorporateId::from_bits(7))),
+            consent: last_sca.map(|given| (at(given), &ConsentAccounts::All)),
+        }),
         last_sca: last_sca.map(at),
-        consent: last_sca.map(|given| (at(given), &ConsentAccounts::All)),
     };
     let bind = |tpp| Bind {
         who: PsuRef {
@@ -707,6 +723,90 @@ async fn what_was_learned_gives_way_to_the_bank<D: Data>() {
     assert_eq!((known.learned, known.contexts.len()), (false, 2));
 }
 
+/// SCA-22: the core adds an agreement of a PSU that was learned, once, and none of a PSU that the bank bound.
+async fn agreements_are_learned_of_learned_psus_only<D: Data>() {
+    let data = D::new();
+    let store = &data.open();
+    let agreement = |number| Some(Known::by_bank(CorporateId::from_bits(number)));
+    let learn = async |context: Option<Option<u128>>, now| {
+        let context = context.map(|number| LearnedContext {
+            corporate: number.and_then(agreement),
+            consent: Some((at(now), &ConsentAccounts::All)),
+        });
+        let learned = Learned {
+            who: who(1),
+            context,
+            last_sca: Some(at(now)),
+        };
+        assert_eq!(store.learn(learned).await.unwrap(), Bound::Here);
+        let psu = store.psu(who(1)).await.unwrap().unwrap();
+        let given = |context: &portvakt::state::Context| {
+            let consent = context.consent.as_ref();
+            consent.map(|consent| consent.given.unix() - BEGIN)
+        };
+        let last_sca = psu.last_sca.unwrap().unix() - BEGIN;
+        let mut given: Vec<_> = psu.contexts.iter().map(given).collect();
+        given.sort_unstable();
+        (last_sca, given)
+    };
+    // The core confirmed the PSU alone: its facts belong to no context.
+    assert_eq!(learn(None, BEGIN + 5).await, (5, vec![]));
+    assert_eq!(learn(Some(None), BEGIN + 6).await, (5, vec![]));
+    let one = (7, vec![Some(7)]);
+    assert_eq!(learn(Some(Some(7)), BEGIN + 7).await, one);
+    assert_eq!(learn(Some(Some(7)), BEGIN + 8).await, one);
+    let withdrawn = store.withdraw(who(1), Withdraw::Consents).await.unwrap();
+    assert_eq!(withdrawn, Withdrawn::Done);
+    let none = (7, vec![None]);
+    assert_eq!(learn(Some(Some(7)), BEGIN + 9).await, none);
+    let two = (10, vec![None, Some(10)]);
+    assert_eq!(learn(Some(Some(8)), BEGIN + 10).await, two);
+    let bind = Bind {
+        who: who(1),
+        corporate: None,
+        last_sca: at(BEGIN),
+        consent: None,
+    };
+    store.bind(bind).await.unwrap();
+    let bound = (10, vec![None, None, Some(10)]);
+    assert_eq!(learn(Some(Some(9)), BEGIN + 11).await, bound);
+}
+
+/// SCA-22, QUO-1: calls that were made before the PSU was known count beside those of the PSU.
+async fn calls_of_an_unknown_psu_count_on<D: Data>() {
+    let data = D::new();
+    let store = &data.open();
+    let known = |now| {
+        let mut claim = call(1, now);
+        claim.quota.as_mut().unwrap().beside = Some(hash(2));
+        claim
+    };
+    for now in [BEGIN, BEGIN + 1] {
+        let _ = held(store.commit(call(2, now)).await.unwrap());
+    }
+    let left = |taken: &portvakt::state::Taken| taken.left().unwrap().calls;
+    let first = held(store.commit(known(BEGIN + 2)).await.unwrap());
+    let second = held(store.commit(known(BEGIN + 3)).await.unwrap());
+    assert_eq!((left(&first), left(&second)), (1, 0));
+    let next = at(BEGIN + DAY);
+    let refused = async |now| match store.commit(known(now)).await.unwrap() {
+        Decision::NextAt(next) => next,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(BEGIN + 4).await, next);
+    // The other row does not count the calls of the known PSU.
+    let other = held(store.commit(call(2, BEGIN + 5)).await.unwrap());
+    assert_eq!(left(&other), 1);
+    // Calls that are given back, in either row, free a place.
+    for taken in [&other, &second] {
+        store.give_back(taken, true).await.unwrap();
+    }
+    let again = held(store.commit(known(BEGIN + 6)).await.unwrap());
+    assert_eq!(left(&again), 0);
+    assert_eq!(refused(BEGIN + DAY - 1).await, next);
+    let _ = held(store.commit(known(BEGIN + DAY)).await.unwrap());
+}
+
 async fn withdrawal_keeps_the_binding<D: Data>() {
     let data = D::new();
     let store = &data.open();
@@ -716,7 +816,8 @@ async fn withdrawal_keeps_the_binding<D: Data>() {
     );
     store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
     let mut corporate = finish(2, 1, "t", BEGIN + 1);
-    corporate.completion.as_mut().unwrap().corporate = Some(CorporateId::from_bits(7));
+    corporate.completion.as_mut().unwrap().corporate =
+        Some(Known::by_bank(CorporateId::from_bits(7)));
     store.finish(corporate).await.unwrap();
     let _ = store.psu(who(1)).await.unwrap();
     assert_eq!(

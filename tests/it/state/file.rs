@@ -2,7 +2,7 @@
 
 use super::{BEGIN, Data, SqliteFolder, TPP, at, call, finish, held, next, request, who};
 use portvakt::interface::headers::CorporateId;
-use portvakt::state::{ConsentAccounts, Decision, OpenFault, PsuRef, Retention, StateStore};
+use portvakt::state::{ConsentAccounts, Decision, Known, OpenFault, PsuRef, Retention, StateStore};
 use std::{
     fs::{self, Permissions},
     io::Read,
@@ -113,7 +113,7 @@ async fn nothing_personal_stands_in_clear() {
     let mut finish = finish(1, psu, "a-session-id", BEGIN);
     let accounts = ConsentAccounts::Named(vec!["NO9386011117947".to_owned()]);
     let completion = finish.completion.as_mut().unwrap();
-    completion.corporate = Some(CorporateId::from_bits(psu + 1));
+    completion.corporate = Some(Known::by_bank(CorporateId::from_bits(psu + 1)));
     completion.consent = Some(&accounts);
     store.finish(finish).await.unwrap();
     let mut kept = fs::read(place.file()).unwrap();

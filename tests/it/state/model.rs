@@ -10,8 +10,8 @@ use portvakt::interface::{
 };
 use portvakt::state::{
     Accounts, Bind, Bound, ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Finished,
-    Hash, Learned, Page, PsuRef, QuotaClaim, RequestIdClaim, Retention, StateStore, Taken,
-    Withdraw, Withdrawn,
+    Hash, Known, Learned, LearnedContext, Page, PsuRef, QuotaClaim, RequestIdClaim, Retention,
+    StateStore, Taken, Withdraw, Withdrawn,
 };
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -24,7 +24,7 @@ struct Psu {
     learned: bool,
     last_sca: u64,
     session: Option<(SessionId, u64)>,
-    contexts: BTreeMap<Option<CorporateId>, Context>,
+    contexts: BTreeMap<Option<Known<CorporateId>>, Context>,
 }
 
 impl Psu {
@@ -66,7 +66,7 @@ struct Model {
     durable: BTreeMap<u64, u64>,
     memory: BTreeMap<u64, u64>,
     tokens: BTreeMap<u64, u64>,
-    psus: BTreeMap<PsuId, Psu>,
+    psus: BTreeMap<Known<PsuId>, Psu>,
 }
 
 on_every_engine!(
@@ -152,6 +152,7 @@ impl Model {
             }),
             quota: quota.map(|(key, page)| QuotaClaim {
                 key: hash(key),
+                beside: None,
                 page: page.map(|(list, offset, limit)| Page {
                     list: hash(list),
                     offset,
@@ -328,11 +329,11 @@ impl Model {
             _ => 10_000 + dice.below(1 << 40),
         };
         let said = dice.below(2);
-        let psu = PsuId::from_bits(dice.below(6).into());
+        let psu = Known::by_bank(PsuId::from_bits(dice.below(6).into()));
         let tpp = usize::try_from(dice.below(8) / 7).unwrap();
         let corporate = dice
             .one_in(3)
-            .then(|| CorporateId::from_bits(dice.below(2).into()));
+            .then(|| Known::by_bank(CorporateId::from_bits(dice.below(2).into())));
         let session = super::session_id(&dice.below(4).to_string());
         let accounts = accounts(dice);
         let consent = dice.one_in(2).then_some(accounts);
@@ -385,11 +386,11 @@ impl Model {
     }
 
     async fn bind(&mut self, store: &StateStore, dice: &mut Dice, what: &str) {
-        let psu = PsuId::from_bits(dice.below(8).into());
+        let psu = Known::by_bank(PsuId::from_bits(dice.below(8).into()));
         let tpp = usize::try_from(dice.below(8) / 7).unwrap();
         let corporate = dice
             .one_in(3)
-            .then(|| CorporateId::from_bits(dice.below(2).into()));
+            .then(|| Known::by_bank(CorporateId::from_bits(dice.below(2).into())));
         let last_sca = self.now - dice.below(200);
         let accounts = accounts(dice);
         let given = dice.one_in(2).then(|| self.now - dice.below(200));
@@ -435,54 +436,63 @@ impl Model {
         }
     }
 
-    /// Learned data is kept for an unbound PSU-ID, and changes nothing of other PSUs (SCA-19).
+    /// Learned data is kept for an unbound PSU-ID, and a new agreement of one that was learned; it changes nothing else (SCA-19, SCA-22).
     async fn learn(&mut self, store: &StateStore, dice: &mut Dice, what: &str) {
-        let psu = PsuId::from_bits(dice.below(8).into());
+        let psu = Known::by_bank(PsuId::from_bits(dice.below(8).into()));
         let tpp = usize::try_from(dice.below(2)).unwrap();
         let corporate = dice
             .one_in(3)
-            .then(|| CorporateId::from_bits(dice.below(2).into()));
+            .then(|| Known::by_bank(CorporateId::from_bits(dice.below(2).into())));
         let last_sca = dice.one_in(2).then(|| self.now - dice.below(200));
         let accounts = accounts(dice);
         let given = dice.one_in(2).then(|| self.now - dice.below(200));
+        let is_confirmed = !dice.one_in(4);
         let learned = Learned {
             who: PsuRef {
                 tpp: TPPS[tpp],
                 psu,
             },
-            corporate,
+            context: is_confirmed.then(|| LearnedContext {
+                corporate,
+                consent: given.map(|given| (at(given), &accounts)),
+            }),
             last_sca: last_sca.map(at),
-            consent: given.map(|given| (at(given), &accounts)),
         };
         let bound = store.learn(learned).await.unwrap();
-        if let Some(known) = self.psus.get(&psu) {
+        let last_sca = last_sca.unwrap_or_default();
+        let context = (last_sca, given.map(|given| (given, accounts)));
+        if let Some(known) = self.psus.get_mut(&psu) {
             let here = if known.tpp == tpp {
                 Bound::Here
             } else {
                 Bound::Elsewhere
             };
             assert_eq!(bound, here, "{what}");
+            let is_new = corporate.is_some() && !known.contexts.contains_key(&corporate);
+            if known.tpp == tpp && known.learned && is_confirmed && is_new {
+                known.last_sca = known.last_sca.max(last_sca);
+                known.contexts.insert(corporate, context);
+            }
             return;
         }
         assert_eq!(bound, Bound::Here, "{what}");
-        let last_sca = last_sca.unwrap_or_default();
-        let context = (last_sca, given.map(|given| (given, accounts)));
+        let contexts = is_confirmed.then_some((corporate, context));
         let known = Psu {
             tpp,
             learned: true,
             last_sca,
             session: None,
-            contexts: BTreeMap::from([(corporate, context)]),
+            contexts: contexts.into_iter().collect(),
         };
         self.psus.insert(psu, known);
     }
 
     async fn withdraw(&mut self, store: &StateStore, dice: &mut Dice, what: &str) {
-        let psu = PsuId::from_bits(dice.below(8).into());
+        let psu = Known::by_bank(PsuId::from_bits(dice.below(8).into()));
         let tpp = usize::try_from(dice.below(8) / 7).unwrap();
         let corporate = dice
             .one_in(2)
-            .then(|| CorporateId::from_bits(dice.below(2).into()));
+            .then(|| Known::by_bank(CorporateId::from_bits(dice.below(2).into())));
         let withdrawal = match dice.below(4) {
             0 => Withdraw::Consent(corporate),
             1 => Withdraw::Consents,
@@ -524,7 +534,7 @@ impl Model {
 
     /// Asserts that the store has the same PSU as the model, from memory and from the file.
     async fn look(&self, store: &StateStore, dice: &mut Dice, what: &str) {
-        let psu = PsuId::from_bits(dice.below(8).into());
+        let psu = Known::by_bank(PsuId::from_bits(dice.below(8).into()));
         let tpp = usize::try_from(dice.below(2)).unwrap();
         let who = PsuRef {
             tpp: TPPS[tpp],

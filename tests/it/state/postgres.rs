@@ -15,8 +15,8 @@ use crate::harness::{
 };
 use portvakt::interface::headers::CorporateId;
 use portvakt::state::{
-    ClaimRequest, Decision, PlantedFault, PostgresSettings, Retention, StaleReads, StateSettings,
-    StateStore, Withdraw,
+    ClaimRequest, Decision, Known, PlantedFault, PostgresSettings, Retention, StaleReads,
+    StateSettings, StateStore, Withdraw,
 };
 use std::{
     io::{BufRead, BufReader},
@@ -477,7 +477,10 @@ async fn contexts_without_a_psu_count_no_more() {
     let store = data.open();
     store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
     drop(store);
-    for (token, corporate) in [(2, None), (3, Some(CorporateId::from_bits(7)))] {
+    for (token, corporate) in [
+        (2, None),
+        (3, Some(Known::by_bank(CorporateId::from_bits(7)))),
+    ] {
         server.sql(&format!("DELETE FROM {user}.psu"));
         assert_eq!(
             server.sql(&format!("SELECT count(*) FROM {user}.context")),

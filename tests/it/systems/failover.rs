@@ -18,9 +18,9 @@ use portvakt::{
         headers::{PsuId, SessionId},
     },
     state::{
-        ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Finished, Hash, PlantedFault,
-        PostgresSettings, PsuRef, QuotaClaim, RequestIdClaim, Retention, StateSettings, StateStore,
-        Withdraw,
+        ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Finished, Hash, Known,
+        PlantedFault, PostgresSettings, PsuRef, QuotaClaim, RequestIdClaim, Retention,
+        StateSettings, StateStore, Withdraw,
     },
 };
 use std::{
@@ -61,6 +61,7 @@ fn call(key: u64) -> ClaimRequest {
         request: None,
         quota: Some(QuotaClaim {
             key: hash(1, key),
+            beside: None,
             page: None,
         }),
         now: Timestamp::from_unix(NOW),
@@ -82,7 +83,7 @@ fn payment(id: u64) -> ClaimRequest {
 fn who(psu: u64) -> PsuRef<'static> {
     PsuRef {
         tpp: &TPP,
-        psu: PsuId::from_bits(u128::from(psu)),
+        psu: Known::by_bank(PsuId::from_bits(u128::from(psu))),
     }
 }
 

@@ -12,8 +12,11 @@ const THEN: u64 = 1_767_225_600;
 const HOUR: u64 = 3_600;
 const DAY: u64 = 86_400;
 
-const ID: PsuId = PsuId::from_bits(7);
-const FIRM: CorporateId = CorporateId::from_bits(8);
+const ID: Claimed<PsuId> = Claimed::by_tpp(PsuId::from_bits(7));
+const FIRM: Claimed<CorporateId> = Claimed::by_tpp(CorporateId::from_bits(8));
+
+/// The agreement, by the bank's word.
+const GIVEN: Known<CorporateId> = Known::by_bank(CorporateId::from_bits(8));
 
 fn keys() -> Keys {
     Keys::new(&[1; 32])
@@ -85,7 +88,8 @@ fn judge_by(
         at: Timestamp::from_unix(THEN + after),
         today: date(2026, 7, 1),
     };
-    grant(need, known, &terms)
+    let known = known.map(|facts| KnownPsu::with_facts(ID.to_show(), facts.clone()));
+    grant(need, known.as_ref(), &terms)
 }
 
 fn lack(need: &Need<'_>, known: Option<&Psu>, after: u64) -> Option<Lack> {
@@ -121,7 +125,7 @@ fn who_is_asked_for() {
         }
     }
     let dropped = judge(&need(Sca::None, Some(ID), false), None, 0).unwrap();
-    assert_eq!((dropped.psu(), dropped.bound()), (None, false));
+    assert_eq!(dropped.named_psu(), None);
 }
 
 /// SCA-4 to SCA-6, SCA-16: the table "Session validity".
@@ -269,12 +273,12 @@ fn agreements_are_given_by_sca() {
 
     let private = known.contexts[0].clone();
     known.contexts.push(Context {
-        corporate: Some(keys().corporate(FIRM)),
+        corporate: Some(keys().corporate(GIVEN)),
         ..private
     });
     assert_eq!(
         judge(&firm, Some(&known), 0).unwrap().corporate(),
-        Some(FIRM)
+        Some(GIVEN)
     );
     assert_eq!(
         lack(&list(), Some(&known), 0),
@@ -336,7 +340,8 @@ fn how_far_back() {
 fn an_unknown_psu_can_be_learned() {
     let learn = |need: &Need<'_>| judge_by(need, None, 0, PsuPresent::Session, true);
     let granted = learn(&list()).unwrap();
-    assert_eq!((granted.psu(), granted.bound()), (Some(ID), false));
+    assert_eq!(granted.named_psu(), Some(Named::Claimed(ID)));
+    assert_eq!((granted.psu(), granted.known_context()), (None, None));
     assert_eq!(granted.history_from(), Some(date(2026, 4, 2)));
     let absent = Need {
         present: false,
@@ -349,4 +354,45 @@ fn an_unknown_psu_can_be_learned() {
         ..list()
     };
     assert_eq!(learn(&nobody).err(), Some(Lack::PsuId));
+}
+
+/// SCA-22: an agreement that is not known is the core's to confirm while PSUs are learned, but not for a PSU that the bank bound.
+#[test]
+fn an_unknown_agreement_can_be_learned() {
+    let firm = Need {
+        corporate: Some(FIRM),
+        ..list()
+    };
+    let learn = |need: &Need<'_>, known| judge_by(need, known, 0, PsuPresent::Session, true);
+    let bound = psu();
+    let learned = Psu {
+        learned: true,
+        session: None,
+        ..psu()
+    };
+    assert_eq!(learn(&firm, Some(&bound)).err(), Some(Lack::Agreement));
+    assert_eq!(lack(&firm, Some(&learned), 0), Some(Lack::Agreement));
+    for (known, is_known) in [(None, false), (Some(&learned), true)] {
+        let granted = learn(&firm, known).unwrap();
+        assert_eq!(granted.named_corporate(), Some(Named::Claimed(FIRM)));
+        assert_eq!(granted.psu().is_some(), is_known);
+        assert_eq!((granted.corporate(), granted.known_context()), (None, None));
+        // No consent of another context says how much may be shown.
+        assert_eq!(granted.history_from(), Some(date(2026, 4, 2)));
+        assert!(!granted.without_session());
+    }
+    let status = Need {
+        sca: Sca::None,
+        ..firm
+    };
+    let granted = learn(&status, Some(&learned)).unwrap();
+    assert_eq!(granted.named_corporate(), None);
+    let mut given = learned;
+    let private = given.contexts[0].clone();
+    given.contexts.push(Context {
+        corporate: Some(keys().corporate(GIVEN)),
+        ..private
+    });
+    let granted = judge_by(&firm, Some(&given), 0, PsuPresent::Consent, true).unwrap();
+    assert_eq!(granted.corporate(), Some(GIVEN));
 }

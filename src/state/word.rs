@@ -1,0 +1,199 @@
+//! Whose word a value rests on: the TPP's, or that of the bank and its core (SCA-17, SCA-19, SCA-22, QUO-15).
+//!
+//! A TPP says who the PSU is and for which agreement it acts. That is a [`Claimed`] value until somebody who knows confirms it: a binding in
+//! the state, the bank by a call, or the core by a header of its answer. Then it is a [`Known`] value. Every fact about a PSU, an agreement,
+//! a consent or an SCA in the state, in an assertion, in the key of a quota and in a Gateway- header takes a [`Known`] value only.
+//!
+//! Invariant: nothing in this program makes a [`Known`] of a [`Claimed`] value without a [`CoreWord`] or a row of the state. Deliberately not
+//! here: the words of a TPP that rules admit as they are. They have types of their own, and docs/threat-model.md lists them.
+
+use super::{Context, CorporateHash, Keys, Psu};
+use crate::interface::headers::{self, CorporateId, PsuId};
+use http::{HeaderMap, HeaderName};
+use std::{marker::PhantomData, sync::Arc};
+
+/// A value that a TPP says about its PSU, which nobody confirmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claimed<T>(T);
+
+/// A value that the bank or its core said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Known<T>(T);
+
+/// An id of a request: known, or only claimed while PSUs are learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named<T> {
+    /// The bank or the core said it.
+    Known(Known<T>),
+    /// Only the TPP says it: the core decides (SCA-19, SCA-22).
+    Claimed(Claimed<T>),
+}
+
+/// The core's confirmation of a claimed id, from the head of its answer.
+#[derive(Clone, Copy, Debug)]
+pub struct CoreWord<T>(PhantomData<T>);
+
+/// An id that the core can confirm.
+pub trait Confirmable: Copy {
+    /// The header of the core's answer that confirms the id, by `yes`.
+    const CONFIRMED_BY: HeaderName;
+}
+
+impl Confirmable for PsuId {
+    const CONFIRMED_BY: HeaderName = HeaderName::from_static("gateway-psu-bound");
+}
+
+impl Confirmable for CorporateId {
+    const CONFIRMED_BY: HeaderName = HeaderName::from_static("gateway-psu-corporate-bound");
+}
+
+/// A PSU-ID that is bound to the TPP that names it, with the stored facts.
+#[derive(Clone, Debug)]
+pub struct KnownPsu {
+    id: Known<PsuId>,
+    facts: Arc<Psu>,
+}
+
+impl<T: Copy> Claimed<T> {
+    /// A value of a request.
+    pub const fn by_tpp(value: T) -> Self {
+        Self(value)
+    }
+
+    /// The value, to show it to the bank as the TPP's word, as on the SCA page (SCA-17).
+    pub const fn to_show(self) -> T {
+        self.0
+    }
+}
+
+impl<T: Confirmable> Claimed<T> {
+    /// The value, now that the core confirmed it.
+    pub fn confirmed(self, _: CoreWord<T>) -> Known<T> {
+        Known(self.0)
+    }
+}
+
+impl Claimed<PsuId> {
+    /// The id, where the state has a binding of it to the TPP.
+    pub(super) const fn bound(self, facts: Arc<Psu>) -> KnownPsu {
+        KnownPsu {
+            id: Known(self.0),
+            facts,
+        }
+    }
+}
+
+impl<T: Copy> Known<T> {
+    /// A value that the bank said: by a call of the control listener, by an import or by a command of an operator.
+    pub const fn by_bank(value: T) -> Self {
+        Self(value)
+    }
+
+    /// A value that the gateway itself sealed into a token when it was known (SCA-12).
+    pub(crate) const fn by_own_seal(value: T) -> Self {
+        Self(value)
+    }
+
+    /// The value.
+    pub const fn get(self) -> T {
+        self.0
+    }
+}
+
+impl<T: Confirmable> CoreWord<T> {
+    /// Reads the core's answer. A confirmation that is missing, repeated, or anything but `yes` is none.
+    pub fn read(answer: &HeaderMap) -> Option<Self> {
+        let mut values = answer.get_all(T::CONFIRMED_BY).iter();
+        let value = headers::trim(values.next()?.as_bytes());
+        (value == b"yes" && values.next().is_none()).then_some(Self(PhantomData))
+    }
+}
+
+impl<T: Copy> Named<T> {
+    /// The id, if it is known.
+    pub const fn known(self) -> Option<Known<T>> {
+        match self {
+            Self::Known(known) => Some(known),
+            Self::Claimed(_) => None,
+        }
+    }
+
+    /// The id, if it is only claimed.
+    pub const fn claimed(self) -> Option<Claimed<T>> {
+        match self {
+            Self::Known(_) => None,
+            Self::Claimed(claimed) => Some(claimed),
+        }
+    }
+}
+
+impl KnownPsu {
+    /// PSU-ID.
+    pub const fn id(&self) -> Known<PsuId> {
+        self.id
+    }
+
+    /// The stored facts.
+    pub fn facts(&self) -> &Psu {
+        &self.facts
+    }
+
+    /// An agreement that the request names, if the PSU has it (SCA-17), with its context.
+    pub fn agreement(
+        &self,
+        keys: &Keys,
+        agreement: Claimed<CorporateId>,
+    ) -> Option<(Known<CorporateId>, &Context)> {
+        let context = self.facts.context(Some(keys.sought_corporate(agreement)))?;
+        Some((Known(agreement.0), context))
+    }
+
+    /// A PSU with these facts, for tests of their judgement.
+    #[cfg(test)]
+    pub(crate) fn with_facts(id: PsuId, facts: Psu) -> Self {
+        Self {
+            id: Known(id),
+            facts: Arc::new(facts),
+        }
+    }
+}
+
+/// The hash by which a row is sought: a row that is found confirms the claim, and a row is never written under it.
+impl Keys {
+    /// The hash of a PSU-ID that a TPP names.
+    pub(super) fn sought_psu(&self, psu: Claimed<PsuId>) -> super::PsuHash {
+        self.psu(Known(psu.0))
+    }
+
+    fn sought_corporate(&self, corporate: Claimed<CorporateId>) -> CorporateHash {
+        self.corporate(Known(corporate.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn only_one_plain_yes_is_the_cores_word() {
+        let said = |values: &[&'static str]| {
+            let values = values.iter().map(|value| HeaderValue::from_static(value));
+            let name = CorporateId::CONFIRMED_BY;
+            let answer: HeaderMap = values.map(|value| (name.clone(), value)).collect();
+            assert!(CoreWord::<PsuId>::read(&answer).is_none());
+            CoreWord::<CorporateId>::read(&answer).is_some()
+        };
+        assert!(said(&["yes"]) && said(&[" yes "]));
+        for other in [
+            &[][..],
+            &["no"],
+            &["YES"],
+            &["yes, yes"],
+            &["yes", "yes"],
+            &[""],
+        ] {
+            assert!(!said(other), "{other:?}");
+        }
+    }
+}
