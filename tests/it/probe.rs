@@ -152,6 +152,8 @@ fn it_finds_each_fault_of_the_assertion() {
         ("repeated-get", &["repeated-get"], &[]),
         ("facts", &["facts"], &[]),
         ("psu-header", &["psu-header"], &[]),
+        ("invented-psu", &["invented"], &[]),
+        ("invented-agreement", &["invented"], &[]),
         ("sca-header", &["sca-header"], &[]),
         ("roles-header", &["roles-header"], &[]),
         ("bytes", &["bytes"], &[]),

@@ -47,7 +47,56 @@ pub(super) fn checks(session: &Session) -> Vec<Check> {
     ];
     let mut checks = vec![tpp(session)];
     checks.extend(facts.iter().map(|fact| from_claim(session, fact)));
+    checks.push(invented(session));
     checks
+}
+
+/// SCA-19, SCA-22: whether the core confirms ids that nobody gave out. A core that is not learned from confirms nothing, and passes.
+fn invented(session: &Session) -> Check {
+    let id = || Uuid::new_v4().to_string();
+    let unknown_psu = |request: Request| {
+        let request = request.with("PSU-ID", id());
+        request.with("Gateway-Psu-Bound", "no")
+    };
+    let unknown_agreement = |request: Request| {
+        let request = request.with("PSU-Corporate-ID", id());
+        request.with("Gateway-Psu-Corporate-Bound", "no")
+    };
+    let confirms = |request, name| {
+        let outcome = session.ask(name, &session.gateway.vouch(request));
+        let answer = outcome.answer.as_ref().ok();
+        let yes = answer.and_then(|answer| answer.text(name)) == Some("yes");
+        yes.then_some(outcome)
+    };
+    let mut confirmed = Vec::new();
+    for example in [&session.read, &agreements()] {
+        let forwarded = || session.gateway.forwarded(example);
+        confirmed.extend(confirms(unknown_psu(forwarded()), "gateway-psu-bound"));
+        let agreement = "gateway-psu-corporate-bound";
+        confirmed.extend(confirms(
+            unknown_agreement(unknown_psu(forwarded())),
+            agreement,
+        ));
+        if session.gateway.psu.is_some() {
+            confirmed.extend(confirms(unknown_agreement(forwarded()), agreement));
+        }
+    }
+    let found = match confirmed.is_empty() {
+        true => "no invented id is confirmed".to_owned(),
+        false => listed(&confirmed),
+    };
+    let mend = "answer Gateway-Psu-Bound: yes only for a PSU-ID that the bank gave to this TPP, and Gateway-Psu-Corporate-Bound: yes only for an agreement of this PSU";
+    Check::new(AREA, "invented", found, confirmed.is_empty(), mend)
+}
+
+/// An operation that needs a PSU.
+fn agreements() -> Example {
+    Example {
+        operation: "agreement-list".into(),
+        method: Method::GET,
+        target: "/v1/agreements".into(),
+        body: Vec::new(),
+    }
 }
 
 /// A request in which claim and header have these values.
@@ -76,12 +125,7 @@ fn tpp(session: &Session) -> Check {
 }
 
 fn from_claim(session: &Session, fact: &Fact) -> Check {
-    let agreements = Example {
-        operation: "agreement-list".into(),
-        method: Method::GET,
-        target: "/v1/agreements".into(),
-        body: Vec::new(),
-    };
+    let agreements = agreements();
     let [a, b] = [0, 1].map(|at| fact.values.get(at).map_or("", String::as_str));
     let (mut depends, mut deceived) = (false, Vec::new());
     for example in [&session.read, &agreements] {

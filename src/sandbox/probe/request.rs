@@ -266,7 +266,9 @@ fn token(
     facts.insert("target".into(), json!(request.target));
     facts.insert("body_sha256".into(), json!(hash(&request.body)));
     facts.insert("headers_sha256".into(), json!(hash(&hashed_lines(request))));
-    if let Some(psu) = request.header("PSU-ID") {
+    // The gateway vouches for no PSU that only the TPP names.
+    let is_known = request.header("Gateway-Psu-Bound").is_none();
+    if let Some(psu) = request.header("PSU-ID").filter(|_| is_known) {
         facts.insert("psu_id".into(), json!(String::from_utf8_lossy(psu)));
     }
     let established = request.headers.iter();

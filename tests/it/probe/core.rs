@@ -370,6 +370,12 @@ impl Core {
         if self.has("fields") {
             head += &"X-Field: a\r\n".repeat(120);
         }
+        if self.has("invented-psu") || self.has("invented-agreement") {
+            head += "Gateway-Psu-Bound: yes\r\n";
+        }
+        if self.has("invented-agreement") {
+            head += "Gateway-Psu-Corporate-Bound: yes\r\n";
+        }
         if self.has("hop-by-hop") {
             head += "Connection: Content-Type\r\n";
         }
