@@ -1,5 +1,8 @@
 //! docs/threat-model.md names existing tests: a threat whose test was removed or renamed fails here.
 
+// Whose word each header is.
+mod words;
+
 use std::{
     collections::BTreeSet,
     fs,
