@@ -12,6 +12,9 @@ const LARGE: usize = 40 << 20;
 /// More than a record of TLS.
 const SMALL: usize = 20_000;
 
+/// Until the buffers on the way are full, which nothing tells: no metric counts what the HTTP/2 library holds.
+const FILLS: Duration = Duration::from_millis(500);
+
 /// The window of a client that changes nothing, in bytes.
 const WINDOW: usize = 65_535;
 
@@ -55,45 +58,19 @@ fn lines_now(gate: &Gate) -> Vec<Value> {
     lines.map(Result::unwrap).collect()
 }
 
-/// The bytes that the gateway has passed to the kernel and that its clients have not acknowledged (proc_net_tcp(5)).
-fn unacknowledged(gate: &Gate) -> u64 {
-    let own = format!(":{:04X}", gate.address().port());
-    let table = fs::read_to_string("/proc/net/tcp").unwrap();
-    let queues = table.lines().skip(1).filter_map(|line| {
-        let fields: Vec<_> = line.split_whitespace().collect();
-        let (sent, _) = fields[4].split_once(':').unwrap();
-        let is_own = fields[1].ends_with(&own) && fields[3] == "01";
-        is_own.then(|| u64::from_str_radix(sent, 16).unwrap())
-    });
-    queues.sum()
-}
-
-/// Waits until the library has all that the core has answered, and the buffers of the kernel are full.
-fn all_in_the_library(gate: &Gate) {
-    gate.eventually_metric("portvakt_upstream_in_flight", &[], 0.0);
-    gate.eventually_metric("portvakt_read_ahead_bytes", &[], 0.0);
-    let (mut before, mut times) = (0, 0);
-    eventually("the buffers of the kernel are full", || {
-        let now = unacknowledged(gate);
-        times = if now == before { times + 1 } else { 0 };
-        before = now;
-        (now > 0 && times >= 10).then_some(()).ok_or(now)
-    });
-}
-
 /// A client that reads nothing: a large answer fills all buffers, and four small ones wait in the library behind it.
 fn stuck(gate: &Gate) -> Frames {
     let mut frames = open(gate);
     gate.upstream().reply(json(LARGE));
     request(gate, &mut frames, 1, &Call::plain());
     at_core(gate, 1);
-    all_in_the_library(gate);
+    let_pass(FILLS);
     gate.upstream().reply(json(SMALL));
     for stream in [3, 5, 7, 9] {
         request(gate, &mut frames, stream, &Call::plain());
     }
     at_core(gate, 4);
-    all_in_the_library(gate);
+    let_pass(FILLS);
     frames
 }
 
@@ -183,6 +160,18 @@ fn answers_whose_caller_leaves() {
     check_stuck(&gate, "abandoned", None);
 }
 
+/// Waits until every thread of a process has stopped: the signal is on its way when kill(1) ends.
+fn stopped(program: &Program) {
+    let threads = format!("/proc/{}/task", program.0.id());
+    let is_stopped = |thread: std::io::Result<fs::DirEntry>| {
+        let stat = fs::read_to_string(thread.unwrap().path().join("stat"));
+        stat.is_ok_and(|stat| stat.rsplit(") ").next().unwrap().starts_with('T'))
+    };
+    eventually("the process has stopped", || {
+        fs::read_dir(&threads).unwrap().all(is_stopped)
+    });
+}
+
 /// Whoever sends a request and leaves is not a failure of the gateway, also where it answers itself: nobody can wake the operator so.
 //= ERR-8 refused
 #[test]
@@ -195,6 +184,7 @@ fn the_gateways_own_answers_whose_caller_leaves() {
     assert_eq!(connection.answer("GET").unwrap().status, 200);
     // The answer cannot be faster than the reset.
     program.signal("-STOP");
+    stopped(&program);
     connection.send(request).unwrap();
     connection.reset();
     program.signal("-CONT");

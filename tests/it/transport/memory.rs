@@ -1,8 +1,10 @@
 //! HTTP-9: the memory of HTTP/2 connections with many open requests, with the gateway as a process. PORTVAKT_CONNECTIONS is the
 //! number of connections, PORTVAKT_PROGRAM another build of the program.
 
-use crate::harness::{Call, Frames, Gate, Protocol, block, eventually, field, frame, string};
-use std::fs;
+use crate::harness::{
+    Call, Frames, Gate, Protocol, block, eventually, field, frame, let_pass, string,
+};
+use std::{fs, time::Duration};
 
 /// The most memory of one connection, in KiB: until a signature on it has verified, and then.
 const MOST_KIB: u64 = 256;
@@ -26,7 +28,6 @@ fn open_requests() {
     let count = std::env::var("PORTVAKT_CONNECTIONS").map_or(60, |count| count.parse().unwrap());
     let gate = Gate::builder()
         .listener("max_connections_per_address: off\n  min_body_rate: off\n  body_timeout: 60s")
-        .listener("write_timeout: 300s")
         .line("rates: {per_address: off}")
         .for_program();
     let program = gate.run_silently(&mut gate.program());
@@ -44,7 +45,6 @@ fn open_requests() {
         ("of tiny fields", &tiny, MOST_KIB),
         ("signed", &signed, MOST_KIB_SIGNED),
     ] {
-        gate.eventually_metric("portvakt_open_connections", &[], 0.0);
         let before = resident(program.0.id());
         // SETTINGS_INITIAL_WINDOW_SIZE of 0, and END_HEADERS without END_STREAM.
         let settings = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
@@ -69,6 +69,8 @@ fn open_requests() {
         println!("{each} KiB for each of {count} connections with {STREAMS} open POSTs, {what}");
         assert!(each <= most, "{what}: {each} KiB");
         drop(connections);
+        // Until most of the memory is free again, which is not promised: a gateway that cannot write notices late.
+        let_pass(Duration::from_millis(500));
     }
     // A client who signs is served.
     assert_eq!(gate.send(&Call::plain(), Protocol::Http2).status, 200);
