@@ -124,7 +124,10 @@ fn a_body_that_trickles_opens_no_request_id_again() {
     let begun = clock.now().unix();
     let at = |seconds: u64| clock.set(Timestamp::from_unix(begun + seconds));
     for call in [Call::payment(), Call::accounts().json("{}")] {
-        let gate = Gate::builder().clock(&clock).start();
+        let gate = Gate::builder()
+            .clock(&clock)
+            .listener("min_body_rate: off\n  body_timeout: 60s")
+            .start();
         at(0);
         let sealed = gate.seal(&call.off_by(52));
         // The first request is late too: its Date is still valid when its id is claimed.
