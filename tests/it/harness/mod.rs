@@ -55,14 +55,14 @@ pub(crate) use postgres::{
     Lost, Postgres, Proxy, command as postgres_command, postgres, programs as postgres_programs,
     write_of_owner,
 };
-pub(crate) use program::{Program, signal_to, to_files};
+pub(crate) use program::{Lines, Program, signal_to, to_files};
 pub(crate) use revocation::{Crl, Responder, Said, Source, ocsp_answer, ocsp_answer_for};
 pub(crate) use server_pki::server_pki;
 pub(crate) use tls_front::{TlsFront, ca, client_certificate, tls_server};
 pub(crate) use upstream::{Latch, Reply, Seen, Upstream};
 pub(crate) use waiting::{
     LIMIT, Over, RAN_OUT, ended, eventually, eventually_async, eventually_is, eventually_within,
-    let_pass, let_pass_async,
+    happens, let_pass, let_pass_async, outcome, received,
 };
 pub(crate) use wire::{Answer, Wire};
 pub(crate) use world::{Tpp, World, issuing_spec, rsa_key, world, write_private};

@@ -3,7 +3,7 @@
 /// A proxy in front of a server.
 mod proxy;
 
-use super::missing;
+use super::{missing, waiting};
 pub(crate) use proxy::{Lost, Proxy};
 use std::{
     fs,
@@ -14,8 +14,9 @@ use std::{
     sync::{
         LazyLock,
         atomic::{AtomicU64, Ordering},
+        mpsc::{Sender, channel},
     },
-    time::Duration,
+    thread::JoinHandle,
 };
 use tempfile::TempDir;
 
@@ -166,14 +167,10 @@ impl Postgres {
 
     /// Waits until a server answers.
     pub(crate) fn wait_for(config: &tokio_postgres::Config, log: &Path) {
-        for _ in 0..600 {
-            if Self::sql_on(config, "SELECT 1").is_ok() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        let log = fs::read_to_string(log).unwrap_or_default();
-        panic!("PostgreSQL does not start: {log}");
+        waiting::eventually("PostgreSQL starts", || {
+            let log = || fs::read_to_string(log).unwrap_or_default();
+            Self::sql_on(config, "SELECT 1").map_err(|fault| format!("{fault}: {}", log()))
+        });
     }
 
     /// An empty schema, and the settings of its owner.
@@ -238,6 +235,53 @@ impl Postgres {
             })
         });
         asking.join().unwrap()
+    }
+
+    /// Begins a transaction, which stays open after these statements until the test ends it.
+    pub(crate) fn begin(&self, statements: &str) -> Transaction {
+        let (config, statements) = (self.config(), format!("BEGIN; {statements}"));
+        let (commit, end) = channel();
+        let (begun, has_begun) = channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+                tokio::spawn(connection);
+                client.batch_execute(&statements).await.unwrap();
+                begun.send(()).unwrap();
+                // Without a message the connection ends, and the transaction with it.
+                if end.recv().is_ok() {
+                    client.batch_execute("COMMIT").await.unwrap();
+                }
+            });
+        });
+        waiting::received("a transaction begins", &has_begun);
+        Transaction { commit, thread }
+    }
+
+    /// Lets the server read its settings again, and waits until new connections have them and the others are told so.
+    pub(crate) fn reload(&self) {
+        let loaded = || self.sql("SELECT pg_conf_load_time()");
+        let before = loaded();
+        self.sql("SELECT pg_reload_conf()");
+        waiting::eventually("the settings are read", || loaded() != before);
+    }
+}
+
+/// An open transaction; it is rolled back when it is dropped.
+pub(crate) struct Transaction {
+    commit: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Transaction {
+    /// Commits it.
+    pub(crate) fn commit(self) {
+        self.commit.send(()).unwrap();
+        self.thread.join().unwrap();
     }
 }
 

@@ -1,10 +1,14 @@
 //! Processes that tests start.
 
-use super::waiting::ended;
+use super::waiting::{LIMIT, RAN_OUT, ended};
+use portvakt::clock::Stopwatch;
 use std::{
     fs::{self, File},
+    io::{BufRead, BufReader, Read},
     path::Path,
     process::{Child, Command, Stdio},
+    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    thread,
 };
 
 /// A child process that is killed when it is dropped, if not before.
@@ -40,6 +44,36 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+/// The lines that a program writes, read by a thread, so that a program that hangs does not hold up the test for ever.
+pub(crate) struct Lines(Receiver<String>);
+
+impl Lines {
+    /// The lines of an output.
+    pub(crate) fn of(output: impl Read + Send + 'static) -> Self {
+        let (line, lines) = channel();
+        thread::spawn(move || {
+            let read = BufReader::new(output).lines().map_while(Result::ok);
+            // The test may have ended.
+            read.map_while(|read| line.send(read).ok()).for_each(drop);
+        });
+        Self(lines)
+    }
+
+    /// The next line that meets a condition; `None` if the output ends before.
+    #[track_caller]
+    pub(crate) fn find(&self, what: &str, is_it: impl Fn(&str) -> bool) -> Option<String> {
+        let since = Stopwatch::start();
+        loop {
+            match self.0.recv_timeout(LIMIT.saturating_sub(since.elapsed())) {
+                Ok(line) if is_it(&line) => return Some(line),
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => panic!("{RAN_OUT}: no line {what}"),
+            }
+        }
     }
 }
 

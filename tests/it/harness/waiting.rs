@@ -8,7 +8,10 @@ use portvakt::clock::Stopwatch;
 use std::{
     fmt::Debug,
     process::{Child, ExitStatus},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, RecvTimeoutError},
+    },
     thread,
     time::Duration,
 };
@@ -82,6 +85,21 @@ pub(crate) fn eventually_within<P: Probed>(
     unreachable!("there is always another pause")
 }
 
+/// Whether a condition holds before the limit, for a test that reports itself what is missing.
+pub(crate) fn happens(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let since = Stopwatch::start();
+    for pause in pauses() {
+        if holds() {
+            return true;
+        }
+        if since.elapsed() >= limit {
+            return false;
+        }
+        thread::sleep(pause);
+    }
+    unreachable!("there is always another pause")
+}
+
 /// Repeats a reading until it has this value.
 #[track_caller]
 pub(crate) fn eventually_is<T: PartialEq + Debug>(
@@ -132,13 +150,30 @@ impl Drop for Over<'_> {
     }
 }
 
+/// The next message of another thread; the thread's panic is no wait that ran out.
+#[track_caller]
+pub(crate) fn received<T>(what: &str, messages: &Receiver<T>) -> T {
+    match messages.recv_timeout(LIMIT) {
+        Ok(message) => message,
+        Err(RecvTimeoutError::Timeout) => panic!("{RAN_OUT}: {what}"),
+        Err(RecvTimeoutError::Disconnected) => panic!("{what}: the other thread has ended"),
+    }
+}
+
+/// The outcome of a task.
+pub(crate) async fn outcome<T>(what: &str, task: tokio::task::JoinHandle<T>) -> T {
+    let finished = tokio::time::timeout(LIMIT, task).await;
+    let finished = finished.unwrap_or_else(|_| panic!("{RAN_OUT}: {what}"));
+    finished.unwrap_or_else(|fault| panic!("{what}: {fault}"))
+}
+
 /// Lets real time pass, where the test needs that a deadline of the program has passed, and only a lower bound decides.
 /// tests/it/architecture.rs counts the callers.
 pub(crate) fn let_pass(time: Duration) {
     thread::sleep(time);
 }
 
-/// The same for a test that awaits.
+/// The same in a task.
 pub(crate) async fn let_pass_async(time: Duration) {
     tokio::time::sleep(time).await;
 }

@@ -1,5 +1,6 @@
 //! A proxy in front of PostgreSQL that loses commits, delays answers and freezes connections.
 
+use crate::harness::let_pass;
 use portvakt::clock::Stopwatch;
 use std::{
     io::{ErrorKind, Read, Write},
@@ -7,7 +8,7 @@ use std::{
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, Weak,
+        Arc, Condvar, Mutex, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
         mpsc,
     },
@@ -27,7 +28,8 @@ pub(crate) enum Lost {
 struct Faults {
     lost: AtomicU8,
     /// Whether nothing passes, and no connection ends.
-    frozen: AtomicBool,
+    frozen: Mutex<bool>,
+    thawed: Condvar,
     /// The delay of the server's answers, in milliseconds.
     delay: AtomicU64,
     open: Mutex<Vec<Weak<TcpStream>>>,
@@ -71,7 +73,8 @@ impl Proxy {
 
     /// Stops all bytes, or lets them pass again.
     pub(crate) fn freeze(&self, frozen: bool) {
-        self.faults.frozen.store(frozen, Ordering::SeqCst);
+        *self.faults.frozen.lock().unwrap() = frozen;
+        self.faults.thawed.notify_all();
     }
 
     /// Delays the server's answers.
@@ -116,11 +119,18 @@ fn pass(client: &TcpStream, socket: &PathBuf, faults: &Arc<Faults>) {
         let mut client = client.try_clone().unwrap();
         let (faults, mute) = (Arc::clone(faults), Arc::clone(&mute));
         std::thread::spawn(move || {
+            let mut lost = Vec::new();
             for (came, bytes) in coming {
                 let due = came + Duration::from_millis(faults.delay.load(Ordering::SeqCst));
-                std::thread::sleep(due.saturating_sub(watch.elapsed()));
+                // The delay of the line.
+                let_pass(due.saturating_sub(watch.elapsed()));
                 wait_while_frozen(&faults);
-                if !mute.load(Ordering::SeqCst) && client.write_all(&bytes).is_err() {
+                if mute.load(Ordering::SeqCst) {
+                    lost.extend(bytes);
+                    if has_ended(&lost) {
+                        break;
+                    }
+                } else if client.write_all(&bytes).is_err() {
                     break;
                 }
             }
@@ -134,10 +144,18 @@ fn pass(client: &TcpStream, socket: &PathBuf, faults: &Arc<Faults>) {
     let _ = writing.join();
 }
 
+/// Whether the answers contain the outcome of a COMMIT.
+fn has_ended(answers: &[u8]) -> bool {
+    let outcomes: [&[u8]; 3] = [b"COMMIT\0", b"ROLLBACK\0", b"SERROR\0"];
+    outcomes
+        .iter()
+        .any(|outcome| answers.windows(outcome.len()).any(|part| part == *outcome))
+}
+
 fn wait_while_frozen(faults: &Faults) {
-    while faults.frozen.load(Ordering::SeqCst) {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let frozen = faults.frozen.lock();
+    let frozen = frozen.unwrap_or_else(PoisonError::into_inner);
+    drop(faults.thawed.wait_while(frozen, |frozen| *frozen));
 }
 
 /// Passes the client's messages on, and finds the execution of the prepared COMMIT.
@@ -171,14 +189,8 @@ fn requests(
         }
         if head[0] == b'B' && commit.as_deref() == Some(second) {
             match faults.lost.swap(0, Ordering::SeqCst) {
-                1 => {
-                    mute.store(true, Ordering::SeqCst);
-                    let client = client.try_clone()?;
-                    std::thread::spawn(move || {
-                        std::thread::sleep(Duration::from_millis(200));
-                        let _ = client.shutdown(Shutdown::Both);
-                    });
-                }
+                // The connection ends once the server has answered.
+                1 => mute.store(true, Ordering::SeqCst),
                 2 => return Err(ErrorKind::ConnectionAborted.into()),
                 _ => {}
             }
