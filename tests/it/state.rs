@@ -13,7 +13,7 @@ use portvakt::{
         VolatileTables,
     },
 };
-use std::{sync::LazyLock, time::Duration};
+use std::sync::LazyLock;
 use tempfile::TempDir;
 
 /// A TPP, and another.
@@ -156,17 +156,6 @@ mod postgres;
 
 /// A clock that steps back.
 mod clock;
-
-/// Waits until a condition is true; ten seconds at most.
-async fn soon(holds: impl AsyncFn() -> bool) {
-    for _ in 0..1_000 {
-        if holds().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("it does not hold");
-}
 
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_unix(seconds)

@@ -64,9 +64,6 @@ use tokio::{
 };
 use worker::Worker;
 
-/// The time that a caller waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 /// The time for looking a PSU up.
 const LOOKUP: Duration = Duration::from_secs(2);
 
@@ -190,12 +187,13 @@ impl Postgres {
             mpsc::error::TrySendError::Full(_) => dispatch::full(),
             mpsc::error::TrySendError::Closed(_) => ended(),
         })?;
-        match timeout(PATIENCE, outcome).await {
+        let patience = self.shared.settings.patience();
+        match timeout(patience, outcome).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err(ended()),
             Err(_) => Err(Unavailable(format!(
                 "nothing was written for {} s",
-                PATIENCE.as_secs()
+                patience.as_secs()
             ))),
         }
     }

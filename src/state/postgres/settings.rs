@@ -1,6 +1,6 @@
 //! The settings of the state in PostgreSQL.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 /// The section `state.postgres` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,13 @@ pub struct PostgresSettings {
     /// A fault that a test plants, to show that its checks find it.
     #[cfg(feature = "sandbox")]
     pub planted: Option<PlantedFault>,
+    /// The time that a caller waits for an answer: a test in which a standby is missing needs more.
+    #[cfg(feature = "sandbox")]
+    pub patience: Duration,
 }
+
+/// The time that a caller waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A fault of the engine that a test can plant. No deployed build has a way to select one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +75,22 @@ impl PostgresSettings {
             reads: StaleReads::Refuse,
             #[cfg(feature = "sandbox")]
             planted: None,
+            #[cfg(feature = "sandbox")]
+            patience: PATIENCE,
         }
+    }
+
+    /// The time that a caller waits for an answer.
+    #[cfg(feature = "sandbox")]
+    pub(super) const fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// The time that a caller waits for an answer.
+    #[cfg(not(feature = "sandbox"))]
+    #[expect(clippy::unused_self, reason = "a test's build has its own")]
+    pub(super) const fn patience(&self) -> Duration {
+        PATIENCE
     }
 
     /// Whether a test planted this fault.

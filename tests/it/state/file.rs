@@ -1,6 +1,7 @@
 //! The SQLite file itself.
 
 use super::{BEGIN, Data, SqliteFolder, TPP, at, call, finish, held, next, request, who};
+use crate::harness::eventually_async;
 use portvakt::interface::headers::CorporateId;
 use portvakt::state::{ConsentAccounts, Decision, Known, OpenFault, PsuRef, Retention, StateStore};
 use std::{
@@ -9,7 +10,6 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::PathBuf,
     sync::Arc,
-    time::Duration,
 };
 
 impl SqliteFolder {
@@ -328,13 +328,10 @@ async fn a_store_that_cannot_be_written_says_so_and_comes_back() {
     );
     other.execute_batch("ROLLBACK").unwrap();
     // The store recovers without a request.
-    for _ in 0..100 {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        if store.health(at(BEGIN)).is_ok() {
-            break;
-        }
-    }
-    assert!(store.health(at(BEGIN)).is_ok());
+    eventually_async("it recovers", async || {
+        store.health(at(BEGIN)).map_err(|fault| fault.to_string())
+    })
+    .await;
     let taken = held(store.commit(call(1, BEGIN)).await.unwrap());
     assert_eq!(taken.left().unwrap().calls, 3, "what failed took nothing");
     assert!(store.counters().failed >= 1);
@@ -414,13 +411,11 @@ async fn what_expired_goes_by_itself() {
             .await
             .unwrap(),
     );
-    for _ in 0..100 {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        if store.counters().rows.requests == Some(1) {
-            return;
-        }
-    }
-    panic!("{:?}", store.counters());
+    eventually_async("one row is left", async || {
+        let rows = store.counters().rows.requests;
+        (rows == Some(1)).then_some(()).ok_or(rows)
+    })
+    .await;
 }
 
 /// The write-ahead log is checkpointed during writes, and starts again; a process that is killed afterwards has lost

@@ -9,9 +9,10 @@ mod replaced;
 /// Standbys, races and lost connections.
 mod standby;
 
-use super::{BEGIN, DAY, Data, OTHER, PostgresSchema, TPP, call, finish, held, request, soon, who};
+use super::{BEGIN, DAY, Data, OTHER, PostgresSchema, TPP, call, finish, held, request, who};
 use crate::harness::{
-    Call, Gate, Lost, Postgres, Protocol, Proxy, accepted, postgres, refused, write_private,
+    Call, Gate, LIMIT, Lines, Lost, Postgres, Protocol, Proxy, accepted, ended, eventually,
+    eventually_async, outcome, postgres, refused, write_private,
 };
 use portvakt::interface::headers::CorporateId;
 use portvakt::state::{
@@ -19,7 +20,6 @@ use portvakt::state::{
     StateSettings, StateStore, Withdraw,
 };
 use std::{
-    io::{BufRead, BufReader},
     process::{Command, Stdio},
     sync::Arc,
     time::Duration,
@@ -72,15 +72,7 @@ impl Behind {
 
 /// The decision, asked for again where the connection ended before anything was written.
 async fn decide(store: &StateStore, asked: ClaimRequest) -> Decision {
-    let mut answer = store.commit(asked).await;
-    for _ in 0..20 {
-        if answer.is_ok() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        answer = store.commit(asked).await;
-    }
-    answer.unwrap()
+    eventually_async("the state decides", async || store.commit(asked).await).await
 }
 
 /// The calls that are left after one more.
@@ -156,18 +148,48 @@ async fn a_database_that_is_not_heard_ends_answers_from_memory() {
         behind.postgres().reads = reads;
         let store = behind.open();
         store.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
-        // The store drops the row once more when it reads its own change in the log.
-        tokio::time::sleep(Duration::from_millis(800)).await;
+        store.finish(finish(2, 2, "s", BEGIN)).await.unwrap();
+        assert!(has_session(&store, 2).await.unwrap());
+        // The store drops the row once more when it reads its own change in the log, where this later one follows.
+        let other = behind.open();
+        other.withdraw(who(2), Withdraw::Session).await.unwrap();
+        drop(other);
+        eventually_async("the log is read", async || {
+            !has_session(&store, 2).await.unwrap()
+        })
+        .await;
         assert!(store.psu(who(1)).await.unwrap().is_some());
         behind.proxy.freeze(true);
-        soon(async || store.health(super::at(BEGIN)).is_err()).await;
+        eventually_async("the database is not heard", async || {
+            store.health(super::at(BEGIN)).is_err()
+        })
+        .await;
         assert_eq!(store.psu(who(1)).await.is_ok(), answers, "{reads:?}");
         // What would need the database is refused, and claims nothing.
         assert!(store.commit(call(1, BEGIN)).await.is_err());
         behind.proxy.freeze(false);
-        soon(async || store.health(super::at(BEGIN)).is_ok()).await;
-        soon(async || store.psu(who(1)).await.is_ok()).await;
+        eventually_async("it is heard", async || store.health(super::at(BEGIN))).await;
+        eventually_async("a PSU is found", async || store.psu(who(1)).await).await;
     }
+}
+
+/// Whether a PSU has a session, as this store knows.
+async fn has_session(store: &StateStore, psu: u128) -> Result<bool, String> {
+    let psu = store
+        .psu(who(psu))
+        .await
+        .map_err(|fault| fault.to_string())?;
+    Ok(psu.ok_or("no PSU")?.session.is_some())
+}
+
+/// Waits until a store knows that a PSU has a session, or none.
+async fn knows_session(store: &StateStore, is_there: bool) {
+    let what = format!("a session that is there: {is_there}");
+    eventually_async(&what, async || match has_session(store, 1).await {
+        Ok(found) if found == is_there => Ok(()),
+        other => Err(other),
+    })
+    .await;
 }
 
 /// Connections that end are opened again; a change that another gateway made meanwhile is known then.
@@ -185,24 +207,25 @@ async fn nothing_is_missed_after_a_lost_connection() {
             .finish(finish(round, 1, "s", BEGIN + round))
             .await
             .unwrap();
-        soon(async || {
-            here.psu(who(1))
-                .await
-                .is_ok_and(|psu| psu.is_some_and(|psu| psu.session.is_some()))
-        })
-        .await;
+        knows_session(&here, true).await;
         behind.proxy.freeze(true);
         behind.proxy.cut();
         there.withdraw(who(1), Withdraw::Session).await.unwrap();
         behind.proxy.freeze(false);
-        soon(async || {
-            here.psu(who(1))
-                .await
-                .is_ok_and(|psu| psu.is_some_and(|psu| psu.session.is_none()))
-        })
-        .await;
-        soon(async || here.commit(call(round, BEGIN)).await.is_ok()).await;
+        knows_session(&here, false).await;
+        let _ = held(decide(&here, call(round, BEGIN)).await);
     }
+}
+
+/// The processes of the server whose commit waits for a standby.
+const WAITING: &str = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+
+/// The standbys that commits wait for from now on, or soon.
+fn set_standbys(server: &Postgres, names: &str) {
+    server.sql(&format!(
+        "ALTER SYSTEM SET synchronous_standby_names = '{names}'"
+    ));
+    server.reload();
 }
 
 /// Two gateways on a server of their own, whose standby is lost.
@@ -218,7 +241,10 @@ impl Alone {
         let server = Postgres::start(5432, "listen_addresses = ''", |_| {})?;
         let folder = tempfile::tempdir().unwrap();
         let mut settings = StateSettings::new("unused.db", folder.path().join("hash.key"));
-        settings.postgres = Some(PostgresSettings::new(server.schema()));
+        let mut postgres = PostgresSettings::new(server.schema());
+        // A payment waits for the standby until the test says so, however long that takes.
+        postgres.patience = 2 * LIMIT;
+        settings.postgres = Some(postgres);
         let alone = Self {
             gateways: [(); 2].map(|()| Arc::new(StateStore::open(&settings).unwrap())),
             server,
@@ -230,11 +256,30 @@ impl Alone {
 
     /// From now on commits wait for this standby; "" for none.
     async fn wait_for(&self, standby: &str) {
+        set_standbys(&self.server, standby);
+        if standby.is_empty() {
+            return;
+        }
+        // The checkpointer decides whether commits wait, and reads the settings in its own time: until one waits.
+        let mut probe = None;
+        eventually_async("a commit waits for the standby", async || {
+            if !probe
+                .as_ref()
+                .is_some_and(|it: &JoinHandle<_>| !it.is_finished())
+            {
+                let config = self.server.config();
+                let write = "SELECT pg_logical_emit_message(true, 'probe', '')";
+                probe = Some(tokio::task::spawn_blocking(move || {
+                    Postgres::sql_on(&config, write).unwrap();
+                }));
+            }
+            !self.server.sql(WAITING).is_empty()
+        })
+        .await;
         self.server.sql(&format!(
-            "ALTER SYSTEM SET synchronous_standby_names = '{standby}'"
+            "SELECT pg_cancel_backend(pid) FROM ({WAITING}) AS waiting"
         ));
-        self.server.sql("SELECT pg_reload_conf()");
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        outcome("the probe ends", probe.unwrap()).await;
     }
 
     /// A payment, whose commit waits for the standby.
@@ -244,7 +289,10 @@ impl Alone {
             let decision = gateway.commit(request(1, Retention::Day, BEGIN)).await;
             decision.is_ok_and(|decision| matches!(decision, Decision::Held(_)))
         });
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        eventually_async("the payment waits for the standby", async || {
+            !self.server.sql(WAITING).is_empty()
+        })
+        .await;
         payment
     }
 }
@@ -266,7 +314,7 @@ async fn an_id_of_a_safe_request_does_not_wait_for_the_standby() {
     }
     assert!(!payment.is_finished());
     alone.wait_for("").await;
-    assert!(payment.await.unwrap());
+    assert!(outcome("the payment", payment).await);
 }
 
 /// A wait for the standby that is cancelled ends with a warning (01000), and the row is committed here alone: nobody is told so before
@@ -278,15 +326,19 @@ async fn a_cancelled_wait_for_the_standby_is_no_commit() {
     };
     let payment = alone.payment().await;
     for _ in 0..5 {
-        alone.server.sql(
-            "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'",
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        let cancel = format!("SELECT pg_cancel_backend(pid) FROM ({WAITING}) AS waiting");
+        eventually_async("a wait is cancelled", async || {
+            !alone.server.sql(&cancel).is_empty()
+        })
+        .await;
     }
+    eventually_async("the gateway is not sure", async || {
+        alone.gateways[0].counters().unclear > 0
+    })
+    .await;
     assert!(!payment.is_finished());
-    assert!(alone.gateways[0].counters().unclear > 0);
     alone.wait_for("").await;
-    assert!(payment.await.unwrap());
+    assert!(outcome("the payment", payment).await);
     let again = alone.gateways[1].commit(request(1, Retention::Day, BEGIN));
     assert!(matches!(again.await.unwrap(), Decision::Replayed));
 }
@@ -457,14 +509,24 @@ async fn a_file_is_copied_into_the_database() {
     // A clock that stepped back is accepted in the database too.
     let back = BEGIN - 2 * DAY;
     assert!(store.commit(call(1, back)).await.is_err());
-    soon(async || store.counters().clock_stepped_back).await;
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    eventually_async(
+        "the database says that the clock stepped back",
+        async || {
+            let stepped_back = format!("SELECT stepped_back FROM {user}.clock");
+            postgres().unwrap().sql(&stepped_back) == ["t"]
+        },
+    )
+    .await;
+    assert!(store.counters().clock_stepped_back);
     let accepted = run("accept-clock");
     assert!(
         text(&accepted.stdout).contains("is taken for right"),
         "{accepted:?}"
     );
-    soon(async || !store.counters().clock_stepped_back).await;
+    eventually_async("the gateway knows", async || {
+        !store.counters().clock_stepped_back
+    })
+    .await;
 }
 
 /// SCA-18: an operator deletes a PSU without its contexts. Another TPP that is bound to it later does not get the consent, and the same
@@ -511,9 +573,7 @@ async fn a_long_change_log_is_not_read_again_and_again() {
     let data = PostgresSchema::new();
     let user = data.user();
     let [here, there] = [(); 2].map(|()| data.open());
-    // Ends with its connection, after the test.
-    std::thread::spawn(|| server.sql("BEGIN; SELECT pg_current_xact_id(); SELECT pg_sleep(12)"));
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let endless = server.begin("SELECT pg_current_xact_id()");
     server.sql(&format!(
         "INSERT INTO {user}.change (kind, key) SELECT 0, gen_random_uuid() FROM generate_series(1, {LOGGED})"
     ));
@@ -523,28 +583,33 @@ async fn a_long_change_log_is_not_read_again_and_again() {
         ));
         read[0].parse().unwrap()
     };
-    soon(async || here.health(super::at(BEGIN)).is_ok()).await;
+    eventually_async("it is heard", async || here.health(super::at(BEGIN))).await;
+    // Each gateway reads the log with each of its proofs.
+    let proofs = || {
+        let of_both =
+            format!("SELECT id || ' ' || at FROM {user}.heartbeat ORDER BY at DESC LIMIT 2");
+        server.sql(&of_both)
+    };
+    let reads_again = async || {
+        let before = proofs();
+        eventually_async("both gateways read the log again", async || {
+            proofs().iter().all(|proof| !before.contains(proof))
+        })
+        .await;
+    };
     for round in 1..4 {
         let now = BEGIN + round;
         here.finish(finish(round, 1, "s", now)).await.unwrap();
-        soon(async || {
-            there
-                .psu(who(1))
-                .await
-                .is_ok_and(|psu| psu.is_some_and(|it| it.session.is_some()))
-        })
-        .await;
+        knows_session(&there, true).await;
         here.withdraw(who(1), Withdraw::Session).await.unwrap();
-        soon(async || {
-            there
-                .psu(who(1))
-                .await
-                .is_ok_and(|psu| psu.is_some_and(|it| it.session.is_none()))
-        })
-        .await;
-        tokio::time::sleep(Duration::from_millis(700)).await;
+        knows_session(&there, false).await;
+        for _ in 0..3 {
+            reads_again().await;
+        }
         assert!(there.health(super::at(now)).is_ok());
     }
+    // A connection reports its statistics once a second at most: the last second, which is not the first, may be missing.
+    drop(endless);
     // Once by each gateway, whatever plan the server chooses.
     println!("{} rows of the log were read", read());
     assert!(read() < 3 * u64::from(LOGGED));
@@ -588,8 +653,8 @@ fn an_interrupted_copy_changes_nothing() {
     };
     for (step, is_killed) in [("written", true), ("read back", true), ("written", false)] {
         let mut copying = copy().spawn().unwrap();
-        let mut lines = BufReader::new(copying.stdout.take().unwrap()).lines();
-        let progress = lines.find(|line| line.as_ref().unwrap().contains(step));
+        let lines = Lines::of(copying.stdout.take().unwrap());
+        let progress = lines.find(step, |line| line.contains(step));
         println!("{progress:?}");
         assert!(progress.is_some());
         if is_killed {
@@ -597,10 +662,11 @@ fn an_interrupted_copy_changes_nothing() {
         } else {
             behind.proxy.cut();
         }
-        let ended = copying.wait_with_output().unwrap();
-        assert!(!ended.status.success());
-        assert_eq!(is_killed, ended.stderr.is_empty(), "{ended:?}");
-        assert!(lines.all(|line| !line.unwrap().contains("committed")));
+        assert!(!ended(&mut copying).success());
+        let told = copying.wait_with_output().unwrap();
+        assert_eq!(is_killed, told.stderr.is_empty(), "{told:?}");
+        let committed = lines.find("of a commit", |line| line.contains("committed"));
+        assert_eq!(committed, None);
         assert_eq!(rows(), ["0"]);
         assert!(std::fs::read(file("portvakt.db")).unwrap() == before);
     }
@@ -626,10 +692,7 @@ fn a_gateway_says_that_its_database_fails() {
     // The server commits, and the connection is lost: the payment is forwarded once.
     behind.proxy.lose(Lost::Answer);
     accepted(&gate, &payment);
-    assert_eq!(
-        gate.metric("portvakt_state_commits_unclear_total", &[]),
-        1.0
-    );
+    gate.eventually_metric("portvakt_state_commits_unclear_total", &[], 1.0);
     // A slow server: answers come later, and nothing is refused.
     behind.proxy.delay(Duration::from_millis(200));
     for call in [&payment, &warm] {
@@ -654,13 +717,10 @@ fn a_gateway_says_that_its_database_fails() {
 
 /// Waits for a status of `/readyz` with a part of a reason, and returns the reasons.
 fn readiness(gate: &Gate, status: u16, part: &str) -> String {
-    for _ in 0..500 {
+    eventually(&format!("/readyz says {status} {part}"), || {
         let answer = gate.control("/readyz");
         let not_well = answer.json()["notWell"].to_string();
-        if answer.status == status && not_well.contains(part) {
-            return not_well;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("{}", gate.control("/readyz").json());
+        let is_so = answer.status == status && not_well.contains(part);
+        is_so.then_some(not_well).ok_or(answer)
+    })
 }

@@ -4,15 +4,15 @@
 
 use super::{
     BEGIN, DAY, Data, PostgresSchema, RETENTIONS, SqliteFolder, TPP, call, env, finish, held,
-    request, soon, who,
+    request, who,
 };
-use crate::harness::postgres;
+use crate::harness::{Lines, ended, eventually_async, postgres};
 use portvakt::state::{
     ClaimRequest, Decision, PostgresSettings, Retention, StateStore, Unavailable, Withdraw,
     Withdrawn,
 };
 use std::{
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, Write},
     path::Path,
     process::{Command, Stdio},
     sync::Arc,
@@ -127,11 +127,9 @@ async fn four_over_two_processes(store: StateStore, folder: &Path, database: Opt
         .spawn()
         .unwrap();
     let mut asked = other.stdin.take().unwrap();
-    let mut said = BufReader::new(other.stdout.take().unwrap())
-        .lines()
-        .map(Result::unwrap);
-    let mut answer = move |start: &str| {
-        let line = said.find(|line| line.starts_with(start)).unwrap();
+    let said = Lines::of(other.stdout.take().unwrap());
+    let answer = move |start: &str| {
+        let line = said.find(start, |line| line.starts_with(start)).unwrap();
         line[start.len()..].trim().to_owned()
     };
     answer("ready");
@@ -142,7 +140,7 @@ async fn four_over_two_processes(store: StateStore, folder: &Path, database: Opt
         assert_eq!(here + there, 4, "{round}: {here} and {there}");
     }
     drop(asked);
-    assert!(other.wait().unwrap().success());
+    assert!(ended(&mut other).success());
 }
 
 async fn what_one_process_changes_the_other_soon_knows<D: Data>() {
@@ -166,7 +164,7 @@ async fn what_one_process_changes_the_other_soon_knows<D: Data>() {
             .is_none()
     );
     here.finish(finish(2, 1, "t", BEGIN + 1)).await.unwrap();
-    soon(async || {
+    eventually_async("the new session is known there", async || {
         let psu = there.psu(who(1)).await.unwrap().unwrap();
         psu.session.is_some_and(|session| {
             session.id == there.keys().session(&TPP, &super::session_id("t"))
@@ -183,7 +181,7 @@ async fn what_one_process_changes_the_other_soon_knows<D: Data>() {
         Decision::NextAt(_)
     ));
     here.give_back(&taken[0], true).await.unwrap();
-    soon(async || {
+    eventually_async("a call is free there", async || {
         matches!(
             there.commit(call(1, BEGIN)).await.unwrap(),
             Decision::Held(_)
@@ -209,7 +207,10 @@ async fn a_change_log_that_ran_over_drops_everything() {
     for task in more {
         task.await.unwrap().unwrap();
     }
-    soon(async || there.psu(who(1)).await.unwrap().unwrap().session.is_none()).await;
+    eventually_async("the withdrawal is known there", async || {
+        there.psu(who(1)).await.unwrap().unwrap().session.is_none()
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -2,7 +2,10 @@
 
 use super::Data;
 use crate::{
-    harness::{Answer, Call, Gate, Program, Protocol, accepted, needs_sca, postgres, refused},
+    harness::{
+        Answer, Call, Gate, Program, Protocol, accepted, eventually, eventually_is, let_pass,
+        needs_sca, postgres, refused,
+    },
     state::PostgresSchema,
 };
 use portvakt::clock::{Clock, Stopwatch, Timestamp};
@@ -10,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::{
     fs,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -67,14 +70,11 @@ fn who(gate: &Gate) -> Value {
     json!({ "tpp": gate.world().both.id(), "psu_id": PSU })
 }
 
-/// Waits until a gateway asks for SCA. Documented: within a tenth of a second, on a machine that is not busy.
+/// Waits until a gateway asks for SCA.
 fn soon_needs_sca(gate: &Gate, call: &Call) -> Answer {
-    let began = Stopwatch::start();
-    while gate.send(call, Protocol::Http1).status != 401 {
-        assert!(began.elapsed() < Duration::from_secs(5));
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    println!("known after {:?}", began.elapsed());
+    eventually_is("the status", 401, || {
+        gate.send(call, Protocol::Http1).status
+    });
     needs_sca(gate, call)
 }
 
@@ -197,7 +197,7 @@ fn a_frozen_gateway_asks_again_when_it_goes_on() {
     there.introduce(who(&there));
     for _ in 0..3 {
         accepted(&here, &accounts());
-        let over = AtomicBool::new(false);
+        let (over, sent) = (AtomicBool::new(false), AtomicUsize::new(0));
         let began = Stopwatch::start();
         let is_over = || over.load(Ordering::Relaxed) || began.elapsed() > Duration::from_secs(60);
         let (paid, withdrawn, late) = std::thread::scope(|scope| {
@@ -205,17 +205,19 @@ fn a_frozen_gateway_asks_again_when_it_goes_on() {
                 scope.spawn(|| {
                     while !is_over() {
                         let _ = here.send_sealed(&here.seal(&payment), Protocol::Http1);
+                        sent.fetch_add(1, Ordering::Relaxed);
                     }
                 });
             }
-            std::thread::sleep(Duration::from_millis(300));
+            eventually("there is load", || sent.load(Ordering::Relaxed) >= 8);
             signal(Signal::STOP);
             let paid = there.send(&payment, Protocol::Http1).status;
             let withdrawn = there.tell("/psu/withdraw", &withdrawal).status;
-            std::thread::sleep(Duration::from_millis(1_500));
-            // It waits in the socket when the gateway goes on.
+            // Its last proof must be too old when it goes on: older than a second.
+            let_pass(Duration::from_millis(1_500));
+            // It waits in the socket when the gateway goes on, where the machine is not slow.
             let late = scope.spawn(|| here.send_sealed(&here.seal(&accounts()), Protocol::Http1));
-            std::thread::sleep(Duration::from_millis(300));
+            let_pass(Duration::from_millis(300));
             signal(Signal::CONT);
             let late = late.join().unwrap().map(|answer| answer.status);
             over.store(true, Ordering::Relaxed);
@@ -224,6 +226,8 @@ fn a_frozen_gateway_asks_again_when_it_goes_on() {
         assert_eq!((paid, withdrawn), (200, 200));
         assert!([Ok(401), Ok(503)].contains(&late), "{late:?}");
         there.introduce(who(&there));
-        while here.send(&accounts(), Protocol::Http1).status != 200 {}
+        eventually_is("the status", 200, || {
+            here.send(&accounts(), Protocol::Http1).status
+        });
     }
 }

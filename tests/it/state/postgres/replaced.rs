@@ -1,7 +1,9 @@
 //! A database that is restored or replaced under running gateways: they refuse it until they are started again.
 
-use super::{BEGIN, Behind, held, request, soon};
-use crate::harness::{postgres, postgres_command, postgres_programs};
+use super::{BEGIN, Behind, held, request};
+use crate::harness::{
+    eventually, eventually_async, let_pass, postgres, postgres_command, postgres_programs,
+};
 use portvakt::state::{Decision, Retention, StateStore};
 use std::time::Duration;
 
@@ -13,11 +15,15 @@ async fn is_granted(store: &StateStore, id: u64) -> bool {
 /// Refused for seconds, also while others use the state, and named.
 async fn refuses(store: &StateStore, id: u64) {
     let health = || store.health(super::super::at(BEGIN));
-    soon(async || health().is_err_and(|fault| fault.to_string().contains("was restored"))).await;
+    eventually_async("the fault is named", async || {
+        health().is_err_and(|fault| fault.to_string().contains("was restored"))
+    })
+    .await;
     for _ in 0..20 {
         assert!(!is_granted(store, id).await);
         assert!(health().is_err());
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        // The store proves its database four times a second, and must not believe it again.
+        let_pass(Duration::from_millis(100));
     }
 }
 
@@ -41,7 +47,10 @@ async fn a_state_that_was_replaced_is_refused_until_the_next_start() {
     let drop_schema = format!("DROP SCHEMA {user} CASCADE");
     let store = behind.open();
     let older = dump();
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    // A proof is missing in the dump.
+    let proofs = || server.sql(&format!("SELECT id || ' ' || at FROM {user}.heartbeat"));
+    let dumped = proofs();
+    eventually("a later proof", || proofs() != dumped);
     let _ = held(
         store
             .commit(request(1, Retention::Day, BEGIN))

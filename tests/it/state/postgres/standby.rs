@@ -1,13 +1,14 @@
 //! `require_sync` with a standby that is lost while commits wait for it, and transactions that lose a race or a connection.
 
-use super::{BEGIN, call, held, left, request, soon};
-use crate::harness::{Postgres, postgres_command, postgres_programs};
+use super::{BEGIN, WAITING, call, held, left, request, set_standbys};
+use crate::harness::{
+    Postgres, eventually, eventually_async, outcome, postgres_command, postgres_programs,
+};
 use portvakt::state::{Decision, PostgresSettings, Retention, StateSettings, StateStore};
 use std::{
     fs,
     process::{Child, Stdio},
     sync::Arc,
-    time::Duration,
 };
 use tempfile::TempDir;
 
@@ -43,13 +44,6 @@ impl Drop for Receiver {
     }
 }
 
-fn set_standbys(server: &Postgres, names: &str) {
-    server.sql(&format!(
-        "ALTER SYSTEM SET synchronous_standby_names = '{names}'"
-    ));
-    server.sql("SELECT pg_reload_conf()");
-}
-
 async fn is_granted(store: &StateStore, id: u64) -> bool {
     let decision = store.commit(request(id, Retention::Day, BEGIN)).await;
     decision.is_ok_and(|decision| matches!(decision, Decision::Held(_)))
@@ -83,17 +77,38 @@ async fn a_commit_that_no_standby_has_is_refused() {
             tokio::spawn(async move { is_granted(&store, id).await })
         })
         .collect();
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    eventually_async("a payment waits for the standby", async || {
+        !server.sql(WAITING).is_empty()
+    })
+    .await;
     assert!(payments.iter().all(|payment| !payment.is_finished()));
     set_standbys(&server, "");
     for payment in payments {
-        assert!(!payment.await.unwrap(), "a commit that no standby has");
+        let granted = outcome("the payment", payment).await;
+        assert!(!granted, "a commit that no standby has");
     }
-    soon(async || store.health(super::super::at(BEGIN)).is_err()).await;
+    let health = || store.health(super::super::at(BEGIN));
+    eventually_async("the store has no standby", async || health().is_err()).await;
     let _standby = Receiver::start(&server);
     set_standbys(&server, "*");
-    soon(async || store.health(super::super::at(BEGIN)).is_ok()).await;
-    soon(async || is_granted(&store, 20).await).await;
+    eventually_async("the store has a standby", async || health()).await;
+    eventually_async("a payment is granted", async || {
+        is_granted(&store, 20).await
+    })
+    .await;
+}
+
+/// The processes that wait for a lock of a row or a transaction.
+fn waits(user: &str) -> String {
+    format!(
+        "SELECT pid FROM pg_stat_activity WHERE usename = '{user}' AND wait_event_type = 'Lock'"
+    )
+}
+
+fn waits_for_a_lock(server: &Postgres, user: &str) {
+    eventually("a transaction waits for the other one", || {
+        !server.sql(&waits(user)).is_empty()
+    });
 }
 
 /// A request id that another transaction adds at the same time: one of them loses, which is no reason for a warning.
@@ -116,16 +131,12 @@ async fn a_lost_race_is_no_reason_for_a_warning() {
     };
     let (key, until) = (column("key"), column("until"));
     server.sql(&format!("DELETE FROM {user}.request"));
-    let first = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            server.sql(&format!(
-                "BEGIN; INSERT INTO {user}.request VALUES ('{key}', {until}); SELECT pg_sleep(1); COMMIT"
-            ))
-        });
-        std::thread::sleep(Duration::from_millis(300));
-        tokio::spawn(async move { is_granted(&there, 1).await })
-    });
-    assert!(!first.await.unwrap());
+    let insert = format!("INSERT INTO {user}.request VALUES ('{key}', {until})");
+    let other = server.begin(&insert);
+    let first = tokio::spawn(async move { is_granted(&there, 1).await });
+    waits_for_a_lock(&server, &user);
+    other.commit();
+    assert!(!outcome("the decision", first).await);
     let log = fs::read_to_string(server.folder().join("log")).unwrap();
     assert!(log.contains("duplicate key"), "no race was lost: {log}");
     assert!(!log.contains("WARNING"), "{log}");
@@ -145,28 +156,15 @@ async fn a_connection_that_ends_before_commit_costs_nothing() {
     let store = Arc::new(StateStore::open(&settings).unwrap());
     let taken = held(store.commit(call(1, BEGIN)).await.unwrap());
     // The row is locked, so that the transaction waits for it.
-    let waits = format!(
-        "SELECT pid FROM pg_stat_activity WHERE usename = '{user}' AND wait_event_type = 'Lock'"
-    );
-    let given_back = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            server.sql(&format!(
-                "BEGIN; SELECT 1 FROM {user}.quota FOR UPDATE; SELECT pg_sleep(1.5); COMMIT"
-            ))
-        });
-        std::thread::sleep(Duration::from_millis(300));
-        let store = Arc::clone(&store);
-        let giving_back = tokio::spawn(async move { store.give_back(&taken, true).await });
-        for _ in 0..100 {
-            if !server.sql(&waits).is_empty() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        let ended = format!("SELECT pg_terminate_backend(pid) FROM ({waits}) AS waits");
-        assert_eq!(server.sql(&ended), ["t"]);
-        giving_back
-    });
-    assert_eq!(given_back.await.unwrap().unwrap().unwrap().calls, 4);
+    let other = server.begin(&format!("SELECT 1 FROM {user}.quota FOR UPDATE"));
+    let giver = Arc::clone(&store);
+    let giving_back = tokio::spawn(async move { giver.give_back(&taken, true).await });
+    waits_for_a_lock(&server, &user);
+    let waits = waits(&user);
+    let end = format!("SELECT pg_terminate_backend(pid) FROM ({waits}) AS waits");
+    assert_eq!(server.sql(&end), ["t"]);
+    other.commit();
+    let given_back = outcome("the call is given back", giving_back).await;
+    assert_eq!(given_back.unwrap().unwrap().calls, 4);
     assert_eq!(left(&store, call(1, BEGIN)).await, 3);
 }
