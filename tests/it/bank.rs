@@ -3,18 +3,21 @@
 /// kill -9 between the bank and the gateway.
 mod crash;
 
-use crate::harness::{Answer, Call, Gate, GateBuilder, Program, Protocol, Wire, free_address};
+use crate::harness::{
+    Answer, Call, Gate, GateBuilder, Program, Protocol, Wire, eventually, free_address,
+};
 use std::{
     io::Write,
     net::{SocketAddr, TcpStream},
     path::Path,
     process::{Command, Stdio},
-    thread,
-    time::Duration,
 };
 
 /// The header of a submitted form.
 const FORM: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
+
+/// More pages than an SCA has.
+const PAGES: usize = 10;
 
 /// The session that the TPP names.
 const SESSION: &str = "S";
@@ -54,10 +57,10 @@ impl Bank {
             .spawn()
             .unwrap();
         let mut program = Program(program);
-        while TcpStream::connect(address).is_err() {
+        eventually("the bank listens", || {
             assert!(program.0.try_wait().unwrap().is_none(), "it has ended");
-            thread::sleep(Duration::from_millis(10));
-        }
+            TcpStream::connect(address)
+        });
         Self { address, program }
     }
 
@@ -82,7 +85,7 @@ impl Bank {
     /// Follows the link with this token to the last page; gives the body that approves, with every account ticked.
     pub(crate) fn last_page(&self, request: &str, identity: &str) -> String {
         let mut shown = self.ask("GET", &format!("/sca?request={request}"), "", "");
-        loop {
+        for _ in 0..PAGES {
             let html = String::from_utf8(shown.body).unwrap();
             assert_eq!(shown.status, 200, "{html}");
             let (form, is_first) = (value(&html, "form"), html.contains("name=\"identity\""));
@@ -95,6 +98,7 @@ impl Bank {
             }
             shown = self.ask("POST", "/sca", FORM, &body);
         }
+        panic!("there is no last page")
     }
 
     /// Approves on the last page; gives the redirect.

@@ -1,10 +1,11 @@
 //! The demo: every flow of the interface through the gateway to the simulated bank, with both programs as separate processes.
 
-use crate::harness::{Program, free_address};
+use crate::harness::{Program, eventually_within, free_address};
 use std::{
     fs,
     path::Path,
     process::{Command, Stdio},
+    time::Duration,
 };
 
 /// Plays the demo in a folder, with the example's configuration at free ports.
@@ -39,7 +40,10 @@ fn play(folder: &Path) {
             .spawn()
             .unwrap(),
     );
-    let status = program.0.wait().unwrap();
+    let limit = Duration::from_secs(600);
+    let status = eventually_within(limit, "the demo has ended", || {
+        program.0.try_wait().unwrap()
+    });
     let told = fs::read_to_string(folder.join("out")).unwrap();
     assert!(status.success(), "{told}");
 }

@@ -13,16 +13,15 @@ mod learning;
 mod sender;
 
 use crate::harness::{
-    Answer, Call, Connection, Gate, GateBuilder, Protocol, Seen, accepted, needs_sca, refused,
-    world,
+    Answer, Call, Connection, Gate, GateBuilder, Protocol, Seen, accepted, eventually, needs_sca,
+    refused, world,
 };
 use breach::{Breach, all};
-use portvakt::{admission::ObservableCheck, clock::Stopwatch};
+use portvakt::admission::ObservableCheck;
 use serde_json::{Value, json};
 use std::{
     fs,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
-    time::Duration,
 };
 
 /// A gateway that checks everything, and only observes.
@@ -43,16 +42,7 @@ fn passes(gate: &Gate, call: &Call) -> (Answer, Seen) {
 
 fn observed(gate: &Gate, check: ObservableCheck) -> f64 {
     let label = format!("check=\"{}\"", check.name());
-    gate.metric("portvakt_observed_total", &[&label])
-}
-
-/// Waits, with a time-out for machines under load. A request is counted when its answer has been sent.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Stopwatch::start();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    gate.metric_at_rest("portvakt_observed_total", &[&label])
 }
 
 /// Gateway- headers that rest on the sender.
@@ -84,7 +74,7 @@ fn each_check_is_observed() {
         let listed = seen.header("gateway-observed").unwrap_or_default();
         assert_eq!(listed, reason, "{check:?}");
         let counted = || (observed(&gate, check) - before - 1.0).abs() < 0.1;
-        until("the request is counted", counted);
+        eventually("the request is counted", counted);
         let told = rests_on_sender(&seen);
         assert_eq!(told.is_empty(), check.is_identity(), "{check:?}: {told:?}");
         let says = |name: &str| seen.header(name).is_some();
@@ -158,7 +148,7 @@ fn a_check_with_several_faults_is_counted_once() {
         listed.contains("header-missing") && listed.contains("header-malformed"),
         "{listed}"
     );
-    until("it is counted", || {
+    eventually("it is counted", || {
         observed(&gate, ObservableCheck::Certificate) > 0.9
     });
     assert!((observed(&gate, ObservableCheck::Headers) - 1.0).abs() < 0.1);
@@ -460,7 +450,7 @@ fn nobody_overlooks_it() {
     assert!(gate.control("/readyz").json().get("onlyObserved").is_none());
     let shown = |gate: &Gate, proves: &str| {
         let label = format!("proves=\"{proves}\"");
-        gate.metric("portvakt_checks_observed", &[&label])
+        gate.metric_at_rest("portvakt_checks_observed", &[&label])
     };
     assert!(shown(&gate, "identity") < 0.1 && shown(&gate, "other") < 0.1);
     let production = |section: &str| {
@@ -538,7 +528,7 @@ fn checks_are_turned_on_under_load() {
             let answer = send();
             assert_eq!(answer.json()["reason"], breach.reason, "{:?}", breach.check);
         }
-        until("requests", || answered.load(Ordering::Relaxed) > 100);
+        eventually("requests", || answered.load(Ordering::Relaxed) > 100);
     });
     assert!(gate.control("/readyz").json().get("onlyObserved").is_none());
 }
@@ -573,7 +563,7 @@ fn the_cores_word_is_passed_on() {
     let answer = gate.send(&Call::accounts(), Protocol::Http1);
     assert_eq!(answer.status, 404);
     assert_eq!(answer.json(), json!({"code": "RESOURCE_UNKNOWN"}));
-    until("it is counted", || {
+    eventually("it is counted", || {
         (observed(&gate, ObservableCheck::Sca) - 1.0).abs() < 0.1
     });
     let gate = start("[]");

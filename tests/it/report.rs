@@ -1,9 +1,6 @@
 //! `portvakt report`: the quarterly figures of known traffic, from the access log of a gateway.
 
-use crate::{
-    audit::eventually,
-    harness::{Call, Connection, Gate, Protocol, Reply, render},
-};
+use crate::harness::{Call, Connection, Gate, Protocol, Reply, eventually, let_pass, render};
 use serde_json::Value;
 use std::{fs, path::Path, process::Command, time::Duration};
 
@@ -44,17 +41,16 @@ fn greedy(gate: &Gate) {
     for connection in [&mut first, &mut second] {
         assert_eq!(connection.exchange(&gate.seal(&ais())).unwrap().status, 200);
     }
-    gate.upstream()
-        .reply(Reply::json(200, "{}").after(Duration::from_millis(1_500)));
+    let (held, latch) = Reply::json(200, "{}").held();
+    gate.upstream().reply(held);
     first.send(&render(&gate.seal(&ais()))).unwrap();
-    eventually("the core has the first", || {
-        gate.metric("portvakt_upstream_in_flight", &[]) >= 1.0
-    });
+    latch.arrived(1);
     let answer = second.exchange(&gate.seal(&ais())).unwrap();
     assert_eq!(
         (answer.status, answer.reason().as_str()),
         (503, "too-many-at-once")
     );
+    latch.release();
     assert_eq!(first.answer("GET").unwrap().status, 200);
     gate.upstream().reply(Reply::json(200, "{}"));
 }
@@ -98,7 +94,8 @@ fn the_figures_of_known_traffic() {
             send(&ais().off_by(-61), 400);
         }
     });
-    std::thread::sleep(Duration::from_millis(1_100));
+    // The downtime must have a length.
+    let_pass(Duration::from_millis(1_100));
     send(&ais(), 200);
     // Besides, one without a valid signature, five that fail with five that are refused before the signature is verified, and the last.
     eventually("every line is written", || {

@@ -13,9 +13,10 @@ mod client;
 mod ledger;
 
 use crate::harness::{
-    Call, Dice, Gate, GateBuilder, Program, Protocol, Reply, Seen, Tls, postgres,
+    Call, Dice, Gate, GateBuilder, LIMIT, Program, Protocol, Reply, Seen, Tls, eventually,
+    eventually_within, let_pass, postgres,
 };
-use client::{Client, give_up};
+use client::Client;
 use ledger::Ledger;
 use openssl::ssl::SslConnector;
 use portvakt::{
@@ -95,14 +96,15 @@ pub(crate) fn kill_under_load(count: u64, gate: GateBuilder) {
             if soak.is_over() {
                 return; // A client has failed, and says why.
             }
-            std::thread::sleep(Duration::from_millis(20 + dice.below(180)));
+            // Each kill comes at another moment.
+            let_pass(Duration::from_millis(20 + dice.below(180)));
             program.end();
             soak.kills.store(kill + 1, Ordering::Relaxed);
             soak.note_what_was_seen();
             if dice.one_in(10) {
                 // Also killed during the start.
                 let mut program = soak.spawn();
-                std::thread::sleep(Duration::from_millis(dice.below(100)));
+                let_pass(Duration::from_millis(dice.below(100)));
                 program.end();
                 soak.note_what_was_seen();
             }
@@ -187,23 +189,22 @@ impl Soak {
     /// Starts the program and waits until it listens. The sockets of the previous process may close a moment after its end.
     fn start(&self) -> Program {
         let began = Stopwatch::start();
-        for _ in 0..100 {
+        eventually("the program starts again", || {
             let mut program = self.spawn();
             if self.gate.is_up(&mut program.0) {
                 self.ledger.lock().unwrap().started(began.elapsed());
-                return program;
+                return Some(program);
             }
             self.ledger.lock().unwrap().not_started();
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        give_up(&self.gate, "it does not start again")
+            None
+        })
     }
 
     /// On a loaded machine the start may take longer than the interval between two kills.
     fn wait_until_there_is_something_to_lose(&self) {
-        while !self.is_over() && !self.ledger.lock().unwrap().has_everything() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        eventually_within(5 * LIMIT, "there is something to lose", || {
+            self.is_over() || self.ledger.lock().unwrap().has_everything()
+        });
     }
 
     fn note_what_was_seen(&self) {

@@ -1,14 +1,13 @@
 //! An SCA ends in two systems. The bank is killed when the PSU has approved, just before the gateway is told, or just after.
 
 use super::{Bank, parameter, request, unknown};
-use crate::harness::{Gate, Protocol, Wire};
+use crate::harness::{Gate, LIMIT, Protocol, Wire, eventually, received};
 use serde_json::json;
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     sync::mpsc::{Receiver, channel},
     thread,
-    time::Duration,
 };
 
 const IDENTITY: &str = "01010112345";
@@ -66,6 +65,7 @@ fn pass_on(caller: &mut Wire<TcpStream>, head: &str, control: SocketAddr) -> Vec
     let lines = lines.filter(|line| !line.to_ascii_lowercase().starts_with("host:"));
     let head = lines.collect::<Vec<_>>().join("\r\n");
     let mut stream = TcpStream::connect(control).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
     write!(
         stream,
         "{head}\r\nHost: {control}\r\nConnection: close\r\n\r\n"
@@ -88,6 +88,7 @@ fn killed_in_between(gate: &Gate, bank: &mut Bank, lost: Lost, body: &str) {
         let page = bank.last_page(body, IDENTITY);
         let pressed = scope.spawn(move || {
             let mut stream = TcpStream::connect(address).unwrap();
+            stream.set_read_timeout(Some(2 * LIMIT)).unwrap();
             let sent = write!(
                 stream,
                 "POST /sca HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{page}",
@@ -98,7 +99,7 @@ fn killed_in_between(gate: &Gate, bank: &mut Bank, lost: Lost, body: &str) {
             let _ = stream.read_to_end(&mut answer);
             answer
         });
-        told.recv_timeout(Duration::from_secs(60)).unwrap();
+        received("the bank's call gets lost", &told);
         bank.kill();
         assert_eq!(
             pressed.join().unwrap(),
@@ -118,13 +119,11 @@ fn an_approval_survives_kill_9_between_bank_and_gateway() {
         let token = request(&gate, &ask);
         killed_in_between(&gate, &mut bank, lost, &token);
         // The PSU opens the link again: the bank has ended the SCA, and sends the browser to the TPP.
-        let back = loop {
+        let back = eventually("the browser is sent to the TPP", || {
             let shown = bank.ask("GET", &format!("/sca?request={token}"), "", "");
-            match shown.header("location") {
-                Some(location) => break location.to_owned(),
-                None => thread::sleep(Duration::from_millis(50)),
-            }
-        };
+            let location = shown.header("location").map(str::to_owned);
+            location.ok_or(shown.status)
+        });
         let psu = parameter(&back, "psu-id");
         let answer = gate.send(&ask.clone().with("PSU-ID", &psu), Protocol::Http1);
         assert_eq!(answer.status, 200, "{lost:?}: {}", answer.json());
@@ -161,14 +160,10 @@ fn a_signature_survives_kill_9_between_bank_and_gateway_without_a_browser() {
         killed_in_between(&gate, &mut bank, lost, &token);
         // Nobody opens the page again: the bank ends the SCA by itself.
         let status = unknown("GET", &format!("{path}/status"));
-        let signed = (0..600).any(|_| {
+        eventually(&format!("{lost:?}: the payment is signed"), || {
             let answer = gate.send(&status, Protocol::Http1);
             let is_signed = answer.status == 200 && answer.json()["transactionStatus"] == "ACTC";
-            if !is_signed {
-                thread::sleep(Duration::from_millis(100));
-            }
-            is_signed
+            is_signed.then_some(()).ok_or(answer)
         });
-        assert!(signed, "{lost:?}");
     }
 }

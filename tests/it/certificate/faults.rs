@@ -9,7 +9,7 @@
 
 use super::revocation::{now, signed};
 use crate::harness::{
-    Call, Connection, Crl, Gate, Said, Sealed, Source, Tls, Tpp, pki::LeafSpec, world,
+    Call, Connection, Crl, Gate, Said, Sealed, Source, Tls, Tpp, let_pass, pki::LeafSpec, world,
 };
 use portvakt::clock::Stopwatch;
 use std::time::Duration;
@@ -89,7 +89,7 @@ fn send_when_due(
     for (due, sealed) in requests {
         let mut from = *due;
         if let Some(wait) = due.checked_sub(begun.elapsed()) {
-            std::thread::sleep(wait);
+            let_pass(wait);
             // The delay of the wake-up is not the gateway's.
             from = begun.elapsed();
         }
@@ -182,7 +182,7 @@ fn known_tpps_do_not_feel_the_responders_of_others() {
                     let apart = (number as f64 * 0.618).fract() / rate as f64;
                     let due = due(number, coming.len()) + Duration::from_secs_f64(apart);
                     scope.spawn(move || {
-                        std::thread::sleep(due.saturating_sub(begun.elapsed()));
+                        let_pass(due.saturating_sub(begun.elapsed()));
                         assert_eq!(stranger.exchange(sealed).unwrap().status, status);
                     });
                 }

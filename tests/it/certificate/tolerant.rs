@@ -63,12 +63,12 @@ fn malformed_statements() {
     let tolerant = Gate::builder().line("certificate_policy: tolerant").start();
     for (name, call) in shapes() {
         refused(&strict, &call, 403, "FORBIDDEN", "certificate-not-psd2");
-        let before = tolerant.metric("portvakt_tolerated_total", &[name]);
+        let before = tolerant.metric_at_rest("portvakt_tolerated_total", &[name]);
         for passage in accepted(&tolerant, &call) {
             let roles = passage.seen.header("gateway-tpp-roles").unwrap();
             assert!(roles.contains("PSP_AI"), "{name}: {roles}");
         }
-        let counted = tolerant.metric("portvakt_tolerated_total", &[name]) - before;
+        let counted = tolerant.metric_at_rest("portvakt_tolerated_total", &[name]) - before;
         assert!((1.5..2.5).contains(&counted), "{name}: {counted}");
     }
     // A statement without a role identifies the TPP, and gives no role.
@@ -85,7 +85,7 @@ fn malformed_statements() {
         "FORBIDDEN",
         "certificate-wrong-type",
     );
-    assert!(tolerant.metric("portvakt_tolerated_total", &[]) < 8.5);
+    assert!(tolerant.metric_at_rest("portvakt_tolerated_total", &[]) < 8.5);
 }
 
 #[test]

@@ -3,12 +3,12 @@
 use super::{
     revocation::{
         GOOD, REVOKED, UNAVAILABLE, delegate, fetched, gate, issuing, naming, now, serial_of,
-        signed, soon, stops,
+        signed, stops,
     },
     shared_key,
 };
 use crate::harness::{
-    Crl, Gate, Protocol, Said, Source, accepted, issuing_spec, ocsp_answer,
+    Crl, Gate, Protocol, Said, Source, accepted, eventually, issuing_spec, ocsp_answer,
     pki::{Ca, CaSpec, Issued},
     world,
 };
@@ -83,7 +83,7 @@ fn what_a_doubtful_responder_says_is_revoked_is_refused() {
     let gate = gate();
     let call = naming(GOOD, &[source.url()], &[]);
     gate.send(&call, Protocol::Http1);
-    soon("the list is read", || fetched(&gate, "ok") == 2);
+    eventually("the list is read", || fetched(&gate, "ok") == 2);
     stops(&gate, &call, UNAVAILABLE);
     // The answer of the CA itself needs no such check.
     let own = saying(issuing(), &[GOOD], &[]);

@@ -2,10 +2,10 @@
 
 use super::bank::{Site, bank, exchange, fails, free_address, get, post};
 use crate::{
-    audit::{eventually, records},
-    harness::{Answer, world},
+    audit::records,
+    harness::{Answer, eventually, let_pass, world},
 };
-use portvakt::{clock::Stopwatch, config::ControlAddress, control::Bound};
+use portvakt::{config::ControlAddress, control::Bound};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, StreamOwned,
@@ -295,7 +295,7 @@ fn calls_are_audited_with_their_credentials() {
     for (number, call) in calls.into_iter().enumerate() {
         // A second has records of at most ten refused calls.
         if number == calls.len() / 2 {
-            std::thread::sleep(Duration::from_millis(1_010));
+            let_pass(Duration::from_millis(1_010));
         }
         let status = sca.ask(address, &post(call, b"{}", &token)).status;
         assert!(status != 401 && status != 403, "{call}: {status}");
@@ -381,12 +381,10 @@ fn bodies_have_a_size_a_time_and_a_type() {
     }
 
     // A body that does not arrive.
-    let started = Stopwatch::start();
     let mut slow = post("/sca/read", &[b' '; 100], "");
     slow.truncate(slow.len() - 1);
     let answer = exchange(TcpStream::connect(address).unwrap(), &slow);
     fails(&answer, 408, "BAD_REQUEST", "request-timeout");
-    assert!(started.elapsed() < Duration::from_secs(9));
 }
 
 //= ERR-4 refused

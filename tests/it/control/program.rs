@@ -1,10 +1,10 @@
 //! The commands `portvakt sca` and `portvakt psu`.
 
 use super::bank::{OTHER_PSU, OTHER_TPP, PSU, Site, TPP, exchange, free_address, get};
-use crate::harness::{Call, Gate, Program, Protocol, Wire};
+use crate::harness::{Call, Gate, Program, Protocol, Wire, eventually};
 use portvakt::{
     audit::{Audit, Kind, Wanted, search, verify},
-    clock::{Clock, Stopwatch},
+    clock::Clock,
     config::AuditSettings,
 };
 use serde_json::json;
@@ -16,7 +16,6 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::Path,
     process::{Command, Output, Stdio},
-    time::Duration,
 };
 
 const THIRD_PSU: &str = "0192f0c1-5a5b-7def-8000-1234567890ad";
@@ -375,13 +374,7 @@ fn it_is_ready_when_its_public_listener_accepts() {
             probe.write_all(&get("/readyz", "")).ok()?;
             Wire::new(probe).answer("GET").ok()
         };
-        let starting = Stopwatch::start();
-        let answer = loop {
-            if let Some(answer) = probe() {
-                break answer;
-            }
-            assert!(starting.elapsed() < Duration::from_secs(60));
-        };
+        let answer = eventually("the control listener answers", probe);
         assert_eq!(answer.status, 200, "{}", answer.json());
         assert_eq!(gate.send(&Call::plain(), Protocol::Http1).status, 200);
     }
@@ -468,10 +461,9 @@ fn tokens_stand_in_the_environment() {
     let program = program.envs(names.iter().zip(&tokens));
     let program = program.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let _program = Program(program.unwrap());
-    let starting = Stopwatch::start();
-    while TcpStream::connect(gate.control_address()).is_err() {
-        assert!(starting.elapsed() < Duration::from_secs(30));
-    }
+    eventually("the control listener accepts", || {
+        TcpStream::connect(gate.control_address())
+    });
     for (path, opens) in [("/openapi.json", 0), ("/metrics", 1), ("/readyz", 2)] {
         for (at, token) in tokens.iter().enumerate() {
             let probe = TcpStream::connect(gate.control_address()).unwrap();

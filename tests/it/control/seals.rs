@@ -40,15 +40,15 @@ fn seals_nothing(gate: &Gate, call: &Call) {
 fn a_key_that_is_used_up_seals_nothing() {
     let gate = gate(LIMIT - 2).with_a_file().start();
     assert_eq!(gate.control("/readyz").status, 200);
-    let near = gate.metric("portvakt_sca_token_seals{", &["00000007"]);
-    let alert = gate.metric("portvakt_sca_token_seals_alert", &[]);
+    let near = gate.metric_at_rest("portvakt_sca_token_seals", &["00000007"]);
+    let alert = gate.metric_at_rest("portvakt_sca_token_seals_alert", &[]);
     assert!(near > alert && alert > 2_147_483_647.0, "{near} {alert}");
     for _ in 0..2 {
         needs_sca(&gate, &starts());
     }
     assert_eq!(counted(&gate), format!("00000007 {LIMIT}\n"));
-    let full = gate.metric("portvakt_sca_token_seals{", &["00000007"]);
-    let limit = gate.metric("portvakt_sca_token_seals_limit", &[]);
+    let full = gate.metric_at_rest("portvakt_sca_token_seals", &["00000007"]);
+    let limit = gate.metric_at_rest("portvakt_sca_token_seals_limit", &[]);
     assert!((full - limit).abs() < 0.1, "{full} {limit}");
     // No link of the gateway's own, no link for the core, and no link added to an answer of the core.
     seals_nothing(&gate, &starts());
@@ -70,7 +70,7 @@ fn a_key_that_is_used_up_seals_nothing() {
         why.contains("00000007") && why.contains("rotate-key"),
         "{why}"
     );
-    assert!(gate.metric("portvakt_not_ready", &["cause=\"sca\""]) > 0.9);
+    assert!(gate.metric_at_rest("portvakt_not_ready", &["cause=\"sca\""]) > 0.9);
     // Both steps of a rotation; then the new key seals.
     for _ in 0..2 {
         rotate(&gate.folder().join("sca.keys"), gate.now()).unwrap();
@@ -87,7 +87,7 @@ fn a_key_that_is_used_up_seals_nothing() {
 fn a_count_outlives_its_gateway_and_its_reloads() {
     let mut gate = gate(5).start();
     needs_sca(&gate, &starts());
-    let one = gate.metric("portvakt_sca_token_seals{", &["00000007"]);
+    let one = gate.metric_at_rest("portvakt_sca_token_seals", &["00000007"]);
     assert!((one - 6.0).abs() < 0.1, "{one}");
     accepted(
         &gate,
@@ -95,10 +95,10 @@ fn a_count_outlives_its_gateway_and_its_reloads() {
             .with("TPP-Redirect-URI", "https://tpp.example/back")
             .only(Protocol::Http1),
     );
-    let two = gate.metric("portvakt_sca_token_seals{", &["00000007"]);
+    let two = gate.metric_at_rest("portvakt_sca_token_seals", &["00000007"]);
     assert!((two - 7.0).abs() < 0.1, "{two}");
     gate.restart();
-    let after = gate.metric("portvakt_sca_token_seals{", &["00000007"]);
+    let after = gate.metric_at_rest("portvakt_sca_token_seals", &["00000007"]);
     assert!(after >= two, "{after}");
     // A start without new tokens does not change the counter.
     let file = counted(&gate);

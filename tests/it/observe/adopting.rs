@@ -3,8 +3,10 @@
 //! The page has the blocks of each week: `yaml` is put into the configuration, `sh` is run, and `text` is what the commands print. The traffic
 //! of a week is sent before its report. Only times differ, and the dates of learning, which must include today.
 
-use super::{Breach, breach, until};
-use crate::harness::{Call, Connection, Gate, Program, Protocol, Reply, Seen, missing, world};
+use super::{Breach, breach};
+use crate::harness::{
+    Call, Connection, Gate, Program, Protocol, Reply, Seen, eventually, missing, world,
+};
 use portvakt::clock::{Clock, Timestamp};
 use std::{
     fs::{self, File},
@@ -184,7 +186,7 @@ impl Site {
             };
             assert!(answer.status < 500, "{}", answer.status);
         }
-        until("the lines are written", || {
+        eventually("the lines are written", || {
             let log = fs::read_to_string(self.gate.folder().join("access.log")).unwrap();
             log.lines().count() == calls.len()
         });

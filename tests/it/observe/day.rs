@@ -4,7 +4,7 @@ use super::{
     breach::{self, Breach, checking_everything},
     observing,
 };
-use crate::harness::{Call, Connection, Dice, GateBuilder, Protocol, Tpp, world};
+use crate::harness::{Call, Connection, Dice, GateBuilder, Protocol, Tpp, ended, world};
 use portvakt::admission::ObservableCheck;
 use std::{collections::BTreeMap, io::Read, process::Command, sync::Arc};
 
@@ -126,8 +126,8 @@ fn run(builder: GateBuilder, traffic: &[Call]) -> (Refusals, String) {
     // SIGTERM, so that the last lines are written.
     let id = program.id().to_string();
     Command::new("kill").args(["-TERM", &id]).status().unwrap();
+    ended(&mut program);
     let log = reader.join().unwrap();
-    program.wait().unwrap();
     (refusals, log)
 }
 

@@ -1,7 +1,7 @@
 //! PSU-IDs that are being learned: what the core leaves out is reported before the end of learning (SCA-19).
 
-use super::{observed, observing, until};
-use crate::harness::{Call, Gate, Protocol, Reply};
+use super::{observed, observing};
+use crate::harness::{Call, Gate, Protocol, Reply, eventually};
 use portvakt::admission::ObservableCheck;
 use serde_json::json;
 use std::fs;
@@ -78,10 +78,10 @@ fn what_is_not_learned_is_counted() {
             gate.upstream().reply(reply);
             assert_eq!(statuses(&gate), [status; 3], "{checks} {headers:?}");
             let refused = then.iter().filter(|status| **status >= 400).count();
-            until(
+            eventually(
                 &format!("{checks} {status} {headers:?}: {refused} are counted"),
                 || {
-                    let seen = gate.metric("portvakt_requests_total", &[]);
+                    let seen = gate.metric_at_rest("portvakt_requests_total", &[]);
                     let counted = observed(&gate, ObservableCheck::Sca);
                     seen > 2.9 && (counted - f64::from(u8::try_from(refused).unwrap())).abs() < 0.1
                 },

@@ -5,7 +5,7 @@
 // The keys of a core that believes more than the gateway's.
 mod keys;
 
-use crate::harness::{Program, Wire};
+use crate::harness::{Lines, Program, Wire};
 use aws_lc_rs::hmac;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -18,11 +18,11 @@ use sha2::{Digest, Sha256};
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
-    io::{BufRead, BufReader, Write},
+    io::Write,
     net::{TcpListener, TcpStream},
     path::Path,
     process::{Command, Stdio},
-    sync::{Arc, Mutex},
+    sync::{Arc, Condvar, Mutex},
     thread,
     time::Duration,
 };
@@ -33,8 +33,12 @@ const KEY: &str = "PORTVAKT_FAULTY_CORE_KEY";
 
 const CONTACT: &str = "/v1/tpp/contact";
 
-/// The patience of the core that reads each request once: less than the pause of the probe.
-const IMPATIENT: Duration = Duration::from_millis(60);
+/// The patience of the core that reads each request once: far less than the pause of the probe. A request that is sent at once is there as
+/// a whole.
+const IMPATIENT: Duration = Duration::from_millis(1);
+
+/// The time in which the core that looks up and then stores waits for a second request at once.
+const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// A core as a process.
 pub(crate) struct Faulty {
@@ -53,11 +57,11 @@ impl Faulty {
             .spawn()
             .unwrap();
         let mut program = Program(program);
-        let lines = BufReader::new(program.0.stdout.take().unwrap()).lines();
-        let mut lines = lines.map_while(Result::ok);
-        let url = lines.find_map(|line| Some(line.split_once("core at ")?.1.to_owned()));
+        let lines = Lines::of(program.0.stdout.take().unwrap());
+        let line = lines.find("with the core's address", |line| line.contains("core at "));
+        let line = line.unwrap();
         Self {
-            url: url.unwrap(),
+            url: line.split_once("core at ").unwrap().1.to_owned(),
             _program: program,
         }
     }
@@ -84,6 +88,8 @@ fn serve() {
         kid: key.id().to_owned(),
         authority: listener.local_addr().unwrap().to_string(),
         used: Mutex::default(),
+        here: Mutex::default(),
+        came: Condvar::new(),
         contacts: Mutex::default(),
     });
     for connection in listener.incoming() {
@@ -112,6 +118,9 @@ struct Core {
     kid: String,
     authority: String,
     used: Mutex<BTreeMap<String, Stopwatch>>,
+    /// The requests that looked up, by id, and their arrival.
+    here: Mutex<BTreeMap<String, usize>>,
+    came: Condvar,
     contacts: Mutex<BTreeMap<String, Value>>,
 }
 
@@ -333,8 +342,11 @@ impl Core {
         }
         let id = claims["jti"].as_str().unwrap_or_default().to_owned();
         if self.has("replayed-at-once") && !self.used.lock().unwrap().contains_key(&id) {
-            // Long enough for every request that was sent at once.
-            thread::sleep(Duration::from_millis(300));
+            let mut here = self.here.lock().unwrap();
+            *here.entry(id.clone()).or_default() += 1;
+            self.came.notify_all();
+            let alone = |here: &mut BTreeMap<String, usize>| here.get(&id) == Some(&1);
+            drop(self.came.wait_timeout_while(here, AT_ONCE, alone));
             self.used.lock().unwrap().insert(id, Stopwatch::start());
             return true;
         }

@@ -1,7 +1,7 @@
 //! The control listener uses one configuration for each call.
 
-use super::{End, configure, until};
-use crate::harness::{Answer, Connection, Gate, Tls, Wire, world, write_private};
+use super::{End, configure};
+use crate::harness::{Answer, Connection, Gate, Tls, Wire, eventually, world, write_private};
 use serde_json::Value;
 use std::{
     fs,
@@ -60,7 +60,7 @@ fn no_call_is_answered_by_a_mixture() {
         for index in 0..count {
             use_side((index + 1) % 2, &tokens[index % 2]);
         }
-        until("both answers to both tokens", || {
+        eventually("both answers to both tokens", || {
             seen.iter().all(|count| count.load(Ordering::Relaxed) > 0)
         });
     });

@@ -1,7 +1,7 @@
 //! Each certificate that the gateway uses shows its end, and `check` warns before it.
 
-use super::{configure, until};
-use crate::harness::{Connection, Gate, Tls, pki, world, write_private};
+use super::configure;
+use crate::harness::{Connection, Gate, Tls, eventually, pki, world, write_private};
 use portvakt::{
     clock::{Clock, Timestamp},
     config::Settings,
@@ -123,7 +123,7 @@ fn no_certificate_ends_unseen() {
     ] {
         fs::write(gate.folder().join(file), ending(90).pem).unwrap();
     }
-    until("the files are read", || end("upstream_ca").unwrap() > 89.0);
+    eventually("the files are read", || end("upstream_ca").unwrap() > 89.0);
     for (of, days) in [
         ("control", 90.0),
         ("upstream", 90.0),

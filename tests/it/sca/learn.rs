@@ -451,7 +451,7 @@ fn the_banks_word_wins_over_what_was_learned() {
     let answer = gate.tell("/psu/bind", &moments);
     check_error("moved", &answer, 409, "CONFLICT", "psu-bound-elsewhere");
     assert_eq!(
-        gate.metric("portvakt_psu_bound_elsewhere_total", &["by=\"bind\""]),
+        gate.metric_at_rest("portvakt_psu_bound_elsewhere_total", &["by=\"bind\""]),
         1.0
     );
     is_the_owners();

@@ -5,7 +5,7 @@ use super::{
     ledger::{Completed, GIVEN_BACK, What},
     over_http1,
 };
-use crate::harness::{Answer, Call, Connection, Dice, Gate, Sealed};
+use crate::harness::{Answer, Call, Connection, Dice, Gate, Sealed, let_pass};
 use openssl::ssl::SslConnector;
 use portvakt::clock::{Clock, Stopwatch, Timestamp};
 use serde_json::json;
@@ -118,7 +118,7 @@ impl<'a> Client<'a> {
         while !self.soak.is_over() {
             tries += 1;
             let Ok(answer) = self.soak.gate.try_tell("/sca/complete", &said) else {
-                std::thread::sleep(Duration::from_millis(3));
+                let_pass(Duration::from_millis(3));
                 continue;
             };
             self.expect(What::Completion, &answer, &[200]);
@@ -153,7 +153,7 @@ impl<'a> Client<'a> {
             None => match Connection::over(gate.address(), &self.connector) {
                 Ok(connection) => self.connection.insert(connection),
                 Err(_) => {
-                    std::thread::sleep(Duration::from_millis(3));
+                    let_pass(Duration::from_millis(3));
                     return None;
                 }
             },

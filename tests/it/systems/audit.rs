@@ -1,8 +1,8 @@
 //! docs/audit.md: the audit of a program that is killed again and again, and on a disk that fails.
 
 use crate::{
-    audit::{ON, audit_of, eventually, records},
-    harness::{Call, Gate, Program, Protocol, accepted, refused},
+    audit::{ON, audit_of, records},
+    harness::{Call, Gate, Program, Protocol, accepted, ended, eventually, refused},
     soak::kill_under_load,
 };
 use portvakt::audit::verify;
@@ -88,11 +88,11 @@ fn an_error_of_the_disk_stops_requests_only_if_the_audit_is_required() {
         eventually("every record is written once", || {
             [count("forwarding"), count("outcome")] == [forwarded, 3]
         });
-        let failed = gate.metric("portvakt_audit_records_total", &["result=\"failed\""]);
+        let failed = gate.metric_now("portvakt_audit_records_total", &["result=\"failed\""]);
         // Each once, also if it is written later.
         assert!(failed >= 1.0, "{failed}");
         signal(&pid, "-TERM");
-        assert!(traced.0.wait().unwrap().success());
+        assert!(ended(&mut traced.0).success());
         assert_eq!(verify(&audit, &[]).unwrap().findings, []);
     }
 }

@@ -9,9 +9,8 @@ mod servers;
 
 use crate::{
     corpus::{self, Case},
-    harness::Program,
+    harness::{Program, ended, eventually, happens, let_pass},
 };
-use portvakt::clock::Stopwatch;
 use serde_json::Value;
 use servers::Server;
 use std::{
@@ -20,7 +19,6 @@ use std::{
     io::{Read, Write},
     net::TcpStream,
     process::Command,
-    thread,
     time::Duration,
 };
 
@@ -78,7 +76,7 @@ fn only_what_was_admitted(server: Server) {
     let id = program.0.id().to_string();
     let stopped = Command::new("kill").args(["-TERM", &id]).status();
     assert!(stopped.unwrap().success());
-    program.0.wait().unwrap();
+    ended(&mut program.0);
 
     let (forwarded, ended) = admitted(&fs::read_to_string(&log).unwrap());
     let seen = || server.seen().split_off(before);
@@ -88,12 +86,10 @@ fn only_what_was_admitted(server: Server) {
             .map(|(_, _, id): &(String, String, String)| id.clone());
         ids.collect()
     };
-    let waited = Stopwatch::start();
-    while !forwarded.is_subset(&ids(&seen())) && waited.elapsed() < PATIENCE {
-        thread::sleep(Duration::from_millis(50));
-    }
+    // Those that do not come are faults below.
+    happens(PATIENCE, || forwarded.is_subset(&ids(&seen())));
     // Time for lines that must not come.
-    thread::sleep(Duration::from_millis(300));
+    let_pass(Duration::from_millis(300));
     let seen = seen();
     let mut faults = corpus::faults(&cases, &outcomes, &seen);
     let seen = ids(&seen);
@@ -152,13 +148,6 @@ fn a_refused_request_is_seen(server: &Server) {
     let _ = stream.write_all(b"GET /v1 HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\nX y: z\r\n\r\n");
     let _ = stream.read(&mut [0; 64]);
     drop(stream);
-    let waited = Stopwatch::start();
-    while server.seen().len() == before {
-        assert!(
-            waited.elapsed() < PATIENCE,
-            "{} does not log what it refuses",
-            server.name()
-        );
-        thread::sleep(Duration::from_millis(20));
-    }
+    let what = format!("{} logs what it refuses", server.name());
+    eventually(&what, || server.seen().len() > before);
 }

@@ -9,6 +9,7 @@ mod history;
 /// Three servers under Patroni and etcd.
 mod patroni;
 
+use crate::harness::{LIMIT, RAN_OUT, eventually_async, let_pass_async};
 use cluster::{Cluster, Loss};
 use history::{Found, History};
 use portvakt::{
@@ -166,7 +167,7 @@ impl Run {
                             }
                         }
                         step += 1;
-                        tokio::time::sleep(Duration::from_millis(1)).await;
+                        let_pass_async(Duration::from_millis(1)).await;
                     }
                 }));
             }
@@ -179,18 +180,12 @@ impl Run {
         static PROBE: AtomicU64 = AtomicU64::new(1 << 40);
         let began = Stopwatch::start();
         for store in &self.stores {
-            while store
-                .commit(payment(PROBE.fetch_add(1, Ordering::Relaxed)))
-                .await
-                .is_err()
-            {
-                assert!(
-                    began.elapsed() < Duration::from_secs(30),
-                    "no service: {:?}",
-                    store.health(Timestamp::from_unix(NOW))
-                );
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
+            eventually_async("there is service", async || {
+                let probe = PROBE.fetch_add(1, Ordering::Relaxed);
+                let answer = store.commit(payment(probe)).await;
+                answer.map_err(|_| store.health(Timestamp::from_unix(NOW)).err())
+            })
+            .await;
         }
         began.elapsed()
     }
@@ -215,16 +210,18 @@ impl Run {
         });
         let granted = granted.await;
         let sessions = self.ask(history.psus().to_vec(), |store, psu| async move {
-            let mut known = store.psu_now(who(psu)).await;
             // After a loss the connection for look-ups may be opened again just now.
-            for _ in 0..100 {
-                if known.is_ok() {
-                    break;
+            let began = Stopwatch::start();
+            loop {
+                match store.psu_now(who(psu)).await {
+                    Ok(known) => return known.is_some_and(|psu| psu.session.is_some()),
+                    Err(fault) => assert!(
+                        began.elapsed() < LIMIT,
+                        "{RAN_OUT}: a look-up; the last value was {fault}"
+                    ),
                 }
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                known = store.psu_now(who(psu)).await;
+                let_pass_async(Duration::from_millis(100)).await;
             }
-            known.unwrap().is_some_and(|psu| psu.session.is_some())
         });
         let sessions = sessions.await;
         let numbers = |answers: Vec<(u64, bool)>, wanted: bool| {
@@ -269,18 +266,18 @@ impl Run {
 
 /// Loses the primary under load, and promotes the standby.
 async fn fail_over(cluster: &mut Cluster, run: &Run, loss: Loss, holds: bool) -> Duration {
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let_pass_async(Duration::from_millis(300)).await;
     if holds {
         cluster.hold_replication();
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        let_pass_async(Duration::from_millis(200)).await;
     }
     cluster.lose(loss);
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let_pass_async(Duration::from_millis(200)).await;
     tokio::task::block_in_place(|| cluster.promote());
     let back = run.back().await;
     if loss != Loss::Killed {
         cluster.resume_former();
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        let_pass_async(Duration::from_millis(300)).await;
         run.back().await;
     }
     back
@@ -368,7 +365,7 @@ async fn a_former_primary_is_refused() {
         let mut answers = Vec::new();
         for id in 0..20 {
             answers.push(run.stores[0].commit(payment(id)).await.is_ok());
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            let_pass_async(Duration::from_millis(100)).await;
         }
         assert_eq!(answers.contains(&true), is_used, "{planted:?}");
         if !is_used {
@@ -391,7 +388,7 @@ async fn a_primary_that_goes_on_is_left() {
         run.back().await;
         tokio::task::block_in_place(|| cluster.promote());
         // On a busy machine the question may come later.
-        tokio::time::sleep(Duration::from_secs(6)).await;
+        let_pass_async(Duration::from_secs(6)).await;
         for (id, store) in (0..).zip(&run.stores) {
             let _ = store.commit(payment(id)).await.unwrap();
         }
@@ -415,15 +412,14 @@ async fn a_new_primary_without_confirmed_commits_is_refused() {
     run.back().await;
     // The standby misses proofs, however soon the gateway sees that it was promoted.
     cluster.hold_replication();
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    let_pass_async(Duration::from_secs(1)).await;
     tokio::task::block_in_place(|| cluster.promote());
     let health = || run.stores[0].health(Timestamp::from_unix(NOW));
-    let began = Stopwatch::start();
-    while !health().is_err_and(|fault| fault.to_string().contains("a standby without it")) {
-        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", health());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    println!("known after {:?}", began.elapsed());
+    eventually_async("the new primary is refused", async || match health() {
+        Err(fault) if fault.to_string().contains("a standby without it") => Ok(()),
+        other => Err(other.map_err(|fault| fault.to_string())),
+    })
+    .await;
     for id in 0..20 {
         assert!(run.stores[0].commit(payment(id)).await.is_err());
     }
@@ -478,16 +474,11 @@ async fn commits_that_do_not_wait_for_a_standby_are_refused() {
     for (id, standbys) in (0..).zip(["", "*", "", "*"]) {
         cluster.set_standbys(standbys);
         let is_safe = !standbys.is_empty();
-        let began = Stopwatch::start();
-        while health().is_ok() != is_safe {
-            assert!(began.elapsed() < Duration::from_secs(20), "{:?}", health());
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        println!(
-            "{standbys:?} is known after {:?}: {:?}",
-            began.elapsed(),
-            health()
-        );
+        eventually_async("the standbys are known", async || {
+            health().is_ok() == is_safe
+        })
+        .await;
+        println!("{standbys:?} is known: {:?}", health());
         assert_eq!(store.commit(payment(id)).await.is_ok(), is_safe);
     }
     // A setting of the role applies to new connections. The one that hears the database is an older one.
@@ -502,9 +493,7 @@ async fn commits_that_do_not_wait_for_a_standby_are_refused() {
     }
     assert!(health().is_err());
     cluster.sql("ALTER ROLE gateway RESET synchronous_commit");
-    while health().is_err() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    eventually_async("the role waits again", async || health().is_ok()).await;
     assert!(store.commit(payment(20)).await.is_ok());
 }
 
@@ -549,7 +538,7 @@ async fn delays(planted: Option<PlantedFault>) -> Vec<Duration> {
         for (step, text) in (0..).zip([Some("first"), Some("second"), None]) {
             let session = text.map(|text| SessionId::from_text(text).unwrap());
             // At any moment between two proofs.
-            tokio::time::sleep(Duration::from_millis(300 + 17 * (3 * round + step))).await;
+            let_pass_async(Duration::from_millis(300 + 17 * (3 * round + step))).await;
             // The row before the change is in the other gateway's memory.
             known().await;
             if let Some(session) = &session {
@@ -563,7 +552,8 @@ async fn delays(planted: Option<PlantedFault>) -> Vec<Duration> {
             let expected = session.map(|session| here.keys().session(&TPP, &session));
             let began = Stopwatch::start();
             while known().await != expected {
-                tokio::time::sleep(Duration::from_millis(1)).await;
+                assert!(began.elapsed() < LIMIT, "{RAN_OUT}: the change is known");
+                let_pass_async(Duration::from_millis(1)).await;
             }
             delays.push(began.elapsed());
         }

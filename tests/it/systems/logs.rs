@@ -1,10 +1,7 @@
 //! docs/logs.md: a disk that fails under the logs of a program.
 
 use super::audit::{signal, traced};
-use crate::{
-    audit::eventually,
-    harness::{Call, Gate, Protocol, accepted},
-};
+use crate::harness::{Call, Gate, Protocol, accepted, ended, eventually};
 use serde_json::Value;
 use std::fs;
 
@@ -24,7 +21,7 @@ fn an_error_of_the_disk_is_counted_and_said() {
             .for_program();
         let path = gate.folder().join(file);
         let (mut traced, pid) = traced(&gate, "write", FAILING, &path);
-        let count = |result: &str| gate.metric(metric, &[&format!("result=\"{result}\"")]);
+        let count = |result: &str| gate.metric_now(metric, &[&format!("result=\"{result}\"")]);
         // A line in the access log, and one in that of events.
         let call = Call::accounts().present().only(Protocol::Http1);
         let cause = || {
@@ -41,7 +38,7 @@ fn an_error_of_the_disk_is_counted_and_said() {
             !degraded().contains(log)
         });
         signal(&pid, "-TERM");
-        assert!(traced.0.wait().unwrap().success());
+        assert!(ended(&mut traced.0).success());
         let text = fs::read_to_string(&path).unwrap();
         let lines = text.lines().map(serde_json::from_str::<Value>);
         assert!(lines.map(Result::unwrap).count() >= 1);

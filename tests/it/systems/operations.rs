@@ -1,13 +1,11 @@
 //! docs/operations.md as a new operator follows it: from nothing to a production 200, a backup, and back to it.
 
 use crate::check::page::Page;
-use portvakt::clock::Stopwatch;
-use std::{fs, time::Duration};
+use std::fs;
 
 #[test]
 #[ignore = "make test-systems"]
 fn the_page_leads_to_a_production_200() {
-    let begun = Stopwatch::start();
     let page = Page::new();
     let done = page.run("**9. A service.**");
     let [out, errors] = [done.stdout, done.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
@@ -26,5 +24,4 @@ fn the_page_leads_to_a_production_200() {
         .lines()
         .filter(|line| line.contains("\"outcome\":\"forwarded\""));
     assert_eq!(forwarded.count(), 2, "{lines}");
-    assert!(begun.elapsed() < Duration::from_secs(15 * 60));
 }

@@ -16,13 +16,13 @@ mod variables;
 
 use crate::{
     dashboards::{self, Query},
-    harness::{Gate, Reply, write_private},
+    harness::{Gate, Reply, eventually, let_pass, write_private},
     observe::breach,
     signers::python_with,
 };
 use faults::{FAULTS, Fault};
 use portvakt::clock::Stopwatch;
-use server::{Active, Prometheus, promtool, until};
+use server::{Active, Prometheus, promtool};
 use stage::{Stage, Until};
 use std::{
     collections::BTreeSet, fs, path::Path, process::Command, sync::atomic::AtomicBool, thread,
@@ -133,7 +133,7 @@ fn usual() -> Reply {
 
 /// Waits until the faults before are over.
 fn calm(prometheus: &Prometheus, fault: &Fault) {
-    until(&format!("calm before: {}", fault.name), || {
+    eventually(&format!("calm before: {}", fault.name), || {
         let active = prometheus.active();
         let is_on = |alert: &Active| alert.is_page || fault.alerts.contains(&&*alert.name);
         !active.iter().any(is_on) && prometheus.query(fault.series).is_empty()
@@ -161,7 +161,7 @@ fn is_seen(prometheus: &Prometheus, fault: &Fault, unanswered: &mut Vec<Query>) 
             "{}: {changed}, {names:?}",
             fault.name
         );
-        thread::sleep(Duration::from_millis(300));
+        let_pass(Duration::from_millis(300));
     }
     unanswered.retain(|query| prometheus.query(&query.expr).is_empty());
     println!(
@@ -208,7 +208,7 @@ fn a_chosen_environment_excludes_the_other() {
         .start();
     let jobs = [("portvakt-a", &sandbox), ("portvakt-b", &production)];
     let prometheus = Prometheus::start(&jobs);
-    server::until("both are known, and the rules", || {
+    eventually("both are known, and the rules", || {
         let known = prometheus.query("count by (job) (portvakt_environment_info)");
         known.len() == 2 && prometheus.query("portvakt:verified:rate5m").len() == 2
     });

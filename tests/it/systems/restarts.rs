@@ -1,7 +1,7 @@
 //! Restarts behind HAProxy, upgrades by hand-over, and reloads, all under load: no request fails, and each has one line in the access log.
 
 use crate::{
-    harness::{Gate, Program, Reply, Seen, eventually, free_address, to_files},
+    harness::{Gate, Program, Reply, Seen, ended, eventually, free_address, to_files},
     reload::{alternate_configurations, many_reloads},
     upgrade::{
         load::{Load, Size},
@@ -83,7 +83,7 @@ impl Replica {
 
     fn stop(&mut self, signal: &str) {
         self.program.signal(signal);
-        assert!(self.program.0.wait().unwrap().success());
+        assert!(ended(&mut self.program.0).success());
     }
 }
 

@@ -2,9 +2,9 @@
 //! nginx, HAProxy and Go.
 
 use crate::harness::{
-    Answer, Call, Gate, Program, Protocol, check_error, free_address, server_pki,
+    Answer, Call, Gate, Program, Protocol, check_error, eventually, free_address, let_pass,
+    server_pki,
 };
-use portvakt::clock::Stopwatch;
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
@@ -18,21 +18,9 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// A bound for a machine under load; the time that it takes is printed.
-const PATIENCE: Duration = Duration::from_secs(20);
-
 fn source(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/systems/upstreams");
     folder.join(name)
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) -> Duration {
-    let begun = Stopwatch::start();
-    while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
-        thread::sleep(Duration::from_millis(20));
-    }
-    begun.elapsed()
 }
 
 /// A core in Python, as a process.
@@ -61,7 +49,7 @@ impl Core {
             .arg(address.port().to_string());
         python.args([folder.join("mode"), folder.join("seen")]);
         let process = Program(python.stderr(Stdio::null()).spawn().unwrap());
-        until("Python listens", || TcpStream::connect(address).is_ok());
+        eventually("Python listens", || TcpStream::connect(address).is_ok());
         process
     }
 
@@ -144,7 +132,7 @@ fn load(
                 println!("{} {}", answer.status, answer.reason());
             }
         }
-        thread::sleep(Duration::from_millis(10));
+        let_pass(Duration::from_millis(10));
     }
 }
 
@@ -173,7 +161,7 @@ fn an_endpoint_fails_in_every_way_and_no_payment_is_sent_twice() {
         |member: &str| -> Value { gate.control("/readyz").json()["endpoints"][0][member].clone() };
     let up = || {
         let endpoint = format!("endpoint=\"{first}\"");
-        gate.metric("portvakt_upstream_endpoint_up", &[&endpoint])
+        gate.metric_now("portvakt_upstream_endpoint_up", &[&endpoint])
     };
     let lines = |text: &str| fs::read_to_string(&log).unwrap().matches(text).count();
     for fault in &FAULTS {
@@ -196,23 +184,19 @@ fn an_endpoint_fails_in_every_way_and_no_payment_is_sent_twice() {
                     );
                 }),
             ];
-            thread::sleep(Duration::from_millis(500));
+            let_pass(Duration::from_millis(500));
             (fault.begin)(&mut cores[0]);
-            let shown = until(fault.name, || state("up") == 0);
-            let measured = until(fault.name, || up() < 0.1);
-            let logged = until(fault.name, || lines("an endpoint is unhealthy") > unhealthy);
-            println!(
-                "{}: readyz {shown:?}, metrics +{measured:?}, log +{logged:?}",
-                fault.name
-            );
+            eventually(fault.name, || state("up") == 0);
+            eventually(fault.name, || up() < 0.1);
+            eventually(fault.name, || lines("an endpoint is unhealthy") > unhealthy);
             // Requests that were under way may still wait for their time-outs.
-            thread::sleep(Duration::from_secs(2));
+            let_pass(Duration::from_secs(2));
             strict.store(true, Ordering::Relaxed);
-            until("forty GETs", || counts[0].load(Ordering::Relaxed) >= 40);
+            eventually("forty GETs", || counts[0].load(Ordering::Relaxed) >= 40);
             strict.store(false, Ordering::Relaxed);
-            thread::sleep(Duration::from_millis(1_500));
+            let_pass(Duration::from_millis(1_500));
             (fault.end)(&mut cores[0]);
-            until("it returns", || up() > 0.9);
+            eventually("it returns", || up() > 0.9);
             over.store(true, Ordering::Relaxed);
             for worker in workers {
                 worker.join().unwrap();
@@ -309,7 +293,7 @@ fn tls_with_client_certificates() {
         let running = [("server", port), ("expired", expired)].map(|(server, port)| {
             let mut command = start(&pki, port, server);
             let program = Program(command.stderr(Stdio::null()).spawn().unwrap());
-            until(name, || TcpStream::connect(("127.0.0.1", port)).is_ok());
+            eventually(name, || TcpStream::connect(("127.0.0.1", port)).is_ok());
             program
         });
         let own = format!(
@@ -387,7 +371,7 @@ fn through(port: u16, tls: &str) -> (Vec<Answer>, String, f64) {
         Call::payment(),
     ];
     let answers = calls.map(|call| gate.send(&call, Protocol::Http1));
-    let failures = gate.metric("portvakt_upstream_failures_total", &["kind=\"tls\""]);
+    let failures = gate.metric_now("portvakt_upstream_failures_total", &["kind=\"tls\""]);
     drop(program);
     (answers.into(), fs::read_to_string(&log).unwrap(), failures)
 }

@@ -1,6 +1,6 @@
 //! Servers that log each request that they see: real programs as child processes, and hyper within this process.
 
-use crate::harness::{Program, free_address};
+use crate::harness::{Program, eventually, free_address};
 use hyper::{
     Request, Response,
     body::{Body, Incoming},
@@ -17,8 +17,6 @@ use std::{
     pin::pin,
     process::{Command, Stdio},
     sync::{Arc, Mutex},
-    thread,
-    time::Duration,
 };
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -114,12 +112,12 @@ impl Server {
         let mut program = Program(started.unwrap_or_else(|fault| {
             panic!("{name}: {fault}: .ci/needs.sh systems installs it");
         }));
-        while TcpStream::connect(address).is_err() {
+        eventually(&format!("{name} listens"), || {
             let ended = program.0.try_wait().unwrap();
             let errors = fs::read_to_string(folder.path().join("errors"));
             assert!(ended.is_none(), "{name}: {errors:?}");
-            thread::sleep(Duration::from_millis(20));
-        }
+            TcpStream::connect(address)
+        });
         Self {
             name,
             address,

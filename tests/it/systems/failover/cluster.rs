@@ -1,13 +1,14 @@
 //! A primary and its synchronous standby, which fail as the test says.
 
-use crate::harness::{Postgres, Proxy, postgres_command, postgres_programs};
+use crate::harness::{
+    Postgres, Proxy, eventually, eventually_is, postgres_command, postgres_programs,
+};
 use std::{
     fs,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Child, Stdio},
     sync::Arc,
-    time::Duration,
 };
 use tempfile::TempDir;
 use tokio_postgres::Config;
@@ -204,30 +205,20 @@ impl Cluster {
 
     /// Waits until the standby has everything, and lets commits wait for it.
     fn wait_for_standby(&self) {
-        let mut is_even = false;
-        for _ in 0..600 {
-            is_even = self.primary.sql(
+        eventually("the standby follows", || {
+            self.primary.sql(
                 "SELECT 1 FROM pg_stat_replication WHERE state = 'streaming' AND flush_lsn >= pg_current_wal_lsn() - 1000",
-            ) == ["1"];
-            if is_even {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        assert!(is_even, "the standby does not follow");
+            ) == ["1"]
+        });
         if self.is_synchronous {
             self.set_standbys("*");
-            for _ in 0..600 {
-                let state = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'";
-                if self.primary.sql(state) == ["1"] {
-                    // A commit that waits: everything before is on the standby.
-                    self.primary
-                        .sql("CREATE TABLE IF NOT EXISTS even (); DROP TABLE even");
-                    return;
-                }
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            panic!("the standby is not synchronous");
+            let state = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'";
+            eventually("the standby is synchronous", || {
+                self.primary.sql(state) == ["1"]
+            });
+            // A commit that waits: everything before is on the standby.
+            self.primary
+                .sql("CREATE TABLE IF NOT EXISTS even (); DROP TABLE even");
         }
     }
 
@@ -242,12 +233,9 @@ impl Cluster {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        for _ in 0..600 {
-            if self.primary.sql("SELECT count(*) FROM pg_stat_replication") == ["2"] {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        eventually_is("the standbys", vec!["2".to_owned()], || {
+            self.primary.sql("SELECT count(*) FROM pg_stat_replication")
+        });
         Receiver {
             process,
             _folder: folder,

@@ -6,7 +6,10 @@ use super::{
     Run,
     cluster::{Loss, family, signal_process},
 };
-use crate::harness::{Postgres, free_address, postgres_command, postgres_programs};
+use crate::harness::{
+    LIMIT, Postgres, eventually_within, free_address, let_pass_async, postgres_command,
+    postgres_programs,
+};
 use portvakt::clock::Stopwatch;
 use rustix::process::Signal;
 use std::{
@@ -212,30 +215,25 @@ impl Machines {
 
     /// Waits for a primary other than the lost one.
     fn wait_for_primary(&self, lost: Option<usize>) -> usize {
-        for _ in 0..3_000 {
-            for (number, node) in self.nodes.iter().enumerate() {
-                if Some(number) != lost && node.sql("SELECT pg_is_in_recovery()") == ["f"] {
-                    return number;
-                }
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("no primary: {}", self.logs());
+        eventually_within(2 * LIMIT, "there is a primary", || {
+            let mut nodes = self.nodes.iter().enumerate();
+            let found = nodes.find(|(number, node)| {
+                Some(*number) != lost && node.sql("SELECT pg_is_in_recovery()") == ["f"]
+            });
+            found.map(|(number, _)| number).ok_or_else(|| self.logs())
+        })
     }
 
     /// Waits until both standbys follow, and commits wait for one of them.
     fn wait_for_standbys(&self) -> usize {
         let followed = "SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'
             HAVING count(*) = 2 AND bool_or(sync_state IN ('sync', 'quorum'))";
-        for _ in 0..1_200 {
+        eventually_within(3 * LIMIT, "the standbys follow", || {
             let primary = self.wait_for_primary(None);
             let node = &self.nodes[primary];
-            if node.sql(followed) == ["1"] && node.has_recorded_standby() {
-                return primary;
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        panic!("the standbys do not follow: {}", self.logs());
+            let is_so = node.sql(followed) == ["1"] && node.has_recorded_standby();
+            is_so.then_some(primary).ok_or_else(|| self.logs())
+        })
     }
 
     /// The last lines of each machine's log.
@@ -256,7 +254,7 @@ async fn lose_machines(is_strict: bool, count: u64) {
     let mut times = Vec::new();
     for failover in 0..count {
         run.round.store(failover, Ordering::Relaxed);
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        let_pass_async(Duration::from_millis(500)).await;
         let loss = [Loss::Killed, Loss::Stopped][failover as usize % 2];
         let lost = tokio::task::block_in_place(|| machines.wait_for_standbys());
         let watch = Stopwatch::start();
@@ -282,7 +280,7 @@ async fn lose_machines(is_strict: bool, count: u64) {
     }
     // While the lost machine returns, a commit may still wait for a standby for long, and a question would go without an answer.
     for _ in 0..20 {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        let_pass_async(Duration::from_millis(500)).await;
         run.back().await;
     }
     assert_eq!(run.check(callers).await, [""; 0]);

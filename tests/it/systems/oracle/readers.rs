@@ -4,6 +4,7 @@ use super::{
     Kind,
     admitted::{Input, names, paths},
 };
+use crate::harness::ended;
 use serde::Deserialize;
 use serde_json::Value;
 use std::{
@@ -95,7 +96,7 @@ impl Reader {
             .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
             .collect();
         writing.join().unwrap().unwrap();
-        assert!(child.wait().unwrap().success(), "{what}");
+        assert!(ended(&mut child).success(), "{what}");
         assert_eq!(answers.len(), lines.len(), "{what}");
         answers
     }

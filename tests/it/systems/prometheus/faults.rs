@@ -1,7 +1,7 @@
 //! Faults, each with the series that changes and the alerts that become active. A fault lasts as long as `watch` runs.
 
 use super::stage::{Stage, Wrong, good};
-use crate::harness::{Call, Connection, Reply, Said, pki::Key, render, world};
+use crate::harness::{Call, Connection, Reply, Said, let_pass, pki::Key, render, world};
 use serde_json::json;
 use std::{
     fs,
@@ -60,7 +60,7 @@ pub(super) const FAULTS: &[Fault] = &[
                     let mut connection = stage.connect().unwrap();
                     let call = Call::accounts().present().by(&stage.tpps[1]);
                     let _ = connection.send(&render(&stage.gate.seal(&call)));
-                    thread::sleep(Duration::from_millis(700));
+                    let_pass(Duration::from_millis(700));
                 });
             };
             core_answers(stage, Reply::Silence, watch);
@@ -108,7 +108,7 @@ pub(super) const FAULTS: &[Fault] = &[
             meanwhile(stage, watch, |stage| {
                 // The gateway has no answer about a new certificate.
                 stage.send(&Call::plain().by(&stage.stranger()));
-                thread::sleep(Duration::from_millis(200));
+                let_pass(Duration::from_millis(200));
             });
             stage.responder.say(|request| Said::ok(good(request)));
         },
@@ -194,7 +194,7 @@ pub(super) const FAULTS: &[Fault] = &[
         turn: |stage, watch| {
             meanwhile(stage, watch, |stage| {
                 stage.send(&Call::accounts().present().by(&stage.tpps[1]).off_by(-75));
-                thread::sleep(Duration::from_millis(250));
+                let_pass(Duration::from_millis(250));
             });
         },
     },
@@ -252,7 +252,7 @@ pub(super) const FAULTS: &[Fault] = &[
             });
             meanwhile(stage, watch, |stage| {
                 assert_eq!(stage.gate.tell("/psu/bind", &body).status, 409);
-                thread::sleep(Duration::from_millis(200));
+                let_pass(Duration::from_millis(200));
             });
         },
     },
@@ -265,7 +265,7 @@ pub(super) const FAULTS: &[Fault] = &[
                 // The callers of the test have another address.
                 let open = || stage.connect_from([127, 0, 0, 2]);
                 let held: Vec<Connection> = (0..60).filter_map(|_| open().ok()).collect();
-                thread::sleep(Duration::from_millis(200));
+                let_pass(Duration::from_millis(200));
                 drop(held);
             });
         },
@@ -301,7 +301,7 @@ fn meanwhile(stage: &Stage, watch: &mut dyn FnMut(), act: impl Fn(&Stage) + Sync
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
                 act(stage);
-                thread::sleep(Duration::from_millis(20));
+                let_pass(Duration::from_millis(20));
             }
         });
         watch();

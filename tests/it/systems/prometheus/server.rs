@@ -2,10 +2,9 @@
 
 use crate::{
     dashboards,
-    harness::{Answer, Gate, Program, Wire, free_address},
+    harness::{Answer, Gate, Program, Wire, eventually, free_address},
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use portvakt::clock::Stopwatch;
 use serde_json::Value;
 use std::{
     fs,
@@ -13,7 +12,6 @@ use std::{
     net::{SocketAddr, TcpStream},
     path::Path,
     process::{Command, Stdio},
-    time::Duration,
 };
 use tempfile::TempDir;
 
@@ -84,7 +82,7 @@ impl Prometheus {
             _program: Program(program),
             _folder: folder,
         };
-        until("Prometheus starts", || {
+        eventually("Prometheus starts", || {
             prometheus.is_ready() && prometheus.query("up == 1").len() == jobs.len()
         });
         prometheus
@@ -198,13 +196,4 @@ pub(super) fn promtool(arguments: &[&str], input: Option<&Path>) {
     let output = tool.output().unwrap();
     let said = [output.stdout, output.stderr].map(|said| String::from_utf8(said).unwrap());
     assert!(output.status.success(), "{arguments:?}: {said:?}");
-}
-
-/// Waits for a second process.
-pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Stopwatch::start();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
-        std::thread::sleep(Duration::from_millis(200));
-    }
 }

@@ -1,7 +1,7 @@
 //! Mixed traffic: what TPPs do on a usual day, their mistakes included, and PSUs who complete an SCA or give up.
 
 use super::stage::{Stage, Wrong};
-use crate::harness::{Call, Connection, Protocol};
+use crate::harness::{Call, Connection, Protocol, let_pass};
 use serde_json::json;
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -29,7 +29,7 @@ pub(super) fn drive(stage: &Stage, caller: usize, stop: &AtomicBool) {
         if stop.load(Ordering::Relaxed) {
             return;
         }
-        std::thread::sleep(PAUSE);
+        let_pass(PAUSE);
         if round % 16 == 15 {
             authenticate(stage, round);
             continue;
