@@ -20,6 +20,7 @@
 mod calls_left;
 mod hash;
 mod keys;
+mod known_psu;
 mod psu;
 mod settings;
 mod verbs;
@@ -56,6 +57,7 @@ pub use hash::{
 };
 pub use hash_key::check as check_hash_key;
 pub use keys::Keys;
+pub use known_psu::KnownPsu;
 #[cfg(feature = "sandbox")]
 pub use postgres::settings::PlantedFault;
 pub use postgres::settings::{PostgresSettings, PostgresTls, StaleReads};
@@ -68,7 +70,7 @@ pub use verbs::{
 };
 #[cfg(feature = "sandbox")]
 pub use volatile::VolatileTables;
-pub use word::{Claimed, Confirmable, CoreWord, Known, KnownPsu, Named};
+pub use word::{Claimed, Confirmable, CoreWord, Known, Named};
 
 use crate::{
     clock::{BootTime, Timestamp},
@@ -151,8 +153,8 @@ impl StateStore {
         tpp: &TppId,
         psu: Claimed<PsuId>,
     ) -> Result<Dated<Option<KnownPsu>>, Unavailable> {
-        let facts = self.cached(self.keys.sought_psu(psu), tpp).await?;
-        Ok(facts.map(|facts| facts.map(|facts| psu.bound(facts))))
+        let facts = self.cached(self.keys.psu(psu.to_seek()), tpp).await?;
+        Ok(facts.map(|facts| facts.map(|facts| KnownPsu::found(psu, facts))))
     }
 
     /// The PSU that a TPP names, never from the cache.
@@ -164,8 +166,8 @@ impl StateStore {
         tpp: &TppId,
         psu: Claimed<PsuId>,
     ) -> Result<Dated<Option<KnownPsu>>, Unavailable> {
-        let facts = self.read(self.keys.sought_psu(psu), tpp).await?;
-        Ok(facts.map(|facts| facts.map(|facts| psu.bound(facts))))
+        let facts = self.read(self.keys.psu(psu.to_seek()), tpp).await?;
+        Ok(facts.map(|facts| facts.map(|facts| KnownPsu::found(psu, facts))))
     }
 
     /// A PSU of a TPP, by the bank's word; possibly from the cache. Without its moment, nothing can be forwarded by it.
@@ -191,7 +193,11 @@ impl StateStore {
     /// # Errors
     /// The store is unavailable.
     pub async fn is_taken(&self, psu: Claimed<PsuId>) -> Result<bool, Unavailable> {
-        Ok(self.engine.psu(self.keys.sought_psu(psu)).await?.is_some())
+        Ok(self
+            .engine
+            .psu(self.keys.psu(psu.to_seek()))
+            .await?
+            .is_some())
     }
 
     /// The binding of a PSU-ID, as [`StateStore::bind`] would find it; never from the cache.

@@ -7,10 +7,9 @@
 //! Invariant: nothing in this program makes a [`Known`] of a [`Claimed`] value without a [`CoreWord`] or a row of the state. Deliberately not
 //! here: the words of a TPP that rules admit as they are. They have types of their own, and docs/threat-model.md lists them.
 
-use super::{Context, CorporateHash, Keys, Psu};
 use crate::interface::headers::{self, CorporateId, PsuId};
 use http::{HeaderMap, HeaderName};
-use std::{marker::PhantomData, sync::Arc};
+use std::marker::PhantomData;
 
 /// A value that a TPP says about its PSU, which nobody confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,13 +46,6 @@ impl Confirmable for CorporateId {
     const CONFIRMED_BY: HeaderName = HeaderName::from_static("gateway-psu-corporate-bound");
 }
 
-/// A PSU-ID that is bound to the TPP that names it, with the stored facts.
-#[derive(Clone, Debug)]
-pub struct KnownPsu {
-    id: Known<PsuId>,
-    facts: Arc<Psu>,
-}
-
 impl<T: Copy> Claimed<T> {
     /// A value of a request.
     pub const fn by_tpp(value: T) -> Self {
@@ -64,22 +56,17 @@ impl<T: Copy> Claimed<T> {
     pub const fn to_show(self) -> T {
         self.0
     }
+
+    /// The value to seek a row of the state with. A row that is found confirms the claim; without one the value is worth nothing.
+    pub(super) const fn to_seek(self) -> Known<T> {
+        Known(self.0)
+    }
 }
 
 impl<T: Confirmable> Claimed<T> {
     /// The value, now that the core confirmed it.
     pub fn confirmed(self, _: CoreWord<T>) -> Known<T> {
         Known(self.0)
-    }
-}
-
-impl Claimed<PsuId> {
-    /// The id, where the state has a binding of it to the TPP.
-    pub(super) const fn bound(self, facts: Arc<Psu>) -> KnownPsu {
-        KnownPsu {
-            id: Known(self.0),
-            facts,
-        }
     }
 }
 
@@ -124,49 +111,6 @@ impl<T: Copy> Named<T> {
             Self::Known(_) => None,
             Self::Claimed(claimed) => Some(claimed),
         }
-    }
-}
-
-impl KnownPsu {
-    /// PSU-ID.
-    pub const fn id(&self) -> Known<PsuId> {
-        self.id
-    }
-
-    /// The stored facts.
-    pub fn facts(&self) -> &Psu {
-        &self.facts
-    }
-
-    /// An agreement that the request names, if the PSU has it (SCA-17), with its context.
-    pub fn agreement(
-        &self,
-        keys: &Keys,
-        agreement: Claimed<CorporateId>,
-    ) -> Option<(Known<CorporateId>, &Context)> {
-        let context = self.facts.context(Some(keys.sought_corporate(agreement)))?;
-        Some((Known(agreement.0), context))
-    }
-
-    /// A PSU with these facts, for tests of their judgement.
-    #[cfg(test)]
-    pub(crate) fn with_facts(id: PsuId, facts: Psu) -> Self {
-        Self {
-            id: Known(id),
-            facts: Arc::new(facts),
-        }
-    }
-}
-
-/// The hash by which a row is sought: a row that is found confirms the claim, and a row is never written under it.
-impl Keys {
-    /// The hash of a PSU-ID that a TPP names.
-    pub(super) fn sought_psu(&self, psu: Claimed<PsuId>) -> super::PsuHash {
-        self.psu(Known(psu.0))
-    }
-
-    fn sought_corporate(&self, corporate: Claimed<CorporateId>) -> CorporateHash {
-        self.corporate(Known(corporate.0))
     }
 }
 

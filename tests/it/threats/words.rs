@@ -104,12 +104,13 @@ fn every_header_that_the_code_reads_has_a_word() {
 }
 
 /// The functions that cross the border between a claim and a fact, and the files that may call them.
-const CROSSINGS: [(&str, &[&str]); 4] = [
+const CROSSINGS: [(&str, &[&str]); 5] = [
     (
         "Claimed::by_tpp",
         &["admission/envelope/forms.rs", "sca/token.rs"],
     ),
     ("to_show", &["control/sca.rs", "sca/token.rs"]),
+    ("to_seek", &["state/known_psu.rs", "state/mod.rs"]),
     ("Known::by_bank", &["control/members.rs", "tools/audit.rs"]),
     ("Known::by_own_seal", &["sca/token.rs"]),
 ];
