@@ -211,7 +211,7 @@ const fn say(lack: Lack) -> &'static str {
             "no SCA of this PSU gave this agreement; the link leads to one that does"
         }
         Lack::CorporateId => {
-            "this PSU consented for corporate agreements only: name one, or send PSU-Context"
+            "this PSU authenticated for corporate agreements only: name one, or send PSU-Context"
         }
         Lack::Consent => {
             "the PSU has given no consent to account information in this context, or has withdrawn it"

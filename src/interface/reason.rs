@@ -124,7 +124,7 @@ reasons! {
     HeaderMissing = (400, HttpHeaderRequired, "header-missing", "A header that this operation requires is missing."),
     /// HDR-5, HDR-7 to HDR-12, HDR-14, HDR-16, DAT-1
     HeaderMalformed = (400, FormatError, "header-malformed", "A header does not have the form that the interface gives it."),
-    /// HDR-14
+    /// HDR-13, HDR-14
     CorporateIdMissing = (400, HttpHeaderRequired, "corporate-id-missing", "A request in a corporate context must name the corporate agreement."),
     /// HDR-15
     HeaderDuplicated = (400, FormatError, "header-duplicated", "A header that may stand once stands more than once."),

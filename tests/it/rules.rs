@@ -26,11 +26,6 @@ const PARTLY: &[(&str, &str)] = &[
     ),
     ("HTTP-4", "parameters that resemble charset"),
     ("HTTP-9", "the deadline of a connection's first byte"),
-    ("HDR-13", "CORPORATE with X-PSU-IDENTITY"),
-    (
-        "HDR-14",
-        "the link where a private consent ended and a corporate one lives",
-    ),
     ("TLS-3", "the QWAC only after the signature, and its budget"),
     (
         "SIG-12",

@@ -226,25 +226,88 @@ fn an_agreement_is_given_by_sca() {
     needs_sca(&gate, &firm.with("PSU-Corporate-ID", OTHER));
 }
 
+//= HDR-14 accepted
 //= HDR-14 refused
 #[test]
-fn a_psu_with_corporate_consents_only_names_one() {
+fn a_psu_with_corporate_contexts_only_names_one() {
     let gate = gate();
+    contexts(&gate);
+}
+
+/// HDR-14: what is asked for where a PSU has these contexts.
+pub(crate) fn contexts(gate: &Gate) {
     let tpp = gate.world().both.id();
-    gate.introduce(json!({ "tpp": tpp, "psu_id": PSU, "psu_corporate_id": FIRM }));
+    let firm = json!({ "tpp": tpp, "psu_id": PSU, "psu_corporate_id": FIRM });
+    let private = json!({ "tpp": tpp, "psu_id": PSU });
+    let withdraw = |what: &Value| {
+        let mut what = what.clone();
+        what["what"] = "consent".into();
+        assert_eq!(gate.tell("/psu/withdraw", &what).status, 200);
+    };
     let call = accounts().with("PSU-ID", PSU).without("TPP-Session-ID");
-    refused(
-        &gate,
-        &call,
-        400,
-        "HTTP_HEADER_REQUIRED",
-        "corporate-id-missing",
-    );
-    accepted(&gate, &call.clone().with("PSU-Corporate-ID", FIRM));
-    needs_sca(&gate, &call.clone().with("PSU-Context", "PRIVATE"));
-    accepted(&gate, &call.clone().at("/v1/agreements"));
+    let payment = || {
+        let call = Call::payment().with("PSU-ID", PSU);
+        call.only(Protocol::Http1)
+    };
+    let names_one = |call: &Call| {
+        let (code, reason) = ("HTTP_HEADER_REQUIRED", "corporate-id-missing");
+        refused(gate, call, 400, code, reason);
+    };
+    gate.introduce(firm.clone());
+    names_one(&call);
+    names_one(&payment());
+    accepted(gate, &call.clone().with("PSU-Corporate-ID", FIRM));
+    needs_sca(gate, &call.clone().with("PSU-Context", "PRIVATE"));
+    accepted(gate, &call.clone().at("/v1/agreements"));
     // Other TPPs learn nothing.
-    needs_sca(&gate, &call.by(&gate.world().aisp));
+    needs_sca(gate, &call.clone().by(&gate.world().aisp));
+    // The contexts decide, not their consents.
+    withdraw(&firm);
+    names_one(&call);
+    gate.introduce(firm.clone());
+    // Once the PSU has a private context, it is the one that is meant.
+    gate.introduce(private.clone());
+    accepted(gate, &call);
+    withdraw(&private);
+    for call in [&call, &call.clone().with("PSU-Context", "PRIVATE")] {
+        needs_sca(gate, call);
+    }
+    accepted(gate, &payment());
+    accepted(gate, &call.clone().with("PSU-Corporate-ID", FIRM));
+    withdraw(&firm);
+    needs_sca(gate, &call);
+    gate.introduce(private);
+    accepted(gate, &call);
+}
+
+/// The national identity number has no agreement: single SCA is for private customers.
+//= HDR-13 accepted
+//= HDR-13 refused
+#[test]
+fn single_sca_is_for_private_customers() {
+    let gate = Gate::start();
+    let single = |context| {
+        let call = Call::payment().with("X-PSU-IDENTITY", "01010112345");
+        call.without("PSU-ID").with("PSU-Context", context)
+    };
+    accepted(&gate, &single("PRIVATE"));
+    let corporate = single("CORPORATE");
+    for call in [
+        corporate.clone().with("PSU-Corporate-ID", FIRM),
+        corporate
+            .clone()
+            .at("/v1/payments/instant-norwegian-credit-transfers-straks"),
+        corporate,
+    ] {
+        let (code, reason) = ("HTTP_HEADER_REQUIRED", "corporate-id-missing");
+        refused(&gate, &call, 400, code, reason);
+    }
+    let (code, reason) = ("FORMAT_ERROR", "header-malformed");
+    let both = single("PRIVATE").with("PSU-Corporate-ID", FIRM);
+    refused(&gate, &both, 400, code, reason);
+    for spelling in ["corporate", "BUSINESS"] {
+        refused(&gate, &single(spelling), 400, code, reason);
+    }
 }
 
 //= SCA-20 accepted

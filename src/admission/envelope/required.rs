@@ -89,7 +89,7 @@ pub(super) fn blank(
 
 /// HDR-13.
 pub(super) fn context(head: &Head<'_>, operation: &Operation, faults: &mut Vec<Fault>) {
-    if requires_context(head, operation) && is_absent(head, &headers::PSU_CONTEXT) {
+    if is_single_sca(head, operation) && is_absent(head, &headers::PSU_CONTEXT) {
         faults.push(Fault::header(
             Reason::HeaderMissing,
             headers::PSU_CONTEXT.written,
@@ -98,9 +98,11 @@ pub(super) fn context(head: &Head<'_>, operation: &Operation, faults: &mut Vec<F
     }
 }
 
-/// HDR-14, as far as the request alone decides it. A PSU with corporate consents only must name the agreement even without
+/// HDR-13, and HDR-14 as far as the request alone decides it. A PSU with corporate contexts only must name the agreement even without
 /// PSU-Context. That rule needs the PSU's binding, so it is judged with SCA, after the signature, and tells a caller without
 /// a valid signature nothing about a PSU.
+///
+/// Single SCA is for private customers. A corporate id does not change that: without a PSU-ID it is nobody's agreement.
 ///
 /// PRIVATE beside a corporate id is a malformed corporate id, with or without a PSU-ID: no header is missing, but the two
 /// contradict each other.
@@ -116,6 +118,14 @@ pub(super) fn agreement(
             Reason::CorporateIdMissing,
             header.written,
             "missing or empty: with a PSU-ID, PSU-Context CORPORATE requires it",
+        ));
+    }
+    if context == Some(PsuContext::Corporate) && is_single_sca(head, operation) {
+        faults.push(Fault::header(
+            Reason::CorporateIdMissing,
+            header.written,
+            "X-PSU-IDENTITY without PSU-ID is for private customers: with PSU-Context CORPORATE, send the PSU-ID and the \
+             PSU-Corporate-ID that SCA gave",
         ));
     }
     if names_agreement(operation)
@@ -149,13 +159,14 @@ fn is_required_later(
     header: &Header,
 ) -> bool {
     header.name == headers::SIGNATURE.name
-        || header.name == headers::PSU_CONTEXT.name && requires_context(head, operation)
+        || header.name == headers::PSU_CONTEXT.name && is_single_sca(head, operation)
         || header.name == headers::PSU_CORPORATE_ID.name
-            && requires_agreement(head, operation, context)
+            && (requires_agreement(head, operation, context)
+                || context == Some(PsuContext::Corporate) && is_single_sca(head, operation))
 }
 
-/// HDR-13: single SCA initiation.
-fn requires_context(head: &Head<'_>, operation: &Operation) -> bool {
+/// HDR-13: whether the request initiates a payment by single SCA.
+fn is_single_sca(head: &Head<'_>, operation: &Operation) -> bool {
     operation.initiates
         && !is_absent(head, &headers::X_PSU_IDENTITY)
         && is_absent(head, &headers::PSU_ID)

@@ -218,6 +218,33 @@ fn single_sca_names_its_context() {
     }
 }
 
+//= HDR-13 refused
+#[test]
+fn single_sca_is_for_private_customers() {
+    // Also with an agreement, which without a PSU-ID is nobody's, and with an empty one.
+    for agreement in ["", "\"\"", CORPORATE] {
+        let changes = [
+            ("PSU-ID", ""),
+            ("X-PSU-IDENTITY", NUMBER),
+            ("PSU-Context", "CORPORATE"),
+            ("PSU-Corporate-ID", agreement),
+        ];
+        let expected = ["corporate-id-missing PSU-Corporate-ID"];
+        check_faults(PAYMENT, &changes, &expected);
+    }
+    let private = [("PSU-ID", ""), ("X-PSU-IDENTITY", NUMBER)];
+    let private = [&private[..], &PRIVATE_AGREEMENT].concat();
+    let malformed = ["header-malformed PSU-Corporate-ID"];
+    check_faults(PAYMENT, &private, &malformed);
+    // Beside a PSU-ID the number changes nothing.
+    let both = [
+        ("X-PSU-IDENTITY", NUMBER),
+        ("PSU-Context", "CORPORATE"),
+        ("PSU-Corporate-ID", CORPORATE),
+    ];
+    check_faults(PAYMENT, &both, &[]);
+}
+
 /// A request with contradictory headers.
 const PRIVATE_AGREEMENT: [(&str, &str); 2] =
     [("PSU-Context", "PRIVATE"), ("PSU-Corporate-ID", CORPORATE)];

@@ -33,7 +33,7 @@ const AHEAD: u64 = 60;
 pub(super) struct Need<'a> {
     /// The requirement of the operation.
     pub(super) sca: Sca,
-    /// Whether the request must name the agreement if all consents are corporate (HDR-14).
+    /// Whether the request must name the agreement if all contexts of the PSU are corporate (HDR-14).
     pub(super) agreement: Agreement,
     /// The part of the transactions that the operation shows.
     pub(super) transactions: Transactions,
@@ -92,7 +92,7 @@ pub(super) enum Lack {
     Binding,
     /// SCA-17: a PSU-Corporate-ID that no SCA gave to the TPP.
     Agreement,
-    /// HDR-14: no PSU-Corporate-ID, although all consents are corporate.
+    /// HDR-14: no PSU-Corporate-ID, although all contexts of the PSU are corporate.
     CorporateId,
     /// SCA-18: no consent.
     Consent,
@@ -284,7 +284,8 @@ fn valid_session(need: &Need<'_>, psu: &Psu, at: Timestamp) -> Option<Timestamp>
     (lasts && !is_ahead).then_some(session.completed.min(at))
 }
 
-/// HDR-14, SCA-17: the agreement that the request names, with its context; `None` if it names none.
+/// HDR-14, SCA-17: the agreement that the request names, with its context; `None` if it names none. A private context decides even if its
+/// consent ended: then the request needs the link of an SCA (SCA-1), and no consent of an agreement takes its place.
 fn agreement<'k>(
     need: &Need<'_>,
     psu: &'k KnownPsu,
@@ -294,14 +295,8 @@ fn agreement<'k>(
         let known = psu.agreement(terms.keys, claimed);
         return known.map(Some).ok_or(Lack::Agreement);
     }
-    let mut consents = psu
-        .facts()
-        .contexts
-        .iter()
-        .filter(|context| context.consent.is_some())
-        .peekable();
-    let only_corporate =
-        consents.peek().is_some() && consents.all(|context| context.corporate.is_some());
+    let facts = psu.facts();
+    let only_corporate = !facts.contexts.is_empty() && facts.context(None).is_none();
     if only_corporate && !need.context_named && need.agreement == Agreement::Named {
         return Err(Lack::CorporateId);
     }

@@ -83,9 +83,9 @@ pub(super) const fn headers(reason: Reason) -> Guide {
             example: "A payment without PSU-IP-Address",
         },
         Reason::CorporateIdMissing => Guide {
-            rules: "HDR-14",
-            when: "PSU-Context is CORPORATE and PSU-ID is sent, but PSU-Corporate-ID is not, so that it is open for which corporation the PSU acts.",
-            remedy: "Send the psu-corporate-id that came with the redirect after SCA; GET /v1/agreements lists the PSU's agreements.",
+            rules: "HDR-13, HDR-14",
+            when: "PSU-Context is CORPORATE and PSU-ID is sent, but PSU-Corporate-ID is not, so that it is open for which corporation the PSU acts; or neither context nor agreement is named for a PSU who has corporate contexts only; or PSU-Context is CORPORATE with X-PSU-IDENTITY in place of PSU-ID, which is for private customers.",
+            remedy: "Send the psu-corporate-id that came with the redirect after SCA, with its PSU-ID; GET /v1/agreements lists the PSU's agreements.",
             example: "GET /v1/accounts with PSU-ID and PSU-Context: CORPORATE only",
         },
         Reason::HeaderDuplicated => Guide {

@@ -170,7 +170,7 @@ fn psu_form(written: &str) -> Option<(Value, &'static str)> {
         ),
         "PSU-Context" => (
             words(&["PRIVATE", "CORPORATE"]),
-            "The context that the PSU acts in. Required with X-PSU-IDENTITY without PSU-ID.",
+            "The context that the PSU acts in. Required with X-PSU-IDENTITY without PSU-ID, and PRIVATE there.",
         ),
         "PSU-IP-Address" => (
             address(),

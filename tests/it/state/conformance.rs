@@ -604,6 +604,14 @@ async fn contexts_are_apart<D: Data>() {
     let psu = store.psu(who(1)).await.unwrap().unwrap();
     assert!(psu.context(Some(key)).unwrap().consent.is_none());
     assert!(psu.context(None).unwrap().consent.is_some());
+    // HDR-14: a context stays known when its consent has ended.
+    store.withdraw(who(1), Withdraw::Consents).await.unwrap();
+    for store in [store, &data.open()] {
+        let psu = store.psu_now(who(1)).await.unwrap().unwrap();
+        for context in [None, Some(key)] {
+            assert_eq!(psu.context(context).unwrap().consent, None);
+        }
+    }
 }
 
 async fn binding_moves_forward_only<D: Data>() {

@@ -285,19 +285,33 @@ fn agreements_are_given_by_sca() {
         None,
         "both contexts are open"
     );
+    // The private context decides, whether a consent of an agreement lives or not.
     known.contexts[0].consent = None;
+    assert_eq!(lack(&list(), Some(&known), 0), Some(Lack::Consent));
+    let payment = Need {
+        sca: Sca::Identified,
+        ..list()
+    };
+    assert_eq!(lack(&payment, Some(&known), 0), None);
+    known.contexts.remove(0);
     assert_eq!(lack(&list(), Some(&known), 0), Some(Lack::CorporateId));
+    assert_eq!(lack(&payment, Some(&known), 0), Some(Lack::CorporateId));
     let named = Need {
         context_named: true,
         ..list()
     };
     assert_eq!(lack(&named, Some(&known), 0), Some(Lack::Consent));
+    known.contexts[0].consent = None;
+    assert_eq!(lack(&list(), Some(&known), 0), Some(Lack::CorporateId));
     let open = Need {
         agreement: Agreement::Open,
         sca: Sca::Identified,
         ..list()
     };
     assert_eq!(lack(&open, Some(&known), 0), None);
+    // Without any context it is open which one the PSU will choose: the link leads to the choice.
+    known.contexts.clear();
+    assert_eq!(lack(&list(), Some(&known), 0), Some(Lack::Consent));
 }
 
 /// SCA-8, QUO-8.

@@ -177,6 +177,14 @@ fn four_calls_and_one_payment_are_those_of_both() {
     }
 }
 
+//= HDR-14 refused
+#[test]
+fn the_contexts_of_a_psu_are_kept_here_too() {
+    if let Some(([here, _], _data)) = gateways() {
+        crate::sca::contexts(&here);
+    }
+}
+
 /// A gateway that is stopped under load does not hold the others up, and does not answer from what it knew when it goes on.
 //= SCA-13 refused
 #[test]
