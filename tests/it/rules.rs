@@ -44,10 +44,6 @@ const PARTLY: &[(&str, &str)] = &[
     ("ERR-6", "errors in gzip"),
     ("FWD-6", "the exact identity of a TPP in observe mode"),
     (
-        "FWD-7",
-        "WWW-Authenticate, Warning and other headers with inner addresses",
-    ),
-    (
         "SBX-8",
         "a list lighter than its details, and forms of what was given",
     ),

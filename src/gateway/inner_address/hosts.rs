@@ -1,8 +1,16 @@
 //! Decides whether the host of a URI reference is inside the bank's network.
 
+use super::text::names_inner_address;
 use crate::{interface::headers::redirect_uri, trust::revocation};
+use memchr::memmem;
 use percent_encoding::percent_decode;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::{
+    borrow::Cow,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
+
+/// The most encodings of a text that are undone: a reference in the query of a reference in a query.
+const MAX_ENCODINGS: usize = 3;
 
 /// The schemes for which browsers parse an authority, regardless of the slashes before it (WHATWG URL, "special scheme").
 const SPECIAL: [&str; 6] = ["http", "https", "ws", "wss", "ftp", "file"];
@@ -58,10 +66,47 @@ impl<'g> InnerHosts<'g> {
         }
     }
 
-    /// Whether a text contains a host of the core's own, also percent-encoded.
+    /// Whether a text contains a host of the core's own or an inner address, also percent-encoded or with escaped characters. A text that is
+    /// encoded again and again does: nobody knows what is in it.
     pub(super) fn is_named_in(&self, text: &[u8]) -> bool {
-        let names = |text: &[u8]| self.own.iter().any(|own| contains(text, own.as_bytes()));
-        names(text) || text.contains(&b'%') && names(&percent_decode(text).collect::<Vec<_>>())
+        let mut text = Cow::Borrowed(text);
+        for _ in 0..=MAX_ENCODINGS {
+            if self.is_plain_in(&text) {
+                return true;
+            }
+            if !text.iter().any(|byte| b"%\\".contains(byte)) {
+                return false;
+            }
+            let decoded = percent_decode(&text).filter(|byte| *byte != b'\\');
+            let decoded: Vec<_> = decoded.collect();
+            if decoded == *text {
+                return false;
+            }
+            text = Cow::Owned(decoded);
+        }
+        true
+    }
+
+    fn is_plain_in(&self, text: &[u8]) -> bool {
+        self.own.iter().any(|own| contains(text, own.as_bytes()))
+            || names_inner_address(text)
+            || self.is_referenced_in(text)
+    }
+
+    /// Whether a URI in the text, with its scheme, has a host inside, or one that browsers may read as such.
+    fn is_referenced_in(&self, text: &[u8]) -> bool {
+        memmem::find_iter(text, b"://").any(|at| {
+            let (before, rest) = text.split_at(at);
+            let is_of_scheme = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+            let scheme = before.iter().rev().take_while(is_of_scheme).count();
+            let delimits = |byte: &u8| byte.is_ascii_whitespace() || b"\"'<>,;()".contains(byte);
+            let end = rest.iter().position(delimits).unwrap_or(rest.len());
+            let is_bare = end <= b"://".len();
+            let from = at.saturating_sub(scheme);
+            let reference = text.get(from..at.saturating_add(end)).unwrap_or_default();
+            let read = std::str::from_utf8(reference).map(|reference| self.read(reference));
+            !is_bare && scheme > 0 && read != Ok(Reference::Outside)
+        })
     }
 
     /// Whether an authority is inside; `None` if it is not an authority. `is_web`: a host of one label is only known inside.

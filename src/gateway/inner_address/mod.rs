@@ -2,13 +2,17 @@
 //!
 //! A core builds links from its own Host, which is not the host that TPPs call. If such a link contains a path of the interface,
 //! the gateway removes its host, so that the link points to the gateway; otherwise it removes the link. An address that browsers
-//! may parse differently from the gateway is treated the same. Any other header with a host of the core's own is removed. Bodies are only searched, and not changed.
+//! may parse differently from the gateway is treated the same. Any other header that names a host of the core's own or an inner address is
+//! removed, wherever it stands in the header. Bodies are only searched, and not changed.
 
 // The inside hosts.
 mod hosts;
 
 // Reporting of found addresses.
 mod report;
+
+// Inner addresses in a text.
+mod text;
 
 #[cfg(test)]
 mod tests;
@@ -73,7 +77,8 @@ impl InnerHosts<'_> {
                 .any(|href| matches!(self.read(&href.replace("\\/", "/")), Reference::Inside(_)))
     }
 
-    /// A header with a host of the core's own: not every place of a host is known, and a part of a value may mean something else.
+    /// A header with a host of the core's own or an inner address: not every place of a host is known, and a part of a value may mean
+    /// something else.
     fn header_that_names(&self, headers: &HeaderMap) -> Option<HeaderName> {
         let mut headers = headers.iter();
         let found = headers.find(|(_, value)| self.is_named_in(value.as_bytes()));

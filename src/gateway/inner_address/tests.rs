@@ -31,7 +31,6 @@ fn locations() {
     let kept = [
         "/v1/accounts",
         "/nowhere",
-        "accounts?x=//10.0.0.6",
         "/v1/cores?x=core&y=110.0.0.5",
         "https://bank.example/core/core.html",
         "",
@@ -40,9 +39,10 @@ fn locations() {
         "https://93.184.216.34/x",
         "https://[2a00:1450::1]:8443/x",
         "HTTPS://Bank.Example:8443",
-        "mybank://sca?next=http://10.0.0.6/",
+        "https://bank.example/sca?next=https%3A%2F%2Ftpp.example%2Fcb",
+        "mybank://sca?next=http://93.184.216.34/",
         "bankid:///?autostarttoken=1",
-        "mailto:a@10.0.0.6",
+        "mailto:a@bank.example",
     ];
     for text in kept {
         let (left, done) = cleaned(header::LOCATION, text);
@@ -100,6 +100,15 @@ fn locations_that_are_removed() {
         "http://10.0.0.5\t/v1/accounts",
         "http://\u{ff11}0.0.0.5/v1/accounts",
         "http://[fe80::1%25eth0]/v1/accounts",
+        // Inner addresses and hosts of one label in another place than the host's.
+        "accounts?x=//10.0.0.6",
+        "mybank://sca?next=http://10.0.0.6/",
+        "mailto:a@10.0.0.6",
+        "https://bank.example/?u=http%3A%2F%2F%5Bfe80%3A%3A1%5D%2Fx",
+        "https://bank.example/?u=http%253A%252F%252F127%252E0%252E0%252E1%252Fx",
+        "https://bank.example/?u=%2525252525",
+        "https://bank.example/?u=http://core01/x",
+        "https://bank.example/?u=http://167772165/x",
         // The core's own hosts in another place than the host's.
         "https://bank.example/?u=http://core.bank.internal:8080/x",
         "https://bank.example/?u=http%3A%2F%2FCore.bank.internal%2Fx",
@@ -180,16 +189,23 @@ fn other_headers() {
         ("Basic realm=\"core\"", true),
         ("application/vnd.core+json", true),
         ("attachment; filename=\"core.pdf\"", true),
-        ("199 - \"110.0.0.5, 10.0.0.50\"", true),
-        ("199 - \"10.0.0.5.1\"", true),
+        ("199 - \"110.0.0.5, 10.0.0.5.1\"", true),
+        ("199 - \"10.0.0.50\"", false),
+        ("node=[fd00::7]:8443", false),
+        ("h2=\"http://core02:443\"", false),
+        ("a, b=127\\.0\\.0\\.1", false),
+        ("http://2130706433/", false),
+        ("\"https://bank.example/docs\"; see http://", true),
         ("100%", true),
         ("", true),
     ] {
-        let (left, done) = cleaned(header::WARNING, value);
+        let (left, done) = cleaned(HeaderName::from_static("aspsp-notice"), value);
         assert_eq!((left.len(), done.len()), (stays.into(), (!stays).into()));
     }
-    let own = ["core01".to_owned()];
+    let own = ["core01", "193.0.0.5"].map(str::to_owned);
     let inside = InnerHosts::new(&own);
+    assert!(inside.is_named_in(b"199 193.0.0.5:80"));
+    assert!(!inside.is_named_in(b"199 193.0.0.50, 193.0.0.5.1"));
     assert!(inside.is_named_in(b"199 core01 \"stale\""));
     assert!(!inside.is_named_in(b"199 core010 \"stale\""));
 }

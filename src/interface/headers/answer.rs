@@ -30,14 +30,13 @@ pub fn passes(name: &str) -> bool {
             | "retry-after"
             | "sunset"
             | "vary"
-            | "warning"
-            | "www-authenticate"
             | "x-content-type-options"
     ) || name.starts_with("aspsp-")
 }
 
 /// Whether a configuration may let this header pass too. These may not: headers of the connection to the core or of its software,
-/// and headers that only the gateway sends, such as a Signature, which a TPP would take for the gateway's.
+/// headers that only the gateway sends, such as a Signature, which a TPP would take for the gateway's, and Warning and WWW-Authenticate,
+/// which describe the core's caches and its own authentication.
 pub fn may_pass(name: &HeaderName) -> bool {
     let name = name.as_str();
     !matches!(
@@ -65,6 +64,8 @@ pub fn may_pass(name: &HeaderName) -> bool {
             | "transfer-encoding"
             | "upgrade"
             | "via"
+            | "warning"
+            | "www-authenticate"
             | "x-powered-by"
             | "x-request-id"
     ) && !name.starts_with("gateway-")
@@ -83,7 +84,14 @@ mod tests {
         for name in ["forwarded", "x-forwarded-for", "x-backend-server"] {
             assert!(!passes(name) && may_pass(&HeaderName::from_static(name)));
         }
-        for name in ["set-cookie", "gateway-sca", "gateway_sca", "signature"] {
+        for name in [
+            "set-cookie",
+            "gateway-sca",
+            "gateway_sca",
+            "signature",
+            "warning",
+            "www-authenticate",
+        ] {
             assert!(!passes(name) && !may_pass(&HeaderName::from_static(name)));
         }
     }

@@ -20,7 +20,7 @@ const MOST_INFORMATIONAL: usize = 8;
 const MOST_ERROR: usize = 256 * 1024;
 
 /// The headers of a core that a TPP gets (FWD-7), without those that begin with ASPSP-.
-const KEPT: [&str; 23] = [
+const KEPT: [&str; 21] = [
     "accept-ranges",
     "allow",
     "content-digest",
@@ -40,8 +40,6 @@ const KEPT: [&str; 23] = [
     "retry-after",
     "sunset",
     "vary",
-    "warning",
-    "www-authenticate",
     "x-content-type-options",
     "content-length",
 ];

@@ -45,6 +45,9 @@ fn what_is_the_cores_own_business_ends_at_the_gateway() {
         "X-Forwarded-For: 10.0.0.9",
         "X-Backend-Server: core-7",
         "X-Request-ID: hop",
+        "WWW-Authenticate: Basic realm=\"hop\"",
+        "Warning: 199 hop \"stale\"",
+        "Warning: 299 - \"fine\"",
         "ASPSP-SCA-Approach: REDIRECT",
         "ETag: \"7\"",
         "X-Kept: yes",
@@ -151,8 +154,8 @@ fn the_cores_own_hosts_in_other_headers() {
         .start();
     let own = format!("http://{}/", gate.upstream().address());
     let lines = [
-        "Warning: 199 core.bank.internal:8080 \"stale\"".to_owned(),
-        "WWW-Authenticate: Basic realm=\"CORE.bank.internal\"".into(),
+        "ASPSP-Warning: 199 core.bank.internal:8080 \"stale\"".to_owned(),
+        "ASPSP-Realm: Basic realm=\"CORE.bank.internal\"".into(),
         "Content-Disposition: attachment; filename=\"core.bank.internal\"".into(),
         "ETag: \"core.bank.internal\"".into(),
         "Retry-After: core.bank.internal".into(),
@@ -176,10 +179,72 @@ fn the_cores_own_hosts_in_other_headers() {
     }
     let other = gate.metric_at_rest("portvakt_inner_addresses_total", &["place=\"other\""]);
     assert_eq!(other, 20.0);
-    for answer in answers(&gate, "Warning: 199 - \"stale\"\r\nETag: \"core\"", "{}") {
-        assert_eq!(answer.header("warning"), Some("199 - \"stale\""));
+    for answer in answers(
+        &gate,
+        "ASPSP-Warning: 199 - \"stale\"\r\nETag: \"core\"",
+        "{}",
+    ) {
+        assert_eq!(answer.header("aspsp-warning"), Some("199 - \"stale\""));
         assert_eq!(answer.header("etag"), Some("\"core\""));
     }
+}
+
+/// Addresses of the bank's network that are not the core's own, in every header that may pass, in each form.
+//= FWD-7 accepted
+#[test]
+fn inner_addresses_in_other_headers() {
+    const NAMES: [&str; 6] = [
+        "ASPSP-Node",
+        "ASPSP-SCA-Approach",
+        "X-Bank-Notice",
+        "ETag",
+        "Content-Disposition",
+        "Retry-After",
+    ];
+    let gate = Gate::builder()
+        .upstream("answer_headers: [X-Bank-Notice]")
+        .start();
+    let counted = || gate.metric("portvakt_inner_addresses_total", &["other", "removed"]);
+    for (index, value) in [
+        "10.0.0.5",
+        "192.168.1.7:8443",
+        "a, 172.16.3.4;q=1",
+        "\"127.0.0.1\"",
+        "http://169.254.169.254/latest",
+        "see <https://user@10.0.0.5:8080/x>",
+        "[fe80::1]:8080",
+        "for=\"[fd00::7]\"",
+        "::1",
+        "::ffff:10.0.0.5",
+        "http%3A%2F%2F10%2E0%2E0%2E5%2F",
+        "http://127.1/",
+        "http://core01:8080/",
+        "localhost:8080",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = NAMES[index % NAMES.len()];
+        let before = counted();
+        for answer in answers(&gate, &format!("{name}: {value}"), "{}") {
+            assert_eq!(answer.header(name), None, "{name}: {value}");
+            assert_eq!(answer.body, b"{}");
+        }
+        assert_eq!(counted(), before + 2.0, "{name}: {value}");
+    }
+    let before = counted();
+    for value in [
+        "93.184.216.34:8080",
+        "https://bank.example/a?b=c",
+        "[2a00:1450::1]:8443",
+        "1.21.6",
+        "core",
+    ] {
+        for answer in answers(&gate, &format!("ASPSP-Node: {value}"), "{}") {
+            assert_eq!(answer.header("aspsp-node"), Some(value));
+        }
+    }
+    assert_eq!(counted(), before);
 }
 
 /// A body is forwarded unchanged: it may be signed, or only resemble a link.
