@@ -124,10 +124,14 @@ impl Days {
             None => side_at_fault(number("status"), reason),
             fault => fault,
         };
-        let is_late = whole >= REPLY_WITHIN && fault != Some(Side::Caller);
-        let is_error = is_late || matches!(fault, Some(Side::Gateway | Side::Core));
-        // A caller who went away before a reply was due tells nothing about the bank, and neither does one who was refused rightly; where the
-        // reply was due, the line has the core's fault.
+        let is_banks = matches!(fault, Some(Side::Gateway | Side::Core));
+        // A caller who leaves within 30 s does so for reasons of its own, even while the core owes the answer (`fault` of the line): otherwise
+        // one TPP with a short patience would make the bank's figures.
+        let has_left = text("outcome") == Some("abandoned");
+        let is_late =
+            whole >= REPLY_WITHIN && fault != Some(Side::Caller) && (is_banks || !has_left);
+        let is_error = is_late || is_banks && !has_left;
+        // Neither does a caller tell anything about the bank who was refused rightly.
         let is_silent = matches!(text("outcome"), Some("abandoned" | "cut" | "refused"));
         let date = ended.to_zoned(TimeZone::UTC).date();
         let day = self.days.entry(date).or_insert_with(|| Day::empty(date));
@@ -149,11 +153,11 @@ impl Days {
             add(&mut day.errors, weight);
         }
         let ended = u64::try_from(ended.as_millisecond()).unwrap_or_default();
+        let began = ended.saturating_sub(whole / 1_000);
         if is_error {
-            let began = ended.saturating_sub(whole / 1_000);
             self.outages.not_replied(began);
         } else if !is_silent {
-            self.outages.replied(ended);
+            self.outages.replied(began, ended);
         }
         Some(())
     }

@@ -8,7 +8,7 @@
 mod day;
 // Why there is no report.
 mod fault;
-// Downtime by five requests without a reply.
+// Downtime by five requests that are not replied to within 30 seconds.
 mod downtime;
 // The chart.
 mod chart;
@@ -178,22 +178,26 @@ mod tests {
             line(103, "ais", 502, 0),
             line(104, "ais", 502, 0),
             line(160, "ais", 200, 20),
-            // Four are none, and neither are five with a reply between them.
+            // Four are none, and neither are five with a reply between them, nor five in more than 30 s.
             line(200, "ais", 502, 0),
             line(201, "ais", 502, 0),
             line(202, "ais", 502, 0),
             line(203, "ais", 502, 0),
             line(204, "ais", 200, 20),
             line(205, "ais", 502, 0),
+            line(212, "ais", 502, 0),
+            line(220, "ais", 502, 0),
+            line(228, "ais", 502, 0),
+            line(236, "ais", 502, 0),
             line(86_400 + 7, "pis", 201, 40),
         ];
         let csv = report(&lines, Form::Csv);
         let rows: Vec<_> = csv.lines().collect();
         assert_eq!(rows[0], COLUMNS);
-        // 60 of 86 400 seconds; 10 of 16 requests. The mean leaves out what the core denied.
+        // 60 of 86 400 seconds; 14 of 20 requests. The mean leaves out what the core denied.
         assert_eq!(
             rows[1],
-            "2026-01-01,99.931,60,16,13,2,16.7,100.0,10,62.5000"
+            "2026-01-01,99.931,60,20,17,2,16.7,100.0,14,70.0000"
         );
         assert_eq!(rows[2], "2026-01-02,100.000,0,1,0,1,,40.0,0,0.0000");
         let json: Value = serde_json::from_str(&report(&lines, Form::Json)).unwrap();
@@ -248,22 +252,36 @@ mod tests {
         );
     }
 
-    /// Callers leave because the core hangs: that is downtime. Callers who leave sooner tell nothing.
+    /// A caller who leaves is no failure of the bank, even while the core owes the answer; after 30 s there was no reply in time.
     #[test]
-    fn a_core_that_hangs_is_down() {
-        let left = |second, fault: &str| {
-            let mut line: Value = serde_json::from_str(&line(second, "ais", 200, 1_000)).unwrap();
+    fn callers_who_leave_are_no_downtime() {
+        let left = |second, fault: &str, whole_ms: u64| {
+            let mut line: Value =
+                serde_json::from_str(&line(second, "ais", 200, whole_ms)).unwrap();
             line["outcome"] = "abandoned".into();
             line["status"] = Value::Null;
             line["fault"] = fault.into();
             line.to_string()
         };
-        let rows = ["core", "caller"].map(|fault| {
-            let lines = (1..7).map(|second| left(second, fault));
-            row(lines.chain([line(60, "ais", 200, 10)]))
+        let rows = [
+            ("core", 1_000),
+            ("core", 29_999),
+            ("caller", 1_000),
+            ("caller", 31_000),
+            ("core", 30_000),
+        ]
+        .map(|(fault, whole)| {
+            let lines = (41..47).map(|second| left(second, fault, whole));
+            row(lines.chain([line(71, "ais", 200, 10)]))
         });
-        assert_eq!(rows[0], "2026-01-01,99.931,60,7,7,0,10.0,,6,85.7143");
-        assert_eq!(rows[1], "2026-01-01,100.000,0,7,7,0,10.0,,0,0.0000");
+        let (others, [late]) = rows.split_at(4) else {
+            unreachable!()
+        };
+        for row in others {
+            assert_eq!(row, "2026-01-01,100.000,0,7,7,0,10.0,,0,0.0000");
+        }
+        // They came from second 11 on.
+        assert_eq!(late, "2026-01-01,99.931,60,7,7,0,10.0,,6,85.7143");
     }
 
     /// While the audit cannot be written, no signature is verified, and every request fails: that is downtime, and so is a core without room
