@@ -1,14 +1,21 @@
 //! The current configuration as one value, which a reload replaces (CRT-8).
 //!
 //! Invariant: a request, a handshake and a call of the control listener load the value once, at their beginning, and use that
-//! value to their end, so none of them mixes two configurations. Deliberately not here: settings that only a restart changes
+//! value to their end, so none of them mixes two configurations. One question is asked of the value at that moment, too: whether a TPP is
+//! turned away since ([`Present`]). Deliberately not here: settings that only a restart changes
 //! ([`Fixed`]), state, counters, and the reload itself (`gateway`).
 
 use crate::{
-    admission::{Enforcement, Snapshot},
+    admission::{
+        Enforcement, Snapshot,
+        standing::{GoodStanding, Present, Question},
+    },
     clock::Timestamp,
     config::{ControlAccess, Fixed, ReadFiles, Reloadable, ServerCertificates, TicketKeys},
-    interface::openapi::page::{self, Document},
+    interface::{
+        Refusal,
+        openapi::page::{self, Document},
+    },
     sca::Links,
     telemetry::{ConfigurationFacts, EndpointFacts, Handles, Telemetry},
     upstreams::Upstreams,
@@ -47,6 +54,12 @@ pub struct InUse {
     pub answer_signer_end: Option<Timestamp>,
     /// The time at which the configuration was taken into use.
     pub since: Timestamp,
+}
+
+impl Present for Current {
+    fn judge(&self, question: &Question<'_>) -> Result<GoodStanding, Refusal> {
+        question.judge(&self.load().snapshot)
+    }
 }
 
 impl InUse {

@@ -212,7 +212,7 @@ impl Warm {
         let (links, store) = (&self.links, &self.store);
         let judged = async {
             let proven = pin!(admission::prove(&head, &mut body, trial)).await?;
-            pin!(admission::authorise(proven, links, store)).await
+            pin!(admission::authorise(proven, links, store, &self.world)).await
         };
         match black_box(self.runtime.block_on(judged)) {
             Ok(Admission::Forward(admitted)) => (record, Some(admitted)),

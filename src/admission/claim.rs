@@ -5,7 +5,7 @@
 
 use super::{
     Grant, Judged, Stage, Trial, Verdict, authenticated::AuthenticatedRequest, date,
-    enforcement::Waiver, sca,
+    enforcement::Waiver, sca, standing::GoodStanding,
 };
 use crate::{
     clock::Timestamp,
@@ -40,13 +40,14 @@ impl Claim {
 }
 
 /// Claims the request id and the call of a request that is about to be forwarded. The time is read here: a slow body must not delay the
-/// claim until the id is forgotten. If one of the two cannot be claimed and this is only observed, the other one is claimed alone.
+/// claim until the id is forgotten. `_standing` is judged just before, for the same cause. If one of the two cannot be claimed and this is only observed, the other one is claimed alone.
 ///
 /// # Errors
 /// The Date is no longer valid (400), the request id was used (409), the quota is used up (429), or the store is unavailable (503). Then
 /// nothing is claimed.
 pub(super) async fn take(
     request: &AuthenticatedRequest<'_>,
+    _standing: GoodStanding,
     grant: Option<&Grant>,
     store: &StateStore,
     trial: &mut Trial<'_>,

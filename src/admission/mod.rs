@@ -43,22 +43,22 @@
 //! Only `authorise` and `prove` return them:
 //!
 //! ```
-//! use portvakt::{admission::{self, Admission, Head, Trial}, interface::Refusal, sca::Links, state::StateStore};
+//! use portvakt::{admission::{self, Admission, Head, Trial, standing::Present}, interface::Refusal, sca::Links, state::StateStore};
 //! use std::sync::Arc;
-//! async fn earn<'a>(head: &'a Head<'a>, trial: Trial<'a>, links: &Arc<Links>, store: &StateStore) -> Result<Admission, Refusal> {
+//! async fn earn<'a>(head: &'a Head<'a>, trial: Trial<'a>, links: &Arc<Links>, store: &StateStore, now: &dyn Present) -> Result<Admission, Refusal> {
 //!     let proven = admission::prove(head, &mut bytes::Bytes::new(), trial).await?;
-//!     admission::authorise(proven, links, store).await
+//!     admission::authorise(proven, links, store, now).await
 //! }
 //! ```
 //!
 //! `authorise` requires a store, and does not accept an `Option`:
 //!
 //! ```compile_fail,E0308
-//! use portvakt::{admission::{self, Admission, Head, Trial}, interface::Refusal, sca::Links, state::StateStore};
+//! use portvakt::{admission::{self, Admission, Head, Trial, standing::Present}, interface::Refusal, sca::Links, state::StateStore};
 //! use std::sync::Arc;
-//! async fn earn<'a>(head: &'a Head<'a>, trial: Trial<'a>, links: &Arc<Links>, store: Option<&StateStore>) -> Result<Admission, Refusal> {
+//! async fn earn<'a>(head: &'a Head<'a>, trial: Trial<'a>, links: &Arc<Links>, store: Option<&StateStore>, now: &dyn Present) -> Result<Admission, Refusal> {
 //!     let proven = admission::prove(head, &mut bytes::Bytes::new(), trial).await?;
-//!     admission::authorise(proven, links, store).await
+//!     admission::authorise(proven, links, store, now).await
 //! }
 //! ```
 //!
@@ -200,6 +200,9 @@ mod signature;
 // The registration of the TPP (CRT-7).
 mod register;
 
+// The registration judged again, by the snapshot in use now (REP-1, SCA-23).
+pub mod standing;
+
 // The revocation status of the certificate (CRT-6, CRT-11).
 mod revocation;
 
@@ -267,6 +270,7 @@ use crate::{
 };
 use proven::{Evidence, ProvenRequest, Sender};
 use sender::{OfSender, of_sender};
+use standing::Present;
 use std::{net::SocketAddr, sync::Arc};
 
 /// The result of an admission.
@@ -353,7 +357,7 @@ pub async fn prove<'a>(
 
 /// Judges a proven request by the state of the PSU, and claims the request id and the call: the last step before the request is forwarded.
 ///
-/// `links` and `store` must belong to the snapshot by which the request was proven.
+/// `links` and `store` must belong to the snapshot by which the request was proven. `present` is the snapshot in use now: the body took time.
 ///
 /// # Errors
 /// As for [`prove`]; nothing is claimed for a refused request.
@@ -361,14 +365,20 @@ pub async fn authorise(
     proven: Proven<'_>,
     links: &Arc<Links>,
     store: &StateStore,
+    present: &dyn Present,
 ) -> Result<Admission, Refusal> {
     let Proven { request, mut trial } = proven;
     let (grant, claim) = match request.sender()? {
-        Sender::Unknown(because) => (
-            trial.pass_over(Stage::Sca, because),
-            trial.pass_over(Stage::Claim, because),
-        ),
+        Sender::Unknown(because) => {
+            let _standing = request.judge_standing(present, &mut trial)?;
+            (
+                trial.pass_over(Stage::Sca, because),
+                trial.pass_over(Stage::Claim, because),
+            )
+        }
         Sender::Authenticated(authenticated) => {
+            // Before the SCA too: a TPP that is turned away gets no link.
+            let _standing = request.judge_standing(present, &mut trial)?;
             // Reading the body took time.
             let now = trial.now();
             let grant = if authenticated.operation.answered_by == AnsweredBy::Gateway {
@@ -383,7 +393,10 @@ pub async fn authorise(
                 let grant = sca::judge(&authenticated, links, store, now).await;
                 trial.judge(Stage::Sca, grant)?
             };
-            let claim = claim::take(&authenticated, grant.held(), store, &mut trial).await?;
+            let standing = request.judge_standing(present, &mut trial)?;
+            let grant_held = grant.held();
+            let claim = claim::take(&authenticated, standing, grant_held, store, &mut trial);
+            let claim = claim.await?;
             (grant, claim)
         }
     };

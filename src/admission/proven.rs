@@ -5,10 +5,11 @@
 
 use super::{
     Entitled, ExpectedBody, FreshDate, Head, IntactBody, Judged, Redirectable, Registered, Signed,
-    Snapshot, Tpp, Trial, Unrevoked, ValidPayload, ValidQuery, WithinRate,
+    Snapshot, Stage, Tpp, Trial, Unrevoked, ValidPayload, ValidQuery, WithinRate,
     authenticated::AuthenticatedRequest,
     enforcement::Waiver,
     envelope::{Envelope, ValidHeaders},
+    standing::{Claimant, GoodStanding, Present, Question},
 };
 use crate::{
     clock::Timestamp,
@@ -84,6 +85,32 @@ impl Proven<'_> {
 }
 
 impl ProvenRequest<'_> {
+    /// REP-1: judges again whether the bank or a register turns the sender away, by the snapshot in use now.
+    ///
+    /// # Errors
+    /// It does.
+    pub(super) fn judge_standing(
+        &self,
+        present: &dyn Present,
+        trial: &mut Trial<'_>,
+    ) -> Result<GoodStanding, Refusal> {
+        let Evidence { tpp, signed, .. } = &self.evidence;
+        let whose = match (tpp, signed) {
+            (Judged::Held(tpp), Judged::Held(_)) => {
+                let certificate = tpp.certificate();
+                let needed = self.operation.role;
+                Claimant::Tpp(certificate.tpp_id(), certificate.roles(), needed)
+            }
+            _ => Claimant::Unknown(self.head),
+        };
+        let question = Question {
+            before: self.world,
+            whose,
+        };
+        let standing = present.judge(&question);
+        standing.or_else(|refusal| trial.require(Stage::Claim, Err(refusal)))
+    }
+
     /// The sender.
     ///
     /// # Errors

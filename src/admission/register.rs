@@ -79,6 +79,33 @@ pub(super) fn judge(
     Ok(Registered { roles, by_stale })
 }
 
+/// Whether the TPP still stands where it stood before (REP-1, SCA-23): neither blocked nor without its role. The age of the register is not
+/// judged, because an old register takes nothing from a TPP.
+///
+/// # Errors
+/// The bank blocks the TPP, or the registers do not have its role.
+pub(super) fn stands(
+    tpp: &TppId,
+    certified: Roles,
+    needed: Role,
+    registers: &Registers,
+) -> Result<(), Refusal> {
+    let found = registers.find(tpp);
+    if found.blocked {
+        return Err(blocked());
+    }
+    if is_enough(found.roles(), certified, needed) {
+        return Ok(());
+    }
+    let country = &registers.settings().host_country;
+    let text = what_is_said(found.roles(), found.listed, country);
+    let needed = role::needed(needed);
+    Err(refused(
+        Reason::TppNotRegistered,
+        format!("{text}; {needed} is needed"),
+    ))
+}
+
 /// The check of a sender whose certificate or signature failed and was only observed (FWD-6): `claims` are the TPPs that its certificates
 /// name. Otherwise a blocked TPP would pass by spoiling its own signature.
 ///

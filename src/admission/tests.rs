@@ -140,7 +140,7 @@ fn judge_in(
     let verdict = runtime.block_on(async {
         let (links, store) = state(folder.path()).await;
         let proven = prove(&head, &mut Bytes::new(), trial).await?;
-        authorise(proven, &links, &store).await
+        authorise(proven, &links, &store, &world).await
     });
     let verdict = verdict.map(|admission| match admission {
         Admission::Forward(admitted) => *admitted,

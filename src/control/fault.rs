@@ -49,6 +49,16 @@ pub(super) enum ApiFault {
         /// The redirect URI for the browser.
         redirect_uri: String,
     },
+    /// The bank blocks the TPP, so the SCA has failed (SCA-23).
+    TppBlocked {
+        /// The redirect URI for the browser.
+        redirect_uri: String,
+    },
+    /// A register took the TPP's role or registration, so the SCA has failed (SCA-23).
+    TppNotRegistered {
+        /// The redirect URI for the browser.
+        redirect_uri: String,
+    },
     /// The completion names another context than the TPP chose.
     OtherContext,
     /// The PSU-ID belongs to another TPP (SCA-19).
@@ -101,7 +111,9 @@ impl ApiFault {
                         .map(|fault| json!({ "reason": reason, "text": fault }));
                     members.insert("faults".into(), faults.collect());
                 }
-                Self::OtherPsu { redirect_uri } => {
+                Self::OtherPsu { redirect_uri }
+                | Self::TppBlocked { redirect_uri }
+                | Self::TppNotRegistered { redirect_uri } => {
                     members.insert("redirect_uri".into(), json!(redirect_uri));
                 }
                 _ => {}
@@ -152,6 +164,8 @@ impl ApiFault {
             }
             Self::FinishedOtherwise => Meaning(409, Code::Conflict, "sca-finished"),
             Self::OtherPsu { .. } => Meaning(409, Code::PsuCredentialsInvalid, "psu-other"),
+            Self::TppBlocked { .. } => Meaning(409, Code::Forbidden, "tpp-blocked"),
+            Self::TppNotRegistered { .. } => Meaning(409, Code::Forbidden, "tpp-not-registered"),
             Self::OtherContext => Meaning(409, Code::Conflict, "context-other"),
             Self::BoundElsewhere => Meaning(409, Code::Conflict, "psu-bound-elsewhere"),
             Self::PsuUnknown => Meaning(404, Code::NotFound, "psu-unknown"),
@@ -191,6 +205,12 @@ impl ApiFault {
             }
             Self::OtherPsu { .. } => {
                 "The SCA was started for another PSU of this TPP; it has failed. Send the browser to redirect_uri.".into()
+            }
+            Self::TppBlocked { .. } => {
+                "The bank blocks the TPP; the SCA has failed. Send the browser to redirect_uri.".into()
+            }
+            Self::TppNotRegistered { .. } => {
+                "The registers do not have the TPP's role; the SCA has failed. Send the browser to redirect_uri.".into()
             }
             Self::OtherContext => {
                 "The TPP chose another context or agreement; nothing changed, and the SCA can still be completed in that one.".into()
@@ -272,6 +292,12 @@ mod tests {
             ApiFault::Token(TokenFault::Expired),
             ApiFault::FinishedOtherwise,
             ApiFault::OtherPsu {
+                redirect_uri: String::new(),
+            },
+            ApiFault::TppBlocked {
+                redirect_uri: String::new(),
+            },
+            ApiFault::TppNotRegistered {
                 redirect_uri: String::new(),
             },
             ApiFault::OtherContext,

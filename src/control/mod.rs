@@ -16,6 +16,7 @@ mod members;
 mod audited;
 
 // Calls: the end of an SCA, PSUs, the status of the gateway.
+mod live_sca;
 mod psu;
 mod sca;
 mod watch;

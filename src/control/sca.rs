@@ -7,6 +7,7 @@ use super::{
     audited,
     context::Call,
     fault::ApiFault,
+    live_sca::{LiveSca, finish_as_failed, open, open_live},
     members::{self, Members},
 };
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
         headers::{CorporateId, PsuContext, PsuId},
         path::AccountIds,
     },
-    sca::{self, Failure, Opened, Pending, TokenFault},
+    sca::{self, Failure, Opened, Pending},
     state::{
         Claimed, Completion, ConsentAccounts, Finish, Finished, Known, PsuRef, ReportHash,
         StateStore, TokenHash,
@@ -39,18 +40,15 @@ struct Completed {
 }
 
 /// `POST /sca/read`: the operation, the TPP and the expiry of a pending SCA.
-#[allow(
-    clippy::unused_async,
-    reason = "every call has one shape, and others wait for the store"
-)]
 pub(super) async fn read(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let request = request(members);
     members.finish()?;
+    let live = open_live(call, request).await?;
     let Opened {
         id,
         pending,
         expires,
-    } = open(call, request)?;
+    } = live.opened;
     call.context.telemetry.sca_read(id);
     let corporate = pending.corporate.map(|id| id.to_show().hyphenated());
     Ok(json!({
@@ -72,7 +70,8 @@ pub(super) async fn complete(call: Call<'_>, members: &mut Members) -> Result<Va
     let request = request(members);
     let read = completion_members(members, &call.in_use.snapshot.policy.account_ids);
     members.finish()?;
-    let opened = open(call, request)?;
+    let live = open_live(call, request).await?;
+    let opened = &live.opened;
     let pending = &opened.pending;
     let Some((psu, corporate, consent, accounts)) = read else {
         return Err(ApiFault::NotJson("The body has faulty members."));
@@ -85,7 +84,7 @@ pub(super) async fn complete(call: Call<'_>, members: &mut Members) -> Result<Va
     };
     let store = call.context.store.as_ref();
     if pending.psu.is_some_and(|named| named != psu) {
-        return Err(fail_for_other_psu(call, store, &opened).await?);
+        return Err(fail_for_other_psu(call, store, opened).await?);
     }
     // SCA-17: the bank decides; the TPP only chose.
     let chosen = pending.corporate.map(Claimed::to_show);
@@ -94,7 +93,7 @@ pub(super) async fn complete(call: Call<'_>, members: &mut Members) -> Result<Va
     if other_agreement || pending.context.is_some_and(|chosen| chosen != context) {
         return Err(ApiFault::OtherContext);
     }
-    keep(call, store, &opened, &completed).await?;
+    keep(call, store, &live, &completed).await?;
     let event = call
         .event(Kind::ScaCompleted, &pending.tpp, Some(psu))
         .with("operation", pending.operation.as_str())
@@ -163,15 +162,6 @@ fn request(members: &mut Members) -> Option<String> {
     )
 }
 
-fn open(call: Call<'_>, request: Option<String>) -> Result<Opened, ApiFault> {
-    let request = request.unwrap_or_default();
-    let opened = call.in_use.links.open(&request, call.context.clock.now());
-    if opened == Err(TokenFault::Expired) {
-        call.context.telemetry.sca("expired");
-    }
-    Ok(opened?)
-}
-
 type CompletionMembers = (
     Known<PsuId>,
     Option<Known<CorporateId>>,
@@ -234,7 +224,7 @@ fn judge_consent(
 async fn keep(
     call: Call<'_>,
     store: &StateStore,
-    opened: &Opened,
+    LiveSca { opened, .. }: &LiveSca,
     completed: &Completed,
 ) -> Result<(), ApiFault> {
     let pending = &opened.pending;
@@ -305,53 +295,6 @@ async fn fail_for_other_psu(
         "SCA completed by another PSU"
     );
     Ok(ApiFault::OtherPsu { redirect_uri })
-}
-
-/// Consumes the token as failed; returns the redirect URI.
-async fn finish_as_failed(
-    call: Call<'_>,
-    store: &StateStore,
-    opened: &Opened,
-    failure: &Failure<'_>,
-) -> Result<String, ApiFault> {
-    let Failure {
-        system,
-        status,
-        code,
-        message,
-    } = failure;
-    let status = status.to_be_bytes();
-    let parts = [
-        system.as_bytes(),
-        &status,
-        code.as_str().as_bytes(),
-        message.as_bytes(),
-    ];
-    let finish = Finish {
-        token: TokenHash::from_bytes(opened.id),
-        expires: opened.expires,
-        said: store.keys().failed(&parts),
-        completion: None,
-        now: call.context.clock.now(),
-    };
-    match store.finish(finish).await? {
-        Finished::Done => call.context.telemetry.sca("failed"),
-        Finished::Again => {}
-        // The SCA has not failed, so no record says that it has.
-        Finished::Otherwise | Finished::BoundElsewhere => {
-            return Err(ApiFault::FinishedOtherwise);
-        }
-    }
-    let Pending {
-        tpp,
-        operation,
-        psu,
-        ..
-    } = &opened.pending;
-    let event = call.event(Kind::ScaFailed, tpp, *psu);
-    let event = event.with("operation", operation.as_str());
-    call.record(event.with("code", code.as_str())).await?;
-    Ok(sca::failed(&opened.pending, failure))
 }
 
 fn context(value: &Value) -> Option<PsuContext> {

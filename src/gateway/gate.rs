@@ -233,6 +233,7 @@ impl Gate {
         }
         judge_expectation(session.req_header())?;
         let (trial, links) = exchange.trial();
+        let present = self.current.as_ref();
         if request_body::announced(session) == Announced::Nothing {
             if arrival.is_followed() {
                 session.set_keepalive(None);
@@ -241,7 +242,7 @@ impl Gate {
             let head = arrival.head(received, received.raw_path());
             let mut none = Bytes::new();
             let proven = pin!(admission::prove(&head, &mut none, trial)).await?;
-            return pin!(admission::authorise(proven, links, &self.store)).await;
+            return pin!(admission::authorise(proven, links, &self.store, present)).await;
         }
         // Reading the body borrows the session with its head, so the request is judged by a copy of its head, which shares every value.
         let received = session.req_header().as_owned_parts();
@@ -250,7 +251,7 @@ impl Gate {
         let mut body = DownstreamBody::new(session, self.body_pace);
         // Pinned in place: awaiting a future by value would copy it first.
         let proven = pin!(admission::prove(&head, &mut body, trial)).await?;
-        pin!(admission::authorise(proven, links, &self.store)).await
+        pin!(admission::authorise(proven, links, &self.store, present)).await
     }
 
     /// Refuses a request whose head was not read, and reports it like any other (ERR-8).

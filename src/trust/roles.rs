@@ -16,6 +16,9 @@ impl Roles {
         (6, "PSP_PA"),
     ];
 
+    /// Every role, for a TPP whose certificate is not at hand.
+    pub(crate) const ALL: Self = Self(0b0111_1110);
+
     /// Adds the role with this number; other numbers have no meaning in this interface.
     pub fn with(self, number: u8) -> Self {
         if Self::NAMES.iter().any(|(known, _)| *known == number) {
@@ -74,5 +77,7 @@ mod tests {
             "PSP_CB,PSP_PA"
         );
         assert!(Roles::default().with(0).with(7).is_empty());
+        let all = Roles::NAMES.iter().map(|(number, _)| *number);
+        assert_eq!(all.fold(Roles::default(), Roles::with), Roles::ALL);
     }
 }

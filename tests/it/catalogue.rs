@@ -255,7 +255,7 @@ fn nothing_is_admitted_without_the_evidence_of_every_check() {
         let trial = Trial::open(&world, &clock, &mut record);
         let judged = runtime.block_on(async {
             let proven = admission::prove(&head, &mut body, trial).await?;
-            admission::authorise(proven, &links, &store).await
+            admission::authorise(proven, &links, &store, &world).await
         });
         (judged, record)
     };

@@ -1,8 +1,8 @@
 //! `portvakt report`: the quarterly figures of known traffic, from the access log of a gateway.
 
-use crate::harness::{Call, Connection, Gate, Protocol, Reply, eventually, let_pass, render};
+use crate::harness::{Call, Connection, Gate, Protocol, Reply, eventually, render};
 use serde_json::Value;
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::{fs, path::Path, process::Command};
 
 fn report(log: &Path, format: &str) -> String {
     let mut program = Command::new(env!("CARGO_BIN_EXE_portvakt"));

@@ -1,5 +1,7 @@
 //! SCA-*, HDR-14: access to a PSU's data, and links to the bank's page.
 
+/// TPPs that are blocked, and roles that a register took.
+mod blocked;
 /// PSU-IDs that are learned from the core.
 mod learn;
 /// Sessions and consents over time.

@@ -119,8 +119,8 @@ pub(super) const fn registration(reason: Reason) -> Guide {
         },
         _ => Guide {
             rules: "CRT-7",
-            when: "The bank has put the TPP on its list of those that it does not serve.",
-            remedy: "Ask the bank why.",
+            when: "The bank has put the TPP on its list of those that it does not serve, also while the body of this request was under way.",
+            remedy: "Ask the bank why. Links that were given before are void.",
             example: "A TPP whose key was reported lost, until it has a new certificate",
         },
     }

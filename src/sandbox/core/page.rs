@@ -315,16 +315,9 @@ impl<'a> Visit<'a> {
         self.end(failed.map_err(Stopped::from))
     }
 
-    /// Sends the browser to the TPP, also where the gateway refused and says so to the TPP.
+    /// Sends the browser to the TPP.
     fn end(&self, ended: Result<String, Stopped>) -> Result<Response<Body>, Stopped> {
-        let uri = match ended {
-            Err(Stopped::Control(ControlFault::Refused {
-                redirect_uri: Some(uri),
-                ..
-            })) => uri,
-            other => other?,
-        };
-        Ok(to_tpp(self.language, &uri))
+        Ok(to_tpp(self.language, &ended?))
     }
 
     fn contexts(&self, identity: &str) -> Result<Vec<Context>, BankFault> {
@@ -367,10 +360,15 @@ fn invalid(language: Language, status: StatusCode) -> Response<Body> {
     notice(language, status, words.invalid_title, words.invalid)
 }
 
-/// A page with the reason. There is no redirect, so the PSU returns to the TPP by themselves.
+/// To the TPP, where the gateway ended the SCA as failed and says so to the TPP. Otherwise a page with the reason, from which the PSU
+/// returns to the TPP by themselves.
 fn explain(language: Language, stopped: Stopped) -> Response<Body> {
     let words = Words::of(language);
     match stopped {
+        Stopped::Control(ControlFault::Refused {
+            redirect_uri: Some(uri),
+            ..
+        }) => to_tpp(language, &uri),
         Stopped::Control(ControlFault::Refused { status, reason, .. }) if status < 500 => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
             match reason.as_str() {
