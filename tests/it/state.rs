@@ -31,7 +31,7 @@ const RETENTIONS: [Retention; 3] = [Retention::Memory, Retention::Date, Retentio
 
 /// An engine's data. Stores opened at the same time on the same data act like two processes; a store opened after another one was
 /// dropped acts like a restart.
-trait Data {
+pub(crate) trait Data {
     /// Empty data.
     fn new() -> Self;
 
@@ -43,7 +43,7 @@ trait Data {
 struct SqliteFolder(TempDir);
 
 /// PostgreSQL: a schema in the server of this process, and a folder with the key.
-struct PostgresSchema(StateSettings, TempDir);
+pub(crate) struct PostgresSchema(StateSettings, TempDir);
 
 /// Tables in the memory of this process.
 struct InMemory(VolatileTables);
@@ -75,7 +75,7 @@ impl SqliteFolder {
 
 impl PostgresSchema {
     /// The owner of the schema, who has its name.
-    fn user(&self) -> &str {
+    pub(crate) fn user(&self) -> &str {
         let postgres = self.0.postgres.as_ref().unwrap();
         postgres.server.get_user().unwrap()
     }

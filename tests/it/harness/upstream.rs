@@ -192,10 +192,8 @@ pub(crate) struct Barrier {
 struct Held {
     /// The requests that have reached the core.
     arrived: usize,
-    /// The answers that the core may send.
-    released: usize,
-    /// The answers that it has begun to send.
-    sent: usize,
+    /// Whether the core may send its answers.
+    released: bool,
 }
 
 impl fmt::Debug for Barrier {
@@ -210,11 +208,10 @@ impl Barrier {
         let mut held = self.state.lock().unwrap();
         held.arrived += 1;
         self.changed.notify_all();
-        let (mut held, timeout) = self
+        let (_held, timeout) = self
             .changed
-            .wait_timeout_while(held, 2 * LIMIT, |held| held.sent >= held.released)
+            .wait_timeout_while(held, 2 * LIMIT, |held| !held.released)
             .unwrap();
-        held.sent += 1;
         !timeout.timed_out()
     }
 }
@@ -238,15 +235,9 @@ impl Latch {
         self.0.state.lock().unwrap().arrived
     }
 
-    /// Releases the next answer.
-    pub(crate) fn release_one(&self) {
-        self.0.state.lock().unwrap().released += 1;
-        self.0.changed.notify_all();
-    }
-
-    /// Releases all answers, also later ones.
+    /// Releases the answers, also later ones.
     pub(crate) fn release(&self) {
-        self.0.state.lock().unwrap().released = usize::MAX;
+        self.0.state.lock().unwrap().released = true;
         self.0.changed.notify_all();
     }
 }

@@ -4,9 +4,10 @@
 use super::{PSU, accounts, complete, token};
 use crate::{
     harness::{
-        Call, Connection, Gate, GateBuilder, Program, Reply, Upstream, needs_sca, postgres, render,
+        Call, Connection, Gate, GateBuilder, Program, Reply, Upstream, eventually, let_pass,
+        needs_sca, postgres, received, render,
     },
-    state::PostgresSchema,
+    state::{Data, PostgresSchema},
 };
 use serde_json::{Value, json};
 use std::{
@@ -15,7 +16,6 @@ use std::{
         atomic::{AtomicUsize, Ordering},
         mpsc,
     },
-    thread::sleep,
     time::Duration,
 };
 
@@ -46,7 +46,6 @@ impl Two {
     /// core must see nothing.
     fn acts_during_a_stop(&self, what: &str, call: &Call, act: impl FnOnce(&Gate)) {
         let mut connection = Connection::open(&self.here);
-        connection.wait_for(Duration::from_secs(60));
         // Twice: the second is answered from memory.
         for _ in 0..2 {
             let answer = connection.exchange(&self.here.seal(call)).unwrap();
@@ -55,14 +54,17 @@ impl Two {
         self.here.upstream().take();
         self.program.signal("-STOP");
         act(&self.there);
-        sleep(STOP);
+        let_pass(STOP);
         let sealed = self.here.seal(call);
         connection.send(&render(&sealed)).unwrap();
         self.program.signal("-CONT");
         let mut answer = connection.answer("GET").unwrap();
         // The database may not have been heard again yet.
-        while answer.status == 503 {
-            answer = connection.exchange(&self.here.seal(call)).unwrap();
+        if answer.status == 503 {
+            answer = eventually("the database is heard again", || {
+                let answer = connection.exchange(&self.here.seal(call)).unwrap();
+                (answer.status != 503).then_some(answer).ok_or(503)
+            });
         }
         assert_eq!(answer.status, 401, "{what}: {}", answer.json());
         let seen = self.here.upstream().take();
@@ -179,12 +181,11 @@ impl Waiting {
         let status = std::thread::scope(|scope| {
             let sending = scope.spawn(|| {
                 let mut connection = Connection::open(gate);
-                connection.wait_for(Duration::from_secs(60));
                 connection.exchange(&sealed).unwrap().status
             });
-            self.arrived.recv().unwrap();
+            received("the first request arrives", &self.arrived);
             act();
-            sleep(STOP);
+            let_pass(STOP);
             self.go_on.send(()).unwrap();
             sending.join().unwrap()
         });
