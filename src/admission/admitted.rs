@@ -1,9 +1,9 @@
 //! The evidence of all checks: only an admitted request can be forwarded.
 
+// The requirement on the PSU, judged again.
 mod again;
-mod under_way;
-
-pub use under_way::{Fresh, UnderWay};
+// The way to the core.
+pub(super) mod under_way;
 
 use super::{
     Claim, Enforcement, Grant, IntactBody, Judged, Learning, Registered, Signed, Stage, Tpp,
@@ -51,6 +51,8 @@ pub struct Admitted {
     grant: Judged<Grant>,
     claim: Judged<Claim>,
     observed: Vec<Reason>,
+    /// The number of times that the grant was judged again.
+    judgement: u32,
 }
 
 impl Admitted {
@@ -92,7 +94,13 @@ impl Admitted {
             grant,
             claim,
             observed,
+            judgement: 0,
         }
+    }
+
+    /// The number of the judgement of the PSU's facts: a head that was written by an earlier one does not go to the core.
+    pub(crate) const fn judgement(&self) -> u32 {
+        self.judgement
     }
 
     /// The operation.

@@ -69,7 +69,7 @@
 //! fn forge<'a>(admitted: &'a Admitted, earned: Fresh<'a>) -> Fresh<'a> { Fresh { admitted, ..earned } }
 //! ```
 //!
-//! ```compile_fail,E0277
+//! ```compile_fail
 //! use portvakt::{admission::UnderWay, clock::Clock};
 //! fn spawned(_: impl Future<Output = ()> + Send) {}
 //! fn keep(mut request: UnderWay<'static>) {
@@ -237,7 +237,10 @@ mod claim;
 // The evidence of all checks.
 mod admitted;
 
-pub use admitted::{Admitted, Fresh, UnderWay};
+pub use admitted::{
+    Admitted,
+    under_way::{Fresh, UnderWay},
+};
 pub use body::{ExpectedBody, IntactBody};
 pub use certificate::Tpp;
 pub use claim::Claim;

@@ -297,9 +297,10 @@ fn asserted(admitted: &Admitted) -> serde_json::Value {
     let folder = tempfile::tempdir().unwrap();
     let key = AssertionKey::read_or_make(&folder.path().join("key")).unwrap();
     let signer = AssertionSigner::new(key, None, "bank", "core");
-    let mut head =
-        forward::upstream_head(&Fresh::of_any_age(admitted), &"core".parse().unwrap()).unwrap();
-    assertion::insert(&signer, admitted, &mut head, NOW).unwrap();
+    let fresh = Fresh::of_any_age(admitted);
+    let mut draft = forward::upstream_head(&fresh, &"core".parse().unwrap()).unwrap();
+    assertion::insert(&signer, admitted, draft.head_mut(), NOW).unwrap();
+    let head = draft.release(&fresh).unwrap();
     let token = head
         .headers
         .get("gateway-assertion")

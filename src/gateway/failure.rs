@@ -103,6 +103,11 @@ impl From<Box<Error>> for ForwardFailure {
     }
 }
 
+/// The refusal while the audit is required and cannot be written.
+pub(super) fn not_audited() -> Refusal {
+    Refusal::new(Reason::StateUnavailable).for_operator("the audit cannot be written")
+}
+
 /// The kind of an error answer that is not JSON (ERR-6), for the metric.
 pub(super) const NOT_JSON: &str = "garbage";
 

@@ -37,11 +37,31 @@ const NAME_ENCODING: &AsciiSet = &CONTROLS.add(b'%');
 /// The most headers that the gateway adds.
 const ADDED: usize = 16;
 
+/// A head that is ready before its connection is.
+#[derive(Debug)]
+pub(crate) struct HeadDraft {
+    head: Box<RequestHeader>,
+    /// The judgement that it was written by.
+    judgement: u32,
+}
+
+impl HeadDraft {
+    /// The head, for headers that follow from the others.
+    pub(crate) fn head_mut(&mut self) -> &mut RequestHeader {
+        &mut self.head
+    }
+
+    /// The head, if it was written by the judgement that is fresh (SCA-6, SCA-13).
+    pub(crate) fn release(self, fresh: &Fresh<'_>) -> Option<Box<RequestHeader>> {
+        (self.judgement == fresh.admitted().judgement()).then_some(self.head)
+    }
+}
+
 /// Writes the head that goes upstream. `host` is the upstream's; the caller's Host is in Forwarded (FWD-2).
 ///
 /// # Errors
 /// A value is not a valid header value: a fault of the gateway, because every value was checked.
-pub(crate) fn upstream_head(fresh: &Fresh<'_>, host: &HeaderValue) -> Result<Box<RequestHeader>> {
+pub(crate) fn upstream_head(fresh: &Fresh<'_>, host: &HeaderValue) -> Result<HeadDraft> {
     let admitted = fresh.admitted();
     let fault = "a header value";
     let mut headers = headers(admitted, host).or_err(ErrorType::InvalidHTTPHeader, fault)?;
@@ -59,7 +79,10 @@ pub(crate) fn upstream_head(fresh: &Fresh<'_>, host: &HeaderValue) -> Result<Box
     parts.headers = headers;
     let mut head = RequestHeader::from(parts);
     head.set_raw_path(admitted.target())?;
-    Ok(Box::new(head))
+    Ok(HeadDraft {
+        head: Box::new(head),
+        judgement: admitted.judgement(),
+    })
 }
 
 fn headers(admitted: &Admitted, host: &HeaderValue) -> Result<HeaderMap, InvalidHeaderValue> {

@@ -18,7 +18,7 @@ use super::{
     relay::{self, AnswerBody},
     sca_link::ScaLinkWriter,
     settle,
-    upstream::{Abandoned, CoreAnswer, CoreBody, SendFailure, Upstream},
+    upstream::{CoreAnswer, SendFailure, Upstream, broken_off},
 };
 use crate::{
     admission::{Admitted, Outcome, UnderWay},
@@ -388,18 +388,4 @@ impl Forwarder {
                 .report(place, action, exchange.operation(), exchange.now());
         }
     }
-}
-
-/// The failure of an answer that has begun. If its caller has left, the request keeps its place until the core ends it.
-fn broken_off(
-    error: Box<Error>,
-    safe: bool,
-    body: CoreBody,
-    in_flight: InFlightRequest,
-    group: &Group,
-) -> ForwardFailure {
-    if *error.esource() == ErrorSource::Downstream {
-        Abandoned::answering(body).end(in_flight, group.settings().timeout);
-    }
-    failure::unanswered(error, safe, true).into()
 }

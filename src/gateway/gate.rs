@@ -222,7 +222,7 @@ impl Gate {
         }
         self.overload.judge(&arrival)?;
         if self.telemetry().audit().refuses() {
-            return Err(not_audited());
+            return Err(failure::not_audited());
         }
         let waiting = room::await_room(exchange, session.req_header(), &arrival);
         *place = pin!(waiting).await?;
@@ -283,9 +283,10 @@ impl Gate {
             ForwardFailure::TooManyInFlight(full) => {
                 (Outcome::Refused(full.reason()), Refusal::new(full.reason()))
             }
-            ForwardFailure::NotAudited => {
-                (Outcome::Refused(Reason::StateUnavailable), not_audited())
-            }
+            ForwardFailure::NotAudited => (
+                Outcome::Refused(Reason::StateUnavailable),
+                failure::not_audited(),
+            ),
             ForwardFailure::ErrorReplaced(status) => {
                 let refusal = failure::not_json(status);
                 (Outcome::Failed(refusal.reason()), refusal)
@@ -395,9 +396,4 @@ impl HttpServerApp for Gate {
 /// The value of Strict-Transport-Security (RFC 6797, section 6.1).
 fn strict_transport_security(max_age: Duration) -> Option<HeaderValue> {
     HeaderValue::try_from(format!("max-age={}", max_age.as_secs())).ok()
-}
-
-/// The refusal while the audit is required and cannot be written.
-fn not_audited() -> Refusal {
-    Refusal::new(Reason::StateUnavailable).for_operator("the audit cannot be written")
 }

@@ -110,5 +110,6 @@ pub fn upstream_head(
     host: &http::HeaderValue,
 ) -> pingora::Result<Box<pingora::http::RequestHeader>> {
     let fresh = crate::admission::Fresh::of_any_age(admitted);
-    forward::upstream_head(&fresh, host)
+    let head = forward::upstream_head(&fresh, host)?.release(&fresh);
+    head.ok_or_else(|| pingora::Error::new(pingora::ErrorType::InternalError))
 }

@@ -91,6 +91,7 @@ impl<'a> UnderWay<'a> {
                 return Err(unavailable("the state answers too slowly"));
             }
             asks += 1;
+            self.admitted.judgement = self.admitted.judgement.wrapping_add(1);
             self.ask(clock.now()).await?;
         }
         Ok(Fresh {

@@ -5,8 +5,11 @@
 //! here: noticing that the caller has left ([`crate::gateway::caller_watch`]).
 
 use super::answer::{CoreBody, read_head};
-use crate::upstreams::{Endpoint, InFlightRequest};
-use pingora::{prelude::timeout, protocols::http::v1::client::HttpSession};
+use crate::{
+    gateway::failure::{self, ForwardFailure},
+    upstreams::{Endpoint, Group, InFlightRequest},
+};
+use pingora::{Error, ErrorSource, prelude::timeout, protocols::http::v1::client::HttpSession};
 use std::{sync::Arc, time::Duration};
 
 /// A request at the core whose caller has left.
@@ -62,4 +65,18 @@ impl Abandoned {
             let _ = read_head(&mut core).await;
         }
     }
+}
+
+/// The failure of an answer that has begun. If its caller has left, the request keeps its place until the core ends it.
+pub(in crate::gateway) fn broken_off(
+    error: Box<Error>,
+    safe: bool,
+    body: CoreBody,
+    in_flight: InFlightRequest,
+    group: &Group,
+) -> ForwardFailure {
+    if *error.esource() == ErrorSource::Downstream {
+        Abandoned::answering(body).end(in_flight, group.settings().timeout);
+    }
+    failure::unanswered(error, safe, true).into()
 }

@@ -13,10 +13,15 @@ mod abandoned;
 // The head of an answer, and the body behind it.
 mod answer;
 
-pub(super) use abandoned::Abandoned;
+pub(super) use abandoned::{Abandoned, broken_off};
 pub(super) use answer::{BodyPart, CoreAnswer, CoreBody};
 
-use super::{assertion, caller_watch::work_for, failure, forward};
+use super::{
+    assertion,
+    caller_watch::work_for,
+    failure,
+    forward::{self, HeadDraft},
+};
 use crate::{
     admission::{Fresh, UnderWay},
     clock::{Clock, Stopwatch},
@@ -253,15 +258,21 @@ impl Upstream {
         caller: &mut Session,
     ) -> std::result::Result<CoreAnswer, TryFailure> {
         let settings = group.settings();
+        // First, so that no connection is opened for a request that is not sent.
+        let draft = match request.refresh(&self.clock).await {
+            Ok(fresh) => self.draft(group, &fresh),
+            Err(refusal) => return Err(TryFailure::refused(refusal)),
+        };
+        let draft = draft.map_err(TryFailure::unconnected)?;
         let connecting = endpoint.connect(settings.connect_timeout.min(left), may_be_kept);
         let (opened, reused) = connecting.await.map_err(TryFailure::unconnected)?;
         self.telemetry.connected_upstream(reused);
         let mut core = HttpSession::new(opened);
         core.read_timeout = Some(settings.read_timeout);
         let within = settings.read_timeout.min(left);
-        // Last, because connecting takes time.
+        // Again, because connecting takes time.
         let head = match request.refresh(&self.clock).await {
-            Ok(fresh) => self.head_of(group, &fresh),
+            Ok(fresh) => self.release(group, draft, &fresh),
             Err(refusal) => return Err(TryFailure::refused(refusal)),
         };
         let head = head.map_err(TryFailure::unconnected)?;
@@ -306,12 +317,27 @@ impl Upstream {
     }
 
     /// The request's head, with the assertion if it is configured (FWD-1).
-    fn head_of(&self, group: &Group, fresh: &Fresh<'_>) -> Result<Box<RequestHeader>> {
-        let mut head = forward::upstream_head(fresh, &group.settings().host)?;
+    fn draft(&self, group: &Group, fresh: &Fresh<'_>) -> Result<HeadDraft> {
+        let mut draft = forward::upstream_head(fresh, &group.settings().host)?;
         if let Some(signer) = &self.assertion_signer {
-            assertion::insert(signer, fresh.admitted(), &mut head, self.clock.now())?;
+            let now = self.clock.now();
+            assertion::insert(signer, fresh.admitted(), draft.head_mut(), now)?;
         }
-        Ok(head)
+        Ok(draft)
+    }
+
+    /// The head that is sent: the draft, or another one if the request was judged again since.
+    fn release(
+        &self,
+        group: &Group,
+        draft: HeadDraft,
+        fresh: &Fresh<'_>,
+    ) -> Result<Box<RequestHeader>> {
+        if let Some(head) = draft.release(fresh) {
+            return Ok(head);
+        }
+        let head = self.draft(group, fresh)?.release(fresh);
+        head.ok_or_else(|| Error::new(ErrorType::InternalError))
     }
 }
 
