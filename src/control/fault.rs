@@ -65,6 +65,12 @@ pub(super) enum ApiFault {
     BoundElsewhere,
     /// The TPP has no such PSU.
     PsuUnknown,
+    /// The PSU has no such agreement: nothing was withdrawn (SCA-13).
+    AgreementUnknown,
+    /// The PSU has consents of agreements only, and none was named: nothing was withdrawn (SCA-13).
+    AgreementMissing,
+    /// A newer consent for other accounts is stored.
+    ConsentOutdated,
     /// The store is unavailable (ERR-4).
     Unavailable,
     /// The configuration was refused, with all its faults.
@@ -169,6 +175,9 @@ impl ApiFault {
             Self::OtherContext => Meaning(409, Code::Conflict, "context-other"),
             Self::BoundElsewhere => Meaning(409, Code::Conflict, "psu-bound-elsewhere"),
             Self::PsuUnknown => Meaning(404, Code::NotFound, "psu-unknown"),
+            Self::AgreementUnknown => Meaning(404, Code::NotFound, "agreement-unknown"),
+            Self::AgreementMissing => Meaning(409, Code::Conflict, "agreement-missing"),
+            Self::ConsentOutdated => Meaning(409, Code::Conflict, "consent-outdated"),
             Self::Configuration(_) => Meaning(422, Code::FormatError, "configuration-invalid"),
             Self::NotFromFile => Meaning(409, Code::Conflict, "configuration-fixed"),
             Self::Unavailable => Meaning(503, Code::SystemError, "state-unavailable"),
@@ -219,6 +228,15 @@ impl ApiFault {
                 "This PSU-ID belongs to another TPP; nothing changed. A PSU has a PSU-ID of its own for each TPP.".into()
             }
             Self::PsuUnknown => "This TPP has no such PSU.".into(),
+            Self::AgreementUnknown => {
+                "This PSU has no such agreement at this TPP; nothing was withdrawn. POST /psu/read counts the consents; what: consents withdraws them all.".into()
+            }
+            Self::AgreementMissing => {
+                "This PSU has consents of agreements only; nothing was withdrawn. Name one in psu_corporate_id, or withdraw all with what: consents.".into()
+            }
+            Self::ConsentOutdated => {
+                "A newer consent for other accounts is stored; nothing changed. To narrow or replace it, repeat the call with consent_at as POST /psu/read shows it, or with a later one.".into()
+            }
             Self::Configuration(_) => "The configuration cannot be taken into use; the one before stays in use.".into(),
             Self::NotFromFile => "The configuration was not read from a file.".into(),
             Self::Unavailable => "The store is unavailable. Repeat the call: a completed change is not made twice.".into(),
@@ -303,6 +321,9 @@ mod tests {
             ApiFault::OtherContext,
             ApiFault::BoundElsewhere,
             ApiFault::PsuUnknown,
+            ApiFault::AgreementUnknown,
+            ApiFault::AgreementMissing,
+            ApiFault::ConsentOutdated,
             ApiFault::Unavailable,
         ]
     }

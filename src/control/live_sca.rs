@@ -6,7 +6,7 @@
 use super::{context::Call, fault::ApiFault};
 use crate::{
     admission::standing::{self, GoodStanding},
-    audit::Kind,
+    audit::{AuditEvent, Kind},
     interface::{Code, Reason},
     sca::{self, Failure, Opened, Pending, TokenFault},
     state::{Finish, Finished, StateStore, TokenHash},
@@ -17,6 +17,21 @@ pub(super) struct LiveSca {
     pub(super) opened: Opened,
     /// The TPP is served, or its link would be void (SCA-23).
     _standing: GoodStanding,
+}
+
+/// When an SCA ended: by this report, or by the same one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Now,
+    Before,
+}
+
+impl End {
+    /// The record of a report. A repeated one changed nothing, and says so: the record of the first may be missing.
+    pub(super) fn told(self, event: AuditEvent) -> AuditEvent {
+        let repeated = (self == Self::Before).then_some(true);
+        event.with_some("repeated", repeated)
+    }
 }
 
 /// Opens a link by which the SCA proceeds. SCA-23: the link of a TPP that is turned away is void, by the configuration in use now: the
@@ -89,14 +104,17 @@ pub(super) async fn finish_as_failed(
         completion: None,
         now: call.context.clock.now(),
     };
-    match store.finish(finish).await? {
-        Finished::Done => call.context.telemetry.sca("failed"),
-        Finished::Again => {}
+    let ended = match store.finish(finish).await? {
+        Finished::Done => {
+            call.context.telemetry.sca("failed");
+            End::Now
+        }
+        Finished::Again => End::Before,
         // The SCA has not failed, so no record says that it has.
         Finished::Otherwise | Finished::BoundElsewhere => {
             return Err(ApiFault::FinishedOtherwise);
         }
-    }
+    };
     let Pending {
         tpp,
         operation,
@@ -105,7 +123,8 @@ pub(super) async fn finish_as_failed(
     } = &opened.pending;
     let event = call.event(Kind::ScaFailed, tpp, *psu);
     let event = event.with("operation", operation.as_str());
-    call.record(event.with("code", code.as_str())).await?;
+    let event = event.with("code", code.as_str());
+    call.record(ended.told(event)).await?;
     Ok(sca::failed(&opened.pending, failure))
 }
 

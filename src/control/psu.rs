@@ -15,7 +15,7 @@ use crate::{
         path::AccountIds,
     },
     state::{
-        self, Accounts, Bind, Binding, Bound, ConsentAccounts, Known, PsuRef, StateStore,
+        self, Accounts, Bind, Bound, Changes, ConsentAccounts, Ended, Known, PsuRef, StateStore,
         Unavailable, Withdraw, Withdrawn,
     },
 };
@@ -76,9 +76,9 @@ impl PsuRecord {
         self.psu
     }
 
-    /// The binding of the PSU-ID so far.
-    pub(super) async fn binding(&self, store: &StateStore) -> Result<Binding, Unavailable> {
-        store.binding(&self.change()).await
+    /// What [`Self::bind`] would change.
+    pub(super) async fn would_bind(&self, store: &StateStore) -> Result<Bound, Unavailable> {
+        store.would_bind(&self.change()).await
     }
 
     /// The agreement, and the time and the accounts of the consent.
@@ -143,22 +143,45 @@ pub(super) async fn read(call: Call<'_>, members: &mut Members) -> Result<Value,
 pub(super) async fn bind(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let account_ids = call.in_use.snapshot.policy.account_ids;
     let known = PsuRecord::read(members, call.context.clock.now(), &account_ids)?;
-    match known.bind(&call.context.store).await? {
-        Bound::Here | Bound::Replaced => {
-            let consent = known.consent.as_ref().map(|(_, accounts)| accounts);
-            let event = call.event(Kind::Bound, &known.tpp, Some(known.psu));
-            let event = event.with("consent", audited::consent(consent));
-            call.record(event).await?;
-            Ok(json!({ "bound": true }))
-        }
+    let bound = known.bind(&call.context.store).await?;
+    let given = known.consent.is_some();
+    let (word, changed) = match bound {
+        Bound::New => ("new", names(Changes::of_new(given))),
+        Bound::TakenOver => ("taken-over", names(Changes::of_new(given))),
+        Bound::Changed(changes) => ("changed", names(changes)),
+        Bound::Unchanged => ("unchanged", Vec::new()),
+        Bound::ConsentOutdated => return Err(ApiFault::ConsentOutdated),
         Bound::Elsewhere => {
             call.context.telemetry.psu_bound_elsewhere("bind");
-            Err(ApiFault::BoundElsewhere)
+            return Err(ApiFault::BoundElsewhere);
         }
-    }
+    };
+    let consent = known.consent.as_ref().map(|(_, accounts)| accounts);
+    let event = call.event(Kind::Bound, &known.tpp, Some(known.psu));
+    let event = event.with("consent", audited::consent(consent));
+    call.record(event.with("changed", changed.clone())).await?;
+    Ok(json!({ "bound": word, "changed": changed }))
 }
 
-/// `POST /psu/withdraw`: withdraws a consent or a session.
+/// The names of what changed.
+fn names(changes: Changes) -> Vec<&'static str> {
+    let Changes {
+        binding,
+        context,
+        last_sca,
+        consent,
+    } = changes;
+    let named = [
+        ("binding", binding),
+        ("context", context),
+        ("last_sca", last_sca),
+        ("consent", consent.is_some()),
+    ];
+    let named = named.into_iter().filter(|(_, changed)| *changed);
+    named.map(|(name, _)| name).collect()
+}
+
+/// `POST /psu/withdraw`: withdraws a consent or a session (SCA-13). What is said to be withdrawn was.
 pub(super) async fn withdraw(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
     let who = who(members);
     let what = members.required("what", "consent, consents or session", |value| {
@@ -181,20 +204,23 @@ pub(super) async fn withdraw(call: Call<'_>, members: &mut Members) -> Result<Va
     }
     members.finish()?;
     let (tpp, psu) = who.ok_or(ApiFault::PsuUnknown)?;
-    match call
-        .context
-        .store
-        .withdraw(PsuRef { tpp: &tpp, psu }, what)
-        .await?
-    {
-        Withdrawn::Done => {
+    let who = PsuRef { tpp: &tpp, psu };
+    let (ended, left) = match call.context.store.withdraw(who, what).await? {
+        Withdrawn::Done { ended, left } => {
             tracing::info!(tpp = tpp.as_str(), "withdrawn by the bank");
-            let event = call.event(Kind::Withdrawn, &tpp, Some(psu));
-            call.record(event.with("what", named)).await?;
-            Ok(json!({ "withdrawn": true }))
+            (ended, left)
         }
-        Withdrawn::Unknown => Err(ApiFault::PsuUnknown),
-    }
+        Withdrawn::Already { left } => (Ended::default(), left),
+        Withdrawn::UnknownAgreement => return Err(ApiFault::AgreementUnknown),
+        Withdrawn::OnlyAgreements => return Err(ApiFault::AgreementMissing),
+        Withdrawn::Unknown => return Err(ApiFault::PsuUnknown),
+    };
+    let withdrawn = ended.sessions.saturating_add(ended.consents);
+    // Also of a repeated call: the record of the first may be missing.
+    let event = call.event(Kind::Withdrawn, &tpp, Some(psu));
+    let event = event.with("what", named).with("withdrawn", withdrawn);
+    call.record(event).await?;
+    Ok(json!({ "withdrawn": withdrawn, "consents_left": left }))
 }
 
 /// `POST /psu/unbind`: removes the binding of a PSU-ID, which the bank bound or the gateway learned (SCA-19).
@@ -204,13 +230,19 @@ pub(super) async fn unbind(call: Call<'_>, members: &mut Members) -> Result<Valu
     let (tpp, psu) = who.ok_or(ApiFault::PsuUnknown)?;
     let who = PsuRef { tpp: &tpp, psu };
     match call.context.store.withdraw(who, Withdraw::Binding).await? {
-        Withdrawn::Done => {
+        Withdrawn::Done { ended, .. } => {
+            let Ended { sessions, consents } = ended;
             tracing::info!(tpp = tpp.as_str(), "unbound by the bank");
-            call.record(call.event(Kind::Unbound, &tpp, Some(psu)))
-                .await?;
-            Ok(json!({ "unbound": true }))
+            let event = call.event(Kind::Unbound, &tpp, Some(psu));
+            let event = event.with("withdrawn", sessions.saturating_add(consents));
+            call.record(event).await?;
+            Ok(json!({ "unbound": true, "sessions": sessions, "consents": consents }))
         }
-        Withdrawn::Unknown => Err(ApiFault::PsuUnknown),
+        // A binding ends or is not there.
+        Withdrawn::Already { .. }
+        | Withdrawn::UnknownAgreement
+        | Withdrawn::OnlyAgreements
+        | Withdrawn::Unknown => Err(ApiFault::PsuUnknown),
     }
 }
 

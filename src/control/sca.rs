@@ -7,7 +7,7 @@ use super::{
     audited,
     context::Call,
     fault::ApiFault,
-    live_sca::{LiveSca, finish_as_failed, open, open_live},
+    live_sca::{End, LiveSca, finish_as_failed, open, open_live},
     members::{self, Members},
 };
 use crate::{
@@ -93,7 +93,7 @@ pub(super) async fn complete(call: Call<'_>, members: &mut Members) -> Result<Va
     if other_agreement || pending.context.is_some_and(|chosen| chosen != context) {
         return Err(ApiFault::OtherContext);
     }
-    keep(call, store, &live, &completed).await?;
+    let ended = keep(call, store, &live, &completed).await?;
     let event = call
         .event(Kind::ScaCompleted, &pending.tpp, Some(psu))
         .with("operation", pending.operation.as_str())
@@ -106,7 +106,7 @@ pub(super) async fn complete(call: Call<'_>, members: &mut Members) -> Result<Va
             },
         )
         .with("consent", audited::consent(completed.consent.as_ref()));
-    call.record(event).await?;
+    call.record(ended.told(event)).await?;
     tracing::info!(
         tpp = pending.tpp.as_str(),
         operation = pending.operation,
@@ -226,7 +226,7 @@ async fn keep(
     store: &StateStore,
     LiveSca { opened, .. }: &LiveSca,
     completed: &Completed,
-) -> Result<(), ApiFault> {
+) -> Result<End, ApiFault> {
     let pending = &opened.pending;
     let finish = Finish {
         token: TokenHash::from_bytes(opened.id),
@@ -246,9 +246,9 @@ async fn keep(
     match store.finish(finish).await? {
         Finished::Done => {
             call.context.telemetry.sca("completed");
-            Ok(())
+            Ok(End::Now)
         }
-        Finished::Again => Ok(()),
+        Finished::Again => Ok(End::Before),
         Finished::Otherwise => Err(ApiFault::FinishedOtherwise),
         Finished::BoundElsewhere => {
             call.context.telemetry.psu_bound_elsewhere("completion");

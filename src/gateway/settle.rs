@@ -108,12 +108,15 @@ pub(super) async fn learn(
             last_sca: time(answer, &SCA_AT, now),
         };
         match store.learn(learned).await {
-            Ok(Bound::Here | Bound::Replaced) => {
+            // A changed PSU was learned before, and has a new agreement (SCA-22).
+            Ok(Bound::New | Bound::Changed(_)) => {
                 let audit = telemetry.audit();
                 let learned = audit.event(Kind::Learned).with("tpp", who.tpp.as_str());
                 audit.record(learned.about(store.keys().psu(who.psu)));
             }
             Ok(Bound::Elsewhere) => telemetry.psu_bound_elsewhere("learning"),
+            // The core's word changes nothing of a PSU that is bound.
+            Ok(Bound::Unchanged | Bound::TakenOver | Bound::ConsentOutdated) => {}
             Err(fault) => tracing::warn!(%fault, "a PSU cannot be learned"),
         }
     }

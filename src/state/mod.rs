@@ -64,9 +64,9 @@ pub use postgres::settings::{PostgresSettings, PostgresTls, StaleReads};
 pub use psu::{Accounts, Consent, ConsentAccounts, Context, Psu, Session};
 pub use settings::{OpenFault, StateSettings};
 pub use verbs::{
-    Bind, Binding, Bound, ClaimRequest, Completion, Counters, Decision, Finish, Finished, Learned,
-    LearnedContext, Page, PsuRef, QuotaClaim, RequestIdClaim, Retention, Rows, Taken, Unavailable,
-    Withdraw, Withdrawn,
+    Bind, Bound, Changes, ClaimRequest, Completion, ConsentChange, Counters, Decision, Ended,
+    Erased, Finish, Finished, Learned, LearnedContext, Page, PsuRef, QuotaClaim, RequestIdClaim,
+    Retention, Rows, Taken, Unavailable, Withdraw, Withdrawn,
 };
 #[cfg(feature = "sandbox")]
 pub use volatile::VolatileTables;
@@ -77,11 +77,12 @@ use crate::{
     interface::{TppId, headers::PsuId},
 };
 use any_engine::AnyEngine;
+use change::Change;
 use engine::Engine;
 use postgres::Postgres;
 use process::Process;
 use request_ids::IdClaim;
-use rules::{GiveBack, NewBinding, ScaEnd, Withdrawal};
+use rules::{Erasure, GiveBack, NewBinding, ScaEnd, Withdrawal};
 use sqlite::Sqlite;
 use std::{fmt, sync::Arc};
 
@@ -200,23 +201,15 @@ impl StateStore {
             .is_some())
     }
 
-    /// The binding of a PSU-ID, as [`StateStore::bind`] would find it; never from the cache.
+    /// What [`StateStore::bind`] would change: the same decision, on rows that are not written.
     ///
     /// # Errors
     /// The store is unavailable.
-    pub async fn binding(&self, bind: &Bind<'_>) -> Result<Binding, Unavailable> {
-        let who = bind.who;
-        let bound = self.engine.psu(self.keys.psu(who.psu)).await?;
-        let new = NewBinding::by_bank(&self.keys, bind);
-        Ok(match bound {
-            None => Binding::None,
-            Some(bound) if bound.tpp == *who.tpp && new.contradicts(&bound.psu) => {
-                Binding::Contradicted
-            }
-            Some(bound) if bound.tpp == *who.tpp => Binding::Here,
-            Some(bound) if bound.psu.learned => Binding::LearnedElsewhere,
-            Some(_) => Binding::Elsewhere,
-        })
+    pub async fn would_bind(&self, bind: &Bind<'_>) -> Result<Bound, Unavailable> {
+        let psu = self.keys.psu(bind.who.psu);
+        let mut rows = rows::Rows::default();
+        rows.psus.load(psu, self.engine.psu(psu).await?);
+        Ok(NewBinding::by_bank(&self.keys, bind).decide(&mut rows))
     }
 
     async fn cached(
@@ -361,21 +354,13 @@ impl StateStore {
         self.engine.commit(withdrawal).await
     }
 
-    /// Removes the binding of a PSU, with its session and every consent. Returns the TPP that it was bound to. What else there is of the PSU,
+    /// Removes the binding of a PSU, with its session and every consent. Returns what ended, if it was bound. What else there is of the PSU,
     /// calls of a quota, expires by itself within a day.
     ///
     /// # Errors
     /// The store is unavailable: nothing changed.
-    pub async fn erase(&self, psu: Known<PsuId>) -> Result<Option<TppId>, Unavailable> {
-        let Some(bound) = self.engine.psu(self.keys.psu(psu)).await? else {
-            return Ok(None);
-        };
-        let who = PsuRef {
-            tpp: &bound.tpp,
-            psu,
-        };
-        let withdrawn = self.withdraw(who, Withdraw::Binding).await?;
-        Ok((withdrawn == Withdrawn::Done).then_some(bound.tpp))
+    pub async fn erase(&self, psu: Known<PsuId>) -> Result<Option<Erased>, Unavailable> {
+        self.engine.commit(Erasure::new(self.keys.psu(psu))).await
     }
 
     /// Removes everything that expired by `now`, in small steps between other changes, and returns the number of removed rows. The store

@@ -111,6 +111,18 @@ impl Accounts {
         }
     }
 
+    /// Whether both name the same accounts, in whatever order and number.
+    pub(super) fn are_those_of(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::All, Self::All) => true,
+            (Self::Named(these), Self::Named(those)) => {
+                these.iter().all(|account| those.contains(account))
+                    && those.iter().all(|account| these.contains(account))
+            }
+            (Self::All, Self::Named(_)) | (Self::Named(_), Self::All) => false,
+        }
+    }
+
     /// Whether the consent includes an account.
     pub fn include(&self, account: AccountHash) -> bool {
         match self {

@@ -217,30 +217,55 @@ pub struct LearnedContext<'a> {
     pub consent: Option<(Timestamp, &'a ConsentAccounts)>,
 }
 
-/// The outcome of binding.
+/// The outcome of binding: what changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// The PSU is bound to this TPP, now or before.
-    Here,
-    /// The same, and a consent of the same time for other accounts is replaced.
-    Replaced,
-    /// The PSU is bound to another TPP: nothing changed (SCA-19).
+    /// No TPP had the PSU-ID: it is bound to this one now.
+    New,
+    /// Another TPP had it by learning, which gave way to the bank (SCA-19): it is bound to this one now.
+    TakenOver,
+    /// This TPP had it, and something of it changed.
+    Changed(Changes),
+    /// This TPP had it, with everything that was stated: nothing changed.
+    Unchanged,
+    /// A newer consent for other accounts is stored: nothing changed. Times only move forward, so the statement cannot narrow it.
+    ConsentOutdated,
+    /// The bank bound it to another TPP: nothing changed (SCA-19).
     Elsewhere,
 }
 
-/// The binding of a PSU-ID, as a bank that wants to bind it to a TPP finds it.
+/// What changed of a PSU that this TPP had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// A binding that was only learned is the bank's now.
+    pub binding: bool,
+    /// The context, private or of an agreement, is new.
+    pub context: bool,
+    /// A time of the last SCA moved forward.
+    pub last_sca: bool,
+    /// The consent.
+    pub consent: Option<ConsentChange>,
+}
+
+impl Changes {
+    /// Everything that a new binding makes, with or without a consent.
+    pub fn of_new(with_consent: bool) -> Self {
+        Self {
+            binding: true,
+            context: true,
+            last_sca: true,
+            consent: with_consent.then_some(ConsentChange::Given),
+        }
+    }
+}
+
+/// What changed of a consent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binding {
-    /// No TPP has it.
-    None,
-    /// The TPP has it.
-    Here,
-    /// The same, with a consent of the same time for other accounts.
-    Contradicted,
-    /// Another TPP has it by learning, which gives way to the bank (SCA-19).
-    LearnedElsewhere,
-    /// The bank bound it to another TPP.
-    Elsewhere,
+pub enum ConsentChange {
+    /// There was none, or an older one.
+    Given,
+    /// There was one of the same time for other accounts.
+    OtherAccounts,
 }
 
 /// A consent, a session or a binding that the bank withdraws (SCA-13, SCA-19). The quota always stays (QUO-15), and the binding stays
@@ -257,13 +282,45 @@ pub enum Withdraw {
     Binding,
 }
 
-/// The outcome of withdrawing.
+/// The outcome of withdrawing: what ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withdrawn {
-    /// SCA is needed from now on.
-    Done,
-    /// This TPP has no such PSU: there was nothing to withdraw.
+    /// This ended, from now on. A binding counts by itself too.
+    Done {
+        /// What ended.
+        ended: Ended,
+        /// The consents of other contexts that are left.
+        left: usize,
+    },
+    /// It had ended before, or was never given: nothing changed.
+    Already {
+        /// The consents that are left.
+        left: usize,
+    },
+    /// The PSU has no such agreement: nothing changed.
+    UnknownAgreement,
+    /// No agreement was named, the PSU never was in the private context, and has consents of agreements: nothing changed.
+    OnlyAgreements,
+    /// This TPP has no such PSU: nothing changed.
     Unknown,
+}
+
+/// What ended of a PSU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// Sessions, valid or not.
+    pub sessions: usize,
+    /// Consents.
+    pub consents: usize,
+}
+
+/// An erased PSU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Erased {
+    /// The TPP that it was bound to.
+    pub tpp: TppId,
+    /// What ended with the binding.
+    pub ended: Ended,
 }
 
 /// The store is unavailable: it cannot be reached, is full, or does not answer in time. The gateway then refuses requests (ERR-4). The text

@@ -5,9 +5,9 @@ use crate::{
     audit::{self, Audit, AuditFault, AuditUnavailable, Kind},
     clock::Clock,
     config::{ConfigFaults, Settings},
-    control::import::{ImportFault, ImportJob, Imported, Mapping, import},
+    control::import::{ImportFault, ImportJob, Imported, ImportedOfTpp, Mapping, import},
     interface::TppId,
-    state::{OpenFault, StateStore, Unavailable},
+    state::{Erased, OpenFault, StateStore, Unavailable},
 };
 use clap::Subcommand;
 use sha2::{Digest, Sha256};
@@ -148,14 +148,19 @@ async fn record_import(
     let tpps = imported.by_tpp.iter();
     let mut tpps: Vec<_> = tpps.map(|(tpp, counts)| (Some(tpp), *counts)).collect();
     if tpps.is_empty() {
-        tpps.push((None, (0, imported.bad)));
+        let none = ImportedOfTpp {
+            refused: imported.bad,
+            ..ImportedOfTpp::default()
+        };
+        tpps.push((None, none));
     }
-    for (tpp, (stored, refused)) in tpps {
+    for (tpp, of) in tpps {
         let event = audit
             .event(Kind::Imported)
             .with_some("tpp", tpp.map(TppId::as_str))
-            .with("stored", stored)
-            .with("refused", refused)
+            .with("stored", of.stored)
+            .with("changed", of.changed)
+            .with("refused", of.refused)
             .with("file", hash.as_str());
         audit.record_durably(event).await?;
     }
@@ -203,15 +208,20 @@ fn erase(
     let settings = Settings::load(config).map_err(PsuFault::Config)?;
     let runtime = tokio::runtime::Runtime::new().map_err(unusable)?;
     let store = runtime.block_on(async { StateStore::open(&settings.fixed.state) })?;
-    let tpp = runtime.block_on(store.erase(psu))?;
-    let mut said = match &tpp {
-        Some(tpp) => format!("state: erased, it was bound to {}\n", tpp.as_str()),
+    let bound = runtime.block_on(store.erase(psu))?;
+    let mut said = match &bound {
+        Some(Erased { tpp, ended }) => format!(
+            "state: erased, it was bound to {}, with {} session and {} consents\n",
+            tpp.as_str(),
+            ended.sessions,
+            ended.consents
+        ),
         None => "state: not there\n".to_owned(),
     };
     let erased = match &settings.fixed.audit {
         Some(settings) => {
             let hash = store.keys().psu(psu);
-            audit::erase(&settings.folder, hash, tpp.is_some(), clock.log_time())?
+            audit::erase(&settings.folder, hash, bound.is_some(), clock.log_time())?
         }
         None => None,
     };
@@ -220,7 +230,7 @@ fn erase(
         None => "audit: not there\n".to_owned(),
     };
     progress.write_all(said.as_bytes()).map_err(unusable)?;
-    Ok(if tpp.is_some() || erased.is_some() {
+    Ok(if bound.is_some() || erased.is_some() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

@@ -33,7 +33,6 @@ const PARTLY: &[(&str, &str)] = &[
     ),
     ("CRT-1", "lengths in DER in their shortest form"),
     ("CRT-8", "bundles of EU trusted lists"),
-    ("SCA-13", "answers of withdrawals that changed nothing"),
     ("SCA-19", "bindings that move with a TPP's new identity"),
     (
         "PAY-6",

@@ -12,6 +12,7 @@ mod mapping;
 // The fields of a row.
 mod row;
 
+pub use counts::ImportedOfTpp;
 pub use mapping::Mapping;
 
 use super::{context::MAX_BODY, fault::ApiFault, members::Members, psu::PsuRecord};
@@ -28,6 +29,7 @@ use counts::{Effect, OfTpp};
 use mapping::Columns;
 use serde_json::Value;
 use std::{
+    cmp::Ordering,
     collections::{BTreeMap, HashMap, VecDeque, hash_map::Entry},
     io::{self, BufRead, Read, Write},
     sync::Arc,
@@ -54,8 +56,8 @@ pub struct Imported {
     pub kept: u64,
     /// The number of refused lines.
     pub bad: u64,
-    /// The lines of each TPP: the stored ones (none in a dry run), and those with a PSU-ID of another TPP.
-    pub by_tpp: BTreeMap<TppId, (u64, u64)>,
+    /// The lines of each TPP, as far as they name one.
+    pub by_tpp: BTreeMap<TppId, ImportedOfTpp>,
 }
 
 /// The reason why an import ended early.
@@ -195,15 +197,16 @@ impl<'a, W: Write> Import<'a, W> {
         let store = Arc::clone(self.job.store);
         let dry_run = self.job.dry_run;
         let earlier = self.would_bind.get(&known.psu()).cloned();
-        let is_replacing =
-            dry_run && self.contradicts(&known) && earlier.as_ref() == Some(known.tpp());
+        let of_lines = match dry_run {
+            true => self.beside_earlier_lines(&known),
+            false => Effect::Known,
+        };
         self.under_way.spawn(async move {
             let effect = match earlier {
-                Some(_) if is_replacing => Ok(Effect::Replaced),
-                Some(earlier) if earlier == *known.tpp() => Ok(Effect::Known),
+                Some(earlier) if earlier == *known.tpp() => Ok(of_lines),
                 Some(_) => Ok(Effect::Elsewhere),
-                None if dry_run => known.binding(&store).await.map(Effect::of_binding),
-                None => known.bind(&store).await.map(Effect::of_bound),
+                None if dry_run => known.would_bind(&store).await.map(Effect::of),
+                None => known.bind(&store).await.map(Effect::of),
             };
             (number, known.psu(), known.tpp().clone(), effect)
         });
@@ -219,7 +222,7 @@ impl<'a, W: Write> Import<'a, W> {
             let _ = writeln!(self.progress, "{tpp}: {}", of.text(self.job.dry_run));
         }
         let counts = self.tpps.into_iter();
-        let counts = counts.map(|(tpp, of)| (tpp, (of.stored(), of.elsewhere)));
+        let counts = counts.map(|(tpp, of)| (tpp, of.imported()));
         self.imported.by_tpp = counts.collect();
         Ok(self.imported)
     }
@@ -229,7 +232,7 @@ impl<'a, W: Write> Import<'a, W> {
             return Ok(());
         };
         let effect = effect?;
-        if self.job.dry_run && effect != Effect::Elsewhere {
+        if self.job.dry_run && effect.refusal().is_none() {
             self.would_bind.insert(psu, tpp.clone());
         }
         match self.later.get_mut(&psu).and_then(VecDeque::pop_front) {
@@ -250,8 +253,7 @@ impl<'a, W: Write> Import<'a, W> {
 
     fn count(&mut self, number: u64, tpp: TppId, effect: Effect) {
         self.tpps.entry(tpp).or_default().count(effect);
-        if effect == Effect::Elsewhere {
-            let text = "psu_id: it belongs to another TPP; a PSU has one of its own for each TPP";
+        if let Some(text) = effect.refusal() {
             self.report(number, text);
             return;
         }
@@ -265,24 +267,29 @@ impl<'a, W: Write> Import<'a, W> {
         }
     }
 
-    /// Whether an earlier line of the file gives a consent of the same time for other accounts. Used in a dry run, which stores nothing.
-    fn contradicts(&mut self, known: &PsuRecord) -> bool {
+    /// The effect of a line by the consents of earlier lines. Used in a dry run, which stores nothing.
+    fn beside_earlier_lines(&mut self, known: &PsuRecord) -> Effect {
         let (corporate, Some((given, accounts))) = known.consent() else {
-            return false;
+            return Effect::Known;
         };
         let new = (*given, accounts.clone());
         match self.would_consent.entry((known.psu(), corporate)) {
             Entry::Vacant(entry) => {
                 entry.insert(new);
-                false
+                Effect::Known
             }
             Entry::Occupied(mut entry) => {
                 let (before, others) = entry.get();
-                let is_replaced = before == given && others != accounts;
+                let differs = others != accounts;
+                let effect = match before.cmp(given) {
+                    Ordering::Equal if differs => Effect::Replaced,
+                    Ordering::Greater if differs => Effect::Outdated,
+                    _ => Effect::Known,
+                };
                 if before <= given {
                     entry.insert(new);
                 }
-                is_replaced
+                effect
             }
         }
     }

@@ -131,18 +131,20 @@ impl Control {
         redirect_uri(&self.post("/sca/fail", &failed).await?)
     }
 
-    /// Reports that the PSU withdrew a consent.
+    /// Reports that the PSU withdrew a consent; returns the number of consents that ended.
     pub(super) async fn withdraw(
         &self,
         tpp: &str,
         psu: Uuid,
         agreement: Option<Uuid>,
-    ) -> Result<(), ControlFault> {
+    ) -> Result<u64, ControlFault> {
         let mut withdrawal = json!({"tpp": tpp, "psu_id": psu.to_string(), "what": "consent"});
         if let (Some(withdrawal), Some(id)) = (withdrawal.as_object_mut(), agreement) {
             withdrawal.insert("psu_corporate_id".into(), id.to_string().into());
         }
-        self.post("/psu/withdraw", &withdrawal).await.map(|_| ())
+        let answer = self.post("/psu/withdraw", &withdrawal).await?;
+        let withdrawn = answer.get("withdrawn").and_then(Value::as_u64);
+        withdrawn.ok_or_else(|| ControlFault::Away("it did not say what was withdrawn".into()))
     }
 
     /// When this PSU last completed an SCA for this TPP in this kind of context, as the gateway knows it.

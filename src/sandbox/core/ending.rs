@@ -142,7 +142,13 @@ pub(super) async fn finish(core: &Core, request: &RequestKey) -> Result<Option<S
             Err(fault) if !fault.is_final() => {
                 eprintln!("portvakt-sandbox: a withdrawal waits for the gateway");
             }
-            _ => core.bank().move_ending(request, Step::Ended)?,
+            // Of a repeated call, or of a consent that the gateway had no longer: there is none, as the PSU wants.
+            Ok(_) => core.bank().move_ending(request, Step::Ended)?,
+            // Nothing was withdrawn, and a repetition would not help: the bank's staff must know.
+            Err(fault) => {
+                eprintln!("portvakt-sandbox: the gateway withdrew nothing: {fault}");
+                core.bank().move_ending(request, Step::Ended)?;
+            }
         }
     }
     Ok(Some(ending.redirect_uri))

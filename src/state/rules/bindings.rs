@@ -5,8 +5,9 @@ use crate::{
     clock::Timestamp,
     interface::{TppId, headers::CorporateId},
     state::{
-        Accounts, Bind, Bound, Consent, ConsentAccounts, CorporateHash, Keys, Known, Learned, Psu,
-        PsuHash, PsuRef, Withdraw, Withdrawn,
+        Accounts, Bind, Bound, Changes, Consent, ConsentAccounts, ConsentChange, Context,
+        CorporateHash, Ended, Erased, Keys, Known, Learned, Psu, PsuHash, PsuRef, Withdraw,
+        Withdrawn,
         change::Change,
         rows::{BoundPsu, RowKey, Rows},
     },
@@ -109,15 +110,62 @@ impl NewBinding {
         }
     }
 
-    /// Whether the PSU has a consent of the same time for other accounts.
-    pub(in crate::state) fn contradicts(&self, psu: &Psu) -> bool {
+    /// Whether the PSU has a newer consent for other accounts. The statement may be late, or mean to narrow the consent: nobody can tell.
+    fn is_outdated(&self, psu: &Psu) -> bool {
         let Some(new) = &self.context else {
             return false;
         };
-        let known = psu.context(new.corporate);
-        let known = known.and_then(|context| context.consent.as_ref());
-        let pair = known.zip(new.consent.as_ref());
-        pair.is_some_and(|(known, new)| known.given == new.given && known.accounts != new.accounts)
+        let stored = consent_of(psu.context(new.corporate));
+        let pair = stored.zip(new.consent.as_ref());
+        pair.is_some_and(|(stored, new)| {
+            stored.given > new.given && !stored.accounts.are_those_of(&new.accounts)
+        })
+    }
+
+    /// The PSU with everything that is stated. Times only move forward: a consent that is older than the stored one changes nothing.
+    fn update(&self, bound: BoundPsu) -> BoundPsu {
+        let Some(new) = &self.context else {
+            return bound;
+        };
+        bound.with(|psu| {
+            psu.update_context(new.corporate, |context| {
+                context.last_sca = context.last_sca.max(self.last_sca);
+                let before = context.consent.as_ref().map(|consent| consent.given);
+                if let Some(consent) = &new.consent
+                    && before <= Some(consent.given)
+                {
+                    context.consent = Some(consent.clone());
+                }
+            });
+        })
+    }
+
+    /// What differs between the PSU before and after.
+    fn changes(&self, before: &Psu, after: &Psu) -> Changes {
+        let of_psu = Changes {
+            binding: before.learned != after.learned,
+            last_sca: before.last_sca != after.last_sca,
+            ..Changes::default()
+        };
+        let Some(new) = &self.context else {
+            return of_psu;
+        };
+        let [old, new] = [before, after].map(|psu| psu.context(new.corporate));
+        let last_sca = |context: Option<&Context>| context.and_then(|context| context.last_sca);
+        let (old_consent, new_consent) = (consent_of(old), consent_of(new));
+        let given = |consent: Option<&Consent>| consent.map(|consent| consent.given);
+        Changes {
+            context: old.is_none(),
+            last_sca: of_psu.last_sca || last_sca(old) != last_sca(new),
+            consent: (old_consent != new_consent).then(|| {
+                if given(old_consent) == given(new_consent) {
+                    ConsentChange::OtherAccounts
+                } else {
+                    ConsentChange::Given
+                }
+            }),
+            ..of_psu
+        }
     }
 
     /// The PSU with its new binding.
@@ -133,7 +181,7 @@ impl NewBinding {
             Some(bound) if self.owner.owns(bound) && self.adds_agreement(&bound.psu) => {
                 Ok(bound.with(|psu| psu.last_sca = psu.last_sca.max(self.last_sca)))
             }
-            Some(bound) if self.owner.owns(bound) => Err(Bound::Here),
+            Some(bound) if self.owner.owns(bound) => Err(Bound::Unchanged),
             Some(_) => Err(Bound::Elsewhere),
         }
     }
@@ -169,31 +217,23 @@ impl Change for NewBinding {
         keys.push(RowKey::Psu(self.owner.psu));
     }
 
-    /// Times only move forward: a consent that is older than the stored one changes nothing. The core's statement does not change a context
-    /// that is already known, so that a withdrawal in between remains effective.
+    /// The core's statement does not change a context that is already known, so that a withdrawal in between remains effective.
     fn decide(&self, rows: &mut Rows) -> Bound {
         let bound = match self.bound(rows) {
             Ok(bound) => bound,
             Err(unchanged) => return unchanged,
         };
-        let outcome = if self.contradicts(&bound.psu) {
-            Bound::Replaced
-        } else {
-            Bound::Here
-        };
-        let bound = match &self.context {
-            None => bound,
-            Some(new) => bound.with(|psu| {
-                psu.update_context(new.corporate, |context| {
-                    context.last_sca = context.last_sca.max(self.last_sca);
-                    let before = context.consent.as_ref().map(|consent| consent.given);
-                    if let Some(consent) = &new.consent
-                        && before <= Some(consent.given)
-                    {
-                        context.consent = Some(consent.clone());
-                    }
-                });
-            }),
+        if self.is_outdated(&bound.psu) {
+            return Bound::ConsentOutdated;
+        }
+        let bound = self.update(bound);
+        let outcome = match rows.psus.get(self.owner.psu) {
+            None => Bound::New,
+            Some(before) if !self.owner.owns(before) => Bound::TakenOver,
+            Some(before) => match self.changes(&before.psu, &bound.psu) {
+                changes if changes == Changes::default() => return Bound::Unchanged,
+                changes => Bound::Changed(changes),
+            },
         };
         rows.psus.put(self.owner.psu, bound);
         outcome
@@ -229,26 +269,89 @@ impl Change for Withdrawal {
         let Some(bound) = bound.filter(|bound| self.owner.owns(bound)) else {
             return Withdrawn::Unknown;
         };
-        let changed = match self.part {
-            Part::Binding => {
-                rows.psus.remove(self.owner.psu);
-                return Withdrawn::Done;
-            }
-            Part::Session => bound.with(|psu| psu.session = None),
-            Part::Consents => bound.with(|psu| {
-                for context in &mut psu.contexts {
-                    context.consent = None;
-                }
-            }),
-            Part::Consent(corporate) => bound.with(|psu| {
-                for context in &mut psu.contexts {
-                    if context.corporate == corporate {
-                        context.consent = None;
-                    }
-                }
-            }),
+        let ends = |context: &Context| match self.part {
+            Part::Consent(corporate) => context.corporate == corporate,
+            Part::Consents | Part::Binding => true,
+            Part::Session => false,
         };
+        let ends_session = matches!(self.part, Part::Session | Part::Binding);
+        let all = consents(&bound.psu, |_| true);
+        let ended = Ended {
+            sessions: usize::from(ends_session && bound.psu.session.is_some()),
+            consents: consents(&bound.psu, ends),
+        };
+        let left = all.saturating_sub(ended.consents);
+        if matches!(self.part, Part::Binding) {
+            rows.psus.remove(self.owner.psu);
+            return Withdrawn::Done { ended, left };
+        }
+        if ended == Ended::default() {
+            return self.nothing(&bound.psu, left);
+        }
+        let changed = bound.with(|psu| {
+            if ends_session {
+                psu.session = None;
+            }
+            for context in psu.contexts.iter_mut().filter(|context| ends(context)) {
+                context.consent = None;
+            }
+        });
         rows.psus.put(self.owner.psu, changed);
-        Withdrawn::Done
+        Withdrawn::Done { ended, left }
     }
+}
+
+impl Withdrawal {
+    /// The reason why nothing ended. A context that is there says that this withdrawal may be a repeated one.
+    fn nothing(&self, psu: &Psu, left: usize) -> Withdrawn {
+        match self.part {
+            Part::Consent(corporate) if psu.context(corporate).is_none() => match corporate {
+                Some(_) => Withdrawn::UnknownAgreement,
+                None if left > 0 => Withdrawn::OnlyAgreements,
+                None => Withdrawn::Already { left },
+            },
+            _ => Withdrawn::Already { left },
+        }
+    }
+}
+
+/// The removal of a PSU's binding, whichever TPP has it.
+pub(in crate::state) struct Erasure {
+    psu: PsuHash,
+}
+
+impl Erasure {
+    pub(in crate::state) const fn new(psu: PsuHash) -> Self {
+        Self { psu }
+    }
+}
+
+impl Change for Erasure {
+    type Outcome = Option<Erased>;
+
+    fn keys(&self, keys: &mut Vec<RowKey>) {
+        keys.push(RowKey::Psu(self.psu));
+    }
+
+    fn decide(&self, rows: &mut Rows) -> Option<Erased> {
+        let erased = rows.psus.get(self.psu).map(|bound| Erased {
+            tpp: bound.tpp.clone(),
+            ended: Ended {
+                sessions: usize::from(bound.psu.session.is_some()),
+                consents: consents(&bound.psu, |_| true),
+            },
+        });
+        rows.psus.remove(self.psu);
+        erased
+    }
+}
+
+/// The number of consents in some contexts.
+fn consents(psu: &Psu, of: impl Fn(&Context) -> bool) -> usize {
+    let contexts = psu.contexts.iter().filter(|context| of(context));
+    contexts.filter(|context| context.consent.is_some()).count()
+}
+
+fn consent_of(context: Option<&Context>) -> Option<&Consent> {
+    context.and_then(|context| context.consent.as_ref())
 }

@@ -20,7 +20,7 @@ mod sca;
 // The times at which housekeeping removes rows.
 mod expiry;
 
-pub(super) use bindings::{NewBinding, Withdrawal};
+pub(super) use bindings::{Erasure, NewBinding, Withdrawal};
 pub(super) use calls::Calls;
 pub(super) use claim::GiveBack;
 pub(super) use expiry::Table;

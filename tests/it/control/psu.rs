@@ -1,6 +1,6 @@
 //! PSUs, one by one and from a file.
 
-use super::bank::{AGREEMENT, NOW, OTHER_TPP, PSU, Site, TPP, bank, fails, get};
+use super::bank::{AGREEMENT, NOW, OTHER_PSU, OTHER_TPP, PSU, Site, TPP, bank, fails, get};
 use portvakt::{
     clock::Clock,
     control::import::{ImportJob, import},
@@ -12,6 +12,7 @@ use std::{fmt::Write, io::Cursor, sync::Arc};
 
 const DECEMBER: &str = "2026-12-01T00:00:00Z";
 const NOVEMBER: &str = "2026-11-01T00:00:00Z";
+const OCTOBER: &str = "2026-10-01T00:00:00Z";
 
 //= SCA-19 accepted
 #[test]
@@ -26,9 +27,14 @@ fn a_psu_is_brought_in_and_up_to_date() {
     );
     let mut bind = who.clone();
     bind["last_sca"] = json!(NOVEMBER);
+    let bound = |word: &str, changed: &[&str]| json!({ "bound": word, "changed": changed });
     assert_eq!(
         bank.post("/psu/bind", &bind).json(),
-        json!({ "bound": true })
+        bound("new", &["binding", "context", "last_sca"])
+    );
+    assert_eq!(
+        bank.post("/psu/bind", &bind).json(),
+        bound("unchanged", &[])
     );
     let expected = json!({
         "last_sca": NOVEMBER,
@@ -39,13 +45,32 @@ fn a_psu_is_brought_in_and_up_to_date() {
     bind["last_sca"] = json!(DECEMBER);
     bind["consent_at"] = json!(NOVEMBER);
     bind["accounts"] = json!(["1", "2", "1"]);
-    assert_eq!(bank.post("/psu/bind", &bind).status, 200);
+    assert_eq!(
+        bank.post("/psu/bind", &bind).json(),
+        bound("changed", &["last_sca", "consent"])
+    );
     let context = &bank.post("/psu/read", &who).json()["contexts"][0];
     assert_eq!(context["last_sca"], DECEMBER);
     assert_eq!(
         context["consent"],
         json!({ "given": NOVEMBER, "accounts": 2 })
     );
+    // Fewer accounts with an older consent: refused, and the answer names the way.
+    let mut narrower = bind.clone();
+    narrower["consent_at"] = json!(OCTOBER);
+    narrower["accounts"] = json!(["1"]);
+    let before = bank.post("/psu/read", &who).json();
+    let refused = bank.post("/psu/bind", &narrower);
+    fails(&refused, 409, "CONFLICT", "consent-outdated");
+    assert_eq!(bank.post("/psu/read", &who).json(), before);
+    let given = &before["contexts"][0]["consent"]["given"];
+    narrower["consent_at"] = given.clone();
+    assert_eq!(
+        bank.post("/psu/bind", &narrower).json(),
+        bound("changed", &["consent"])
+    );
+    let context = &bank.post("/psu/read", &who).json()["contexts"][0];
+    assert_eq!(context["consent"]["accounts"], 1);
     // The binding creates no session: a session needs an SCA.
     assert!(bank.post("/psu/read", &who).json()["session"].is_null());
 }
@@ -99,6 +124,8 @@ fn what_cannot_be_bound() {
     );
 }
 
+//= SCA-13 accepted
+//= SCA-13 refused
 #[test]
 fn what_was_given_is_taken_back() {
     let (_site, bank) = bank();
@@ -137,16 +164,34 @@ fn what_was_given_is_taken_back() {
         "psu-unknown",
     );
     bind_all();
-    let withdraw = |members: &[(&str, &str)]| {
+    let withdraw = |members: &[(&str, &str)], withdrawn: u64, left: u64| {
         let answer = bank.post("/psu/withdraw", &with(members));
-        assert_eq!(answer.json(), json!({ "withdrawn": true }));
+        assert_eq!(answer.status, 200, "{}", answer.json());
+        let expected = json!({ "withdrawn": withdrawn, "consents_left": left });
+        assert_eq!(answer.json(), expected);
     };
-    withdraw(&[("what", "consent"), agreement]);
+    // An agreement that the PSU does not have: nothing is withdrawn, and the answer says so.
+    let unknown = [("what", "consent"), ("psu_corporate_id", OTHER_PSU)];
+    let answer = bank.post("/psu/withdraw", &with(&unknown));
+    fails(&answer, 404, "NOT_FOUND", "agreement-unknown");
+    assert_eq!(consents(), ["CORPORATE", "PRIVATE"]);
+    withdraw(&[("what", "consent"), agreement], 1, 1);
+    withdraw(&[("what", "consent"), agreement], 0, 1);
     assert_eq!(consents(), ["PRIVATE"]);
-    withdraw(&[("what", "consent")]);
+    withdraw(&[("what", "consent")], 1, 0);
     assert_eq!(consents(), [""; 0]);
-    withdraw(&[("what", "consents")]);
-    withdraw(&[("what", "session")]);
+    withdraw(&[("what", "consents")], 0, 0);
+    withdraw(&[("what", "session")], 0, 0);
+    // A consent that is corporate, and the agreement left out.
+    let unbound = bank.post("/psu/unbind", &who).json();
+    let expected = json!({ "unbound": true, "sessions": 0, "consents": 0 });
+    assert_eq!(unbound, expected);
+    let times = [("last_sca", DECEMBER), ("consent_at", DECEMBER), agreement];
+    assert_eq!(bank.post("/psu/bind", &with(&times)).status, 200);
+    let answer = bank.post("/psu/withdraw", &with(&[("what", "consent")]));
+    fails(&answer, 409, "CONFLICT", "agreement-missing");
+    assert_eq!(consents(), ["CORPORATE"]);
+    withdraw(&[("what", "consents")], 1, 0);
     for bad in [
         &[("what", "everything")][..],
         &[],

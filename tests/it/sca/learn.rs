@@ -460,7 +460,10 @@ fn the_banks_word_wins_over_what_was_learned() {
     let answer = unbind(&owner);
     assert_eq!(
         (answer.status, answer.json()),
-        (200, json!({ "unbound": true }))
+        (
+            200,
+            json!({ "unbound": true, "sessions": 0, "consents": 1 })
+        )
     );
     assert_eq!(known(&gate, &owner, PSU), None);
     assert_eq!(unbind(&owner).status, 404);

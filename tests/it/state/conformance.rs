@@ -10,9 +10,9 @@ use super::{
 };
 use portvakt::interface::headers::CorporateId;
 use portvakt::state::{
-    Accounts, Bind, Bound, ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Finished,
-    Known, Learned, LearnedContext, Page, PsuRef, QuotaClaim, Retention, StateStore, Withdraw,
-    Withdrawn,
+    Accounts, Bind, Bound, Changes, ClaimRequest, Completion, ConsentAccounts, ConsentChange,
+    Decision, Ended, Finish, Finished, Known, Learned, LearnedContext, Page, PsuRef, QuotaClaim,
+    Retention, StateStore, Withdraw, Withdrawn,
 };
 
 on_every_engine!(
@@ -44,6 +44,7 @@ on_every_engine!(
     agreements_are_learned_of_learned_psus_only,
     calls_of_an_unknown_psu_count_on,
     withdrawal_keeps_the_binding,
+    a_withdrawal_says_what_ended,
     housekeeping_removes_what_expired_and_nothing_else,
 );
 
@@ -600,7 +601,7 @@ async fn contexts_are_apart<D: Data>() {
         )
         .await
         .unwrap();
-    assert_eq!(withdrawn, Withdrawn::Done);
+    assert_eq!(withdrawn, done(0, 1, 1));
     let psu = store.psu(who(1)).await.unwrap().unwrap();
     assert!(psu.context(Some(key)).unwrap().consent.is_none());
     assert!(psu.context(None).unwrap().consent.is_some());
@@ -634,19 +635,41 @@ async fn binding_moves_forward_only<D: Data>() {
             given,
         )
     };
-    for (last_sca, consent, expected) in [
-        (100, None, (100, 100, None)),
-        (90, Some(50), (100, 100, Some(50))),
-        (120, Some(40), (120, 120, Some(50))),
-        (110, Some(60), (120, 120, Some(60))),
-        (0, None, (120, 120, Some(60))),
+    let moved = |last_sca, consent: Option<ConsentChange>| {
+        Bound::Changed(Changes {
+            last_sca,
+            consent,
+            ..Changes::default()
+        })
+    };
+    let given = Some(ConsentChange::Given);
+    for (last_sca, consent, bound, expected) in [
+        (100, None, Bound::New, (100, 100, None)),
+        (90, Some(50), moved(false, given), (100, 100, Some(50))),
+        (120, Some(40), moved(true, None), (120, 120, Some(50))),
+        (110, Some(60), moved(false, given), (120, 120, Some(60))),
+        (0, None, Bound::Unchanged, (120, 120, Some(60))),
+        (110, Some(50), Bound::Unchanged, (120, 120, Some(60))),
     ] {
         let consent = consent.map(|given| BEGIN + given);
-        assert_eq!(
-            store.bind(bind(BEGIN + last_sca, consent)).await.unwrap(),
-            Bound::Here
-        );
+        let bind = bind(BEGIN + last_sca, consent);
+        assert_eq!(store.would_bind(&bind).await.unwrap(), bound);
+        assert_eq!(store.bind(bind).await.unwrap(), bound);
         assert_eq!(facts().await, expected);
+    }
+    // An older consent for other accounts can neither narrow the stored one nor widen it, and says so; one of the same time can.
+    let stored = async || store.psu_now(who(1)).await.unwrap().unwrap();
+    let before = stored().await;
+    let others = |ids: &[&str]| ConsentAccounts::Named(ids.iter().map(|id| (*id).into()).collect());
+    for accounts in [others(&[]), others(&["a", "b"]), ConsentAccounts::All] {
+        let bind = |given| Bind {
+            consent: Some((at(BEGIN + given), &accounts)),
+            ..bind(BEGIN + 500, None)
+        };
+        assert_eq!(store.bind(bind(59)).await.unwrap(), Bound::ConsentOutdated);
+        assert_eq!(stored().await, before);
+        let same = store.would_bind(&bind(60)).await.unwrap();
+        assert_eq!(same, moved(true, Some(ConsentChange::OtherAccounts)));
     }
     assert!(store.psu(who(1)).await.unwrap().unwrap().session.is_none());
     store.finish(finish(1, 1, "s", BEGIN + 200)).await.unwrap();
@@ -692,17 +715,17 @@ async fn what_was_learned_gives_way_to_the_bank<D: Data>() {
             .unwrap()
     };
     let learn = async |tpp, last_sca| store.learn(learned(tpp, last_sca)).await.unwrap();
-    assert_eq!(learn(&TPP, None).await, Bound::Here);
+    assert_eq!(learn(&TPP, None).await, Bound::New);
     let known = psu(&TPP).await.unwrap();
     assert_eq!((known.learned, known.last_sca), (true, None));
     assert_eq!(known.contexts[0].last_sca, None);
     assert_eq!(known.contexts[0].consent, None);
     // A PSU-ID is not learned twice, nor by another TPP.
-    assert_eq!(learn(&TPP, Some(BEGIN)).await, Bound::Here);
+    assert_eq!(learn(&TPP, Some(BEGIN)).await, Bound::Unchanged);
     assert_eq!(learn(&OTHER, Some(BEGIN)).await, Bound::Elsewhere);
     assert_eq!(psu(&TPP).await.unwrap().last_sca, None);
     // A binding by the bank replaces the learned one with all its data.
-    assert_eq!(store.bind(bind(&OTHER)).await.unwrap(), Bound::Here);
+    assert_eq!(store.bind(bind(&OTHER)).await.unwrap(), Bound::TakenOver);
     assert_eq!(psu(&TPP).await, None);
     let known = psu(&OTHER).await.unwrap();
     assert_eq!((known.learned, known.last_sca), (false, Some(at(BEGIN))));
@@ -716,17 +739,24 @@ async fn what_was_learned_gives_way_to_the_bank<D: Data>() {
     };
     let unbind = async |tpp| store.withdraw(who(tpp), Withdraw::Binding).await.unwrap();
     assert_eq!(unbind(&TPP).await, Withdrawn::Unknown);
-    assert_eq!(unbind(&OTHER).await, Withdrawn::Done);
+    assert_eq!(unbind(&OTHER).await, done(0, 0, 0));
     assert_eq!(psu(&OTHER).await, None);
-    assert_eq!(learn(&OTHER, Some(BEGIN)).await, Bound::Here);
-    let done = store.finish(finish(1, 1, "s", BEGIN + 1)).await.unwrap();
-    assert_eq!(done, Finished::Done);
+    assert_eq!(learn(&OTHER, Some(BEGIN)).await, Bound::New);
+    let finished = store.finish(finish(1, 1, "s", BEGIN + 1)).await.unwrap();
+    assert_eq!(finished, Finished::Done);
     assert_eq!(psu(&OTHER).await, None);
     assert!(!psu(&TPP).await.unwrap().learned);
     // The bank confirms the TPP's own learned binding, and the learned data stays.
-    assert_eq!(unbind(&TPP).await, Withdrawn::Done);
-    assert_eq!(learn(&TPP, Some(BEGIN)).await, Bound::Here);
-    assert_eq!(store.bind(bind(&TPP)).await.unwrap(), Bound::Here);
+    assert_eq!(unbind(&TPP).await, done(1, 1, 0));
+    assert_eq!(learn(&TPP, Some(BEGIN)).await, Bound::New);
+    let confirmed = Changes {
+        binding: true,
+        context: true,
+        last_sca: true,
+        consent: None,
+    };
+    let bound = store.bind(bind(&TPP)).await.unwrap();
+    assert_eq!(bound, Bound::Changed(confirmed));
     let known = psu(&TPP).await.unwrap();
     assert_eq!((known.learned, known.contexts.len()), (false, 2));
 }
@@ -746,7 +776,8 @@ async fn agreements_are_learned_of_learned_psus_only<D: Data>() {
             context,
             last_sca: Some(at(now)),
         };
-        assert_eq!(store.learn(learned).await.unwrap(), Bound::Here);
+        let bound = store.learn(learned).await.unwrap();
+        assert_ne!(bound, Bound::Elsewhere);
         let psu = store.psu(who(1)).await.unwrap().unwrap();
         let given = |context: &portvakt::state::Context| {
             let consent = context.consent.as_ref();
@@ -764,7 +795,7 @@ async fn agreements_are_learned_of_learned_psus_only<D: Data>() {
     assert_eq!(learn(Some(Some(7)), BEGIN + 7).await, one);
     assert_eq!(learn(Some(Some(7)), BEGIN + 8).await, one);
     let withdrawn = store.withdraw(who(1), Withdraw::Consents).await.unwrap();
-    assert_eq!(withdrawn, Withdrawn::Done);
+    assert_eq!(withdrawn, done(0, 1, 0));
     let none = (7, vec![None]);
     assert_eq!(learn(Some(Some(7)), BEGIN + 9).await, none);
     let two = (10, vec![None, Some(10)]);
@@ -828,23 +859,54 @@ async fn withdrawal_keeps_the_binding<D: Data>() {
         Some(Known::by_bank(CorporateId::from_bits(7)));
     store.finish(corporate).await.unwrap();
     let _ = store.psu(who(1)).await.unwrap();
-    assert_eq!(
-        store.withdraw(who(1), Withdraw::Session).await.unwrap(),
-        Withdrawn::Done
-    );
+    let withdraw = async |what| store.withdraw(who(1), what).await.unwrap();
+    let agreement = |bits| Withdraw::Consent(Some(Known::by_bank(CorporateId::from_bits(bits))));
+    assert_eq!(withdraw(agreement(8)).await, Withdrawn::UnknownAgreement);
+    assert_eq!(withdraw(Withdraw::Session).await, done(1, 0, 2));
+    let again = withdraw(Withdraw::Session).await;
+    assert_eq!(again, Withdrawn::Already { left: 2 });
     let psu = store.psu(who(1)).await.unwrap().unwrap();
     assert!(psu.session.is_none());
     assert!(psu.contexts.iter().all(|context| context.consent.is_some()));
-    for _ in 0..2 {
-        assert_eq!(
-            store.withdraw(who(1), Withdraw::Consents).await.unwrap(),
-            Withdrawn::Done
-        );
+    for expected in [done(0, 2, 0), Withdrawn::Already { left: 0 }] {
+        assert_eq!(withdraw(Withdraw::Consents).await, expected);
         let psu = store.psu(who(1)).await.unwrap().unwrap();
         assert_eq!(psu.last_sca, Some(at(BEGIN + 1)));
         assert_eq!(psu.contexts.len(), 2);
         assert!(psu.contexts.iter().all(|context| context.consent.is_none()));
     }
+    let again = withdraw(agreement(7)).await;
+    assert_eq!(again, Withdrawn::Already { left: 0 });
+}
+
+/// The consents of a PSU who never was in the private context: a withdrawal that names no agreement ends nothing, and says so.
+async fn a_withdrawal_says_what_ended<D: Data>() {
+    let data = D::new();
+    let store = &data.open();
+    for bits in [7, 8] {
+        let mut corporate = finish(bits, 1, "t", BEGIN);
+        corporate.completion.as_mut().unwrap().corporate =
+            Some(Known::by_bank(CorporateId::from_bits(bits.into())));
+        store.finish(corporate).await.unwrap();
+    }
+    let before = store.psu_now(who(1)).await.unwrap();
+    let withdraw = async |what| store.withdraw(who(1), what).await.unwrap();
+    let private = withdraw(Withdraw::Consent(None)).await;
+    assert_eq!(private, Withdrawn::OnlyAgreements);
+    assert_eq!(store.psu_now(who(1)).await.unwrap(), before);
+    assert_eq!(withdraw(Withdraw::Consents).await, done(0, 2, 0));
+    let private = withdraw(Withdraw::Consent(None)).await;
+    assert_eq!(private, Withdrawn::Already { left: 0 });
+    let erased = store.erase(who(1).psu).await.unwrap().unwrap();
+    assert_eq!(erased.tpp, *TPP);
+    assert_eq!((erased.ended.sessions, erased.ended.consents), (1, 0));
+    assert_eq!(store.erase(who(1).psu).await.unwrap(), None);
+    assert_eq!(withdraw(Withdraw::Binding).await, Withdrawn::Unknown);
+}
+
+fn done(sessions: usize, consents: usize, left: usize) -> Withdrawn {
+    let ended = Ended { sessions, consents };
+    Withdrawn::Done { ended, left }
 }
 
 async fn housekeeping_removes_what_expired_and_nothing_else<D: Data>() {

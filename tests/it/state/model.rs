@@ -9,16 +9,16 @@ use portvakt::interface::{
     headers::{CorporateId, PsuId, SessionId},
 };
 use portvakt::state::{
-    Accounts, Bind, Bound, ClaimRequest, Completion, ConsentAccounts, Decision, Finish, Finished,
-    Hash, Known, Learned, LearnedContext, Page, PsuRef, QuotaClaim, RequestIdClaim, Retention,
-    StateStore, Taken, Withdraw, Withdrawn,
+    Accounts, Bind, Bound, ClaimRequest, Completion, ConsentAccounts, Decision, Ended, Finish,
+    Finished, Hash, Known, Learned, LearnedContext, Page, PsuRef, QuotaClaim, RequestIdClaim,
+    Retention, StateStore, Taken, Withdraw, Withdrawn,
 };
 use std::{collections::BTreeMap, sync::LazyLock};
 
 /// One context: last SCA, and the consent's time and accounts.
 type Context = (u64, Option<(u64, ConsentAccounts)>);
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Psu {
     tpp: usize,
     learned: bool,
@@ -403,7 +403,10 @@ impl Model {
             last_sca: at(last_sca),
             consent: given.map(|given| (at(given), &accounts)),
         };
+        let would = store.would_bind(&bind).await.unwrap();
         let bound = store.bind(bind).await.unwrap();
+        assert_eq!(would, bound, "{what}");
+        let before = self.psus.get(&psu).cloned();
         let known = self.psus.entry(psu).or_insert_with(|| Psu {
             tpp,
             ..Psu::default()
@@ -412,18 +415,17 @@ impl Model {
             assert_eq!(bound, Bound::Elsewhere, "{what}");
             return;
         }
-        let context = known.contexts.entry(corporate).or_default();
-        let replaces = context
-            .1
-            .as_ref()
-            .zip(given)
-            .is_some_and(|((at, before), given)| *at == given && *before != accounts);
-        let expected = if replaces {
-            Bound::Replaced
-        } else {
-            Bound::Here
+        let stored = known.contexts.get(&corporate).and_then(|it| it.1.clone());
+        let is_outdated = |given| {
+            let newer = stored.as_ref().filter(|(before, _)| *before > given);
+            newer.is_some_and(|(_, before)| *before != accounts)
         };
-        assert_eq!(bound, expected, "{what}");
+        if given.is_some_and(is_outdated) {
+            assert_eq!(bound, Bound::ConsentOutdated, "{what}");
+            *known = before.unwrap();
+            return;
+        }
+        let context = known.contexts.entry(corporate).or_default();
         known.last_sca = known.last_sca.max(last_sca);
         context.0 = context.0.max(last_sca);
         if let Some(given) = given
@@ -434,6 +436,22 @@ impl Model {
         {
             context.1 = Some((given, accounts));
         }
+        let as_expected = match (&before, bound) {
+            (None, Bound::New) => true,
+            (Some(before), Bound::TakenOver) => before.tpp != tpp,
+            (Some(before), Bound::Unchanged) => *before == *known,
+            (Some(before), Bound::Changed(changes)) => {
+                let [old, new] = [before, known].map(|psu| psu.contexts.get(&corporate));
+                let [had, has] = [old, new].map(|context| context.and_then(|it| it.1.as_ref()));
+                before.tpp == tpp
+                    && changes.binding == before.learned
+                    && changes.context == old.is_none()
+                    && changes.consent.is_some() == (had != has)
+                    && *before != *known
+            }
+            _ => false,
+        };
+        assert!(as_expected, "{what}: {bound:?} {before:?} {known:?}");
     }
 
     /// Learned data is kept for an unbound PSU-ID, and a new agreement of one that was learned; it changes nothing else (SCA-19, SCA-22).
@@ -463,7 +481,7 @@ impl Model {
         let context = (last_sca, given.map(|given| (given, accounts)));
         if let Some(known) = self.psus.get_mut(&psu) {
             let here = if known.tpp == tpp {
-                Bound::Here
+                Bound::Unchanged
             } else {
                 Bound::Elsewhere
             };
@@ -475,7 +493,7 @@ impl Model {
             }
             return;
         }
-        assert_eq!(bound, Bound::Here, "{what}");
+        assert_eq!(bound, Bound::New, "{what}");
         let contexts = is_confirmed.then_some((corporate, context));
         let known = Psu {
             tpp,
@@ -513,7 +531,22 @@ impl Model {
             assert_eq!(withdrawn, Withdrawn::Unknown, "{what}");
             return;
         };
-        assert_eq!(withdrawn, Withdrawn::Done, "{what}");
+        let of = |known: &Psu| {
+            let contexts = known.contexts.values();
+            let consents = contexts.filter(|context| context.1.is_some()).count();
+            (usize::from(known.session.is_some()), consents)
+        };
+        let (before, is_there) = (of(known), |corporate| {
+            known.contexts.contains_key(corporate)
+        });
+        let nothing = match withdrawal {
+            Withdraw::Consent(corporate) if !is_there(&corporate) => match corporate {
+                Some(_) => Withdrawn::UnknownAgreement,
+                None if before.1 > 0 => Withdrawn::OnlyAgreements,
+                None => Withdrawn::Already { left: before.1 },
+            },
+            _ => Withdrawn::Already { left: before.1 },
+        };
         match withdrawal {
             Withdraw::Consent(corporate) => {
                 known
@@ -526,10 +559,28 @@ impl Model {
                 .values_mut()
                 .for_each(|context| context.1 = None),
             Withdraw::Session => known.session = None,
+            Withdraw::Binding => {}
+        }
+        let after = match withdrawal {
             Withdraw::Binding => {
                 self.psus.remove(&psu);
+                (0, 0)
             }
-        }
+            _ => of(known),
+        };
+        let ended = Ended {
+            sessions: before.0 - after.0,
+            consents: before.1 - after.1,
+        };
+        let expected = match withdrawal {
+            Withdraw::Binding => Withdrawn::Done { ended, left: 0 },
+            _ if before == after => nothing,
+            _ => Withdrawn::Done {
+                ended,
+                left: after.1,
+            },
+        };
+        assert_eq!(withdrawn, expected, "{what}");
     }
 
     /// Asserts that the store has the same PSU as the model, from memory and from the file.

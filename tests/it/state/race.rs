@@ -149,10 +149,8 @@ async fn what_one_process_changes_the_other_soon_knows<D: Data>() {
     here.finish(finish(1, 1, "s", BEGIN)).await.unwrap();
     assert!(there.psu(who(1)).await.unwrap().unwrap().session.is_some());
     // A withdrawal takes effect at once in this process, and a moment later in the other one.
-    assert_eq!(
-        here.withdraw(who(1), Withdraw::Session).await.unwrap(),
-        Withdrawn::Done
-    );
+    let ended = here.withdraw(who(1), Withdraw::Session).await.unwrap();
+    assert!(matches!(ended, Withdrawn::Done { .. }), "{ended:?}");
     assert!(here.psu(who(1)).await.unwrap().unwrap().session.is_none());
     assert!(
         there

@@ -73,7 +73,8 @@ impl Stage {
                         Json(fault),
                     ),
                     None => {
-                        let done = json!({"redirect_uri": "https://tpp.example/back"});
+                        let done =
+                            json!({"redirect_uri": "https://tpp.example/back", "withdrawn": 1});
                         (axum::http::StatusCode::OK, Json(done))
                     }
                 }
