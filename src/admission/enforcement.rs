@@ -4,8 +4,10 @@
 //! fault without an [`ObservableCheck`] always refuses: framing, limits, blocked TPPs, and checks that could not be made.
 
 use super::Stage;
-use crate::interface::{BareTppId, FaultPlace, Reason, Refusal, TppId, headers};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::interface::{
+    FaultPlace, Forbidden, Permitted, PermittedTpp, Reason, Refusal, TppId, headers,
+};
+use std::collections::BTreeSet;
 
 macro_rules! checks {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
@@ -132,7 +134,41 @@ const fn is_always_refused(reason: Reason) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Enforcement {
     observed: BTreeSet<ObservableCheck>,
-    observed_by_tpp: BTreeMap<BareTppId, BTreeSet<ObservableCheck>>,
+    of_tpps: TppChecks,
+}
+
+/// The sets of single TPPs. A set does two things: it permits its TPP to fail some checks, which applies to exactly this TPP; and it
+/// withholds from it the other checks that are observed for every caller, which applies to every spelling of its identity.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TppChecks {
+    permitted: Permitted<BTreeSet<ObservableCheck>>,
+    /// The checks that all sets of one TPP have, in whatever spelling.
+    left: Forbidden<BTreeSet<ObservableCheck>>,
+}
+
+impl TppChecks {
+    /// Adds the set of a TPP. Returns whether exactly this TPP had none.
+    pub fn add(&mut self, tpp: PermittedTpp, checks: BTreeSet<ObservableCheck>) -> bool {
+        let alike = tpp.as_forbidden();
+        match self.left.get_mut(&alike) {
+            Some(left) => left.retain(|check| checks.contains(check)),
+            None => {
+                self.left.insert(alike, checks.clone());
+            }
+        }
+        self.permitted.insert(tpp, checks).is_none()
+    }
+
+    /// Whether a check is observed for this TPP; `for_all` says whether it is for every caller.
+    fn observe(&self, check: ObservableCheck, tpp: &TppId, for_all: bool) -> bool {
+        match self.permitted.get(tpp) {
+            Some(own) => own.contains(&check),
+            None => {
+                let left = self.left.get(tpp);
+                for_all && left.is_none_or(|left| left.contains(&check))
+            }
+        }
+    }
 }
 
 /// The permission to waive a refusal. Only an [`Enforcement`] creates one.
@@ -189,33 +225,27 @@ pub(super) struct Ruling {
 }
 
 impl Enforcement {
-    /// `observed` are the checks that are only observed. A TPP in `observed_by_tpp` has its own set instead.
-    pub const fn new(
-        observed: BTreeSet<ObservableCheck>,
-        observed_by_tpp: BTreeMap<BareTppId, BTreeSet<ObservableCheck>>,
-    ) -> Self {
-        Self {
-            observed,
-            observed_by_tpp,
-        }
+    /// `observed` are the checks that are only observed. A TPP in `of_tpps` has its own set instead.
+    pub const fn new(observed: BTreeSet<ObservableCheck>, of_tpps: TppChecks) -> Self {
+        Self { observed, of_tpps }
     }
 
     /// The checks that are only observed, for every caller or for at least one TPP, in the order of the pipeline.
     pub fn observed(&self) -> BTreeSet<ObservableCheck> {
-        let of_tpps = self.observed_by_tpp.values().flatten();
+        let of_tpps = self.of_tpps.permitted.values().flatten();
         self.observed.iter().chain(of_tpps).copied().collect()
     }
 
     /// Whether a TPP has its own set of observed checks.
     pub fn has_tpps(&self) -> bool {
-        !self.observed_by_tpp.is_empty()
+        !self.of_tpps.permitted.is_empty()
     }
 
     /// Whether a check is only observed.
     pub(super) fn observes(&self, check: ObservableCheck, whose: Whose<'_>) -> bool {
         match whose {
             Whose::Any => {
-                let mut sets = self.observed_by_tpp.values();
+                let mut sets = self.of_tpps.permitted.values();
                 self.observed.contains(&check) || sets.any(|set| set.contains(&check))
             }
             Whose::Of(caller) => {
@@ -224,10 +254,8 @@ impl Enforcement {
                 } else {
                     caller.proven
                 };
-                let own = tpp
-                    .filter(|_| self.has_tpps())
-                    .and_then(|tpp| self.observed_by_tpp.get(&tpp.bare()));
-                own.unwrap_or(&self.observed).contains(&check)
+                let for_all = self.observed.contains(&check);
+                tpp.map_or(for_all, |tpp| self.of_tpps.observe(check, tpp, for_all))
             }
         }
     }
@@ -262,19 +290,51 @@ mod tests {
         TppId::parse(text).unwrap()
     }
 
+    fn of(tpp: &str, checks: BTreeSet<ObservableCheck>) -> TppChecks {
+        let mut of_tpps = TppChecks::default();
+        assert!(of_tpps.add(PermittedTpp::parse(tpp).unwrap(), checks));
+        of_tpps
+    }
+
+    /// FWD-6: two spellings have a set each; a third one keeps the checks for every caller that both sets have.
+    #[test]
+    fn sets_of_tpps_that_differ_in_dashes() {
+        use ObservableCheck::{Date, Payload, Query, Sca};
+        let mut of_tpps = of("PSDNO-FSA-12", BTreeSet::from([Date, Payload]));
+        let other = PermittedTpp::parse("PSDNO-FSA-1-2").unwrap();
+        assert!(of_tpps.add(other, BTreeSet::from([Date, Query])));
+        let again = PermittedTpp::parse("psdno-fsa-1-2").unwrap();
+        assert!(!of_tpps.clone().add(again, BTreeSet::new()));
+        let enforcement = Enforcement::new(BTreeSet::from([Date, Payload, Sca]), of_tpps);
+        for (tpp, expected) in [
+            ("PSDNO-FSA-12", &[Date, Payload][..]),
+            ("PSDNO-FSA-1-2", &[Query, Date]),
+            ("PSDNO-FSA-1 2", &[Date]),
+            ("PSDNO-FSA-13", &[Date, Payload, Sca]),
+        ] {
+            let tpp = id(tpp);
+            let whose = Whose::Of(Caller::proven(Some(&tpp)));
+            let checks = ObservableCheck::ALL.iter().copied();
+            let found: Vec<_> = checks
+                .filter(|check| enforcement.observes(*check, whose))
+                .collect();
+            assert_eq!(found, expected, "{tpp}");
+        }
+    }
+
     #[test]
     fn a_tpp_has_its_own_checks() {
         let tpp = "PSDNO-FSA-123456";
         let own = BTreeSet::from([ObservableCheck::Payload]);
-        let enforcement = Enforcement::new(
-            BTreeSet::from([ObservableCheck::Date]),
-            BTreeMap::from([(id(tpp).bare(), own)]),
-        );
+        let enforcement = Enforcement::new(BTreeSet::from([ObservableCheck::Date]), of(tpp, own));
         let table = [
             (ObservableCheck::Date, None, true),
             (ObservableCheck::Date, Some("PSDNO-FSA-1"), true),
             (ObservableCheck::Date, Some(tpp), false),
-            (ObservableCheck::Payload, Some("PSDNO-FSA-123-456"), true),
+            (ObservableCheck::Payload, Some("psdno-fsa-123456"), true),
+            // Its permission is for exactly this TPP; the date is enforced for every spelling.
+            (ObservableCheck::Payload, Some("PSDNO-FSA-123-456"), false),
+            (ObservableCheck::Date, Some("PSDNO-FSA-123-456"), false),
             (ObservableCheck::Payload, Some("PSDNO-FSA-1"), false),
             (ObservableCheck::Payload, None, false),
         ];
@@ -295,7 +355,7 @@ mod tests {
     fn a_shown_tpp_has_its_own_checks_of_certificate_role_and_signature() {
         let tpp = id("PSDNO-FSA-123456");
         let own = ObservableCheck::ALL.iter().copied().collect();
-        let enforcement = Enforcement::new(BTreeSet::new(), BTreeMap::from([(tpp.bare(), own)]));
+        let enforcement = Enforcement::new(BTreeSet::new(), of("PSDNO-FSA-123456", own));
         let whose = Whose::Of(Caller {
             shown: Some(&tpp),
             proven: None,
@@ -321,7 +381,7 @@ mod tests {
     #[test]
     fn some_faults_are_always_refused() {
         let all = ObservableCheck::ALL.iter().copied().collect();
-        let enforcement = Enforcement::new(all, BTreeMap::new());
+        let enforcement = Enforcement::new(all, TppChecks::default());
         let rule = |stage, reason| {
             let ruling =
                 enforcement.rule(stage, Refusal::new(reason), Whose::Of(Caller::default()));
@@ -355,7 +415,7 @@ mod tests {
     #[test]
     fn the_enforced_part_of_a_refusal_refuses() {
         let observed = BTreeSet::from([ObservableCheck::Headers]);
-        let enforcement = Enforcement::new(observed, BTreeMap::new());
+        let enforcement = Enforcement::new(observed, TppChecks::default());
         let faults = vec![
             Fault::header(Reason::HeaderMissing, "X-Request-ID", "missing"),
             Fault::header(Reason::HeaderMissing, "TPP-Redirect-URI", "missing"),

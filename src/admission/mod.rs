@@ -245,7 +245,7 @@ pub use body::{ExpectedBody, IntactBody};
 pub use certificate::Tpp;
 pub use claim::Claim;
 pub use date::FreshDate;
-pub use enforcement::{Enforcement, ObservableCheck, ObservedFault, Waiver};
+pub use enforcement::{Enforcement, ObservableCheck, ObservedFault, TppChecks, Waiver};
 pub use evidence::{Judged, NotJudged};
 pub use head::{Framing, Head};
 pub use incoming::{Announced, BodyFault, Incoming};

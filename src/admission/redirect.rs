@@ -16,14 +16,8 @@ pub(super) fn judge(
     tpp: &Tpp,
     policy: &Policy,
 ) -> Result<Redirectable, Refusal> {
-    let named = envelope
-        .redirect_uri()
-        .filter(|_| !policy.redirect_hosts.is_empty());
-    // Spellings of an id that a register treats as one TPP share one list here.
-    let listed = named.and_then(|_| {
-        let tpp = tpp.certificate().tpp_id().bare();
-        policy.redirect_hosts.get(&tpp)
-    });
+    let named = envelope.redirect_uri();
+    let listed = named.and_then(|_| policy.redirect_hosts.get(tpp.certificate().tpp_id()));
     let (Some(hosts), Some(uri)) = (listed, named) else {
         return Ok(Redirectable { _judged: () });
     };

@@ -68,7 +68,13 @@ pub(super) fn judge(
     let roles = found.roles();
     if !suffices(roles) {
         let country = &registers.settings().host_country;
-        let text = what_is_said(roles, found.listed, country);
+        let text = match registers.allowed_alike(certificate.tpp_id()) {
+            // What permits is matched exactly (FWD-6).
+            Some(alike) if roles.is_empty() => format!(
+                "the bank's own list allows {alike}, which is another spelling: list it as the certificate has it"
+            ),
+            _ => what_is_said(roles, found.listed, country),
+        };
         let needed = role::needed(operation.role);
         let text = format!("{text}; {} needs {needed}", operation.name);
         return Err(refused(Reason::TppNotRegistered, text));

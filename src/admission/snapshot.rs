@@ -4,7 +4,7 @@ use super::{Enforcement, RateSettings, Rates, WhenUnknown};
 use crate::{
     clock::Timestamp,
     interface::{
-        BareTppId,
+        Forbidden,
         headers::identity::IdentityForm,
         operations::{Catalogue, Environment, Operation},
         path::AccountIds,
@@ -55,8 +55,8 @@ pub struct Policy {
     pub also_signed: Vec<String>,
     /// The form of X-PSU-IDENTITY (HDR-12).
     pub identity: IdentityForm,
-    /// The hosts that a TPP may name in TPP-Redirect-URI, by its identity; a TPP without an entry may name any host (HDR-8).
-    pub redirect_hosts: BTreeMap<BareTppId, Vec<String>>,
+    /// The hosts that a TPP may name in TPP-Redirect-URI, by its identity in any spelling; a TPP without an entry may name any host (HDR-8).
+    pub redirect_hosts: Forbidden<Vec<String>>,
     /// The requirement of account information with the PSU present (SCA-16).
     pub psu_present: PsuPresent,
     /// The treatment of a PSU-ID that no SCA gave to the TPP (SCA-19).
@@ -108,7 +108,7 @@ impl Policy {
             body_limit: Self::MAX_BODY,
             also_signed: Vec::new(),
             identity: IdentityForm::NORWEGIAN,
-            redirect_hosts: BTreeMap::new(),
+            redirect_hosts: Forbidden::default(),
             psu_present: PsuPresent::SessionWhenSent,
             unknown_psu: UnknownPsu::Refuse,
             hosts: Vec::new(),

@@ -9,14 +9,14 @@
 
 use super::{
     Admission, Admitted, Enforcement, Framing, Fresh, Head, ObservableCheck, Policy, Record,
-    Snapshot, Stage, Trial, Verdict, WhenUnknown, authorise, prove,
+    Snapshot, Stage, TppChecks, Trial, Verdict, WhenUnknown, authorise, prove,
 };
 use crate::{
     clock::{Clock, Timestamp},
     development_pki as pki,
     gateway::{assertion, forward},
     interface::{
-        Reason, Refusal, TppId,
+        ForbiddenTpp, PermittedTpp, Reason, Refusal, TppId,
         headers::PsuId,
         operations::{Catalogue, Environment, builtin},
     },
@@ -32,12 +32,7 @@ use base64::{
 };
 use bytes::Bytes;
 use openssl::x509::X509;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
 const NOW: Timestamp = Timestamp::from_unix(1_767_225_600);
 
@@ -61,6 +56,11 @@ fn signed_with(more: &[(&str, &str)], options: &SignOptions) -> (SignedRequest, 
 /// A TPP's identity from its text.
 fn tpp(id: &str) -> TppId {
     TppId::parse(id).unwrap()
+}
+
+/// A TPP in every spelling, from its text.
+fn forbidden(id: &str) -> ForbiddenTpp {
+    ForbiddenTpp::parse(id).unwrap()
 }
 
 fn signed_by(tpp: &pki::Issued, more: &[(&str, &str)], options: &SignOptions) -> SignedRequest {
@@ -110,7 +110,7 @@ fn judge_by(
 /// Only observes these checks, for every TPP.
 fn observing(checks: &[ObservableCheck]) -> Enforcement {
     let observed: BTreeSet<_> = checks.iter().copied().collect();
-    Enforcement::new(observed, BTreeMap::new())
+    Enforcement::new(observed, TppChecks::default())
 }
 
 /// Judges a request by a policy and a trust.
@@ -218,9 +218,10 @@ fn a_check_is_observed_for_one_tpp() {
     signed.set_header("TPP-Redirect-URI", "https://elsewhere.example/");
     for (tpp, passes) in [("PSDNO-FSA-123456", true), ("PSDNO-FSA-1", false)] {
         let own = BTreeSet::from([ObservableCheck::Signature]);
-        let own = BTreeMap::from([(self::tpp(tpp).bare(), own)]);
+        let mut of_tpps = TppChecks::default();
+        of_tpps.add(PermittedTpp::parse(tpp).unwrap(), own);
         let mut policy = Policy::new(Environment::Sandbox);
-        policy.enforcement = Enforcement::new(BTreeSet::new(), own);
+        policy.enforcement = Enforcement::new(BTreeSet::new(), of_tpps);
         let (verdict, _) = judge_by(&signed, Some(anchor.clone()), 0, policy);
         assert_eq!(verdict.is_ok(), passes, "{tpp}");
     }
@@ -317,7 +318,7 @@ fn judge_with_hosts(id: &str, host: &str) -> Result<Admitted, Refusal> {
     let mut policy = Policy::new(Environment::Sandbox);
     policy
         .redirect_hosts
-        .insert(tpp(id).bare(), vec!["other.example".into(), host.into()]);
+        .insert(forbidden(id), vec!["other.example".into(), host.into()]);
     judge_by(&signed, Some(anchor), 0, policy).0
 }
 
@@ -359,7 +360,7 @@ fn a_tpp_has_its_hosts_in_every_spelling_of_its_id() {
             let hosts = vec![host.into()];
             policy
                 .redirect_hosts
-                .insert(self::tpp("PSDNO-FSA-123456").bare(), hosts);
+                .insert(forbidden("PSDNO-FSA-123456"), hosts);
             let (_, record) = judge_by(&signed, X509::from_der(root.der()).ok(), 0, policy);
             record.holds(Stage::Redirect)
         };
@@ -377,7 +378,7 @@ fn hosts_are_judged_after_the_signature() {
     let hosts = vec!["other.example".into()];
     policy
         .redirect_hosts
-        .insert(self::tpp("PSDNO-FSA-123456").bare(), hosts);
+        .insert(forbidden("PSDNO-FSA-123456"), hosts);
     let (verdict, _) = judge_by(&signed, Some(anchor), 0, policy);
     assert_eq!(verdict.unwrap_err().reason(), Reason::SignatureMismatch);
 }

@@ -2,12 +2,11 @@
 //!
 //! Invariant: in production a check that proves the sender is observed only with `danger_observe_identity: true`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::section::Section;
 use super::value::Value;
-use crate::admission::{Enforcement, ObservableCheck};
-use crate::interface::TppId;
+use crate::admission::{Enforcement, ObservableCheck, TppChecks};
 use crate::interface::operations::Environment;
 
 /// Reads the section. Without it every check refuses.
@@ -22,19 +21,15 @@ pub(super) fn read(root: &mut Section<'_>, environment: Environment) -> Enforcem
     };
     let observed = section.optional("checks");
     let observed = observed.map_or_else(BTreeSet::new, |value| reader.checks(&value));
-    let mut by_tpp = BTreeMap::new();
+    let mut by_tpp = TppChecks::default();
     if let Some(mut tpps) = section.optional_section("tpps") {
         for (key, value) in tpps.entries() {
             let checks = reader.checks(&value);
-            let Some(tpp) = key.as_str().map(TppId::parse) else {
+            let Some(tpp) = key.permitted_tpp() else {
                 continue;
             };
-            let Some(tpp) = tpp else {
-                key.fault("expected an identity as in certificates, such as PSDNO-FSA-123456");
-                continue;
-            };
-            if by_tpp.insert(tpp.bare(), checks).is_some() {
-                key.fault("this TPP is listed already, in another spelling");
+            if !by_tpp.add(tpp, checks) {
+                key.fault("this TPP is listed already, in other letters");
             }
         }
         tpps.finish();

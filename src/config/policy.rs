@@ -3,8 +3,6 @@
 //! Invariant: a [`Policy`] contains only valid values; a host that no TPP-Redirect-URI can name is reported here, at start,
 //! instead of at a TPP's request. Deliberately not here: trust and the catalogue.
 
-use std::collections::BTreeMap;
-
 use http::HeaderName;
 use jiff::tz::TimeZone;
 
@@ -12,10 +10,10 @@ use super::section::Section;
 use super::value::Value;
 use super::{limits, observe};
 use crate::admission::Policy;
+use crate::interface::Forbidden;
 use crate::interface::headers::{identity::IdentityForm, redirect_uri};
 use crate::interface::operations::Environment;
 use crate::interface::path::AccountIds;
-use crate::interface::{BareTppId, TppId};
 use crate::trust::CertificatePolicy;
 
 /// Reads the keys of the root that belong to the policy.
@@ -103,15 +101,13 @@ fn signed_name<'a>(value: &Value<'a>) -> Option<&'a str> {
     value.refuse("a header's name in lower case, or \"(request-target)\"")
 }
 
-/// Reads the hosts that each TPP may name in TPP-Redirect-URI (HDR-8), by identity. Identities are compared as in registers: in
-/// capitals, without spaces and dashes in the id. A key that no certificate can contain is a fault, since its TPP would be
+/// Reads the hosts that each TPP may name in TPP-Redirect-URI (HDR-8), by identity. The list restricts a TPP, so it applies in every
+/// spelling of the identity; its hosts are exact. A key that no certificate can contain is a fault, since its TPP would be
 /// unrestricted.
-fn redirect_hosts(mut section: Section<'_>) -> BTreeMap<BareTppId, Vec<String>> {
-    let mut all = BTreeMap::new();
+fn redirect_hosts(mut section: Section<'_>) -> Forbidden<Vec<String>> {
+    let mut all = Forbidden::default();
     for (key, value) in section.entries() {
-        let Some(tpp) = key.as_str().map(TppId::parse) else {
-            continue;
-        };
+        let tpp = key.forbidden_tpp();
         let Some(hosts) = value.as_list() else {
             continue;
         };
@@ -119,11 +115,7 @@ fn redirect_hosts(mut section: Section<'_>) -> BTreeMap<BareTppId, Vec<String>> 
             value.fault("expected at least one host; leave the TPP out to let it name any");
         }
         let hosts = hosts.iter().filter_map(host).map(str::to_owned).collect();
-        let Some(tpp) = tpp else {
-            key.fault("expected an identity as in certificates, such as PSDNO-FSA-123456");
-            continue;
-        };
-        if all.insert(tpp.bare(), hosts).is_some() {
+        if tpp.is_some_and(|tpp| all.insert(tpp, hosts).is_some()) {
             key.fault("this TPP is listed already, in another spelling");
         }
     }

@@ -4,6 +4,7 @@
 //! of the bank's own list is read, and each of its faults names its line. Deliberately not here: the meaning of the entries.
 
 use std::collections::HashSet;
+use std::hash::Hash;
 use std::io::BufReader;
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +15,6 @@ use super::pem::read_text;
 use super::section::Section;
 use super::value::Value;
 use crate::clock::Timestamp;
-use crate::interface::TppId;
 use crate::interface::operations::Environment;
 use crate::private_file;
 use crate::trust::register::{RegisterSettings, WhenStale};
@@ -153,20 +153,26 @@ fn take_local(value: &Value<'_>, base: &Path, inspection: &Inspection, registers
         Err(faults) => return inspection.absorb(faults),
     };
     let mut root = document.root(inspection);
-    let mut seen = HashSet::new();
+    let mut allowed = HashSet::new();
     for entry in root.optional_list("allow").unwrap_or_default() {
         let mut section = entry.as_section();
-        let tpp = tpp(&mut section, &mut seen);
+        let tpp = section.required("tpp").and_then(|value| {
+            let tpp = value.permitted_tpp()?;
+            once(&value, tpp, &mut allowed)
+        });
         let roles = roles(&mut section);
         finish(section);
         if let (Some(tpp), Some(roles)) = (tpp, roles) {
             registers.allow(tpp, roles);
         }
     }
-    seen.clear();
+    let mut blocked = HashSet::new();
     for entry in root.optional_list("block").unwrap_or_default() {
         let mut section = entry.as_section();
-        let tpp = tpp(&mut section, &mut seen);
+        let tpp = section.required("tpp").and_then(|value| {
+            let tpp = value.forbidden_tpp()?;
+            once(&value, tpp, &mut blocked)
+        });
         finish(section);
         if let Some(tpp) = tpp {
             registers.block(tpp);
@@ -183,16 +189,13 @@ fn finish(mut section: Section<'_>) {
     section.finish();
 }
 
-fn tpp(section: &mut Section<'_>, seen: &mut HashSet<TppId>) -> Option<TppId> {
-    let value = section.required("tpp")?;
-    let Some(identity) = TppId::parse(value.as_str()?) else {
-        return value.refuse("an identity as in certificates, such as PSDNO-FSA-123456");
-    };
-    if !seen.insert(identity.clone()) {
+/// Refuses a TPP that the list contains already, as the list compares TPPs.
+fn once<T: Clone + Eq + Hash>(value: &Value<'_>, tpp: T, seen: &mut HashSet<T>) -> Option<T> {
+    if !seen.insert(tpp.clone()) {
         value.fault("this list already contains this TPP");
         return None;
     }
-    Some(identity)
+    Some(tpp)
 }
 
 fn roles(section: &mut Section<'_>) -> Option<Roles> {

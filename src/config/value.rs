@@ -15,7 +15,11 @@ use super::expected::Expected;
 use super::fault::{FilePosition, Inspection, nearest, shortened};
 use super::secret::Secret;
 use super::tree::{Content, Node};
+use crate::interface::{ForbiddenTpp, PermittedTpp};
 use crate::trust::Validity;
+
+/// The form of a TPP's identity, for faults.
+const TPP: &str = "an identity as in certificates, such as PSDNO-FSA-123456";
 
 /// A value of a configuration file, not yet parsed.
 #[derive(Clone)]
@@ -106,6 +110,16 @@ impl<'a> Value<'a> {
             Ok(value) => Some(value),
             Err(error) => self.refuse(&format!("{expected} ({error})")),
         }
+    }
+
+    /// A TPP that something is permitted to: exactly this one (FWD-6).
+    pub(super) fn permitted_tpp(&self) -> Option<PermittedTpp> {
+        PermittedTpp::parse(self.as_str()?).or_else(|| self.refuse(TPP))
+    }
+
+    /// A TPP that something is forbidden to, in every spelling (FWD-6).
+    pub(super) fn forbidden_tpp(&self) -> Option<ForbiddenTpp> {
+        ForbiddenTpp::parse(self.as_str()?).or_else(|| self.refuse(TPP))
     }
 
     /// One of the words of `choices`, in exactly this spelling.

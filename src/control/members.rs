@@ -11,7 +11,7 @@ use super::fault::{ApiFault, MemberFault};
 use crate::{
     clock::Timestamp,
     interface::{
-        TppId,
+        ForbiddenTpp, PermittedTpp,
         headers::{CorporateId, PsuId},
         path::AccountIds,
     },
@@ -140,9 +140,14 @@ pub(super) fn corporate(value: &Value) -> Option<Known<CorporateId>> {
     CorporateId::parse(value.as_str()?.as_bytes()).map(Known::by_bank)
 }
 
-/// A TPP's identity (CRT-4).
-pub(super) fn tpp(value: &Value) -> Option<TppId> {
-    TppId::parse(value.as_str()?)
+/// A TPP that a call permits something, or reads about: exactly this one (CRT-4, FWD-6).
+pub(super) fn permitted_tpp(value: &Value) -> Option<PermittedTpp> {
+    PermittedTpp::parse(value.as_str()?)
+}
+
+/// A TPP that a call takes something from, in every spelling of its identity (FWD-6).
+pub(super) fn forbidden_tpp(value: &Value) -> Option<ForbiddenTpp> {
+    ForbiddenTpp::parse(value.as_str()?)
 }
 
 /// Text of a length in characters.
@@ -193,7 +198,7 @@ mod tests {
         let body = br#"{"psu_id": "01010112345", "tpp": 7, "psuCorporateId": "x", "note": null}"#;
         let mut members = Members::parse(body).unwrap();
         assert_eq!(members.required("psu_id", UUID, psu), None);
-        assert_eq!(members.required("tpp", TPP, tpp), None);
+        assert_eq!(members.required("tpp", TPP, permitted_tpp), None);
         assert_eq!(members.required("request", "a token", psu), None);
         assert_eq!(members.optional("note", "text", |_| Some(())), None);
         let ApiFault::Members(faults) = members.finish().unwrap_err() else {
@@ -238,8 +243,11 @@ mod tests {
         ] {
             assert_eq!(at(bad), None, "{bad}");
         }
-        assert_eq!(tpp(&json!(" psdno-fsa-1 ")), TppId::parse("PSDNO-FSA-1"));
-        assert_eq!(tpp(&json!("FSA-1")), None);
+        let named = json!(" psdno-fsa-1 ");
+        assert_eq!(permitted_tpp(&named), PermittedTpp::parse("PSDNO-FSA-1"));
+        assert_eq!(forbidden_tpp(&named), ForbiddenTpp::parse("PSDNO-FSA-1"));
+        assert_eq!(permitted_tpp(&json!("FSA-1")), None);
+        assert_eq!(forbidden_tpp(&json!("FSA-1")), None);
         let ids = AccountIds::default();
         let listed = accounts(&json!(["b", "a", "b"]), &ids);
         assert_eq!(listed, Some(vec!["a".to_owned(), "b".to_owned()]));

@@ -10,7 +10,7 @@ use crate::{
     audit::Kind,
     clock::Timestamp,
     interface::{
-        TppId,
+        ForbiddenTpp, TppId,
         headers::{CorporateId, PsuId},
         path::AccountIds,
     },
@@ -183,7 +183,7 @@ fn names(changes: Changes) -> Vec<&'static str> {
 
 /// `POST /psu/withdraw`: withdraws a consent or a session (SCA-13). What is said to be withdrawn was.
 pub(super) async fn withdraw(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
-    let who = who(members);
+    let named = from_whom(members);
     let what = members.required("what", "consent, consents or session", |value| {
         let what = value.as_str()?;
         ["consent", "consents", "session"]
@@ -191,7 +191,7 @@ pub(super) async fn withdraw(call: Call<'_>, members: &mut Members) -> Result<Va
             .then(|| what.to_owned())
     });
     let corporate = members.optional("psu_corporate_id", members::UUID, members::corporate);
-    let (named, what) = match what.as_deref() {
+    let (part, what) = match what.as_deref() {
         Some("session") => ("session", Withdraw::Session),
         Some("consents") => ("consents", Withdraw::Consents),
         _ => ("consent", Withdraw::Consent(corporate)),
@@ -203,7 +203,7 @@ pub(super) async fn withdraw(call: Call<'_>, members: &mut Members) -> Result<Va
         );
     }
     members.finish()?;
-    let (tpp, psu) = who.ok_or(ApiFault::PsuUnknown)?;
+    let (tpp, psu) = bound(&call.context.store, named).await?;
     let who = PsuRef { tpp: &tpp, psu };
     let (ended, left) = match call.context.store.withdraw(who, what).await? {
         Withdrawn::Done { ended, left } => {
@@ -218,16 +218,16 @@ pub(super) async fn withdraw(call: Call<'_>, members: &mut Members) -> Result<Va
     let withdrawn = ended.sessions.saturating_add(ended.consents);
     // Also of a repeated call: the record of the first may be missing.
     let event = call.event(Kind::Withdrawn, &tpp, Some(psu));
-    let event = event.with("what", named).with("withdrawn", withdrawn);
+    let event = event.with("what", part).with("withdrawn", withdrawn);
     call.record(event).await?;
     Ok(json!({ "withdrawn": withdrawn, "consents_left": left }))
 }
 
 /// `POST /psu/unbind`: removes the binding of a PSU-ID, which the bank bound or the gateway learned (SCA-19).
 pub(super) async fn unbind(call: Call<'_>, members: &mut Members) -> Result<Value, ApiFault> {
-    let who = who(members);
+    let named = from_whom(members);
     members.finish()?;
-    let (tpp, psu) = who.ok_or(ApiFault::PsuUnknown)?;
+    let (tpp, psu) = bound(&call.context.store, named).await?;
     let who = PsuRef { tpp: &tpp, psu };
     match call.context.store.withdraw(who, Withdraw::Binding).await? {
         Withdrawn::Done { ended, .. } => {
@@ -246,10 +246,29 @@ pub(super) async fn unbind(call: Call<'_>, members: &mut Members) -> Result<Valu
     }
 }
 
+/// Exactly this TPP, and a PSU: for calls that give the TPP something, or read.
 fn who(members: &mut Members) -> Option<(TppId, Known<PsuId>)> {
-    let tpp = members.required("tpp", members::TPP, members::tpp);
+    let tpp = members.required("tpp", members::TPP, members::permitted_tpp);
+    let psu = members.required("psu_id", members::UUID, members::psu);
+    Some((tpp?.into_exact(), psu?))
+}
+
+/// A TPP in any spelling, and a PSU: for calls that take something from the TPP.
+fn from_whom(members: &mut Members) -> Option<(ForbiddenTpp, Known<PsuId>)> {
+    let tpp = members.required("tpp", members::TPP, members::forbidden_tpp);
     let psu = members.required("psu_id", members::UUID, members::psu);
     Some((tpp?, psu?))
+}
+
+/// The TPP that the PSU is bound to, if the call names it, in whatever spelling (FWD-6).
+async fn bound(
+    store: &StateStore,
+    named: Option<(ForbiddenTpp, Known<PsuId>)>,
+) -> Result<(TppId, Known<PsuId>), ApiFault> {
+    let (named, psu) = named.ok_or(ApiFault::PsuUnknown)?;
+    let tpp = store.tpp_of(psu).await?;
+    let tpp = tpp.filter(|tpp| named.names(tpp));
+    Ok((tpp.ok_or(ApiFault::PsuUnknown)?, psu))
 }
 
 /// The store keeps only hashes of agreements, so an answer cannot name a corporate context.

@@ -39,4 +39,4 @@ pub mod openapi;
 pub use code::Code;
 pub use reason::{Reason, Side};
 pub use refusal::{Fault, FaultPlace, QuotaLeft, Refusal};
-pub use tpp_id::{BareTppId, TppId};
+pub use tpp_id::{Forbidden, ForbiddenTpp, Permitted, PermittedTpp, Registered, TppId};

@@ -1,9 +1,18 @@
-//! A TPP's identity: the organizationIdentifier of its certificate (CRT-4, ETSI TS 119 495, 5.2.1).
+//! A TPP's identity: the organizationIdentifier of its certificate (CRT-4, ETSI TS 119 495, 5.2.1), and what operators and registers write
+//! about a TPP by its identity.
 //!
-//! Invariant: a [`TppId`] has one spelling for each TPP, so that equal TPPs have equal ids, which are the keys of rates, quotas, bindings
-//! and metrics.
+//! Invariants: a [`TppId`] has one spelling for each TPP, so that equal TPPs have equal ids, which are the keys of rates, quotas, bindings
+//! and metrics. What is written about a TPP is kept by one of three types, and nothing else compares identities without spaces and dashes:
+//!
+//! - [`Permitted`] applies to exactly the TPP that it names: `PSDNO-FSA-123-456` may be another one than `PSDNO-FSA-123456` (FWD-6).
+//! - [`Forbidden`] applies to every spelling, so that no CA's way to write an id avoids it.
+//! - [`Registered`] is an authority's register, which is asked for exactly the TPP first (CRT-4).
 
-use std::{fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::Arc,
+};
 
 /// `PSD<country>-<NCA>-<id>`, trimmed and in capitals; ASCII alone. A clone copies no text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,7 +39,7 @@ impl TppId {
     }
 
     /// The identity without the spaces and dashes of its id.
-    pub fn bare(&self) -> BareTppId {
+    fn bare(&self) -> BareTppId {
         let mut dashes = 0_u8;
         let kept = |c: &char| {
             let separates = *c == '-' && dashes < 2;
@@ -54,10 +63,205 @@ impl fmt::Debug for TppId {
     }
 }
 
-/// An identity without the spaces and dashes of its id, as registers and the operator's lists compare it: see
-/// [`TppId::bare`].
+/// An identity without the spaces and dashes of its id. Private, so that nothing but the types below compares by it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BareTppId(Box<str>);
+struct BareTppId(Box<str>);
+
+/// A TPP that the operator permits something, or that the bank makes a statement about: exactly this one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PermittedTpp(TppId);
+
+impl PermittedTpp {
+    /// The identity in a text; `None` if the text has none.
+    pub fn parse(text: &str) -> Option<Self> {
+        TppId::parse(text).map(Self)
+    }
+
+    /// Exactly this TPP.
+    pub fn into_exact(self) -> TppId {
+        self.0
+    }
+
+    /// The same TPP where the entry takes something away.
+    pub fn as_forbidden(&self) -> ForbiddenTpp {
+        ForbiddenTpp::of(&self.0)
+    }
+}
+
+/// A TPP that the operator or the bank forbids something, in every spelling.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ForbiddenTpp(BareTppId);
+
+impl ForbiddenTpp {
+    /// The identity in a text; `None` if the text has none.
+    pub fn parse(text: &str) -> Option<Self> {
+        TppId::parse(text).map(|tpp| Self::of(&tpp))
+    }
+
+    /// This TPP in every spelling.
+    pub fn of(tpp: &TppId) -> Self {
+        Self(tpp.bare())
+    }
+
+    /// Whether it names this TPP, in any spelling.
+    pub fn names(&self, tpp: &TppId) -> bool {
+        self.0 == tpp.bare()
+    }
+}
+
+/// What the operator permits to single TPPs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Permitted<V>(BTreeMap<TppId, V>);
+
+impl<V> Permitted<V> {
+    /// Adds an entry. Returns that of the same TPP before.
+    pub fn insert(&mut self, tpp: PermittedTpp, value: V) -> Option<V> {
+        self.0.insert(tpp.0, value)
+    }
+
+    /// The entry of exactly this TPP.
+    pub fn get(&self, tpp: &TppId) -> Option<&V> {
+        self.0.get(tpp)
+    }
+
+    /// An entry that differs from this TPP in spaces and dashes, for a hint to the operator only.
+    pub fn alike(&self, tpp: &TppId) -> Option<&TppId> {
+        let bare = tpp.bare();
+        self.0.keys().find(|other| other.bare() == bare)
+    }
+
+    /// The TPPs with an entry.
+    pub fn tpps(&self) -> impl Iterator<Item = &TppId> {
+        self.0.keys()
+    }
+
+    /// The values of all entries.
+    pub fn values(&self) -> impl Iterator<Item = &V> {
+        self.0.values()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<V> Default for Permitted<V> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+/// What the operator forbids to single TPPs, or limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forbidden<V>(BTreeMap<ForbiddenTpp, V>);
+
+impl<V> Forbidden<V> {
+    /// Adds an entry. Returns that of the same TPP before, in whatever spelling.
+    pub fn insert(&mut self, tpp: ForbiddenTpp, value: V) -> Option<V> {
+        self.0.insert(tpp, value)
+    }
+
+    /// The entry of this TPP, in whatever spelling.
+    pub fn get(&self, tpp: &TppId) -> Option<&V> {
+        // Without entries, which is usual, the identity needs no copy.
+        if self.0.is_empty() {
+            return None;
+        }
+        self.0.get(&ForbiddenTpp::of(tpp))
+    }
+
+    /// The entry that a key names, in whatever spelling.
+    pub fn get_mut(&mut self, tpp: &ForbiddenTpp) -> Option<&mut V> {
+        self.0.get_mut(tpp)
+    }
+
+    /// The TPPs with an entry.
+    pub fn tpps(&self) -> impl Iterator<Item = &ForbiddenTpp> {
+        self.0.keys()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<V> Default for Forbidden<V> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+/// The entries of an authority's register (CRT-4).
+#[derive(Clone, Debug)]
+pub struct Registered<V> {
+    entries: HashMap<TppId, V>,
+    /// The identities that differ only in spaces and dashes, by their bare identity.
+    alike: HashMap<BareTppId, Vec<TppId>>,
+}
+
+impl<V> Registered<V> {
+    /// Adds an entry, in place of one of exactly this identity.
+    pub fn insert(&mut self, tpp: TppId, value: V) {
+        if !self.entries.contains_key(&tpp) {
+            let alike = self.alike.entry(tpp.bare()).or_default();
+            alike.push(tpp.clone());
+        }
+        self.entries.insert(tpp, value);
+    }
+
+    /// The entry of exactly this identity; otherwise the one entry that differs only in spaces and dashes, if there is one only.
+    pub fn get(&self, tpp: &TppId) -> Option<&V> {
+        if let Some(exact) = self.entries.get(tpp) {
+            return Some(exact);
+        }
+        match self.alike.get(&tpp.bare()).map(Vec::as_slice) {
+            Some([only]) => self.entries.get(only),
+            Some(_) | None => None,
+        }
+    }
+
+    /// Whether an entry is this TPP's in some spelling.
+    pub fn has_alike(&self, tpp: &ForbiddenTpp) -> bool {
+        self.alike.contains_key(&tpp.0)
+    }
+
+    /// Whether there is an entry of exactly this identity.
+    pub fn has(&self, tpp: &TppId) -> bool {
+        self.entries.contains_key(tpp)
+    }
+
+    /// The values of all entries.
+    pub fn values(&self) -> impl Iterator<Item = &V> {
+        self.entries.values()
+    }
+
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The number of entries that differ from another one only in spaces and dashes. Only a certificate with exactly such an identity is found.
+    pub fn spelled_alike(&self) -> usize {
+        let groups = self.alike.values().map(Vec::len);
+        groups.filter(|identities| *identities > 1).sum()
+    }
+}
+
+impl<V> Default for Registered<V> {
+    fn default() -> Self {
+        Self {
+            entries: HashMap::new(),
+            alike: HashMap::new(),
+        }
+    }
+}
 
 fn is_psd2_identifier(identifier: &str) -> bool {
     let Some((country, rest)) = identifier
@@ -128,5 +332,37 @@ mod tests {
         ] {
             assert_eq!(TppId::parse(other), None, "{other}");
         }
+    }
+
+    /// FWD-6, CRT-4: one table for the three types.
+    #[test]
+    fn what_permits_is_exact_and_what_forbids_forgives() {
+        let mut permitted = Permitted::default();
+        let mut forbidden = Forbidden::default();
+        let mut registered = Registered::default();
+        permitted.insert(PermittedTpp::parse("PSDNO-FSA-123456").unwrap(), ());
+        forbidden.insert(ForbiddenTpp::parse("PSDNO-FSA-123456").unwrap(), ());
+        registered.insert(TppId::parse("PSDNO-FSA-123456").unwrap(), ());
+        let table = [
+            ("PSDNO-FSA-123456", [true, true, true]),
+            ("psdno-fsa-123456", [true, true, true]),
+            ("PSDNO-FSA-123-456", [false, true, true]),
+            ("PSDNO-FSA-12 34 56", [false, true, true]),
+            ("PSDNO-FSA-1234567", [false; 3]),
+            ("PSDSE-FSA-123456", [false; 3]),
+        ];
+        for (text, expected) in table {
+            let tpp = TppId::parse(text).unwrap();
+            let found = [
+                permitted.get(&tpp).is_some(),
+                forbidden.get(&tpp).is_some(),
+                registered.get(&tpp).is_some(),
+            ];
+            assert_eq!(found, expected, "{text}");
+        }
+        // Of two entries that are alike, only the exact one counts.
+        registered.insert(TppId::parse("PSDNO-FSA-1234-56").unwrap(), ());
+        let found = |text: &str| registered.get(&TppId::parse(text).unwrap()).is_some();
+        assert!(found("PSDNO-FSA-1234-56") && !found("PSDNO-FSA-123-456"));
     }
 }

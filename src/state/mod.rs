@@ -194,11 +194,17 @@ impl StateStore {
     /// # Errors
     /// The store is unavailable.
     pub async fn is_taken(&self, psu: Claimed<PsuId>) -> Result<bool, Unavailable> {
-        Ok(self
-            .engine
-            .psu(self.keys.psu(psu.to_seek()))
-            .await?
-            .is_some())
+        let bound = self.engine.psu(self.keys.psu(psu.to_seek())).await?;
+        Ok(bound.is_some())
+    }
+
+    /// The TPP that a PSU-ID is bound to, by the bank's word; never from the cache.
+    ///
+    /// # Errors
+    /// The store is unavailable.
+    pub async fn tpp_of(&self, psu: Known<PsuId>) -> Result<Option<TppId>, Unavailable> {
+        let bound = self.engine.psu(self.keys.psu(psu)).await?;
+        Ok(bound.map(|bound| bound.tpp))
     }
 
     /// What [`StateStore::bind`] would change: the same decision, on rows that are not written.

@@ -7,6 +7,8 @@ mod adopting;
 pub(crate) mod breach;
 /// A day of mixed traffic, observed and then enforced.
 mod day;
+/// TPPs whose identities differ in spaces and dashes.
+mod exact;
 /// PSU-IDs that are being learned.
 mod learning;
 /// Whose request it is, while certificate or signature are only observed.

@@ -40,7 +40,6 @@ const PARTLY: &[(&str, &str)] = &[
     ),
     ("PAY-7", "the part of a BIC that is wrong"),
     ("ERR-6", "errors in gzip"),
-    ("FWD-6", "the exact identity of a TPP in observe mode"),
     (
         "SBX-8",
         "a list lighter than its details, and forms of what was given",

@@ -253,8 +253,11 @@ audit: {write: on, folder: audited, required: false, file_size: 1MiB, keep_payme
     assert_eq!(zone, Some("Europe/Helsinki"));
     assert_eq!(world.policy.account_ids, AccountIds::parse("0-9").unwrap());
     assert_eq!(
-        world.policy.redirect_hosts[&TppId::parse("PSDNO-FSA-123").unwrap().bare()],
-        ["tpp.example", "[2001:db8::7]"]
+        world
+            .policy
+            .redirect_hosts
+            .get(&TppId::parse("PSDNO-FSA-123").unwrap()),
+        Some(&vec!["tpp.example".to_owned(), "[2001:db8::7]".to_owned()])
     );
     assert_eq!(world.catalogue.operations().len(), builtin().len() + 1);
     assert!(format!("{:?}", world.trust).contains("anchors: 1, intermediates: 1"));

@@ -183,7 +183,7 @@ observe:
         assert!(!clean);
     }
 
-    /// A TPP's set has what its own requests need, and the configuration takes the TPP once.
+    /// A TPP's set has what its own requests need, and is for exactly this spelling (FWD-6).
     #[test]
     fn the_section_is_the_smallest() {
         let line = |sender: &str, check: &str| {
@@ -203,7 +203,9 @@ observe:
         let expected = "observe:
   checks: [headers, certificate]
   tpps:
-    \"PSDNO-FSA-111 111\": [query, date, role]
+    \"PSDNO-FSA-111 111\": [query]
+    PSDNO-FSA-1111-11: [date]
+    PSDNO-FSA-111111: [role]
     PSDNO-FSA-222222: [signature]
 ";
         assert!(text.ends_with(expected), "{text}");

@@ -234,10 +234,10 @@ impl Tally {
                     continue;
                 }
             };
-            // The configuration takes a TPP in one spelling only.
+            // A set is for exactly its TPP (FWD-6).
             match TppId::parse(tpp) {
                 Some(id) if !own.is_empty() => {
-                    let (_, set) = tpps.entry(id.bare()).or_insert((tpp, BTreeSet::new()));
+                    let (_, set) = tpps.entry(id).or_insert((tpp, BTreeSet::new()));
                     set.extend(own);
                 }
                 _ => shared.extend(own),

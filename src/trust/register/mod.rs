@@ -18,11 +18,11 @@ pub use listing::EbaListing;
 use super::Roles;
 use crate::{
     clock::Timestamp,
-    interface::{BareTppId, TppId},
+    interface::{Forbidden, ForbiddenTpp, Permitted, PermittedTpp, Registered, TppId},
 };
 use eba::EbaExport;
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     io::BufRead,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
@@ -31,10 +31,12 @@ use std::{
 /// The registers in use. A reload replaces them as a whole.
 #[derive(Debug)]
 pub struct Registers {
-    /// By identity (CRT-4).
-    entries: HashMap<TppId, Registration>,
-    /// The identities that differ only in spaces and dashes, by their bare identity.
-    alike: HashMap<BareTppId, Vec<TppId>>,
+    /// The EBA's register (CRT-4).
+    listed: Registered<EbaListing>,
+    /// The TPPs that the bank's own list allows: exactly these.
+    allowed: Permitted<Roles>,
+    /// The TPPs that the bank's own list blocks, in every spelling.
+    blocked: Forbidden<()>,
     settings: RegisterSettings,
     /// The date of the EBA's file; `None` without a file.
     as_of: Option<Timestamp>,
@@ -98,8 +100,9 @@ impl Registers {
     /// Registers without an entry: no TPP is registered.
     pub fn new(settings: RegisterSettings) -> Self {
         Self {
-            entries: HashMap::new(),
-            alike: HashMap::new(),
+            listed: Registered::default(),
+            allowed: Permitted::default(),
+            blocked: Forbidden::default(),
             settings,
             as_of: None,
             read: None,
@@ -125,51 +128,41 @@ impl Registers {
         });
         // Certificates use the national id. Some authorities also number their institutions. Such a number is used only if no TPP has it as
         // its national id, because short numbers of different companies can collide.
-        let national: HashSet<_> = export.by_national_id.keys().map(TppId::bare).collect();
-        let mut codes = export.by_code;
-        codes.retain(|code, _| !national.contains(&code.bare()));
-        for (identity, listed) in export.by_national_id.into_iter().chain(codes) {
-            self.entry(identity).listed = Some(listed);
+        let mut listed = Registered::default();
+        for (identity, listing) in export.by_national_id {
+            listed.insert(identity, listing);
         }
+        let mut codes = export.by_code;
+        codes.retain(|code, _| !listed.has_alike(&ForbiddenTpp::of(code)));
+        for (identity, listing) in codes {
+            listed.insert(identity, listing);
+        }
+        self.listed = listed;
         Ok(())
     }
 
-    /// Allows a TPP in these roles, independent of the EBA's register.
-    pub fn allow(&mut self, tpp: TppId, roles: Roles) {
-        let entry = self.entry(tpp);
-        entry.allowed = entry.allowed.or(roles);
+    /// Allows exactly this TPP in these roles, independent of the EBA's register.
+    pub fn allow(&mut self, tpp: PermittedTpp, roles: Roles) {
+        self.allowed.insert(tpp, roles);
     }
 
-    /// Blocks a TPP, independent of its other entries.
-    pub fn block(&mut self, tpp: TppId) {
-        self.entry(tpp).blocked = true;
-    }
-
-    fn entry(&mut self, tpp: TppId) -> &mut Registration {
-        if !self.entries.contains_key(&tpp) {
-            let alike = self.alike.entry(tpp.bare()).or_default();
-            alike.push(tpp.clone());
-        }
-        self.entries.entry(tpp).or_default()
+    /// Blocks a TPP in every spelling of its identity, independent of its other entries.
+    pub fn block(&mut self, tpp: ForbiddenTpp) {
+        self.blocked.insert(tpp, ());
     }
 
     /// The entries of the TPP with this identity; the default for an unknown TPP.
-    ///
-    /// Each register is searched separately: first for exactly this identity, then for the one entry that differs only in spaces and
-    /// dashes.
     pub fn find(&self, tpp: &TppId) -> Registration {
-        let mut found = self.entries.get(tpp).copied().unwrap_or_default();
-        let alike = self.alike.get(&tpp.bare()).map_or(&[][..], Vec::as_slice);
-        let alike = || alike.iter().filter_map(|other| self.entries.get(other));
-        found.blocked |= alike().any(|other| other.blocked);
-        if found.allowed.is_empty() {
-            let allowed = alike().map(|other| other.allowed);
-            found.allowed = only(allowed.filter(|roles| !roles.is_empty())).unwrap_or_default();
+        Registration {
+            blocked: self.blocked.get(tpp).is_some(),
+            allowed: self.allowed.get(tpp).copied().unwrap_or_default(),
+            listed: self.listed.get(tpp).copied(),
         }
-        if found.listed.is_none() {
-            found.listed = only(alike().filter_map(|other| other.listed));
-        }
-        found
+    }
+
+    /// The TPP that the bank's own list allows and whose identity differs from this one in spaces and dashes, for a hint to the operator.
+    pub fn allowed_alike(&self, tpp: &TppId) -> Option<&TppId> {
+        self.allowed.alike(tpp).filter(|other| *other != tpp)
     }
 
     /// Whether the EBA's file is past its maximum age.
@@ -189,14 +182,24 @@ impl Registers {
         &self.settings
     }
 
-    /// The number of TPPs with an entry.
+    /// The number of TPPs with an entry. A block counts where nothing else names its TPP.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        let allowed = self.allowed.tpps();
+        let only_allowed = allowed.filter(|tpp| !self.listed.has(tpp)).count();
+        let allowed: HashSet<_> = self.allowed.tpps().map(ForbiddenTpp::of).collect();
+        let blocked = self.blocked.tpps();
+        let only_blocked =
+            blocked.filter(|tpp| !self.listed.has_alike(tpp) && !allowed.contains(*tpp));
+        let only_blocked = only_blocked.count();
+        self.listed
+            .len()
+            .saturating_add(only_allowed)
+            .saturating_add(only_blocked)
     }
 
     /// Whether no TPP has an entry.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.listed.is_empty() && self.allowed.is_empty() && self.blocked.is_empty()
     }
 
     /// The date of the EBA's file; `None` without one.
@@ -211,14 +214,13 @@ impl Registers {
 
     /// The authorisations in the EBA's file, one for each identity.
     pub fn listings(&self) -> impl Iterator<Item = EbaListing> + '_ {
-        self.entries.values().filter_map(|entry| entry.listed)
+        self.listed.values().copied()
     }
 
     /// The number of identities that differ from another one only in spaces and dashes. Only a certificate with exactly such an identity
     /// is found.
     pub fn spelled_alike(&self) -> usize {
-        let groups = self.alike.values().map(Vec::len);
-        groups.filter(|identities| *identities > 1).sum()
+        self.listed.spelled_alike()
     }
 
     /// Counts a request that passed although the file exceeds its maximum age.
@@ -241,12 +243,6 @@ pub struct EbaFileCounts {
     pub agents: u64,
     /// The number of institutions without an authority or an id, which no certificate can name.
     pub without_identity: u64,
-}
-
-/// The only item; `None` if there are none or several.
-fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
-    let first = all.next();
-    first.filter(|_| all.next().is_none())
 }
 
 #[cfg(test)]

@@ -96,14 +96,15 @@ fn exactly_this_identity_comes_first() {
     assert_eq!(roles(&registers, "1-23456"), Roles::default());
     assert_eq!(roles(&registers, "771"), ai());
     assert_eq!(roles(&registers, "7-7-1"), ai());
-    // The bank's own list is searched separately.
-    registers.allow(id("PSDNO-FSA-771"), pi());
+    // The bank's own list is searched separately, and allows exactly the TPP that it names (FWD-6).
+    registers.allow(PermittedTpp::parse("PSDNO-FSA-771").unwrap(), pi());
     assert_eq!(roles(&registers, "771"), ai().or(pi()));
-    assert_eq!(roles(&registers, "77 1"), ai().or(pi()));
-    registers.allow(id("PSDNO-FSA-7-71"), ai());
-    assert_eq!(find(&registers, "PSDNO-FSA-77 1").allowed, Roles::default());
+    assert_eq!(roles(&registers, "77 1"), ai());
+    let alike = registers.allowed_alike(&id("PSDNO-FSA-77 1"));
+    assert_eq!(alike, Some(&id("PSDNO-FSA-771")));
+    assert_eq!(registers.allowed_alike(&id("PSDNO-FSA-771")), None);
     // A block applies to every spelling of the identity.
-    registers.block(id("psdno-fsa-7 7 1"));
+    registers.block(ForbiddenTpp::parse("psdno-fsa-7 7 1").unwrap());
     for spelling in ["771", "77 1", "7-71", "7--71"] {
         let found = find(&registers, &format!("PSDNO-FSA-{spelling}"));
         assert!(found.blocked, "{spelling}");
@@ -298,9 +299,9 @@ fn what_is_not_the_export_is_refused() {
 #[test]
 fn the_banks_own_list_adds_and_blocks() {
     let mut registers = read(&[entity("NO_FSA", json!("1"), json!([{"NO": "PS_080"}]))]);
-    registers.allow(id("PSDNO-FSA-1"), pi());
-    registers.allow(id("PSDNO-FSA-2 2"), ai());
-    registers.block(id("PSDNO-FSA-2-2"));
+    registers.allow(PermittedTpp::parse("PSDNO-FSA-1").unwrap(), pi());
+    registers.allow(PermittedTpp::parse("PSDNO-FSA-2 2").unwrap(), ai());
+    registers.block(ForbiddenTpp::parse("PSDNO-FSA-2-2").unwrap());
     assert_eq!(find(&registers, "PSDNO-FSA-1").roles(), ai().or(pi()));
     assert!(find(&registers, "PSDNO-FSA-22").blocked);
 }

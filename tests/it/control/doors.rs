@@ -235,6 +235,16 @@ fn client_certificates_have_roles() {
             ],
         ),
         (
+            // A name permits exactly its certificate.
+            "clients: {calls: [www.sca.bank, bank, sca.bank.example], metrics: [prometheus.ban], readiness: [balancer.bank.]}",
+            [
+                (&livez, [200; 4]),
+                (&readyz, [403; 4]),
+                (&metrics, [403; 4]),
+                (&call, [403; 4]),
+            ],
+        ),
+        (
             "token_file: token, clients: {calls: [sca.bank], metrics: [prometheus.bank]}",
             [
                 (&livez, [200; 4]),

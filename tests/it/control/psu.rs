@@ -205,6 +205,24 @@ fn what_was_given_is_taken_back() {
             "member-invalid",
         );
     }
+    // What takes something away finds the TPP in every spelling of its identity; what gives something does not (FWD-6).
+    bind_all();
+    let mut alike = with(&[("what", "consent")]);
+    alike["tpp"] = json!("PSDNO-FSA-123-456");
+    let answer = bank.post("/psu/withdraw", &alike);
+    assert_eq!(answer.json(), json!({ "withdrawn": true }));
+    assert_eq!(consents(), ["CORPORATE"]);
+    alike.as_object_mut().unwrap().remove("what");
+    let read = bank.post("/psu/read", &alike);
+    fails(&read, 404, "NOT_FOUND", "psu-unknown");
+    let mut bind = alike.clone();
+    bind["last_sca"] = json!(DECEMBER);
+    let bound = bank.post("/psu/bind", &bind);
+    fails(&bound, 409, "CONFLICT", "psu-bound-elsewhere");
+    let answer = bank.post("/psu/unbind", &alike);
+    assert_eq!(answer.json(), json!({ "unbound": true }));
+    let read = bank.post("/psu/read", &who);
+    fails(&read, 404, "NOT_FOUND", "psu-unknown");
     let mut other = with(&[("what", "consent")]);
     other["tpp"] = json!(OTHER_TPP);
     fails(

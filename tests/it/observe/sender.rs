@@ -53,8 +53,11 @@ fn unsigned(call: Call) -> Call {
 #[test]
 fn a_blocked_tpp_cannot_become_unknown() {
     let blocked = issue(BLOCKED);
-    let spelled = issue(&BLOCKED.replace("666666", "666-666"));
-    let own = format!("PSDNO-FSA-111111: [], {BLOCKED}: [certificate, signature]");
+    // A set permits exactly its TPP, so each spelling has one here; the block needs one spelling only.
+    let alike = BLOCKED.replace("666666", "666-666");
+    let spelled = issue(&alike);
+    let sets = [BLOCKED, &alike].map(|tpp| format!("{tpp}: [certificate, signature]"));
+    let own = format!("PSDNO-FSA-111111: [], {}", sets.join(", "));
     let sections = [
         "checks: all".to_owned(),
         "checks: [certificate, signature]".to_owned(),
