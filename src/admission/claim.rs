@@ -148,8 +148,7 @@ fn quota_claim(
         return None;
     }
     let each = policy.details_each && operation.transactions == Transactions::Details;
-    let ids = request.ids.iter().take(if each { usize::MAX } else { 1 });
-    let ids: Vec<_> = ids.map(AsRef::as_ref).collect();
+    let ids = operation.counted_ids(request.ids, each);
     let keys = store.keys();
     let of_account = || keys.quota_of_account(request.tpp, &operation.name, &ids);
     let of_psu = grant.known_context().map(|(psu, corporate)| {

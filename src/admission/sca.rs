@@ -113,7 +113,7 @@ fn need<'a>(request: &AuthenticatedRequest<'a>, keys: &Keys) -> Need<'a> {
         session: session
             .filter(|_| psu.is_some())
             .map(|id| keys.session(request.tpp, id)),
-        account: request.ids.first().map(AsRef::as_ref),
+        account: operation.account(request.ids),
         present: envelope.is_psu_present(),
         // A query that does not hold, and is only observed, may name any day.
         date_from: match request.query {

@@ -30,6 +30,8 @@ mod limits;
 mod memory;
 /// HTTP-7: chunks, expectations, versions of HTTP, requests behind one another.
 mod messages;
+/// Ids by their names.
+mod named_ids;
 /// HTTP-10, HTTP-11.
 mod paths;
 /// HTTP-9, QUO-12, FWD-2: the client's address behind a proxy.

@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::entry::{OperationEntry, Origin};
-use super::keys::{choice, name_or_group, read_answer, read_deprecated, refuse_fixed_keys};
+use super::keys::{choice, name_or_group, read_answer, read_deprecated, refuse_fixed_keys, report};
 use super::parameters::read_parameters;
 use crate::config::section::Section;
 use crate::config::value::Value;
@@ -66,27 +66,31 @@ pub(super) fn read_added(section: &mut Section<'_>, name: Option<&str>) -> Optio
         written_role?.fault("an operation about payments or baskets requires PSP_PI (CRT-5)");
         return None;
     }
+    let operation = Operation {
+        sca: sca.unwrap_or(plain.sca),
+        query,
+        body: body.unwrap_or(if schema.is_some() {
+            Body::Json
+        } else {
+            plain.body
+        }),
+        schema: schema.unwrap_or(plain.schema),
+        quota: quota.unwrap_or(plain.quota),
+        transactions: transactions.unwrap_or(plain.transactions),
+        answered_by: answered_by.unwrap_or(plain.answered_by),
+        environments: environments.unwrap_or(plain.environments),
+        deprecated,
+        answer,
+        ..plain
+    };
+    let place = path?.place().clone();
+    if report(section, operation.uncarried()) {
+        return None;
+    }
     Some(OperationEntry {
-        place: path?.place().clone(),
+        place,
         origin: Origin::Added,
-        operation: Operation {
-            sca: sca.unwrap_or(plain.sca),
-            query,
-            body: body.unwrap_or(if schema.is_some() {
-                Body::Json
-            } else {
-                plain.body
-            }),
-            schema: schema.unwrap_or(plain.schema),
-            quota: quota.unwrap_or(plain.quota),
-            transactions: transactions.unwrap_or(plain.transactions),
-            answered_by: answered_by.unwrap_or(plain.answered_by),
-            environments: environments.unwrap_or(plain.environments),
-            deprecated,
-            answer,
-            ..plain
-        }
-        .at(template),
+        operation,
     })
 }
 

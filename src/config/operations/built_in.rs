@@ -1,7 +1,7 @@
 //! An operation of the interface, with the keys that a deployment may change.
 
 use super::entry::{OperationEntry, Origin};
-use super::keys::{name_or_group, read_answer, read_deprecated, refuse_fixed_keys};
+use super::keys::{name_or_group, read_answer, read_deprecated, refuse_fixed_keys, report};
 use crate::config::section::Section;
 use crate::config::value::Value;
 use crate::interface::operations::{AnsweredBy, Operation};
@@ -42,23 +42,34 @@ pub(super) fn read_built_in(section: &mut Section<'_>, operation: Operation) -> 
         }
     }
     refuse_fixed_keys(section);
+    let origin = if template.is_some() {
+        Origin::BuiltInMoved
+    } else {
+        Origin::BuiltIn
+    };
+    let own = operation.clone();
     let operation = match template {
         Some(path) => operation.at(path),
         None => operation,
     };
+    let operation = Operation {
+        group: group.map_or(operation.group, str::to_owned),
+        answered_by: answered_by.unwrap_or(operation.answered_by),
+        deprecated,
+        answer,
+        ..operation
+    };
+    // One fault for an id that is missing, which says which.
+    let mut faults = operation.lost_at(&own);
+    let others = operation.uncarried().into_iter();
+    let is_known = !faults.is_empty();
+    faults.extend(others.filter(|fault| !is_known || fault.key != "path"));
+    let place = path.map_or(place, |path| path.place().clone());
+    // The rest of the file is judged by the interface's own operation then.
+    let is_faulty = report(section, faults);
     OperationEntry {
-        origin: if template.is_some() {
-            Origin::BuiltInMoved
-        } else {
-            Origin::BuiltIn
-        },
-        place: path.map_or(place, |path| path.place().clone()),
-        operation: Operation {
-            group: group.map_or(operation.group, str::to_owned),
-            answered_by: answered_by.unwrap_or(operation.answered_by),
-            deprecated,
-            answer,
-            ..operation
-        },
+        origin,
+        place,
+        operation: if is_faulty { own } else { operation },
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use crate::config::section::Section;
 use crate::config::value::Value;
-use crate::interface::operations::{Answer, Deprecated};
+use crate::interface::operations::{Answer, Deprecated, Uncarried};
 
 /// The longest name, in bytes. A name is a metric label, and a header value on every request.
 pub(super) const MAX_NAME: usize = 64;
@@ -87,6 +87,15 @@ pub(super) fn choice<T: Clone>(
     names: &[(&str, T)],
 ) -> Option<T> {
     section.optional(key).and_then(|value| value.one_of(names))
+}
+
+/// Reports everything that an operation cannot carry (QUO-16), each at its key. Returns whether there is something.
+pub(super) fn report(section: &Section<'_>, faults: Vec<Uncarried>) -> bool {
+    let any = !faults.is_empty();
+    for Uncarried { key, text } in faults {
+        section.fault(key, text);
+    }
+    any
 }
 
 /// Refuses keys that would switch off a header or the signature, which every operation requires (HTTP-11).

@@ -7,7 +7,7 @@ use super::read;
 use crate::config::fault::Inspection;
 use crate::interface::operations::{
     self, About, AnsweredBy, Body, Catalogue, Deprecated, Environment, Lookup, Operation,
-    Parameter, ParameterKind, Quota, Role, Sca, Schema, Signs, Takes,
+    Parameter, ParameterKind, PathId, Quota, Role, Sca, Schema, Signs, Takes, Transactions,
 };
 use crate::interface::path::Target;
 
@@ -88,10 +88,10 @@ fn operations_are_moved_and_added() {
     let text = "
 operations:
   - {name: card-list, method: GET, path: /v1/cards, role: PSP_AI}
-  - {name: agreement-list, path: /v1/corporate/agreements, group: corporate, answered_by: gateway}
+  - {name: agreement-list, path: /v1/corporate/agreements, group: corporate, answered_by: upstream}
   - name: card-block
     method: PUT
-    path: /v1/cards/{id}/block
+    path: /v1/cards/{account-id}/block/{payment-id}
     role: PSP_PI
     group: cards
     sca: consent
@@ -99,7 +99,7 @@ operations:
     body: json
     schema: payment
     quota: four-in-a-day
-    answered_by: gateway
+    answered_by: upstream
     environments: sandbox
   # The old place of a moved operation is free for another.
   - {name: agreement-summary, method: GET, path: /v1/agreements, role: either}
@@ -115,7 +115,7 @@ operations:
     );
     assert_eq!(format!("{cards:?}"), format!("{plain:?}"));
     assert_eq!(cards.required.len(), 2);
-    let block = find(&sandbox, "PUT", "/v1/cards/7/block").unwrap();
+    let block = find(&sandbox, "PUT", "/v1/cards/7/block/8").unwrap();
     assert_eq!(
         (block.sca, block.body, block.schema, block.quota),
         (Sca::Consent, Body::Json, Schema::Payment, Quota::FourInADay)
@@ -138,14 +138,14 @@ operations:
     );
     assert_eq!(
         (agreements.answered_by, agreements.sca),
-        (AnsweredBy::Gateway, Sca::Identified)
+        (AnsweredBy::Upstream, Sca::Identified)
     );
     assert_eq!(
         find(&sandbox, "GET", "/v1/agreements").unwrap().name,
         "agreement-summary"
     );
     let production = load(Environment::Production, text).unwrap();
-    assert!(find(&production, "PUT", "/v1/cards/7/block").is_none());
+    assert!(find(&production, "PUT", "/v1/cards/7/block/8").is_none());
     assert!(find(&production, "GET", "/v1/cards").is_some());
 }
 
@@ -154,10 +154,10 @@ operations:
 fn the_subject_of_an_added_operation() {
     let load = |method: &str, keys: &str| {
         let text = format!(
-            "operations: [{{name: x, method: {method}, path: /v1/payments/x, role: PSP_PI{keys}}}]"
+            "operations: [{{name: x, method: {method}, path: '/v2/x/{{payment-id}}/{{basket-id}}', role: PSP_PI{keys}}}]"
         );
         let catalogue = load(Environment::Production, &text)?;
-        Ok::<_, String>(find(&catalogue, method, "/v1/payments/x").unwrap())
+        Ok::<_, String>(find(&catalogue, method, "/v2/x/p/b").unwrap())
     };
     for (method, keys, about) in [
         ("POST", "", About::Other),
@@ -175,9 +175,16 @@ fn the_subject_of_an_added_operation() {
         let operation = load(method, keys).unwrap();
         let initiates = about == About::Initiation;
         assert_eq!(operation.initiates, initiates, "{method}{keys}");
-        let signs = operation.signs == Signs::Resource;
+        let signs = match about {
+            About::Other => Signs::Nothing,
+            About::Payment | About::Initiation => Signs::Payment,
+            About::Basket => Signs::Basket,
+        };
         let is_other = about == About::Other;
-        assert_eq!((signs, operation.tpp_messages), (!is_other, !is_other));
+        assert_eq!(
+            (operation.signs, operation.tpp_messages),
+            (signs, !is_other)
+        );
         assert_eq!(operation.required.len(), if initiates { 4 } else { 2 });
         assert_eq!(operation.sca == Sca::Identified, initiates);
     }
@@ -211,7 +218,7 @@ fn payments_require_psp_pi_and_paths_of_the_interface_are_its_own() {
             "method: POST, path: '/v1/alt/{payment-product}', schema: payment",
             "method: POST, path: /v1/alt, schema: cross-border-payment",
             "method: POST, path: /v1/alt, body: json, about: payment-initiation",
-            "method: GET, path: '/v1/alt/{id}', about: payment",
+            "method: GET, path: '/v1/alt/{payment-id}', about: payment",
             "method: POST, path: /v1/alt, schema: basket",
             "method: POST, path: /v1/alt, schema: basket, about: other",
             "method: POST, path: '/v1/alt/{payment-product}', body: json",
@@ -271,7 +278,7 @@ operations:
   - {name: d, method: TRACE, path: [], role: either, sca: maybe}
   - card
   - {name: e, method: GET, path: /v1/e, role: either, query: [{name: a b, kind: date}, {name: x, kind: offset}, {name: X, kind: text}, {name: y, kind: offset}, {kind: int, required: maybe}]}
-  - {name: f, method: PUT, path: /v1/f, role: PSP_PI, body: none, schema: basket}
+  - {name: f, method: PUT, path: '/v1/f/{basket-id}', role: PSP_PI, body: none, schema: basket}
 oprations: []
 ";
     let faults = load(Environment::Production, text).unwrap_err();
@@ -300,7 +307,7 @@ oprations: []
         "o.yaml:13:161: operations[11].query[4].name: missing key",
         "o.yaml:13:168: operations[11].query[4].kind: found \"int\"; expected one of \"date\", \"date-from\", \"date-to\", \"offset\", \"limit\", \"boolean\", \"booking-status\", \"text\"",
         "o.yaml:13:183: operations[11].query[4].required: found \"maybe\"; expected true or false",
-        "o.yaml:14:67: operations[12].schema: a schema requires a body of JSON",
+        "o.yaml:14:81: operations[12].schema: a schema requires a body of JSON",
         "o.yaml:15:1: oprations: unknown key; did you mean \"operations\"?",
     ];
     assert_eq!(faults.lines().collect::<Vec<_>>(), expected);
@@ -359,6 +366,176 @@ payment_products:
     assert_eq!(instant.answer.unwrap().status, 202);
     assert!(find(&catalogue, "GET", "/v1/payments/sepa/7/status").is_some());
     assert!(find(&catalogue, "POST", "/v2/pay/other").is_none());
+}
+
+/// Each entry is refused at the line with a text that contains this fault, and accepted with the path or the keys that the text names.
+//= QUO-16 accepted
+//= QUO-16 refused
+#[test]
+#[allow(clippy::too_many_lines, reason = "a table is as long as its cases")]
+fn what_an_operation_cannot_carry() {
+    let load = |entry: &str| {
+        let text = format!("operations:\n- {{{entry}}}\n");
+        let loaded = load(Environment::Production, &text);
+        loaded.err().unwrap_or_default()
+    };
+    let consent = "name: x, method: GET, role: PSP_AI, sca: consent";
+    let list = "transactions: list, query: [{name: dateFrom, kind: date-from}]";
+    let payment = "name: x, method: POST, role: PSP_PI, about: payment";
+    for (entry, fault, corrected) in [
+        // Moved operations of the interface.
+        (
+            "name: balance-list, path: /v1/balances".to_owned(),
+            "path: balance-list is about one account, and /v1/balances does not name it: write /v1/balances/{account-id}",
+            "name: balance-list, path: '/v1/balances/{account-id}'".to_owned(),
+        ),
+        (
+            "name: balance-list, path: '/customers/{customer}/accounts/{id}'".to_owned(),
+            "write /customers/{customer}/accounts/{account-id}",
+            "name: balance-list, path: '/customers/{customer}/accounts/{account-id}'".to_owned(),
+        ),
+        (
+            "name: transaction-details, path: '/v2/{account-id}/details'".to_owned(),
+            "write a path with as many",
+            "name: transaction-details, path: '/v2/{account-id}/details/{transactionId}'".to_owned(),
+        ),
+        (
+            "name: payment-authorise, path: '/v2/{customer}/{payment-product}/{id}/start'".to_owned(),
+            "write /v2/{customer}/{payment-product}/{payment-id}/start",
+            "name: payment-authorise, path: '/v2/{customer}/{payment-product}/{payment-id}/start'".to_owned(),
+        ),
+        (
+            "name: payment-create, path: /v2/pay".to_owned(),
+            "payment-create is about one payment product",
+            "name: payment-create, path: '/v2/pay/{payment-product}'".to_owned(),
+        ),
+        (
+            "name: basket-read, path: '/v2/{id}'".to_owned(),
+            "write /v2/{basket-id}",
+            "name: basket-read, path: '/v2/{basket-id}'".to_owned(),
+        ),
+        (
+            "name: agreement-list, answered_by: gateway".to_owned(),
+            "answered_by: the gateway answers agreement-list with a link",
+            "name: agreement-list, answered_by: upstream".to_owned(),
+        ),
+        (
+            "name: user-register, answer: {status: 200, schema: '{}'}".to_owned(),
+            "answer: the gateway answers user-register",
+            "name: user-register, answered_by: upstream, answer: {status: 200, schema: '{}'}".to_owned(),
+        ),
+        // Added operations.
+        (
+            format!("{consent}, path: '/customers/{{customer}}/accounts/{{id}}'"),
+            "write /customers/{customer}/accounts/{account-id}",
+            format!("{consent}, path: '/customers/{{customer}}/accounts/{{account-id}}'"),
+        ),
+        (
+            format!("{consent}, quota: four-in-a-day, path: /v2/balances"),
+            "calls of x are counted by account",
+            format!("{consent}, quota: four-in-a-day, path: '/v2/balances/{{account-id}}'"),
+        ),
+        (
+            "name: x, method: GET, role: PSP_AI, quota: four-in-a-day, path: '/v2/{id}'".to_owned(),
+            "write /v2/{account-id}",
+            "name: x, method: GET, role: PSP_AI, quota: four-in-a-day, path: '/v2/{account-id}'".to_owned(),
+        ),
+        (
+            format!("name: x, method: GET, role: PSP_AI, sca: identified, {list}, path: '/v2/{{account-id}}'"),
+            "transactions: how far back x may reach depends on the PSU's consent: write sca: consent",
+            format!("{consent}, {list}, path: '/v2/{{account-id}}'"),
+        ),
+        (
+            format!("{consent}, transactions: list, path: '/v2/{{account-id}}'"),
+            "query: [{name: dateFrom, kind: date-from}]",
+            format!("{consent}, {list}, path: '/v2/{{account-id}}'"),
+        ),
+        (
+            format!("{consent}, transactions: details, path: /v2/details"),
+            "write /v2/details/{account-id}",
+            format!("{consent}, transactions: details, path: '/v2/details/{{account-id}}'"),
+        ),
+        (
+            format!("{consent}, answered_by: gateway, path: /v2/x"),
+            "answered_by: the gateway answers x",
+            format!("{consent}, path: /v2/x"),
+        ),
+        (
+            format!("{payment}, path: '/v2/{{customer}}/payments/{{id}}'"),
+            "write /v2/{customer}/payments/{payment-id}",
+            format!("{payment}, path: '/v2/{{customer}}/payments/{{payment-id}}'"),
+        ),
+        (
+            format!("{payment}, path: /v2/start"),
+            "an SCA of x signs the payment",
+            format!("{payment}, path: '/v2/start/{{payment-id}}'"),
+        ),
+        (
+            "name: x, method: POST, role: PSP_PI, about: payment-initiation, quota: four-in-a-day, path: '/v2/{account-id}'".to_owned(),
+            "quota: it counts calls without the PSU",
+            "name: x, method: POST, role: PSP_PI, about: payment-initiation, path: '/v2/{account-id}'".to_owned(),
+        ),
+        (
+            format!("{consent}, path: '/v2/{{accountId}}'"),
+            "{accountId} says nothing about what it is: write /v2/{account-id}",
+            format!("{consent}, path: '/v2/{{account-id}}'"),
+        ),
+    ] {
+        let faults = load(&entry);
+        assert!(
+            faults.starts_with("o.yaml:2:") && faults.contains(fault),
+            "{entry}: {faults}"
+        );
+        assert_eq!(load(&corrected), "", "{corrected}");
+    }
+}
+
+/// Every combination of the keys that depend on each other: an operation that is accepted has what it declares.
+//= QUO-16 accepted
+//= QUO-16 refused
+#[test]
+fn no_key_is_without_effect() {
+    let paths = [
+        "/v2/x",
+        "/v2/x/{id}",
+        "/v2/x/{account-id}",
+        "/v2/{customer}/{account-id}",
+    ];
+    let (mut accepted, mut refused) = (0, 0);
+    for path in paths {
+        for (sca, _) in Sca::NAMES {
+            for (quota, _) in Quota::NAMES {
+                for (transactions, _) in Transactions::NAMES {
+                    for (answered_by, _) in AnsweredBy::NAMES {
+                        for query in ["[]", "[{name: from, kind: date-from}]"] {
+                            let text = format!(
+                                "operations: [{{name: x, method: GET, path: '{path}', role: PSP_AI, sca: {sca}, quota: {quota}, transactions: {transactions}, answered_by: {answered_by}, query: {query}}}]"
+                            );
+                            let Ok(catalogue) = load(Environment::Production, &text) else {
+                                refused += 1;
+                                continue;
+                            };
+                            accepted += 1;
+                            let operation = catalogue.named("x").unwrap();
+                            let has_account = operation.path_ids.contains(&PathId::Account);
+                            let has_first = query != "[]";
+                            if operation.answered_by == AnsweredBy::Gateway {
+                                assert_eq!((*sca, *quota, *transactions), ("none", "none", "none"));
+                                continue;
+                            }
+                            assert!(*quota == "none" || has_account, "{text}");
+                            let shows = *transactions != "none";
+                            assert!(!shows || has_account && *sca == "consent", "{text}");
+                            assert!(*transactions != "list" || has_first, "{text}");
+                            let judged = has_account || path == "/v2/x";
+                            assert!(*sca != "consent" || judged, "{text}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(accepted > 50 && refused > 100, "{accepted}, {refused}");
 }
 
 /// Each product is refused with a text that contains this fault.

@@ -348,7 +348,8 @@ impl Operation {
         let common = Self {
             signs: match about {
                 About::Other => Signs::Nothing,
-                About::Payment | About::Initiation | About::Basket => Signs::Resource,
+                About::Payment | About::Initiation => Signs::Payment,
+                About::Basket => Signs::Basket,
             },
             tpp_messages: about != About::Other,
             ..self

@@ -110,6 +110,10 @@ impl Catalogue {
         let index = exists.then_some(self.operations.len());
         self.tree
             .insert(&operation.method, &operation.path, index)?;
+        // QUO-16. An operation that is read from a file has none of these faults.
+        if let Some(fault) = operation.uncarried().into_iter().next() {
+            return Err(fault.text);
+        }
         if exists {
             self.operations.push(Arc::new(operation));
         }

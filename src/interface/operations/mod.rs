@@ -11,7 +11,8 @@ mod parameter;
 mod path_id;
 mod vocabulary;
 
-// One operation.
+// One operation, and what it cannot carry.
+mod carried;
 mod operation;
 
 // The operations of the interface.
@@ -25,6 +26,7 @@ mod lookup;
 mod tree;
 
 pub use builtin::{PAYMENT_PRODUCTS, operations as builtin};
+pub use carried::Uncarried;
 pub use catalogue::{Catalogue, CatalogueFault};
 pub use lookup::Lookup;
 pub use member::{Member, MemberKind};

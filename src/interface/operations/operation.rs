@@ -116,15 +116,28 @@ impl Operation {
             || self.answered_by == AnsweredBy::Gateway && self.role == Role::AccountInformation
     }
 
-    /// The same operation at another path, with the ids of that path (HTTP-11). The first id of an operation that a
-    /// consent or the quota judges is the account.
+    /// The same operation at another path, with the ids of that path (HTTP-11, QUO-16).
     pub fn at(self, path: &str) -> Self {
-        let first_is_account = self.sca == Sca::Consent || self.quota != Quota::None;
         Self {
             path: path.to_owned(),
-            path_ids: PathId::all_in(path, first_is_account),
+            path_ids: PathId::all_in(path),
             ..self
         }
+    }
+
+    /// The account among the ids of a request's path: consent and quota are judged by it (SCA-18, QUO-16).
+    pub fn account<'i>(&self, ids: &'i [Cow<'_, str>]) -> Option<&'i str> {
+        let mut pairs = self.path_ids.iter().zip(ids);
+        let account = pairs.find(|(kind, _)| **kind == PathId::Account);
+        account.map(|(_, id)| id.as_ref())
+    }
+
+    /// The ids by which calls are counted (QUO-15): the account, and with `each` also those of the transaction.
+    pub fn counted_ids<'i>(&self, ids: &'i [Cow<'_, str>], each: bool) -> Vec<&'i str> {
+        let others = self.path_ids.iter().zip(ids);
+        let others = others.filter(|(kind, _)| each && **kind != PathId::Account);
+        let account = self.account(ids).into_iter();
+        account.chain(others.map(|(_, id)| id.as_ref())).collect()
     }
 
     /// The ids in a path that is this operation's, decoded, in their order: HTTP-10 keys by those. The ids of accounts
@@ -145,7 +158,8 @@ impl Operation {
         let found = segments.filter(|(segment, _)| is_parameter(segment));
         for ((_, id), kind) in found.zip(&self.path_ids) {
             let id = path::decode(id);
-            if *kind == PathId::Account && !account_ids.include(&id) {
+            let is_account = matches!(kind, PathId::Account | PathId::AccountLike);
+            if is_account && !account_ids.include(&id) {
                 return Err("an account's id has 1 to 128 characters of those that this bank uses");
             }
             if id.len() > path::MAX_ID {
@@ -156,14 +170,14 @@ impl Operation {
         Ok(ids)
     }
 
-    /// The part of a request's path that names the payment or the basket that the PSU signs (SCA-12): it ends with the
-    /// first id that is no payment product. None where the operation signs nothing.
+    /// The part of a request's path that names the payment or the basket that the PSU signs (SCA-12, QUO-16): it ends with its id. None
+    /// where the operation signs nothing, or makes it.
     pub fn resource<'p>(&self, path: &'p str) -> Option<&'p str> {
-        if self.signs == Signs::Nothing {
-            return None;
-        }
-        let is_id = |segment: &str| is_parameter(segment) && segment != PRODUCT_PARAMETER;
-        let id = self.path.split('/').position(is_id)?;
+        let signed = self.signs.id()?;
+        let parameters = self.path.split('/').enumerate();
+        let parameters = parameters.filter(|(_, segment)| is_parameter(segment));
+        let mut pairs = parameters.zip(&self.path_ids);
+        let ((id, _), _) = pairs.find(|(_, kind)| **kind == signed)?;
         let end = path.match_indices('/').nth(id).map(|(end, _)| end);
         end.map_or(Some(path), |end| path.get(..end))
     }

@@ -1,6 +1,6 @@
 //! The terms in which an operation is declared. Those with names are also the words of a catalogue file.
 
-use super::named::named;
+use super::{named::named, path_id::PathId};
 use crate::interface::headers::Header;
 
 /// The environments of the interface (§What the service does). One process serves one (CRT-9).
@@ -111,8 +111,21 @@ named! {
 pub enum Signs {
     /// No payment and no basket.
     Nothing,
-    /// The payment or the basket that the path names, up to its id.
-    Resource,
+    /// The payment that the path names.
+    Payment,
+    /// The basket that the path names.
+    Basket,
+}
+
+impl Signs {
+    /// The id in the path that names it.
+    pub(super) const fn id(self) -> Option<PathId> {
+        match self {
+            Self::Nothing => None,
+            Self::Payment => Some(PathId::Payment),
+            Self::Basket => Some(PathId::Basket),
+        }
+    }
 }
 
 /// Whether a request in a corporate context must name the corporate agreement (HDR-14).
