@@ -294,6 +294,7 @@ fn snapshot(anchor: &[u8]) -> Snapshot {
     let rates = RateSettings {
         per_address: many,
         per_tpp: many,
+        unsafe_per_tpp: many,
         chains_per_address: None,
         chains: None,
     };

@@ -7,12 +7,16 @@
 //!
 //! The construction of chains has rates of its own. A chain costs as much as ten refusals, and its caller has proven nothing yet. A TPP
 //! whose certificate is cached needs no chain, so that a flood of unknown callers does not affect known TPPs.
+//!
+//! Requests with an unsafe method have a rate of their own beside the general one: each leaves records in the state and in the audit, which
+//! are never left out, so that the rate bounds what one TPP can write to the disks.
 
 use crate::interface::{Fault, Reason, Refusal, TppId};
 use governor::{
     DefaultDirectRateLimiter, DefaultKeyedRateLimiter, NotUntil, Quota, RateLimiter,
     clock::{Clock, DefaultClock},
 };
+use http::Method;
 use std::{
     fmt,
     hash::{BuildHasher, RandomState},
@@ -30,6 +34,9 @@ pub struct RateSettings {
     pub per_address: Option<NonZeroU32>,
     /// Requests per second of one TPP. `None` is no limit. Default 1 000.
     pub per_tpp: Option<NonZeroU32>,
+    /// Requests per second of one TPP with an unsafe method, which count as requests too. `None` is no limit. Default 100: of the audit's
+    /// records, they fill 6 GB in a day.
+    pub unsafe_per_tpp: Option<NonZeroU32>,
     /// Chains per second for callers from one address whose certificate is not cached, with a burst of two and a half times as many. `None`
     /// is no limit. Default 20.
     pub chains_per_address: Option<NonZeroU32>,
@@ -42,6 +49,7 @@ impl Default for RateSettings {
         Self {
             per_address: NonZeroU32::new(2_000),
             per_tpp: NonZeroU32::new(1_000),
+            unsafe_per_tpp: NonZeroU32::new(100),
             chains_per_address: NonZeroU32::new(20),
             chains: NonZeroU32::new(200),
         }
@@ -53,6 +61,7 @@ pub struct Rates {
     settings: RateSettings,
     addresses: Option<DefaultKeyedRateLimiter<u128>>,
     tpps: Option<DefaultKeyedRateLimiter<u64>>,
+    unsafe_of_tpps: Option<DefaultKeyedRateLimiter<u64>>,
     chains_by_address: Option<DefaultKeyedRateLimiter<u128>>,
     chains: Option<DefaultDirectRateLimiter>,
     named: DefaultDirectRateLimiter,
@@ -77,6 +86,9 @@ impl Rates {
                 .map(|rate| RateLimiter::keyed(Quota::per_second(rate))),
             tpps: settings
                 .per_tpp
+                .map(|rate| RateLimiter::keyed(Quota::per_second(rate))),
+            unsafe_of_tpps: settings
+                .unsafe_per_tpp
                 .map(|rate| RateLimiter::keyed(Quota::per_second(rate))),
             chains_by_address: settings
                 .chains_per_address
@@ -104,7 +116,7 @@ impl Rates {
             addresses.retain_recent();
             addresses.shrink_to_fit();
         }
-        if let Some(tpps) = &self.tpps {
+        for tpps in [&self.tpps, &self.unsafe_of_tpps].into_iter().flatten() {
             tpps.retain_recent();
             tpps.shrink_to_fit();
         }
@@ -121,13 +133,17 @@ impl Rates {
     }
 
     /// Counts a request of a TPP whose signature verified.
-    pub(super) fn tpp(&self, tpp: &TppId) -> Result<WithinRate, Refusal> {
-        let Some(tpps) = &self.tpps else {
-            return Ok(WithinRate { _held: () });
-        };
-        let held = tpps.check_key(&self.hasher.hash_one(tpp));
-        held.map(|()| WithinRate { _held: () })
-            .map_err(|until| self.refusal(until.wait_time_from(self.clock.now()), "this TPP"))
+    pub(super) fn tpp(&self, tpp: &TppId, method: &Method) -> Result<WithinRate, Refusal> {
+        let unsafe_ones = self.unsafe_of_tpps.as_ref().filter(|_| !method.is_safe());
+        let rates = [
+            (self.tpps.as_ref(), "this TPP"),
+            (unsafe_ones, "this TPP with a method that changes something"),
+        ];
+        for (rate, whose) in rates {
+            let held = rate.map_or(Ok(()), |rate| rate.check_key(&self.hasher.hash_one(tpp)));
+            held.map_err(|until| self.refusal(until.wait_time_from(self.clock.now()), whose))?;
+        }
+        Ok(WithinRate { _held: () })
     }
 
     /// Counts a chain for an unauthenticated caller.
@@ -203,9 +219,30 @@ mod tests {
         assert!(from("192.0.2.1").is_err() && from("192.0.2.2").is_ok());
         assert!(rates.address(None).is_ok());
         let [one, other] = ["PSDNO-FSA-1", "PSDNO-FSA-2"].map(|id| TppId::parse(id).unwrap());
-        assert!(rates.tpp(&one).is_ok() && rates.tpp(&one).is_err() && rates.tpp(&other).is_ok());
+        let get = |tpp| rates.tpp(tpp, &Method::GET);
+        assert!(get(&one).is_ok() && get(&one).is_err() && get(&other).is_ok());
         rates.tidy();
-        assert!(rates.tpp(&one).is_err(), "what is recent is kept");
+        assert!(get(&one).is_err(), "what is recent is kept");
+    }
+
+    #[test]
+    fn changes_have_a_rate_of_their_own() {
+        let rates = Rates::new(RateSettings {
+            unsafe_per_tpp: NonZeroU32::new(1),
+            ..RateSettings::default()
+        });
+        let [one, other] = ["PSDNO-FSA-1", "PSDNO-FSA-2"].map(|id| TppId::parse(id).unwrap());
+        assert!(rates.tpp(&one, &Method::DELETE).is_ok());
+        rates.tidy();
+        for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+            let refusal = rates.tpp(&one, &method).unwrap_err();
+            assert_eq!(refusal.reason(), Reason::RateLimited);
+            assert_eq!(refusal.seconds_to_retry(), Some(1));
+        }
+        for method in [Method::GET, Method::HEAD, Method::OPTIONS] {
+            assert!(rates.tpp(&one, &method).is_ok(), "{method}");
+        }
+        assert!(rates.tpp(&other, &Method::POST).is_ok());
     }
 
     #[test]
@@ -213,11 +250,12 @@ mod tests {
         let rates = Rates::new(RateSettings {
             per_address: None,
             per_tpp: None,
+            unsafe_per_tpp: None,
             chains_per_address: None,
             chains: None,
         });
         let tpp = TppId::parse("PSDNO-FSA-1").unwrap();
-        assert!((0..10_000).all(|_| rates.tpp(&tpp).is_ok()));
+        assert!((0..10_000).all(|_| rates.tpp(&tpp, &Method::POST).is_ok()));
         assert!((0..10_000).all(|_| rates.chain(None).is_ok()));
     }
 

@@ -6,6 +6,7 @@ use super::{
     register, revocation, role, signature,
 };
 use crate::interface::{Reason, Refusal, operations::Operation};
+use http::Method;
 
 /// The evidence of the checks that judge the sender.
 pub(super) struct OfSender {
@@ -47,7 +48,9 @@ pub(super) async fn of_sender(
     };
     trial.confirm()?;
     let of_signer = match (&tpp, &signed) {
-        (Judged::Held(tpp), Judged::Held(_)) => of_signer(envelope, tpp, operation, trial).await?,
+        (Judged::Held(tpp), Judged::Held(_)) => {
+            of_signer(head.method, envelope, tpp, operation, trial).await?
+        }
         (Judged::Waived(because), _) | (_, Judged::Waived(because)) => {
             of_unknown(head, because, trial)?
         }
@@ -71,6 +74,7 @@ pub(super) struct OfSigner {
 
 /// The checks between the signature and the body. Certificates are public, so only a sender that signed with the key is judged.
 async fn of_signer(
+    method: &Method,
     envelope: &Envelope,
     tpp: &Tpp,
     operation: &Operation,
@@ -79,7 +83,7 @@ async fn of_signer(
     let world = trial.world;
     let policy = &world.policy;
     let at = trial.received();
-    let within_rate = world.rates.tpp(tpp.certificate().tpp_id());
+    let within_rate = world.rates.tpp(tpp.certificate().tpp_id(), method);
     let within_rate = trial.judge(Stage::TppRate, within_rate)?;
     let registered = match &world.registers {
         None => Judged::switched_off(policy.environment)?,

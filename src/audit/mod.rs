@@ -14,7 +14,8 @@ mod files;
 // The names of PSUs.
 mod pseudonyms;
 
-// The thread that writes, and deletes old files.
+// The thread that writes, and deletes old files; and the places of records that wait for it.
+mod places;
 mod retire;
 mod shared;
 mod writer;
@@ -43,13 +44,13 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        mpsc::{RecvTimeoutError, SyncSender, sync_channel},
+        mpsc::{RecvTimeoutError, Sender, channel, sync_channel},
     },
     thread::JoinHandle,
     time::Duration,
 };
 use tokio::sync::oneshot;
-use writer::{Job, QUEUE, Writer};
+use writer::{Job, Reply, Writer};
 
 /// The most processes that write to one folder at once: two during an upgrade.
 const PROCESSES: u32 = 16;
@@ -75,7 +76,7 @@ pub struct Audit(Option<Open>);
 
 #[derive(Debug)]
 struct Open {
-    queue: Option<SyncSender<Job>>,
+    queue: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
     shared: Arc<Shared>,
     is_required: bool,
@@ -103,7 +104,7 @@ impl Audit {
             name: number.to_string(),
             _lock: lock,
         };
-        let (queue, jobs) = sync_channel(QUEUE);
+        let (queue, jobs) = channel();
         let thread = std::thread::Builder::new().name("audit".into());
         let thread = thread.spawn(move || writer.run(&jobs)).map_err(fault)?;
         Ok(Self(Some(Open {
@@ -131,8 +132,10 @@ impl Audit {
 
     /// Enqueues a record and does not wait.
     pub fn record(&self, event: AuditEvent) {
-        if let Some(open) = &self.0 {
-            open.send(Job::Record(event, None));
+        if let Some(open) = &self.0
+            && open.has_place(event.kind)
+        {
+            open.send(event, None);
         }
     }
 
@@ -144,18 +147,32 @@ impl Audit {
         let Some(open) = &self.0 else {
             return Ok(());
         };
-        if !open.is_required {
-            open.send(Job::Record(event, None));
-            return Ok(());
+        match open.has_place(event.kind) {
+            true => open.write(event).await,
+            false if open.is_required => Err(AuditUnavailable),
+            false => Ok(()),
         }
-        let (reply, written) = oneshot::channel();
-        if !open.send(Job::Record(event, Some(reply))) {
+    }
+
+    /// Enqueues the record of a request that will be forwarded, as [`Audit::record_durably`] does, if there is a place for it and for its
+    /// outcome. Then it calls `begun`: from there on, the request must have an outcome.
+    ///
+    /// # Errors
+    /// There is no place, whether the audit is required or not; or it is required, and the record is not durable. The request must not be
+    /// forwarded.
+    pub async fn record_forwarding(
+        &self,
+        event: AuditEvent,
+        begun: impl FnOnce(),
+    ) -> Result<(), AuditUnavailable> {
+        let Some(open) = &self.0 else {
+            return Ok(());
+        };
+        if !open.shared.places.take(event.kind) {
             return Err(AuditUnavailable);
         }
-        match tokio::time::timeout(PATIENCE, written).await {
-            Ok(Ok(written)) => written,
-            Ok(Err(_)) | Err(_) => Err(AuditUnavailable),
-        }
+        begun();
+        open.write(event).await
     }
 
     /// Whether requests must be refused, because the audit is required and cannot be written.
@@ -184,20 +201,42 @@ impl Audit {
 }
 
 impl Open {
-    /// Enqueues a job; a record without a place is counted as dropped.
-    fn send(&self, job: Job) -> bool {
+    /// Takes the place of a record; one without a place is counted as dropped.
+    fn has_place(&self, kind: Kind) -> bool {
+        let is_taken = self.shared.places.take(kind);
+        if !is_taken {
+            self.shared.count_dropped();
+        }
+        is_taken
+    }
+
+    /// Enqueues a record that has a place. If the audit is required, the record is durable on return.
+    async fn write(&self, event: AuditEvent) -> Result<(), AuditUnavailable> {
+        if !self.is_required {
+            self.send(event, None);
+            return Ok(());
+        }
+        let (reply, written) = oneshot::channel();
+        self.send(event, Some(reply));
+        match tokio::time::timeout(PATIENCE, written).await {
+            Ok(Ok(written)) => written,
+            Ok(Err(_)) | Err(_) => Err(AuditUnavailable),
+        }
+    }
+
+    /// Enqueues a record that has a place. The queue is open as long as this value, and its thread ends with it.
+    fn send(&self, event: AuditEvent, reply: Option<Reply>) {
         let queue = self.queue.as_ref();
-        let is_sent = queue.is_some_and(|queue| queue.try_send(job).is_ok());
+        let is_sent = queue.is_some_and(|queue| queue.send(Job::Record(event, reply)).is_ok());
         if !is_sent {
             self.shared.count_dropped();
         }
-        is_sent
     }
 
     fn flush(&self, within: Duration) -> bool {
         let (until, flushed) = sync_channel(0);
         let queue = self.queue.as_ref();
-        queue.is_some_and(|queue| queue.try_send(Job::Flush(until)).is_ok())
+        queue.is_some_and(|queue| queue.send(Job::Flush(until)).is_ok())
             && flushed.recv_timeout(within) == Err(RecvTimeoutError::Disconnected)
     }
 }
@@ -262,4 +301,56 @@ fn with_salts<T>(
     };
     let asked = Pseudonyms::open(audit).and_then(|mut pseudonyms| ask(&mut pseudonyms));
     asked.map_err(|error| fault(io::Error::other(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::Receiver;
+
+    /// An audit whose thread does nothing, as with a disk that hangs.
+    fn hanging(is_required: bool) -> (Audit, Receiver<Job>) {
+        let (queue, jobs) = channel();
+        let open = Open {
+            queue: Some(queue),
+            thread: None,
+            shared: Arc::default(),
+            is_required,
+            clock: Clock::System,
+        };
+        (Audit(Some(open)), jobs)
+    }
+
+    /// Noise of every kind leaves out no record of a request that is forwarded; one without a place is not forwarded (FWD-8).
+    #[tokio::test]
+    async fn no_record_of_a_forwarded_request_is_left_out() {
+        let (audit, jobs) = hanging(false);
+        for kind in [Kind::Refused, Kind::Failed, Kind::Call, Kind::Bound] {
+            for _ in 0..20_000 {
+                audit.record(audit.event(kind));
+            }
+        }
+        let noise = audit.counts().dropped;
+        let mut forwarded = 0;
+        for _ in 0..10_000 {
+            let mut has_begun = false;
+            let event = audit.event(Kind::Forwarding);
+            let recorded = audit.record_forwarding(event, || has_begun = true).await;
+            assert_eq!(recorded.is_ok(), has_begun);
+            forwarded += usize::from(has_begun);
+        }
+        assert_eq!(forwarded, 8_192);
+        for _ in 0..forwarded {
+            audit.record(audit.event(Kind::Outcome));
+        }
+        assert_eq!(audit.counts().dropped, noise, "only noise was left out");
+        let kinds = jobs.try_iter().filter_map(|job| match job {
+            Job::Record(event, _) => Some(event.kind),
+            Job::Flush(_) => None,
+        });
+        let kinds = kinds.collect::<Vec<_>>();
+        for kind in [Kind::Forwarding, Kind::Outcome] {
+            assert_eq!(kinds.iter().filter(|it| **it == kind).count(), forwarded);
+        }
+    }
 }

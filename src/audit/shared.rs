@@ -1,6 +1,6 @@
 //! The counts and failures that the thread that writes shares with those who send records.
 
-use super::event::Class;
+use super::{event::Class, places::Places};
 use crate::clock::Stopwatch;
 use std::{
     collections::BTreeMap,
@@ -27,7 +27,7 @@ pub struct AuditUnavailable;
 pub struct AuditCounts {
     /// Written, and durable.
     pub written: u64,
-    /// Lost, because the queue was full, or too many waited for a disk that refused them.
+    /// Lost, because too many of their share waited for the disk: never records of forwarded requests.
     pub dropped: u64,
     /// Refused by the disk at the first attempt; those that nobody waits for are tried again, and may be written or dropped later.
     pub failed: u64,
@@ -38,6 +38,8 @@ pub(super) struct Shared {
     written: AtomicU64,
     dropped: AtomicU64,
     failed: AtomicU64,
+    /// The places of records that are not written yet.
+    pub(super) places: Places,
     is_failing: AtomicBool,
     /// The class whose last batch could not be written, and why.
     faults: Mutex<BTreeMap<Class, String>>,

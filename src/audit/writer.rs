@@ -1,7 +1,8 @@
 //! The thread that writes the audit: batches of records, one synchronisation of a file for each batch and class.
 //!
 //! Invariants: a caller that waits is answered when its record is durable, or cannot be written; a record that nobody waits for is
-//! tried again while the disk refuses it, within a bound. Deliberately not here: which requests must wait.
+//! tried again while the disk refuses it, and is never dropped here: [`super::places`] bounds how many wait. Deliberately not here: which
+//! requests must wait.
 
 use super::{
     chain::Chain,
@@ -24,9 +25,6 @@ use std::{
     time::Duration,
 };
 use tokio::sync::oneshot;
-
-/// The capacity of the queue, and of the records that wait for a disk that refuses them.
-pub(super) const QUEUE: usize = 8 * 1024;
 
 /// The most records of a batch.
 const BATCH: usize = 1_024;
@@ -137,18 +135,16 @@ impl Writer {
             if result.is_err() && place >= tried {
                 self.shared.count_failed();
             }
-            match (result, reply) {
-                (Ok(()), reply) => {
-                    self.shared.count_written();
-                    if let Some(reply) = reply {
-                        let _ = reply.send(Ok(()));
-                    }
-                }
-                (Err(error), Some(reply)) => {
-                    let _ = reply.send(Err(error));
-                }
-                (Err(_), None) if again.len() < QUEUE => again.push((event, None)),
-                (Err(_), None) => self.shared.count_dropped(),
+            if result.is_err() && reply.is_none() {
+                again.push((event, None));
+                continue;
+            }
+            self.shared.places.give_back(event.kind);
+            if result.is_ok() {
+                self.shared.count_written();
+            }
+            if let Some(reply) = reply {
+                let _ = reply.send(result);
             }
         }
         again
@@ -392,7 +388,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let clock = Clock::standing(Timestamp::from_unix(1_767_225_600));
         let writer = writer(folder.path(), &clock);
-        let (queue, jobs) = std::sync::mpsc::sync_channel(QUEUE);
+        let (queue, jobs) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || writer.run(&jobs));
         let record = || {
             let (event, reply) = bound(&clock, 1);
@@ -456,7 +452,7 @@ mod tests {
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         let kind = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, &journal, kind, mode, 0).unwrap();
-        let (queue, jobs) = std::sync::mpsc::sync_channel(QUEUE);
+        let (queue, jobs) = std::sync::mpsc::channel();
         let watch = Stopwatch::start();
         let thread = std::thread::spawn(move || writer.run(&jobs));
         while !shared.is_failing() {
@@ -479,19 +475,23 @@ mod tests {
         thread.join().unwrap();
     }
 
-    /// A record that is lost is counted as failed and as dropped.
+    /// The writer drops none: those who send them have taken their places.
     #[test]
-    fn a_bounded_number_of_records_waits_for_the_disk() {
+    fn all_records_wait_for_the_disk() {
         let folder = tempfile::tempdir().unwrap();
         let clock = Clock::standing(Timestamp::from_unix(1_767_225_600));
         let mut writer = writer(folder.path(), &clock);
-        fs::remove_dir_all(folder.path().join("1")).unwrap();
-        let records = |count| (0..count).map(|_| bound(&clock, 1)).collect();
-        let kept = writer.write(records(QUEUE + 3), 0);
+        let (own, away) = (folder.path().join("1"), folder.path().join("away"));
+        fs::rename(&own, &away).unwrap();
+        let many = 20_000;
+        let records = (0..many).map(|_| bound(&clock, 1)).collect();
+        let kept = writer.write(records, 0);
         let counts = writer.shared.counts();
-        let failed = u64::try_from(QUEUE + 3).unwrap();
-        assert_eq!((kept.len(), counts.failed), (QUEUE, failed));
-        assert_eq!((counts.written, counts.dropped), (0, 3));
+        assert_eq!((kept.len(), counts.failed), (many, 20_000));
+        assert_eq!((counts.written, counts.dropped), (0, 0));
+        fs::rename(&away, &own).unwrap();
+        assert!(writer.write(kept, many).is_empty());
+        assert_eq!(writer.shared.counts().written, 20_000);
     }
 
     #[test]

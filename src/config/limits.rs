@@ -17,6 +17,7 @@ pub(super) fn rates(root: &mut Section<'_>) -> RateSettings {
     for (key, rate) in [
         ("per_address", &mut rates.per_address),
         ("per_tpp", &mut rates.per_tpp),
+        ("unsafe_per_tpp", &mut rates.unsafe_per_tpp),
         ("chains_per_address", &mut rates.chains_per_address),
         ("chains", &mut rates.chains),
     ] {

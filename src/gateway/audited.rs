@@ -14,7 +14,7 @@ use crate::{
 /// Records that an admitted request will be forwarded, if its method is unsafe.
 ///
 /// # Errors
-/// The audit is required and cannot be written: the request must not be forwarded.
+/// The audit is required and cannot be written, or has no place for the record (FWD-8): the request must not be forwarded.
 pub(super) async fn record_forwarding(
     admitted: &Admitted,
     exchange: &mut Exchange<'_>,
@@ -38,6 +38,6 @@ pub(super) async fn record_forwarding(
         None => event,
     };
     // Before the record is enqueued: one that is too late for this request may be written later, and must have its outcome too.
-    exchange.set_audited();
-    audit.record_durably(event).await
+    let begun = || exchange.set_audited();
+    audit.record_forwarding(event, begun).await
 }

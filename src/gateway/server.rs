@@ -15,14 +15,15 @@ use crate::{
     admission::Snapshot,
     audit::{self, Audit, Kind},
     clock::Clock,
-    config::{Fixed, Listener, Settings, Shutdown},
+    config::{Fixed, Listener, LogOutput, Settings, Shutdown},
     control::{self, ControlContext, ControlSignals, Reload},
     in_use::{Current, InUse},
     interface::operations::Environment,
+    private_file,
     sca::{Links, ScaSettings},
     signing::{AssertionSettings, AssertionSigner},
     state::StateStore,
-    telemetry::{AccessLog, LAST_WITHIN, Telemetry},
+    telemetry::{AccessLog, LAST_WITHIN, Telemetry, WrittenFolders},
     upstreams::{Upkeep, Upstreams},
 };
 use pingora::{
@@ -268,7 +269,27 @@ fn telemetry(fixed: &Fixed, source: Option<&Path>, clock: &Clock) -> Result<Tele
         .with("version", env!("CARGO_PKG_VERSION"))
         .with_some("configuration", source.and_then(reload::file_hash));
     audit.record(started);
-    Ok(Telemetry::new(access).with_audit(audit))
+    let telemetry = Telemetry::new(access).with_audit(audit);
+    Ok(telemetry.with_folders(written_folders(fixed)))
+}
+
+/// The folders that grow with traffic. A state in PostgreSQL has its disk elsewhere.
+fn written_folders(fixed: &Fixed) -> WrittenFolders {
+    let mut folders = WrittenFolders::default();
+    if fixed.state.postgres.is_none() {
+        folders = folders.with("state", private_file::folder_of(&fixed.state.file));
+    }
+    if let Some(audit) = &fixed.audit {
+        folders = folders.with("audit", &audit.folder);
+    }
+    let log = &fixed.log;
+    let access = log.access.then_some(&log.access_output);
+    for output in access.into_iter().chain([&log.events_output]) {
+        if let LogOutput::File(path) = output {
+            folders = folders.with("logs", private_file::folder_of(path));
+        }
+    }
+    folders
 }
 
 /// The sockets of both listeners. pingora would end the process if it could not listen.

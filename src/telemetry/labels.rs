@@ -117,6 +117,7 @@ labels! {
     RELOAD = "result" Closed(|| vec!["taken", "refused"]);
     UPGRADE = "result" Closed(|| vec!["taken_over", "failed"]);
     LINES = "result" Closed(|| vec!["written", "dropped", "failed"]);
+    FOLDER = "folder" AtFirstUse(|| vec!["state", "audit", "logs"]);
     BUILD = "version" Bounded("the version of the program");
     COMMIT = "commit" Bounded("the commit, or `not recorded`");
     ENVIRONMENT = "environment" AtFirstUse(|| vec!["sandbox", "production"]);

@@ -28,6 +28,7 @@ mod reload;
 mod requests;
 
 // Metrics that a scrape reads.
+mod disks;
 mod logs;
 mod process;
 mod registers;
@@ -48,6 +49,7 @@ mod stream;
 pub(crate) mod schema;
 
 pub use access::AccessLog;
+pub use disks::WrittenFolders;
 pub use event_log::{flush_events, write_events};
 pub use facts::{ConfigurationFacts, CoreTook, EndpointFacts, Finished, HttpFacts, Scrape};
 pub use handles::Handles;
@@ -79,6 +81,7 @@ pub struct Telemetry {
     access: Option<AccessLog>,
     audit: Audit,
     refusals: RefusalRecords,
+    folders: WrittenFolders,
 }
 
 impl Telemetry {
@@ -96,6 +99,7 @@ impl Telemetry {
             access,
             audit: Audit::default(),
             refusals: RefusalRecords::default(),
+            folders: WrittenFolders::default(),
             events,
             registrar,
             since,
@@ -106,6 +110,13 @@ impl Telemetry {
     #[must_use]
     pub fn with_audit(mut self, audit: Audit) -> Self {
         self.audit = audit;
+        self
+    }
+
+    /// Shows how much place the disks of these folders have.
+    #[must_use]
+    pub fn with_folders(mut self, folders: WrittenFolders) -> Self {
+        self.folders = folders;
         self
     }
 
@@ -302,6 +313,7 @@ impl Telemetry {
         reload::add(configuration, &mut families);
         seals::add(&configuration.seals, &mut families);
         upstreams::add(&configuration.endpoints, &mut families);
+        disks::add(&self.folders, &mut families);
         process::add(self.since, not_ready, degraded, &mut families);
         families.text()
     }

@@ -5,8 +5,8 @@
 
 use super::labels::{
     BUILD, BY, CACHE, CAUSE, CHECK, COMMIT, CORE_STATUS, CUT, DEGRADATION, DIRECTION, DONE,
-    ENDPOINT, ENDS, ENVIRONMENT, FAILURE, FETCH, FIX, GROUP, HANDSHAKE, ISSUER, KEY, LINES, Label,
-    OBSERVED_CHECK, OPERATION, OUTCOME, PLACE, PROVES, QUOTA, REASON, RELOAD, SCA, SERIAL,
+    ENDPOINT, ENDS, ENVIRONMENT, FAILURE, FETCH, FIX, FOLDER, GROUP, HANDSHAKE, ISSUER, KEY, LINES,
+    Label, OBSERVED_CHECK, OPERATION, OUTCOME, PLACE, PROVES, QUOTA, REASON, RELOAD, SCA, SERIAL,
     SHED_WHO, SIDE, SOURCE, STATUS, TABLE, TOLERATED, TPP, UPGRADE, UPSTREAM, USE, VERSION,
 };
 use crate::state::Counters;
@@ -240,6 +240,8 @@ metrics! {
             "Upgrades at SIGUSR2: that this process took the sockets over, or that its successor did not start.";
         AUDIT_RECORDS = Counter "portvakt_audit_records_total" [LINES]
             "Records of the audit: written and durable, failed because the disk refused them at first (they may be written later), or dropped and lost, because too many waited.";
+        DISK_FREE = Gauge "portvakt_disk_free_bytes" [FOLDER]
+            "Bytes that are free for the gateway on the disk of each folder that it writes to: of the state where it is a file, of the audit, and of logs that are files (the least, where they are in two folders).";
         BUILD_INFO = Gauge "portvakt_build_info" [BUILD, COMMIT]
             "Always 1: the version, and the commit that it was built from.";
         ENVIRONMENT_INFO = Gauge "portvakt_environment_info" [ENVIRONMENT]

@@ -53,7 +53,7 @@ pub(crate) fn gate() -> GateBuilder {
         .listener("head_timeout: 3s")
         .listener("body_timeout: 3s")
         .listener("preface_timeout: 3s")
-        .line("rates: {per_address: off, per_tpp: off, chains_per_address: off, chains: off}")
+        .line("rates: {per_address: off, per_tpp: off, unsafe_per_tpp: off, chains_per_address: off, chains: off}")
 }
 
 /// Runs the cases, some at a time.

@@ -395,7 +395,7 @@ fn marked_values_are_nowhere() {
                 "  level: {level}\n  access_file: access.log\n  events_file: events.log"
             ))
             .line("audit: {write: on, folder: state/audit}")
-            .line("rates: {per_tpp: off, per_address: off, chains_per_address: off, chains: off}")
+            .line("rates: {per_tpp: off, unsafe_per_tpp: off, per_address: off, chains_per_address: off, chains: off}")
             .for_program();
         let mut program = with_files(&gate);
         let mut calls: Vec<Call> = Vec::new();

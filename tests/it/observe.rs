@@ -491,7 +491,7 @@ fn nobody_overlooks_it() {
 fn checks_are_turned_on_under_load() {
     let gate = observing("all")
         .with_a_file()
-        .line("rates: {per_address: off, per_tpp: off, chains_per_address: off, chains: off}")
+        .line("rates: {per_address: off, per_tpp: off, unsafe_per_tpp: off, chains_per_address: off, chains: off}")
         .start();
     accepted(&gate, &Call::accounts());
     let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));

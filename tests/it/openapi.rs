@@ -288,7 +288,7 @@ fn the_public_listener_describes_the_interface() {
 fn schemathesis_finds_nothing() {
     let Some(mut judge) = python() else { return };
     let gate = Gate::builder()
-        .line("rates: {per_address: off, per_tpp: off, chains_per_address: off, chains: off}")
+        .line("rates: {per_address: off, per_tpp: off, unsafe_per_tpp: off, chains_per_address: off, chains: off}")
         .start();
     // No operation describes an answer with this status, so any form is correct.
     gate.upstream().reply(Reply::json(202, "{}"));

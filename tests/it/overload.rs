@@ -189,7 +189,7 @@ fn known() -> Call {
 fn gate() -> GateBuilder {
     Gate::builder()
         .listener("max_connections_per_address: off")
-        .line("rates: {per_address: off, per_tpp: off}")
+        .line("rates: {per_address: off, per_tpp: off, unsafe_per_tpp: off}")
 }
 
 /// A warm connection of a known TPP.

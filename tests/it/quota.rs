@@ -260,7 +260,7 @@ fn general_rates() {
     );
 
     let gate = Gate::builder()
-        .line("rates: {per_address: 1, per_tpp: off}")
+        .line("rates: {per_address: 1, per_tpp: off, unsafe_per_tpp: off}")
         .start();
     gate.upstream().take();
     // Also of requests that cheaper checks refuse.
@@ -276,4 +276,36 @@ fn general_rates() {
         assert_ne!(gate.send(refused, Protocol::Http1).status, 429);
     }
     assert!(gate.upstream().take().is_empty());
+}
+
+/// A TPP that changes much is held before it fills the disks; what it reads goes on, and so do other TPPs.
+//= QUO-12 accepted
+//= QUO-12 refused
+#[test]
+fn changes_have_a_rate_of_their_own() {
+    let gate = Gate::builder()
+        .line("rates: {per_tpp: off, per_address: off, unsafe_per_tpp: 2}")
+        .start();
+    let change = || {
+        let call = Call::new("PUT", "/v1/tpp/contact").json("{}");
+        call.only(Protocol::Http1)
+    };
+    let payment = || Call::payment().only(Protocol::Http1);
+    // Whoever is held back by one operation is by each.
+    let limited = (0..1_000).find_map(|number| {
+        let call = if number % 2 == 0 { change() } else { payment() };
+        let sealed = gate.seal(&call);
+        gate.upstream().take();
+        let answer = gate.send_sealed(&sealed, Protocol::Http1).unwrap();
+        (answer.status == 429).then_some(answer)
+    });
+    let limited = limited.expect("the rate is held");
+    assert_eq!(limited.json()["code"], "SYSTEM_ERROR");
+    assert_eq!(limited.json()["reason"], "rate-limited");
+    assert_eq!(limited.header("retry-after"), Some("1"));
+    assert!(gate.upstream().take().is_empty());
+    for _ in 0..20 {
+        accepted(&gate, &Call::plain().only(Protocol::Http1));
+    }
+    accepted(&gate, &change().by(&gate.world().pisp));
 }

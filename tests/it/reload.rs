@@ -393,7 +393,7 @@ fn reloads_under_load() {
 pub(crate) fn many_reloads(count: usize) {
     let gate = Gate::builder()
         .with_a_file()
-        .line("rates: {per_address: off, per_tpp: off, chains_per_address: off, chains: off}")
+        .line("rates: {per_address: off, per_tpp: off, unsafe_per_tpp: off, chains_per_address: off, chains: off}")
         .start();
     accepted(&gate, &Call::accounts());
     let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -451,7 +451,7 @@ fn no_request_is_judged_by_a_mixture() {
 pub(crate) fn alternate_configurations(count: usize) {
     let gate = Gate::builder()
         .with_a_file()
-        .line("rates: {per_address: off, per_tpp: off, chains_per_address: off, chains: off}")
+        .line("rates: {per_address: off, per_tpp: off, unsafe_per_tpp: off, chains_per_address: off, chains: off}")
         .start();
     // Each configuration has its own anchors, and its own additional header that must be signed.
     let use_side = |world: &World, header: &str| {

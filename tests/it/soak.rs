@@ -70,7 +70,7 @@ fn killed_under_load_it_keeps_what_it_promised_in_postgres() {
 pub(crate) fn kill_under_load(count: u64, gate: GateBuilder) {
     let seed = number("PORTVAKT_SOAK_SEED", 1);
     let gate = gate
-        .line("rates: {per_tpp: off, per_address: off, chains_per_address: off, chains: off}")
+        .line("rates: {per_tpp: off, unsafe_per_tpp: off, per_address: off, chains_per_address: off, chains: off}")
         .line("audit: {write: on, folder: state/audit}")
         .for_program();
     gate.upstream().reply(Reply::Suited(suit));

@@ -362,7 +362,7 @@ fn upgrades_under_load() {
 }
 
 pub(crate) fn many_upgrades(count: usize) {
-    let rates = "rates: {per_address: off, per_tpp: off, chains_per_address: off, chains: off}";
+    let rates = "rates: {per_address: off, per_tpp: off, unsafe_per_tpp: off, chains_per_address: off, chains: off}";
     let family = Family::start(Gate::builder().line(rates).threads(2));
     let load = Load::start(&family.gate);
     for _ in 0..count {

@@ -25,7 +25,7 @@ pub(super) const fn state(reason: Reason) -> Guide {
         },
         Reason::RateLimited => Guide {
             rules: "QUO-12",
-            when: "More requests came from one address, or from one TPP, than the gateway takes in a second; or the description of the interface was read more than ten times in a second, by all callers together.",
+            when: "More requests came from one address, or from one TPP, than the gateway takes in a second, or more of one TPP that change something, which have a lower limit; or the description of the interface was read more than ten times in a second, by all callers together.",
             remedy: "Wait for the seconds in Retry-After, and spread requests over time.",
             example: "A thousand requests at once",
         },

@@ -124,7 +124,7 @@ fn known_tpps_do_not_feel_the_responders_of_others() {
     let gate = Gate::builder()
         .threads(2)
         .file("anchors/root.pem", world().issuing.pem())
-        .line("rates: {per_address: off, per_tpp: off, chains_per_address: off, chains: off}")
+        .line("rates: {per_address: off, per_tpp: off, unsafe_per_tpp: off, chains_per_address: off, chains: off}")
         .line("revocation: {check: on, unreachable: closed, private_addresses: [127.0.0.1]}")
         .start();
     let known: Vec<_> = (0..20).map(|number| tpp(number, own.url())).collect();

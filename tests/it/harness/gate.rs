@@ -542,11 +542,11 @@ impl GateBuilder {
             "production" => "  token_file: control.token\n",
             _ => "",
         };
-        // A test presents more certificates in a second than the default limit allows.
+        // A test presents more certificates, and changes more, in a second than the default limits allow.
         let rates = if root.contains("rates:") {
             ""
         } else {
-            "rates: {chains_per_address: off, chains: off}\n"
+            "rates: {unsafe_per_tpp: off, chains_per_address: off, chains: off}\n"
         };
         // A test that sends SIGTERM has no balancer, unless it says so.
         let shutdown = if root.contains("shutdown:") {

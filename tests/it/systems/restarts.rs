@@ -101,7 +101,7 @@ fn slow(seen: &Seen) -> Reply {
 #[ignore = "make test-systems"]
 fn a_rolling_restart_behind_haproxy() {
     let gate = Gate::builder()
-        .line("rates: {per_address: off, per_tpp: off, chains_per_address: off, chains: off}")
+        .line("rates: {per_address: off, per_tpp: off, unsafe_per_tpp: off, chains_per_address: off, chains: off}")
         .line("shutdown: {lame_duck: 5s}")
         .listener("max_connections: 2000\n  max_connections_per_address: off")
         .upstream("max_in_flight: 1000\n  max_in_flight_per_tpp: 1000")

@@ -139,7 +139,7 @@ impl Stage {
 #[test]
 #[ignore = "make test-systems"]
 fn it_finds_nothing_in_the_simulated_bank() {
-    let rates = "rates: {per_address: off, per_tpp: off, chains_per_address: off, chains: off}";
+    let rates = "rates: {per_address: off, per_tpp: off, unsafe_per_tpp: off, chains_per_address: off, chains: off}";
     let (gate, bank) = Bank::behind(Gate::builder().line(rates));
     let stage = Stage { gate, bank };
     let known = stage.known();

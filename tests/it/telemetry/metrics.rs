@@ -34,6 +34,39 @@ fn requests(gate: &Gate, outcome: &str, status: &str, fault: &str, count: f64) {
     is(gate, "portvakt_requests_total", &labels, count);
 }
 
+/// The disks that grow with traffic, as far as this gateway writes to them.
+#[test]
+fn the_place_that_is_left() {
+    let free = |gate: &Gate| {
+        let metrics = gate.control("/metrics");
+        let text = String::from_utf8(metrics.body).unwrap();
+        let lines = text.lines().filter_map(|line| {
+            let rest = line.strip_prefix("portvakt_disk_free_bytes{folder=\"")?;
+            let (folder, free) = rest.split_once("\"} ")?;
+            Some((folder.to_owned(), free.parse::<f64>().unwrap()))
+        });
+        lines.collect::<Vec<_>>()
+    };
+    let gate = Gate::start();
+    let folders = |found: &[(String, f64)]| {
+        let names = found.iter().map(|(folder, _)| folder.clone());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(folders(&free(&gate)), ["state"]);
+    let gate = Gate::builder()
+        .line("  access_file: access.log")
+        .line("audit: {write: on, folder: audit}")
+        .for_program();
+    let _program = gate.run_silently(&mut gate.program());
+    let found = free(&gate);
+    assert_eq!(folders(&found), ["audit", "logs", "state"]);
+    let disk = rustix::fs::statvfs(gate.folder()).unwrap();
+    let size = (disk.f_blocks * disk.f_frsize) as f64;
+    for (folder, free) in found {
+        assert!(free > 0.0 && free <= size, "{folder}: {free} of {size}");
+    }
+}
+
 #[test]
 fn a_request_that_the_core_answers() {
     let gate = Gate::start();
