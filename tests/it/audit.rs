@@ -795,7 +795,10 @@ fn a_disk_that_hangs_stops_requests_and_each_payment_has_an_outcome() {
     // One that the core never got, and the last.
     let expected = forwarded + 2;
     eventually("each forwarding has its outcome", || {
-        traces("forwarding").len() == expected && traces("forwarding") == traces("outcome")
+        let [forwardings, outcomes] = ["forwarding", "outcome"].map(traces);
+        let found = (forwardings.len(), outcomes.len());
+        let holds = forwardings == outcomes && forwardings.len() == expected;
+        holds.then_some(()).ok_or((found, expected))
     });
     let outcomes: Vec<_> = of("outcome")
         .into_iter()

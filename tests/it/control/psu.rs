@@ -210,7 +210,10 @@ fn what_was_given_is_taken_back() {
     let mut alike = with(&[("what", "consent")]);
     alike["tpp"] = json!("PSDNO-FSA-123-456");
     let answer = bank.post("/psu/withdraw", &alike);
-    assert_eq!(answer.json(), json!({ "withdrawn": true }));
+    assert_eq!(
+        answer.json(),
+        json!({ "withdrawn": 1, "consents_left": 1 })
+    );
     assert_eq!(consents(), ["CORPORATE"]);
     alike.as_object_mut().unwrap().remove("what");
     let read = bank.post("/psu/read", &alike);
@@ -220,7 +223,10 @@ fn what_was_given_is_taken_back() {
     let bound = bank.post("/psu/bind", &bind);
     fails(&bound, 409, "CONFLICT", "psu-bound-elsewhere");
     let answer = bank.post("/psu/unbind", &alike);
-    assert_eq!(answer.json(), json!({ "unbound": true }));
+    assert_eq!(
+        answer.json(),
+        json!({ "unbound": true, "sessions": 0, "consents": 1 })
+    );
     let read = bank.post("/psu/read", &who);
     fails(&read, 404, "NOT_FOUND", "psu-unknown");
     let mut other = with(&[("what", "consent")]);

@@ -229,11 +229,8 @@ fn a_caller_who_leaves_because_the_core_hangs() {
     };
     assert!(leave_after(Duration::from_millis(1_500)));
     // On a busy machine, the gateway may notice late that the caller has left.
-    let mut owed = 1;
     eventually("the core had a request for less than a second", || {
-        let is_owed = leave_after(Duration::ZERO);
-        owed += u64::from(is_owed);
-        !is_owed
+        !leave_after(Duration::ZERO)
     });
     let command = Command::new(gate.program().get_program())
         .args(["report", "--format", "json"])
@@ -242,7 +239,8 @@ fn a_caller_who_leaves_because_the_core_hangs() {
     let report: Value = serde_json::from_slice(&command.unwrap().stdout).unwrap();
     assert_eq!(
         (&report[0]["requests"], &report[0]["errors"]),
-        (&calls.into(), &owed.into())
+        (&calls.into(), &0.into()),
+        "who leaves within half a minute is no failure of the bank"
     );
 }
 

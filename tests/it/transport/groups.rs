@@ -11,7 +11,7 @@ operations:
   - {name: payment-authorise, group: money}
   - {name: basket-authorise, group: money}
   - {name: balance-list, path: '/v1/balances/{account-id}', group: money}
-  - {name: card-read, method: GET, path: '/v1/{customer}/cards/{account-id}/{page}', role: PSP_AI, group: cards, sca: consent, quota: four-in-a-day}
+  - {name: card-read, method: GET, path: '/v1/cards/{customer}/{account-id}/{page}', role: PSP_AI, group: cards, sca: consent, quota: four-in-a-day}
   - {name: sepa-create, method: POST, path: /v1/payments/sepa, role: PSP_PI, group: sepa, schema: payment}
   - {name: sepa-status, method: GET, path: '/v1/payments/sepa/{id}/status', role: PSP_PI, group: sepa, about: payment}
   - {name: sepa-authorise, method: POST, path: '/v1/payments/sepa/{id}/authorisations', role: PSP_PI, group: sepa, about: payment}
@@ -105,7 +105,7 @@ fn the_page_is_told_what_is_signed() {
 #[test]
 fn an_account_s_id_is_one_at_every_path() {
     let [_, (gate, _)] = gates();
-    for path in ["/v1/balances/ID", "/v1/a-1/cards/ID/a%40b"] {
+    for path in ["/v1/balances/ID", "/v1/cards/a-1/ID/a%40b"] {
         let at = |id: &str| Call::accounts().at(&path.replace("ID", id));
         refused(
             &gate,

@@ -177,7 +177,7 @@ fn answers_name_no_host_of_any_group() {
         ("node at 127.0.0.1", false),
         ("127.0.0.9:80", false),
         ("pay.bank.example", false),
-        ("127.0.0.8", true),
+        ("127.0.0.8", false),
         ("www.bank.example", true),
     ] {
         let place = format!("https://{name}/v1/accounts");
